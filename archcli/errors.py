@@ -1,0 +1,44 @@
+"""The one exception a user's mistake raises: a list of problems, each with its place, what is wrong and how to mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place in a text file: line and column count from 1; `text` is the whole line, `width` how many columns the caret spans."""
+
+    file: str
+    line: int
+    column: int
+    text: str = ""
+    width: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake: what is wrong, how to mend it, and where (a mark in a file, or a path such as `groups.0.layer.ffn.d_ff`)."""
+
+    what: str
+    hint: str = ""
+    mark: Mark | None = None
+    path: str = ""
+
+    def __str__(self) -> str:
+        where = str(self.mark) if self.mark else self.path
+        return (f"{where}: " if where else "") + self.what + (f"; {self.hint}" if self.hint else "")
+
+
+class ArchError(Exception):
+    """Bad input. Carries every problem found, not only the first; only `cli.py` prints it and turns it into exit code 2."""
+
+    def __init__(self, problems: str | Problem | Iterable[Problem], hint: str = "") -> None:
+        if isinstance(problems, str):
+            problems = Problem(problems, hint)
+        self.problems: tuple[Problem, ...] = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))

@@ -1,0 +1,271 @@
+"""The waist of archcli: tensors on a tape, operations with a cost, and the rows that counting leaves behind.
+
+A module's forward speaks only of `Tensor`, `Op` and child modules. Which tape the tensor sits on decides what the forward means: `CountTape`
+(here) writes one exact `Row` per operation; the torch tapes (`archcli.runtime`) build and run a real network.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+
+from archcli.arith import Number, Shape, label, prod
+
+if TYPE_CHECKING:
+    from archcli.modules.base import Module
+
+
+class OpClass(StrEnum):
+    """Ivanov et al. 2021 (arXiv:2007.00072), Table 1: three classes of arithmetic; and two that move data without any."""
+
+    CONTRACTION = "contraction"
+    NORMALIZATION = "normalization"
+    ELEMENTWISE = "elementwise"
+    MOVEMENT = "movement"
+    ROUTING = "routing"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A share of an operation's cost: FLOPs (2 per multiply-add), elements read and written, and the parts its backward adds.
+
+    `flops` is what the architecture asks for (exact masks); `executed` is what an eager run does (full S x S attention), where it differs.
+    In `backward`, `wrt` says whose gradient a part yields: the index of an input, or the name of a weight.
+    """
+
+    name: str
+    op_class: OpClass
+    flops: Number
+    read: Number
+    written: Number
+    backward: tuple[Part, ...] = ()
+    executed: Number | None = None
+    wrt: int | str | None = None
+
+    @property
+    def dense_flops(self) -> Number:
+        """FLOPs of a run that computes masked scores too."""
+        return self.flops if self.executed is None else self.executed
+
+    def moved_bytes(self, bytes_per_element: Number) -> Number:
+        """Bytes read and written at the given width of an element."""
+        return (self.read + self.written) * bytes_per_element
+
+
+class Experts(NamedTuple):
+    """A row inside routed experts: `n_experts` copies of its weights are stored, each token passes through `top_k` of them."""
+
+    n_experts: Number
+    top_k: Number
+
+
+class Op(ABC):
+    """One operation of the closed vocabulary: its output shape, the weights it owns, what it costs, and how torch does it.
+
+    Calling an op on tensors emits it on their tape. `name` becomes the last part of the row's path and of the weight's name.
+    """
+
+    __slots__ = ()
+    name: str
+    free: ClassVar[str] = ""
+    """Why this op costs nothing; an op without parts and without a reason is an error."""
+
+    def __call__(self, *xs: Tensor, group: str = "") -> Any:
+        """Emit this op on the tape of its first input, counted under `group` if one is given; returns a Tensor, or a tuple of them."""
+        return xs[0].tape.emit(self, *xs, group=group)
+
+    @abstractmethod
+    def shape(self, *xs: Shape) -> Any:
+        """The output's shape, or a tuple of shapes."""
+
+    def weights(self, *xs: Shape) -> dict[str, Shape]:
+        """Trainable tensors this op owns, by name."""
+        return {}
+
+    def buffers(self, *xs: Shape) -> dict[str, Shape]:
+        """Tensors that are stored but not trained, and so not counted as parameters."""
+        return {}
+
+    @abstractmethod
+    def parts(self, *xs: Shape) -> tuple[Part, ...]:
+        """What one execution costs."""
+
+    def cached(self, *xs: Shape) -> Number:
+        """Elements that stay in the cache after this op."""
+        return 0
+
+    def run(self, torch: Any, weights: dict[str, Any], *xs: Any) -> Any:
+        """Do it with torch, which is handed in so that counting never imports it."""
+        raise NotImplementedError(f"{type(self).__name__} has no run")
+
+    def leaf(self, nn: Any, *xs: Shape) -> Any:
+        """The torch.nn module that owns the weights and does the work, or None where `run` on plain parameters does."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One operation of the forward, as it was counted: everything every report is folded from. Costs are per occurrence; `times` repeats them."""
+
+    path: str
+    group: str
+    op: Op
+    inputs: tuple[Shape, ...]
+    outputs: tuple[Shape, ...]
+    weights: dict[str, Shape]
+    parts: tuple[Part, ...]
+    cached: Number
+    times: Number
+    experts: Experts | None
+
+    @property
+    def unit_params(self) -> Number:
+        """Parameters of one copy."""
+        return sum((prod(shape) for shape in self.weights.values()), 0)
+
+    @property
+    def params(self) -> Number:
+        """Parameters of all occurrences and all experts."""
+        return self.unit_params * self.times * (self.experts.n_experts if self.experts else 1)
+
+    @property
+    def active_params(self) -> Number:
+        """Parameters that one token passes through."""
+        return self.unit_params * self.times * (self.experts.top_k if self.experts else 1)
+
+
+class Tape(Protocol):
+    """What a forward is read with. Implementations: `CountTape` here; the build and run tapes of `archcli.runtime`."""
+
+    def emit(self, op: Op, *xs: Tensor, group: str = "") -> Any:
+        """Perform one op; `group` is the heading it is counted under, empty for the module's own."""
+
+    def weight(self, op: Op, *xs: Tensor) -> Tensor:
+        """A handle on the first weight of `op`, which is declared if it is not yet; whoever borrows it adds no parameters."""
+
+    def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
+        """Run a child module's forward under `name`. Options: group, times, experts, index."""
+
+    def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
+        """Run a module's forward among the caller's own ops; `group` is the heading they are counted under."""
+
+    def occurrences(self, n_layers: Number, period: int) -> Iterable[tuple[int, Number]]:
+        """(index, times) of each layer to run: one per distinct layer when counting, every one when running."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tensor:
+    """A value on a tape: `Abstract` when counting, a torch.Tensor when running."""
+
+    tape: Tape
+    value: Any
+
+    @property
+    def shape(self) -> Shape:
+        """Sizes of the axes."""
+        return tuple(self.value.shape)
+
+
+class Abstract(NamedTuple):
+    """What counting knows of a tensor: its shape, and whether a gradient flows to it."""
+
+    shape: Shape
+    grad: bool = True
+
+
+def tree_map(change: Callable[[Any], Any], kind: type, tree: Any) -> Any:
+    """Replace every leaf of type `kind` in nested tuples, named tuples, lists and dicts."""
+    if isinstance(tree, kind):
+        return change(tree)
+    if isinstance(tree, dict):
+        return {key: tree_map(change, kind, item) for key, item in tree.items()}
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*[tree_map(change, kind, item) for item in tree])
+    if isinstance(tree, tuple | list):
+        return type(tree)([tree_map(change, kind, item) for item in tree])
+    return tree
+
+
+class CountTape:
+    """Writes a Row for each op. A child tape shares the list of rows and differs in path, repetition, experts and group."""
+
+    __slots__ = ("experts", "group", "path", "rows", "times")
+
+    def __init__(self, rows: list[Row], path: str = "", times: Number = 1, experts: Experts | None = None, group: str = "") -> None:
+        self.rows, self.path, self.times, self.experts, self.group = rows, path, times, experts, group
+
+    def emit(self, op: Op, *xs: Tensor, group: str = "") -> Any:
+        """Write the op's row; returns abstract outputs."""
+        shapes = [x.shape for x in xs]
+        grads = [x.value.grad for x in xs]
+        parts = tuple(_needed(part, grads) for part in op.parts(*shapes))
+        if not parts and not op.free:
+            raise NotImplementedError(f"{type(op).__name__} states no cost and no reason for having none")
+        row = self._row(op, shapes, parts, group)
+        grad = any(grads) or bool(row.weights)
+        out = tuple(Tensor(self, Abstract(shape, grad)) for shape in row.outputs)
+        return out if _is_many(op.shape(*shapes)) else out[0]
+
+    def weight(self, op: Op, *xs: Tensor) -> Tensor:
+        """The op's first weight, from its row, or from a new row that costs nothing because only the borrower computes with it."""
+        path = _join(self.path, op.name)
+        row = next((row for row in reversed(self.rows) if row.path == path), None) or self._row(op, [x.shape for x in xs], (), "")
+        return Tensor(self, Abstract(next(iter(row.weights.values()))))
+
+    def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
+        """Count the child's forward with the path, repetition, experts and group it is called with."""
+        group = options.get("group") or module.group or self.group
+        experts = options.get("experts") or self.experts
+        child = CountTape(self.rows, _join(self.path, name), self.times * options.get("times", 1), experts, group)
+        return _rebind(self, module.forward(*_rebind(child, args)))
+
+    def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
+        """Count the module's ops under this path and the given group."""
+        child = CountTape(self.rows, self.path, self.times, self.experts, group or self.group)
+        return _rebind(self, module.forward(*_rebind(child, args), **options))
+
+    def occurrences(self, n_layers: Number, period: int) -> Iterator[tuple[int, Number]]:
+        """Layer i of a pattern of p occurs (N + p - 1 - i) // p times in N layers."""
+        for i in range(period):
+            yield i, (n_layers + period - 1 - i) // period
+
+    def _row(self, op: Op, shapes: list[Shape], parts: tuple[Part, ...], group: str) -> Row:
+        out = op.shape(*shapes)
+        row = Row(
+            path=_join(self.path, op.name),
+            group=group or self.group,
+            op=op,
+            inputs=tuple(shapes),
+            outputs=out if _is_many(out) else (out,),
+            weights=op.weights(*shapes),
+            parts=parts,
+            cached=op.cached(*shapes),
+            times=self.times,
+            experts=self.experts,
+        )
+        self.rows.append(row)
+        return row
+
+
+def _rebind(tape: Tape, tree: Any) -> Any:
+    return tree_map(lambda x: Tensor(tape, x.value), Tensor, tree)
+
+
+def _is_many(shape: Any) -> bool:
+    return bool(shape) and isinstance(shape[0], tuple)
+
+
+def _join(*names: str) -> str:
+    return ".".join(name for name in names if name)
+
+
+def _needed(part: Part, grads: list[bool]) -> Part:
+    """Drop the backward parts whose gradient nobody needs (a raw input such as token ids)."""
+    kept = tuple(back for back in part.backward if not isinstance(back.wrt, int) or grads[back.wrt])
+    return part if len(kept) == len(part.backward) else replace(part, backward=kept)
+
+
+__all__ = ["Abstract", "CountTape", "Experts", "Op", "OpClass", "Part", "Row", "Tape", "Tensor", "label", "tree_map"]

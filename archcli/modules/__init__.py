@@ -1,0 +1,90 @@
+"""The core module library: what architectures are made of. A class's fields are its YAML keys; its `forward` is stated once, in ops.
+
+Importing this package registers every `kind`.
+"""
+
+from archcli.modules.activation import GELU, Activation, GELUTanh, ReLU, Sigmoid, SiLU, SquaredReLU, Swish
+from archcli.modules.attention import (
+    Attention,
+    GroupedQueryAttention,
+    MultiHeadAttention,
+    MultiHeadLatentAttention,
+    MultiQueryAttention,
+    ProjectedAttention,
+)
+from archcli.modules.base import Inherit, Inline, Module, children, settings, substitute
+from archcli.modules.block import Block, NormAfter, Parallel, PostNorm, PreNorm, Sandwich
+from archcli.modules.context import Context
+from archcli.modules.embedding import Embedding, Head
+from archcli.modules.ffn import GLU, MLP, FeedForward
+from archcli.modules.model import Decoder, Group
+from archcli.modules.moe import MixtureOfExperts, Router
+from archcli.modules.norm import LayerNorm, Norm, QKNorm, RMSNorm
+from archcli.modules.position import ALiBi, Learned, NoPosition, Position, Rope, Sinusoidal
+from archcli.modules.rope_scaling import (
+    DynamicNTKScaling,
+    LinearScaling,
+    Llama3Scaling,
+    LongRopeScaling,
+    NoScaling,
+    NTKScaling,
+    RopeScaling,
+    YarnScaling,
+)
+
+__all__ = [
+    "GELU",
+    "GLU",
+    "MLP",
+    "ALiBi",
+    "Activation",
+    "Attention",
+    "Block",
+    "Context",
+    "Decoder",
+    "DynamicNTKScaling",
+    "Embedding",
+    "FeedForward",
+    "GELUTanh",
+    "Group",
+    "GroupedQueryAttention",
+    "Head",
+    "Inherit",
+    "Inline",
+    "LayerNorm",
+    "Learned",
+    "LinearScaling",
+    "Llama3Scaling",
+    "LongRopeScaling",
+    "MixtureOfExperts",
+    "Module",
+    "MultiHeadAttention",
+    "MultiHeadLatentAttention",
+    "MultiQueryAttention",
+    "NTKScaling",
+    "NoPosition",
+    "NoScaling",
+    "Norm",
+    "NormAfter",
+    "Parallel",
+    "Position",
+    "PostNorm",
+    "PreNorm",
+    "ProjectedAttention",
+    "QKNorm",
+    "RMSNorm",
+    "ReLU",
+    "Rope",
+    "RopeScaling",
+    "Router",
+    "Sandwich",
+    "SiLU",
+    "Sigmoid",
+    "Sinusoidal",
+    "SquaredReLU",
+    "Swish",
+    "YarnScaling",
+    "children",
+    "settings",
+    "substitute",
+]

@@ -1,0 +1,70 @@
+"""Activation functions of the feed-forward layer. `activation: silu` is short for `activation: {kind: silu}`."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from archcli.graph import Tensor
+from archcli.modules.base import Inline, Positive
+from archcli.ops import Activate
+from archcli.ops import Swish as SwishOp
+
+
+class Activation(Inline):
+    """An element-wise function."""
+
+    family: ClassVar[str] = "activation"
+
+    def forward(self, x: Tensor, *, name: str) -> Tensor:
+        """f(x), element by element; the kind names the function."""
+        y: Tensor = Activate(name, getattr(self, "kind"))(x)  # noqa: B009 - every concrete activation has a kind
+        return y
+
+
+class ReLU(Activation):
+    """max(x, 0). With a gate: ReGLU."""
+
+    kind: Literal["relu"] = "relu"
+
+
+class SquaredReLU(Activation):
+    """max(x, 0)^2. Primer, So et al. 2021, arXiv:2109.08668; Nemotron-4."""
+
+    kind: Literal["relu2"] = "relu2"
+
+
+class GELU(Activation):
+    """x Phi(x), exactly, by erf. Hendrycks & Gimpel 2016, arXiv:1606.08415. With a gate: GeGLU."""
+
+    kind: Literal["gelu"] = "gelu"
+
+
+class GELUTanh(Activation):
+    """GELU by its tanh approximation, as GPT-2 and Gemma compute it. arXiv:1606.08415 section 2."""
+
+    kind: Literal["gelu_tanh"] = "gelu_tanh"
+
+
+class SiLU(Activation):
+    """x sigmoid(x): Swish with beta 1. arXiv:1606.08415, arXiv:1710.05941. With a gate: SwiGLU."""
+
+    kind: Literal["silu"] = "silu"
+
+
+class Sigmoid(Activation):
+    """1 / (1 + exp(-x)). With a gate: the GLU of Dauphin et al. 2016, arXiv:1612.08083."""
+
+    kind: Literal["sigmoid"] = "sigmoid"
+
+
+class Swish(Activation):
+    """x sigmoid(beta x). Ramachandran et al. 2017, arXiv:1710.05941. `learnt` trains beta, one scalar per layer, from the given start."""
+
+    kind: Literal["swish"] = "swish"
+    beta: Positive = 1.0
+    learnt: bool = False
+
+    def forward(self, x: Tensor, *, name: str) -> Tensor:
+        """x sigmoid(beta x)."""
+        y: Tensor = SwishOp(name, self.beta, self.learnt)(x)
+        return y

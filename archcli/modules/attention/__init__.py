@@ -1,0 +1,14 @@
+"""Attention: who is looked at, and from what keys and values are made."""
+
+from archcli.modules.attention.base import Attention
+from archcli.modules.attention.grouped import GroupedQueryAttention, MultiHeadAttention, MultiQueryAttention, ProjectedAttention
+from archcli.modules.attention.latent import MultiHeadLatentAttention
+
+__all__ = [
+    "Attention",
+    "GroupedQueryAttention",
+    "MultiHeadAttention",
+    "MultiHeadLatentAttention",
+    "MultiQueryAttention",
+    "ProjectedAttention",
+]

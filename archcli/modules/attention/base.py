@@ -1,0 +1,71 @@
+"""What every attention shares: how scores are scaled and masked, where positions enter, and how the cache is extended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from archcli.arith import Number
+from archcli.graph import Tensor
+from archcli.modules.base import Module, Positive, Size
+from archcli.modules.context import Context
+from archcli.modules.position import NoPosition, Position
+from archcli.ops import Attend, Cache, Causal, Chunked, Mask, Parameter, SlidingWindow
+
+
+class Attention(Module):
+    """softmax(scale q k^T + mask) v over the tokens a mask allows; subclasses say where q, k and v come from.
+
+    `scale` left out is head_dim^-0.5 of the queries. `window` w sees the w newest tokens, itself included; `chunk` c sees its own chunk of c.
+    `softcap` bounds scores by c tanh(s/c) (Gemma 2). `sinks` adds a trained logit per head to the softmax, whose
+    probability is dropped (gpt-oss, arXiv:2508.10925).
+    """
+
+    family: ClassVar[str] = "attention"
+    group: ClassVar[str] = "attention"
+    n_heads: Size
+    position: Position = Field(default_factory=NoPosition)
+    window: Size | None = None
+    chunk: Size | None = None
+    scale: Positive | None = None
+    softcap: Positive | None = None
+    sinks: bool = False
+
+    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        """[B, T, D] to [B, T, D], and what this layer's cache holds afterwards, or None for a pass that caches nothing."""
+        raise NotImplementedError
+
+    @property
+    def mask(self) -> Mask:
+        """Which keys a query sees."""
+        if self.window is not None:
+            return SlidingWindow(self.window)
+        return Causal() if self.chunk is None else Chunked(self.chunk)
+
+    def table(self, positions: Tensor, d_model: Number, name: str) -> tuple[Tensor, Tensor] | None:
+        """The rotary table this attention's heads need."""
+        raise NotImplementedError
+
+    def attend(self, context: Context, d_query: Number, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Scores, softmax and mix; q [B,T,H,d], k [B,S,K,d], v [B,S,K,e] to [B,T,H,e]. `d_query` is the width the default scale goes by."""
+        scale = (d_query**-0.5 if self.scale is None else self.scale) * self.position.score_factor
+        op = Attend("attend", self.mask, scale, context.past, self.softcap, self.position.max_bias)
+        extra = (Parameter("sinks", (self.n_heads,))(q, group="attention_sinks"),) if self.sinks else ()
+        mixed: Tensor = op(q, k, v, context.positions, *extra)
+        return mixed
+
+    def extend(self, context: Context, **new: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...] | None]:
+        """Put the new entries behind the cached ones: what attention sees now, and what the cache keeps; without a cache, the new entries alone."""
+        if context.cache is None:
+            return tuple(new.values()), None
+        pairs: list[Any] = []
+        for i, (name, entry) in enumerate(new.items()):
+            pairs.append(Cache(f"{name}_cache", self.mask)(entry, *context.cache[i : i + 1]))
+        return tuple(seen for seen, _ in pairs), tuple(kept for _, kept in pairs)
+
+    def check(self) -> Iterator[tuple[str, str, str]]:
+        """A layer is windowed or chunked, not both."""
+        if self.window is not None and self.chunk is not None:
+            yield "chunk", "a layer has a window or a chunk, not both", "leave one of them out"

@@ -1,0 +1,121 @@
+"""Attention whose keys and values are projected from the tokens: MHA, MQA and GQA are one forward with H, 1 or K kv heads.
+
+    query heads   0 1 2 3 4 5 6 7      0 1 2 3 4 5 6 7      0 1 2 3 4 5 6 7
+    kv heads      0 1 2 3 4 5 6 7      0       1            0
+                  MHA                  GQA (K = 2)          MQA
+
+B batch, T new tokens, S visible tokens, D d_model, H query heads, K kv heads, d head_dim of queries and keys, e of values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from archcli.arith import Number
+from archcli.graph import Tensor
+from archcli.modules.attention.base import Attention
+from archcli.modules.base import Positive, Size
+from archcli.modules.context import Context, fresh
+from archcli.modules.norm import QKNorm
+from archcli.ops import Clip, Linear, MergeHeads, SplitHeads
+
+Projection = Literal["q", "k", "v", "o"]
+
+
+class ProjectedAttention(Attention):
+    """o(softmax(scale q k^T) v) with q = Wq x [H d], k = Wk x [K d], v = Wv x [K e], o = Wo. Vaswani et al. 2017, arXiv:1706.03762.
+
+    `head_dim` left out is d_model / n_heads; `v_head_dim` left out is head_dim. `bias` true biases all four projections, a list those it names
+    (Qwen2: [q, k, v]). `qk_norm` normalizes queries and keys; `clip` bounds q, k and v after projection (OLMo, MPT).
+    """
+
+    head_dim: Size | None = None
+    v_head_dim: Size | None = None
+    bias: bool | tuple[Projection, ...] = False
+    qk_norm: QKNorm | None = None
+    clip: Positive | None = None
+
+    @property
+    def kv_heads(self) -> Number:
+        """K, the heads of keys and values."""
+        raise NotImplementedError
+
+    def width(self, d_model: Number) -> Number:
+        """d, the width of a query head."""
+        return d_model // self.n_heads if self.head_dim is None else self.head_dim
+
+    def table(self, positions: Tensor, d_model: Number, name: str) -> tuple[Tensor, Tensor] | None:
+        """The rotary table of heads of width d."""
+        return self.position.table(positions, self.width(d_model), name)
+
+    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        """[B, T, D] to [B, T, D]; the cache holds k [B, n, K, d] and v [B, n, K, e]."""
+        context = fresh(x, context)
+        d = self.width(x.shape[-1])
+        table = context.rotary or self.table(context.positions, x.shape[-1], "rotary")
+        q = self._placed(self._heads(x, "q", self.n_heads, d), "q", table)
+        k = self._placed(self._heads(x, "k", self.kv_heads, d), "k", table)
+        v = self._heads(x, "v", self.kv_heads, d if self.v_head_dim is None else self.v_head_dim)
+        (k, v), kept = self.extend(context, k=k, v=v)
+        mixed = MergeHeads("merge")(self.attend(context, d, q, k, v))
+        return Linear("o_proj", x.shape[-1], self._biased("o"))(mixed), kept
+
+    def _heads(self, x: Tensor, which: Projection, heads: Number, width: Number) -> Tensor:
+        projected = Linear(f"{which}_proj", heads * width, self._biased(which))(x)
+        if self.clip is not None:
+            projected = Clip(f"{which}_clip", self.clip)(projected)
+        split: Tensor = SplitHeads(f"{which}_heads", heads)(projected)
+        return split
+
+    def _placed(self, x: Tensor, which: Projection, table: tuple[Tensor, Tensor] | None) -> Tensor:
+        """Queries or keys, normalized and turned by position, in the order the architecture says."""
+        norm = self.qk_norm
+        if norm is not None and norm.when == "before_rope":
+            x = norm(x, name=f"{which}_norm")
+        x = self.position.rotate(x, table, f"{which}_rotate")
+        return norm(x, name=f"{which}_norm") if norm is not None and norm.when == "after_rope" else x
+
+    def _biased(self, which: Projection) -> bool:
+        return self.bias if isinstance(self.bias, bool) else which in self.bias
+
+
+class MultiHeadAttention(ProjectedAttention):
+    """Every query head has its own keys and values. Vaswani et al. 2017, arXiv:1706.03762. Caches 2 H d elements per token."""
+
+    kind: Literal["mha"] = "mha"
+
+    @property
+    def kv_heads(self) -> Number:
+        """H."""
+        return self.n_heads
+
+
+class MultiQueryAttention(ProjectedAttention):
+    """All query heads share one head of keys and values. Shazeer 2019, arXiv:1911.02150. Caches 2 d elements per token."""
+
+    kind: Literal["mqa"] = "mqa"
+
+    @property
+    def kv_heads(self) -> Number:
+        """1."""
+        return 1
+
+
+class GroupedQueryAttention(ProjectedAttention):
+    """Groups of H/K query heads share keys and values. Ainslie et al. 2023, arXiv:2305.13245. Caches 2 K d elements per token."""
+
+    kind: Literal["gqa"] = "gqa"
+    n_kv_heads: Size
+
+    @property
+    def kv_heads(self) -> Number:
+        """K."""
+        return self.n_kv_heads
+
+    def check(self) -> Iterator[tuple[str, str, str]]:
+        """K must divide H."""
+        yield from super().check()
+        if self.n_heads % self.n_kv_heads:
+            fits = ", ".join(str(k) for k in range(1, self.n_heads + 1) if k <= 10_000 and self.n_heads % k == 0)
+            yield "n_kv_heads", f"n_kv_heads {self.n_kv_heads} does not divide n_heads {self.n_heads}", f"choose one of {fits}"

@@ -1,0 +1,104 @@
+"""Multi-head latent attention (MLA): keys and values are rebuilt from one small cached latent per token.
+
+B batch, T new tokens, S visible tokens, D d_model, H heads, n qk_nope_head_dim, r qk_rope_head_dim, v v_head_dim, c kv_lora_rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from archcli.arith import Number
+from archcli.graph import Tensor
+from archcli.modules.attention.base import Attention
+from archcli.modules.base import Inherit, Size
+from archcli.modules.context import Context, fresh
+from archcli.modules.norm import Norm
+from archcli.ops import Concat, Contract, Linear, MergeHeads, Split, SplitHeads, Unsqueeze
+
+LATENT = "mla_latent_norm"
+
+
+class MultiHeadLatentAttention(Attention):
+    """DeepSeek-V2, arXiv:2405.04434 section 2.1. Caches c + r elements per token, whatever the number of heads.
+
+        q = Wqb norm(Wqa x)  [H, n + r]     (q = Wq x where q_lora_rank is left out)
+        latent, k_pe = split(Wkva x)        [c], [r]: cached, the latent normalized, k_pe turned by RoPE and shared by all heads
+        k_nope, v = split(Wkvb latent)      [H, n], [H, v]
+        o = Wo softmax(scale [q_nope | q_pe] [k_nope | k_pe]^T) v,  scale (n + r)^-0.5
+
+    `form` naive rebuilds keys and values of every visible token; absorbed multiplies Wkvb into the queries and outputs instead, so that
+    attention runs on the latents themselves: the same weights and result, other FLOPs. `bias` biases Wqa, Wkva and Wo.
+    """
+
+    kind: Literal["mla"] = "mla"
+    q_lora_rank: Size | None = None
+    kv_lora_rank: Size
+    qk_nope_head_dim: Size
+    qk_rope_head_dim: Size
+    v_head_dim: Size
+    bias: bool = False
+    latent_norm: Annotated[Norm, Inherit("norm"), Field()]
+    form: Literal["naive", "absorbed"] = "naive"
+
+    def table(self, positions: Tensor, d_model: Number, name: str) -> tuple[Tensor, Tensor] | None:
+        """The rotary table of the r dims that turn."""
+        return self.position.table(positions, self.qk_rope_head_dim, name)
+
+    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        """[B, T, D] to [B, T, D]; the cache holds the latent [B, n, c] and k_pe [B, n, 1, r]."""
+        context = fresh(x, context)
+        table = context.rotary or self.table(context.positions, x.shape[-1], "rotary")
+        q_nope, q_pe = Split("q_split", (self.qk_nope_head_dim, self.qk_rope_head_dim))(self._queries(x))
+        q_pe = self.position.rotate(q_pe, table, "q_rotate")
+        compressed = Linear("kv_a_proj", self.kv_lora_rank + self.qk_rope_head_dim, self.bias)(x)
+        latent, k_pe = Split("kv_a_split", (self.kv_lora_rank, self.qk_rope_head_dim))(compressed)
+        latent = self.latent_norm(latent, name="kv_a_norm", group=LATENT)
+        k_pe = self.position.rotate(Unsqueeze("k_pe_head")(k_pe), table, "k_rotate")
+        (latent, k_pe), kept = self.extend(context, latent=latent, k_pe=k_pe)
+        mix = self._absorbed if self.form == "absorbed" else self._naive
+        mixed = MergeHeads("merge")(mix(context, q_nope, q_pe, latent, k_pe))
+        return Linear("o_proj", x.shape[-1], self.bias)(mixed), kept
+
+    def _queries(self, x: Tensor) -> Tensor:
+        """[B, T, H, n + r]."""
+        width = self.n_heads * self._d_query
+        if self.q_lora_rank is None:
+            q = Linear("q_proj", width)(x)
+        else:
+            compressed = self.latent_norm(Linear("q_a_proj", self.q_lora_rank, self.bias)(x), name="q_a_norm", group=LATENT)
+            q = Linear("q_b_proj", width)(compressed)
+        split: Tensor = SplitHeads("q_heads", self.n_heads)(q)
+        return split
+
+    def _naive(self, context: Context, q_nope: Tensor, q_pe: Tensor, latent: Tensor, k_pe: Tensor) -> Tensor:
+        """Rebuild H keys and values per visible token, then attend as MHA does."""
+        rebuilt = SplitHeads("kv_b_heads", self.n_heads)(self._kv_b(latent))
+        k_nope, v = Split("kv_b_split", (self.qk_nope_head_dim, self.v_head_dim))(rebuilt)
+        return self.attend(context, self._d_query, Concat("q")(q_nope, q_pe), Concat("k")(k_nope, k_pe), v)
+
+    def _absorbed(self, context: Context, q_nope: Tensor, q_pe: Tensor, latent: Tensor, k_pe: Tensor) -> Tensor:
+        """Carry the queries into the latent space, attend there as MQA does, carry the result out."""
+        weight = SplitHeads("kv_b_heads", self.n_heads, axis=0)(latent.tape.weight(self._kv_b, latent))
+        w_k, w_v = Split("kv_b_split", (self.qk_nope_head_dim, self.v_head_dim), axis=1)(weight)
+        q_latent = Contract("q_absorb", "bthn,hnc->bthc")(q_nope, w_k)
+        head = Unsqueeze("latent_head")(latent)
+        mixed = self.attend(context, self._d_query, Concat("q")(q_latent, q_pe), Concat("k")(head, k_pe), head)
+        out: Tensor = Contract("v_absorb", "bthc,hvc->bthv")(mixed, w_v)
+        return out
+
+    @property
+    def _kv_b(self) -> Linear:
+        return Linear("kv_b_proj", self.n_heads * (self.qk_nope_head_dim + self.v_head_dim))
+
+    @property
+    def _d_query(self) -> Number:
+        return self.qk_nope_head_dim + self.qk_rope_head_dim
+
+    def check(self) -> Iterator[tuple[str, str, str]]:
+        """RoPE turns the r dims in pairs."""
+        yield from super().check()
+        if self.qk_rope_head_dim % 2:
+            yield "qk_rope_head_dim", f"qk_rope_head_dim must be even, not {self.qk_rope_head_dim}", "RoPE turns dims in pairs"

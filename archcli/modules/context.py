@@ -1,0 +1,27 @@
+"""Context: what a layer knows besides its input. Explicit, so that no module has hidden state and the caller owns the cache."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from archcli.arith import Number
+from archcli.graph import Tensor
+from archcli.ops import Positions
+
+
+class Context(NamedTuple):
+    """One pass through a layer: positions [T] of the new tokens, how many tokens came before, the rotary table, the layer's cache.
+
+    `cache` is None for a pass that caches nothing, an empty tuple for one that starts a cache, else what the layer returned last time.
+    `past` only serves exact counting and is 0 in a torch run.
+    """
+
+    positions: Tensor
+    past: Number = 0
+    rotary: tuple[Tensor, Tensor] | None = None
+    cache: tuple[Any, ...] | None = None
+
+
+def fresh(x: Tensor, context: Context | None) -> Context:
+    """The given context, or that of a pass over x alone from position 0."""
+    return context or Context(Positions("positions")(x))

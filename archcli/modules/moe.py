@@ -1,0 +1,104 @@
+"""Mixture of experts: a router sends each token to k of E feed-forward networks, whose weights are stacked. Dropless.
+
+B batch, T new tokens, D d_model, E experts, k experts per token, N = B T.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from archcli.graph import Experts, Tensor
+from archcli.modules.base import Inline, Module, Positive, Size
+from archcli.modules.ffn import FeedForward
+from archcli.ops import Activate, Add, Combine, Dispatch, Linear, Multiply, Route
+from archcli.ops.route import GroupScore, Scores
+
+SHARED = "shared_experts"
+
+
+class Router(Inline):
+    """Scores the experts for a token and weighs the chosen k. Shazeer et al. 2017, arXiv:1701.06538.
+
+    `scores` softmax over all E (Mixtral, arXiv:2401.04088), sigmoid (DeepSeek-V3), or softmax_after: over the chosen k alone (gpt-oss). `normalized`
+    divides the k weights by their sum; `scale` multiplies them. `correction` adds a stored, untrained bias when choosing, not when weighing
+    (arXiv:2412.19437). With `n_groups`, only experts of the best `top_k_groups` groups are eligible, a group's worth being its best expert (max,
+    DeepSeek-V2) or its best two (top2, DeepSeek-V3). `bias` biases the logits.
+    """
+
+    group: ClassVar[str] = "router"
+    scores: Scores = "softmax"
+    normalized: bool = True
+    scale: Positive = 1.0
+    correction: bool = False
+    n_groups: Size = 1
+    top_k_groups: Size = 1
+    group_score: GroupScore = "max"
+    bias: bool = False
+
+    def forward(self, x: Tensor, n_experts: int, top_k: int, *, name: str) -> tuple[Tensor, Tensor]:
+        """Weights and expert indices, [B, T, k] each, for tokens x [B, T, D]."""
+        logits = Linear(name, n_experts, self.bias)(x)
+        op = Route(
+            "route",
+            top_k,
+            self.scores,
+            self.normalized,
+            self.scale,
+            self.correction,
+            self.n_groups,
+            self.top_k_groups,
+            self.group_score,
+        )
+        weights, index = op(logits)
+        return weights, index
+
+
+class MixtureOfExperts(FeedForward):
+    """sum over the chosen k experts of weight * expert(x), plus shared(x) for every token. arXiv:1701.06538; shared experts: arXiv:2401.06066.
+
+    All experts have the one shape `expert`; `shared` left out means none; `shared_gate` multiplies its output by sigmoid(w x), one
+    gate per token (Qwen2-MoE, arXiv:2407.10671).
+    """
+
+    kind: Literal["moe"] = "moe"
+    n_experts: Size
+    top_k: Size
+    expert: FeedForward
+    router: Router = Field(default_factory=Router)
+    shared: FeedForward | None = None
+    shared_gate: bool = False
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Route, dispatch, run the experts, combine."""
+        weights, index = self.router(x, self.n_experts, self.top_k, name="router")
+        tokens, expert_of, order = Dispatch("dispatch")(x, index)
+        routed = self.expert(tokens, name="experts", group="experts", experts=Experts(self.n_experts, self.top_k), index=expert_of)
+        y: Tensor = Combine("combine")(routed, weights, order)
+        return y if self.shared is None else Add("add_shared")(y, self._shared(x, self.shared))
+
+    def _shared(self, x: Tensor, shared: FeedForward) -> Tensor:
+        y: Tensor = shared(x, name="shared", group=SHARED)
+        if not self.shared_gate:
+            return y
+        gate = Activate("shared_gate_sigmoid", "sigmoid")(Linear("shared_gate", 1)(x, group=SHARED), group=SHARED)
+        gated: Tensor = Multiply("shared_gated")(y, gate, group=SHARED)
+        return gated
+
+    def check(self) -> Iterator[tuple[str, str, str]]:
+        """k of E, from groups that E falls into evenly."""
+        if self.top_k > self.n_experts:
+            yield "top_k", f"top_k {self.top_k} is more than n_experts {self.n_experts}", "a token cannot visit an expert twice"
+        router = self.router
+        if self.n_experts % router.n_groups:
+            yield "router", f"n_experts {self.n_experts} does not fall into {router.n_groups} equal groups", "mend n_groups"
+        elif router.top_k_groups > router.n_groups:
+            yield "router", f"top_k_groups {router.top_k_groups} is more than n_groups {router.n_groups}", "mend top_k_groups"
+        elif self.top_k > router.top_k_groups * (self.n_experts // router.n_groups):
+            yield "top_k", f"top_k {self.top_k} is more than the experts of {router.top_k_groups} groups", "raise top_k_groups"
+        if isinstance(self.expert, MixtureOfExperts) or isinstance(self.shared, MixtureOfExperts):
+            yield "expert", "an expert cannot itself be a mixture of experts", "use kind mlp or glu"
+        if self.shared_gate and self.shared is None:
+            yield "shared_gate", "shared_gate without a shared expert", "add shared, or leave shared_gate out"

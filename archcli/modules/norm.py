@@ -1,0 +1,83 @@
+"""Norms: which statistic is divided out, and what weights follow. All are one op, `Normalize`, called under the name of their place."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from archcli.graph import Tensor
+from archcli.modules.base import Inherit, Inline, Positive
+from archcli.ops import MergeHeads, Normalize, SplitHeads
+
+
+class Norm(Inline):
+    """What a block applies before or after its parts."""
+
+    family: ClassVar[str] = "norm"
+    group: ClassVar[str] = "norms"
+    eps: Positive
+
+    def normalize(self, name: str, axes: int = 1) -> Normalize:
+        """The op that does it; `axes` 2 gives every head [H, d] weights of its own."""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor, *, name: str, axes: int = 1) -> Tensor:
+        """Normalize x [..., d] over its last axis."""
+        normalized: Tensor = self.normalize(name, axes)(x)
+        return normalized
+
+
+class RMSNorm(Norm):
+    """y = x / sqrt(mean(x^2) + eps) * (offset + weight). Zhang & Sennrich 2019, arXiv:1910.07467.
+
+    Differs from LayerNorm in taking no mean and having no bias. eps 1e-6 as in T5 and Gemma; Llama uses 1e-5. `offset` 1 stores the weight
+    minus one (Gemma), 0 the weight itself. Without `weight` the gain is 1 and nothing is trained (Llama 4's QK-norm).
+    """
+
+    kind: Literal["rmsnorm"] = "rmsnorm"
+    eps: Positive = 1e-6
+    offset: Literal[0, 1] = 0
+    weight: bool = True
+
+    def normalize(self, name: str, axes: int = 1) -> Normalize:
+        """RMS over the last axis."""
+        return Normalize(name, self.eps, weight=self.weight, offset=float(self.offset), axes=axes)
+
+
+class LayerNorm(Norm):
+    """y = (x - mean) / sqrt(var + eps) * (offset + weight) + bias. Ba, Kiros & Hinton 2016, arXiv:1607.06450.
+
+    `bias` false keeps the gain alone (MPT, Command R); `weight` and `bias` false is the non-parametric norm of OLMo (arXiv:2402.00838);
+    `offset` 1 stores the weight minus one (Nemotron-4, arXiv:2402.16819). eps 1e-5 as in GPT-2.
+    """
+
+    kind: Literal["layernorm"] = "layernorm"
+    eps: Positive = 1e-5
+    offset: Literal[0, 1] = 0
+    weight: bool = True
+    bias: bool = True
+
+    def normalize(self, name: str, axes: int = 1) -> Normalize:
+        """Mean and variance over the last axis."""
+        return Normalize(name, self.eps, centred=True, weight=self.weight, bias=self.bias, offset=float(self.offset), axes=axes)
+
+
+class QKNorm(Inline):
+    """A norm of queries and keys, which keeps attention logits from growing. Henry et al. 2020, arXiv:2010.04245; ViT-22B, arXiv:2302.05442.
+
+    `per` head: one gain of head_dim shared by the heads (Qwen3, Gemma 3); head_distinct: a gain [heads, head_dim] (Command R+, StableLM 2 12B);
+    full: one norm over heads * head_dim together (OLMo 2). `when`: before RoPE turns them, or after (Llama 4).
+    """
+
+    group: ClassVar[str] = "qk_norm"
+    per: Literal["head", "head_distinct", "full"] = "head"
+    when: Literal["before_rope", "after_rope"] = "before_rope"
+    norm: Annotated[Norm, Inherit("norm"), Field()]
+
+    def forward(self, x: Tensor, *, name: str) -> Tensor:
+        """Normalize heads x [B, T, H, d]."""
+        if self.per == "full":
+            merged = MergeHeads(f"{name}_merge")(x)
+            return SplitHeads(f"{name}_split", x.shape[-2])(self.norm(merged, name=name, group=self.group))
+        return self.norm(x, name=name, group=self.group, axes=2 if self.per == "head_distinct" else 1)

@@ -1,0 +1,137 @@
+"""Where a model gets its sense of order: nothing, a table added to the embeddings, rotated queries and keys, or a bias on the scores.
+
+A position may act in three places; each class fills the hooks of its own: `forward` (what is added once to the token embeddings), `table` and
+`rotate` (inside attention), `max_bias` (on attention scores).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from archcli.arith import Number
+from archcli.graph import Tensor
+from archcli.modules.base import Count, Inherit, Inline, Positive, Size
+from archcli.modules.rope_scaling import NoScaling, RopeScaling
+from archcli.ops import Add, Embedding, Rotate, RotaryTable, Shift
+from archcli.ops import Sinusoid as SinusoidOp
+from archcli.ops.rotary import Pairing
+
+
+class Position(Inline):
+    """Base of the position embeddings; every hook does nothing until a class fills it."""
+
+    family: ClassVar[str] = "position"
+    group: ClassVar[str] = "position_embedding"
+
+    def forward(self, x: Tensor, positions: Tensor, *, name: str) -> Tensor:
+        """Token embeddings x [B, T, D] with what this position adds to them."""
+        return x
+
+    def table(self, positions: Tensor, head_dim: Number, name: str) -> tuple[Tensor, Tensor] | None:
+        """cos and sin for `rotate`, or None where nothing is rotated."""
+        return None
+
+    def rotate(self, x: Tensor, table: tuple[Tensor, Tensor] | None, name: str) -> Tensor:
+        """Heads x [B, T, H, d], turned by position."""
+        return x
+
+    @property
+    def score_factor(self) -> float:
+        """What the attention scale is multiplied by."""
+        return 1.0
+
+    @property
+    def max_bias(self) -> float | None:
+        """The largest ALiBi exponent, where scores are biased."""
+        return None
+
+
+class NoPosition(Position):
+    """No position at all (NoPE): order comes from the causal mask alone. Kazemnejad et al. 2023, arXiv:2305.19466."""
+
+    kind: Literal["none"] = "none"
+
+
+class Learned(Position):
+    """A trained table [max_seq_len + offset, D] added to the token embeddings (GPT-2). Token t takes row t + offset; OPT's offset is 2."""
+
+    kind: Literal["learned"] = "learned"
+    max_seq_len: Annotated[Size, Inherit("max_seq_len")]
+    offset: Count = 0
+
+    def forward(self, x: Tensor, positions: Tensor, *, name: str) -> Tensor:
+        """x + table[positions + offset]."""
+        rows = Shift(f"{name}_rows", self.offset)(positions) if self.offset else positions
+        looked_up = Embedding(name, self.max_seq_len + self.offset, x.shape[-1])(rows)
+        total: Tensor = Add(f"{name}_add")(x, looked_up)
+        return total
+
+
+class Sinusoidal(Position):
+    """The fixed sinusoid added to the token embeddings: no parameters. Vaswani et al. 2017, arXiv:1706.03762 section 3.5.
+
+    `interleaved` alternates sine and cosine as the paper does; `half` puts all sines first (Marian).
+    """
+
+    kind: Literal["sinusoidal"] = "sinusoidal"
+    base: Positive = 10000.0
+    pairing: Pairing = "interleaved"
+
+    def forward(self, x: Tensor, positions: Tensor, *, name: str) -> Tensor:
+        """x + sinusoid(positions)."""
+        total: Tensor = Add(f"{name}_add")(x, SinusoidOp(name, x.shape[-1], self.base, self.pairing)(positions))
+        return total
+
+
+class ALiBi(Position):
+    """Scores get slope_h * (key - query), the slopes 2^(-max_bias i/H). Press et al. 2021, arXiv:2108.12409. max_bias 8 as in the paper."""
+
+    kind: Literal["alibi"] = "alibi"
+    slope_exponent: Positive = 8.0
+
+    @property
+    def max_bias(self) -> float | None:
+        """The exponent of the steepest slope's denominator."""
+        return self.slope_exponent
+
+
+class Rope(Position):
+    """Rotary positions: pair i of a query or key turns by position * theta^(-2i/r). Su et al. 2021, arXiv:2104.09864.
+
+    `rotary_dim` r turns only the first r dims of a head (GPT-NeoX, Phi); left out, all of them. `pairing` half pairs (i, i + r/2) as Llama's
+    weights expect, interleaved pairs (2i, 2i + 1) as GPT-J's do. `scaling` stretches the frequencies beyond the trained context.
+    """
+
+    kind: Literal["rope"] = "rope"
+    theta: Positive = 10000.0
+    rotary_dim: Size | None = None
+    pairing: Pairing = "half"
+    scaling: RopeScaling = Field(default_factory=NoScaling)
+
+    def table(self, positions: Tensor, head_dim: Number, name: str) -> tuple[Tensor, Tensor]:
+        """cos and sin, [T, r/2] each."""
+        width = head_dim if self.rotary_dim is None else self.rotary_dim
+        table: tuple[Tensor, Tensor] = RotaryTable(name, width, self, self.scaling.amplitude)(positions)
+        return table
+
+    def frequencies(self, torch: Any, width: int, positions: Any) -> Any:
+        """Radians per position of each of the r/2 pairs, as torch computes them."""
+        return self.scaling.frequencies(torch, self.theta, width, positions)
+
+    def rotate(self, x: Tensor, table: tuple[Tensor, Tensor] | None, name: str) -> Tensor:
+        """Heads x [B, T, H, d], the first r dims turned."""
+        turned: Tensor = Rotate(name, self.pairing)(x, *(table or ()))
+        return turned
+
+    @property
+    def score_factor(self) -> float:
+        """YaRN as DeepSeek uses it also scales the scores."""
+        return self.scaling.score_factor
+
+    def check(self) -> Iterator[tuple[str, str, str]]:
+        """Pairs need an even number of dims."""
+        if isinstance(self.rotary_dim, int) and self.rotary_dim % 2:
+            yield "rotary_dim", f"rotary_dim must be even, not {self.rotary_dim}", "RoPE turns dims in pairs"

@@ -1,0 +1,48 @@
+"""The closed vocabulary: every forward is written in these operations and no other.
+
+Each op states its output's shape, the weights it owns, what it costs in parts, and how torch does it.
+"""
+
+from archcli.ops.attend import Attend
+from archcli.ops.dense import Contract, Embedding, Linear, Parameter
+from archcli.ops.layout import Cache, Concat, KeepLast, MergeHeads, Split, SplitHeads, Unsqueeze
+from archcli.ops.mask import Causal, Chunked, Mask, SlidingWindow
+from archcli.ops.normalize import Normalize
+from archcli.ops.pointwise import Activate, Add, Clip, Multiply, Scale, Softcap, Swish
+from archcli.ops.rotary import Positions, Rotate, RotaryTable, Shift, Sinusoid
+from archcli.ops.route import Combine, Dispatch, Route
+
+__all__ = [
+    "Activate",
+    "Add",
+    "Attend",
+    "Cache",
+    "Causal",
+    "Chunked",
+    "Clip",
+    "Combine",
+    "Concat",
+    "Contract",
+    "Dispatch",
+    "Embedding",
+    "KeepLast",
+    "Linear",
+    "Mask",
+    "MergeHeads",
+    "Multiply",
+    "Normalize",
+    "Parameter",
+    "Positions",
+    "Rotate",
+    "RotaryTable",
+    "Route",
+    "Scale",
+    "Shift",
+    "Sinusoid",
+    "SlidingWindow",
+    "Softcap",
+    "Split",
+    "SplitHeads",
+    "Swish",
+    "Unsqueeze",
+]

@@ -1,0 +1,125 @@
+"""Attend: scaled dot-product attention with everything the families put inside it: GQA, masks, softcap, ALiBi, sinks.
+
+B batch, T new tokens, S visible tokens, H query heads, K kv heads, d head_dim of queries and keys, e head_dim of values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from archcli.arith import Number, Shape
+from archcli.graph import Op, OpClass, Part
+from archcli.ops.base import SOFTCAP, SOFTMAX_BACKWARD, SOFTMAX_FORWARD, contraction
+from archcli.ops.mask import Mask
+
+
+@dataclass(frozen=True, slots=True)
+class Attend(Op):
+    """softmax(scale q k^T [softcap] [+ ALiBi] + mask) v. Inputs q [B,T,H,d], k [B,S,K,d], v [B,S,K,e], positions [T], sinks [H] or none.
+
+    Query head h reads kv head h // (H/K) (GQA, arXiv:2305.13245). `alibi` is the largest exponent of the slopes 2^(-alibi i/H) (arXiv:2108.12409);
+    `softcap` c maps a score s to c tanh(s/c) (arXiv:2408.00118); a sink is one more logit per head whose probability is dropped (arXiv:2508.10925).
+    `past` counts the tokens before the new ones and only serves the exact pair count. Parts are exact for the mask; `executed` is T x S.
+    """
+
+    name: str
+    mask: Mask
+    scale: float
+    past: Number = 0
+    softcap: float | None = None
+    alibi: float | None = None
+
+    def shape(self, q: Shape, k: Shape, v: Shape, positions: Shape, sinks: Shape | None = None) -> Shape:
+        return (*q[:3], v[3])
+
+    def parts(self, q: Shape, k: Shape, v: Shape, positions: Shape, sinks: Shape | None = None) -> tuple[Part, ...]:
+        batch, new, heads, width = q
+        exact = batch * heads * self.mask.pairs(new, self.past)
+        dense = batch * heads * new * k[1]
+        queries, keys, values = batch * new * heads * width, batch * k[1] * k[2] * width, batch * k[1] * k[2] * v[3]
+        out = batch * new * heads * v[3]
+        scores = contraction("scores", 2 * exact * width, [(queries, 0), (keys, 1)], dense, 2 * dense * width)
+        mix = contraction("mix", 2 * exact * v[3], [(dense, 0), (values, 2)], out, 2 * dense * v[3])
+        return (scores, *self._pointwise(exact, dense), _softmax(exact, dense, sinks), mix)
+
+    def _pointwise(self, exact: Number, dense: Number) -> tuple[Part, ...]:
+        each = [("softcap", SOFTCAP)] if self.softcap else []
+        each += [("alibi", 1)] if self.alibi else []
+        return tuple(
+            Part(
+                name,
+                OpClass.ELEMENTWISE,
+                flops * exact,
+                dense,
+                dense,
+                (Part(f"d_{name}", OpClass.ELEMENTWISE, flops * exact, dense, dense, executed=flops * dense, wrt=0),) if name == "softcap" else (),
+                executed=flops * dense,
+            )
+            for name, flops in each
+        )
+
+    def run(self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, positions: Any, sinks: Any = None) -> Any:
+        """Eager attention: scores, softmax and mix as three steps, over all T x S pairs."""
+        batch, new, heads, width = q.shape
+        kv_heads = k.shape[2]
+        grouped = q.transpose(1, 2).reshape(batch, kv_heads, heads // kv_heads * new, width)
+        scores = (grouped @ k.permute(0, 2, 3, 1)).view(batch, heads, new, -1) * self.scale
+        if self.softcap:
+            scores = self.softcap * torch.tanh(scores / self.softcap)
+        keys = _key_positions(torch, positions, k.shape[1])
+        if self.alibi:
+            scores = scores + self._slopes(torch, heads, scores)[:, None, None] * keys.to(scores.dtype)
+        scores = scores.masked_fill(~self.mask.allows(positions[:, None], keys[None, :]), torch.finfo(scores.dtype).min)
+        probabilities = _probabilities(torch, scores, sinks).to(q.dtype)
+        mixed = probabilities.view(batch, kv_heads, -1, k.shape[1]) @ v.transpose(1, 2)
+        return mixed.view(batch, heads, new, -1).transpose(1, 2)
+
+    def run_fused(self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, positions: Any, sinks: Any = None) -> Any:
+        """torch's fused kernel where it can express this attention, else the eager form."""
+        if self.softcap or self.alibi or sinks is not None:
+            return self.run(torch, weights, q, k, v, positions, sinks)
+        new, visible = q.shape[1], k.shape[1]
+        mask = None
+        if not (self.mask.covers(new, visible) and new in (1, visible)):
+            mask = self.mask.allows(positions[:, None], _key_positions(torch, positions, visible)[None, :])
+        out = torch.nn.functional.scaled_dot_product_attention(
+            q.transpose(1, 2),
+            k.transpose(1, 2),
+            v.transpose(1, 2),
+            attn_mask=mask,
+            is_causal=mask is None and new > 1 and self.mask.causal,
+            scale=self.scale,
+            enable_gqa=q.shape[2] != k.shape[2],
+        )
+        return out.transpose(1, 2)
+
+    def _slopes(self, torch: Any, heads: int, like: Any) -> Any:
+        """One slope per head; a count that is no power of two takes every other slope of the next power for the rest (Press et al.)."""
+        power = 1 << (heads - 1).bit_length()
+        exponents = torch.arange(1, power + 1, device=like.device, dtype=torch.float32) * (-(self.alibi or 0) / power)
+        slopes = torch.exp2(exponents)
+        if power == heads:
+            return slopes.to(like.dtype)
+        return torch.cat([slopes[1::2], slopes[0::2]])[:heads].to(like.dtype)
+
+
+def _softmax(exact: Number, dense: Number, sinks: Shape | None) -> Part:
+    back = Part("d_softmax", OpClass.NORMALIZATION, SOFTMAX_BACKWARD * exact, 2 * dense, dense, executed=SOFTMAX_BACKWARD * dense, wrt=0)
+    extra = 0 if sinks is None else sinks[0]
+    return Part(
+        "softmax", OpClass.NORMALIZATION, SOFTMAX_FORWARD * exact, dense + extra, dense, (back,), executed=SOFTMAX_FORWARD * dense
+    )
+
+
+def _key_positions(torch: Any, positions: Any, visible: int) -> Any:
+    """Positions of the visible keys: those up to the newest token."""
+    return positions[-1] + 1 - visible + torch.arange(visible, device=positions.device)
+
+
+def _probabilities(torch: Any, scores: Any, sinks: Any) -> Any:
+    if sinks is None:
+        return torch.softmax(scores, dim=-1, dtype=torch.float32)
+    batch, heads, new, _ = scores.shape
+    extra = sinks.to(scores.dtype).view(1, heads, 1, 1).expand(batch, heads, new, 1)
+    return torch.softmax(torch.cat([scores, extra], dim=-1), dim=-1, dtype=torch.float32)[..., :-1]

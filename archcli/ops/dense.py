@@ -1,0 +1,108 @@
+"""Ops that own or contract matrices: Linear, Embedding, Parameter, Contract."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from archcli.arith import Number, Shape, prod
+from archcli.graph import Op, Part
+from archcli.ops.base import bias, contraction, movement
+
+
+@dataclass(frozen=True, slots=True)
+class Linear(Op):
+    """y = x W^T + b. Input [..., in], output [..., out]; weight [out, in]. With `borrowed`, the weight is the second input and owned elsewhere."""
+
+    name: str
+    out: Number
+    bias: bool = False
+    borrowed: bool = False
+
+    def shape(self, x: Shape, weight: Shape | None = None) -> Shape:
+        return (*x[:-1], self.out)
+
+    def weights(self, x: Shape, weight: Shape | None = None) -> dict[str, Shape]:
+        own = {} if self.borrowed else {"weight": (self.out, x[-1])}
+        return own | ({"bias": (self.out,)} if self.bias else {})
+
+    def parts(self, x: Shape, weight: Shape | None = None) -> tuple[Part, ...]:
+        out = prod(x[:-1]) * self.out
+        operands: list[tuple[Number, int | str]] = [(prod(x), 0), (self.out * x[-1], 1 if self.borrowed else "weight")]
+        product = contraction("matmul", 2 * prod(x) * self.out, operands, out)
+        return (product, bias(out, self.out)) if self.bias else (product,)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any, weight: Any = None) -> Any:
+        return torch.nn.functional.linear(x, weights["weight"] if weight is None else weight, weights.get("bias"))
+
+    def leaf(self, nn: Any, x: Shape, weight: Shape | None = None) -> Any:
+        return None if self.borrowed else nn.Linear(x[-1], self.out, bias=self.bias)
+
+
+@dataclass(frozen=True, slots=True)
+class Embedding(Op):
+    """A row of a table per id. Input [...] of ids, output [..., width]; weight [entries, width]. A gather: no FLOPs."""
+
+    name: str
+    entries: Number
+    width: Number
+
+    def shape(self, ids: Shape) -> Shape:
+        return (*ids, self.width)
+
+    def weights(self, ids: Shape) -> dict[str, Shape]:
+        return {"weight": (self.entries, self.width)}
+
+    def parts(self, ids: Shape) -> tuple[Part, ...]:
+        moved = prod(ids) * self.width
+        return (movement("gather", moved + prod(ids), moved),)
+
+    def run(self, torch: Any, weights: dict[str, Any], ids: Any) -> Any:
+        return torch.nn.functional.embedding(ids, weights["weight"])
+
+    def leaf(self, nn: Any, ids: Shape) -> Any:
+        return nn.Embedding(self.entries, self.width)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter(Op):
+    """A bare trainable tensor, handed to whoever computes with it. The input says only which tape it is on."""
+
+    name: str
+    size: Shape
+    free: ClassVar[str] = "the op that uses the tensor reads it"
+
+    def shape(self, anchor: Shape) -> Shape:
+        return self.size
+
+    def weights(self, anchor: Shape) -> dict[str, Shape]:
+        return {"weight": self.size}
+
+    def parts(self, anchor: Shape) -> tuple[Part, ...]:
+        return ()
+
+    def run(self, torch: Any, weights: dict[str, Any], anchor: Any) -> Any:
+        return weights["weight"]
+
+
+@dataclass(frozen=True, slots=True)
+class Contract(Op):
+    """A contraction of two tensors neither of which this op owns, in Einstein notation: `bthn,hnr->bthr` (absorbed MLA)."""
+
+    name: str
+    equation: str
+
+    def shape(self, a: Shape, b: Shape) -> Shape:
+        sizes = self._sizes(a, b)
+        return tuple(sizes[axis] for axis in self.equation.split("->")[1])
+
+    def parts(self, a: Shape, b: Shape) -> tuple[Part, ...]:
+        flops = 2 * prod(self._sizes(a, b).values())
+        return (contraction("matmul", flops, [(prod(a), 0), (prod(b), 1)], prod(self.shape(a, b))),)
+
+    def run(self, torch: Any, weights: dict[str, Any], a: Any, b: Any) -> Any:
+        return torch.einsum(self.equation, a, b)
+
+    def _sizes(self, a: Shape, b: Shape) -> dict[str, Number]:
+        left, right = self.equation.split("->")[0].split(",")
+        return dict(zip(left + right, (*a, *b), strict=True))

@@ -1,0 +1,149 @@
+"""Ops that arrange tensors: heads, splits, joins, the KV cache. None of them computes; views cost nothing, copies move elements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from archcli.arith import Number, Shape, prod
+from archcli.graph import Op, Part
+from archcli.ops.base import movement
+from archcli.ops.mask import Mask
+
+VIEW = "a view: no element moves"
+
+
+@dataclass(frozen=True, slots=True)
+class SplitHeads(Op):
+    """[..., heads * d, ...] to [..., heads, d, ...] at the given axis, counted from the end (-1) or the start (0)."""
+
+    name: str
+    heads: Number
+    axis: int = -1
+    free: ClassVar[str] = VIEW
+
+    def shape(self, x: Shape) -> Shape:
+        axis = self.axis % len(x)
+        return (*x[:axis], self.heads, x[axis] // self.heads, *x[axis + 1 :])
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        return ()
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x.unflatten(self.axis, (self.heads, -1))
+
+
+@dataclass(frozen=True, slots=True)
+class MergeHeads(Op):
+    """[..., heads, d] to [..., heads * d]."""
+
+    name: str
+    free: ClassVar[str] = "a view of the layout attention writes"
+
+    def shape(self, x: Shape) -> Shape:
+        return (*x[:-2], x[-2] * x[-1])
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        return ()
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x.flatten(-2)
+
+
+@dataclass(frozen=True, slots=True)
+class Split(Op):
+    """Cut one axis into pieces of the given sizes."""
+
+    name: str
+    sizes: tuple[Number, ...]
+    axis: int = -1
+    free: ClassVar[str] = VIEW
+
+    def shape(self, x: Shape) -> tuple[Shape, ...]:
+        axis = self.axis % len(x)
+        return tuple((*x[:axis], size, *x[axis + 1 :]) for size in self.sizes)
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        return ()
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x.split(list(self.sizes), dim=self.axis)
+
+
+@dataclass(frozen=True, slots=True)
+class Concat(Op):
+    """Join two tensors along the last axis; the second is repeated over the heads axis [B, T, heads, d] where it has one head."""
+
+    name: str
+
+    def shape(self, a: Shape, b: Shape) -> Shape:
+        return (*a[:-1], a[-1] + b[-1])
+
+    def parts(self, a: Shape, b: Shape) -> tuple[Part, ...]:
+        return (movement("concat", prod(a) + prod(b), prod(self.shape(a, b))),)
+
+    def run(self, torch: Any, weights: dict[str, Any], a: Any, b: Any) -> Any:
+        return torch.cat([a, b.expand(*a.shape[:-1], b.shape[-1])], dim=-1)
+
+
+@dataclass(frozen=True, slots=True)
+class Unsqueeze(Op):
+    """[B, T, d] to [B, T, 1, d]: one head."""
+
+    name: str
+    free: ClassVar[str] = VIEW
+
+    def shape(self, x: Shape) -> Shape:
+        return (*x[:-1], 1, x[-1])
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        return ()
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x.unsqueeze(-2)
+
+
+@dataclass(frozen=True, slots=True)
+class KeepLast(Op):
+    """[B, T, D] to [B, 1, D]: the newest token alone, for whoever wants only the next logits."""
+
+    name: str
+    free: ClassVar[str] = VIEW
+
+    def shape(self, x: Shape) -> Shape:
+        return (x[0], 1, *x[2:])
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        return ()
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x[:, -1:]
+
+
+@dataclass(frozen=True, slots=True)
+class Cache(Op):
+    """Put new entries [B, T, K, d] behind cached ones [B, P, K, d]; the caller owns both the old cache and the new one.
+
+    Returns what attention may see now, [B, keep(P)+T, K, d], and what must be kept for the next step, [B, min(P+T, window), K, d].
+    Inputs: the new entries, then, unless the cache is empty, the cached ones.
+    """
+
+    name: str
+    mask: Mask
+
+    def shape(self, new: Shape, past: Shape | None = None) -> tuple[Shape, Shape]:
+        before = 0 if past is None else past[1]
+        visible = self.mask.keep(before) + new[1]
+        kept = self.mask.keep(before + new[1] - 1) + 1
+        return (new[0], visible, *new[2:]), (new[0], kept, *new[2:])
+
+    def parts(self, new: Shape, past: Shape | None = None) -> tuple[Part, ...]:
+        return (movement("append", prod(new), prod(new)),)
+
+    def cached(self, new: Shape, past: Shape | None = None) -> Number:
+        return prod(self.shape(new, past)[1])
+
+    def run(self, torch: Any, weights: dict[str, Any], new: Any, past: Any = None) -> Any:
+        every = new if past is None else torch.cat([past, new], dim=1)
+        (_, visible, *_), (_, kept, *_) = self.shape(tuple(new.shape), None if past is None else tuple(past.shape))
+        return every[:, -visible:], every[:, -kept:]

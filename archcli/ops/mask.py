@@ -1,0 +1,93 @@
+"""Masks: which keys a query may see. Each counts its (query, key) pairs in closed form and says so of single positions for the torch run.
+
+Queries are the T new tokens at positions past … past+T-1; keys are the last S positions up to the newest.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from archcli.arith import Number, minimum, triangle
+
+
+class Mask(ABC):
+    """What a query at position q may attend to."""
+
+    __slots__ = ()
+    causal = True
+    """True where a query never sees a later key."""
+
+    @abstractmethod
+    def pairs(self, new: Number, past: Number) -> Number:
+        """Allowed pairs of `new` queries after `past` earlier tokens."""
+
+    @abstractmethod
+    def allows(self, query: Any, key: Any) -> Any:
+        """Whether the query position sees the key position; works on ints and, by broadcasting, on torch tensors."""
+
+    def keep(self, past: Number) -> Number:
+        """How many of `past` earlier tokens the next query can still see."""
+        return past
+
+    def covers(self, new: int, visible: int) -> bool:
+        """True where, among `visible` keys of which `new` belong to the queries, this mask forbids nothing but later keys."""
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Causal(Mask):
+    """Every key up to the query itself."""
+
+    def pairs(self, new: Number, past: Number) -> Number:
+        return triangle(past + new) - triangle(past)
+
+    def allows(self, query: Any, key: Any) -> Any:
+        return key <= query
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingWindow(Mask):
+    """The query and the window-1 keys before it (Longformer, arXiv:2004.05150; Mistral, arXiv:2310.06825)."""
+
+    window: Number
+
+    def pairs(self, new: Number, past: Number) -> Number:
+        return self._upto(past + new) - self._upto(past)
+
+    def allows(self, query: Any, key: Any) -> Any:
+        return (key <= query) & (query - key < self.window)
+
+    def keep(self, past: Number) -> Number:
+        return minimum(past, self.window - 1)
+
+    def covers(self, new: int, visible: int) -> bool:
+        return bool(visible <= self.window)
+
+    def _upto(self, n: Number) -> Number:
+        inside = minimum(n, self.window)
+        return triangle(inside) + (n - inside) * self.window
+
+
+@dataclass(frozen=True, slots=True)
+class Chunked(Mask):
+    """The keys of the query's own chunk, up to the query (Llama 4). The cache keeps a chunk's worth of tokens."""
+
+    chunk: Number
+
+    def pairs(self, new: Number, past: Number) -> Number:
+        return self._upto(past + new) - self._upto(past)
+
+    def allows(self, query: Any, key: Any) -> Any:
+        return (key <= query) & (query // self.chunk == key // self.chunk)
+
+    def keep(self, past: Number) -> Number:
+        return minimum(past, self.chunk - 1)
+
+    def covers(self, new: int, visible: int) -> bool:
+        return bool(new == visible <= self.chunk)  # cached keys may lie in the chunk before
+
+    def _upto(self, n: Number) -> Number:
+        whole = n // self.chunk
+        return whole * triangle(self.chunk) + triangle(n - whole * self.chunk)

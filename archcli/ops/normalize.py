@@ -1,0 +1,66 @@
+"""Normalize: LayerNorm and RMSNorm, with or without weights, as one op."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from archcli.arith import Shape, prod
+from archcli.graph import Op, OpClass, Part
+from archcli.ops import base
+
+
+@dataclass(frozen=True, slots=True)
+class Normalize(Op):
+    """y = (x - mean) / sqrt(mean((x - mean)^2) + eps) * (offset + weight) + bias over the last axis; without `centred` the mean is taken as 0.
+
+    LayerNorm (arXiv:1607.06450) is centred, RMSNorm (arXiv:1910.07467) is not. `axes` of the input the weight spans: 1 for [d]; 2 for [H, d],
+    a gain of its own per head. `offset` 1 stores the weight minus one (Gemma).
+    """
+
+    name: str
+    eps: float
+    centred: bool = False
+    weight: bool = True
+    bias: bool = False
+    offset: float = 0.0
+    axes: int = 1
+
+    def shape(self, x: Shape) -> Shape:
+        return x
+
+    def weights(self, x: Shape) -> dict[str, Shape]:
+        size = x[len(x) - self.axes :]
+        return ({"weight": size} if self.weight else {}) | ({"bias": size} if self.bias else {})
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        n, width = prod(x), sum((prod(size) for size in self.weights(x).values()), 0)
+        full, back, weight = (
+            (base.LAYERNORM_FORWARD - 2, base.LAYERNORM_BACKWARD, base.LAYERNORM_WEIGHT)
+            if self.centred
+            else (base.RMSNORM_FORWARD - 1, base.RMSNORM_BACKWARD, base.RMSNORM_WEIGHT)
+        )
+        per_element = full + self.weight + self.bias
+        gradients = [Part("d_0", OpClass.NORMALIZATION, back * n, 2 * n + width, n, wrt=0)]
+        if self.weight or self.bias:
+            gradients.append(Part("d_weight", OpClass.NORMALIZATION, weight * n, 2 * n, width, wrt="weight"))
+        return (Part("normalize", OpClass.NORMALIZATION, per_element * n, n + width, n, tuple(gradients)),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        wide = x.float()
+        if self.centred:
+            wide = wide - wide.mean(-1, keepdim=True)
+        wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.eps)
+        if self.weight:
+            wide = wide * (self.offset + weights["weight"].float())
+        if self.bias:
+            wide = wide + weights["bias"].float()
+        return wide.type_as(x)
+
+    def leaf(self, nn: Any, x: Shape) -> Any:
+        if self.offset or self.axes > 1 or (self.bias and not self.weight):
+            return None
+        if self.centred:
+            return nn.LayerNorm(x[-1], eps=self.eps, elementwise_affine=self.weight, bias=self.bias)
+        return None if self.bias else nn.RMSNorm(x[-1], eps=self.eps, elementwise_affine=self.weight)
+

@@ -1,0 +1,155 @@
+"""Ops that work element by element: Activate, Add, Multiply, Scale, Softcap, Clip."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from archcli.arith import Shape, prod
+from archcli.graph import Op, OpClass, Part
+from archcli.ops.base import SOFTCAP, elementwise
+
+# name -> (FLOPs per element, function of (torch, x)). Sources of the functions: the activation modules.
+_FUNCTIONS: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
+    "relu": (0, lambda torch, x: torch.relu(x)),
+    "relu2": (1, lambda torch, x: torch.relu(x).square()),
+    "gelu": (1, lambda torch, x: torch.nn.functional.gelu(x)),
+    "gelu_tanh": (1, lambda torch, x: torch.nn.functional.gelu(x, approximate="tanh")),
+    "silu": (1, lambda torch, x: torch.nn.functional.silu(x)),
+    "sigmoid": (1, lambda torch, x: torch.sigmoid(x)),
+    "tanh": (1, lambda torch, x: torch.tanh(x)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Activate(Op):
+    """y = f(x), element by element, f one of the named functions."""
+
+    name: str
+    function: str
+
+    def shape(self, x: Shape) -> Shape:
+        return x
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        return (elementwise(self.function, prod(x), _FUNCTIONS[self.function][0]),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return _FUNCTIONS[self.function][1](torch, x)
+
+
+@dataclass(frozen=True, slots=True)
+class Swish(Op):
+    """y = x * sigmoid(beta x) (arXiv:1710.05941); beta fixed, or a trained scalar that starts there."""
+
+    name: str
+    beta: float
+    learnt: bool = False
+
+    def shape(self, x: Shape) -> Shape:
+        return x
+
+    def weights(self, x: Shape) -> dict[str, Shape]:
+        return {"beta": (1,)} if self.learnt else {}
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        n = prod(x)
+        part = elementwise("swish", n)
+        if not self.learnt:
+            return (part,)
+        gradient = Part("d_beta", OpClass.NORMALIZATION, n, 2 * n, 1, wrt="beta")
+        return (Part(part.name, part.op_class, part.flops, part.read + 1, part.written, (*part.backward, gradient)),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x * torch.sigmoid(weights.get("beta", self.beta) * x)
+
+
+@dataclass(frozen=True, slots=True)
+class Add(Op):
+    """y = a + b. Backward: the gradients of both branches are added up where they meet again."""
+
+    name: str
+
+    def shape(self, a: Shape, b: Shape) -> Shape:
+        return a
+
+    def parts(self, a: Shape, b: Shape) -> tuple[Part, ...]:
+        n = prod(a)
+        gradient = Part("d_0", OpClass.ELEMENTWISE, n, 2 * n, n, wrt=0)
+        return (Part("add", OpClass.ELEMENTWISE, n, n + prod(b), n, (gradient,)),)
+
+    def run(self, torch: Any, weights: dict[str, Any], a: Any, b: Any) -> Any:
+        return a + b
+
+
+@dataclass(frozen=True, slots=True)
+class Multiply(Op):
+    """y = a * b; b may be [..., 1], one factor per token."""
+
+    name: str
+
+    def shape(self, a: Shape, b: Shape) -> Shape:
+        return a
+
+    def parts(self, a: Shape, b: Shape) -> tuple[Part, ...]:
+        n, m = prod(a), prod(b)
+        gradients = (
+            Part("d_0", OpClass.ELEMENTWISE, n, n + m, n, wrt=0),
+            Part("d_1", OpClass.ELEMENTWISE, n, 2 * n, m, wrt=1),
+        )
+        return (Part("multiply", OpClass.ELEMENTWISE, n, n + m, n, gradients),)
+
+    def run(self, torch: Any, weights: dict[str, Any], a: Any, b: Any) -> Any:
+        return a * b
+
+
+@dataclass(frozen=True, slots=True)
+class Scale(Op):
+    """y = c * x for a constant c, rounded to the width of x as a weight of that width would be."""
+
+    name: str
+    factor: float
+
+    def shape(self, x: Shape) -> Shape:
+        return x
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        return (elementwise("scale", prod(x)),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x * torch.tensor(self.factor, dtype=x.dtype, device=x.device)
+
+
+@dataclass(frozen=True, slots=True)
+class Softcap(Op):
+    """y = cap * tanh(x / cap); Gemma 2, arXiv:2408.00118 section 2."""
+
+    name: str
+    cap: float
+
+    def shape(self, x: Shape) -> Shape:
+        return x
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        return (elementwise("softcap", prod(x), SOFTCAP),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return self.cap * torch.tanh(x / self.cap)
+
+
+@dataclass(frozen=True, slots=True)
+class Clip(Op):
+    """y = min(max(x, -bound), bound). A maximum costs no FLOP; the elements still move."""
+
+    name: str
+    bound: float
+
+    def shape(self, x: Shape) -> Shape:
+        return x
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        return (elementwise("clip", prod(x), 0),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x.clamp(-self.bound, self.bound)

@@ -1,0 +1,132 @@
+"""Ops of positions: the index of each new token, rotary angles, the rotation itself, and the fixed sinusoid.
+
+B batch, T new tokens, H heads, d head_dim, r rotary dims (even).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol
+
+from archcli.arith import Number, Shape, prod
+from archcli.graph import Op, OpClass, Part
+from archcli.ops.base import ROTATE, elementwise
+
+Pairing = Literal["half", "interleaved"]
+
+
+@dataclass(frozen=True, slots=True)
+class Positions(Op):
+    """0 … T-1 for ids [B, T] or states [B, T, D]: the positions of a pass that starts at the beginning."""
+
+    name: str
+    free: ClassVar[str] = "a constant of the input's length"
+
+    def shape(self, x: Shape) -> Shape:
+        return (x[1],)
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        return ()
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return torch.arange(x.shape[1], device=x.device)
+
+
+@dataclass(frozen=True, slots=True)
+class Shift(Op):
+    """positions + by: a table that keeps its first rows for something else (OPT keeps two)."""
+
+    name: str
+    by: int
+
+    def shape(self, positions: Shape) -> Shape:
+        return positions
+
+    def parts(self, positions: Shape) -> tuple[Part, ...]:
+        return (elementwise("shift", prod(positions)),)
+
+    def run(self, torch: Any, weights: dict[str, Any], positions: Any) -> Any:
+        return positions + self.by
+
+
+class Frequencies(Protocol):
+    """Whoever knows how fast each pair turns: the Rope module."""
+
+    def frequencies(self, torch: Any, width: int, positions: Any) -> Any:
+        """Radians per position of each of the width/2 pairs."""
+
+
+@dataclass(frozen=True, slots=True)
+class RotaryTable(Op):
+    """cos and sin, [T, r/2] each, of position * frequency (arXiv:2104.09864), times `factor`."""
+
+    name: str
+    rotary_dim: Number
+    source: Frequencies
+    factor: float = 1.0
+
+    def shape(self, positions: Shape) -> tuple[Shape, Shape]:
+        return ((positions[0], self.rotary_dim // 2),) * 2
+
+    def parts(self, positions: Shape) -> tuple[Part, ...]:
+        n = positions[0] * (self.rotary_dim // 2)
+        per_element = 3 if self.factor == 1.0 else 5  # the angle, its cosine and sine, and each times the factor
+        return (Part("angles", OpClass.ELEMENTWISE, per_element * n, positions[0], 2 * n),)
+
+    def run(self, torch: Any, weights: dict[str, Any], positions: Any) -> Any:
+        frequencies = self.source.frequencies(torch, self.rotary_dim, positions)
+        angles = positions.to(torch.float32)[:, None] * frequencies
+        return angles.cos() * self.factor, angles.sin() * self.factor
+
+
+@dataclass(frozen=True, slots=True)
+class Rotate(Op):
+    """Rotate the first r dims of every head by its angle; pairs are (i, i + r/2) for `half`, (2i, 2i + 1) for `interleaved`.
+
+    Inputs x [B, T, H, d], cos and sin [T, r/2].
+    """
+
+    name: str
+    pairing: Pairing = "half"
+
+    def shape(self, x: Shape, cos: Shape, sin: Shape) -> Shape:
+        return x
+
+    def parts(self, x: Shape, cos: Shape, sin: Shape) -> tuple[Part, ...]:
+        return (elementwise("rotate", prod(x[:-1]) * 2 * cos[-1], ROTATE),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any, cos: Any, sin: Any) -> Any:
+        half = cos.shape[-1]
+        cos, sin = cos.to(x.dtype)[:, None, :], sin.to(x.dtype)[:, None, :]
+        rotated, rest = x[..., : 2 * half], x[..., 2 * half :]
+        a, b = (rotated[..., ::2], rotated[..., 1::2]) if self.pairing == "interleaved" else rotated.chunk(2, dim=-1)
+        turned = (a * cos - b * sin, b * cos + a * sin)
+        joined = torch.stack(turned, dim=-1).flatten(-2) if self.pairing == "interleaved" else torch.cat(turned, dim=-1)
+        return torch.cat([joined, rest], dim=-1) if rest.shape[-1] else joined
+
+
+@dataclass(frozen=True, slots=True)
+class Sinusoid(Op):
+    """The fixed table of Vaswani et al. 2017 (arXiv:1706.03762 section 3.5) at the given positions [T]: [T, width].
+
+    sin and cos of position / base^(2i/width); `half` puts all sines first, `interleaved` alternates sine and cosine.
+    """
+
+    name: str
+    width: Number
+    base: float = 10000.0
+    pairing: Pairing = "interleaved"
+
+    def shape(self, positions: Shape) -> Shape:
+        return (positions[0], self.width)
+
+    def parts(self, positions: Shape) -> tuple[Part, ...]:
+        n = positions[0] * self.width
+        return (Part("angles", OpClass.ELEMENTWISE, 2 * n, positions[0], n),)
+
+    def run(self, torch: Any, weights: dict[str, Any], positions: Any) -> Any:
+        steps = torch.arange(0, self.width, 2, device=positions.device, dtype=torch.float32)
+        angles = positions.to(torch.float32)[:, None] * torch.exp(steps * (-math.log(self.base) / self.width))
+        pair = (angles.sin(), angles.cos())
+        return torch.stack(pair, dim=-1).flatten(-2) if self.pairing == "interleaved" else torch.cat(pair, dim=-1)

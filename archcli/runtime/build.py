@@ -1,0 +1,102 @@
+"""Build: an architecture becomes an ordinary nn.Module tree whose rows, names and shapes are those that counting reports."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from archcli.graph import Tensor, tree_map
+from archcli.modules import Decoder, Module
+from archcli.runtime.leaves import StackedLinear
+from archcli.runtime.tape import BuildTape, ExpertTape, NodeTape
+
+FUSED = {"Attend": "run_fused"}
+EAGER: dict[str, str] = {}
+
+
+class Node(nn.Module):
+    """One module of the architecture: its leaves and children are torch modules, its forward is the spec's."""
+
+    def __init__(self, spec: Module, forms: dict[str, str], n_experts: int | None = None) -> None:
+        super().__init__()
+        self.spec, self.forms, self.n_experts = spec, forms, n_experts
+
+    @staticmethod
+    def child(parent: Node, spec: Module, n_experts: int | None) -> Node:
+        """An empty node below `parent`, run in the same forms."""
+        return Node(spec, parent.forms, n_experts)
+
+    def forward(self, *args: Any, expert_of: torch.Tensor | None = None) -> Any:
+        """Run the spec's forward on this node's leaves and children; tensors in, tensors out."""
+        tape = NodeTape(self) if expert_of is None else ExpertTape(self, expert_of)
+        out = self.spec.forward(*tree_map(lambda value: Tensor(tape, value), torch.Tensor, args))
+        return tree_map(lambda x: x.value, Tensor, out)
+
+    def _get_name(self) -> str:
+        return type(self.spec).__name__
+
+
+class Cache(NamedTuple):
+    """What a model remembers of `length` tokens; owned by the caller, replaced at every step."""
+
+    length: int = 0
+    layers: tuple[Any, ...] = ()
+
+
+class LanguageModel(Node):
+    """A decoder: `model(tokens)` gives logits; `prefill` and `decode` run through a cache that the caller owns."""
+
+    def forward(self, tokens: torch.Tensor, positions: torch.Tensor | None = None) -> torch.Tensor:  # type: ignore[override]
+        """Logits [B, T, V] of token ids [B, T]."""
+        logits: torch.Tensor = super().forward(tokens, positions)[0]
+        return logits
+
+    def step(self, tokens: torch.Tensor, cache: Cache, *, last_only: bool = False) -> tuple[torch.Tensor, Cache]:
+        """Logits of new tokens [B, T] after what the cache holds, and the cache that now holds them too."""
+        end = cache.length + tokens.shape[1]
+        positions = torch.arange(cache.length, end, device=tokens.device)
+        logits, layers = super().forward(tokens, positions, 0, cache.layers, last_only)
+        return logits, Cache(end, layers)
+
+    def prefill(self, tokens: torch.Tensor) -> tuple[torch.Tensor, Cache]:
+        """Logits [B, 1, V] of the last token of a prompt, and its cache."""
+        return self.step(tokens, Cache(), last_only=True)
+
+    def decode(self, token: torch.Tensor, cache: Cache) -> tuple[torch.Tensor, Cache]:
+        """Logits [B, 1, V] of one more token [B, 1], and the longer cache."""
+        return self.step(token, cache)
+
+
+def build_model(spec: Decoder, *, device: str = "cpu", dtype: torch.dtype = torch.float32, attention: str = "sdpa") -> LanguageModel:
+    """The model with fresh random weights. `attention` is "sdpa" (torch's fused kernel where it can express the layer) or "eager".
+
+    Device "meta" allocates nothing.
+    """
+    model = LanguageModel(spec, EAGER if attention == "eager" else FUSED)
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        with torch.device("meta"), torch.no_grad():
+            spec.forward(Tensor(BuildTape(model, "", None), torch.empty((1, 2), dtype=torch.int64)))
+    finally:
+        torch.set_default_dtype(default)
+    return model if device == "meta" else _materialized(model, device)
+
+
+def _materialized(model: LanguageModel, device: str) -> LanguageModel:
+    """Allocate the weights on the device and initialise every leaf."""
+    model.to_empty(device=device)
+    for leaf in model.modules():
+        reset = getattr(leaf, "reset_parameters", None)
+        if reset is not None:
+            reset()
+    return model
+
+
+def set_expert_form(model: nn.Module, form: str) -> None:
+    """Make every stack of experts in the model run as "grouped" or "gather"."""
+    for module in model.modules():
+        if isinstance(module, StackedLinear):
+            module.form = form

@@ -1,0 +1,95 @@
+"""Leaves: the torch modules that own weights. torch's own (nn.Linear, nn.LayerNorm, …) wherever one does the same; else the op on bare parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from archcli.graph import Op
+from archcli.ops import Linear, Normalize
+
+
+def leaf_of(op: Op, shapes: list[Any], n_experts: int | None) -> nn.Module | None:
+    """The module that owns the op's weights and buffers, freshly initialised, or None for an op that owns nothing."""
+    if not op.weights(*shapes) and not op.buffers(*shapes):
+        return None
+    if n_experts is not None:
+        return StackedLinear(op, shapes, n_experts) if isinstance(op, Linear) else StackedLeaf(op, shapes, n_experts)
+    return op.leaf(nn, *shapes) or Leaf(op, shapes)
+
+
+class Leaf(nn.Module):
+    """An op with bare parameters."""
+
+    def __init__(self, op: Op, shapes: list[Any], stack: tuple[int, ...] = ()) -> None:
+        super().__init__()
+        self.op = op
+        for name, shape in op.weights(*shapes).items():
+            self.register_parameter(name, nn.Parameter(torch.empty(*stack, *shape)))
+        for name, shape in op.buffers(*shapes).items():
+            self.register_buffer(name, torch.empty(*stack, *shape))
+
+    def reset_parameters(self) -> None:
+        """Matrices small and random, gains such that the op starts neutral."""
+        for name, parameter in self.named_parameters(recurse=False):
+            if name == "weight" and isinstance(self.op, Normalize):
+                nn.init.constant_(parameter, 1.0 - self.op.offset)
+            elif name == "beta":
+                nn.init.constant_(parameter, getattr(self.op, "beta", 1.0))
+            elif name == "weight":
+                nn.init.normal_(parameter, std=0.02)
+            else:
+                nn.init.zeros_(parameter)
+        for buffer in self.buffers(recurse=False):
+            nn.init.zeros_(buffer)
+
+    def forward(self, *xs: torch.Tensor) -> Any:
+        """The op, on these parameters."""
+        return self.op.run(torch, {**self._parameters, **self._buffers}, *xs)
+
+    def extra_repr(self) -> str:
+        """The op with its settings."""
+        return repr(self.op)
+
+
+class StackedLeaf(Leaf):
+    """A small op inside routed experts: parameters [E, …], each token takes those of its expert."""
+
+    def __init__(self, op: Op, shapes: list[Any], n_experts: int) -> None:
+        super().__init__(op, shapes, (n_experts,))
+
+    def forward(self, *xs: torch.Tensor, expert_of: torch.Tensor) -> Any:
+        """The op, each row with its own expert's parameters."""
+        return self.op.run(torch, {name: value[expert_of] for name, value in self._parameters.items() if value is not None}, *xs)
+
+
+class StackedLinear(Leaf):
+    """E linear maps in one tensor [E, out, in]. Tokens come sorted by expert.
+
+    Two forms with equal results: `gather` takes each token's matrix and multiplies in one batch (meta device, compile, witnesses);
+    `grouped` multiplies each expert's tokens together, which moves every matrix once (fast, but needs to read the sizes).
+    """
+
+    form = "grouped"
+
+    def __init__(self, op: Op, shapes: list[Any], n_experts: int) -> None:
+        super().__init__(op, shapes, (n_experts,))
+
+    def forward(self, x: torch.Tensor, *, expert_of: torch.Tensor) -> torch.Tensor:
+        """[N k, in] to [N k, out]."""
+        weight, bias = self._parameters["weight"], self._parameters.get("bias")
+        assert weight is not None
+        eager = self.form == "grouped" and x.device.type != "meta" and not torch.compiler.is_compiling()
+        y = _grouped(x, weight, expert_of) if eager else _gathered(x, weight, expert_of)
+        return y if bias is None else y + bias[expert_of]
+
+
+def _gathered(x: torch.Tensor, weight: torch.Tensor, expert_of: torch.Tensor) -> torch.Tensor:
+    return torch.bmm(weight[expert_of], x.unsqueeze(-1)).squeeze(-1)
+
+
+def _grouped(x: torch.Tensor, weight: torch.Tensor, expert_of: torch.Tensor) -> torch.Tensor:
+    sizes = torch.bincount(expert_of, minlength=weight.shape[0]).tolist()
+    return torch.cat([torch.nn.functional.linear(tokens, matrix) for tokens, matrix in zip(x.split(sizes), weight, strict=True)])

@@ -1,0 +1,154 @@
+"""The house stands: layers, doors, circles, sizes, docstrings; no torch on the quick path; no word of the machine it was written on.
+
+Every rule is tried on a forged house as well, so that a rule that has gone blind is seen.
+"""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import house
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("archcli", "tests", "benchmarks")
+QUICK = {
+    "params": ["params", "llama-3.1-8b"],
+    "flops": ["flops", "llama-3.1-8b"],
+    "kvcache": ["kvcache", "llama-3.1-8b"],
+    "list": ["list"],
+    "show": ["show", "llama-3.1-8b"],
+    "schema": ["schema"],
+}
+HEAVY = ("torch", "fvcore", "transformers", "numpy", "sympy")
+
+
+def module_name(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def parse(folder):
+    return {module_name(path): ast.parse(path.read_text()) for path in sorted((ROOT / folder).rglob("*.py"))}
+
+
+def tracked():
+    done = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S607
+    return [ROOT / name for name in done.stdout.splitlines() if (ROOT / name).is_file()]
+
+
+ARCHCLI = parse("archcli")
+RULES = [house.not_downwards, house.sideways, house.wrong_doors, house.wrong_files, house.circles, house.undocumented]
+
+FORGED = [
+    (house.not_downwards, {"archcli.ops.a": "from archcli.modules import norm"}),
+    (house.not_downwards, {"archcli.load.a": "def f():\n    import archcli.render.table"}),
+    (house.not_downwards, {"archcli.measure.a": "from archcli.rules.base import Rule"}),
+    (house.not_downwards, {"archcli.measure.a": "import archcli"}),
+    (house.not_downwards, {"archcli.graph": "from .load import base"}),
+    (house.sideways, {"archcli.commands.a": "from archcli.commands import b", "archcli.commands.b": ""}),
+    (house.sideways, {"archcli.load.hf.a": "from archcli.load.hf.b import x", "archcli.load.hf.b": ""}),
+    (house.wrong_doors, {"archcli.ops.a": "def f():\n    import torch.nn"}),
+    (house.wrong_doors, {"archcli.commands.a": "from rich.table import Table"}),
+    (house.wrong_doors, {"archcli.measure.a": "import importlib\nx = importlib.import_module('torch')"}),
+    (house.wrong_files, {"archcli.measure.a": "x = open('f')"}),
+    (house.wrong_files, {"archcli.load.a": "from pathlib import Path\nPath('f').write_text('')"}),
+    (house.wrong_files, {"archcli.load.a": "x = open('f', 'w')"}),
+    (house.wrong_files, {"archcli.render.a": "x = p.read_text()"}),
+    (house.circles, {"archcli.modules.a": "import archcli.modules.b", "archcli.modules.b": "import archcli.modules.a"}),
+    (house.undocumented, {"archcli.units": "'''Units.'''\ndef parse(): ..."}),
+    (house.undocumented, {"archcli.units": "'''Units.'''\nclass A:\n    '''A.'''\n    def parse(self): ..."}),
+    (house.undocumented, {"archcli.units": "x = 1"}),
+]
+FINE = [
+    (house.not_downwards, {"archcli.rules.a": "from archcli.measure.params import count_params"}),
+    (house.not_downwards, {"archcli.graph": "if TYPE_CHECKING:\n    from archcli.modules.base import Module"}),
+    (house.sideways, {"archcli.ops.a": "from archcli.ops.base import matmul", "archcli.ops.base": ""}),
+    (house.sideways, {"archcli.ops": "from archcli.ops import a", "archcli.ops.a": ""}),
+    (house.wrong_doors, {"archcli.runtime.a": "import torch"}),
+    (house.circles, {"archcli.modules.a": "def f():\n    import archcli.modules.b", "archcli.modules.b": "import archcli.modules.a"}),
+    (
+        house.undocumented,
+        {"archcli.a": "'''A.'''\nclass A:\n    '''A.'''\n    def f(self): 'f.'\nclass B(A):\n    '''B.'''\n    def f(self): ..."},
+    ),
+]
+
+
+def titles(table):
+    return [f"{rule.__name__}-{i}" for i, (rule, _) in enumerate(table)]
+
+
+@pytest.mark.parametrize(("rule", "sources"), FORGED, ids=titles(FORGED))
+def test_a_rule_sees_a_forged_offence(rule, sources):
+    assert rule({name: ast.parse(source) for name, source in sources.items()})
+
+
+@pytest.mark.parametrize(("rule", "sources"), FINE, ids=titles(FINE))
+def test_a_rule_leaves_the_allowed_alone(rule, sources):
+    assert rule({name: ast.parse(source) for name, source in sources.items()}) == []
+
+
+def test_every_room_has_a_storey():
+    assert {house.room(name) for name in ARCHCLI} <= {"", *house.RANK}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_house_keeps_the_rule(rule):
+    offences = rule(ARCHCLI)
+    assert not offences, "\n" + "\n".join(offences)
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_functions_fit_on_a_screen(folder):
+    offences = house.long_functions(parse(folder))
+    assert not offences, "\n" + "\n".join(offences)
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_files_stay_short(folder):
+    lengths = {module_name(path): path.read_text().count("\n") for path in (ROOT / folder).rglob("*.py")}
+    assert {name: lines for name, lines in lengths.items() if lines > 300} == {}
+
+
+def test_the_project_speaks_of_itself_alone():
+    beyond = re.compile(r"(?<![\w.])/(?:work|root|home)/|\.\./" + "shared")
+    offences = []
+    for path in tracked():
+        if path == ROOT / ".ci" / "run":
+            continue
+        lines = path.read_text(errors="replace").splitlines()
+        offences += [f"{path.relative_to(ROOT)}:{i}: {line.strip()[:100]}" for i, line in enumerate(lines, 1) if beyond.search(line)]
+    assert not offences, "\n" + "\n".join(offences)
+
+
+def loaded_after(statement, *args):
+    """(finished process, which heavy packages it had imported at its end)."""
+    code = f"""
+import sys
+sys.argv[0] = "archcli"
+code = 0
+try:
+    {statement}
+except SystemExit as end:
+    code = end.code
+print(*[name for name in {HEAVY} if name in sys.modules], file=sys.stderr)
+sys.exit(code)
+"""
+    done = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, timeout=60, check=False)
+    return done, done.stderr.splitlines()[-1].split()
+
+
+def test_importing_archcli_is_light():
+    done, heavy = loaded_after("import archcli")
+    assert (done.returncode, heavy) == (0, []), done.stderr
+
+
+@pytest.mark.parametrize("args", QUICK.values(), ids=QUICK)
+def test_quick_commands_import_nothing_heavy(args):
+    done, heavy = loaded_after("from archcli.cli import main; main()", *args, "--json")
+    assert (done.returncode, heavy) == (0, []), done.stderr
+    assert json.loads(done.stdout)

@@ -1,7 +1,7 @@
 """Arithmetic that means the same for Python ints, sympy expressions and numpy arrays.
 
-Shapes and costs are written with `+ - * //` and these helpers only, so that one formula serves exact counts, closed forms and sweeps.
-sympy and numpy are imported only when a number of theirs is already here.
+Shapes and costs are written with `+ - * //` and these helpers only, so that one formula serves exact counts, closed
+forms and sweeps. sympy and numpy are imported only when a number of theirs is already here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ Shape: TypeAlias = tuple[Number, ...]
 
 
 def prod(numbers: Iterable[Number]) -> Number:
-    """The product of the numbers; 1 for none. Unlike `math.prod` it keeps the order, so symbols print as they were written."""
+    """The product of the numbers; 1 for none.
+
+    Unlike `math.prod` it keeps the order, so symbols print as they were written.
+    """
     result: Number = 1
     for number in numbers:
         result = result * number
@@ -62,6 +65,6 @@ def _library(*numbers: Number) -> Any:
     """The module whose `minimum` these numbers understand: numpy for arrays, sympy for symbols."""
     if any(hasattr(number, "free_symbols") for number in numbers):
         return _Sympy
-    import numpy
+    import numpy as np
 
-    return numpy
+    return np

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A place in a text file: line and column count from 1; `text` is the whole line, `width` how many columns the caret spans."""
+    """A place in a text file: line and column count from 1.
+
+    `text` is the whole line, `width` how many columns the caret spans.
+    """
 
     file: str
     line: int

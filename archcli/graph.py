@@ -1,7 +1,8 @@
 """The waist of archcli: tensors on a tape, operations with a cost, and the rows that counting leaves behind.
 
-A module's forward speaks only of `Tensor`, `Op` and child modules. Which tape the tensor sits on decides what the forward means: `CountTape`
-(here) writes one exact `Row` per operation; the torch tapes (`archcli.runtime`) build and run a real network.
+A module's forward speaks only of `Tensor`, `Op` and child modules. Which tape the tensor sits on decides what the
+forward means: `CountTape` (here) writes one exact `Row` per operation; the torch tapes (`archcli.runtime`) build and
+run a real network.
 """
 
 from __future__ import annotations
@@ -30,10 +31,13 @@ class OpClass(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A share of an operation's cost: FLOPs (2 per multiply-add), elements read and written, and the parts its backward adds.
+    """A share of an operation's cost.
 
-    `flops` is what the architecture asks for (exact masks); `executed` is what an eager run does (full S x S attention), where it differs.
-    In `backward`, `wrt` says whose gradient a part yields: the index of an input, or the name of a weight.
+    FLOPs (2 per multiply-add), elements read and written, and the parts its backward adds.
+
+    `flops` is what the architecture asks for (exact masks); `executed` is what an eager run does (full S x S
+    attention), where it differs. In `backward`, `wrt` says whose gradient a part yields: the index of an input, or the
+    name of a weight.
     """
 
     name: str
@@ -56,7 +60,10 @@ class Part:
 
 
 class Experts(NamedTuple):
-    """A row inside routed experts: `n_experts` copies of its weights are stored, each token passes through `top_k` of them."""
+    """A row inside routed experts.
+
+    `n_experts` copies of its weights are stored, each token passes through `top_k` of them.
+    """
 
     n_experts: Number
     top_k: Number
@@ -65,7 +72,8 @@ class Experts(NamedTuple):
 class Op(ABC):
     """One operation of the closed vocabulary: its output shape, the weights it owns, what it costs, and how torch does it.
 
-    Calling an op on tensors emits it on their tape. `name` becomes the last part of the row's path and of the weight's name.
+    Calling an op on tensors emits it on their tape. `name` becomes the last part of the row's path and of the weight's
+    name.
     """
 
     __slots__ = ()
@@ -108,7 +116,10 @@ class Op(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One operation of the forward, as it was counted: everything every report is folded from. Costs are per occurrence; `times` repeats them."""
+    """One operation of the forward, as it was counted: everything every report is folded from.
+
+    Costs are per occurrence; `times` repeats them.
+    """
 
     path: str
     group: str
@@ -190,7 +201,10 @@ def tree_map(change: Callable[[Any], Any], kind: type, tree: Any) -> Any:
 
 
 class CountTape:
-    """Writes a Row for each op. A child tape shares the list of rows and differs in path, repetition, experts and group."""
+    """Writes a Row for each op.
+
+    A child tape shares the list of rows and differs in path, repetition, experts and group.
+    """
 
     __slots__ = ("experts", "group", "path", "rows", "times")
 

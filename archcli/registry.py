@@ -1,4 +1,7 @@
-"""Which class a `kind` names, by family (`norm`, `attention`, `ffn`, …). Classes enter by being defined; a second claim to a kind is an error."""
+"""Which class a `kind` names, by family (`norm`, `attention`, `ffn`, …).
+
+Classes enter by being defined; a second claim to a kind is an error.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """README tells the truth: each example is run as it stands, and where its output is shown, that is what it prints.
 
 In a ```console block a line that begins with `$ ` is a command and the lines up to the next one are its output; `pytest -n0 --renew
-tests/test_readme.py` writes what is printed now over what is shown (a lone `...` asks for it). A ```yaml block that begins with `# name.yaml` is a
-file the examples find. A ```python block runs; where it has `>>>` prompts, it is a doctest.
+tests/test_readme.py` writes what is printed now over what is shown (a lone `...` asks for it). A ```yaml block that begins with
+`# name.yaml` is a file the examples find. A ```python block runs; where it has `>>>` prompts, it is a doctest.
 """
 
 import doctest

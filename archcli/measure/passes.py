@@ -33,7 +33,9 @@ def train_pass(model: Decoder, batch_size: Number = 1, seq_len: Number = 2048) -
     return Pass("train", batch_size, seq_len, 0, _traced(model, batch_size, seq_len, 0, None, False)[0])
 
 
-def prefill_pass(model: Decoder, batch_size: Number = 1, seq_len: Number = 2048, past: Number | None = None, *, last_only: bool = True) -> Pass:
+def prefill_pass(
+    model: Decoder, batch_size: Number = 1, seq_len: Number = 2048, past: Number | None = None, *, last_only: bool = True
+) -> Pass:
     """`seq_len` new tokens into a cache that is empty, or already holds `past`; logits of the last one."""
     rows = _traced(model, batch_size, seq_len, past or 0, _cache(model, batch_size, past), last_only)[0]
     return Pass("prefill", batch_size, seq_len, past or 0, rows)
@@ -53,9 +55,7 @@ def _cache(model: Decoder, batch_size: Number, past: Number | None) -> tuple[Any
     return kept
 
 
-def _traced(
-    model: Decoder, batch_size: Number, new: Number, past: Number, cache: Any, last_only: bool
-) -> tuple[tuple[Row, ...], Any]:
+def _traced(model: Decoder, batch_size: Number, new: Number, past: Number, cache: Any, last_only: bool) -> tuple[tuple[Row, ...], Any]:
     rows: list[Row] = []
     tape = CountTape(rows)
     held = tree_map(lambda x: Tensor(tape, x.value), Tensor, cache)

@@ -1,4 +1,7 @@
-"""Report: what every command hands to `render`. Numbers are exact and unrounded here; rounding and units belong to the renderer."""
+"""Report: what every command hands to `render`.
+
+Numbers are exact and unrounded here; rounding and units belong to the renderer.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Format = Literal["text", "count", "flops", "bytes", "share", "ratio", "seconds", "flag"]
-"""How a value reads: text as it is; count 8.03B beside the integer; flops with a metric prefix; bytes in GiB; share 0…1 in percent; flag as a tick."""
+"""How a value reads.
+
+text as it is; count 8.03B beside the integer; flops with a metric prefix; bytes in GiB; share 0…1 in percent; flag as a
+tick.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +40,8 @@ class Table:
 class Report:
     """The result of one command: fixed names for JSON, and tables for people.
 
-    `totals` and `rows` are what `--json` prints; `rows` are also what csv prints. `tables` present the same numbers. `convention` is printed under
-    every table; `notes` say what the reader must know, one sentence each.
+    `totals` and `rows` are what `--json` prints; `rows` are also what csv prints. `tables` present the same numbers.
+    `convention` is printed under every table; `notes` say what the reader must know, one sentence each.
     """
 
     command: str

@@ -1,4 +1,6 @@
-"""The core module library: what architectures are made of. A class's fields are its YAML keys; its `forward` is stated once, in ops.
+"""The core module library: what architectures are made of.
+
+A class's fields are its YAML keys; its `forward` is stated once, in ops.
 
 Importing this package registers every `kind`.
 """

@@ -1,4 +1,6 @@
-"""Spec: a frozen pydantic model whose fields are its YAML keys. Module: a Spec with a `forward`, stated once, in ops, on a tape.
+"""Spec: a frozen pydantic model whose fields are its YAML keys.
+
+Module: a Spec with a `forward`, stated once, in ops, on a tape.
 
 `Inline` modules (a norm, an activation) add no level to paths. `substitute` swaps sizes for symbols or arrays.
 """
@@ -37,7 +39,10 @@ class Inherit:
 
 
 class Spec(BaseModel):
-    """One mapping of the YAML: a frozen set of fields, registered under its `kind`. What also computes something is a `Module`."""
+    """One mapping of the YAML: a frozen set of fields, registered under its `kind`.
+
+    What also computes something is a `Module`.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
@@ -65,7 +70,10 @@ class Spec(BaseModel):
 
 
 class Module(Spec):
-    """One node of an architecture. Subclasses state fields, equation, source and `forward`; nothing else decides what they cost."""
+    """One node of an architecture.
+
+    Subclasses state fields, equation, source and `forward`; nothing else decides what they cost.
+    """
 
     group: ClassVar[str] = ""
     """The heading under which the parameters are reported; empty means the caller's."""
@@ -124,7 +132,9 @@ def _substituted(value: Any, values: Mapping[str, Any], path: str) -> Any:
     if not isinstance(value, Spec):
         return value
     stem = f"{path}." if path else ""
-    return type(value).model_construct(**{field: _substituted(getattr(value, field), values, stem + field) for field in type(value).model_fields})
+    return type(value).model_construct(
+        **{field: _substituted(getattr(value, field), values, stem + field) for field in type(value).model_fields}
+    )
 
 
 __all__ = ["Count", "Inherit", "Inline", "Module", "Positive", "Size", "Spec", "children", "settings", "substitute"]

@@ -1,8 +1,8 @@
 """Blocks: how attention A, feed-forward F and norms N are wired around the residual stream x.
 
-    pre_norm              post_norm           sandwich                norm_after            parallel
-    x = x + A(N x)        x = N(x + A x)      x = x + N(A(N x))       x = x + N(A x)        x = x + A(N x) + F(N x)
-    x = x + F(N x)        x = N(x + F x)      x = x + N(F(N x))       x = x + N(F x)
+pre_norm              post_norm           sandwich                norm_after            parallel
+x = x + A(N x)        x = N(x + A x)      x = x + N(A(N x))       x = x + N(A x)        x = x + A(N x) + F(N x)
+x = x + F(N x)        x = N(x + F x)      x = x + N(F(N x))       x = x + N(F x)
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ Kept = tuple[Tensor, ...] | None
 class Block(Module):
     """One layer: attention and a feed-forward network on a residual stream of width D.
 
-    `residual_multiplier` scales what each adds to the stream (Granite 0.22, MiniCPM 1.4/sqrt(n_layers)); 1 adds it as it is.
+    `residual_multiplier` scales what each adds to the stream (Granite 0.22, MiniCPM 1.4/sqrt(n_layers)); 1 adds it as
+    it is.
     """
 
     family: ClassVar[str] = "block"
@@ -55,7 +56,10 @@ class Block(Module):
 
 
 class PreNorm(Block):
-    """x += A(N x); x += F(N x). The stream itself is never normalized. Xiong et al. 2020, arXiv:2002.04745; GPT-2, Llama."""
+    """x += A(N x); x += F(N x). The stream itself is never normalized. Xiong et al. 2020, arXiv:2002.04745.
+
+    GPT-2, Llama.
+    """
 
     kind: Literal["pre_norm"] = "pre_norm"
 
@@ -79,7 +83,10 @@ class PostNorm(Block):
 
 
 class Sandwich(Block):
-    """x += N(A(N x)); x += N(F(N x)): norms before and after, also called double norm. CogView, arXiv:2105.13290; Gemma 2, arXiv:2408.00118."""
+    """x += N(A(N x)); x += N(F(N x)): norms before and after, also called double norm. CogView, arXiv:2105.13290.
+
+    Gemma 2, arXiv:2408.00118.
+    """
 
     kind: Literal["sandwich"] = "sandwich"
 
@@ -92,7 +99,9 @@ class Sandwich(Block):
 
 
 class NormAfter(Block):
-    """x += N(A x); x += N(F x): the norm follows the sublayer, inside the residual. OLMo 2, arXiv:2501.00656 section 2.1.
+    """x += N(A x); x += N(F x): the norm follows the sublayer, inside the residual.
+
+    OLMo 2, arXiv:2501.00656 section 2.1.
 
     Differs from PostNorm in leaving the residual stream itself unnormalized.
     """
@@ -109,7 +118,8 @@ class NormAfter(Block):
 class Parallel(Block):
     """x += A(N x) + F(N x): both read the same stream. GPT-J; PaLM, arXiv:2204.02311 section 2.
 
-    `n_norms` 1 shares one norm (GPT-J, Falcon-7B, Phi-2); 2 gives each its own (GPT-NeoX, arXiv:2204.06745; Falcon-40B).
+    `n_norms` 1 shares one norm (GPT-J, Falcon-7B, Phi-2); 2 gives each its own (GPT-NeoX, arXiv:2204.06745;
+    Falcon-40B).
     """
 
     kind: Literal["parallel"] = "parallel"

@@ -1,4 +1,7 @@
-"""Context: what a layer knows besides its input. Explicit, so that no module has hidden state and the caller owns the cache."""
+"""Context: what a layer knows besides its input.
+
+Explicit, so that no module has hidden state and the caller owns the cache.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ from archcli.ops import Positions
 class Context(NamedTuple):
     """One pass through a layer: positions [T] of the new tokens, how many tokens came before, the rotary table, the layer's cache.
 
-    `cache` is None for a pass that caches nothing, an empty tuple for one that starts a cache, else what the layer returned last time.
-    `past` only serves exact counting and is 0 in a torch run.
+    `cache` is None for a pass that caches nothing, an empty tuple for one that starts a cache, else what the layer
+    returned last time. `past` only serves exact counting and is 0 in a torch run.
     """
 
     positions: Tensor

@@ -21,8 +21,9 @@ from archcli.ops import Linear, Scale, Softcap
 class Embedding(Module):
     """x = scale * table[id] + position, then a norm if there is one. The table is [V, D].
 
-    `tied` lets the output head use the same table (Press & Wolf 2016, arXiv:1608.05859). `scale` multiplies the vectors: a number, or
-    sqrt_d_model (Vaswani et al. 2017, Gemma); left out they stay as they are. `norm` follows (BLOOM). `position` is what is added per token.
+    `tied` lets the output head use the same table (Press & Wolf 2016, arXiv:1608.05859). `scale` multiplies the
+    vectors: a number, or sqrt_d_model (Vaswani et al. 2017, Gemma); left out they stay as they are. `norm` follows
+    (BLOOM). `position` is what is added per token.
     """
 
     group: ClassVar[str] = "embedding"
@@ -43,9 +44,12 @@ class Embedding(Module):
 
 
 class Head(Inline):
-    """logits = softcap(scale * (W x + b)). W is the embedding's table where that is tied, else a [V, D] matrix of its own.
+    """logits = softcap(scale * (W x + b)).
 
-    `scale` multiplies the logits (Command R 0.0625, Granite 1/logits_scaling); `softcap` c maps them to c tanh(logits/c) (Gemma 2).
+    W is the embedding's table where that is tied, else a [V, D] matrix of its own.
+
+    `scale` multiplies the logits (Command R 0.0625, Granite 1/logits_scaling); `softcap` c maps them to c
+    tanh(logits/c) (Gemma 2).
     """
 
     group: ClassVar[str] = "lm_head"

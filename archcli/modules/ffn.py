@@ -1,4 +1,6 @@
-"""Feed-forward layers of one dense network: plain and gated. Mixtures of experts stand in `moe.py` and are made of these.
+"""Feed-forward layers of one dense network: plain and gated.
+
+Mixtures of experts stand in `moe.py` and are made of these.
 
 B batch, T new tokens, D d_model, F d_ff.
 """
@@ -27,7 +29,10 @@ class FeedForward(Module):
 
 
 class MLP(FeedForward):
-    """down(act(up x)): two matrices. Vaswani et al. 2017, arXiv:1706.03762 section 3.3. `bias` false leaves both without bias."""
+    """down(act(up x)): two matrices.
+
+    Vaswani et al. 2017, arXiv:1706.03762 section 3.3. `bias` false leaves both without bias.
+    """
 
     kind: Literal["mlp"] = "mlp"
     d_ff: Size
@@ -42,7 +47,9 @@ class MLP(FeedForward):
 
 
 class GLU(FeedForward):
-    """down(act(gate x) * up x): three matrices. Shazeer 2020, arXiv:2002.05202; with silu it is SwiGLU, with gelu GeGLU, with relu ReGLU.
+    """down(act(gate x) * up x): three matrices.
+
+    Shazeer 2020, arXiv:2002.05202; with silu it is SwiGLU, with gelu GeGLU, with relu ReGLU.
 
     Differs from MLP in the gate. `bias` false, as in the paper, leaves all three without bias.
     """

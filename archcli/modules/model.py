@@ -12,7 +12,7 @@ from pydantic import Field
 
 from archcli.arith import Number, label
 from archcli.graph import Tensor
-from archcli.modules.base import Inherit, Module, Size, Spec
+from archcli.modules.base import Module, Size, Spec
 from archcli.modules.block import Block
 from archcli.modules.context import Context
 from archcli.modules.embedding import Embedding, Head
@@ -35,7 +35,10 @@ class Group(Spec):
         return self.pattern if self.layer is None else (self.layer,)
 
     def run(self, x: Tensor, context: Context, start: Number) -> tuple[Tensor, Cached]:
-        """[B, T, D] through all layers, the first of which is layer `start`. The cache has an entry per layer, when counting per distinct layer."""
+        """[B, T, D] through all layers, the first of which is layer `start`.
+
+        The cache has an entry per layer, when counting per distinct layer.
+        """
         blocks, cache = self.blocks, context.cache
         tables = [block.table(context.positions, x.shape[-1], f"rotary.{label(start + i)}") for i, block in enumerate(blocks)]
         kept = []
@@ -56,9 +59,9 @@ class Group(Spec):
 class Decoder(Module):
     """A decoder-only language model: tokens [B, T] to logits [B, T, V].
 
-    `norm` is what every layer uses that names none of its own, and, unless `final_norm` is false, what follows the last layer. `max_seq_len` is the
-    context it was trained for: it sizes a learned position table and is otherwise a note. `published` holds figures a paper or a
-    checkpoint states, which tests compare with what is counted.
+    `norm` is what every layer uses that names none of its own, and, unless `final_norm` is false, what follows the last
+    layer. `max_seq_len` is the context it was trained for: it sizes a learned position table and is otherwise a note.
+    `published` holds figures a paper or a checkpoint states, which tests compare with what is counted.
     """
 
     family: ClassVar[str] = "model"
@@ -80,7 +83,8 @@ class Decoder(Module):
     ) -> tuple[Tensor, Cached]:
         """Logits [B, T, V], or [B, 1, V] with `last_only`, and the cache afterwards.
 
-        `cache` None caches nothing, `()` starts one, anything else is what the last call returned; `positions` [T] left out start at 0.
+        `cache` None caches nothing, `()` starts one, anything else is what the last call returned; `positions` [T] left
+        out start at 0.
         """
         positions = Positions("positions")(tokens) if positions is None else positions
         x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from archcli.graph import Experts, Tensor
-from archcli.modules.base import Inline, Module, Positive, Size
+from archcli.modules.base import Inline, Positive, Size
 from archcli.modules.ffn import FeedForward
 from archcli.ops import Activate, Add, Combine, Dispatch, Linear, Multiply, Route
 from archcli.ops.route import GroupScore, Scores
@@ -22,10 +22,11 @@ SHARED = "shared_experts"
 class Router(Inline):
     """Scores the experts for a token and weighs the chosen k. Shazeer et al. 2017, arXiv:1701.06538.
 
-    `scores` softmax over all E (Mixtral, arXiv:2401.04088), sigmoid (DeepSeek-V3), or softmax_after: over the chosen k alone (gpt-oss). `normalized`
-    divides the k weights by their sum; `scale` multiplies them. `correction` adds a stored, untrained bias when choosing, not when weighing
-    (arXiv:2412.19437). With `n_groups`, only experts of the best `top_k_groups` groups are eligible, a group's worth being its best expert (max,
-    DeepSeek-V2) or its best two (top2, DeepSeek-V3). `bias` biases the logits.
+    `scores` softmax over all E (Mixtral, arXiv:2401.04088), sigmoid (DeepSeek-V3), or softmax_after: over the chosen k
+    alone (gpt-oss). `normalized` divides the k weights by their sum; `scale` multiplies them. `correction` adds a
+    stored, untrained bias when choosing, not when weighing (arXiv:2412.19437). With `n_groups`, only experts of the
+    best `top_k_groups` groups are eligible, a group's worth being its best expert (max, DeepSeek-V2) or its best two
+    (top2, DeepSeek-V3). `bias` biases the logits.
     """
 
     group: ClassVar[str] = "router"
@@ -57,10 +58,12 @@ class Router(Inline):
 
 
 class MixtureOfExperts(FeedForward):
-    """sum over the chosen k experts of weight * expert(x), plus shared(x) for every token. arXiv:1701.06538; shared experts: arXiv:2401.06066.
+    """sum over the chosen k experts of weight * expert(x), plus shared(x) for every token.
 
-    All experts have the one shape `expert`; `shared` left out means none; `shared_gate` multiplies its output by sigmoid(w x), one
-    gate per token (Qwen2-MoE, arXiv:2407.10671).
+    Shazeer et al. 2017, arXiv:1701.06538; shared experts: DeepSeekMoE, arXiv:2401.06066.
+
+    All experts have the one shape `expert`; `shared` left out means none; `shared_gate` multiplies its output by
+    sigmoid(w x), one gate per token (Qwen2-MoE, arXiv:2407.10671).
     """
 
     kind: Literal["moe"] = "moe"

@@ -1,4 +1,7 @@
-"""Norms: which statistic is divided out, and what weights follow. All are one op, `Normalize`, called under the name of their place."""
+"""Norms: which statistic is divided out, and what weights follow.
+
+All are one op, `Normalize`, called under the name of their place.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +34,9 @@ class Norm(Inline):
 class RMSNorm(Norm):
     """y = x / sqrt(mean(x^2) + eps) * (offset + weight). Zhang & Sennrich 2019, arXiv:1910.07467.
 
-    Differs from LayerNorm in taking no mean and having no bias. eps 1e-6 as in T5 and Gemma; Llama uses 1e-5. `offset` 1 stores the weight
-    minus one (Gemma), 0 the weight itself. Without `weight` the gain is 1 and nothing is trained (Llama 4's QK-norm).
+    Differs from LayerNorm in taking no mean and having no bias. eps 1e-6 as in T5 and Gemma; Llama uses 1e-5. `offset`
+    1 stores the weight minus one (Gemma), 0 the weight itself. Without `weight` the gain is 1 and nothing is trained
+    (Llama 4's QK-norm).
     """
 
     kind: Literal["rmsnorm"] = "rmsnorm"
@@ -48,8 +52,8 @@ class RMSNorm(Norm):
 class LayerNorm(Norm):
     """y = (x - mean) / sqrt(var + eps) * (offset + weight) + bias. Ba, Kiros & Hinton 2016, arXiv:1607.06450.
 
-    `bias` false keeps the gain alone (MPT, Command R); `weight` and `bias` false is the non-parametric norm of OLMo (arXiv:2402.00838);
-    `offset` 1 stores the weight minus one (Nemotron-4, arXiv:2402.16819). eps 1e-5 as in GPT-2.
+    `bias` false keeps the gain alone (MPT, Command R); `weight` and `bias` false is the non-parametric norm of OLMo
+    (arXiv:2402.00838); `offset` 1 stores the weight minus one (Nemotron-4, arXiv:2402.16819). eps 1e-5 as in GPT-2.
     """
 
     kind: Literal["layernorm"] = "layernorm"
@@ -64,10 +68,13 @@ class LayerNorm(Norm):
 
 
 class QKNorm(Inline):
-    """A norm of queries and keys, which keeps attention logits from growing. Henry et al. 2020, arXiv:2010.04245; ViT-22B, arXiv:2302.05442.
+    """A norm of queries and keys, which keeps attention logits from growing. Henry et al. 2020, arXiv:2010.04245.
 
-    `per` head: one gain of head_dim shared by the heads (Qwen3, Gemma 3); head_distinct: a gain [heads, head_dim] (Command R+, StableLM 2 12B);
-    full: one norm over heads * head_dim together (OLMo 2). `when`: before RoPE turns them, or after (Llama 4).
+    ViT-22B, arXiv:2302.05442.
+
+    `per` head: one gain of head_dim shared by the heads (Qwen3, Gemma 3); head_distinct: a gain [heads, head_dim]
+    (Command R+, StableLM 2 12B); full: one norm over heads * head_dim together (OLMo 2). `when`: before RoPE turns
+    them, or after (Llama 4).
     """
 
     group: ClassVar[str] = "qk_norm"

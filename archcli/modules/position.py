@@ -1,7 +1,7 @@
 """Where a model gets its sense of order: nothing, a table added to the embeddings, rotated queries and keys, or a bias on the scores.
 
-A position may act in three places; each class fills the hooks of its own: `forward` (what is added once to the token embeddings), `table` and
-`rotate` (inside attention), `max_bias` (on attention scores).
+A position may act in three places; each class fills the hooks of its own: `forward` (what is added once to the token
+embeddings), `table` and `rotate` (inside attention), `max_bias` (on attention scores).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.base import Count, Inherit, Inline, Positive, Size
 from archcli.modules.rope_scaling import NoScaling, RopeScaling
-from archcli.ops import Add, Embedding, Rotate, RotaryTable, Shift
+from archcli.ops import Add, Embedding, RotaryTable, Rotate, Shift
 from archcli.ops import Sinusoid as SinusoidOp
 from archcli.ops.rotary import Pairing
 
@@ -56,7 +56,10 @@ class NoPosition(Position):
 
 
 class Learned(Position):
-    """A trained table [max_seq_len + offset, D] added to the token embeddings (GPT-2). Token t takes row t + offset; OPT's offset is 2."""
+    """A trained table [max_seq_len + offset, D] added to the token embeddings (GPT-2). Token t takes row t + offset.
+
+    OPT's offset is 2.
+    """
 
     kind: Literal["learned"] = "learned"
     max_seq_len: Annotated[Size, Inherit("max_seq_len")]
@@ -71,7 +74,9 @@ class Learned(Position):
 
 
 class Sinusoidal(Position):
-    """The fixed sinusoid added to the token embeddings: no parameters. Vaswani et al. 2017, arXiv:1706.03762 section 3.5.
+    """The fixed sinusoid added to the token embeddings: no parameters.
+
+    Vaswani et al. 2017, arXiv:1706.03762 section 3.5.
 
     `interleaved` alternates sine and cosine as the paper does; `half` puts all sines first (Marian).
     """
@@ -87,7 +92,10 @@ class Sinusoidal(Position):
 
 
 class ALiBi(Position):
-    """Scores get slope_h * (key - query), the slopes 2^(-max_bias i/H). Press et al. 2021, arXiv:2108.12409. max_bias 8 as in the paper."""
+    """Scores get slope_h * (key - query), the slopes 2^(-max_bias i/H).
+
+    Press et al. 2021, arXiv:2108.12409. max_bias 8 as in the paper.
+    """
 
     kind: Literal["alibi"] = "alibi"
     slope_exponent: Positive = 8.0
@@ -101,8 +109,9 @@ class ALiBi(Position):
 class Rope(Position):
     """Rotary positions: pair i of a query or key turns by position * theta^(-2i/r). Su et al. 2021, arXiv:2104.09864.
 
-    `rotary_dim` r turns only the first r dims of a head (GPT-NeoX, Phi); left out, all of them. `pairing` half pairs (i, i + r/2) as Llama's
-    weights expect, interleaved pairs (2i, 2i + 1) as GPT-J's do. `scaling` stretches the frequencies beyond the trained context.
+    `rotary_dim` r turns only the first r dims of a head (GPT-NeoX, Phi); left out, all of them. `pairing` half pairs
+    (i, i + r/2) as Llama's weights expect, interleaved pairs (2i, 2i + 1) as GPT-J's do. `scaling` stretches the
+    frequencies beyond the trained context.
     """
 
     kind: Literal["rope"] = "rope"

@@ -1,4 +1,6 @@
-"""How RoPE's frequencies are stretched beyond the context a model was trained on. All change numbers, none changes a count.
+"""How RoPE's frequencies are stretched beyond the context a model was trained on.
+
+All change numbers, none changes a count.
 
 r rotary dims; f_i = theta^(-2i/r) the plain frequency of pair i; L the original context, s the factor.
 """
@@ -54,7 +56,10 @@ class LinearScaling(RopeScaling):
 
 
 class NTKScaling(RopeScaling):
-    """theta becomes theta s^(r/(r-2)), so that the slowest pair is interpolated and the fastest is not. Described in arXiv:2309.00071 section 3.1."""
+    """theta becomes theta s^(r/(r-2)), so that the slowest pair is interpolated and the fastest is not.
+
+    Described in arXiv:2309.00071 section 3.1.
+    """
 
     kind: Literal["ntk"] = "ntk"
     factor: Positive
@@ -79,7 +84,9 @@ class DynamicNTKScaling(RopeScaling):
 
 
 class Llama3Scaling(RopeScaling):
-    """Long wavelengths are divided by s, short ones kept, those between blended. Llama 3.1, arXiv:2407.21783 section 3.4.2 and its reference code.
+    """Long wavelengths are divided by s, short ones kept, those between blended.
+
+    Llama 3.1, arXiv:2407.21783 section 3.4.2 and its reference code.
 
     Wavelengths above L / low_freq_factor are scaled, below L / high_freq_factor kept.
     """
@@ -105,10 +112,13 @@ class Llama3Scaling(RopeScaling):
 
 
 class YarnScaling(RopeScaling):
-    """Pairs that turn often within L are kept, slow ones divided by s, a ramp between. Peng et al. 2023, arXiv:2309.00071 section 3.2-3.4.
+    """Pairs that turn often within L are kept, slow ones divided by s, a ramp between.
 
-    cos and sin are multiplied by `attention_factor`, which left out is 0.1 ln s + 1. DeepSeek instead gives `mscale` and `mscale_all_dim`: the
-    factor becomes m(mscale) / m(mscale_all_dim) with m(t) = 0.1 t ln s + 1, and scores are multiplied by m(mscale_all_dim)^2.
+    Peng et al. 2023, arXiv:2309.00071 section 3.2-3.4.
+
+    cos and sin are multiplied by `attention_factor`, which left out is 0.1 ln s + 1. DeepSeek instead gives `mscale`
+    and `mscale_all_dim`: the factor becomes m(mscale) / m(mscale_all_dim) with m(t) = 0.1 t ln s + 1, and scores are
+    multiplied by m(mscale_all_dim)^2.
     """
 
     kind: Literal["yarn"] = "yarn"
@@ -183,4 +193,8 @@ class LongRopeScaling(RopeScaling):
     def check(self) -> Iterator[tuple[str, str, str]]:
         """Both lists hold one divisor per pair."""
         if len(self.short_factor) != len(self.long_factor):
-            yield "long_factor", f"long_factor has {len(self.long_factor)} entries, short_factor {len(self.short_factor)}", "give one per rotated pair"
+            yield (
+                "long_factor",
+                f"long_factor has {len(self.long_factor)} entries, short_factor {len(self.short_factor)}",
+                "give one per rotated pair",
+            )

@@ -9,7 +9,7 @@ from archcli.ops.layout import Cache, Concat, KeepLast, MergeHeads, Split, Split
 from archcli.ops.mask import Causal, Chunked, Mask, SlidingWindow
 from archcli.ops.normalize import Normalize
 from archcli.ops.pointwise import Activate, Add, Clip, Multiply, Scale, Softcap, Swish
-from archcli.ops.rotary import Positions, Rotate, RotaryTable, Shift, Sinusoid
+from archcli.ops.rotary import Positions, RotaryTable, Rotate, Shift, Sinusoid
 from archcli.ops.route import Combine, Dispatch, Route
 
 __all__ = [

@@ -1,6 +1,7 @@
 """Attend: scaled dot-product attention with everything the families put inside it: GQA, masks, softcap, ALiBi, sinks.
 
-B batch, T new tokens, S visible tokens, H query heads, K kv heads, d head_dim of queries and keys, e head_dim of values.
+B batch, T new tokens, S visible tokens, H query heads, K kv heads, d head_dim of queries and keys, e head_dim of
+values.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from archcli.ops.mask import Mask
 
 @dataclass(frozen=True, slots=True)
 class Attend(Op):
-    """softmax(scale q k^T [softcap] [+ ALiBi] + mask) v. Inputs q [B,T,H,d], k [B,S,K,d], v [B,S,K,e], positions [T], sinks [H] or none.
+    """softmax(scale q k^T [softcap] [+ ALiBi] + mask) v.
 
-    Query head h reads kv head h // (H/K) (GQA, arXiv:2305.13245). `alibi` is the largest exponent of the slopes 2^(-alibi i/H) (arXiv:2108.12409);
-    `softcap` c maps a score s to c tanh(s/c) (arXiv:2408.00118); a sink is one more logit per head whose probability is dropped (arXiv:2508.10925).
-    `past` counts the tokens before the new ones and only serves the exact pair count. Parts are exact for the mask; `executed` is T x S.
+    Inputs q [B,T,H,d], k [B,S,K,d], v [B,S,K,e], positions [T], sinks [H] or none.
+
+    Query head h reads kv head h // (H/K) (GQA, arXiv:2305.13245). `alibi` is the largest exponent of the slopes
+    2^(-alibi i/H) (arXiv:2108.12409); `softcap` c maps a score s to c tanh(s/c) (arXiv:2408.00118); a sink is one more
+    logit per head whose probability is dropped (arXiv:2508.10925). `past` counts the tokens before the new ones and
+    only serves the exact pair count. Parts are exact for the mask; `executed` is T x S.
     """
 
     name: str
@@ -53,7 +57,9 @@ class Attend(Op):
                 flops * exact,
                 dense,
                 dense,
-                (Part(f"d_{name}", OpClass.ELEMENTWISE, flops * exact, dense, dense, executed=flops * dense, wrt=0),) if name == "softcap" else (),
+                (Part(f"d_{name}", OpClass.ELEMENTWISE, flops * exact, dense, dense, executed=flops * dense, wrt=0),)
+                if name == "softcap"
+                else (),
                 executed=flops * dense,
             )
             for name, flops in each
@@ -107,9 +113,7 @@ class Attend(Op):
 def _softmax(exact: Number, dense: Number, sinks: Shape | None) -> Part:
     back = Part("d_softmax", OpClass.NORMALIZATION, SOFTMAX_BACKWARD * exact, 2 * dense, dense, executed=SOFTMAX_BACKWARD * dense, wrt=0)
     extra = 0 if sinks is None else sinks[0]
-    return Part(
-        "softmax", OpClass.NORMALIZATION, SOFTMAX_FORWARD * exact, dense + extra, dense, (back,), executed=SOFTMAX_FORWARD * dense
-    )
+    return Part("softmax", OpClass.NORMALIZATION, SOFTMAX_FORWARD * exact, dense + extra, dense, (back,), executed=SOFTMAX_FORWARD * dense)
 
 
 def _key_positions(torch: Any, positions: Any, visible: int) -> Any:

@@ -1,8 +1,9 @@
 """What the op files share: constructors of parts, and the one table of FLOPs per element of everything that is not a matrix product.
 
-Convention of the table: Ivanov et al. 2021 (arXiv:2007.00072) as reproduced from its Table 1 and operator list: softmax 5 forward (scale,
-subtract the maximum, exp, add, divide; the maximum itself 0) and 5 backward; LayerNorm 7 forward, 9 for the input's gradient, 4 for the weights';
-ReLU 0, for it is a maximum; every other element-wise function 1. Norms with fewer terms count the terms they have.
+Convention of the table: Ivanov et al. 2021 (arXiv:2007.00072) as reproduced from its Table 1 and operator list: softmax
+5 forward (scale, subtract the maximum, exp, add, divide; the maximum itself 0) and 5 backward; LayerNorm 7 forward, 9
+for the input's gradient, 4 for the weights'; ReLU 0, for it is a maximum; every other element-wise function 1. Norms
+with fewer terms count the terms they have.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from archcli.graph import OpClass, Part
 
 SOFTMAX_FORWARD, SOFTMAX_BACKWARD = 5, 5
 LAYERNORM_FORWARD, LAYERNORM_BACKWARD, LAYERNORM_WEIGHT = 7, 9, 4
-# RMSNorm leaves out what a mean costs: summing and subtracting it forward; in the gradient, re-centring x, the sum of dy and subtracting its mean.
+# RMSNorm leaves out what a mean costs: summing, subtracting and the bias forward; in the gradient, re-centring x, the sum
+# of dy and subtracting its mean.
 RMSNORM_FORWARD, RMSNORM_BACKWARD, RMSNORM_WEIGHT = 5 - 1, 9 - 3, 4 - 1
 SOFTCAP = 3  # divide, tanh, multiply; Gemma 2, arXiv:2408.00118 section 2
 ROTATE = 3  # two products and a sum per rotated element; RoFormer, arXiv:2104.09864 equation 34

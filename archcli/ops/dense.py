@@ -12,7 +12,10 @@ from archcli.ops.base import bias, contraction, movement
 
 @dataclass(frozen=True, slots=True)
 class Linear(Op):
-    """y = x W^T + b. Input [..., in], output [..., out]; weight [out, in]. With `borrowed`, the weight is the second input and owned elsewhere."""
+    """y = x W^T + b. Input [..., in], output [..., out]; weight [out, in].
+
+    With `borrowed`, the weight is the second input and owned elsewhere.
+    """
 
     name: str
     out: Number
@@ -87,7 +90,10 @@ class Parameter(Op):
 
 @dataclass(frozen=True, slots=True)
 class Contract(Op):
-    """A contraction of two tensors neither of which this op owns, in Einstein notation: `bthn,hnr->bthr` (absorbed MLA)."""
+    """A contraction of two tensors neither of which this op owns, in Einstein notation.
+
+    `bthn,hnr->bthr` (absorbed MLA).
+    """
 
     name: str
     equation: str

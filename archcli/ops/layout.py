@@ -1,4 +1,7 @@
-"""Ops that arrange tensors: heads, splits, joins, the KV cache. None of them computes; views cost nothing, copies move elements."""
+"""Ops that arrange tensors: heads, splits, joins, the KV cache.
+
+None of them computes; views cost nothing, copies move elements.
+"""
 
 from __future__ import annotations
 
@@ -124,8 +127,8 @@ class KeepLast(Op):
 class Cache(Op):
     """Put new entries [B, T, K, d] behind cached ones [B, P, K, d]; the caller owns both the old cache and the new one.
 
-    Returns what attention may see now, [B, keep(P)+T, K, d], and what must be kept for the next step, [B, min(P+T, window), K, d].
-    Inputs: the new entries, then, unless the cache is empty, the cached ones.
+    Returns what attention may see now, [B, keep(P)+T, K, d], and what must be kept for the next step, [B, min(P+T,
+    window), K, d]. Inputs: the new entries, then, unless the cache is empty, the cached ones.
     """
 
     name: str

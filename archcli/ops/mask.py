@@ -1,4 +1,6 @@
-"""Masks: which keys a query may see. Each counts its (query, key) pairs in closed form and says so of single positions for the torch run.
+"""Masks: which keys a query may see.
+
+Each counts its (query, key) pairs in closed form and says so of single positions for the torch run.
 
 Queries are the T new tokens at positions past … past+T-1; keys are the last S positions up to the newest.
 """

@@ -1,4 +1,6 @@
-"""Ops of a mixture of experts: Route picks experts, Dispatch sends tokens to them, Combine adds up what comes back. Dropless.
+"""Ops of a mixture of experts: Route picks experts, Dispatch sends tokens to them, Combine adds up what comes back.
+
+Dropless.
 
 N tokens B*T, E experts, k experts per token.
 """
@@ -18,12 +20,15 @@ GroupScore = Literal["max", "top2"]
 
 @dataclass(frozen=True, slots=True)
 class Route(Op):
-    """Choose k of E experts for each token. Input logits [B, T, E]; outputs weights [B, T, k] and expert indices [B, T, k].
+    """Choose k of E experts for each token.
 
-    scores = softmax(logits), sigmoid(logits), or the logits themselves with a softmax over the chosen k (`softmax_after`). The choice is made
-    by score plus a stored, untrained correction bias [E] if there is one (DeepSeek-V3, arXiv:2412.19437 section 2.1.2), within the best
-    `kept_groups` of `groups` groups of experts, a group's worth being its largest score or the sum of its two largest. Weights are the scores
-    without the correction, divided by their sum if `normalized`, times `scale`.
+    Input logits [B, T, E]; outputs weights [B, T, k] and expert indices [B, T, k].
+
+    scores = softmax(logits), sigmoid(logits), or the logits themselves with a softmax over the chosen k
+    (`softmax_after`). The choice is made by score plus a stored, untrained correction bias [E] if there is one
+    (DeepSeek-V3, arXiv:2412.19437 section 2.1.2), within the best `kept_groups` of `groups` groups of experts, a
+    group's worth being its largest score or the sum of its two largest. Weights are the scores without the correction,
+    divided by their sum if `normalized`, times `scale`.
     """
 
     name: str
@@ -99,7 +104,10 @@ class Dispatch(Op):
 
 @dataclass(frozen=True, slots=True)
 class Combine(Op):
-    """Bring the experts' outputs [N k, D] back to their tokens: sum over k of weight * output. Weights [B, T, k], order [N k]; output [B, T, D]."""
+    """Bring the experts' outputs [N k, D] back to their tokens: sum over k of weight * output.
+
+    Weights [B, T, k], order [N k]; output [B, T, D].
+    """
 
     name: str
 

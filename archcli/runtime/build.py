@@ -28,6 +28,10 @@ class Node(nn.Module):
         """An empty node below `parent`, run in the same forms."""
         return Node(spec, parent.forms, n_experts)
 
+    def part(self, name: str) -> nn.Module | None:
+        """The leaf or child of that name, if there is one."""
+        return self._modules.get(name)
+
     def forward(self, *args: Any, expert_of: torch.Tensor | None = None) -> Any:
         """Run the spec's forward on this node's leaves and children; tensors in, tensors out."""
         tape = NodeTape(self) if expert_of is None else ExpertTape(self, expert_of)
@@ -70,7 +74,9 @@ class LanguageModel(Node):
 
 
 def build_model(spec: Decoder, *, device: str = "cpu", dtype: torch.dtype = torch.float32, attention: str = "sdpa") -> LanguageModel:
-    """The model with fresh random weights. `attention` is "sdpa" (torch's fused kernel where it can express the layer) or "eager".
+    """The model with fresh random weights.
+
+    `attention` is "sdpa" (torch's fused kernel where it can express the layer) or "eager".
 
     Device "meta" allocates nothing.
     """

@@ -1,4 +1,7 @@
-"""Leaves: the torch modules that own weights. torch's own (nn.Linear, nn.LayerNorm, …) wherever one does the same; else the op on bare parameters."""
+"""Leaves: the torch modules that own weights.
+
+torch's own (nn.Linear, nn.LayerNorm, …) wherever one does the same; else the op on bare parameters.
+"""
 
 from __future__ import annotations
 
@@ -68,8 +71,9 @@ class StackedLeaf(Leaf):
 class StackedLinear(Leaf):
     """E linear maps in one tensor [E, out, in]. Tokens come sorted by expert.
 
-    Two forms with equal results: `gather` takes each token's matrix and multiplies in one batch (meta device, compile, witnesses);
-    `grouped` multiplies each expert's tokens together, which moves every matrix once (fast, but needs to read the sizes).
+    Two forms with equal results: `gather` takes each token's matrix and multiplies in one batch (meta device, compile,
+    witnesses); `grouped` multiplies each expert's tokens together, which moves every matrix once (fast, but needs to
+    read the sizes).
     """
 
     form = "grouped"
@@ -79,8 +83,7 @@ class StackedLinear(Leaf):
 
     def forward(self, x: torch.Tensor, *, expert_of: torch.Tensor) -> torch.Tensor:
         """[N k, in] to [N k, out]."""
-        weight, bias = self._parameters["weight"], self._parameters.get("bias")
-        assert weight is not None
+        weight, bias = self.get_parameter("weight"), self._parameters.get("bias")
         eager = self.form == "grouped" and x.device.type != "meta" and not torch.compiler.is_compiling()
         y = _grouped(x, weight, expert_of) if eager else _gathered(x, weight, expert_of)
         return y if bias is None else y + bias[expert_of]

@@ -1,6 +1,7 @@
 """The torch readings of a forward: BuildTape makes each node's leaves and children once, NodeTape runs them.
 
-A tape is bound to one node and keeps no state of its own, so hooks fire on every leaf, a layer runs alone, checkpointing and compiling work.
+A tape is bound to one node and keeps no state of its own, so hooks fire on every leaf, a layer runs alone,
+checkpointing and compiling work.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 
 
 class NodeTape:
-    """Runs ops with the node's own leaves. Ops with a second form run it where the node names it: `{"Attend": "run_fused"}`."""
+    """Runs ops with the node's own leaves. Ops with a second form run it where the node names it.
+
+    `{"Attend": "run_fused"}`.
+    """
 
     __slots__ = ("node",)
 
@@ -31,7 +35,7 @@ class NodeTape:
     def emit(self, op: Op, *xs: Tensor, group: str = "") -> Any:
         """Call the leaf that owns the op's weights, or the op itself where it owns none."""
         values = [x.value for x in xs]
-        leaf = self.node._modules.get(op.name)
+        leaf = self.node.part(op.name)
         out = self._perform(op, values) if leaf is None else self._call_leaf(leaf, values)
         return tree_map(lambda value: Tensor(self, value), torch.Tensor, out)
 
@@ -106,7 +110,7 @@ class BuildTape(NodeTape):
 
     def weight(self, op: Op, *xs: Tensor) -> Tensor:
         """Register the leaf if nothing has called it yet."""
-        if op.name not in self.node._modules:
+        if self.node.part(op.name) is None:
             self._register(op, [x.shape for x in xs])
         return super().weight(op, *xs)
 
@@ -116,9 +120,9 @@ class BuildTape(NodeTape):
         *parents, own = name.split(".")
         place: Any = self.node
         for step in parents:
-            if step not in place._modules:
+            if not hasattr(place, step):
                 place.add_module(step, nn.ModuleList())
-            place = place._modules[step]
+            place = getattr(place, step)
         child = type(self.node).child(self.node, module, None if experts is None else experts.n_experts)
         place.add_module(own, child)
         tape = type(self)(child, f"{self.path}.{name}".strip("."), self.n_experts if experts is None else experts.n_experts)

@@ -18,9 +18,9 @@ from archcli.ops import Attend, Cache, Causal, Chunked, Mask, Parameter, Sliding
 class Attention(Module):
     """softmax(scale q k^T + mask) v over the tokens a mask allows; subclasses say where q, k and v come from.
 
-    `scale` left out is head_dim^-0.5 of the queries. `window` w sees the w newest tokens, itself included; `chunk` c sees its own chunk of c.
-    `softcap` bounds scores by c tanh(s/c) (Gemma 2). `sinks` adds a trained logit per head to the softmax, whose
-    probability is dropped (gpt-oss, arXiv:2508.10925).
+    `scale` left out is head_dim^-0.5 of the queries. `window` w sees the w newest tokens, itself included; `chunk` c
+    sees its own chunk of c. `softcap` bounds scores by c tanh(s/c) (Gemma 2). `sinks` adds a trained logit per head to
+    the softmax, whose probability is dropped (gpt-oss, arXiv:2508.10925).
     """
 
     family: ClassVar[str] = "attention"
@@ -49,7 +49,10 @@ class Attention(Module):
         raise NotImplementedError
 
     def attend(self, context: Context, d_query: Number, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Scores, softmax and mix; q [B,T,H,d], k [B,S,K,d], v [B,S,K,e] to [B,T,H,e]. `d_query` is the width the default scale goes by."""
+        """Scores, softmax and mix; q [B,T,H,d], k [B,S,K,d], v [B,S,K,e] to [B,T,H,e].
+
+        `d_query` is the width the default scale goes by.
+        """
         scale = (d_query**-0.5 if self.scale is None else self.scale) * self.position.score_factor
         op = Attend("attend", self.mask, scale, context.past, self.softcap, self.position.max_bias)
         extra = (Parameter("sinks", (self.n_heads,))(q, group="attention_sinks"),) if self.sinks else ()
@@ -57,7 +60,10 @@ class Attention(Module):
         return mixed
 
     def extend(self, context: Context, **new: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...] | None]:
-        """Put the new entries behind the cached ones: what attention sees now, and what the cache keeps; without a cache, the new entries alone."""
+        """Put the new entries behind the cached ones: what attention sees now, and what the cache keeps.
+
+        Without a cache, the new entries alone.
+        """
         if context.cache is None:
             return tuple(new.values()), None
         pairs: list[Any] = []

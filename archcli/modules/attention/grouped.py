@@ -1,10 +1,13 @@
-"""Attention whose keys and values are projected from the tokens: MHA, MQA and GQA are one forward with H, 1 or K kv heads.
+"""Attention whose keys and values are projected from the tokens.
+
+MHA, MQA and GQA are one forward with H, 1 or K kv heads.
 
     query heads   0 1 2 3 4 5 6 7      0 1 2 3 4 5 6 7      0 1 2 3 4 5 6 7
     kv heads      0 1 2 3 4 5 6 7      0       1            0
                   MHA                  GQA (K = 2)          MQA
 
-B batch, T new tokens, S visible tokens, D d_model, H query heads, K kv heads, d head_dim of queries and keys, e of values.
+B batch, T new tokens, S visible tokens, D d_model, H query heads, K kv heads, d head_dim of queries and keys, e of
+values.
 """
 
 from __future__ import annotations
@@ -24,10 +27,13 @@ Projection = Literal["q", "k", "v", "o"]
 
 
 class ProjectedAttention(Attention):
-    """o(softmax(scale q k^T) v) with q = Wq x [H d], k = Wk x [K d], v = Wv x [K e], o = Wo. Vaswani et al. 2017, arXiv:1706.03762.
+    """o(softmax(scale q k^T) v) with q = Wq x [H d], k = Wk x [K d], v = Wv x [K e], o = Wo.
 
-    `head_dim` left out is d_model / n_heads; `v_head_dim` left out is head_dim. `bias` true biases all four projections, a list those it names
-    (Qwen2: [q, k, v]). `qk_norm` normalizes queries and keys; `clip` bounds q, k and v after projection (OLMo, MPT).
+    Vaswani et al. 2017, arXiv:1706.03762.
+
+    `head_dim` left out is d_model / n_heads; `v_head_dim` left out is head_dim. `bias` true biases all four
+    projections, a list those it names (Qwen2: [q, k, v]). `qk_norm` normalizes queries and keys; `clip` bounds q, k and
+    v after projection (OLMo, MPT).
     """
 
     head_dim: Size | None = None
@@ -81,7 +87,10 @@ class ProjectedAttention(Attention):
 
 
 class MultiHeadAttention(ProjectedAttention):
-    """Every query head has its own keys and values. Vaswani et al. 2017, arXiv:1706.03762. Caches 2 H d elements per token."""
+    """Every query head has its own keys and values.
+
+    Vaswani et al. 2017, arXiv:1706.03762. Caches 2 H d elements per token.
+    """
 
     kind: Literal["mha"] = "mha"
 
@@ -92,7 +101,10 @@ class MultiHeadAttention(ProjectedAttention):
 
 
 class MultiQueryAttention(ProjectedAttention):
-    """All query heads share one head of keys and values. Shazeer 2019, arXiv:1911.02150. Caches 2 d elements per token."""
+    """All query heads share one head of keys and values.
+
+    Shazeer 2019, arXiv:1911.02150. Caches 2 d elements per token.
+    """
 
     kind: Literal["mqa"] = "mqa"
 
@@ -103,7 +115,10 @@ class MultiQueryAttention(ProjectedAttention):
 
 
 class GroupedQueryAttention(ProjectedAttention):
-    """Groups of H/K query heads share keys and values. Ainslie et al. 2023, arXiv:2305.13245. Caches 2 K d elements per token."""
+    """Groups of H/K query heads share keys and values.
+
+    Ainslie et al. 2023, arXiv:2305.13245. Caches 2 K d elements per token.
+    """
 
     kind: Literal["gqa"] = "gqa"
     n_kv_heads: Size
@@ -117,5 +132,12 @@ class GroupedQueryAttention(ProjectedAttention):
         """K must divide H."""
         yield from super().check()
         if self.n_heads % self.n_kv_heads:
-            fits = ", ".join(str(k) for k in range(1, self.n_heads + 1) if k <= 10_000 and self.n_heads % k == 0)
-            yield "n_kv_heads", f"n_kv_heads {self.n_kv_heads} does not divide n_heads {self.n_heads}", f"choose one of {fits}"
+            fits = " or ".join(str(k) for k in _divisors_near(self.n_heads, self.n_kv_heads))
+            yield "n_kv_heads", f"n_kv_heads {self.n_kv_heads} does not divide n_heads {self.n_heads}", f"{fits} would"
+
+
+def _divisors_near(n: int, wanted: int, reach: int = 4096) -> list[int]:
+    """The divisors of n next below and next above the wanted one, looked for so far and no farther."""
+    below = next((k for k in range(min(wanted, n), max(wanted - reach, 0), -1) if n % k == 0), 1)
+    above = next((k for k in range(wanted, min(wanted + reach, n + 1)) if n % k == 0), n)
+    return [below, above] if wanted < n else [n]

@@ -1,6 +1,7 @@
 """Multi-head latent attention (MLA): keys and values are rebuilt from one small cached latent per token.
 
-B batch, T new tokens, S visible tokens, D d_model, H heads, n qk_nope_head_dim, r qk_rope_head_dim, v v_head_dim, c kv_lora_rank.
+B batch, T new tokens, S visible tokens, D d_model, H heads, n qk_nope_head_dim, r qk_rope_head_dim, v v_head_dim, c
+kv_lora_rank.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ class MultiHeadLatentAttention(Attention):
         k_nope, v = split(Wkvb latent)      [H, n], [H, v]
         o = Wo softmax(scale [q_nope | q_pe] [k_nope | k_pe]^T) v,  scale (n + r)^-0.5
 
-    `form` naive rebuilds keys and values of every visible token; absorbed multiplies Wkvb into the queries and outputs instead, so that
-    attention runs on the latents themselves: the same weights and result, other FLOPs. `bias` biases Wqa, Wkva and Wo.
+    `form` naive rebuilds keys and values of every visible token; absorbed multiplies Wkvb into the queries and outputs
+    instead, so that attention runs on the latents themselves: the same weights and result, other FLOPs. `bias` biases
+    Wqa, Wkva and Wo.
     """
 
     kind: Literal["mla"] = "mla"

@@ -1,0 +1,151 @@
+"""How quickly archcli answers, as ratios to torch's own start and to torch's own count of the same model, measured in one run.
+
+usage: python benchmarks/startup.py [--rounds N] [--strict]
+
+Whole commands are run N times, in turns so that a busy moment touches all of them, and compared by their medians. Traces and the sweep are
+timed in this process. Prints a table of targets; with --strict, exits 1 where one is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import archcli
+from archcli.measure.passes import forward_pass
+from archcli.measure.sweep import sweep
+
+PRESETS = sorted(path.stem for path in (Path(__file__).parents[1] / "presets").glob("*.yaml"))
+CANDIDATES = 1_000_000
+
+# transformers' own class on the meta device, counted by torch's own counter: the same figures for someone who has no archcli.
+# The mask of ones keeps transformers from looking at the values of positions, which meta tensors do not have; batched_mm is the form of
+# the experts that runs there.
+WITNESS = """
+import json, sys, torch, transformers
+from torch.utils.flop_counter import FlopCounterMode
+config = getattr(transformers, sys.argv[1])(**json.loads(sys.argv[2]))
+experts = {"experts_implementation": "batched_mm"} if hasattr(config, "n_routed_experts") else {}
+with torch.device("meta"):
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager", **experts)
+    tokens = torch.zeros(1, 2048, dtype=torch.long)
+with torch.no_grad(), FlopCounterMode(display=False) as counter:
+    model(tokens, attention_mask=torch.ones_like(tokens), use_cache=False)
+print(json.dumps({"params": sum(p.numel() for p in model.parameters()), "flops": counter.get_total_flops()}))
+"""
+# Shapes of arXiv:2407.21783 table 3; the defaults of DeepseekV3Config are those of arXiv:2412.19437.
+LLAMA_405B = {
+    "vocab_size": 128256,
+    "hidden_size": 16384,
+    "intermediate_size": 53248,
+    "num_hidden_layers": 126,
+    "num_attention_heads": 128,
+    "num_key_value_heads": 8,
+}
+COMMANDS = {
+    "import torch": ["-c", "import torch"],
+    "params llama-3.1-405b": ["-m", "archcli", "params", "llama-3.1-405b", "--json"],
+    "params deepseek-v3": ["-m", "archcli", "params", "deepseek-v3", "--json"],
+    "witness llama-3.1-405b": ["-c", WITNESS, "LlamaConfig", json.dumps(LLAMA_405B)],
+    "witness deepseek-v3": ["-c", WITNESS, "DeepseekV3Config", "{}"],
+}
+
+
+class Check(NamedTuple):
+    """A figure beside the most it may be."""
+
+    what: str
+    value: float
+    most: float
+    unit: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the target is met."""
+        return self.value <= self.most
+
+
+def seconds(task: Callable[[], Any]) -> float:
+    """Wall time of one call."""
+    start = time.perf_counter()
+    task()
+    return time.perf_counter() - start
+
+
+def run(name: str) -> str:
+    """The output of one of COMMANDS."""
+    return subprocess.run([sys.executable, *COMMANDS[name]], capture_output=True, text=True, check=True).stdout
+
+
+def agree(model: str) -> None:
+    """Two that are raced must have done the same work: refuse to time them where their totals differ."""
+    ours = json.loads(run(f"params {model}"))["totals"]["params"]
+    theirs = json.loads(run(f"witness {model}"))["params"]
+    if ours != theirs:
+        sys.exit(f"{model}: archcli counts {ours:,} parameters, torch {theirs:,}; there is nothing to compare")
+
+
+def start_checks(rounds: int) -> Iterator[Check]:
+    """Ratios of whole commands, and the medians behind them."""
+    for model in ("llama-3.1-405b", "deepseek-v3"):
+        agree(model)  # warms the disk cache too
+    times: dict[str, list[float]] = {name: [] for name in COMMANDS}
+    for _ in range(rounds):
+        for name in COMMANDS:
+            times[name].append(seconds(lambda name=name: run(name)))
+    medians = {name: statistics.median(values) for name, values in times.items()}
+    for name, median in medians.items():
+        print(f"{name:28} {median:8.3f} s   ({min(times[name]):.3f} to {max(times[name]):.3f})")
+    for model in ("llama-3.1-405b", "deepseek-v3"):
+        ours = medians[f"params {model}"]
+        yield Check(f"params {model} / import torch", ours / medians["import torch"], 0.20)
+        yield Check(f"params {model} / FlopCounterMode on meta", ours / medians[f"witness {model}"], 0.06)
+
+
+def trace_checks(rounds: int) -> Iterator[Check]:
+    """Tracing each preset: from modules in memory to rows."""
+    for name in PRESETS:
+        model = archcli.load(name)
+        milliseconds = 1e3 * statistics.median(seconds(lambda model=model: forward_pass(model)) for _ in range(rounds))
+        yield Check(f"trace of {name}", milliseconds, 5.0, "ms")
+
+
+def sweep_check(rounds: int) -> Check:
+    """Parameters and FLOPs of a million llama-shaped candidates, with head_dim 128 and up to 128 layers."""
+    draw = np.random.default_rng(0)
+    heads = 8 * draw.integers(1, 17, CANDIDATES)
+    shapes = {
+        "d_model": 128 * heads,
+        "n_heads": heads,
+        "n_kv_heads": heads // 8,
+        "d_ff": 256 * draw.integers(4, 257, CANDIDATES),
+        "n_layers": draw.integers(1, 129, CANDIDATES),
+    }
+    model = archcli.load("llama-3.1-8b")
+    return Check("sweep of a million candidates", statistics.median(seconds(lambda: sweep(model, shapes)) for _ in range(rounds)), 1.0, "s")
+
+
+def main() -> int:
+    """Measure, print, judge."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5, help="runs of each command (5)")
+    parser.add_argument("--strict", action="store_true", help="exit 1 where a target is missed")
+    options = parser.parse_args()
+    checks = [*start_checks(options.rounds), *trace_checks(options.rounds), sweep_check(options.rounds)]
+    print(f"\n{'':50} {'measured':>12} {'at most':>12}")
+    for check in checks:
+        print(f"{check.what:50} {check.value:9.3f} {check.unit:2} {check.most:9.2f} {check.unit:2} {'pass' if check.passed else 'FAIL'}")
+    return int(options.strict and not all(check.passed for check in checks))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -52,7 +52,7 @@ class Cache(NamedTuple):
 class LanguageModel(Node):
     """A decoder: `model(tokens)` gives logits; `prefill` and `decode` run through a cache that the caller owns."""
 
-    def forward(self, tokens: torch.Tensor, positions: torch.Tensor | None = None) -> torch.Tensor:  # type: ignore[override]
+    def forward(self, tokens: torch.Tensor, positions: torch.Tensor | None = None) -> torch.Tensor:
         """Logits [B, T, V] of token ids [B, T]."""
         logits: torch.Tensor = super().forward(tokens, positions)[0]
         return logits

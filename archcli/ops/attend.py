@@ -17,9 +17,9 @@ from archcli.ops.mask import Mask
 
 @dataclass(frozen=True, slots=True)
 class Attend(Op):
-    """softmax(scale q k^T [softcap] [+ ALiBi] + mask) v.
+    """softmax(scale q k^T [softcap] [+ ALiBi] [+ bias] + mask) v.
 
-    Inputs q [B,T,H,d], k [B,S,K,d], v [B,S,K,e], positions [T], sinks [H] or none.
+    Inputs q [B,T,H,d], k [B,S,K,d], v [B,S,K,e], positions [T], then the `extras` by name: sinks [H]; bias [1 or B,H,T,S].
 
     Query head h reads kv head h // (H/K) (GQA, arXiv:2305.13245). `alibi` is the largest exponent of the slopes
     2^(-alibi i/H) (arXiv:2108.12409); `softcap` c maps a score s to c tanh(s/c) (arXiv:2408.00118); a sink is one more
@@ -33,13 +33,15 @@ class Attend(Op):
     past: Number = 0
     softcap: float | None = None
     alibi: float | None = None
+    extras: tuple[str, ...] = ()
 
-    def shape(self, q: Shape, k: Shape, v: Shape, positions: Shape, sinks: Shape | None = None) -> Shape:
+    def shape(self, q: Shape, k: Shape, v: Shape, positions: Shape, *extras: Shape) -> Shape:
         return (*q[:3], v[3])
 
-    def parts(self, q: Shape, k: Shape, v: Shape, positions: Shape, sinks: Shape | None = None) -> tuple[Part, ...]:
+    def parts(self, q: Shape, k: Shape, v: Shape, positions: Shape, *extras: Shape) -> tuple[Part, ...]:
         batch, new, heads, width = q
-        exact = batch * heads * self.mask.pairs(new, self.past)
+        sinks = dict(zip(self.extras, extras, strict=True)).get("sinks")
+        exact = batch * heads * self.mask.pairs(new, self.past, k[1])
         dense = batch * heads * new * k[1]
         queries, keys, values = batch * new * heads * width, batch * k[1] * k[2] * width, batch * k[1] * k[2] * v[3]
         out = batch * new * heads * v[3]
@@ -50,6 +52,7 @@ class Attend(Op):
     def _pointwise(self, exact: Number, dense: Number) -> tuple[Part, ...]:
         each = [("softcap", SOFTCAP)] if self.softcap else []
         each += [("alibi", 1)] if self.alibi else []
+        each += [("bias", 1)] if "bias" in self.extras else []
         return tuple(
             Part(
                 name,
@@ -65,8 +68,9 @@ class Attend(Op):
             for name, flops in each
         )
 
-    def run(self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, positions: Any, sinks: Any = None) -> Any:
+    def run(self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, positions: Any, *extras: Any) -> Any:
         """Eager attention: scores, softmax and mix as three steps, over all T x S pairs."""
+        given = dict(zip(self.extras, extras, strict=True))
         batch, new, heads, width = q.shape
         kv_heads = k.shape[2]
         grouped = q.transpose(1, 2).reshape(batch, kv_heads, heads // kv_heads * new, width)
@@ -76,18 +80,20 @@ class Attend(Op):
         keys = _key_positions(torch, positions, k.shape[1])
         if self.alibi:
             scores = scores + self._slopes(torch, heads, scores)[:, None, None] * keys.to(scores.dtype)
+        if "bias" in given:
+            scores = scores + given["bias"]
         scores = scores.masked_fill(~self.mask.allows(positions[:, None], keys[None, :]), torch.finfo(scores.dtype).min)
-        probabilities = _probabilities(torch, scores, sinks).to(q.dtype)
+        probabilities = _probabilities(torch, scores, given.get("sinks")).to(q.dtype)
         mixed = probabilities.view(batch, kv_heads, -1, k.shape[1]) @ v.transpose(1, 2)
         return mixed.view(batch, heads, new, -1).transpose(1, 2)
 
-    def run_fused(self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, positions: Any, sinks: Any = None) -> Any:
+    def run_fused(self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, positions: Any, *extras: Any) -> Any:
         """torch's fused kernel where it can express this attention, else the eager form."""
-        if self.softcap or self.alibi or sinks is not None:
-            return self.run(torch, weights, q, k, v, positions, sinks)
+        if self.softcap or self.alibi or extras:
+            return self.run(torch, weights, q, k, v, positions, *extras)
         new, visible = q.shape[1], k.shape[1]
         mask = None
-        if not (self.mask.covers(new, visible) and new in (1, visible)):
+        if not self.mask.covers(new, visible) or (self.mask.causal and new not in (1, visible)):
             mask = self.mask.allows(positions[:, None], _key_positions(torch, positions, visible)[None, :])
         out = torch.nn.functional.scaled_dot_product_attention(
             q.transpose(1, 2),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from archcli.arith import Number, minimum, triangle
 
@@ -18,12 +18,12 @@ class Mask(ABC):
     """What a query at position q may attend to."""
 
     __slots__ = ()
-    causal = True
+    causal: ClassVar[bool] = True
     """True where a query never sees a later key."""
 
     @abstractmethod
-    def pairs(self, new: Number, past: Number) -> Number:
-        """Allowed pairs of `new` queries after `past` earlier tokens."""
+    def pairs(self, new: Number, past: Number, visible: Number) -> Number:
+        """Allowed pairs of `new` queries after `past` earlier tokens, `visible` keys in all."""
 
     @abstractmethod
     def allows(self, query: Any, key: Any) -> Any:
@@ -39,10 +39,23 @@ class Mask(ABC):
 
 
 @dataclass(frozen=True, slots=True)
+class Full(Mask):
+    """Every key: an encoder's mask, and cross attention's."""
+
+    causal: ClassVar[bool] = False
+
+    def pairs(self, new: Number, past: Number, visible: Number) -> Number:
+        return new * visible
+
+    def allows(self, query: Any, key: Any) -> Any:
+        return (query >= 0) & (key >= 0)
+
+
+@dataclass(frozen=True, slots=True)
 class Causal(Mask):
     """Every key up to the query itself."""
 
-    def pairs(self, new: Number, past: Number) -> Number:
+    def pairs(self, new: Number, past: Number, visible: Number) -> Number:
         return triangle(past + new) - triangle(past)
 
     def allows(self, query: Any, key: Any) -> Any:
@@ -55,7 +68,7 @@ class SlidingWindow(Mask):
 
     window: Number
 
-    def pairs(self, new: Number, past: Number) -> Number:
+    def pairs(self, new: Number, past: Number, visible: Number) -> Number:
         return self._upto(past + new) - self._upto(past)
 
     def allows(self, query: Any, key: Any) -> Any:
@@ -78,7 +91,7 @@ class Chunked(Mask):
 
     chunk: Number
 
-    def pairs(self, new: Number, past: Number) -> Number:
+    def pairs(self, new: Number, past: Number, visible: Number) -> Number:
         return self._upto(past + new) - self._upto(past)
 
     def allows(self, query: Any, key: Any) -> Any:

@@ -57,7 +57,10 @@ class Spec(BaseModel):
             register(cls.family, kind.default, cls)
 
     def check(self) -> Iterator[tuple[str, str, str]]:
-        """(field, what is wrong, how to mend it) for every value that is fine alone but not beside the others."""
+        """(field, what is wrong, how to mend it) for every value that is fine alone but not beside the others.
+
+        The field is a full path, `groups.0.layer.attention.n_heads`, where it lies further down.
+        """
         yield from ()
 
     @model_validator(mode="after")

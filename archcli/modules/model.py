@@ -12,7 +12,7 @@ from pydantic import Field
 
 from archcli.arith import Number, label
 from archcli.graph import Tensor
-from archcli.modules.base import Module, Size, Spec
+from archcli.modules.base import Module, Size, Spec, children
 from archcli.modules.block import Block
 from archcli.modules.context import Context
 from archcli.modules.embedding import Embedding, Head
@@ -54,6 +54,12 @@ class Group(Spec):
             yield "layer", "a group needs a layer, or a pattern of layers", "add layer: {kind: pre_norm, …}"
         if self.layer is not None and self.pattern:
             yield "pattern", "a group has a layer or a pattern, not both", "leave one of them out"
+
+    def check_width(self, d_model: int) -> Iterator[tuple[str, str, str]]:
+        """What the layers cannot know alone: whether they fit a residual stream of width D."""
+        for step, block in children(self):
+            if isinstance(block, Block):
+                yield from ((f"{step}.attention.{field}", what, hint) for field, what, hint in block.attention.check_width(d_model))
 
 
 class Decoder(Module):
@@ -98,3 +104,8 @@ class Decoder(Module):
         x = self.norm(x, name="final_norm") if self.final_norm else x
         logits: Tensor = self.head(x, self.vocab_size, table if self.embedding.tied else None, name="lm_head")
         return logits, None if cache is None else tuple(kept)
+
+    def check(self) -> Iterator[tuple[str, str, str]]:
+        """Every layer fits d_model."""
+        for i, group in enumerate(self.groups):
+            yield from ((f"groups.{i}.{path}", what, hint) for path, what, hint in group.check_width(self.d_model))

@@ -38,6 +38,10 @@ class Position(Inline):
         """Heads x [B, T, H, d], turned by position."""
         return x
 
+    def check_width(self, width: int) -> Iterator[tuple[str, str, str]]:
+        """What is wrong with this position on heads of the given width."""
+        yield from ()
+
     @property
     def score_factor(self) -> float:
         """What the attention scale is multiplied by."""
@@ -139,6 +143,13 @@ class Rope(Position):
     def score_factor(self) -> float:
         """YaRN as DeepSeek uses it also scales the scores."""
         return self.scaling.score_factor
+
+    def check_width(self, width: int) -> Iterator[tuple[str, str, str]]:
+        """Pairs need an even number of dims, no more than the head has."""
+        if self.rotary_dim is None and width % 2:
+            yield "position", f"RoPE turns dims in pairs, and heads are {width} wide", "state an even rotary_dim, or an even head_dim"
+        if self.rotary_dim is not None and self.rotary_dim > width:
+            yield "position.rotary_dim", f"rotary_dim {self.rotary_dim} is more than the {width} dims of a head", "leave it out to turn all"
 
     def check(self) -> Iterator[tuple[str, str, str]]:
         """Pairs need an even number of dims."""

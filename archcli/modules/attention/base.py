@@ -71,6 +71,10 @@ class Attention(Module):
             pairs.append(Cache(f"{name}_cache", self.mask)(entry, *context.cache[i : i + 1]))
         return tuple(seen for seen, _ in pairs), tuple(kept for _, kept in pairs)
 
+    def check_width(self, d_model: int) -> Iterator[tuple[str, str, str]]:
+        """What is wrong with this attention on a residual stream of width D."""
+        yield from ()
+
     def check(self) -> Iterator[tuple[str, str, str]]:
         """A layer is windowed or chunked, not both."""
         if self.window is not None and self.chunk is not None:

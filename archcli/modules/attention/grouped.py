@@ -82,6 +82,14 @@ class ProjectedAttention(Attention):
         x = self.position.rotate(x, table, f"{which}_rotate")
         return norm(x, name=f"{which}_norm") if norm is not None and norm.when == "after_rope" else x
 
+    def check_width(self, d_model: int) -> Iterator[tuple[str, str, str]]:
+        """Heads divide d_model where nothing else gives their width, and RoPE finds pairs in them."""
+        if self.head_dim is None and d_model % self.n_heads:
+            fits = " or ".join(str(k) for k in _divisors_near(d_model, self.n_heads))
+            yield "n_heads", f"n_heads {self.n_heads} does not divide d_model {d_model}", f"{fits} would, or state head_dim"
+        else:
+            yield from self.position.check_width(self.width(d_model))
+
     def _biased(self, which: Projection) -> bool:
         return self.bias if isinstance(self.bias, bool) else which in self.bias
 

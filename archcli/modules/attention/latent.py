@@ -99,6 +99,10 @@ class MultiHeadLatentAttention(Attention):
     def _d_query(self) -> Number:
         return self.qk_nope_head_dim + self.qk_rope_head_dim
 
+    def check_width(self, d_model: int) -> Iterator[tuple[str, str, str]]:
+        """RoPE turns the r dims, no more."""
+        yield from self.position.check_width(self.qk_rope_head_dim)
+
     def check(self) -> Iterator[tuple[str, str, str]]:
         """RoPE turns the r dims in pairs."""
         yield from super().check()

@@ -1,0 +1,61 @@
+"""Family: a tiny Hugging Face config, the same architecture in our modules, and the table of weight names between the two.
+
+What the tables of `families/` share: sizes that are all different, a large eps, so that each of them matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from parity.maps import Weights
+
+from archcli.modules import Block, Decoder, Group, LayerNorm, Norm, RMSNorm
+
+VOCAB, D_MODEL, D_FF, HEADS, KV_HEADS, HEAD_DIM = 53, 32, 40, 4, 2, 12
+EPS, THETA, WINDOW = 0.01, 100.0, 5
+RMS, LN = RMSNorm(eps=EPS), LayerNorm(eps=EPS)
+
+SIZES: dict[str, Any] = {
+    "vocab_size": VOCAB,
+    "hidden_size": D_MODEL,
+    "intermediate_size": D_FF,
+    "num_hidden_layers": 2,
+    "num_attention_heads": HEADS,
+    "num_key_value_heads": KV_HEADS,
+    "max_position_embeddings": 64,
+    "pad_token_id": None,
+    "tie_word_embeddings": False,
+}
+"""The keys most configs share."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """One entry of the parity table.
+
+    `config` is what `AutoConfig.for_model` takes. `quiet` scales down the random weights of their names it lists, so
+    that an eps nobody can configure is felt. `inert` lists mutants that change nothing here, each with its reason.
+    """
+
+    config: Mapping[str, Any]
+    spec: Decoder
+    weights: Weights
+    quiet: Mapping[str, float] = field(default_factory=dict)
+    inert: Mapping[str, str] = field(default_factory=dict)
+
+
+def rope(theta: float = THETA, **scaling: Any) -> dict[str, Any]:
+    """Their rope parameters."""
+    return {"rope_type": "default", "rope_theta": theta, **scaling}
+
+
+def decoder(norm: Norm, *groups: Group, d_model: int = D_MODEL, **options: Any) -> Decoder:
+    """A model of the shared sizes."""
+    return Decoder(vocab_size=VOCAB, d_model=d_model, norm=norm, groups=groups, **options)
+
+
+def layers(*blocks: Block, n_layers: int = 2) -> Group:
+    """One block repeated, or a pattern of several."""
+    return Group(n_layers=n_layers, layer=blocks[0]) if len(blocks) == 1 else Group(n_layers=n_layers, pattern=blocks)

@@ -8,6 +8,7 @@ Importing this package registers every `kind`.
 from archcli.modules.activation import GELU, Activation, GELUTanh, ReLU, Sigmoid, SiLU, SquaredReLU, Swish
 from archcli.modules.attention import (
     Attention,
+    CrossAttention,
     GroupedQueryAttention,
     MultiHeadAttention,
     MultiHeadLatentAttention,
@@ -19,10 +20,12 @@ from archcli.modules.block import Block, NormAfter, Parallel, PostNorm, PreNorm,
 from archcli.modules.context import Context
 from archcli.modules.embedding import Embedding, Head
 from archcli.modules.ffn import GLU, MLP, FeedForward
-from archcli.modules.model import Decoder, Group
+from archcli.modules.frontend import ConvFrontEnd
+from archcli.modules.model import Decoder, Encoder, EncoderDecoder, Model
 from archcli.modules.moe import MixtureOfExperts, Router
 from archcli.modules.norm import LayerNorm, Norm, QKNorm, RMSNorm
 from archcli.modules.position import ALiBi, Learned, NoPosition, Position, Rope, Sinusoidal
+from archcli.modules.relative import RelativeBuckets, ScoreBias
 from archcli.modules.rope_scaling import (
     DynamicNTKScaling,
     LinearScaling,
@@ -33,6 +36,7 @@ from archcli.modules.rope_scaling import (
     RopeScaling,
     YarnScaling,
 )
+from archcli.modules.stack import Group, Stack
 
 __all__ = [
     "GELU",
@@ -86,6 +90,14 @@ __all__ = [
     "SquaredReLU",
     "Swish",
     "YarnScaling",
+    "ConvFrontEnd",
+    "Encoder",
+    "EncoderDecoder",
+    "Model",
+    "RelativeBuckets",
+    "ScoreBias",
+    "Stack",
+    "CrossAttention",
     "children",
     "settings",
     "substitute",

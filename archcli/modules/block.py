@@ -7,20 +7,21 @@ x = x + F(N x)        x = N(x + F x)      x = x + N(F(N x))       x = x + N(F x)
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.attention import Attention
-from archcli.modules.base import Inherit, Module, Positive
-from archcli.modules.context import Context
+from archcli.modules.attention import Attention, CrossAttention
+from archcli.modules.base import Inherit, Module, Positive, children
+from archcli.modules.context import Context, fresh
 from archcli.modules.ffn import FeedForward
 from archcli.modules.norm import Norm
 from archcli.ops import Add, Scale
 
-Kept = tuple[Tensor, ...] | None
+Kept = tuple[Any, ...] | None
 
 
 class Block(Module):
@@ -44,9 +45,11 @@ class Block(Module):
         """The rotary table the layer's attention needs, so that a stack makes it once."""
         return self.attention.table(positions, d_model, name)
 
-    def _attend(self, x: Tensor, context: Context | None) -> tuple[Tensor, Kept]:
-        y, kept = self.attention(x, context, name="attention")
-        return y, kept
+    def check_width(self, d_model: int) -> Iterator[tuple[str, str, str]]:
+        """Whether its attention fits a residual stream of width D."""
+        for step, child in children(self):
+            if isinstance(child, Attention):
+                yield from ((f"{step}.{field}", what, hint) for field, what, hint in child.check_width(d_model))
 
     def _add(self, x: Tensor, y: Tensor, name: str) -> Tensor:
         if self.residual_multiplier != 1.0:
@@ -55,64 +58,99 @@ class Block(Module):
         return total
 
 
-class PreNorm(Block):
-    """x += A(N x); x += F(N x). The stream itself is never normalized. Xiong et al. 2020, arXiv:2002.04745.
+class Sequential(Block):
+    """A then, in a decoder of an encoder-decoder, cross attention C, then F: each reads what the one before has written.
 
-    GPT-2, Llama.
+    A kind says what a sublayer reads (`before`) and how its output joins the stream (`after`).
     """
+
+    cross_attention: CrossAttention | None = None
+
+    def before(self, x: Tensor, name: str) -> Tensor:
+        """What the sublayer of that name reads."""
+        raise NotImplementedError
+
+    def after(self, x: Tensor, y: Tensor, name: str) -> Tensor:
+        """The stream, once the sublayer has answered y."""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
+        """Attend, attend to the source if there is one, feed forward."""
+        context = fresh(x, context)
+        own, crossed = context.cache, context.cache
+        if self.cross_attention is not None and context.cache:
+            own, crossed = context.cache
+        y, kept = self.attention(self.before(x, "attention"), context._replace(cache=own), name="attention")
+        x = self.after(x, y, "attention")
+        if self.cross_attention is not None:
+            y, source = self.cross_attention(self.before(x, "cross_attention"), context._replace(cache=crossed), name="cross_attention")
+            x, kept = self.after(x, y, "cross_attention"), kept and (kept, source)
+        return self.after(x, self.ffn(self.before(x, "ffn"), name="ffn"), "ffn"), kept
+
+
+class PreNorm(Sequential):
+    """x += A(N x); x += F(N x). The stream itself is never normalized. Xiong et al. 2020, arXiv:2002.04745; GPT-2."""
 
     kind: Literal["pre_norm"] = "pre_norm"
 
-    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
-        """Norm, attend, add; norm, feed forward, add."""
-        y, kept = self._attend(self.norm(x, name="attention_norm"), context)
-        x = self._add(x, y, "attention")
-        return self._add(x, self.ffn(self.norm(x, name="ffn_norm"), name="ffn"), "ffn"), kept
+    def before(self, x: Tensor, name: str) -> Tensor:
+        """N x."""
+        normalized: Tensor = self.norm(x, name=f"{name}_norm")
+        return normalized
+
+    def after(self, x: Tensor, y: Tensor, name: str) -> Tensor:
+        """x + y."""
+        return self._add(x, y, name)
 
 
-class PostNorm(Block):
+class PostNorm(Sequential):
     """x = N(x + A x); x = N(x + F x). Vaswani et al. 2017, arXiv:1706.03762; BERT."""
 
     kind: Literal["post_norm"] = "post_norm"
 
-    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
-        """Attend, add, norm; feed forward, add, norm."""
-        y, kept = self._attend(x, context)
-        x = self.norm(self._add(x, y, "attention"), name="attention_norm")
-        return self.norm(self._add(x, self.ffn(x, name="ffn"), "ffn"), name="ffn_norm"), kept
+    def before(self, x: Tensor, name: str) -> Tensor:
+        """x."""
+        return x
+
+    def after(self, x: Tensor, y: Tensor, name: str) -> Tensor:
+        """N(x + y)."""
+        normalized: Tensor = self.norm(self._add(x, y, name), name=f"{name}_norm")
+        return normalized
 
 
-class Sandwich(Block):
-    """x += N(A(N x)); x += N(F(N x)): norms before and after, also called double norm. CogView, arXiv:2105.13290.
+class Sandwich(Sequential):
+    """x += N(A(N x)); x += N(F(N x)): norms before and after, also called double norm.
 
-    Gemma 2, arXiv:2408.00118.
+    CogView, arXiv:2105.13290; Gemma 2, arXiv:2408.00118.
     """
 
     kind: Literal["sandwich"] = "sandwich"
 
-    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
-        """Norm, attend, norm, add; the same around the feed-forward network."""
-        y, kept = self._attend(self.norm(x, name="attention_norm"), context)
-        x = self._add(x, self.norm(y, name="attention_post_norm"), "attention")
-        y = self.ffn(self.norm(x, name="ffn_norm"), name="ffn")
-        return self._add(x, self.norm(y, name="ffn_post_norm"), "ffn"), kept
+    def before(self, x: Tensor, name: str) -> Tensor:
+        """N x."""
+        normalized: Tensor = self.norm(x, name=f"{name}_norm")
+        return normalized
+
+    def after(self, x: Tensor, y: Tensor, name: str) -> Tensor:
+        """x + N y."""
+        return self._add(x, self.norm(y, name=f"{name}_post_norm"), name)
 
 
-class NormAfter(Block):
-    """x += N(A x); x += N(F x): the norm follows the sublayer, inside the residual.
-
-    OLMo 2, arXiv:2501.00656 section 2.1.
+class NormAfter(Sequential):
+    """x += N(A x); x += N(F x): the norm follows the sublayer, inside the residual. OLMo 2, arXiv:2501.00656 section 2.1.
 
     Differs from PostNorm in leaving the residual stream itself unnormalized.
     """
 
     kind: Literal["norm_after"] = "norm_after"
 
-    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
-        """Attend, norm, add; feed forward, norm, add."""
-        y, kept = self._attend(x, context)
-        x = self._add(x, self.norm(y, name="attention_norm"), "attention")
-        return self._add(x, self.norm(self.ffn(x, name="ffn"), name="ffn_norm"), "ffn"), kept
+    def before(self, x: Tensor, name: str) -> Tensor:
+        """x."""
+        return x
+
+    def after(self, x: Tensor, y: Tensor, name: str) -> Tensor:
+        """x + N y."""
+        return self._add(x, self.norm(y, name=f"{name}_norm"), name)
 
 
 class Parallel(Block):
@@ -129,5 +167,5 @@ class Parallel(Block):
         """Norm, attend and feed forward side by side, add both."""
         shared = self.norm(x, name="attention_norm")
         own = shared if self.n_norms == 1 else self.norm(x, name="ffn_norm")
-        y, kept = self._attend(shared, context)
+        y, kept = self.attention(shared, context, name="attention")
         return self._add(self._add(x, y, "attention"), self.ffn(own, name="ffn"), "ffn"), kept

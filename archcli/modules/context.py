@@ -16,13 +16,16 @@ class Context(NamedTuple):
     """One pass through a layer: positions [T] of the new tokens, how many tokens came before, the rotary table, the layer's cache.
 
     `cache` is None for a pass that caches nothing, an empty tuple for one that starts a cache, else what the layer
-    returned last time. `past` only serves exact counting and is 0 in a torch run.
+    returned last time. `past` only serves exact counting and is 0 in a torch run. `memory` [B, S, D] is the encoder's
+    output, `bias` [1, H, T, S] what a stack adds to all its attention scores.
     """
 
     positions: Tensor
     past: Number = 0
     rotary: tuple[Tensor, Tensor] | None = None
     cache: tuple[Any, ...] | None = None
+    memory: Tensor | None = None
+    bias: Tensor | None = None
 
 
 def fresh(x: Tensor, context: Context | None) -> Context:

@@ -11,11 +11,11 @@ from pydantic import Field
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.base import Inline, Module, Positive
+from archcli.modules.base import Count, Inline, Module, Positive
 from archcli.modules.norm import Norm
 from archcli.modules.position import NoPosition, Position
 from archcli.ops import Embedding as Lookup
-from archcli.ops import Linear, Scale, Softcap
+from archcli.ops import Add, Gather, Linear, Scale, Softcap, Zeros
 
 
 class Embedding(Module):
@@ -23,24 +23,37 @@ class Embedding(Module):
 
     `tied` lets the output head use the same table (Press & Wolf 2016, arXiv:1608.05859). `scale` multiplies the
     vectors: a number, or sqrt_d_model (Vaswani et al. 2017, Gemma); left out they stay as they are. `norm` follows
-    (BLOOM). `position` is what is added per token.
+    (BLOOM). `position` is what is added per token, `token_types` how many kinds of
+    segment have a vector that is added too (BERT 2; a pass uses the first).
     """
 
     group: ClassVar[str] = "embedding"
     tied: bool = False
     scale: Positive | Literal["sqrt_d_model"] | None = None
     position: Position = Field(default_factory=NoPosition)
+    token_types: Count = 0
     norm: Norm | None = None
 
     def forward(self, tokens: Tensor, positions: Tensor, vocab_size: Number, d_model: Number) -> tuple[Tensor, Tensor]:
         """Ids [B, T] to vectors [B, T, D], and the table itself for a tied head."""
         lookup = Lookup("tokens", vocab_size, d_model)
-        x = lookup(tokens)
-        if self.scale is not None:
-            x = Scale("scale", d_model**0.5 if self.scale == "sqrt_d_model" else self.scale)(x)
+        x = self._scaled(lookup(tokens), "scale")
+        if self.token_types:
+            types = Lookup("token_types", self.token_types, d_model)(Zeros("first_type")(tokens), group="token_type_embedding")
+            x = Add("token_types_add")(x, types)
         x = self.position(x, positions, name="positions")
         x = x if self.norm is None else self.norm(x, name="norm")
         return x, x.tape.weight(lookup, tokens)
+
+    def vectors(self, ids: Tensor, table: Tensor, name: str) -> Tensor:
+        """Other ids through the same table, scaled alike: an encoder's source tokens."""
+        return self._scaled(Gather(name)(ids, table), f"{name}_scale")
+
+    def _scaled(self, x: Tensor, name: str) -> Tensor:
+        if self.scale is None:
+            return x
+        scaled: Tensor = Scale(name, x.shape[-1] ** 0.5 if self.scale == "sqrt_d_model" else self.scale)(x)
+        return scaled
 
 
 class Head(Inline):

@@ -1,77 +1,36 @@
-"""Models: embedding, groups of layers, final norm, head.
+"""Models: token ids in, logits or hidden states out.
 
-B batch, T new tokens, D d_model, V vocab_size.
+B batch, T new tokens, S source tokens, D d_model, V vocab_size.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from archcli.arith import Number, label
+from archcli.arith import Number, Shape
 from archcli.graph import Tensor
-from archcli.modules.base import Module, Size, Spec, children
-from archcli.modules.block import Block
+from archcli.modules.base import Module, Size, children
 from archcli.modules.context import Context
 from archcli.modules.embedding import Embedding, Head
+from archcli.modules.frontend import ConvFrontEnd
 from archcli.modules.norm import Norm
-from archcli.ops import KeepLast, Positions
-
-Cached = tuple[Any, ...] | None
-
-
-class Group(Spec):
-    """`n_layers` layers that repeat one `layer`, or a `pattern` of layers over and over (five local, one global)."""
-
-    n_layers: Size
-    layer: Block | None = None
-    pattern: tuple[Block, ...] = ()
-
-    @property
-    def blocks(self) -> tuple[Block, ...]:
-        """The layers of one period."""
-        return self.pattern if self.layer is None else (self.layer,)
-
-    def run(self, x: Tensor, context: Context, start: Number) -> tuple[Tensor, Cached]:
-        """[B, T, D] through all layers, the first of which is layer `start`.
-
-        The cache has an entry per layer, when counting per distinct layer.
-        """
-        blocks, cache = self.blocks, context.cache
-        tables = [block.table(context.positions, x.shape[-1], f"rotary.{label(start + i)}") for i, block in enumerate(blocks)]
-        kept = []
-        for i, times in x.tape.occurrences(self.n_layers, len(blocks)):
-            own = context._replace(rotary=tables[i % len(blocks)], cache=cache[i] if cache else cache)
-            x, entry = blocks[i % len(blocks)](x, own, name=f"layers.{label(start + i)}", times=times)
-            kept.append(entry)
-        return x, None if cache is None else tuple(kept)
-
-    def check(self) -> Iterator[tuple[str, str, str]]:
-        """One of layer and pattern."""
-        if self.layer is None and not self.pattern:
-            yield "layer", "a group needs a layer, or a pattern of layers", "add layer: {kind: pre_norm, …}"
-        if self.layer is not None and self.pattern:
-            yield "pattern", "a group has a layer or a pattern, not both", "leave one of them out"
-
-    def check_width(self, d_model: int) -> Iterator[tuple[str, str, str]]:
-        """What the layers cannot know alone: whether they fit a residual stream of width D."""
-        for step, block in children(self):
-            if isinstance(block, Block):
-                yield from ((f"{step}.attention.{field}", what, hint) for field, what, hint in block.attention.check_width(d_model))
+from archcli.modules.position import NoPosition, Position
+from archcli.modules.stack import Cached, Stack
+from archcli.ops import Activate, KeepFirst, KeepLast, Linear, Positions
 
 
-class Decoder(Module):
-    """A decoder-only language model: tokens [B, T] to logits [B, T, V].
+class Model(Module):
+    """What every model states besides its layers.
 
-    `norm` is what every layer uses that names none of its own, and, unless `final_norm` is false, what follows the last
-    layer. `max_seq_len` is the context it was trained for: it sizes a learned position table and is otherwise a note.
-    `published` holds figures a paper or a checkpoint states, which tests compare with what is counted.
+    `norm` is what every layer uses that names none of its own, and what follows the last layer. `max_seq_len` is the
+    context it was trained for: it sizes a learned position table and is otherwise a note. `published` holds figures a
+    paper or a checkpoint states, which tests compare with what is counted.
     """
 
     family: ClassVar[str] = "model"
-    kind: Literal["decoder"] = "decoder"
     name: str = ""
     source: str = ""
     published: dict[str, int] = Field(default_factory=dict)
@@ -79,10 +38,31 @@ class Decoder(Module):
     d_model: Size
     max_seq_len: Size | None = None
     norm: Norm
-    final_norm: bool = True
     embedding: Embedding = Field(default_factory=Embedding)
+
+    def source_shape(self, batch_size: Number, source_len: Number) -> Shape | None:
+        """The shape of what an encoder reads besides the tokens, or None for a model that reads tokens alone."""
+        return None
+
+    def check(self) -> Iterator[tuple[str, str, str]]:
+        """Every layer fits d_model."""
+        yield from super().check()
+        for path, stack in stacks(self):
+            yield from ((path + field, what, hint) for field, what, hint in stack.check_width(self.d_model))
+
+
+def stacks(model: Model) -> Iterator[tuple[str, Stack]]:
+    """(path, stack) of every stack of layers in a model; the path ends in a dot, or is empty where the model is the stack."""
+    if isinstance(model, Stack):
+        yield "", model
+    yield from ((f"{step}.", child) for step, child in children(model) if isinstance(child, Stack))
+
+
+class Decoder(Model, Stack):
+    """A decoder-only language model: tokens [B, T] to logits [B, T, V]."""
+
+    kind: Literal["decoder"] = "decoder"
     head: Head = Field(default_factory=Head)
-    groups: Annotated[tuple[Group, ...], Field(min_length=1)]
 
     def forward(
         self, tokens: Tensor, positions: Tensor | None = None, past: Number = 0, cache: Cached = None, last_only: bool = False
@@ -94,18 +74,104 @@ class Decoder(Module):
         """
         positions = Positions("positions")(tokens) if positions is None else positions
         x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
-        start: Number = 0
-        kept = []
-        for i, group in enumerate(self.groups):
-            x, entry = group.run(x, Context(positions, past, None, cache[i] if cache else cache), start)
-            kept.append(entry)
-            start = start + group.n_layers
-        x = KeepLast("last")(x) if last_only else x
-        x = self.norm(x, name="final_norm") if self.final_norm else x
+        x, kept = self.run(x, Context(positions, past, cache=cache))
+        x = self.finish(KeepLast("last")(x) if last_only else x)
         logits: Tensor = self.head(x, self.vocab_size, table if self.embedding.tied else None, name="lm_head")
-        return logits, None if cache is None else tuple(kept)
+        return logits, kept
 
-    def check(self) -> Iterator[tuple[str, str, str]]:
-        """Every layer fits d_model."""
-        for i, group in enumerate(self.groups):
-            yield from ((f"groups.{i}.{path}", what, hint) for path, what, hint in group.check_width(self.d_model))
+
+class Encoder(Model, Stack):
+    """An encoder: tokens [B, T] to hidden states [B, T, D], all of which see each other. BERT, Devlin et al. 2018, arXiv:1810.04805.
+
+    `pooler` adds tanh(W x + b) of the first token, from which BERT classifies. Layers state `causal: false`. Nothing is
+    cached, and nothing is generated.
+    """
+
+    kind: Literal["encoder"] = "encoder"
+    pooler: bool = False
+
+    def forward(
+        self, tokens: Tensor, positions: Tensor | None = None, past: Number = 0, cache: Cached = None, last_only: bool = False
+    ) -> tuple[Tensor, Cached]:
+        """The hidden states [B, T, D], or with a pooler the pooled first token [B, 1, D]; never a cache."""
+        positions = Positions("positions")(tokens) if positions is None else positions
+        x, _ = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
+        x = self.finish(self.run(x, Context(positions, past))[0])
+        return (self._pooled(x) if self.pooler else x), None
+
+    def _pooled(self, x: Tensor) -> Tensor:
+        first = KeepFirst("first")(x)
+        pooled: Tensor = Activate("pooler_tanh", "tanh")(Linear("pooler", x.shape[-1], True)(first, group="pooler"), group="pooler")
+        return pooled
+
+
+class EncoderStack(Stack):
+    """The encoder half: source tokens or features to the memory [B, S, D] that the decoder attends to.
+
+    `position` and `input_norm` are the encoder's own. With a `front_end` it reads features (Whisper's spectrogram) in
+    place of tokens, and `source_len` is the fixed number of positions they make.
+    """
+
+    position: Position = Field(default_factory=NoPosition)
+    input_norm: Norm | None = None
+    front_end: ConvFrontEnd | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, S, D], or features [B, channels, frames], to [B, S, D]."""
+        x = x if self.front_end is None else self.front_end(x, name="front_end")
+        positions = Positions("positions")(x)
+        x = self.position(x, positions, name="position_embedding")
+        x = x if self.input_norm is None else self.input_norm(x, name="input_norm")
+        return self.finish(self.run(x, Context(positions))[0])
+
+
+class DecoderStack(Stack):
+    """The decoder half: layers with `cross_attention`."""
+
+    def forward(self, x: Tensor, context: Context, last_only: bool = False) -> tuple[Tensor, Cached]:
+        """[B, T, D] to [B, T, D], or [B, 1, D] with `last_only`, and the cache afterwards."""
+        x, kept = self.run(x, context)
+        return self.finish(KeepLast("last")(x) if last_only else x), kept
+
+
+class EncoderDecoder(Model):
+    """Source and target tokens to logits of the target. Vaswani et al. 2017, arXiv:1706.03762; T5, arXiv:1910.10683.
+
+    One table embeds both languages; `embedding.position` is the decoder's, `encoder.position` the encoder's. `source_len`
+    fixes the encoder's length (Whisper 1500); left out it is given with each pass.
+    """
+
+    kind: Literal["encoder_decoder"] = "encoder_decoder"
+    source_len: Size | None = None
+    encoder: EncoderStack
+    decoder: DecoderStack
+    head: Head = Field(default_factory=Head)
+
+    def source_shape(self, batch_size: Number, source_len: Number) -> Shape | None:
+        """Ids [B, S], or the features that the front end turns into S positions."""
+        length = source_len if self.source_len is None else self.source_len
+        front = self.encoder.front_end
+        return (batch_size, length) if front is None else front.source_shape(batch_size, length)
+
+    def forward(
+        self,
+        tokens: Tensor,
+        positions: Tensor | None = None,
+        past: Number = 0,
+        cache: Cached = None,
+        last_only: bool = False,
+        source: Tensor | None = None,
+    ) -> tuple[Tensor, Cached]:
+        """Logits [B, T, V] and the cache; `source` is read unless the cache already holds what was made of it."""
+        positions = Positions("positions")(tokens) if positions is None else positions
+        x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
+        memory = None if cache or source is None else self._encoded(source, table)
+        x, kept = self.decoder(x, Context(positions, past, cache=cache, memory=memory), last_only, name="decoder")
+        logits: Tensor = self.head(x, self.vocab_size, table if self.embedding.tied else None, name="lm_head")
+        return logits, kept
+
+    def _encoded(self, source: Tensor, table: Tensor) -> Tensor:
+        if self.encoder.front_end is None:
+            source = self.embedding.vectors(source, table, "source")
+        memory: Tensor = self.encoder(source, name="encoder")
+        return memory

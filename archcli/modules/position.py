@@ -68,11 +68,12 @@ class Learned(Position):
     kind: Literal["learned"] = "learned"
     max_seq_len: Annotated[Size, Inherit("max_seq_len")]
     offset: Count = 0
+    frozen: bool = False
 
     def forward(self, x: Tensor, positions: Tensor, *, name: str) -> Tensor:
         """x + table[positions + offset]."""
         rows = Shift(f"{name}_rows", self.offset)(positions) if self.offset else positions
-        looked_up = Embedding(name, self.max_seq_len + self.offset, x.shape[-1])(rows)
+        looked_up = Embedding(name, self.max_seq_len + self.offset, x.shape[-1])(rows, group="frozen_positional" if self.frozen else "")
         total: Tensor = Add(f"{name}_add")(x, looked_up)
         return total
 

@@ -4,11 +4,12 @@ Each op states its output's shape, the weights it owns, what it costs in parts, 
 """
 
 from archcli.ops.attend import Attend
-from archcli.ops.dense import Contract, Embedding, Linear, Parameter
-from archcli.ops.layout import Cache, Concat, KeepLast, MergeHeads, Split, SplitHeads, Unsqueeze
-from archcli.ops.mask import Causal, Chunked, Mask, SlidingWindow
+from archcli.ops.dense import Contract, Conv1d, Embedding, Gather, Linear, Parameter
+from archcli.ops.layout import Cache, Concat, KeepFirst, KeepLast, MergeHeads, Split, SplitHeads, Transpose, Unsqueeze, Zeros
+from archcli.ops.mask import Causal, Chunked, Full, Mask, SlidingWindow
 from archcli.ops.normalize import Normalize
 from archcli.ops.pointwise import Activate, Add, Clip, Multiply, Scale, Softcap, Swish
+from archcli.ops.relative import RelativeBias
 from archcli.ops.rotary import Positions, RotaryTable, Rotate, Shift, Sinusoid
 from archcli.ops.route import Combine, Dispatch, Route
 
@@ -23,8 +24,12 @@ __all__ = [
     "Combine",
     "Concat",
     "Contract",
+    "Conv1d",
     "Dispatch",
     "Embedding",
+    "Full",
+    "Gather",
+    "KeepFirst",
     "KeepLast",
     "Linear",
     "Mask",
@@ -34,6 +39,7 @@ __all__ = [
     "Parameter",
     "Positions",
     "Rotate",
+    "RelativeBias",
     "RotaryTable",
     "Route",
     "Scale",
@@ -44,5 +50,7 @@ __all__ = [
     "Split",
     "SplitHeads",
     "Swish",
+    "Transpose",
     "Unsqueeze",
+    "Zeros",
 ]

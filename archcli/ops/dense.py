@@ -112,3 +112,50 @@ class Contract(Op):
     def _sizes(self, a: Shape, b: Shape) -> dict[str, Number]:
         left, right = self.equation.split("->")[0].split(",")
         return dict(zip(left + right, (*a, *b), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Gather(Op):
+    """A row per id of a table that is owned elsewhere. Inputs ids [...], table [entries, width]; output [..., width]."""
+
+    name: str
+
+    def shape(self, ids: Shape, table: Shape) -> Shape:
+        return (*ids, table[1])
+
+    def parts(self, ids: Shape, table: Shape) -> tuple[Part, ...]:
+        moved = prod(ids) * table[1]
+        return (movement("gather", moved + prod(ids), moved),)
+
+    def run(self, torch: Any, weights: dict[str, Any], ids: Any, table: Any) -> Any:
+        return torch.nn.functional.embedding(ids, table)
+
+
+@dataclass(frozen=True, slots=True)
+class Conv1d(Op):
+    """Convolution along the last axis: [B, in, n] to [B, out, (n + 2 padding - kernel) // stride + 1]; weight [out, in, kernel], bias [out]."""
+
+    name: str
+    out: Number
+    kernel: int
+    stride: int = 1
+    padding: int = 0
+    bias: bool = True
+
+    def shape(self, x: Shape) -> Shape:
+        return (x[0], self.out, (x[2] + 2 * self.padding - self.kernel) // self.stride + 1)
+
+    def weights(self, x: Shape) -> dict[str, Shape]:
+        return {"weight": (self.out, x[1], self.kernel)} | ({"bias": (self.out,)} if self.bias else {})
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        out = prod(self.shape(x))
+        operands: list[tuple[Number, int | str]] = [(prod(x), 0), (self.out * x[1] * self.kernel, "weight")]
+        product = contraction("conv", 2 * out * x[1] * self.kernel, operands, out)
+        return (product, bias(out, self.out)) if self.bias else (product,)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return torch.nn.functional.conv1d(x, weights["weight"], weights.get("bias"), self.stride, self.padding)
+
+    def leaf(self, nn: Any, x: Shape) -> Any:
+        return nn.Conv1d(x[1], self.out, self.kernel, self.stride, self.padding, bias=self.bias)

@@ -124,15 +124,68 @@ class KeepLast(Op):
 
 
 @dataclass(frozen=True, slots=True)
+class KeepFirst(Op):
+    """[B, T, D] to [B, 1, D]: the first token alone, which a pooler reads."""
+
+    name: str
+    free: ClassVar[str] = VIEW
+
+    def shape(self, x: Shape) -> Shape:
+        return (x[0], 1, *x[2:])
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        return ()
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x[:, :1]
+
+
+@dataclass(frozen=True, slots=True)
+class Transpose(Op):
+    """[B, C, n] to [B, n, C]: channels become the width."""
+
+    name: str
+    free: ClassVar[str] = VIEW
+
+    def shape(self, x: Shape) -> Shape:
+        return (x[0], x[2], x[1])
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        return ()
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x.transpose(1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Zeros(Op):
+    """A zero for every id: the first segment's type."""
+
+    name: str
+    free: ClassVar[str] = "a constant of the input's shape"
+
+    def shape(self, ids: Shape) -> Shape:
+        return ids
+
+    def parts(self, ids: Shape) -> tuple[Part, ...]:
+        return ()
+
+    def run(self, torch: Any, weights: dict[str, Any], ids: Any) -> Any:
+        return torch.zeros_like(ids)
+
+
+@dataclass(frozen=True, slots=True)
 class Cache(Op):
     """Put new entries [B, T, K, d] behind cached ones [B, P, K, d]; the caller owns both the old cache and the new one.
 
     Returns what attention may see now, [B, keep(P)+T, K, d], and what must be kept for the next step, [B, min(P+T,
-    window), K, d]. Inputs: the new entries, then, unless the cache is empty, the cached ones.
+    window), K, d]. Inputs: the new entries, then, unless the cache is empty, the cached ones. `cross` marks entries of the source, which
+    are reported apart.
     """
 
     name: str
     mask: Mask
+    cross: bool = False
 
     def shape(self, new: Shape, past: Shape | None = None) -> tuple[Shape, Shape]:
         before = 0 if past is None else past[1]

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from archcli.graph import Tensor, tree_map
-from archcli.modules import Decoder, Module
+from archcli.modules import Model, Module
 from archcli.runtime.leaves import StackedLinear
 from archcli.runtime.tape import BuildTape, ExpertTape, NodeTape
 
@@ -50,30 +50,35 @@ class Cache(NamedTuple):
 
 
 class LanguageModel(Node):
-    """A decoder: `model(tokens)` gives logits; `prefill` and `decode` run through a cache that the caller owns."""
+    """A model: `model(tokens)` gives logits (an encoder's: hidden states); with an encoder-decoder, `model(tokens, source)`.
 
-    def forward(self, tokens: torch.Tensor, positions: torch.Tensor | None = None) -> torch.Tensor:
-        """Logits [B, T, V] of token ids [B, T]."""
-        logits: torch.Tensor = super().forward(tokens, positions)[0]
+    `prefill` and `decode` run through a cache that the caller owns.
+    """
+
+    def forward(self, tokens: torch.Tensor, *source: torch.Tensor, positions: torch.Tensor | None = None) -> torch.Tensor:
+        """Logits [B, T, V] of token ids [B, T], which start at position 0 unless positions [T] are given."""
+        logits: torch.Tensor = super().forward(tokens, positions, 0, None, False, *source)[0]
         return logits
 
-    def step(self, tokens: torch.Tensor, cache: Cache, *, last_only: bool = False) -> tuple[torch.Tensor, Cache]:
+    def step(
+        self, tokens: torch.Tensor, cache: Cache, *source: torch.Tensor, last_only: bool = False
+    ) -> tuple[torch.Tensor, Cache]:
         """Logits of new tokens [B, T] after what the cache holds, and the cache that now holds them too."""
         end = cache.length + tokens.shape[1]
         positions = torch.arange(cache.length, end, device=tokens.device)
-        logits, layers = super().forward(tokens, positions, 0, cache.layers, last_only)
+        logits, layers = super().forward(tokens, positions, 0, cache.layers, last_only, *source)
         return logits, Cache(end, layers)
 
-    def prefill(self, tokens: torch.Tensor) -> tuple[torch.Tensor, Cache]:
-        """Logits [B, 1, V] of the last token of a prompt, and its cache."""
-        return self.step(tokens, Cache(), last_only=True)
+    def prefill(self, tokens: torch.Tensor, *source: torch.Tensor) -> tuple[torch.Tensor, Cache]:
+        """Logits [B, 1, V] of the last token of a prompt, and its cache; the source is read here and not again."""
+        return self.step(tokens, Cache(), *source, last_only=True)
 
     def decode(self, token: torch.Tensor, cache: Cache) -> tuple[torch.Tensor, Cache]:
         """Logits [B, 1, V] of one more token [B, 1], and the longer cache."""
         return self.step(token, cache)
 
 
-def build_model(spec: Decoder, *, device: str = "cpu", dtype: torch.dtype = torch.float32, attention: str = "sdpa") -> LanguageModel:
+def build_model(spec: Model, *, device: str = "cpu", dtype: torch.dtype = torch.float32, attention: str = "sdpa") -> LanguageModel:
     """The model with fresh random weights.
 
     `attention` is "sdpa" (torch's fused kernel where it can express the layer) or "eager".
@@ -85,10 +90,21 @@ def build_model(spec: Decoder, *, device: str = "cpu", dtype: torch.dtype = torc
     torch.set_default_dtype(dtype)
     try:
         with torch.device("meta"), torch.no_grad():
-            spec.forward(Tensor(BuildTape(model, "", None), torch.empty((1, 2), dtype=torch.int64)))
+            tape = BuildTape(model, "", None)
+            tokens, *source = [Tensor(tape, value) for value in example_inputs(spec, 1, 2)]
+            spec.forward(tokens, None, 0, None, False, *source)
     finally:
         torch.set_default_dtype(default)
     return model if device == "meta" else _materialized(model, device)
+
+
+def example_inputs(spec: Model, batch_size: int, seq_len: int) -> list[torch.Tensor]:
+    """Empty inputs of the right kinds: ids [B, T], and for an encoder-decoder a source as long (ids, or features)."""
+    tokens = torch.empty((batch_size, seq_len), dtype=torch.int64)
+    shape = spec.source_shape(batch_size, seq_len)
+    if shape is None:
+        return [tokens]
+    return [tokens, torch.empty(shape, dtype=torch.int64 if len(shape) == tokens.ndim else None)]
 
 
 def _materialized(model: LanguageModel, device: str) -> LanguageModel:

@@ -1,11 +1,13 @@
 """Attention: who is looked at, and from what keys and values are made."""
 
 from archcli.modules.attention.base import Attention
+from archcli.modules.attention.cross import CrossAttention
 from archcli.modules.attention.grouped import GroupedQueryAttention, MultiHeadAttention, MultiQueryAttention, ProjectedAttention
 from archcli.modules.attention.latent import MultiHeadLatentAttention
 
 __all__ = [
     "Attention",
+    "CrossAttention",
     "GroupedQueryAttention",
     "MultiHeadAttention",
     "MultiHeadLatentAttention",

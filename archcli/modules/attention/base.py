@@ -12,13 +12,13 @@ from archcli.graph import Tensor
 from archcli.modules.base import Module, Positive, Size
 from archcli.modules.context import Context
 from archcli.modules.position import NoPosition, Position
-from archcli.ops import Attend, Cache, Causal, Chunked, Mask, Parameter, SlidingWindow
+from archcli.ops import Attend, Cache, Causal, Chunked, Full, Mask, Parameter, SlidingWindow
 
 
 class Attention(Module):
     """softmax(scale q k^T + mask) v over the tokens a mask allows; subclasses say where q, k and v come from.
 
-    `scale` left out is head_dim^-0.5 of the queries. `window` w sees the w newest tokens, itself included; `chunk` c
+    `causal` false lets every token see every other (an encoder). `scale` left out is head_dim^-0.5 of the queries. `window` w sees the w newest tokens, itself included; `chunk` c
     sees its own chunk of c. `softcap` bounds scores by c tanh(s/c) (Gemma 2). `sinks` adds a trained logit per head to
     the softmax, whose probability is dropped (gpt-oss, arXiv:2508.10925).
     """
@@ -26,6 +26,7 @@ class Attention(Module):
     family: ClassVar[str] = "attention"
     group: ClassVar[str] = "attention"
     n_heads: Size
+    causal: bool = True
     position: Position = Field(default_factory=NoPosition)
     window: Size | None = None
     chunk: Size | None = None
@@ -40,6 +41,8 @@ class Attention(Module):
     @property
     def mask(self) -> Mask:
         """Which keys a query sees."""
+        if not self.causal:
+            return Full()
         if self.window is not None:
             return SlidingWindow(self.window)
         return Causal() if self.chunk is None else Chunked(self.chunk)
@@ -54,9 +57,10 @@ class Attention(Module):
         `d_query` is the width the default scale goes by.
         """
         scale = (d_query**-0.5 if self.scale is None else self.scale) * self.position.score_factor
-        op = Attend("attend", self.mask, scale, context.past, self.softcap, self.position.max_bias)
-        extra = (Parameter("sinks", (self.n_heads,))(q, group="attention_sinks"),) if self.sinks else ()
-        mixed: Tensor = op(q, k, v, context.positions, *extra)
+        extras = {"sinks": Parameter("sinks", (self.n_heads,))(q, group="attention_sinks")} if self.sinks else {}
+        extras |= {} if context.bias is None else {"bias": context.bias}
+        op = Attend("attend", self.mask, scale, context.past, self.softcap, self.position.max_bias, tuple(extras))
+        mixed: Tensor = op(q, k, v, context.positions, *extras.values())
         return mixed
 
     def extend(self, context: Context, **new: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...] | None]:
@@ -79,3 +83,5 @@ class Attention(Module):
         """A layer is windowed or chunked, not both."""
         if self.window is not None and self.chunk is not None:
             yield "chunk", "a layer has a window or a chunk, not both", "leave one of them out"
+        if not self.causal and (self.window is not None or self.chunk is not None):
+            yield "causal", "windows and chunks are causal", "leave causal out, or the window"

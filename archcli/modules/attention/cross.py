@@ -1,0 +1,58 @@
+"""Cross attention: a decoder's queries over an encoder's output.
+
+B batch, T new tokens, S source tokens, D d_model, H query heads, K kv heads, d head_dim.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from archcli.arith import Number
+from archcli.errors import ArchError
+from archcli.graph import Tensor
+from archcli.modules.attention.grouped import ProjectedAttention
+from archcli.modules.base import Size
+from archcli.modules.context import Context, fresh
+from archcli.ops import Cache, Full, Linear, Mask, MergeHeads
+
+
+class CrossAttention(ProjectedAttention):
+    """o(softmax(scale q k^T) v) with q from the decoder, k and v from the encoder's output. Vaswani et al. 2017, arXiv:1706.03762 section 3.2.3.
+
+    Every query sees every source token. k and v are projected once, when the cache starts, and then kept: their size
+    goes by the source's length, not by what is generated. `n_kv_heads` left out is n_heads.
+    """
+
+    family: ClassVar[str] = "cross_attention"
+    kind: Literal["cross"] = "cross"
+    n_kv_heads: Size | None = None
+
+    @property
+    def kv_heads(self) -> Number:
+        """K."""
+        return self.n_heads if self.n_kv_heads is None else self.n_kv_heads
+
+    @property
+    def mask(self) -> Mask:
+        """Nothing is hidden."""
+        return Full()
+
+    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        """[B, T, D] to [B, T, D]; the cache holds k [B, S, K, d] and v [B, S, K, e] of the source."""
+        context = fresh(x, context)
+        d = self.width(x.shape[-1])
+        q = self._placed(self._heads(x, "q", self.n_heads, d), "q", None)
+        k, v = context.cache or self._source(context, d)
+        mixed = MergeHeads("merge")(self.attend(context._replace(bias=None), d, q, k, v))
+        y: Tensor = Linear("o_proj", x.shape[-1], self._biased("o"))(mixed)
+        return y, None if context.cache is None else (k, v)
+
+    def _source(self, context: Context, d: Number) -> tuple[Tensor, Tensor]:
+        """Keys and values of the encoder's output, kept if a cache is being started."""
+        if context.memory is None:
+            raise ArchError("cross attention needs the encoder's output, or a cache that holds its keys and values")
+        k = self._placed(self._heads(context.memory, "k", self.kv_heads, d), "k", None)
+        v = self._heads(context.memory, "v", self.kv_heads, d if self.v_head_dim is None else self.v_head_dim)
+        if context.cache is not None:
+            (k, _), (v, _) = Cache("k_cache", Full(), cross=True)(k), Cache("v_cache", Full(), cross=True)(v)
+        return k, v

@@ -1,0 +1,39 @@
+"""Front ends: what turns features that are not tokens into the vectors an encoder reads.
+
+B batch, S positions, D d_model.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from archcli.arith import Number, Shape
+from archcli.graph import Tensor
+from archcli.modules.activation import GELU, Activation
+from archcli.modules.base import Module, Size
+from archcli.ops import Conv1d, Transpose
+
+
+class ConvFrontEnd(Module):
+    """act(conv2(act(conv1 x))), both of kernel 3 and padding 1, the second halving the length. Whisper, arXiv:2212.04356 section 2.2.
+
+    Reads a spectrogram [B, in_channels, 2 S] and writes [B, S, D].
+    """
+
+    group: ClassVar[str] = "conv_frontend"
+    in_channels: Size = 80
+    d_model: Size
+    activation: Activation = Field(default_factory=GELU)
+
+    def source_shape(self, batch_size: Number, source_len: Number) -> Shape:
+        """The features that make `source_len` positions."""
+        return (batch_size, self.in_channels, 2 * source_len)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, channels, 2 S] to [B, S, D]."""
+        x = self.activation(Conv1d("conv1", self.d_model, 3, padding=1)(x), name="activation1")
+        x = self.activation(Conv1d("conv2", self.d_model, 3, stride=2, padding=1)(x), name="activation2")
+        y: Tensor = Transpose("transpose")(x)
+        return y

@@ -1,0 +1,43 @@
+"""Score biases: relative positions as a number added to each attention score, computed once for all layers of a stack.
+
+T new tokens, S visible tokens, H query heads.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from archcli.arith import Number
+from archcli.graph import Tensor
+from archcli.modules.base import Inline, Size
+from archcli.ops import RelativeBias
+
+
+class ScoreBias(Inline):
+    """What is added to the scores of query i and key j, per head."""
+
+    family: ClassVar[str] = "score_bias"
+    group: ClassVar[str] = "relative_attention_bias"
+
+    def forward(self, positions: Tensor, visible: Number, n_heads: Number, *, name: str) -> Tensor:
+        """The bias [1, H, T, S]."""
+        raise NotImplementedError
+
+
+class RelativeBuckets(ScoreBias):
+    """table[bucket(j - i), h]: near distances have a bucket each, far ones share logarithmically. T5, arXiv:1910.10683 section 2.1.
+
+    `bidirectional` gives half the buckets to each direction (an encoder), else all look back (a decoder). Distances of
+    `max_distance` and more share the last bucket.
+    """
+
+    kind: Literal["buckets"] = "buckets"
+    n_buckets: Size = 32
+    max_distance: Size = 128
+    bidirectional: bool = False
+
+    def forward(self, positions: Tensor, visible: Number, n_heads: Number, *, name: str) -> Tensor:
+        """The bias [1, H, T, S]."""
+        op = RelativeBias(name, self.n_buckets, n_heads, visible, self.max_distance, self.bidirectional)
+        bias: Tensor = op(positions)
+        return bias

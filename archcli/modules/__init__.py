@@ -10,6 +10,7 @@ from archcli.modules.attention import (
     Attention,
     CrossAttention,
     GroupedQueryAttention,
+    LinearAttention,
     MultiHeadAttention,
     MultiHeadLatentAttention,
     MultiQueryAttention,
@@ -24,7 +25,7 @@ from archcli.modules.frontend import ConvFrontEnd
 from archcli.modules.model import Decoder, Encoder, EncoderDecoder, Model
 from archcli.modules.moe import MixtureOfExperts, Router
 from archcli.modules.norm import LayerNorm, Norm, QKNorm, RMSNorm
-from archcli.modules.position import ALiBi, Learned, NoPosition, Position, Rope, Sinusoidal
+from archcli.modules.position import ALiBi, Learned, NoPosition, Position, RelativeKey, Rope, Sinusoidal
 from archcli.modules.relative import RelativeBuckets, ScoreBias
 from archcli.modules.rope_scaling import (
     DynamicNTKScaling,
@@ -36,6 +37,7 @@ from archcli.modules.rope_scaling import (
     RopeScaling,
     YarnScaling,
 )
+from archcli.modules.sparsity import DilatedWindow, FixedPattern, Sparsity, StridedPattern, WindowedGlobal
 from archcli.modules.stack import Group, Stack
 
 __all__ = [
@@ -98,6 +100,13 @@ __all__ = [
     "ScoreBias",
     "Stack",
     "CrossAttention",
+    "DilatedWindow",
+    "FixedPattern",
+    "Sparsity",
+    "StridedPattern",
+    "WindowedGlobal",
+    "LinearAttention",
+    "RelativeKey",
     "children",
     "settings",
     "substitute",

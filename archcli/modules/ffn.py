@@ -13,8 +13,8 @@ from pydantic import Field
 
 from archcli.graph import Tensor
 from archcli.modules.activation import GELU, Activation, SiLU
-from archcli.modules.base import Module, Size
-from archcli.ops import Linear, Multiply
+from archcli.modules.base import Module, Positive, Size
+from archcli.ops import Clip, Linear, Multiply, Shift
 
 
 class FeedForward(Module):
@@ -51,17 +51,24 @@ class GLU(FeedForward):
 
     Shazeer 2020, arXiv:2002.05202; with silu it is SwiGLU, with gelu GeGLU, with relu ReGLU.
 
-    Differs from MLP in the gate. `bias` false, as in the paper, leaves all three without bias.
+    Differs from MLP in the gate. `bias` false, as in the paper, leaves all three without bias. `limit` c bounds the gate
+    from above by c and the up branch to +-c, `up_offset` 1 adds one to the up branch (gpt-oss, arXiv:2508.10925).
     """
 
     kind: Literal["glu"] = "glu"
     d_ff: Size
     activation: Activation = Field(default_factory=SiLU)
     bias: bool = False
+    limit: Positive | None = None
+    up_offset: Literal[0, 1] = 0
 
     def forward(self, x: Tensor) -> Tensor:
         """down(act(gate x) * up x)."""
-        gate = self.activation(Linear("gate_proj", self.d_ff, self.bias)(x), name="activation")
-        hidden = Multiply("gated")(gate, Linear("up_proj", self.d_ff, self.bias)(x))
+        gate, up = Linear("gate_proj", self.d_ff, self.bias)(x), Linear("up_proj", self.d_ff, self.bias)(x)
+        if self.limit is not None:
+            gate, up = Clip("gate_clip", self.limit, from_below=False)(gate), Clip("up_clip", self.limit)(up)
+        if self.up_offset:
+            up = Shift("up_offset", self.up_offset)(up)
+        hidden = Multiply("gated")(self.activation(gate, name="activation"), up)
         y: Tensor = Linear("down_proj", x.shape[-1], self.bias)(hidden)
         return y

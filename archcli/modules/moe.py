@@ -63,7 +63,8 @@ class MixtureOfExperts(FeedForward):
     Shazeer et al. 2017, arXiv:1701.06538; shared experts: DeepSeekMoE, arXiv:2401.06066.
 
     All experts have the one shape `expert`; `shared` left out means none; `shared_gate` multiplies its output by
-    sigmoid(w x), one gate per token (Qwen2-MoE, arXiv:2407.10671).
+    sigmoid(w x), one gate per token (Qwen2-MoE, arXiv:2407.10671). `weigh` input multiplies an expert's
+    input by its weight in place of the output (Llama 4, top_k 1).
     """
 
     kind: Literal["moe"] = "moe"
@@ -73,13 +74,15 @@ class MixtureOfExperts(FeedForward):
     router: Router = Field(default_factory=Router)
     shared: FeedForward | None = None
     shared_gate: bool = False
+    weigh: Literal["output", "input"] = "output"
 
     def forward(self, x: Tensor) -> Tensor:
         """Route, dispatch, run the experts, combine."""
         weights, index = self.router(x, self.n_experts, self.top_k, name="router")
-        tokens, expert_of, order = Dispatch("dispatch")(x, index)
+        gated = x if self.weigh == "output" else Multiply("weighted_input")(x, weights)
+        tokens, expert_of, order = Dispatch("dispatch")(gated, index)
         routed = self.expert(tokens, name="experts", group="experts", experts=Experts(self.n_experts, self.top_k), index=expert_of)
-        y: Tensor = Combine("combine")(routed, weights, order)
+        y: Tensor = Combine("combine", weighted=self.weigh == "output")(routed, weights, order)
         return y if self.shared is None else Add("add_shared")(y, self._shared(x, self.shared))
 
     def _shared(self, x: Tensor, shared: FeedForward) -> Tensor:
@@ -103,5 +106,7 @@ class MixtureOfExperts(FeedForward):
             yield "top_k", f"top_k {self.top_k} is more than the experts of {router.top_k_groups} groups", "raise top_k_groups"
         if isinstance(self.expert, MixtureOfExperts) or isinstance(self.shared, MixtureOfExperts):
             yield "expert", "an expert cannot itself be a mixture of experts", "use kind mlp or glu"
+        if self.weigh == "input" and self.top_k != 1:
+            yield "weigh", f"weigh input is defined for top_k 1, not {self.top_k}", "use weigh: output"
         if self.shared_gate and self.shared is None:
             yield "shared_gate", "shared_gate without a shared expert", "add shared, or leave shared_gate out"

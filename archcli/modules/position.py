@@ -15,7 +15,7 @@ from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.base import Count, Inherit, Inline, Positive, Size
 from archcli.modules.rope_scaling import NoScaling, RopeScaling
-from archcli.ops import Add, Embedding, RotaryTable, Rotate, Shift
+from archcli.ops import Add, Embedding, RelativeKeys, RotaryTable, Rotate, Shift
 from archcli.ops import Sinusoid as SinusoidOp
 from archcli.ops.rotary import Pairing
 
@@ -37,6 +37,10 @@ class Position(Inline):
     def rotate(self, x: Tensor, table: tuple[Tensor, Tensor] | None, name: str) -> Tensor:
         """Heads x [B, T, H, d], turned by position."""
         return x
+
+    def score_bias(self, q: Tensor, positions: Tensor, visible: Number, scale: float) -> Tensor | None:
+        """A bias [B, H, T, S] on the scores that goes by the queries q [B, T, H, d], or None."""
+        return None
 
     def check_width(self, width: int) -> Iterator[tuple[str, str, str]]:
         """What is wrong with this position on heads of the given width."""
@@ -109,6 +113,21 @@ class ALiBi(Position):
     def max_bias(self) -> float | None:
         """The exponent of the steepest slope's denominator."""
         return self.slope_exponent
+
+
+class RelativeKey(Position):
+    """A trained vector per clipped distance is added to the key: score (q . (k_j + a_(j-i))). Shaw et al. 2018, arXiv:1803.02155.
+
+    Distances beyond `max_distance` k share a vector: 2k + 1 vectors of head_dim, shared by the heads of a layer.
+    """
+
+    kind: Literal["shaw"] = "shaw"
+    max_distance: Size
+
+    def score_bias(self, q: Tensor, positions: Tensor, visible: Number, scale: float) -> Tensor:
+        """scale q . a, for every query and key."""
+        bias: Tensor = RelativeKeys("relative_keys", self.max_distance, visible, scale)(q, positions, group=self.group)
+        return bias
 
 
 class Rope(Position):

@@ -6,12 +6,15 @@ Each op states its output's shape, the weights it owns, what it costs in parts, 
 from archcli.ops.attend import Attend
 from archcli.ops.dense import Contract, Conv1d, Embedding, Gather, Linear, Parameter
 from archcli.ops.layout import Cache, Concat, KeepFirst, KeepLast, MergeHeads, Split, SplitHeads, Transpose, Unsqueeze, Zeros
+from archcli.ops.linear_attend import FeatureMap, LinearAttend
 from archcli.ops.mask import Causal, Chunked, Full, Mask, SlidingWindow
 from archcli.ops.normalize import Normalize
 from archcli.ops.pointwise import Activate, Add, Clip, Multiply, Scale, Softcap, Swish
-from archcli.ops.relative import RelativeBias
+from archcli.ops.relative import RelativeBias, RelativeKeys
 from archcli.ops.rotary import Positions, RotaryTable, Rotate, Shift, Sinusoid
 from archcli.ops.route import Combine, Dispatch, Route
+from archcli.ops.sparse import Dilated, Fixed, Strided, WindowAndGlobal
+from archcli.ops.temper import Temper
 
 __all__ = [
     "Activate",
@@ -25,13 +28,17 @@ __all__ = [
     "Concat",
     "Contract",
     "Conv1d",
+    "Dilated",
     "Dispatch",
     "Embedding",
+    "FeatureMap",
+    "Fixed",
     "Full",
     "Gather",
     "KeepFirst",
     "KeepLast",
     "Linear",
+    "LinearAttend",
     "Mask",
     "MergeHeads",
     "Multiply",
@@ -40,6 +47,7 @@ __all__ = [
     "Positions",
     "Rotate",
     "RelativeBias",
+    "RelativeKeys",
     "RotaryTable",
     "Route",
     "Scale",
@@ -49,8 +57,11 @@ __all__ = [
     "Softcap",
     "Split",
     "SplitHeads",
+    "Strided",
     "Swish",
+    "Temper",
     "Transpose",
     "Unsqueeze",
+    "WindowAndGlobal",
     "Zeros",
 ]

@@ -24,7 +24,7 @@ class Attend(Op):
     Query head h reads kv head h // (H/K) (GQA, arXiv:2305.13245). `alibi` is the largest exponent of the slopes
     2^(-alibi i/H) (arXiv:2108.12409); `softcap` c maps a score s to c tanh(s/c) (arXiv:2408.00118); a sink is one more
     logit per head whose probability is dropped (arXiv:2508.10925). `past` counts the tokens before the new ones and
-    only serves the exact pair count. Parts are exact for the mask; `executed` is T x S.
+    only serves the exact pair count. `relu` takes max(score, 0) / keys in place of the softmax (arXiv:2309.08586). Parts are exact for the mask; `executed` is T x S.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Attend(Op):
     softcap: float | None = None
     alibi: float | None = None
     extras: tuple[str, ...] = ()
+    relu: bool = False
 
     def shape(self, q: Shape, k: Shape, v: Shape, positions: Shape, *extras: Shape) -> Shape:
         return (*q[:3], v[3])
@@ -47,7 +48,8 @@ class Attend(Op):
         out = batch * new * heads * v[3]
         scores = contraction("scores", 2 * exact * width, [(queries, 0), (keys, 1)], dense, 2 * dense * width)
         mix = contraction("mix", 2 * exact * v[3], [(dense, 0), (values, 2)], out, 2 * dense * v[3])
-        return (scores, *self._pointwise(exact, dense), _softmax(exact, dense, sinks), mix)
+        weigh = _relu(exact, dense) if self.relu else _softmax(exact, dense, sinks)
+        return (scores, *self._pointwise(exact, dense), weigh, mix)
 
     def _pointwise(self, exact: Number, dense: Number) -> tuple[Part, ...]:
         each = [("softcap", SOFTCAP)] if self.softcap else []
@@ -83,13 +85,16 @@ class Attend(Op):
         if "bias" in given:
             scores = scores + given["bias"]
         scores = scores.masked_fill(~self.mask.allows(positions[:, None], keys[None, :]), torch.finfo(scores.dtype).min)
-        probabilities = _probabilities(torch, scores, given.get("sinks")).to(q.dtype)
+        if self.relu:
+            probabilities = torch.relu(scores) / (positions[:, None] + 1)
+        else:
+            probabilities = _probabilities(torch, scores, given.get("sinks")).to(q.dtype)
         mixed = probabilities.view(batch, kv_heads, -1, k.shape[1]) @ v.transpose(1, 2)
         return mixed.view(batch, heads, new, -1).transpose(1, 2)
 
     def run_fused(self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, positions: Any, *extras: Any) -> Any:
         """torch's fused kernel where it can express this attention, else the eager form."""
-        if self.softcap or self.alibi or extras:
+        if self.softcap or self.alibi or extras or self.relu:
             return self.run(torch, weights, q, k, v, positions, *extras)
         new, visible = q.shape[1], k.shape[1]
         mask = None
@@ -114,6 +119,12 @@ class Attend(Op):
         if power == heads:
             return slopes.to(like.dtype)
         return torch.cat([slopes[1::2], slopes[0::2]])[:heads].to(like.dtype)
+
+
+def _relu(exact: Number, dense: Number) -> Part:
+    """The maximum is free, the division costs one; backward likewise."""
+    back = Part("d_relu", OpClass.ELEMENTWISE, exact, 2 * dense, dense, executed=dense, wrt=0)
+    return Part("relu", OpClass.ELEMENTWISE, exact, dense, dense, (back,), executed=dense)
 
 
 def _softmax(exact: Number, dense: Number, sinks: Shape | None) -> Part:

@@ -140,10 +140,11 @@ class Softcap(Op):
 
 @dataclass(frozen=True, slots=True)
 class Clip(Op):
-    """y = min(max(x, -bound), bound). A maximum costs no FLOP; the elements still move."""
+    """y = min(max(x, -bound), bound); only the min where not `from_below`. Neither costs a FLOP; the elements still move."""
 
     name: str
     bound: float
+    from_below: bool = True
 
     def shape(self, x: Shape) -> Shape:
         return x
@@ -152,4 +153,4 @@ class Clip(Op):
         return (elementwise("clip", prod(x), 0),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
-        return x.clamp(-self.bound, self.bound)
+        return x.clamp(-self.bound if self.from_below else None, self.bound)

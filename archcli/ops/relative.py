@@ -1,4 +1,4 @@
-"""RelativeBias: a table looked up by the bucket of each query-key distance (T5)."""
+"""Relative positions on attention scores: a bias by bucket of distance (T5), a key vector by distance (Shaw)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from archcli.arith import Number, Shape
+from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
+from archcli.ops.base import contraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +56,37 @@ class RelativeBias(Op):
         growth = (distance.float().clamp(min=1) / exact).log() / math.log(self.max_distance / exact)
         far = (exact + (growth * (buckets - exact)).long()).clamp(max=buckets - 1)
         return torch.where(distance < exact, distance, far) + offset
+
+
+@dataclass(frozen=True, slots=True)
+class RelativeKeys(Op):
+    """bias[b, h, i, j] = scale * q[b, i, h] . a[clip(j - i, -k, k) + k], the table a [2k + 1, d] trained.
+
+    Shaw et al. 2018, arXiv:1803.02155 section 3.2: a relative vector added to the key. Computed as one product of the
+    queries with the table, then a gather by distance. Inputs q [B, T, H, d], positions [T]; S keys up to the newest.
+    """
+
+    name: str
+    reach: int
+    visible: Number
+    scale: float
+
+    def shape(self, q: Shape, positions: Shape) -> Shape:
+        return (q[0], q[2], q[1], self.visible)
+
+    def weights(self, q: Shape, positions: Shape) -> dict[str, Shape]:
+        return {"weight": (2 * self.reach + 1, q[3])}
+
+    def parts(self, q: Shape, positions: Shape) -> tuple[Part, ...]:
+        entries = 2 * self.reach + 1
+        scores, pairs = prod(q[:3]) * entries, prod(self.shape(q, positions))
+        product = contraction("matmul", 2 * scores * q[3], [(prod(q), 0), (entries * q[3], "weight")], scores)
+        scaled = Part("scale", OpClass.ELEMENTWISE, scores, scores, scores, (Part("d_0", OpClass.ELEMENTWISE, scores, scores, scores, wrt=0),))
+        gathered = Part("gather", OpClass.MOVEMENT, 0, pairs, pairs, (Part("d_0", OpClass.MOVEMENT, 0, pairs, scores, wrt=0),))
+        return (product, scaled, gathered)
+
+    def run(self, torch: Any, weights: dict[str, Any], q: Any, positions: Any) -> Any:
+        keys = positions[-1] + 1 - self.visible + torch.arange(self.visible, device=positions.device)
+        index = (keys[None, :] - positions[:, None]).clamp(-self.reach, self.reach) + self.reach
+        scores = (q.transpose(1, 2) @ weights["weight"].t()) * self.scale
+        return scores.gather(-1, index.expand(*scores.shape[:2], *index.shape))

@@ -104,12 +104,13 @@ class Dispatch(Op):
 
 @dataclass(frozen=True, slots=True)
 class Combine(Op):
-    """Bring the experts' outputs [N k, D] back to their tokens: sum over k of weight * output.
+    """Bring the experts' outputs [N k, D] back to their tokens: sum over k of weight * output, or of output.
 
     Weights [B, T, k], order [N k]; output [B, T, D].
     """
 
     name: str
+    weighted: bool = True
 
     def shape(self, y: Shape, weights: Shape, order: Shape) -> Shape:
         return (*weights[:-1], y[-1])
@@ -117,6 +118,9 @@ class Combine(Op):
     def parts(self, y: Shape, weights: Shape, order: Shape) -> tuple[Part, ...]:
         n = prod(y)
         out = prod(weights[:-1]) * y[-1]
+        if not self.weighted:
+            back = Part("d_0", OpClass.ROUTING, 0, out, n, wrt=0)
+            return (Part("combine", OpClass.ROUTING, n - out, n + prod(order), out, (back,)),)
         gradients = (
             Part("d_0", OpClass.ROUTING, n, out + prod(weights), n, wrt=0),
             Part("d_1", OpClass.ROUTING, 2 * n, n + out, prod(weights), wrt=1),
@@ -125,4 +129,5 @@ class Combine(Op):
 
     def run(self, torch: Any, weights: dict[str, Any], y: Any, gates: Any, order: Any) -> Any:
         unsorted = torch.empty_like(y).index_copy(0, order, y)
-        return (unsorted.unflatten(0, tuple(gates.shape)) * gates[..., None]).sum(-2)
+        copies = unsorted.unflatten(0, tuple(gates.shape))
+        return (copies * gates[..., None] if self.weighted else copies).sum(-2)

@@ -48,9 +48,9 @@ class Leaf(nn.Module):
         for buffer in self.buffers(recurse=False):
             nn.init.zeros_(buffer)
 
-    def forward(self, *xs: torch.Tensor) -> Any:
-        """The op, on these parameters."""
-        return self.op.run(torch, {**self._parameters, **self._buffers}, *xs)
+    def forward(self, *xs: torch.Tensor, op: Op | None = None) -> Any:
+        """The op, on these parameters; `op` stands in for the one it was built with where a pass has its own length."""
+        return (op or self.op).run(torch, {**self._parameters, **self._buffers}, *xs)
 
     def extra_repr(self) -> str:
         """The op with its settings."""
@@ -63,9 +63,9 @@ class StackedLeaf(Leaf):
     def __init__(self, op: Op, shapes: list[Any], n_experts: int) -> None:
         super().__init__(op, shapes, (n_experts,))
 
-    def forward(self, *xs: torch.Tensor, expert_of: torch.Tensor) -> Any:
+    def forward(self, *xs: torch.Tensor, op: Op | None = None, expert_of: torch.Tensor) -> Any:
         """The op, each row with its own expert's parameters."""
-        return self.op.run(torch, {name: value[expert_of] for name, value in self._parameters.items() if value is not None}, *xs)
+        return (op or self.op).run(torch, {name: value[expert_of] for name, value in self._parameters.items() if value is not None}, *xs)
 
 
 class StackedLinear(Leaf):
@@ -81,7 +81,7 @@ class StackedLinear(Leaf):
     def __init__(self, op: Op, shapes: list[Any], n_experts: int) -> None:
         super().__init__(op, shapes, (n_experts,))
 
-    def forward(self, x: torch.Tensor, *, expert_of: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, *, op: Op | None = None, expert_of: torch.Tensor) -> torch.Tensor:
         """[N k, in] to [N k, out]."""
         weight, bias = self.get_parameter("weight"), self._parameters.get("bias")
         eager = self.form == "grouped" and x.device.type != "meta" and not torch.compiler.is_compiling()

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from archcli.graph import Op, Tensor, tree_map
-from archcli.runtime.leaves import leaf_of
+from archcli.runtime.leaves import Leaf, leaf_of
 
 if TYPE_CHECKING:
     from archcli.modules.base import Module
@@ -36,14 +36,15 @@ class NodeTape:
         """Call the leaf that owns the op's weights, or the op itself where it owns none."""
         values = [x.value for x in xs]
         leaf = self.node.part(op.name)
-        out = self._perform(op, values) if leaf is None else self._call_leaf(leaf, values)
+        out = self._perform(op, values) if leaf is None else self._call_leaf(leaf, op, values)
         return tree_map(lambda value: Tensor(self, value), torch.Tensor, out)
 
     def _perform(self, op: Op, values: list[Any]) -> Any:
         return getattr(op, self.node.forms.get(type(op).__name__, "run"))(torch, {}, *values)
 
-    def _call_leaf(self, leaf: nn.Module, values: list[Any]) -> Any:
-        return leaf(*values)
+    def _call_leaf(self, leaf: nn.Module, op: Op, values: list[Any]) -> Any:
+        """torch's own modules know their op; a bare leaf is told this call's, which may hold the length of this pass."""
+        return leaf(*values, op=op) if isinstance(leaf, Leaf) else leaf(*values)
 
     def weight(self, op: Op, *xs: Tensor) -> Tensor:
         """The parameter of the leaf."""
@@ -74,8 +75,8 @@ class ExpertTape(NodeTape):
         super().__init__(node)
         self.expert_of = expert_of
 
-    def _call_leaf(self, leaf: nn.Module, values: list[Any]) -> Any:
-        return leaf(*values, expert_of=self.expert_of)
+    def _call_leaf(self, leaf: nn.Module, op: Op, values: list[Any]) -> Any:
+        return leaf(*values, op=op, expert_of=self.expert_of)
 
 
 class BuildTape(NodeTape):
@@ -100,8 +101,10 @@ class BuildTape(NodeTape):
             raise RuntimeError(f"{self.path}.{op.name}: {type(op).__name__} promises the shape {promised} and makes {real}")
         return out
 
-    def _call_leaf(self, leaf: nn.Module, values: list[Any]) -> Any:
-        return leaf(*values) if self.n_experts is None else leaf(*values, expert_of=values[0].new_empty(len(values[0]), dtype=torch.int64))
+    def _call_leaf(self, leaf: nn.Module, op: Op, values: list[Any]) -> Any:
+        if self.n_experts is None:
+            return super()._call_leaf(leaf, op, values)
+        return leaf(*values, op=op, expert_of=values[0].new_empty(len(values[0]), dtype=torch.int64))
 
     def _register(self, op: Op, shapes: list[Any]) -> None:
         leaf = leaf_of(op, shapes, self.n_experts)

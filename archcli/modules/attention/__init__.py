@@ -4,11 +4,13 @@ from archcli.modules.attention.base import Attention
 from archcli.modules.attention.cross import CrossAttention
 from archcli.modules.attention.grouped import GroupedQueryAttention, MultiHeadAttention, MultiQueryAttention, ProjectedAttention
 from archcli.modules.attention.latent import MultiHeadLatentAttention
+from archcli.modules.attention.linear import LinearAttention
 
 __all__ = [
     "Attention",
     "CrossAttention",
     "GroupedQueryAttention",
+    "LinearAttention",
     "MultiHeadAttention",
     "MultiHeadLatentAttention",
     "MultiQueryAttention",

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.base import Module, Positive, Size
+from archcli.modules.base import Module, Positive, Size, Spec
 from archcli.modules.context import Context
 from archcli.modules.position import NoPosition, Position
-from archcli.ops import Attend, Cache, Causal, Chunked, Full, Mask, Parameter, SlidingWindow
+from archcli.modules.sparsity import Sparsity
+from archcli.ops import Attend, Cache, Causal, Chunked, Full, Mask, Parameter, SlidingWindow, Temper
+
+
+class LengthTemperature(Spec):
+    """Queries are multiplied by 1 + scale ln(1 + floor((position + 1) / floor_scale)). Llama 4, on layers without RoPE."""
+
+    scale: Positive = 0.1
+    floor_scale: Size = 8192
 
 
 class Attention(Module):
     """softmax(scale q k^T + mask) v over the tokens a mask allows; subclasses say where q, k and v come from.
 
+    `normalizer` relu weighs by max(score, 0) / (position + 1) in place of the softmax (arXiv:2309.08586); `temperature`
+    sharpens queries with their position.
+
     `causal` false lets every token see every other (an encoder). `scale` left out is head_dim^-0.5 of the queries. `window` w sees the w newest tokens, itself included; `chunk` c
-    sees its own chunk of c. `softcap` bounds scores by c tanh(s/c) (Gemma 2). `sinks` adds a trained logit per head to
+    sees its own chunk of c, `sparsity` states other patterns. `softcap` bounds scores by c tanh(s/c) (Gemma 2). `sinks` adds a trained logit per head to
     the softmax, whose probability is dropped (gpt-oss, arXiv:2508.10925).
     """
 
@@ -30,9 +41,12 @@ class Attention(Module):
     position: Position = Field(default_factory=NoPosition)
     window: Size | None = None
     chunk: Size | None = None
+    sparsity: Sparsity | None = None
     scale: Positive | None = None
     softcap: Positive | None = None
     sinks: bool = False
+    normalizer: Literal["softmax", "relu"] = "softmax"
+    temperature: LengthTemperature | None = None
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
         """[B, T, D] to [B, T, D], and what this layer's cache holds afterwards, or None for a pass that caches nothing."""
@@ -41,6 +55,8 @@ class Attention(Module):
     @property
     def mask(self) -> Mask:
         """Which keys a query sees."""
+        if self.sparsity is not None:
+            return self.sparsity.mask
         if not self.causal:
             return Full()
         if self.window is not None:
@@ -56,10 +72,14 @@ class Attention(Module):
 
         `d_query` is the width the default scale goes by.
         """
+        if self.temperature is not None:
+            q = Temper("temper", self.temperature.scale, self.temperature.floor_scale)(q, context.positions)
         scale = (d_query**-0.5 if self.scale is None else self.scale) * self.position.score_factor
         extras = {"sinks": Parameter("sinks", (self.n_heads,))(q, group="attention_sinks")} if self.sinks else {}
-        extras |= {} if context.bias is None else {"bias": context.bias}
-        op = Attend("attend", self.mask, scale, context.past, self.softcap, self.position.max_bias, tuple(extras))
+        bias = context.bias or self.position.score_bias(q, context.positions, k.shape[1], scale)
+        extras |= {} if bias is None else {"bias": bias}
+        relu = self.normalizer == "relu"
+        op = Attend("attend", self.mask, scale, context.past, self.softcap, self.position.max_bias, tuple(extras), relu)
         mixed: Tensor = op(q, k, v, context.positions, *extras.values())
         return mixed
 
@@ -80,8 +100,9 @@ class Attention(Module):
         yield from ()
 
     def check(self) -> Iterator[tuple[str, str, str]]:
-        """A layer is windowed or chunked, not both."""
-        if self.window is not None and self.chunk is not None:
-            yield "chunk", "a layer has a window or a chunk, not both", "leave one of them out"
+        """One pattern a layer."""
+        stated = [field for field in ("window", "chunk", "sparsity") if getattr(self, field) is not None]
+        if len(stated) > 1:
+            yield stated[1], f"a layer has one pattern, not {' and '.join(stated)}", "leave one of them out"
         if not self.causal and (self.window is not None or self.chunk is not None):
             yield "causal", "windows and chunks are causal", "leave causal out, or the window"

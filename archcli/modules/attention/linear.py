@@ -1,0 +1,45 @@
+"""Linear attention: a kernel in place of the softmax, so that a constant state stands in for the growing cache.
+
+B batch, T new tokens, D d_model, H query heads, d head_dim, m features.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from archcli.arith import Number
+from archcli.graph import Tensor
+from archcli.modules.attention.grouped import MultiHeadAttention
+from archcli.modules.base import Size
+from archcli.modules.context import Context, fresh
+from archcli.ops import FeatureMap, Linear, LinearAttend, MergeHeads
+
+
+class LinearAttention(MultiHeadAttention):
+    """out_i = phi(q_i)^T sum_j phi(k_j) v_j^T / phi(q_i)^T sum_j phi(k_j), j up to i where causal. O(n) in time, O(1) in state.
+
+    `features` elu: phi(x) = elu(x) + 1, m = d (Katharopoulos et al. 2020, arXiv:2006.16236). softmax: m fixed random
+    projections that estimate the softmax kernel (FAVOR+, Performer, Choromanski et al. 2020, arXiv:2009.14794).
+    The state is [H, m, d] and [H, m] per sequence whatever its length.
+    """
+
+    kind: Literal["linear"] = "linear"
+    features: Literal["elu", "softmax"] = "elu"
+    n_features: Size | None = None
+
+    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        """[B, T, D] to [B, T, D]; the cache holds the two sums."""
+        context = fresh(x, context)
+        d = self.width(x.shape[-1])
+        table = context.rotary or self.table(context.positions, x.shape[-1], "rotary")
+        q = self._featured(self._placed(self._heads(x, "q", self.n_heads, d), "q", table), "q", d)
+        k = self._featured(self._placed(self._heads(x, "k", self.n_heads, d), "k", table), "k", d)
+        v = self._heads(x, "v", self.n_heads, d if self.v_head_dim is None else self.v_head_dim)
+        op = LinearAttend("attend", self.causal, context.cache is not None)
+        mixed, *state = op(q, k, v, *(context.cache or ()))
+        return Linear("o_proj", x.shape[-1], self._biased("o"))(MergeHeads("merge")(mixed)), None if context.cache is None else tuple(state)
+
+    def _featured(self, x: Tensor, which: str, d: Number) -> Tensor:
+        m = d if self.n_features is None else self.n_features
+        features: Tensor = FeatureMap(f"{which}_features", self.features, m, which == "q")(x)
+        return features

@@ -1,0 +1,79 @@
+"""Sparsity: patterns of attention with gaps, beyond a plain window or chunk. Each names a mask of `ops/sparse.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar, Literal
+
+from archcli.modules.base import Count, Size, Spec
+from archcli.ops import Dilated, Fixed, Mask, Strided, WindowAndGlobal
+
+
+class Sparsity(Spec):
+    """Which keys a query sees."""
+
+    family: ClassVar[str] = "sparsity"
+
+    @property
+    def mask(self) -> Mask:
+        """The pattern as an op understands it."""
+        raise NotImplementedError
+
+
+class DilatedWindow(Sparsity):
+    """Every `dilation`-th key back from the query, `window` of them. Longformer, arXiv:2004.05150 section 3.1."""
+
+    kind: Literal["dilated"] = "dilated"
+    window: Size
+    dilation: Size
+
+    @property
+    def mask(self) -> Mask:
+        """A causal window with gaps."""
+        return Dilated(self.window, self.dilation)
+
+
+class StridedPattern(Sparsity):
+    """The `stride` newest keys and every `stride`-th before. Child et al. 2019, arXiv:1904.10509 section 4.2."""
+
+    kind: Literal["strided"] = "strided"
+    stride: Size
+
+    @property
+    def mask(self) -> Mask:
+        """Both factorized heads merged into one."""
+        return Strided(self.stride)
+
+
+class FixedPattern(Sparsity):
+    """The query's own block of `stride`, and the last `summary` keys of each earlier block. arXiv:1904.10509 section 4.2."""
+
+    kind: Literal["fixed"] = "fixed"
+    stride: Size
+    summary: Size
+
+    @property
+    def mask(self) -> Mask:
+        """Both factorized heads merged into one."""
+        return Fixed(self.stride, self.summary)
+
+    def check(self) -> Iterator[tuple[str, str, str]]:
+        """The summary is part of the block."""
+        if self.summary > self.stride:
+            yield "summary", f"summary {self.summary} is more than stride {self.stride}", "a block has no more keys than its stride"
+
+
+class WindowedGlobal(Sparsity):
+    """A window of `window` keys around the query (half to each side), and `n_global` tokens that see and are seen by all.
+
+    Beltagy et al. 2020, arXiv:2004.05150 section 3.1. For encoders: it is not causal.
+    """
+
+    kind: Literal["longformer"] = "longformer"
+    window: Size
+    n_global: Count = 0
+
+    @property
+    def mask(self) -> Mask:
+        """A band to both sides, and full rows and columns."""
+        return WindowAndGlobal(self.window // 2, self.n_global)

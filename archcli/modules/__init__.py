@@ -10,6 +10,7 @@ from archcli.modules.attention import (
     Attention,
     CrossAttention,
     GroupedQueryAttention,
+    LengthTemperature,
     LinearAttention,
     MultiHeadAttention,
     MultiHeadLatentAttention,
@@ -19,10 +20,10 @@ from archcli.modules.attention import (
 from archcli.modules.base import Inherit, Inline, Module, children, settings, substitute
 from archcli.modules.block import Block, NormAfter, Parallel, PostNorm, PreNorm, Sandwich
 from archcli.modules.context import Context
-from archcli.modules.embedding import Embedding, Head
+from archcli.modules.embedding import Embedding, Head, MaskedHead
 from archcli.modules.ffn import GLU, MLP, FeedForward
 from archcli.modules.frontend import ConvFrontEnd
-from archcli.modules.model import Decoder, Encoder, EncoderDecoder, Model
+from archcli.modules.model import Decoder, DecoderStack, Encoder, EncoderDecoder, EncoderStack, Model
 from archcli.modules.moe import MixtureOfExperts, Router
 from archcli.modules.norm import LayerNorm, Norm, QKNorm, RMSNorm
 from archcli.modules.position import ALiBi, Learned, NoPosition, Position, RelativeKey, Rope, Sinusoidal
@@ -93,6 +94,10 @@ __all__ = [
     "Swish",
     "YarnScaling",
     "ConvFrontEnd",
+    "DecoderStack",
+    "EncoderStack",
+    "LengthTemperature",
+    "MaskedHead",
     "Encoder",
     "EncoderDecoder",
     "Model",

@@ -5,17 +5,21 @@ B batch, T new tokens, D d_model, V vocab_size.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.base import Count, Inline, Module, Positive
+from archcli.modules.activation import GELU, Activation
+from archcli.modules.base import Count, Inherit, Inline, Module, Positive, Size
 from archcli.modules.norm import Norm
 from archcli.modules.position import NoPosition, Position
-from archcli.ops import Embedding as Lookup
 from archcli.ops import Add, Gather, Linear, Scale, Softcap, Zeros
+from archcli.ops import Embedding as Lookup
+
+PROJECTION = "embedding_projection"
 
 
 class Embedding(Module):
@@ -24,7 +28,8 @@ class Embedding(Module):
     `tied` lets the output head use the same table (Press & Wolf 2016, arXiv:1608.05859). `scale` multiplies the
     vectors: a number, or sqrt_d_model (Vaswani et al. 2017, Gemma); left out they stay as they are. `norm` follows
     (BLOOM). `position` is what is added per token, `token_types` how many kinds of
-    segment have a vector that is added too (BERT 2; a pass uses the first).
+    segment have a vector that is added too (BERT 2; a pass uses the first). `width` w makes the table [V, w], with a
+    matrix from w to D behind it and one back to w before the head (OPT-350m, arXiv:2205.01068).
     """
 
     group: ClassVar[str] = "embedding"
@@ -33,11 +38,13 @@ class Embedding(Module):
     position: Position = Field(default_factory=NoPosition)
     token_types: Count = 0
     norm: Norm | None = None
+    width: Size | None = None
 
     def forward(self, tokens: Tensor, positions: Tensor, vocab_size: Number, d_model: Number) -> tuple[Tensor, Tensor]:
         """Ids [B, T] to vectors [B, T, D], and the table itself for a tied head."""
-        lookup = Lookup("tokens", vocab_size, d_model)
+        lookup = Lookup("tokens", vocab_size, d_model if self.width is None else self.width)
         x = self._scaled(lookup(tokens), "scale")
+        x = x if self.width is None else Linear("project_in", d_model)(x, group=PROJECTION)
         if self.token_types:
             types = Lookup("token_types", self.token_types, d_model)(Zeros("first_type")(tokens), group="token_type_embedding")
             x = Add("token_types_add")(x, types)
@@ -45,9 +52,18 @@ class Embedding(Module):
         x = x if self.norm is None else self.norm(x, name="norm")
         return x, x.tape.weight(lookup, tokens)
 
+    def narrowed(self, x: Tensor) -> Tensor:
+        """What the head reads: x [B, T, D], or [B, T, w] where the table has a width of its own."""
+        y: Tensor = x if self.width is None else Linear("project_out", self.width)(x, group=PROJECTION)
+        return y
+
     def vectors(self, ids: Tensor, table: Tensor, name: str) -> Tensor:
         """Other ids through the same table, scaled alike: an encoder's source tokens."""
         return self._scaled(Gather(name)(ids, table), f"{name}_scale")
+
+    def own_vectors(self, ids: Tensor, vocab_size: Number, d_model: Number, name: str) -> Tensor:
+        """Other ids through a table of their own, scaled alike."""
+        return self._scaled(Lookup(name, vocab_size, d_model)(ids, group=self.group), f"{name}_scale")
 
     def _scaled(self, x: Tensor, name: str) -> Tensor:
         if self.scale is None:
@@ -62,17 +78,45 @@ class Head(Inline):
     W is the embedding's table where that is tied, else a [V, D] matrix of its own.
 
     `scale` multiplies the logits (Command R 0.0625, Granite 1/logits_scaling); `softcap` c maps them to c
-    tanh(logits/c) (Gemma 2).
+    tanh(logits/c) (Gemma 2). `stored_bias` adds a bias that is kept but not trained (Marian).
     """
 
     group: ClassVar[str] = "lm_head"
     bias: bool = False
+    stored_bias: bool = False
     scale: Positive = 1.0
     softcap: Positive | None = None
 
     def forward(self, x: Tensor, vocab_size: Number, table: Tensor | None, *, name: str) -> Tensor:
         """[B, T, D] to logits [B, T, V]; `table` is the tied weight, or None."""
-        logits: Tensor = Linear(name, vocab_size, self.bias, table is not None)(x, *([] if table is None else [table]))
+        logits: Tensor = Linear(name, vocab_size, self.bias, table is not None, self.stored_bias)(x, *_borrowed(table))
         if self.scale != 1.0:
             logits = Scale("logit_scale", self.scale)(logits)
         return logits if self.softcap is None else Softcap("logit_softcap", self.softcap)(logits)
+
+    def check(self) -> Iterator[tuple[str, str, str]]:
+        """One bias, trained or not."""
+        if self.bias and self.stored_bias:
+            yield "stored_bias", "a head has one bias, trained or stored", "leave one of them out"
+
+
+class MaskedHead(Inline):
+    """logits = W norm(act(T x + t)) + b, for every token: what BERT guesses masked tokens with. arXiv:1810.04805 section 3.1.
+
+    W is the embedding's table where that is tied, else a [V, D] matrix of its own.
+    """
+
+    group: ClassVar[str] = "lm_head"
+    activation: Activation = Field(default_factory=GELU)
+    norm: Annotated[Norm, Inherit("norm"), Field()]
+
+    def forward(self, x: Tensor, vocab_size: Number, table: Tensor | None, *, name: str) -> Tensor:
+        """[B, T, D] to logits [B, T, V]; `table` is the tied weight, or None."""
+        hidden = self.activation(Linear(f"{name}_transform", x.shape[-1], True)(x), name=f"{name}_activation")
+        hidden = self.norm(hidden, name=f"{name}_norm")
+        logits: Tensor = Linear(name, vocab_size, True, table is not None)(hidden, *_borrowed(table))
+        return logits
+
+
+def _borrowed(table: Tensor | None) -> list[Tensor]:
+    return [] if table is None else [table]

@@ -14,7 +14,7 @@ from archcli.arith import Number, Shape
 from archcli.graph import Tensor
 from archcli.modules.base import Module, Size, children
 from archcli.modules.context import Context
-from archcli.modules.embedding import Embedding, Head
+from archcli.modules.embedding import Embedding, Head, MaskedHead
 from archcli.modules.frontend import ConvFrontEnd
 from archcli.modules.norm import Norm
 from archcli.modules.position import NoPosition, Position
@@ -59,10 +59,10 @@ def stacks(model: Model) -> Iterator[tuple[str, Stack]]:
 
 
 class Decoder(Model, Stack):
-    """A decoder-only language model: tokens [B, T] to logits [B, T, V]."""
+    """A decoder-only language model: tokens [B, T] to logits [B, T, V], or with `head: null` to hidden states [B, T, D]."""
 
     kind: Literal["decoder"] = "decoder"
-    head: Head = Field(default_factory=Head)
+    head: Head | None = Field(default_factory=Head)
 
     def forward(
         self, tokens: Tensor, positions: Tensor | None = None, past: Number = 0, cache: Cached = None, last_only: bool = False
@@ -75,7 +75,9 @@ class Decoder(Model, Stack):
         positions = Positions("positions")(tokens) if positions is None else positions
         x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
         x, kept = self.run(x, Context(positions, past, cache=cache))
-        x = self.finish(KeepLast("last")(x) if last_only else x)
+        x = self.embedding.narrowed(self.finish(KeepLast("last")(x) if last_only else x))
+        if self.head is None:
+            return x, kept
         logits: Tensor = self.head(x, self.vocab_size, table if self.embedding.tied else None, name="lm_head")
         return logits, kept
 
@@ -83,21 +85,29 @@ class Decoder(Model, Stack):
 class Encoder(Model, Stack):
     """An encoder: tokens [B, T] to hidden states [B, T, D], all of which see each other. BERT, Devlin et al. 2018, arXiv:1810.04805.
 
-    `pooler` adds tanh(W x + b) of the first token, from which BERT classifies. Layers state `causal: false`. Nothing is
+    `pooler` adds tanh(W x + b) of the first token, from which BERT classifies; `n_labels` a linear classifier of what is
+    pooled, or without a pooler of every token; `head` guesses masked tokens. Layers state `causal: false`. Nothing is
     cached, and nothing is generated.
     """
 
     kind: Literal["encoder"] = "encoder"
     pooler: bool = False
+    n_labels: Size | None = None
+    head: MaskedHead | None = None
 
     def forward(
         self, tokens: Tensor, positions: Tensor | None = None, past: Number = 0, cache: Cached = None, last_only: bool = False
     ) -> tuple[Tensor, Cached]:
-        """The hidden states [B, T, D], or with a pooler the pooled first token [B, 1, D]; never a cache."""
+        """Logits [B, T, V] with a head, else [B, 1 or T, labels] with labels, else the hidden states, pooled or not; never a cache."""
         positions = Positions("positions")(tokens) if positions is None else positions
-        x, _ = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
+        x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
         x = self.finish(self.run(x, Context(positions, past))[0])
-        return (self._pooled(x) if self.pooler else x), None
+        y = self._pooled(x) if self.pooler else x
+        if self.n_labels is not None:
+            y = Linear("classifier", self.n_labels, True)(y, group="classifier")
+        if self.head is not None:
+            y = self.head(self.embedding.narrowed(x), self.vocab_size, table if self.embedding.tied else None, name="lm_head")
+        return y, None
 
     def _pooled(self, x: Tensor) -> Tensor:
         first = KeepFirst("first")(x)
@@ -109,12 +119,14 @@ class EncoderStack(Stack):
     """The encoder half: source tokens or features to the memory [B, S, D] that the decoder attends to.
 
     `position` and `input_norm` are the encoder's own. With a `front_end` it reads features (Whisper's spectrogram) in
-    place of tokens, and `source_len` is the fixed number of positions they make.
+    place of tokens, and `source_len` is the fixed number of positions they make. `vocab_size` gives it a table of its own
+    where source and target share none.
     """
 
     position: Position = Field(default_factory=NoPosition)
     input_norm: Norm | None = None
     front_end: ConvFrontEnd | None = None
+    vocab_size: Size | None = None
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, S, D], or features [B, channels, frames], to [B, S, D]."""
@@ -137,7 +149,7 @@ class DecoderStack(Stack):
 class EncoderDecoder(Model):
     """Source and target tokens to logits of the target. Vaswani et al. 2017, arXiv:1706.03762; T5, arXiv:1910.10683.
 
-    One table embeds both languages; `embedding.position` is the decoder's, `encoder.position` the encoder's. `source_len`
+    One table embeds both languages unless the encoder has its own; `embedding.position` is the decoder's, `encoder.position` the encoder's. `source_len`
     fixes the encoder's length (Whisper 1500); left out it is given with each pass.
     """
 
@@ -145,7 +157,7 @@ class EncoderDecoder(Model):
     source_len: Size | None = None
     encoder: EncoderStack
     decoder: DecoderStack
-    head: Head = Field(default_factory=Head)
+    head: Head | None = Field(default_factory=Head)
 
     def source_shape(self, batch_size: Number, source_len: Number) -> Shape | None:
         """Ids [B, S], or the features that the front end turns into S positions."""
@@ -167,11 +179,26 @@ class EncoderDecoder(Model):
         x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
         memory = None if cache or source is None else self._encoded(source, table)
         x, kept = self.decoder(x, Context(positions, past, cache=cache, memory=memory), last_only, name="decoder")
+        if self.head is None:
+            return x, kept
         logits: Tensor = self.head(x, self.vocab_size, table if self.embedding.tied else None, name="lm_head")
         return logits, kept
 
     def _encoded(self, source: Tensor, table: Tensor) -> Tensor:
-        if self.encoder.front_end is None:
+        if self.encoder.vocab_size is not None:
+            source = self.embedding.own_vectors(source, self.encoder.vocab_size, self.d_model, "source")
+        elif self.encoder.front_end is None:
             source = self.embedding.vectors(source, table, "source")
         memory: Tensor = self.encoder(source, name="encoder")
         return memory
+
+    def check(self) -> Iterator[tuple[str, str, str]]:
+        """What the encoder reads is clear, and as wide as the stream."""
+        yield from super().check()
+        if self.encoder.vocab_size is not None and self.encoder.front_end is not None:
+            yield "encoder.vocab_size", "an encoder reads tokens or features, not both", "leave vocab_size or front_end out"
+        if self.encoder.front_end is not None and self.encoder.front_end.d_model != self.d_model:
+            width = self.encoder.front_end.d_model
+            yield "encoder.front_end.d_model", f"the front end makes vectors {width} wide, not {self.d_model}", "make both alike"
+        if self.embedding.width is not None:
+            yield "embedding.width", "an encoder-decoder's table is as wide as d_model", "leave width out"

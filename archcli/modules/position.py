@@ -56,6 +56,10 @@ class Position(Inline):
         """The largest ALiBi exponent, where scores are biased."""
         return None
 
+    def bias_factor(self, scale: float) -> float:
+        """What ALiBi's slopes are multiplied by, where scores are scaled by `scale`."""
+        return 1.0
+
 
 class NoPosition(Position):
     """No position at all (NoPE): order comes from the causal mask alone. Kazemnejad et al. 2023, arXiv:2305.19466."""
@@ -103,16 +107,22 @@ class Sinusoidal(Position):
 class ALiBi(Position):
     """Scores get slope_h * (key - query), the slopes 2^(-max_bias i/H).
 
-    Press et al. 2021, arXiv:2108.12409. max_bias 8 as in the paper.
+    Press et al. 2021, arXiv:2108.12409. max_bias 8 as in the paper. `scaled` multiplies the bias by the attention's scale as
+    it does q k^T (Falcon-RW).
     """
 
     kind: Literal["alibi"] = "alibi"
     slope_exponent: Positive = 8.0
+    scaled: bool = False
 
     @property
     def max_bias(self) -> float | None:
         """The exponent of the steepest slope's denominator."""
         return self.slope_exponent
+
+    def bias_factor(self, scale: float) -> float:
+        """The scale, where the bias is added before it."""
+        return scale if self.scaled else 1.0
 
 
 class RelativeKey(Position):

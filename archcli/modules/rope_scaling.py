@@ -102,13 +102,14 @@ class Llama3Scaling(RopeScaling):
         plain = super().frequencies(torch, theta, width, positions)
         wavelengths = 2 * math.pi / plain
         span = self.high_freq_factor - self.low_freq_factor
-        smooth = ((self.original_max_seq_len / wavelengths - self.low_freq_factor) / span).clamp(0, 1)
+        turns = self.original_max_seq_len / wavelengths - self.low_freq_factor
+        smooth = (turns / span).clamp(0, 1) if span else (turns > 0).float()
         return (1 - smooth) * plain / self.factor + smooth * plain
 
     def check(self) -> Iterator[tuple[str, str, str]]:
-        """The blend needs a band."""
-        if self.high_freq_factor <= self.low_freq_factor:
-            yield "high_freq_factor", "high_freq_factor must be above low_freq_factor", f"low_freq_factor is {self.low_freq_factor}"
+        """The band of the blend may be empty (Llama 4 Scout has 1 and 1), but not inside out."""
+        if self.high_freq_factor < self.low_freq_factor:
+            yield "high_freq_factor", "high_freq_factor must not be below low_freq_factor", f"low_freq_factor is {self.low_freq_factor}"
 
 
 class YarnScaling(RopeScaling):

@@ -22,7 +22,7 @@ class Attend(Op):
     Inputs q [B,T,H,d], k [B,S,K,d], v [B,S,K,e], positions [T], then the `extras` by name: sinks [H]; bias [1 or B,H,T,S].
 
     Query head h reads kv head h // (H/K) (GQA, arXiv:2305.13245). `alibi` is the largest exponent of the slopes
-    2^(-alibi i/H) (arXiv:2108.12409); `softcap` c maps a score s to c tanh(s/c) (arXiv:2408.00118); a sink is one more
+    2^(-alibi i/H) (arXiv:2108.12409), each times `alibi_factor`; `softcap` c maps a score s to c tanh(s/c) (arXiv:2408.00118); a sink is one more
     logit per head whose probability is dropped (arXiv:2508.10925). `past` counts the tokens before the new ones and
     only serves the exact pair count. `relu` takes max(score, 0) / keys in place of the softmax (arXiv:2309.08586). Parts are exact for the mask; `executed` is T x S.
     """
@@ -35,6 +35,7 @@ class Attend(Op):
     alibi: float | None = None
     extras: tuple[str, ...] = ()
     relu: bool = False
+    alibi_factor: float = 1.0
 
     def shape(self, q: Shape, k: Shape, v: Shape, positions: Shape, *extras: Shape) -> Shape:
         return (*q[:3], v[3])
@@ -115,7 +116,7 @@ class Attend(Op):
         """One slope per head; a count that is no power of two takes every other slope of the next power for the rest (Press et al.)."""
         power = 1 << (heads - 1).bit_length()
         exponents = torch.arange(1, power + 1, device=like.device, dtype=torch.float32) * (-(self.alibi or 0) / power)
-        slopes = torch.exp2(exponents)
+        slopes = torch.exp2(exponents) * self.alibi_factor
         if power == heads:
             return slopes.to(like.dtype)
         return torch.cat([slopes[1::2], slopes[0::2]])[:heads].to(like.dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
@@ -14,13 +14,15 @@ from archcli.ops.base import bias, contraction, movement
 class Linear(Op):
     """y = x W^T + b. Input [..., in], output [..., out]; weight [out, in].
 
-    With `borrowed`, the weight is the second input and owned elsewhere.
+    With `borrowed`, the weight is the second input and owned elsewhere. `stored_bias` is one that is kept but not trained,
+    and so no parameter.
     """
 
     name: str
     out: Number
     bias: bool = False
     borrowed: bool = False
+    stored_bias: bool = False
 
     def shape(self, x: Shape, weight: Shape | None = None) -> Shape:
         return (*x[:-1], self.out)
@@ -29,17 +31,22 @@ class Linear(Op):
         own = {} if self.borrowed else {"weight": (self.out, x[-1])}
         return own | ({"bias": (self.out,)} if self.bias else {})
 
+    def buffers(self, x: Shape, weight: Shape | None = None) -> dict[str, Shape]:
+        return {"bias": (self.out,)} if self.stored_bias else {}
+
     def parts(self, x: Shape, weight: Shape | None = None) -> tuple[Part, ...]:
         out = prod(x[:-1]) * self.out
         operands: list[tuple[Number, int | str]] = [(prod(x), 0), (self.out * x[-1], 1 if self.borrowed else "weight")]
         product = contraction("matmul", 2 * prod(x) * self.out, operands, out)
+        if self.stored_bias:
+            return (product, replace(bias(out, self.out), backward=()))
         return (product, bias(out, self.out)) if self.bias else (product,)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, weight: Any = None) -> Any:
         return torch.nn.functional.linear(x, weights["weight"] if weight is None else weight, weights.get("bias"))
 
     def leaf(self, nn: Any, x: Shape, weight: Shape | None = None) -> Any:
-        return None if self.borrowed else nn.Linear(x[-1], self.out, bias=self.bias)
+        return None if self.borrowed or self.stored_bias else nn.Linear(x[-1], self.out, bias=self.bias)
 
 
 @dataclass(frozen=True, slots=True)

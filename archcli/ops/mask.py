@@ -48,7 +48,7 @@ class Full(Mask):
         return new * visible
 
     def allows(self, query: Any, key: Any) -> Any:
-        return (query >= 0) & (key >= 0)
+        return (query >= key) | (query < key)  # true of each pair, in the shape of all; a source has positions of its own
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from archcli.modules import Block, Decoder, Group, LayerNorm, Model, Norm, RMSNorm
 from parity.maps import Weights
-
-from archcli.modules import Block, Decoder, Group, LayerNorm, Norm, RMSNorm
 
 VOCAB, D_MODEL, D_FF, HEADS, KV_HEADS, HEAD_DIM = 53, 32, 40, 4, 2, 12
 EPS, THETA, WINDOW = 0.01, 100.0, 5
@@ -35,14 +34,23 @@ SIZES: dict[str, Any] = {
 class Family:
     """One entry of the parity table.
 
-    `config` is what `AutoConfig.for_model` takes. `quiet` scales down the random weights of their names it lists, so
-    that an eps nobody can configure is felt. `inert` lists mutants that change nothing here, each with its reason.
+    `config` is what `AutoConfig.for_model` takes, `cls` the class that is made of it where that is not the causal language
+    model's, `answer` what of its output is compared, `attention` in which form it runs. `untied` gives its head a weight of its own, which the class would
+    not. `quiet` scales down the random weights of their names it lists, so
+    that an eps nobody can configure is felt. `restretched` marks frequencies that change with the length seen: keys
+    cached earlier keep their old angles, so decoding differs from one pass, for them as for us. `inert` lists mutants
+    that change nothing here, each with its reason.
     """
 
     config: Mapping[str, Any]
-    spec: Decoder
+    spec: Model
     weights: Weights
+    cls: str = "AutoModelForCausalLM"
+    answer: str = "logits"
+    attention: str = "eager"
+    untied: bool = False
     quiet: Mapping[str, float] = field(default_factory=dict)
+    restretched: bool = False
     inert: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -79,7 +79,8 @@ class Attention(Module):
         bias = context.bias or self.position.score_bias(q, context.positions, k.shape[1], scale)
         extras |= {} if bias is None else {"bias": bias}
         relu = self.normalizer == "relu"
-        op = Attend("attend", self.mask, scale, context.past, self.softcap, self.position.max_bias, tuple(extras), relu)
+        slope, factor = self.position.max_bias, self.position.bias_factor(scale)
+        op = Attend("attend", self.mask, scale, context.past, self.softcap, slope, tuple(extras), relu, factor)
         mixed: Tensor = op(q, k, v, context.positions, *extras.values())
         return mixed
 

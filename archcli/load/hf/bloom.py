@@ -1,0 +1,46 @@
+"""BLOOM: BloomConfig and BloomForCausalLM."""
+
+from __future__ import annotations
+
+from archcli.load.hf.base import Config, Mapped
+from archcli.load.hf.common import decoder, layernorm
+
+MODEL_TYPES = ("bloom",)
+
+DEFAULTS = {
+    "vocab_size": 250880,
+    "hidden_size": 64,
+    "n_layer": 2,
+    "n_head": 8,
+    "layer_norm_epsilon": 1e-5,
+    "apply_residual_connection_post_layernorm": False,
+    "tie_word_embeddings": True,
+}
+ALIASES = {"hidden_size": "n_embed", "num_attention_heads": "n_head", "num_hidden_layers": "n_layer"}
+TRAINED_WITH = (
+    "attention_softmax_in_fp32",
+    "bias_dropout_fusion",
+    "masked_softmax_fusion",
+    "n_inner",
+    "offset_alibi",
+    "skip_bias_add",
+    "skip_bias_add_qkv",
+    "slow_but_exact",
+)
+"""Keys of its training software; the class makes the feed-forward network four times as wide as d_model whatever n_inner says."""
+
+
+def mapping(config: Config) -> Mapped:
+    """Pre-norm, ALiBi, everything biased, a norm after the embeddings, the tanh form of GELU."""
+    config = config.of_class(DEFAULTS, **ALIASES)
+    config.only("apply_residual_connection_post_layernorm", False)
+    config.ignore(*TRAINED_WITH)
+    norm = layernorm(config.number("layer_norm_epsilon"))
+    heads = config.size("num_attention_heads")
+    layer = {
+        "kind": "pre_norm",
+        "attention": {"kind": "mha", "n_heads": heads, "bias": True, "position": {"kind": "alibi"}},
+        "ffn": {"kind": "mlp", "d_ff": 4 * config.size("hidden_size"), "activation": "gelu_tanh", "bias": True},
+    }
+    more = {"max_seq_len": config.size("seq_length", default=None)}
+    return decoder(config, norm, [layer] * config.layers(), embedding={"norm": norm}, **more)

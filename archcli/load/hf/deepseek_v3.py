@@ -1,0 +1,78 @@
+"""DeepSeek-V3 and R1, and Kimi K2, which runs DeepSeek's code: DeepseekV3Config and DeepseekV3ForCausalLM."""
+
+from __future__ import annotations
+
+from archcli.load.hf.base import Config, Mapped, without_none
+from archcli.load.hf.common import decoder, gated, latent_attention, rmsnorm
+
+MODEL_TYPES = ("deepseek_v3", "kimi_k2")
+
+DEFAULTS = {
+    "vocab_size": 129280,
+    "hidden_size": 7168,
+    "intermediate_size": 18432,
+    "moe_intermediate_size": 2048,
+    "num_hidden_layers": 61,
+    "num_attention_heads": 128,
+    "n_shared_experts": 1,
+    "n_routed_experts": 256,
+    "routed_scaling_factor": 2.5,
+    "kv_lora_rank": 512,
+    "q_lora_rank": 1536,
+    "qk_rope_head_dim": 64,
+    "v_head_dim": 128,
+    "qk_nope_head_dim": 128,
+    "n_group": 8,
+    "topk_group": 4,
+    "num_experts_per_tok": 8,
+    "first_k_dense_replace": 3,
+    "norm_topk_prob": True,
+    "hidden_act": "silu",
+    "max_position_embeddings": 4096,
+    "rms_norm_eps": 1e-6,
+    "tie_word_embeddings": False,
+    "rope_interleave": True,
+    "attention_bias": False,
+}
+ALIASES = {"num_local_experts": "n_routed_experts"}
+
+
+def mapping(config: Config) -> Mapped:
+    """Latent attention; dense layers first, then experts chosen by sigmoid scores and a correction bias, and a shared one."""
+    config = config.of_class(DEFAULTS, **ALIASES)
+    config.only("moe_layer_freq", 1, default=1)
+    config.only("scoring_func", "sigmoid", default="sigmoid")
+    config.only("topk_method", "noaux_tc", default="noaux_tc")
+    extra = config.count("num_nextn_predict_layers", default=0)
+    if extra:
+        config.note(f"{extra} multi-token-prediction layer{'s' * (extra > 1)} (num_nextn_predict_layers) not counted: in the file, not in the class")
+    attention = latent_attention(config, "interleaved" if config.flag("rope_interleave") else "half")
+    dense = {"kind": "pre_norm", "attention": attention, "ffn": gated(config)}
+    sparse = {"kind": "pre_norm", "attention": attention, "ffn": _experts(config)}
+    first, count = config.count("first_k_dense_replace"), config.layers()
+    return decoder(config, rmsnorm(config), [dense if i < first else sparse for i in range(count)])
+
+
+def _experts(config: Config) -> Mapped:
+    """Shared experts are one network as wide as all of them."""
+    width, n_shared = config.size("moe_intermediate_size"), 0 if config.stated_null("n_shared_experts") else config.count("n_shared_experts")
+    expert = gated(config, width="moe_intermediate_size")
+    router = {
+        "scores": "sigmoid",
+        "normalized": config.flag("norm_topk_prob"),
+        "scale": config.number("routed_scaling_factor"),
+        "correction": True,
+        "n_groups": config.size("n_group"),
+        "top_k_groups": config.size("topk_group"),
+        "group_score": "top2",
+    }
+    return without_none(
+        {
+            "kind": "moe",
+            "n_experts": config.size("num_local_experts"),
+            "top_k": config.size("num_experts_per_tok"),
+            "expert": expert,
+            "router": router,
+            "shared": {**expert, "d_ff": n_shared * width} if n_shared else None,
+        }
+    )

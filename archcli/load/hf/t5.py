@@ -1,0 +1,80 @@
+"""T5 and T5 v1.1 (Flan): T5Config and T5ForConditionalGeneration."""
+
+from __future__ import annotations
+
+from archcli.errors import ArchError, Problem
+from archcli.load.hf.base import ACTIVATIONS, Config, Mapped, without_none
+from archcli.load.hf.common import PLAIN
+
+MODEL_TYPES = ("t5",)
+
+DEFAULTS = {
+    "vocab_size": 32128,
+    "d_model": 512,
+    "d_kv": 64,
+    "d_ff": 2048,
+    "num_layers": 6,
+    "num_heads": 8,
+    "relative_attention_num_buckets": 32,
+    "relative_attention_max_distance": 128,
+    "layer_norm_epsilon": 1e-6,
+    "feed_forward_proj": "relu",
+    "tie_word_embeddings": True,
+}
+ALIASES = {"hidden_size": "d_model", "num_attention_heads": "num_heads", "num_hidden_layers": "num_layers", "head_dim": "d_kv"}
+ENCODERS = ("T5EncoderModel", "T5ForTokenClassification")
+
+
+def mapping(config: Config) -> Mapped:
+    """Pre-norm, RMSNorm, no bias, unscaled scores with relative buckets shared by all layers of a half.
+
+    A tied head reads x / sqrt(d_model). `tie_word_embeddings: false` (v1.1, Flan) gives an untied head that reads x itself; the class
+    since transformers 5 ties it all the same, the checkpoints do not.
+    """
+    config = config.of_class(DEFAULTS, **ALIASES)
+    config.ignore(*PLAIN, "dropout_rate", "dense_act_fn", "is_gated_act", "output_past")
+    width, depth = config.size("hidden_size"), config.size("num_hidden_layers")
+    whole = {
+        "vocab_size": config.size("vocab_size"),
+        "d_model": width,
+        "max_seq_len": config.size("n_positions", default=None),
+        "norm": {"kind": "rmsnorm", "eps": config.number("layer_norm_epsilon")},
+    }
+    if config.architecture in ENCODERS:
+        labels = None if config.architecture == ENCODERS[0] else config.labels()
+        return without_none({"kind": "encoder", **whole, **_half(config, depth, causal=False), "n_labels": labels})
+    tied = config.flag("tie_word_embeddings")
+    return without_none(
+        {
+            "kind": "encoder_decoder",
+            **whole,
+            "embedding": {"tied": tied},
+            "encoder": _half(config, depth, causal=False),
+            "decoder": _half(config, config.size("num_decoder_layers", default=depth), causal=True),
+            "head": {"scale": width**-0.5} if tied else None,
+        }
+    )
+
+
+def _half(config: Config, depth: int, *, causal: bool) -> Mapped:
+    """The encoder, or the decoder, which also attends to the encoder."""
+    heads = {"n_heads": config.size("num_attention_heads"), "head_dim": config.size("head_dim"), "scale": 1.0}
+    buckets = {
+        "kind": "buckets",
+        "n_buckets": config.size("relative_attention_num_buckets"),
+        "max_distance": config.size("relative_attention_max_distance"),
+    }
+    layer = {"kind": "pre_norm", "attention": {"kind": "mha", **heads, "causal": causal}}
+    layer |= {"cross_attention": heads} if causal else {}
+    group = {"n_layers": depth, "layer": {**layer, "ffn": _ffn(config)}}
+    return {"score_bias": buckets if causal else {**buckets, "bidirectional": True}, "groups": [group]}
+
+
+def _ffn(config: Config) -> Mapped:
+    """`relu`, or `gated-` and the name of the gate's function; `gated-gelu` means its tanh form."""
+    stated = config.get("feed_forward_proj")
+    gate, _, name = stated.rpartition("-")
+    name = "gelu_new" if stated == "gated-gelu" else name
+    if gate not in ("", "gated") or name not in ACTIVATIONS:
+        raise ArchError(Problem(f"{config.file}: feed_forward_proj {stated!r} is not supported", "known: relu, gated-gelu, gated-silu and their like"))
+    return {"kind": "glu" if gate else "mlp", "d_ff": config.size("d_ff"), "activation": ACTIVATIONS[name]}

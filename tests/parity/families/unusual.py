@@ -1,0 +1,175 @@
+"""Mixtures of experts of their own kind: gpt-oss with sinks and clipped experts, Llama 4 with chunks and weighted inputs; Falcon with ALiBi."""
+
+from __future__ import annotations
+
+from archcli.modules import (
+    GLU,
+    MLP,
+    ALiBi,
+    Embedding,
+    GroupedQueryAttention,
+    LengthTemperature,
+    MixtureOfExperts,
+    MultiHeadAttention,
+    NoPosition,
+    PostNorm,
+    PreNorm,
+    QKNorm,
+    RMSNorm,
+    Rope,
+    Router,
+    Swish,
+    YarnScaling,
+)
+from parity.families.gpt import OFFSET, OPT, OPT_LAYER, OPT_LN, OPT_SIZES
+from parity.family import D_FF, EPS, HEAD_DIM, HEADS, KV_HEADS, LN, RMS, SIZES, THETA, WINDOW, Family, decoder, layers, rope
+from parity.maps import LLAMA, Take, Weights
+
+E, WIDTH = 6, 20
+EXPERTS = {f"{name}.{kind}": f"layers.*.ffn.experts.{name}_proj.{kind}" for name in ("gate", "up", "down") for kind in ("weight", "bias")}
+
+
+def gqa(**options):
+    return GroupedQueryAttention(n_heads=HEADS, n_kv_heads=KV_HEADS, head_dim=HEAD_DIM, **options)
+
+
+# gpt-oss
+
+YARN = {"factor": 4.0, "beta_fast": 1.2, "beta_slow": 0.2, "truncate": False}
+STRETCHED = Rope(theta=THETA, scaling=YarnScaling(original_max_seq_len=16, **YARN))
+CLIPPED = MixtureOfExperts(
+    n_experts=E,
+    top_k=2,
+    expert=GLU(d_ff=WIDTH, activation=Swish(beta=1.3), bias=True, limit=0.8, up_offset=1),
+    router=Router(scores="softmax_after", bias=True),
+)
+GPT_OSS_WEIGHTS: Weights = {
+    **LLAMA,
+    "model.layers.*.self_attn.sinks": "layers.*.attention.sinks.weight",
+    "model.layers.*.mlp.router.*": "layers.*.ffn.router.*",
+    # the columns of gate and up take turns: as many groups of one and one
+    "model.layers.*.mlp.experts.gate_up_proj": Take((EXPERTS["gate.weight"], EXPERTS["up.weight"]), axis=1, groups=WIDTH, transposed=True),
+    "model.layers.*.mlp.experts.gate_up_proj_bias": Take((EXPERTS["gate.bias"], EXPERTS["up.bias"]), axis=1, groups=WIDTH),
+    "model.layers.*.mlp.experts.down_proj": Take((EXPERTS["down.weight"],), transposed=True),
+    "model.layers.*.mlp.experts.down_proj_bias": EXPERTS["down.bias"],
+}
+GPT_OSS_CONFIG = {
+    **SIZES,
+    "model_type": "gpt_oss",
+    "rms_norm_eps": EPS,
+    "head_dim": HEAD_DIM,
+    "intermediate_size": WIDTH,
+    "num_local_experts": E,
+    "num_experts_per_tok": 2,
+    "sliding_window": WINDOW,
+    "swiglu_alpha": 1.3,
+    "swiglu_limit": 0.8,
+    "rope_parameters": rope(rope_type="yarn", original_max_position_embeddings=16, **YARN),
+}
+
+# Llama 4
+
+LLAMA4_WEIGHTS: Weights = {
+    **{name: rule for name, rule in LLAMA.items() if ".mlp." not in name},
+    **{f"model.layers.*.feed_forward.{name}_proj.weight": f"layers.*.ffn.{name}_proj.weight" for name in ("gate", "up", "down")},
+    **{f"model.layers.*.feed_forward.shared_expert.{name}_proj.weight": f"layers.*.ffn.shared.{name}_proj.weight" for name in ("gate", "up", "down")},
+    "model.layers.*.feed_forward.router.weight": "layers.*.ffn.router.weight",
+    "model.layers.*.feed_forward.experts.gate_up_proj": Take((EXPERTS["gate.weight"], EXPERTS["up.weight"]), axis=1, transposed=True),
+    "model.layers.*.feed_forward.experts.down_proj": Take((EXPERTS["down.weight"],), transposed=True),
+}
+LLAMA4_CONFIG = {
+    **SIZES,
+    "model_type": "llama4_text",
+    "rms_norm_eps": EPS,
+    "head_dim": HEAD_DIM,
+    "intermediate_size": WIDTH,
+    "intermediate_size_mlp": D_FF,
+    "num_local_experts": E,
+    "num_hidden_layers": 4,
+    "interleave_moe_layer_step": 2,
+    "no_rope_layers": [1, 0, 1, 1],
+    "attention_chunk_size": WINDOW,
+    "floor_scale": 4,
+    "attn_scale": 0.5,
+    "rope_parameters": rope(),
+}
+TURNED = gqa(
+    position=Rope(theta=THETA, pairing="interleaved"), chunk=WINDOW, qk_norm=QKNorm(when="after_rope", norm=RMSNorm(eps=EPS, weight=False))
+)
+TEMPERED = gqa(position=NoPosition(), temperature=LengthTemperature(scale=0.5, floor_scale=4))
+DENSE, ROUTED = (
+    GLU(d_ff=D_FF),
+    MixtureOfExperts(
+        n_experts=E, top_k=1, expert=GLU(d_ff=WIDTH), router=Router(scores="sigmoid", normalized=False), shared=GLU(d_ff=WIDTH), weigh="input"
+    ),
+)
+
+FAMILIES = {
+    "gpt-oss": Family(
+        config=GPT_OSS_CONFIG,
+        spec=decoder(
+            RMS,
+            layers(
+                *(
+                    PreNorm(norm=RMS, attention=gqa(bias=True, position=STRETCHED, sinks=True, window=window), ffn=CLIPPED)
+                    for window in (WINDOW, None)
+                )
+            ),
+        ),
+        weights=GPT_OSS_WEIGHTS,
+    ),
+    "llama-4": Family(
+        config=LLAMA4_CONFIG,
+        spec=decoder(
+            RMS,
+            *(
+                layers(PreNorm(norm=RMS, attention=attention, ffn=ffn), n_layers=1)
+                for attention, ffn in ((TURNED, DENSE), (TEMPERED, ROUTED), (TURNED, DENSE), (TURNED, ROUTED))
+            ),
+        ),
+        weights=LLAMA4_WEIGHTS,
+    ),
+    "opt-350m": Family(
+        config={**OPT_SIZES, "do_layer_norm_before": False, "word_embed_proj_dim": 20},
+        spec=decoder(OPT_LN, layers(PostNorm(**OPT_LAYER)), embedding=OFFSET.model_copy(update={"width": 20}), final_norm=False),
+        weights={
+            **OPT,
+            "model.decoder.project_in.weight": "embedding.project_in.weight",
+            "model.decoder.project_out.weight": "project_out.weight",
+        },
+        quiet={
+            f"model.decoder.layers.*.{name}": 0.3
+            for name in ("self_attn_layer_norm.*", "final_layer_norm.*", "self_attn.out_proj.*", "fc2.*")
+        },
+    ),
+    "falcon-rw": Family(
+        config={
+            **SIZES,
+            "model_type": "falcon",
+            "num_attention_heads": 8,  # their slopes are rounded to bfloat16, which for 8 heads changes nothing
+            "layer_norm_epsilon": EPS,
+            "ffn_hidden_size": D_FF,
+            "alibi": True,
+            "bias": True,
+            "multi_query": False,
+            "parallel_attn": False,
+            "tie_word_embeddings": True,
+        },
+        spec=decoder(
+            LN,
+            layers(PreNorm(norm=LN, attention=MultiHeadAttention(n_heads=8, bias=True, position=ALiBi(scaled=True)), ffn=MLP(d_ff=D_FF, bias=True))),
+            embedding=Embedding(tied=True),
+        ),
+        weights={
+            "transformer.word_embeddings.weight": "embedding.tokens.weight",
+            "transformer.h.*.self_attention.query_key_value.*": Take(tuple(f"layers.*.attention.{name}_proj.*" for name in "qkv"), groups=8),
+            "transformer.h.*.self_attention.dense.*": "layers.*.attention.o_proj.*",
+            "transformer.h.*.mlp.dense_h_to_4h.*": "layers.*.ffn.up_proj.*",
+            "transformer.h.*.mlp.dense_4h_to_h.*": "layers.*.ffn.down_proj.*",
+            "transformer.h.*.input_layernorm.*": "layers.*.attention_norm.*",
+            "transformer.h.*.post_attention_layernorm.*": "layers.*.ffn_norm.*",
+            "transformer.ln_f.*": "final_norm.*",
+        },
+        attention="sdpa",  # the eager form of transformers 5.23 adds ALiBi twice, once with the mask
+    ),
+}

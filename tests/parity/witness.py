@@ -1,0 +1,178 @@
+"""The witness: Hugging Face's model of a family, every one of its tensors random, and the logits it computes in one pass."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from archcli.graph import Tensor
+from archcli.graph import Op
+from archcli.modules import EncoderDecoder, Model
+from archcli.runtime.build import EAGER, LanguageModel, build_model, example_inputs
+from archcli.runtime.leaves import Leaf
+from archcli.runtime.tape import BuildTape
+from parity.families import FAMILIES
+from parity.family import Family
+from parity.maps import find, translate
+
+torch.set_num_threads(1)
+
+BATCH, LENGTH, SHORT, SOURCE = 2, 24, 11, 9
+"""Beyond every window (5, 7) and original context (12, 16); the short one within the latter. The source is another length still."""
+
+TOLERANCE = 1e-5
+
+
+class Witness(NamedTuple):
+    """What one family's model says."""
+
+    model: Any
+    theirs: Mapping[str, torch.Tensor]
+    ours: Mapping[str, torch.Tensor]
+    tokens: torch.Tensor
+    source: tuple[torch.Tensor, ...]
+    logits: torch.Tensor
+    short_logits: torch.Tensor
+
+
+@cache
+def witness(name: str) -> Witness:
+    """Build, randomise and run Hugging Face's model of the family, once."""
+    family, seed = FAMILIES[name], torch.Generator().manual_seed(zlib.crc32(name.encode()))
+    model = their_model(family)
+    theirs = tensors(model)
+    with torch.no_grad():
+        randomise(theirs, family, seed)
+        tokens = torch.randint(family.spec.vocab_size, (BATCH, LENGTH), generator=seed)
+        source = random_source(family.spec, seed)
+        short, full = (answer(model, family, ids, *source) for ids in (tokens[:, :SHORT], tokens))
+    shapes = {key: value.shape for key, value in untrained(name, "eager").state_dict().items()}
+    return Witness(model, theirs, translate(theirs, family.weights, shapes), tokens, source, full, short)
+
+
+def random_source(spec: Model, seed: torch.Generator) -> tuple[torch.Tensor, ...]:
+    """What an encoder reads: ids, or features; nothing for a model without a source."""
+    shape = spec.source_shape(BATCH, SOURCE)
+    if shape is None:
+        return ()
+    vocab_size = spec.encoder.vocab_size if isinstance(spec, EncoderDecoder) else None
+    features = len(shape) > 2  # noqa: PLR2004 - [batch, channels, frames]
+    return (torch.randn(shape, generator=seed) if features else torch.randint(vocab_size or spec.vocab_size, shape, generator=seed),)
+
+
+def answer(model: Any, family: Family, tokens: torch.Tensor, *source: torch.Tensor) -> torch.Tensor:
+    """What their model makes of the tokens in one pass: logits [B, T, V], or of one token [B, 1, …] what it pools."""
+    if not source:
+        given = {"input_ids": tokens}
+    else:
+        given = {model.main_input_name: source[0], "decoder_input_ids": tokens}
+    out: torch.Tensor = getattr(model(**given, **({} if family.answer != "logits" or "Bert" in family.cls else {"use_cache": False})), family.answer)
+    return out if out.dim() > 2 else out[:, None]  # noqa: PLR2004 - [batch, width]
+
+
+@cache
+def expected_steps(name: str, prompt: int) -> torch.Tensor:
+    """Their logits from the last token of the prompt on: of the one pass, or through their own cache where that must differ."""
+    seen = witness(name)
+    if not FAMILIES[name].restretched:
+        return seen.logits[:, prompt - 1 :]
+    logits, cache = [], None
+    with torch.no_grad():
+        seen.model(seen.tokens[:, :1], use_cache=False)  # their dynamic frequencies remember the longest pass until a short one
+        for span in spans(prompt):
+            out = seen.model(seen.tokens[:, span], past_key_values=cache, use_cache=True)
+            logits.append(out.logits)
+            cache = out.past_key_values
+    return torch.cat(logits, dim=1)[:, prompt - 1 :]
+
+
+def spans(prompt: int) -> list[slice]:
+    """How the tokens are decoded: the prompt, three at once, then one by one."""
+    return [slice(0, prompt), slice(prompt, prompt + 3), *(slice(i, i + 1) for i in range(prompt + 3, LENGTH))]
+
+
+def their_model(family: Family) -> Any:
+    """Hugging Face's class for the family's config, in float32."""
+    import transformers
+
+    config = transformers.AutoConfig.for_model(**family.config)
+    cls = getattr(transformers, family.cls)
+    make = cls.from_config if family.cls.startswith("Auto") else cls._from_config
+    model = make(config, attn_implementation=family.attention).eval()
+    if family.untied:
+        model.lm_head.weight = nn.Parameter(model.lm_head.weight.detach().clone())
+    return model
+
+
+def tensors(model: Any) -> dict[str, torch.Tensor]:
+    """Everything a checkpoint would store, tied tensors once: parameters and persistent buffers."""
+    stored = model.state_dict().keys() - set(model._keys_to_ignore_on_save or ())
+    return {name: tensor for name, tensor in [*model.named_parameters(), *model.named_buffers()] if name in stored}
+
+
+def randomise(theirs: Mapping[str, torch.Tensor], family: Family, seed: torch.Generator) -> None:
+    """Make every tensor matter: gains, biases and buffers spread by 0.5 around their start, tables by 1, matrices such that outputs are."""
+    for name, tensor in theirs.items():
+        noise, take = torch.randn(tensor.shape, generator=seed), find(name, family.weights)[0]
+        if tensor.dim() == 1 or tensor.min() == tensor.max():
+            tensor.add_(0.5 * noise)
+        else:
+            table = take.ours[0].startswith("embedding.") and not family.spec.embedding.tied
+            convolves = ".conv" in take.ours[0]
+            inputs = 1 if table else tensor[0].numel() if convolves else tensor.shape[-2 if take.transposed else -1]
+            tensor.copy_(noise * inputs**-0.5)
+        tensor.mul_(quietness(name, family))
+
+
+def quietness(name: str, family: Family) -> float:
+    """The factor the family puts on this tensor's spread."""
+    factors = [factor for pattern, factor in family.quiet.items() if re.fullmatch(re.escape(pattern).replace(r"\*", "[^.]+"), name)]
+    return factors[0] if factors else 1.0
+
+
+@cache
+def our_model(name: str, attention: str) -> LanguageModel:
+    """Our model of the family with their weights; loading is strict, so every name and shape is right."""
+    model = untrained(name, attention)
+    model.load_state_dict(witness(name).ours)
+    return model.eval()
+
+
+@cache
+def untrained(name: str, attention: str) -> LanguageModel:
+    """Our model of the family as it is built."""
+    return build_model(FAMILIES[name].spec, attention=attention)
+
+
+class QuickTape(BuildTape):
+    """Builds where it is instead of on meta, which for models this small is ten times quicker."""
+
+    def _call_leaf(self, leaf: nn.Module, op: Op, values: list[Any]) -> Any:
+        if self.n_experts is None:
+            return super()._call_leaf(leaf, op, values)
+        return leaf(*values, op=op, expert_of=values[0].new_zeros(len(values[0]), dtype=torch.int64))
+
+
+def mutant_model(spec: Model, weights: Mapping[str, torch.Tensor]) -> LanguageModel:
+    """A mutant with those of the weights it has a place for; what else it needs starts as it does in a fresh model."""
+    model = LanguageModel(spec, EAGER)
+    tape = QuickTape(model, "", None)
+    tokens, *source = [Tensor(tape, torch.zeros_like(value)) for value in example_inputs(spec, 1, 2)]
+    spec.forward(tokens, None, 0, None, False, *source)
+    for leaf in model.modules():
+        if isinstance(leaf, Leaf):
+            leaf.reset_parameters()
+    model.load_state_dict(weights, strict=False)
+    return model.eval()
+
+
+def difference(logits: torch.Tensor, expected: torch.Tensor) -> float:
+    """max|logits - expected| in units of max(1, max|expected|)."""
+    assert logits.shape == expected.shape
+    return float((logits - expected).abs().max() / max(1.0, float(expected.abs().max())))

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from parity.maps import Weights
-
 from archcli.modules import Block, Decoder, Group, LayerNorm, Norm, RMSNorm
+from parity.maps import Weights
 
 VOCAB, D_MODEL, D_FF, HEADS, KV_HEADS, HEAD_DIM = 53, 32, 40, 4, 2, 12
 EPS, THETA, WINDOW = 0.01, 100.0, 5
@@ -36,13 +35,16 @@ class Family:
     """One entry of the parity table.
 
     `config` is what `AutoConfig.for_model` takes. `quiet` scales down the random weights of their names it lists, so
-    that an eps nobody can configure is felt. `inert` lists mutants that change nothing here, each with its reason.
+    that an eps nobody can configure is felt. `restretched` marks frequencies that change with the length seen: keys
+    cached earlier keep their old angles, so decoding differs from one pass, for them as for us. `inert` lists mutants
+    that change nothing here, each with its reason.
     """
 
     config: Mapping[str, Any]
     spec: Decoder
     weights: Weights
     quiet: Mapping[str, float] = field(default_factory=dict)
+    restretched: bool = False
     inert: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -1,7 +1,7 @@
 """Which of our weights each weight of a Hugging Face model becomes, as data: a table from their name patterns to our names.
 
-`*` in a pattern stands for one step of a name (a layer's index, `weight` or `bias`) and fills the `*` of our names in order; `#` stands for the
-index of a tensor that is stacked with its neighbours into one of ours.
+`*` in a pattern stands for one step of a name (a layer's index, `weight` or `bias`) and fills the `*` of our names in
+order; `#` stands for the index of a tensor that is stacked with its neighbours into one of ours.
 """
 
 from __future__ import annotations
@@ -36,25 +36,23 @@ def takes(rule: Rule) -> Take:
     return Take((rule,)) if isinstance(rule, str) else rule
 
 
-def find(name: str, weights: Weights) -> tuple[Take, list[str], int]:
-    """The one rule for their tensor `name`, the words its `*` stand for, and its index in a stack (0 outside one)."""
+def find(name: str, weights: Weights) -> tuple[Take, list[str], int | None]:
+    """The one rule for their tensor `name`, the words its `*` stand for, and its index where it is one of a stack."""
     found = []
     for pattern, rule in weights.items():
-        regex = re.escape(pattern).replace(r"\*", "([^.]+)").replace(r"\#", r"(?P<index>\d+)")
-        match = re.fullmatch(regex, name)
+        match = re.fullmatch(re.escape(pattern).replace(r"\*", "([^.]+)").replace(r"\#", r"(?P<index>\d+)"), name)
         if match:
             index = match.groupdict().get("index")
-            words = [word for i, word in enumerate(match.groups(), 1) if i != match.re.groupindex.get("index")]
-            found.append((takes(rule), words, int(index or 0)))
+            words = [word for place, word in enumerate(match.groups(), 1) if place != match.re.groupindex.get("index")]
+            found.append((takes(rule), words, None if index is None else int(index)))
     if len(found) != 1:
         raise KeyError(f"{name} has {len(found)} rules")
     return found[0]
 
 
 def translate(theirs: Mapping[str, torch.Tensor], weights: Weights, shapes: Mapping[str, torch.Size]) -> dict[str, torch.Tensor]:
-    """Our state dict from theirs; every one of ours is written once, whole, and in its own shape, or it is an error."""
-    pieces: dict[str, dict[int, torch.Tensor]] = {}
-    stacked = {ours for pattern, rule in weights.items() if "#" in pattern for ours in takes(rule).ours}
+    """Our state dict from theirs; to write one of ours twice is an error."""
+    pieces: dict[str, dict[int | None, torch.Tensor]] = {}
     for name, tensor in theirs.items():
         take, words, index = find(name, weights)
         for template, piece in zip(take.ours, _split(tensor, take, words, shapes), strict=True):
@@ -62,11 +60,7 @@ def translate(theirs: Mapping[str, torch.Tensor], weights: Weights, shapes: Mapp
             if index in own:
                 raise KeyError(f"{_filled(template, words)} is written twice, the second time by {name}")
             own[index] = piece
-    patterns = [re.compile(re.escape(name).replace(r"\*", "[^.]+")) for name in stacked]
-    return {
-        name: torch.stack([own[i] for i in range(len(own))]) if any(p.fullmatch(name) for p in patterns) else own[0]
-        for name, own in pieces.items()
-    }
+    return {name: own[None] if None in own else torch.stack([own[i] for i in range(len(own))]) for name, own in pieces.items()}
 
 
 def _split(tensor: torch.Tensor, take: Take, words: list[str], shapes: Mapping[str, torch.Size]) -> Iterator[torch.Tensor]:

@@ -1,0 +1,90 @@
+"""Memory that a run of a pass needs, estimated from the rows before anything is allocated.
+
+Weights, cache and gradients are exact; activations are an estimate that torch's own workspaces may exceed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from archcli.arith import Shape, prod, to_bytes
+from archcli.errors import ArchError
+from archcli.graph import OpClass, Row
+from archcli.measure.passes import Pass
+from archcli.ops import Attend, Linear
+
+SOFTMAX_BYTES = 4  # eager attention computes its softmax in fp32, whatever the dtype
+TORCH_BYTES = 300 * 2**20  # what importing torch takes, its threads and tracer included; about 290 MiB with torch 2.13 on Linux
+
+
+def memory_of(counted: Pass, dtype: str, attention: str) -> dict[str, int]:
+    """Bytes by what they are for, and `needed_bytes` in total.
+
+    activations: of inference, the largest operation's inputs and outputs beside the residual stream; of training, every
+    operation's outputs, which wait for the backward, and the largest one's gradients. Eager attention adds its T x S
+    scores. cache: before the pass and after it.
+    """
+    train = counted.phase == "train"
+    weights = to_bytes(counted.params(), dtype)
+    parts = {
+        "weights_bytes": weights,
+        "gradients_bytes": weights if train else 0,
+        "activations_bytes": (_waiting if train else _largest)(counted, dtype, attention),
+        "cache_bytes": 2 * to_bytes(counted.cached(), dtype),
+        "torch_bytes": TORCH_BYTES,
+    }
+    return {**parts, "needed_bytes": sum(parts.values())}
+
+
+def require_memory(name: str, memory: dict[str, int], available: int | None, dtype: str) -> None:
+    """Raises ArchError with the figures where a run needs more than is available; None means that nobody knows."""
+    needed, weights = memory["needed_bytes"], memory["weights_bytes"]
+    if available is None or needed <= available:
+        return
+    if weights > available:
+        what, hint = f"{_gib(weights)} of weights", "a smaller preset or --set n_layers=…"
+    else:
+        rest = [
+            f"{_gib(size)} {part[: -len('_bytes')]}"
+            for part, size in memory.items()
+            if part not in {"needed_bytes", "torch_bytes"} and size
+        ]
+        what, hint = f"about {_gib(needed)} ({', '.join(rest)})", "a shorter --seq-len, a smaller --batch-size or --set n_layers=…"
+    narrower = "" if to_bytes(1, dtype) <= 2 else "--dtype bf16, "  # noqa: PLR2004 - bytes of the narrowest dtype that runs
+    raise ArchError(f"{name} in {dtype} needs {what}; {_gib(available)} are available", f"try {narrower}{hint}")
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:,.1f} GiB"
+
+
+def _largest(counted: Pass, dtype: str, attention: str) -> int:
+    """The most that one operation holds, and the residual stream that waits beside it, as large as what the embedding puts out."""
+    each = [_elements(row.outputs) + _elements(_activations(row)) for row in counted.rows if row.parts]
+    stream = max((_elements(row.outputs) for row in counted.rows if row.group == "embedding"), default=0)
+    scores = max((_scores(row, attention) for row in counted.rows), default=0)
+    return to_bytes(max(each, default=0) + stream, dtype) + scores
+
+
+def _waiting(counted: Pass, dtype: str, attention: str) -> int:
+    each = [_elements(row.outputs) for row in counted.rows if row.parts]
+    every = sum(_elements(row.outputs) * row.times for row in counted.rows if row.parts)
+    scores = sum(_scores(row, attention) * row.times for row in counted.rows)
+    return to_bytes(every + 2 * max(each, default=0), dtype) + scores
+
+
+def _activations(row: Row) -> Sequence[Shape]:
+    """The inputs that are no weights: a tied head's second input is one."""
+    return row.inputs[:1] if isinstance(row.op, Linear) else row.inputs
+
+
+def _scores(row: Row, attention: str) -> int:
+    """Bytes of attention's scores and probabilities, where they are stored at all."""
+    if attention != "eager" or not isinstance(row.op, Attend):
+        return 0
+    softmax = [part.written for part in row.parts if part.op_class is OpClass.NORMALIZATION]
+    return 2 * SOFTMAX_BYTES * max(softmax, default=0)
+
+
+def _elements(shapes: Sequence[Shape]) -> int:
+    return sum(prod(shape) for shape in shapes)

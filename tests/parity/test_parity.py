@@ -1,0 +1,92 @@
+"""Every family against Hugging Face's own class on random weights: names, one pass, decoding; and mutants that must be seen."""
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from archcli.modules import MixtureOfExperts, Rope
+from archcli.runtime.build import set_expert_form
+from parity.families import FAMILIES
+from parity.maps import translate
+from parity.mutations import mutants, parts
+from parity.witness import SHORT, TOLERANCE, difference, expected_steps, mutant_model, our_model, spans, witness
+
+pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
+
+FAMILY = pytest.mark.parametrize("name", FAMILIES)
+ATTENTION = pytest.mark.parametrize("attention", ["eager", "sdpa"])
+PARTS = {name: [part for _, part in parts(family.spec)] for name, family in FAMILIES.items()}
+MIXTURES = [name for name, below in PARTS.items() if any(isinstance(part, MixtureOfExperts) for part in below)]
+
+
+@FAMILY
+def test_every_weight_has_its_name_and_is_random(name):
+    ours, model = witness(name).ours, our_model(name, "eager")
+    assert {key: value.shape for key, value in model.state_dict().items()} == {key: value.shape for key, value in ours.items()}
+    assert [key for key, value in ours.items() if value.min() == value.max()] == []
+
+
+@FAMILY
+def test_a_checkpoint_holds_the_same_weights(name, tmp_path):
+    seen = witness(name)
+    seen.model.save_pretrained(tmp_path)
+    shapes = {key: value.shape for key, value in seen.ours.items()}
+    stored = translate(load_file(tmp_path / "model.safetensors"), FAMILIES[name].weights, shapes)
+    assert stored.keys() == seen.ours.keys()
+    assert [key for key, value in stored.items() if not torch.equal(value, seen.ours[key])] == []
+
+
+@torch.inference_mode()
+@ATTENTION
+@FAMILY
+def test_one_pass_gives_the_same_logits(name, attention):
+    seen, model = witness(name), our_model(name, attention)
+    assert difference(model(seen.tokens), seen.logits) <= TOLERANCE
+    assert difference(model(seen.tokens[:, :SHORT]), seen.short_logits) <= TOLERANCE
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("prompt", [1, 13])
+@ATTENTION
+@FAMILY
+def test_prefill_and_decode_give_the_same_logits(name, attention, prompt):
+    tokens, model = witness(name).tokens, our_model(name, attention)
+    first, *rest = spans(prompt)
+    logits, cache = model.prefill(tokens[:, first])
+    steps = [logits]
+    for span in rest:
+        logits, cache = model.step(tokens[:, span], cache) if span.stop - span.start > 1 else model.decode(tokens[:, span], cache)
+        steps.append(logits)
+    assert difference(torch.cat(steps, dim=1), expected_steps(name, prompt)) <= TOLERANCE
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("name", MIXTURES)
+def test_gathered_experts_give_the_same_logits(name):
+    seen, model = witness(name), our_model(name, "eager")
+    set_expert_form(model, "gather")
+    gathered = model(seen.tokens)
+    set_expert_form(model, "grouped")
+    assert difference(gathered, seen.logits) <= TOLERANCE
+
+
+@torch.inference_mode()
+@FAMILY
+def test_every_mutant_is_seen(name):
+    seen, family, unseen = witness(name), FAMILIES[name], set()
+    passes = [(seen.tokens, seen.logits), (seen.tokens[:, :SHORT], seen.short_logits)]
+    for label, spec in [("unchanged", family.spec), *mutants(family.spec)]:
+        model = mutant_model(spec, seen.ours)
+        if all(difference(model(tokens), logits) <= TOLERANCE for tokens, logits in passes):
+            unseen.add(label)
+    assert unseen == {"unchanged", *family.inert}
+
+
+@FAMILY
+def test_mutants_change_what_is_easily_mistaken(name):
+    labels = [label.split(": ") for label, _ in mutants(FAMILIES[name].spec)]
+    mistakes = {"eps", "scale", "softcap", "window"}
+    if any(isinstance(part, Rope) for part in PARTS[name]):
+        mistakes |= {"theta", "pairing"}
+    assert {mistake for mistake in mistakes if any(what.startswith(mistake) for _, what in labels)} == mistakes
+    assert any(path.endswith("activation") for path, _ in labels)

@@ -1,0 +1,139 @@
+"""The witness: Hugging Face's model of a family, every one of its tensors random, and the logits it computes in one pass."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from archcli.graph import Tensor
+from archcli.modules import Decoder
+from archcli.runtime.build import EAGER, LanguageModel, build_model
+from archcli.runtime.leaves import Leaf
+from archcli.runtime.tape import BuildTape
+from parity.families import FAMILIES
+from parity.family import Family
+from parity.maps import find, translate
+
+torch.set_num_threads(1)
+
+BATCH, LENGTH, SHORT = 2, 24, 11
+"""Beyond every window (5, 7) and original context (12, 16); the short one within the latter."""
+
+TOLERANCE = 1e-5
+
+
+class Witness(NamedTuple):
+    """What one family's model says."""
+
+    model: Any
+    theirs: Mapping[str, torch.Tensor]
+    ours: Mapping[str, torch.Tensor]
+    tokens: torch.Tensor
+    logits: torch.Tensor
+    short_logits: torch.Tensor
+
+
+@cache
+def witness(name: str) -> Witness:
+    """Build, randomise and run Hugging Face's model of the family, once."""
+    family, seed = FAMILIES[name], torch.Generator().manual_seed(zlib.crc32(name.encode()))
+    model = their_model(family)
+    theirs = tensors(model)
+    with torch.no_grad():
+        randomise(theirs, family, seed)
+        tokens = torch.randint(family.spec.vocab_size, (BATCH, LENGTH), generator=seed)
+        short, full = model(tokens[:, :SHORT], use_cache=False).logits, model(tokens, use_cache=False).logits
+    shapes = {key: value.shape for key, value in build_model(family.spec, device="meta").state_dict().items()}
+    return Witness(model, theirs, translate(theirs, family.weights, shapes), tokens, full, short)
+
+
+@cache
+def expected_steps(name: str, prompt: int) -> torch.Tensor:
+    """Their logits from the last token of the prompt on: of the one pass, or through their own cache where that must differ."""
+    seen = witness(name)
+    if not FAMILIES[name].restretched:
+        return seen.logits[:, prompt - 1 :]
+    logits, cache = [], None
+    with torch.no_grad():
+        seen.model(seen.tokens[:, :1], use_cache=False)  # their dynamic frequencies remember the longest pass until a short one
+        for span in spans(prompt):
+            out = seen.model(seen.tokens[:, span], past_key_values=cache, use_cache=True)
+            logits.append(out.logits)
+            cache = out.past_key_values
+    return torch.cat(logits, dim=1)[:, prompt - 1 :]
+
+
+def spans(prompt: int) -> list[slice]:
+    """How the tokens are decoded: the prompt, three at once, then one by one."""
+    return [slice(0, prompt), slice(prompt, prompt + 3), *(slice(i, i + 1) for i in range(prompt + 3, LENGTH))]
+
+
+def their_model(family: Family) -> Any:
+    """Hugging Face's class for the family's config, in float32, eager attention."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    config = AutoConfig.for_model(**family.config)
+    return AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
+
+
+def tensors(model: Any) -> dict[str, torch.Tensor]:
+    """Everything a checkpoint would store, tied tensors once: parameters and persistent buffers."""
+    stored = model.state_dict()
+    return {name: tensor for name, tensor in [*model.named_parameters(), *model.named_buffers()] if name in stored}
+
+
+def randomise(theirs: Mapping[str, torch.Tensor], family: Family, seed: torch.Generator) -> None:
+    """Make every tensor matter: gains, biases and buffers spread by 0.5 around their start, tables by 1, matrices such that outputs are."""
+    for name, tensor in theirs.items():
+        noise, take = torch.randn(tensor.shape, generator=seed), find(name, family.weights)[0]
+        if tensor.dim() == 1 or tensor.min() == tensor.max():
+            tensor.add_(0.5 * noise)
+        else:
+            table = take.ours[0].startswith("embedding.") and not family.spec.embedding.tied
+            inputs = 1 if table else tensor.shape[-2 if take.transposed else -1]
+            tensor.copy_(noise * inputs**-0.5)
+        tensor.mul_(quietness(name, family))
+
+
+def quietness(name: str, family: Family) -> float:
+    """The factor the family puts on this tensor's spread."""
+    factors = [factor for pattern, factor in family.quiet.items() if re.fullmatch(re.escape(pattern).replace(r"\*", "[^.]+"), name)]
+    return factors[0] if factors else 1.0
+
+
+@cache
+def our_model(name: str, attention: str) -> LanguageModel:
+    """Our model of the family with their weights; loading is strict, so every name and shape is right."""
+    model = build_model(FAMILIES[name].spec, attention=attention)
+    model.load_state_dict(witness(name).ours)
+    return model.eval()
+
+
+class QuickTape(BuildTape):
+    """Builds where it is instead of on meta, which for models this small is ten times quicker."""
+
+    def _call_leaf(self, leaf: nn.Module, values: list[Any]) -> Any:
+        return leaf(*values) if self.n_experts is None else leaf(*values, expert_of=values[0].new_zeros(len(values[0]), dtype=torch.int64))
+
+
+def mutant_model(spec: Decoder, weights: Mapping[str, torch.Tensor]) -> LanguageModel:
+    """A mutant with those of the weights it has a place for; what else it needs starts as it does in a fresh model."""
+    model = LanguageModel(spec, EAGER)
+    spec.forward(Tensor(QuickTape(model, "", None), torch.zeros((1, 2), dtype=torch.int64)))
+    for leaf in model.modules():
+        if isinstance(leaf, Leaf):
+            leaf.reset_parameters()
+    model.load_state_dict(weights, strict=False)
+    return model.eval()
+
+
+def difference(logits: torch.Tensor, expected: torch.Tensor) -> float:
+    """max|logits - expected| in units of max(1, max|expected|)."""
+    assert logits.shape == expected.shape
+    return float((logits - expected).abs().max() / max(1.0, float(expected.abs().max())))

@@ -5,6 +5,7 @@ Only the subcommand that is asked for is imported; help and shell completion imp
 
 from __future__ import annotations
 
+import gc
 import sys
 from importlib import import_module
 from typing import Annotated
@@ -37,6 +38,7 @@ def application(args: list[str]) -> typer.Typer:
     app = typer.Typer(
         context_settings={"help_option_names": ["-h", "--help"]},
         no_args_is_help=True,
+        add_completion=not named,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
@@ -48,8 +50,12 @@ def application(args: list[str]) -> typer.Typer:
 
 def main() -> None:
     """Run the command line. Exit code 2 for bad input; what is no user's mistake keeps its traceback."""
+    gc.disable()  # what is imported now stays until the end: looking for garbage in it took a tenth of a start
     try:
-        application(sys.argv[1:])(prog_name="archcli")
+        app = application(sys.argv[1:])
+        gc.freeze()
+        gc.enable()
+        app(prog_name="archcli")
     except ArchError as error:
         from archcli.load.diagnostics import explain
 

@@ -40,9 +40,10 @@ def _dtype(text: str) -> str:
     return name
 
 
-def _parsed(parse: Any, text: str) -> Any:
+def _parsed(parse: Any, text: object) -> Any:
+    """The parsed text; typer hands over a parameter's default, too, which is no text."""
     try:
-        return parse(text)
+        return parse(str(text))
     except ArchError as problem:
         raise typer.BadParameter(str(problem)) from None
 

@@ -7,17 +7,14 @@ from typing import Any
 
 from archcli.errors import ArchError, Problem
 from archcli.load.fields import USUAL_MODEL, Field, choices, default, fields, has_own_validators, own_kind
-from archcli.load.marks import Node, locate
-from archcli.load.misfits import missing, no_mapping, unknown_key, unknown_kind
+from archcli.load.marks import MOST_PROBLEMS, Node, locate
+from archcli.load.misfits import missing, missing_kind, no_mapping, unknown_key, unknown_kind
 from archcli.load.shared import lifted
-from archcli.load.values import Refusal, hint, refusal_words
+from archcli.load.values import Refusal, Want, hint, refusal_words
 from archcli.load.words import shown
 from archcli.modules import Module
 from archcli.modules.base import Spec
 from archcli.registry import kinds
-
-MOST_PROBLEMS = 100
-"""After so many, building stops: the rest would bury them."""
 
 FAILED = object()
 
@@ -75,7 +72,7 @@ class _Builder:
         options = choices(base)
         whole = lifted(node) if options else node
         if not isinstance(whole.value, dict):
-            self._problem(*no_mapping(path.rpartition(".")[2], node, options), node, path)
+            self._problem(*no_mapping(path, node, options), node, path)
             return FAILED
         alone = base if not options or own_kind(base) else None
         cls = self._class(whole, path, options, alone, base.family)
@@ -89,7 +86,7 @@ class _Builder:
         if alone is not None and (kind is None or not options):
             return alone
         if kind is None:
-            self._problem("missing key kind", f"one of {', '.join(options)}", node, path)
+            self._problem(*missing_kind(node, options), node, path)
         elif isinstance(kind.value, str) and kind.value in options:
             return options[kind.value]
         else:
@@ -117,10 +114,10 @@ class _Builder:
             child = None if child is not None and child.value is None else child
         if child is None:
             return self._absent(field, node, path, quiet=quiet) if field.required else default(cls, field.name)
-        if field.spec is None:
-            return self._value(field, child, place)
+        if field.want is not None:
+            return self._value(field, field.want, child, place)
         if field.many:
-            return self._list(field, field.spec, child, place)
+            return self._list(field, child, place)
         return None if field.nullable and child.value is None else self.spec(field.spec, child, place)
 
     def _absent(self, field: Field, node: Node, path: str, *, quiet: bool) -> Any:
@@ -130,22 +127,22 @@ class _Builder:
             self._problem(*missing(field), node, path)
         return FAILED
 
-    def _value(self, field: Field, node: Node, path: str) -> Any:
-        assert field.want is not None  # noqa: S101 - a field has a spec or a want
+    def _value(self, field: Field, wanted: Want, node: Node, path: str) -> Any:
         try:
-            return field.want.take(node)
+            return wanted.take(node)
         except Refusal as refused:
-            self._problem(refusal_words(refused, field.name), hint(refused, field.want), refused.node, path + refused.path)
+            help_ = "leave the key out" if node.value is None and not field.required else hint(refused, wanted)
+            self._problem(refusal_words(refused, field.name), help_, refused.node, path + refused.path)
             return FAILED
 
-    def _list(self, field: Field, spec: type[Spec], node: Node, path: str) -> Any:
+    def _list(self, field: Field, node: Node, path: str) -> Any:
         if not isinstance(node.value, list):
             self._problem(f"{field.name} must be a list, not {shown(node)}", "begin each entry with '- '", node, path)
             return FAILED
         if len(node.value) < field.least:
             self._problem(f"{field.name} must not be empty", "", node, path)
             return FAILED
-        items = [self.spec(spec, item, f"{path}.{i}") for i, item in enumerate(node.value)]
+        items = [self.spec(field.spec, item, f"{path}.{i}") for i, item in enumerate(node.value)]
         return FAILED if any(item is FAILED for item in items) else tuple(items)
 
     def _made(self, cls: type[Spec], values: dict[str, Any], node: Node, path: str) -> Any:

@@ -17,12 +17,12 @@ USUAL_MODEL = "decoder"
 
 
 class Field(NamedTuple):
-    """One key of a class: either it holds a `spec` (`many`: a list of them), or a value that `want` takes."""
+    """One key of a class: either it holds a value that `want` takes, or, where that is None, a `spec` (`many`: a list of them)."""
 
     name: str
     required: bool
     inherits: str
-    spec: type[Spec] | None
+    spec: type[Spec]
     many: bool
     nullable: bool
     least: int
@@ -41,13 +41,18 @@ def choices(base: type[Spec]) -> Mapping[str, type[Spec]]:
     return {kind: cls for kind, cls in kinds(base.family).items() if issubclass(cls, base)} if base.family else {}
 
 
-@cache
 def default(cls: type[Spec], name: str) -> Any:
-    """What a field left out is: specs made without validating them, for what a class itself says is right."""
+    """What a field is where it is left out."""
     factory = cls.model_fields[name].default_factory
     if isinstance(factory, type) and issubclass(factory, Spec):
-        return factory.model_construct(**{inner: default(factory, inner) for inner, field in fields(factory).items() if not field.required})
+        return _usual(factory)
     return cls.model_fields[name].get_default(call_default_factory=True)
+
+
+@cache
+def _usual(cls: type[Spec]) -> Spec:
+    """The class with all defaults, not validated, as these are the class's own words; calling it would build pydantic's schemas."""
+    return cls.model_construct(**{name: default(cls, name) for name, field in fields(cls).items() if not field.required})
 
 
 def own_kind(cls: type[Spec]) -> str:
@@ -68,7 +73,7 @@ def _field(name: str, info: Any) -> Field:
     least = max((entry.min_length for entry in info.metadata if hasattr(entry, "min_length")), default=0)
     spec, many, nullable = _spec(info.annotation)
     wanted = None if spec else want(info.annotation, info.metadata)
-    return Field(name, info.is_required(), inherits, spec, many, nullable, least, wanted)
+    return Field(name, info.is_required(), inherits, spec or Spec, many, nullable, least, wanted)
 
 
 def _spec(annotation: Any) -> tuple[type[Spec] | None, bool, bool]:

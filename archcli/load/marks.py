@@ -10,6 +10,9 @@ from archcli.errors import Mark
 SET = "--set"
 """The name of the source that an override on the command line is."""
 
+MOST_PROBLEMS = 100
+"""After so many, reading and building stop: the rest would bury them."""
+
 
 class Source(NamedTuple):
     """A text that places point into: its name for messages, its lines, and by how many columns a parser counts its first line short."""

@@ -29,7 +29,7 @@ def unknown_key(key: str, node: Node, cls: type[Spec], *, takes_kind: bool) -> t
     ours = OUR_WORD.get(key, "")
     if ours:
         return what, f"Hugging Face's {key} is {ours} here", [ours]
-    below = [name for name, field in fields(cls).items() if field.spec and any(key in fields(one) for one in _classes(field.spec))]
+    below = [name for name, field in fields(cls).items() if field.want is None and any(key in fields(one) for one in _classes(field.spec))]
     if below:
         return what, f"it belongs under {either(below)}", []
     close = closest(key, known)
@@ -56,10 +56,18 @@ def unknown_kind(kind: Node, family: str, options: Options) -> tuple[str, str]:
     return f"unknown kind {quoted(kind.value)} of {family}", f"did you mean {either(close)}?" if close else f"one of {', '.join(options)}"
 
 
-def no_mapping(name: str, node: Node, options: Options) -> tuple[str, str]:
+def no_mapping(path: str, node: Node, options: Options) -> tuple[str, str]:
     """What and hint for a module that is given as something else."""
+    *above, name = path.split(".")
+    name = f"{above[-1]}.{name}" if name.isdecimal() else name
     example = f"{{kind: {next(iter(options))}, …}}" if options else ""
     return f"{name} must be a mapping, not {shown(node)}", f"such as {example}" if example else ""
+
+
+def missing_kind(node: Node, options: Options) -> tuple[str, str]:
+    """What and hint for a mapping that does not say what it is."""
+    made = node.where.source.name == SET
+    return "missing key kind", f"one of {', '.join(options)}" + ("; nothing is written there that --set could change" if made else "")
 
 
 def missing(field: Field) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from archcli.load.marks import SET, Node, Place, Source
 from archcli.load.shared import expand, lifted
 from archcli.load.text import text_of
 from archcli.load.words import quoted, shown, suggest, written
-from archcli.load.yaml import parse
+from archcli.load.yaml import DEEPEST, parse
 from archcli.modules import Module, settings
 from archcli.modules.base import Spec
 from archcli.registry import kinds
@@ -35,29 +35,16 @@ class Override(NamedTuple):
         return self.key.split(".")
 
 
-def read(texts: Iterable[str]) -> list[Override]:
-    """Parse them all; ArchError with every one that cannot be read."""
-    problems: list[Problem] = []
-    found: list[Override] = []
-    for text in texts:
-        try:
-            found.append(_read(text))
-        except ArchError as error:
-            problems += error.problems
-    if problems:
-        raise ArchError(problems)
-    return found
-
-
-def _read(text: str) -> Override:
+def read(text: str) -> Override:
+    """Parse one KEY=VALUE; ArchError where it is none."""
     key, equals, value = text.partition("=")
-    lead = f"{SET} {key}="
+    lead = f"{SET} {key}=" + value[: len(value) - len(value.lstrip())]
     place = Place(Source(SET, [f"{SET} {text}"]), 0, len(SET) + 1, len(key))
-    if not equals or not all(key.split(".")):
+    if not equals or not all(key.split(".")) or key.count(".") > DEEPEST:
         raise ArchError(Problem("KEY=VALUE is needed", "such as d_ff=11008 or groups.0.layer.ffn.d_ff=11008", place.mark()))
     if not value.strip():
         raise ArchError(Problem(f"no value for {quoted(key)}", "write null for none", place.mark()))
-    document = parse(text_of(value, SET, lead))
+    document = parse(text_of(value.lstrip(), SET, lead))
     if document.root is None or document.problems:
         raise ArchError(document.problems or [Problem(f"no value for {quoted(key)}", "", place.mark())])
     return Override(key, Place(document.source, 0, place.column, place.width), _sized(document.root))
@@ -73,25 +60,9 @@ def _sized(node: Node) -> Node:
         return node
 
 
-def apply(root: Node, overrides: Sequence[Override], problems: Sequence[Problem] = ()) -> Node:
-    """The tree with shared layers expanded and all overrides in it; those by path come first, whatever their order."""
-    wrong: list[Problem] = []
-    paths = [one for one in overrides if len(one.steps) > 1 or _is_branch(one.key)]
-    for one in paths:
-        try:
-            root = _put(root, one.steps, one)
-        except ArchError as error:
-            wrong += error.problems
-    if wrong:
-        raise ArchError([*problems, *wrong])
-    root = expand(root)
-    bare = [one for one in overrides if all(one is not other for other in paths)]
-    return _put_everywhere(root, build(root, problems), bare) if bare else root
-
-
 def _is_branch(key: str) -> bool:
     """Whether a bare name is a part of the model rather than a setting in it: norm, embedding, groups, layer."""
-    return key == "layer" or any(key in (found := fields(cls)) and found[key].spec for cls in kinds("model").values())
+    return key == "layer" or any(key in (found := fields(cls)) and found[key].want is None for cls in kinds("model").values())
 
 
 def _put(node: Node | None, steps: Sequence[str], one: Override, part: Any = None) -> Node:
@@ -102,39 +73,37 @@ def _put(node: Node | None, steps: Sequence[str], one: Override, part: Any = Non
     if not steps:
         return one.node.named(one.place)
     step, rest, inner = steps[0], steps[1:], _part(part, steps[0])
+    so_far = ".".join(one.steps[: len(one.steps) - len(steps)])
     if node is None or node.value is None:
         kind = own_kind(type(part)) if isinstance(part, Spec) else ""
         node = Node({"kind": Node(kind, one.place, one.place)} if kind else {}, one.place, one.place)
     if isinstance(node.value, list):
         items = list(node.value)
-        at = _index(step, items, one)
+        at = _index(step, len(items), so_far, one)
         items[at] = _put(items[at], rest, one, inner)
         return node.holding(items)
     whole = lifted(node)
     if not isinstance(whole.value, dict):
-        done = ".".join(one.steps[: len(one.steps) - len(steps)])
-        raise ArchError(Problem(f"{done} is {shown(node)}, not a mapping", f"it has no {quoted(step)}", one.place.mark()))
+        raise ArchError(Problem(f"{so_far} is {shown(node)}, not a mapping", f"it has no {quoted(step)}", one.place.mark()))
     return whole.holding({**whole.value, step: _put(whole.value.get(step), rest, one, inner)})
 
 
-def _index(step: str, items: list[Node], one: Override) -> int:
-    if step.isdecimal() and step.isascii() and len(step) < len(str(1 << 32)) and int(step) < len(items):
+def _index(step: str, length: int, path: str, one: Override) -> int:
+    if step.isdecimal() and step.isascii() and len(step) <= len(str(length)) and int(step) < length:
         return int(step)
-    before = one.key.split(f".{step}")[0]
-    last = len(items) - 1
-    has = f"{before} has the entries 0 to {last}" if last > 0 else f"{before} has the entry 0 alone" if items else f"{before} is empty"
-    raise ArchError(Problem(f"no entry {quoted(step)} in {before}", has, one.place.mark()))
+    entries = ("is empty", "has the entry 0 alone")[length] if length <= 1 else f"has the entries 0 to {length - 1}"
+    raise ArchError(Problem(f"no entry {quoted(step)} in {path}", f"{path} {entries}", one.place.mark()))
 
 
-def _put_everywhere(root: Node, model: Module, overrides: Sequence[Override]) -> Node:
+def _put_everywhere(root: Node, model: Module, overrides: Sequence[Override], problems: list[Problem]) -> Node:
+    """Each override in every place where the model has a field of that name."""
     now: dict[str, list[tuple[str, Any]]] = {}
     for path, value in settings(model):
         now.setdefault(path.rpartition(".")[2], []).append((path, value))
-    problems = [problem for one in overrides for problem in _doubts(one, now)]
-    if problems:
-        raise ArchError(problems)
     for one in overrides:
-        for path, _ in now[one.key]:
+        doubts = [*_doubts(one, now)]
+        problems += doubts
+        for path, _ in () if doubts else now[one.key]:
             steps = path.split(".")
             root = root if _is_inherited(root, steps, model, root) else _put(root, steps, one, model)
     return root
@@ -168,3 +137,22 @@ def _part(whole: Any, step: str) -> Any:
 def _entries(node: Node | None) -> dict[str, Node]:
     value = None if node is None else lifted(node).value
     return value if isinstance(value, dict) else {}
+
+
+def apply(root: Node, texts: Iterable[str], problems: list[Problem]) -> Node:
+    """The tree with shared layers expanded and all overrides in it; what is wrong with them is added to the problems.
+
+    Those by path come first, whatever their order; bare names need the model, and are left out where there is none.
+    """
+    bare: list[Override] = []
+    for text in texts if isinstance(root.value, dict) else ():
+        try:
+            one = read(text)
+            if len(one.steps) > 1 or _is_branch(one.key):
+                root = _put(root, one.steps, one)
+            else:
+                bare.append(one)
+        except ArchError as error:
+            problems += error.problems
+    root = expand(root)
+    return _put_everywhere(root, build(root, problems), bare, problems) if bare else root

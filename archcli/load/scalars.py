@@ -39,7 +39,7 @@ def _number(text: str) -> int | float | None:
     except ValueError:
         return None
     if len(text) > LONGEST_NUMBER:
-        raise OverflowError(f"a number of {len(text):,} digits")
+        raise OverflowError(f"a number of {len(text):,} characters")
     try:
         return int(text[2:], base) if base else int(text)
     except ValueError:

@@ -21,6 +21,7 @@ STDIN = "-"
 SUFFIXES = (".yaml", ".yml", ".json", ".gguf")
 """Names that can only be files; anything else may be a preset first."""
 
+LONGEST_NAME = 100
 NOT_BUILT = "import from Hugging Face is not built yet"
 
 
@@ -64,10 +65,10 @@ def load_text(text: str, name: str, overrides: Sequence[str] = (), source: str =
     return Loaded(model, getattr(model, "name", "") or Path(name).stem, source or name, tree)
 
 
-def _overridden(root: Node, overrides: Sequence[str], problems: Sequence[Problem]) -> Node:
-    from archcli.load.overrides import apply, read
+def _overridden(root: Node, overrides: Sequence[str], problems: list[Problem]) -> Node:
+    from archcli.load.overrides import apply
 
-    return apply(root, read(overrides), problems)
+    return apply(root, overrides, problems)
 
 
 def presets() -> list[str]:
@@ -96,7 +97,7 @@ def _folder() -> Path:
 
 def _preset(name: str) -> Path:
     """Where a preset of that name is, or would be: never outside the folder."""
-    plain = name.isascii() and name.replace("-", "").replace(".", "").replace("_", "").isalnum()
+    plain = len(name) <= LONGEST_NAME and name.isascii() and name.replace("-", "").replace(".", "").replace("_", "").isalnum()
     return _folder() / f"{name if plain else ''}.yaml"
 
 
@@ -132,6 +133,8 @@ def _refuse_unknown(model: str, path: Path) -> NoReturn:
     near = _neighbours(path) if model.endswith(SUFFIXES) or path.parent != Path() else []
     close = closest(model, presets()) + closest(path.name, near)
     what = f"no file {quoted(model)}" if model.endswith(SUFFIXES) else f"no file or preset {quoted(model)}"
+    if model.startswith("hf://") or ("/" in model and not path.parent.is_dir()):
+        raise ArchError(Problem(what, NOT_BUILT))
     raise ArchError(Problem(what, f"did you mean {either(close)}?" if close else "`archcli list` names the presets"))
 
 

@@ -29,9 +29,6 @@ SAYS = {
 }
 """Part of what the parser says (libyaml and PyYAML's own differ a little): what we say, and the hint."""
 
-OPENED = ("not closed",)
-"""What is better shown where it began."""
-
 
 def explained(error: Any, source: Source) -> Problem:
     """A PyYAML MarkedYAMLError as a problem."""

@@ -19,8 +19,7 @@ class Text(NamedTuple):
 
 def decode(data: bytes, name: str) -> str:
     """The text of a file: UTF-8 with or without a byte order mark. ArchError for what is binary, huge or in another encoding."""
-    if len(data) > MOST_BYTES:
-        raise ArchError(Problem(f"larger than {MOST_BYTES >> 20} MiB", "an architecture is a few lines of text", path=name))
+    _refuse_huge(len(data), name)
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ArchError(Problem("the text is UTF-16", "save it as UTF-8", path=name))
     if b"\0" in data:
@@ -35,11 +34,17 @@ def decode(data: bytes, name: str) -> str:
 
 def text_of(content: str, name: str, lead: str = "") -> Text:
     """The text with its source. `lead` is shown before the first line: a value stands behind `--set key=`."""
+    _refuse_huge(len(content), name)
     content = content.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     source = Source(name, (lead + content).split("\n"), len(lead))
     if not content.replace("\n", "").replace("\t", "").isprintable():
         _refuse_control(content, source)
     return Text(content, source)
+
+
+def _refuse_huge(size: int, name: str) -> None:
+    if size > MOST_BYTES:
+        raise ArchError(Problem(f"larger than {MOST_BYTES >> 20} MiB", "an architecture is a few lines of text", path=name))
 
 
 def _refuse_control(content: str, source: Source) -> None:

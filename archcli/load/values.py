@@ -53,13 +53,15 @@ def want(annotation: Any, metadata: Iterable[Any] = ()) -> Want:
 
 
 def hint(refused: Refusal, wanted: Want) -> str:
-    """How to mend the commonest slips: 4096.0 and "4096" for 4096, yes for true, a word misspelled."""
-    value = refused.node.value
-    if isinstance(value, float) and math.isfinite(value) and value == int(value) and _takes(wanted, int(value), refused.node):
+    """How to mend the commonest slips: 4096.0 and "4096" for 4096, yes for true, a word misspelled; empty where there is no guess."""
+    node, value = refused.node, refused.node.value
+    if isinstance(value, float) and math.isfinite(value) and value == int(value) and _takes(wanted, int(value), node):
         return f"write {int(value)}"
-    if value is None:
-        return "leave the key out for its default"
-    return _hint_on_text(refused.node, wanted) if isinstance(value, str) else ""
+    if isinstance(value, int | float) and _takes(wanted, node.text, node):
+        return "put it in quotes"
+    if value is not None and _takes(wanted, [node], node):
+        return f"write [{written(value)}]"
+    return _hint_on_text(node, wanted) if isinstance(value, str) else ""
 
 
 def _hint_on_text(node: Node, wanted: Want) -> str:
@@ -157,7 +159,7 @@ def _below(item: Want, step: str, node: Node) -> Any:
 
 
 def _union(arms: list[Want], *, nullable: bool) -> Want:
-    words = either([arm.words for arm in arms])
+    words = ", or ".join(arm.words for arm in arms)
 
     def take(node: Node) -> Any:
         if nullable and node.value is None:
@@ -174,6 +176,9 @@ def _union(arms: list[Want], *, nullable: bool) -> Want:
 
 
 def _by_pydantic(annotation: Any, metadata: list[Any]) -> Want:
+    """JSON mode, where strictness still lets a list be a tuple or a set."""
+    import json
+
     from pydantic import ConfigDict, TypeAdapter, ValidationError
 
     config = None if isinstance(annotation, type) and hasattr(annotation, "model_config") else ConfigDict(strict=True, allow_inf_nan=False)
@@ -181,7 +186,7 @@ def _by_pydantic(annotation: Any, metadata: list[Any]) -> Want:
 
     def take(node: Node) -> Any:
         try:
-            return adapter.validate_python(plain(node))
+            return adapter.validate_json(json.dumps(plain(node)))
         except ValidationError as error:
             raise Refusal(node, _said(error.errors()[0]["msg"])) from None
 

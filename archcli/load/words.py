@@ -60,6 +60,8 @@ def closest(word: str, known: Iterable[str]) -> list[str]:
     from difflib import get_close_matches
 
     by_lower = {name.lower(): name for name in known}
+    if word.lower() in by_lower:
+        return [by_lower[word.lower()]]
     return [by_lower[name] for name in get_close_matches(word.lower(), by_lower, 3)]
 
 

@@ -11,17 +11,16 @@ from typing import Any, NamedTuple
 import yaml as pyyaml
 
 from archcli.errors import ArchError, Problem
-from archcli.load.marks import Node, Place, Source
+from archcli.load.marks import MOST_PROBLEMS, Node, Place, Source
 from archcli.load.scalars import resolve
 from archcli.load.syntax import explained
 from archcli.load.text import Text
 from archcli.load.words import quoted, shown
 
-MOST_NODES = 50_000
+MOST_NODES = 20_000
+MOST_KEYS = 200
 DEEPEST = 32
 LONGEST_TEXT = 500
-MOST_PROBLEMS = 100
-"""After so many, reading stops: the rest would bury them."""
 
 SHARING = "what all groups share may be said once, under a top-level `layer`"
 
@@ -103,6 +102,7 @@ class _Reader:
                 value = 1
         if isinstance(value, str):
             self._check_text(value, place)
+        self._count(1, place)
         self._add(Node(value, place, text=text), event.anchor)
 
     def _alias(self, event: Any) -> None:
@@ -115,6 +115,7 @@ class _Reader:
         if node is None:
             self._stop(f"*{name} refers to itself", "a value cannot contain itself", place)
         else:
+            self._count(node.size, place)
             self._add(node.named(None), None)
 
     def _open(self, event: Any) -> None:
@@ -122,6 +123,7 @@ class _Reader:
         self._refuse_tag(event, place)
         if len(self.stack) >= DEEPEST:
             self._stop(f"nested deeper than {DEEPEST} levels", "an architecture needs about ten", place)
+        self._count(1, place)
         if event.anchor:
             self.anchors[event.anchor] = None
         self.stack.append(_Open(Node({} if isinstance(event, pyyaml.MappingStartEvent) else [], place), event.anchor))
@@ -130,11 +132,13 @@ class _Reader:
         done = self.stack.pop()
         self._add(done.node, done.anchor)
 
+    def _count(self, new: int, place: Place) -> None:
+        self.nodes += new
+        if self.nodes > MOST_NODES:
+            self._stop(f"more than {MOST_NODES:,} values", "aliases count as often as they are used", place)
+
     def _add(self, node: Node, anchor: str | None) -> None:
         """Put a finished node where it belongs."""
-        self.nodes += node.size
-        if self.nodes > MOST_NODES:
-            self._stop(f"more than {MOST_NODES:,} values", "aliases count as often as they are used", node.place)
         if anchor:
             self.anchors[anchor] = node
         if not self.stack:
@@ -162,9 +166,12 @@ class _Reader:
         if node.value == "<<" and node.text:
             self._problem("merge keys (<<) are not part of YAML 1.2", SHARING, node.place)
             return None
+        if len(parent.keys) >= MOST_KEYS:
+            self._stop(f"more than {MOST_KEYS} keys in one mapping", "an architecture needs about ten", node.place)
         first = parent.keys.setdefault(node.value, node.place)
         if first is not node.place:
-            self._problem(f"duplicate key {quoted(node.value)}", f"it is already at line {first.line + 1}", node.place)
+            where = f"line {first.line + 1}" if first.line != node.place.line else f"column {first.column + 1}"
+            self._problem(f"duplicate key {quoted(node.value)}", f"it is already at {where}", node.place)
             return None
         if len(parent.keys) == 1 and parent.node.place[1:3] == node.place[1:3]:
             parent.node.place = node.place
@@ -180,8 +187,10 @@ class _Reader:
             self._problem(f"a text of {len(text):,} characters", f"{LONGEST_TEXT} are enough", place)
         if not text.isprintable():
             odd = next(c for c in text if not c.isprintable())
-            name = "a line break" if odd == "\n" else f"a control or invisible character, U+{ord(odd):04X},"
-            self._problem(f"{name} in a text", "write it on one line, without", place)
+            if odd == "\n":
+                self._problem("a line break in a text", "write it on one line", place)
+            else:
+                self._problem(f"an invisible character, U+{ord(odd):04X}", "remove it", place)
 
     def _place(self, event: Any) -> Place:
         start, end = event.start_mark, event.end_mark

@@ -63,14 +63,14 @@ def _largest(counted: Pass, dtype: str, attention: str) -> int:
     each = [_elements(row.outputs) + _elements(_activations(row)) for row in counted.rows if row.parts]
     stream = max((_elements(row.outputs) for row in counted.rows if row.group == "embedding"), default=0)
     scores = max((_scores(row, attention) for row in counted.rows), default=0)
-    return to_bytes(max(each, default=0) + stream, dtype) + scores
+    return int(to_bytes(max(each, default=0) + stream, dtype)) + scores
 
 
 def _waiting(counted: Pass, dtype: str, attention: str) -> int:
     each = [_elements(row.outputs) for row in counted.rows if row.parts]
     every = sum(_elements(row.outputs) * row.times for row in counted.rows if row.parts)
     scores = sum(_scores(row, attention) * row.times for row in counted.rows)
-    return to_bytes(every + 2 * max(each, default=0), dtype) + scores
+    return int(to_bytes(every + 2 * max(each, default=0), dtype)) + scores
 
 
 def _activations(row: Row) -> Sequence[Shape]:
@@ -80,11 +80,16 @@ def _activations(row: Row) -> Sequence[Shape]:
 
 def _scores(row: Row, attention: str) -> int:
     """Bytes of attention's scores and probabilities, where they are stored at all."""
-    if attention != "eager" or not isinstance(row.op, Attend):
+    if not isinstance(row.op, Attend) or (attention != "eager" and _can_fuse(row.op, row.inputs)):
         return 0
-    softmax = [part.written for part in row.parts if part.op_class is OpClass.NORMALIZATION]
+    softmax: list[int] = [part.written for part in row.parts if part.op_class is OpClass.NORMALIZATION]
     return 2 * SOFTMAX_BYTES * max(softmax, default=0)
 
 
+def _can_fuse(op: Attend, inputs: Sequence[Shape]) -> bool:
+    """Whether torch has a fused kernel for it: plain scores, no sinks, and keys as wide as values."""
+    return not op.softcap and not op.alibi and len(inputs) == len(("q", "k", "v", "positions")) and inputs[1][-1] == inputs[2][-1]
+
+
 def _elements(shapes: Sequence[Shape]) -> int:
-    return sum(prod(shape) for shape in shapes)
+    return sum(int(prod(shape)) for shape in shapes)

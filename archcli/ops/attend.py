@@ -15,7 +15,7 @@ from archcli.ops.base import SOFTCAP, SOFTMAX_BACKWARD, SOFTMAX_FORWARD, contrac
 from archcli.ops.mask import Mask
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Attend(Op):
     """softmax(scale q k^T [softcap] [+ ALiBi] + mask) v.
 

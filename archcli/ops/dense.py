@@ -10,7 +10,7 @@ from archcli.graph import Op, Part
 from archcli.ops.base import bias, contraction, movement
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Linear(Op):
     """y = x W^T + b. Input [..., in], output [..., out]; weight [out, in].
 
@@ -42,7 +42,7 @@ class Linear(Op):
         return None if self.borrowed else nn.Linear(x[-1], self.out, bias=self.bias)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Embedding(Op):
     """A row of a table per id. Input [...] of ids, output [..., width]; weight [entries, width]. A gather: no FLOPs."""
 
@@ -67,7 +67,7 @@ class Embedding(Op):
         return nn.Embedding(self.entries, self.width)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Parameter(Op):
     """A bare trainable tensor, handed to whoever computes with it. The input says only which tape it is on."""
 
@@ -88,7 +88,7 @@ class Parameter(Op):
         return weights["weight"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Contract(Op):
     """A contraction of two tensors neither of which this op owns, in Einstein notation.
 

@@ -10,7 +10,7 @@ from archcli.graph import Op, OpClass, Part
 from archcli.ops import base
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Normalize(Op):
     """y = (x - mean) / sqrt(mean((x - mean)^2) + eps) * (offset + weight) + bias over the last axis.
 

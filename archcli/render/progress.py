@@ -13,7 +13,7 @@ Tick = Callable[[str, int, int], None]
 def progress(title: str) -> Iterator[Tick]:
     """Yields what is to be told (what is going on, how far, of how much)."""
     if not sys.stderr.isatty():
-        yield lambda what, done, total: None
+        yield _silent
         return
     from rich.console import Console
     from rich.markup import escape
@@ -23,3 +23,7 @@ def progress(title: str) -> Iterator[Tick]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(escape(title), total=None)
         yield lambda what, done, total: bar.update(task, description=escape(f"{title}: {what}"), completed=done, total=total)
+
+
+def _silent(what: str, done: int, total: int) -> None:
+    pass

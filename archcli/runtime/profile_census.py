@@ -51,4 +51,6 @@ class _Counting(TorchDispatchMode):
 def _is_view(func: Any) -> bool:
     """Whether every result is another look at an argument; `_unsafe_view` is one that does not say so."""
     returns = func._schema.returns
-    return func._schema.name == "aten::_unsafe_view" or bool(returns) and all(result.alias_info is not None and not result.alias_info.is_write for result in returns)
+    if func._schema.name == "aten::_unsafe_view":
+        return True
+    return bool(returns) and all(result.alias_info is not None and not result.alias_info.is_write for result in returns)

@@ -14,10 +14,10 @@ FUSED = "fused_attention"
 FRAMEWORK = "framework"
 
 _FUSED = ("_scaled_dot_product", "_flash_attention", "_efficient_attention", "_cudnn_attention")
-_PRODUCTS = {"mm", "bmm", "addmm", "baddbmm", "addbmm", "addmv", "mv", "dot", "linear", "matmul", "einsum", "_grouped_mm", "_addmm_activation"}
+_PRODUCTS = {"mm", "bmm", "addmm", "_addmm_activation", "baddbmm", "addbmm", "mv", "addmv", "dot", "_grouped_mm"}
 _SOFTMAX = {"softmax", "_softmax", "_safe_softmax", "_softmax_backward_data", "logsumexp"}
-_COPIES = {"clone", "copy", "_to_copy", "contiguous", "cat", "stack", "index_select", "index", "index_copy", "gather", "repeat"}
-_MAKERS = {"empty", "empty_like", "empty_strided", "zeros", "zeros_like", "new_empty", "new_zeros", "bincount", "_local_scalar_dense", "fill"}
+_COPIES = {"clone", "copy", "_to_copy", "cat", "stack", "index_select", "index", "index_copy", "gather", "repeat", "fill"}
+_MAKERS = {"empty", "empty_like", "new_empty", "zeros", "zeros_like", "new_zeros", "bincount", "_local_scalar_dense"}
 
 
 def class_of(key: Key, parts: tuple[Part, ...]) -> str:

@@ -57,8 +57,7 @@ class LabelledTape(NodeTape):
 
     def emit(self, op: Op, *xs: Tensor, group: str = "") -> Any:
         """Run the op; its path is in the trace, and its share of the sequence numbers in the log."""
-        regions, stem = self.node._regions, self.node._path
-        path = f"{stem}.{op.name}" if stem else op.name
+        regions, path = _place(self.node, op)
         regions.log.append((_next_number(), path))
         with torch._C._profiler._RecordFunctionFast(PREFIX + path):
             out = super().emit(op, *xs, group=group)
@@ -79,8 +78,7 @@ class CensusTape(LabelledTape):
 
     def emit(self, op: Op, *xs: Tensor, group: str = "") -> Any:
         """Note the op, then run it."""
-        regions, stem = self.node._regions, self.node._path
-        path = f"{stem}.{op.name}" if stem else op.name
+        regions, path = _place(self.node, op)
         regions.ran[path] = Ran(path, op, tuple(x.shape for x in xs))
         regions.current = path
         out = super().emit(op, *xs, group=group)
@@ -111,6 +109,11 @@ def labelled(model: nn.Module, tapes: tuple[type[NodeTape], type[ExpertTape]] = 
         for _, node in nodes:
             for name in ("tapes", "_path", "_regions"):
                 vars(node).pop(name, None)
+
+
+def _place(node: Any, op: Op) -> tuple[Regions, str]:
+    """The regions the node writes to, and the op's path."""
+    return node._regions, f"{node._path}.{op.name}" if node._path else op.name
 
 
 def _next_number() -> int:

@@ -121,7 +121,10 @@ def heads(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
 
 def norm_place(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
     """Queries and keys normalized on the other side of the rotation, which a norm without weights does not see."""
-    return to("before_rope", "after_rope")(spec, field) if spec.norm.weight else iter(())
+    norm = spec.qk_norm
+    if norm is not None and norm.norm.weight and isinstance(spec.position, m.Rope):
+        for _, changed in to("before_rope", "after_rope")(norm, "when"):
+            yield "qk_norm on the other side", altered(spec, qk_norm=changed)
 
 
 def offset(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
@@ -148,9 +151,14 @@ def table_offset(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
 
 def score_kinds(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
     """Other scores. A softmax over all experts, normalized over the chosen, is a softmax over the chosen: no mutant."""
-    same = {"softmax", "softmax_after"} if spec.normalized or spec.scores == "softmax_after" else {spec.scores}
-    for scores in sorted({"softmax", "sigmoid", "softmax_after"} - same - {spec.scores}):
+    same = {"softmax", "softmax_after"} if spec.normalized and spec.scores != "sigmoid" else {spec.scores}
+    for scores in sorted({"softmax", "sigmoid", "softmax_after"} - same):
         yield f"scores={scores}", altered(spec, scores=scores)
+
+
+def normalization(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
+    """Weights that sum to 1, or not; a softmax over the chosen does by itself."""
+    return to(True, False)(spec, field) if spec.scores != "softmax_after" else iter(())
 
 
 def grouping(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
@@ -173,7 +181,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     m.Norm: {"eps": times(10)},
     m.RMSNorm: {"offset": offset, "kind": kinds(m.LayerNorm, bias=False)},
     m.LayerNorm: {"offset": offset, "bias": off, "kind": kinds(m.RMSNorm)},
-    m.QKNorm: {"when": norm_place},
+    m.QKNorm: {"when": nothing},
     m.Learned: {"offset": table_offset},
     m.ALiBi: {"slope_exponent": times(0.9)},
     m.Rope: {"theta": times(2), "pairing": to("half", "interleaved"), "rotary_dim": turned},
@@ -218,7 +226,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     m.GLU: {"bias": off, "kind": kinds(m.MLP)},
     m.Router: {
         "scores": score_kinds,
-        "normalized": to(True, False),
+        "normalized": normalization,
         "scale": times(1.1),
         "correction": off,
         "n_groups": grouping,
@@ -235,7 +243,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "softcap": both(times(2), dropped, filled(2.0)),
         "sinks": off,
     },
-    m.ProjectedAttention: {"bias": each_bias, "clip": both(times(1.5), dropped, filled(0.5)), "qk_norm": dropped},
+    m.ProjectedAttention: {"bias": each_bias, "clip": both(times(1.5), dropped, filled(0.5)), "qk_norm": both(dropped, norm_place)},
     m.MultiHeadAttention: {"n_heads": heads},
     m.MultiHeadLatentAttention: {"bias": off},
     m.Block: {"residual_multiplier": times(1.1)},

@@ -7,8 +7,6 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from archcli.modules import DynamicNTKScaling, LinearScaling, Llama3Scaling, LongRopeScaling, NTKScaling, Rope, YarnScaling
 
-pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
-
 SHORT, LONG = tuple(1.0 + i / 50 for i in range(48)), tuple(1.0 + i for i in range(48))
 
 # name: theta, rotary dims, our scaling, their rope parameters, their max_position_embeddings

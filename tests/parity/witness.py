@@ -49,7 +49,7 @@ def witness(name: str) -> Witness:
         randomise(theirs, family, seed)
         tokens = torch.randint(family.spec.vocab_size, (BATCH, LENGTH), generator=seed)
         short, full = model(tokens[:, :SHORT], use_cache=False).logits, model(tokens, use_cache=False).logits
-    shapes = {key: value.shape for key, value in build_model(family.spec, device="meta").state_dict().items()}
+    shapes = {key: value.shape for key, value in untrained(name, "eager").state_dict().items()}
     return Witness(model, theirs, translate(theirs, family.weights, shapes), tokens, full, short)
 
 
@@ -110,9 +110,15 @@ def quietness(name: str, family: Family) -> float:
 @cache
 def our_model(name: str, attention: str) -> LanguageModel:
     """Our model of the family with their weights; loading is strict, so every name and shape is right."""
-    model = build_model(FAMILIES[name].spec, attention=attention)
+    model = untrained(name, attention)
     model.load_state_dict(witness(name).ours)
     return model.eval()
+
+
+@cache
+def untrained(name: str, attention: str) -> LanguageModel:
+    """Our model of the family as it is built."""
+    return build_model(FAMILIES[name].spec, attention=attention)
 
 
 class QuickTape(BuildTape):

@@ -11,22 +11,29 @@ from archcli.measure.passes import forward_pass, prefill_pass
 from archcli.modules import substitute
 
 torch.set_num_threads(1)
-LENGTHS = {"batch_size": st.integers(1, 3), "seq_len": st.integers(1, 9), "past": st.integers(1, 9)}
+LENGTHS = {"batch_size": st.integers(1, 3), "seq_len": st.integers(1, 9)}
+PAST = st.integers(1, 9)
 
 
 @given(model=decoders(), **LENGTHS)
-def test_torch_counts_what_ints_count(model, batch_size, seq_len, past):
-    ours, theirs = counted(model, batch_size, seq_len, past), by_torch(model, batch_size, seq_len, past)
+def test_torch_counts_what_ints_count(model, batch_size, seq_len):
+    ours, theirs = counted_dense(model, batch_size, seq_len), by_torch(model, batch_size, seq_len)
     assert theirs == {name: ours[name] for name in theirs}
 
 
 @given(model=decoders(), **LENGTHS)
 @settings(max_examples=100)
+def test_torch_counts_and_caches_in_prefill_and_decode_what_ints_count(model, batch_size, seq_len):
+    ours, theirs = counted_dense(model, batch_size, seq_len), by_torch_cache(model, batch_size, seq_len)
+    assert theirs == {name: ours[name] for name in theirs}
+
+
+@given(model=decoders(), past=PAST, **LENGTHS)
 def test_symbols_evaluate_to_what_ints_count(model, batch_size, seq_len, past):
     assert by_symbols(model, batch_size, seq_len, past) == counted(model, batch_size, seq_len, past)
 
 
-@given(model=decoders(), steps=st.lists(st.integers(0, 3), min_size=3, max_size=3), **LENGTHS)
+@given(model=decoders(), steps=st.lists(st.integers(0, 3), min_size=3, max_size=3), past=PAST, **LENGTHS)
 def test_arrays_hold_what_ints_count_of_each_candidate(model, steps, batch_size, seq_len, past):
     sizes = sizes_of(model)
     arrays = {path: value + (4 if path == "d_model" else 1 + i % 3) * np.array(steps) for i, (path, value) in enumerate(sizes.items())}

@@ -1,13 +1,8 @@
 """What a recording must be, whatever the machine and however long things take: complete, consistent with the rows, and gone afterwards."""
 
-import gc
-import os
-
 import pytest
-import torch
-from runtime_profile.tiny import MODELS, PHASES, profiled
 
-from archcli.measure.profile.fold import folded_path
+from runtime_profile.tiny import MODELS, PHASES, profiled
 
 CASES = [(name, phase, attention) for name in MODELS for phase in PHASES for attention in ("sdpa", "eager")]
 

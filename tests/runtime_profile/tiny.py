@@ -8,8 +8,8 @@ from archcli.modules import (
     Decoder,
     Embedding,
     GELUTanh,
-    GroupedQueryAttention,
     Group,
+    GroupedQueryAttention,
     Head,
     LayerNorm,
     Learned,
@@ -65,14 +65,16 @@ MODELS = {
     "deepseek": decoder(
         PreNorm(norm=RMS, attention=MLA, ffn=GLU(d_ff=48)),
         PreNorm(
-            norm=RMS, attention=MLA, ffn=MixtureOfExperts(n_experts=4, top_k=2, expert=MLP(d_ff=24, bias=True), router=SIGMOID, shared=EXPERT)
+            norm=RMS,
+            attention=MLA,
+            ffn=MixtureOfExperts(n_experts=4, top_k=2, expert=MLP(d_ff=24, bias=True), router=SIGMOID, shared=EXPERT),
         ),
     ),
 }
 PHASES = ("forward", "train", "prefill", "decode")
 
 
-def question(phase, seq_len=12):
+def question(phase, seq_len=9):
     return settled(Question(phase=phase, batch_size=2, seq_len=seq_len, past=5 if phase in {"prefill", "decode"} else None))
 
 

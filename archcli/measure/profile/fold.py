@@ -125,7 +125,7 @@ def _pieces(row: Row, phase: str) -> Iterator[Part]:
 
 
 def _skips_masked(row: Row) -> bool:
-    """Whether a fused kernel is told no more than that attention is causal, and leaves masked blocks out; any other mask it computes in full."""
+    """Whether a fused kernel is told only that attention is causal: it leaves masked blocks out, where under any other mask it does not."""
     if not isinstance(row.op, Attend):
         return False
     new, visible = row.inputs[0][1], row.inputs[1][1]

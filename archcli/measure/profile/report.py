@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 CONVENTION = (
     "FLOP = 2 x multiply-add. FLOPs and bytes are counted, exact for the mask; time is measured. Time shares are of the plain wall "
-    "time and add up to 100% with framework and unattributed. GFLOP/s are of what was executed."
+    "time and add up to 100% with framework and unattributed. GFLOP/s are of what was executed. Bytes are of operations that run one "
+    "by one; a fused kernel moves fewer."
 )
 # Within these a profile is sound: seen on a quiet machine at steps of 20 ms and more (overhead at most 1.03, attributed 0.95 to 1.01),
 # with room for short steps; 120 involuntary context switches a second are what a busy neighbour causes.
@@ -154,7 +155,10 @@ def _warnings(recording: Recording, folded: Folded) -> Iterator[str]:
     if folded.attributed_share < LEAST_ATTRIBUTED:
         yield f"Operations explain {folded.attributed_share:.0%} of the plain wall time; short passes leave more to the framework."
     if recording.switches_per_s > MOST_SWITCHES_PER_S:
-        yield f"A busy machine: {recording.switches_per_s:.0f} involuntary context switches a second. Repeat it on a quiet one."
+        yield (
+            f"A busy machine: {recording.switches_per_s:.0f} involuntary context switches a second, at which threads wait for one another. "
+            "Repeat it on a quiet one, or with fewer --threads."
+        )
     if str(recording.machine["device"]).startswith("cuda"):
         yield "Not measured on a GPU yet: this way of timing kernels was tried on recorded events only."
 
@@ -169,7 +173,7 @@ def _explanations(counted: Pass, recording: Recording) -> Iterator[str]:
     if attends & {timed.path for timed in recording.timed if timed.op_class == "elementwise"}:
         yield "Scaling and masking of scores cannot be told from their softcap or bias and are timed with it, as element-wise."
     if any(isinstance(row.op, Linear) and row.op.bias for row in counted.rows):
-        yield "A linear layer adds its bias within the product's kernel: the time is contraction, the bias's FLOPs and bytes are element-wise."
+        yield "A linear layer adds its bias within the product's kernel: all its time is contraction, the bias's FLOPs are element-wise."
     if counted.phase == "train":
         yield "Training is forward and backward from a given gradient of the logits: no loss, no optimizer."
-    yield "Weights are random; bytes are what the operations must read and write at least, whatever caches hold."
+    yield "Weights are random."

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from archcli.modules import GLU, GroupedQueryAttention, MixtureOfExperts, MultiQueryAttention, PreNorm, QKNorm, Rope, Router
+from archcli.modules import (
+    GLU,
+    Embedding,
+    GroupedQueryAttention,
+    Head,
+    MixtureOfExperts,
+    MultiQueryAttention,
+    PreNorm,
+    QKNorm,
+    Rope,
+    Router,
+)
 from parity.family import D_FF, EPS, HEAD_DIM, HEADS, KV_HEADS, RMS, SIZES, THETA, WINDOW, Family, decoder, layers, rope
 from parity.maps import EXPERTS, LLAMA, QK_NORM, STORED_EXPERTS
 
@@ -16,6 +27,7 @@ SHARED = {
 }
 CORRECTED = {"model.layers.*.mlp.gate.e_score_correction_bias": "layers.*.ffn.route.correction_bias"}
 SIGMOID = Router(scores="sigmoid", scale=1.7, correction=True)
+GROUPED = Router(scores="sigmoid", scale=1.7, correction=True, n_groups=2, top_k_groups=1, group_score="top2")
 MOE = {**LLAMA, **EXPERTS, **STORED_EXPERTS}
 
 
@@ -41,6 +53,37 @@ FAMILIES = {
             "model.layers.*.block_sparse_moe.experts.#.w1.weight": "layers.*.ffn.experts.gate_proj.weight",
             "model.layers.*.block_sparse_moe.experts.#.w3.weight": "layers.*.ffn.experts.up_proj.weight",
             "model.layers.*.block_sparse_moe.experts.#.w2.weight": "layers.*.ffn.experts.down_proj.weight",
+        },
+    ),
+    "granite-moe": Family(
+        config={
+            **BASE,
+            "model_type": "granitemoe",
+            "num_local_experts": E,
+            "attention_multiplier": 0.2,
+            "embedding_multiplier": 3.0,
+            "residual_multiplier": 0.6,
+            "logits_scaling": 4.0,
+        },
+        spec=decoder(
+            RMS,
+            layers(
+                PreNorm(
+                    norm=RMS,
+                    attention=gqa(scale=0.2),
+                    ffn=MixtureOfExperts(n_experts=E, top_k=K, expert=SWIGLU, router=Router(scores="softmax_after")),
+                    residual_multiplier=0.6,
+                )
+            ),
+            embedding=Embedding(scale=3.0),
+            head=Head(scale=1 / 4.0),
+        ),
+        weights={
+            **{name.replace(".mlp.", ".block_sparse_moe."): rule for name, rule in MOE.items()},
+            "model.layers.*.block_sparse_moe.router.weight": "layers.*.ffn.router.weight",
+            "model.layers.*.block_sparse_moe.router.layer.weight": "layers.*.ffn.router.weight",
+            "model.layers.*.block_sparse_moe.input_linear.weight": EXPERTS["model.layers.*.mlp.experts.gate_up_proj"],
+            "model.layers.*.block_sparse_moe.output_linear.weight": "layers.*.ffn.experts.down_proj.weight",
         },
     ),
     "qwen2-moe": Family(
@@ -127,6 +170,36 @@ FAMILIES = {
             **QK_NORM,
             **CORRECTED,
         },
+    ),
+    "dots1": Family(
+        config={
+            **BASE,
+            "model_type": "dots1",
+            "head_dim": HEAD_DIM,
+            "n_routed_experts": E,
+            "n_shared_experts": 1,
+            "moe_intermediate_size": WIDTH,
+            "n_group": 2,
+            "topk_group": 1,
+            "norm_topk_prob": True,
+            "routed_scaling_factor": 1.7,
+            "layer_types": ["full_attention", "sliding_attention"],
+            "sliding_window": WINDOW,
+        },
+        spec=decoder(
+            RMS,
+            layers(
+                *(
+                    PreNorm(
+                        norm=RMS,
+                        attention=gqa(head_dim=HEAD_DIM, qk_norm=QKNorm(norm=RMS), window=window),
+                        ffn=MixtureOfExperts(n_experts=E, top_k=K, expert=EXPERT, router=GROUPED, shared=EXPERT),
+                    )
+                    for window in (None, WINDOW)
+                )
+            ),
+        ),
+        weights={**MOE, **SHARED, **QK_NORM, **CORRECTED},
     ),
     "olmoe": Family(
         config={**BASE, "model_type": "olmoe", "num_experts": E, "norm_topk_prob": False},

@@ -57,7 +57,7 @@ def llama(scaling: RopeScaling, activation: Activation, theta: float = THETA, **
     )
 
 
-# Theta 16 and an original context of 16 put pairs on either side of both wavelength bounds, 16 and 8, and one between.
+# Theta 16 and an original context of 16 put pairs on either side of both wavelength bounds, 16 and 8, and some between.
 LLAMA3 = llama(
     Llama3Scaling(factor=4.0, low_freq_factor=1.0, high_freq_factor=2.0, original_max_seq_len=16),
     SiLU(),
@@ -230,6 +230,20 @@ FAMILIES = {
             ),
         ),
         weights={name.replace(".mlp.", ".feed_forward."): rule for name, rule in LLAMA.items()},
+    ),
+    "ernie4.5": Family(
+        config={**BASE, "model_type": "ernie4_5", "head_dim": HEAD_DIM, "use_bias": True},
+        spec=decoder(
+            RMS,
+            layers(
+                PreNorm(
+                    norm=RMS,
+                    attention=attention(Rope(theta=THETA, pairing="interleaved"), head_dim=HEAD_DIM, bias=True),
+                    ffn=GLU(d_ff=D_FF, bias=True),
+                )
+            ),
+        ),
+        weights=LLAMA,
     ),
     "arcee": Family(
         config={**BASE, "model_type": "arcee", "hidden_act": "relu2"},

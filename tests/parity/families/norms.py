@@ -12,6 +12,7 @@ from archcli.modules import (
     LayerNorm,
     LinearScaling,
     MultiQueryAttention,
+    NoPosition,
     NormAfter,
     PreNorm,
     QKNorm,
@@ -21,7 +22,7 @@ from archcli.modules import (
     SquaredReLU,
 )
 from parity.family import D_FF, EPS, HEAD_DIM, HEADS, KV_HEADS, RMS, SIZES, THETA, WINDOW, Family, decoder, layers, rope
-from parity.maps import LLAMA, QK_NORM
+from parity.maps import LLAMA, QK_NORM, Take
 
 OFFSET, BARE = RMSNorm(eps=EPS, offset=1), LayerNorm(weight=False, bias=False)
 NEMOTRON = LayerNorm(eps=EPS, offset=1)
@@ -58,6 +59,10 @@ def gemma2(**options):
 def gemma3(position, **options):
     attention = gqa(position, head_dim=HEAD_DIM, scale=10**-0.5, qk_norm=QKNorm(norm=OFFSET), **options)
     return Sandwich(norm=OFFSET, attention=attention, ffn=GEGLU)
+
+
+def exaone(position, **options):
+    return NormAfter(norm=RMS, attention=gqa(position, qk_norm=QKNorm(norm=RMS), **options), ffn=SWIGLU)
 
 
 def olmo(position=ROPE, **options):
@@ -121,6 +126,39 @@ FAMILIES = {
         },
         spec=decoder(RMS, layers(olmo(window=WINDOW), olmo(Rope(theta=THETA, scaling=LinearScaling(factor=2.0))))),
         weights=AFTER,
+    ),
+    "exaone4": Family(
+        config={**OLMO_SIZES, **LOCAL, "model_type": "exaone4", "rms_norm_eps": EPS},
+        spec=decoder(RMS, layers(exaone(ROPE, window=WINDOW), exaone(NoPosition()))),
+        weights=AFTER,
+    ),
+    "glm4": Family(
+        config={
+            **SIZES,
+            "model_type": "glm4",
+            "head_dim": HEAD_DIM,
+            "rms_norm_eps": EPS,
+            "attention_bias": True,
+            "rope_parameters": rope(partial_rotary_factor=0.5),
+        },
+        spec=decoder(
+            RMS,
+            layers(
+                Sandwich(
+                    norm=RMS,
+                    attention=gqa(
+                        Rope(theta=THETA, rotary_dim=HEAD_DIM // 2, pairing="interleaved"), head_dim=HEAD_DIM, bias=("q", "k", "v")
+                    ),
+                    ffn=SWIGLU,
+                )
+            ),
+        ),
+        weights={
+            **LLAMA,
+            "model.layers.*.post_self_attn_layernorm.weight": "layers.*.attention_post_norm.weight",
+            "model.layers.*.post_mlp_layernorm.weight": "layers.*.ffn_post_norm.weight",
+            "model.layers.*.mlp.gate_up_proj.weight": Take(("layers.*.ffn.gate_proj.weight", "layers.*.ffn.up_proj.weight")),
+        },
     ),
     "nemotron": Family(
         config={

@@ -94,4 +94,4 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'archcli' has no attribute {name!r}")
 
 
-__all__ = ["ArchError", "build", "count_flops", "count_kv_cache", "count_params", "formula", "load", "sweep"]  # noqa: F822 - by __getattr__
+__all__ = ["ArchError", "build", "count_flops", "count_kv_cache", "count_params", "formula", "load", "sweep"]

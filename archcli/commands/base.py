@@ -20,10 +20,12 @@ class Subject(NamedTuple):
     model: Decoder
     name: str
     source: str
+    overrides: list[str]
 
     def show(self, report: Report, form: Format | None, output: Path | None, *, as_json: bool) -> None:
         """Print a report about it."""
-        show(replace(report, model={"name": self.name, "source": self.source}), form, output, as_json=as_json)
+        inputs = {**report.inputs, "set": self.overrides} if self.overrides else report.inputs
+        show(replace(report, model={"name": self.name, "source": self.source}, inputs=inputs), form, output, as_json=as_json)
 
 
 def subject(model: str, overrides: Sequence[str] | None) -> Subject:
@@ -31,4 +33,4 @@ def subject(model: str, overrides: Sequence[str] | None) -> Subject:
     loaded = load(model, overrides or ())
     if not isinstance(loaded.model, Decoder):
         raise ArchError(f"{loaded.name}: a {type(loaded.model).__name__} cannot be counted yet")
-    return Subject(loaded.model, loaded.name, loaded.source)
+    return Subject(loaded.model, loaded.name, loaded.source, list(overrides or ()))

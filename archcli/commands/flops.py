@@ -22,6 +22,7 @@ MlaOption = Annotated[MlaForm, typer.Option(help="Latent attention: rebuild keys
 
 def run(  # noqa: PLR0913 - one parameter per option
     model: Model,
+    *,
     batch_size: BatchSize = 1,
     seq_len: SeqLen = 2048,
     phase: PhaseOption = "forward",

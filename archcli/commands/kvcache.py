@@ -9,6 +9,7 @@ from archcli.measure.kvcache import count_kv_cache
 
 def run(  # noqa: PLR0913 - one parameter per option
     model: Model,
+    *,
     context: Context = None,
     batch_size: BatchSize = 1,
     dtype: Dtype = "bf16",

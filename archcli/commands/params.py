@@ -9,6 +9,7 @@ from archcli.measure.params import count_params
 
 def run(
     model: Model,
+    *,
     dtype: Dtype = "bf16",
     depth: Depth = 3,
     overrides: Set = None,

@@ -20,6 +20,7 @@ FormOrYaml = Annotated[
 
 def run(
     model: Model,
+    *,
     batch_size: BatchSize = 1,
     seq_len: SeqLen = 2048,
     overrides: Set = None,

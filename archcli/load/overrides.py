@@ -42,11 +42,9 @@ def read(text: str) -> Override:
     place = Place(Source(SET, [f"{SET} {text}"]), 0, len(SET) + 1, len(key))
     if not equals or not all(key.split(".")) or key.count(".") > DEEPEST:
         raise ArchError(Problem("KEY=VALUE is needed", "such as d_ff=11008 or groups.0.layer.ffn.d_ff=11008", place.mark()))
-    if not value.strip():
-        raise ArchError(Problem(f"no value for {quoted(key)}", "write null for none", place.mark()))
     document = parse(text_of(value.lstrip(), SET, lead))
     if document.root is None or document.problems:
-        raise ArchError(document.problems or [Problem(f"no value for {quoted(key)}", "", place.mark())])
+        raise ArchError(document.problems or [Problem(f"no value for {quoted(key)}", "write null for none", place.mark())])
     return Override(key, Place(document.source, 0, place.column, place.width), _sized(document.root))
 
 

@@ -1,6 +1,7 @@
 """The YAML's grammar, from the classes themselves: as a JSON Schema for editors, and as rows for people.
 
-A layer may leave out what it shares with others, so only the top and a group's `n_layers` have required keys here; the loader demands the rest.
+A layer may leave out what it shares with others, so only the top and a group's `n_layers` have required keys here; the
+loader demands the rest.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from archcli.load.fields import choices, fields, own_kind
+from archcli.load.fields import choices, default, fields, own_kind
 from archcli.load.words import written
 from archcli.modules import Decoder, Group
 from archcli.modules.base import Spec
@@ -83,15 +84,14 @@ def rows() -> Iterator[Json]:
     """Every key of every class: what it takes, its default, what it means."""
     for cls in _classes():
         for name, field in fields(cls).items():
-            info = cls.model_fields[name]
-            taken = " | ".join(choices(field.spec)) or "a mapping" if field.spec else field.want.words if field.want else ""
-            default = "" if field.required else written(_default(info))
+            taken = field.want.words if field.want else " | ".join(choices(field.spec)) or "a mapping"
+            left_out = "" if field.required else _default(cls, name)
             yield {
                 "class": cls.__name__,
                 "kind": own_kind(cls),
                 "key": name,
                 "takes": f"a list, each {taken}" if field.many else taken,
-                "default": f"the model's {field.inherits}" if field.inherits else default,
+                "default": f"the model's {field.inherits}" if field.inherits else left_out,
                 "required": field.required and not field.inherits,
                 "meaning": meaning(cls, name),
             }
@@ -99,11 +99,13 @@ def rows() -> Iterator[Json]:
 
 def meaning(cls: type[Spec], name: str) -> str:
     """What a key means: the sentence of the class's docstring, or of a base's, that names it in backticks."""
-    for owner in cls.__mro__:
-        for sentence in re.split(r"(?<=[.;])\s+(?=[A-Z`])", " ".join((owner.__dict__.get("__doc__") or "").split())):
-            if f"`{name}`" in sentence:
-                return sentence.rstrip(";")
-    return MEANINGS.get(name, "")
+    told = (sentence for owner in cls.__mro__ for sentence in _sentences(owner.__dict__.get("__doc__") or ""))
+    return next((sentence.rstrip(";") for sentence in told if f"`{name}`" in sentence), MEANINGS.get(name, ""))
+
+
+def _sentences(text: str) -> Iterator[str]:
+    for paragraph in text.split("\n\n"):
+        yield from re.split(r"(?<=[.;])\s+(?=[A-Z`])", " ".join(paragraph.split()))
 
 
 def _classes() -> Iterator[type[Spec]]:
@@ -114,14 +116,14 @@ def _classes() -> Iterator[type[Spec]]:
         cls = waiting.pop(0)
         yield cls
         for field in fields(cls).values():
-            held = (list(choices(field.spec).values()) or [field.spec]) if field.spec else []
+            held = [] if field.want else list(choices(field.spec).values()) or [field.spec]
             waiting += [one for one in held if one not in found]
             found |= dict.fromkeys(held)
 
 
 def _bases(classes: list[type[Spec]]) -> list[type[Spec]]:
     """What fields are annotated with that leave a choice of kinds."""
-    held = [field.spec for cls in classes for field in fields(cls).values() if field.spec is not None]
+    held = [field.spec for cls in classes for field in fields(cls).values() if field.want is None]
     return list(dict.fromkeys(base for base in held if choices(base)))
 
 
@@ -140,7 +142,7 @@ def _definition(cls: type[Spec]) -> Json:
     properties: Json = {"kind": {"const": kind, "description": MEANINGS["kind"]}} if kind else {}
     values = cls.model_json_schema()["properties"]
     for name, field in fields(cls).items():
-        value = _reference(field.spec, many=field.many, nullable=field.nullable) if field.spec else values[name]
+        value = values[name] if field.want else _reference(field.spec, many=field.many, nullable=field.nullable)
         properties[name] = {key: item for key, item in value.items() if key != "title"} | {"description": meaning(cls, name)}
     required = [name for name, field in fields(cls).items() if field.required and cls in COMPLETE]
     text = " ".join((cls.__doc__ or "").split("\n\n")[0].split())
@@ -155,6 +157,6 @@ def _reference(base: type[Spec], *, many: bool, nullable: bool) -> Json:
     return {"anyOf": [one, {"type": "null"}]} if nullable else one
 
 
-def _default(info: Any) -> Any:
-    value = info.get_default(call_default_factory=True)
-    return own_kind(type(value)) or "{}" if isinstance(value, Spec) else value
+def _default(cls: type[Spec], name: str) -> str:
+    value = default(cls, name)
+    return (own_kind(type(value)) or "{}") if isinstance(value, Spec) else written(value)

@@ -21,7 +21,7 @@ STDIN = "-"
 SUFFIXES = (".yaml", ".yml", ".json", ".gguf")
 """Names that can only be files; anything else may be a preset first."""
 
-LONGEST_NAME = 100
+LONGEST_NAME, LONGEST_PATH = 100, 400
 NOT_BUILT = "import from Hugging Face is not built yet"
 
 
@@ -132,7 +132,7 @@ def _refuse_unknown(model: str, path: Path) -> NoReturn:
     """No such file or preset: name what comes close, and do not ask the network."""
     near = _neighbours(path) if model.endswith(SUFFIXES) or path.parent != Path() else []
     close = closest(model, presets()) + closest(path.name, near)
-    what = f"no file {quoted(model)}" if model.endswith(SUFFIXES) else f"no file or preset {quoted(model)}"
+    what = f"no file {quoted(model, LONGEST_PATH)}" if model.endswith(SUFFIXES) else f"no file or preset {quoted(model, LONGEST_PATH)}"
     if model.startswith("hf://") or ("/" in model and not path.parent.is_dir()):
         raise ArchError(Problem(what, NOT_BUILT))
     raise ArchError(Problem(what, f"did you mean {either(close)}?" if close else "`archcli list` names the presets"))

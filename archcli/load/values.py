@@ -98,7 +98,7 @@ def _taking(words: str, accepts: Callable[[Any], bool], convert: Callable[[Any],
 
 
 def _whole(bounds: list[Any]) -> Want:
-    return _taking("a whole number" + _limits(bounds), lambda value: type(value) is int and _within(value, bounds))
+    return _taking("a whole number" + _limits(bounds), lambda value: isinstance(value, int) and _within(value, bounds))
 
 
 def _real(bounds: list[Any]) -> Want:
@@ -195,7 +195,8 @@ def _by_pydantic(annotation: Any, metadata: list[Any]) -> Want:
 
 def _said(message: str) -> str:
     """Pydantic's words, to follow "must be"."""
-    return message.lower().removeprefix("input should be ").removeprefix("value should be ")
+    must_be = "Input should be "
+    return message.removeprefix(must_be) if message.startswith(must_be) else f"valid ({message})"
 
 
 def _switch(_: list[Any]) -> Want:

@@ -20,14 +20,14 @@ def clean(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def shorten(text: str) -> str:
-    """At most 40 characters of it, cleaned."""
-    return clean(text if len(text) <= SHOWN else text[: SHOWN - 1] + "…")
+def shorten(text: str, most: int = SHOWN) -> str:
+    """At most so many characters of it, cleaned."""
+    return clean(text if len(text) <= most else text[: most - 1] + "…")
 
 
-def quoted(text: str) -> str:
+def quoted(text: str, most: int = SHOWN) -> str:
     """A key or kind as messages show it: 'd_fff'."""
-    return f"'{shorten(text)}'"
+    return f"'{shorten(text, most)}'"
 
 
 def shown(node: Node) -> str:

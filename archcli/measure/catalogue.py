@@ -10,7 +10,7 @@ from archcli.measure.passes import layers, prefill_pass
 from archcli.measure.report import Column, Report, Table
 from archcli.modules import Attention, Decoder
 
-CONVENTION = "Active: parameters a token meets. KV: bytes of cache that a token adds below every window."
+CONVENTION = "Active: parameters a token meets. KV: cache that a token adds below every window, in bf16."
 DTYPE = "bf16"
 
 
@@ -22,9 +22,8 @@ def list_models(models: Iterable[tuple[str, Decoder]]) -> Report:
         Column("params", "params", "count"),
         Column("active_params", "active", "count"),
         Column("layers", "layers", "number"),
-        Column("d_model", "d_model", "number"),
         Column("attention", "attention"),
-        Column("kv_bytes_per_token", f"KV per token, {DTYPE}", "bytes"),
+        Column("kv_bytes_per_token", "KV/token", "bytes"),
         Column("max_seq_len", "context", "number"),
     )
     return Report(

@@ -17,7 +17,10 @@ Mask = Literal["exact", "dense"]
 Logits = Literal["all", "last"]
 MlaForm = Literal["naive", "absorbed"]
 
-CONVENTION = "FLOP = 2 x multiply-add. matmul: matrix products, the router's included; other: the rest, per element by the table of Ivanov et al. 2021."
+CONVENTION = (
+    "FLOP = 2 x multiply-add. matmul: matrix products, the router's included; "
+    "other: the rest, per element by the table of Ivanov et al. 2021."
+)
 MASKS = {
     "exact": "Attention pairs are those the mask allows.",
     "dense": "Attention pairs are all S x S, as torch's counter reports of eager attention.",

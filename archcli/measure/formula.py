@@ -48,7 +48,8 @@ def formula(model: Decoder, *, batch_size: int = 1, seq_len: int = 2048, dense: 
     for expression, count in zip(found, _read(model, batch_size, seq_len, dense=dense), strict=True):
         if expression.subs(values) != count:
             raise ArchError(f"the formula {expression} gives {expression.subs(values)}, counting gives {count}", "report this")
-    return Formula(*map(_factored, found), values)
+    params, matmul, other, cached = map(_factored, found)
+    return Formula(params, matmul, other, cached, values)
 
 
 def _read(model: Decoder, batch_size: Any, seq_len: Any, *, dense: bool) -> Iterator[Any]:
@@ -107,13 +108,20 @@ def _periods(model: Decoder, names: dict[str, str]) -> dict[str, int]:
 
 
 def _tidy(expression: Any, values: dict[Any, int]) -> Any:
-    """Without the floors of divisions that are even at these values."""
-    from sympy import floor, sympify
+    """Without the floors of divisions that are even at these values, and with Min(a, b) for Min(a - 1, b - 1) + 1."""
+    from sympy import Min, floor, sympify
 
-    return sympify(expression).replace(floor, lambda inner: inner if inner.subs(values).is_integer else floor(inner))
+    def raised(*numbers: Any) -> Any:
+        less = all(number.as_coeff_Add()[0] == -1 for number in numbers)
+        return Min(*[number + 1 for number in numbers]) - 1 if less else Min(*numbers)
+
+    even = sympify(expression).replace(floor, lambda inner: inner if inner.subs(values).is_integer else floor(inner))
+    return even.replace(Min, raised)
 
 
 def _factored(expression: Any) -> Any:
-    from sympy import factor_terms
+    """Layers first: what each layer has, times how many there are."""
+    from sympy import collect, factor_terms
 
-    return factor_terms(expression.expand())
+    layers = [symbol for symbol in expression.free_symbols if symbol.name.endswith("n_layers")]
+    return factor_terms(collect(expression.expand(), sorted(layers, key=str), func=factor_terms))

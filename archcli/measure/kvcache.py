@@ -53,7 +53,7 @@ def count_kv_cache(
         totals=totals,
         rows=rows,
         tables=tuple(_tables(totals, rows, context, dtype)),
-        notes=(*beyond(model, context), *without_source(source_len)),
+        notes=(*beyond(model, context), *without_source(source_len), *_notes(totals)),
     )
 
 
@@ -84,17 +84,22 @@ def fits(model: Decoder, memory_bytes: int, context: int, batch_size: int, dtype
 
 def _most_tokens(model: Decoder, budget: int, batch_size: int, dtype: str) -> int | None:
     """The longest context whose cache is within the budget: doubling, then halving the interval."""
-    taken = lambda tokens: to_bytes(kv_elements(model, tokens, batch_size), dtype)  # noqa: E731 - one fold, four uses
-    if taken(1) > budget:
-        return 0
-    low, high = 1, 2
-    while taken(high) <= budget:
-        if taken(high) == taken(low):
-            return None
+
+    def held(tokens: int) -> int:
+        return kv_elements(model, tokens, batch_size)
+
+    def fit(tokens: int) -> bool:
+        within: bool = to_bytes(held(tokens), dtype) <= budget
+        return within
+
+    low, high = 0, 1
+    while fit(high):
         low, high = high, 2 * high
+        if held(high) == held(low):
+            return None
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if taken(middle) <= budget else (low, middle)
+        low, high = (middle, high) if fit(middle) else (low, middle)
     return low
 
 
@@ -156,6 +161,11 @@ def _tables(totals: Record, rows: list[Record], context: int, dtype: str) -> Ite
         ("elements", totals["elements"], "count"),
         (f"bytes in {dtype}", totals["bytes"], "bytes"),
         ("bytes per token", totals["bytes_per_token"], "bytes"),
+        *(
+            [("weights", totals["fits"]["weights_bytes"], "bytes"), ("memory", totals["fits"]["memory_bytes"], "bytes")]
+            if "fits" in totals
+            else ()
+        ),
     )
     columns = (
         Column("attention", "attention"),
@@ -168,9 +178,19 @@ def _tables(totals: Record, rows: list[Record], context: int, dtype: str) -> Ite
     yield Table("By layer", columns, rows)
     if totals["held_by_engines"]:
         yield _beside("What some engines hold", totals, totals["held_by_engines"], dtype)
-    yield _beside("The same model with other attention (GQA: 8 kv heads; MLA: sized as DeepSeek-V2)", totals, totals["as_kind"], dtype)
+    yield _beside("The same model with other attention", totals, totals["as_kind"], dtype)
     if "fits" in totals:
         yield _fit(totals["fits"], context)
+
+
+def _notes(totals: Record) -> Iterator[str]:
+    yield "gqa keeps the kv heads it has, else takes 8, or the most below that divide the query heads."
+    yield "mla keeps its latent, else takes 4 head_dim and a rotary key of head_dim / 2, as DeepSeek-V2 (arXiv:2405.04434 section 2.1.4)."
+    fit = totals.get("fits")
+    if fit and fit["cache_alone"]["tokens"] is None:
+        yield "every layer has a window: beyond it the cache does not grow, and tokens have no bound."
+    if fit and fit["weights_bytes"] > fit["memory_bytes"]:
+        yield "the weights alone are larger than the memory."
 
 
 def _beside(title: str, totals: Record, others: dict[str, int], dtype: str) -> Table:
@@ -184,4 +204,4 @@ def _fit(fit: Record, context: int) -> Table:
         {"what": "tokens", **{key: fit[key]["tokens"] for key in ("beside_weights", "cache_alone")}},
         {"what": f"sequences of {context:,}", **{key: fit[key]["sequences"] for key in ("beside_weights", "cache_alone")}},
     ]
-    return Table(f"What fits into {fit['memory_bytes']:,} bytes (the weights take {fit['weights_bytes']:,})", columns, records)
+    return Table("What fits", columns, records)

@@ -76,17 +76,15 @@ def _folded(path: str) -> list[str]:
 
 
 def _summary(totals: Totals, dtype: str) -> Table:
-    moe = totals["active_params"] != totals["params"]
-    untied = totals["active_params_excl_input_embedding"] != totals["active_params"]
-    return facts(
-        "Parameters",
-        ("total", totals["params"], "count"),
-        *([("active", totals["active_params"], "count")] if moe else []),
-        *([("active, without the input table", totals["active_params_excl_input_embedding"], "count")] if untied else []),
-        ("token embedding", totals["embedding_params"], "count"),
-        ("non-embedding", totals["non_embedding_params"], "count"),
-        (f"bytes in {dtype}", totals["bytes"], "bytes"),
-    )
+    """The totals, those that are equal to the one above left out."""
+    lines: list[tuple[str, int]] = [
+        ("total", totals["params"]),
+        ("active", totals["active_params"]),
+        ("active, without the input table", totals["active_params_excl_input_embedding"]),
+    ]
+    new = [line for before, line in zip([("", -1), *lines], lines, strict=False) if line[1] != before[1]]
+    new += [("token embedding", totals["embedding_params"]), ("non-embedding", totals["non_embedding_params"])]
+    return facts("Parameters", *((what, n, "count") for what, n in new), (f"bytes in {dtype}", totals["bytes"], "bytes"))
 
 
 def _groups(totals: Totals) -> Table:

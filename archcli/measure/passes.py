@@ -104,9 +104,9 @@ def find(spec: Spec, cls: type[S], path: str = "") -> Iterator[tuple[str, S]]:
 
 
 def named(model: Decoder, name: str) -> list[str]:
-    """Full paths of the fields a bare name means: all of that name, which must agree. Raises ArchError where they do not, or there are none.
+    """Full paths of the fields a bare name means: all of that name, which must agree.
 
-    A full path means itself.
+    A full path means itself. Raises ArchError where they do not, or there are none.
     """
     fields = dict(settings(model))
     paths = [name] if name in fields else [path for path in fields if path.rsplit(".", 1)[-1] == name]

@@ -12,8 +12,8 @@ from typing import Any, Literal
 Unit = Literal["text", "number", "count", "flops", "macs", "bytes", "share", "ratio", "seconds", "flag"]
 """How a value reads.
 
-text as it is; number with all its digits; count 8.03B beside the integer; flops and macs with a metric prefix, bytes with a binary one, also beside
-the integer; share 0…1 in percent; ratio as a multiple; flag as a tick.
+text as it is; number with all its digits; count 8.03B beside the integer; flops and
+macs with a metric prefix, bytes with a binary one, also beside the integer; share 0…1 in percent; ratio as a multiple; flag as a tick.
 """
 
 

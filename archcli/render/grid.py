@@ -32,25 +32,35 @@ class Grid:
         return tuple(max(map(len, cells)) for cells in zip(*lines, strict=True))
 
 
-def grid(table: Table) -> Grid:
-    """The table's cells, spelled; columns that stay empty in every row are left out."""
-    rows = [_cells(table.columns, record) for record in table.records]
-    footer = None if table.footer is None else _cells(table.columns, table.footer)
+def grid(table: Table, *, brief: bool = False) -> Grid:
+    """The table's cells, spelled; `brief` leaves the exact figure out where there is a short one."""
+    cells = _brief if brief else _both
+    rows = [cells(table.columns, record) for record in table.records]
+    footer = None if table.footer is None else cells(table.columns, table.footer)
     heads = [cell for column in table.columns for cell in (clean(column.title), "")]
     numeric = [flag for column in table.columns for flag in (_numeric(table, column), True)]
     lines = [*rows, *([footer] if footer else [])]
     kept = [i for i, head in enumerate(heads) if i % 2 == 0 or head or any(line[i] for line in lines)]
-    pick = lambda cells: tuple(cells[i] for i in kept)  # noqa: E731 - four uses on the next line
+
+    def pick(line: list[Any]) -> tuple[Any, ...]:
+        return tuple(line[i] for i in kept)
+
     return Grid(clean(table.title), pick(heads), pick(numeric), tuple(map(pick, rows)), pick(footer) if footer else None)
 
 
-def _cells(columns: Sequence[Column], record: Mapping[str, Any]) -> list[str]:
+def _both(columns: Sequence[Column], record: Mapping[str, Any]) -> list[str]:
     """Two cells per column: the exact value, and the short one where the unit has one."""
     cells = []
     for column in columns:
         value, unit = record.get(column.key, ""), column.unit_of(record)
         cells += [exact(value, unit), short(value, unit) if unit in TWOFOLD else ""]
     return cells
+
+
+def _brief(columns: Sequence[Column], record: Mapping[str, Any]) -> list[str]:
+    """The same with the short value in the place of the exact one."""
+    both = _both(columns, record)
+    return [cell for pair in zip(both[::2], both[1::2], strict=True) for cell in (pair[1] or pair[0], "")]
 
 
 def _numeric(table: Table, column: Column) -> bool:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from archcli.render.grid import Grid, grid
-from archcli.render.plain import closing
+from archcli.render.plain import closing, heading
 
 if TYPE_CHECKING:
     from archcli.measure.report import Report
 
 
 def markdown(report: Report) -> str:
-    """Every table under its title, then the convention and the notes as paragraphs."""
-    blocks = [_drawn(grid(table)) for table in report.tables]
-    return "\n\n".join([*blocks, *(_escaped(line) for line in closing(report))]) + "\n"
+    """What was asked, every table under its title, then the convention and the notes as paragraphs."""
+    blocks = [_escaped(heading(report)), *(_drawn(grid(table)) for table in report.tables)]
+    return "\n\n".join(filter(None, [*blocks, *map(_escaped, closing(report))])) + "\n"
 
 
 def _drawn(table: Grid) -> str:

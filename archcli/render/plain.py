@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from archcli.render.grid import Grid, grid
-from archcli.render.values import clean
+from archcli.render.values import clean, exact
 
 if TYPE_CHECKING:
     from archcli.measure.report import Report
 
 
 def plain(report: Report) -> str:
-    """Every table, then the convention and the notes."""
-    blocks = [_drawn(grid(table)) for table in report.tables]
-    return "\n\n".join([*blocks, "\n".join(closing(report))]) + "\n"
+    """What was asked, every table, then the convention and the notes."""
+    blocks = [heading(report), *(_drawn(grid(table)) for table in report.tables), "\n".join(closing(report))]
+    return "\n\n".join(filter(None, blocks)) + "\n"
+
+
+def heading(report: Report) -> str:
+    """What was asked of which model: `gpt2: kvcache, context 1,024, batch size 1`."""
+    if not report.model.get("name"):
+        return ""
+    asked = [f"{key.replace('_', ' ')} {_said(value)}" for key, value in report.inputs.items() if value is not None]
+    return clean(f"{report.model['name']}: {', '.join([report.command, *asked])}")
+
+
+def _said(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list | tuple) else exact(value, "number")
 
 
 def closing(report: Report) -> list[str]:

@@ -1,4 +1,4 @@
-"""Tables on a terminal, by rich. Where a table is wider than the terminal, its records are listed one under the other instead.
+"""Tables on a terminal, by rich. One that is too wide shows short figures alone; where that is too wide still, its records are listed.
 
 Cells are handed over as `Text`, which rich prints as it is: no `[markup]` of a name or a path is ever interpreted.
 """
@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console, RenderableType
-from rich.table import Table
+from rich.table import Table as Drawing
 from rich.text import Text
 
 from archcli.render.grid import Grid, grid
-from archcli.render.plain import closing
+from archcli.render.plain import closing, heading
 
 if TYPE_CHECKING:
-    from archcli.measure.report import Report
+    from archcli.measure.report import Report, Table
 
 FOLDED = 16  # a column of words may be folded down to so many characters; figures are never broken
 WIDE = 10_000  # into a pipe nothing is cut
@@ -33,44 +33,51 @@ def terminal(report: Report) -> str:
     width = shutil.get_terminal_size().columns if live or os.environ.get("COLUMNS") else WIDE
     out = io.StringIO()
     console = Console(file=out, width=width, force_terminal=live, highlight=False, emoji=False)
-    for table in map(grid, report.tables):
-        console.print(_fitted(table, width))
+    blocks = [Text(heading(report), style="bold"), *(_fitted(table, width) for table in report.tables)]
+    for block in blocks if heading(report) else blocks[1:]:
+        console.print(block)
         console.print()
     for line in closing(report):
         console.print(Text(line, style="dim"))
     return "\n".join(line.rstrip() for line in out.getvalue().split("\n"))
 
 
-def _fitted(table: Grid, width: int) -> RenderableType:
-    needed = sum(_least(table, i) for i in range(len(table.heads))) + GAP * (len(table.heads) - 1) + 2
-    return _drawn(table) if needed <= width else _listed(table)
+def _fitted(table: Table, width: int) -> RenderableType:
+    """The whole table; else with short figures alone; else a list."""
+    forms = [grid(table), grid(table, brief=True)]
+    fitting = next((form for form in forms if _needed(form) <= width), None)
+    return _listed(forms[0]) if fitting is None else _drawn(fitting)
+
+
+def _needed(table: Grid) -> int:
+    return sum(_least(table, i) + GAP for i in range(len(table.heads)))
 
 
 def _least(table: Grid, i: int) -> int:
     return table.widths[i] if table.numeric[i] else min(table.widths[i], FOLDED)
 
 
-def _drawn(table: Grid) -> Table:
-    drawn = Table(
+def _drawn(table: Grid) -> Drawing:
+    drawn = Drawing(
         box=box.SIMPLE_HEAD,
         title=Text(table.title, style="bold") if table.title else None,
         title_justify="left",
         show_header=any(table.heads),
-        show_footer=table.footer is not None,
-        footer_style="bold",
-        padding=(0, 1),
-        pad_edge=False,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
     )
     for i, head in enumerate(table.heads):
         drawn.add_column(
             Text(head),
-            Text(table.footer[i] if table.footer else ""),
             justify="right" if table.numeric[i] else "left",
             no_wrap=table.numeric[i],
+            min_width=_least(table, i),
             overflow="fold",
         )
     for row in table.rows:
         drawn.add_row(*map(Text, row))
+    if table.footer:
+        drawn.add_row(*map(Text, table.footer), style="bold")
     return drawn
 
 

@@ -54,8 +54,10 @@ def maybe(strategy):
 
 
 NORMS = st.one_of(
-    st.builds(RMSNorm, offset=st.sampled_from([0, 1]), weight=BOOL),
-    st.builds(LayerNorm, offset=st.sampled_from([0, 1]), weight=BOOL, bias=BOOL),
+    st.builds(RMSNorm, offset=st.sampled_from([0, 1])),
+    st.builds(LayerNorm, offset=st.sampled_from([0, 1]), bias=BOOL),
+    st.just(RMSNorm(weight=False)),
+    st.builds(LayerNorm, weight=st.just(False), bias=BOOL),
 )
 ACTIVATIONS = st.one_of(
     st.sampled_from([ReLU(), SquaredReLU(), GELU(), GELUTanh(), SiLU(), Sigmoid()]), st.builds(Swish, beta=NUMBERS, learnt=BOOL)

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from readings.architectures import decoders
-from readings.readings import by_symbols, by_torch, counted, sizes_of
+from readings.readings import by_symbols, by_torch, by_torch_cache, counted, counted_dense, sizes_of
 
 from archcli.measure.passes import forward_pass, prefill_pass
 from archcli.modules import substitute

@@ -51,7 +51,10 @@ def expanded(attention: MultiHeadLatentAttention) -> MultiHeadAttention:
 
 
 def _heads(attention: Attention, d_model: Number) -> dict[str, Number]:
-    """What every kind has: heads, their widths, and which tokens they see. Rotary dims of a latent's key stand beside d, not in it."""
+    """What every kind has: heads, their widths, and which tokens they see.
+
+    The rotary dims of a latent's key are not counted to d.
+    """
     if isinstance(attention, MultiHeadLatentAttention):
         d, v = attention.qk_nope_head_dim, attention.v_head_dim
     elif isinstance(attention, ProjectedAttention):

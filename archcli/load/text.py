@@ -25,7 +25,7 @@ def decode(data: bytes, name: str) -> str:
     if b"\0" in data:
         raise ArchError(Problem("a binary file", "an architecture is a YAML or JSON text", path=name))
     try:
-        return data.decode("utf-8-sig")
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         what = f"not UTF-8: byte 0x{data[error.start]:02x}"

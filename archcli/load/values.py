@@ -98,7 +98,7 @@ def _taking(words: str, accepts: Callable[[Any], bool], convert: Callable[[Any],
 
 
 def _whole(bounds: list[Any]) -> Want:
-    return _taking("a whole number" + _limits(bounds), lambda value: isinstance(value, int) and _within(value, bounds))
+    return _taking("a whole number" + _limits(bounds), lambda value: type(value) is int and _within(value, bounds))
 
 
 def _real(bounds: list[Any]) -> Want:

@@ -52,7 +52,7 @@ def count_kv_cache(
         convention=CONVENTION,
         totals=totals,
         rows=rows,
-        tables=tuple(_tables(totals, rows, context, dtype)),
+        tables=tuple(_tables(totals, rows, context, batch_size, dtype)),
         notes=(*beyond(model, context), *without_source(source_len), *_notes(totals)),
     )
 
@@ -155,7 +155,7 @@ def _bound(attention: Attention) -> int | None:
     return attention.window if attention.chunk is None else attention.chunk
 
 
-def _tables(totals: Record, rows: list[Record], context: int, dtype: str) -> Iterator[Table]:
+def _tables(totals: Record, rows: list[Record], context: int, batch_size: int, dtype: str) -> Iterator[Table]:
     yield facts(
         f"KV cache of {context:,} tokens",
         ("elements", totals["elements"], "count"),
@@ -180,7 +180,7 @@ def _tables(totals: Record, rows: list[Record], context: int, dtype: str) -> Ite
         yield _beside("What some engines hold", totals, totals["held_by_engines"], dtype)
     yield _beside("The same model with other attention", totals, totals["as_kind"], dtype)
     if "fits" in totals:
-        yield _fit(totals["fits"], context)
+        yield _fit(totals["fits"], context, batch_size)
 
 
 def _notes(totals: Record) -> Iterator[str]:
@@ -198,10 +198,13 @@ def _beside(title: str, totals: Record, others: dict[str, int], dtype: str) -> T
     return Table(title, (Column("what", ""), Column("bytes", "bytes", "bytes"), Column("ratio", "of its own", "ratio")), records)
 
 
-def _fit(fit: Record, context: int) -> Table:
+def _fit(fit: Record, context: int, batch_size: int) -> Table:
     columns = (Column("what", ""), Column("beside_weights", "beside the weights", "number"), Column("cache_alone", "cache alone", "number"))
     records = [
-        {"what": "tokens", **{key: fit[key]["tokens"] for key in ("beside_weights", "cache_alone")}},
+        {
+            "what": "tokens" if batch_size == 1 else f"tokens in each of {batch_size:,} sequences",
+            **{key: fit[key]["tokens"] for key in ("beside_weights", "cache_alone")},
+        },
         {"what": f"sequences of {context:,}", **{key: fit[key]["sequences"] for key in ("beside_weights", "cache_alone")}},
     ]
     return Table("What fits", columns, records)

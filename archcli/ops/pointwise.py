@@ -67,7 +67,7 @@ class Swish(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Add(Op):
-    """y = a + b. Backward: the gradients of both branches are added up where they meet again."""
+    """y = a + b, in the number type of a. Backward: the gradients of both branches are added up where they meet again."""
 
     name: str
 
@@ -80,7 +80,7 @@ class Add(Op):
         return (Part("add", OpClass.ELEMENTWISE, n, n + prod(b), n, (gradient,)),)
 
     def run(self, torch: Any, weights: dict[str, Any], a: Any, b: Any) -> Any:
-        return a + b
+        return a + b.to(a.dtype)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -75,6 +75,18 @@ def test_a_whole_part_can_be_replaced():
     assert (now["groups.0.layer.ffn.kind"], now["groups.1.pattern.0.ffn.kind"]) == ("glu", "mlp")
 
 
+def test_a_bare_name_changes_what_is_inherited_without_losing_the_rest_of_it():
+    text = TWO_GROUPS.replace("norm: rmsnorm", "norm: {kind: rmsnorm, offset: 1}")
+    now = dict(settings(load_text(text, "f", ["eps=1e-3"]).model))
+    assert (now["norm.eps"], now["groups.0.layer.norm.eps"], now["groups.0.layer.norm.offset"]) == (1e-3, 1e-3, 1)
+
+
+def test_a_bare_name_at_the_top_also_changes_its_namesakes_below():
+    text = TWO_GROUPS.replace("{position: learned}", "{position: {kind: learned, max_seq_len: 32}}")
+    now = dict(settings(load_text(text, "f", ["max_seq_len=64"]).model))
+    assert (now["max_seq_len"], now["embedding.position.max_seq_len"]) == (64, 64)
+
+
 def test_the_last_of_two_wins():
     assert after("d_model=32", "d_model=16")["d_model"] == 16
 

@@ -45,6 +45,7 @@ def test_arrays_hold_what_ints_count_of_each_candidate(model, steps, batch_size,
 
 
 @given(model=decoders())
+@settings(max_examples=50)
 def test_rows_of_a_pass_have_paths_of_their_own(model):
     for one in (forward_pass(model, 1, 3), prefill_pass(model, 1, 3)):
         paths = [row.path for row in one.rows]

@@ -36,7 +36,7 @@ def test_it_prints_as_a_nested_tree():
     assert text.startswith("Decoder(\n")
     for line in (
         "  (layers): ModuleList(",
-        "(0): PreNorm(",
+        "    (0-1): 2 x PreNorm(",
         "      (attention_norm): RMSNorm((16,), eps=1e-06, elementwise_affine=True)",
         "        (q_proj): Linear(in_features=16, out_features=24, bias=False)",
         "  (lm_head): Linear(in_features=16, out_features=29, bias=False)",

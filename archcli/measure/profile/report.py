@@ -24,6 +24,8 @@ CONVENTION = (
 # Within these a profile is sound: seen on a quiet machine at steps of 20 ms and more (overhead at most 1.03, attributed 0.95 to 1.01),
 # with room for short steps; 120 involuntary context switches a second are what a busy neighbour causes.
 MOST_OVERHEAD, LEAST_ATTRIBUTED, MOST_SWITCHES_PER_S = 1.06, 0.90, 120.0
+MOST_UNATTRIBUTED = 0.10
+"""Where operations and framework miss the plain wall time by more, either way, the headline says so: seen on a quiet machine 0 to 0.03."""
 
 COLUMNS = (
     Column("flop_share", "FLOP share", "share"),
@@ -47,7 +49,7 @@ def profile_of(model: Decoder, counted: Pass, recording: Recording, inputs: Mapp
         convention=CONVENTION,
         totals=_totals(counted, recording, folded),
         rows=rows,
-        tables=(_by_class(folded), _by_operator(folded, rows, top), _honesty(recording, folded)),
+        tables=(_by_class(recording, folded), _by_operator(folded, rows, top), _honesty(recording, folded)),
         notes=(*_warnings(recording, folded), *_explanations(counted, recording)),
     )
 
@@ -62,6 +64,7 @@ def _totals(counted: Pass, recording: Recording, folded: Folded) -> dict[str, An
         "unattributed_share": folded.by_class[UNATTRIBUTED].seconds / wall,
         "unlabelled_share": folded.unlabelled_s / wall,
         "overhead_ratio": _overhead(recording),
+        "reliable": _reliable(recording, folded),
         "matmul_flops": matmul,
         "other_flops": other,
         "flops_by_class": _flops_by_class(counted),
@@ -94,7 +97,11 @@ def _overhead(recording: Recording) -> float:
     return median(traced / plain for plain, traced in zip(recording.plain_s, recording.traced_s, strict=True))
 
 
-def _by_class(folded: Folded) -> Table:
+def _reliable(recording: Recording, folded: Folded) -> bool:
+    return not recording.differing and abs(folded.by_class[UNATTRIBUTED].seconds) <= MOST_UNATTRIBUTED * folded.wall_s
+
+
+def _by_class(recording: Recording, folded: Folded) -> Table:
     records = [{"class": _words(name), **_line(folded, entry)} for name, entry in folded.by_class.items() if entry.seconds or entry.bytes]
     records.sort(key=lambda record: (record["class"] in {FRAMEWORK, UNATTRIBUTED}, -record["seconds"]))
     return Table(

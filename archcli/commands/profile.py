@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -69,20 +69,35 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     asked = subject(model, overrides)
     question = settled(Question(phase, batch_size, seq_len, past))
     counted = run_pass(asked.model, question)
-    _refuse_beyond_positions(counted)
-    memory = memory_of(counted, dtype, attention)
-    if device == "cpu":
-        require_memory(asked.name, memory, available_memory(), dtype)
-    cached = phase in {"prefill", "decode"} or counted.past > 0
     how = {"dtype": dtype, "device": device, "attention": attention}
-    amount = {"batch_size": batch_size, "new": counted.new, "past": counted.past}
-    job = amount | how | {"cached": cached, "last_only": question.logits == "last", "train": phase == "train"}
-    recording = _record(asked, job, memory, threads, pairs)
-    inputs = {"phase": phase, "batch_size": batch_size, "seq_len": counted.new, "past": counted.past, **how}
-    report = profile_of(asked.model, counted, recording, inputs | {"threads": threads, "pairs": pairs}, depth, top)
+    memory = _checked(asked.name, counted, **how)
+    recording = _record(asked, _job(question, counted) | how, memory, threads, pairs)
+    inputs = asdict(question) | how | {"threads": threads, "pairs": pairs}
+    report = profile_of(asked.model, counted, recording, inputs, depth, top)
     asked.show(replace(report, totals={**report.totals, "memory": memory}), form, output, as_json=as_json)
     if recording.partial:
         raise typer.Exit(INTERRUPTED)
+
+
+def _checked(name: str, counted: Pass, dtype: str, device: str, attention: str) -> dict[str, int]:
+    """The memory the pass needs. Refuses what can be refused before torch is imported."""
+    _refuse_beyond_positions(counted)
+    memory = memory_of(counted, dtype, attention)
+    if device == "cpu":
+        require_memory(name, memory, available_memory(), dtype)
+    return memory
+
+
+def _job(question: Question, counted: Pass) -> dict[str, Any]:
+    """What the runtime is to run: the pass that was counted."""
+    return {
+        "batch_size": counted.batch_size,
+        "new": counted.new,
+        "past": counted.past,
+        "cached": question.phase in {"prefill", "decode"} or counted.past > 0,
+        "last_only": question.logits == "last",
+        "train": question.phase == "train",
+    }
 
 
 def _record(asked: Subject, options: dict[str, Any], memory: dict[str, int], threads: int | None, pairs: int | None) -> Recording:

@@ -58,8 +58,13 @@ TRACES = {
         {LINEAR: Spent(9, 1)},
     ),
     "backward belongs to the row that made the node": (
-        [event(EVALUATE + "AddmmBackward0", 0, 50, thread=3, sequence=7), event("AddmmBackward0", 1, 40, thread=3, sequence=7)]
-        + [event("aten::mm", 2, 12, thread=3), event("aten::mm", 12, 20, thread=3), event("aten::add_", 41, 49, thread=3)],
+        [
+            event(EVALUATE + "AddmmBackward0", 0, 50, thread=3, sequence=7),
+            event("AddmmBackward0", 1, 40, thread=3, sequence=7),
+            event("aten::mm", 2, 12, thread=3),
+            event("aten::mm", 12, 20, thread=3),
+            event("aten::add_", 41, 49, thread=3),
+        ],
         {BACK, SUM},
         {BACK: Spent(18, 2), SUM._replace(phase="sums"): Spent(8, 1)},
     ),

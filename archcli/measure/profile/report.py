@@ -104,9 +104,9 @@ def _reliable(recording: Recording, folded: Folded) -> bool:
 def _by_class(recording: Recording, folded: Folded) -> Table:
     records = [{"class": _words(name), **_line(folded, entry)} for name, entry in folded.by_class.items() if entry.seconds or entry.bytes]
     records.sort(key=lambda record: (record["class"] in {FRAMEWORK, UNATTRIBUTED}, -record["seconds"]))
-    return Table(
-        "Where the time goes", (Column("class", "class"), *COLUMNS), records, {"class": "plain wall", **_line(folded, folded.whole)}
-    )
+    whole = {"class": "plain wall", **_line(folded, folded.whole)}
+    title = "Where the time goes" if _reliable(recording, folded) else "Where the time goes: NOT RELIABLE, see the notes"
+    return Table(title, (Column("class", "class"), *COLUMNS), records, whole)
 
 
 def _by_operator(folded: Folded, rows: list[dict[str, Any]], top: int) -> Table:
@@ -156,7 +156,9 @@ def _warnings(recording: Recording, folded: Folded) -> Iterator[str]:
     if recording.partial:
         yield f"PARTIAL: interrupted after {len(recording.traced_s)} pairs of passes."
     if recording.differing:
-        yield f"NOT SOUND: trace and census differ in {len(recording.differing)} operations: {', '.join(recording.differing[:5])}."
+        yield f"NOT RELIABLE: trace and census differ in {len(recording.differing)} operations: {', '.join(recording.differing[:5])}."
+    if abs(unattributed := folded.by_class[UNATTRIBUTED].seconds / folded.wall_s) > MOST_UNATTRIBUTED:
+        yield f"NOT RELIABLE: plain and traced passes differ by {unattributed:.0%} of the plain wall time; repeat it."
     if _overhead(recording) > MOST_OVERHEAD:
         yield f"Tracing slowed the pass by {_overhead(recording) - 1:.0%}: small operations look dearer than they are."
     if folded.attributed_share < LEAST_ATTRIBUTED:

@@ -45,7 +45,10 @@ def to_mla(attention: Attention, d_model: Number, norm: Norm) -> MultiHeadLatent
 
 
 def expanded(attention: MultiHeadLatentAttention) -> MultiHeadAttention:
-    """What an engine caches that keeps the rebuilt keys and values instead of the latent: H (n + r) and H v per token."""
+    """What an engine caches that keeps the rebuilt keys and values instead of the latent.
+
+    H (n + r) and H v per token.
+    """
     d = attention.qk_nope_head_dim + attention.qk_rope_head_dim
     return MultiHeadAttention.model_construct(n_heads=attention.n_heads, head_dim=d, v_head_dim=attention.v_head_dim, **_mask(attention))
 

@@ -14,6 +14,8 @@ import typer
 
 from archcli.errors import ArchError
 
+INTERRUPTED = 130  # what a shell reports of a program that SIGINT ended: 128 + 2
+
 # A subcommand is the function `run` of archcli/commands/NAME.py; its docstring is its help.
 COMMANDS = ("params", "flops", "kvcache", "verify", "profile", "list", "show", "schema")
 
@@ -37,7 +39,6 @@ def application(args: list[str]) -> typer.Typer:
     named = next((arg for arg in args if not arg.startswith("-")), "")
     app = typer.Typer(
         context_settings={"help_option_names": ["-h", "--help"]},
-        no_args_is_help=True,
         add_completion=not named,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
@@ -55,7 +56,9 @@ def main() -> None:
         app = application(sys.argv[1:])
         gc.freeze()
         gc.enable()
-        app(prog_name="archcli")
+        app(sys.argv[1:] or ["--help"], prog_name="archcli")
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
     except ArchError as error:
         from archcli.load.diagnostics import explain
 

@@ -102,13 +102,13 @@ def _job(question: Question, counted: Pass) -> dict[str, Any]:
 
 def _record(asked: Subject, options: dict[str, Any], memory: dict[str, int], threads: int | None, pairs: int | None) -> Recording:
     """Build and measure. Imports torch, so that whatever can be refused without it has been."""
-    from archcli.runtime import profile, profile_work
-
-    job = profile_work.Job(**options)
-    profile_work.check_device(job.device)
-    if job.device != "cpu":
-        require_memory(asked.name, memory, profile_work.free_memory(job.device), job.dtype)
     try:
+        from archcli.runtime import profile, profile_work
+
+        job = profile_work.Job(**options)
+        profile_work.check_device(job.device)
+        if job.device != "cpu":
+            require_memory(asked.name, memory, profile_work.free_memory(job.device), job.dtype)
         with progress(f"profiling {asked.name}") as tick, profile.threads(threads):
             tick("building", 0, 1)
             return profile.record(profile_work.prepare(asked.model, job), job.device, pairs, tick)

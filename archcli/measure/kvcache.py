@@ -15,7 +15,10 @@ from archcli.measure.report import Column, Report, Table, facts
 from archcli.modules import Attention, Decoder, MultiHeadLatentAttention, substitute
 from archcli.modules.attention.convert import expanded, to_gqa, to_mha, to_mla, to_mqa
 
-CONVENTION = "Elements the architecture needs: kv heads x min(tokens, window) x (key + value width) per layer; for MLA the latent and its rotary key."
+CONVENTION = (
+    "Elements the architecture needs: kv heads x min(tokens, window) x (key + value width) per layer; "
+    "for MLA the latent and its rotary key."
+)
 DEFAULT_CONTEXT = 2048
 
 Record = dict[str, Any]
@@ -31,16 +34,11 @@ def count_kv_cache(
 ) -> Report:
     """What `archcli kvcache` reports; `context` left out is max_seq_len, or 2048 where the model names none."""
     context = context or model.max_seq_len or DEFAULT_CONTEXT
-    own = kv_elements(model, context, batch_size)
-    growth = kv_elements(model, 1)
     totals: Record = {
-        "elements": own,
         "cross_elements": 0,
-        "bytes": to_bytes(own, dtype),
-        "elements_per_token": growth,
-        "bytes_per_token": to_bytes(growth, dtype),
-        "held_by_engines": {name: kv_elements(changed, context, batch_size) for name, changed in _engines(model)},
-        "as_kind": {name: kv_elements(changed, context, batch_size) for name, changed in _kinds(model)},
+        **_held(model, context, batch_size, dtype),
+        "held_by_engines": {name: _held(changed, context, batch_size, dtype) for name, changed in _engines(model)},
+        "as_kind": {name: _held(changed, context, batch_size, dtype) for name, changed in _kinds(model)},
     }
     if memory_bytes is not None:
         totals["fits"] = fits(model, memory_bytes, context, batch_size, dtype)
@@ -61,6 +59,17 @@ def kv_elements(model: Decoder, context: int, batch_size: int = 1) -> int:
     """Elements the cache holds after `context` tokens."""
     held: int = prefill_pass(model, batch_size, context).cached()
     return held
+
+
+def _held(model: Decoder, context: int, batch_size: int, dtype: str) -> Record:
+    """What is cached at the context, and how much each token adds below every window."""
+    elements, growth = kv_elements(model, context, batch_size), kv_elements(model, 1)
+    return {
+        "elements": elements,
+        "bytes": to_bytes(elements, dtype),
+        "elements_per_token": growth,
+        "bytes_per_token": to_bytes(growth, dtype),
+    }
 
 
 def fits(model: Decoder, memory_bytes: int, context: int, batch_size: int, dtype: str) -> Record:
@@ -177,8 +186,8 @@ def _tables(totals: Record, rows: list[Record], context: int, batch_size: int, d
     )
     yield Table("By layer", columns, rows)
     if totals["held_by_engines"]:
-        yield _beside("What some engines hold", totals, totals["held_by_engines"], dtype)
-    yield _beside("The same model with other attention", totals, totals["as_kind"], dtype)
+        yield _beside("What some engines hold", totals, totals["held_by_engines"])
+    yield _beside("The same model with other attention", totals, totals["as_kind"])
     if "fits" in totals:
         yield _fit(totals["fits"], context, batch_size)
 
@@ -193,9 +202,15 @@ def _notes(totals: Record) -> Iterator[str]:
         yield "the weights alone are larger than the memory."
 
 
-def _beside(title: str, totals: Record, others: dict[str, int], dtype: str) -> Table:
-    records = [{"what": name, "bytes": to_bytes(n, dtype), "ratio": n / totals["elements"]} for name, n in others.items()]
-    return Table(title, (Column("what", ""), Column("bytes", "bytes", "bytes"), Column("ratio", "of its own", "ratio")), records)
+def _beside(title: str, totals: Record, others: dict[str, Record]) -> Table:
+    records = [{"what": name, **held, "ratio": held["bytes"] / totals["bytes"]} for name, held in others.items()]
+    columns = (
+        Column("what", ""),
+        Column("bytes_per_token", "per token", "bytes"),
+        Column("bytes", "in all", "bytes"),
+        Column("ratio", "of its own", "ratio"),
+    )
+    return Table(title, columns, records)
 
 
 def _fit(fit: Record, context: int, batch_size: int) -> Table:

@@ -75,7 +75,8 @@ class Attend(Op):
             scores = self.softcap * torch.tanh(scores / self.softcap)
         keys = _key_positions(torch, positions, k.shape[1])
         if self.alibi:
-            scores = scores + self._slopes(torch, heads, scores)[:, None, None] * keys.to(scores.dtype)
+            distance = (keys - positions[:, None]).to(scores.dtype)
+            scores = scores + self._slopes(torch, heads, scores)[:, None, None] * distance
         scores = scores.masked_fill(~self.mask.allows(positions[:, None], keys[None, :]), torch.finfo(scores.dtype).min)
         probabilities = _probabilities(torch, scores, sinks).to(q.dtype)
         mixed = probabilities.view(batch, kv_heads, -1, k.shape[1]) @ v.transpose(1, 2)
@@ -102,6 +103,7 @@ class Attend(Op):
 
     def _slopes(self, torch: Any, heads: int, like: Any) -> Any:
         """One slope per head; a count that is no power of two takes every other slope of the next power for the rest (Press et al.)."""
+        heads = int(heads)  # a size is a tensor while torch.jit traces
         power = 1 << (heads - 1).bit_length()
         exponents = torch.arange(1, power + 1, device=like.device, dtype=torch.float32) * (-(self.alibi or 0) / power)
         slopes = torch.exp2(exponents)

@@ -80,7 +80,7 @@ def _refuse_the_impossible(spec: Decoder, rows: Sequence[Row]) -> None:
         copies = row.experts.n_experts if row.experts else 1
         gathered = row.inputs[0][0] if row.experts else 1
         largest = max(prod(shape) for shape in (*row.inputs, *row.outputs, (row.unit_params, copies), (row.unit_params, gathered)))
-        largest = max(largest, *(part.read + part.written for part in row.parts), 0)
+        largest = max(largest, *(part.written for part in row.parts), 0)
         if largest > MOST_ELEMENTS:
             raise ArchError(Problem(f"{row.path} has a tensor of {largest:,} elements", f"torch holds at most {MOST_ELEMENTS:,}"))
 

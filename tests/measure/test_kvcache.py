@@ -46,21 +46,25 @@ def test_without_a_context_it_is_the_one_trained_for(max_seq_len, context):
     assert report.totals["elements"] == context * TOKEN
 
 
+def elements(found, key):
+    return {name: held["elements"] for name, held in found.totals[key].items()}
+
+
 def test_what_engines_hold_instead_is_a_second_figure():
-    assert count_kv_cache(decoder(), 10).totals["held_by_engines"] == {}
-    assert count_kv_cache(decoder(WINDOWED), 10).totals["held_by_engines"] == {"every layer at full length": 10 * TOKEN}
+    assert elements(count_kv_cache(decoder(), 10), "held_by_engines") == {}
+    assert elements(count_kv_cache(decoder(WINDOWED), 10), "held_by_engines") == {"every layer at full length": 10 * TOKEN}
     rebuilt = {"keys and values rebuilt from the latent": 3 * 10 * 4 * ((3 + 2) + 5)}
-    assert count_kv_cache(decoder(LATENT), 10).totals["held_by_engines"] == rebuilt
+    assert elements(count_kv_cache(decoder(LATENT), 10), "held_by_engines") == rebuilt
 
 
 def test_other_kinds_of_attention_beside_it():
-    assert count_kv_cache(decoder(), 10).totals["as_kind"] == {
+    assert elements(count_kv_cache(decoder(), 10), "as_kind") == {
         "mha": 3 * 10 * 4 * (2 + 2),
         "gqa": 3 * 10 * 2 * (2 + 2),
         "mqa": 3 * 10 * (2 + 2),
         "mla": 3 * 10 * (4 * 2 + 2),
     }
-    assert count_kv_cache(decoder(LATENT), 10).totals["as_kind"] == {
+    assert elements(count_kv_cache(decoder(LATENT), 10), "as_kind") == {
         "mha": 3 * 10 * 4 * (3 + 5),
         "gqa": 3 * 10 * 4 * (3 + 5),
         "mqa": 3 * 10 * (3 + 5),
@@ -72,11 +76,16 @@ def test_other_kinds_of_attention_beside_it():
 def test_gqa_takes_eight_kv_heads_or_the_most_that_divide(heads, kv_heads):
 
     model = decoder(Group(n_layers=3, layer=layer(MultiHeadAttention(n_heads=heads, head_dim=2))))
-    assert count_kv_cache(model, 10).totals["as_kind"]["gqa"] == 3 * 10 * kv_heads * (2 + 2)
+    assert elements(count_kv_cache(model, 10), "as_kind")["gqa"] == 3 * 10 * kv_heads * (2 + 2)
+
+
+def test_each_is_told_per_token_too():
+    found = count_kv_cache(decoder(), 10, batch_size=2, dtype="bf16").totals["as_kind"]["mqa"]
+    assert found == {"elements": 2 * 10 * 3 * 4, "bytes": 4 * 10 * 3 * 4, "elements_per_token": 3 * 4, "bytes_per_token": 2 * 3 * 4}
 
 
 def test_windows_stay_when_the_kind_changes():
-    assert count_kv_cache(decoder(WINDOWED), 10).totals["as_kind"]["mqa"] == (2 * 4 + 10) * (2 + 2)
+    assert elements(count_kv_cache(decoder(WINDOWED), 10), "as_kind")["mqa"] == (2 * 4 + 10) * (2 + 2)
 
 
 def test_like_layers_share_a_row():

@@ -39,7 +39,11 @@ def counted(model, batch_size, seq_len, past):
 def counted_dense(model, batch_size, seq_len):
     """What ints say of what torch can see: all scores computed."""
     train = train_pass(model, batch_size, seq_len)
-    figures = {"params": train.params(), "train": train.flops(dense=True)[0], "forward": replace(train, phase="forward").flops(dense=True)[0]}
+    figures = {
+        "params": train.params(),
+        "train": train.flops(dense=True)[0],
+        "forward": replace(train, phase="forward").flops(dense=True)[0],
+    }
     for one in (prefill_pass(model, batch_size, seq_len), decode_pass(model, batch_size, seq_len)):
         figures |= {one.phase: one.flops(dense=True)[0], f"{one.phase} cached": one.cached()}
     return figures

@@ -4,11 +4,11 @@ import numpy as np
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from readings.architectures import decoders
-from readings.readings import by_symbols, by_torch, by_torch_cache, counted, counted_dense, sizes_of
 
 from archcli.measure.passes import forward_pass, prefill_pass
 from archcli.modules import substitute
+from readings.architectures import decoders
+from readings.readings import by_symbols, by_torch, by_torch_cache, counted, counted_dense, sizes_of
 
 torch.set_num_threads(1)
 LENGTHS = {"batch_size": st.integers(1, 3), "seq_len": st.integers(1, 9)}

@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from readings.readings import by_torch
 
 from archcli.load.source import load, presets
 from archcli.measure.flops import Question, count_flops
 from archcli.measure.params import count_params
+from readings.readings import by_torch
 
 torch.set_num_threads(1)
 
@@ -14,5 +14,7 @@ torch.set_num_threads(1)
 @pytest.mark.parametrize("name", presets())
 def test_training_costs_what_torch_counts(name):
     model = load(name).model
-    ours = {phase: count_flops(model, Question(phase=phase, mask="dense", seq_len=16)).totals["matmul_flops"] for phase in ("forward", "train")}
+    ours = {
+        phase: count_flops(model, Question(phase=phase, mask="dense", seq_len=16)).totals["matmul_flops"] for phase in ("forward", "train")
+    }
     assert ours | {"params": count_params(model).totals["params"]} == by_torch(model, 1, 16)

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from readings.readings import by_torch, by_torch_cache, counted_dense
 
 from archcli.measure.passes import forward_pass
 from archcli.modules import (
@@ -15,6 +14,7 @@ from archcli.modules import (
     RMSNorm,
     Rope,
 )
+from readings.readings import by_torch, by_torch_cache, counted_dense
 
 torch.set_num_threads(1)
 NORM = RMSNorm()

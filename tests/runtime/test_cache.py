@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from runtime.zoo import D, ZOO, assert_close, built, gqa, mla, model, tokens
 
-from archcli.modules import GLU, RMSNorm, ALiBi, MultiHeadAttention, MultiQueryAttention, NoPosition, PreNorm, Rope
+from archcli.modules import GLU, ALiBi, MultiHeadAttention, MultiQueryAttention, NoPosition, PreNorm, RMSNorm, Rope
+from runtime.zoo import ZOO, D, assert_close, built, gqa, mla, model, tokens
 
 torch.set_num_threads(1)
 KINDS = {
@@ -15,7 +15,12 @@ KINDS = {
     "mla-absorbed": lambda **fields: mla(form="absorbed", **fields),
 }
 MASKS = {"causal": {}, "window": {"window": 3}, "window-1": {"window": 1}, "chunk": {"chunk": 4}}
-POSITIONS = {"none": NoPosition(), "rope": Rope(theta=100.0), "partial": Rope(theta=100.0, rotary_dim=2, pairing="interleaved"), "alibi": ALiBi()}
+POSITIONS = {
+    "none": NoPosition(),
+    "rope": Rope(theta=100.0),
+    "partial": Rope(theta=100.0, rotary_dim=2, pairing="interleaved"),
+    "alibi": ALiBi(),
+}
 
 
 def stepwise(made, ids, prompt):
@@ -80,4 +85,4 @@ def test_a_window_keeps_no_more_than_it_sees():
     with torch.no_grad():
         _, cache = made.prefill(tokens())
     assert [tuple(entry.shape) for entry in cache.layers[0][0]] == [(2, 3, 2, 6)] * 2
-    assert D == made.spec.d_model
+    assert made.spec.d_model == D

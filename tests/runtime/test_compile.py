@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from runtime.zoo import ZOO, assert_close, built, tokens
 
 torch.set_num_threads(1)

@@ -5,12 +5,12 @@ import io
 
 import pytest
 import torch
-from runtime.zoo import ZOO, assert_close, built, tokens
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from archcli.measure.passes import forward_pass
 from archcli.runtime.build import build_model, set_expert_form
+from runtime.zoo import ZOO, assert_close, built, tokens
 
 torch.set_num_threads(1)
 FAMILIES = pytest.mark.parametrize("name", ZOO)

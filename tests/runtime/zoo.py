@@ -70,7 +70,9 @@ QWEN_MOE = moe(
 GPT2 = {"embedding": Embedding(tied=True, position=Learned(max_seq_len=32, offset=2)), "norm": LN}
 
 ZOO = {
-    "gpt2": model(PreNorm(attention=MultiHeadAttention(n_heads=4, bias=True), ffn=MLP(d_ff=20, activation=GELUTanh(), bias=True), norm=LN), **GPT2),
+    "gpt2": model(
+        PreNorm(attention=MultiHeadAttention(n_heads=4, bias=True), ffn=MLP(d_ff=20, activation=GELUTanh(), bias=True), norm=LN), **GPT2
+    ),
     "llama": model(PreNorm(attention=gqa(), ffn=GLU(d_ff=20), norm=RMS), n_layers=2),
     "gemma2": model(
         Sandwich(attention=gqa(window=4, softcap=5.0, scale=0.3), ffn=GLU(d_ff=20, activation=GELUTanh()), norm=GEMMA),
@@ -88,7 +90,10 @@ ZOO = {
         embedding=Embedding(tied=True),
     ),
     "neox": model(
-        Parallel(attention=MultiHeadAttention(n_heads=2, bias=True, position=Rope(rotary_dim=4)), ffn=MLP(d_ff=20, bias=True), norm=LN, n_norms=2), norm=LN
+        Parallel(
+            attention=MultiHeadAttention(n_heads=2, bias=True, position=Rope(rotary_dim=4)), ffn=MLP(d_ff=20, bias=True), norm=LN, n_norms=2
+        ),
+        norm=LN,
     ),
     "bloom": model(
         PreNorm(attention=MultiHeadAttention(n_heads=3, head_dim=4, bias=True, position=ALiBi()), ffn=MLP(d_ff=20, bias=True), norm=LN),
@@ -104,14 +109,23 @@ ZOO = {
     ),
     "mixtral": model(PreNorm(attention=gqa(window=4), ffn=moe(), norm=RMS), n_layers=2),
     "qwen-moe": model(PreNorm(attention=gqa(bias=("q", "k", "v")), ffn=QWEN_MOE, norm=RMS, residual_multiplier=0.5)),
-    "gpt-oss": model(PreNorm(attention=gqa(window=4, sinks=True, bias=True), ffn=moe(), norm=RMS), PreNorm(attention=gqa(sinks=True), ffn=moe(), norm=RMS)),
-    "deepseek": model(PreNorm(attention=mla(q_lora_rank=6), ffn=GLU(d_ff=20), norm=RMS), PreNorm(attention=mla(q_lora_rank=6), ffn=DEEPSEEK, norm=RMS)),
+    "gpt-oss": model(
+        PreNorm(attention=gqa(window=4, sinks=True, bias=True), ffn=moe(), norm=RMS),
+        PreNorm(attention=gqa(sinks=True), ffn=moe(), norm=RMS),
+    ),
+    "deepseek": model(
+        PreNorm(attention=mla(q_lora_rank=6), ffn=GLU(d_ff=20), norm=RMS), PreNorm(attention=mla(q_lora_rank=6), ffn=DEEPSEEK, norm=RMS)
+    ),
     "deepseek-absorbed": model(PreNorm(attention=mla(form="absorbed"), ffn=DEEPSEEK, norm=RMS)),
     "llama4": model(
         PreNorm(attention=gqa(chunk=4, qk_norm=QKNorm(when="after_rope", norm=RMSNorm(weight=False))), ffn=moe(), norm=RMS),
         PreNorm(attention=gqa(position=NoPosition(), clip=0.8), ffn=GLU(d_ff=12), norm=RMS),
     ),
-    "mqa": model(PreNorm(attention=MultiQueryAttention(n_heads=3, head_dim=4, v_head_dim=5, position=ROPE), ffn=MLP(d_ff=9, activation=GELU()), norm=RMS)),
+    "mqa": model(
+        PreNorm(
+            attention=MultiQueryAttention(n_heads=3, head_dim=4, v_head_dim=5, position=ROPE), ffn=MLP(d_ff=9, activation=GELU()), norm=RMS
+        )
+    ),
 }
 """One model per way of building one."""
 

@@ -1,4 +1,4 @@
-"""Arithmetic that means the same for Python ints, sympy expressions and numpy arrays.
+"""Arithmetic that means the same for Python ints, sympy expressions, numpy arrays and bounds.
 
 Shapes and costs are written with `+ - * //` and these helpers only, so that one formula serves exact counts, closed
 forms and sweeps. sympy and numpy are imported only when a number of theirs is already here.
@@ -10,9 +10,18 @@ from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 Number: TypeAlias = Any
-"""An int, a sympy expression or a numpy integer array."""
+"""An int, a sympy expression, a numpy integer array, or whatever else brings `+ - * //` and a `minimum`."""
 
 Shape: TypeAlias = tuple[Number, ...]
+
+ELEMENT_BITS = {
+    **dict.fromkeys(("fp64", "float64"), 64),
+    **dict.fromkeys(("fp32", "float32", "tf32"), 32),
+    **dict.fromkeys(("bf16", "bfloat16", "fp16", "float16"), 16),
+    **dict.fromkeys(("fp8", "int8", "float8_e4m3fn", "float8_e5m2"), 8),
+    **dict.fromkeys(("fp4", "int4"), 4),
+}
+"""Width of an element by dtype: the names of torch, and the short ones papers use. Scales of block formats are not counted."""
 
 
 def prod(numbers: Iterable[Number]) -> Number:
@@ -30,7 +39,16 @@ def minimum(a: Number, b: Number) -> Number:
     """The smaller of two numbers, element by element."""
     if isinstance(a, int) and isinstance(b, int):
         return min(a, b)
-    return _library(a, b).minimum(a, b)
+    own = next((number for number in (a, b) if hasattr(number, "minimum")), None)
+    if own is not None:
+        return own.minimum(b if own is a else a)
+    if is_symbolic(a) or is_symbolic(b):
+        from sympy import Min
+
+        return Min(a, b)
+    import numpy as np
+
+    return np.minimum(a, b)
 
 
 def maximum(a: Number, b: Number) -> Number:
@@ -45,7 +63,12 @@ def ceil_div(a: Number, b: Number) -> Number:
 
 def triangle(n: Number) -> Number:
     """1 + 2 + … + n."""
-    return n * (n + 1) // 2
+    return n * (n + 1) / 2 if is_symbolic(n) else n * (n + 1) // 2
+
+
+def to_bytes(elements: Number, dtype: str) -> Number:
+    """Bytes that so many elements take, whole bytes for narrow ones."""
+    return ceil_div(elements * ELEMENT_BITS[dtype], 8)
 
 
 def label(index: Number) -> str:
@@ -53,18 +76,6 @@ def label(index: Number) -> str:
     return str(index).replace(" ", "") if getattr(index, "ndim", 0) == 0 else "?"
 
 
-class _Sympy:
-    @staticmethod
-    def minimum(a: Number, b: Number) -> Number:
-        from sympy import Min
-
-        return Min(a, b)
-
-
-def _library(*numbers: Number) -> Any:
-    """The module whose `minimum` these numbers understand: numpy for arrays, sympy for symbols."""
-    if any(hasattr(number, "free_symbols") for number in numbers):
-        return _Sympy
-    import numpy as np
-
-    return np
+def is_symbolic(number: Number) -> bool:
+    """Whether this is a sympy expression."""
+    return hasattr(number, "free_symbols")

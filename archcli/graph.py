@@ -206,10 +206,11 @@ class CountTape:
     A child tape shares the list of rows and differs in path, repetition, experts and group.
     """
 
-    __slots__ = ("experts", "group", "path", "rows", "times")
+    __slots__ = ("experts", "group", "path", "rows", "start", "times")
 
     def __init__(self, rows: list[Row], path: str = "", times: Number = 1, experts: Experts | None = None, group: str = "") -> None:
         self.rows, self.path, self.times, self.experts, self.group = rows, path, times, experts, group
+        self.start = len(rows)
 
     def emit(self, op: Op, *xs: Tensor, group: str = "") -> Any:
         """Write the op's row; returns abstract outputs."""
@@ -225,8 +226,8 @@ class CountTape:
 
     def weight(self, op: Op, *xs: Tensor) -> Tensor:
         """The op's first weight, from its row, or from a new row that costs nothing because only the borrower computes with it."""
-        path = _join(self.path, op.name)
-        row = next((row for row in reversed(self.rows) if row.path == path), None) or self._row(op, [x.shape for x in xs], (), "")
+        path, own = _join(self.path, op.name), self.rows[self.start :]  # layers of arrays share the path `layers.?`
+        row = next((row for row in own if row.path == path), None) or self._row(op, [x.shape for x in xs], (), "")
         return Tensor(self, Abstract(next(iter(row.weights.values()))))
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:

@@ -4,6 +4,7 @@ A house is a dict from a module's dotted name to its parsed source, so that test
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -144,8 +145,11 @@ def wrong_files(house: House) -> list[str]:
 
 
 def _mode_writes(call: ast.Call) -> bool:
-    modes = [arg.value for arg in [*call.args, *[k.value for k in call.keywords if k.arg == "mode"]] if isinstance(arg, ast.Constant)]
-    return any(isinstance(mode, str) and len(mode) < 4 and set(mode) & set("wax+") for mode in modes)
+    if "O_WRONLY" in ast.unparse(call) or "O_RDWR" in ast.unparse(call):
+        return True
+    after_path = ast.unparse(call.func) in {"open", "io.open", "gzip.open"}
+    modes = [*call.args[after_path:], *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
+    return any(re.fullmatch(r"[rwaxbt+]*[wax+][rwaxbt+]*", str(mode.value)) for mode in modes if isinstance(mode, ast.Constant))
 
 
 def circles(house: House) -> list[str]:

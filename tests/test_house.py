@@ -70,6 +70,8 @@ FINE = [
     (house.sideways, {"archcli.ops.a": "from archcli.ops.base import matmul", "archcli.ops.base": ""}),
     (house.sideways, {"archcli.ops": "from archcli.ops import a", "archcli.ops.a": ""}),
     (house.wrong_doors, {"archcli.runtime.a": "import torch"}),
+    (house.wrong_files, {"archcli.render.a": "x = open('f', mode='w')\ny = os.open('g', os.O_WRONLY)"}),
+    (house.wrong_files, {"archcli.load.a": "x = open('a')"}),
     (house.circles, {"archcli.modules.a": "def f():\n    import archcli.modules.b", "archcli.modules.b": "import archcli.modules.a"}),
     (
         house.undocumented,

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from archcli.arith import Number, Shape
-from archcli.graph import Abstract, CountTape, Row, Tensor, tree_map
-from archcli.modules import Model
+from archcli.arith import Number, Shape, label
+from archcli.errors import ArchError, Problem
+from archcli.graph import Abstract, CountTape, OpClass, Row, Tensor, tree_map
+from archcli.modules import Block, Decoder, Model, children, settings
+from archcli.modules.base import Spec
 
 Phase = Literal["forward", "train", "prefill", "decode"]
+S = TypeVar("S", bound=Spec)
+
+
+class Cost(NamedTuple):
+    """FLOPs of one class that all occurrences of a row spend: once for the forward, once for each part of the backward."""
+
+    row: Row
+    op_class: OpClass
+    flops: Number
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +33,32 @@ class Pass:
     new: Number
     past: Number
     rows: tuple[Row, ...]
+
+    def costs(self, *, dense: bool = False) -> Iterator[Cost]:
+        """What every part of every row costs; `dense` counts the scores a mask forbids, too. Training adds the backward."""
+        for row in self.rows:
+            for part in row.parts:
+                for piece in (part, *part.backward) if self.phase == "train" else (part,):
+                    yield Cost(row, piece.op_class, row.times * (piece.dense_flops if dense else piece.flops))
+
+    def flops(self, *, dense: bool = False) -> tuple[Number, Number]:
+        """FLOPs of matrix products, and all others."""
+        matmul: Number = 0
+        other: Number = 0
+        for cost in self.costs(dense=dense):
+            if cost.op_class is OpClass.CONTRACTION:
+                matmul = matmul + cost.flops
+            else:
+                other = other + cost.flops
+        return matmul, other
+
+    def params(self) -> Number:
+        """Parameters of all rows."""
+        return sum((row.params for row in self.rows), 0)
+
+    def cached(self) -> Number:
+        """Elements the cache holds afterwards."""
+        return sum((row.cached * row.times for row in self.rows), 0)
 
 
 def forward_pass(
@@ -53,6 +91,52 @@ def decode_pass(model: Model, batch_size: Number = 1, past: Number | None = 2048
     """One new token against a cache of `past` tokens (None: an empty one). `source_len` left out is `past`."""
     length = (past or 1) if source_len is None else source_len
     return _pass("decode", model, batch_size, 1, past, _cache(model, batch_size, past, length), True, length)
+
+
+def layers(model: Decoder) -> Iterator[tuple[str, Block, Number]]:
+    """(path, block, times) of each distinct layer, as the rows name them."""
+    start: Number = 0
+    for group in model.groups:
+        period = len(group.blocks)
+        for i, block in enumerate(group.blocks):
+            yield f"layers.{label(start + i)}", block, (group.n_layers + period - 1 - i) // period
+        start = start + group.n_layers
+
+
+def find(spec: Spec, cls: type[S], path: str = "") -> Iterator[tuple[str, S]]:
+    """(full path, module) of every module of a class in an architecture, as `substitute` names them."""
+    if isinstance(spec, cls):
+        yield path, spec
+    for step, child in children(spec):
+        yield from find(child, cls, f"{path}.{step}" if path else step)
+
+
+def named(model: Decoder, name: str) -> list[str]:
+    """Full paths of the fields a bare name means: all of that name, which must agree.
+
+    A full path means itself. Raises ArchError where they do not, or there are none.
+    """
+    fields = dict(settings(model))
+    paths = [name] if name in fields else [path for path in fields if path.rsplit(".", 1)[-1] == name]
+    if not paths:
+        raise ArchError(Problem("no field of this name", path=name))
+    if len({repr(fields[path]) for path in paths}) > 1:
+        values = ", ".join(f"{path} {fields[path]}" for path in paths)
+        raise ArchError(Problem("fields of this name have different values", f"say which by its full path: {values}", path=name))
+    return paths
+
+
+def beyond(model: Decoder, tokens: int) -> Iterator[str]:
+    """A note where so many tokens are more than the model was made for: it is answered all the same."""
+    limits = [value for path, value in settings(model) if path.split(".")[-1] == "max_seq_len" and value is not None]
+    if limits and tokens > min(limits):
+        yield f"{tokens:,} tokens are beyond max_seq_len {min(limits):,}: counted by shape all the same."
+
+
+def without_source(source_len: int | None) -> Iterator[str]:
+    """A note where a source length was given to a model that reads no source."""
+    if source_len is not None:
+        yield "--source-len has no effect: this model has no encoder."
 
 
 def _cache(model: Model, batch_size: Number, past: Number | None, source_len: Number) -> tuple[Any, ...]:

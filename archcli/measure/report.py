@@ -9,21 +9,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Format = Literal["text", "count", "flops", "bytes", "share", "ratio", "seconds", "flag"]
+Unit = Literal["text", "number", "count", "flops", "macs", "bytes", "share", "ratio", "seconds", "flag"]
 """How a value reads.
 
-text as it is; count 8.03B beside the integer; flops with a metric prefix; bytes in GiB; share 0…1 in percent; flag as a
-tick.
+text as it is; number with all its digits; count 8.03B beside the integer; flops and
+macs with a metric prefix, bytes with a binary one, also beside the integer; share 0…1 in percent; ratio as a multiple; flag as a tick.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table: the key it shows of each record, its heading, and how the value reads."""
+    """One column of a table: the key it shows of each record, its heading, and how the value reads.
+
+    A record may say otherwise of its own value: `unit` names the key that holds its unit.
+    """
 
     key: str
     title: str
-    format: Format = "text"
+    unit: Unit = "text"
+    unit_key: str = ""
+
+    def unit_of(self, record: Mapping[str, Any]) -> Unit:
+        """How this record's value reads."""
+        unit: Unit = record.get(self.unit_key, self.unit)
+        return unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +61,9 @@ class Report:
     rows: Sequence[Mapping[str, Any]]
     tables: Sequence[Table] = ()
     notes: Sequence[str] = field(default_factory=tuple)
+
+
+def facts(title: str, *lines: tuple[str, Any, Unit]) -> Table:
+    """A table of one value a line, each with a unit of its own."""
+    records = [{"what": what, "value": value, "unit": unit} for what, value, unit in lines]
+    return Table(title, (Column("what", ""), Column("value", "", unit_key="unit")), records)

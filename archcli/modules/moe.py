@@ -95,10 +95,10 @@ class MixtureOfExperts(FeedForward):
 
     def check(self) -> Iterator[tuple[str, str, str]]:
         """k of E, from groups that E falls into evenly."""
+        router = self.router
         if self.top_k > self.n_experts:
             yield "top_k", f"top_k {self.top_k} is more than n_experts {self.n_experts}", "a token cannot visit an expert twice"
-        router = self.router
-        if self.n_experts % router.n_groups:
+        elif self.n_experts % router.n_groups:
             yield "router", f"n_experts {self.n_experts} does not fall into {router.n_groups} equal groups", "mend n_groups"
         elif router.top_k_groups > router.n_groups:
             yield "router", f"top_k_groups {router.top_k_groups} is more than n_groups {router.n_groups}", "mend top_k_groups"

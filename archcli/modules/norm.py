@@ -5,6 +5,7 @@ All are one op, `Normalize`, called under the name of their place.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -44,6 +45,10 @@ class RMSNorm(Norm):
     offset: Literal[0, 1] = 0
     weight: bool = True
 
+    def check(self) -> Iterator[tuple[str, str, str]]:
+        """An offset belongs to a weight."""
+        yield from _offset_without_weight(self.offset, weight=self.weight)
+
     def normalize(self, name: str, axes: int = 1) -> Normalize:
         """RMS over the last axis."""
         return Normalize(name, self.eps, weight=self.weight, offset=float(self.offset), axes=axes)
@@ -62,9 +67,18 @@ class LayerNorm(Norm):
     weight: bool = True
     bias: bool = True
 
+    def check(self) -> Iterator[tuple[str, str, str]]:
+        """An offset belongs to a weight."""
+        yield from _offset_without_weight(self.offset, weight=self.weight)
+
     def normalize(self, name: str, axes: int = 1) -> Normalize:
         """Mean and variance over the last axis."""
         return Normalize(name, self.eps, centred=True, weight=self.weight, bias=self.bias, offset=float(self.offset), axes=axes)
+
+
+def _offset_without_weight(offset: int, *, weight: bool) -> Iterator[tuple[str, str, str]]:
+    if offset and not weight:
+        yield "offset", "offset 1 says how the weight is stored, and there is no weight", "leave offset out"
 
 
 class QKNorm(Inline):

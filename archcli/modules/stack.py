@@ -30,8 +30,9 @@ class Group(Spec):
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """The layers of one period."""
-        return self.pattern if self.layer is None else (self.layer,)
+        """The layers of one period; a stack shorter than its pattern has the first of them."""
+        pattern = self.pattern if self.layer is None else (self.layer,)
+        return pattern[: self.n_layers] if isinstance(self.n_layers, int) else pattern
 
     def run(self, x: Tensor, context: Context, start: Number) -> tuple[Tensor, Cached]:
         """[B, T, D] through all layers, the first of which is layer `start`.

@@ -15,7 +15,7 @@ from archcli.ops.base import SOFTCAP, SOFTMAX_BACKWARD, SOFTMAX_FORWARD, contrac
 from archcli.ops.mask import Mask
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Attend(Op):
     """softmax(scale q k^T [softcap] [+ ALiBi] [+ bias] + mask) v.
 
@@ -82,7 +82,8 @@ class Attend(Op):
             scores = self.softcap * torch.tanh(scores / self.softcap)
         keys = _key_positions(torch, positions, k.shape[1])
         if self.alibi:
-            scores = scores + self._slopes(torch, heads, scores)[:, None, None] * keys.to(scores.dtype)
+            distance = (keys - positions[:, None]).to(scores.dtype)
+            scores = scores + self._slopes(torch, heads, scores)[:, None, None] * distance
         if "bias" in given:
             scores = scores + given["bias"]
         scores = scores.masked_fill(~self.mask.allows(positions[:, None], keys[None, :]), torch.finfo(scores.dtype).min)
@@ -114,6 +115,7 @@ class Attend(Op):
 
     def _slopes(self, torch: Any, heads: int, like: Any) -> Any:
         """One slope per head; a count that is no power of two takes every other slope of the next power for the rest (Press et al.)."""
+        heads = int(heads)  # a size is a tensor while torch.jit traces
         power = 1 << (heads - 1).bit_length()
         exponents = torch.arange(1, power + 1, device=like.device, dtype=torch.float32) * (-(self.alibi or 0) / power)
         slopes = torch.exp2(exponents) * self.alibi_factor

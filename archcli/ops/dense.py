@@ -10,7 +10,7 @@ from archcli.graph import Op, Part
 from archcli.ops.base import bias, contraction, movement
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Linear(Op):
     """y = x W^T + b. Input [..., in], output [..., out]; weight [out, in].
 
@@ -49,7 +49,7 @@ class Linear(Op):
         return None if self.borrowed or self.stored_bias else nn.Linear(x[-1], self.out, bias=self.bias)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Embedding(Op):
     """A row of a table per id. Input [...] of ids, output [..., width]; weight [entries, width]. A gather: no FLOPs."""
 
@@ -74,7 +74,7 @@ class Embedding(Op):
         return nn.Embedding(self.entries, self.width)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Parameter(Op):
     """A bare trainable tensor, handed to whoever computes with it. The input says only which tape it is on."""
 
@@ -95,7 +95,7 @@ class Parameter(Op):
         return weights["weight"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Contract(Op):
     """A contraction of two tensors neither of which this op owns, in Einstein notation.
 
@@ -121,7 +121,7 @@ class Contract(Op):
         return dict(zip(left + right, (*a, *b), strict=True))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Gather(Op):
     """A row per id of a table that is owned elsewhere. Inputs ids [...], table [entries, width]; output [..., width]."""
 
@@ -138,7 +138,7 @@ class Gather(Op):
         return torch.nn.functional.embedding(ids, table)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Conv1d(Op):
     """Convolution along the last axis: [B, in, n] to [B, out, (n + 2 padding - kernel) // stride + 1]; weight [out, in, kernel], bias [out]."""
 

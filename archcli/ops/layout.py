@@ -16,7 +16,7 @@ from archcli.ops.mask import Mask
 VIEW = "a view: no element moves"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SplitHeads(Op):
     """[..., heads * d, ...] to [..., heads, d, ...] at the given axis, counted from the end (-1) or the start (0)."""
 
@@ -36,7 +36,7 @@ class SplitHeads(Op):
         return x.unflatten(self.axis, (self.heads, -1))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class MergeHeads(Op):
     """[..., heads, d] to [..., heads * d]."""
 
@@ -53,7 +53,7 @@ class MergeHeads(Op):
         return x.flatten(-2)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Split(Op):
     """Cut one axis into pieces of the given sizes."""
 
@@ -73,7 +73,7 @@ class Split(Op):
         return x.split(list(self.sizes), dim=self.axis)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Concat(Op):
     """Join two tensors along the last axis; the second is repeated over the heads axis [B, T, heads, d] where it has one head."""
 
@@ -89,7 +89,7 @@ class Concat(Op):
         return torch.cat([a, b.expand(*a.shape[:-1], b.shape[-1])], dim=-1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Unsqueeze(Op):
     """[B, T, d] to [B, T, 1, d]: one head."""
 
@@ -106,7 +106,7 @@ class Unsqueeze(Op):
         return x.unsqueeze(-2)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class KeepLast(Op):
     """[B, T, D] to [B, 1, D]: the newest token alone, for whoever wants only the next logits."""
 
@@ -123,7 +123,7 @@ class KeepLast(Op):
         return x[:, -1:]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class KeepFirst(Op):
     """[B, T, D] to [B, 1, D]: the first token alone, which a pooler reads."""
 
@@ -140,7 +140,7 @@ class KeepFirst(Op):
         return x[:, :1]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Transpose(Op):
     """[B, C, n] to [B, n, C]: channels become the width."""
 
@@ -157,7 +157,7 @@ class Transpose(Op):
         return x.transpose(1, 2)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Zeros(Op):
     """A zero for every id: the first segment's type."""
 
@@ -174,7 +174,7 @@ class Zeros(Op):
         return torch.zeros_like(ids)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Cache(Op):
     """Put new entries [B, T, K, d] behind cached ones [B, P, K, d]; the caller owns both the old cache and the new one.
 

@@ -15,7 +15,7 @@ from archcli.ops.base import contraction, elementwise
 Kernel = Literal["elu", "softmax"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FeatureMap(Op):
     """phi(x) >= 0: elu(x) + 1 (arXiv:2006.16236), or exp(w x' - |x'|^2 / 2 - max) / sqrt(m) with stored random w [m, d] (arXiv:2009.14794).
 
@@ -49,7 +49,7 @@ class FeatureMap(Op):
         return exponent.exp() * self.features**-0.5
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LinearAttend(Op):
     """out_i = q_i^T S_i / q_i^T z_i with S_i = sum_j k_j v_j^T, z_i = sum_j k_j over j <= i (all j where not causal).
 

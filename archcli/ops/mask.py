@@ -38,7 +38,7 @@ class Mask(ABC):
         return True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Full(Mask):
     """Every key: an encoder's mask, and cross attention's."""
 
@@ -51,7 +51,7 @@ class Full(Mask):
         return (query >= key) | (query < key)  # true of each pair, in the shape of all; a source has positions of its own
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Causal(Mask):
     """Every key up to the query itself."""
 
@@ -62,7 +62,7 @@ class Causal(Mask):
         return key <= query
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SlidingWindow(Mask):
     """The query and the window-1 keys before it (Longformer, arXiv:2004.05150; Mistral, arXiv:2310.06825)."""
 
@@ -85,7 +85,7 @@ class SlidingWindow(Mask):
         return triangle(inside) + (n - inside) * self.window
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Chunked(Mask):
     """The keys of the query's own chunk, up to the query (Llama 4). The cache keeps a chunk's worth of tokens."""
 

@@ -22,7 +22,7 @@ _FUNCTIONS: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Activate(Op):
     """y = f(x), element by element, f one of the named functions."""
 
@@ -39,7 +39,7 @@ class Activate(Op):
         return _FUNCTIONS[self.function][1](torch, x)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Swish(Op):
     """y = x * sigmoid(beta x) (arXiv:1710.05941); beta fixed, or a trained scalar that starts there."""
 
@@ -65,9 +65,9 @@ class Swish(Op):
         return x * torch.sigmoid(weights.get("beta", self.beta) * x)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Add(Op):
-    """y = a + b. Backward: the gradients of both branches are added up where they meet again."""
+    """y = a + b, in the number type of a. Backward: the gradients of both branches are added up where they meet again."""
 
     name: str
 
@@ -80,10 +80,10 @@ class Add(Op):
         return (Part("add", OpClass.ELEMENTWISE, n, n + prod(b), n, (gradient,)),)
 
     def run(self, torch: Any, weights: dict[str, Any], a: Any, b: Any) -> Any:
-        return a + b
+        return a + b.to(a.dtype)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Multiply(Op):
     """y = a * b; b may be [..., 1], one factor per token."""
 
@@ -104,7 +104,7 @@ class Multiply(Op):
         return a * b
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Scale(Op):
     """y = c * x for a constant c, rounded to the width of x as a weight of that width would be."""
 
@@ -121,7 +121,7 @@ class Scale(Op):
         return x * torch.tensor(self.factor, dtype=x.dtype, device=x.device)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Softcap(Op):
     """y = cap * tanh(x / cap); Gemma 2, arXiv:2408.00118 section 2."""
 
@@ -138,7 +138,7 @@ class Softcap(Op):
         return self.cap * torch.tanh(x / self.cap)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Clip(Op):
     """y = min(max(x, -bound), bound); only the min where not `from_below`. Neither costs a FLOP; the elements still move."""
 

@@ -11,7 +11,7 @@ from archcli.graph import Op, OpClass, Part
 from archcli.ops.base import contraction
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RelativeBias(Op):
     """bias[1, h, i, j] = table[bucket(key j - query i), h], table [n_buckets, H]; positions [T] of the queries, S keys up to the newest.
 
@@ -58,7 +58,7 @@ class RelativeBias(Op):
         return torch.where(distance < exact, distance, far) + offset
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RelativeKeys(Op):
     """bias[b, h, i, j] = scale * q[b, i, h] . a[clip(j - i, -k, k) + k], the table a [2k + 1, d] trained.
 

@@ -16,7 +16,7 @@ from archcli.ops.base import ROTATE, elementwise
 Pairing = Literal["half", "interleaved"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Positions(Op):
     """0 … T-1 for ids [B, T] or states [B, T, D]: the positions of a pass that starts at the beginning."""
 
@@ -33,7 +33,7 @@ class Positions(Op):
         return torch.arange(x.shape[1], device=x.device)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Shift(Op):
     """positions + by: a table that keeps its first rows for something else (OPT keeps two)."""
 
@@ -57,7 +57,7 @@ class Frequencies(Protocol):
         """Radians per position of each of the width/2 pairs."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RotaryTable(Op):
     """cos and sin, [T, r/2] each, of position * frequency (arXiv:2104.09864), times `factor`."""
 
@@ -80,7 +80,7 @@ class RotaryTable(Op):
         return angles.cos() * self.factor, angles.sin() * self.factor
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rotate(Op):
     """Rotate the first r dims of every head by its angle; pairs are (i, i + r/2) for `half`, (2i, 2i + 1) for `interleaved`.
 
@@ -106,7 +106,7 @@ class Rotate(Op):
         return torch.cat([joined, rest], dim=-1) if rest.shape[-1] else joined
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Sinusoid(Op):
     """The fixed table of Vaswani et al. 2017 (arXiv:1706.03762 section 3.5) at the given positions [T]: [T, width].
 

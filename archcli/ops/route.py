@@ -18,7 +18,7 @@ Scores = Literal["softmax", "sigmoid", "softmax_after"]
 GroupScore = Literal["max", "top2"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Route(Op):
     """Choose k of E experts for each token.
 
@@ -79,7 +79,7 @@ class Route(Op):
         return grouped.masked_fill(~kept[..., None], float("-inf")).flatten(-2)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Dispatch(Op):
     """Copy each token to its k experts, sorted by expert. Inputs x [B, T, D], index [B, T, k].
 
@@ -102,7 +102,7 @@ class Dispatch(Op):
         return x.flatten(0, -2)[order // index.shape[-1]], flat[order], order
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Combine(Op):
     """Bring the experts' outputs [N k, D] back to their tokens: sum over k of weight * output, or of output.
 

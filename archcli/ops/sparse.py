@@ -37,7 +37,7 @@ class Prefix(Mask):
         return False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Dilated(Prefix):
     """The query and every dilation-th key before it, window of them in all. Longformer, arXiv:2004.05150 section 3.1."""
 
@@ -56,7 +56,7 @@ class Dilated(Prefix):
         return minimum(past, (self.window - 1) * self.dilation)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Strided(Prefix):
     """The stride newest keys, and every stride-th key before. Sparse Transformer, arXiv:1904.10509 section 4.2, both heads merged."""
 
@@ -70,7 +70,7 @@ class Strided(Prefix):
         return (gap >= 0) & ((gap < self.stride) | (gap % self.stride == 0))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Fixed(Prefix):
     """The query's own block of `stride` keys, and the last `summary` keys of every block before. arXiv:1904.10509 section 4.2."""
 
@@ -87,7 +87,7 @@ class Fixed(Prefix):
         return (key <= query) & (same | (key % self.stride >= self.stride - self.summary))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class WindowAndGlobal(Mask):
     """`reach` keys to either side; the first `n_global` tokens see all and are seen by all. Longformer, arXiv:2004.05150 section 3.1."""
 

@@ -19,6 +19,9 @@ EAGER: dict[str, str] = {}
 class Node(nn.Module):
     """One module of the architecture: its leaves and children are torch modules, its forward is the spec's."""
 
+    tapes: tuple[type[NodeTape], type[ExpertTape]] = (NodeTape, ExpertTape)
+    """What runs the ops of a node, and those of its routed experts; the profiler puts labelling tapes here while it listens."""
+
     def __init__(self, spec: Module, forms: dict[str, str], n_experts: int | None = None) -> None:
         super().__init__()
         self.spec, self.forms, self.n_experts = spec, forms, n_experts
@@ -34,7 +37,8 @@ class Node(nn.Module):
 
     def forward(self, *args: Any, expert_of: torch.Tensor | None = None) -> Any:
         """Run the spec's forward on this node's leaves and children; tensors in, tensors out."""
-        tape = NodeTape(self) if expert_of is None else ExpertTape(self, expert_of)
+        plain, expert = self.tapes
+        tape = plain(self) if expert_of is None else expert(self, expert_of)
         out = self.spec.forward(*tree_map(lambda value: Tensor(tape, value), torch.Tensor, args))
         return tree_map(lambda x: x.value, Tensor, out)
 

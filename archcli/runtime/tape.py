@@ -79,6 +79,14 @@ class ExpertTape(NodeTape):
         return leaf(*values, op=op, expert_of=self.expert_of)
 
 
+class MismatchError(RuntimeError):
+    """torch does not do what an op promises: the row, what was promised, what came."""
+
+    def __init__(self, path: str, what: str, ours: str, theirs: str) -> None:
+        super().__init__(f"{path}: {what}: promised {ours}, came {theirs}")
+        self.path, self.what, self.ours, self.theirs = path, what, ours, theirs
+
+
 class BuildTape(NodeTape):
     """Makes what the node will run, a leaf for each op that owns weights and a child node for each module, by running it once on meta.
 
@@ -93,12 +101,15 @@ class BuildTape(NodeTape):
 
     def emit(self, op: Op, *xs: Tensor, group: str = "") -> Any:
         """Register the op's leaf, run it, compare shapes."""
-        shapes = [x.shape for x in xs]
-        self._register(op, shapes)
-        out = super().emit(op, *xs)
+        shapes, path = [x.shape for x in xs], f"{self.path}.{op.name}".strip(".")
+        try:
+            self._register(op, shapes)
+            out = super().emit(op, *xs)
+        except (RuntimeError, ValueError, ArithmeticError) as problem:
+            raise MismatchError(path, f"{type(op).__name__} runs", "yes", str(problem).splitlines()[0]) from problem
         promised, real = op.shape(*shapes), tree_map(lambda x: x.shape, Tensor, out)
         if promised != real:
-            raise RuntimeError(f"{self.path}.{op.name}: {type(op).__name__} promises the shape {promised} and makes {real}")
+            raise MismatchError(path, f"shape of {type(op).__name__}", str(promised), str(real))
         return out
 
     def _call_leaf(self, leaf: nn.Module, op: Op, values: list[Any]) -> Any:

@@ -1,0 +1,66 @@
+"""The list of subcommands, and the one place that turns an error into lines on stderr and an exit code.
+
+Only the subcommand that is asked for is imported; help and shell completion import all of them.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from importlib import import_module
+from typing import Annotated
+
+import typer
+
+from archcli.errors import ArchError
+
+INTERRUPTED = 130  # what a shell reports of a program that SIGINT ended: 128 + 2
+
+# A subcommand is the function `run` of archcli/commands/NAME.py; its docstring is its help.
+COMMANDS = ("params", "flops", "kvcache", "verify", "profile", "list", "show", "schema")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"archcli {version('archcli')}")
+        raise typer.Exit
+
+
+def archcli(
+    version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")] = False,
+) -> None:
+    """Exact parameters, FLOPs and KV cache of a transformer, and where its time goes."""
+
+
+def application(args: list[str]) -> typer.Typer:
+    """The command line for these arguments: the one subcommand they name, else all of them."""
+    named = next((arg for arg in args if not arg.startswith("-")), "")
+    app = typer.Typer(
+        context_settings={"help_option_names": ["-h", "--help"]},
+        add_completion=not named,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.callback()(archcli)
+    for name in (named,) if named in COMMANDS else COMMANDS:
+        app.command(name)(import_module(f"archcli.commands.{name}").run)
+    return app
+
+
+def main() -> None:
+    """Run the command line. Exit code 2 for bad input; what is no user's mistake keeps its traceback."""
+    gc.disable()  # what is imported now stays until the end: looking for garbage in it took a tenth of a start
+    try:
+        app = application(sys.argv[1:])
+        gc.freeze()
+        gc.enable()
+        app(sys.argv[1:] or ["--help"], prog_name="archcli")
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except ArchError as error:
+        from archcli.load.diagnostics import explain
+
+        typer.echo(explain(error), err=True)
+        sys.exit(2)

@@ -1,0 +1,36 @@
+"""What subcommands share: MODEL to an architecture, and a report to the printer under the model's name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from archcli.errors import ArchError
+from archcli.load.source import load
+from archcli.measure.report import Report
+from archcli.modules import Decoder
+from archcli.render import Format, show
+
+
+class Subject(NamedTuple):
+    """The architecture that is asked about, its name, and the file or preset it came from."""
+
+    model: Decoder
+    name: str
+    source: str
+    overrides: list[str]
+
+    def show(self, report: Report, form: Format | None, output: Path | None, *, as_json: bool) -> None:
+        """Print a report about it."""
+        inputs = {**report.inputs, "set": self.overrides} if self.overrides else report.inputs
+        show(replace(report, model={"name": self.name, "source": self.source}, inputs=inputs), form, output, as_json=as_json)
+
+
+def subject(model: str, overrides: Sequence[str] | None) -> Subject:
+    """Load what MODEL names."""
+    loaded = load(model, overrides or ())
+    if not isinstance(loaded.model, Decoder):
+        raise ArchError(f"{loaded.name}: a {type(loaded.model).__name__} cannot be counted yet")
+    return Subject(loaded.model, loaded.name, loaded.source, list(overrides or ()))

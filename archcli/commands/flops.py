@@ -1,0 +1,46 @@
+"""`archcli flops`: what one pass through an architecture computes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from archcli.commands.base import subject
+from archcli.commands.options import BatchSize, Form, Json, Model, Output, Past, SeqLen, Set, SourceLen
+from archcli.measure.flops import Logits, Mask, MlaForm, Question, count_flops
+from archcli.measure.passes import Phase
+
+PhaseOption = Annotated[
+    Phase,
+    typer.Option(help="One full pass; that and its backward; a pass that fills the cache; one token against a full cache."),
+]
+MaskOption = Annotated[Mask, typer.Option(help="Count the pairs the mask allows, or all S x S, as torch's counter does.")]
+LogitsOption = Annotated[Logits | None, typer.Option(help="Logits of every position, or the last [default: all; prefill and decode last]")]
+MlaOption = Annotated[MlaForm, typer.Option(help="Latent attention: rebuild keys and values, or work on the latents.")]
+
+
+def run(  # noqa: PLR0913 - one parameter per option
+    model: Model,
+    *,
+    batch_size: BatchSize = 1,
+    seq_len: SeqLen = 2048,
+    phase: PhaseOption = "forward",
+    past: Past = None,
+    source_len: SourceLen = None,
+    mask: MaskOption = "exact",
+    logits: LogitsOption = None,
+    mla: MlaOption = "naive",
+    macs: Annotated[bool, typer.Option("--macs", help="Show multiply-adds, half as many.")] = False,
+    overrides: Set = None,
+    form: Form = None,
+    as_json: Json = False,
+    output: Output = None,
+) -> None:
+    """Count FLOPs: by component and by class of operation, for a forward, training, prefill or decoding pass.
+
+    A decoding pass is one new token after --past cached ones, after --seq-len of them where --past is left out.
+    """
+    asked = subject(model, overrides)
+    question = Question(phase, batch_size, seq_len, past, source_len, mask, logits, mla)
+    asked.show(count_flops(asked.model, question, macs=macs), form, output, as_json=as_json)

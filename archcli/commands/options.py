@@ -1,0 +1,75 @@
+"""Arguments and options that several subcommands share, so that they are spelled and explained once.
+
+A command's parameters are annotated with these names; the defaults stand in its signature.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from archcli.errors import ArchError
+from archcli.render import Format
+from archcli.units import parse_bytes, parse_count, parse_dtype
+
+
+def _size(least: int, what: str) -> Any:
+    """A parser of whole numbers such as 4096, 8k (8,000) and 8K (8,192) that are at least so large."""
+
+    def parse(text: str) -> int:
+        value: int = _parsed(parse_count, text)
+        if value < least:
+            raise typer.BadParameter(f"{value} is below {least}")
+        return value
+
+    parse.__name__ = what
+    return parse
+
+
+def _bytes(text: str) -> int:
+    """An amount of memory such as 80GiB."""
+    amount: int = _parsed(parse_bytes, text)
+    return amount
+
+
+def _dtype(text: str) -> str:
+    """A dtype's name."""
+    name: str = _parsed(parse_dtype, text)
+    return name
+
+
+def _parsed(parse: Any, text: object) -> Any:
+    """The parsed text; typer hands over a parameter's default, too, which is no text."""
+    try:
+        return parse(str(text))
+    except ArchError as problem:
+        raise typer.BadParameter(str(problem)) from None
+
+
+Model = Annotated[
+    str,
+    typer.Argument(metavar="MODEL", help="A YAML or config.json, a folder with one, a preset's name, org/name on the hub, or - for stdin."),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a field: d_ff=11008, or by its path groups.0.layer.ffn.d_ff=11008."),
+]
+Form = Annotated[
+    Format | None,
+    typer.Option("--format", help="How to print; left out: table on a terminal, plain into a pipe, after the suffix into a file."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there instead of standard output.")]
+
+BatchSize = Annotated[int, typer.Option("--batch-size", "-b", metavar="N", parser=_size(1, "size"), help="Sequences side by side.")]
+SeqLen = Annotated[int, typer.Option("--seq-len", "-s", metavar="N", parser=_size(1, "size"), help="New tokens in each; 8k is 8,000.")]
+Past = Annotated[int | None, typer.Option("--past", metavar="N", parser=_size(0, "size"), help="Tokens in the cache before the new ones.")]
+Context = Annotated[int | None, typer.Option("--context", "-c", metavar="N", parser=_size(1, "size"), help="Tokens in the cache.")]
+SourceLen = Annotated[
+    int | None, typer.Option("--source-len", metavar="N", parser=_size(1, "size"), help="Tokens the encoder reads, where there is one.")
+]
+Dtype = Annotated[str, typer.Option("--dtype", metavar="DTYPE", parser=_dtype, help="Width of an element: fp32, bf16, fp8, int4, …")]
+Depth = Annotated[int, typer.Option("--depth", metavar="N", min=0, help="How many steps of a path to show.")]
+Memory = Annotated[int | None, typer.Option("--memory", metavar="SIZE", parser=_bytes, help="How much fits: 80GiB, 24GB.")]

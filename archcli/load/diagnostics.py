@@ -1,0 +1,52 @@
+"""Problems as a compiler prints them: place, what is wrong, the line, a caret under it, help. Plain text; `cli.py` prints it."""
+
+from __future__ import annotations
+
+from unicodedata import combining, east_asian_width
+
+from archcli.errors import ArchError, Mark, Problem
+from archcli.load.marks import SET
+from archcli.load.words import clean
+
+TAB = "    "
+WINDOW = 100
+"""Columns of a long line that are shown around the caret."""
+BEFORE = 40
+"""How many of those stand before it."""
+
+
+def explain(error: ArchError) -> str:
+    """Every problem of an error, one paragraph each."""
+    return "\n".join(_paragraph(problem) for problem in error.problems)
+
+
+def _paragraph(problem: Problem) -> str:
+    mark = problem.mark
+    where = clean((mark.file if mark.file == SET else str(mark)) if mark else problem.path)
+    lines = [f"{where}: error: {clean(problem.what)}" if where else f"error: {clean(problem.what)}"]
+    if mark and mark.text.strip():
+        lines += _drawing(mark)
+    if problem.hint:
+        lines.append(f"  = help: {clean(problem.hint)}")
+    return "\n".join(lines)
+
+
+def _drawing(mark: Mark) -> tuple[str, str]:
+    """The line and the caret under it."""
+    start, end = mark.column - 1, mark.column - 1 + mark.width
+    first = max(0, start - BEFORE) if len(mark.text) > WINDOW else 0
+    last = min(len(mark.text), first + WINDOW)
+    lead, tail = "…" if first else "", "…" if last < len(mark.text) else ""
+    before, under, after = mark.text[first:start], mark.text[start : min(end, last)], mark.text[min(end, last) : last]
+    line = lead + _shown(before) + _shown(under) + _shown(after) + tail
+    caret = " " * _columns(lead + _shown(before)) + "^" * max(1, _columns(_shown(under)))
+    return f"    {line.rstrip()}", f"    {caret}"
+
+
+def _shown(text: str) -> str:
+    return clean(text.replace("\t", TAB))
+
+
+def _columns(text: str) -> int:
+    """How wide a terminal draws it: East Asian wide characters take two columns, combining ones none."""
+    return len(text) if text.isascii() else sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)

@@ -1,0 +1,51 @@
+"""What the machine says of itself: how much memory a process may still take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PROC, GROUPS = Path("/proc"), Path("/sys/fs/cgroup")
+
+
+def available_memory(proc: Path = PROC, groups: Path = GROUPS) -> int | None:
+    """Bytes that can be taken without swapping: the kernel's estimate, or less where a control group allows less.
+
+    None where the system does not say (not Linux).
+    """
+    known = [found for found in (_kernel(proc), *_control_group(proc, groups)) if found is not None]
+    return max(0, min(known)) if known else None
+
+
+def _kernel(proc: Path) -> int | None:
+    for line in _text(proc / "meminfo").splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return None
+
+
+def _control_group(proc: Path, groups: Path) -> list[int | None]:
+    """Limit minus use of this process's control groups, version 2 and version 1, as far up as they are visible."""
+    rooms = [_room(groups, "memory.max", "memory.current"), _room(groups / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes")]
+    for line in _text(proc / "self" / "cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            rooms.append(_room(groups / path.lstrip("/"), "memory.max", "memory.current"))
+        elif "memory" in controllers.split(","):
+            rooms.append(_room(groups / "memory" / path.lstrip("/"), "memory.limit_in_bytes", "memory.usage_in_bytes"))
+    return rooms
+
+
+def _room(folder: Path, limit_name: str, used_name: str) -> int | None:
+    """What is left below the limit; pages of files that can be dropped count as free."""
+    limit, used = _text(folder / limit_name).strip(), _text(folder / used_name).strip()
+    if not limit.isdigit() or not used.isdigit():  # "max" is no limit
+        return None
+    droppable = sum(int(line.split()[1]) for line in _text(folder / "memory.stat").splitlines() if line.startswith("inactive_file "))
+    return int(limit) - int(used) + droppable
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

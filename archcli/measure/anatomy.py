@@ -1,0 +1,56 @@
+"""Anatomy: the forward itself, operation by operation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archcli.graph import Row
+from archcli.measure.passes import beyond, forward_pass
+from archcli.measure.report import Column, Report, Table
+from archcli.modules import Decoder
+
+CONVENTION = (
+    "A layer stands once for all its like, `times` as often. Shapes are [batch, tokens, …]; params are those of all times and experts."
+)
+
+
+def list_rows(model: Decoder, batch_size: int = 1, seq_len: int = 2048) -> Report:
+    """What `archcli show` reports: every row of a forward."""
+    rows = [_record(row) for row in forward_pass(model, batch_size, seq_len).rows]
+    params = sum(row["params"] for row in rows)
+    columns = (
+        Column("path", "path"),
+        Column("times", "times", "number"),
+        Column("op", "op"),
+        Column("shape", "output"),
+        Column("params", "params", "count"),
+    )
+    shown = [{**row, "shape": " ".join(_shape(shape) for shape in row["outputs"])} for row in rows]
+    return Report(
+        command="show",
+        model={"name": model.name, "source": model.source},
+        inputs={"batch_size": batch_size, "seq_len": seq_len},
+        convention=CONVENTION,
+        totals={"params": params, "rows": len(rows)},
+        rows=rows,
+        tables=(Table("Forward", columns, shown, {"path": "total", "params": params}),),
+        notes=tuple(beyond(model, seq_len)),
+    )
+
+
+def _record(row: Row) -> dict[str, Any]:
+    return {
+        "path": row.path,
+        "op": type(row.op).__name__,
+        "group": row.group,
+        "times": row.times,
+        "inputs": [list(shape) for shape in row.inputs],
+        "outputs": [list(shape) for shape in row.outputs],
+        "weights": {name: list(shape) for name, shape in row.weights.items()},
+        "experts": None if row.experts is None else row.experts.n_experts,
+        "params": row.params,
+    }
+
+
+def _shape(shape: list[int]) -> str:
+    return f"[{', '.join(map(str, shape))}]"

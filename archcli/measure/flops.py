@@ -1,0 +1,161 @@
+"""FLOPs of one pass, by component and by class of operation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from archcli.errors import ArchError
+from archcli.graph import OpClass, Row
+from archcli.measure.passes import Pass, Phase, beyond, decode_pass, find, forward_pass, prefill_pass, train_pass, without_source
+from archcli.measure.report import Column, Report, Table, Unit, facts
+from archcli.modules import Decoder, MultiHeadLatentAttention, substitute
+from archcli.ops import Attend
+
+Mask = Literal["exact", "dense"]
+Logits = Literal["all", "last"]
+MlaForm = Literal["naive", "absorbed"]
+
+CONVENTION = (
+    "FLOP = 2 x multiply-add. matmul: matrix products, the router's included; "
+    "other: the rest, per element by the table of Ivanov et al. 2021."
+)
+MASKS = {
+    "exact": "Attention pairs are those the mask allows.",
+    "dense": "Attention pairs are all S x S, as torch's counter reports of eager attention.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked: the options of `archcli flops`, by the same names. None leaves a value to the phase."""
+
+    phase: Phase = "forward"
+    batch_size: int = 1
+    seq_len: int = 2048
+    past: int | None = None
+    source_len: int | None = None
+    mask: Mask = "exact"
+    logits: Logits | None = None
+    mla: MlaForm = "naive"
+
+
+def count_flops(model: Decoder, question: Question | None = None, *, macs: bool = False) -> Report:
+    """What `archcli flops` reports; with `macs` tables show multiply-adds, half as many."""
+    question = settled(question or Question())
+    counted = run_pass(with_mla(model, question.mla), question)
+    rows, classes = _folds(counted, dense=question.mask == "dense")
+    tokens = counted.batch_size * counted.new
+    matmul, other = (sum(row[key] for row in rows) for key in ("matmul_flops", "other_flops"))
+    totals = {
+        "matmul_flops": matmul,
+        "other_flops": other,
+        "macs": matmul // 2,
+        "by_component": {row["component"]: row["matmul_flops"] for row in rows if row["matmul_flops"]},
+        "by_class": classes,
+        "tokens": tokens,
+        "matmul_flops_per_token": _per(matmul, tokens),
+    }
+    return Report(
+        command="flops",
+        model={"name": model.name, "source": model.source},
+        inputs=asdict(question),
+        convention=f"{CONVENTION} {MASKS[question.mask]}",
+        totals=totals,
+        rows=rows,
+        tables=tuple(_tables(totals, rows, macs=macs)),
+        notes=tuple(_notes(model, question)),
+    )
+
+
+def settled(question: Question) -> Question:
+    """The question with what its phase decides filled in. Raises ArchError where options contradict each other."""
+    given = asdict(question)
+    logits = {"forward": "all", "train": "all", "prefill": "last", "decode": "last"}[question.phase]
+    if question.phase == "train" and question.past:
+        raise ArchError("training starts from an empty cache", "leave --past out")
+    if question.phase == "train" and question.logits == "last":
+        raise ArchError("training needs the logits at every position", "leave --logits out")
+    if question.phase == "decode":
+        past = question.seq_len if question.past is None else question.past
+        return Question(**given | {"past": past, "seq_len": 1, "logits": "last"})
+    return Question(**given | {"past": question.past or 0, "logits": question.logits or logits})
+
+
+def run_pass(model: Decoder, question: Question) -> Pass:
+    """The pass a settled question asks for."""
+    batch, new, past, last = question.batch_size, question.seq_len, question.past, question.logits == "last"
+    if question.phase == "train":
+        return train_pass(model, batch, new)
+    if question.phase == "decode":
+        return decode_pass(model, batch, past)
+    if question.phase == "prefill" or past:
+        return prefill_pass(model, batch, new, past, last_only=last)
+    return forward_pass(model, batch, new, last_only=last)
+
+
+def with_mla(model: Decoder, form: MlaForm) -> Decoder:
+    """The model with every latent attention computed in the given form."""
+    return substitute(model, {f"{path}.form": form for path, _ in find(model, MultiHeadLatentAttention)})
+
+
+def component(row: Row) -> str:
+    """The heading a row's FLOPs stand under: its group, with attention's projections and its scores apart."""
+    if isinstance(row.op, Attend):
+        return "attention_scores"
+    return "attention_proj" if row.group == "attention" else row.group or "other"
+
+
+def _folds(counted: Pass, *, dense: bool) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    """FLOPs by component, the largest first, and by class."""
+    found: dict[str, dict[str, Any]] = {}
+    classes: dict[str, int] = {}
+    for row, op_class, flops in counted.costs(dense=dense):
+        name = component(row)
+        entry = found.setdefault(name, {"component": name, "matmul_flops": 0, "other_flops": 0})
+        entry["matmul_flops" if op_class is OpClass.CONTRACTION else "other_flops"] += flops
+        classes[op_class.value] = classes.get(op_class.value, 0) + flops
+    rows = [entry for entry in found.values() if entry["matmul_flops"] or entry["other_flops"]]
+    rows.sort(key=lambda entry: (-entry["matmul_flops"], -entry["other_flops"]))
+    return rows, {op_class.value: classes.get(op_class.value, 0) for op_class in OpClass}
+
+
+def _per(amount: int, count: int) -> float:
+    """The quotient, a whole number where it is one."""
+    return amount // count if amount % count == 0 else amount / count
+
+
+def _tables(totals: dict[str, Any], rows: list[dict[str, Any]], *, macs: bool) -> Iterator[Table]:
+    half, unit, word = (2, "macs", "MACs") if macs else (1, "flops", "FLOPs")
+    shown: Unit = unit  # type: ignore[assignment]
+    matmul, other = totals["matmul_flops"] // half, totals["other_flops"]
+    per_token = _per(matmul, totals["tokens"])
+    yield facts(
+        word,
+        (f"matmul {word}", matmul, shown),
+        ("other FLOPs", other, "flops"),
+        ("tokens", totals["tokens"], "number"),
+        (f"matmul {word} per token", per_token, shown),
+    )
+    columns = (Column("component", "component"), Column("matmul", f"matmul {word}", shown), Column("share", "share", "share"))
+    records = [
+        {
+            "component": r["component"],
+            "matmul": r["matmul_flops"] // half,
+            "share": r["matmul_flops"] / totals["matmul_flops"],
+            "other": r["other_flops"],
+        }
+        for r in rows
+    ]
+    footer = {"component": "total", "matmul": matmul, "share": 1.0, "other": other}
+    yield Table("By component", (*columns, Column("other", "other FLOPs", "flops")), records, footer)
+    by_class = [{"class": name, "flops": n} for name, n in totals["by_class"].items()]
+    yield Table("By class of operation", (Column("class", "class"), Column("flops", "FLOPs", "flops")), by_class)
+
+
+def _notes(model: Decoder, question: Question) -> Iterator[str]:
+    yield from beyond(model, question.seq_len + (question.past or 0))
+    yield from without_source(question.source_len)
+    if question.mla == "absorbed" and not any(find(model, MultiHeadLatentAttention)):
+        yield "--mla has no effect: no layer of this model is latent attention."

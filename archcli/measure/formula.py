@@ -1,0 +1,127 @@
+"""Formula: the closed form of one architecture's parameters, FLOPs and cache, by reading its forward with symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import lcm
+from typing import Any, NamedTuple
+
+from archcli.errors import ArchError
+from archcli.measure.passes import find, forward_pass, prefill_pass
+from archcli.modules import Decoder, RopeScaling, substitute
+from archcli.modules.base import Size, Spec
+from archcli.modules.model import Group
+
+
+class Formula(NamedTuple):
+    """sympy expressions in the names of the YAML, `batch_size` and `seq_len`, and the value each name has in this architecture.
+
+    Where fields of one name have different values, the name carries as much of the path as tells them apart. Divisions
+    that come out even in this architecture are written without rounding.
+    """
+
+    params: Any
+    matmul_flops: Any
+    other_flops: Any
+    kv_elements: Any
+    values: dict[Any, int]
+
+
+def formula(model: Decoder, *, batch_size: int = 1, seq_len: int = 2048, dense: bool = False) -> Formula:
+    """The closed forms, each checked: with the values put in, it is the integer that counting gives.
+
+    The values of `batch_size` and `seq_len` matter only for that check and for which divisions are even.
+    """
+    from sympy import Symbol
+
+    names = _names(model)
+    symbols = {name: Symbol(name, integer=True, positive=True) for name in ("batch_size", "seq_len", *names.values())}
+    sizes = _sizes(model)
+    values = {symbols[name]: sizes[path] for path, name in names.items()}
+    values |= {symbols["batch_size"]: batch_size, symbols["seq_len"]: seq_len}
+    periods = _periods(model, names)
+    whole = {symbols[name]: period * Symbol(f"{name}/{period}", integer=True, positive=True) for name, period in periods.items()}
+    placed = substitute(model, {path: whole.get(symbols[name], symbols[name]) for path, name in names.items()})
+    known = values | {many / period: values[name] // period for (name, many), period in zip(whole.items(), periods.values(), strict=True)}
+    back = {many / period: name / period for (name, many), period in zip(whole.items(), periods.values(), strict=True)}
+    found = [_tidy(expression, known).subs(back) for expression in _read(placed, symbols["batch_size"], symbols["seq_len"], dense=dense)]
+    for expression, count in zip(found, _read(model, batch_size, seq_len, dense=dense), strict=True):
+        if expression.subs(values) != count:
+            raise ArchError(f"the formula {expression} gives {expression.subs(values)}, counting gives {count}", "report this")
+    params, matmul, other, cached = map(_factored, found)
+    return Formula(params, matmul, other, cached, values)
+
+
+def _read(model: Decoder, batch_size: Any, seq_len: Any, *, dense: bool) -> Iterator[Any]:
+    counted = forward_pass(model, batch_size, seq_len)
+    yield from (counted.params(), *counted.flops(dense=dense), prefill_pass(model, batch_size, seq_len).cached())
+
+
+def _sizes(model: Decoder) -> dict[str, int]:
+    """Every size by its full path. What scales rotary frequencies is left out: no count depends on it."""
+    return {
+        f"{path}.{field}" if path else field: getattr(spec, field)
+        for path, spec in find(model, Spec)
+        if not isinstance(spec, RopeScaling)
+        for field, info in type(spec).model_fields.items()
+        if getattr(spec, field) is not None and _is_size(info)
+    }
+
+
+def _is_size(info: Any) -> bool:
+    from typing import get_args
+
+    optional = Size in get_args(info.annotation)
+    return optional or (info.annotation is int and any(getattr(bound, "gt", None) == 0 for bound in info.metadata))
+
+
+def _names(model: Decoder) -> dict[str, str]:
+    """A name for each path: the bare one where all of that name agree, else the shortest end of the path that is its own."""
+    sizes = _sizes(model)
+    kin: dict[str, list[str]] = {}
+    for path in sizes:
+        kin.setdefault(path.rsplit(".", 1)[-1], []).append(path)
+    return {
+        path: _own(path, kin[bare]) if len({sizes[p] for p in kin[bare]}) > 1 else bare
+        for path in sizes
+        for bare in [path.rsplit(".", 1)[-1]]
+    }
+
+
+def _own(path: str, others: list[str]) -> str:
+    steps = path.split(".")
+    for start in range(len(steps) - 1, 0, -1):
+        end = ".".join(steps[start:])
+        if not steps[start].isdigit() and sum(f".{other}".endswith(f".{end}") for other in others) == 1:
+            return end
+    return path
+
+
+def _periods(model: Decoder, names: dict[str, str]) -> dict[str, int]:
+    """By the name of a number of layers: the length of the patterns it counts, where whole patterns fill it."""
+    found: dict[str, int] = {}
+    for path, group in find(model, Group):
+        name, period = names[f"{path}.n_layers"], len(group.blocks)
+        if group.n_layers % period == 0:
+            found[name] = lcm(found.get(name, 1), period)
+    return {name: period for name, period in found.items() if period > 1}
+
+
+def _tidy(expression: Any, values: dict[Any, int]) -> Any:
+    """Without the floors of divisions that are even at these values, and with Min(a, b) for Min(a - 1, b - 1) + 1."""
+    from sympy import Min, floor, sympify
+
+    def raised(*numbers: Any) -> Any:
+        less = all(number.as_coeff_Add()[0] == -1 for number in numbers)
+        return Min(*[number + 1 for number in numbers]) - 1 if less else Min(*numbers)
+
+    even = sympify(expression).replace(floor, lambda inner: inner if inner.subs(values).is_integer else floor(inner))
+    return even.replace(Min, raised)
+
+
+def _factored(expression: Any) -> Any:
+    """Layers first: what each layer has, times how many there are."""
+    from sympy import collect, factor_terms
+
+    layers = [symbol for symbol in expression.free_symbols if symbol.name.endswith("n_layers")]
+    return factor_terms(collect(expression.expand(), sorted(layers, key=str), func=factor_terms))

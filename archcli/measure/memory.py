@@ -1,0 +1,98 @@
+"""Memory that a run of a pass needs, estimated from the rows before anything is allocated.
+
+Weights, cache and gradients are exact; activations are an estimate that torch's own workspaces may exceed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from archcli.arith import Shape, prod, to_bytes
+from archcli.errors import ArchError
+from archcli.graph import OpClass, Row
+from archcli.measure.passes import Pass
+from archcli.ops import Attend, Linear
+
+SOFTMAX_BYTES = 4  # eager attention computes its softmax in fp32, whatever the dtype
+TORCH_BYTES = 400 * 2**20  # torch itself, its threads, workspaces and tracer: what torch 2.13 took on Linux beside the rest
+
+
+def memory_of(counted: Pass, dtype: str, attention: str) -> dict[str, int]:
+    """Bytes by what they are for, and `needed_bytes` in total.
+
+    gradients: of all weights, and of the largest once more, which is whole before it is added to that of a tied one.
+    activations: of inference, the largest operation's inputs and outputs beside the residual stream; of training, every
+    operation's outputs, which wait for the backward, and the largest one's gradients. Eager attention adds its T x S
+    scores. cache: before the pass and after it.
+    """
+    train = counted.phase == "train"
+    weights = to_bytes(counted.params(), dtype)
+    parts = {
+        "weights_bytes": weights,
+        "gradients_bytes": weights + _largest_weight(counted, dtype) if train else 0,
+        "activations_bytes": (_waiting if train else _largest)(counted, dtype, attention),
+        "cache_bytes": 2 * to_bytes(counted.cached(), dtype),
+        "torch_bytes": TORCH_BYTES,
+    }
+    return {**parts, "needed_bytes": sum(parts.values())}
+
+
+def require_memory(name: str, memory: dict[str, int], available: int | None, dtype: str) -> None:
+    """Raises ArchError with the figures where a run needs more than is available; None means that nobody knows."""
+    needed, weights = memory["needed_bytes"], memory["weights_bytes"]
+    if available is None or needed <= available:
+        return
+    if weights > available:
+        what, hint = f"{_gib(weights)} of weights", "a smaller preset or --set n_layers=…"
+    else:
+        listed = {part.removesuffix("_bytes"): size for part, size in memory.items() if part not in {"needed_bytes", "torch_bytes"}}
+        rest = ", ".join(f"{_gib(size)} {part}" for part, size in listed.items() if size)
+        what, hint = f"about {_gib(needed)} ({rest})", "a shorter --seq-len, a smaller --batch-size or --set n_layers=…"
+    narrower = "" if to_bytes(1, dtype) <= 2 else "--dtype bf16, "  # noqa: PLR2004 - bytes of the narrowest dtype that runs
+    raise ArchError(f"{name} in {dtype} needs {what}; this machine has {_gib(available)} available", f"try {narrower}{hint}")
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:,.1f} GiB"
+
+
+def _largest(counted: Pass, dtype: str, attention: str) -> int:
+    """The most that one operation holds, and the residual stream that waits beside it, as large as what the embedding puts out."""
+    each = [_elements(row.outputs) + _elements(_activations(row)) for row in counted.rows if row.parts]
+    stream = max((_elements(row.outputs) for row in counted.rows if row.group == "embedding"), default=0)
+    scores = max((_scores(row, attention) for row in counted.rows), default=0)
+    return int(to_bytes(max(each, default=0) + stream, dtype)) + scores
+
+
+def _waiting(counted: Pass, dtype: str, attention: str) -> int:
+    each = [(_elements(row.outputs), int(row.times)) for row in counted.rows if row.parts]
+    largest = max((size for size, _ in each), default=0)
+    scores = sum(_scores(row, attention) * int(row.times) for row in counted.rows)
+    return int(to_bytes(sum(size * times for size, times in each) + 2 * largest, dtype)) + scores
+
+
+def _largest_weight(counted: Pass, dtype: str) -> int:
+    stacked = [row.unit_params * (row.experts.n_experts if row.experts else 1) for row in counted.rows]
+    return int(to_bytes(max(stacked, default=0), dtype))
+
+
+def _activations(row: Row) -> Sequence[Shape]:
+    """The inputs that are no weights: a tied head's second input is one."""
+    return row.inputs[:1] if isinstance(row.op, Linear) else row.inputs
+
+
+def _scores(row: Row, attention: str) -> int:
+    """Bytes of attention's scores and probabilities, where they are stored at all."""
+    if not isinstance(row.op, Attend) or (attention != "eager" and _can_fuse(row.op, row.inputs)):
+        return 0
+    softmax = [part.written for part in row.parts if part.op_class is OpClass.NORMALIZATION]
+    return 2 * SOFTMAX_BYTES * int(max(softmax, default=0))
+
+
+def _can_fuse(op: Attend, inputs: Sequence[Shape]) -> bool:
+    """Whether torch has a fused kernel for it: plain scores, no sinks, and keys as wide as values."""
+    return not op.softcap and not op.alibi and len(inputs) == len(("q", "k", "v", "positions")) and inputs[1][-1] == inputs[2][-1]
+
+
+def _elements(shapes: Sequence[Shape]) -> int:
+    return sum(int(prod(shape)) for shape in shapes)

@@ -1,0 +1,103 @@
+"""Parameters: totals, by group and by path, and the bytes they take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from archcli.arith import to_bytes
+from archcli.graph import Row
+from archcli.measure.passes import forward_pass
+from archcli.measure.report import Column, Report, Table, facts
+from archcli.modules import Decoder
+
+CONVENTION = (
+    "Tied weights count once; buffers do not count. "
+    "Active: routed experts count k of E. Non-embedding: without token and position tables and an untied head."
+)
+TABLES = ("embedding", "position_embedding", "token_type_embedding", "lm_head")
+"""Groups that `non_embedding_params` leaves out."""
+
+Totals = dict[str, Any]
+
+
+def count_params(model: Decoder, dtype: str = "bf16", depth: int = 3) -> Report:
+    """What `archcli params` reports; paths are folded to `depth` steps."""
+    rows = forward_pass(model, 1, 1).rows
+    totals = param_totals(model, rows)
+    totals["bytes"] = to_bytes(totals["params"], dtype)
+    folded = _by_path(rows, depth, dtype)
+    return Report(
+        command="params",
+        model={"name": model.name, "source": model.source},
+        inputs={"dtype": dtype, "depth": depth},
+        convention=CONVENTION,
+        totals=totals,
+        rows=folded,
+        tables=(_summary(totals, dtype), _groups(totals), _paths(totals, folded)),
+    )
+
+
+def param_totals(model: Decoder, rows: Iterable[Row]) -> Totals:
+    """The figures of `totals`, by the names JSON gives them."""
+    by_group: dict[str, int] = {}
+    active = 0
+    for row in rows:
+        by_group[row.group] = by_group.get(row.group, 0) + row.params
+        active += row.active_params
+    total = sum(by_group.values())
+    tokens = by_group.get("embedding", 0)
+    return {
+        "params": total,
+        "active_params": active,
+        "active_params_excl_input_embedding": active if model.embedding.tied else active - tokens,
+        "embedding_params": tokens,
+        "non_embedding_params": total - sum(by_group.get(group, 0) for group in TABLES),
+        "by_group": {group: n for group, n in sorted(by_group.items(), key=lambda item: -item[1]) if n},
+    }
+
+
+def _by_path(rows: Iterable[Row], depth: int, dtype: str) -> list[dict[str, Any]]:
+    """Parameters below each path, layers folded into one, paths cut after `depth` steps; in the order of the forward."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        if row.weights:
+            path = ".".join(_folded(row.path)[:depth]) or "total"
+            entry = found.setdefault(path, {"path": path, "params": 0, "active_params": 0})
+            entry["params"] += row.params
+            entry["active_params"] += row.active_params
+    return [{**entry, "bytes": to_bytes(entry["params"], dtype)} for entry in found.values()]
+
+
+def _folded(path: str) -> list[str]:
+    """The steps of a path, `layers.7` as `layers.*`."""
+    steps = path.split(".")
+    return ["*" if before == "layers" else step for before, step in zip(["", *steps], steps, strict=False)]
+
+
+def _summary(totals: Totals, dtype: str) -> Table:
+    """The totals, those that are equal to the one above left out."""
+    lines: list[tuple[str, int]] = [
+        ("total", totals["params"]),
+        ("active", totals["active_params"]),
+        ("active, without the input table", totals["active_params_excl_input_embedding"]),
+    ]
+    new = [line for before, line in zip([("", -1), *lines], lines, strict=False) if line[1] != before[1]]
+    new += [("token embedding", totals["embedding_params"]), ("non-embedding", totals["non_embedding_params"])]
+    return facts("Parameters", *((what, n, "count") for what, n in new), (f"bytes in {dtype}", totals["bytes"], "bytes"))
+
+
+def _groups(totals: Totals) -> Table:
+    whole = totals["params"] or 1
+    columns = (Column("group", "group"), Column("params", "params", "count"), Column("share", "share", "share"))
+    records = [{"group": group, "params": n, "share": n / whole} for group, n in totals["by_group"].items()]
+    return Table("By group", columns, records, {"group": "total", "params": totals["params"], "share": 1.0})
+
+
+def _paths(totals: Totals, rows: list[dict[str, Any]]) -> Table:
+    moe = totals["active_params"] != totals["params"]
+    columns = [Column("path", "path"), Column("params", "params", "count"), Column("bytes", "bytes", "bytes")]
+    if moe:
+        columns.insert(2, Column("active_params", "active", "count"))
+    footer = {"path": "total", "params": totals["params"], "active_params": totals["active_params"], "bytes": totals["bytes"]}
+    return Table("By path", tuple(columns), rows, footer)

@@ -1,0 +1,136 @@
+"""The join of what the rows cost and what was measured of them, by class and by path.
+
+Nothing is rescaled: classes, framework and the unattributed rest add up to the plain wall time, whatever sign the rest has.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from archcli.arith import to_bytes
+from archcli.graph import OpClass, Part, Row
+from archcli.measure.passes import Pass
+from archcli.ops import Attend
+
+if TYPE_CHECKING:
+    from archcli.runtime.profile import Recording, Timed
+
+FUSED, FRAMEWORK, UNATTRIBUTED = "fused_attention", "framework", "unattributed"
+CLASSES = (*(str(each) for each in OpClass), FUSED, FRAMEWORK, UNATTRIBUTED)
+SUMS = "(gradient sums)"
+"""The path of additions of gradients that meet, which belong to no one operator."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """What a class or an operator costs, how long it took, and the seconds of each class within it."""
+
+    flops: int = 0
+    executed_flops: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    by_class: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    def cost(self, flops: int, executed: int, moved: int, op_class: str) -> None:
+        """Add what was counted."""
+        self.flops, self.executed_flops, self.bytes = self.flops + flops, self.executed_flops + executed, self.bytes + moved
+        self.by_class[op_class] += 0.0
+
+    def spend(self, seconds: float, op_class: str) -> None:
+        """Add what was measured."""
+        self.seconds += seconds
+        self.by_class[op_class] += seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Costs and times by class and by path; `unlabelled_s` is the part of the framework that torch operations outside of any row took."""
+
+    by_class: dict[str, Entry]
+    by_path: dict[str, Entry]
+    wall_s: float
+    unlabelled_s: float
+
+    @property
+    def whole(self) -> Entry:
+        """All counted costs, and the plain wall time."""
+        entries = self.by_class.values()
+        return Entry(
+            sum(each.flops for each in entries),
+            sum(each.executed_flops for each in entries),
+            sum(each.bytes for each in entries),
+            self.wall_s,
+        )
+
+    @property
+    def attributed_share(self) -> float:
+        """The share of the plain wall time that operations of the rows took."""
+        return sum(entry.seconds for name, entry in self.by_class.items() if name not in {FRAMEWORK, UNATTRIBUTED}) / self.wall_s
+
+    def figures(self, entry: Entry) -> dict[str, Any]:
+        """An entry's figures and their shares of the whole."""
+        whole = self.whole
+        return {
+            "flops": entry.flops,
+            "executed_flops": entry.executed_flops,
+            "bytes": entry.bytes,
+            "seconds": entry.seconds,
+            "flop_share": entry.flops / whole.flops if whole.flops else 0.0,
+            "byte_share": entry.bytes / whole.bytes if whole.bytes else 0.0,
+            "time_share": entry.seconds / whole.seconds,
+        }
+
+
+def fold(counted: Pass, recording: Recording, dtype: str, depth: int) -> Folded:
+    """Join counted rows and measured times on the row's path, folded to `depth` steps (0: all of them).
+
+    A row whose attention ran as one fused kernel counts as that class with all its parts.
+    """
+    by_class = {name: Entry() for name in CLASSES}
+    by_path: dict[str, Entry] = defaultdict(Entry)
+    fused = {timed.path for timed in recording.timed if timed.op_class == FUSED}
+    for row in counted.rows:
+        for part in _pieces(row, counted.phase):
+            name = FUSED if row.path in fused else str(part.op_class)
+            executed = part.flops if row.path in fused and _skips_masked(row) else part.dense_flops
+            moved = to_bytes(part.read + part.written, dtype)
+            for entry in (by_class[name], by_path[folded_path(row.path, depth)]):
+                entry.cost(row.times * part.flops, row.times * executed, row.times * moved, name)
+    for timed in recording.timed:
+        by_class[timed.op_class].spend(timed.seconds, timed.op_class)
+        if timed.op_class != FRAMEWORK:
+            by_path[_place(timed, depth)].spend(timed.seconds, timed.op_class)
+    unlabelled, wall = by_class[FRAMEWORK].seconds, median(recording.plain_s)
+    by_class[FRAMEWORK].seconds += recording.framework_s
+    by_class[UNATTRIBUTED].seconds = wall - sum(entry.seconds for entry in by_class.values())
+    return Folded(by_class, {path: entry for path, entry in by_path.items() if entry.seconds or entry.bytes}, wall, unlabelled)
+
+
+def folded_path(path: str, depth: int = 0) -> str:
+    """The first steps of a path, `layers.7` as `layers.*`; all of them for depth 0."""
+    steps = path.split(".")
+    steps = ["*" if before in {"layers", "rotary"} else step for before, step in zip(["", *steps], steps, strict=False)]
+    return ".".join(steps[: depth or None])
+
+
+def _pieces(row: Row, phase: str) -> Iterator[Part]:
+    for part in row.parts:
+        yield part
+        if phase == "train":
+            yield from part.backward
+
+
+def _skips_masked(row: Row) -> bool:
+    """Whether a fused kernel is told only that attention is causal: it leaves masked blocks out, where under any other mask it does not."""
+    if not isinstance(row.op, Attend):
+        return False
+    new, visible = row.inputs[0][1], row.inputs[1][1]
+    return row.op.mask.covers(new, visible) and new in (1, visible)
+
+
+def _place(timed: Timed, depth: int) -> str:
+    return SUMS if timed.phase == "sums" else folded_path(timed.path, depth)

@@ -1,0 +1,188 @@
+"""The report of a profile: by class, by operator, how far to trust it, and what must be known to read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from archcli.graph import OpClass
+from archcli.measure.passes import Pass
+from archcli.measure.profile.fold import FRAMEWORK, FUSED, UNATTRIBUTED, Entry, Folded, fold
+from archcli.measure.report import Column, Report, Table, facts
+from archcli.modules import Decoder
+from archcli.ops import Attend, Linear
+
+if TYPE_CHECKING:
+    from archcli.runtime.profile import Recording
+
+CONVENTION = (
+    "FLOP = 2 x multiply-add. FLOPs and bytes are counted, exact for the mask; time is measured. Time shares are of the plain wall "
+    "time and add up to 100% with framework and unattributed. GFLOP/s are of what was executed. Bytes are of operations that run one "
+    "by one; a fused kernel moves fewer."
+)
+# Within these a profile is sound: seen on a quiet machine at steps of 20 ms and more (overhead at most 1.03, attributed 0.95 to 1.01),
+# with room for short steps; 120 involuntary context switches a second are what a busy neighbour causes.
+MOST_OVERHEAD, LEAST_ATTRIBUTED, MOST_SWITCHES_PER_S = 1.06, 0.90, 120.0
+MOST_UNATTRIBUTED = 0.10
+"""Where operations and framework miss the plain wall time by more, either way, the headline says so: seen on a quiet machine 0 to 0.03."""
+
+COLUMNS = (
+    Column("flop_share", "FLOP share", "share"),
+    Column("byte_share", "byte share", "share"),
+    Column("time_share", "time share", "share"),
+    Column("seconds", "time", "seconds"),
+    Column("gflops_per_s", "GFLOP/s"),
+    Column("gbytes_per_s", "GB/s"),
+)
+
+
+def profile_of(model: Decoder, counted: Pass, recording: Recording, inputs: Mapping[str, Any], depth: int = 0, top: int = 0) -> Report:
+    """What `archcli profile` reports of a pass that was counted and timed; `depth` and `top` 0 show everything."""
+    folded = fold(counted, recording, inputs["dtype"], depth)
+    rows = [{"path": path, "class": _classes(entry), **folded.figures(entry)} for path, entry in folded.by_path.items()]
+    rows.sort(key=lambda row: -row["seconds"])
+    return Report(
+        command="profile",
+        model={"name": model.name, "source": model.source},
+        inputs=inputs,
+        convention=CONVENTION,
+        totals=_totals(counted, recording, folded),
+        rows=rows,
+        tables=(_by_class(recording, folded), _by_operator(folded, rows, top), _honesty(recording, folded)),
+        notes=(*_warnings(recording, folded), *_explanations(counted, recording)),
+    )
+
+
+def _totals(counted: Pass, recording: Recording, folded: Folded) -> dict[str, Any]:
+    matmul, other = counted.flops()
+    wall = folded.wall_s
+    return {
+        "wall_s": wall,
+        "attributed_share": folded.attributed_share,
+        "framework_share": folded.by_class[FRAMEWORK].seconds / wall,
+        "unattributed_share": folded.by_class[UNATTRIBUTED].seconds / wall,
+        "unlabelled_share": folded.unlabelled_s / wall,
+        "overhead_ratio": _overhead(recording),
+        "reliable": _reliable(recording, folded),
+        "matmul_flops": matmul,
+        "other_flops": other,
+        "flops_by_class": _flops_by_class(counted),
+        "executed_flops": folded.whole.executed_flops,
+        "bytes": folded.whole.bytes,
+        "by_class": {name: folded.figures(entry) for name, entry in folded.by_class.items()},
+        "pairs": len(recording.traced_s),
+        "pairs_rejected": recording.rejected,
+        "partial": recording.partial,
+        "plain_s": list(recording.plain_s),
+        "traced_s": list(recording.traced_s),
+        "operations_executed": recording.executed,
+        "operations_differing": list(recording.differing),
+        "page_faults_per_pass": recording.page_faults,
+        "context_switches_per_s": recording.switches_per_s,
+        "machine": dict(recording.machine),
+    }
+
+
+def _flops_by_class(counted: Pass) -> dict[str, int]:
+    """Counted FLOPs with fused attention taken apart: what `archcli flops` says of the pass."""
+    flops = {op_class.value: 0 for op_class in OpClass}
+    for cost in counted.costs():
+        flops[cost.op_class.value] += cost.flops
+    return flops
+
+
+def _overhead(recording: Recording) -> float:
+    """Traced against plain wall time: the median over the pairs."""
+    return median(traced / plain for plain, traced in zip(recording.plain_s, recording.traced_s, strict=True))
+
+
+def _reliable(recording: Recording, folded: Folded) -> bool:
+    return not recording.differing and abs(folded.by_class[UNATTRIBUTED].seconds) <= MOST_UNATTRIBUTED * folded.wall_s
+
+
+def _by_class(recording: Recording, folded: Folded) -> Table:
+    records = [{"class": _words(name), **_line(folded, entry)} for name, entry in folded.by_class.items() if entry.seconds or entry.bytes]
+    records.sort(key=lambda record: (record["class"] in {FRAMEWORK, UNATTRIBUTED}, -record["seconds"]))
+    whole = {"class": "plain wall", **_line(folded, folded.whole)}
+    title = "Where the time goes" if _reliable(recording, folded) else "Where the time goes: NOT RELIABLE, see the notes"
+    return Table(title, (Column("class", "class"), *COLUMNS), records, whole)
+
+
+def _by_operator(folded: Folded, rows: list[dict[str, Any]], top: int) -> Table:
+    shown = rows[: top or None]
+    records = [{"path": row["path"], "class": _words(row["class"]), **_line(folded, folded.by_path[row["path"]])} for row in shown]
+    title = "By operator" if len(shown) == len(rows) else f"By operator: the slowest {len(shown)} of {len(rows)}"
+    return Table(title, (Column("path", "operator"), Column("class", "class"), *COLUMNS), records)
+
+
+def _line(folded: Folded, entry: Entry) -> dict[str, Any]:
+    """An entry's figures with its rates: nothing where nothing was computed or moved, or no time taken."""
+    rates = {"gflops_per_s": entry.executed_flops, "gbytes_per_s": entry.bytes}
+    timed = entry.seconds > 0
+    return folded.figures(entry) | {name: amount / entry.seconds / 1e9 if amount and timed else None for name, amount in rates.items()}
+
+
+def _classes(entry: Entry) -> str:
+    """The classes an operator's time falls into, the slowest first; of its cost where it took no time."""
+    timed = {name: seconds for name, seconds in entry.by_class.items() if seconds} or entry.by_class
+    return " + ".join(sorted(timed, key=lambda name: -timed[name]))
+
+
+def _words(name: str) -> str:
+    return name.replace(FUSED, "fused attention").replace("elementwise", "element-wise")
+
+
+def _honesty(recording: Recording, folded: Folded) -> Table:
+    machine = recording.machine
+    return facts(
+        "How far to trust it",
+        ("plain wall, median", folded.wall_s, "seconds"),
+        ("plain wall, fastest to slowest", f"{min(recording.plain_s) * 1e3:.1f} to {max(recording.plain_s) * 1e3:.1f} ms", "text"),
+        ("traced / plain", _overhead(recording), "ratio"),
+        ("operations / plain", folded.attributed_share, "share"),
+        ("framework (Python, dispatch, views)", folded.by_class[FRAMEWORK].seconds / folded.wall_s, "share"),
+        ("unattributed", folded.by_class[UNATTRIBUTED].seconds / folded.wall_s, "share"),
+        ("torch operations outside of any row", folded.unlabelled_s / folded.wall_s, "share"),
+        ("operations in the trace as in the census", f"{recording.counted} of {recording.executed}", "text"),
+        ("pairs of passes, rejected as disturbed", f"{len(recording.traced_s)}, {recording.rejected}", "text"),
+        ("page faults per pass", recording.page_faults, "count"),
+        ("involuntary context switches per second", round(recording.switches_per_s), "count"),
+        *((name, value, "text") for name, value in machine.items()),
+    )
+
+
+def _warnings(recording: Recording, folded: Folded) -> Iterator[str]:
+    if recording.partial:
+        yield f"PARTIAL: interrupted after {len(recording.traced_s)} pairs of passes."
+    if recording.differing:
+        yield f"NOT RELIABLE: trace and census differ in {len(recording.differing)} operations: {', '.join(recording.differing[:5])}."
+    if abs(unattributed := folded.by_class[UNATTRIBUTED].seconds / folded.wall_s) > MOST_UNATTRIBUTED:
+        yield f"NOT RELIABLE: plain and traced passes differ by {unattributed:.0%} of the plain wall time; repeat it."
+    if _overhead(recording) > MOST_OVERHEAD:
+        yield f"Tracing slowed the pass by {_overhead(recording) - 1:.0%}: small operations look dearer than they are."
+    if folded.attributed_share < LEAST_ATTRIBUTED:
+        yield f"Operations explain {folded.attributed_share:.0%} of the plain wall time; short passes leave more to the framework."
+    if recording.switches_per_s > MOST_SWITCHES_PER_S:
+        yield (
+            f"A busy machine: {recording.switches_per_s:.0f} involuntary context switches a second, at which threads wait for one another. "
+            "Repeat it on a quiet one, or with fewer --threads."
+        )
+    if str(recording.machine["device"]).startswith("cuda"):
+        yield "Not measured on a GPU yet: this way of timing kernels was tried on recorded events only."
+
+
+def _explanations(counted: Pass, recording: Recording) -> Iterator[str]:
+    if any(timed.op_class == FUSED for timed in recording.timed):
+        yield (
+            "Fused attention is one kernel of products and softmax: a class of its own, FLOPs and bytes included. "
+            "--attention eager runs and times them apart."
+        )
+    attends = {row.path for row in counted.rows if isinstance(row.op, Attend) and any(p.op_class == "elementwise" for p in row.parts)}
+    if attends & {timed.path for timed in recording.timed if timed.op_class == "elementwise"}:
+        yield "Scaling and masking of scores cannot be told from their softcap or bias and are timed with it, as element-wise."
+    if any(isinstance(row.op, Linear) and row.op.bias for row in counted.rows):
+        yield "A linear layer adds its bias within the product's kernel: all its time is contraction, the bias's FLOPs are element-wise."
+    if counted.phase == "train":
+        yield "Training is forward and backward from a given gradient of the logits: no loss, no optimizer."
+    yield "Weights are random."

@@ -1,0 +1,117 @@
+"""Sweep: parameters and FLOPs of very many candidate shapes, as numpy arrays through the same forward.
+
+Candidates go through in chunks, so that the arrays of one chunk stay in the processor's cache. Bounds go through first: they
+prove that no number leaves 64 bits, where numpy would wrap around without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from archcli.arith import Number
+from archcli.errors import ArchError
+from archcli.measure.passes import forward_pass, named
+from archcli.modules import Decoder, substitute
+
+CHUNK = 16_384
+LIMIT = 2**63
+
+
+class Sweep(NamedTuple):
+    """One figure per candidate, int64 arrays of equal length."""
+
+    params: Any
+    matmul_flops: Any
+    other_flops: Any
+
+
+class Bounds:
+    """A whole number known only to lie between two others: the arithmetic of `Number` on intervals."""
+
+    __slots__ = ("high", "low")
+
+    def __init__(self, low: int, high: int) -> None:
+        if not -LIMIT <= low <= high < LIMIT:
+            raise OverflowError
+        self.low, self.high = low, high
+
+    def __add__(self, other: Number) -> Bounds:
+        low, high = _ends(other)
+        return Bounds(self.low + low, self.high + high)
+
+    def __sub__(self, other: Number) -> Bounds:
+        low, high = _ends(other)
+        return Bounds(self.low - high, self.high - low)
+
+    def __rsub__(self, other: Number) -> Bounds:
+        return Bounds(*_ends(other)) - self
+
+    def __mul__(self, other: Number) -> Bounds:
+        corners = [a * b for a in (self.low, self.high) for b in _ends(other)]
+        return Bounds(min(corners), max(corners))
+
+    def __floordiv__(self, other: Number) -> Bounds:
+        corners = [a // b for a in (self.low, self.high) for b in _ends(other)]
+        return Bounds(min(corners), max(corners))
+
+    def __rfloordiv__(self, other: Number) -> Bounds:
+        return Bounds(*_ends(other)) // self
+
+    def __pow__(self, power: float) -> float:
+        return float("nan")  # scales are no counts
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def minimum(self, other: Number) -> Bounds:
+        """The smaller of two."""
+        low, high = _ends(other)
+        return Bounds(min(self.low, low), min(self.high, high))
+
+
+def _ends(number: Number) -> tuple[int, int]:
+    return (number.low, number.high) if isinstance(number, Bounds) else (number, number)
+
+
+def sweep(model: Decoder, values: Mapping[str, Any], *, batch_size: int = 1, seq_len: int = 2048, dense: bool = False) -> Sweep:
+    """Count `model` with the named sizes replaced, candidate by candidate.
+
+    `values` maps a field's name (`d_ff`, or a full path) to an array, one whole number above 0 per candidate. Sizes that
+    do not fit together (heads that do not divide) are not looked for. Raises ArchError where a name is unknown, arrays
+    differ in length, or a count could reach 2^63.
+    """
+    import numpy as np
+
+    arrays = {name: _sizes(np, name, value) for name, value in values.items()}
+    lengths = {len(array) for array in arrays.values()}
+    if len(lengths) != 1 or 0 in lengths:
+        raise ArchError("a sweep needs arrays of one length", "give each field as many values as the others")
+    paths = [(path, array) for name, array in arrays.items() for path in named(model, name)]
+    _prove(model, {path: Bounds(int(array.min()), int(array.max())) for path, array in paths}, batch_size, seq_len, dense=dense)
+    length = lengths.pop()
+    out = np.empty((3, length), dtype=np.int64)
+    for start in range(0, length, CHUNK):
+        part = {path: array[start : start + CHUNK] for path, array in paths}
+        for row, figures in zip(out, _counted(substitute(model, part), batch_size, seq_len, dense=dense), strict=True):
+            row[start : start + CHUNK] = figures
+    return Sweep(*out)
+
+
+def _sizes(np: Any, name: str, value: Any) -> Any:
+    array = np.asarray(value)
+    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer) or (array.size and array.min() < 1):
+        raise ArchError(f"{name}: a sweep needs a list of whole numbers above 0")
+    return array.astype(np.int64)
+
+
+def _counted(model: Decoder, batch_size: Number, seq_len: Number, *, dense: bool) -> tuple[Number, Number, Number]:
+    counted = forward_pass(model, batch_size, seq_len)
+    return counted.params(), *counted.flops(dense=dense)
+
+
+def _prove(model: Decoder, values: Mapping[str, Any], batch_size: int, seq_len: int, *, dense: bool) -> None:
+    """Raise ArchError where a count of the largest candidate might not fit into 64 bits."""
+    try:
+        _counted(substitute(model, values), Bounds(batch_size, batch_size), Bounds(seq_len, seq_len), dense=dense)
+    except OverflowError:
+        raise ArchError("some candidates are too large for 64-bit counts", "sweep smaller shapes, or a shorter sequence") from None

@@ -1,0 +1,44 @@
+"""The report as data: JSON with fixed names, and CSV of its rows. Numbers are exact, never rounded."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from archcli.measure.report import Report
+
+
+SCHEMA_VERSION = 1
+
+
+def as_json(report: Report) -> str:
+    """One object. Whatever is not ASCII is written as an escape, so it prints everywhere."""
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "command": report.command,
+        "model": dict(report.model),
+        "inputs": dict(report.inputs),
+        "convention": report.convention,
+        "totals": dict(report.totals),
+        "rows": [dict(row) for row in report.rows],
+        "notes": list(report.notes),
+    }
+    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def as_csv(report: Report) -> str:
+    """The rows under a heading of all their keys; what is itself a list or an object stands as JSON in its cell."""
+    import csv
+    import io
+
+    out = io.StringIO()
+    keys = list(dict.fromkeys(key for row in report.rows for key in row))
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(keys)
+    writer.writerows([_cell(row.get(key)) for key in keys] for row in report.rows)
+    return out.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, list | tuple | dict) else value

@@ -1,0 +1,68 @@
+"""Grid: a table as text cells, before any format draws it.
+
+Counts, FLOPs and bytes take two columns, the exact figure and the short one, so that both line up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from archcli.render.values import TWOFOLD, clean, exact, short
+
+if TYPE_CHECKING:
+    from archcli.measure.report import Column, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Headings, rows of cells and the closing row; `numeric` says which columns are set flush right."""
+
+    title: str
+    heads: tuple[str, ...]
+    numeric: tuple[bool, ...]
+    rows: tuple[tuple[str, ...], ...]
+    footer: tuple[str, ...] | None = None
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The widest cell of each column."""
+        lines = [self.heads, *self.rows, *([self.footer] if self.footer else [])]
+        return tuple(max(map(len, cells)) for cells in zip(*lines, strict=True))
+
+
+def grid(table: Table, *, brief: bool = False) -> Grid:
+    """The table's cells, spelled; `brief` leaves the exact figure out where there is a short one."""
+    cells = _brief if brief else _both
+    rows = [cells(table.columns, record) for record in table.records]
+    footer = None if table.footer is None else cells(table.columns, table.footer)
+    heads = [cell for column in table.columns for cell in (clean(column.title), "")]
+    numeric = [flag for column in table.columns for flag in (_numeric(table, column), True)]
+    lines = [*rows, *([footer] if footer else [])]
+    kept = [i for i, head in enumerate(heads) if i % 2 == 0 or head or any(line[i] for line in lines)]
+
+    def pick(line: list[Any]) -> tuple[Any, ...]:
+        return tuple(line[i] for i in kept)
+
+    return Grid(clean(table.title), pick(heads), pick(numeric), tuple(map(pick, rows)), pick(footer) if footer else None)
+
+
+def _both(columns: Sequence[Column], record: Mapping[str, Any]) -> list[str]:
+    """Two cells per column: the exact value, and the short one where the unit has one."""
+    cells = []
+    for column in columns:
+        value, unit = record.get(column.key, ""), column.unit_of(record)
+        cells += [exact(value, unit), short(value, unit) if unit in TWOFOLD else ""]
+    return cells
+
+
+def _brief(columns: Sequence[Column], record: Mapping[str, Any]) -> list[str]:
+    """The same with the short value in the place of the exact one."""
+    both = _both(columns, record)
+    return [cell for pair in zip(both[::2], both[1::2], strict=True) for cell in (pair[1] or pair[0], "")]
+
+
+def _numeric(table: Table, column: Column) -> bool:
+    values = [record.get(column.key) for record in table.records]
+    return all(value is None or isinstance(value, int | float) for value in values)

@@ -1,0 +1,36 @@
+"""Markdown: GitHub tables, one per table of the report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from archcli.render.grid import Grid, grid
+from archcli.render.plain import closing, heading
+
+if TYPE_CHECKING:
+    from archcli.measure.report import Report
+
+
+def markdown(report: Report) -> str:
+    """What was asked, every table under its title, then the convention and the notes as paragraphs."""
+    blocks = [_escaped(heading(report)), *(_drawn(grid(table)) for table in report.tables)]
+    return "\n\n".join(filter(None, [*blocks, *map(_escaped, closing(report))])) + "\n"
+
+
+def _drawn(table: Grid) -> str:
+    rule = "|".join(" ---: " if numeric else " --- " for numeric in table.numeric)
+    lines = [_line(table.heads), f"|{rule}|", *map(_line, table.rows)]
+    if table.footer:
+        lines.append(_line(tuple(f"**{cell}**" if cell else "" for cell in map(_escaped, table.footer)), escaped=True))
+    return "\n".join([f"### {_escaped(table.title)}", "", *lines] if table.title else lines)
+
+
+def _line(cells: tuple[str, ...], *, escaped: bool = False) -> str:
+    return "| " + " | ".join(cells if escaped else map(_escaped, cells)) + " |"
+
+
+def _escaped(text: str) -> str:
+    """Text that Markdown and the HTML inside it leave alone."""
+    for mark in "\\`*_[]<>|#":
+        text = text.replace(mark, f"\\{mark}")
+    return text

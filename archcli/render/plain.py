@@ -1,0 +1,46 @@
+"""Plain text for pipes and files: aligned columns, no colour, nothing cut however wide."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from archcli.render.grid import Grid, grid
+from archcli.render.values import clean, exact
+
+if TYPE_CHECKING:
+    from archcli.measure.report import Report
+
+
+def plain(report: Report) -> str:
+    """What was asked, every table, then the convention and the notes."""
+    blocks = [heading(report), *(_drawn(grid(table)) for table in report.tables), "\n".join(closing(report))]
+    return "\n\n".join(filter(None, blocks)) + "\n"
+
+
+def heading(report: Report) -> str:
+    """What was asked of which model: `gpt2: kvcache, context 1,024, batch size 1`."""
+    if not report.model.get("name"):
+        return ""
+    asked = [f"{key.replace('_', ' ')} {_said(value)}" for key, value in report.inputs.items() if value is not None]
+    return clean(f"{report.model['name']}: {', '.join([report.command, *asked])}")
+
+
+def _said(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list | tuple) else exact(value, "number")
+
+
+def closing(report: Report) -> list[str]:
+    """The lines under the tables: by which convention it was counted, and what else is to be known."""
+    notes = [f"note: {clean(note)}" for note in report.notes]
+    return [line for line in (clean(report.convention), *notes) if line]
+
+
+def _drawn(table: Grid) -> str:
+    lines = [table.heads] if any(table.heads) else []
+    lines += [*table.rows, *([table.footer] if table.footer else [])]
+    body = ["  ".join(_set(*cell) for cell in zip(line, table.widths, table.numeric, strict=True)).rstrip() for line in lines]
+    return "\n".join([table.title, *body] if table.title else body)
+
+
+def _set(cell: str, width: int, numeric: bool) -> str:
+    return cell.rjust(width) if numeric else cell.ljust(width)

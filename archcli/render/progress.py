@@ -1,0 +1,29 @@
+"""A progress bar on standard error: only where that is a terminal, and gone when the work is done."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Tick = Callable[[str, int, int], None]
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Tick]:
+    """Yields what is to be told (what is going on, how far, of how much)."""
+    if not sys.stderr.isatty():
+        yield _silent
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(escape(title), total=None)
+        yield lambda what, done, total: bar.update(task, description=escape(f"{title}: {what}"), completed=done, total=total)
+
+
+def _silent(what: str, done: int, total: int) -> None:
+    pass

@@ -1,0 +1,104 @@
+"""Tables on a terminal, by rich. One that is too wide shows short figures alone; where that is too wide still, its records are listed.
+
+Cells are handed over as `Text`, which rich prints as it is: no `[markup]` of a name or a path is ever interpreted.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console, RenderableType
+from rich.table import Table as Drawing
+from rich.text import Text
+
+from archcli.render.grid import Grid, grid
+from archcli.render.plain import closing, heading
+
+if TYPE_CHECKING:
+    from archcli.measure.report import Report, Table
+
+FOLDED = 16  # a column of words may be folded down to so many characters; figures are never broken
+WIDE = 10_000  # into a pipe nothing is cut
+GAP = 2
+
+
+def terminal(report: Report) -> str:
+    """The report as wide as the terminal; without one as wide as COLUMNS says, else as wide as it needs."""
+    live = sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if live or os.environ.get("COLUMNS") else WIDE
+    out = io.StringIO()
+    console = Console(file=out, width=width, force_terminal=live, highlight=False, emoji=False)
+    blocks = [Text(heading(report), style="bold"), *(_fitted(table, width) for table in report.tables)]
+    for block in blocks if heading(report) else blocks[1:]:
+        console.print(block)
+        console.print()
+    for line in closing(report):
+        console.print(Text(line, style="dim"))
+    return "\n".join(line.rstrip() for line in out.getvalue().split("\n"))
+
+
+def _fitted(table: Table, width: int) -> RenderableType:
+    """The whole table; else with short figures alone; else a list."""
+    forms = [grid(table), grid(table, brief=True)]
+    fitting = next((form for form in forms if _needed(form) <= width), None)
+    return _listed(forms[0]) if fitting is None else _drawn(fitting)
+
+
+def _needed(table: Grid) -> int:
+    return sum(_least(table, i) + GAP for i in range(len(table.heads)))
+
+
+def _least(table: Grid, i: int) -> int:
+    return table.widths[i] if table.numeric[i] else min(table.widths[i], FOLDED)
+
+
+def _drawn(table: Grid) -> Drawing:
+    drawn = Drawing(
+        box=box.SIMPLE_HEAD,
+        title=Text(table.title, style="bold") if table.title else None,
+        title_justify="left",
+        show_header=any(table.heads),
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    for i, head in enumerate(table.heads):
+        drawn.add_column(
+            Text(head),
+            justify="right" if table.numeric[i] else "left",
+            no_wrap=table.numeric[i],
+            min_width=_least(table, i),
+            overflow="fold",
+        )
+    for row in table.rows:
+        drawn.add_row(*map(Text, row))
+    if table.footer:
+        drawn.add_row(*map(Text, table.footer), style="bold")
+    return drawn
+
+
+def _listed(table: Grid) -> Text:
+    """The first cell as a heading, the others below it, a line each."""
+    text = Text(f"{table.title}\n" if table.title else "", style="")
+    text.stylize("bold")
+    for row in [*table.rows, *([table.footer] if table.footer else [])]:
+        text.append(f"{row[0]}\n", style="bold")
+        for line in _pairs(table.heads, row):
+            text.append(f"  {line}\n")
+    text.right_crop(1)
+    return text
+
+
+def _pairs(heads: tuple[str, ...], row: tuple[str, ...]) -> list[str]:
+    """`heading value short`: the short figure stands behind the exact one, as it has no heading of its own."""
+    lines: list[str] = []
+    for head, cell in list(zip(heads, row, strict=True))[1:]:
+        if head or not lines:
+            lines.append(f"{head} {cell}".strip())
+        elif cell:
+            lines[-1] += f"  {cell}"
+    return lines

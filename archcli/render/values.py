@@ -1,0 +1,86 @@
+"""How single values read: 8.03B beside 8,030,261,248, GiB with the i, shares in percent. Nothing here knows a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from archcli.measure.report import Unit
+
+
+NOTHING = "-"
+COUNTS_FROM = 10_000  # below, the figure itself is as short
+FOUR_FIGURES = 1_000
+TWOFOLD = {"count", "flops", "macs", "bytes"}
+"""Units of which the exact figure and the short one stand side by side."""
+COUNTS = ("", "K", "M", "B", "T")
+PREFIXES = ("", "K", "M", "G", "T", "P", "E", "Z", "Y")
+BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "Zi", "Yi")
+SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+
+
+def clean(text: str) -> str:
+    """The text with whatever does not print (escape sequences, line breaks, direction marks) spelled out."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def exact(value: Any, unit: Unit) -> str:
+    """The value itself: integers with all digits, in groups of three."""
+    if value is None:
+        return NOTHING
+    if isinstance(value, bool):
+        return "✓" if value else "✗"
+    if unit in {"share", "ratio", "seconds"}:
+        return short(value, unit)
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.1f}" if isinstance(value, float) else clean(str(value))
+
+
+def short(value: Any, unit: Unit) -> str:
+    """The value to three figures with its unit; empty where `exact` says it all."""
+    figure = isinstance(value, int | float) and not isinstance(value, bool)
+    return SHORT[unit](value) if figure and unit in SHORT and (value or unit not in TWOFOLD) else ""
+
+
+def scaled(value: float, base: int, prefixes: tuple[str, ...], gap: str = "") -> str:
+    """Three figures and a prefix: 8030261248 is 8.03B. Four figures take the next prefix, binary ones too: 0.98 GiB."""
+    power = 0
+    while power + 1 < len(prefixes) and round(abs(value) / base**power, _decimals(value, base**power)) >= FOUR_FIGURES:
+        power += 1
+    shown = value / base**power
+    digits = _decimals(value, base**power) if power else (0 if isinstance(value, int) else 1)
+    return f"{shown:,.{digits}f}{gap}{prefixes[power]}"
+
+
+def _decimals(value: float, unit: int) -> int:
+    """How many decimals make three figures."""
+    whole = abs(value) / unit
+    return 2 if whole < 9.995 else 1 if whole < 99.95 else 0  # noqa: PLR2004 - where rounding would add a figure
+
+
+def _seconds(value: float) -> str:
+    size, name = next(((size, name) for size, name in SECONDS if abs(value) >= size), SECONDS[-1])
+    return f"{value / size:.3g} {name}"
+
+
+def _count(value: float) -> str:
+    return scaled(value, 1000, COUNTS) if value >= COUNTS_FROM else ""
+
+
+def _ratio(value: float) -> str:
+    return f"{value:,.0f}x" if value >= FOUR_FIGURES else f"{value:.3g}x"
+
+
+SHORT: dict[Unit, Callable[[float], str]] = {
+    "count": _count,
+    "flops": lambda value: f"{scaled(value, 1000, PREFIXES, ' ')}FLOP",
+    "macs": lambda value: f"{scaled(value, 1000, PREFIXES, ' ')}MAC",
+    "bytes": lambda value: f"{scaled(value, 1024, BINARY, ' ')}B",
+    "share": lambda value: f"{100 * value:.1f}%",
+    "ratio": _ratio,
+    "seconds": _seconds,
+}

@@ -1,0 +1,58 @@
+"""The one door by which archcli writes: text to standard output, or to a file that is whole or not there at all."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from archcli.errors import ArchError
+
+BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended: 128 + 13
+
+
+def write(text: str, output: Path | None) -> None:
+    """Write to `output`, or to standard output where that is None. Raises ArchError where that is impossible."""
+    try:
+        if output is None:
+            _print(text)
+        else:
+            _replace(Path(os.path.realpath(output)), text)
+    except BrokenPipeError:
+        _mute()
+        raise SystemExit(BROKEN_PIPE) from None
+    except OSError as problem:
+        if output is None:
+            _mute()
+        raise ArchError(f"cannot write {output or 'to standard output'}: {problem.strerror or problem}") from None
+
+
+def _print(text: str) -> None:
+    stream = sys.stdout
+    encoding = stream.encoding or "utf-8"
+    stream.write(text.encode(encoding, "replace").decode(encoding))
+    stream.flush()
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write beside the file, then take its place; a pipe or a device is written as it is."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        path.write_text(text, encoding="utf-8")
+        return
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        if path.exists():
+            beside.chmod(path.stat().st_mode)
+        beside.replace(path)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _mute() -> None:
+    """Point standard output at nothing, so that what is still buffered does not fail once more when Python ends."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):  # a stream that is no file, as in a notebook
+        return

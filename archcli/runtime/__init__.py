@@ -1,0 +1,13 @@
+"""The torch reading: an architecture as a real nn.Module (`build_model`), and the outside witnesses of what is counted (`witness`).
+
+Importing this package imports torch; where that is missing it raises an ArchError that says how to add it.
+"""
+
+from archcli.runtime.require import missing_extra
+
+try:
+    from archcli.runtime.build import Cache, LanguageModel, Node, build_model, set_expert_form
+except ModuleNotFoundError as missing:
+    raise missing_extra(missing) from None
+
+__all__ = ["Cache", "LanguageModel", "Node", "build_model", "set_expert_form"]

@@ -1,0 +1,268 @@
+"""Where the time of one pass goes, measured: plain passes and traced passes in turn, per-operation medians, then sums.
+
+Plain passes carry nothing of ours and say how long the pass takes; traced ones say what shares it. What the two do not
+explain of each other is reported, never scaled away. Medians come before sums: single passes vary by ten points, their
+per-operation medians by a third of one.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any, NamedTuple
+
+import torch
+from torch.autograd import profiler
+
+from archcli.runtime.profile_census import Census, take_census
+from archcli.runtime.profile_classes import FRAMEWORK, FUSED, class_of
+from archcli.runtime.profile_label import PREFIX, Ran, labelled
+from archcli.runtime.profile_walk import Event, Key, Phase, Spent, walk
+from archcli.runtime.profile_work import Work
+
+WARM_UPS = 2
+PAIRS, FEWEST_PAIRS, BUDGET_S = 10, 3, 8.0
+"""Pairs of passes unless asked otherwise: so many, or as many as the time allows, but never fewer than three."""
+MOST_SWITCHES_PER_S = 120.0
+"""Involuntary context switches beyond which a pass is rejected, as long as enough others are left; a busy neighbour causes more."""
+Tick = Callable[[str, int, int], None]
+"""Told (what is going on, how far, of how much)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """One torch operation within one operation of the architecture: its class, and the median of its time in a pass."""
+
+    path: str
+    phase: Phase
+    name: str
+    op_class: str
+    seconds: float
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What was measured.
+
+    `plain_s` and `traced_s` are wall times of the passes, in pairs; `framework_s` the median of what operations left of
+    a traced pass. `counted` of the `executed` torch operations were found in the trace; `differing` names those that are
+    there more or less often than the census has them. `rejected` pairs were disturbed and are not in any figure.
+    """
+
+    timed: tuple[Timed, ...]
+    ran: tuple[Ran, ...]
+    plain_s: tuple[float, ...]
+    traced_s: tuple[float, ...]
+    framework_s: float
+    executed: int
+    counted: int
+    differing: tuple[str, ...]
+    rejected: int
+    page_faults: int
+    switches_per_s: float
+    partial: bool
+    machine: dict[str, Any]
+
+
+class _Run(NamedTuple):
+    """One pass over the work: how long it took, and what the system did to it meanwhile."""
+
+    seconds: float
+    faults: int
+    switches: int
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether others took the processor away more often than on a quiet machine."""
+        return self.switches > MOST_SWITCHES_PER_S * self.seconds
+
+
+class _Pair(NamedTuple):
+    """A plain pass, a traced one, and what the trace says."""
+
+    plain: _Run
+    traced: _Run
+    spent: dict[Key, Spent]
+
+
+def record(work: Work, device: str, pairs: int | None, tick: Tick) -> Recording:
+    """Warm up, take the census, time `pairs` plain and as many traced passes in turn; None times ten, fewer if they are slow.
+
+    An interrupt ends it early: with at least one pair, what there is is returned as partial; without, it is raised on.
+    """
+    on_gpu = device.startswith("cuda")
+    with _quiet(on_gpu):
+        for i in range(WARM_UPS):
+            tick("warming up", i, WARM_UPS)
+            work.step()
+    tick("counting operations", 0, 1)
+    census = take_census(work.model, work.step)
+    done: list[_Pair] = []
+    interrupted = False
+    with _without_garbage_collection():
+        try:
+            for i in _rounds(pairs):
+                tick("timing", i, pairs or PAIRS)
+                done.append(_Pair(_run(work.step, on_gpu), *_traced(work, census, on_gpu)))
+        except KeyboardInterrupt:
+            if not done:
+                raise
+            interrupted = True
+    return _recording(done, census, device, partial=interrupted)
+
+
+def _rounds(pairs: int | None) -> Iterator[int]:
+    """0, 1, … for each pair to time: as many as asked for, else while the budget lasts."""
+    if pairs is not None:
+        yield from range(pairs)
+        return
+    start = time.perf_counter()
+    for i in range(PAIRS):
+        if i >= FEWEST_PAIRS and (time.perf_counter() - start) * (i + 1) / i > BUDGET_S:
+            return
+        yield i
+
+
+def _traced(work: Work, census: Census, on_gpu: bool) -> tuple[_Run, dict[Key, Spent]]:
+    with labelled(work.model) as regions, _tracing(on_gpu) as trace:
+        run = _run(work.step, on_gpu)
+    return run, walk(_events(trace), census.calls, regions.owner, PREFIX, device=on_gpu)
+
+
+def _tracing(on_gpu: bool) -> Any:
+    """Kineto without shapes and stacks, the cheapest tracer of all that name operations."""
+    return profiler.profile(use_kineto=True, use_device="cuda" if on_gpu else None)
+
+
+def _run(step: Callable[[], Any], on_gpu: bool) -> _Run:
+    """One pass; on a GPU until its last kernel has ended. What it computed is freed outside of the timed stretch."""
+    if on_gpu:
+        torch.cuda.synchronize()
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    start = time.perf_counter()
+    result = step()
+    if on_gpu:
+        torch.cuda.synchronize()
+    seconds = time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    del result
+    return _Run(seconds, after.ru_minflt - before.ru_minflt, after.ru_nivcsw - before.ru_nivcsw)
+
+
+def _events(trace: Any) -> Iterator[Event]:
+    for raw in trace.kineto_results.events():
+        start = raw.start_ns()
+        on_device = raw.device_type().name != "CPU"
+        yield Event(
+            name=raw.name(),
+            start_ns=start,
+            end_ns=start + raw.duration_ns(),
+            thread=raw.start_thread_id(),
+            sequence=raw.sequence_nr(),
+            id=raw.correlation_id(),
+            launched_by=raw.linked_correlation_id(),
+            on_device=on_device,
+        )
+
+
+def _recording(done: list[_Pair], census: Census, device: str, *, partial: bool) -> Recording:
+    quiet = [pair for pair in done if not (pair.plain.disturbed or pair.traced.disturbed)]
+    kept = quiet if len(quiet) >= FEWEST_PAIRS else done
+    found = [_counts(pair.spent) for pair in kept]
+    left = [pair.traced.seconds - sum(one.ns for one in pair.spent.values()) / 1e9 for pair in kept]
+    return Recording(
+        timed=_timed(kept, census),
+        ran=census.ran,
+        plain_s=tuple(pair.plain.seconds for pair in kept),
+        traced_s=tuple(pair.traced.seconds for pair in kept),
+        framework_s=median(left),
+        executed=sum(census.calls.values()),
+        counted=min(sum(counts.values()) for counts in found),
+        differing=tuple(sorted({f"{key.path}:{key.name}" for counts in found for key in census.calls if counts[key] != census.calls[key]})),
+        rejected=len(done) - len(kept),
+        page_faults=int(median(pair.plain.faults for pair in kept)),
+        switches_per_s=sum(pair.plain.switches for pair in kept) / sum(pair.plain.seconds for pair in kept),
+        partial=partial,
+        machine=_machine(device),
+    )
+
+
+def _timed(kept: list[_Pair], census: Census) -> tuple[Timed, ...]:
+    """The median of every operation over the passes, with the class it belongs to.
+
+    Where attention ran fused, whatever else its row executed (making the mask) goes with the kernel, as the row's cost does.
+    """
+    ran = {each.path: each for each in census.ran}
+    timed = []
+    for key in sorted({key for pair in kept for key in pair.spent}):
+        one = ran.get(key.path)
+        every = [pair.spent.get(key, Spent()) for pair in kept]
+        name = class_of(key, one.op.parts(*one.inputs)) if one else FRAMEWORK
+        timed.append(Timed(*key, name, median(each.ns for each in every) / 1e9, every[-1].calls))
+    fused = {each.path for each in timed if each.op_class == FUSED}
+    return tuple(replace(each, op_class=FUSED) if each.path in fused and each.phase != "sums" else each for each in timed)
+
+
+def _counts(spent: dict[Key, Spent]) -> Counter[Key]:
+    """Calls in a pass's trace under the keys of the census, which does not tell gradient sums from other additions."""
+    counts: Counter[Key] = Counter()
+    for key, one in spent.items():
+        counts[key._replace(phase="backward") if key.phase == "sums" else key] += one.calls
+    return counts
+
+
+def _machine(device: str) -> dict[str, Any]:
+    """What the figures depend on besides the model."""
+    libraries = [name for name, there in (("MKL", torch.backends.mkl), ("oneDNN", torch.backends.mkldnn)) if there.is_available()]
+    return {
+        "device": device,
+        "processor": torch.cuda.get_device_name(device) if device.startswith("cuda") else torch.backends.cpu.get_cpu_capability(),
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "math library": " + ".join(libraries),
+        "allocator": "large blocks kept" if "MALLOC_MMAP_THRESHOLD_" in os.environ else "as the system has it",
+    }
+
+
+@contextmanager
+def threads(number: int | None) -> Iterator[None]:
+    """Let torch use so many threads within one operation, and as many as before afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(number or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@contextmanager
+def _quiet(on_gpu: bool) -> Iterator[None]:
+    """Start the tracer with its log turned down, which it reads from the environment once; the environment is left as it was."""
+    before = os.environ.get("KINETO_LOG_LEVEL")
+    os.environ["KINETO_LOG_LEVEL"] = before or "6"
+    try:
+        with _tracing(on_gpu):
+            yield
+    finally:
+        if before is None:
+            del os.environ["KINETO_LOG_LEVEL"]

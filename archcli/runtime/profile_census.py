@@ -1,0 +1,56 @@
+"""The census: one untimed pass that says which torch operations each operation of the architecture executes, and how often.
+
+It is the vocabulary of the walk, and what its counts are held against. Views are left out: no element moves in them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from archcli.runtime.profile_label import CENSUS, Ran, Regions, labelled
+from archcli.runtime.profile_walk import Key, Phase, operation
+
+
+class Census(NamedTuple):
+    """Calls of each torch operation, and the operations of the architecture that ran."""
+
+    calls: dict[Key, int]
+    ran: tuple[Ran, ...]
+
+
+def take_census(model: nn.Module, step: Callable[[], Any]) -> Census:
+    """Run the step once, untimed, and count."""
+    with labelled(model, CENSUS) as regions, _Counting(regions) as counting:
+        step()
+    return Census(dict(counting.calls), tuple(regions.ran.values()))
+
+
+class _Counting(TorchDispatchMode):
+    """Counts what reaches the dispatcher, under the labelled operation it runs in or whose gradient it computes."""
+
+    def __init__(self, regions: Regions) -> None:
+        super().__init__()
+        self.regions, self.calls = regions, Counter[Key]()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if not _is_view(func):
+            self.calls[Key(*self._place(), operation(func._schema.name))] += 1
+        return func(*args, **(kwargs or {}))
+
+    def _place(self) -> tuple[str, Phase]:
+        node = torch._C._current_autograd_node()
+        return (self.regions.current, "forward") if node is None else (self.regions.owner(node._sequence_nr()), "backward")
+
+
+def _is_view(func: Any) -> bool:
+    """Whether every result is another look at an argument; `_unsafe_view` is one that does not say so."""
+    returns = func._schema.returns
+    if func._schema.name == "aten::_unsafe_view":
+        return True
+    return bool(returns) and all(result.alias_info is not None and not result.alias_info.is_write for result in returns)

@@ -1,0 +1,88 @@
+"""Witnesses: everything torch and fvcore say of the built model, beside what archcli counted. On the meta device: no weights, no data.
+
+What a witness cannot count is told in a note; a contraction that none has a formula for is a finding that fails.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from archcli.arith import prod
+from archcli.errors import ArchError, Problem
+from archcli.graph import Row
+from archcli.modules import Decoder
+from archcli.runtime.build import LanguageModel, build_model
+from archcli.runtime.finding import Finding, Verdict, listed
+from archcli.runtime.layers import Layers
+from archcli.runtime.tape import MismatchError
+from archcli.runtime.witness_fvcore import ask_fvcore
+from archcli.runtime.witness_torch import Counted, ask_parameters, ask_step, ask_training
+
+MOST_LAYERS = 2000  # every one is built and run: some 20 ms each on one core
+MOST_ELEMENTS = 2**59  # torch counts the bytes of a tensor in 63 bits
+
+Tell = Callable[[str, int, int], Any]
+
+
+class Asked(NamedTuple):
+    """archcli's own answers: each pass as it was counted, of `batch_size` sequences of `seq_len` tokens."""
+
+    forward: Counted
+    train: Counted
+    prefill: Counted
+    decode: Counted
+    batch_size: int
+    seq_len: int
+
+
+def verify(spec: Decoder, asked: Asked, tell: Tell = lambda *_: None) -> Verdict:
+    """Build the model and ask every witness; `tell` hears what is being done, how far, of how much.
+
+    Raises ArchError for a model that torch could hold on no machine.
+    """
+    _refuse_the_impossible(spec, [row for counted in (asked.train, asked.prefill, asked.decode) for row in counted.rows])
+    tell("building on meta", 0, 5)
+    try:
+        model = build_model(spec, device="meta", attention="eager")
+        return _ask(model, asked, Layers(spec), tell)
+    except MismatchError as problem:
+        return Verdict((Finding("torch's shapes", problem.what, problem.ours, problem.theirs, problem.path),))
+
+
+def _ask(model: LanguageModel, asked: Asked, layers: Layers, tell: Tell) -> Verdict:
+    tokens = torch.zeros(asked.batch_size, asked.seq_len, dtype=torch.int64, device="meta")
+    findings = list(ask_parameters(model, asked.forward, layers))
+    tell("torch: forward and backward", 1, 5)
+    answers = [ask_training(model, tokens, asked.forward, asked.train, layers)]
+    tell("torch: prefill", 2, 5)
+    answers.append(ask_step(model, tokens, None, asked.prefill, layers))
+    tell("torch: decode", 3, 5)
+    answers.append(ask_step(model, tokens[:, :1], tokens, asked.decode, layers))
+    tell("fvcore: forward", 4, 5)
+    found, notes = ask_fvcore(model, asked.forward.rows, layers, tokens)
+    other = sum((answer.other for answer in answers), Counter[str]())
+    findings += [finding for answer in answers for finding in answer.findings]
+    return Verdict((*findings, *found), (f"torch has no formula for {listed(other)}; none of them contracts.", *notes))
+
+
+def _refuse_the_impossible(spec: Decoder, rows: Sequence[Row]) -> None:
+    """Sizes that counting answers for and torch cannot hold, not even on meta."""
+    n_layers = sum(group.n_layers for group in spec.groups)
+    if n_layers > MOST_LAYERS:
+        raise ArchError(
+            Problem(f"{n_layers:,} layers are too many to build", f"at most {MOST_LAYERS:,}: --set n_layers=… to verify a shorter stack")
+        )
+    for row in rows:
+        copies = row.experts.n_experts if row.experts else 1
+        gathered = row.inputs[0][0] if row.experts else 1
+        largest = max(prod(shape) for shape in (*row.inputs, *row.outputs, (row.unit_params, copies), (row.unit_params, gathered)))
+        largest = max(largest, *(part.written for part in row.parts), 0)
+        if largest > MOST_ELEMENTS:
+            raise ArchError(Problem(f"{row.path} has a tensor of {largest:,} elements", f"torch holds at most {MOST_ELEMENTS:,}"))
+
+
+__all__ = ["Asked", "Finding", "Verdict", "verify"]

@@ -1,0 +1,31 @@
+"""Run the command line in this process: what it prints, and its exit code."""
+
+import sys
+from typing import NamedTuple
+
+import pytest
+
+from archcli.cli import main
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def cli(monkeypatch, capsys):
+    """cli("params", "gpt2") as a user would type it, standard output being no terminal."""
+
+    def run(*args):
+        monkeypatch.setattr(sys, "argv", ["archcli", *map(str, args)])
+        capsys.readouterr()
+        try:
+            main()
+            code = 0
+        except SystemExit as end:
+            code = end.code or 0
+        return Done(code, *capsys.readouterr())
+
+    return run

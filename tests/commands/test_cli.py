@@ -1,0 +1,220 @@
+"""Manners: exit codes, errors, files, terminals, signals. What the commands count is tested in tests/measure."""
+
+import errno
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from archcli.cli import COMMANDS
+
+QUICK = {
+    "params": ("params", "gpt2"),
+    "flops": ("flops", "gpt2"),
+    "kvcache": ("kvcache", "gpt2"),
+    "list": ("list",),
+    "show": ("show", "gpt2"),
+    "schema": ("schema",),
+}
+KEYS = {"schema_version", "command", "model", "inputs", "convention", "totals", "rows", "notes"}
+TOTALS = {
+    "params": {"params", "active_params", "active_params_excl_input_embedding", "embedding_params", "non_embedding_params", "by_group"},
+    "flops": {"matmul_flops", "other_flops", "macs", "by_component"},
+    "kvcache": {"elements", "cross_elements", "bytes", "bytes_per_token"},
+    "list": {"models"},
+    "show": {"params", "rows"},
+}
+
+
+@pytest.mark.parametrize("command", TOTALS)
+def test_json_has_the_agreed_names(cli, command):
+    document = json.loads(cli(*QUICK[command], "--json").out)
+    assert set(document) == KEYS
+    assert document["command"] == command
+    assert TOTALS[command] <= set(document["totals"])
+    assert all(isinstance(document["totals"][key], int | dict) for key in TOTALS[command])
+
+
+def test_json_names_the_model_and_what_was_asked(cli):
+    document = json.loads(cli("flops", "gpt2", "--set", "d_ff=1k", "-s", "1K", "--format", "json").out)
+    assert document["model"] == {"name": "gpt2", "source": "preset gpt2"}
+    assert document["inputs"]["seq_len"] == 1024
+    assert document["inputs"]["set"] == ["d_ff=1k"]
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("params",), "Missing argument 'MODEL'"),
+        (("parms", "gpt2"), "No such command 'parms'. Did you mean 'params'?"),
+        (("params", "gpt2", "--jsn"), "No such option"),
+        (("params", "gpt2", "--format", "xml"), "'xml' is not one of"),
+        (("params", "gpt2", "--depth", "-1"), "--depth"),
+        (("params", "gpt2", "--dtype", "fp7"), "unknown dtype 'fp7'"),
+        (("flops", "gpt2", "-s", "0"), "0 is below 1"),
+        (("flops", "gpt2", "-b", "-3"), "-3"),
+        (("flops", "gpt2", "--past", "-1"), "-1"),
+        (("flops", "gpt2", "-s", "1.5"), "1.5"),
+        (("flops", "gpt2", "-s", "many"), "'many' is not a whole number"),
+        (("flops", "gpt2", "--phase", "warp"), "'warp' is not one of"),
+        (("flops", "gpt2", "--phase", "train", "--past", "3"), "training starts from an empty cache"),
+        (("kvcache", "gpt2", "--memory", "80G"), "write GiB"),
+        (("params", "gtp2"), "did you mean gpt2?"),
+        (("params", "gpt2", "--set", "d_fff=3"), "d_fff"),
+        (("params", "no.yaml"), "no file 'no.yaml'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_bad_input_is_one_clear_error_and_exit_code_2(cli, args, said):
+    done = cli(*args)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+    assert "Traceback" not in done.err
+
+
+def test_all_problems_of_a_file_are_told_at_once(cli, tmp_path):
+    path = tmp_path / "bad.yaml"
+    path.write_text("vocab_size: 0\nd_model: '[red]x'\nnorm: rmsnorm\ngroups: []\n")
+    done = cli("params", path)
+    assert done.code == 2
+    assert len(re.findall(r"bad\.yaml:\d+:\d+: error:", done.err)) >= 3
+
+
+def test_what_is_no_users_mistake_is_not_hidden(cli, monkeypatch):
+    monkeypatch.setattr("archcli.commands.params.count_params", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        cli("params", "gpt2")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_every_command_explains_itself(cli, command, flag):
+    done = cli(command, flag)
+    assert done.code == 0
+    assert f"archcli {command}" in done.out
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_lists_all_commands(cli, flag):
+    done = cli(flag)
+    assert done.code == 0
+    assert all(re.search(rf"^  {command} +\S", done.out, re.MULTILINE) for command in COMMANDS)
+
+
+def test_archcli_alone_shows_help(cli):
+    done = cli()
+    assert (done.code, done.err) == (0, "")
+    assert done.out == cli("--help").out
+
+
+def test_the_version(cli):
+    done = cli("--version")
+    assert (done.code, re.fullmatch(r"archcli \d+\.\d+\.\d+\S*\n", done.out) is not None) == (0, True)
+
+
+@pytest.mark.parametrize("command", [name for name in QUICK if name != "schema"])
+@pytest.mark.parametrize("suffix", ["json", "csv", "md", "txt"])
+def test_a_file_is_in_the_format_of_its_suffix(cli, tmp_path, command, suffix):
+    path = tmp_path / f"out.{suffix}"
+    assert cli(*QUICK[command], "-o", path) == (0, "", "")
+    form = {"txt": "plain"}.get(suffix, suffix)
+    assert path.read_text() == cli(*QUICK[command], "--format", form).out
+
+
+@pytest.mark.parametrize("command", QUICK)
+@pytest.mark.parametrize("where", ["missing/out.json", "", "/dev/full", "/proc/nothing/out"])
+def test_a_place_one_cannot_write_is_one_error(cli, tmp_path, command, where):
+    done = cli(*QUICK[command], "-o", tmp_path / where)
+    assert (done.code, done.out) == (2, "")
+    assert re.match(r"error: cannot write .*: .+", done.err)
+    assert list(tmp_path.iterdir()) == []
+
+
+def process(*args, **options):
+    return subprocess.run([sys.executable, "-m", "archcli", *args], capture_output=True, text=True, timeout=60, check=False, **options)
+
+
+def on_a_terminal(*args, columns=80, **environment):
+    """What a terminal of so many columns is sent."""
+    main, side = pty.openpty()
+    inherited = {key: value for key, value in os.environ.items() if key not in {"NO_COLOR", "COLUMNS"}}
+    child = subprocess.Popen(
+        [sys.executable, "-m", "archcli", *args],
+        stdin=side,
+        stdout=side,
+        stderr=side,
+        env={**inherited, "TERM": "xterm-256color", "COLUMNS": str(columns), "PYTHONIOENCODING": "utf-8", **environment},
+    )
+    os.close(side)
+    sent = b""
+    while True:
+        try:
+            piece = os.read(main, 4096)
+        except OSError as end:
+            assert end.errno == errno.EIO  # noqa: PT017 - how Linux says that the other side is closed
+            break
+        if not piece:
+            break
+        sent += piece
+    os.close(main)
+    assert child.wait(60) == 0
+    return sent.decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("columns", [80, 40])
+@pytest.mark.parametrize("command", [name for name in QUICK if name != "schema"])
+def test_a_terminal_gets_tables(command, columns):
+    sent = on_a_terminal(*QUICK[command], columns=columns)
+    bare = re.sub(r"\x1b\[[0-9;]*m", "", sent)
+    assert "─" in bare or columns < 80
+    assert max(map(len, bare.splitlines())) <= columns
+
+
+def test_colour_and_none():
+    assert "\x1b[" in on_a_terminal("params", "gpt2")
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]", on_a_terminal("params", "gpt2", NO_COLOR="1"))
+
+
+def test_a_pipe_is_never_cut():
+    done = process("list", env={**os.environ, "COLUMNS": "20"})
+    assert "llama-3.1-405b" in done.stdout
+    assert "…" not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) > 80
+
+
+def test_a_reader_that_leaves_is_no_error():
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "archcli", "list"], stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_ctrl_c_ends_quietly(tmp_path):
+    """While a model is read from a pipe that nobody fills."""
+    fifo = tmp_path / "never.yaml"
+    os.mkfifo(fifo)
+    child = subprocess.Popen(
+        [sys.executable, "-m", "archcli", "params", str(fifo)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(2)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=30)
+    assert (child.returncode, out, err) == (130, "", "")
+
+
+def test_the_module_is_the_command():
+    assert process("--version").stdout == process("--version").stdout != ""
+
+
+def test_completion_knows_the_commands():
+    environment = {**os.environ, "_ARCHCLI_COMPLETE": "complete_bash", "COMP_WORDS": "archcli k", "COMP_CWORD": "1"}
+    assert process(env=environment).stdout.split() == ["kvcache"]

@@ -1,0 +1,65 @@
+"""What every command prints, letter by letter: piped, on terminals of 80 and 40 columns, and in every other format.
+
+`pytest -n0 --renew tests/commands/test_golden.py` writes what is printed now, to be read in the diff.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+COMMANDS = {
+    "params-dense": ("params", "llama-3.1-8b"),
+    "params-moe": ("params", "deepseek-v3", "--depth", "4", "--dtype", "fp8"),
+    "params-set": ("params", "gpt2", "--set", "n_layers=24", "--set", "d_model=1024", "--set", "n_heads=16"),
+    "flops-forward": ("flops", "qwen3-30b-a3b"),
+    "flops-decode": ("flops", "deepseek-v3", "--phase", "decode", "--past", "8k", "--mla", "absorbed", "--mask", "dense"),
+    "flops-train": ("flops", "gpt2", "--phase", "train", "-b", "8", "-s", "1024", "--macs"),
+    "kvcache-window": ("kvcache", "gemma-2-9b", "--context", "32K", "--memory", "80GiB"),
+    "kvcache-latent": ("kvcache", "deepseek-v3", "-b", "4", "--dtype", "fp8"),
+    "list": ("list",),
+    "show": ("show", "gpt2", "-s", "1024"),
+}
+FORMS = {"plain": None, "table-80": 80, "table-40": 40, "md": None, "csv": None, "json": None}
+
+
+def compare(path, text, renew):
+    if renew:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_prints_what_it_printed(cli, monkeypatch, renew, name, form):
+    if FORMS[form]:
+        monkeypatch.setenv("COLUMNS", str(FORMS[form]))
+    done = cli(*COMMANDS[name], "--format", form.split("-")[0])
+    assert (done.code, done.err) == (0, "")
+    compare(GOLDEN / f"{name}.{form}", done.out, renew)
+    if FORMS[form]:
+        assert max(map(len, done.out.splitlines())) <= FORMS[form]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_piped_is_plain(cli, name):
+    assert cli(*COMMANDS[name]).out == (GOLDEN / f"{name}.plain").read_text()
+
+
+def test_the_schema_of_the_presets_is_the_one_printed(cli, renew):
+    """Presets name it in their first line, for editors."""
+    done = cli("schema")
+    compare(Path(__file__).parents[2] / "presets" / "schema.json", done.out, renew)
+    assert json.loads(done.out)
+
+
+@pytest.mark.parametrize("form", ["plain", "md", "csv"])
+def test_the_table_of_keys(cli, renew, form):
+    compare(GOLDEN / f"schema.{form}", cli("schema", "--format", form).out, renew)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "gemma-2-9b", "deepseek-v3"])
+def test_show_writes_yaml(cli, renew, name):
+    compare(GOLDEN / f"show-{name}.yaml", cli("show", name, "--format", "yaml").out, renew)

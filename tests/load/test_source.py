@@ -1,0 +1,133 @@
+"""What MODEL may be: a file, a preset, standard input; and how anything else is answered."""
+
+import io
+import json
+import os
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+import archcli.load
+from archcli.errors import ArchError
+from archcli.load.dump import to_mapping
+from archcli.load.source import load, load_preset, preset_text, presets
+
+
+def answer(model, *overrides):
+    with pytest.raises(ArchError) as caught:
+        load(str(model), overrides)
+    return str(caught.value)
+
+
+@pytest.fixture
+def file(tmp_path, tiny):
+    path = tmp_path / "tiny.yaml"
+    path.write_text(tiny)
+    return path
+
+
+def test_a_file(file):
+    loaded = load(str(file))
+    assert (loaded.name, loaded.source, loaded.model.d_model) == ("tiny-llama", str(file), 64)
+
+
+def test_a_file_without_a_name_is_called_after_itself(file, tiny):
+    file.write_text(tiny.replace("name: tiny-llama\n", ""))
+    assert load(str(file)).name == "tiny"
+
+
+def test_json_with_our_keys(file, tmp_path):
+    model = load(str(file)).model
+    path = tmp_path / "tiny.json"
+    path.write_text(json.dumps(to_mapping(model), indent="\t"))
+    assert load(str(path)).model == model
+
+
+def test_a_file_of_any_name(file, tmp_path):
+    path = file.rename(tmp_path / "tiny.arch")
+    assert load(str(path)).model.d_model == 64
+
+
+def test_standard_input(tiny, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(tiny.encode())))
+    loaded = load("-", ["d_ff=8"])
+    assert (loaded.name, loaded.source, loaded.model.groups[0].layer.ffn.d_ff) == ("tiny-llama", "<stdin>", 8)
+
+
+@pytest.mark.parametrize("name", presets())
+def test_every_preset_loads_under_its_own_name(name):
+    loaded = load(name)
+    assert (loaded.name, loaded.source) == (name, f"preset {name}")
+    assert loaded.model.source
+    assert loaded.model == load_preset(name).model
+
+
+def test_a_preset_is_its_file():
+    assert "d_model: 4096" in preset_text("llama-3.1-8b")
+
+
+def test_a_file_comes_before_a_preset_and_a_folder_after_it(file, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gpt2").mkdir()
+    assert load("gpt2").source == "preset gpt2"
+    assert load("tiny.yaml").source == "tiny.yaml"
+
+
+def test_the_package_can_be_called(file):
+    assert archcli.load(str(file)) == load(str(file)).model
+
+
+def test_every_setting_has_its_place(file):
+    loaded = load(str(file))
+    assert str(loaded.mark("groups.0.layer.ffn.d_ff")) == f"{file}:18:48"
+    assert str(loaded.mark("groups.0.layer.ffn.bias")) == f"{file}:18:7"
+    assert str(loaded.mark("groups.0.layer.norm.eps")) == f"{file}:10:5"
+    assert str(loaded.mark("head.bias")) == f"{file}:1:1"
+
+
+# id: (MODEL, the answer); {} is a folder with tiny.yaml
+ABSENT = {
+    "nothing": ("", "no file or preset ''; `archcli list` names the presets"),
+    "file": ("{}/tny.yaml", "tny.yaml'; did you mean tiny.yaml or binary.yaml?"),
+    "file-of-a-preset": ("gpt2.yaml", "no file 'gpt2.yaml'; did you mean gpt2?"),
+    "preset": ("lama-2-7b", "no file or preset 'lama-2-7b'; did you mean llama-2-7b, olmo-2-7b or llama-3.2-1b?"),
+    "preset-in-capitals": ("GPT2", "no file or preset 'GPT2'; did you mean gpt2?"),
+    "nothing-near": ("qqqqqq", "no file or preset 'qqqqqq'; `archcli list` names the presets"),
+    "hub": ("meta-llama/Llama-3.1-8B", "no file or preset 'meta-llama/Llama-3.1-8B'; import from Hugging Face is not built yet"),
+    "hub-url": ("hf://gpt2", "no file or preset 'hf://gpt2'; import from Hugging Face is not built yet"),
+    "outside-the-presets": ("../presets/gpt2", "import from Hugging Face is not built yet"),
+    "very-long": (9999 * "x", f"no file or preset '{399 * 'x'}…'; `archcli list` names the presets"),
+    "nul": ("a\0b", "no file or preset 'a\\x00b'; `archcli list` names the presets"),
+    "not-unicode": ("\udcff", "no file or preset '\\udcff'; `archcli list` names the presets"),
+    "dots": ("..", "..: this is a folder; give a YAML file, or the name of a preset"),
+    "folder": ("{}", "this is a folder; give a YAML file, or the name of a preset"),
+    "folder-called-yaml": ("{}/folder.yaml", "this is a folder; give a YAML file, or the name of a preset"),
+    "folder-of-hugging-face": ("{}/hub", "import from Hugging Face is not built yet; give a YAML file, or the name of a preset"),
+    "gguf": ("{}/x.gguf", "GGUF files are not read yet; give a YAML file, or the name of a preset"),
+    "binary": ("{}/binary.yaml", "a binary file; an architecture is a YAML or JSON text"),
+    "endless": ("/dev/zero", "/dev/zero: larger than 1 MiB; an architecture is a few lines of text"),
+    "config": ("{}/hub/config.json", "a config.json of Hugging Face; import from Hugging Face is not built yet"),
+}
+
+
+@pytest.mark.parametrize(("model", "said"), ABSENT.values(), ids=ABSENT)
+def test_what_is_no_model_is_answered(model, said, file):
+    (file.parent / "folder.yaml").mkdir()
+    (file.parent / "hub").mkdir()
+    (file.parent / "hub" / "config.json").write_text('{"model_type": "llama"}')
+    (file.parent / "x.gguf").write_bytes(b"GGUF")
+    (file.parent / "binary.yaml").write_bytes(bytes(range(256)))
+    found = answer(model.replace("{}", str(file.parent)))
+    assert found.endswith(said)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read(file):
+    file.chmod(0)
+    assert answer(file) == f"{file}: cannot be read: Permission denied"
+
+
+def test_an_unknown_preset_is_answered_by_name():
+    with pytest.raises(ArchError, match="did you mean gpt2"):
+        preset_text("gtp2")

@@ -1,0 +1,267 @@
+"""Every op on small shapes, with what it must answer, worked out in the open.
+
+B 2 sequences, T 3 tokens, D 4 wide; the numbers per element are those of the one table in archcli/ops/base.py, which
+are Ivanov et al.'s (arXiv:2007.00072).
+"""
+
+from dataclasses import dataclass, field
+
+from archcli.modules import NoScaling, Rope
+from archcli.ops import (
+    Activate,
+    Add,
+    Attend,
+    Cache,
+    Causal,
+    Chunked,
+    Clip,
+    Combine,
+    Concat,
+    Contract,
+    Dispatch,
+    Embedding,
+    KeepLast,
+    Linear,
+    MergeHeads,
+    Multiply,
+    Normalize,
+    Parameter,
+    Positions,
+    RotaryTable,
+    Rotate,
+    Route,
+    Scale,
+    Shift,
+    Sinusoid,
+    SlidingWindow,
+    Softcap,
+    Split,
+    SplitHeads,
+    Swish,
+    Unsqueeze,
+)
+
+E, N, M, C, R = "elementwise", "normalization", "movement", "contraction", "routing"
+X = (2, 3, 4)
+n = 2 * 3 * 4
+
+
+@dataclass(frozen=True)
+class Case:
+    """An op, its input shapes, and its answers.
+
+    FLOPs by class of the forward, of a forward that computes masked scores too where that differs, and of the backward;
+    elements read and written by the forward, both together of the backward.
+    """
+
+    op: object
+    inputs: tuple
+    shape: tuple
+    flops: dict = field(default_factory=dict)
+    backward: dict = field(default_factory=dict)
+    moved: tuple = (0, 0)
+    moved_back: int = 0
+    weights: dict = field(default_factory=dict)
+    buffers: dict = field(default_factory=dict)
+    cached: int = 0
+    dense: dict | None = None
+
+
+def norm(op, forward, back, gain, width, **weights):
+    """A norm over X: FLOPs per element forward, of the input's gradient, of the weights'; elements of all weights."""
+    gradients = {N: (back + gain) * n} if weights else {N: back * n}
+    moved_back = (2 * n + width + n) + ((2 * n + width) if weights else 0)
+    return Case(op, (X,), X, {N: forward * n}, gradients, (n + width, n), moved_back, weights)
+
+
+def pointwise(op, forward, back=None):
+    """An op on each element of X."""
+    return Case(op, (X,), X, {E: forward * n}, {E: (forward if back is None else back) * n}, (n, n), 2 * n)
+
+
+# attention: 1 sequence, 4 query heads, 2 kv heads, d 2, e 5; 3 new tokens
+Q, K, V = (1, 3, 4, 2), (1, 3, 2, 2), (1, 3, 2, 5)
+PAIRS, ALL = 4 * (1 + 2 + 3), 4 * 3 * 3
+q, k, v, out = 3 * 4 * 2, 3 * 2 * 2, 3 * 2 * 5, 3 * 4 * 5
+SCORES_MOVED, MIX_MOVED = (q + k, ALL), (ALL + v, out)
+ATTEND_BACK = (k + ALL + q) + (q + ALL + k) + (2 * ALL + ALL) + (v + out + ALL) + (ALL + out + v)
+# the last of 3 cached and 1 new token, a window of 2: query 3 sees keys 2 and 3, which are all that are left
+SEEN = 4 * 1 * 2
+
+CASES = {
+    "linear": Case(
+        Linear("y", 5), (X,), (2, 3, 5), {C: 2 * n * 5}, {C: 2 * 2 * n * 5}, (n + 5 * 4, 6 * 5), 2 * (n + 5 * 4 + 6 * 5), {"weight": (5, 4)}
+    ),
+    "linear-bias": Case(
+        Linear("y", 5, bias=True),
+        (X,),
+        (2, 3, 5),
+        {C: 2 * n * 5, E: 6 * 5},
+        {C: 2 * 2 * n * 5, N: 6 * 5},
+        (n + 5 * 4 + 6 * 5 + 5, 6 * 5 + 6 * 5),
+        2 * (n + 5 * 4 + 6 * 5) + (6 * 5 + 5),
+        {"weight": (5, 4), "bias": (5,)},
+    ),
+    "linear-borrowed": Case(
+        Linear("y", 5, borrowed=True), (X, (5, 4)), (2, 3, 5), {C: 2 * n * 5}, {C: 2 * 2 * n * 5}, (n + 20, 30), 2 * (n + 20 + 30)
+    ),
+    "embedding": Case(Embedding("y", 7, 4), ((2, 3),), X, {M: 0}, {M: 0}, (n + 6, n), 2 * n + 6, {"weight": (7, 4)}),
+    "parameter": Case(Parameter("y", (3,)), (X,), (3,), weights={"weight": (3,)}),
+    "contract": Case(
+        Contract("y", "bthn,hnc->bthc"),
+        ((2, 3, 4, 5), (4, 5, 6)),
+        (2, 3, 4, 6),
+        {C: 2 * 2 * 3 * 4 * 5 * 6},
+        {C: 2 * 2 * 2 * 3 * 4 * 5 * 6},
+        (120 + 120, 144),
+        2 * (120 + 120 + 144),
+    ),
+    "attend": Case(
+        Attend("y", Causal(), 0.5),
+        (Q, K, V, (3,)),
+        (1, 3, 4, 5),
+        {C: 2 * PAIRS * (2 + 5), N: 5 * PAIRS},
+        {C: 2 * 2 * PAIRS * (2 + 5), N: 5 * PAIRS},
+        (SCORES_MOVED[0] + ALL + MIX_MOVED[0], SCORES_MOVED[1] + ALL + MIX_MOVED[1]),
+        ATTEND_BACK,
+        dense={C: 2 * ALL * (2 + 5), N: 5 * ALL},
+    ),
+    "attend-mqa": Case(
+        Attend("y", SlidingWindow(2), 0.5),
+        (Q, (1, 3, 1, 2), (1, 3, 1, 5), (3,)),
+        (1, 3, 4, 5),
+        {C: 2 * 4 * (1 + 2 + 2) * (2 + 5), N: 5 * 4 * (1 + 2 + 2)},
+        {C: 2 * 2 * 4 * (1 + 2 + 2) * (2 + 5), N: 5 * 4 * (1 + 2 + 2)},
+        (q + k // 2 + ALL + ALL + v // 2, ALL + ALL + out),
+        ATTEND_BACK - k - v,
+        dense={C: 2 * ALL * (2 + 5), N: 5 * ALL},
+    ),
+    "attend-everything": Case(
+        Attend("y", Chunked(2), 0.5, softcap=3.0, alibi=8.0),
+        (Q, K, V, (3,), (4,)),
+        (1, 3, 4, 5),
+        # chunks of 2: query 0 sees 1 key, 1 sees 2, 2 sees 1
+        {C: 2 * 16 * (2 + 5), E: (3 + 1) * 16, N: 5 * 16},
+        {C: 2 * 2 * 16 * (2 + 5), E: 3 * 16, N: 5 * 16},
+        (SCORES_MOVED[0] + 3 * ALL + 4 + MIX_MOVED[0], SCORES_MOVED[1] + 3 * ALL + MIX_MOVED[1]),
+        ATTEND_BACK + 2 * ALL,
+        dense={C: 2 * ALL * (2 + 5), E: (3 + 1) * ALL, N: 5 * ALL},
+    ),
+    "attend-decode": Case(
+        Attend("y", SlidingWindow(2), 0.5, past=3),
+        ((1, 1, 4, 2), (1, 2, 2, 2), (1, 2, 2, 5), (1,)),
+        (1, 1, 4, 5),
+        {C: 2 * SEEN * (2 + 5), N: 5 * SEEN},
+        {C: 2 * 2 * SEEN * (2 + 5), N: 5 * SEEN},
+        (8 + 8 + SEEN + SEEN + 20, SEEN + SEEN + 20),
+        2 * (8 + 8 + SEEN) + 3 * SEEN + 2 * (SEEN + 20 + 20),
+    ),
+    "layernorm": norm(Normalize("y", 1e-5, centred=True, bias=True), 7, 9, 4, 8, weight=(4,), bias=(4,)),
+    "layernorm-gain": norm(Normalize("y", 1e-5, centred=True), 6, 9, 4, 4, weight=(4,)),
+    "layernorm-bare": norm(Normalize("y", 1e-5, centred=True, weight=False), 5, 9, 4, 0),
+    "rmsnorm": norm(Normalize("y", 1e-5), 4, 6, 3, 4, weight=(4,)),
+    "rmsnorm-bare": norm(Normalize("y", 1e-5, weight=False), 3, 6, 3, 0),
+    "rmsnorm-per-head": norm(Normalize("y", 1e-5, offset=1.0, axes=2), 4, 6, 3, 12, weight=(3, 4)),
+    "relu": pointwise(Activate("y", "relu"), 0),
+    "relu2": pointwise(Activate("y", "relu2"), 1),
+    "gelu": pointwise(Activate("y", "gelu"), 1),
+    "gelu_tanh": pointwise(Activate("y", "gelu_tanh"), 1),
+    "silu": pointwise(Activate("y", "silu"), 1),
+    "sigmoid": pointwise(Activate("y", "sigmoid"), 1),
+    "swish": pointwise(Swish("y", 1.5), 1),
+    "swish-learnt": Case(Swish("y", 1.5, learnt=True), (X,), X, {E: n}, {E: n, N: n}, (n + 1, n), 2 * n + (2 * n + 1), {"beta": (1,)}),
+    "add": Case(Add("y"), (X, X), X, {E: n}, {E: n}, (2 * n, n), 3 * n),
+    "multiply": Case(Multiply("y"), (X, X), X, {E: n}, {E: 2 * n}, (2 * n, n), 6 * n),
+    "multiply-per-token": Case(Multiply("y"), (X, (2, 3, 1)), X, {E: n}, {E: 2 * n}, (n + 6, n), (n + 6 + n) + (2 * n + 6)),
+    "scale": pointwise(Scale("y", 0.3), 1),
+    "softcap": pointwise(Softcap("y", 3.0), 3),
+    "clip": pointwise(Clip("y", 0.8), 0),
+    "positions": Case(Positions("y"), ((2, 3),), (3,)),
+    "shift": Case(Shift("y", 2), ((3,),), (3,), {E: 3}, {E: 3}, (3, 3), 6),
+    "rotary-table": Case(RotaryTable("y", 4, Rope(scaling=NoScaling())), ((3,),), ((3, 2), (3, 2)), {E: 3 * 3 * 2}, moved=(3, 2 * 3 * 2)),
+    "rotary-table-factor": Case(RotaryTable("y", 4, Rope(), 1.5), ((3,),), ((3, 2), (3, 2)), {E: 5 * 3 * 2}, moved=(3, 2 * 3 * 2)),
+    "rotate": Case(
+        Rotate("y"),
+        ((2, 3, 5, 6), (3, 2), (3, 2)),
+        (2, 3, 5, 6),
+        {E: 3 * (2 * 3 * 5) * 4},  # 4 of 6 dims turn
+        {E: 3 * (2 * 3 * 5) * 4},
+        (2 * 3 * 5 * 4, 2 * 3 * 5 * 4),
+        2 * (2 * 3 * 5 * 4),
+    ),
+    "rotate-interleaved": Case(
+        Rotate("y", "interleaved"),
+        ((2, 3, 5, 4), (3, 2), (3, 2)),
+        (2, 3, 5, 4),
+        {E: 3 * (2 * 3 * 5) * 4},
+        {E: 3 * (2 * 3 * 5) * 4},
+        (2 * 3 * 5 * 4, 2 * 3 * 5 * 4),
+        2 * (2 * 3 * 5 * 4),
+    ),
+    "sinusoid": Case(Sinusoid("y", 4), ((3,),), (3, 4), {E: 2 * 3 * 4}, moved=(3, 3 * 4)),
+    "route": Case(
+        Route("y", 2),
+        ((2, 3, 5),),
+        ((2, 3, 2), (2, 3, 2)),
+        {R: 4 * 30 + 2 * 12},  # softmax of 5 without its scale, divided by a sum: an add and a divide each
+        {R: 4 * 30 + 2 * 12},
+        (30, 2 * 12),
+        30 + 12 + 30,
+    ),
+    "route-sigmoid": Case(
+        Route("y", 2, "sigmoid", scale=2.5, correction=True),
+        ((2, 3, 5),),
+        ((2, 3, 2), (2, 3, 2)),
+        {R: 1 * 30 + 30 + (2 + 1) * 12},
+        {R: 1 * 30 + (2 + 1) * 12},
+        (30, 2 * 12),
+        30 + 12 + 30,
+        buffers={"correction_bias": (5,)},
+    ),
+    "route-after": Case(
+        Route("y", 2, "softmax_after"), ((2, 3, 5),), ((2, 3, 2), (2, 3, 2)), {R: 4 * 12}, {R: 4 * 12}, (30, 2 * 12), 30 + 12 + 30
+    ),
+    "route-groups": Case(
+        Route("y", 2, normalized=False, groups=2, kept_groups=1, group_score="top2"),
+        ((2, 3, 6),),
+        ((2, 3, 2), (2, 3, 2)),
+        {R: 4 * 36},
+        {R: 4 * 36},
+        (36, 2 * 12),
+        36 + 12 + 36,
+    ),
+    "dispatch": Case(Dispatch("y"), (X, (2, 3, 2)), ((12, 4), (12,), (12,)), {R: 0}, {R: 0}, (48 + 12, 48), 48 + 12 + 48),
+    "combine": Case(
+        Combine("y"),
+        ((12, 4), (2, 3, 2), (12,)),
+        X,
+        {R: 48 + 24},  # each output times its weight, then one sum of two
+        {R: 48 + 2 * 48},
+        (48 + 12 + 12, 24),
+        (24 + 12 + 48) + (48 + 24 + 12),
+    ),
+    "split-heads": Case(SplitHeads("y", 2), (X,), (2, 3, 2, 2)),
+    "split-heads-first": Case(SplitHeads("y", 2, axis=0), ((6, 4),), (2, 3, 4)),
+    "merge-heads": Case(MergeHeads("y"), ((2, 3, 2, 5),), (2, 3, 10)),
+    "split": Case(Split("y", (1, 3)), (X,), ((2, 3, 1), (2, 3, 3))),
+    "concat": Case(Concat("y"), ((2, 3, 4, 5), (2, 3, 1, 2)), (2, 3, 4, 7), {M: 0}, {M: 0}, (120 + 12, 168), 168 + 132),
+    "unsqueeze": Case(Unsqueeze("y"), (X,), (2, 3, 1, 4)),
+    "keep-last": Case(KeepLast("y"), (X,), (2, 1, 4)),
+    "cache": Case(
+        Cache("y", Causal()), ((2, 3, 1, 4), (2, 5, 1, 4)), ((2, 8, 1, 4), (2, 8, 1, 4)), {M: 0}, {M: 0}, (24, 24), 48, cached=2 * 8 * 4
+    ),
+    # a window of 4 keeps 4; 3 new tokens see at most the 3 before them
+    "cache-window": Case(
+        Cache("y", SlidingWindow(4)),
+        ((2, 3, 1, 4), (2, 5, 1, 4)),
+        ((2, 6, 1, 4), (2, 4, 1, 4)),
+        {M: 0},
+        {M: 0},
+        (24, 24),
+        48,
+        cached=2 * 4 * 4,
+    ),
+    "cache-empty": Case(
+        Cache("y", Chunked(2)), ((2, 3, 1, 4),), ((2, 3, 1, 4), (2, 2, 1, 4)), {M: 0}, {M: 0}, (24, 24), 48, cached=2 * 2 * 4
+    ),
+}

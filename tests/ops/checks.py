@@ -1,0 +1,114 @@
+"""What is asked of an op on a case, as functions that raise AssertionError: the tests call them, and so do the mutants."""
+
+import torch
+
+from archcli.graph import Part
+from ops.references import REFERENCES
+
+
+def fold(parts: tuple[Part, ...], amount):
+    found: dict[str, int] = {}
+    for part in parts:
+        found[part.op_class.value] = found.get(part.op_class.value, 0) + amount(part)
+    return found
+
+
+def check_shape(case):
+    assert case.op.shape(*case.inputs) == case.shape
+
+
+def check_weights(case):
+    assert case.op.weights(*case.inputs) == case.weights
+    assert case.op.buffers(*case.inputs) == case.buffers
+    assert case.op.cached(*case.inputs) == case.cached
+
+
+def check_cost(case):
+    parts = case.op.parts(*case.inputs)
+    gradients = tuple(gradient for part in parts for gradient in part.backward)
+    dense = {**case.flops, **(case.dense or {})}
+    assert fold(parts, lambda part: part.flops) == case.flops
+    assert fold(parts, lambda part: part.dense_flops) == dense
+    assert fold(gradients, lambda part: part.flops) == case.backward
+    assert (sum(part.read for part in parts), sum(part.written for part in parts)) == case.moved
+    assert sum(part.read + part.written for part in gradients) == case.moved_back
+    assert bool(parts) != bool(case.op.free), "an op costs something, or says why not"
+    twice = {name: count * 2 for name, count in dense.items()}
+    if "contraction" in dense:
+        assert fold(gradients, lambda part: part.dense_flops)["contraction"] == twice["contraction"]
+
+
+def check_run(case):
+    """The op's own torch run makes what its shape promises, on tensors of those shapes."""
+    out = case.op.run(torch, tensors(case.weights | case.buffers), *arguments(case))
+    shapes = tuple(tuple(one.shape) for one in several(out))
+    assert (shapes if isinstance(out, tuple | list) else shapes[0]) == case.shape
+
+
+def check_leaf(case):
+    """The torch module that stands for the op owns exactly its weights, and gives what its run gives."""
+    leaf = case.op.leaf(torch.nn, *case.inputs)
+    if leaf is None:
+        return
+    weights = tensors(case.weights)
+    assert {name: tuple(value.shape) for name, value in leaf.named_parameters()} == case.weights
+    leaf.load_state_dict(weights)
+    assert torch.allclose(leaf(*arguments(case)), case.op.run(torch, weights, *arguments(case)), atol=1e-6)
+
+
+def tensors(shapes):
+    generator = torch.Generator().manual_seed(1)
+    return {name: torch.randn(shape, generator=generator) for name, shape in shapes.items()}
+
+
+def arguments(case):
+    """Tensors of the case's input shapes; whole numbers where the op looks something up."""
+    generator = torch.Generator().manual_seed(2)
+    return [ARGUMENTS.get((type(case.op).__name__, i), floats)(shape, generator) for i, shape in enumerate(case.inputs)]
+
+
+def floats(shape, generator):
+    return torch.randn(shape, generator=generator)
+
+
+def ids(shape, generator):
+    return torch.randint(5, shape, generator=generator)
+
+
+def count_up(shape, generator):
+    return torch.arange(shape[0])
+
+
+ARGUMENTS = {
+    ("Embedding", 0): ids,
+    ("Dispatch", 1): ids,
+    ("Combine", 2): lambda shape, generator: torch.randperm(shape[0], generator=generator),
+    ("Attend", 3): lambda shape, generator: torch.arange(shape[0]) if shape[0] > 1 else torch.tensor([3]),
+    ("Positions", 0): ids,
+    ("Shift", 0): count_up,
+    ("RotaryTable", 0): count_up,
+    ("Sinusoid", 0): count_up,
+}
+
+
+def check_result(case):
+    """The torch run computes what the op's definition says, element by element."""
+    weights = tensors(case.weights | case.buffers)
+    ours = case.op.run(torch, weights, *arguments(case))
+    theirs = REFERENCES[type(case.op).__name__](case.op, weights, *arguments(case))
+    for one, other in zip(several(ours), several(theirs), strict=True):
+        assert torch.allclose(one.float(), other.float(), rtol=1e-5, atol=1e-5)
+
+
+def check_fused(case):
+    """A second form computes the same as the first."""
+    if hasattr(case.op, "run_fused"):
+        fused, plain = (run(torch, {}, *arguments(case)) for run in (case.op.run_fused, case.op.run))
+        assert torch.allclose(fused, plain, rtol=1e-5, atol=1e-5)
+
+
+def several(out):
+    return out if isinstance(out, tuple | list) else (out,)
+
+
+CHECKS = (check_shape, check_weights, check_cost, check_run, check_leaf, check_result, check_fused)

@@ -1,0 +1,179 @@
+"""What each op computes, written out element by element from its paper, sharing no code with archcli."""
+
+import math
+
+import torch
+
+
+def each(function):
+    return lambda op, weights, x: x.clone().apply_(function)
+
+
+def sigmoid(z):
+    return 1 / (1 + math.exp(-z))
+
+
+ACTIVATIONS = {
+    "relu": lambda z: max(z, 0.0),
+    "relu2": lambda z: max(z, 0.0) ** 2,
+    "gelu": lambda z: z * (1 + math.erf(z / math.sqrt(2))) / 2,
+    "gelu_tanh": lambda z: z / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (z + 0.044715 * z**3))),
+    "silu": lambda z: z * sigmoid(z),
+    "sigmoid": sigmoid,
+}
+
+
+def linear(op, weights, x, weight=None):
+    weight = weights.get("weight", weight)
+    out = torch.einsum("bti,oi->bto", x, weight)
+    return out + weights["bias"] if op.bias else out
+
+
+def contract(op, weights, a, b):
+    out = torch.zeros(2, 3, 4, 6)
+    for h in range(4):
+        for c in range(6):
+            out[..., h, c] = sum(a[..., h, i] * b[h, i, c] for i in range(5))
+    return out
+
+
+def attend(op, weights, q, k, v, positions, sinks=None):
+    """Token by token and head by head."""
+    batch, new, heads, _ = q.shape
+    visible, shared = k.shape[1], heads // k.shape[2]
+    out = torch.zeros(batch, new, heads, v.shape[3])
+    for b in range(batch):
+        for t in range(new):
+            query = int(positions[t])
+            first = int(positions[-1]) + 1 - visible
+            keys = [s for s in range(visible) if op.mask.allows(query, first + s)]
+            for h in range(heads):
+                scores = [op.scale * float(q[b, t, h] @ k[b, s, h // shared]) for s in keys]
+                if op.softcap:
+                    scores = [op.softcap * math.tanh(score / op.softcap) for score in scores]
+                if op.alibi:
+                    scores = [
+                        score + 2 ** (-op.alibi * (h + 1) / heads) * (first + s - query) for score, s in zip(scores, keys, strict=True)
+                    ]
+                extra = [] if sinks is None else [float(sinks[h])]
+                total = sum(math.exp(score) for score in [*scores, *extra])
+                out[b, t, h] = sum(math.exp(score) / total * v[b, s, h // shared] for score, s in zip(scores, keys, strict=True))
+    return out
+
+
+def normalize(op, weights, x):
+    out = torch.zeros_like(x)
+    for b in range(x.shape[0]):
+        for t in range(x.shape[1]):
+            row = x[b, t].tolist()
+            mean = sum(row) / len(row) if op.centred else 0.0
+            spread = math.sqrt(sum((z - mean) ** 2 for z in row) / len(row) + op.eps)
+            gain = (op.offset + weights["weight"]) if op.weight else torch.ones(x.shape[-1])
+            shift = weights["bias"] if op.bias else torch.zeros(x.shape[-1])
+            gain = gain[t] if op.axes > 1 else gain
+            out[b, t] = (x[b, t] - mean) / spread * gain + shift
+    return out
+
+
+def rotary_table(op, weights, positions):
+    pairs = op.rotary_dim // 2
+    angles = [[float(p) * op.source.theta ** (-i / pairs) for i in range(pairs)] for p in positions]
+    return tuple(torch.tensor([[op.factor * f(angle) for angle in row] for row in angles]) for f in (math.cos, math.sin))
+
+
+def rotate(op, weights, x, cos, sin):
+    """As multiplication of complex numbers."""
+    pairs, out = cos.shape[-1], x.clone()
+    for i in range(pairs):
+        a, b = (2 * i, 2 * i + 1) if op.pairing == "interleaved" else (i, i + pairs)
+        turned = torch.complex(x[..., a], x[..., b]) * torch.complex(cos[:, i], sin[:, i])[None, :, None]
+        out[..., a], out[..., b] = turned.real, turned.imag
+    return out
+
+
+def sinusoid(op, weights, positions):
+    rows = [[float(p) / op.base ** (2 * (i // 2) / op.width) for i in range(op.width)] for p in positions]
+    return torch.tensor([[math.cos(z) if i % 2 else math.sin(z) for i, z in enumerate(row)] for row in rows])
+
+
+def route(op, weights, logits):
+    """Token by token: rank, choose, weigh."""
+    chosen, index = torch.zeros(2, 3, op.top_k), torch.zeros(2, 3, op.top_k, dtype=torch.int64)
+    for b in range(2):
+        for t in range(3):
+            row = logits[b, t].tolist()
+            total = sum(math.exp(z) for z in row)
+            scores = {"softmax": [math.exp(z) / total for z in row], "sigmoid": [sigmoid(z) for z in row], "softmax_after": row}[op.scores]
+            ranked = [s + float(weights["correction_bias"][e]) for e, s in enumerate(scores)] if op.correction else list(scores)
+            best = sorted(_eligible(op, ranked), key=lambda e: -ranked[e])[: op.top_k]
+            weigh = [scores[e] for e in best]
+            if op.scores == "softmax_after":
+                weigh = [math.exp(z) / sum(math.exp(other) for other in weigh) for z in weigh]
+            elif op.normalized:
+                weigh = [w / sum(weigh) for w in weigh]
+            chosen[b, t], index[b, t] = torch.tensor(weigh) * op.scale, torch.tensor(best)
+    return chosen, index
+
+
+def _eligible(op, ranked):
+    size = len(ranked) // op.groups
+    groups = [range(g * size, (g + 1) * size) for g in range(op.groups)]
+    best = {"max": 1, "top2": 2}[op.group_score]
+    worth = [sum(sorted((ranked[e] for e in group), reverse=True)[:best]) for group in groups]
+    kept = sorted(range(op.groups), key=lambda g: -worth[g])[: op.kept_groups]
+    return [e for g in kept for e in groups[g]]
+
+
+def dispatch(op, weights, x, index):
+    """(expert, token, place) of every copy, by expert; copies of one expert stay in order."""
+    copies = [(int(e), i) for i, e in enumerate(index.flatten())]
+    ordered = sorted(copies)
+    order = torch.tensor([i for _, i in ordered])
+    return x.flatten(0, 1)[order // index.shape[-1]], torch.tensor([e for e, _ in ordered]), order
+
+
+def combine(op, weights, y, gates, order):
+    out = torch.zeros(2, 3, 4)
+    for place, copy in enumerate(order.tolist()):
+        token, which = divmod(copy, 2)
+        out[token // 3, token % 3] += gates[token // 3, token % 3, which] * y[place]
+    return out
+
+
+def cache(op, weights, new, past=None):
+    every = torch.cat([new[:, :0] if past is None else past, new], dim=1)
+    before = every.shape[1] - new.shape[1]
+    room = getattr(op.mask, "window", None) or getattr(op.mask, "chunk", None) or every.shape[1] + 1
+    return every[:, before - min(before, room - 1) :], every[:, max(every.shape[1] - room, 0) :]
+
+
+REFERENCES = {
+    "Linear": linear,
+    "Embedding": lambda op, weights, i: torch.stack([torch.stack([weights["weight"][int(e)] for e in row]) for row in i]),
+    "Parameter": lambda op, weights, x: weights["weight"],
+    "Contract": contract,
+    "Attend": attend,
+    "Normalize": normalize,
+    "Activate": lambda op, weights, x: each(ACTIVATIONS[op.function])(op, weights, x),
+    "Swish": lambda op, weights, x: each(lambda z: z * sigmoid(float(weights.get("beta", op.beta)) * z))(op, weights, x),
+    "Add": lambda op, weights, a, b: b + a,
+    "Multiply": lambda op, weights, a, b: torch.einsum("btd,btd->btd", a, b.expand_as(a)),
+    "Scale": lambda op, weights, x: each(lambda z: op.factor * z)(op, weights, x),
+    "Softcap": lambda op, weights, x: each(lambda z: op.cap * math.tanh(z / op.cap))(op, weights, x),
+    "Clip": lambda op, weights, x: each(lambda z: min(max(z, -op.bound), op.bound))(op, weights, x),
+    "Positions": lambda op, weights, x: torch.tensor([0, 1, 2]),
+    "Shift": lambda op, weights, x: torch.tensor([op.by, op.by + 1, op.by + 2]),
+    "RotaryTable": rotary_table,
+    "Rotate": rotate,
+    "Sinusoid": sinusoid,
+    "Route": route,
+    "Dispatch": dispatch,
+    "Combine": combine,
+    "SplitHeads": lambda op, weights, x: x.reshape(op.shape(tuple(x.shape))),
+    "MergeHeads": lambda op, weights, x: torch.cat(list(x.unbind(-2)), dim=-1),
+    "Split": lambda op, weights, x: (x[..., :1], x[..., 1:]),
+    "Concat": lambda op, weights, a, b: torch.cat([a, torch.stack([b[..., 0, :]] * a.shape[-2], dim=-2)], dim=-1),
+    "Unsqueeze": lambda op, weights, x: x[..., None, :],
+    "KeepLast": lambda op, weights, x: x[:, 2:3],
+    "Cache": cache,
+}

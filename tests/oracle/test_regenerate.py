@@ -1,0 +1,14 @@
+"""The recorded figures can be had again: the script still gets them from the transformers that is installed."""
+
+import json
+
+import pytest
+
+from oracle.regenerate import CONFIGS, FIGURES, figures
+
+
+# transposed matrices and learned positions; windows; experts
+@pytest.mark.parametrize("name", ["gpt2", "gemma-2-9b", "mixtral-8x7b"])
+def test_gives_what_is_recorded(name):
+    settings = json.loads((CONFIGS / f"{name}.json").read_text())
+    assert figures(settings) == json.loads(FIGURES.read_text())["models"][name]

@@ -1,0 +1,218 @@
+"""Random architectures over every kind of module, small enough that all readings of one take milliseconds."""
+
+from hypothesis import strategies as st
+
+from archcli.modules import (
+    GELU,
+    GLU,
+    MLP,
+    ALiBi,
+    Decoder,
+    DynamicNTKScaling,
+    Embedding,
+    GELUTanh,
+    Group,
+    GroupedQueryAttention,
+    Head,
+    LayerNorm,
+    Learned,
+    LinearScaling,
+    Llama3Scaling,
+    LongRopeScaling,
+    MixtureOfExperts,
+    MultiHeadAttention,
+    MultiHeadLatentAttention,
+    MultiQueryAttention,
+    NoPosition,
+    NormAfter,
+    NoScaling,
+    NTKScaling,
+    Parallel,
+    PostNorm,
+    PreNorm,
+    QKNorm,
+    ReLU,
+    RMSNorm,
+    Rope,
+    Router,
+    Sandwich,
+    Sigmoid,
+    SiLU,
+    Sinusoidal,
+    SquaredReLU,
+    Swish,
+    YarnScaling,
+)
+
+SIZES = st.integers(1, 5)
+BOOL = st.booleans()
+NUMBERS = st.sampled_from([0.3, 0.75, 1.5])
+
+
+def maybe(strategy):
+    return st.none() | strategy
+
+
+NORMS = st.one_of(
+    st.builds(RMSNorm, offset=st.sampled_from([0, 1])),
+    st.builds(LayerNorm, offset=st.sampled_from([0, 1]), bias=BOOL),
+    st.just(RMSNorm(weight=False)),
+    st.builds(LayerNorm, weight=st.just(False), bias=BOOL),
+)
+ACTIVATIONS = st.one_of(
+    st.sampled_from([ReLU(), SquaredReLU(), GELU(), GELUTanh(), SiLU(), Sigmoid()]), st.builds(Swish, beta=NUMBERS, learnt=BOOL)
+)
+
+
+@st.composite
+def scalings(draw, pairs):
+    """How the frequencies of so many pairs are stretched."""
+    divisors = st.tuples(*[st.sampled_from([1.0, 2.0])] * pairs)
+    choices = [
+        st.just(NoScaling()),
+        st.just(LinearScaling(factor=4.0)),
+        st.builds(DynamicNTKScaling, factor=st.just(2.0), original_max_seq_len=st.just(4)) if pairs > 1 else st.nothing(),
+        st.just(NTKScaling(factor=8.0)) if pairs > 1 else st.nothing(),
+        st.just(Llama3Scaling(factor=8.0, original_max_seq_len=16)),
+        st.builds(YarnScaling, factor=st.just(4.0), original_max_seq_len=st.just(8), mscale=maybe(NUMBERS), mscale_all_dim=maybe(NUMBERS)),
+        st.builds(LongRopeScaling, factor=st.just(4.0), original_max_seq_len=st.just(4), short_factor=divisors, long_factor=divisors),
+    ]
+    return draw(st.one_of(choices))
+
+
+@st.composite
+def positions(draw, width):
+    """What acts inside attention on heads of this width."""
+    if width % 2 or draw(st.integers(0, 2)) == 0:
+        return draw(st.sampled_from([NoPosition(), ALiBi(), ALiBi(slope_exponent=4.0)]))
+    turned = draw(maybe(st.integers(1, width // 2).map(lambda pairs: 2 * pairs)))
+    scaling = draw(scalings((turned or width) // 2))
+    return Rope(theta=100.0, rotary_dim=turned, pairing=draw(st.sampled_from(["half", "interleaved"])), scaling=scaling)
+
+
+@st.composite
+def masks(draw):
+    """A window, a chunk, or neither."""
+    bound = draw(st.sampled_from([None, "window", "chunk"]))
+    return {} if bound is None else {bound: draw(st.integers(1, 6))}
+
+
+@st.composite
+def projected(draw, d_model):
+    """MHA, GQA or MQA with everything that may stand inside."""
+    n_heads = draw(st.sampled_from([1, 2, 3, 4]))
+    own = draw(st.integers(1, 4).map(lambda half: 2 * half)) if d_model % n_heads else draw(maybe(st.integers(1, 7)))
+    cls = draw(st.sampled_from([MultiHeadAttention, MultiQueryAttention, GroupedQueryAttention]))
+    fields = {"n_heads": n_heads, "head_dim": own, "position": draw(positions(own or d_model // n_heads)), **draw(masks())}
+    if cls is GroupedQueryAttention:
+        fields["n_kv_heads"] = draw(st.sampled_from([k for k in range(1, n_heads + 1) if n_heads % k == 0]))
+    return cls(
+        **fields,
+        v_head_dim=draw(maybe(SIZES)),
+        bias=draw(BOOL | st.sets(st.sampled_from(["q", "k", "v", "o"])).map(lambda names: tuple(sorted(names)))),
+        qk_norm=draw(
+            maybe(
+                st.builds(
+                    QKNorm,
+                    per=st.sampled_from(["head", "head_distinct", "full"]),
+                    when=st.sampled_from(["before_rope", "after_rope"]),
+                    norm=NORMS,
+                )
+            )
+        ),
+        clip=draw(maybe(NUMBERS)),
+        scale=draw(maybe(NUMBERS)),
+        softcap=draw(maybe(NUMBERS)),
+        sinks=draw(BOOL),
+    )
+
+
+@st.composite
+def latent(draw):
+    """MLA, naive or absorbed, with and without a compressed query. torch's einsum over an axis of 1 multiplies, and counts nothing."""
+    turned = draw(st.sampled_from([2, 4]))
+    return MultiHeadLatentAttention(
+        n_heads=draw(st.integers(1, 3)),
+        q_lora_rank=draw(maybe(SIZES)),
+        kv_lora_rank=draw(st.integers(2, 5)),
+        qk_nope_head_dim=draw(st.integers(2, 5)),
+        qk_rope_head_dim=turned,
+        v_head_dim=draw(SIZES),
+        position=draw(positions(turned)),
+        bias=draw(BOOL),
+        latent_norm=draw(NORMS),
+        form=draw(st.sampled_from(["naive", "absorbed"])),
+        scale=draw(maybe(NUMBERS)),
+        softcap=draw(maybe(NUMBERS)),
+        sinks=draw(BOOL),
+        **draw(masks()),
+    )
+
+
+DENSE = st.builds(MLP, d_ff=SIZES, activation=ACTIVATIONS, bias=BOOL) | st.builds(GLU, d_ff=SIZES, activation=ACTIVATIONS, bias=BOOL)
+
+
+@st.composite
+def mixtures(draw):
+    """A mixture of experts with every option of its router."""
+    groups = draw(st.sampled_from([1, 2]))
+    n_experts = groups * draw(st.integers(2, 3))
+    kept = draw(st.integers(1, groups))
+    shared = draw(maybe(DENSE))
+    return MixtureOfExperts(
+        n_experts=n_experts,
+        top_k=draw(st.integers(1, kept * n_experts // groups)),
+        expert=draw(DENSE),
+        shared=shared,
+        shared_gate=shared is not None and draw(BOOL),
+        router=Router(
+            scores=draw(st.sampled_from(["softmax", "sigmoid", "softmax_after"])),
+            normalized=draw(BOOL),
+            scale=draw(st.sampled_from([1.0, 2.5])),
+            correction=draw(BOOL),
+            n_groups=groups,
+            top_k_groups=kept,
+            group_score=draw(st.sampled_from(["max", "top2"])),
+            bias=draw(BOOL),
+        ),
+    )
+
+
+@st.composite
+def blocks(draw, d_model):
+    """One layer of any wiring."""
+    cls = draw(st.sampled_from([PreNorm, PostNorm, Sandwich, NormAfter, Parallel]))
+    extra = {"n_norms": draw(st.sampled_from([1, 2]))} if cls is Parallel else {}
+    attention, ffn = draw(projected(d_model) | latent()), draw(DENSE | mixtures())
+    return cls(attention=attention, ffn=ffn, norm=draw(NORMS), residual_multiplier=draw(st.sampled_from([1.0, 0.5])), **extra)
+
+
+@st.composite
+def groups(draw, d_model):
+    """One layer repeated, or a pattern of two. (A stack shorter than its pattern has no formula in n_layers: it is tested apart.)"""
+    if draw(BOOL):
+        return Group(n_layers=draw(st.integers(1, 3)), layer=draw(blocks(d_model)))
+    return Group(n_layers=draw(st.integers(2, 3)), pattern=(draw(blocks(d_model)), draw(blocks(d_model))))
+
+
+@st.composite
+def decoders(draw):
+    """A whole model of one or two groups."""
+    d_model = draw(st.integers(1, 8))
+    even = d_model % 2 == 0
+    added = [st.just(NoPosition()), st.builds(Learned, max_seq_len=st.integers(16, 20), offset=st.integers(0, 2))]
+    added += [st.builds(Sinusoidal, pairing=st.sampled_from(["half", "interleaved"]))] if even else []
+    return Decoder(
+        vocab_size=draw(st.integers(2, 11)),
+        d_model=d_model,
+        norm=draw(NORMS),
+        final_norm=draw(BOOL),
+        embedding=Embedding(
+            tied=draw(BOOL),
+            scale=draw(st.sampled_from([None, "sqrt_d_model", 0.5])),
+            position=draw(st.one_of(added)),
+            norm=draw(maybe(NORMS)),
+        ),
+        head=Head(bias=draw(BOOL), scale=draw(st.sampled_from([1.0, 0.5])), softcap=draw(maybe(NUMBERS))),
+        groups=tuple(draw(st.lists(groups(d_model), min_size=1, max_size=2))),
+    )

@@ -1,0 +1,84 @@
+"""What each reading answers of an architecture: params, matmul FLOPs exact and dense, other FLOPs, cached elements; and how to read it."""
+
+from dataclasses import replace
+
+import sympy
+import torch
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import FlopCounterMode
+
+from archcli.measure.passes import decode_pass, prefill_pass, train_pass
+from archcli.modules import substitute
+from archcli.modules.base import settings
+from archcli.runtime.build import build_model
+
+SIZES = {
+    *("vocab_size", "d_model", "max_seq_len", "n_layers", "n_heads", "n_kv_heads", "head_dim", "v_head_dim", "d_ff"),
+    *("window", "chunk", "rotary_dim", "n_experts", "top_k"),
+    *("kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim"),
+}
+
+
+def sizes_of(model):
+    """The sizes of an architecture by full path: what may be a symbol or an array."""
+    return {path: value for path, value in settings(model) if path.rpartition(".")[2] in SIZES and isinstance(value, int)}
+
+
+def counted(model, batch_size, seq_len, past):
+    """What ints (or symbols, or arrays) say of every pass."""
+    train = train_pass(model, batch_size, seq_len)
+    prefill, decode = prefill_pass(model, batch_size, seq_len), decode_pass(model, batch_size, past)
+    figures = {"params": train.params(), "active params": sum(row.active_params for row in train.rows)}
+    figures["forward matmul"], figures["forward other"] = replace(train, phase="forward").flops()
+    figures["train dense matmul"], figures["train dense other"] = train.flops(dense=True)
+    figures["decode matmul"], figures["decode other"] = decode.flops()
+    figures["prefill moved"] = sum(row.times * (part.read + part.written) for row in prefill.rows for part in row.parts)
+    return figures | {"prefill cached": prefill.cached(), "decode cached": decode.cached()}
+
+
+def counted_dense(model, batch_size, seq_len):
+    """What ints say of what torch can see: all scores computed."""
+    train = train_pass(model, batch_size, seq_len)
+    figures = {
+        "params": train.params(),
+        "train": train.flops(dense=True)[0],
+        "forward": replace(train, phase="forward").flops(dense=True)[0],
+    }
+    for one in (prefill_pass(model, batch_size, seq_len), decode_pass(model, batch_size, seq_len)):
+        figures |= {one.phase: one.flops(dense=True)[0], f"{one.phase} cached": one.cached()}
+    return figures
+
+
+def by_symbols(model, batch_size, seq_len, past):
+    """The same figures as closed forms, evaluated at the sizes."""
+    values = {sympy.Symbol(path, positive=True, integer=True): value for path, value in sizes_of(model).items()}
+    asked = dict(zip(sympy.symbols("B T P", positive=True, integer=True), (batch_size, seq_len, past), strict=True))
+    figures = counted(substitute(model, {symbol.name: symbol for symbol in values}), *asked)
+    numbers = {symbol: sympy.Integer(value) for symbol, value in (values | asked).items()}
+    return {name: sympy.sympify(figure).xreplace(numbers) for name, figure in figures.items()}
+
+
+def by_torch(model, batch_size, seq_len):
+    """What the built model says on meta: its parameters, and torch's count of what forward and backward execute."""
+    built = build_model(model, device="meta", attention="eager")
+    tokens = torch.zeros(batch_size, seq_len, dtype=torch.int64, device="meta")
+    with FlopCounterMode(display=False) as counter:
+        logits = built(tokens)
+        forward = counter.get_total_flops()
+        logits.backward(torch.empty_like(logits))
+    params = sum(parameter.numel() for parameter in built.parameters())
+    return {"params": params, "forward": forward, "train": counter.get_total_flops()}
+
+
+def by_torch_cache(model, batch_size, seq_len):
+    """What a prefill and a decode step through the real cache execute, and the sizes of the tensors that it holds."""
+    built = build_model(model, device="meta", attention="eager")
+    tokens = torch.zeros(batch_size, seq_len, dtype=torch.int64, device="meta")
+    figures, step, args = {}, built.prefill, (tokens,)
+    for phase in ("prefill", "decode"):
+        with torch.no_grad(), FlopCounterMode(display=False) as counter:
+            cache = step(*args)[1]
+        figures[phase] = counter.get_total_flops()
+        figures[f"{phase} cached"] = sum(tensor.numel() for tensor in tree_leaves(cache.layers))
+        step, args = built.decode, (tokens[:, :1], cache)
+    return figures

@@ -1,0 +1,20 @@
+"""Every preset: `flops --phase train --mask dense` is what FlopCounterMode says of forward and backward of the built model, on meta."""
+
+import pytest
+import torch
+
+from archcli.load.source import load, presets
+from archcli.measure.flops import Question, count_flops
+from archcli.measure.params import count_params
+from readings.readings import by_torch
+
+torch.set_num_threads(1)
+
+
+@pytest.mark.parametrize("name", presets())
+def test_training_costs_what_torch_counts(name):
+    model = load(name).model
+    ours = {
+        phase: count_flops(model, Question(phase=phase, mask="dense", seq_len=16)).totals["matmul_flops"] for phase in ("forward", "train")
+    }
+    assert ours | {"params": count_params(model).totals["params"]} == by_torch(model, 1, 16)

@@ -1,0 +1,14 @@
+"""Asking all witnesses about a model, as `archcli verify` does."""
+
+from archcli.measure.passes import decode_pass, forward_pass, prefill_pass, train_pass
+from archcli.runtime.witness import Asked, verify
+
+
+def ask(spec, batch_size=2, seq_len=5):
+    passes = [make(spec, batch_size, seq_len) for make in (forward_pass, train_pass, prefill_pass, decode_pass)]
+    return verify(spec, Asked(*passes, batch_size, seq_len))
+
+
+def failures(verdict):
+    """(witness, what, where) of what differs."""
+    return [(finding.witness, finding.what, finding.where) for finding in verdict.findings if not finding.ok]

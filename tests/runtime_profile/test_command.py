@@ -1,0 +1,68 @@
+"""`archcli profile` as a user runs it: one run of a tiny model, and what is refused before torch is asked."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+TINY = """
+vocab_size: 61
+d_model: 32
+max_seq_len: 64
+norm: {kind: rmsnorm}
+groups:
+  - n_layers: 2
+    layer:
+      kind: pre_norm
+      attention: {kind: gqa, n_heads: 4, n_kv_heads: 2, head_dim: 8, position: {kind: rope}}
+      ffn: {kind: glu, d_ff: 48}
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    path = tmp_path / "tiny.yaml"
+    path.write_text(TINY)
+    return path
+
+
+def test_json_has_the_fixed_names(archcli, tiny):
+    done = archcli("profile", tiny, "-s", 8, "--phase", "train", "--pairs", 1, "--threads", 1, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    assert found["command"] == "profile"
+    assert {"wall_s", "attributed_share", "overhead_ratio", "by_class", "memory"} <= set(found["totals"])
+    for entry in found["totals"]["by_class"].values():
+        assert {"flop_share", "byte_share", "time_share"} <= set(entry)
+    assert sum(entry["time_share"] for entry in found["totals"]["by_class"].values()) == pytest.approx(1.0)
+    assert found["totals"]["operations_differing"] == []
+    assert found["totals"]["machine"]["threads"] == 1
+    assert {"layers.*.attention.attend", "lm_head"} <= {row["path"] for row in found["rows"]}
+
+
+REFUSED = {
+    "too large": (["llama-3.1-405b"], "needs 1,511.9 GiB of weights"),
+    "beyond its positions": (["gpt2", "-s", "1025"], "embedding.positions has 1024 positions, and 1025 tokens are asked for"),
+    "training after cached tokens": (["gpt2", "--phase", "train", "--past", "3"], "training starts from an empty cache"),
+    "unknown dtype": (["gpt2", "--dtype", "int4"], "int4"),
+}
+
+
+@pytest.mark.parametrize(("args", "words"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_run_is_refused(archcli, args, words):
+    done = archcli("profile", *args)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_missing_torch_is_told_in_a_line(tmp_path, tiny):
+    (tmp_path / "torch.py").write_text("raise ModuleNotFoundError('no torch', name='torch')\n")
+    command = [sys.executable, "-m", "archcli", "profile", str(tiny), "-s", "4"]
+    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": path})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "archcli[torch]" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,51 @@
+"""What `import archcli` offers."""
+
+import numpy as np
+import pytest
+
+import archcli
+from archcli.measure.flops import Question
+
+
+def test_a_name_a_path_and_a_loaded_model_count_the_same(tmp_path):
+    model = archcli.load("gpt2")
+    path = tmp_path / "own.yaml"
+    layer = "{kind: pre_norm, attention: {kind: mha, n_heads: 2}, ffn: {kind: mlp, d_ff: 16}}"
+    path.write_text(f"vocab_size: 8\nd_model: 4\nnorm: rmsnorm\ngroups: [{{n_layers: 1, layer: {layer}}}]\n")
+    assert archcli.count_params("gpt2").totals == archcli.count_params(model).totals
+    assert archcli.count_params(str(path)).totals["params"] == 2 * 8 * 4 + 4 * 4 * 4 + 2 * 4 * 16 + 3 * 4
+
+
+def test_overrides_are_those_of_the_command():
+    assert archcli.load("gpt2", ["d_ff=1024"]).groups[0].layer.ffn.d_ff == 1024
+
+
+def test_flops_take_the_options_of_the_command():
+    asked = archcli.count_flops("gpt2", phase="decode", past=9)
+    assert asked.totals == archcli.count_flops("gpt2", Question(phase="decode", past=9)).totals
+    assert asked.inputs["past"] == 9
+
+
+def test_the_cache():
+    assert archcli.count_kv_cache("gpt2", 10, 2).totals["elements"] == 12 * 2 * 10 * 2 * 768
+
+
+def test_formula_and_sweep_agree_with_the_count():
+    params = archcli.count_params("llama-3.2-1b").totals["params"]
+    found = archcli.formula("llama-3.2-1b")
+    assert found.params.subs(found.values) == params
+    assert archcli.sweep("llama-3.2-1b", {"d_ff": np.array([8192, 1])}).params[0] == params
+
+
+def test_build_gives_a_module_of_torch():
+    model = archcli.build("gpt2", device="meta")
+    assert sum(weight.numel() for weight in model.parameters()) == archcli.count_params("gpt2").totals["params"]
+
+
+def test_errors_and_version():
+    with pytest.raises(archcli.ArchError, match="gpt2"):
+        archcli.load("gpt2x")
+    with pytest.raises(AttributeError, match="no attribute 'lode'"):
+        archcli.lode  # noqa: B018 - asking is the test
+    assert archcli.__version__[0].isdigit()
+    assert all(hasattr(archcli, name) for name in archcli.__all__)

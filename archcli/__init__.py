@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     from archcli.measure.formula import Formula
     from archcli.measure.report import Report
     from archcli.measure.sweep import Sweep
-    from archcli.modules import Decoder, Module
+    from archcli.modules import Model, Module
 
     def load(model: str, overrides: Sequence[str] = ()) -> Module:
         """The architecture that a path or a preset's name stands for, with `KEY=VALUE` overrides."""
 
 
-def build(model: str | Decoder, *, device: str = "cpu", attention: str = "sdpa", **options: Any) -> Any:
+def build(model: str | Model, *, device: str = "cpu", attention: str = "sdpa", **options: Any) -> Any:
     """A torch.nn.Module with fresh random weights. Device "meta" allocates nothing; attention is "sdpa" or "eager"."""
     from archcli.runtime.build import build_model
 
     return build_model(_decoder(model), device=device, attention=attention, **options)
 
 
-def count_params(model: str | Decoder, dtype: str = "bf16", depth: int = 3) -> Report:
+def count_params(model: str | Model, dtype: str = "bf16", depth: int = 3) -> Report:
     """What `archcli params` says: `.totals`, `.rows`."""
     from archcli.measure.params import count_params as count
 
     return count(_decoder(model), dtype, depth)
 
 
-def count_flops(model: str | Decoder, question: Question | None = None, **options: Any) -> Report:
+def count_flops(model: str | Model, question: Question | None = None, **options: Any) -> Report:
     """What `archcli flops` says. Options are those of the command: phase, batch_size, seq_len, past, mask, logits, mla."""
     from archcli.measure.flops import Question
     from archcli.measure.flops import count_flops as count
@@ -47,36 +47,36 @@ def count_flops(model: str | Decoder, question: Question | None = None, **option
     return count(_decoder(model), question or Question(**options))
 
 
-def count_kv_cache(model: str | Decoder, context: int | None = None, batch_size: int = 1, dtype: str = "bf16") -> Report:
+def count_kv_cache(model: str | Model, context: int | None = None, batch_size: int = 1, dtype: str = "bf16") -> Report:
     """What `archcli kvcache` says."""
     from archcli.measure.kvcache import count_kv_cache as count
 
     return count(_decoder(model), context, batch_size, dtype)
 
 
-def formula(model: str | Decoder, **options: Any) -> Formula:
+def formula(model: str | Model, **options: Any) -> Formula:
     """Closed forms of parameters, FLOPs and cache, in the names of the YAML (needs sympy)."""
     from archcli.measure.formula import formula as closed_form
 
     return closed_form(_decoder(model), **options)
 
 
-def sweep(model: str | Decoder, values: dict[str, Any], **options: Any) -> Sweep:
+def sweep(model: str | Model, values: dict[str, Any], **options: Any) -> Sweep:
     """Parameters and FLOPs with the named sizes replaced by arrays of candidates (needs numpy)."""
     from archcli.measure.sweep import sweep as count
 
     return count(_decoder(model), values, **options)
 
 
-def _decoder(model: str | Decoder) -> Decoder:
+def _decoder(model: str | Model) -> Model:
     """The architecture itself, loaded if it is named."""
     from archcli.errors import ArchError
     from archcli.load.source import load
-    from archcli.modules import Decoder
+    from archcli.modules import Model
 
     found = load(model).model if isinstance(model, str) else model
-    if not isinstance(found, Decoder):
-        raise ArchError(f"a {type(found).__name__} is no architecture that can be counted", "give a path, a preset's name, or a Decoder")
+    if not isinstance(found, Model):
+        raise ArchError(f"a {type(found).__name__} is no architecture that can be counted", "give a path, a preset's name, or a Model")
     return found
 
 

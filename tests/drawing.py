@@ -13,7 +13,7 @@ DEPTHS: Pieces = [{"num_hidden_layers": depth} for depth in (1, 2, 5, 13)]
 HEADS: Pieces = [{"num_attention_heads": heads, "num_key_value_heads": kv} for heads, kv in ((4, 2), (6, 1), (3, 3), (12, 4))]
 ALIKE: Pieces = [{"num_attention_heads": 6, "num_key_value_heads": None}]
 UNSTATED: Pieces = [{"num_attention_heads": 4}]
-WIDTHS: Pieces = [{}, {"head_dim": 20}, {"head_dim": 34}]
+WIDTHS: Pieces = [{}, {"head_dim": 20}, {"head_dim": 36}]
 TIES: Pieces = [{}, {"tie_word_embeddings": True}, {"tie_word_embeddings": False}]
 BIASES: Pieces = [{}, {"attention_bias": True}, {"attention_bias": False}]
 MLP_BIASES: Pieces = [{}, {"mlp_bias": True}]
@@ -138,10 +138,16 @@ ALWAYS: dict[str, dict[str, Any]] = {
 CHOSEN: dict[str, dict[str, dict[str, Any]]] = {
     "llama": {"longrope": {**EIGHT, "rope_scaling": {"type": "longrope", **LONG, **ORIGINAL, "factor": 4.0}}},
     "mistral": {"kv-heads-unstated": {"num_attention_heads": 16, "head_dim": 8, "num_hidden_layers": 2}},
-    "qwen2": {"layers-named": {**HEADS[0], "num_hidden_layers": 5, **NAMED, "use_sliding_window": True}},
+    "qwen2": {
+        "windows-from-the-second": {**HEADS[0], "num_hidden_layers": 3, **SOME_WINDOWS[1], "max_window_layers": 1},
+        "layers-named": {**HEADS[0], "num_hidden_layers": 5, **NAMED, "use_sliding_window": True},
+    },
     "qwen3": {"layers-named": {**HEADS[0], "num_hidden_layers": 5, **NAMED, "use_sliding_window": True, "sliding_window": 6}},
     "gemma2": {"layers-named": {**HEADS[0], "num_hidden_layers": 5, **NAMED}},
-    "gemma3_text": {"layers-named": {**HEADS[0], "num_hidden_layers": 5, **NAMED, "sliding_window_pattern": 2}},
+    "gemma3_text": {
+        "layers-named": {**HEADS[0], "num_hidden_layers": 5, **NAMED, "sliding_window_pattern": 2},
+        "far-layers-scaled": {**HEADS[0], "num_hidden_layers": 7, "rope_scaling": {"rope_type": "linear", "factor": 8.0}},
+    },
     "phi3": {
         "longrope": {**EIGHT, **ORIGINAL, "rope_scaling": {"type": "longrope", **LONG}},
         "longrope-once-su": {**EIGHT, **ORIGINAL, "rope_scaling": {"type": "su", **LONG, **ORIGINAL}},
@@ -157,11 +163,11 @@ DRAWS = 4
 
 
 def draw(family: str, number: int) -> dict[str, Any]:
-    """One of the family's random configs; always the same for the same number."""
-    chance = random.Random(f"{family} {number}")  # noqa: S311 - no secret
+    """One of the family's random configs; always the same for the same number, and as many draws as pieces use them all."""
+    chance = random.Random(family)  # noqa: S311 - no secret
     config = {**TINY, **ALWAYS.get(family, {})}
     for pieces in OPTIONS[family]:
-        config |= chance.choice(pieces)
+        config |= chance.sample(pieces, len(pieces))[number % len(pieces)]
     return config
 
 

@@ -28,7 +28,7 @@ APART = {
     "archcli.measure": {"passes", "report"},
     "archcli.rules": {"base"},
     "archcli.ops": {"base", "mask"},
-    "archcli.load.hf": {"base"},
+    "archcli.load.hf": {"base", "common", "rope"},
 }
 
 # Package -> the rooms that may import it.

@@ -10,27 +10,35 @@ from typing import NamedTuple
 from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.measure.report import Report
-from archcli.modules import Decoder
+from archcli.modules import Decoder, Model
 from archcli.render import Format, show
 
 
 class Subject(NamedTuple):
     """The architecture that is asked about, its name, and the file or preset it came from."""
 
-    model: Decoder
+    model: Model
     name: str
     source: str
     overrides: list[str]
+    notes: tuple[str, ...] = ()
+
+    def decoder(self, verb: str) -> Decoder:
+        """The model, for a verb that runs decoders alone so far."""
+        if not isinstance(self.model, Decoder):
+            raise ArchError(f"{self.name}: {verb} runs decoder-only models so far, and this is kind {getattr(self.model, 'kind', '?')}")
+        return self.model
 
     def show(self, report: Report, form: Format | None, output: Path | None, *, as_json: bool) -> None:
         """Print a report about it."""
         inputs = {**report.inputs, "set": self.overrides} if self.overrides else report.inputs
-        show(replace(report, model={"name": self.name, "source": self.source}, inputs=inputs), form, output, as_json=as_json)
+        named = {"name": self.name, "source": self.source}
+        show(replace(report, model=named, inputs=inputs, notes=(*report.notes, *self.notes)), form, output, as_json=as_json)
 
 
 def subject(model: str, overrides: Sequence[str] | None) -> Subject:
     """Load what MODEL names."""
     loaded = load(model, overrides or ())
-    if not isinstance(loaded.model, Decoder):
+    if not isinstance(loaded.model, Model):
         raise ArchError(f"{loaded.name}: a {type(loaded.model).__name__} cannot be counted yet")
-    return Subject(loaded.model, loaded.name, loaded.source, list(overrides or ()))
+    return Subject(loaded.model, loaded.name, loaded.source, list(overrides or ()), loaded.notes)

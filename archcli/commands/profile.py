@@ -68,7 +68,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     """
     asked = subject(model, overrides)
     question = settled(Question(phase, batch_size, seq_len, past))
-    counted = run_pass(asked.model, question)
+    counted = run_pass(asked.decoder("profile"), question)
     how = {"dtype": dtype, "device": device, "attention": attention}
     memory = _checked(asked.name, counted, **how)
     recording = _record(asked, _job(question, counted) | how, memory, threads, pairs)
@@ -111,7 +111,7 @@ def _record(asked: Subject, options: dict[str, Any], memory: dict[str, int], thr
             require_memory(asked.name, memory, profile_work.free_memory(job.device), job.dtype)
         with progress(f"profiling {asked.name}") as tick, profile.threads(threads):
             tick("building", 0, 1)
-            return profile.record(profile_work.prepare(asked.model, job), job.device, pairs, tick)
+            return profile.record(profile_work.prepare(asked.decoder("profile"), job), job.device, pairs, tick)
     except KeyboardInterrupt:
         typer.echo("interrupted before the first pair of passes was timed", err=True)
         raise typer.Exit(INTERRUPTED) from None

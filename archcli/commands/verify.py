@@ -46,16 +46,17 @@ def run(
 
 def _ask(asked: Subject, batch_size: int, seq_len: int) -> Verdict:
     """Count, then let torch and fvcore count; torch is imported here, so that a bad model is told at once."""
+    model = asked.decoder("verify")
     passes = (
-        forward_pass(asked.model, batch_size, seq_len),
-        train_pass(asked.model, batch_size, seq_len),
-        prefill_pass(asked.model, batch_size, seq_len),
-        decode_pass(asked.model, batch_size, seq_len),
+        forward_pass(model, batch_size, seq_len),
+        train_pass(model, batch_size, seq_len),
+        prefill_pass(model, batch_size, seq_len),
+        decode_pass(model, batch_size, seq_len),
     )
     from archcli.runtime import witness
 
     with progress(f"verifying {asked.name}") as tick:
-        return witness.verify(asked.model, witness.Asked(*passes, batch_size, seq_len), tick)
+        return witness.verify(model, witness.Asked(*passes, batch_size, seq_len), tick)
 
 
 def report_of(verdict: Verdict, inputs: dict[str, Any]) -> Report:

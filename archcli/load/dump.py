@@ -31,7 +31,12 @@ def to_mapping(model: Spec) -> dict[str, Any]:
 
 def to_yaml(model: Spec) -> str:
     """The same as YAML, short mappings on one line."""
-    return "".join(f"{line}\n" for line in _lines(to_mapping(model), ""))
+    return mapping_to_yaml(to_mapping(model))
+
+
+def mapping_to_yaml(mapping: dict[str, Any]) -> str:
+    """Plain data as YAML, short mappings on one line."""
+    return "".join(f"{line}\n" for line in _lines(mapping, ""))
 
 
 def _mapping(spec: Spec, top: Spec) -> dict[str, Any]:

@@ -32,7 +32,16 @@ class Field(NamedTuple):
 @cache
 def fields(cls: type[Spec]) -> Mapping[str, Field]:
     """The fields of a class by name, without `kind`, which has chosen the class already."""
-    return {name: _field(name, info) for name, info in cls.model_fields.items() if name != "kind"}
+    return {name: _field(name, cls.model_fields[name]) for name in _in_order(cls) if name != "kind"}
+
+
+def _in_order(cls: type[Spec]) -> Mapping[str, None]:
+    """The fields as they are read: those of the first base first, of which pydantic makes the last."""
+    found: dict[str, None] = {}
+    for base in cls.__bases__:
+        if issubclass(base, Spec):
+            found |= _in_order(base)
+    return found | dict.fromkeys(cls.model_fields)
 
 
 @cache

@@ -1,7 +1,7 @@
 """The YAML's grammar, from the classes themselves: as a JSON Schema for editors, and as rows for people.
 
-A layer may leave out what it shares with others, so only the top and a group's `n_layers` have required keys here; the
-loader demands the rest.
+The top is one of the kinds of model, a decoder where it does not say. A layer may leave out what it shares with others, so
+only the top, its stacks and a group's `n_layers` have required keys here; the loader demands the rest.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from archcli.load.fields import choices, default, fields, own_kind
+from archcli.load.fields import USUAL_MODEL, choices, default, fields, own_kind
 from archcli.load.words import written
-from archcli.modules import Decoder, Group
+from archcli.modules import Decoder, DecoderStack, Encoder, EncoderDecoder, EncoderStack, Group
 from archcli.modules.base import Spec
+from archcli.registry import kinds
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-COMPLETE = (Decoder, Group)
+COMPLETE = (Decoder, Encoder, EncoderDecoder, EncoderStack, DecoderStack, Group)
 """Classes of which nothing is shared, so that what they require can be required."""
 
 MEANINGS = {
@@ -26,6 +27,13 @@ MEANINGS = {
     "d_model": "Width of the residual stream.",
     "vocab_size": "Entries of the token table, and logits per token.",
     "groups": "The layers, in order.",
+    "encoder": "The half that reads the source.",
+    "decoder": "The half that writes the target.",
+    "cross_attention": "Attention to the encoder's output, in the decoder of an encoder-decoder.",
+    "n_buckets": "Buckets of distance, each with a bias for every head.",
+    "n_features": "Features of a query or key; left out, as many as a head is wide.",
+    "frozen": "Whether the table is kept as it was drawn rather than trained.",
+    "in_channels": "Channels of the features that are read, such as the bands of a spectrogram.",
     "embedding": "From token ids to vectors.",
     "head": "From vectors to logits.",
     "attention": "The layer's attention.",
@@ -75,9 +83,27 @@ def json_schema() -> Json:
     classes = list(_classes())
     definitions = {_name(base): _any_of(base) for base in _bases(classes)}
     definitions |= {cls.__name__: _definition(cls) for cls in classes}
-    top = definitions.pop(Decoder.__name__)
-    top["properties"]["layer"] = {"$ref": "#/$defs/block", "description": "What all layers share."}
-    return {"$schema": DIALECT, **top, "title": "archcli architecture", "$defs": definitions}
+    for cls in _models().values():
+        if "groups" in fields(cls):
+            definitions[cls.__name__]["properties"]["layer"] = {"$ref": "#/$defs/block", "description": "What all layers share."}
+    return {"$schema": DIALECT, "title": "archcli architecture", **_top(), "$defs": definitions}
+
+
+def _top() -> Json:
+    """The definition that the kind asks for, rather than any of them: so an editor knows which keys to offer and what is wrong."""
+    usual, *others = _models().items()
+    chosen: Json = {"$ref": f"#/$defs/{usual[1].__name__}"}
+    for kind, cls in reversed(others):
+        stated = {"type": "object", "properties": {"kind": {"const": kind}}, "required": ["kind"]}
+        chosen = {"if": stated, "then": {"$ref": f"#/$defs/{cls.__name__}"}, "else": chosen}
+    kind_key = {"enum": list(_models()), "default": USUAL_MODEL, "description": MEANINGS["kind"]}
+    return {"type": "object", "properties": {"kind": kind_key}, **chosen}
+
+
+def _models() -> dict[str, type[Spec]]:
+    """The kinds of model, the usual one first."""
+    found = kinds("model")
+    return {USUAL_MODEL: found[USUAL_MODEL], **found}
 
 
 def rows() -> Iterator[Json]:
@@ -110,8 +136,8 @@ def _sentences(text: str) -> Iterator[str]:
 
 def _classes() -> Iterator[type[Spec]]:
     """Every class the YAML can spell, each before those its fields hold."""
-    found: dict[type[Spec], None] = {Decoder: None}
-    waiting: list[type[Spec]] = [Decoder]
+    found: dict[type[Spec], None] = dict.fromkeys(_models().values())
+    waiting: list[type[Spec]] = list(found)
     while waiting:
         cls = waiting.pop(0)
         yield cls
@@ -144,7 +170,7 @@ def _definition(cls: type[Spec]) -> Json:
     for name, field in fields(cls).items():
         value = values[name] if field.want else _reference(field.spec, many=field.many, nullable=field.nullable)
         properties[name] = {key: item for key, item in value.items() if key != "title"} | {"description": meaning(cls, name)}
-    required = [name for name, field in fields(cls).items() if field.required and cls in COMPLETE]
+    required = [name for name, field in fields(cls).items() if field.required and not field.inherits and cls in COMPLETE]
     text = " ".join((cls.__doc__ or "").split("\n\n")[0].split())
     found: Json = {"type": "object", "description": text, "properties": properties, "additionalProperties": False}
     return found | ({"required": required} if required else {})

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from archcli.errors import ArchError, Mark, Problem
 from archcli.load.build import build
 from archcli.load.hf.words import THEIRS_ALONE
-from archcli.load.marks import Node, locate
+from archcli.load.marks import Node, Place, locate
 from archcli.load.shared import expand
-from archcli.load.text import MOST_BYTES, decode, text_of
-from archcli.load.words import closest, either, quoted
+from archcli.load.text import MOST_BYTES, Text, decode, text_of
+from archcli.load.words import clean, closest, either, quoted
 from archcli.load.yaml import parse
 from archcli.modules import Module
 
@@ -22,16 +23,20 @@ SUFFIXES = (".yaml", ".yml", ".json", ".gguf")
 """Names that can only be files; anything else may be a preset first."""
 
 LONGEST_NAME, LONGEST_PATH = 100, 400
-NOT_BUILT = "import from Hugging Face is not built yet"
+NOT_BUILT = "fetching from the Hugging Face hub is not built yet: give the path of a config.json"
 
 
 class Loaded(NamedTuple):
-    """A model, its name, the file or preset it came from, and the tree it was built from, which knows the places."""
+    """A model, its name, the file or preset it came from, and the tree it was built from, which knows the places.
+
+    `notes` say what an import left out or took for granted.
+    """
 
     model: Module
     name: str
     source: str
     tree: Node
+    notes: tuple[str, ...] = ()
 
     def mark(self, path: str) -> Mark:
         """The place of a setting, by its full path; of one that is not written out, the place of what it stands in."""
@@ -54,12 +59,19 @@ def load(model: str, overrides: Sequence[str] = ()) -> Loaded:
 
 def load_text(text: str, name: str, overrides: Sequence[str] = (), source: str = "") -> Loaded:
     """The architecture a text describes; `name` stands in messages, and for the model where it has no name of its own."""
-    document = parse(text_of(text, name))
+    content = text_of(text, name)
+    config = _config(content)
+    if config is not None:
+        return _imported(config, name, overrides)
+    document = parse(content)
     root = document.root
     if root is None or (root.value is None and not root.text):
         problem = Problem("the file is empty", "an architecture needs vocab_size, d_model, norm and groups", path=name)
         raise ArchError([*document.problems, problem])
-    _refuse_foreign(root, name)
+    if isinstance(root.value, dict) and _is_foreign(root.value):
+        where = root.value[min(THEIRS_ALONE.intersection(root.value))].key
+        problem = Problem("a config.json of Hugging Face has to be JSON", "this is YAML", where.mark() if where else None, name)
+        raise ArchError(problem)
     tree = _overridden(root, overrides, document.problems) if overrides else expand(root)
     model = build(tree, document.problems)
     return Loaded(model, getattr(model, "name", "") or Path(name).stem, source or name, tree)
@@ -110,8 +122,9 @@ def _exists(path: Path) -> bool:
 
 def _load_path(path: Path, overrides: Sequence[str]) -> Loaded:
     if path.is_dir():
-        what = NOT_BUILT if (path / "config.json").is_file() else "this is a folder"
-        raise ArchError(Problem(what, "give a YAML file, or the name of a preset", path=str(path)))
+        if (path / "config.json").is_file():
+            return _load_path(path / "config.json", overrides)
+        raise ArchError(Problem("this is a folder without a config.json", "give a YAML file, or the name of a preset", path=str(path)))
     if path.suffix == ".gguf":
         raise ArchError(Problem("GGUF files are not read yet", "give a YAML file, or the name of a preset", path=str(path)))
     try:
@@ -122,10 +135,44 @@ def _load_path(path: Path, overrides: Sequence[str]) -> Loaded:
     return load_text(decode(data, str(path)), str(path), overrides)
 
 
-def _refuse_foreign(root: Node, name: str) -> None:
-    if isinstance(root.value, dict) and "groups" not in root.value and (theirs := THEIRS_ALONE.intersection(root.value)):
-        where = root.value[min(theirs)].key
-        raise ArchError(Problem(f"a config.json of Hugging Face; {NOT_BUILT}", "", where.mark() if where else None, name))
+def _is_foreign(keys: Collection[str]) -> bool:
+    """Whether these are the keys of a config.json of Hugging Face."""
+    return not {"groups", "kind"}.intersection(keys) and bool(THEIRS_ALONE.intersection(keys))
+
+
+def _config(text: Text) -> Any:
+    """The data of a config.json, or None for another text. It is read before the YAML, whose limits are those of our own files."""
+    if not text.content.lstrip().startswith("{"):
+        return None
+    named = [key for key in ("groups", "kind", *THEIRS_ALONE) if f'"{key}"' in text.content]
+    try:
+        data = json.loads(text.content)
+    except (ValueError, RecursionError) as error:
+        if _is_foreign(named):
+            raise _no_json(text, error) from None
+        return None
+    return data if _is_foreign(data) else None
+
+
+def _no_json(text: Text, error: Exception) -> ArchError:
+    """What is said of a config.json that is none."""
+    if isinstance(error, json.JSONDecodeError):
+        what = f"a config.json has to be JSON: {error.msg.removesuffix(' at')}"
+        return ArchError(Problem(what, "", Place(text.source, error.lineno - 1, error.colno - 1).mark()))
+    what = "nested too deep" if isinstance(error, RecursionError) else "a number of thousands of digits"
+    return ArchError(Problem(f"{what}; no config.json is like that", path=text.source.name))
+
+
+def _imported(data: Any, name: str, overrides: Sequence[str]) -> Loaded:
+    """A config.json as the YAML it stands for, read like any other."""
+    from archcli.load.dump import mapping_to_yaml
+    from archcli.load.hf import understand
+
+    understood = understand(data, name)
+    path = Path(name)
+    own = clean(path.resolve().parent.name if path.stem == "config" else path.stem)
+    loaded = load_text(mapping_to_yaml({"name": own or "config", **understood.mapping}), f"{name} as YAML", overrides, name)
+    return loaded._replace(notes=understood.notes)
 
 
 def _refuse_unknown(model: str, path: Path) -> NoReturn:

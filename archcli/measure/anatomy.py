@@ -7,14 +7,14 @@ from typing import Any
 from archcli.graph import Row
 from archcli.measure.passes import beyond, forward_pass
 from archcli.measure.report import Column, Report, Table
-from archcli.modules import Decoder
+from archcli.modules import Model
 
 CONVENTION = (
     "A layer stands once for all its like, `times` as often. Shapes are [batch, tokens, …]; params are those of all times and experts."
 )
 
 
-def list_rows(model: Decoder, batch_size: int = 1, seq_len: int = 2048) -> Report:
+def list_rows(model: Model, batch_size: int = 1, seq_len: int = 2048) -> Report:
     """What `archcli show` reports: every row of a forward."""
     rows = [_record(row) for row in forward_pass(model, batch_size, seq_len).rows]
     params = sum(row["params"] for row in rows)

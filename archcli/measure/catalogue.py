@@ -8,13 +8,13 @@ from typing import Any
 from archcli.arith import to_bytes
 from archcli.measure.passes import layers, prefill_pass
 from archcli.measure.report import Column, Report, Table
-from archcli.modules import Attention, Decoder
+from archcli.modules import Attention, Model
 
 CONVENTION = "Active: parameters a token meets. KV: cache that a token adds below every window, in bf16."
 DTYPE = "bf16"
 
 
-def list_models(models: Iterable[tuple[str, Decoder]]) -> Report:
+def list_models(models: Iterable[tuple[str, Model]]) -> Report:
     """What `archcli list` reports, in the order given."""
     rows = [_record(name, model) for name, model in models]
     columns = (
@@ -37,7 +37,7 @@ def list_models(models: Iterable[tuple[str, Decoder]]) -> Report:
     )
 
 
-def _record(name: str, model: Decoder) -> dict[str, Any]:
+def _record(name: str, model: Model) -> dict[str, Any]:
     counted = prefill_pass(model, 1, 1)
     blocks = list(layers(model))
     return {

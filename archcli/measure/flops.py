@@ -10,7 +10,7 @@ from archcli.errors import ArchError
 from archcli.graph import OpClass, Row
 from archcli.measure.passes import Pass, Phase, beyond, decode_pass, find, forward_pass, prefill_pass, train_pass, without_source
 from archcli.measure.report import Column, Report, Table, Unit, facts
-from archcli.modules import Decoder, MultiHeadLatentAttention, substitute
+from archcli.modules import Encoder, Model, MultiHeadLatentAttention, substitute
 from archcli.ops import Attend
 
 Mask = Literal["exact", "dense"]
@@ -41,7 +41,7 @@ class Question:
     mla: MlaForm = "naive"
 
 
-def count_flops(model: Decoder, question: Question | None = None, *, macs: bool = False) -> Report:
+def count_flops(model: Model, question: Question | None = None, *, macs: bool = False) -> Report:
     """What `archcli flops` reports; with `macs` tables show multiply-adds, half as many."""
     question = settled(question or Question())
     counted = run_pass(with_mla(model, question.mla), question)
@@ -83,19 +83,22 @@ def settled(question: Question) -> Question:
     return Question(**given | {"past": question.past or 0, "logits": question.logits or logits})
 
 
-def run_pass(model: Decoder, question: Question) -> Pass:
+def run_pass(model: Model, question: Question) -> Pass:
     """The pass a settled question asks for."""
     batch, new, past, last = question.batch_size, question.seq_len, question.past, question.logits == "last"
+    source = question.source_len
+    if isinstance(model, Encoder) and (question.phase in ("prefill", "decode") or past):
+        raise ArchError("an encoder has no cache to fill and generates nothing", "--phase forward or train")
     if question.phase == "train":
-        return train_pass(model, batch, new)
+        return train_pass(model, batch, new, source_len=source)
     if question.phase == "decode":
-        return decode_pass(model, batch, past)
+        return decode_pass(model, batch, past, source_len=source)
     if question.phase == "prefill" or past:
-        return prefill_pass(model, batch, new, past, last_only=last)
-    return forward_pass(model, batch, new, last_only=last)
+        return prefill_pass(model, batch, new, past, last_only=last, source_len=source)
+    return forward_pass(model, batch, new, last_only=last, source_len=source)
 
 
-def with_mla(model: Decoder, form: MlaForm) -> Decoder:
+def with_mla(model: Model, form: MlaForm) -> Model:
     """The model with every latent attention computed in the given form."""
     return substitute(model, {f"{path}.form": form for path, _ in find(model, MultiHeadLatentAttention)})
 
@@ -154,8 +157,8 @@ def _tables(totals: dict[str, Any], rows: list[dict[str, Any]], *, macs: bool) -
     yield Table("By class of operation", (Column("class", "class"), Column("flops", "FLOPs", "flops")), by_class)
 
 
-def _notes(model: Decoder, question: Question) -> Iterator[str]:
+def _notes(model: Model, question: Question) -> Iterator[str]:
     yield from beyond(model, question.seq_len + (question.past or 0))
-    yield from without_source(question.source_len)
+    yield from without_source(model, question.source_len)
     if question.mla == "absorbed" and not any(find(model, MultiHeadLatentAttention)):
         yield "--mla has no effect: no layer of this model is latent attention."

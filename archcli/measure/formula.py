@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from archcli.errors import ArchError
 from archcli.measure.passes import find, forward_pass, prefill_pass
-from archcli.modules import Decoder, RopeScaling, substitute
+from archcli.modules import Model, RopeScaling, substitute
 from archcli.modules.base import Size, Spec
-from archcli.modules.model import Group
+from archcli.modules.stack import Group
 
 
 class Formula(NamedTuple):
@@ -27,7 +27,7 @@ class Formula(NamedTuple):
     values: dict[Any, int]
 
 
-def formula(model: Decoder, *, batch_size: int = 1, seq_len: int = 2048, dense: bool = False) -> Formula:
+def formula(model: Model, *, batch_size: int = 1, seq_len: int = 2048, dense: bool = False) -> Formula:
     """The closed forms, each checked: with the values put in, it is the integer that counting gives.
 
     The values of `batch_size` and `seq_len` matter only for that check and for which divisions are even.
@@ -52,12 +52,12 @@ def formula(model: Decoder, *, batch_size: int = 1, seq_len: int = 2048, dense: 
     return Formula(params, matmul, other, cached, values)
 
 
-def _read(model: Decoder, batch_size: Any, seq_len: Any, *, dense: bool) -> Iterator[Any]:
+def _read(model: Model, batch_size: Any, seq_len: Any, *, dense: bool) -> Iterator[Any]:
     counted = forward_pass(model, batch_size, seq_len)
     yield from (counted.params(), *counted.flops(dense=dense), prefill_pass(model, batch_size, seq_len).cached())
 
 
-def _sizes(model: Decoder) -> dict[str, int]:
+def _sizes(model: Model) -> dict[str, int]:
     """Every size by its full path. What scales rotary frequencies is left out: no count depends on it."""
     return {
         f"{path}.{field}" if path else field: getattr(spec, field)
@@ -75,7 +75,7 @@ def _is_size(info: Any) -> bool:
     return optional or (info.annotation is int and any(getattr(bound, "gt", None) == 0 for bound in info.metadata))
 
 
-def _names(model: Decoder) -> dict[str, str]:
+def _names(model: Model) -> dict[str, str]:
     """A name for each path: the bare one where all of that name agree, else the shortest end of the path that is its own."""
     sizes = _sizes(model)
     kin: dict[str, list[str]] = {}
@@ -97,7 +97,7 @@ def _own(path: str, others: list[str]) -> str:
     return path
 
 
-def _periods(model: Decoder, names: dict[str, str]) -> dict[str, int]:
+def _periods(model: Model, names: dict[str, str]) -> dict[str, int]:
     """By the name of a number of layers: the length of the patterns it counts, where whole patterns fill it."""
     found: dict[str, int] = {}
     for path, group in find(model, Group):

@@ -10,9 +10,9 @@ from typing import Any
 
 from archcli.arith import prod, to_bytes
 from archcli.graph import Row
-from archcli.measure.passes import beyond, find, forward_pass, layers, prefill_pass, without_source
+from archcli.measure.passes import beyond, find, forward_pass, is_cross, layers, prefill_pass, without_source
 from archcli.measure.report import Column, Report, Table, facts
-from archcli.modules import Attention, Decoder, MultiHeadLatentAttention, substitute
+from archcli.modules import Attention, Model, MultiHeadLatentAttention, substitute
 from archcli.modules.attention.convert import expanded, to_gqa, to_mha, to_mla, to_mqa
 
 CONVENTION = (
@@ -25,7 +25,7 @@ Record = dict[str, Any]
 
 
 def count_kv_cache(
-    model: Decoder,
+    model: Model,
     context: int | None = None,
     batch_size: int = 1,
     dtype: str = "bf16",
@@ -35,7 +35,7 @@ def count_kv_cache(
     """What `archcli kvcache` reports; `context` left out is max_seq_len, or 2048 where the model names none."""
     context = context or model.max_seq_len or DEFAULT_CONTEXT
     totals: Record = {
-        "cross_elements": 0,
+        "cross_elements": prefill_pass(model, batch_size, context, source_len=source_len).cross_cached(),
         **_held(model, context, batch_size, dtype),
         "held_by_engines": {name: _held(changed, context, batch_size, dtype) for name, changed in _engines(model)},
         "as_kind": {name: _held(changed, context, batch_size, dtype) for name, changed in _kinds(model)},
@@ -51,17 +51,17 @@ def count_kv_cache(
         totals=totals,
         rows=rows,
         tables=tuple(_tables(totals, rows, context, batch_size, dtype)),
-        notes=(*beyond(model, context), *without_source(source_len), *_notes(totals)),
+        notes=(*beyond(model, context), *without_source(model, source_len), *_notes(totals)),
     )
 
 
-def kv_elements(model: Decoder, context: int, batch_size: int = 1) -> int:
+def kv_elements(model: Model, context: int, batch_size: int = 1) -> int:
     """Elements the cache holds after `context` tokens."""
     held: int = prefill_pass(model, batch_size, context).cached()
     return held
 
 
-def _held(model: Decoder, context: int, batch_size: int, dtype: str) -> Record:
+def _held(model: Model, context: int, batch_size: int, dtype: str) -> Record:
     """What is cached at the context, and how much each token adds below every window."""
     elements, growth = kv_elements(model, context, batch_size), kv_elements(model, 1)
     return {
@@ -72,7 +72,7 @@ def _held(model: Decoder, context: int, batch_size: int, dtype: str) -> Record:
     }
 
 
-def fits(model: Decoder, memory_bytes: int, context: int, batch_size: int, dtype: str) -> Record:
+def fits(model: Model, memory_bytes: int, context: int, batch_size: int, dtype: str) -> Record:
     """How many tokens (of `batch_size` sequences) and how many sequences (of `context` tokens) fit into the memory.
 
     Once with the weights in it at the same dtype, once for the cache alone. No bound is None: every layer has a window.
@@ -91,7 +91,7 @@ def fits(model: Decoder, memory_bytes: int, context: int, batch_size: int, dtype
     }
 
 
-def _most_tokens(model: Decoder, budget: int, batch_size: int, dtype: str) -> int | None:
+def _most_tokens(model: Model, budget: int, batch_size: int, dtype: str) -> int | None:
     """The longest context whose cache is within the budget: doubling, then halving the interval."""
 
     def held(tokens: int) -> int:
@@ -112,7 +112,7 @@ def _most_tokens(model: Decoder, budget: int, batch_size: int, dtype: str) -> in
     return low
 
 
-def _engines(model: Decoder) -> Iterator[tuple[str, Decoder]]:
+def _engines(model: Model) -> Iterator[tuple[str, Model]]:
     """What some engines keep instead, by name, where it differs from what is needed."""
     found = dict(find(model, Attention))
     bounds = {f"{path}.{field}": None for path, item in found.items() for field in ("window", "chunk") if getattr(item, field) is not None}
@@ -123,7 +123,7 @@ def _engines(model: Decoder) -> Iterator[tuple[str, Decoder]]:
         yield "keys and values rebuilt from the latent", substitute(model, latent)
 
 
-def _kinds(model: Decoder) -> Iterator[tuple[str, Decoder]]:
+def _kinds(model: Model) -> Iterator[tuple[str, Model]]:
     """The same model with all its attention of one kind."""
     found = dict(find(model, Attention))
     kinds: dict[str, Callable[[Attention], Attention]] = {
@@ -136,12 +136,12 @@ def _kinds(model: Decoder) -> Iterator[tuple[str, Decoder]]:
         yield name, substitute(model, {path: convert(item) for path, item in found.items()})
 
 
-def _by_layer(model: Decoder, context: int, batch_size: int, dtype: str) -> list[Record]:
+def _by_layer(model: Model, context: int, batch_size: int, dtype: str) -> list[Record]:
     """A record for each sort of layer: its attention, what it keeps, and how many layers are of that sort."""
     rows = prefill_pass(model, batch_size, context).rows
     found: dict[Any, Record] = {}
     for path, block, times in layers(model):
-        own = [row for row in rows if row.path.startswith(f"{path}.") and row.cached]
+        own = [row for row in rows if row.path.startswith(f"{path}.") and row.cached and not is_cross(row)]
         sort = {"attention": _kind(block.attention), "window": _bound(block.attention), **_kept(own)}
         entry = found.setdefault(tuple(sort.values()), {"first": path, "layers": 0, **sort, "elements": 0})
         entry["layers"] += times

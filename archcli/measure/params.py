@@ -9,7 +9,7 @@ from archcli.arith import to_bytes
 from archcli.graph import Row
 from archcli.measure.passes import forward_pass
 from archcli.measure.report import Column, Report, Table, facts
-from archcli.modules import Decoder
+from archcli.modules import Model
 
 CONVENTION = (
     "Tied weights count once; buffers do not count. "
@@ -21,7 +21,7 @@ TABLES = ("embedding", "position_embedding", "token_type_embedding", "lm_head")
 Totals = dict[str, Any]
 
 
-def count_params(model: Decoder, dtype: str = "bf16", depth: int = 3) -> Report:
+def count_params(model: Model, dtype: str = "bf16", depth: int = 3) -> Report:
     """What `archcli params` reports; paths are folded to `depth` steps."""
     rows = forward_pass(model, 1, 1).rows
     totals = param_totals(model, rows)
@@ -38,7 +38,7 @@ def count_params(model: Decoder, dtype: str = "bf16", depth: int = 3) -> Report:
     )
 
 
-def param_totals(model: Decoder, rows: Iterable[Row]) -> Totals:
+def param_totals(model: Model, rows: Iterable[Row]) -> Totals:
     """The figures of `totals`, by the names JSON gives them."""
     by_group: dict[str, int] = {}
     active = 0

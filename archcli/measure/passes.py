@@ -9,8 +9,10 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from archcli.arith import Number, Shape, label
 from archcli.errors import ArchError, Problem
 from archcli.graph import Abstract, CountTape, OpClass, Row, Tensor, tree_map
-from archcli.modules import Block, Decoder, Model, children, settings
+from archcli.modules import Block, Model, children, settings
 from archcli.modules.base import Spec
+from archcli.modules.model import stacks
+from archcli.ops import Cache
 
 Phase = Literal["forward", "train", "prefill", "decode"]
 S = TypeVar("S", bound=Spec)
@@ -22,6 +24,11 @@ class Cost(NamedTuple):
     row: Row
     op_class: OpClass
     flops: Number
+
+
+def is_cross(row: Row) -> bool:
+    """Whether what this row caches is the source's."""
+    return isinstance(row.op, Cache) and row.op.cross
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +64,12 @@ class Pass:
         return sum((row.params for row in self.rows), 0)
 
     def cached(self) -> Number:
-        """Elements the cache holds afterwards."""
-        return sum((row.cached * row.times for row in self.rows), 0)
+        """Elements of the tokens' own keys and values that the cache holds afterwards."""
+        return sum((row.cached * row.times for row in self.rows if not is_cross(row)), 0)
+
+    def cross_cached(self) -> Number:
+        """Elements the cache holds of an encoder's output: keys and values of cross attention."""
+        return sum((row.cached * row.times for row in self.rows if is_cross(row)), 0)
 
 
 def forward_pass(
@@ -93,14 +104,15 @@ def decode_pass(model: Model, batch_size: Number = 1, past: Number | None = 2048
     return _pass("decode", model, batch_size, 1, past, _cache(model, batch_size, past, length), True, length)
 
 
-def layers(model: Decoder) -> Iterator[tuple[str, Block, Number]]:
+def layers(model: Model) -> Iterator[tuple[str, Block, Number]]:
     """(path, block, times) of each distinct layer, as the rows name them."""
-    start: Number = 0
-    for group in model.groups:
-        period = len(group.blocks)
-        for i, block in enumerate(group.blocks):
-            yield f"layers.{label(start + i)}", block, (group.n_layers + period - 1 - i) // period
-        start = start + group.n_layers
+    for stem, stack in stacks(model):
+        start: Number = 0
+        for group in stack.groups:
+            period = len(group.blocks)
+            for i, block in enumerate(group.blocks):
+                yield f"{stem}layers.{label(start + i)}", block, (group.n_layers + period - 1 - i) // period
+            start = start + group.n_layers
 
 
 def find(spec: Spec, cls: type[S], path: str = "") -> Iterator[tuple[str, S]]:
@@ -111,7 +123,7 @@ def find(spec: Spec, cls: type[S], path: str = "") -> Iterator[tuple[str, S]]:
         yield from find(child, cls, f"{path}.{step}" if path else step)
 
 
-def named(model: Decoder, name: str) -> list[str]:
+def named(model: Model, name: str) -> list[str]:
     """Full paths of the fields a bare name means: all of that name, which must agree.
 
     A full path means itself. Raises ArchError where they do not, or there are none.
@@ -126,16 +138,16 @@ def named(model: Decoder, name: str) -> list[str]:
     return paths
 
 
-def beyond(model: Decoder, tokens: int) -> Iterator[str]:
+def beyond(model: Model, tokens: int) -> Iterator[str]:
     """A note where so many tokens are more than the model was made for: it is answered all the same."""
     limits = [value for path, value in settings(model) if path.split(".")[-1] == "max_seq_len" and value is not None]
     if limits and tokens > min(limits):
         yield f"{tokens:,} tokens are beyond max_seq_len {min(limits):,}: counted by shape all the same."
 
 
-def without_source(source_len: int | None) -> Iterator[str]:
+def without_source(model: Model, source_len: int | None) -> Iterator[str]:
     """A note where a source length was given to a model that reads no source."""
-    if source_len is not None:
+    if source_len is not None and model.source_shape(1, 1) is None:
         yield "--source-len has no effect: this model has no encoder."
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from archcli.arith import Number
 from archcli.errors import ArchError
 from archcli.measure.passes import forward_pass, named
-from archcli.modules import Decoder, substitute
+from archcli.modules import Model, substitute
 
 CHUNK = 16_384
 LIMIT = 2**63
@@ -73,7 +73,7 @@ def _ends(number: Number) -> tuple[int, int]:
     return (number.low, number.high) if isinstance(number, Bounds) else (number, number)
 
 
-def sweep(model: Decoder, values: Mapping[str, Any], *, batch_size: int = 1, seq_len: int = 2048, dense: bool = False) -> Sweep:
+def sweep(model: Model, values: Mapping[str, Any], *, batch_size: int = 1, seq_len: int = 2048, dense: bool = False) -> Sweep:
     """Count `model` with the named sizes replaced, candidate by candidate.
 
     `values` maps a field's name (`d_ff`, or a full path) to an array, one whole number above 0 per candidate. Sizes that
@@ -104,12 +104,12 @@ def _sizes(np: Any, name: str, value: Any) -> Any:
     return array.astype(np.int64)
 
 
-def _counted(model: Decoder, batch_size: Number, seq_len: Number, *, dense: bool) -> tuple[Number, Number, Number]:
+def _counted(model: Model, batch_size: Number, seq_len: Number, *, dense: bool) -> tuple[Number, Number, Number]:
     counted = forward_pass(model, batch_size, seq_len)
     return counted.params(), *counted.flops(dense=dense)
 
 
-def _prove(model: Decoder, values: Mapping[str, Any], batch_size: int, seq_len: int, *, dense: bool) -> None:
+def _prove(model: Model, values: Mapping[str, Any], batch_size: int, seq_len: int, *, dense: bool) -> None:
     """Raise ArchError where a count of the largest candidate might not fit into 64 bits."""
     try:
         _counted(substitute(model, values), Bounds(batch_size, batch_size), Bounds(seq_len, seq_len), dense=dense)

@@ -149,8 +149,9 @@ class DecoderStack(Stack):
 class EncoderDecoder(Model):
     """Source and target tokens to logits of the target. Vaswani et al. 2017, arXiv:1706.03762; T5, arXiv:1910.10683.
 
-    One table embeds both languages unless the encoder has its own; `embedding.position` is the decoder's, `encoder.position` the encoder's. `source_len`
-    fixes the encoder's length (Whisper 1500); left out it is given with each pass.
+    One table embeds both languages unless the encoder has its own; `embedding.position` is the decoder's,
+    `encoder.position` the encoder's. `source_len` fixes the encoder's length (Whisper 1500); left out it is given with
+    each pass.
     """
 
     kind: Literal["encoder_decoder"] = "encoder_decoder"

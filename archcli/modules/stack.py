@@ -108,9 +108,8 @@ class Stack(Module):
 
     def check(self) -> Iterator[tuple[str, str, str]]:
         """A score bias is shared, so all layers have as many heads and no window."""
-        if self.score_bias is None:
-            return
-        for i, group in enumerate(self.groups):
+        yield from super().check()
+        for i, group in enumerate(self.groups if self.score_bias is not None else ()):
             for block in group.blocks:
                 if block.attention.n_heads != self._n_heads or block.attention.window or block.attention.chunk:
                     yield f"groups.{i}", "layers that share a score bias need equal n_heads, and no window or chunk", "make the layers alike"

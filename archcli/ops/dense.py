@@ -140,7 +140,7 @@ class Gather(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Conv1d(Op):
-    """Convolution along the last axis: [B, in, n] to [B, out, (n + 2 padding - kernel) // stride + 1]; weight [out, in, kernel], bias [out]."""
+    """Convolution along the last axis: [B, in, n] to [B, out, (n + 2 padding - kernel) // stride + 1]; weight [out, in, kernel]."""
 
     name: str
     out: Number

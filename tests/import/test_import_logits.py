@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from importing import families, imported
 
 from archcli.runtime.build import build_model
+from importing import families, imported
 from parity.families import FAMILIES
 from parity.witness import TOLERANCE, difference, witness
 

@@ -1,5 +1,6 @@
 """What is wrong with a text before it is a model: hostile, broken or foreign files, each with its exact answer, each within a second."""
 
+import sys
 from itertools import pairwise
 
 import pytest
@@ -15,6 +16,8 @@ COLON = "a ':' is out of place here; put text that holds ': ' in quotes, and che
 TAB = "a tab in the indentation; indent with spaces"
 EMPTY = "f: the file is empty; an architecture needs vocab_size, d_model, norm and groups"
 BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(f"{b}: &{b} [{', '.join(8 * ['*' + a])}]\n" for a, b in pairwise("abcdefgh"))
+
+JSON_KEY = "Illegal trailing comma before end of object" if sys.version_info >= (3, 13) else "Expecting property name enclosed in double quotes"
 
 # id: (a whole file, the answers)
 FILES = {
@@ -83,10 +86,12 @@ FILES = {
     "no-break-space": ("\u00a0a: 1\n", ["1:1: an invisible character, U+00A0; remove it"]),
     "surrogate": ('a: "\\ud800"\n', ["1:7: not YAML: found invalid Unicode character escape code"]),
     "old-version": ("%YAML 1.0\n---\na: 1\n", ["1:1: this version of YAML is not read; write %YAML 1.2, or leave the line out"]),
-    "config-json": (
-        '{"model_type": "llama", "hidden_size": 64}',
-        ["1:2: a config.json of Hugging Face; import from Hugging Face is not built yet"],
-    ),
+    "config-json": ('{"model_type": "llama", }', ["1:25: a config.json has to be JSON: " + JSON_KEY]),
+    "config-json-cut-off": ('{"model_type": "llama",\n "a": [', ["2:8: a config.json has to be JSON: Expecting value"]),
+    "config-json-and-more": ('{"model_type": "llama"} x', ["1:25: a config.json has to be JSON: Extra data"]),
+    "config-yaml": ("a: 1\nmodel_type: llama\n", ["2:1: a config.json of Hugging Face has to be JSON; this is YAML"]),
+    "config-nested": ('{"model_type": ' + 100_000 * "[", ["f: nested too deep; no config.json is like that"]),
+    "config-digits": ('{"model_type": ' + 100_000 * "9" + "}", ["f: a number of thousands of digits; no config.json is like that"]),
 }
 
 

@@ -79,11 +79,11 @@ EDITS = {
         "ffn: {kind: moe, n_experts: 2, top_k: 1, expert: {kind: glu, d_ff: 8}, d_ff: 8}",
         "18:78: unknown key 'd_ff'; it belongs under expert or shared",
     ),
-    "key-unknown": ("tied: false", "tied: false, foo: 3", "7:26: unknown key 'foo'; known are tied, scale, position, norm"),
+    "key-unknown": ("tied: false", "tied: false, foo: 3", "7:26: unknown key 'foo'; known are tied, scale, position, token_types, norm, width"),
     "key-very-long": (
         "tied: false",
         f"tied: false, {300 * 'x'}: 3",
-        f"7:26: unknown key '{39 * 'x'}…'; known are tied, scale, position, norm",
+        f"7:26: unknown key '{39 * 'x'}…'; known are tied, scale, position, token_types, norm, width",
     ),
     "key-missing": ("        n_heads: 8\n", "", "12:7: missing key n_heads"),
     "key-missing-from-a-short-form": (FFN, "ffn: mlp", "18:7: missing key d_ff"),
@@ -94,9 +94,17 @@ EDITS = {
     "kind-in-capitals": ("kind: rmsnorm", "kind: RMSNorm", "6:14: unknown kind 'RMSNorm' of norm; did you mean rmsnorm?"),
     "kind-by-its-usage": ("kind: glu", "kind: swiglu", "18:19: unknown kind 'swiglu' of ffn; write {kind: glu, activation: silu}"),
     "kind-unknown": ("kind: rmsnorm", "kind: batch", "6:14: unknown kind 'batch' of norm; one of rmsnorm, layernorm"),
-    "kind-number": ("kind: gqa", "kind: 3", "13:15: kind must be mha, mqa, gqa or mla, not 3"),
-    "kind-of-model": ("name: tiny-llama", "kind: mamba", "1:7: unknown kind 'mamba' of model; one of decoder"),
-    "kind-of-one-without": ("tied: false", "kind: tied", "7:13: unknown key 'kind'; known are tied, scale, position, norm"),
+    "kind-number": ("kind: gqa", "kind: 3", "13:15: kind must be mha, mqa, gqa, mla or linear, not 3"),
+    "kind-of-model": (
+        "name: tiny-llama",
+        "kind: mamba",
+        "1:7: unknown kind 'mamba' of model; one of decoder, encoder, encoder_decoder",
+    ),
+    "kind-of-one-without": (
+        "tied: false",
+        "kind: tied",
+        "7:13: unknown key 'kind'; known are tied, scale, position, token_types, norm, width",
+    ),
     "groups-mapping": ("  - n_layers: 3", "    n_layers: 3", "8:1: groups must be a list, not a mapping; begin each entry with '- '"),
     "module-number": (FFN, "ffn: 128", "18:12: ffn must be a mapping, not 128; such as {kind: mlp, …}"),
     "module-list": (
@@ -121,7 +129,7 @@ EDITS = {
     "window-and-chunk": (
         "n_heads: 8",
         "n_heads: 8\n        window: 4\n        chunk: 4",
-        "16:16: a layer has a window or a chunk, not both; leave one of them out",
+        "16:16: a layer has one pattern, not window and chunk; leave one of them out",
     ),
     "shared-layer": ("d_model: 64", "d_model: 64\nlayer: {ffn: {d_fff: 3}}", "5:15: unknown key 'd_fff'; did you mean d_ff?"),
     "name-escape": ("tiny-llama", '"tiny\\e[31m"', "1:7: an invisible character, U+001B; remove it"),

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from archcli.errors import ArchError
 from archcli.load.marks import plain
 from archcli.load.schema import json_schema, rows
 from archcli.load.source import load_text, preset_text, presets
@@ -17,6 +18,9 @@ def fits(value, schema):
     """Whether a value is valid, for the part of JSON Schema that is used here."""
     if "$ref" in schema:
         return fits(value, SCHEMA["$defs"][schema["$ref"].rsplit("/", 1)[1]])
+    if "if" in schema:
+        whole = {key: item for key, item in schema.items() if key not in ("if", "then", "else")}
+        return fits(value, schema["then"] if fits(value, schema["if"]) else schema["else"]) and fits(value, whole)
     if "anyOf" in schema:
         return any(fits(value, one) for one in schema["anyOf"])
     if "enum" in schema or "const" in schema:
@@ -27,8 +31,10 @@ def fits(value, schema):
 def is_object(value, schema):
     if not isinstance(value, dict) or not set(schema.get("required", ())) <= set(value):
         return False
-    named, rest = schema.get("properties", {}), schema["additionalProperties"]
-    return all(fits(item, named[key]) if key in named else rest is not False and fits(item, rest) for key, item in value.items())
+    named, rest = schema.get("properties", {}), schema.get("additionalProperties", True)
+    return all(
+        fits(item, named[key]) if key in named else rest is True or (rest is not False and fits(item, rest)) for key, item in value.items()
+    )
 
 
 def is_number(value, schema):
@@ -59,15 +65,55 @@ layer: {kind: pre_norm, attention: {kind: mha, n_heads: 2}, ffn: {kind: glu, d_f
 groups: [{n_layers: 2}]
 """
 
+ENCODER = GOOD.replace("n_heads: 2", "n_heads: 2, causal: false") + "kind: encoder\npooler: true\nhead: {norm: layernorm}\n"
+HALVES = """
+kind: encoder_decoder
+vocab_size: 10
+d_model: 8
+norm: rmsnorm
+encoder:
+  front_end: {d_model: 8}
+  groups: [{n_layers: 2, layer: {kind: pre_norm, attention: {kind: mha, n_heads: 2, causal: false}, ffn: {kind: glu, d_ff: 4}}}]
+decoder:
+  score_bias: buckets
+  groups:
+    - n_layers: 2
+      layer: {kind: post_norm, attention: {kind: mha, n_heads: 2}, cross_attention: {kind: cross, n_heads: 2}, ffn: {kind: glu, d_ff: 4}}
+"""
+
 
 @pytest.mark.parametrize("name", presets())
 def test_every_preset_fits(name):
     assert fits(read(preset_text(name)), SCHEMA)
 
 
-def test_what_the_loader_takes_fits():
-    load_text(GOOD, "good.yaml")
-    assert fits(read(GOOD), SCHEMA)
+@pytest.mark.parametrize("text", [GOOD, GOOD + "kind: decoder\n", ENCODER, HALVES], ids=["usual", "decoder", "encoder", "encoder_decoder"])
+def test_what_the_loader_takes_fits(text):
+    load_text(text, "good.yaml")
+    assert fits(read(text), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("text", "right", "wrong"),
+    [
+        (GOOD, "vocab_size: 10", "vocab_size: 10\npooler: true"),
+        (GOOD, "vocab_size: 10", "vocab_size: 10\nkind: mamba"),
+        (GOOD, "vocab_size: 10", "vocab_size: 10\nkind: encoder_decoder"),
+        (ENCODER, "pooler: true", "pooler: 1"),
+        (ENCODER, "kind: encoder\n", ""),
+        (HALVES, "kind: encoder_decoder\n", ""),
+        (HALVES, "decoder:\n", "decoders:\n"),
+        (HALVES, "front_end: {d_model: 8}", "vocab_size: {d_model: 8}"),
+        (HALVES, "score_bias: buckets", "score_bias: bucket"),
+        (HALVES, "vocab_size: 10", "vocab_size: 10\nlayer: {kind: pre_norm}"),
+    ],
+)
+def test_each_kind_of_model_has_its_own_keys(text, right, wrong):
+    mistaken = text.replace(right, wrong)
+    assert mistaken != text
+    with pytest.raises(ArchError):
+        load_text(mistaken, "wrong.yaml")
+    assert not fits(read(mistaken), SCHEMA)
 
 
 @pytest.mark.parametrize(

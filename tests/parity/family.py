@@ -34,9 +34,9 @@ SIZES: dict[str, Any] = {
 class Family:
     """One entry of the parity table.
 
-    `config` is what `AutoConfig.for_model` takes, `cls` the class that is made of it where that is not the causal language
-    model's, `answer` what of its output is compared, `attention` in which form it runs. `untied` gives its head a weight of its own, which the class would
-    not. `quiet` scales down the random weights of their names it lists, so
+    `config` is what `AutoConfig.for_model` takes, `cls` the class that is made of it where that is not the causal
+    language model's, `answer` what of its output is compared, `attention` in which form it runs. `untied` gives its head
+    a weight of its own, which the class would not. `quiet` scales down the random weights of their names it lists, so
     that an eps nobody can configure is felt. `restretched` marks frequencies that change with the length seen: keys
     cached earlier keep their old angles, so decoding differs from one pass, for them as for us. `inert` lists mutants
     that change nothing here, each with its reason.

@@ -6,14 +6,12 @@ shape of a weight, or nothing. A field in neither is an error, so that none esca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from archcli import modules as m
 from archcli.modules.base import Spec
-
-Alteration = Callable[[Any, str], Iterator[tuple[str, Spec]]]
-"""From a spec and the name of a field: what is changed, and the spec so changed, once per mutant."""
+from parity.alterations import Alteration, altered, both, dropped, filled, kinds, nothing, off, plus, times, to
 
 STRUCTURE = set(
     """kind name source published groups embedding head attention ffn layer norm latent_norm activation scaling expert router
@@ -21,89 +19,6 @@ STRUCTURE = set(
     qk_rope_head_dim weight per tied form token_types width pooler n_labels source_len encoder decoder in_channels frozen
     n_buckets front_end max_distance""".split()  # noqa: SIM905 - a list to read
 )
-
-
-def altered(spec: Spec, **fields: Any) -> Spec:
-    """The spec with other values, unvalidated."""
-    return spec.model_copy(update=fields)
-
-
-def times(factor: float) -> Alteration:
-    """The number multiplied; None has nothing to multiply."""
-
-    def changes(spec: Spec, field: str) -> Iterator[tuple[str, Spec]]:
-        value = getattr(spec, field)
-        if isinstance(value, tuple):
-            yield f"{field}*{factor}", altered(spec, **{field: tuple(item * factor for item in value)})
-        elif value is not None:
-            yield f"{field}*{factor}", altered(spec, **{field: type(value)(value * factor)})
-
-    return changes
-
-
-def plus(*steps: int) -> Alteration:
-    """The whole number and each step added to it, as long as it stays above zero."""
-
-    def changes(spec: Spec, field: str) -> Iterator[tuple[str, Spec]]:
-        for step in steps:
-            if (getattr(spec, field) or 0) > max(0, -step):
-                yield f"{field}{step:+}", altered(spec, **{field: getattr(spec, field) + step})
-
-    return changes
-
-
-def to(*values: Any) -> Alteration:
-    """Each of the values, if it is another."""
-
-    def changes(spec: Spec, field: str) -> Iterator[tuple[str, Spec]]:
-        for value in values:
-            if getattr(spec, field) != value:
-                yield f"{field}={getattr(value, 'kind', value)}", altered(spec, **{field: value})
-
-    return changes
-
-
-def filled(value: Any) -> Alteration:
-    """None becomes the value."""
-    return lambda spec, field: to(value)(spec, field) if getattr(spec, field) is None else iter(())
-
-
-def off(spec: Spec, field: str) -> Iterator[tuple[str, Spec]]:
-    """True becomes False; the other way round new weights would start neutral and change nothing."""
-    if getattr(spec, field):
-        yield f"no {field}", altered(spec, **{field: type(getattr(spec, field))()})
-
-
-def dropped(spec: Spec, field: str) -> Iterator[tuple[str, Spec]]:
-    """What is there is left out."""
-    if getattr(spec, field) is not None:
-        yield f"no {field}", altered(spec, **{field: None})
-
-
-def both(*alterations: Alteration) -> Alteration:
-    """All mutants of several alterations."""
-
-    def changes(spec: Spec, field: str) -> Iterator[tuple[str, Spec]]:
-        for alteration in alterations:
-            yield from alteration(spec, field)
-
-    return changes
-
-
-def kinds(*classes: type[Spec], **fixed: Any) -> Alteration:
-    """The same fields in another class."""
-
-    def changes(spec: Spec, _: str) -> Iterator[tuple[str, Spec]]:
-        for cls in classes:
-            known = {field: getattr(spec, field) for field in cls.model_fields if field != "kind" and field in type(spec).model_fields}
-            yield cls.__name__, cls.model_construct(**{**known, **fixed})
-
-    return changes
-
-
-def nothing(spec: Spec, field: str) -> Iterator[tuple[str, Spec]]:
-    """No mutant: the field is structure, or another field's mutants change it too."""
-    yield from ()
 
 
 def each_bias(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from archcli.graph import Tensor
-from archcli.graph import Op
-from archcli.modules import EncoderDecoder, Model
+from archcli.graph import Op, Tensor
+from archcli.modules import Encoder, EncoderDecoder, Model
 from archcli.runtime.build import EAGER, LanguageModel, build_model, example_inputs
 from archcli.runtime.leaves import Leaf
 from archcli.runtime.tape import BuildTape
@@ -62,18 +61,17 @@ def random_source(spec: Model, seed: torch.Generator) -> tuple[torch.Tensor, ...
     if shape is None:
         return ()
     vocab_size = spec.encoder.vocab_size if isinstance(spec, EncoderDecoder) else None
-    features = len(shape) > 2  # noqa: PLR2004 - [batch, channels, frames]
+    features = len(shape) > 2
     return (torch.randn(shape, generator=seed) if features else torch.randint(vocab_size or spec.vocab_size, shape, generator=seed),)
 
 
 def answer(model: Any, family: Family, tokens: torch.Tensor, *source: torch.Tensor) -> torch.Tensor:
     """What their model makes of the tokens in one pass: logits [B, T, V], or of one token [B, 1, …] what it pools."""
-    if not source:
-        given = {"input_ids": tokens}
-    else:
-        given = {model.main_input_name: source[0], "decoder_input_ids": tokens}
-    out: torch.Tensor = getattr(model(**given, **({} if family.answer != "logits" or "Bert" in family.cls else {"use_cache": False})), family.answer)
-    return out if out.dim() > 2 else out[:, None]  # noqa: PLR2004 - [batch, width]
+    given: dict[str, Any] = {model.main_input_name: source[0], "decoder_input_ids": tokens} if source else {"input_ids": tokens}
+    if not isinstance(family.spec, Encoder):
+        given["use_cache"] = False
+    out: torch.Tensor = getattr(model(**given), family.answer)
+    return out if out.dim() > 2 else out[:, None]
 
 
 @cache

@@ -15,10 +15,13 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, Problem
-from archcli.load.hf.base import Config, Mapped
+from archcli.load.hf.base import Config, Mapped, shown
 
 HERE = Path(__file__).parent
 STATED = re.compile(r"^MODEL_TYPES = (\(.*?\))$", re.MULTILINE | re.DOTALL)
+
+
+MOST_COMPARED = 100
 
 
 class Understood(NamedTuple):
@@ -78,11 +81,12 @@ def _unknown(kind: str, data: Mapping[str, Any], known: Mapping[str, str], file:
 
     inner = data.get("text_config")
     inner = inner.get("model_type") if isinstance(inner, dict) else None
-    near = get_close_matches(kind, known, n=3, cutoff=0.5) or sorted(known)
+    inner = inner if isinstance(inner, str) else None
+    near = get_close_matches(kind[:MOST_COMPARED], known, n=3, cutoff=0.5) or sorted(known)
     hint = (
         f"its text_config is of the known type {inner!r}: give that part alone" if inner in known else "nearest known: " + ", ".join(near)
     )
-    return ArchError(Problem(f"{file}: model_type {kind[:100]!r} is not supported", hint))
+    return ArchError(Problem(f"{file}: model_type {shown(kind)} is not supported", hint))
 
 
 def _text(data: Mapping[str, Any], family: ModuleType, file: str) -> Mapping[str, Any]:
@@ -93,10 +97,10 @@ def _text(data: Mapping[str, Any], family: ModuleType, file: str) -> Mapping[str
         return data
     text = data.get("text_config") or {}
     if not isinstance(text, dict):
-        raise ArchError(Problem(f"{file}: text_config must be a mapping, not {text!r}"))
+        raise ArchError(Problem(f"{file}: text_config must be a mapping, not {shown(text)}"))
     if text.get("model_type", within) not in family.MODEL_TYPES:
         raise ArchError(
-            Problem(f"{file}: a text_config of model_type {text['model_type']!r} is not supported in a {kind}", f"supported: {within}")
+            Problem(f"{file}: a text_config of model_type {shown(text['model_type'])} is not supported in a {kind}", f"supported: {within}")
         )
     whole = {key: data[key] for key in ("tie_word_embeddings",) if data.get(key) is not None}
     return {**whole, **text, "model_type": within, "architectures": data.get("architectures") or ["ForConditionalGeneration"]}

@@ -46,6 +46,13 @@ HARMLESS = frozenset(
 """Keys that say how to load, sample, train or initialise: none changes what is counted. What a family cares for it reads all the same."""
 
 MOST_REPORTED = 20
+MOST_SHOWN = 60
+
+
+def shown(value: Any) -> str:
+    """A value of a file as messages quote it: not more of it than a line holds."""
+    text = repr(value)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
 
 
 def is_number(value: Any) -> bool:
@@ -101,7 +108,7 @@ class Config:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-            raise ArchError(Problem(f"{self.file}: {self._own(names[0])} must be a whole number above 0, not {value!r}"))
+            raise ArchError(Problem(f"{self.file}: {self._own(names[0])} must be a whole number above 0, not {shown(value)}"))
         if value > LARGEST:
             raise ArchError(Problem(f"{self.file}: {self._own(names[0])} is beyond reason", f"at most {LARGEST:,} is read"))
         return value
@@ -114,14 +121,14 @@ class Config:
         """A real number."""
         value = self.get(*names, default=default)
         if not is_number(value):
-            raise ArchError(Problem(f"{self.file}: {self._own(names[0])} must be a number, not {value!r}"))
+            raise ArchError(Problem(f"{self.file}: {self._own(names[0])} must be a number, not {shown(value)}"))
         return float(value)
 
     def flag(self, *names: str, default: Any = MISSING) -> bool:
         """true or false."""
         value = self.get(*names, default=default)
         if not isinstance(value, bool):
-            raise ArchError(Problem(f"{self.file}: {self._own(names[0])} must be true or false, not {value!r}"))
+            raise ArchError(Problem(f"{self.file}: {self._own(names[0])} must be true or false, not {shown(value)}"))
         return value
 
     def _own(self, name: str) -> str:
@@ -133,7 +140,7 @@ class Config:
         value = self.get(name, default=default)
         if value not in allowed:
             meant = " or ".join(repr(item) for item in allowed)
-            raise ArchError(Problem(f"{self.file}: {name} {value!r} is not supported", f"supported: {meant}"))
+            raise ArchError(Problem(f"{self.file}: {name} {shown(value)} is not supported", f"supported: {meant}"))
 
     def ignore(self, *names: str) -> None:
         """Keys that change no count and no logit of a plain forward."""
@@ -159,7 +166,7 @@ class Config:
         if stated is None:
             return None
         if not isinstance(stated, list) or len(stated) < count:
-            found = f"{len(stated)} entries" if isinstance(stated, list) else repr(stated)
+            found = f"{len(stated)} entries" if isinstance(stated, list) else shown(stated)
             raise ArchError(Problem(f"{self.file}: {name} must have an entry for each of {count} layers, not {found}"))
         return stated[:count]
 
@@ -178,12 +185,12 @@ class Config:
     def only_architectures(self, *known: str) -> None:
         """Refuse a class that is made of other parts than these are."""
         if self.architecture and self.architecture not in known:
-            raise ArchError(Problem(f"{self.file}: architecture {self.architecture!r} is not supported", "known: " + ", ".join(known)))
+            raise ArchError(Problem(f"{self.file}: architecture {shown(self.architecture)} is not supported", "known: " + ", ".join(known)))
 
     def labels(self) -> int:
         """How many labels a classifier tells apart; two where the file does not say."""
         named = self.get("id2label", default={})
-        return len(named) if named else int(self.size("num_labels", default=2))
+        return len(named) if isinstance(named, dict | list) and named else int(self.size("num_labels", default=2))
 
     def leftovers(self) -> list[str]:
         """Keys that no one has read and that say something; what is null, false, 0 or empty adds nothing."""
@@ -193,7 +200,7 @@ class Config:
         """Note every key that was not understood."""
         left = self.leftovers()
         for key in left[:MOST_REPORTED]:
-            self.note(f"key {key!r} was not understood and may change the count")
+            self.note(f"key {shown(key)} was not understood and may change the count")
         if len(left) > MOST_REPORTED:
             self.note(f"{len(left) - MOST_REPORTED} more keys were not understood and may change the count")
 
@@ -220,7 +227,7 @@ def activation(config: Config, *names: str, default: Any = MISSING) -> Any:
     """archcli's word for the activation function."""
     name = config.get(*names, default=default)
     if not isinstance(name, str) or name not in ACTIVATIONS:
-        raise ArchError(Problem(f"{config.file}: activation {name!r} is not supported", "known: " + ", ".join(ACTIVATIONS)))
+        raise ArchError(Problem(f"{config.file}: activation {shown(name)} is not supported", "known: " + ", ".join(ACTIVATIONS)))
     return ACTIVATIONS[name]
 
 

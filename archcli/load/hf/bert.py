@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from archcli.load.hf.base import Config, Mapped, activation
 from archcli.load.hf.common import decoder, layernorm, mlp
 
@@ -67,5 +65,6 @@ def _head(config: Config) -> Mapped:
         found["head"] = {"activation": activation(config, "hidden_act")}
     if "labels" in parts:
         found["n_labels"] = config.labels()
-    fixed: dict[str, Any] = {"one label": 1, "two labels": 2}
-    return found | {"n_labels": fixed[part] for part in parts & fixed.keys()}
+    if "one label" in parts or "two labels" in parts:
+        found["n_labels"] = 1 if "one label" in parts else 2
+    return found

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from archcli.errors import ArchError, Problem
-from archcli.load.hf.base import Config, Mapped, activation, groups, without_none
+from archcli.load.hf.base import Config, Mapped, activation, groups, shown, without_none
 from archcli.load.hf.rope import rope
 
 PLAIN = ("use_cache", "pretraining_tp", "attention_dropout", "initializer_range", "output_router_logits", "router_aux_loss_coef")
@@ -71,7 +71,7 @@ def layer_types(config: Config, default: list[str]) -> list[str]:
     types = [FULL if kind == "attention" else kind for kind in config.per_layer("layer_types", len(default)) or default]
     unknown = [kind for kind in types if kind not in (SLIDING, FULL)]
     if unknown:
-        raise ArchError(Problem(f"{config.file}: layer_types {unknown[0]!r} is not supported", f"known: {SLIDING}, {FULL}"))
+        raise ArchError(Problem(f"{config.file}: layer_types {shown(unknown[0])} is not supported", f"known: {SLIDING}, {FULL}"))
     return types
 
 
@@ -79,7 +79,7 @@ def sparse_layers(config: Config, layers: list[Mapped], dense: Mapped, experts: 
     """The layers with their feed-forward part: every decoder_sparse_step-th has experts unless mlp_only_layers names it."""
     step, plain = config.size("decoder_sparse_step"), config.get("mlp_only_layers", default=[])
     if not isinstance(plain, list) or not all(isinstance(index, int) for index in plain):
-        raise ArchError(Problem(f"{config.file}: mlp_only_layers must be a list of whole numbers, not {plain!r}"))
+        raise ArchError(Problem(f"{config.file}: mlp_only_layers must be a list of whole numbers, not {shown(plain)}"))
     some = config.count("num_experts", "num_local_experts") > 0
     routed = [some and (index + 1) % step == 0 for index in range(len(layers))]
     for index in plain:
@@ -125,6 +125,12 @@ def note_prediction_layers(config: Config) -> None:
         config.note(
             f"{extra} multi-token-prediction layer{'s' * (extra > 1)} (num_nextn_predict_layers) not counted: in the file, not in the class"
         )
+
+
+def shared_expert(config: Config, expert: Mapped) -> Mapped | None:
+    """The experts that see every token, which DeepSeek makes one network as wide as all of them; null is none."""
+    number = 0 if config.stated_null("n_shared_experts") else config.count("n_shared_experts")
+    return {**expert, "d_ff": number * expert["d_ff"]} if number else None
 
 
 def latent_attention(config: Config, pairing: str) -> Mapped:

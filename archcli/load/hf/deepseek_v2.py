@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from archcli.errors import ArchError, Problem
-from archcli.load.hf.base import Config, Mapped, without_none
-from archcli.load.hf.common import decoder, gated, latent_attention, rmsnorm
+from archcli.load.hf.base import Config, Mapped, shown, without_none
+from archcli.load.hf.common import decoder, gated, latent_attention, rmsnorm, shared_expert
 
 MODEL_TYPES = ("deepseek_v2",)
 
@@ -50,10 +50,8 @@ def mapping(config: Config) -> Mapped:
 
 
 def _experts(config: Config, *, bias: bool) -> Mapped:
-    """Shared experts are one network as wide as all of them; `mlp_bias` biases it and not the routed ones."""
-    width, n_shared = config.size("moe_intermediate_size"), 0 if config.stated_null("n_shared_experts") else config.count("n_shared_experts")
+    """`mlp_bias` biases the shared expert and not the routed ones."""
     expert = gated(config, width="moe_intermediate_size")
-    shared = {**expert, "d_ff": n_shared * width} | ({"bias": True} if bias else {})
     return without_none(
         {
             "kind": "moe",
@@ -61,7 +59,7 @@ def _experts(config: Config, *, bias: bool) -> Mapped:
             "top_k": config.size("num_experts_per_tok"),
             "expert": expert,
             "router": {"normalized": False, "scale": config.number("routed_scaling_factor"), **_groups(config)},
-            "shared": shared if n_shared else None,
+            "shared": shared_expert(config, gated(config, width="moe_intermediate_size", bias=bias)),
         }
     )
 
@@ -73,5 +71,7 @@ def _groups(config: Config) -> Mapped:
         config.ignore("n_group", "topk_group")
         return {}
     if method != "group_limited_greedy":
-        raise ArchError(Problem(f"{config.file}: topk_method {method!r} is not supported", "supported: 'greedy' or 'group_limited_greedy'"))
+        raise ArchError(
+            Problem(f"{config.file}: topk_method {shown(method)} is not supported", "supported: 'greedy' or 'group_limited_greedy'")
+        )
     return {"n_groups": config.size("n_group"), "top_k_groups": config.size("topk_group"), "group_score": "max"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped, without_none
-from archcli.load.hf.common import decoder, gated, latent_attention, rmsnorm
+from archcli.load.hf.common import decoder, gated, latent_attention, rmsnorm, shared_expert
 
 MODEL_TYPES = ("deepseek_v3", "kimi_k2")
 
@@ -45,7 +45,8 @@ def mapping(config: Config) -> Mapped:
     config.only("topk_method", "noaux_tc", default="noaux_tc")
     extra = config.count("num_nextn_predict_layers", default=0)
     if extra:
-        config.note(f"{extra} multi-token-prediction layer{'s' * (extra > 1)} (num_nextn_predict_layers) not counted: in the file, not in the class")
+        layers = "1 multi-token-prediction layer" if extra == 1 else f"{extra} multi-token-prediction layers"
+        config.note(f"{layers} (num_nextn_predict_layers) not counted: in the file, not in the class")
     attention = latent_attention(config, "interleaved" if config.flag("rope_interleave") else "half")
     dense = {"kind": "pre_norm", "attention": attention, "ffn": gated(config)}
     sparse = {"kind": "pre_norm", "attention": attention, "ffn": _experts(config)}
@@ -54,8 +55,7 @@ def mapping(config: Config) -> Mapped:
 
 
 def _experts(config: Config) -> Mapped:
-    """Shared experts are one network as wide as all of them."""
-    width, n_shared = config.size("moe_intermediate_size"), 0 if config.stated_null("n_shared_experts") else config.count("n_shared_experts")
+    """Chosen by their scores and a bias that is stored, not trained, within the best groups."""
     expert = gated(config, width="moe_intermediate_size")
     router = {
         "scores": "sigmoid",
@@ -73,6 +73,6 @@ def _experts(config: Config) -> Mapped:
             "top_k": config.size("num_experts_per_tok"),
             "expert": expert,
             "router": router,
-            "shared": {**expert, "d_ff": n_shared * width} if n_shared else None,
+            "shared": shared_expert(config, expert),
         }
     )

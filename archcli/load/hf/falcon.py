@@ -68,5 +68,5 @@ def _attention(config: Config) -> Mapped:
     stated = config.size("num_kv_heads", default=kv_heads)
     kv_heads = stated if config.flag("new_decoder_architecture") else kv_heads
     kind = {heads: {"kind": "mha"}, 1: {"kind": "mqa"}}.get(kv_heads, {"kind": "gqa", "n_kv_heads": kv_heads})
-    alibi = config.flag("alibi")
-    return {**kind, "n_heads": heads, "position": {"kind": "alibi", "scaled": True} if alibi else rope(config, config.size("hidden_size") // heads)}
+    alibi = {"kind": "alibi", "scaled": True} if config.flag("alibi") else None
+    return {**kind, "n_heads": heads, "position": alibi or rope(config, config.size("hidden_size") // heads)}

@@ -38,9 +38,7 @@ def mapping(config: Config) -> Mapped:
     config.ignore("reorder_and_upcast_attn", *SUMMARY)
     width = config.size("hidden_size")
     ffn = mlp(config, config.size("n_inner", default=4 * width), "activation_function")
-    layers = [
-        {"kind": "pre_norm", "attention": _attention(config, width, index), "ffn": ffn} for index in range(config.layers())
-    ]
+    layers = [{"kind": "pre_norm", "attention": _attention(config, width, index), "ffn": ffn} for index in range(config.layers())]
     norm = layernorm(config.number("layer_norm_epsilon"))
     return decoder(config, norm, layers, embedding={"position": {"kind": "learned"}})
 
@@ -51,5 +49,5 @@ def _attention(config: Config, width: int, index: int) -> Mapped:
     if not config.flag("scale_attn_weights"):
         scale = 1.0
     if config.flag("scale_attn_by_inverse_layer_idx"):
-        scale = ((width // heads) ** -0.5 if scale is None else scale) / (index + 1)
+        scale = (max(1, width // heads) ** -0.5 if scale is None else scale) / (index + 1)
     return without_none({"kind": "mha", "n_heads": heads, "bias": True, "scale": scale})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from archcli.errors import ArchError, Problem
-from archcli.load.hf.base import Config, Mapped
+from archcli.load.hf.base import Config, Mapped, shown
 from archcli.load.hf.common import attention, decoder, gated, head_dim, rmsnorm
 from archcli.load.hf.rope import rope
 
@@ -40,16 +40,19 @@ LAYER_TYPES = ("chunked_attention", "full_attention")
 def mapping(config: Config) -> Mapped:
     """Layers with RoPE attend within chunks, those without to everything; some or all have experts, one of them chosen, one shared."""
     config = config.of_class(DEFAULTS)
-    config.ignore("for_llm_compressor", "intermediate_size_mlp", "num_local_experts", "num_experts_per_tok")  # some files have layers of one kind
+    config.ignore("for_llm_compressor", "intermediate_size_mlp")  # the latter is not read where all layers have experts
     count = config.layers()
     step = config.size("interleave_moe_layer_step")
-    sparse = config.get("moe_layers", default=range(step - 1, count, step))
+    sparse = config.get("moe_layers", default=[*range(step - 1, count, step)])
+    if not isinstance(sparse, list):
+        raise ArchError(Problem(f"{config.file}: moe_layers must be a list, not {shown(sparse)}"))
     interval = config.size("no_rope_layer_interval")
     turned = config.get("no_rope_layers", default=[]) and config.per_layer("no_rope_layers", count)
     turned = turned or [(i + 1) % interval != 0 for i in range(count)]
     types = config.per_layer("layer_types", count) or [LAYER_TYPES[0] if turns else LAYER_TYPES[1] for turns in turned]
-    if not set(types) <= set(LAYER_TYPES):
-        raise ArchError(Problem(f"{config.file}: layer_types {sorted(set(types))} are not supported", "known: " + ", ".join(LAYER_TYPES)))
+    unknown = [kind for kind in types if kind not in LAYER_TYPES]
+    if unknown:
+        raise ArchError(Problem(f"{config.file}: layer_types {shown(unknown[0])} is not supported", "known: " + ", ".join(LAYER_TYPES)))
     layers = [
         {
             "kind": "pre_norm",
@@ -62,7 +65,7 @@ def mapping(config: Config) -> Mapped:
 
 
 def _attention(config: Config, *, turns: bool, chunked: bool) -> Mapped:
-    """In spite of its name, `no_rope_layers` is 1 where RoPE is used. A norm without weights follows it; without RoPE the queries are tempered."""
+    """`no_rope_layers` is 1 where RoPE is used. A norm without weights follows RoPE; without it, queries are tempered."""
     width = head_dim(config)
     more: Mapped = {}
     if chunked and not config.stated_null("attention_chunk_size"):

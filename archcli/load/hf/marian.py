@@ -23,6 +23,8 @@ DEFAULTS = {
     "is_decoder": False,
     "tie_word_embeddings": True,
 }
+BART = {"normalize_before": False, "normalize_embedding": False, "add_final_layer_norm": False, "static_position_embeddings": True}
+"""Keys of the class that this one was made from; it knows no other values."""
 SINUSOID = {"kind": "sinusoidal", "pairing": "half"}
 HARMLESS = (
     "_num_labels",
@@ -40,8 +42,8 @@ def mapping(config: Config) -> Mapped:
     """Post-norm without final norms, everything biased; the sinusoid is computed, the bias of the logits stored but not trained."""
     config = config.of_class(DEFAULTS)
     config.only_architectures("MarianMTModel", "MarianModel")
-    for key, known in {"normalize_before": False, "normalize_embedding": False, "add_final_layer_norm": False, "static_position_embeddings": True}.items():
-        config.only(key, known, default=known)  # keys of BART, from which the class was made; it knows no other values
+    for key, known in BART.items():
+        config.only(key, known, default=known)
     config.only("is_decoder", False)
     config.ignore(*PLAIN, *HARMLESS)
     source = config.size("vocab_size")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from archcli.errors import ArchError, Problem
-from archcli.load.hf.base import Config, Mapped, without_none
+from archcli.load.hf.base import Config, Mapped, shown, without_none
 from archcli.load.hf.common import decoder, layernorm
 
 MODEL_TYPES = ("mpt",)
@@ -51,7 +51,7 @@ def mapping(config: Config) -> Mapped:
 def _attention(config: Config) -> Mapped:
     stated = config.get("attn_config", default={})
     if not isinstance(stated, dict):
-        raise ArchError(Problem(f"{config.file}: attn_config must be a mapping, not {stated!r}"))
+        raise ArchError(Problem(f"{config.file}: attn_config must be a mapping, not {shown(stated)}"))
     own = replace(config, data=stated, read=set(), defaults=ATTENTION_DEFAULTS, aliases={})
     for key in ("attn_type", "prefix_lm", "qk_ln", "alibi"):
         own.only(key, ATTENTION_DEFAULTS[key])
@@ -61,7 +61,7 @@ def _attention(config: Config) -> Mapped:
             "kind": "mha",
             "n_heads": config.size("num_attention_heads"),
             "position": {"kind": "alibi"} | ({} if steepest == ATTENTION_DEFAULTS["alibi_bias_max"] else {"slope_exponent": steepest}),
-            "clip": own.get("clip_qkv", default=None) or None,
-            "scale": own.get("softmax_scale", default=None),
+            "clip": own.number("clip_qkv", default=0.0) or None,
+            "scale": own.number("softmax_scale", default=0.0) or None,
         }
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from archcli.errors import ArchError, Problem
-from archcli.load.hf.base import Config, Mapped, is_number, without_none
+from archcli.load.hf.base import Config, Mapped, is_number, shown, without_none
 
 
 def rope(
@@ -69,7 +69,7 @@ def parameters(config: Config, key: str, within: str = "") -> Mapped:
     if within and isinstance(found, dict):
         found = found.get(within) or {}
     if not isinstance(found, dict):
-        raise ArchError(Problem(f"{config.file}: {within or key} must be a mapping, not {found!r}"))
+        raise ArchError(Problem(f"{config.file}: {within or key} must be a mapping, not {shown(found)}"))
     return {key: value for key, value in found.items() if value is not None}
 
 
@@ -79,7 +79,7 @@ def _scaling(config: Config, stated: Mapped, renamed: Mapping[str, str]) -> Mapp
         return None
     build = _KINDS.get(renamed.get(kind, kind)) if isinstance(kind, str) else None
     if build is None:
-        raise ArchError(Problem(f"{config.file}: rope scaling {kind!r} is not supported", "known: default, " + ", ".join(_KINDS)))
+        raise ArchError(Problem(f"{config.file}: rope scaling {shown(kind)} is not supported", "known: default, " + ", ".join(_KINDS)))
     return build(config, stated)
 
 

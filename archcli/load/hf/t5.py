@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from archcli.errors import ArchError, Problem
-from archcli.load.hf.base import ACTIVATIONS, Config, Mapped, without_none
+from archcli.load.hf.base import ACTIVATIONS, Config, Mapped, shown, without_none
 from archcli.load.hf.common import PLAIN
 
 MODEL_TYPES = ("t5",)
@@ -73,8 +73,10 @@ def _half(config: Config, depth: int, *, causal: bool) -> Mapped:
 def _ffn(config: Config) -> Mapped:
     """`relu`, or `gated-` and the name of the gate's function; `gated-gelu` means its tanh form."""
     stated = config.get("feed_forward_proj")
-    gate, _, name = stated.rpartition("-")
+    gate, _, name = stated.rpartition("-") if isinstance(stated, str) else ("", "", "")
     name = "gelu_new" if stated == "gated-gelu" else name
     if gate not in ("", "gated") or name not in ACTIVATIONS:
-        raise ArchError(Problem(f"{config.file}: feed_forward_proj {stated!r} is not supported", "known: relu, gated-gelu, gated-silu and their like"))
+        raise ArchError(
+            Problem(f"{config.file}: feed_forward_proj {shown(stated)} is not supported", "known: relu, gated-gelu and their like")
+        )
     return {"kind": "glu" if gate else "mlp", "d_ff": config.size("d_ff"), "activation": ACTIVATIONS[name]}

@@ -10,7 +10,7 @@ from archcli.graph import OpClass
 from archcli.measure.passes import Pass
 from archcli.measure.profile.fold import FRAMEWORK, FUSED, UNATTRIBUTED, Entry, Folded, fold
 from archcli.measure.report import Column, Report, Table, facts
-from archcli.modules import Decoder
+from archcli.modules import Model
 from archcli.ops import Attend, Linear
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ COLUMNS = (
 )
 
 
-def profile_of(model: Decoder, counted: Pass, recording: Recording, inputs: Mapping[str, Any], depth: int = 0, top: int = 0) -> Report:
+def profile_of(model: Model, counted: Pass, recording: Recording, inputs: Mapping[str, Any], depth: int = 0, top: int = 0) -> Report:
     """What `archcli profile` reports of a pass that was counted and timed; `depth` and `top` 0 show everything."""
     folded = fold(counted, recording, inputs["dtype"], depth)
     rows = [{"path": path, "class": _classes(entry), **folded.figures(entry)} for path, entry in folded.by_path.items()]

@@ -17,7 +17,7 @@ from archcli.ops import Attend, Cache, Causal, Chunked, Full, Mask, Parameter, S
 
 
 class LengthTemperature(Spec):
-    """Queries are multiplied by 1 + scale ln(1 + floor((position + 1) / floor_scale)). Llama 4, on layers without RoPE."""
+    """Queries are multiplied by 1 + `scale` ln(1 + floor((position + 1) / `floor_scale`)). Llama 4, on layers without RoPE."""
 
     scale: Positive = 0.1
     floor_scale: Size = 8192
@@ -26,12 +26,11 @@ class LengthTemperature(Spec):
 class Attention(Module):
     """softmax(scale q k^T + mask) v over the tokens a mask allows; subclasses say where q, k and v come from.
 
-    `normalizer` relu weighs by max(score, 0) / (position + 1) in place of the softmax (arXiv:2309.08586); `temperature`
-    sharpens queries with their position.
-
-    `causal` false lets every token see every other (an encoder). `scale` left out is head_dim^-0.5 of the queries. `window` w sees the w newest tokens, itself included; `chunk` c
-    sees its own chunk of c, `sparsity` states other patterns. `softcap` bounds scores by c tanh(s/c) (Gemma 2). `sinks` adds a trained logit per head to
-    the softmax, whose probability is dropped (gpt-oss, arXiv:2508.10925).
+    `causal` false lets every token see every other (an encoder). `scale` left out is head_dim^-0.5 of the queries.
+    `window` w sees the w newest tokens, itself included; `chunk` c sees its own chunk of c, `sparsity` states other
+    patterns. `softcap` bounds scores by c tanh(s/c) (Gemma 2). `sinks` adds a trained logit per head to the softmax,
+    whose probability is dropped (gpt-oss, arXiv:2508.10925). `normalizer` relu weighs by max(score, 0) / (position + 1)
+    in place of the softmax (arXiv:2309.08586); `temperature` sharpens queries with their position.
     """
 
     family: ClassVar[str] = "attention"

@@ -9,13 +9,13 @@ from typing import Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.attention.grouped import MultiHeadAttention
+from archcli.modules.attention.grouped import ProjectedAttention
 from archcli.modules.base import Size
 from archcli.modules.context import Context, fresh
 from archcli.ops import FeatureMap, Linear, LinearAttend, MergeHeads
 
 
-class LinearAttention(MultiHeadAttention):
+class LinearAttention(ProjectedAttention):
     """out_i = phi(q_i)^T sum_j phi(k_j) v_j^T / phi(q_i)^T sum_j phi(k_j), j up to i where causal. O(n) in time, O(1) in state.
 
     `features` elu: phi(x) = elu(x) + 1, m = d (Katharopoulos et al. 2020, arXiv:2006.16236). softmax: m fixed random
@@ -26,6 +26,11 @@ class LinearAttention(MultiHeadAttention):
     kind: Literal["linear"] = "linear"
     features: Literal["elu", "softmax"] = "elu"
     n_features: Size | None = None
+
+    @property
+    def kv_heads(self) -> Number:
+        """H."""
+        return self.n_heads
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
         """[B, T, D] to [B, T, D]; the cache holds the two sums."""

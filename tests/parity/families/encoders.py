@@ -73,7 +73,9 @@ BERT_CONFIG = {
 
 def bert(*, tied=True, **options):
     embedding = Embedding(tied=tied, position=Learned(max_seq_len=64), token_types=3, norm=LN)
-    return Encoder(vocab_size=VOCAB, d_model=D_MODEL, norm=LN, final_norm=False, embedding=embedding, groups=(layers(BERT_LAYER),), **options)
+    return Encoder(
+        vocab_size=VOCAB, d_model=D_MODEL, norm=LN, final_norm=False, embedding=embedding, groups=(layers(BERT_LAYER),), **options
+    )
 
 
 # T5
@@ -169,8 +171,7 @@ MARIAN_WEIGHTS: Weights = {
     "model.decoder.embed_tokens.weight": "embedding.tokens.weight",
 }
 MARIAN_QUIET = {
-    f"model.*.layers.*.{name}": 0.3
-    for name in ("self_attn_layer_norm.*", "encoder_attn_layer_norm.*", "final_layer_norm.*", *WRITERS)
+    f"model.*.layers.*.{name}": 0.3 for name in ("self_attn_layer_norm.*", "encoder_attn_layer_norm.*", "final_layer_norm.*", *WRITERS)
 }
 MARIAN_CONFIG = {"model_type": "marian", "max_position_embeddings": 64, **HALVES}
 SINUSOID = Sinusoidal(pairing="half")
@@ -257,7 +258,13 @@ FAMILIES = {
         quiet=MARIAN_QUIET,
     ),
     "marian-two-tables": Family(
-        config={**MARIAN_CONFIG, "vocab_size": 47, "decoder_vocab_size": VOCAB, "share_encoder_decoder_embeddings": False, "activation_function": "swish"},
+        config={
+            **MARIAN_CONFIG,
+            "vocab_size": 47,
+            "decoder_vocab_size": VOCAB,
+            "share_encoder_decoder_embeddings": False,
+            "activation_function": "swish",
+        },
         spec=marian(SiLU(), source=47),
         weights=MARIAN_WEIGHTS,
         cls="MarianMTModel",
@@ -284,6 +291,7 @@ FAMILIES = {
             "model.decoder.layer_norm.*": "decoder.final_norm.*",
         },
         cls="WhisperForConditionalGeneration",
-        quiet={f"model.*.layers.*.{name}": 0.1 for name in WRITERS} | {"model.encoder.conv1.*": 3.0, "model.encoder.conv2.*": 0.3, "model.*.embed_*.weight": 0.1},
+        quiet={f"model.*.layers.*.{name}": 0.1 for name in WRITERS}
+        | {"model.encoder.conv1.*": 3.0, "model.encoder.conv2.*": 0.3, "model.*.embed_*.weight": 0.1},
     ),
 }

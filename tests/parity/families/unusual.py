@@ -1,4 +1,4 @@
-"""Mixtures of experts of their own kind: gpt-oss with sinks and clipped experts, Llama 4 with chunks and weighted inputs; Falcon with ALiBi."""
+"""Families with ways of their own: gpt-oss (sinks, clipped experts), Llama 4 (chunks, weighted inputs), OPT-350m, Falcon with ALiBi."""
 
 from __future__ import annotations
 
@@ -72,7 +72,10 @@ GPT_OSS_CONFIG = {
 LLAMA4_WEIGHTS: Weights = {
     **{name: rule for name, rule in LLAMA.items() if ".mlp." not in name},
     **{f"model.layers.*.feed_forward.{name}_proj.weight": f"layers.*.ffn.{name}_proj.weight" for name in ("gate", "up", "down")},
-    **{f"model.layers.*.feed_forward.shared_expert.{name}_proj.weight": f"layers.*.ffn.shared.{name}_proj.weight" for name in ("gate", "up", "down")},
+    **{
+        f"model.layers.*.feed_forward.shared_expert.{name}_proj.weight": f"layers.*.ffn.shared.{name}_proj.weight"
+        for name in ("gate", "up", "down")
+    },
     "model.layers.*.feed_forward.router.weight": "layers.*.ffn.router.weight",
     "model.layers.*.feed_forward.experts.gate_up_proj": Take((EXPERTS["gate.weight"], EXPERTS["up.weight"]), axis=1, transposed=True),
     "model.layers.*.feed_forward.experts.down_proj": Take((EXPERTS["down.weight"],), transposed=True),
@@ -100,7 +103,12 @@ TEMPERED = gqa(position=NoPosition(), temperature=LengthTemperature(scale=0.5, f
 DENSE, ROUTED = (
     GLU(d_ff=D_FF),
     MixtureOfExperts(
-        n_experts=E, top_k=1, expert=GLU(d_ff=WIDTH), router=Router(scores="sigmoid", normalized=False), shared=GLU(d_ff=WIDTH), weigh="input"
+        n_experts=E,
+        top_k=1,
+        expert=GLU(d_ff=WIDTH),
+        router=Router(scores="sigmoid", normalized=False),
+        shared=GLU(d_ff=WIDTH),
+        weigh="input",
     ),
 )
 
@@ -157,12 +165,18 @@ FAMILIES = {
         },
         spec=decoder(
             LN,
-            layers(PreNorm(norm=LN, attention=MultiHeadAttention(n_heads=8, bias=True, position=ALiBi(scaled=True)), ffn=MLP(d_ff=D_FF, bias=True))),
+            layers(
+                PreNorm(
+                    norm=LN, attention=MultiHeadAttention(n_heads=8, bias=True, position=ALiBi(scaled=True)), ffn=MLP(d_ff=D_FF, bias=True)
+                )
+            ),
             embedding=Embedding(tied=True),
         ),
         weights={
             "transformer.word_embeddings.weight": "embedding.tokens.weight",
-            "transformer.h.*.self_attention.query_key_value.*": Take(tuple(f"layers.*.attention.{name}_proj.*" for name in "qkv"), groups=8),
+            "transformer.h.*.self_attention.query_key_value.*": Take(
+                tuple(f"layers.*.attention.{name}_proj.*" for name in "qkv"), groups=8
+            ),
             "transformer.h.*.self_attention.dense.*": "layers.*.attention.o_proj.*",
             "transformer.h.*.mlp.dense_h_to_4h.*": "layers.*.ffn.up_proj.*",
             "transformer.h.*.mlp.dense_4h_to_h.*": "layers.*.ffn.down_proj.*",

@@ -15,7 +15,7 @@ from archcli.render import Format
 from archcli.units import parse_bytes, parse_count, parse_dtype
 
 
-def _size(least: int, what: str) -> Any:
+def _size(least: int) -> Any:
     """A parser of whole numbers such as 4096, 8k (8,000) and 8K (8,192) that are at least so large."""
 
     def parse(text: str) -> int:
@@ -24,7 +24,6 @@ def _size(least: int, what: str) -> Any:
             raise typer.BadParameter(f"{value} is below {least}")
         return value
 
-    parse.__name__ = what
     return parse
 
 
@@ -50,7 +49,7 @@ def _parsed(parse: Any, text: object) -> Any:
 
 Model = Annotated[
     str,
-    typer.Argument(metavar="MODEL", help="A YAML or config.json, a folder with one, a preset's name, org/name on the hub, or - for stdin."),
+    typer.Argument(metavar="MODEL", help="A YAML or JSON file, a preset's name, or - for standard input."),
 ]
 Set = Annotated[
     list[str] | None,
@@ -63,12 +62,12 @@ Form = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there instead of standard output.")]
 
-BatchSize = Annotated[int, typer.Option("--batch-size", "-b", metavar="N", parser=_size(1, "size"), help="Sequences side by side.")]
-SeqLen = Annotated[int, typer.Option("--seq-len", "-s", metavar="N", parser=_size(1, "size"), help="New tokens in each; 8k is 8,000.")]
-Past = Annotated[int | None, typer.Option("--past", metavar="N", parser=_size(0, "size"), help="Tokens in the cache before the new ones.")]
-Context = Annotated[int | None, typer.Option("--context", "-c", metavar="N", parser=_size(1, "size"), help="Tokens in the cache.")]
+BatchSize = Annotated[int, typer.Option("--batch-size", "-b", metavar="N", parser=_size(1), help="Sequences side by side.")]
+SeqLen = Annotated[int, typer.Option("--seq-len", "-s", metavar="N", parser=_size(1), help="New tokens in each; 8k is 8,000.")]
+Past = Annotated[int | None, typer.Option("--past", metavar="N", parser=_size(0), help="Tokens in the cache before the new ones.")]
+Context = Annotated[int | None, typer.Option("--context", "-c", metavar="N", parser=_size(1), help="Tokens in the cache.")]
 SourceLen = Annotated[
-    int | None, typer.Option("--source-len", metavar="N", parser=_size(1, "size"), help="Tokens the encoder reads, where there is one.")
+    int | None, typer.Option("--source-len", metavar="N", parser=_size(1), help="Tokens the encoder reads, where there is one.")
 ]
 Dtype = Annotated[str, typer.Option("--dtype", metavar="DTYPE", parser=_dtype, help="Width of an element: fp32, bf16, fp8, int4, …")]
 Depth = Annotated[int, typer.Option("--depth", metavar="N", min=0, help="How many steps of a path to show.")]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from archcli.commands.base import Subject, subject
-from archcli.commands.options import BatchSize, Depth, Form, Json, Model, Output, Past, SeqLen, Set
+from archcli.commands.options import BatchSize, Form, Json, Model, Output, Past, SeqLen, Set
 from archcli.errors import ArchError
 from archcli.load.machine import available_memory
 from archcli.measure.flops import Question, run_pass, settled
@@ -38,6 +38,7 @@ Pairs = Annotated[
     int | None,
     typer.Option("--pairs", metavar="N", min=1, help="Plain and traced passes to time in turn [default: 10, fewer if that takes over 8 s]"),
 ]
+Depth = Annotated[int, typer.Option("--depth", metavar="N", min=0, help="How many steps of a path to show; 0 for all.")]
 Top = Annotated[int, typer.Option("--top", metavar="N", min=0, help="How many operators the table shows, the slowest first; 0 for all.")]
 
 
@@ -72,8 +73,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     how = {"dtype": dtype, "device": device, "attention": attention}
     memory = _checked(asked.name, counted, **how)
     recording = _record(asked, _job(question, counted) | how, memory, threads, pairs)
-    inputs = asdict(question) | how | {"threads": threads, "pairs": pairs}
-    report = profile_of(asked.model, counted, recording, inputs, depth, top)
+    inputs = {"phase": phase, "batch_size": batch_size, "seq_len": counted.new, "past": counted.past, **how}
+    report = profile_of(asked.model, counted, recording, inputs | {"threads": threads, "pairs": pairs}, depth, top)
     asked.show(replace(report, totals={**report.totals, "memory": memory}), form, output, as_json=as_json)
     if recording.partial:
         raise typer.Exit(INTERRUPTED)

@@ -169,11 +169,20 @@ def _definition(cls: type[Spec]) -> Json:
     values = cls.model_json_schema()["properties"]
     for name, field in fields(cls).items():
         value = values[name] if field.want else _reference(field.spec, many=field.many, nullable=field.nullable)
-        properties[name] = {key: item for key, item in value.items() if key != "title"} | {"description": meaning(cls, name)}
+        properties[name] = _tidy(value) | {"description": meaning(cls, name)}
     required = [name for name, field in fields(cls).items() if field.required and not field.inherits and cls in COMPLETE]
     text = " ".join((cls.__doc__ or "").split("\n\n")[0].split())
     found: Json = {"type": "object", "description": text, "properties": properties, "additionalProperties": False}
     return found | ({"required": required} if required else {})
+
+
+def _tidy(value: Any) -> Any:
+    """What pydantic says of a value, without titles, and in the same words whatever its version."""
+    if isinstance(value, dict):
+        return {key: _tidy(item) for key, item in value.items() if key != "title" and not (key == "enum" and "const" in value)}
+    if isinstance(value, list):
+        return [_tidy(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _reference(base: type[Spec], *, many: bool, nullable: bool) -> Json:

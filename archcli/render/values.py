@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 NOTHING = "-"
 COUNTS_FROM = 10_000  # below, the figure itself is as short
 FOUR_FIGURES = 1_000
+BEYOND_PREFIXES = 1_000_000
 TWOFOLD = {"count", "flops", "macs", "bytes"}
 """Units of which the exact figure and the short one stand side by side."""
 COUNTS = ("", "K", "M", "B", "T")
@@ -53,7 +54,8 @@ def scaled(value: float, base: int, prefixes: tuple[str, ...], gap: str = "") ->
         power += 1
     shown = value / base**power
     digits = _decimals(value, base**power) if power else (0 if isinstance(value, int) else 1)
-    return f"{shown:,.{digits}f}{gap}{prefixes[power]}"
+    figures = f"{shown:,.{digits}f}" if abs(shown) < BEYOND_PREFIXES else f"{shown:.2e}"
+    return f"{figures}{gap}{prefixes[power]}"
 
 
 def _decimals(value: float, unit: int) -> int:

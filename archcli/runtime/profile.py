@@ -54,7 +54,8 @@ class Recording:
 
     `plain_s` and `traced_s` are wall times of the passes, in pairs; `framework_s` the median of what operations left of
     a traced pass. `counted` of the `executed` torch operations were found in the trace; `differing` names those that are
-    there more or less often than the census has them. `rejected` pairs were disturbed and are not in any figure.
+    there more or less often than the census has them. `rejected` pairs were disturbed and are not in any figure. `load` is
+    how many processes wanted each processor when it began.
     """
 
     timed: tuple[Timed, ...]
@@ -68,8 +69,9 @@ class Recording:
     rejected: int
     page_faults: int
     switches_per_s: float
-    partial: bool
     machine: dict[str, Any]
+    load: float = 0.0
+    partial: bool = False
 
 
 class _Run(NamedTuple):
@@ -98,7 +100,7 @@ def record(work: Work, device: str, pairs: int | None, tick: Tick) -> Recording:
 
     An interrupt ends it early: with at least one pair, what there is is returned as partial; without, it is raised on.
     """
-    on_gpu = device.startswith("cuda")
+    on_gpu, load = device.startswith("cuda"), os.getloadavg()[0] / (os.cpu_count() or 1)
     with _quiet(on_gpu):
         for i in range(WARM_UPS):
             tick("warming up", i, WARM_UPS)
@@ -116,7 +118,8 @@ def record(work: Work, device: str, pairs: int | None, tick: Tick) -> Recording:
             if not done:
                 raise
             interrupted = True
-    return _recording(done, census, device, partial=interrupted)
+    recording = _recording(done, census, device)
+    return replace(recording, partial=interrupted, load=load)
 
 
 def _rounds(pairs: int | None) -> Iterator[int]:
@@ -173,7 +176,7 @@ def _events(trace: Any) -> Iterator[Event]:
         )
 
 
-def _recording(done: list[_Pair], census: Census, device: str, *, partial: bool) -> Recording:
+def _recording(done: list[_Pair], census: Census, device: str) -> Recording:
     quiet = [pair for pair in done if not (pair.plain.disturbed or pair.traced.disturbed)]
     kept = quiet if len(quiet) >= FEWEST_PAIRS else done
     found = [_counts(pair.spent) for pair in kept]
@@ -190,7 +193,6 @@ def _recording(done: list[_Pair], census: Census, device: str, *, partial: bool)
         rejected=len(done) - len(kept),
         page_faults=int(median(pair.plain.faults for pair in kept)),
         switches_per_s=sum(pair.plain.switches for pair in kept) / sum(pair.plain.seconds for pair in kept),
-        partial=partial,
         machine=_machine(device),
     )
 

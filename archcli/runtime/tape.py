@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from archcli.errors import ArchError, Problem
 from archcli.graph import Op, Tensor, tree_map
 from archcli.runtime.leaves import Leaf, leaf_of
 
@@ -79,11 +80,11 @@ class ExpertTape(NodeTape):
         return leaf(*values, op=op, expert_of=self.expert_of)
 
 
-class MismatchError(RuntimeError):
+class MismatchError(ArchError):
     """torch does not do what an op promises: the row, what was promised, what came."""
 
     def __init__(self, path: str, what: str, ours: str, theirs: str) -> None:
-        super().__init__(f"{path}: {what}: promised {ours}, came {theirs}")
+        super().__init__(Problem(f"{what}: archcli says {ours}, torch says {theirs}", path=path))
         self.path, self.what, self.ours, self.theirs = path, what, ours, theirs
 
 

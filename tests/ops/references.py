@@ -38,7 +38,7 @@ def contract(op, weights, a, b):
 
 
 def attend(op, weights, q, k, v, positions, sinks=None):
-    """Token by token and head by head."""
+    """Token by token and head by head; ALiBi of a power of two heads."""
     batch, new, heads, _ = q.shape
     visible, shared = k.shape[1], heads // k.shape[2]
     out = torch.zeros(batch, new, heads, v.shape[3])

@@ -1,4 +1,4 @@
-"""The built model is an ordinary nn.Module: printed, saved, hooked, taken apart, checkpointed, trained, compiled, copied, on meta, in bf16."""
+"""The built model is an ordinary nn.Module: printed, saved, hooked, taken apart, checkpointed, trained, copied, on meta, in bf16."""
 
 import copy
 import io

@@ -9,6 +9,7 @@ from archcli.errors import ArchError
 from archcli.graph import CountTape
 from archcli.modules import GLU, Group, PreNorm
 from archcli.ops import Attend, Cache, Combine, Linear, Multiply, Normalize, Route
+from archcli.runtime.build import build_model
 from archcli.runtime.layers import Layers
 from runtime.asking import ask, failures
 from runtime.zoo import RMS, ZOO, D, gqa, model
@@ -199,3 +200,11 @@ def test_the_impossible_is_refused_at_once(changes, message):
         ask(spec)
     assert str(caught.value).startswith(message)
     assert spec.d_model == D
+
+
+def test_building_what_torch_refuses_names_the_row(monkeypatch):
+    monkeypatch.setattr(Linear, "shape", lambda op, x, *rest: (*x[:-1], op.out + 1))
+    with pytest.raises(
+        ArchError, match=r"^layers\.0\.attention\.q_proj: shape of Linear: archcli says \(1, 2, 25\), torch says \(1, 2, 24\)$"
+    ):
+        build_model(LLAMA)

@@ -58,6 +58,7 @@ def moe(**fields):
 
 
 DEEPSEEK = moe(
+    n_experts=8,
     shared=GLU(d_ff=6),
     router=Router(scores="sigmoid", correction=True, n_groups=2, top_k_groups=1, group_score="top2", scale=2.5),
 )

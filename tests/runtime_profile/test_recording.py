@@ -76,7 +76,8 @@ def test_fused_attention_is_a_class_of_its_own_with_the_mask_it_needs():
 
 
 def test_a_softcap_is_timed_as_elementwise():
-    assert ("tanh", "elementwise") in classes(profiled(MODELS["gemma2"], "forward", "sdpa")[1], "layers.0.attention.attend")
+    found = classes(profiled(MODELS["gemma2"], "forward", "sdpa")[1], "layers.0.attention.attend")
+    assert {("tanh", "elementwise"), ("_softmax", "normalization"), ("bmm", "contraction")} <= found
 
 
 def test_a_linear_layer_goes_backward_as_contraction_and_its_bias_as_a_reduction():

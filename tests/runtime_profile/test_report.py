@@ -31,7 +31,6 @@ QUIET = Recording(
     rejected=0,
     page_faults=0,
     switches_per_s=3.0,
-    partial=False,
     machine={"device": "cpu"},
 )
 INPUTS = {"phase": "forward", "dtype": "fp32"}
@@ -108,7 +107,8 @@ WARNINGS = {
     "trace and census differ": replace(QUIET, differing=("lm_head:mm",)),
     "Tracing slowed the pass by 50%": replace(QUIET, traced_s=(1.5, 1.35, 1.65)),
     "Operations explain 85%": QUIET,
-    "A busy machine: 500": replace(QUIET, switches_per_s=500.0),
+    "500 involuntary context switches": replace(QUIET, switches_per_s=500.0),
+    "A BUSY MACHINE: 3.5 processes": replace(QUIET, load=3.5),
     "Not measured on a GPU yet": replace(QUIET, machine={"device": "cuda:0"}),
 }
 

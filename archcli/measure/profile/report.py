@@ -23,7 +23,7 @@ CONVENTION = (
 )
 # Within these a profile is sound: seen on a quiet machine at steps of 20 ms and more (overhead at most 1.03, attributed 0.95 to 1.01),
 # with room for short steps; 120 involuntary context switches a second are what a busy neighbour causes.
-MOST_OVERHEAD, LEAST_ATTRIBUTED, MOST_SWITCHES_PER_S = 1.06, 0.90, 120.0
+MOST_OVERHEAD, LEAST_ATTRIBUTED, MOST_SWITCHES_PER_S, MOST_LOAD = 1.06, 0.90, 120.0, 1.0
 MOST_UNATTRIBUTED = 0.10
 """Where operations and framework miss the plain wall time by more, either way, the headline says so: seen on a quiet machine 0 to 0.03."""
 
@@ -80,6 +80,7 @@ def _totals(counted: Pass, recording: Recording, folded: Folded) -> dict[str, An
         "operations_differing": list(recording.differing),
         "page_faults_per_pass": recording.page_faults,
         "context_switches_per_s": recording.switches_per_s,
+        "load_per_processor": recording.load,
         "machine": dict(recording.machine),
     }
 
@@ -148,6 +149,7 @@ def _honesty(recording: Recording, folded: Folded) -> Table:
         ("pairs of passes, rejected as disturbed", f"{len(recording.traced_s)}, {recording.rejected}", "text"),
         ("page faults per pass", recording.page_faults, "count"),
         ("involuntary context switches per second", round(recording.switches_per_s), "count"),
+        ("processes per processor when it began", f"{recording.load:.1f}", "text"),
         *((name, value, "text") for name, value in machine.items()),
     )
 
@@ -163,10 +165,10 @@ def _warnings(recording: Recording, folded: Folded) -> Iterator[str]:
         yield f"Tracing slowed the pass by {_overhead(recording) - 1:.0%}: small operations look dearer than they are."
     if folded.attributed_share < LEAST_ATTRIBUTED:
         yield f"Operations explain {folded.attributed_share:.0%} of the plain wall time; short passes leave more to the framework."
-    if recording.switches_per_s > MOST_SWITCHES_PER_S:
+    if recording.switches_per_s > MOST_SWITCHES_PER_S or recording.load > MOST_LOAD:
         yield (
-            f"A busy machine: {recording.switches_per_s:.0f} involuntary context switches a second, at which threads wait for one another. "
-            "Repeat it on a quiet one, or with fewer --threads."
+            f"A BUSY MACHINE: {recording.load:.1f} processes a processor when it began, {recording.switches_per_s:.0f} involuntary context "
+            "switches a second. Threads that wait for one another make small operations look dear; repeat it on a quiet one."
         )
     if str(recording.machine["device"]).startswith("cuda"):
         yield "Not measured on a GPU yet: this way of timing kernels was tried on recorded events only."

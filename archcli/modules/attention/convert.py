@@ -35,7 +35,10 @@ def to_gqa(attention: Attention, d_model: Number) -> GroupedQueryAttention:
 
 
 def to_mla(attention: Attention, d_model: Number, norm: Norm) -> MultiHeadLatentAttention:
-    """A latent of 4 d and a shared rotary key of d/2, as DeepSeek-V2 chose (arXiv:2405.04434 section 2.1.4, table 1); what is latent stays."""
+    """A latent of 4 d and a shared rotary key of d/2, as DeepSeek-V2 chose; what is latent already stays.
+
+    arXiv:2405.04434 section 2.1.4, table 1.
+    """
     if isinstance(attention, MultiHeadLatentAttention):
         return attention
     heads = _heads(attention, d_model)

@@ -1,0 +1,14 @@
+"""Every kind of module computes what its paper says, around the leaves of a built model."""
+
+import pytest
+import torch
+
+from modules.wiring import CHECKS
+
+torch.set_num_threads(1)
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_is_wired_as_its_paper_says(name):
+    with torch.no_grad():
+        CHECKS[name]()

@@ -1,0 +1,151 @@
+"""Tests that can fail: every broken formula turns a check of the suite red, and unbroken all of them are green."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+
+from archcli.load.source import load
+from archcli.measure.flops import Question, count_flops
+from archcli.measure.kvcache import count_kv_cache
+from archcli.measure.params import count_params
+from archcli.measure.passes import forward_pass, train_pass
+from archcli.modules import LinearScaling, LongRopeScaling, NTKScaling
+from archcli.ops import Causal, Chunked, SlidingWindow
+from modules.wiring import CHECKS as WIRING
+from mutants import of_modules, of_ops
+from ops.cases import CASES
+from ops.checks import CHECKS
+from runtime.asking import ask
+from runtime.zoo import ZOO, built, tokens
+
+torch.set_num_threads(1)
+MUTANTS = [*of_ops.MUTANTS, *of_modules.MUTANTS]
+FIGURES = json.loads((Path(__file__).parents[1] / "oracle" / "figures.json").read_text())["models"]
+
+
+def ops(name):
+    for case in CASES.values():
+        if type(case.op).__name__ == name:
+            for check in CHECKS:
+                check(case)
+
+
+@cache
+def preset(name):
+    return load(name).model
+
+
+def oracle(name):
+    """Parameters, FLOPs and cached elements that transformers' class has."""
+    truth, model = FIGURES[name], preset(name)
+    totals = count_params(model).totals
+    assert (totals["params"], totals["active_params"]) == (truth["params"], truth["active_params"])
+    for length, flops in truth["flops"].items():
+        assert count_flops(model, Question(seq_len=int(length), mask="dense")).totals["matmul_flops"] == flops
+    for length, elements in truth["kv_elements"].items():
+        assert count_kv_cache(model, int(length)).totals["elements"] == elements
+
+
+def witness(name):
+    verdict = ask(ZOO[name])
+    assert verdict.ok, [finding for finding in verdict.findings if not finding.ok]
+
+
+def masks():
+    """Pairs against one by one, and what a covered set of keys leaves unsaid."""
+    for mask in (Causal(), SlidingWindow(3), Chunked(3)):
+        for past in range(5):
+            for new in range(1, 6):
+                seen = [[key <= query and mask_sees(mask, query, key) for key in range(past + new)] for query in range(past, past + new)]
+                said = [[bool(mask.allows(query, key)) for key in range(past + new)] for query in range(past, past + new)]
+                assert said == seen
+                assert mask.pairs(new, past) == sum(map(sum, seen))
+                if mask.covers(new, past + new):
+                    assert sum(map(sum, seen)) == sum(past + i + 1 for i in range(new))
+
+
+def mask_sees(mask, query, key):
+    if isinstance(mask, SlidingWindow):
+        return query - key < 3
+    return query // 3 == key // 3 if isinstance(mask, Chunked) else True
+
+
+def needed():
+    """Token ids need no gradient, so the table's lookup has no backward to the left of it."""
+    (lookup,) = [row for row in train_pass(ZOO["llama"], 1, 3).rows if row.path == "embedding.tokens"]
+    assert [gradient for part in lookup.parts for gradient in part.backward if gradient.wrt == 0] == []
+
+
+def absorbed():
+    rows = {row.path for row in forward_pass(ZOO["deepseek-absorbed"], 1, 3).rows}
+    assert "layers.0.attention.q_absorb" in rows
+
+
+def prefill():
+    made = built(ZOO["llama"])
+    assert made.prefill(tokens())[0].shape == (2, 1, 29)
+
+
+def frequencies(scaling, expected):
+    """Of 4 pairs at theta 100, 64 tokens."""
+    got = scaling.frequencies(torch, 100.0, 8, torch.arange(64)).tolist()
+    assert got == pytest.approx(expected, rel=1e-5)
+
+
+PLAIN = [100 ** (-i / 4) for i in range(4)]
+SUITES = {
+    "ops": ops,
+    "oracle": oracle,
+    "witness": witness,
+    "wiring": lambda name: WIRING[name](),
+    "masks": masks,
+    "needed": needed,
+    "absorbed": absorbed,
+    "prefill": prefill,
+    "linear": lambda: frequencies(LinearScaling(factor=4.0), [f / 4 for f in PLAIN]),
+    "ntk": lambda: frequencies(NTKScaling(factor=4.0), [(100 * 4 ** (8 / 6)) ** (-i / 4) for i in range(4)]),
+    "longrope": lambda: frequencies(
+        LongRopeScaling(factor=4.0, original_max_seq_len=16, short_factor=(1.0,) * 4, long_factor=(1.0, 2.0, 4.0, 8.0)),
+        [f / 2**i for i, f in enumerate(PLAIN)],
+    ),
+}
+
+
+def run(suite):
+    kind, _, name = suite.partition(".")
+    with torch.no_grad():
+        SUITES[kind](*([name] if name else []))
+
+
+def is_red(suite):
+    try:
+        run(suite)
+    except Exception:  # noqa: BLE001 - however it fails, it fails
+        return True
+    return False
+
+
+@pytest.mark.parametrize("suite", sorted({suite for mutant in MUTANTS for suite in mutant.suites}))
+def test_green_as_it_is(suite):
+    if suite.startswith("witness"):
+        witness(suite.partition(".")[2])
+    else:
+        run(suite)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.title for mutant in MUTANTS])
+def test_red_when_broken(mutant, monkeypatch):
+    old = mutant.owner.__dict__[mutant.name]
+    monkeypatch.setattr(mutant.owner, mutant.name, mutant.broken(old))
+    assert any(map(is_red, mutant.suites)), f"nothing noticed: {mutant.title}"
+
+
+def test_every_op_is_mutated_in_every_way_it_has():
+    mutated = {(mutant.owner, mutant.name) for mutant in MUTANTS}
+    for cls in of_ops.vocabulary():
+        for method in ("shape", "run"):
+            assert (cls, method) in mutated
+        assert bool(cls.free) or (cls, "parts") in mutated

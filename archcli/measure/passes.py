@@ -76,12 +76,12 @@ def forward_pass(
     model: Model, batch_size: Number = 1, seq_len: Number = 2048, *, last_only: bool = False, source_len: Number | None = None
 ) -> Pass:
     """All tokens at once, nothing cached: what evaluation and training run. `source_len` left out is `seq_len`."""
-    return _pass("forward", model, batch_size, seq_len, None, None, last_only, seq_len if source_len is None else source_len)
+    return _pass("forward", model, (batch_size, seq_len), None, None, last_only, seq_len if source_len is None else source_len)
 
 
 def train_pass(model: Model, batch_size: Number = 1, seq_len: Number = 2048, *, source_len: Number | None = None) -> Pass:
     """The forward whose parts also carry a backward; the reader adds them."""
-    return _pass("train", model, batch_size, seq_len, None, None, False, seq_len if source_len is None else source_len)
+    return _pass("train", model, (batch_size, seq_len), None, None, False, seq_len if source_len is None else source_len)
 
 
 def prefill_pass(
@@ -95,13 +95,13 @@ def prefill_pass(
 ) -> Pass:
     """`seq_len` new tokens into a cache that is empty, or already holds `past`; logits of the last one."""
     length = seq_len if source_len is None else source_len
-    return _pass("prefill", model, batch_size, seq_len, past, _cache(model, batch_size, past, length), last_only, length)
+    return _pass("prefill", model, (batch_size, seq_len), past, _cache(model, batch_size, past, length), last_only, length)
 
 
 def decode_pass(model: Model, batch_size: Number = 1, past: Number | None = 2048, *, source_len: Number | None = None) -> Pass:
     """One new token against a cache of `past` tokens (None: an empty one). `source_len` left out is `past`."""
     length = (past or 1) if source_len is None else source_len
-    return _pass("decode", model, batch_size, 1, past, _cache(model, batch_size, past, length), True, length)
+    return _pass("decode", model, (batch_size, 1), past, _cache(model, batch_size, past, length), True, length)
 
 
 def layers(model: Model) -> Iterator[tuple[str, Block, Number]]:
@@ -159,16 +159,12 @@ def _cache(model: Model, batch_size: Number, past: Number | None, source_len: Nu
     return kept
 
 
-def _pass(
-    phase: Phase, model: Model, batch_size: Number, new: Number, past: Number | None, cache: Any, last_only: bool, source_len: Number
-) -> Pass:
-    rows, _ = _traced(model, (batch_size, new), past or 0, cache, last_only, source_len)
-    return Pass(phase, batch_size, new, past or 0, rows)
+def _pass(phase: Phase, model: Model, tokens: Shape, past: Number | None, cache: Any, last_only: bool, source_len: Number) -> Pass:
+    rows, _ = _traced(model, tokens, past or 0, cache, last_only, source_len)
+    return Pass(phase, *tokens, past or 0, rows)
 
 
-def _traced(
-    model: Model, tokens: Shape, past: Number, cache: Any, last_only: bool, source_len: Number
-) -> tuple[tuple[Row, ...], Any]:
+def _traced(model: Model, tokens: Shape, past: Number, cache: Any, last_only: bool, source_len: Number) -> tuple[tuple[Row, ...], Any]:
     rows: list[Row] = []
     tape = CountTape(rows)
     held = tree_map(lambda x: Tensor(tape, x.value), Tensor, cache)

@@ -137,7 +137,9 @@ class Sandwich(Sequential):
 
 
 class NormAfter(Sequential):
-    """x += N(A x); x += N(F x): the norm follows the sublayer, inside the residual. OLMo 2, arXiv:2501.00656 section 2.1.
+    """x += N(A x); x += N(F x): the norm follows the sublayer, inside the residual.
+
+    OLMo 2, arXiv:2501.00656 section 2.1.
 
     Differs from PostNorm in leaving the residual stream itself unnormalized.
     """

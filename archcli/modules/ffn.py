@@ -51,8 +51,8 @@ class GLU(FeedForward):
 
     Shazeer 2020, arXiv:2002.05202; with silu it is SwiGLU, with gelu GeGLU, with relu ReGLU.
 
-    Differs from MLP in the gate. `bias` false, as in the paper, leaves all three without bias. `limit` c bounds the gate
-    from above by c and the up branch to +-c, `up_offset` 1 adds one to the up branch (gpt-oss, arXiv:2508.10925).
+    Differs from MLP in the gate. `bias` false, as in the paper, leaves all three without bias. `limit` c bounds the
+    gate from above by c and the up branch to +-c, `up_offset` 1 adds one to the up branch (gpt-oss, arXiv:2508.10925).
     """
 
     kind: Literal["glu"] = "glu"

@@ -17,7 +17,9 @@ from archcli.ops import Conv1d, Transpose
 
 
 class ConvFrontEnd(Module):
-    """act(conv2(act(conv1 x))), both of kernel 3 and padding 1, the second halving the length. Whisper, arXiv:2212.04356 section 2.2.
+    """act(conv2(act(conv1 x))), both of kernel 3 and padding 1, the second halving the length.
+
+    Whisper, arXiv:2212.04356 section 2.2.
 
     Reads a spectrogram [B, in_channels, 2 S] and writes [B, S, D].
     """

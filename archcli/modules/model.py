@@ -83,11 +83,13 @@ class Decoder(Model, Stack):
 
 
 class Encoder(Model, Stack):
-    """An encoder: tokens [B, T] to hidden states [B, T, D], all of which see each other. BERT, Devlin et al. 2018, arXiv:1810.04805.
+    """An encoder: tokens [B, T] to hidden states [B, T, D], all of which see each other.
 
-    `pooler` adds tanh(W x + b) of the first token, from which BERT classifies; `n_labels` a linear classifier of what is
-    pooled, or without a pooler of every token; `head` guesses masked tokens. Layers state `causal: false`. Nothing is
-    cached, and nothing is generated.
+    BERT, Devlin et al. 2018, arXiv:1810.04805.
+
+    `pooler` adds tanh(W x + b) of the first token, from which BERT classifies; `n_labels` a linear classifier of what
+    is pooled, or without a pooler of every token; `head` guesses masked tokens. Layers state `causal: false`. Nothing
+    is cached, and nothing is generated.
     """
 
     kind: Literal["encoder"] = "encoder"
@@ -119,8 +121,8 @@ class EncoderStack(Stack):
     """The encoder half: source tokens or features to the memory [B, S, D] that the decoder attends to.
 
     `position` and `input_norm` are the encoder's own. With a `front_end` it reads features (Whisper's spectrogram) in
-    place of tokens, and `source_len` is the fixed number of positions they make. `vocab_size` gives it a table of its own
-    where source and target share none.
+    place of tokens, and `source_len` is the fixed number of positions they make. `vocab_size` gives it a table of its
+    own where source and target share none.
     """
 
     position: Position = Field(default_factory=NoPosition)

@@ -107,8 +107,8 @@ class Sinusoidal(Position):
 class ALiBi(Position):
     """Scores get slope_h * (key - query), the slopes 2^(-max_bias i/H).
 
-    Press et al. 2021, arXiv:2108.12409. max_bias 8 as in the paper. `scaled` multiplies the bias by the attention's scale as
-    it does q k^T (Falcon-RW).
+    Press et al. 2021, arXiv:2108.12409. max_bias 8 as in the paper. `scaled` multiplies the bias by the attention's
+    scale as it does q k^T (Falcon-RW).
     """
 
     kind: Literal["alibi"] = "alibi"
@@ -126,7 +126,9 @@ class ALiBi(Position):
 
 
 class RelativeKey(Position):
-    """A trained vector per clipped distance is added to the key: score (q . (k_j + a_(j-i))). Shaw et al. 2018, arXiv:1803.02155.
+    """A trained vector per clipped distance is added to the key: score (q . (k_j + a_(j-i))).
+
+    Shaw et al. 2018, arXiv:1803.02155.
 
     Distances beyond `max_distance` k share a vector: 2k + 1 vectors of head_dim, shared by the heads of a layer.
     """

@@ -25,7 +25,9 @@ class ScoreBias(Inline):
 
 
 class RelativeBuckets(ScoreBias):
-    """table[bucket(j - i), h]: near distances have a bucket each, far ones share logarithmically. T5, arXiv:1910.10683 section 2.1.
+    """table[bucket(j - i), h]: near distances have a bucket each, far ones share logarithmically.
+
+    T5, arXiv:1910.10683 section 2.1.
 
     `bidirectional` gives half the buckets to each direction (an encoder), else all look back (a decoder). Distances of
     `max_distance` and more share the last bucket.

@@ -1,4 +1,6 @@
-"""Stacks: groups of layers one after another, with what they share. Models and the halves of an encoder-decoder are made of one.
+"""Stacks: groups of layers one after another, with what they share.
+
+Models and the halves of an encoder-decoder are made of one.
 
 B batch, T new tokens, S visible tokens, D d_model.
 """
@@ -63,7 +65,9 @@ class Group(Spec):
 
 
 class Stack(Module):
-    """x through all groups, then the final norm. `final_norm` false leaves the norm out (BERT, the original Transformer).
+    """x through all groups, then the final norm.
+
+    `final_norm` false leaves the norm out (BERT, the original Transformer).
 
     `score_bias` is computed once and added to the attention scores of every layer (T5's relative positions).
     """
@@ -112,7 +116,7 @@ class Stack(Module):
         for i, group in enumerate(self.groups if self.score_bias is not None else ()):
             for block in group.blocks:
                 if block.attention.n_heads != self._n_heads or block.attention.window or block.attention.chunk:
-                    yield f"groups.{i}", "layers that share a score bias need equal n_heads, and no window or chunk", "make the layers alike"
+                    yield f"groups.{i}", "layers that share a score bias need equal n_heads, no window and no chunk", "make them alike"
 
 
 def _first(cache: Any) -> Tensor:

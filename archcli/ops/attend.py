@@ -19,13 +19,14 @@ from archcli.ops.mask import Mask
 class Attend(Op):
     """softmax(scale q k^T [softcap] [+ ALiBi] [+ bias] + mask) v.
 
-    Inputs q [B,T,H,d], k [B,S,K,d], v [B,S,K,e], positions [T], then the `extras` by name: sinks [H]; bias [1 or B,H,T,S].
+    Inputs q [B,T,H,d], k [B,S,K,d], v [B,S,K,e], positions [T], then the `extras` by name: sinks [H]; bias [1 or
+    B,H,T,S].
 
     Query head h reads kv head h // (H/K) (GQA, arXiv:2305.13245). `alibi` is the largest exponent of the slopes
     2^(-alibi i/H) (arXiv:2108.12409), each times `alibi_factor`; `softcap` c maps a score s to c tanh(s/c)
     (arXiv:2408.00118); a sink is one more logit per head whose probability is dropped (arXiv:2508.10925). `past` counts
-    the tokens before the new ones and only serves the exact pair count. `relu` takes max(score, 0) / keys in place of the
-    softmax (arXiv:2309.08586). Parts are exact for the mask; `executed` is T x S.
+    the tokens before the new ones and only serves the exact pair count. `relu` takes max(score, 0) / keys in place of
+    the softmax (arXiv:2309.08586). Parts are exact for the mask; `executed` is T x S.
     """
 
     name: str

@@ -14,8 +14,8 @@ from archcli.ops.base import bias, contraction, movement
 class Linear(Op):
     """y = x W^T + b. Input [..., in], output [..., out]; weight [out, in].
 
-    With `borrowed`, the weight is the second input and owned elsewhere. `stored_bias` is one that is kept but not trained,
-    and so no parameter.
+    With `borrowed`, the weight is the second input and owned elsewhere. `stored_bias` is one that is kept but not
+    trained, and so no parameter.
     """
 
     name: str
@@ -123,7 +123,10 @@ class Contract(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gather(Op):
-    """A row per id of a table that is owned elsewhere. Inputs ids [...], table [entries, width]; output [..., width]."""
+    """A row per id of a table that is owned elsewhere.
+
+    Inputs ids [...], table [entries, width]; output [..., width].
+    """
 
     name: str
 

@@ -179,8 +179,8 @@ class Cache(Op):
     """Put new entries [B, T, K, d] behind cached ones [B, P, K, d]; the caller owns both the old cache and the new one.
 
     Returns what attention may see now, [B, keep(P)+T, K, d], and what must be kept for the next step, [B, min(P+T,
-    window), K, d]. Inputs: the new entries, then, unless the cache is empty, the cached ones. `cross` marks entries of the source, which
-    are reported apart.
+    window), K, d]. Inputs: the new entries, then, unless the cache is empty, the cached ones. `cross` marks entries of
+    the source, which are reported apart.
     """
 
     name: str

@@ -67,7 +67,10 @@ class Swish(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Add(Op):
-    """y = a + b, in the number type of a. Backward: the gradients of both branches are added up where they meet again."""
+    """y = a + b, in the number type of a.
+
+    Backward: the gradients of both branches are added up where they meet again.
+    """
 
     name: str
 
@@ -140,7 +143,10 @@ class Softcap(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clip(Op):
-    """y = min(max(x, -bound), bound); only the min where not `from_below`. Neither costs a FLOP; the elements still move."""
+    """y = min(max(x, -bound), bound); only the min where not `from_below`.
+
+    Neither costs a FLOP; the elements still move.
+    """
 
     name: str
     bound: float

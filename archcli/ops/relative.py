@@ -81,7 +81,9 @@ class RelativeKeys(Op):
         entries = 2 * self.reach + 1
         scores, pairs = prod(q[:3]) * entries, prod(self.shape(q, positions))
         product = contraction("matmul", 2 * scores * q[3], [(prod(q), 0), (entries * q[3], "weight")], scores)
-        scaled = Part("scale", OpClass.ELEMENTWISE, scores, scores, scores, (Part("d_0", OpClass.ELEMENTWISE, scores, scores, scores, wrt=0),))
+        scaled = Part(
+            "scale", OpClass.ELEMENTWISE, scores, scores, scores, (Part("d_0", OpClass.ELEMENTWISE, scores, scores, scores, wrt=0),)
+        )
         gathered = Part("gather", OpClass.MOVEMENT, 0, pairs, pairs, (Part("d_0", OpClass.MOVEMENT, 0, pairs, scores, wrt=0),))
         return (product, scaled, gathered)
 

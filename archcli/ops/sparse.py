@@ -1,4 +1,7 @@
-"""Sparse masks: patterns with gaps. Each states the count of its pairs in closed form, which tests hold against brute force."""
+"""Sparse masks: patterns with gaps.
+
+Each states the count of its pairs in closed form, which tests hold against brute force.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,10 @@ class Prefix(Mask):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dilated(Prefix):
-    """The query and every dilation-th key before it, window of them in all. Longformer, arXiv:2004.05150 section 3.1."""
+    """The query and every dilation-th key before it, window of them in all.
+
+    Longformer, arXiv:2004.05150 section 3.1.
+    """
 
     window: Number
     dilation: Number
@@ -58,7 +64,10 @@ class Dilated(Prefix):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Strided(Prefix):
-    """The stride newest keys, and every stride-th key before. Sparse Transformer, arXiv:1904.10509 section 4.2, both heads merged."""
+    """The stride newest keys, and every stride-th key before.
+
+    Sparse Transformer, arXiv:1904.10509 section 4.2, both heads merged.
+    """
 
     stride: Number
 
@@ -89,7 +98,10 @@ class Fixed(Prefix):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WindowAndGlobal(Mask):
-    """`reach` keys to either side; the first `n_global` tokens see all and are seen by all. Longformer, arXiv:2004.05150 section 3.1."""
+    """`reach` keys to either side; the first `n_global` tokens see all and are seen by all.
+
+    Longformer, arXiv:2004.05150 section 3.1.
+    """
 
     reach: Number
     n_global: Number

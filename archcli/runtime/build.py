@@ -64,9 +64,7 @@ class LanguageModel(Node):
         logits: torch.Tensor = super().forward(tokens, positions, 0, None, False, *source)[0]
         return logits
 
-    def step(
-        self, tokens: torch.Tensor, cache: Cache, *source: torch.Tensor, last_only: bool = False
-    ) -> tuple[torch.Tensor, Cache]:
+    def step(self, tokens: torch.Tensor, cache: Cache, *source: torch.Tensor, last_only: bool = False) -> tuple[torch.Tensor, Cache]:
         """Logits of new tokens [B, T] after what the cache holds, and the cache that now holds them too."""
         end = cache.length + tokens.shape[1]
         positions = torch.arange(cache.length, end, device=tokens.device)

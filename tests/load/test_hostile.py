@@ -17,7 +17,9 @@ TAB = "a tab in the indentation; indent with spaces"
 EMPTY = "f: the file is empty; an architecture needs vocab_size, d_model, norm and groups"
 BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(f"{b}: &{b} [{', '.join(8 * ['*' + a])}]\n" for a, b in pairwise("abcdefgh"))
 
-JSON_KEY = "Illegal trailing comma before end of object" if sys.version_info >= (3, 13) else "Expecting property name enclosed in double quotes"
+JSON_KEY = (
+    "Illegal trailing comma before end of object" if sys.version_info >= (3, 13) else "Expecting property name enclosed in double quotes"
+)
 
 # id: (a whole file, the answers)
 FILES = {

@@ -79,7 +79,11 @@ EDITS = {
         "ffn: {kind: moe, n_experts: 2, top_k: 1, expert: {kind: glu, d_ff: 8}, d_ff: 8}",
         "18:78: unknown key 'd_ff'; it belongs under expert or shared",
     ),
-    "key-unknown": ("tied: false", "tied: false, foo: 3", "7:26: unknown key 'foo'; known are tied, scale, position, token_types, norm, width"),
+    "key-unknown": (
+        "tied: false",
+        "tied: false, foo: 3",
+        "7:26: unknown key 'foo'; known are tied, scale, position, token_types, norm, width",
+    ),
     "key-very-long": (
         "tied: false",
         f"tied: false, {300 * 'x'}: 3",

@@ -17,7 +17,10 @@ from archcli.ops import Attend, Cache, Causal, Chunked, Full, Mask, Parameter, S
 
 
 class LengthTemperature(Spec):
-    """Queries are multiplied by 1 + `scale` ln(1 + floor((position + 1) / `floor_scale`)). Llama 4, on layers without RoPE."""
+    """Queries are multiplied by 1 + `scale` ln(1 + floor((position + 1) / `floor_scale`)).
+
+    Llama 4, on layers without RoPE.
+    """
 
     scale: Positive = 0.1
     floor_scale: Size = 8192

@@ -17,7 +17,9 @@ from archcli.ops import Cache, Full, Linear, Mask, MergeHeads
 
 
 class CrossAttention(ProjectedAttention):
-    """o(softmax(scale q k^T) v) with q from the decoder, k and v from the encoder's output. Vaswani et al. 2017, arXiv:1706.03762 section 3.2.3.
+    """o(softmax(scale q k^T) v) with q from the decoder, k and v from the encoder's output.
+
+    Vaswani et al. 2017, arXiv:1706.03762 section 3.2.3.
 
     Every query sees every source token. k and v are projected once, when the cache starts, and then kept: their size
     goes by the source's length, not by what is generated. `n_kv_heads` left out is n_heads.

@@ -16,11 +16,13 @@ from archcli.ops import FeatureMap, Linear, LinearAttend, MergeHeads
 
 
 class LinearAttention(ProjectedAttention):
-    """out_i = phi(q_i)^T sum_j phi(k_j) v_j^T / phi(q_i)^T sum_j phi(k_j), j up to i where causal. O(n) in time, O(1) in state.
+    """out_i = phi(q_i)^T sum_j phi(k_j) v_j^T / phi(q_i)^T sum_j phi(k_j), j up to i where causal.
+
+    O(n) in time, O(1) in state.
 
     `features` elu: phi(x) = elu(x) + 1, m = d (Katharopoulos et al. 2020, arXiv:2006.16236). softmax: m fixed random
-    projections that estimate the softmax kernel (FAVOR+, Performer, Choromanski et al. 2020, arXiv:2009.14794).
-    The state is [H, m, d] and [H, m] per sequence whatever its length.
+    projections that estimate the softmax kernel (FAVOR+, Performer, Choromanski et al. 2020, arXiv:2009.14794). The
+    state is [H, m, d] and [H, m] per sequence whatever its length.
     """
 
     kind: Literal["linear"] = "linear"

@@ -32,11 +32,12 @@ class Field(NamedTuple):
 @cache
 def fields(cls: type[Spec]) -> Mapping[str, Field]:
     """The fields of a class by name, without `kind`, which has chosen the class already."""
-    return {name: _field(name, cls.model_fields[name]) for name in _in_order(cls) if name != "kind"}
+    found = {name: _field(name, cls.model_fields[name]) for name in _in_order(cls) if name != "kind"}
+    return dict(sorted(found.items(), key=lambda item: item[1].many))
 
 
 def _in_order(cls: type[Spec]) -> Mapping[str, None]:
-    """The fields as they are read: those of the first base first, of which pydantic makes the last."""
+    """The fields as they are read: those of the first base first, of which pydantic makes the last; lists of layers end a mapping."""
     found: dict[str, None] = {}
     for base in cls.__bases__:
         if issubclass(base, Spec):

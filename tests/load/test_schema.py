@@ -25,7 +25,7 @@ def fits(value, schema):
         return any(fits(value, one) for one in schema["anyOf"])
     if "enum" in schema or "const" in schema:
         return value in schema.get("enum", [schema.get("const")])
-    return TYPES[schema["type"]](value, schema)
+    return not schema or TYPES[schema["type"]](value, schema)
 
 
 def is_object(value, schema):

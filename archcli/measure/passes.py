@@ -161,7 +161,7 @@ def _cache(model: Model, batch_size: Number, past: Number | None, source_len: Nu
 
 def _pass(phase: Phase, model: Model, tokens: Shape, past: Number | None, cache: Any, last_only: bool, source_len: Number) -> Pass:
     rows, _ = _traced(model, tokens, past or 0, cache, last_only, source_len)
-    return Pass(phase, *tokens, past or 0, rows)
+    return Pass(phase, tokens[0], tokens[1], past or 0, rows)
 
 
 def _traced(model: Model, tokens: Shape, past: Number, cache: Any, last_only: bool, source_len: Number) -> tuple[tuple[Row, ...], Any]:

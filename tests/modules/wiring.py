@@ -116,9 +116,9 @@ def attended(node, spec, q, k, v, scale):
     """Attention of heads by the definition, after normalizing and turning them as the spec says."""
     q, k = placed(node, spec, q, "q"), placed(node, spec, k, "k")
     alibi = spec.position.slope_exponent if isinstance(spec.position, ALiBi) else None
-    op = Attend("attend", spec.mask, scale, softcap=spec.softcap, alibi=alibi)
-    sinks = (node.sinks.weight,) if spec.sinks else ()
-    return REFERENCES["Attend"](op, {}, q, k, v, torch.arange(q.shape[1]), *sinks)
+    extras = {"sinks": node.sinks.weight} if spec.sinks else {}
+    op = Attend("attend", spec.mask, scale, softcap=spec.softcap, alibi=alibi, extras=tuple(extras))
+    return REFERENCES["Attend"](op, {}, q, k, v, torch.arange(q.shape[1]), *extras.values())
 
 
 def placed(node, spec, x, which):

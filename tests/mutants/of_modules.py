@@ -146,14 +146,24 @@ FEEDFORWARD = [
 
 BLOCKS = [
     *(
-        Mutant(f"{cls.__name__} is {other.__name__}", cls, "forward", lambda old, other=other: other.forward, suites)
-        for cls, other, suites in (
-            (m.PreNorm, m.PostNorm, ("wiring.block-pre_norm",)),
-            (m.PostNorm, m.NormAfter, ("wiring.block-post_norm",)),
-            (m.Sandwich, m.PreNorm, ("wiring.block-sandwich", "oracle.gemma-2-9b")),
-            (m.NormAfter, m.PreNorm, ("wiring.block-norm_after",)),
-            (m.Parallel, m.PreNorm, ("wiring.block-parallel-1", "oracle.falcon-7b")),
+        Mutant(f"{cls.__name__} {step} is {other.__name__}'s", cls, step, lambda old, other=other, step=step: getattr(other, step), suites)
+        for cls, other, step, suites in (
+            (m.PreNorm, m.PostNorm, "before", ("wiring.block-pre_norm",)),
+            (m.PreNorm, m.NormAfter, "after", ("wiring.block-pre_norm",)),
+            (m.PostNorm, m.PreNorm, "before", ("wiring.block-post_norm",)),
+            (m.PostNorm, m.NormAfter, "after", ("wiring.block-post_norm",)),
+            (m.Sandwich, m.PostNorm, "before", ("wiring.block-sandwich",)),
+            (m.Sandwich, m.PreNorm, "after", ("wiring.block-sandwich", "oracle.gemma-2-9b")),
+            (m.NormAfter, m.PreNorm, "before", ("wiring.block-norm_after",)),
+            (m.NormAfter, m.PreNorm, "after", ("wiring.block-norm_after",)),
         )
+    ),
+    Mutant(
+        "Parallel is one after the other",
+        m.Parallel,
+        "forward",
+        lambda old: lambda self, x, context=None: m.PreNorm.forward(m.PreNorm.model_construct(**dict(self)), x, context),
+        ("wiring.block-parallel-1", "oracle.falcon-7b"),
     ),
     Mutant("Parallel: one norm", m.Parallel, "forward", changed(n_norms=1), ("oracle.gpt-neox-20b",)),
     Mutant("no residual multiplier", m.Block, "_add", changed(residual_multiplier=1.0), ("wiring.block-multiplier",)),

@@ -9,7 +9,21 @@ import torch
 import archcli.ops
 from archcli import modules as m
 from archcli.graph import CountTape, Op, OpClass
-from archcli.ops import Attend, Causal, Chunked, SlidingWindow, attend, base, mask, normalize
+from archcli.ops import (
+    Attend,
+    Causal,
+    Chunked,
+    Dilated,
+    Fixed,
+    Full,
+    SlidingWindow,
+    Strided,
+    WindowAndGlobal,
+    attend,
+    base,
+    mask,
+    normalize,
+)
 from mutants.mutant import Mutant, constant, plus
 from ops.cases import CASES
 
@@ -116,6 +130,15 @@ MASKS = [
     *(
         Mutant(f"{cls.__name__}.allows", cls, "allows", lambda old: lambda self, query, key: old(self, query, key + 1), ("masks",))
         for cls in (Causal, SlidingWindow, Chunked)
+    ),
+    *(
+        Mutant(f"{cls.__name__}.upto", cls, "upto", lambda old: lambda self, n: old(self, n) + n, ("masks",))
+        for cls in (Dilated, Strided, Fixed)
+    ),
+    *(Mutant(f"{cls.__name__}.pairs", cls, "pairs", plus(1), ("masks",)) for cls in (Full, WindowAndGlobal)),
+    *(
+        Mutant(f"{cls.__name__}.allows", cls, "allows", lambda old: lambda self, query, key: old(self, query, key + 1), ("masks",))
+        for cls in (Dilated, Strided, Fixed, WindowAndGlobal)
     ),
     *(Mutant(f"{cls.__name__}.keep", cls, "keep", plus(1), ("ops.Cache",)) for cls in (SlidingWindow, Chunked)),
     *(

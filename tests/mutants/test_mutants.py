@@ -13,7 +13,7 @@ from archcli.measure.kvcache import count_kv_cache
 from archcli.measure.params import count_params
 from archcli.measure.passes import forward_pass, train_pass
 from archcli.modules import LinearScaling, LongRopeScaling, NTKScaling
-from archcli.ops import Causal, Chunked, SlidingWindow
+from archcli.ops import Causal, Chunked, Dilated, Fixed, Full, SlidingWindow, Strided, WindowAndGlobal
 from modules.wiring import CHECKS as WIRING
 from mutants import of_modules, of_ops
 from ops.cases import CASES
@@ -56,21 +56,27 @@ def witness(name):
 
 def masks():
     """Pairs against one by one, and what a covered set of keys leaves unsaid."""
-    for mask in (Causal(), SlidingWindow(3), Chunked(3)):
-        for past in range(5):
-            for new in range(1, 6):
-                seen = [[key <= query and mask_sees(mask, query, key) for key in range(past + new)] for query in range(past, past + new)]
+    for mask, sees in SEEN:
+        for past in range(1 if isinstance(mask, WindowAndGlobal) else 5):
+            for new in range(1, 8):
+                seen = [[sees(query, key) for key in range(past + new)] for query in range(past, past + new)]
                 said = [[bool(mask.allows(query, key)) for key in range(past + new)] for query in range(past, past + new)]
                 assert said == seen
-                assert mask.pairs(new, past) == sum(map(sum, seen))
+                assert mask.pairs(new, past, past + new) == sum(map(sum, seen))
                 if mask.covers(new, past + new):
-                    assert sum(map(sum, seen)) == sum(past + i + 1 for i in range(new))
+                    assert sum(map(sum, seen)) == sum(past + i + 1 if mask.causal else past + new for i in range(new))
 
 
-def mask_sees(mask, query, key):
-    if isinstance(mask, SlidingWindow):
-        return query - key < 3
-    return query // 3 == key // 3 if isinstance(mask, Chunked) else True
+SEEN = [
+    (Full(), lambda query, key: True),
+    (Causal(), lambda query, key: key <= query),
+    (SlidingWindow(3), lambda query, key: 0 <= query - key < 3),
+    (Chunked(3), lambda query, key: key <= query and query // 3 == key // 3),
+    (Dilated(2, 2), lambda query, key: query - key in (0, 2)),
+    (Strided(3), lambda query, key: key <= query and (query - key < 3 or (query - key) % 3 == 0)),
+    (Fixed(3, 1), lambda query, key: key <= query and (query // 3 == key // 3 or key % 3 == 2)),
+    (WindowAndGlobal(1, 2), lambda query, key: abs(query - key) <= 1 or query < 2 or key < 2),
+]
 
 
 def needed():

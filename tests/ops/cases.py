@@ -40,6 +40,7 @@ from archcli.ops import (
     Swish,
     Unsqueeze,
 )
+from ops.more_cases import cases
 
 E, N, M, C, R = "elementwise", "normalization", "movement", "contraction", "routing"
 X = (2, 3, 4)
@@ -51,7 +52,7 @@ class Case:
     """An op, its input shapes, and its answers.
 
     FLOPs by class of the forward, of a forward that computes masked scores too where that differs, and of the backward;
-    elements read and written by the forward, both together of the backward.
+    elements read and written by the forward, both together of the backward; how many operands of a product are trained.
     """
 
     op: object
@@ -65,6 +66,7 @@ class Case:
     buffers: dict = field(default_factory=dict)
     cached: int = 0
     dense: dict | None = None
+    operands: int = 2
 
 
 def norm(op, forward, back, gain, width, **weights):
@@ -137,7 +139,7 @@ CASES = {
         dense={C: 2 * ALL * (2 + 5), N: 5 * ALL},
     ),
     "attend-everything": Case(
-        Attend("y", Chunked(2), 0.5, softcap=3.0, alibi=8.0),
+        Attend("y", Chunked(2), 0.5, softcap=3.0, alibi=8.0, extras=("sinks",)),
         (Q, K, V, (3,), (4,)),
         (1, 3, 4, 5),
         # chunks of 2: query 0 sees 1 key, 1 sees 2, 2 sees 1
@@ -265,3 +267,4 @@ CASES = {
         Cache("y", Chunked(2)), ((2, 3, 1, 4),), ((2, 3, 1, 4), (2, 2, 1, 4)), {M: 0}, {M: 0}, (24, 24), 48, cached=2 * 2 * 4
     ),
 }
+CASES |= cases(Case, E, N, M, C, R, X, CASES["attend"])

@@ -33,7 +33,7 @@ def check_cost(case):
     assert (sum(part.read for part in parts), sum(part.written for part in parts)) == case.moved
     assert sum(part.read + part.written for part in gradients) == case.moved_back
     assert bool(parts) != bool(case.op.free), "an op costs something, or says why not"
-    twice = {name: count * 2 for name, count in dense.items()}
+    twice = {name: count * case.operands for name, count in dense.items()}
     if "contraction" in dense:
         assert fold(gradients, lambda part: part.dense_flops)["contraction"] == twice["contraction"]
 
@@ -75,6 +75,10 @@ def ids(shape, generator):
     return torch.randint(5, shape, generator=generator)
 
 
+def positive(shape, generator):
+    return torch.rand(shape, generator=generator) + 0.1
+
+
 def count_up(shape, generator):
     return torch.arange(shape[0])
 
@@ -85,6 +89,11 @@ ARGUMENTS = {
     ("Combine", 2): lambda shape, generator: torch.randperm(shape[0], generator=generator),
     ("Attend", 3): lambda shape, generator: torch.arange(shape[0]) if shape[0] > 1 else torch.tensor([3]),
     ("Positions", 0): ids,
+    ("Gather", 0): ids,
+    ("Temper", 1): count_up,
+    ("RelativeBias", 0): count_up,
+    ("RelativeKeys", 1): count_up,
+    **{("LinearAttend", i): positive for i in range(5)},
     ("Shift", 0): count_up,
     ("RotaryTable", 0): count_up,
     ("Sinusoid", 0): count_up,

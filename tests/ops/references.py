@@ -4,6 +4,8 @@ import math
 
 import torch
 
+from ops import more_cases
+
 
 def each(function):
     return lambda op, weights, x: x.clone().apply_(function)
@@ -37,8 +39,10 @@ def contract(op, weights, a, b):
     return out
 
 
-def attend(op, weights, q, k, v, positions, sinks=None):
+def attend(op, weights, q, k, v, positions, *extras):
     """Token by token and head by head; ALiBi of a power of two heads."""
+    given = dict(zip(op.extras, extras, strict=True))
+    sinks, bias = given.get("sinks"), given.get("bias")
     batch, new, heads, _ = q.shape
     visible, shared = k.shape[1], heads // k.shape[2]
     out = torch.zeros(batch, new, heads, v.shape[3])
@@ -55,6 +59,11 @@ def attend(op, weights, q, k, v, positions, sinks=None):
                     scores = [
                         score + 2 ** (-op.alibi * (h + 1) / heads) * (first + s - query) for score, s in zip(scores, keys, strict=True)
                     ]
+                if bias is not None:
+                    scores = [score + float(bias[0, h, t, s]) for score, s in zip(scores, keys, strict=True)]
+                if op.relu:
+                    out[b, t, h] = sum(max(score, 0.0) / (query + 1) * v[b, s, h // shared] for score, s in zip(scores, keys, strict=True))
+                    continue
                 extra = [] if sinks is None else [float(sinks[h])]
                 total = sum(math.exp(score) for score in [*scores, *extra])
                 out[b, t, h] = sum(math.exp(score) / total * v[b, s, h // shared] for score, s in zip(scores, keys, strict=True))
@@ -136,7 +145,7 @@ def combine(op, weights, y, gates, order):
     out = torch.zeros(2, 3, 4)
     for place, copy in enumerate(order.tolist()):
         token, which = divmod(copy, 2)
-        out[token // 3, token % 3] += gates[token // 3, token % 3, which] * y[place]
+        out[token // 3, token % 3] += (gates[token // 3, token % 3, which] if op.weighted else 1) * y[place]
     return out
 
 
@@ -160,7 +169,7 @@ REFERENCES = {
     "Multiply": lambda op, weights, a, b: torch.einsum("btd,btd->btd", a, b.expand_as(a)),
     "Scale": lambda op, weights, x: each(lambda z: op.factor * z)(op, weights, x),
     "Softcap": lambda op, weights, x: each(lambda z: op.cap * math.tanh(z / op.cap))(op, weights, x),
-    "Clip": lambda op, weights, x: each(lambda z: min(max(z, -op.bound), op.bound))(op, weights, x),
+    "Clip": lambda op, weights, x: each(lambda z: min(max(z, -op.bound if op.from_below else z), op.bound))(op, weights, x),
     "Positions": lambda op, weights, x: torch.tensor([0, 1, 2]),
     "Shift": lambda op, weights, x: torch.tensor([op.by, op.by + 1, op.by + 2]),
     "RotaryTable": rotary_table,
@@ -176,4 +185,5 @@ REFERENCES = {
     "Unsqueeze": lambda op, weights, x: x[..., None, :],
     "KeepLast": lambda op, weights, x: x[:, 2:3],
     "Cache": cache,
+    **more_cases.REFERENCES,
 }

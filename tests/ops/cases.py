@@ -4,13 +4,9 @@ B 2 sequences, T 3 tokens, D 4 wide; the numbers per element are those of the on
 are Ivanov et al.'s (arXiv:2007.00072).
 """
 
-from dataclasses import dataclass, field
-
-from archcli.modules import NoScaling, Rope
 from archcli.ops import (
     Activate,
     Add,
-    Attend,
     Cache,
     Causal,
     Chunked,
@@ -18,77 +14,32 @@ from archcli.ops import (
     Combine,
     Concat,
     Contract,
+    Conv1d,
     Dispatch,
     Embedding,
+    Gather,
+    KeepFirst,
     KeepLast,
     Linear,
     MergeHeads,
     Multiply,
     Normalize,
     Parameter,
-    Positions,
-    RotaryTable,
-    Rotate,
     Route,
     Scale,
-    Shift,
-    Sinusoid,
     SlidingWindow,
     Softcap,
     Split,
     SplitHeads,
     Swish,
+    Transpose,
     Unsqueeze,
+    Zeros,
 )
+from ops.case import C, Case, E, M, N, R, X, n, norm, pointwise
+from ops.cases_of_attention import CASES as OF_ATTENTION
 
-E, N, M, C, R = "elementwise", "normalization", "movement", "contraction", "routing"
-X = (2, 3, 4)
-n = 2 * 3 * 4
-
-
-@dataclass(frozen=True)
-class Case:
-    """An op, its input shapes, and its answers.
-
-    FLOPs by class of the forward, of a forward that computes masked scores too where that differs, and of the backward;
-    elements read and written by the forward, both together of the backward.
-    """
-
-    op: object
-    inputs: tuple
-    shape: tuple
-    flops: dict = field(default_factory=dict)
-    backward: dict = field(default_factory=dict)
-    moved: tuple = (0, 0)
-    moved_back: int = 0
-    weights: dict = field(default_factory=dict)
-    buffers: dict = field(default_factory=dict)
-    cached: int = 0
-    dense: dict | None = None
-
-
-def norm(op, forward, back, gain, width, **weights):
-    """A norm over X: FLOPs per element forward, of the input's gradient, of the weights'; elements of all weights."""
-    gradients = {N: (back + gain) * n} if weights else {N: back * n}
-    moved_back = (2 * n + width + n) + ((2 * n + width) if weights else 0)
-    return Case(op, (X,), X, {N: forward * n}, gradients, (n + width, n), moved_back, weights)
-
-
-def pointwise(op, forward, back=None):
-    """An op on each element of X."""
-    return Case(op, (X,), X, {E: forward * n}, {E: (forward if back is None else back) * n}, (n, n), 2 * n)
-
-
-# attention: 1 sequence, 4 query heads, 2 kv heads, d 2, e 5; 3 new tokens
-Q, K, V = (1, 3, 4, 2), (1, 3, 2, 2), (1, 3, 2, 5)
-PAIRS, ALL = 4 * (1 + 2 + 3), 4 * 3 * 3
-q, k, v, out = 3 * 4 * 2, 3 * 2 * 2, 3 * 2 * 5, 3 * 4 * 5
-SCORES_MOVED, MIX_MOVED = (q + k, ALL), (ALL + v, out)
-ATTEND_BACK = (k + ALL + q) + (q + ALL + k) + (2 * ALL + ALL) + (v + out + ALL) + (ALL + out + v)
-# the last of 3 cached and 1 new token, a window of 2: query 3 sees keys 2 and 3, which are all that are left
-SEEN = 4 * 1 * 2
-
-CASES = {
+CASES = OF_ATTENTION | {
     "linear": Case(
         Linear("y", 5), (X,), (2, 3, 5), {C: 2 * n * 5}, {C: 2 * 2 * n * 5}, (n + 5 * 4, 6 * 5), 2 * (n + 5 * 4 + 6 * 5), {"weight": (5, 4)}
     ),
@@ -105,6 +56,28 @@ CASES = {
     "linear-borrowed": Case(
         Linear("y", 5, borrowed=True), (X, (5, 4)), (2, 3, 5), {C: 2 * n * 5}, {C: 2 * 2 * n * 5}, (n + 20, 30), 2 * (n + 20 + 30)
     ),
+    "linear-stored-bias": Case(
+        Linear("y", 5, stored_bias=True),
+        (X,),
+        (2, 3, 5),
+        {C: 2 * n * 5, E: 6 * 5},
+        {C: 2 * 2 * n * 5},
+        (n + 5 * 4 + 6 * 5 + 5, 6 * 5 + 6 * 5),
+        2 * (n + 5 * 4 + 6 * 5),
+        {"weight": (5, 4)},
+        {"bias": (5,)},
+    ),
+    "conv": Case(
+        Conv1d("y", 5, 3, stride=2, padding=1),
+        ((2, 4, 7),),
+        (2, 5, 4),
+        {C: 2 * 40 * 4 * 3, E: 40},
+        {C: 2 * 2 * 40 * 4 * 3, N: 40},
+        (56 + 60 + 40 + 5, 40 + 40),
+        2 * (56 + 60 + 40) + (40 + 5),
+        {"weight": (5, 4, 3), "bias": (5,)},
+    ),
+    "gather": Case(Gather("y"), ((2, 3), (7, 4)), X, {M: 0}, {M: 0}, (n + 6, n), 2 * n + 6),
     "embedding": Case(Embedding("y", 7, 4), ((2, 3),), X, {M: 0}, {M: 0}, (n + 6, n), 2 * n + 6, {"weight": (7, 4)}),
     "parameter": Case(Parameter("y", (3,)), (X,), (3,), weights={"weight": (3,)}),
     "contract": Case(
@@ -115,46 +88,6 @@ CASES = {
         {C: 2 * 2 * 2 * 3 * 4 * 5 * 6},
         (120 + 120, 144),
         2 * (120 + 120 + 144),
-    ),
-    "attend": Case(
-        Attend("y", Causal(), 0.5),
-        (Q, K, V, (3,)),
-        (1, 3, 4, 5),
-        {C: 2 * PAIRS * (2 + 5), N: 5 * PAIRS},
-        {C: 2 * 2 * PAIRS * (2 + 5), N: 5 * PAIRS},
-        (SCORES_MOVED[0] + ALL + MIX_MOVED[0], SCORES_MOVED[1] + ALL + MIX_MOVED[1]),
-        ATTEND_BACK,
-        dense={C: 2 * ALL * (2 + 5), N: 5 * ALL},
-    ),
-    "attend-mqa": Case(
-        Attend("y", SlidingWindow(2), 0.5),
-        (Q, (1, 3, 1, 2), (1, 3, 1, 5), (3,)),
-        (1, 3, 4, 5),
-        {C: 2 * 4 * (1 + 2 + 2) * (2 + 5), N: 5 * 4 * (1 + 2 + 2)},
-        {C: 2 * 2 * 4 * (1 + 2 + 2) * (2 + 5), N: 5 * 4 * (1 + 2 + 2)},
-        (q + k // 2 + ALL + ALL + v // 2, ALL + ALL + out),
-        ATTEND_BACK - k - v,
-        dense={C: 2 * ALL * (2 + 5), N: 5 * ALL},
-    ),
-    "attend-everything": Case(
-        Attend("y", Chunked(2), 0.5, softcap=3.0, alibi=8.0),
-        (Q, K, V, (3,), (4,)),
-        (1, 3, 4, 5),
-        # chunks of 2: query 0 sees 1 key, 1 sees 2, 2 sees 1
-        {C: 2 * 16 * (2 + 5), E: (3 + 1) * 16, N: 5 * 16},
-        {C: 2 * 2 * 16 * (2 + 5), E: 3 * 16, N: 5 * 16},
-        (SCORES_MOVED[0] + 3 * ALL + 4 + MIX_MOVED[0], SCORES_MOVED[1] + 3 * ALL + MIX_MOVED[1]),
-        ATTEND_BACK + 2 * ALL,
-        dense={C: 2 * ALL * (2 + 5), E: (3 + 1) * ALL, N: 5 * ALL},
-    ),
-    "attend-decode": Case(
-        Attend("y", SlidingWindow(2), 0.5, past=3),
-        ((1, 1, 4, 2), (1, 2, 2, 2), (1, 2, 2, 5), (1,)),
-        (1, 1, 4, 5),
-        {C: 2 * SEEN * (2 + 5), N: 5 * SEEN},
-        {C: 2 * 2 * SEEN * (2 + 5), N: 5 * SEEN},
-        (8 + 8 + SEEN + SEEN + 20, SEEN + SEEN + 20),
-        2 * (8 + 8 + SEEN) + 3 * SEEN + 2 * (SEEN + 20 + 20),
     ),
     "layernorm": norm(Normalize("y", 1e-5, centred=True, bias=True), 7, 9, 4, 8, weight=(4,), bias=(4,)),
     "layernorm-gain": norm(Normalize("y", 1e-5, centred=True), 6, 9, 4, 4, weight=(4,)),
@@ -176,29 +109,7 @@ CASES = {
     "scale": pointwise(Scale("y", 0.3), 1),
     "softcap": pointwise(Softcap("y", 3.0), 3),
     "clip": pointwise(Clip("y", 0.8), 0),
-    "positions": Case(Positions("y"), ((2, 3),), (3,)),
-    "shift": Case(Shift("y", 2), ((3,),), (3,), {E: 3}, {E: 3}, (3, 3), 6),
-    "rotary-table": Case(RotaryTable("y", 4, Rope(scaling=NoScaling())), ((3,),), ((3, 2), (3, 2)), {E: 3 * 3 * 2}, moved=(3, 2 * 3 * 2)),
-    "rotary-table-factor": Case(RotaryTable("y", 4, Rope(), 1.5), ((3,),), ((3, 2), (3, 2)), {E: 5 * 3 * 2}, moved=(3, 2 * 3 * 2)),
-    "rotate": Case(
-        Rotate("y"),
-        ((2, 3, 5, 6), (3, 2), (3, 2)),
-        (2, 3, 5, 6),
-        {E: 3 * (2 * 3 * 5) * 4},  # 4 of 6 dims turn
-        {E: 3 * (2 * 3 * 5) * 4},
-        (2 * 3 * 5 * 4, 2 * 3 * 5 * 4),
-        2 * (2 * 3 * 5 * 4),
-    ),
-    "rotate-interleaved": Case(
-        Rotate("y", "interleaved"),
-        ((2, 3, 5, 4), (3, 2), (3, 2)),
-        (2, 3, 5, 4),
-        {E: 3 * (2 * 3 * 5) * 4},
-        {E: 3 * (2 * 3 * 5) * 4},
-        (2 * 3 * 5 * 4, 2 * 3 * 5 * 4),
-        2 * (2 * 3 * 5 * 4),
-    ),
-    "sinusoid": Case(Sinusoid("y", 4), ((3,),), (3, 4), {E: 2 * 3 * 4}, moved=(3, 3 * 4)),
+    "clip-above": pointwise(Clip("y", 0.8, from_below=False), 0),
     "route": Case(
         Route("y", 2),
         ((2, 3, 5),),
@@ -240,6 +151,7 @@ CASES = {
         (48 + 12 + 12, 24),
         (24 + 12 + 48) + (48 + 24 + 12),
     ),
+    "combine-unweighted": Case(Combine("y", weighted=False), ((12, 4), (2, 3, 2), (12,)), X, {R: 24}, {R: 0}, (48 + 12, 24), 24 + 48),
     "split-heads": Case(SplitHeads("y", 2), (X,), (2, 3, 2, 2)),
     "split-heads-first": Case(SplitHeads("y", 2, axis=0), ((6, 4),), (2, 3, 4)),
     "merge-heads": Case(MergeHeads("y"), ((2, 3, 2, 5),), (2, 3, 10)),
@@ -247,6 +159,9 @@ CASES = {
     "concat": Case(Concat("y"), ((2, 3, 4, 5), (2, 3, 1, 2)), (2, 3, 4, 7), {M: 0}, {M: 0}, (120 + 12, 168), 168 + 132),
     "unsqueeze": Case(Unsqueeze("y"), (X,), (2, 3, 1, 4)),
     "keep-last": Case(KeepLast("y"), (X,), (2, 1, 4)),
+    "keep-first": Case(KeepFirst("y"), (X,), (2, 1, 4)),
+    "transpose": Case(Transpose("y"), (X,), (2, 4, 3)),
+    "zeros": Case(Zeros("y"), ((2, 3),), (2, 3)),
     "cache": Case(
         Cache("y", Causal()), ((2, 3, 1, 4), (2, 5, 1, 4)), ((2, 8, 1, 4), (2, 8, 1, 4)), {M: 0}, {M: 0}, (24, 24), 48, cached=2 * 8 * 4
     ),

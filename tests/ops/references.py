@@ -26,7 +26,14 @@ ACTIVATIONS = {
 def linear(op, weights, x, weight=None):
     weight = weights.get("weight", weight)
     out = torch.einsum("bti,oi->bto", x, weight)
-    return out + weights["bias"] if op.bias else out
+    return out + weights["bias"] if op.bias or op.stored_bias else out
+
+
+def conv(op, weights, x):
+    padded = torch.nn.functional.pad(x, (op.padding, op.padding))
+    starts = range(0, padded.shape[-1] - op.kernel + 1, op.stride)
+    windows = [torch.einsum("bik,oik->bo", padded[..., i : i + op.kernel], weights["weight"]) for i in starts]
+    return torch.stack(windows, dim=-1) + weights["bias"][:, None]
 
 
 def contract(op, weights, a, b):
@@ -37,8 +44,10 @@ def contract(op, weights, a, b):
     return out
 
 
-def attend(op, weights, q, k, v, positions, sinks=None):
+def attend(op, weights, q, k, v, positions, *extras):
     """Token by token and head by head; ALiBi of a power of two heads."""
+    given = dict(zip(op.extras, extras, strict=True))
+    sinks, bias = given.get("sinks"), given.get("bias")
     batch, new, heads, _ = q.shape
     visible, shared = k.shape[1], heads // k.shape[2]
     out = torch.zeros(batch, new, heads, v.shape[3])
@@ -55,6 +64,10 @@ def attend(op, weights, q, k, v, positions, sinks=None):
                     scores = [
                         score + 2 ** (-op.alibi * (h + 1) / heads) * (first + s - query) for score, s in zip(scores, keys, strict=True)
                     ]
+                scores = scores if bias is None else [score + float(bias[0, h, t, s]) for score, s in zip(scores, keys, strict=True)]
+                if op.relu:
+                    out[b, t, h] = sum(max(score, 0.0) / (query + 1) * v[b, s, h // shared] for score, s in zip(scores, keys, strict=True))
+                    continue
                 extra = [] if sinks is None else [float(sinks[h])]
                 total = sum(math.exp(score) for score in [*scores, *extra])
                 out[b, t, h] = sum(math.exp(score) / total * v[b, s, h // shared] for score, s in zip(scores, keys, strict=True))
@@ -136,8 +149,65 @@ def combine(op, weights, y, gates, order):
     out = torch.zeros(2, 3, 4)
     for place, copy in enumerate(order.tolist()):
         token, which = divmod(copy, 2)
-        out[token // 3, token % 3] += gates[token // 3, token % 3, which] * y[place]
+        out[token // 3, token % 3] += (gates[token // 3, token % 3, which] if op.weighted else 1.0) * y[place]
     return out
+
+
+def features(op, weights, x):
+    """elu(z) + 1; or exp(w x' - |x'|^2 / 2) / sqrt(m) of x' = x / d^(1/4)."""
+    if op.kernel == "elu":
+        return each(lambda z: z + 1 if z > 0 else math.exp(z))(op, weights, x)
+    x = x / x.shape[-1] ** 0.25
+    norm = (x * x).sum(-1) / 2
+    return torch.stack([torch.exp(x @ row - norm) for row in weights["projection"]], dim=-1) / math.sqrt(op.features)
+
+
+def linear_attend(op, weights, q, k, v, *state):
+    """Token by token: every key and value so far, weighed by phi(q) . phi(k)."""
+    held, total = state or (torch.zeros(2, 2, 5, 4), torch.zeros(2, 2, 5))
+    out = torch.zeros(*q.shape[:3], v.shape[3])
+    for t in range(3):
+        seen = range(t + 1) if op.causal else range(3)
+        sums = held + sum(torch.einsum("bhm,bhe->bhme", k[:, s], v[:, s]) for s in seen)
+        norm = total + sum(k[:, s] for s in seen)
+        out[:, t] = torch.einsum("bhm,bhme->bhe", q[:, t], sums) / torch.einsum("bhm,bhm->bh", q[:, t], norm)[..., None]
+    return (out, sums, norm) if op.keep else (out,)
+
+
+def relative_bias(op, weights, positions):
+    """T5's buckets: half of a direction's are exact, the others grow logarithmically to max_distance."""
+    first = int(positions[-1]) + 1 - op.visible
+    out = torch.zeros(1, op.heads, len(positions), op.visible)
+    for i, query in enumerate(positions.tolist()):
+        for j in range(op.visible):
+            out[0, :, i, j] = weights["weight"][bucket(op, first + j - query)]
+    return out
+
+
+def bucket(op, gap):
+    buckets = op.n_buckets // 2 if op.bidirectional else op.n_buckets
+    start = buckets if op.bidirectional and gap > 0 else 0
+    distance = abs(gap) if op.bidirectional else max(-gap, 0)
+    exact = buckets // 2
+    if distance < exact:
+        return start + distance
+    far = exact + int(math.log(distance / exact) / math.log(op.max_distance / exact) * (buckets - exact))
+    return start + min(far, buckets - 1)
+
+
+def relative_keys(op, weights, q, positions):
+    first = int(positions[-1]) + 1 - op.visible
+    out = torch.zeros(q.shape[0], q.shape[2], q.shape[1], op.visible)
+    for i, query in enumerate(positions.tolist()):
+        for j in range(op.visible):
+            gap = min(max(first + j - query, -op.reach), op.reach)
+            out[:, :, i, j] = op.scale * q[:, i] @ weights["weight"][gap + op.reach]
+    return out
+
+
+def temper(op, weights, q, positions):
+    factors = [1 + op.scale * math.log(1 + (int(p) + 1) // op.floor_scale) for p in positions]
+    return torch.stack([q[:, t] * factor for t, factor in enumerate(factors)], dim=1)
 
 
 def cache(op, weights, new, past=None):
@@ -160,7 +230,17 @@ REFERENCES = {
     "Multiply": lambda op, weights, a, b: torch.einsum("btd,btd->btd", a, b.expand_as(a)),
     "Scale": lambda op, weights, x: each(lambda z: op.factor * z)(op, weights, x),
     "Softcap": lambda op, weights, x: each(lambda z: op.cap * math.tanh(z / op.cap))(op, weights, x),
-    "Clip": lambda op, weights, x: each(lambda z: min(max(z, -op.bound), op.bound))(op, weights, x),
+    "Clip": lambda op, weights, x: each(lambda z: min(max(z, -op.bound) if op.from_below else z, op.bound))(op, weights, x),
+    "Conv1d": conv,
+    "FeatureMap": features,
+    "LinearAttend": linear_attend,
+    "RelativeBias": relative_bias,
+    "RelativeKeys": relative_keys,
+    "Temper": temper,
+    "Gather": lambda op, weights, i, table: torch.stack([torch.stack([table[int(e)] for e in row]) for row in i]),
+    "KeepFirst": lambda op, weights, x: x[:, 0:1],
+    "Transpose": lambda op, weights, x: torch.einsum("bcn->bnc", x),
+    "Zeros": lambda op, weights, x: x - x,
     "Positions": lambda op, weights, x: torch.tensor([0, 1, 2]),
     "Shift": lambda op, weights, x: torch.tensor([op.by, op.by + 1, op.by + 2]),
     "RotaryTable": rotary_table,

@@ -6,12 +6,16 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archcli.ops import Causal, Chunked, SlidingWindow
+from archcli.ops import Causal, Chunked, Dilated, Fixed, Full, SlidingWindow, Strided, WindowAndGlobal
 
 MASKS = {
+    "full": lambda size: Full(),
     "causal": lambda size: Causal(),
     "window": SlidingWindow,
     "chunk": Chunked,
+    "dilated": lambda size: Dilated(size, size // 3 + 1),
+    "strided": Strided,
+    "fixed": lambda size: Fixed(size, (size + 1) // 2),
 }
 lengths, sizes = st.integers(0, 40), st.integers(1, 20)
 
@@ -24,7 +28,7 @@ def brute(mask, new, past):
 @given(new=lengths, past=lengths, size=sizes)
 def test_pairs_are_counted_one_by_one(make, new, past, size):
     mask = make(size)
-    assert mask.pairs(new, past) == brute(mask, new, past)
+    assert mask.pairs(new, past, past + new) == brute(mask, new, past)
 
 
 @pytest.mark.parametrize("make", MASKS.values(), ids=MASKS)
@@ -34,9 +38,15 @@ def test_symbols_and_arrays_count_the_same_pairs(make, new, past, size):
     many = {name: np.array([value, value + 1]) for name, value in {"new": new, "past": past, "size": size}.items()}
     names = dict(zip(many, sympy.symbols("new past size", integer=True, nonnegative=True), strict=True))
     values = dict(zip(names.values(), (new, past, size), strict=True))
-    counted = make(size).pairs(new, past)
-    assert int(make(many["size"]).pairs(many["new"], many["past"])[0]) == counted
-    assert make(names["size"]).pairs(names["new"], names["past"]).subs(values) == counted
+    counted = make(size).pairs(new, past, past + new)
+    assert int(make(many["size"]).pairs(many["new"], many["past"], many["new"] + many["past"])[0]) == counted
+    assert make(names["size"]).pairs(names["new"], names["past"], names["new"] + names["past"]).subs(values) == counted
+
+
+@given(new=st.integers(1, 40), reach=st.integers(0, 20), n_global=st.integers(0, 20))
+def test_pairs_of_a_window_and_global_tokens_are_counted_one_by_one(new, reach, n_global):
+    mask = WindowAndGlobal(reach, n_global)
+    assert mask.pairs(new, 0, new) == brute(mask, new, 0)
 
 
 @pytest.mark.parametrize("make", [MASKS["causal"], MASKS["window"]], ids=["causal", "window"])
@@ -58,11 +68,11 @@ def test_a_chunked_cache_keeps_at_least_what_the_next_query_sees(past, size):
 def test_covers_means_that_only_later_keys_are_forbidden(make, new, past, size):
     mask = make(size)
     visible = mask.keep(past) + new
-    every = sum(past + i + 1 - (past + new - visible) for i in range(new))
+    every = sum(past + i + 1 - (past + new - visible) for i in range(new)) if mask.causal else new * visible
     if mask.covers(new, visible):
         assert brute(mask, new, past) == every
 
 
 def test_the_causal_triangle_has_no_floor_as_a_formula():
     n = sympy.Symbol("n", integer=True, positive=True)
-    assert Causal().pairs(n, 0) == n * (n + 1) / 2
+    assert Causal().pairs(n, 0, n) == n * (n + 1) / 2

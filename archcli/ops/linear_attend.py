@@ -37,7 +37,9 @@ class FeatureMap(Op):
         if self.kernel == "elu":
             return (elementwise("elu", prod(x), 2),)
         out = prod(self.shape(x))
-        product = contraction("matmul", 2 * prod(x) * self.features, [(prod(x), 0)], out)
+        operands: list[tuple[Number, int | str]] = [(prod(x), 0), (self.features * x[-1], "projection")]
+        product = contraction("matmul", 2 * prod(x) * self.features, operands, out)
+        product = replace(product, backward=product.backward[:1])  # the projection is stored, not trained
         norm = Part("square_norm", OpClass.NORMALIZATION, 2 * prod(x), prod(x), prod(x[:-1]))
         return (elementwise("scale", prod(x)), product, norm, elementwise("exp", out, 3))
 

@@ -4,8 +4,6 @@ B 2 sequences, T 3 tokens, D 4 wide; the numbers per element are those of the on
 are Ivanov et al.'s (arXiv:2007.00072).
 """
 
-from dataclasses import dataclass, field
-
 from archcli.modules import NoScaling, Rope
 from archcli.ops import (
     Activate,
@@ -40,33 +38,9 @@ from archcli.ops import (
     Swish,
     Unsqueeze,
 )
-from ops.more_cases import cases
-
-E, N, M, C, R = "elementwise", "normalization", "movement", "contraction", "routing"
-X = (2, 3, 4)
-n = 2 * 3 * 4
-
-
-@dataclass(frozen=True)
-class Case:
-    """An op, its input shapes, and its answers.
-
-    FLOPs by class of the forward, of a forward that computes masked scores too where that differs, and of the backward;
-    elements read and written by the forward, both together of the backward; how many operands of a product are trained.
-    """
-
-    op: object
-    inputs: tuple
-    shape: tuple
-    flops: dict = field(default_factory=dict)
-    backward: dict = field(default_factory=dict)
-    moved: tuple = (0, 0)
-    moved_back: int = 0
-    weights: dict = field(default_factory=dict)
-    buffers: dict = field(default_factory=dict)
-    cached: int = 0
-    dense: dict | None = None
-    operands: int = 2
+from ops.case import C, Case, E, M, N, R, X, n
+from ops.more_cases import CASES as MORE
+from ops.more_cases import attention
 
 
 def norm(op, forward, back, gain, width, **weights):
@@ -267,4 +241,4 @@ CASES = {
         Cache("y", Chunked(2)), ((2, 3, 1, 4),), ((2, 3, 1, 4), (2, 2, 1, 4)), {M: 0}, {M: 0}, (24, 24), 48, cached=2 * 2 * 4
     ),
 }
-CASES |= cases(Case, E, N, M, C, R, X, CASES["attend"])
+CASES |= attention(CASES["attend"]) | MORE

@@ -20,13 +20,13 @@ from archcli.ops import (
     Transpose,
     Zeros,
 )
+from ops.case import C, Case, E, M, N, R, X, n
 
 H = (2, 3, 2, 4)  # 2 sequences, 3 tokens, 2 heads, 4 wide: 48 elements
 
 
-def cases(Case, E, N, M, C, R, X, attend):
-    """The cases, made of the names of cases.py; `attend` is its causal attention."""
-    n = 24
+def attention(attend):
+    """Variants of the causal attention of cases.py."""
     pairs, every = 4 * (1 + 2 + 3), 4 * 3 * 3
     contractions = ({C: attend.flops[C]}, {C: attend.backward[C]}, {C: attend.dense[C]})
     return {
@@ -50,80 +50,82 @@ def cases(Case, E, N, M, C, R, X, attend):
             attend.moved_back,
             dense=attend.dense | {E: every},
         ),
-        "gather": Case(Gather("y"), ((2, 3), (7, 4)), X, {M: 0}, {M: 0}, (n + 6, n), 2 * n + 6),
-        # 6 long with padding 1, kernel 3, stride 2: 3 places; 2 * 5 * 3 outputs of 4 * 3 products each
-        "conv": Case(
-            Conv1d("y", 5, 3, stride=2, padding=1),
-            ((2, 4, 6),),
-            (2, 5, 3),
-            {C: 2 * 30 * 4 * 3, E: 30},
-            {C: 2 * 2 * 30 * 4 * 3, N: 30},
-            ((48 + 60) + (30 + 5), 30 + 30),
-            2 * (48 + 60 + 30) + (30 + 5),
-            {"weight": (5, 4, 3), "bias": (5,)},
-        ),
-        "keep-first": Case(KeepFirst("y"), (X,), (2, 1, 4)),
-        "transpose": Case(Transpose("y"), (X,), (2, 4, 3)),
-        "zeros": Case(Zeros("y"), ((2, 3),), (2, 3)),
-        "temper": Case(Temper("y", 0.1, 2), (H, (3,)), H, {E: 48}, {E: 48}, (48, 48), 96),
-        "clip-above": Case(Clip("y", 0.5, from_below=False), (X,), X, {E: 0}, {E: 0}, (n, n), 2 * n),
-        # 12 copies of 4: each token adds up its two
-        "combine-unweighted": Case(
-            Combine("y", weighted=False), ((12, 4), (2, 3, 2), (12,)), X, {R: 48 - 24}, {R: 0}, (48 + 12, 24), 24 + 48
-        ),
-        # 3 x 3 pairs, 2 heads
-        "relative-bias": Case(
-            RelativeBias("y", 4, 2, 3, 8, False), ((3,),), (1, 2, 3, 3), {M: 0}, {M: 0}, (18 + 9, 18), 18 + 8, {"weight": (4, 2)}
-        ),
-        "relative-bias-both": Case(
-            RelativeBias("y", 8, 2, 3, 8, True), ((3,),), (1, 2, 3, 3), {M: 0}, {M: 0}, (18 + 9, 18), 18 + 16, {"weight": (8, 2)}
-        ),
-        # 12 queries against 2 * 2 + 1 vectors: 60 scores, of which 2 * 2 * 9 are gathered
-        "relative-keys": Case(
-            RelativeKeys("y", 2, 3, 0.5),
-            (H, (3,)),
-            (2, 2, 3, 3),
-            {C: 2 * 60 * 4, E: 60, M: 0},
-            {C: 2 * 2 * 60 * 4, E: 60, M: 0},
-            ((48 + 20) + 60 + 36, 60 + 60 + 36),
-            2 * (48 + 20 + 60) + 2 * 60 + (36 + 60),
-            {"weight": (5, 4)},
-        ),
-        "features-elu": Case(FeatureMap("y", "elu", 4, True), (H,), H, {E: 2 * 48}, {E: 2 * 48}, (48, 48), 96),
-        # scaled, 12 * 5 projections, the square norm of 12 vectors, 3 per exponential; the projection is not trained
-        "features-softmax": Case(
-            FeatureMap("y", "softmax", 5, True),
-            (H,),
-            (2, 3, 2, 5),
-            {E: 48 + 3 * 60, C: 2 * 48 * 5, N: 2 * 48},
-            {E: 48 + 3 * 60, C: 2 * 48 * 5},
-            (48 + 48 + 48 + 60, 48 + 60 + 12 + 60),
-            96 + (60 + 48) + 120,
-            buffers={"projection": (5, 4)},
-            operands=1,
-        ),
-        # 12 tokens and heads, states of 4 x 5: one per token when causal, 240 elements
-        "linear-attend": Case(
-            LinearAttend("y", True, True),
-            (H, H, (2, 3, 2, 5), (2, 2, 4, 5), (2, 2, 4)),
-            ((2, 3, 2, 5), (2, 2, 4, 5), (2, 2, 4)),
-            {C: 2 * 2 * 12 * 20, E: 240 + 60, N: 3 * 48},
-            {C: 2 * 2 * 2 * 12 * 20, E: 60},
-            ((48 + 60) + 240 + (48 + 240) + 96 + (60 + 12), 240 + 240 + 60 + 12 + 60),
-            2 * (48 + 60 + 240) + 2 * (48 + 240 + 60) + 120,
-            cached=2 * 2 * 4 * (5 + 1),
-        ),
-        # one state per sequence and head: 80 elements
-        "linear-attend-all": Case(
-            LinearAttend("y", False, False),
-            (H, H, (2, 3, 2, 5)),
-            ((2, 3, 2, 5),),
-            {C: 2 * 2 * 12 * 20, E: 60, N: 3 * 48},
-            {C: 2 * 2 * 2 * 12 * 20, E: 60},
-            ((48 + 60) + 80 + (48 + 80) + 96 + (60 + 12), 80 + 80 + 60 + 12 + 60),
-            2 * (48 + 60 + 80) + 2 * (48 + 80 + 60) + 120,
-        ),
     }
+
+
+CASES = {
+    "gather": Case(Gather("y"), ((2, 3), (7, 4)), X, {M: 0}, {M: 0}, (n + 6, n), 2 * n + 6),
+    # 6 long with padding 1, kernel 3, stride 2: 3 places; 2 * 5 * 3 outputs of 4 * 3 products each
+    "conv": Case(
+        Conv1d("y", 5, 3, stride=2, padding=1),
+        ((2, 4, 6),),
+        (2, 5, 3),
+        {C: 2 * 30 * 4 * 3, E: 30},
+        {C: 2 * 2 * 30 * 4 * 3, N: 30},
+        ((48 + 60) + (30 + 5), 30 + 30),
+        2 * (48 + 60 + 30) + (30 + 5),
+        {"weight": (5, 4, 3), "bias": (5,)},
+    ),
+    "keep-first": Case(KeepFirst("y"), (X,), (2, 1, 4)),
+    "transpose": Case(Transpose("y"), (X,), (2, 4, 3)),
+    "zeros": Case(Zeros("y"), ((2, 3),), (2, 3)),
+    "temper": Case(Temper("y", 0.1, 2), (H, (3,)), H, {E: 48}, {E: 48}, (48, 48), 96),
+    "clip-above": Case(Clip("y", 0.5, from_below=False), (X,), X, {E: 0}, {E: 0}, (n, n), 2 * n),
+    # 12 copies of 4: each token adds up its two
+    "combine-unweighted": Case(Combine("y", weighted=False), ((12, 4), (2, 3, 2), (12,)), X, {R: 48 - 24}, {R: 0}, (48 + 12, 24), 24 + 48),
+    # 3 x 3 pairs, 2 heads
+    "relative-bias": Case(
+        RelativeBias("y", 4, 2, 3, 8, False), ((3,),), (1, 2, 3, 3), {M: 0}, {M: 0}, (18 + 9, 18), 18 + 8, {"weight": (4, 2)}
+    ),
+    "relative-bias-both": Case(
+        RelativeBias("y", 8, 2, 3, 8, True), ((3,),), (1, 2, 3, 3), {M: 0}, {M: 0}, (18 + 9, 18), 18 + 16, {"weight": (8, 2)}
+    ),
+    # 12 queries against 2 * 2 + 1 vectors: 60 scores, of which 2 * 2 * 9 are gathered
+    "relative-keys": Case(
+        RelativeKeys("y", 2, 3, 0.5),
+        (H, (3,)),
+        (2, 2, 3, 3),
+        {C: 2 * 60 * 4, E: 60, M: 0},
+        {C: 2 * 2 * 60 * 4, E: 60, M: 0},
+        ((48 + 20) + 60 + 36, 60 + 60 + 36),
+        2 * (48 + 20 + 60) + 2 * 60 + (36 + 60),
+        {"weight": (5, 4)},
+    ),
+    "features-elu": Case(FeatureMap("y", "elu", 4, True), (H,), H, {E: 2 * 48}, {E: 2 * 48}, (48, 48), 96),
+    # scaled, 12 * 5 projections, the square norm of 12 vectors, 3 per exponential; the projection is not trained
+    "features-softmax": Case(
+        FeatureMap("y", "softmax", 5, True),
+        (H,),
+        (2, 3, 2, 5),
+        {E: 48 + 3 * 60, C: 2 * 48 * 5, N: 2 * 48},
+        {E: 48 + 3 * 60, C: 2 * 48 * 5},
+        (48 + (48 + 20) + 48 + 60, 48 + 60 + 12 + 60),
+        96 + (20 + 60 + 48) + 120,
+        buffers={"projection": (5, 4)},
+        operands=1,
+    ),
+    # 12 tokens and heads, states of 4 x 5: one per token when causal, 240 elements
+    "linear-attend": Case(
+        LinearAttend("y", True, True),
+        (H, H, (2, 3, 2, 5), (2, 2, 4, 5), (2, 2, 4)),
+        ((2, 3, 2, 5), (2, 2, 4, 5), (2, 2, 4)),
+        {C: 2 * 2 * 12 * 20, E: 240 + 60, N: 3 * 48},
+        {C: 2 * 2 * 2 * 12 * 20, E: 60},
+        ((48 + 60) + 240 + (48 + 240) + 96 + (60 + 12), 240 + 240 + 60 + 12 + 60),
+        2 * (48 + 60 + 240) + 2 * (48 + 240 + 60) + 120,
+        cached=2 * 2 * 4 * (5 + 1),
+    ),
+    # one state per sequence and head: 80 elements
+    "linear-attend-all": Case(
+        LinearAttend("y", False, False),
+        (H, H, (2, 3, 2, 5)),
+        ((2, 3, 2, 5),),
+        {C: 2 * 2 * 12 * 20, E: 60, N: 3 * 48},
+        {C: 2 * 2 * 2 * 12 * 20, E: 60},
+        ((48 + 60) + 80 + (48 + 80) + 96 + (60 + 12), 80 + 80 + 60 + 12 + 60),
+        2 * (48 + 60 + 80) + 2 * (48 + 80 + 60) + 120,
+    ),
+}
 
 
 def conv(op, weights, x):

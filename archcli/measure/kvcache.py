@@ -12,8 +12,9 @@ from archcli.arith import prod, to_bytes
 from archcli.graph import Row
 from archcli.measure.passes import beyond, find, forward_pass, is_cross, layers, prefill_pass, without_source
 from archcli.measure.report import Column, Report, Table, facts
-from archcli.modules import Attention, Model, MultiHeadLatentAttention, substitute
+from archcli.modules import Attention, CrossAttention, LinearAttention, Model, MultiHeadLatentAttention, substitute
 from archcli.modules.attention.convert import expanded, to_gqa, to_mha, to_mla, to_mqa
+from archcli.ops import Cache
 
 CONVENTION = (
     "Elements the architecture needs: kv heads x min(tokens, window) x (key + value width) per layer; "
@@ -61,9 +62,15 @@ def kv_elements(model: Model, context: int, batch_size: int = 1) -> int:
     return held
 
 
+def _growth(model: Model) -> int:
+    """Elements a token adds below every window; the constant state of linear attention does not grow."""
+    rows = prefill_pass(model, 1, 1).rows
+    return sum(row.cached * row.times for row in rows if isinstance(row.op, Cache) and not row.op.cross)
+
+
 def _held(model: Model, context: int, batch_size: int, dtype: str) -> Record:
     """What is cached at the context, and how much each token adds below every window."""
-    elements, growth = kv_elements(model, context, batch_size), kv_elements(model, 1)
+    elements, growth = kv_elements(model, context, batch_size), _growth(model)
     return {
         "elements": elements,
         "bytes": to_bytes(elements, dtype),
@@ -81,7 +88,7 @@ def fits(model: Model, memory_bytes: int, context: int, batch_size: int, dtype: 
     one = to_bytes(kv_elements(model, context), dtype)
 
     def both(budget: int) -> Record:
-        return {"tokens": _most_tokens(model, budget, batch_size, dtype), "sequences": max(budget, 0) // one}
+        return {"tokens": _most_tokens(model, budget, batch_size, dtype), "sequences": max(budget, 0) // one if one else None}
 
     return {
         "memory_bytes": memory_bytes,
@@ -112,9 +119,14 @@ def _most_tokens(model: Model, budget: int, batch_size: int, dtype: str) -> int 
     return low
 
 
+def _cached_attention(model: Model) -> dict[str, Attention]:
+    """Attention whose cache grows with the tokens, by full path: no encoder's, no cross attention, no constant state."""
+    return {path: item for path, item in find(model, Attention) if item.causal and not isinstance(item, CrossAttention | LinearAttention)}
+
+
 def _engines(model: Model) -> Iterator[tuple[str, Model]]:
     """What some engines keep instead, by name, where it differs from what is needed."""
-    found = dict(find(model, Attention))
+    found = _cached_attention(model)
     bounds = {f"{path}.{field}": None for path, item in found.items() for field in ("window", "chunk") if getattr(item, field) is not None}
     if bounds:
         yield "every layer at full length", substitute(model, bounds)
@@ -125,14 +137,14 @@ def _engines(model: Model) -> Iterator[tuple[str, Model]]:
 
 def _kinds(model: Model) -> Iterator[tuple[str, Model]]:
     """The same model with all its attention of one kind."""
-    found = dict(find(model, Attention))
+    found = _cached_attention(model)
     kinds: dict[str, Callable[[Attention], Attention]] = {
         "mha": lambda item: to_mha(item, model.d_model),
         "gqa": lambda item: to_gqa(item, model.d_model),
         "mqa": lambda item: to_mqa(item, model.d_model),
         "mla": lambda item: to_mla(item, model.d_model, model.norm),
     }
-    for name, convert in kinds.items():
+    for name, convert in kinds.items() if found else ():
         yield name, substitute(model, {path: convert(item) for path, item in found.items()})
 
 
@@ -142,6 +154,8 @@ def _by_layer(model: Model, context: int, batch_size: int, dtype: str) -> list[R
     found: dict[Any, Record] = {}
     for path, block, times in layers(model):
         own = [row for row in rows if row.path.startswith(f"{path}.") and row.cached and not is_cross(row)]
+        if not own:
+            continue
         sort = {"attention": _kind(block.attention), "window": _bound(block.attention), **_kept(own)}
         entry = found.setdefault(tuple(sort.values()), {"first": path, "layers": 0, **sort, "elements": 0})
         entry["layers"] += times
@@ -151,8 +165,10 @@ def _by_layer(model: Model, context: int, batch_size: int, dtype: str) -> list[R
 
 def _kept(own: list[Row]) -> Record:
     """Tokens a layer keeps, and elements for each of them."""
-    shapes = [row.outputs[1] for row in own]
-    return {"tokens": max((shape[1] for shape in shapes), default=0), "elements_per_token": sum(prod(shape[2:]) for shape in shapes)}
+    shapes = [row.outputs[1] for row in own if isinstance(row.op, Cache)]
+    if not shapes:  # a constant state, which no token adds to
+        return {"tokens": None, "elements_per_token": 0}
+    return {"tokens": max(shape[1] for shape in shapes), "elements_per_token": sum(prod(shape[2:]) for shape in shapes)}
 
 
 def _kind(attention: Attention) -> str:
@@ -170,6 +186,7 @@ def _tables(totals: Record, rows: list[Record], context: int, batch_size: int, d
         ("elements", totals["elements"], "count"),
         (f"bytes in {dtype}", totals["bytes"], "bytes"),
         ("bytes per token", totals["bytes_per_token"], "bytes"),
+        *([("elements of the source, apart", totals["cross_elements"], "count")] if totals["cross_elements"] else ()),
         *(
             [("weights", totals["fits"]["weights_bytes"], "bytes"), ("memory", totals["fits"]["memory_bytes"], "bytes")]
             if "fits" in totals
@@ -187,16 +204,23 @@ def _tables(totals: Record, rows: list[Record], context: int, batch_size: int, d
     yield Table("By layer", columns, rows)
     if totals["held_by_engines"]:
         yield _beside("What some engines hold", totals, totals["held_by_engines"])
-    yield _beside("The same model with other attention", totals, totals["as_kind"])
+    if totals["as_kind"]:
+        yield _beside("The same model with other attention", totals, totals["as_kind"])
     if "fits" in totals:
         yield _fit(totals["fits"], context, batch_size)
 
 
 def _notes(totals: Record) -> Iterator[str]:
+    if not totals["elements"]:
+        yield "nothing is cached: no layer of this model generates."
+        return
+    if not totals["as_kind"]:
+        yield "the state is constant, whatever the length."
+        return
     yield "gqa keeps the kv heads it has, else takes 8, or the most below that divide the query heads."
     yield "mla keeps its latent, else takes 4 head_dim and a rotary key of head_dim / 2, as DeepSeek-V2 (arXiv:2405.04434 section 2.1.4)."
     fit = totals.get("fits")
-    if fit and fit["cache_alone"]["tokens"] is None:
+    if fit and fit["cache_alone"]["tokens"] is None and totals["elements"]:
         yield "every layer has a window: beyond it the cache does not grow, and tokens have no bound."
     if fit and fit["weights_bytes"] > fit["memory_bytes"]:
         yield "the weights alone are larger than the memory."

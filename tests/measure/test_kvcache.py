@@ -4,7 +4,20 @@ import pytest
 
 from archcli.measure.kvcache import count_kv_cache, fits, kv_elements
 from archcli.measure.params import count_params
-from archcli.modules import Group, MultiHeadAttention, MultiHeadLatentAttention
+from archcli.modules import (
+    GLU,
+    CrossAttention,
+    Decoder,
+    Encoder,
+    EncoderDecoder,
+    Group,
+    LinearAttention,
+    MultiHeadAttention,
+    MultiHeadLatentAttention,
+    PreNorm,
+    RMSNorm,
+)
+from archcli.modules.model import DecoderStack, EncoderStack
 from small import NORM, attention, decoder, layer
 
 TOKEN = 3 * 2 * (2 + 2)
@@ -119,3 +132,38 @@ def test_memory_too_small_for_the_weights_holds_nothing():
     report = count_kv_cache(decoder(), 10, memory_bytes=100)
     assert report.totals["fits"]["beside_weights"] == {"tokens": 0, "sequences": 0}
     assert "the weights alone are larger than the memory." in report.notes
+
+
+def layers(attention, **more):
+    return (Group(n_layers=2, layer=PreNorm(norm=RMSNorm(), attention=attention, ffn=GLU(d_ff=8), **more)),)
+
+
+def test_an_encoder_caches_nothing_and_says_so():
+    model = Encoder(vocab_size=9, d_model=8, norm=RMSNorm(), groups=layers(MultiHeadAttention(n_heads=2, causal=False)))
+    report = count_kv_cache(model, 16, memory_bytes=1024**3)
+    assert (report.totals["elements"], report.totals["cross_elements"], report.totals["bytes_per_token"]) == (0, 0, 0)
+    assert (report.totals["as_kind"], report.rows) == ({}, [])
+    assert report.totals["fits"]["cache_alone"] == {"tokens": None, "sequences": None}
+    assert report.notes == ("nothing is cached: no layer of this model generates.",)
+
+
+def test_an_encoder_decoder_keeps_its_source_apart():
+    own, cross = MultiHeadAttention(n_heads=2), CrossAttention(n_heads=2)
+    model = EncoderDecoder(
+        vocab_size=9,
+        d_model=8,
+        norm=RMSNorm(),
+        encoder=EncoderStack(norm=RMSNorm(), groups=layers(MultiHeadAttention(n_heads=2, causal=False))),
+        decoder=DecoderStack(norm=RMSNorm(), groups=layers(own, cross_attention=cross)),
+    )
+    totals = count_kv_cache(model, 16, source_len=5).totals
+    assert (totals["elements"], totals["cross_elements"]) == (2 * 2 * 8 * 16, 2 * 2 * 8 * 5)
+    assert totals["as_kind"]["mha"]["elements"] == totals["elements"]
+    assert totals["as_kind"]["mqa"]["elements"] == 2 * 2 * 4 * 16
+
+
+def test_linear_attention_has_a_state_that_does_not_grow():
+    model = Decoder(vocab_size=9, d_model=8, norm=RMSNorm(), groups=layers(LinearAttention(n_heads=2)))
+    short, long = (count_kv_cache(model, length).totals for length in (4, 4000))
+    assert short["elements"] == long["elements"] == 2 * 2 * (4 * 4 + 4)
+    assert long["bytes_per_token"] == 0

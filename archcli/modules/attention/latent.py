@@ -17,6 +17,7 @@ from archcli.modules.attention.base import Attention
 from archcli.modules.base import Inherit, Size
 from archcli.modules.context import Context, fresh
 from archcli.modules.norm import Norm
+from archcli.modules.position import RelativeKey
 from archcli.ops import Concat, Contract, Linear, MergeHeads, Split, SplitHeads, Unsqueeze
 
 LATENT = "mla_latent_norm"
@@ -108,3 +109,5 @@ class MultiHeadLatentAttention(Attention):
         yield from super().check()
         if self.qk_rope_head_dim % 2:
             yield "qk_rope_head_dim", f"qk_rope_head_dim must be even, not {self.qk_rope_head_dim}", "RoPE turns dims in pairs"
+        if isinstance(self.position, RelativeKey):
+            yield "position", "relative keys are not defined for latent attention", "use kind rope"

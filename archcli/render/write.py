@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from archcli.errors import ArchError
@@ -13,11 +14,18 @@ BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended: 128 +
 
 def write(text: str, output: Path | None) -> None:
     """Write to `output`, or to standard output where that is None. Raises ArchError where that is impossible."""
+    _guarded(output, lambda: _print(text) if output is None else _replace(Path(os.path.realpath(output)), text.encode()))
+
+
+def write_bytes(data: bytes, output: Path) -> None:
+    """Write what is no text: a picture, a compressed trace. Raises ArchError where that is impossible."""
+    _guarded(output, lambda: _replace(Path(os.path.realpath(output)), data))
+
+
+def _guarded(output: Path | None, write_it: Callable[[], None]) -> None:
+    """Do it; a reader who has left ends the program quietly, what the system refuses is said in one line."""
     try:
-        if output is None:
-            _print(text)
-        else:
-            _replace(Path(os.path.realpath(output)), text)
+        write_it()
     except BrokenPipeError:
         _mute()
         raise SystemExit(BROKEN_PIPE) from None
@@ -34,14 +42,14 @@ def _print(text: str) -> None:
     stream.flush()
 
 
-def _replace(path: Path, text: str) -> None:
+def _replace(path: Path, data: bytes) -> None:
     """Write beside the file, then take its place; a pipe or a device is written as it is."""
     if path.exists() and not path.is_file() and not path.is_dir():
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(data)
         return
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        beside.write_text(text, encoding="utf-8")
+        beside.write_bytes(data)
         if path.exists():
             beside.chmod(path.stat().st_mode)
         beside.replace(path)

@@ -1,0 +1,36 @@
+"""A result that `--json` printed, read back from its file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from archcli.errors import ArchError, Problem
+
+MOST_BYTES = 64 << 20
+VERSION = 1
+
+
+def read_result(path: Path, command: str) -> dict[str, Any]:
+    """The document of one command. Raises ArchError for what is none, or of another command, or of a later form than this one knows."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise ArchError(Problem(f"cannot be read: {error.strerror}", path=str(path))) from None
+    if len(data) > MOST_BYTES:
+        raise ArchError(Problem(f"larger than {MOST_BYTES >> 20} MiB", "no result is", path=str(path)))
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict) or "schema_version" not in document or "command" not in document:
+        raise ArchError(Problem("not a result of archcli", f"archcli {command} … --json -o FILE writes one", path=str(path)))
+    if document["schema_version"] != VERSION:
+        raise ArchError(
+            Problem(f"of form {document['schema_version']!r}, and this archcli knows {VERSION}", "use its own archcli", path=str(path))
+        )
+    if document["command"] != command:
+        raise ArchError(Problem(f"a result of {document['command']!r}, not of {command}", "", path=str(path)))
+    return document

@@ -1,0 +1,40 @@
+"""The whole picture of a profile: what was run, where FLOPs, bytes and time went, and how near the machine's roofs they ran."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from archcli.render.picture import bars, roofline
+from archcli.render.picture.elements import STYLE, element, text
+
+WIDTH, TOP, BELOW = 960, 84, 56
+Document = Mapping[str, Any]
+
+
+def svg(document: Document) -> str:
+    """The picture as one SVG file, which looks right on light and dark ground."""
+    totals = document["totals"]
+    second = TOP + bars.height(totals["by_class"]) + 40
+    height = second + roofline.HEIGHT + BELOW
+    inside = [
+        element("style", STYLE),
+        element("rect", class_="paper", width="100%", height="100%"),
+        *_heading(document),
+        *bars.bars(totals["by_class"], TOP),
+        text(bars.LEFT, second - 28, "Roofline; the area of a mark is its share of the time", "title"),
+        *roofline.roofline(document["rows"], totals.get("ceilings"), second),
+    ]
+    size = f"0 0 {WIDTH} {height:.0f}"
+    body = "\n".join(inside)
+    return element("svg", f"\n{body}\n", xmlns="http://www.w3.org/2000/svg", viewBox=size, width=WIDTH, height=height, role="img") + "\n"
+
+
+def _heading(document: Document) -> Iterator[str]:
+    inputs, totals = document["inputs"], document["totals"]
+    words = [
+        f"{key.replace('_', ' ')} {inputs[key]}" for key in ("phase", "batch_size", "seq_len", "past", "dtype", "device") if inputs.get(key)
+    ]
+    yield text(24, 30, f"{document['model']['name']}: where the time goes", "title")
+    reliable = "" if totals.get("reliable", True) else "   NOT RELIABLE, see the notes"
+    yield text(24, 52, f"{', '.join(words)}; {totals['wall_s'] * 1e3:,.1f} ms a pass{reliable}", "soft")

@@ -1,0 +1,64 @@
+"""The few SVG elements a drawing is made of, as strings. Every text of a file is escaped here and nowhere else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archcli.render.values import clean
+
+COLOURS = {
+    "contraction": "#0072b2",
+    "fused_attention": "#56b4e9",
+    "normalization": "#d55e00",
+    "elementwise": "#e69f00",
+    "movement": "#009e73",
+    "routing": "#cc79a7",
+    "random": "#b2a400",
+    "framework": "#8a8a8a",
+    "unattributed": "#c4c4c4",
+}
+"""By class; Okabe & Ito's palette, which colour-blind readers can tell apart, greys for what is no operation."""
+OTHER = "#6a6a6a"
+
+STYLE = """
+text { font: 12px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #1c1c1c }
+.title { font-size: 16px; font-weight: 600 } .soft { fill: #5c5c5c } .on { fill: #fff; font-size: 11px }
+.grid { stroke: #e6e6e6; stroke-width: 1 } .roof { stroke: #1c1c1c; stroke-width: 1.5; fill: none }
+.paper { fill: #fff }
+@media (prefers-color-scheme: dark) {
+  text { fill: #ececec } .soft { fill: #a6a6a6 } .on { fill: #fff } .grid { stroke: #333 } .roof { stroke: #ececec }
+  .paper { fill: #161616 }
+}
+"""
+
+
+def escaped(text: object) -> str:
+    """What may stand in an element and in an attribute."""
+    plain = clean(str(text))
+    return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+
+
+def element(name: str, inside: str = "", **attributes: Any) -> str:
+    """`<name key="value">inside</name>`; `class_` and `stroke_width` are written as SVG spells them, numbers to a tenth."""
+    words = "".join(f' {key.rstrip("_").replace("_", "-")}="{_said(value)}"' for key, value in attributes.items() if value is not None)
+    return f"<{name}{words}>{inside}</{name}>" if inside else f"<{name}{words}/>"
+
+
+def text(x: float, y: float, words: object, class_: str | None = None, anchor: str | None = None, turned: float = 0.0) -> str:
+    """A line of text at a point; `anchor` middle or end; `turned` by degrees about the point."""
+    turn = f"rotate({turned:.1f} {x:.1f} {y:.1f})" if turned else None
+    return element("text", escaped(words), x=x, y=y, class_=class_, text_anchor=anchor, transform=turn)
+
+
+def titled(shape: str, words: object) -> str:
+    """A shape that says something when pointed at."""
+    return element("g", element("title", escaped(words)) + shape)
+
+
+def colour(op_class: str) -> str:
+    """The colour of a class; of an operator's several classes, that of the first."""
+    return COLOURS.get(op_class.split(" + ", maxsplit=1)[0], OTHER)
+
+
+def _said(value: Any) -> str:
+    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else escaped(value)

@@ -1,0 +1,45 @@
+"""Which picture a file's suffix asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from archcli.errors import ArchError, Problem
+from archcli.render.picture.drawing import svg
+from archcli.render.picture.page import page
+from archcli.render.write import write, write_bytes
+
+SUFFIXES = (".svg", ".html", ".png")
+
+
+def save(document: Mapping[str, Any], output: Path) -> None:
+    """Write the picture. Raises ArchError for another suffix, a document without figures, and a PNG without the extra."""
+    suffix = check_suffix(output)
+    try:
+        text = page(document) if suffix == ".html" else svg(document)
+    except (KeyError, TypeError, ValueError, AttributeError):  # a document by another hand
+        raise ArchError(Problem("this profile holds no figures by class and operator, or not as archcli writes them")) from None
+    if suffix == ".png":
+        write_bytes(bytes(_renderer()(svg_string=text, zoom=2.0)), output)
+    else:
+        write(text, output)
+
+
+def check_suffix(output: Path) -> str:
+    """The suffix; ArchError for one that names no picture, so that nothing is measured in vain."""
+    suffix = output.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise ArchError(Problem(f"{output.name} ends in none of {', '.join(SUFFIXES)}", "the suffix says what is drawn", path=str(output)))
+    if suffix == ".png":
+        _renderer()
+    return suffix
+
+
+def _renderer() -> Any:
+    try:
+        from resvg_py import svg_to_bytes
+    except ModuleNotFoundError:
+        raise ArchError(Problem("a .png needs archcli[plot]", "pip install 'archcli[plot]', or write an .svg or .html")) from None
+    return svg_to_bytes

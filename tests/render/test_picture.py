@@ -1,0 +1,150 @@
+"""A picture of a profile: well-formed, drawn to scale, escaped, light, and the same on dark ground."""
+
+import copy
+import json
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from archcli.errors import ArchError
+from archcli.render.picture import save
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def figures(flops, moved, seconds, op_class="contraction", path="x"):
+    return {
+        "path": path,
+        "class": op_class,
+        "flops": flops,
+        "executed_flops": flops,
+        "bytes": moved,
+        "seconds": seconds,
+        "flop_share": flops / 1000,
+        "byte_share": moved / 1000,
+        "time_share": seconds / 10,
+    }
+
+
+DOCUMENT = {
+    "schema_version": 1,
+    "command": "profile",
+    "model": {"name": "tiny <b>&", "source": ""},
+    "inputs": {"phase": "forward", "batch_size": 1, "seq_len": 8, "past": 0, "dtype": "fp32", "device": "cpu"},
+    "convention": "FLOP = 2 x multiply-add <&>.",
+    "totals": {
+        "wall_s": 10.0,
+        "by_class": {
+            "contraction": figures(990, 500, 6.0),
+            "normalization": figures(10, 300, 3.0),
+            "unattributed": figures(0, 0, 1.0),
+            "framework": figures(0, 200, 0.0),
+        },
+        "ceilings": {"gemm_flops_per_s": 1000.0, "dram_bytes_per_s": 100.0, "cache_bytes_per_s": 400.0},
+    },
+    "rows": [
+        figures(1000, 10, 5.0, "contraction", "layers.*.ffn.<up>"),
+        figures(10, 100, 2.5, "normalization", "layers.*.norm"),
+        figures(0, 100, 1.0, "movement", "copy"),
+    ],
+    "notes": ["Weights are random."],
+}
+
+
+def drawn(tmp_path, document=DOCUMENT):
+    save(document, tmp_path / "p.svg")
+    return ET.parse(tmp_path / "p.svg").getroot()  # noqa: S314 - it is ours
+
+
+def said(root):
+    return ["".join(each.itertext()) for each in root.iter(f"{SVG}text")]
+
+
+def test_bars_are_as_long_as_the_shares(tmp_path):
+    rectangles = [each.attrib for each in drawn(tmp_path).iter(f"{SVG}rect") if each.get("height") == "34"]
+    widths = [float(each["width"]) for each in rectangles]
+    assert widths == [0.99 * 840, 8.4, 0.5 * 840, 0.3 * 840, 0.2 * 840, 0.6 * 840, 0.3 * 840, 0.1 * 840]
+    assert len({each["fill"] for each in rectangles}) == 4
+
+
+def test_what_passes_the_whole_is_drawn_with_a_line_where_the_whole_ends(tmp_path):
+    document = copy.deepcopy(DOCUMENT)
+    document["totals"]["by_class"]["contraction"]["time_share"] = 1.1
+    document["totals"]["by_class"]["unattributed"]["time_share"] = -0.4
+    root = drawn(tmp_path, document)
+    widths = [float(each.get("width")) for each in root.iter(f"{SVG}rect") if each.get("height") == "34"][-2:]
+    assert widths == [round(840 * 1.1 / 1.4, 1), round(840 * 0.3 / 1.4, 1)]
+    [line] = [each for each in root.iter(f"{SVG}line") if each.get("x1") == each.get("x2") == str(90 + 840 / 1.4).removesuffix(".0")]
+    assert line.get("class") == "roof"
+
+
+def test_marks_stand_at_their_intensity_and_speed_with_an_area_of_their_time(tmp_path):
+    """Intensity 100 and 0.1 span three decades; speeds 200 and 4, the peak 1000: decades 0 to 4."""
+    circles = [each.attrib for each in drawn(tmp_path).iter(f"{SVG}circle")]
+    assert [float(each["cx"]) for each in circles] == [90 + 840, 90]
+    assert float(circles[0]["r"]) ** 2 == pytest.approx(2 * float(circles[1]["r"]) ** 2, rel=0.01)
+    heights = [float(each["cy"]) for each in circles]
+    assert heights[1] - heights[0] == pytest.approx(380 * 1.699 / 4, abs=0.2)  # log10(200 / 4) = 1.699
+
+
+def test_roofs_meet_at_the_ridge(tmp_path):
+    """At 1000 FLOP/s and 100 byte/s the ridge is at 10 FLOP/byte, two of three decades across; the cache's at 2.5."""
+    slopes = [each.attrib for each in drawn(tmp_path).iter(f"{SVG}line") if each.get("stroke-dasharray")]
+    assert [round(float(each["x2"])) for each in slopes] == [90 + 560, round(90 + 840 * 1.39794 / 3)]
+
+
+def test_without_ceilings_there_are_marks_and_no_roofs(tmp_path):
+    document = copy.deepcopy(DOCUMENT)
+    del document["totals"]["ceilings"]
+    root = drawn(tmp_path, document)
+    assert len(list(root.iter(f"{SVG}circle"))) == 2
+    assert not [each for each in root.iter(f"{SVG}line") if each.get("class") == "roof"]
+
+
+def test_nothing_of_a_file_is_taken_for_markup(tmp_path):
+    root = drawn(tmp_path)
+    assert "tiny <b>&: where the time goes" in said(root)
+    save(DOCUMENT, tmp_path / "p.html")
+    page = (tmp_path / "p.html").read_text()
+    assert "<b>" not in page
+    assert "<up>" not in page
+    assert "<script" not in page
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_a_picture_is_light_and_knows_dark_ground(tmp_path):
+    save(DOCUMENT, tmp_path / "p.svg")
+    text = (tmp_path / "p.svg").read_text()
+    assert len(text) < 12_000
+    assert "prefers-color-scheme: dark" in text
+
+
+def test_a_png_is_one(tmp_path):
+    save(DOCUMENT, tmp_path / "p.png")
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+
+
+def test_another_suffix_is_refused_and_nothing_written(tmp_path):
+    with pytest.raises(ArchError, match=r"ends in none of \.svg, \.html, \.png"):
+        save(DOCUMENT, tmp_path / "p.pdf")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "not a result of archcli"),
+        ("[1]", "not a result of archcli"),
+        (json.dumps(DOCUMENT | {"schema_version": 9}), "of form 9"),
+        (json.dumps(DOCUMENT | {"command": "flops"}), "a result of 'flops', not of profile"),
+        (json.dumps(DOCUMENT | {"totals": {}}), "holds no figures"),
+        (json.dumps(DOCUMENT | {"rows": [{"path": "x"}]}), "holds no figures"),
+    ],
+)
+def test_a_file_that_is_no_profile_is_told(archcli, tmp_path, text, words):
+    (tmp_path / "p.json").write_text(text)
+    done = archcli("plot", "p.json", "-o", "p.svg", cwd=tmp_path)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "p.svg").exists()

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from archcli.commands.base import Subject, subjects
+from archcli.commands.base import subjects
 from archcli.commands.options import BatchSize, Context, Dtype, Form, Json, Mla, Output, Past, SeqLen, SourceLen
 from archcli.errors import ArchError, Problem
 from archcli.load.dump import to_mapping
@@ -50,7 +50,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     given = models or []
     asked = subjects(given, _assigned(overrides or (), len(given))) if len(given) >= FEWEST else []
     question = Question(batch_size, seq_len, past, context, source_len, dtype, mla)
-    report = compare_models([_compared(one, name) for one, name in zip(asked, _names(asked), strict=True)], question)
+    report = compare_models([Compared(one.name, one.source, Stated(one.model, to_mapping(one.model))) for one in asked], question)
     inputs = {**report.inputs, "set": overrides} if overrides else report.inputs
     notes = (*report.notes, *(f"{one.name}: {note}" for one in asked for note in one.notes))
     show(replace(report, inputs=inputs, notes=notes), form, output, as_json=as_json)
@@ -70,13 +70,3 @@ def _assigned(overrides: Sequence[str], n_models: int) -> list[list[str]]:
         [text[number.end() :] if number else text for number, text in found if not number or int(number[1]) == i]
         for i in range(1, n_models + 1)
     ]
-
-
-def _names(asked: Sequence[Subject]) -> list[str]:
-    """What each is called: its name, with its number where another has the same."""
-    names = [one.name for one in asked]
-    return [f"{name} #{i}" if names.count(name) > 1 else name for i, name in enumerate(names, 1)]
-
-
-def _compared(one: Subject, name: str) -> Compared:
-    return Compared(name, one.source, Stated(one.model, to_mapping(one.model)))

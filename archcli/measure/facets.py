@@ -17,14 +17,15 @@ from archcli.modules.model import stacks
 from archcli.ops import Linear, SplitHeads
 
 DTYPE = "bf16"
+"""In which the cache is told per token."""
+
 WORDS: frozenset[Unit] = frozenset({"text", "flag"})
 
 CONVENTION = (
     "heads/d is n_heads x head_dim / d_model; head_dim is a query's (MLA: both its parts). d_ff is one network's: a dense layer's or one "
     "expert's; active d_ff what a token meets, top_k experts and the shared one. n_layers is the deepest stack's. Where layers differ, "
-    "words stand with how many layers they are of, figures are those of most layers, and the others are listed. Norms: pre, before a "
-    "sublayer; after, behind it and inside the residual; sandwich, both; post, on the stream. KV: cache that a token adds below every "
-    f"window, in {DTYPE}."
+    "words stand with how many layers they are of, and figures are those of most layers. Norms: pre, before a sublayer; after, behind it "
+    "and inside the residual; sandwich, both; post, on the stream."
 )
 
 Record = dict[str, Any]

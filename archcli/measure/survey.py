@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
-from archcli.measure.facets import CONVENTION, FACETS, SECTIONS, Facet, described
+from archcli.measure.facets import CONVENTION, DTYPE, FACETS, SECTIONS, Facet, described
 from archcli.measure.report import Column, Report, Table
 from archcli.measure.shape import as_int, told
 from archcli.measure.where import filtered, known, ordered
@@ -14,7 +14,7 @@ from archcli.modules import Model
 By = Literal["year", "series"]
 Record = dict[str, Any]
 
-QUARTILES = "Quartiles interpolate between neighbours."
+OF_MANY = f"KV: cache that a token adds below every window, in {DTYPE}. Quartiles interpolate between neighbours."
 UNSTATED = "not stated"
 SPREAD = (
     Column("n", "models", "number"),
@@ -46,7 +46,7 @@ def survey_models(
         command="survey",
         model={},
         inputs={"columns": list(columns), "where": list(where), "sort": sort, "by": by},
-        convention=f"{CONVENTION} {QUARTILES}",
+        convention=f"{CONVENTION} {OF_MANY}",
         totals={"models": len(records), "spread": {entry["column"]: entry for entry in spread}},
         rows=groups if by else [_chosen(record, shown) for record in records],
         tables=tuple(_by_tables(groups, spread, by) if by else _tables(records, shown, spread, listed=bool(columns))) if records else (),

@@ -95,6 +95,15 @@ def test_groups_of_another_layout_are_told_of_all_layers():
     assert any("layers.*" in note for note in compared(decoder(), decoder(windows)).notes)
 
 
+def test_patterns_of_another_length_do_not_line_up():
+    local = layer(attention(window=16))
+    two, three = (decoder(Group(n_layers=6, pattern=(*[local] * n, layer()))) for n in (1, 2))
+    assert differing(two, three) == {
+        "groups": ("6 in a pattern of 2", "6 in a pattern of 3"),
+        "layers.*.attention.window": ("16 ×3, null ×3", "16 ×4, null ×2"),
+    }
+
+
 BLOCK = "{{kind: pre_norm, attention: {{kind: mha, n_heads: 2{causal}}}, ffn: {{kind: mlp, d_ff: 16}}{cross}}}"
 HALF = f"{{{{groups: [{{{{n_layers: {{n}}, layer: {BLOCK}}}}}]}}}}"
 

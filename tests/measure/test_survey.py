@@ -162,6 +162,15 @@ def test_both_halves_of_an_encoder_decoder():
     assert found["kv_bytes_per_token"] == 3 * 2 * (12 * 64) * 2
 
 
+def test_each_half_has_positions_of_its_own():
+    block = "{kind: post_norm, attention: {kind: mha, n_heads: 2}, ffn: {kind: mlp, d_ff: 8}}"
+    embedding = "embedding: {position: {kind: learned, max_seq_len: 9}}"
+    layers = f"groups: [{{n_layers: 2, layer: {block}}}]"
+    halves = f"encoder: {{{layers}, position: sinusoidal}}\ndecoder: {{{layers}}}"
+    text = f"kind: encoder_decoder\nvocab_size: 50\nd_model: 8\nnorm: layernorm\n{embedding}\n{halves}\n"
+    assert described("t", load_text(text, "t").model)["position"] == "sinusoidal ×2, learned ×2"
+
+
 def widths(*sizes):
     return [(f"m{i}", decoder(Group(n_layers=1, layer=layer(ffn=GLU(d_ff=d_ff))))) for i, d_ff in enumerate(sizes)]
 
@@ -202,6 +211,7 @@ def test_chosen_and_in_order():
     assert names(survey_models(models, sort="d_ff")) == ["m1", "m3", "m2", "m0"]
     assert names(survey_models(models, where=["attention=GQA", "pattern~ul", "name!=m0"])) == ["m1", "m2", "m3"]
     assert names(survey_models(models, where=["params>1M"])) == []
+    assert names(survey_models(models, where=["n_experts!=none"])) == []
     assert names(survey_models(models, where=["n_experts=none", "tied=false", "d_ff<=8"])) == ["m1"]
 
 

@@ -15,7 +15,7 @@ from archcli.measure.report import Column, Report, Table
 
 CONVENTION = (
     "Ratios are to the first model. FLOP = 2 x multiply-add: matrix products, and the rest as `other`; a forward has the logits of all "
-    f"tokens, a decoded token its own. {FACETS_CONVENTION}"
+    f"tokens, a decoded token its own. KV per token: below every window. {FACETS_CONVENTION}"
 )
 FEWEST = 2
 AS_COLUMNS = 3  # so many models with their ratios fit beside each other into 80 columns
@@ -38,6 +38,7 @@ def compare_models(models: Sequence[Compared], question: Question | None = None)
     if len(models) < FEWEST:
         raise ArchError("compare needs two models or more", "a model can be named twice, and changed with --set 2:KEY=VALUE")
     question = question or Question()
+    models = _told_apart(models)
     stated = [one.stated for one in models]
     differing = [
         {"section": "YAML", "key": one.path, "title": one.path, "unit": "text", "values": list(one.values)} for one in differences(stated)
@@ -54,6 +55,12 @@ def compare_models(models: Sequence[Compared], question: Question | None = None)
         tables=tuple(_tables(rows, names)),
         notes=tuple(_notes(models, question, same=not differing)),
     )
+
+
+def _told_apart(models: Sequence[Compared]) -> list[Compared]:
+    """The same, numbered where two have one name."""
+    names = [one.name for one in models]
+    return [one._replace(name=f"{one.name} #{i}") if names.count(one.name) > 1 else one for i, one in enumerate(models, 1)]
 
 
 def _side_by_side(found: Sequence[Sequence[Figure]]) -> Iterator[Record]:

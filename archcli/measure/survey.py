@@ -86,6 +86,7 @@ def _chosen(record: Record, shown: Iterable[Facet]) -> Record:
 def _tables(records: list[Record], shown: list[Facet], spread: list[Record], *, listed: bool) -> Iterator[Table]:
     """One table of the columns that were asked for; else one for each section."""
     if listed:
+        records = [{**record, "year": _text(record["year"])} for record in records]
         yield Table("", [Column("name", "model"), *(facet.column for facet in shown)], records)
     else:
         yield from (_section(section, records) for section in SECTIONS if section != "Experts" or _mixtures(records))
@@ -94,6 +95,11 @@ def _tables(records: list[Record], shown: list[Facet], spread: list[Record], *, 
         yield Table("Layers that differ", (Column("name", "model"), Column("title", "figure"), Column("values", "values")), mixed)
     if spread:
         yield Table("Spread", (Column("title", "figure"), *SPREAD), spread)
+
+
+def _text(year: int | str | None) -> str | None:
+    """A year without a comma in it."""
+    return None if year is None else str(year)
 
 
 def _mixtures(records: list[Record]) -> list[Record]:
@@ -121,5 +127,5 @@ def _rounded(value: Any, facet: Facet) -> Any:
 def _by_tables(groups: list[Record], spread: list[Record], by: By) -> Iterator[Table]:
     """A table for each figure: a line for each group, and all models below."""
     for entry in spread:
-        records = [group for group in groups if group["column"] == entry["column"]]
+        records = [{**group, by: _text(group[by])} for group in groups if group["column"] == entry["column"]]
         yield Table(entry["title"], (Column(by, by), *SPREAD), records, {**entry, by: "all"})

@@ -6,14 +6,17 @@ import os
 import pytest
 import torch
 
-from archcli.measure.profile.fold import CLASSES, folded_path
+from archcli.measure.passes import folded_path
+from archcli.measure.profile.fold import CLASSES
 from archcli.runtime.profile import record, threads
 from archcli.runtime.profile_work import Job, prepare
-from runtime_profile.tiny import MODELS, PHASES, profiled
+from runtime_profile.tiny import MODELS, PHASES, RUNS, profiled
 
 CASES = [("gpt2", phase, attention) for phase in PHASES for attention in ("sdpa", "eager")]
-CASES += [(name, "train", "sdpa") for name in MODELS if name != "gpt2"] + [(name, "decode", "eager") for name in MODELS if name != "gpt2"]
-CASES += [(name, "prefill", "sdpa") for name in ("gemma2", "deepseek")]
+CASES += [(name, phase, "sdpa" if phase == "train" else "eager") for name, phase in RUNS if name != "gpt2" and phase in {"train", "decode"}]
+CASES += [(name, "prefill", "sdpa") for name in ("gemma2", "deepseek", "t5")] + [
+    (name, "forward", "eager") for name in ("whisper", "linear")
+]
 
 
 @pytest.fixture(scope="module", params=CASES, ids="-".join)

@@ -88,6 +88,33 @@ def test_a_linear_layer_goes_backward_as_contraction_and_its_bias_as_a_reduction
     assert found == {("addmm", "contraction"), ("mm", "contraction"), ("sum", "normalization")}
 
 
+def test_a_convolution_is_a_contraction_there_and_back():
+    found = classes(profiled(MODELS["whisper"], "train")[1], "encoder.front_end.conv2")
+    assert {name: op_class for name, op_class in found if name.startswith("convolution")} == {
+        "convolution": "contraction",
+        "convolution_backward": "contraction",
+    }
+
+
+def test_sums_of_linear_attention_are_reductions():
+    found = classes(profiled(MODELS["linear-decoder"], "forward")[1], "layers.0.attention.attend")
+    assert {("bmm", "contraction"), ("cumsum", "normalization"), ("sum", "normalization"), ("div", "elementwise")} <= found
+
+
+def encoder_ran(phase, past):
+    return {each.path.split(".")[0] for each in profiled(MODELS["t5"], phase, past=past)[1].ran} & {"encoder", "decoder", "source"}
+
+
+def test_an_encoder_runs_only_where_no_cache_holds_its_source():
+    assert encoder_ran("forward", 0) == encoder_ran("prefill", 0) == encoder_ran("decode", 0) == {"encoder", "decoder", "source"}
+    assert encoder_ran("prefill", 5) == encoder_ran("decode", 5) == {"decoder"}
+
+
+def test_everything_a_model_answers_has_a_gradient():
+    recording = profiled(MODELS["bert-pretraining"], "train")[1]
+    assert {"lm_head", "classifier", "pooler"} <= {timed.path for timed in recording.timed if timed.phase == "backward"}
+
+
 def test_gradients_that_meet_are_summed_in_a_phase_of_their_own():
     recording = profiled(MODELS["gpt2"], "train")[1]
     assert {timed.op_class for timed in recording.timed if timed.phase == "sums"} == {"elementwise"}

@@ -74,19 +74,17 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     how = {"dtype": dtype, "device": device, "attention": attention}
     memory = _checked(asked.name, counted, **how)
     recording = _record(asked, _job(question, counted) | how, memory, threads, pairs)
-    inputs = {
-        "phase": phase,
-        "batch_size": batch_size,
-        "seq_len": counted.new,
-        "past": counted.past,
-        "source_len": counted.source_len,
-        **how,
-    }
-    report = profile_of(asked.model, counted, recording, inputs | {"threads": threads, "pairs": pairs}, depth, top)
+    inputs = {"phase": phase, **_sizes(counted), **how, "threads": threads, "pairs": pairs}
+    report = profile_of(asked.model, counted, recording, inputs, depth, top)
     notes = (*without_source(asked.model, source_len), *report.notes)
     asked.show(replace(report, totals={**report.totals, "memory": memory}, notes=notes), form, output, as_json=as_json)
     if recording.partial:
         raise typer.Exit(INTERRUPTED)
+
+
+def _sizes(counted: Pass) -> dict[str, Any]:
+    """How much goes through the model; `source_len` is None without an encoder that reads a source."""
+    return {"batch_size": counted.batch_size, "seq_len": counted.new, "past": counted.past, "source_len": counted.source_len}
 
 
 def _checked(name: str, counted: Pass, dtype: str, device: str, attention: str) -> dict[str, int]:

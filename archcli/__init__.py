@@ -30,29 +30,31 @@ def build(model: str | Model, *, device: str = "cpu", attention: str = "sdpa", *
     """A torch.nn.Module with fresh random weights. Device "meta" allocates nothing; attention is "sdpa" or "eager"."""
     from archcli.runtime.build import build_model
 
-    return build_model(_decoder(model), device=device, attention=attention, **options)
+    return build_model(_model(model), device=device, attention=attention, **options)
 
 
 def count_params(model: str | Model, dtype: str = "bf16", depth: int = 3) -> Report:
     """What `archcli params` says: `.totals`, `.rows`."""
     from archcli.measure.params import count_params as count
 
-    return count(_decoder(model), dtype, depth)
+    return count(_model(model), dtype, depth)
 
 
 def count_flops(model: str | Model, question: Question | None = None, **options: Any) -> Report:
-    """What `archcli flops` says. Options are those of the command: phase, batch_size, seq_len, past, mask, logits, mla."""
+    """What `archcli flops` says. Options are those of the command: phase, batch_size, seq_len, past, source_len, mask, logits, mla."""
     from archcli.measure.flops import Question
     from archcli.measure.flops import count_flops as count
 
-    return count(_decoder(model), question or Question(**options))
+    return count(_model(model), question or Question(**options))
 
 
-def count_kv_cache(model: str | Model, context: int | None = None, batch_size: int = 1, dtype: str = "bf16") -> Report:
+def count_kv_cache(
+    model: str | Model, context: int | None = None, batch_size: int = 1, dtype: str = "bf16", source_len: int | None = None
+) -> Report:
     """What `archcli kvcache` says."""
     from archcli.measure.kvcache import count_kv_cache as count
 
-    return count(_decoder(model), context, batch_size, dtype)
+    return count(_model(model), context, batch_size, dtype, source_len=source_len)
 
 
 def survey(*models: str | Model, **options: Any) -> Report:
@@ -79,17 +81,17 @@ def formula(model: str | Model, **options: Any) -> Formula:
     """Closed forms of parameters, FLOPs and cache, in the names of the YAML (needs sympy)."""
     from archcli.measure.formula import formula as closed_form
 
-    return closed_form(_decoder(model), **options)
+    return closed_form(_model(model), **options)
 
 
 def sweep(model: str | Model, values: dict[str, Any], **options: Any) -> Sweep:
     """Parameters and FLOPs with the named sizes replaced by arrays of candidates (needs numpy)."""
     from archcli.measure.sweep import sweep as count
 
-    return count(_decoder(model), values, **options)
+    return count(_model(model), values, **options)
 
 
-def _decoder(model: str | Model) -> Model:
+def _model(model: str | Model) -> Model:
     """The architecture itself, loaded if it is named."""
     from archcli.errors import ArchError
     from archcli.load.source import load

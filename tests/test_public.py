@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 import archcli
 from archcli.measure.flops import Question
@@ -48,6 +49,28 @@ def test_formula_and_sweep_agree_with_the_count():
 def test_build_gives_a_module_of_torch():
     model = archcli.build("gpt2", device="meta")
     assert sum(weight.numel() for weight in model.parameters()) == archcli.count_params("gpt2").totals["params"]
+
+
+def test_an_encoder_decoder_is_built_trained_and_run(tmp_path):
+    path = tmp_path / "pair.yaml"
+    ffn = "ffn: {kind: mlp, d_ff: 16}"
+    path.write_text(
+        "kind: encoder_decoder\nvocab_size: 8\nd_model: 4\nnorm: rmsnorm\n"
+        f"encoder: {{groups: [{{n_layers: 1, layer: {{kind: pre_norm, attention: {{kind: mha, n_heads: 2, causal: false}}, {ffn}}}}}]}}\n"
+        "decoder:\n  groups:\n  - n_layers: 2\n"
+        f"    layer: {{kind: pre_norm, attention: {{kind: mha, n_heads: 2}}, cross_attention: {{n_heads: 1}}, {ffn}}}\n"
+    )
+    model = archcli.build(str(path))
+    source, target = torch.arange(6).view(1, 6), torch.arange(3).view(1, 3)
+    logits = model(target, source)
+    logits.logsumexp(-1).sum().backward()
+    assert all(weight.grad is not None for weight in model.parameters())
+    with torch.no_grad():
+        last, cache = model.prefill(target[:, :2], source)
+        assert torch.allclose(model.decode(target[:, 2:], cache)[0], logits[:, 2:], atol=1e-6)
+        assert torch.allclose(last, logits[:, 1:2], atol=1e-6)
+    assert archcli.count_kv_cache(str(path), 3, source_len=6).totals["cross_elements"] == 2 * 2 * 6 * 4
+    assert "(cross_attention): CrossAttention(" in str(model)
 
 
 def test_errors_and_version():

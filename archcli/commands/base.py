@@ -10,7 +10,7 @@ from typing import NamedTuple
 from archcli.errors import ArchError, Problem
 from archcli.load.source import load
 from archcli.measure.report import Report
-from archcli.modules import Decoder, Model
+from archcli.modules import Model
 from archcli.render import Format, show
 
 
@@ -22,12 +22,6 @@ class Subject(NamedTuple):
     source: str
     overrides: list[str]
     notes: tuple[str, ...] = ()
-
-    def decoder(self, verb: str) -> Decoder:
-        """The model, for a verb that runs decoders alone so far."""
-        if not isinstance(self.model, Decoder):
-            raise ArchError(f"{self.name}: {verb} runs decoder-only models so far, and this is kind {getattr(self.model, 'kind', '?')}")
-        return self.model
 
     def show(self, report: Report, form: Format | None, output: Path | None, *, as_json: bool) -> None:
         """Print a report about it."""

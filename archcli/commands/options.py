@@ -68,7 +68,10 @@ SeqLen = Annotated[int, typer.Option("--seq-len", "-s", metavar="N", parser=_siz
 Past = Annotated[int | None, typer.Option("--past", metavar="N", parser=_size(0), help="Tokens in the cache before the new ones.")]
 Context = Annotated[int | None, typer.Option("--context", "-c", metavar="N", parser=_size(1), help="Tokens in the cache.")]
 SourceLen = Annotated[
-    int | None, typer.Option("--source-len", metavar="N", parser=_size(1), help="Tokens the encoder reads, where there is one.")
+    int | None,
+    typer.Option(
+        "--source-len", metavar="N", parser=_size(1), help="Tokens an encoder-decoder's encoder reads [default: as many as the decoder]"
+    ),
 ]
 Dtype = Annotated[str, typer.Option("--dtype", metavar="DTYPE", parser=_dtype, help="Width of an element: fp32, bf16, fp8, int4, …")]
 Mla = Annotated[MlaForm, typer.Option(help="Latent attention: rebuild keys and values, or work on the latents.")]

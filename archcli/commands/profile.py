@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from archcli.commands.base import Subject, subject
-from archcli.commands.options import BatchSize, Form, Json, Model, Output, Past, SeqLen, Set
+from archcli.commands.options import BatchSize, Form, Json, Model, Output, Past, SeqLen, Set, SourceLen
 from archcli.errors import ArchError
 from archcli.load.machine import available_memory
 from archcli.measure.flops import Question, run_pass, settled
 from archcli.measure.memory import memory_of, require_memory
-from archcli.measure.passes import Pass, Phase
+from archcli.measure.passes import Pass, Phase, without_source
 from archcli.measure.profile import profile_of
-from archcli.ops import Embedding
+from archcli.ops import Embedding, Shift
 from archcli.render.progress import progress
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     batch_size: BatchSize = 1,
     seq_len: SeqLen = 128,
     past: Past = None,
+    source_len: SourceLen = None,
     dtype: Dtype = "fp32",
     device: Device = "cpu",
     threads: Threads = None,
@@ -68,16 +69,22 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     was measured so far. Needs archcli[torch].
     """
     asked = subject(model, overrides)
-    question = settled(Question(phase, batch_size, seq_len, past))
-    counted = run_pass(asked.decoder("profile"), question)
+    question = settled(Question(phase, batch_size, seq_len, past, source_len))
+    counted = run_pass(asked.model, question)
     how = {"dtype": dtype, "device": device, "attention": attention}
     memory = _checked(asked.name, counted, **how)
     recording = _record(asked, _job(question, counted) | how, memory, threads, pairs)
-    inputs = {"phase": phase, "batch_size": batch_size, "seq_len": counted.new, "past": counted.past, **how}
-    report = profile_of(asked.model, counted, recording, inputs | {"threads": threads, "pairs": pairs}, depth, top)
-    asked.show(replace(report, totals={**report.totals, "memory": memory}), form, output, as_json=as_json)
+    inputs = {"phase": phase, **_sizes(counted), **how, "threads": threads, "pairs": pairs}
+    report = profile_of(asked.model, counted, recording, inputs, depth, top)
+    notes = (*without_source(asked.model, source_len), *report.notes)
+    asked.show(replace(report, totals={**report.totals, "memory": memory}, notes=notes), form, output, as_json=as_json)
     if recording.partial:
         raise typer.Exit(INTERRUPTED)
+
+
+def _sizes(counted: Pass) -> dict[str, Any]:
+    """How much goes through the model; `source_len` is None without an encoder that reads a source."""
+    return {"batch_size": counted.batch_size, "seq_len": counted.new, "past": counted.past, "source_len": counted.source_len}
 
 
 def _checked(name: str, counted: Pass, dtype: str, device: str, attention: str) -> dict[str, int]:
@@ -95,6 +102,7 @@ def _job(question: Question, counted: Pass) -> dict[str, Any]:
         "batch_size": counted.batch_size,
         "new": counted.new,
         "past": counted.past,
+        "source_len": counted.source_len,
         "cached": question.phase in {"prefill", "decode"} or counted.past > 0,
         "last_only": question.logits == "last",
         "train": question.phase == "train",
@@ -112,7 +120,7 @@ def _record(asked: Subject, options: dict[str, Any], memory: dict[str, int], thr
             require_memory(asked.name, memory, profile_work.free_memory(job.device), job.dtype)
         with progress(f"profiling {asked.name}") as tick, profile.threads(threads):
             tick("building", 0, 1)
-            return profile.record(profile_work.prepare(asked.decoder("profile"), job), job.device, pairs, tick)
+            return profile.record(profile_work.prepare(asked.model, job), job.device, pairs, tick)
     except KeyboardInterrupt:
         typer.echo("interrupted before the first pair of passes was timed", err=True)
         raise typer.Exit(INTERRUPTED) from None
@@ -120,7 +128,11 @@ def _record(asked: Subject, options: dict[str, Any], memory: dict[str, int], thr
 
 def _refuse_beyond_positions(counted: Pass) -> None:
     """A learned table of positions ends somewhere; running past its end is an error, not a slower run."""
-    tokens = counted.new + counted.past
+    shifts = {row.path: row.op.by for row in counted.rows if isinstance(row.op, Shift)}
     for row in counted.rows:
-        if isinstance(row.op, Embedding) and len(row.inputs[0]) == 1 and row.op.entries < tokens:
-            raise ArchError(f"{row.path} has {row.op.entries} positions, and {tokens} tokens are asked for", "lower --seq-len or --past")
+        if isinstance(row.op, Embedding) and len(row.inputs[0]) == 1:
+            # an encoder runs only where nothing is cached, so that its first position is 0, too
+            tokens, entries = row.inputs[0][0] + counted.past, row.op.entries - shifts.get(f"{row.path}_rows", 0)
+            if entries < tokens:
+                hint = "lower --seq-len, --past or --source-len"
+                raise ArchError(f"{row.path} has {entries} positions, and {tokens} tokens are asked for", hint)

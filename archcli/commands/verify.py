@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from archcli.commands.base import Subject, subject
-from archcli.commands.options import BatchSize, Form, Json, Model, Output, SeqLen, Set
-from archcli.measure.passes import decode_pass, forward_pass, prefill_pass, train_pass
+from archcli.commands.options import BatchSize, Form, Json, Model, Output, SeqLen, Set, SourceLen
+from archcli.measure.passes import decode_pass, forward_pass, prefill_pass, train_pass, without_source
 from archcli.measure.report import Column, Report, Table
 from archcli.render.progress import progress
 
@@ -21,11 +21,12 @@ CONVENTION = (
 )
 
 
-def run(
+def run(  # noqa: PLR0913 - one parameter per option
     model: Model,
     *,
     batch_size: BatchSize = 1,
     seq_len: SeqLen = 128,
+    source_len: SourceLen = None,
     overrides: Set = None,
     form: Form = None,
     as_json: Json = False,
@@ -34,32 +35,33 @@ def run(
     """Ask outside witnesses whether they count the same: torch's parameters, cache and FlopCounterMode, and fvcore.
 
     Builds the model with torch, without weights or memory for them, and compares parameters by name and shape, and
-    FLOPs of forward, training, prefill and decode, in total and row by row. Exit code 1 where anything differs. Needs
-    archcli[torch].
+    FLOPs of forward, training, prefill and decode, in total and row by row; of an encoder forward and training alone. Exit
+    code 1 where anything differs. Needs archcli[torch].
     """
     asked = subject(model, overrides)
-    verdict = _ask(asked, batch_size, seq_len)
-    asked.show(report_of(verdict, {"batch_size": batch_size, "seq_len": seq_len}), form, output, as_json=as_json)
+    verdict = _ask(asked, batch_size, seq_len, source_len)
+    inputs = {"batch_size": batch_size, "seq_len": seq_len, "source_len": source_len}
+    report = report_of(verdict, inputs, tuple(without_source(asked.model, source_len)))
+    asked.show(report, form, output, as_json=as_json)
     if not verdict.ok:
         raise typer.Exit(1)
 
 
-def _ask(asked: Subject, batch_size: int, seq_len: int) -> Verdict:
+def _ask(asked: Subject, batch_size: int, seq_len: int, source_len: int | None) -> Verdict:
     """Count, then let torch and fvcore count; torch is imported here, so that a bad model is told at once."""
-    model = asked.decoder("verify")
-    passes = (
-        forward_pass(model, batch_size, seq_len),
-        train_pass(model, batch_size, seq_len),
-        prefill_pass(model, batch_size, seq_len),
-        decode_pass(model, batch_size, seq_len),
-    )
+    model, source = asked.model, seq_len if source_len is None else source_len
+    forward = forward_pass(model, batch_size, seq_len, source_len=source)
+    train = train_pass(model, batch_size, seq_len, source_len=source)
+    steps = None
+    if model.caches:
+        steps = prefill_pass(model, batch_size, seq_len, source_len=source), decode_pass(model, batch_size, seq_len, source_len=source)
     from archcli.runtime import witness
 
     with progress(f"verifying {asked.name}") as tick:
-        return witness.verify(model, witness.Asked(*passes, batch_size, seq_len), tick)
+        return witness.verify(model, witness.Asked(forward, train, steps, batch_size, seq_len, source), tick)
 
 
-def report_of(verdict: Verdict, inputs: dict[str, Any]) -> Report:
+def report_of(verdict: Verdict, inputs: dict[str, Any], notes: tuple[str, ...] = ()) -> Report:
     """The findings as a table; those that differ name the rows."""
     keys = ("witness", "what", "ours", "theirs", "ok", "where")
     rows = [{key: getattr(finding, key) for key in keys} for finding in verdict.findings]
@@ -76,5 +78,5 @@ def report_of(verdict: Verdict, inputs: dict[str, Any]) -> Report:
         totals={"comparisons": len(rows), "failed": failed},
         rows=rows,
         tables=(Table(title, columns, rows),),
-        notes=verdict.notes,
+        notes=(*notes, *verdict.notes),
     )

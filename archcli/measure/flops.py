@@ -22,7 +22,7 @@ from archcli.measure.passes import (
     without_source,
 )
 from archcli.measure.report import Column, Report, Table, Unit, facts
-from archcli.modules import Encoder, Model, MultiHeadLatentAttention
+from archcli.modules import Model, MultiHeadLatentAttention
 from archcli.ops import Attend
 
 Mask = Literal["exact", "dense"]
@@ -98,7 +98,7 @@ def run_pass(model: Model, question: Question) -> Pass:
     """The pass a settled question asks for."""
     batch, new, past, last = question.batch_size, question.seq_len, question.past, question.logits == "last"
     source = question.source_len
-    if isinstance(model, Encoder) and (question.phase in ("prefill", "decode") or past):
+    if not model.caches and (question.phase in ("prefill", "decode") or past):
         raise ArchError("an encoder has no cache to fill and generates nothing", "--phase forward or train")
     if question.phase == "train":
         return train_pass(model, batch, new, source_len=source)

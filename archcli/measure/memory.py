@@ -11,7 +11,7 @@ from archcli.arith import Shape, prod, to_bytes
 from archcli.errors import ArchError
 from archcli.graph import OpClass, Row
 from archcli.measure.passes import Pass
-from archcli.ops import Attend, Linear
+from archcli.ops import Add, Attend, Linear
 
 SOFTMAX_BYTES = 4  # eager attention computes its softmax in fp32, whatever the dtype
 TORCH_BYTES = 400 * 2**20  # torch itself, its threads, workspaces and tracer: what torch 2.13 took on Linux beside the rest
@@ -23,7 +23,7 @@ def memory_of(counted: Pass, dtype: str, attention: str) -> dict[str, int]:
     gradients: of all weights, and of the largest once more, which is whole before it is added to that of a tied one.
     activations: of inference, the largest operation's inputs and outputs beside the residual stream; of training, every
     operation's outputs, which wait for the backward, and the largest one's gradients. Eager attention adds its T x S
-    scores. cache: before the pass and after it.
+    scores. cache: before the pass and after it; a source's keys and values are the same in both.
     """
     train = counted.phase == "train"
     weights = to_bytes(counted.params(), dtype)
@@ -31,7 +31,7 @@ def memory_of(counted: Pass, dtype: str, attention: str) -> dict[str, int]:
         "weights_bytes": weights,
         "gradients_bytes": weights + _largest_weight(counted, dtype) if train else 0,
         "activations_bytes": (_waiting if train else _largest)(counted, dtype, attention),
-        "cache_bytes": 2 * to_bytes(counted.cached(), dtype),
+        "cache_bytes": to_bytes(2 * counted.cached() + counted.cross_cached(), dtype),
         "torch_bytes": TORCH_BYTES,
     }
     return {**parts, "needed_bytes": sum(parts.values())}
@@ -57,9 +57,9 @@ def _gib(size: int) -> str:
 
 
 def _largest(counted: Pass, dtype: str, attention: str) -> int:
-    """The most that one operation holds, and the residual stream that waits beside it, as large as what the embedding puts out."""
+    """The most that one operation holds, and the residual stream that waits beside it, as large as what is added to it."""
     each = [_elements(row.outputs) + _elements(_activations(row)) for row in counted.rows if row.parts]
-    stream = max((_elements(row.outputs) for row in counted.rows if row.group == "embedding"), default=0)
+    stream = max((_elements(row.outputs) for row in counted.rows if isinstance(row.op, Add)), default=0)
     scores = max((_scores(row, attention) for row in counted.rows), default=0)
     return int(to_bytes(max(each, default=0) + stream, dtype)) + scores
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from archcli.arith import to_bytes
 from archcli.graph import Row
-from archcli.measure.passes import forward_pass
+from archcli.measure.passes import folded_path, forward_pass
 from archcli.measure.report import Column, Report, Table, facts
 from archcli.modules import Model
 
@@ -62,17 +62,11 @@ def _by_path(rows: Iterable[Row], depth: int, dtype: str) -> list[dict[str, Any]
     found: dict[str, dict[str, Any]] = {}
     for row in rows:
         if row.weights:
-            path = ".".join(_folded(row.path)[:depth]) or "total"
+            path = folded_path(row.path, depth) or "total"
             entry = found.setdefault(path, {"path": path, "params": 0, "active_params": 0})
             entry["params"] += row.params
             entry["active_params"] += row.active_params
     return [{**entry, "bytes": to_bytes(entry["params"], dtype)} for entry in found.values()]
-
-
-def _folded(path: str) -> list[str]:
-    """The steps of a path, `layers.7` as `layers.*`."""
-    steps = path.split(".")
-    return ["*" if before == "layers" else step for before, step in zip(["", *steps], steps, strict=False)]
 
 
 def _summary(totals: Totals, dtype: str) -> Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -34,13 +34,19 @@ def is_cross(row: Row) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One counted forward: its rows, and what was asked. `new` tokens enter after `past` cached ones."""
+    """One counted forward: its rows, and what was asked. `new` tokens enter after `past` cached ones.
+
+    `source_len` is how many positions the encoder of an encoder-decoder has, None for any other model; `source_cached`
+    the elements of the source that the cache already holds.
+    """
 
     phase: Phase
     batch_size: Number
     new: Number
     past: Number
     rows: tuple[Row, ...]
+    source_len: Number | None = None
+    source_cached: Number = 0
 
     def costs(self, *, dense: bool = False) -> Iterator[Cost]:
         """What every part of every row costs; `dense` counts the scores a mask forbids, too. Training adds the backward."""
@@ -73,20 +79,24 @@ class Pass:
         return sum((row.cached * row.times for row in self.rows if isinstance(row.op, Cache) and not row.op.cross), 0)
 
     def cross_cached(self) -> Number:
-        """Elements the cache holds of an encoder's output: keys and values of cross attention."""
-        return sum((row.cached * row.times for row in self.rows if is_cross(row)), 0)
+        """Elements the cache holds afterwards of an encoder's output: keys and values of cross attention."""
+        return self.source_cached + _cross_cached(self.rows)
+
+
+def _cross_cached(rows: Iterable[Row]) -> Number:
+    return sum((row.cached * row.times for row in rows if is_cross(row)), 0)
 
 
 def forward_pass(
     model: Model, batch_size: Number = 1, seq_len: Number = 2048, *, last_only: bool = False, source_len: Number | None = None
 ) -> Pass:
     """All tokens at once, nothing cached: what evaluation and training run. `source_len` left out is `seq_len`."""
-    return _pass("forward", model, (batch_size, seq_len), None, None, last_only, seq_len if source_len is None else source_len)
+    return _pass("forward", model, (batch_size, seq_len), seq_len if source_len is None else source_len, last_only=last_only)
 
 
 def train_pass(model: Model, batch_size: Number = 1, seq_len: Number = 2048, *, source_len: Number | None = None) -> Pass:
     """The forward whose parts also carry a backward; the reader adds them."""
-    return _pass("train", model, (batch_size, seq_len), None, None, False, seq_len if source_len is None else source_len)
+    return _pass("train", model, (batch_size, seq_len), seq_len if source_len is None else source_len)
 
 
 def prefill_pass(
@@ -100,13 +110,13 @@ def prefill_pass(
 ) -> Pass:
     """`seq_len` new tokens into a cache that is empty, or already holds `past`; logits of the last one."""
     length = seq_len if source_len is None else source_len
-    return _pass("prefill", model, (batch_size, seq_len), past, _cache(model, batch_size, past, length), last_only, length)
+    return _pass("prefill", model, (batch_size, seq_len), length, _cached(model, batch_size, past, length), last_only=last_only)
 
 
 def decode_pass(model: Model, batch_size: Number = 1, past: Number | None = 2048, *, source_len: Number | None = None) -> Pass:
     """One new token against a cache of `past` tokens (None: an empty one). `source_len` left out is `past`."""
     length = (past or 1) if source_len is None else source_len
-    return _pass("decode", model, (batch_size, 1), past, _cache(model, batch_size, past, length), True, length)
+    return _pass("decode", model, (batch_size, 1), length, _cached(model, batch_size, past, length), last_only=True)
 
 
 def layers(model: Model) -> Iterator[tuple[str, Block, Number]]:
@@ -118,6 +128,13 @@ def layers(model: Model) -> Iterator[tuple[str, Block, Number]]:
             for i, block in enumerate(group.blocks):
                 yield f"{stem}layers.{label(start + i)}", block, (group.n_layers + period - 1 - i) // period
             start = start + group.n_layers
+
+
+def folded_path(path: str, depth: int | None = None) -> str:
+    """The first `depth` steps of a row's path (None: all), with `layers.7` as `layers.*`: what all layers of a stack share."""
+    steps = path.split(".")
+    steps = ["*" if before in {"layers", "rotary"} else step for before, step in zip(["", *steps], steps, strict=False)]
+    return ".".join(steps[:depth])
 
 
 def find(spec: Spec, cls: type[S], path: str = "") -> Iterator[tuple[str, S]]:
@@ -156,29 +173,44 @@ def beyond(model: Model, tokens: int) -> Iterator[str]:
 
 
 def without_source(model: Model, source_len: int | None) -> Iterator[str]:
-    """A note where a source length was given to a model that reads no source."""
-    if source_len is not None and model.source_shape(1, 1) is None:
-        yield "--source-len has no effect: this model has no encoder."
+    """A note where a source length was given to a model that reads no source, or always one as long."""
+    length = None if source_len is None else model.source_length(source_len)
+    if length == source_len:
+        return
+    states = "this model has no encoder" if length is None else f"this model's encoder always has {length:,} positions"
+    yield f"--source-len has no effect: {states}."
 
 
-def _cache(model: Model, batch_size: Number, past: Number | None, source_len: Number) -> tuple[Any, ...]:
-    """What the cache holds after `past` tokens: the forward itself says so."""
+class _Start(NamedTuple):
+    """What a pass begins with: tokens already seen, their cache (None for a pass that caches nothing), its elements of the source."""
+
+    past: Number = 0
+    cache: Any = None
+    of_source: Number = 0
+
+
+UNCACHED, EMPTY = _Start(), _Start(cache=())
+
+
+def _cached(model: Model, batch_size: Number, past: Number | None, source_len: Number) -> _Start:
+    """The cache after `past` tokens: the forward itself says so."""
     if past is None or (isinstance(past, int) and past == 0):
-        return ()
-    kept: tuple[Any, ...] = _traced(model, (batch_size, past), 0, (), True, source_len)[1]
-    return kept
+        return EMPTY
+    rows, kept = _traced(model, (batch_size, past), source_len, EMPTY, last_only=True)
+    return _Start(past, kept, _cross_cached(rows))
 
 
-def _pass(phase: Phase, model: Model, tokens: Shape, past: Number | None, cache: Any, last_only: bool, source_len: Number) -> Pass:
-    rows, _ = _traced(model, tokens, past or 0, cache, last_only, source_len)
-    return Pass(phase, tokens[0], tokens[1], past or 0, rows)
+def _pass(phase: Phase, model: Model, tokens: Shape, source_len: Number, start: _Start = UNCACHED, *, last_only: bool = False) -> Pass:
+    rows, _ = _traced(model, tokens, source_len, start, last_only=last_only)
+    length = model.source_length(source_len)
+    return Pass(phase, tokens[0], tokens[1], start.past, rows, length, start.of_source)
 
 
-def _traced(model: Model, tokens: Shape, past: Number, cache: Any, last_only: bool, source_len: Number) -> tuple[tuple[Row, ...], Any]:
+def _traced(model: Model, tokens: Shape, source_len: Number, start: _Start, *, last_only: bool) -> tuple[tuple[Row, ...], Any]:
     rows: list[Row] = []
     tape = CountTape(rows)
-    held = tree_map(lambda x: Tensor(tape, x.value), Tensor, cache)
+    held = tree_map(lambda x: Tensor(tape, x.value), Tensor, start.cache)
     shapes = [shape for shape in (tokens, model.source_shape(tokens[0], source_len)) if shape is not None]
     ids, *source = [Tensor(tape, Abstract(shape, grad=False)) for shape in shapes]
-    _, kept = model.forward(ids, None, past, held, last_only, *source)
+    _, kept = model.forward(ids, None, start.past, held, last_only, *source)
     return tuple(rows), kept

@@ -40,6 +40,13 @@ class Model(Module):
     norm: Norm
     embedding: Embedding = Field(default_factory=Embedding)
 
+    caches: ClassVar[bool] = True
+    """Whether it generates token by token, and so has a cache to fill."""
+
+    def source_length(self, source_len: Number) -> Number | None:
+        """How many positions an encoder-decoder's encoder has where `source_len` are asked for; None for any other model."""
+        return None
+
     def source_shape(self, batch_size: Number, source_len: Number) -> Shape | None:
         """The shape of what an encoder reads besides the tokens, or None for a model that reads tokens alone."""
         return None
@@ -92,6 +99,7 @@ class Encoder(Model, Stack):
     is cached, and nothing is generated.
     """
 
+    caches: ClassVar[bool] = False
     kind: Literal["encoder"] = "encoder"
     pooler: bool = False
     n_labels: Size | None = None
@@ -99,17 +107,21 @@ class Encoder(Model, Stack):
 
     def forward(
         self, tokens: Tensor, positions: Tensor | None = None, past: Number = 0, cache: Cached = None, last_only: bool = False
-    ) -> tuple[Tensor, Cached]:
-        """Logits [B, T, V] with a head, else [B, 1 or T, labels] with labels, else the hidden states, pooled or not; never a cache."""
+    ) -> tuple[Tensor | tuple[Tensor, Tensor], Cached]:
+        """[B, 1 or T, labels] with labels, else the hidden states, pooled or not; never a cache.
+
+        With a head logits [B, T, V], and beside a pooler or labels a pair of both: BERT's pre-training, section 3.1.
+        """
         positions = Positions("positions")(tokens) if positions is None else positions
         x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
         x = self.finish(self.run(x, Context(positions, past))[0])
         y = self._pooled(x) if self.pooler else x
         if self.n_labels is not None:
             y = Linear("classifier", self.n_labels, True)(y, group="classifier")
-        if self.head is not None:
-            y = self.head(self.embedding.narrowed(x), self.vocab_size, table if self.embedding.tied else None, name="lm_head")
-        return y, None
+        if self.head is None:
+            return y, None
+        logits: Tensor = self.head(self.embedding.narrowed(x), self.vocab_size, table if self.embedding.tied else None, name="lm_head")
+        return (logits, y) if self.pooler or self.n_labels is not None else logits, None
 
     def _pooled(self, x: Tensor) -> Tensor:
         first = KeepFirst("first")(x)
@@ -162,9 +174,13 @@ class EncoderDecoder(Model):
     decoder: DecoderStack
     head: Head | None = Field(default_factory=Head)
 
-    def source_shape(self, batch_size: Number, source_len: Number) -> Shape | None:
+    def source_length(self, source_len: Number) -> Number:
+        """As many as are asked for, or as the model itself states."""
+        return source_len if self.source_len is None else self.source_len
+
+    def source_shape(self, batch_size: Number, source_len: Number) -> Shape:
         """Ids [B, S], or the features that the front end turns into S positions."""
-        length = source_len if self.source_len is None else self.source_len
+        length = self.source_length(source_len)
         front = self.encoder.front_end
         return (batch_size, length) if front is None else front.source_shape(batch_size, length)
 

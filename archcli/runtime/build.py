@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+from archcli.errors import ArchError
 from archcli.graph import Tensor, tree_map
 from archcli.modules import Model, Module
 from archcli.runtime.leaves import StackedLinear
@@ -54,10 +55,13 @@ class Cache(NamedTuple):
 
 
 class LanguageModel(Node):
-    """A model: `model(tokens)` gives logits (an encoder's: hidden states); with an encoder-decoder, `model(tokens, source)`.
+    """A model: `model(tokens)` gives logits, without a head hidden states; with an encoder-decoder, `model(tokens, source)`.
 
-    `prefill` and `decode` run through a cache that the caller owns.
+    `prefill` and `decode` run through a cache that the caller owns. An encoder has none; one with a head and a
+    classifier gives a pair.
     """
+
+    spec: Model
 
     def forward(self, tokens: torch.Tensor, *source: torch.Tensor, positions: torch.Tensor | None = None) -> torch.Tensor:
         """Logits [B, T, V] of token ids [B, T], which start at position 0 unless positions [T] are given."""
@@ -65,7 +69,12 @@ class LanguageModel(Node):
         return logits
 
     def step(self, tokens: torch.Tensor, cache: Cache, *source: torch.Tensor, last_only: bool = False) -> tuple[torch.Tensor, Cache]:
-        """Logits of new tokens [B, T] after what the cache holds, and the cache that now holds them too."""
+        """Logits of new tokens [B, T] after what the cache holds, and the cache that now holds them too.
+
+        Raises ArchError for an encoder, which caches nothing.
+        """
+        if not self.spec.caches:
+            raise ArchError("an encoder has no cache to fill and generates nothing", "call the model on all tokens at once")
         end = cache.length + tokens.shape[1]
         positions = torch.arange(cache.length, end, device=tokens.device)
         logits, layers = super().forward(tokens, positions, 0, cache.layers, last_only, *source)
@@ -100,10 +109,10 @@ def build_model(spec: Model, *, device: str = "cpu", dtype: torch.dtype = torch.
     return model if device == "meta" else _materialized(model, device)
 
 
-def example_inputs(spec: Model, batch_size: int, seq_len: int) -> list[torch.Tensor]:
-    """Empty inputs of the right kinds: ids [B, T], and for an encoder-decoder a source as long (ids, or features)."""
+def example_inputs(spec: Model, batch_size: int, seq_len: int, source_len: int | None = None) -> list[torch.Tensor]:
+    """Empty inputs of the right kinds: ids [B, T], and for an encoder-decoder a source (ids, or features), as long if not stated."""
     tokens = torch.empty((batch_size, seq_len), dtype=torch.int64)
-    shape = spec.source_shape(batch_size, seq_len)
+    shape = spec.source_shape(batch_size, seq_len if source_len is None else source_len)
     if shape is None:
         return [tokens]
     return [tokens, torch.empty(shape, dtype=torch.int64 if len(shape) == tokens.ndim else None)]

@@ -24,6 +24,7 @@ JOINS = {
     *("cat", "stack", "index_copy", "index_put", "scatter", "scatter_add"),  # move
     *("native_layer_norm", "native_layer_norm_backward", "_fused_rms_norm", "_fused_rms_norm_backward"),  # reduce, then scale
     *("_softmax_backward_data", "_log_softmax_backward_data"),
+    "elu_backward",  # a derivative times a gradient, not tagged as pointwise
 }
 """Operations on several floating tensors that torch does not call pointwise and that contract nothing."""
 

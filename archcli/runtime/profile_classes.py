@@ -15,6 +15,8 @@ FRAMEWORK = "framework"
 
 _FUSED = ("_scaled_dot_product", "_flash_attention", "_efficient_attention", "_cudnn_attention")
 _PRODUCTS = {"mm", "bmm", "addmm", "_addmm_activation", "baddbmm", "addbmm", "mv", "addmv", "dot", "_grouped_mm"}
+_PRODUCTS |= {"convolution", "convolution_backward"}
+_SUMS = {"sum", "cumsum"}
 _SOFTMAX = {"softmax", "_softmax", "_safe_softmax", "_softmax_backward_data", "logsumexp"}
 _COPIES = {"clone", "copy", "_to_copy", "cat", "stack", "index_select", "index", "index_copy", "gather", "repeat", "fill"}
 _MAKERS = {"empty", "empty_like", "new_empty", "zeros", "zeros_like", "new_zeros", "bincount", "_local_scalar_dense"}
@@ -48,7 +50,7 @@ def _beside_a_product(key: Key, classes: list[OpClass]) -> OpClass:
         return OpClass.NORMALIZATION
     if key.name in _COPIES | _MAKERS:
         return OpClass.MOVEMENT
-    if key.name == "sum" and key.phase == "backward":
+    if key.name in _SUMS and OpClass.NORMALIZATION in classes:
         return OpClass.NORMALIZATION
     if OpClass.ELEMENTWISE in classes:
         return OpClass.ELEMENTWISE

@@ -2,24 +2,23 @@
 
 Weights are a tiled block of random numbers: kernels take as long as with trained ones, and filling costs no more than
 writing once. What is computed is exactly the counted pass: training is forward and backward of the model, from a given
-gradient of the logits, without loss and optimizer.
-
-B batch, T new tokens, V vocab_size.
+gradient of what the model answers, without loss and optimizer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
+from torch.utils._pytree import tree_leaves
 
 from archcli.errors import ArchError
 from archcli.graph import tree_map
-from archcli.modules import Decoder
-from archcli.runtime.build import Cache, LanguageModel, build_model
+from archcli.modules import Model, settings
+from archcli.runtime.build import Cache, LanguageModel, build_model, example_inputs
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 BLOCK = 1_000_003  # a prime, so that no two rows of a matrix of round width are equal
@@ -30,12 +29,13 @@ SEED = 0
 class Job:
     """What to run: `new` tokens after `past` cached ones, logits of the last alone or of all, and whether to go back again.
 
-    `cached` runs through a cache, even an empty one.
+    `cached` runs through a cache, even an empty one. `source_len` is how many positions an encoder-decoder's encoder has.
     """
 
     batch_size: int
     new: int
     past: int = 0
+    source_len: int | None = None
     cached: bool = False
     last_only: bool = False
     train: bool = False
@@ -51,19 +51,34 @@ class Work(NamedTuple):
     step: Callable[[], Any]
 
 
-def prepare(spec: Decoder, job: Job) -> Work:
+def prepare(spec: Model, job: Job) -> Work:
     """Allocate and fill the model and its inputs on the device."""
     device, dtype = torch.device(job.device), DTYPES[job.dtype]
     generator = torch.Generator().manual_seed(SEED)
-    tokens = torch.randint(spec.vocab_size, (job.batch_size, job.new), generator=generator).to(device)
     skeleton = build_model(spec, device="meta", dtype=dtype, attention=job.attention)
+    inputs = [_random(like, spec, dtype, generator).to(device) for like in _inputs(spec, job, job.new)]
     cache = _filled_cache(skeleton, job, generator)
+    gradients = _gradients(skeleton, job, generator) if job.train else []
     model = skeleton.to_empty(device=device)
     fill(model, generator)
     if job.train:
-        gradient = torch.randn(job.batch_size, job.new, spec.vocab_size, generator=generator).to(device, dtype)
-        return Work(model, _training(model, tokens, gradient))
-    return Work(model, _through_cache(model, tokens, cache, last_only=job.last_only) if job.cached else _forward(model, tokens))
+        return Work(model, _training(model, inputs, gradients))
+    return Work(model, _through_cache(model, inputs, cache, last_only=job.last_only) if job.cached else _forward(model, inputs))
+
+
+def _inputs(spec: Model, job: Job, length: int) -> list[torch.Tensor]:
+    """So many tokens on meta, and the source where there is one."""
+    with torch.device("meta"):
+        return example_inputs(spec, job.batch_size, length, job.source_len)
+
+
+def _random(like: torch.Tensor, spec: Model, dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    """Ids that every table of the model has, or features."""
+    if like.is_floating_point():
+        return torch.randn(like.shape, generator=generator).to(dtype)
+    return torch.randint(
+        min(size for path, size in settings(spec) if path.endswith("vocab_size") and size), like.shape, generator=generator
+    )
 
 
 def fill(model: nn.Module, generator: torch.Generator) -> None:
@@ -93,28 +108,37 @@ def free_memory(device: str) -> int:
     return free
 
 
-def _forward(model: LanguageModel, tokens: torch.Tensor) -> Callable[[], Any]:
+def _forward(model: LanguageModel, inputs: Sequence[torch.Tensor]) -> Callable[[], Any]:
     def step() -> Any:
         with torch.no_grad():  # inference_mode would hide from the census what composite operations are made of
-            return model(tokens)
+            return model(*inputs)
 
     return step
 
 
-def _through_cache(model: LanguageModel, tokens: torch.Tensor, cache: Cache, *, last_only: bool) -> Callable[[], Any]:
+def _through_cache(model: LanguageModel, inputs: Sequence[torch.Tensor], cache: Cache, *, last_only: bool) -> Callable[[], Any]:
+    tokens, *source = inputs
+
     def step() -> Any:
         with torch.no_grad():
-            return model.step(tokens, cache, last_only=last_only)
+            return model.step(tokens, cache, *source, last_only=last_only)
 
     return step
 
 
-def _training(model: LanguageModel, tokens: torch.Tensor, gradient: torch.Tensor) -> Callable[[], Any]:
+def _training(model: LanguageModel, inputs: Sequence[torch.Tensor], gradients: Sequence[torch.Tensor]) -> Callable[[], Any]:
     def step() -> None:
         model.zero_grad(set_to_none=True)
-        model(tokens).backward(gradient)
+        torch.autograd.backward(tree_leaves(model(*inputs)), gradients)
 
     return step
+
+
+def _gradients(skeleton: LanguageModel, job: Job, generator: torch.Generator) -> list[torch.Tensor]:
+    """A random gradient of everything the model answers: logits, hidden states, classes."""
+    with torch.no_grad():
+        answers = tree_leaves(skeleton(*_inputs(skeleton.spec, job, job.new)))
+    return [torch.randn(answer.shape, generator=generator).to(job.device, answer.dtype) for answer in answers]
 
 
 def _filled_cache(skeleton: LanguageModel, job: Job, generator: torch.Generator) -> Cache:
@@ -122,7 +146,7 @@ def _filled_cache(skeleton: LanguageModel, job: Job, generator: torch.Generator)
     if not job.past:
         return Cache()
     with torch.no_grad():
-        _, cache = skeleton.prefill(torch.empty((job.batch_size, job.past), dtype=torch.int64, device="meta"))
+        _, cache = skeleton.prefill(*_inputs(skeleton.spec, job, job.past))
     block = torch.randn(BLOCK, generator=generator)
     filled: Cache = tree_map(lambda x: _tile(torch.empty_like(x, device=job.device), block), torch.Tensor, cache)
     return filled

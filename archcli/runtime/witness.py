@@ -14,8 +14,9 @@ import torch
 from archcli.arith import prod
 from archcli.errors import ArchError, Problem
 from archcli.graph import Row
-from archcli.modules import Decoder
-from archcli.runtime.build import LanguageModel, build_model
+from archcli.modules import Model
+from archcli.modules.model import stacks
+from archcli.runtime.build import LanguageModel, build_model, example_inputs
 from archcli.runtime.finding import Finding, Verdict, listed
 from archcli.runtime.layers import Layers
 from archcli.runtime.tape import MismatchError
@@ -29,49 +30,58 @@ Tell = Callable[[str, int, int], Any]
 
 
 class Asked(NamedTuple):
-    """archcli's own answers: each pass as it was counted, of `batch_size` sequences of `seq_len` tokens."""
+    """archcli's own answers: each pass as it was counted, of `batch_size` sequences of `seq_len` tokens.
+
+    `steps` are a prefill of as many and the decoding of one more after them; none for a model that caches nothing.
+    """
 
     forward: Counted
     train: Counted
-    prefill: Counted
-    decode: Counted
+    steps: tuple[Counted, Counted] | None
     batch_size: int
     seq_len: int
+    source_len: int | None = None
 
 
-def verify(spec: Decoder, asked: Asked, tell: Tell = lambda *_: None) -> Verdict:
+def verify(spec: Model, asked: Asked, tell: Tell = lambda *_: None) -> Verdict:
     """Build the model and ask every witness; `tell` hears what is being done, how far, of how much.
 
     Raises ArchError for a model that torch could hold on no machine.
     """
-    _refuse_the_impossible(spec, [row for counted in (asked.train, asked.prefill, asked.decode) for row in counted.rows])
+    _refuse_the_impossible(spec, [row for counted in (asked.train, *(asked.steps or ())) for row in counted.rows])
     tell("building on meta", 0, 5)
     try:
         model = build_model(spec, device="meta", attention="eager")
-        return _ask(model, asked, Layers(spec), tell)
+        return _ask(spec, model, asked, tell)
     except MismatchError as problem:
         return Verdict((Finding("torch's shapes", problem.what, problem.ours, problem.theirs, problem.path),))
 
 
-def _ask(model: LanguageModel, asked: Asked, layers: Layers, tell: Tell) -> Verdict:
-    tokens = torch.zeros(asked.batch_size, asked.seq_len, dtype=torch.int64, device="meta")
+def _ask(spec: Model, model: LanguageModel, asked: Asked, tell: Tell) -> Verdict:
+    layers = Layers(spec)
+    with torch.device("meta"):
+        inputs = example_inputs(spec, asked.batch_size, asked.seq_len, asked.source_len)
     findings = list(ask_parameters(model, asked.forward, layers))
     tell("torch: forward and backward", 1, 5)
-    answers = [ask_training(model, tokens, asked.forward, asked.train, layers)]
-    tell("torch: prefill", 2, 5)
-    answers.append(ask_step(model, tokens, None, asked.prefill, layers))
-    tell("torch: decode", 3, 5)
-    answers.append(ask_step(model, tokens[:, :1], tokens, asked.decode, layers))
+    answers = [ask_training(model, inputs, asked.forward, asked.train, layers)]
+    if asked.steps is not None:
+        prefill, decode = asked.steps
+        tell("torch: prefill", 2, 5)
+        answers.append(ask_step(model, inputs, None, prefill, layers))
+        tell("torch: decode", 3, 5)
+        answers.append(ask_step(model, [inputs[0][:, :1]], inputs, decode, layers))
     tell("fvcore: forward", 4, 5)
-    found, notes = ask_fvcore(model, asked.forward.rows, layers, tokens)
+    found, notes = ask_fvcore(model, asked.forward.rows, layers, inputs)
     other = sum((answer.other for answer in answers), Counter[str]())
     findings += [finding for answer in answers for finding in answer.findings]
-    return Verdict((*findings, *found), (f"torch has no formula for {listed(other)}; none of them contracts.", *notes))
+    uncounted = f"torch has no formula for {listed(other)}; none of them contracts."
+    steps = () if asked.steps else ("An encoder caches nothing: there is no prefill and no decoding to verify.",)
+    return Verdict((*findings, *found), (uncounted, *notes, *steps))
 
 
-def _refuse_the_impossible(spec: Decoder, rows: Sequence[Row]) -> None:
+def _refuse_the_impossible(spec: Model, rows: Sequence[Row]) -> None:
     """Sizes that counting answers for and torch cannot hold, not even on meta."""
-    n_layers = sum(group.n_layers for group in spec.groups)
+    n_layers = sum(group.n_layers for _, stack in stacks(spec) for group in stack.groups)
     if n_layers > MOST_LAYERS:
         raise ArchError(
             Problem(f"{n_layers:,} layers are too many to build", f"at most {MOST_LAYERS:,}: --set n_layers=… to verify a shorter stack")

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from torch import nn
+
+from archcli.arith import Shape
 from archcli.graph import Row
 from archcli.runtime.build import LanguageModel
 from archcli.runtime.finding import Finding, agreement, listed
@@ -20,31 +24,56 @@ INEXACT = {"aten::einsum", "aten::scaled_dot_product_attention", "aten::baddbmm"
 """Contractions fvcore has no formula for, or one rounded to four digits (einsum): a module that executes one is not compared."""
 
 
-def ask_fvcore(model: LanguageModel, rows: Iterable[Row], layers: Layers, tokens: Any) -> tuple[list[Finding], list[str]]:
+def ask_fvcore(model: LanguageModel, rows: Sequence[Row], layers: Layers, inputs: Sequence[Any]) -> tuple[list[Finding], list[str]]:
     """Twice its multiply-adds of a forward beside ours, in total and by module; and in sentences what it cannot count."""
-    analysis = _analysis(model, tokens)
+    untraced = _convolutions(model, rows, layers)
+    try:
+        with _standing_in(model, untraced):
+            analysis = _analysis(model, inputs)
+    except RuntimeError as problem:  # torch.jit does not know every operation on meta
+        return [], [f"fvcore is not heard: it cannot trace this model on meta ({str(problem).splitlines()[0]})."]
     counts = _own({path: int(count) for path, count in analysis.by_module().items()}, 0)
     missed = _own({path: analysis.unsupported_ops(path) for path in counts}, Counter())
     ours, names = _by_module(rows, layers, set(counts))
-    blind = {path for path, ops in missed.items() if INEXACT & set(ops)}
+    blind = {path for path, ops in missed.items() if INEXACT & set(ops)} | set(untraced)
     seen = {path: flops for path, flops in ours.items() if path not in blind}
     theirs = {path: 2 * count for path, count in counts.items() if count and path not in blind}
     total = Finding(WITNESS, "forward FLOPs", sum(seen.values()), sum(theirs.values()))
     rest = agreement(WITNESS, "FLOPs of each module, forward", seen, theirs, lambda path: names.get(path, path), 0)
-    hidden = {path: flops for path, flops in ours.items() if path in blind}
-    return [total, *rest], list(_notes(analysis, hidden, {names[path] for path in hidden}))
+    hidden = {path: flops for path, flops in ours.items() if path in blind - set(untraced)}
+    skipped = {path: ours[path] for path in untraced}
+    return [total, *rest], list(_notes(analysis, hidden, skipped, names))
 
 
-def _analysis(model: LanguageModel, tokens: Any) -> Any:
+def _convolutions(model: LanguageModel, rows: Sequence[Row], layers: Layers) -> dict[str, Shape]:
+    """What each convolution returns, by its path: torch.jit cannot trace one on meta."""
+    paths = {path: row.outputs[0] for row in rows if row.weights for path in layers.built(row.path)}
+    leaves = dict(model.named_modules())
+    return {path: shape for path, shape in paths.items() if isinstance(leaves.get(path), nn.Conv1d)}
+
+
+@contextmanager
+def _standing_in(model: LanguageModel, shapes: Mapping[str, Shape]) -> Iterator[None]:
+    """Let these modules return an empty tensor of the given shape, and run again afterwards."""
+    for path, shape in shapes.items():
+        vars(model.get_submodule(path))["forward"] = lambda x, shape=shape: x.new_empty(shape)
+    try:
+        yield
+    finally:
+        for path in shapes:
+            del vars(model.get_submodule(path))["forward"]
+
+
+def _analysis(model: LanguageModel, inputs: Sequence[Any]) -> Any:
     """The traced model, with exact formulas of contractions only."""
     try:
         from fvcore.nn import FlopCountAnalysis, jit_handles
     except ModuleNotFoundError as missing:
         raise missing_extra(missing) from None
     linear, matmul, product = jit_handles.linear_flop_jit, jit_handles.matmul_flop_jit, jit_handles.bmm_flop_jit
-    analysis = FlopCountAnalysis(model, (tokens,)).clear_op_handles()
+    analysis = FlopCountAnalysis(model, tuple(inputs)).clear_op_handles()
     analysis.set_op_handle("aten::linear", linear, "aten::matmul", matmul, "aten::mm", matmul, "aten::bmm", product)
-    analysis.set_op_handle("aten::addmm", jit_handles.addmm_flop_jit, "aten::_convolution", jit_handles.conv_flop_jit)
+    analysis.set_op_handle("aten::addmm", jit_handles.addmm_flop_jit)
     analysis.unsupported_ops_warnings(False).uncalled_modules_warnings(False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -75,14 +104,21 @@ def _by_module(rows: Iterable[Row], layers: Layers, modules: set[str]) -> tuple[
     return flops, names
 
 
-def _notes(analysis: Any, hidden: Mapping[str, int], rows: set[str]) -> Iterable[str]:
+def _notes(analysis: Any, hidden: Mapping[str, int], skipped: Mapping[str, int], names: Mapping[str, str]) -> Iterable[str]:
     ops = analysis.unsupported_ops()
     plain = {name: count for name, count in ops.items() if name not in INEXACT}
     if plain:
         yield f"fvcore has no formula for {listed(plain)}; none of them contracts."
     if hidden:
         inexact = {name: count for name, count in ops.items() if name in INEXACT}
-        flops, places = sum(hidden.values()), ", ".join(sorted(rows))
-        yield f"fvcore cannot count {listed(inexact)} exactly: {flops:,} FLOPs of {places} are left out of its comparison."
+        yield f"fvcore cannot count {listed(inexact)} exactly: {_left_out(hidden, names)}"
+    if skipped:
+        yield f"fvcore cannot trace a convolution on meta: {_left_out(skipped, names)}"
     if analysis.uncalled_modules():
         yield f"fvcore saw no call of {', '.join(sorted(analysis.uncalled_modules()))}: their weights are used elsewhere."
+
+
+def _left_out(flops: Mapping[str, int], names: Mapping[str, str]) -> str:
+    """How many FLOPs, and of which rows."""
+    places = ", ".join(sorted({names[path] for path in flops}))
+    return f"{sum(flops.values()):,} FLOPs of {places} are left out of its comparison."

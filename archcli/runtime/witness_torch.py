@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -16,6 +16,9 @@ from archcli.runtime.build import Cache, LanguageModel
 from archcli.runtime.contractions import Contractions, contractions
 from archcli.runtime.finding import Finding, agreement
 from archcli.runtime.layers import Layers
+
+Inputs = Sequence[Any]
+"""Ids, and for an encoder-decoder its source."""
 
 
 class Counted(Protocol):
@@ -37,6 +40,9 @@ class Counted(Protocol):
 
     def cached(self) -> Any:
         """Elements the cache holds afterwards."""
+
+    def cross_cached(self) -> Any:
+        """Elements it holds of a source."""
 
 
 class Answer(NamedTuple):
@@ -65,17 +71,17 @@ def ask_parameters(model: LanguageModel, counted: Counted, layers: Layers) -> It
             ours |= {f"{path}.{name}": (*stacked, *shape) for name, shape in row.weights.items()}
             buffers |= {f"{path}.{name}": (*stacked, *shape) for name, shape in row.op.buffers(*row.inputs).items()}
     theirs = dict(model.named_parameters())
-    yield Finding("torch's parameters", "total", counted.params(), sum(tensor.numel() for tensor in theirs.values()))
+    yield Finding("torch's parameters", "total", counted.params(), _elements(theirs.values()))
     yield from agreement("torch's parameters", "names and shapes", ours, _shapes(theirs.items()), layers.counted)
     yield from agreement("torch's buffers", "names and shapes", buffers, _shapes(model.named_buffers()), layers.counted)
 
 
-def ask_training(model: LanguageModel, tokens: Any, forward: Counted, train: Counted, layers: Layers) -> Answer:
+def ask_training(model: LanguageModel, inputs: Inputs, forward: Counted, train: Counted, layers: Layers) -> Answer:
     """Run forward and backward: FLOPs after either, and of each row."""
     with contractions(model) as executed, FlopCounterMode(display=False) as counter:
-        logits = model(tokens)
+        answers = tree_leaves(model(*inputs))
         halfway = counter.get_total_flops()
-        logits.backward(torch.empty_like(logits))
+        torch.autograd.backward(answers, [torch.empty_like(answer) for answer in answers])
     totals = [
         Finding("FlopCounterMode", "forward FLOPs", forward.flops(dense=True)[0], halfway),
         Finding("FlopCounterMode", "train FLOPs", train.flops(dense=True)[0], counter.get_total_flops()),
@@ -83,17 +89,28 @@ def ask_training(model: LanguageModel, tokens: Any, forward: Counted, train: Cou
     return Answer([*totals, *_by_row(train, executed, layers)], executed.other)
 
 
-def ask_step(model: LanguageModel, tokens: Any, past: Any, counted: Counted, layers: Layers) -> Answer:
+def ask_step(model: LanguageModel, inputs: Inputs, past: Inputs | None, counted: Counted, layers: Layers) -> Answer:
     """Run new tokens after those of `past` through the cache: what it then holds, FLOPs, and those of each row."""
     with torch.no_grad():
-        cache = Cache() if past is None else model.prefill(past)[1]
+        cache = Cache() if past is None else model.prefill(*past)[1]
         with contractions(model) as executed, FlopCounterMode(display=False) as counter:
-            kept = model.step(tokens, cache, last_only=True)[1]
-    totals = [
-        Finding("FlopCounterMode", f"{counted.phase} FLOPs", counted.flops(dense=True)[0], counter.get_total_flops()),
-        Finding("torch's cache", f"elements after {counted.phase}", counted.cached(), sum(x.numel() for x in tree_leaves(kept.layers))),
-    ]
-    return Answer([*totals, *_by_row(counted, executed, layers)], executed.other)
+            kept = model.step(inputs[0], cache, *inputs[1:], last_only=True)[1]
+    total = Finding("FlopCounterMode", f"{counted.phase} FLOPs", counted.flops(dense=True)[0], counter.get_total_flops())
+    return Answer([total, *_cached(counted, cache, kept), *_by_row(counted, executed, layers)], executed.other)
+
+
+def _cached(counted: Counted, before: Cache, after: Cache) -> Iterator[Finding]:
+    """What the cache holds; and what of it is a source's, made once: the very tensors that were there before."""
+    held, cross = tree_leaves(after.layers), counted.cross_cached()
+    yield Finding("torch's cache", f"elements after {counted.phase}", counted.cached() + cross, _elements(held))
+    old = {id(tensor) for tensor in tree_leaves(before.layers)}
+    carried = _elements(tensor for tensor in held if id(tensor) in old)
+    if old and (cross or carried):
+        yield Finding("torch's cache", "elements of the source, carried over", cross, carried)
+
+
+def _elements(tensors: Iterable[Any]) -> int:
+    return sum(tensor.numel() for tensor in tensors)
 
 
 def _by_row(counted: Counted, executed: Contractions, layers: Layers) -> Iterator[Finding]:

@@ -36,7 +36,7 @@ def test_json_has_the_fixed_names(cli):
     report = json.loads(cli("verify", *SMALL, "-b", "2", "--json").out)
     assert report["command"] == "verify"
     assert report["model"]["name"] == "cs336-small"
-    assert report["inputs"] == {"batch_size": 2, "seq_len": 8, "set": ["n_layers=2"]}
+    assert report["inputs"] == {"batch_size": 2, "seq_len": 8, "source_len": None, "set": ["n_layers=2"]}
     assert report["totals"] == {"comparisons": 18, "failed": 0}
     assert report["rows"][0] == {
         "witness": "torch's parameters",
@@ -47,6 +47,58 @@ def test_json_has_the_fixed_names(cli):
         "where": "",
     }
     assert [note.split(" for ")[0] for note in report["notes"]] == ["torch has no formula", "fvcore has no formula"]
+
+
+ENCODER = {
+    "kind": "encoder",
+    "vocab_size": 50,
+    "d_model": 8,
+    "norm": "layernorm",
+    "groups": [
+        {
+            "n_layers": 2,
+            "layer": {
+                "kind": "post_norm",
+                "attention": {"kind": "mha", "n_heads": 2, "causal": False},
+                "ffn": {"kind": "mlp", "d_ff": 12},
+            },
+        }
+    ],
+}
+T5 = {
+    "architectures": ["T5ForConditionalGeneration"],
+    "model_type": "t5",
+    "vocab_size": 50,
+    "d_model": 8,
+    "d_kv": 3,
+    "d_ff": 12,
+    "num_layers": 2,
+    "num_decoder_layers": 3,
+    "num_heads": 4,
+}
+
+
+def test_an_encoder_agrees_without_prefill_and_decode(cli, tmp_path):
+    path = tmp_path / "encoder.json"
+    path.write_text(json.dumps(ENCODER))
+    report = json.loads(cli("verify", path, "-s", "8", "--json").out)
+    assert report["totals"] == {"comparisons": 10, "failed": 0}
+    assert not [row for row in report["rows"] if "prefill" in row["what"] or "decode" in row["what"]]
+    assert report["notes"][-1] == "An encoder caches nothing: there is no prefill and no decoding to verify."
+
+
+def test_an_encoder_decoder_agrees_on_a_source_of_its_own_length(cli, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(T5))
+    report = json.loads(cli("verify", path, "-s", "8", "--source-len", "5", "--json").out)
+    assert report["totals"] == {"comparisons": 19, "failed": 0}
+    assert report["inputs"]["source_len"] == 5
+    (carried,) = [row for row in report["rows"] if row["what"] == "elements of the source, carried over"]
+    assert carried["ours"] == carried["theirs"] == 3 * 2 * 5 * 4 * 3  # layers, keys and values, tokens, heads, width
+
+
+def test_a_source_length_that_changes_nothing_is_noted(cli):
+    assert "note: --source-len has no effect: this model has no encoder." in cli("verify", *SMALL, "--source-len", "4").out
 
 
 def test_too_large_for_torch_is_bad_input(cli):

@@ -3,6 +3,7 @@
 import pytest
 
 from archcli.measure.params import count_params
+from archcli.measure.passes import folded_path
 from archcli.modules import GLU, Embedding, Group, Head, Learned, MixtureOfExperts
 from small import attention, decoder, layer
 
@@ -86,3 +87,18 @@ def test_bytes_are_whole(dtype, bits):
 def test_a_billion_layers_are_counted_at_once():
     found = totals(decoder(Group(n_layers=10**9, layer=layer())))
     assert found["params"] == 10**9 * (ATTENTION + FFN + NORMS) + 8 + 2 * TABLE
+
+
+@pytest.mark.parametrize(
+    ("path", "depth", "folded"),
+    [
+        ("layers.7.ffn.up_proj", None, "layers.*.ffn.up_proj"),
+        ("encoder.layers.10.ffn.up_proj", None, "encoder.layers.*.ffn.up_proj"),
+        ("decoder.rotary.2", None, "decoder.rotary.*"),
+        ("decoder.layers.3.ffn.up_proj", 3, "decoder.layers.*"),
+        ("layers.3", 1, "layers"),
+        ("lm_head", 0, ""),
+    ],
+)
+def test_layers_fold_wherever_their_stack_is(path, depth, folded):
+    assert folded_path(path, depth) == folded

@@ -4,9 +4,12 @@ from archcli.measure.passes import decode_pass, forward_pass, prefill_pass, trai
 from archcli.runtime.witness import Asked, verify
 
 
-def ask(spec, batch_size=2, seq_len=5):
-    passes = [make(spec, batch_size, seq_len) for make in (forward_pass, train_pass, prefill_pass, decode_pass)]
-    return verify(spec, Asked(*passes, batch_size, seq_len))
+def ask(spec, batch_size=2, seq_len=5, source_len=7):
+    forward, train, *steps = [
+        make(spec, batch_size, seq_len, source_len=source_len)
+        for make in (forward_pass, train_pass, *((prefill_pass, decode_pass) if spec.caches else ()))
+    ]
+    return verify(spec, Asked(forward, train, tuple(steps) or None, batch_size, seq_len, source_len))
 
 
 def failures(verdict):

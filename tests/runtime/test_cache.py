@@ -4,9 +4,11 @@ import pytest
 import torch
 
 from archcli.modules import GLU, ALiBi, MultiHeadAttention, MultiQueryAttention, NoPosition, PreNorm, RMSNorm, Rope
+from runtime.sources import DECODERS, OTHERS, PAIRS, SOURCE, source_of
 from runtime.zoo import ZOO, D, assert_close, built, gqa, mla, model, tokens
 
 torch.set_num_threads(1)
+GENERATORS = {name: spec for name, spec in (ZOO | OTHERS).items() if spec.caches}
 KINDS = {
     "mha": lambda **fields: MultiHeadAttention(n_heads=4, head_dim=6, **fields),
     "gqa": gqa,
@@ -24,8 +26,8 @@ POSITIONS = {
 
 
 def stepwise(made, ids, prompt):
-    """Logits of every token from the prompt's last on: prefill, then one token at a time."""
-    logits, cache = made.prefill(ids[:, :prompt])
+    """Logits of every token from the prompt's last on: prefill, then one token at a time; a source is read with the prompt alone."""
+    logits, cache = made.prefill(ids[:, :prompt], *source_of(made.spec))
     found = [logits]
     for i in range(prompt, ids.shape[1]):
         logits, cache = made.decode(ids[:, i : i + 1], cache)
@@ -37,7 +39,7 @@ def stepwise(made, ids, prompt):
 def assert_steps_like_one_pass(made, ids=None, prompts=(1, 5)):
     ids = tokens() if ids is None else ids
     with torch.no_grad():
-        full = made(ids)
+        full = made(ids, *source_of(made.spec))
         for prompt in prompts:
             assert_close(stepwise(made, ids, prompt), full[:, prompt - 1 :])
 
@@ -52,17 +54,18 @@ def test_steps_like_one_pass(kind, mask, position, form):
     assert_steps_like_one_pass(built(spec, attention=form))
 
 
-@pytest.mark.parametrize("name", ZOO)
+@pytest.mark.parametrize("name", GENERATORS)
 def test_families_step_like_one_pass(name):
-    assert_steps_like_one_pass(built(ZOO[name]))
+    assert_steps_like_one_pass(built(GENERATORS[name]))
 
 
-@pytest.mark.parametrize("name", ["llama", "gemma2", "llama4", "deepseek"])
+@pytest.mark.parametrize("name", ["llama", "gemma2", "llama4", "deepseek", *PAIRS, *DECODERS])
 def test_a_prompt_may_come_in_pieces(name):
-    made, ids = built(ZOO[name]), tokens()
+    made, ids = built(GENERATORS[name]), tokens()
+    source = source_of(made.spec)
     with torch.no_grad():
-        full = made(ids)
-        logits, cache = made.prefill(ids[:, :3])
+        full = made(ids, *source)
+        logits, cache = made.prefill(ids[:, :3], *source)
         for piece in (ids[:, 3:7], ids[:, 7:]):
             logits, cache = made.step(piece, cache)
     assert_close(logits, full[:, 7:])
@@ -86,3 +89,18 @@ def test_a_window_keeps_no_more_than_it_sees():
         _, cache = made.prefill(tokens())
     assert [tuple(entry.shape) for entry in cache.layers[0][0]] == [(2, 3, 2, 6)] * 2
     assert made.spec.d_model == D
+
+
+def test_the_source_is_kept_as_it_was_made_and_never_read_again():
+    made, ids = built(PAIRS["whisper"]), tokens()
+    calls = []
+    made.encoder.register_forward_hook(lambda *_: calls.append("encoder"))
+    with torch.no_grad():
+        _, cache = made.prefill(ids[:, :5], *source_of(made.spec))
+        _, after = made.decode(ids[:, 5:6], cache)
+        made.step(ids[:, 6:8], after, *source_of(made.spec))
+    (_, (keys, values)), (own, kept) = cache.layers[0][0], after.layers[0][0]
+    assert calls == ["encoder"]
+    assert kept[0] is keys
+    assert kept[1] is values
+    assert [tuple(entry.shape) for entry in (*own, *kept)] == [(2, 6, 2, 8)] * 2 + [(2, SOURCE, 2, 8)] * 2

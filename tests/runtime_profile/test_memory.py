@@ -7,6 +7,7 @@ from archcli.load.machine import available_memory
 from archcli.load.source import load
 from archcli.measure.memory import memory_of, require_memory
 from archcli.measure.passes import decode_pass, forward_pass, train_pass
+from runtime.sources import OTHERS
 
 GPT2 = load("gpt2").model
 PARAMS = 124_439_808
@@ -16,6 +17,18 @@ def test_weights_and_cache_are_exact():
     memory = memory_of(decode_pass(GPT2, 3, 100), "bf16", "sdpa")
     assert memory["weights_bytes"] == 2 * PARAMS
     assert memory["cache_bytes"] == 2 * (2 * 12 * 768 * 3 * 101) * 2  # before and after; keys and values; bf16
+
+
+def test_a_source_is_cached_once():
+    # keys and values of 3 layers, 4 heads of 6: of 2 x 10 tokens and 2 x 11, before and after; of 2 x 7 source tokens the same ones
+    memory = memory_of(decode_pass(OTHERS["t5"], 2, 10, source_len=7), "bf16", "sdpa")
+    assert memory["cache_bytes"] == 2 * (3 * 2 * 4 * 6) * (2 * 2 * 11 + 2 * 7)
+
+
+def test_the_stream_that_waits_is_that_of_the_longer_stack():
+    activations = [memory_of(forward_pass(OTHERS["whisper"], 1, new), "fp32", "sdpa")["activations_bytes"] for new in (1, 3)]
+    attend = 4 * 11 * 16 + 11  # queries, keys, values, output and positions of the encoder's 11 positions
+    assert activations == [4 * (attend + 11 * 16)] * 2
 
 
 def test_training_holds_gradients_and_every_output():

@@ -6,14 +6,17 @@ import os
 import pytest
 import torch
 
-from archcli.measure.profile.fold import CLASSES, folded_path
+from archcli.measure.passes import folded_path
+from archcli.measure.profile.fold import CLASSES
 from archcli.runtime.profile import record, threads
 from archcli.runtime.profile_work import Job, prepare
-from runtime_profile.tiny import MODELS, PHASES, profiled
+from runtime_profile.tiny import MODELS, PHASES, RUNS, profiled
 
 CASES = [("gpt2", phase, attention) for phase in PHASES for attention in ("sdpa", "eager")]
-CASES += [(name, "train", "sdpa") for name in MODELS if name != "gpt2"] + [(name, "decode", "eager") for name in MODELS if name != "gpt2"]
-CASES += [(name, "prefill", "sdpa") for name in ("gemma2", "deepseek")]
+CASES += [(name, phase, "sdpa" if phase == "train" else "eager") for name, phase in RUNS if name != "gpt2" and phase in {"train", "decode"}]
+CASES += [(name, "prefill", "sdpa") for name in ("gemma2", "deepseek", "t5")] + [
+    (name, "forward", "eager") for name in ("whisper", "linear")
+]
 
 
 @pytest.fixture(scope="module", params=CASES, ids="-".join)
@@ -83,6 +86,33 @@ def test_a_softcap_is_timed_as_elementwise():
 def test_a_linear_layer_goes_backward_as_contraction_and_its_bias_as_a_reduction():
     found = classes(profiled(MODELS["gpt2"], "train")[1], "layers.0.ffn.up_proj")
     assert found == {("addmm", "contraction"), ("mm", "contraction"), ("sum", "normalization")}
+
+
+def test_a_convolution_is_a_contraction_there_and_back():
+    found = classes(profiled(MODELS["whisper"], "train")[1], "encoder.front_end.conv2")
+    assert {name: op_class for name, op_class in found if name.startswith("convolution")} == {
+        "convolution": "contraction",
+        "convolution_backward": "contraction",
+    }
+
+
+def test_sums_of_linear_attention_are_reductions():
+    found = classes(profiled(MODELS["linear-decoder"], "forward")[1], "layers.0.attention.attend")
+    assert {("bmm", "contraction"), ("cumsum", "normalization"), ("sum", "normalization"), ("div", "elementwise")} <= found
+
+
+def encoder_ran(phase, past):
+    return {each.path.split(".")[0] for each in profiled(MODELS["t5"], phase, past=past)[1].ran} & {"encoder", "decoder", "source"}
+
+
+def test_an_encoder_runs_only_where_no_cache_holds_its_source():
+    assert encoder_ran("forward", 0) == encoder_ran("prefill", 0) == encoder_ran("decode", 0) == {"encoder", "decoder", "source"}
+    assert encoder_ran("prefill", 5) == encoder_ran("decode", 5) == {"decoder"}
+
+
+def test_everything_a_model_answers_has_a_gradient():
+    recording = profiled(MODELS["bert-pretraining"], "train")[1]
+    assert {"lm_head", "classifier", "pooler"} <= {timed.path for timed in recording.timed if timed.phase == "backward"}
 
 
 def test_gradients_that_meet_are_summed_in_a_phase_of_their_own():

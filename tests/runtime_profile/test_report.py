@@ -9,7 +9,7 @@ from archcli.measure.flops import count_flops, run_pass
 from archcli.measure.profile import profile_of
 from archcli.render import rendered
 from archcli.runtime.profile import Recording, Timed
-from runtime_profile.tiny import MODELS, PHASES, question
+from runtime_profile.tiny import MODELS, RUNS, question
 
 FUSED, SOFTMAX = "fused_attention", "normalization"
 QUIET = Recording(
@@ -58,8 +58,7 @@ def test_what_is_explained_twice_is_shown_as_negative():
     assert totals["by_class"]["contraction"]["time_share"] == pytest.approx(1.2)
 
 
-@pytest.mark.parametrize("phase", PHASES)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("name", "phase"), RUNS)
 def test_flops_are_those_of_the_flops_command(name, phase):
     theirs, ours = count_flops(MODELS[name], question(phase)).totals, report(name, phase).totals
     assert ours["flops_by_class"] == theirs["by_class"]

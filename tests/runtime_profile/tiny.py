@@ -28,6 +28,7 @@ from archcli.modules import (
 )
 from archcli.runtime.profile import record
 from archcli.runtime.profile_work import Job, prepare
+from runtime.sources import OTHERS
 
 LAYER, RMS, ROPE = LayerNorm(), RMSNorm(), Rope()
 GQA = GroupedQueryAttention(n_heads=4, n_kv_heads=2, head_dim=8, position=ROPE)
@@ -71,17 +72,23 @@ MODELS = {
         ),
     ),
 }
+MODELS |= {name: OTHERS[name] for name in ("bert-pretraining", "longformer", "linear", "performer")}
+MODELS |= {name: OTHERS[name] for name in ("t5", "marian", "whisper", "modern", "gpt2-base", "linear-decoder", "performer-decoder")}
 PHASES = ("forward", "train", "prefill", "decode")
+RUNS = [(name, phase) for name, model in MODELS.items() for phase in PHASES[: None if model.caches else 2]]
+"""Every model in every phase it has."""
 
 
-def question(phase, seq_len=9):
-    return settled(Question(phase=phase, batch_size=2, seq_len=seq_len, past=5 if phase in {"prefill", "decode"} else None))
+def question(phase, seq_len=9, past=5):
+    """A source longer than what is new; `past` tokens where a cache is filled."""
+    past = past if phase in {"prefill", "decode"} else None
+    return settled(Question(phase=phase, batch_size=2, seq_len=seq_len, past=past, source_len=12))
 
 
-def profiled(model, phase, attention="sdpa", pairs=1, **options):
+def profiled(model, phase, attention="sdpa", pairs=1, past=5, **options):
     """(the counted pass, what was recorded of it)."""
-    asked = question(phase)
-    counted = run_pass(model, asked)
+    counted = run_pass(model, question(phase, past=past))
     cached = phase in {"prefill", "decode"}
-    job = Job(2, counted.new, counted.past, cached=cached, last_only=cached, train=phase == "train", attention=attention, **options)
+    flags = {"cached": cached, "last_only": cached, "train": phase == "train"}
+    job = Job(2, counted.new, counted.past, counted.source_len, attention=attention, **flags, **options)
     return counted, record(prepare(model, job), "cpu", pairs, lambda what, done, total: None)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from archcli.arith import to_bytes
 from archcli.graph import OpClass, Part, Row
-from archcli.measure.passes import Pass
+from archcli.measure.passes import Pass, folded_path
 from archcli.ops import Attend
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def fold(counted: Pass, recording: Recording, dtype: str, depth: int) -> Folded:
             name = FUSED if row.path in fused else str(part.op_class)
             executed = part.flops if row.path in fused and _skips_masked(row) else part.dense_flops
             moved = to_bytes(part.read + part.written, dtype)
-            for entry in (by_class[name], by_path[folded_path(row.path, depth)]):
+            for entry in (by_class[name], by_path[folded_path(row.path, depth or None)]):
                 entry.cost(row.times * part.flops, row.times * executed, row.times * moved, name)
     for timed in recording.timed:
         by_class[timed.op_class].spend(timed.seconds, timed.op_class)
@@ -108,13 +108,6 @@ def fold(counted: Pass, recording: Recording, dtype: str, depth: int) -> Folded:
     by_class[FRAMEWORK].seconds += recording.framework_s
     by_class[UNATTRIBUTED].seconds = wall - sum(entry.seconds for entry in by_class.values())
     return Folded(by_class, {path: entry for path, entry in by_path.items() if entry.seconds or entry.bytes}, wall, unlabelled)
-
-
-def folded_path(path: str, depth: int = 0) -> str:
-    """The first steps of a path, `layers.7` as `layers.*`; all of them for depth 0."""
-    steps = path.split(".")
-    steps = ["*" if before in {"layers", "rotary"} else step for before, step in zip(["", *steps], steps, strict=False)]
-    return ".".join(steps[: depth or None])
 
 
 def _pieces(row: Row, phase: str) -> Iterator[Part]:
@@ -133,4 +126,4 @@ def _skips_masked(row: Row) -> bool:
 
 
 def _place(timed: Timed, depth: int) -> str:
-    return SUMS if timed.phase == "sums" else folded_path(timed.path, depth)
+    return SUMS if timed.phase == "sums" else folded_path(timed.path, depth or None)

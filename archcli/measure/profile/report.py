@@ -186,5 +186,5 @@ def _explanations(counted: Pass, recording: Recording) -> Iterator[str]:
     if any(isinstance(row.op, Linear) and row.op.bias for row in counted.rows):
         yield "A linear layer adds its bias within the product's kernel: all its time is contraction, the bias's FLOPs are element-wise."
     if counted.phase == "train":
-        yield "Training is forward and backward from a given gradient of the logits: no loss, no optimizer."
+        yield "Training is forward and backward from a given gradient of the answer: no loss, no optimizer."
     yield "Weights are random."

@@ -62,7 +62,7 @@ def survey(*models: str | Model, **options: Any) -> Report:
     from archcli.load.source import presets
     from archcli.measure.survey import survey_models
 
-    found = map(_decoder, models or presets())
+    found = map(_model, models or presets())
     return survey_models(((model.name, model) for model in found), **options)
 
 
@@ -73,7 +73,7 @@ def compare(*models: str | Model, **options: Any) -> Report:
     from archcli.measure.compare.figures import Question
     from archcli.measure.compare.report import Compared, compare_models
 
-    found = [_decoder(model) for model in models]
+    found = [_model(model) for model in models]
     return compare_models([Compared(one.name, one.source, Stated(one, to_mapping(one))) for one in found], Question(**options))
 
 

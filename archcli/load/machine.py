@@ -16,6 +16,12 @@ def available_memory(proc: Path = PROC, groups: Path = GROUPS) -> int | None:
     return max(0, min(known)) if known else None
 
 
+def processor(proc: Path = PROC) -> str:
+    """What the processor calls itself, and how many of it there are; empty where the system does not say."""
+    names = [line.partition(":")[2].strip() for line in _text(proc / "cpuinfo").splitlines() if line.startswith("model name")]
+    return f"{len(names)} x {names[0]}" if names else ""
+
+
 def _kernel(proc: Path) -> int | None:
     for line in _text(proc / "meminfo").splitlines():
         if line.startswith("MemAvailable:"):

@@ -48,6 +48,10 @@ class Pass:
     source_len: Number | None = None
     source_cached: Number = 0
 
+    def sizes(self) -> dict[str, Number | None]:
+        """How much goes through the model, by the names JSON gives it; `source_len` is None where no source is read."""
+        return {"batch_size": self.batch_size, "seq_len": self.new, "past": self.past, "source_len": self.source_len}
+
     def costs(self, *, dense: bool = False) -> Iterator[Cost]:
         """What every part of every row costs; `dense` counts the scores a mask forbids, too. Training adds the backward."""
         for row in self.rows:

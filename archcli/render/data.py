@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 
 
-def as_json(report: Report) -> str:
-    """One object. Whatever is not ASCII is written as an escape, so it prints everywhere."""
-    document = {
+def document(report: Report) -> dict[str, Any]:
+    """The one object that --json prints."""
+    return {
         "schema_version": SCHEMA_VERSION,
         "command": report.command,
         "model": dict(report.model),
@@ -24,7 +24,11 @@ def as_json(report: Report) -> str:
         "rows": [dict(row) for row in report.rows],
         "notes": list(report.notes),
     }
-    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def as_json(report: Report) -> str:
+    """One object. Whatever is not ASCII is written as an escape, so it prints everywhere."""
+    return json.dumps(document(report), indent=2, allow_nan=False) + "\n"
 
 
 def as_csv(report: Report) -> str:

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from archcli.errors import ArchError
 
@@ -20,6 +21,17 @@ def write(text: str, output: Path | None) -> None:
 def write_bytes(data: bytes, output: Path) -> None:
     """Write what is no text: a picture, a compressed trace. Raises ArchError where that is impossible."""
     _guarded(output, lambda: _replace(Path(os.path.realpath(output)), data))
+
+
+def remember(path: Path, data: Any) -> None:
+    """Keep something between runs, as JSON in a cache folder that is made where it is missing; where that is impossible, keep nothing."""
+    import json
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(path, json.dumps(data, indent=1).encode())
+    except OSError:
+        return
 
 
 def _guarded(output: Path | None, write_it: Callable[[], None]) -> None:

@@ -7,13 +7,11 @@ per-operation medians by a third of one.
 
 from __future__ import annotations
 
-import gc
 import os
 import resource
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, NamedTuple
@@ -24,6 +22,8 @@ from torch.autograd import profiler
 from archcli.runtime.profile_census import Census, take_census
 from archcli.runtime.profile_classes import FRAMEWORK, FUSED, class_of
 from archcli.runtime.profile_label import PREFIX, Ran, labelled
+from archcli.runtime.profile_machine import machine, quiet_log, without_garbage_collection
+from archcli.runtime.profile_trace import chrome_trace
 from archcli.runtime.profile_walk import Event, Key, Phase, Spent, walk
 from archcli.runtime.profile_work import Work
 
@@ -72,6 +72,7 @@ class Recording:
     machine: dict[str, Any]
     load: float = 0.0
     partial: bool = False
+    trace: dict[str, Any] | None = None
 
 
 class _Run(NamedTuple):
@@ -95,31 +96,33 @@ class _Pair(NamedTuple):
     spent: dict[Key, Spent]
 
 
-def record(work: Work, device: str, pairs: int | None, tick: Tick) -> Recording:
+def record(work: Work, device: str, pairs: int | None, tick: Tick, *, trace: str = "") -> Recording:
     """Warm up, take the census, time `pairs` plain and as many traced passes in turn; None times ten, fewer if they are slow.
 
-    An interrupt ends it early: with at least one pair, what there is is returned as partial; without, it is raised on.
+    An interrupt ends it early: with at least one pair, what there is is returned as partial; without, it is raised on. Under the name
+    `trace` the last traced pass is kept whole.
     """
     on_gpu, load = device.startswith("cuda"), os.getloadavg()[0] / (os.cpu_count() or 1)
-    with _quiet(on_gpu):
+    with quiet_log(), _tracing(on_gpu):
         for i in range(WARM_UPS):
             tick("warming up", i, WARM_UPS)
             work.step()
     tick("counting operations", 0, 1)
     census = take_census(work.model, work.step)
     done: list[_Pair] = []
+    kept: list[dict[str, Any]] = []
     interrupted = False
-    with _without_garbage_collection():
+    with without_garbage_collection():
         try:
             for i in _rounds(pairs):
                 tick("timing", i, pairs or PAIRS)
-                done.append(_Pair(_run(work.step, on_gpu), *_traced(work, census, on_gpu)))
+                done.append(_Pair(_run(work.step, on_gpu), *_traced(work, census, on_gpu, trace, kept)))
         except KeyboardInterrupt:
             if not done:
                 raise
             interrupted = True
     recording = _recording(done, census, device)
-    return replace(recording, partial=interrupted, load=load)
+    return replace(recording, partial=interrupted, load=load, trace=kept[-1] if kept else None)
 
 
 def _rounds(pairs: int | None) -> Iterator[int]:
@@ -134,10 +137,13 @@ def _rounds(pairs: int | None) -> Iterator[int]:
         yield i
 
 
-def _traced(work: Work, census: Census, on_gpu: bool) -> tuple[_Run, dict[Key, Spent]]:
+def _traced(work: Work, census: Census, on_gpu: bool, name: str, kept: list[dict[str, Any]]) -> tuple[_Run, dict[Key, Spent]]:
     with labelled(work.model) as regions, _tracing(on_gpu) as trace:
         run = _run(work.step, on_gpu)
-    return run, walk(_events(trace), census.calls, regions.owner, PREFIX, device=on_gpu)
+    events = list(_events(trace))
+    if name:
+        kept[:] = [chrome_trace(events, regions.owner, PREFIX, name)]
+    return run, walk(events, census.calls, regions.owner, PREFIX, device=on_gpu)
 
 
 def _tracing(on_gpu: bool) -> Any:
@@ -193,7 +199,7 @@ def _recording(done: list[_Pair], census: Census, device: str) -> Recording:
         rejected=len(done) - len(kept),
         page_faults=int(median(pair.plain.faults for pair in kept)),
         switches_per_s=sum(pair.plain.switches for pair in kept) / sum(pair.plain.seconds for pair in kept),
-        machine=_machine(device),
+        machine=machine(device),
     )
 
 
@@ -219,52 +225,3 @@ def _counts(spent: dict[Key, Spent]) -> Counter[Key]:
     for key, one in spent.items():
         counts[key._replace(phase="backward") if key.phase == "sums" else key] += one.calls
     return counts
-
-
-def _machine(device: str) -> dict[str, Any]:
-    """What the figures depend on besides the model."""
-    libraries = [name for name, there in (("MKL", torch.backends.mkl), ("oneDNN", torch.backends.mkldnn)) if there.is_available()]
-    return {
-        "device": device,
-        "processor": torch.cuda.get_device_name(device) if device.startswith("cuda") else torch.backends.cpu.get_cpu_capability(),
-        "threads": torch.get_num_threads(),
-        "torch": torch.__version__,
-        "math library": " + ".join(libraries),
-        "allocator": "large blocks kept" if "MALLOC_MMAP_THRESHOLD_" in os.environ else "as the system has it",
-    }
-
-
-@contextmanager
-def threads(number: int | None) -> Iterator[None]:
-    """Let torch use so many threads within one operation, and as many as before afterwards."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(number or before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    enabled = gc.isenabled()
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-@contextmanager
-def _quiet(on_gpu: bool) -> Iterator[None]:
-    """Start the tracer with its log turned down, which it reads from the environment once; the environment is left as it was."""
-    before = os.environ.get("KINETO_LOG_LEVEL")
-    os.environ["KINETO_LOG_LEVEL"] = before or "6"
-    try:
-        with _tracing(on_gpu):
-            yield
-    finally:
-        if before is None:
-            del os.environ["KINETO_LOG_LEVEL"]

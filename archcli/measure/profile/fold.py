@@ -6,7 +6,7 @@ Nothing is rescaled: classes, framework and the unattributed rest add up to the 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -54,6 +54,7 @@ class Folded:
     by_path: dict[str, Entry]
     wall_s: float
     unlabelled_s: float
+    ceilings: Mapping[str, Any] | None = None
 
     @property
     def whole(self) -> Entry:
@@ -85,7 +86,7 @@ class Folded:
         }
 
 
-def fold(counted: Pass, recording: Recording, dtype: str, depth: int) -> Folded:
+def fold(counted: Pass, recording: Recording, dtype: str, depth: int, ceilings: Mapping[str, Any] | None = None) -> Folded:
     """Join counted rows and measured times on the row's path, folded to `depth` steps (0: all of them).
 
     A row whose attention ran as one fused kernel counts as that class with all its parts.
@@ -107,7 +108,7 @@ def fold(counted: Pass, recording: Recording, dtype: str, depth: int) -> Folded:
     unlabelled, wall = by_class[FRAMEWORK].seconds, median(recording.plain_s)
     by_class[FRAMEWORK].seconds += recording.framework_s
     by_class[UNATTRIBUTED].seconds = wall - sum(entry.seconds for entry in by_class.values())
-    return Folded(by_class, {path: entry for path, entry in by_path.items() if entry.seconds or entry.bytes}, wall, unlabelled)
+    return Folded(by_class, {path: entry for path, entry in by_path.items() if entry.seconds or entry.bytes}, wall, unlabelled, ceilings)
 
 
 def _pieces(row: Row, phase: str) -> Iterator[Part]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from archcli.graph import OpClass
 from archcli.measure.passes import Pass
 from archcli.measure.profile.fold import FRAMEWORK, FUSED, UNATTRIBUTED, Entry, Folded, fold
+from archcli.measure.profile.roofs import bound
 from archcli.measure.report import Column, Report, Table, facts
 from archcli.modules import Model
 from archcli.ops import Attend, Linear
@@ -35,12 +36,24 @@ COLUMNS = (
     Column("gflops_per_s", "GFLOP/s"),
     Column("gbytes_per_s", "GB/s"),
 )
+ROOF_COLUMNS = (Column("intensity", "FLOP/byte"), Column("roof", "roof"), Column("roof_share", "of it", "share"))
 
 
-def profile_of(model: Model, counted: Pass, recording: Recording, inputs: Mapping[str, Any], depth: int = 0, top: int = 0) -> Report:
-    """What `archcli profile` reports of a pass that was counted and timed; `depth` and `top` 0 show everything."""
-    folded = fold(counted, recording, inputs["dtype"], depth)
-    rows = [{"path": path, "class": _classes(entry), **folded.figures(entry)} for path, entry in folded.by_path.items()]
+def profile_of(
+    model: Model,
+    counted: Pass,
+    recording: Recording,
+    inputs: Mapping[str, Any],
+    depth: int = 0,
+    top: int = 0,
+    ceilings: Mapping[str, Any] | None = None,
+) -> Report:
+    """What `archcli profile` reports of a pass that was counted and timed; `depth` and `top` 0 show everything.
+
+    `ceilings` are what the machine can do at best: gemm_flops_per_s, dram_bytes_per_s, cache_bytes_per_s.
+    """
+    folded = fold(counted, recording, inputs["dtype"], depth, ceilings)
+    rows = [{"path": path, "class": _classes(entry), **_line(folded, entry)} for path, entry in folded.by_path.items()]
     rows.sort(key=lambda row: -row["seconds"])
     return Report(
         command="profile",
@@ -70,7 +83,8 @@ def _totals(counted: Pass, recording: Recording, folded: Folded) -> dict[str, An
         "flops_by_class": _flops_by_class(counted),
         "executed_flops": folded.whole.executed_flops,
         "bytes": folded.whole.bytes,
-        "by_class": {name: folded.figures(entry) for name, entry in folded.by_class.items()},
+        "by_class": {name: _line(folded, entry) for name, entry in folded.by_class.items()},
+        "ceilings": None if folded.ceilings is None else dict(folded.ceilings),
         "pairs": len(recording.traced_s),
         "pairs_rejected": recording.rejected,
         "partial": recording.partial,
@@ -107,21 +121,31 @@ def _by_class(recording: Recording, folded: Folded) -> Table:
     records.sort(key=lambda record: (record["class"] in {FRAMEWORK, UNATTRIBUTED}, -record["seconds"]))
     whole = {"class": "plain wall", **_line(folded, folded.whole)}
     title = "Where the time goes" if _reliable(recording, folded) else "Where the time goes: NOT RELIABLE, see the notes"
-    return Table(title, (Column("class", "class"), *COLUMNS), records, whole)
+    return Table(title, (Column("class", "class"), *_columns(folded)), records, whole)
 
 
 def _by_operator(folded: Folded, rows: list[dict[str, Any]], top: int) -> Table:
     shown = rows[: top or None]
-    records = [{"path": row["path"], "class": _words(row["class"]), **_line(folded, folded.by_path[row["path"]])} for row in shown]
+    records = [{**row, "class": _words(row["class"])} for row in shown]
     title = "By operator" if len(shown) == len(rows) else f"By operator: the slowest {len(shown)} of {len(rows)}"
-    return Table(title, (Column("path", "operator"), Column("class", "class"), *COLUMNS), records)
+    return Table(title, (Column("path", "operator"), Column("class", "class"), *_columns(folded)), records)
+
+
+def _columns(folded: Folded) -> tuple[Column, ...]:
+    return COLUMNS if folded.ceilings is None else (*COLUMNS, *ROOF_COLUMNS)
 
 
 def _line(folded: Folded, entry: Entry) -> dict[str, Any]:
-    """An entry's figures with its rates: nothing where nothing was computed or moved, or no time taken."""
+    """An entry's figures with its rates and its roof: nothing where nothing was computed or moved, or no time taken."""
     rates = {"gflops_per_s": entry.executed_flops, "gbytes_per_s": entry.bytes}
     timed = entry.seconds > 0
-    return folded.figures(entry) | {name: amount / entry.seconds / 1e9 if amount and timed else None for name, amount in rates.items()}
+    roof, share = bound(entry.executed_flops, entry.bytes, entry.seconds, folded.ceilings) or (None, None)
+    return folded.figures(entry) | {
+        **{name: amount / entry.seconds / 1e9 if amount and timed else None for name, amount in rates.items()},
+        "intensity": entry.executed_flops / entry.bytes if entry.bytes else None,
+        "roof": roof,
+        "roof_share": share,
+    }
 
 
 def _classes(entry: Entry) -> str:

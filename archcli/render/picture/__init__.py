@@ -3,6 +3,6 @@
 All take the document that `--json` prints, and nothing else.
 """
 
-from archcli.render.picture.files import save
+from archcli.render.picture.files import check_suffix, save
 
-__all__ = ["save"]
+__all__ = ["check_suffix", "save"]

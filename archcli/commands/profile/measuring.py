@@ -1,0 +1,119 @@
+"""From a counted pass to a recording: what can be refused is refused before torch is imported, and the rest is handed to the runtime."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from archcli.commands.base import Subject
+from archcli.errors import ArchError
+from archcli.load.ceilings import ceilings_file, kept_ceilings
+from archcli.load.machine import available_memory, processor
+from archcli.measure.memory import memory_of, require_memory
+from archcli.measure.passes import Pass
+from archcli.ops import Embedding, Shift
+from archcli.render.progress import Tick, progress
+from archcli.render.write import remember
+
+if TYPE_CHECKING:
+    from archcli.runtime.profile import Recording
+
+INTERRUPTED = 130
+BUSY = 0.5
+"""Processes that wanted each processor when it began, beyond which what it could do is not kept: neighbours had a part of it."""
+Ceilings = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """In what way to measure: the options by their names."""
+
+    dtype: str
+    device: str
+    attention: str
+    threads: int | None
+    pairs: int | None
+    ceilings: bool
+    refresh: bool
+    trace: bool
+
+    def inputs(self) -> dict[str, Any]:
+        """What a report says of it."""
+        return {key: value for key, value in asdict(self).items() if key in {"dtype", "device", "attention", "threads", "pairs"}}
+
+
+def checked(name: str, counted: Pass, how: How) -> dict[str, int]:
+    """The memory the pass needs. Raises ArchError for what cannot run."""
+    _refuse_beyond_positions(counted)
+    memory = memory_of(counted, how.dtype, how.attention)
+    if how.device == "cpu":
+        require_memory(name, memory, available_memory(), how.dtype)
+    return memory
+
+
+def measured(asked: Subject, counted: Pass, how: How, memory: dict[str, int]) -> tuple[Recording, Ceilings | None]:
+    """Build, time, and ask the machine what it can do at best. Imports torch."""
+    try:
+        from archcli.runtime import profile, profile_machine, profile_work
+
+        job = profile_work.Job(**_job(counted), dtype=how.dtype, device=how.device, attention=how.attention)
+        profile_work.check_device(job.device)
+        if job.device != "cpu":
+            require_memory(asked.name, memory, profile_work.free_memory(job.device), job.dtype)
+        with progress(f"profiling {asked.name}") as tick, profile_machine.threads(how.threads):
+            tick("building", 0, 1)
+            name = asked.name if how.trace else ""
+            recording = profile.record(profile_work.prepare(asked.model, job), job.device, how.pairs, tick, trace=name)
+            return recording, _ceilings(recording, how, tick)
+    except KeyboardInterrupt:
+        typer.echo("interrupted before the first pair of passes was timed", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _job(counted: Pass) -> dict[str, Any]:
+    """What the runtime is to run: the pass that was counted."""
+    stepwise = counted.phase in {"prefill", "decode"}
+    return {
+        "batch_size": counted.batch_size,
+        "new": counted.new,
+        "past": counted.past,
+        "source_len": counted.source_len,
+        "cached": stepwise or counted.past > 0,
+        "last_only": stepwise,
+        "train": counted.phase == "train",
+    }
+
+
+def _ceilings(recording: Recording, how: How, tick: Tick) -> Ceilings | None:
+    """What the machine can do, measured now or known from an earlier run of the same machine, dtype, threads and torch."""
+    if not how.ceilings or recording.partial:
+        return None
+    from archcli.runtime.profile_work import DTYPES
+
+    machine = recording.machine
+    key = " | ".join(str(part) for part in (processor(), machine["processor"], machine["threads"], how.dtype, how.device, machine["torch"]))
+    file = ceilings_file()
+    kept = kept_ceilings(file)
+    if key in kept and not how.refresh:
+        return kept[key] | {"measured": "earlier"}
+    from archcli.runtime.ceilings import measure_ceilings
+
+    tick("measuring what this machine can do", 0, 1)
+    found = measure_ceilings(how.dtype, DTYPES[how.dtype], how.device)._asdict()
+    if recording.load <= BUSY:
+        remember(file, kept | {key: found})
+    return found | {"measured": "now"}
+
+
+def _refuse_beyond_positions(counted: Pass) -> None:
+    """A learned table of positions ends somewhere; running past its end is an error, not a slower run."""
+    shifts = {row.path: row.op.by for row in counted.rows if isinstance(row.op, Shift)}
+    for row in counted.rows:
+        if isinstance(row.op, Embedding) and len(row.inputs[0]) == 1:
+            # an encoder runs only where nothing is cached, so that its first position is 0, too
+            tokens, entries = row.inputs[0][0] + counted.past, row.op.entries - shifts.get(f"{row.path}_rows", 0)
+            if entries < tokens:
+                hint = "lower --seq-len, --past or --source-len"
+                raise ArchError(f"{row.path} has {entries} positions, and {tokens} tokens are asked for", hint)

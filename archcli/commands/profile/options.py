@@ -1,0 +1,36 @@
+"""The options of `archcli profile` that no other command has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from archcli.measure.passes import Phase
+
+PhaseOption = Annotated[
+    Phase,
+    typer.Option(help="One full pass; that and its backward; a pass that fills the cache; one token against a full cache."),
+]
+Dtype = Annotated[Literal["fp32", "bf16", "fp16"], typer.Option("--dtype", help="In which numbers to run; they differ in where time goes.")]
+Device = Annotated[str, typer.Option("--device", metavar="DEVICE", help="cpu, cuda or cuda:N.")]
+Threads = Annotated[int | None, typer.Option("--threads", metavar="N", min=1, help="Threads within an operation [default: torch's choice]")]
+Attention = Annotated[
+    Literal["sdpa", "eager"],
+    typer.Option("--attention", help="torch's fused kernel where it can, or products and softmax apart, each timed."),
+]
+Pairs = Annotated[
+    int | None,
+    typer.Option("--pairs", metavar="N", min=1, help="Plain and traced passes to time in turn [default: 10, fewer if that takes over 8 s]"),
+]
+Depth = Annotated[int, typer.Option("--depth", metavar="N", min=0, help="How many steps of a path to show; 0 for all.")]
+Top = Annotated[int, typer.Option("--top", metavar="N", min=0, help="How many operators the table shows, the slowest first; 0 for all.")]
+NoCeilings = Annotated[bool, typer.Option("--no-ceilings", help="Leave out what this machine can do at best.")]
+Refresh = Annotated[bool, typer.Option("--refresh", help="Measure that anew, though it is known from an earlier run.")]
+Allocator = Annotated[
+    Literal["reuse", "system"],
+    typer.Option("--allocator", help="reuse starts Python again with glibc told to keep large blocks, whose page faults else cost time."),
+]
+Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Also draw it: an .svg, an .html, or with archcli[plot] a .png.")]
+Trace = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help="Also write one traced pass for Perfetto: .json or .json.gz.")]

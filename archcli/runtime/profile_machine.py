@@ -1,0 +1,60 @@
+"""What a measurement depends on besides the model, and how the process is readied for it and left as it was."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+
+def machine(device: str) -> dict[str, Any]:
+    """What the figures depend on besides the model."""
+    libraries = [name for name, there in (("MKL", torch.backends.mkl), ("oneDNN", torch.backends.mkldnn)) if there.is_available()]
+    return {
+        "device": device,
+        "processor": torch.cuda.get_device_name(device) if device.startswith("cuda") else torch.backends.cpu.get_cpu_capability(),
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "math library": " + ".join(libraries),
+        "allocator": "large blocks kept" if "MALLOC_MMAP_THRESHOLD_" in os.environ else "as the system has it",
+    }
+
+
+@contextmanager
+def threads(number: int | None) -> Iterator[None]:
+    """Let torch use so many threads within one operation, and as many as before afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(number or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """No collection while it lasts; as before afterwards."""
+    enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@contextmanager
+def quiet_log() -> Iterator[None]:
+    """Let the tracer, which reads it from the environment once, start with its log turned down; the environment is left as it was."""
+    before = os.environ.get("KINETO_LOG_LEVEL")
+    os.environ["KINETO_LOG_LEVEL"] = before or "6"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["KINETO_LOG_LEVEL"]

@@ -177,12 +177,16 @@ def _returns(needs: dict[str, set[str]], start: str, path: list[str], seen: set[
 
 
 def long_functions(house: House, most: int = 40) -> list[str]:
-    """Functions of more lines than that, docstring included, decorators not."""
+    """Functions of more lines than that, docstring included, decorators not; nor the options of a command, one parameter each."""
     found = [
         (name, node) for name, tree in house.items() for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
-    sizes = [(name, node, node.end_lineno - node.lineno + 1) for name, node in found]
+    sizes = [(name, node, node.end_lineno - _begin(name, node) + 1) for name, node in found]
     return [f"{name}:{node.lineno}: {node.name} has {size} lines" for name, node, size in sizes if size > most]
+
+
+def _begin(name: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return node.body[0].lineno if room(name) == "commands" and node.name == "run" else node.lineno
 
 
 def undocumented(house: House) -> list[str]:

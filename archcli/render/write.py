@@ -18,7 +18,7 @@ def write(text: str, output: Path | None) -> None:
     _guarded(output, lambda: _print(text) if output is None else _replace(Path(os.path.realpath(output)), text.encode()))
 
 
-def write_bytes(data: bytes, output: Path) -> None:
+def write_data(data: bytes, output: Path) -> None:
     """Write what is no text: a picture, a compressed trace. Raises ArchError where that is impossible."""
     _guarded(output, lambda: _replace(Path(os.path.realpath(output)), data))
 

@@ -8,7 +8,8 @@ import torch
 
 from archcli.measure.passes import folded_path
 from archcli.measure.profile.fold import CLASSES
-from archcli.runtime.profile import record, threads
+from archcli.runtime.profile import record
+from archcli.runtime.profile_machine import threads
 from archcli.runtime.profile_work import Job, prepare
 from runtime_profile.tiny import MODELS, PHASES, RUNS, profiled
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 SETTINGS = {
     "MALLOC_MMAP_THRESHOLD_": "4294967296",
@@ -30,4 +31,5 @@ def keep_large_blocks(choice: str, device: str) -> None:
 def _is_program() -> bool:
     """Whether this process is archcli's own: not a test or a notebook that calls its command line."""
     main = sys.modules.get("__main__")
-    return getattr(getattr(main, "__spec__", None), "name", "") == "archcli.__main__" or os.path.basename(sys.argv[0]) == "archcli"  # noqa: PTH119
+    spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None) or ""
+    return getattr(spec, "name", "") == "archcli.__main__" or Path(file).stem == "archcli"

@@ -9,7 +9,7 @@ from archcli.errors import ArchError, Problem
 from archcli.measure.report import Report
 from archcli.render.data import document
 from archcli.render.picture import check_suffix, save
-from archcli.render.write import write, write_bytes
+from archcli.render.write import write, write_data
 
 if TYPE_CHECKING:
     from archcli.runtime.profile import Recording
@@ -40,6 +40,6 @@ def _write_trace(recording: Recording, file: Path) -> None:
 
     text = json.dumps(recording.trace, separators=(",", ":"))
     if file.name.endswith(".gz"):
-        write_bytes(gzip.compress(text.encode(), mtime=0), file)
+        write_data(gzip.compress(text.encode(), mtime=0), file)
     else:
         write(text, file)

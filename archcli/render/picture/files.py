@@ -9,7 +9,7 @@ from typing import Any
 from archcli.errors import ArchError, Problem
 from archcli.render.picture.drawing import svg
 from archcli.render.picture.page import page
-from archcli.render.write import write, write_bytes
+from archcli.render.write import write, write_data
 
 SUFFIXES = (".svg", ".html", ".png")
 
@@ -22,7 +22,7 @@ def save(document: Mapping[str, Any], output: Path) -> None:
     except (KeyError, TypeError, ValueError, AttributeError):  # a document by another hand
         raise ArchError(Problem("this profile holds no figures by class and operator, or not as archcli writes them")) from None
     if suffix == ".png":
-        write_bytes(bytes(_renderer()(svg_string=text, zoom=2.0)), output)
+        write_data(bytes(_renderer()(svg_string=text, zoom=2.0)), output)
     else:
         write(text, output)
 

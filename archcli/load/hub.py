@@ -28,6 +28,7 @@ WEB = re.compile(r"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/(?P<repo>[
 TIMEOUT_S = (3.0, 10.0, 10.0, 10.0)
 """Seconds to connect, to read, to write, and to wait for a connection of the pool."""
 
+MISSING = 404
 INSTALL = "pip install 'archcli[hf]' adds it"
 
 
@@ -185,7 +186,8 @@ def _explained(wanted: Reference, endpoint: str) -> Iterator[None]:
         raise _error(wanted, "the model has no config.json", "archcli reads no other file of the hub") from None
     except errors.HfHubHTTPError as answer:
         status = getattr(answer.response, "status_code", "an error")
-        raise _error(wanted, f"{endpoint} answers {status}", token if status in {401, 403} else "try again later") from None
+        hint = token if status in {401, 403} else "HF_ENDPOINT says where the hub is" if status == MISSING else "try again later"
+        raise _error(wanted, f"{endpoint} answers {status}", hint) from None
     except (http.HTTPError, http.InvalidURL, errors.OfflineModeIsEnabled) as error:
         hint = "check the network; what has been fetched once is answered from the cache"
         raise _error(wanted, f"{endpoint} cannot be reached ({type(error).__name__})", hint) from None

@@ -1,6 +1,8 @@
 """Every architecture of GGUF files: a tiny model of transformers, stored as llama.cpp stores it, is the model that its config.json is."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,10 +11,12 @@ import transformers
 import gguf_experts
 import gguf_llamas
 import gguf_others
+from archcli.load.gguf_families import ARCHS
 from archcli.load.source import load, load_text
 from gguf_file import gguf
 from gguf_stored import stored
 
+README = Path(__file__).parents[2] / "README.md"
 STORED = {**gguf_llamas.STORED, **gguf_others.STORED, **gguf_experts.STORED}
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
@@ -67,3 +71,9 @@ def test_a_stored_model_is_the_model_of_its_config(entry, file):
     assert loaded.model == expected
     assert f"all {len(made_of(entry, shapes))} weights that the file lists were compared in name and shape" in loaded.notes
     assert not [note for note in loaded.notes if "not understood" in note]
+
+
+def test_every_architecture_is_tried_and_named_in_the_readme():
+    assert {entry.arch for entry in STORED.values()} == set(ARCHS)
+    listed = re.search(r"^## A GGUF file$.*?^Known: (.*?)\.$", README.read_text(), re.DOTALL | re.MULTILINE)[1]
+    assert re.split(r",\s+", listed.replace(" (Mistral and Mixtral as\nwell)", "")) == sorted(ARCHS)

@@ -50,7 +50,7 @@ def test_what_the_scheme_cannot_mean_is_refused(model):
     assert "names no model; write hf://org/name or hf://org/name@revision" in answer(model)
 
 
-@pytest.mark.parametrize("revision", ["", "../main", "/etc", "a//b", "a b", "..", "-x/../y", "a\0b", ".git"])
+@pytest.mark.parametrize("revision", ["", "../main", "/etc", "a//b", "a b", "..", "a..b", "-x/../y", "a\0b", ".git"])
 def test_a_revision_does_not_lead_out_of_the_cache(revision, cache):
     assert "is no revision; a branch, a tag or a commit follows the @" in answer(f"org/name@{revision}")
 
@@ -99,10 +99,11 @@ def test_each_revision_is_its_own(cache):
     assert layers == {"": 3, "@main": 3, f"@{SHA}": 3, "@refs/pr/1": 7, f"@{OLDER}": 7}
 
 
-@pytest.mark.parametrize("content", ["../../..", "", "\n", "\udcff", "a/b"], ids=repr)
+@pytest.mark.parametrize("content", ["../../..", "..", "", "\n", "\udcff", "a/b"], ids=repr)
 def test_a_ref_that_names_no_commit_is_not_followed(cache, content):
-    path = cached(cache, "org/name", SHA, CONFIG)
-    (path.parents[2] / "refs" / "main").write_bytes(content.encode("utf-8", "surrogateescape"))
+    home = cached(cache, "org/name", SHA, CONFIG).parents[2]
+    (home / "config.json").write_text("outside of the snapshots")
+    (home / "refs" / "main").write_bytes(content.encode("utf-8", "surrogateescape"))
     assert hub.cached(Reference("org/name")) is None
 
 

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import pytest
 
+from archcli.load import hub
 from hub_cache import CONFIG, PARAMS, SHA, answer, cached
 
 
@@ -111,7 +112,8 @@ REFUSED = {
     "no-config": (404, {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": SHA}, "the model has no config.json"),
     "disabled": (403, {"X-Error-Message": "Access to this resource is disabled."}, "answers 403"),
     "too-many": (429, {"Retry-After": "600"}, "answers 429"),
-    "broken": (500, {}, "answers 500"),
+    "no-such-page": (404, {}, "answers 404; HF_ENDPOINT says where the hub is"),
+    "broken": (500, {}, "answers 500; try again later"),
     "away": (503, {}, "answers 503"),
     "no-hub": (200, {"ETag": '"abc"'}, "does not answer as a hub does"),
     "huge": (200, {**GOOD, "Content-Length": str(3 << 20)}, "its config.json is larger than 1 MiB"),
@@ -163,13 +165,25 @@ def test_a_connection_that_breaks_is_not_tried_again(ask):
     assert tried == [b"HEAD"]
 
 
+def test_a_server_that_says_nothing_is_waited_for_once(here, monkeypatch):
+    monkeypatch.setattr(hub, "TIMEOUT_S", (0.3, 0.3, 0.3, 0.3))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        here(f"http://127.0.0.1:{server.getsockname()[1]}")
+        assert "cannot be reached (ReadTimeout); check the network" in answer("org/name")
+        server.setblocking(False)
+        first, _ = server.accept()
+        first.close()
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+
 @pytest.mark.parametrize(
     ("endpoint", "said"),
     [
         ("http://127.0.0.1:1", "cannot be reached (ConnectError)\n  = help: check the network; what has been fetched once is"),
         ("http://nowhere.invalid", "cannot be reached (ConnectError)\n  = help: check the network; what has been fetched once is"),
         ("127.0.0.1", "cannot be reached (UnsupportedProtocol)\n  = help: check the network; "),
-        ("http://[", "huggingface_hub does not start: Invalid IPv6 URL\n  = help: an HF_… variable of the environment is amiss"),
+        ("http://[", "hf://org/name@main: error: "),
     ],
 )
 def test_no_network_is_told(endpoint, said, ask):

@@ -153,14 +153,19 @@ def _load_path(path: Path, overrides: Sequence[str]) -> Loaded:
             return _load_path(path / "config.json", overrides)
         hint = f"{NO_CONFIG}; hf://{path} asks the hub" if _hub_names(str(path)) else NO_CONFIG
         raise ArchError(Problem("this is a folder without a config.json", hint, path=str(path)))
+    data = _start(path, str(path))
+    if path.suffix == ".gguf" or data.startswith(b"GGUF"):
+        return _load_gguf(path, overrides)
+    return load_text(decode(data, str(path)), str(path), overrides)
+
+
+def _start(path: Path, name: str) -> bytes:
+    """What a file holds, but not much more than a text may be long."""
     try:
         with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-        if path.suffix == ".gguf" or data.startswith(b"GGUF"):
-            return _load_gguf(path, overrides)
+            return file.read(MOST_BYTES + 1)
     except OSError as error:
-        raise ArchError(Problem(f"cannot be read: {error.strerror}", path=str(path))) from None
-    return load_text(decode(data, str(path)), str(path), overrides)
+        raise ArchError(Problem(f"cannot be read: {error.strerror}", path=name)) from None
 
 
 def _load_gguf(path: Path, overrides: Sequence[str]) -> Loaded:
@@ -169,7 +174,10 @@ def _load_gguf(path: Path, overrides: Sequence[str]) -> Loaded:
     from archcli.load.gguf_facts import facts_of
     from archcli.load.gguf_tensors import compare, own_name, read_whole
 
-    header = read_whole(path)
+    try:
+        header = read_whole(path)
+    except OSError as error:
+        raise ArchError(Problem(f"cannot be read: {error.strerror}", path=str(path))) from None
     facts = facts_of(header, str(path))
     config, name = config_of_gguf(facts), clean(own_name(path)) or "model"
     origin = Origin(str(path), None, facts.keys)
@@ -193,7 +201,7 @@ def _load_hub(model: str, overrides: Sequence[str]) -> Loaded | None:
         return None
     found = hub.find(wanted)
     name = f"{found.reference}/{hub.CONFIG}"
-    content = text_of(decode(found.path.read_bytes(), name), name)
+    content = text_of(decode(_start(found.path, name), name), name)
     config = config_of(content)
     if config is None:
         raise ArchError(Problem("no config.json of a model", "it has neither model_type nor architectures", path=name))

@@ -140,3 +140,11 @@ def test_the_writer_writes_what_the_specification_says():
         "0100000000000000 74 02000000 0300000000000000 0200000000000000 01000000 0000000000000000"
     )
     assert entry("k", STRING, "v") == text("k") + b"\x08\0\0\0" + scalar(STRING, "v")
+
+
+def test_a_part_that_cannot_be_read_is_answered(answer_of, tmp_path, monkeypatch):
+    def refuse(*args, **options):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("archcli.load.gguf.mmap.mmap", refuse)
+    assert answer_of(WHOLE) == "f.gguf: cannot be read: Permission denied"

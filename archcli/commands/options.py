@@ -50,7 +50,10 @@ def _parsed(parse: Any, text: object) -> Any:
 
 Model = Annotated[
     str,
-    typer.Argument(metavar="MODEL", help="A YAML or JSON file, a preset's name, or - for standard input."),
+    typer.Argument(
+        metavar="MODEL",
+        help="A YAML, config.json or GGUF file, a preset's name, org/name on the Hugging Face hub, or - for standard input.",
+    ),
 ]
 Set = Annotated[
     list[str] | None,

@@ -28,7 +28,7 @@ APART = {
     "archcli.measure": {"passes", "report"},
     "archcli.rules": {"base"},
     "archcli.ops": {"base", "mask"},
-    "archcli.load.hf": {"base", "common", "rope"},
+    "archcli.load.hf": {"base", "common", "names", "rope", "weights"},
 }
 
 # Package -> the rooms that may import it.

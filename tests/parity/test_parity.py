@@ -6,8 +6,8 @@ from safetensors.torch import load_file
 
 from archcli.modules import Encoder, MixtureOfExperts, Rope
 from archcli.runtime.build import set_expert_form
+from archcli.runtime.weights import translate
 from parity.families import FAMILIES
-from parity.maps import translate
 from parity.mutations import mutants, parts
 from parity.witness import SHORT, TOLERANCE, difference, expected_steps, mutant_model, our_model, spans, witness
 
@@ -30,7 +30,7 @@ def test_a_checkpoint_holds_the_same_weights(name, tmp_path):
     seen = witness(name)
     seen.model.save_pretrained(tmp_path)
     shapes = {key: value.shape for key, value in seen.ours.items()}
-    stored = translate(load_file(tmp_path / "model.safetensors"), FAMILIES[name].weights, shapes)
+    stored = translate(load_file(tmp_path / "model.safetensors"), FAMILIES[name].map, shapes)
     assert stored.keys() == seen.ours.keys()
     assert [key for key, value in stored.items() if not torch.equal(value, seen.ours[key])] == []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from archcli.errors import ArchError, Problem
 from archcli.load.hf.base import ACTIVATIONS, Config, Mapped, shown, without_none
 from archcli.load.hf.common import PLAIN
+from archcli.load.hf.weights import Drop, Rule, Take, Weights
 
 MODEL_TYPES = ("t5",)
 
@@ -80,3 +81,39 @@ def _ffn(config: Config) -> Mapped:
             Problem(f"{config.file}: feed_forward_proj {shown(stated)} is not supported", "known: relu, gated-gelu and their like")
         )
     return {"kind": "glu" if gate else "mlp", "d_ff": config.size("d_ff"), "activation": ACTIVATIONS[name]}
+
+
+PARTS = {"SelfAttention": "attention", "EncDecAttention": "cross_attention", "DenseReluDense": "ffn"}
+PROJECTIONS = {**{name: f"{name}_proj" for name in "qkvo"}, "wo": "down_proj"}
+SUBLAYERS = {"encoder": ("SelfAttention", "DenseReluDense"), "decoder": tuple(PARTS)}
+
+
+def weights(config: Config) -> Weights:
+    """An encoder alone is the model itself here, and half of one there. `wi` is the up projection, or `wi_1` where `wi_0` gates it."""
+    table = Take(("embedding.tokens.weight",), again=True)
+    alone = config.architecture in ENCODERS
+    return {
+        "[transformer.]shared.weight": table,
+        "[transformer.]encoder.embed_tokens.weight": table,
+        "[transformer.]decoder.embed_tokens.weight": table,
+        "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight": Drop("left over: cross attention has no positions"),
+        **_half_weights("encoder", "" if alone else "encoder."),
+        **({} if alone else _half_weights("decoder", "decoder.")),
+        "lm_head.weight": "lm_head.weight",
+        "classifier.*": "classifier.*",
+    }
+
+
+def _half_weights(half: str, own: str) -> dict[str, Rule]:
+    """The names of the encoder or of the decoder, whose sublayers are numbered."""
+    found: dict[str, Rule] = {
+        f"[transformer.]{half}.block.0.layer.0.SelfAttention.relative_attention_bias.weight": f"{own}score_bias.weight",
+        f"[transformer.]{half}.final_layer_norm.weight": f"{own}final_norm.weight",
+    }
+    for i, part in enumerate(SUBLAYERS[half]):
+        ours = f"{own}layers.*.{PARTS[part]}"
+        found[f"[transformer.]{half}.block.*.layer.{i}.layer_norm.weight"] = f"{ours}_norm.weight"
+        for theirs, name in {**PROJECTIONS, "wi": "up_proj", "wi_0": "gate_proj", "wi_1": "up_proj"}.items():
+            if (part == "DenseReluDense") == theirs.startswith("w"):
+                found[f"[transformer.]{half}.block.*.layer.{i}.{part}.{theirs}.weight"] = f"{ours}.{name}.weight"
+    return found

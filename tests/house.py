@@ -24,7 +24,7 @@ ACROSS = {("rules", "measure")}
 
 # Rooms whose files do not know each other, and the files of theirs that all of them may use.
 APART = {
-    "archcli.commands": {"base", "options"},
+    "archcli.commands": {"_weights", "base", "options"},
     "archcli.measure": {"passes", "report"},
     "archcli.rules": {"base"},
     "archcli.ops": {"base", "mask"},
@@ -35,7 +35,7 @@ APART = {
 DOORS = {
     "torch": {"runtime"},
     "fvcore": {"runtime"},
-    "transformers": set(),
+    "transformers": {"runtime"},
     "rich": {"render"},
     "typer": {"cli", "commands"},
     "click": set(),  # typer carries its own since 0.26, so it may not be there

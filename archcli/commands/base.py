@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from archcli.errors import ArchError
 from archcli.load.source import load
@@ -15,13 +15,14 @@ from archcli.render import Format, show
 
 
 class Subject(NamedTuple):
-    """The architecture that is asked about, its name, and the file or preset it came from."""
+    """The architecture that is asked about, its name, the file or preset it came from, and the config.json it was imported from, if any."""
 
     model: Model
     name: str
     source: str
     overrides: list[str]
     notes: tuple[str, ...] = ()
+    config: Any = None
 
     def decoder(self, verb: str) -> Decoder:
         """The model, for a verb that runs decoders alone so far."""
@@ -41,4 +42,4 @@ def subject(model: str, overrides: Sequence[str] | None) -> Subject:
     loaded = load(model, overrides or ())
     if not isinstance(loaded.model, Model):
         raise ArchError(f"{loaded.name}: a {type(loaded.model).__name__} cannot be counted yet")
-    return Subject(loaded.model, loaded.name, loaded.source, list(overrides or ()), loaded.notes)
+    return Subject(loaded.model, loaded.name, loaded.source, list(overrides or ()), loaded.notes, loaded.config)

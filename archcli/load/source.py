@@ -29,7 +29,7 @@ NOT_BUILT = "fetching from the Hugging Face hub is not built yet: give the path 
 class Loaded(NamedTuple):
     """A model, its name, the file or preset it came from, and the tree it was built from, which knows the places.
 
-    `notes` say what an import left out or took for granted.
+    `notes` say what an import left out or took for granted; `config` is the config.json that was imported, or None.
     """
 
     model: Module
@@ -37,6 +37,7 @@ class Loaded(NamedTuple):
     source: str
     tree: Node
     notes: tuple[str, ...] = ()
+    config: Any = None
 
     def mark(self, path: str) -> Mark:
         """The place of a setting, by its full path; of one that is not written out, the place of what it stands in."""
@@ -172,7 +173,7 @@ def _imported(data: Any, name: str, overrides: Sequence[str]) -> Loaded:
     path = Path(name)
     own = clean(path.resolve().parent.name if path.stem == "config" else path.stem)
     loaded = load_text(mapping_to_yaml({"name": own or "config", **understood.mapping}), f"{name} as YAML", overrides, name)
-    return loaded._replace(notes=understood.notes)
+    return loaded._replace(notes=understood.notes, config=data)
 
 
 def _refuse_unknown(model: str, path: Path) -> NoReturn:

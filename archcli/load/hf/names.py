@@ -48,11 +48,11 @@ NORM_AFTER: Weights = {
 
 EXPERTS: Weights = {
     "[model.]layers.*.mlp.gate.weight": "layers.*.ffn.router.weight",
+    **{f"[model.]layers.*.mlp.experts.#.{name}_proj.weight": f"layers.*.ffn.experts.{name}_proj.weight" for name in ("gate", "up", "down")},
     "[model.]layers.*.mlp.experts.gate_up_proj": Take(
         ("layers.*.ffn.experts.gate_proj.weight", "layers.*.ffn.experts.up_proj.weight"), axis=1
     ),
     "[model.]layers.*.mlp.experts.down_proj": "layers.*.ffn.experts.down_proj.weight",
-    **{f"[model.]layers.*.mlp.experts.#.{name}_proj.weight": f"layers.*.ffn.experts.{name}_proj.weight" for name in ("gate", "up", "down")},
 }
 """The router, and the experts: a tensor for each, as checkpoints are stored, or stacked, as transformers 5 holds them in memory."""
 

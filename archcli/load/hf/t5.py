@@ -44,7 +44,8 @@ def mapping(config: Config) -> Mapped:
     if config.architecture in ENCODERS:
         labels = None if config.architecture == ENCODERS[0] else config.labels()
         return without_none({"kind": "encoder", **whole, **_half(config, depth, causal=False), "n_labels": labels})
-    tied = config.flag("tie_word_embeddings")
+    # transformers 5 writes tie_word_embeddings true over every false, which it keeps as scale_decoder_outputs
+    tied = config.flag("tie_word_embeddings") and config.flag("scale_decoder_outputs", default=True)
     return without_none(
         {
             "kind": "encoder_decoder",
@@ -90,30 +91,30 @@ SUBLAYERS = {"encoder": ("SelfAttention", "DenseReluDense"), "decoder": tuple(PA
 
 def weights(config: Config) -> Weights:
     """An encoder alone is the model itself here, and half of one there. `wi` is the up projection, or `wi_1` where `wi_0` gates it."""
-    table = Take(("embedding.tokens.weight",), again=True)
-    alone = config.architecture in ENCODERS
-    return {
-        "[transformer.]shared.weight": table,
-        "[transformer.]encoder.embed_tokens.weight": table,
-        "[transformer.]decoder.embed_tokens.weight": table,
+    table, alone = Take(("embedding.tokens.weight",), again=True), config.architecture in ENCODERS
+    found = {
+        "shared.weight": table,
+        "encoder.embed_tokens.weight": table,
+        "decoder.embed_tokens.weight": table,
         "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight": Drop("left over: cross attention has no positions"),
         **_half_weights("encoder", "" if alone else "encoder."),
         **({} if alone else _half_weights("decoder", "decoder.")),
-        "lm_head.weight": "lm_head.weight",
-        "classifier.*": "classifier.*",
     }
+    below = "transformer." if config.architecture == "T5ForTokenClassification" else ""
+    heads = {"lm_head.weight": "lm_head.weight", "classifier.*": "classifier.*"}
+    return {**{below + name: rule for name, rule in found.items()}, **heads}
 
 
 def _half_weights(half: str, own: str) -> dict[str, Rule]:
     """The names of the encoder or of the decoder, whose sublayers are numbered."""
     found: dict[str, Rule] = {
-        f"[transformer.]{half}.block.0.layer.0.SelfAttention.relative_attention_bias.weight": f"{own}score_bias.weight",
-        f"[transformer.]{half}.final_layer_norm.weight": f"{own}final_norm.weight",
+        f"{half}.block.0.layer.0.SelfAttention.relative_attention_bias.weight": f"{own}score_bias.weight",
+        f"{half}.final_layer_norm.weight": f"{own}final_norm.weight",
     }
     for i, part in enumerate(SUBLAYERS[half]):
         ours = f"{own}layers.*.{PARTS[part]}"
-        found[f"[transformer.]{half}.block.*.layer.{i}.layer_norm.weight"] = f"{ours}_norm.weight"
+        found[f"{half}.block.*.layer.{i}.layer_norm.weight"] = f"{ours}_norm.weight"
         for theirs, name in {**PROJECTIONS, "wi": "up_proj", "wi_0": "gate_proj", "wi_1": "up_proj"}.items():
             if (part == "DenseReluDense") == theirs.startswith("w"):
-                found[f"[transformer.]{half}.block.*.layer.{i}.{part}.{theirs}.weight"] = f"{ours}.{name}.weight"
+                found[f"{half}.block.*.layer.{i}.{part}.{theirs}.weight"] = f"{ours}.{name}.weight"
     return found

@@ -8,11 +8,11 @@ left out, as `[model.]` is by a checkpoint of the base class. No tensor is touch
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from archcli.load.hf.leftovers import leftover, packed
+from archcli.load.hf.leftovers import BESIDE_PACKED, leftover, packed
 
 Shape = tuple[int, ...]
 
@@ -73,6 +73,10 @@ class Place(NamedTuple):
             whole[-2:] = whole[:-3:-1]
         return (1, *whole) if self.take.flat else tuple(whole)
 
+    def renamed(self, names: tuple[str, ...]) -> Place:
+        """The same tensor under other names of ours, which another may hold as well."""
+        return self._replace(names=names, take=replace(self.take, again=True))
+
 
 class WeightMap:
     """A family's table, made to be asked by name."""
@@ -100,13 +104,17 @@ class WeightMap:
         dropped = (rule.reason for rule, _, _ in _matches(self._tree, plain(name).split(".")) if isinstance(rule, Drop))
         return next(dropped, "") or leftover(name, shape)
 
-    def theirs(self, ours: str) -> str:
-        """The name under which a checkpoint holds our tensor, `#` for the index of a stacked one; empty where the table does not say."""
+    def packed_beside(self, name: str, stored: Container[str]) -> bool:
+        """Whether what is stored beside it says that this tensor holds its weight in fewer bits."""
+        return any(name + ending in stored for ending in BESIDE_PACKED)
+
+    def theirs(self, ours: str, nth: int | None = None) -> str:
+        """The first name under which a checkpoint may hold our tensor, or the nth of those it is stacked of; empty if there is none."""
         for name, rule in self.rules.items():
             for template in () if isinstance(rule, Drop) else taken(rule).ours:
                 words = re.fullmatch(re.escape(template).replace(r"\*", "([^.]+)"), ours)
-                if words and template.count("*") == name.count("*"):
-                    return filled(name, list(words.groups()))
+                if words and template.count("*") == name.count("*") and (nth is None or "#" in name):
+                    return filled(name, list(words.groups())).replace("#", "*" if nth is None else str(nth))
         return ""
 
     def _find(self, name: str) -> Place | None:

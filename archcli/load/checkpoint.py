@@ -6,17 +6,20 @@ No tensor's data is read here.
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, Problem
-from archcli.load.safetensors import Stored, parsed, read_header
+from archcli.load.safetensors import MOST_AXES, Stored, parsed, read_header, whole
 from archcli.load.text import MOST_BYTES
 from archcli.load.words import quoted, shorten
 
 SINGLE, INDEX, CONFIG = "model.safetensors", "model.safetensors.index.json", "config.json"
 MOST_INDEX = 100_000_000
 LONGEST = 400
+REPOSITORY = re.compile(r"(hf://)?[\w.-]+/[\w.-]+(@[\w./-]+)?", re.ASCII)
+FILES = {".safetensors", ".json", ".bin", ".pt", ".pth", ".ckpt", ".gguf"}
 
 
 class Checkpoint(NamedTuple):
@@ -41,7 +44,7 @@ def read_checkpoint(source: str) -> Checkpoint:
     if _is(path.is_file):
         beside = _config(path.parent)
         return _index(path, beside) if path.suffix == ".json" else Checkpoint(source, dict(read_header(_safe(path))), beside)
-    if source.startswith("hf://") or (source.count("/") == 1 and not path.suffix and not _is(path.parent.is_dir)):
+    if REPOSITORY.fullmatch(source) and path.suffix not in FILES and not (_is(path.parent.is_dir) and "://" not in source):
         return _hub(source)
     raise ArchError(
         Problem(f"no file or folder {quoted(source, LONGEST)}", "give a .safetensors file, a folder that holds one, or org/name of the hub")
@@ -133,5 +136,7 @@ def _hub(source: str) -> Checkpoint:
     tensors: dict[str, Stored | None] = dict.fromkeys(found.weight_map)
     for file, held in found.files_metadata.items():
         for tensor, info in held.tensors.items():
+            if not whole(info.shape, MOST_AXES):
+                raise ArchError(Problem(f"tensor {quoted(tensor)} has no shape that can be read", path=source))
             tensors[tensor] = Stored(info.dtype, tuple(info.shape), Path(file), *info.data_offsets)
     return Checkpoint(source, tensors)

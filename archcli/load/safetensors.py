@@ -104,7 +104,7 @@ def _stored(name: str, entry: Any, path: Path, start: int, size: int) -> Stored:
     """One entry of the header, held against the file."""
     entry = entry if isinstance(entry, dict) else {}
     dtype, shape, place = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
-    if not isinstance(dtype, str) or not _whole(shape, MOST_AXES) or not _whole(place, 2) or len(place) != 2:  # noqa: PLR2004 - begin, end
+    if not isinstance(dtype, str) or not whole(shape, MOST_AXES) or not whole(place, 2) or len(place) != 2:  # noqa: PLR2004 - begin, end
         raise ArchError(Problem(f"tensor {quoted(name)} has no dtype, shape and data_offsets that can be read", path=str(path)))
     begin, end = place
     elements = 1
@@ -118,7 +118,7 @@ def _stored(name: str, entry: Any, path: Path, start: int, size: int) -> Stored:
     return Stored(dtype, tuple(shape), path, start + begin, start + end)
 
 
-def _whole(numbers: Any, most: int) -> bool:
+def whole(numbers: Any, most: int) -> bool:
     """Whether this is a short list of whole numbers from 0."""
     if not isinstance(numbers, list) or len(numbers) > most:
         return False

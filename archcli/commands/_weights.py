@@ -21,6 +21,7 @@ from archcli.render.progress import progress
 if TYPE_CHECKING:
     from archcli.runtime.finding import Finding, Verdict
 
+LONGEST_NAME = 200
 UNNAMED = "names were not compared: no config.json, of the model or beside the weights, says which family's they are."
 
 
@@ -50,7 +51,7 @@ def verify_weights(asked: Subject, folder: str, dtype: str, batch_size: int, seq
         raise ArchError(f"{folder}: no config.json beside the weights", "transformers needs one to load them")
     packed = next((line.name for line in found.lines if line.status == "packed" or line.reason in {SCALE, PACKED}), None)
     if packed is not None:
-        raise ArchError(f"{folder}: quantized, as {quoted(packed)} says", "params --against compares names and shapes")
+        raise ArchError(f"{folder}: quantized, as {quoted(packed, LONGEST_NAME)} says", "params --against compares names and shapes")
     from archcli.runtime.finding import Verdict
     from archcli.runtime.weights_check import Job, Placed, check_weights
 

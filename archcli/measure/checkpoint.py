@@ -25,6 +25,7 @@ CONVENTION = (
 )
 WRONG = ("missing", "shape", "unexpected", "sum")
 EXPLAINED = ("buffer", "again", "packed", "extra")
+EMPTY = "empty tensor"
 BUFFER = "buffer: stored, not trained"
 TIED = "tied weight, stored again"
 PACKED = "packed weight, in fewer bits: its shape is not compared"
@@ -70,7 +71,7 @@ def compare(model: Model, stored: Mapping[str, Shape | None], weights: WeightMap
         place = weights.find(name)
         place = place if place is None else _through_the_tie(place, model, ours)
         if place is None or not all(one in ours for one in place.names):
-            reason = weights.reason(name, shape) or _other_head(place, model, ours)
+            reason = EMPTY if shape and 0 in shape else weights.reason(name, shape) or _other_head(place, model, ours)
             found.lines.append(Line("extra" if reason else "unexpected", name, "", shape, None, reason))
             continue
         place = place._replace(packed=place.packed or weights.packed_beside(name, stored))

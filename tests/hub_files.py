@@ -10,31 +10,30 @@ GPT2 = {
     "vocab_size": 7,
 }
 
-GPT2_LAYER = {
-    "ln_1.weight": (12,),
-    "ln_1.bias": (12,),
-    "attn.bias": (1, 1, 8, 8),
-    "attn.c_attn.weight": (12, 36),
-    "attn.c_attn.bias": (36,),
-    "attn.c_proj.weight": (12, 12),
-    "attn.c_proj.bias": (12,),
-    "ln_2.weight": (12,),
-    "ln_2.bias": (12,),
-    "mlp.c_fc.weight": (12, 48),
-    "mlp.c_fc.bias": (48,),
-    "mlp.c_proj.weight": (48, 12),
-    "mlp.c_proj.bias": (12,),
-}
 
-GPT2_FILE = {
-    "wte.weight": (7, 12),
-    "wpe.weight": (8, 12),
-    **{f"h.{i}.{name}": shape for i in range(2) for name, shape in GPT2_LAYER.items()},
-    "ln_f.weight": (12,),
-    "ln_f.bias": (12,),
-}
-"""As in the repository of GPT-2: without `transformer.`, with a mask in each layer."""
+def gpt2_file(layers, width, positions, words):
+    """As in the repository of GPT-2: without `transformer.`, with a mask in each layer."""
+    layer = {
+        "ln_1.weight": (width,),
+        "ln_1.bias": (width,),
+        "attn.bias": (1, 1, positions, positions),
+        "attn.c_attn.weight": (width, 3 * width),
+        "attn.c_attn.bias": (3 * width,),
+        "attn.c_proj.weight": (width, width),
+        "attn.c_proj.bias": (width,),
+        "ln_2.weight": (width,),
+        "ln_2.bias": (width,),
+        "mlp.c_fc.weight": (width, 4 * width),
+        "mlp.c_fc.bias": (4 * width,),
+        "mlp.c_proj.weight": (4 * width, width),
+        "mlp.c_proj.bias": (width,),
+    }
+    tables = {"wte.weight": (words, width), "wpe.weight": (positions, width)}
+    blocks = {f"h.{i}.{name}": shape for i in range(layers) for name, shape in layer.items()}
+    return {**tables, **blocks, "ln_f.weight": (width,), "ln_f.bias": (width,)}
 
+
+GPT2_FILE = gpt2_file(2, 12, 8, 7)
 BERT = {
     "model_type": "bert",
     "architectures": ["BertForMaskedLM"],

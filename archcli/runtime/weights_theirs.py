@@ -43,7 +43,7 @@ def their_class(config: Mapping[str, Any]) -> Any:
     try:
         import transformers
     except ModuleNotFoundError:
-        raise ArchError("logits are compared with those of transformers, which is not installed", "pip install transformers") from None
+        raise ArchError("logits are compared with those of transformers, which is not installed", "pip install 'transformers>=5'") from None
     named = config.get("architectures")
     name = named[0] if isinstance(named, list) and named else "AutoModel"
     cls = getattr(transformers, name, None) if isinstance(name, str) and name.isidentifier() else None

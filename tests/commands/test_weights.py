@@ -16,7 +16,7 @@ from parity.witness import witness
 torch.set_num_threads(1)
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
-ENDS = ["gpt2", "falcon-40b", "mixtral", "deepseek-v3", "gpt-oss", "bert-masked", "t5-v1.1", "marian-two-tables", "whisper"]
+ENDS = ["gpt2", "falcon-40b", "mixtral", "qwen2-moe", "deepseek-v3", "gpt-oss", "bert-masked", "t5-v1.1", "marian-two-tables", "whisper"]
 
 
 @pytest.fixture(scope="module")

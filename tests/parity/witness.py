@@ -41,6 +41,7 @@ class Witness(NamedTuple):
 
 
 @cache
+@torch.inference_mode(mode=False)  # whoever asks first, what is kept can be loaded into
 def witness(name: str) -> Witness:
     """Build, randomise and run Hugging Face's model of the family, once."""
     family, seed = FAMILIES[name], torch.Generator().manual_seed(zlib.crc32(name.encode()))
@@ -143,6 +144,7 @@ def our_model(name: str, attention: str) -> LanguageModel:
 
 
 @cache
+@torch.inference_mode(mode=False)
 def untrained(name: str, attention: str) -> LanguageModel:
     """Our model of the family as it is built."""
     return build_model(FAMILIES[name].spec, attention=attention)

@@ -29,7 +29,7 @@ NO_CONFIG = "give a YAML file, or the name of a preset"
 class Loaded(NamedTuple):
     """A model, its name, the file or preset it came from, and the tree it was built from, which knows the places.
 
-    `notes` say what an import left out or took for granted; `origin` is the file of an imported one.
+    `notes` say what an import left out or took for granted; `origin` is the file of an imported one, `config` its config.json.
     """
 
     model: Module
@@ -38,6 +38,7 @@ class Loaded(NamedTuple):
     tree: Node
     notes: tuple[str, ...] = ()
     origin: Origin | None = None
+    config: Any = None
 
     def mark(self, path: str) -> Mark:
         """The place of a setting, by its full path; of one that is not written out, the place of what it stands in."""
@@ -81,7 +82,7 @@ def load_config(config: Any, origin: Origin, name: str, overrides: Sequence[str]
         loaded = _load_yaml(content, overrides, origin.name)
     except ArchError as error:
         raise ArchError(dict.fromkeys(origin.problem(problem, tree) for problem in error.problems)) from None
-    return loaded._replace(notes=understood.notes, origin=origin)
+    return loaded._replace(notes=understood.notes, origin=origin, config=config)
 
 
 def _own_name(path: Path) -> str:

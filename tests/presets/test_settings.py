@@ -1,7 +1,7 @@
 """Each preset, made small, gives the logits of the transformers class of its config, made small the same way.
 
 That tests what no count shows: eps, theta, scalings, pairings, softcaps, activations, the order of norms, how experts are chosen.
-The configs are those of tests/oracle; weights are random, large enough that each setting is felt, and go by the names of tests/parity.
+The configs are those of tests/oracle; weights are random, large enough that each setting is felt, named as the importer states.
 """
 
 import json
@@ -14,14 +14,14 @@ import torch
 from archcli.load.source import load
 from archcli.modules import settings, substitute
 from archcli.runtime import build_model
+from archcli.runtime.weights import translate
 from parity.families import FAMILIES
 from parity.family import Family
-from parity.maps import translate
 from parity.witness import randomise, tensors, their_model
 
 CONFIGS = Path(__file__).parents[1] / "oracle" / "configs"
 # cs336-small is missing: it has no transformers class, for Llama pairs the dims of a head by halves
-WEIGHTS = {
+QUIETED = {
     "deepseek-v3": "deepseek-v3",
     "falcon-7b": "falcon-7b",
     "gemma-2-9b": "gemma2",
@@ -43,7 +43,7 @@ WEIGHTS = {
     "qwen3-30b-a3b": "qwen3-moe",
     "qwen3-8b": "qwen3",
 }
-"""Whose table of weight names a preset uses."""
+"""Whose quiet weights a preset shares."""
 
 LENGTH = 96  # far beyond the window
 TOLERANCE = 1e-5  # of the largest logit
@@ -87,10 +87,10 @@ def shapes(model):
     return {name: tensor.shape for name, tensor in model.state_dict().items()}
 
 
-@pytest.mark.parametrize("name", WEIGHTS)
+@pytest.mark.parametrize("name", QUIETED)
 def test_computes_what_transformers_computes(name):
-    spec, base = small(load(name).model), FAMILIES[WEIGHTS[name]]
-    family = Family(small_config(name, spec), spec, base.weights, quiet=base.quiet)
+    spec, base = small(load(name).model), FAMILIES[QUIETED[name]]
+    family = Family(small_config(name, spec), spec, quiet=base.quiet)
     theirs, ours = their_model(family), build_model(spec, attention="eager").eval()
     seed = torch.Generator().manual_seed(zlib.crc32(name.encode()))
     with torch.no_grad():
@@ -98,6 +98,6 @@ def test_computes_what_transformers_computes(name):
         tokens = torch.randint(spec.vocab_size, (2, LENGTH), generator=seed)
         for loudness in (1, FAINT):
             theirs.get_input_embeddings().weight.mul_(loudness)
-            ours.load_state_dict(translate(tensors(theirs), family.weights, shapes(ours)))
+            ours.load_state_dict(translate(tensors(theirs), family.map, shapes(ours)))
             expected = theirs(tokens, use_cache=False).logits
             assert (ours(tokens) - expected).abs().max() <= TOLERANCE * expected.abs().max()

@@ -67,6 +67,10 @@ class Pass:
         """Elements of the tokens' own keys and values that the cache holds afterwards."""
         return sum((row.cached * row.times for row in self.rows if not is_cross(row)), 0)
 
+    def growing(self) -> Number:
+        """Of those, the elements of caches that grow with the tokens; the constant state of linear attention does not."""
+        return sum((row.cached * row.times for row in self.rows if isinstance(row.op, Cache) and not row.op.cross), 0)
+
     def cross_cached(self) -> Number:
         """Elements the cache holds of an encoder's output: keys and values of cross attention."""
         return sum((row.cached * row.times for row in self.rows if is_cross(row)), 0)

@@ -19,6 +19,7 @@ COMMANDS = {
     "kvcache-window": ("kvcache", "gemma-2-9b", "--context", "32K", "--memory", "80GiB"),
     "kvcache-latent": ("kvcache", "deepseek-v3", "-b", "4", "--dtype", "fp8"),
     "list": ("list",),
+    "list-where": ("list", "--where", "series=llama", "--where", "params > 10B", "--sort", "released:desc"),
     "show": ("show", "gpt2", "-s", "1024"),
 }
 FORMS = {"plain": None, "table-80": 80, "table-40": 40, "md": None, "csv": None, "json": None}

@@ -93,7 +93,7 @@ ABSENT = {
     "nothing": ("", "no file or preset ''; `archcli list` names the presets"),
     "file": ("{}/tny.yaml", "tny.yaml'; did you mean tiny.yaml or binary.yaml?"),
     "file-of-a-preset": ("gpt2.yaml", "no file 'gpt2.yaml'; did you mean gpt2?"),
-    "preset": ("lama-2-7b", "no file or preset 'lama-2-7b'; did you mean llama-2-7b, olmo-2-7b or llama-3.2-1b?"),
+    "preset": ("lama-2-7b", "no file or preset 'lama-2-7b'; did you mean llama-2-7b, llama-1-7b or olmo-2-7b?"),
     "preset-in-capitals": ("GPT2", "no file or preset 'GPT2'; did you mean gpt2?"),
     "nothing-near": ("qqqqqq", "no file or preset 'qqqqqq'; `archcli list` names the presets"),
     "hub": ("meta-llama/Llama-3.1-8B", f"no file or preset 'meta-llama/Llama-3.1-8B'; {NOT_BUILT}"),

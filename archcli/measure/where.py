@@ -1,0 +1,118 @@
+"""Conditions on the records of a table, and their order: `params>10B`, `series=llama`, `released>=2024`; `params:desc`.
+
+A column is named by its key or its heading, and its unit says how a value is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from operator import eq, ge, gt, le, lt, ne
+from typing import Any, NamedTuple
+
+from archcli.errors import ArchError, Problem
+from archcli.measure.report import Column
+from archcli.units import parse_bytes, parse_quantity
+
+Record = Mapping[str, Any]
+COMPARES: dict[str, Callable[[Any, Any], bool]] = {"=": eq, "==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+SIGNS = ("=", "!=", "<", "<=", ">", ">=")
+ORDERS = {"": False, "asc": False, "desc": True}
+CONDITION = re.compile(r"\s*([^<>=!]*?)\s*([<>=!]=|[<>=])\s*(.*?)\s*")
+DATE = re.compile(r"\d{4}(-\d\d)?", re.ASCII)
+LONGEST = 40
+"""Characters of a user's text that a message repeats."""
+
+
+class Condition(NamedTuple):
+    """One comparison of a column with a value; what a record does not state meets none but !=."""
+
+    column: Column
+    sign: str
+    bound: Any
+
+    def holds(self, record: Record) -> bool:
+        """Whether the record meets it."""
+        value = record.get(self.column.key)
+        if value is None:
+            return self.sign == "!="
+        if self.column.unit == "text":
+            found = self.bound in {str(value).lower(), *str(value).lower().split()}
+            return found == (self.sign != "!=")
+        bound = self.bound
+        if self.column.unit == "date":  # 2024 is any month of it
+            shown, bound = str(value), str(bound)
+            length = min(len(shown), len(bound))
+            value, bound = shown[:length], bound[:length]
+        return COMPARES[self.sign](value, bound)
+
+
+def select(records: Sequence[Record], columns: Sequence[Column], where: Sequence[str] = (), sort: str | None = None) -> list[Record]:
+    """The records that meet all conditions, in the order of a column if one is named; ArchError with all that is wrong."""
+    problems: list[Problem] = []
+    conditions = [found for text in where if (found := _condition(text, columns, problems)) is not None]
+    order = None if sort is None else _order(sort, columns, problems)
+    if problems:
+        raise ArchError(problems)
+    chosen = [record for record in records if all(condition.holds(record) for condition in conditions)]
+    return chosen if order is None else _sorted(chosen, *order)
+
+
+def _condition(text: str, columns: Sequence[Column], problems: list[Problem]) -> Condition | None:
+    path = f"--where {_short(text)}"
+    parts = CONDITION.fullmatch(text)
+    if parts is None or not parts[3]:
+        problems.append(Problem("not a condition", f"write a column, one of {' '.join(SIGNS)} and a value: params>10B", path=path))
+        return None
+    column = _column(parts[1], columns, path, problems)
+    if column is None:
+        return None
+    if column.unit == "text" and parts[2] not in {"=", "==", "!="}:
+        problems.append(Problem(f"{column.key} is text", "use = or !=", path=path))
+        return None
+    try:
+        return Condition(column, parts[2], _value(parts[3], column))
+    except ArchError as error:
+        problems.extend(Problem(problem.what, problem.hint, path=path) for problem in error.problems)
+        return None
+
+
+def _value(text: str, column: Column) -> Any:
+    if column.unit == "text":
+        return text.lower()
+    if column.unit == "date":
+        if not DATE.fullmatch(text):
+            raise ArchError(f"{text[:LONGEST]!r} is not a date", "write a year, or a year and a month: 2024 or 2024-07")
+        return text
+    return parse_bytes(text) if column.unit == "bytes" else parse_quantity(text)
+
+
+def _order(text: str, columns: Sequence[Column], problems: list[Problem]) -> tuple[Column, bool] | None:
+    path, (name, _, order) = f"--sort {_short(text)}", text.partition(":")
+    column = _column(name.strip(), columns, path, problems)
+    if order not in ORDERS:
+        problems.append(Problem(f"unknown order {_short(order)!r}", "write COLUMN:desc for the largest first", path=path))
+        return None
+    return None if column is None else (column, ORDERS[order])
+
+
+def _column(name: str, columns: Sequence[Column], path: str, problems: list[Problem]) -> Column | None:
+    known = {word.lower(): column for column in columns for word in (column.title, column.key)}
+    if name.lower() in known:
+        return known[name.lower()]
+    close = get_close_matches(name.lower(), known, 1) if len(name) <= LONGEST else []
+    hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(column.key for column in columns)}"
+    problems.append(Problem(f"unknown column {_short(name)!r}", hint, path=path))
+    return None
+
+
+def _sorted(records: list[Record], column: Column, descending: bool) -> list[Record]:
+    """By the column, those without a value last."""
+    stated = [record for record in records if record.get(column.key) is not None]
+    rest = [record for record in records if record.get(column.key) is None]
+    return sorted(stated, key=lambda record: record[column.key], reverse=descending) + rest
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

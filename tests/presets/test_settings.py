@@ -192,7 +192,7 @@ def test_computes_what_transformers_computes(name):
     with torch.no_grad():
         randomise(tensors(theirs), family, seed)
         tokens = torch.randint(spec.vocab_size, (2, LENGTH), generator=seed)
-        source = random_source(spec, seed)
+        source = random_source(spec, seed, LENGTH)
         for loudness in (1, FAINT):
             theirs.get_input_embeddings().weight.mul_(loudness)
             ours.load_state_dict(translate(tensors(theirs), family.weights, shapes(ours)))

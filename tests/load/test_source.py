@@ -91,7 +91,7 @@ ABSENT = {
     "nothing": ("", "no file or preset ''; `archcli list` names the presets"),
     "file": ("{}/tny.yaml", "tny.yaml'; did you mean tiny.yaml or binary.yaml?"),
     "file-of-a-preset": ("gpt2.yaml", "no file 'gpt2.yaml'; did you mean gpt2?"),
-    "preset": ("lama-2-7b", "no file or preset 'lama-2-7b'; did you mean llama-2-7b, olmo-2-7b or llama-3.2-1b?"),
+    "preset": ("lama-2-7b", "no file or preset 'lama-2-7b'; did you mean llama-2-7b, llama-1-7b or olmo-2-7b?"),
     "preset-in-capitals": ("GPT2", "no file or preset 'GPT2'; did you mean gpt2?"),
     "nothing-near": ("qqqqqq", "no file or preset 'qqqqqq'; `archcli list` names the presets"),
     "outside-the-presets": ("../presets/gpt2", "no file or preset '../presets/gpt2'; `archcli list` names the presets"),

@@ -56,9 +56,9 @@ def witness(name: str) -> Witness:
     return Witness(model, theirs, translate(theirs, family.map, shapes), tokens, source, full, short)
 
 
-def random_source(spec: Model, seed: torch.Generator) -> tuple[torch.Tensor, ...]:
-    """What an encoder reads: ids, or features; nothing for a model without a source."""
-    shape = spec.source_shape(BATCH, SOURCE)
+def random_source(spec: Model, seed: torch.Generator, length: int = SOURCE) -> tuple[torch.Tensor, ...]:
+    """What an encoder reads: so many ids, or features; nothing for a model without a source."""
+    shape = spec.source_shape(BATCH, length)
     if shape is None:
         return ()
     vocab_size = spec.encoder.vocab_size if isinstance(spec, EncoderDecoder) else None

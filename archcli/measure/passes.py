@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -139,6 +140,36 @@ def folded_path(path: str, depth: int | None = None) -> str:
     steps = path.split(".")
     steps = ["*" if before in {"layers", "rotary"} else step for before, step in zip(["", *steps], steps, strict=False)]
     return ".".join(steps[:depth])
+
+
+def tensors(model: Model) -> tuple[dict[str, Shape], dict[str, Shape]]:
+    """(weights, buffers) of the whole model by name and shape, every layer by its own index: the keys of a built model's state_dict."""
+    weights: dict[str, Shape] = {}
+    buffers: dict[str, Shape] = {}
+    places = _places(model)
+    for row in forward_pass(model, 1, 1).rows:
+        stacked = () if row.experts is None else (row.experts.n_experts,)
+        found = LAYER.match(row.path)
+        for path in places[found[0]] if found else [row.path]:
+            whole = path + row.path[found.end() :] if found else path
+            weights |= {f"{whole}.{name}": (*stacked, *shape) for name, shape in row.weights.items()}
+            buffers |= {f"{whole}.{name}": (*stacked, *shape) for name, shape in row.op.buffers(*row.inputs).items()}
+    return weights, buffers
+
+
+LAYER = re.compile(r"(?:\w+\.)?layers\.\d+")
+
+
+def _places(model: Model) -> dict[str, list[str]]:
+    """The path of each layer that is counted: those of all layers it stands for."""
+    found: dict[str, list[str]] = {}
+    for stem, stack in stacks(model):
+        start = 0
+        for group in stack.groups:
+            for i in range(group.n_layers):
+                found.setdefault(f"{stem}layers.{start + i % len(group.blocks)}", []).append(f"{stem}layers.{start + i}")
+            start += group.n_layers
+    return found
 
 
 def find(spec: Spec, cls: type[S], path: str = "") -> Iterator[tuple[str, S]]:

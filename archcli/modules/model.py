@@ -5,6 +5,7 @@ B batch, T new tokens, S source tokens, D d_model, V vocab_size.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
@@ -21,18 +22,24 @@ from archcli.modules.position import NoPosition, Position
 from archcli.modules.stack import Cached, Stack
 from archcli.ops import Activate, KeepFirst, KeepLast, Linear, Positions
 
+RELEASED = re.compile(r"[12]\d{3}(-(0[1-9]|1[0-2]))?", re.ASCII)
+"""A year, or a year and a month."""
+
 
 class Model(Module):
     """What every model states besides its layers.
 
     `norm` is what every layer uses that names none of its own, and what follows the last layer. `max_seq_len` is the
     context it was trained for: it sizes a learned position table and is otherwise a note. `published` holds figures a
-    paper or a checkpoint states, which tests compare with what is counted.
+    paper or a checkpoint states, which tests compare with what is counted. `released` is when it was first public: a year, or
+    "2024-07". `series` is the line of models it belongs to: llama, gpt. Neither changes a count.
     """
 
     family: ClassVar[str] = "model"
     name: str = ""
     source: str = ""
+    released: int | str | None = None
+    series: str = ""
     published: dict[str, int] = Field(default_factory=dict)
     vocab_size: Size
     d_model: Size
@@ -52,8 +59,10 @@ class Model(Module):
         return None
 
     def check(self) -> Iterator[tuple[str, str, str]]:
-        """Every layer fits d_model."""
+        """Every layer fits d_model, and a date is one."""
         yield from super().check()
+        if self.released is not None and not RELEASED.fullmatch(str(self.released)):
+            yield "released", f"released must be a year, or a year and a month, not {str(self.released)[:40]!r}", 'write 2024 or "2024-07"'
         for path, stack in stacks(self):
             yield from ((path + field, what, hint) for field, what, hint in stack.check_width(self.d_model))
 

@@ -36,7 +36,7 @@ def exact(value: Any, unit: Unit) -> str:
         return "✓" if value else "✗"
     if unit in {"share", "ratio", "seconds"}:
         return short(value, unit)
-    if isinstance(value, int):
+    if isinstance(value, int) and unit != "date":
         return f"{value:,}"
     return f"{value:,.1f}" if isinstance(value, float) else clean(str(value))
 

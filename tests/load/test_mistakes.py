@@ -64,6 +64,21 @@ EDITS = {
         "d_model: 64\npublished: [1]",
         "5:1: published must be a mapping, each value a whole number, not a list",
     ),
+    "released-text": (
+        "d_model: 64",
+        "d_model: 64\nreleased: July 2024",
+        "5:11: released must be a year, or a year and a month, not 'July 2024'; write 2024 or \"2024-07\"",
+    ),
+    "released-month": (
+        "d_model: 64",
+        "d_model: 64\nreleased: 2024-13",
+        "5:11: released must be a year, or a year and a month, not '2024-13'; write 2024 or \"2024-07\"",
+    ),
+    "released-day": (
+        "d_model: 64",
+        "d_model: 64\nreleased: 20240723",
+        "5:11: released must be a year, or a year and a month, not '20240723'; write 2024 or \"2024-07\"",
+    ),
     "nullable-null-elsewhere": ("tied: false", "tied: null", "7:19: tied must be true or false, not null; leave the key out"),
     "key-misspelt": ("d_ff: 128", "d_fff: 128", "18:42: unknown key 'd_fff'; did you mean d_ff?"),
     "key-in-capitals": ("d_model: 64", "D_Model: 64", "4:1: unknown key 'D_Model'; did you mean d_model?"),

@@ -41,10 +41,11 @@ def count_params(model: Model, dtype: str = "bf16", depth: int = 3) -> Report:
 def param_totals(model: Model, rows: Iterable[Row]) -> Totals:
     """The figures of `totals`, by the names JSON gives them."""
     by_group: dict[str, int] = {}
-    active = 0
+    active = trained = 0
     for row in rows:
         by_group[row.group] = by_group.get(row.group, 0) + row.params
         active += row.active_params
+        trained += row.params if row.trained else 0
     total = sum(by_group.values())
     tokens = by_group.get("embedding", 0)
     return {
@@ -53,6 +54,8 @@ def param_totals(model: Model, rows: Iterable[Row]) -> Totals:
         "active_params_excl_input_embedding": active if model.embedding.tied else active - tokens,
         "embedding_params": tokens,
         "non_embedding_params": total - sum(by_group.get(group, 0) for group in TABLES),
+        "trainable_params": trained,
+        "lora_params": by_group.get("lora", 0),
         "by_group": {group: n for group, n in sorted(by_group.items(), key=lambda item: -item[1]) if n},
     }
 
@@ -84,6 +87,8 @@ def _summary(totals: Totals, dtype: str) -> Table:
     ]
     new = [line for before, line in zip([("", -1), *lines], lines, strict=False) if line[1] != before[1]]
     new += [("token embedding", totals["embedding_params"]), ("non-embedding", totals["non_embedding_params"])]
+    if totals["lora_params"]:
+        new += [("without adapters", totals["params"] - totals["lora_params"]), ("adapters, which alone train", totals["trainable_params"])]
     return facts("Parameters", *((what, n, "count") for what, n in new), (f"bytes in {dtype}", totals["bytes"], "bytes"))
 
 

@@ -11,6 +11,7 @@ from archcli.errors import ArchError, Problem
 from archcli.graph import Abstract, CountTape, OpClass, Row, Tensor, tree_map
 from archcli.modules import Block, Model, children, settings
 from archcli.modules.base import Spec
+from archcli.modules.lora import adapted
 from archcli.modules.model import stacks
 from archcli.ops import Cache
 
@@ -170,5 +171,5 @@ def _traced(model: Model, tokens: Shape, past: Number, cache: Any, last_only: bo
     held = tree_map(lambda x: Tensor(tape, x.value), Tensor, cache)
     shapes = [shape for shape in (tokens, model.source_shape(tokens[0], source_len)) if shape is not None]
     ids, *source = [Tensor(tape, Abstract(shape, grad=False)) for shape in shapes]
-    _, kept = model.forward(ids, None, past, held, last_only, *source)
+    _, kept = adapted(model).forward(ids, None, past, held, last_only, *source)
     return tuple(rows), kept

@@ -23,6 +23,7 @@ from archcli.modules.context import Context
 from archcli.modules.embedding import Embedding, Head, MaskedHead
 from archcli.modules.ffn import GLU, MLP, FeedForward
 from archcli.modules.frontend import ConvFrontEnd
+from archcli.modules.lora import LoRA
 from archcli.modules.model import Decoder, DecoderStack, Encoder, EncoderDecoder, EncoderStack, Model
 from archcli.modules.moe import MixtureOfExperts, Router
 from archcli.modules.norm import LayerNorm, Norm, QKNorm, RMSNorm
@@ -63,6 +64,7 @@ __all__ = [
     "LayerNorm",
     "Learned",
     "LinearScaling",
+    "LoRA",
     "Llama3Scaling",
     "LongRopeScaling",
     "MixtureOfExperts",

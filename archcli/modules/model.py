@@ -16,6 +16,7 @@ from archcli.modules.base import Module, Size, children
 from archcli.modules.context import Context
 from archcli.modules.embedding import Embedding, Head, MaskedHead
 from archcli.modules.frontend import ConvFrontEnd
+from archcli.modules.lora import LoRA
 from archcli.modules.norm import Norm
 from archcli.modules.position import NoPosition, Position
 from archcli.modules.stack import Cached, Stack
@@ -27,7 +28,8 @@ class Model(Module):
 
     `norm` is what every layer uses that names none of its own, and what follows the last layer. `max_seq_len` is the
     context it was trained for: it sizes a learned position table and is otherwise a note. `published` holds figures a
-    paper or a checkpoint states, which tests compare with what is counted.
+    paper or a checkpoint states, which tests compare with what is counted. `lora` adds low-rank adapters, which alone
+    are trained.
     """
 
     family: ClassVar[str] = "model"
@@ -39,16 +41,19 @@ class Model(Module):
     max_seq_len: Size | None = None
     norm: Norm
     embedding: Embedding = Field(default_factory=Embedding)
+    lora: LoRA | None = None
 
     def source_shape(self, batch_size: Number, source_len: Number) -> Shape | None:
         """The shape of what an encoder reads besides the tokens, or None for a model that reads tokens alone."""
         return None
 
     def check(self) -> Iterator[tuple[str, str, str]]:
-        """Every layer fits d_model."""
+        """Every layer fits d_model; what is spoken of by name is there."""
         yield from super().check()
-        for path, stack in stacks(self):
-            yield from ((path + field, what, hint) for field, what, hint in stack.check_width(self.d_model))
+        misfits = [(path + field, what, hint) for path, stack in stacks(self) for field, what, hint in stack.check_width(self.d_model)]
+        yield from misfits
+        if self.lora is not None and not misfits:
+            yield from self.lora.check_model(self)
 
 
 def stacks(model: Model) -> Iterator[tuple[str, Stack]]:

@@ -50,7 +50,7 @@ class Attend(Op):
         queries, keys, values = batch * new * heads * width, batch * k[1] * k[2] * width, batch * k[1] * k[2] * v[3]
         out = batch * new * heads * v[3]
         scores = contraction("scores", 2 * exact * width, [(queries, 0), (keys, 1)], dense, 2 * dense * width)
-        mix = contraction("mix", 2 * exact * v[3], [(dense, 0), (values, 2)], out, 2 * dense * v[3])
+        mix = contraction("mix", 2 * exact * v[3], [(dense, (0, 1)), (values, 2)], out, 2 * dense * v[3])
         weigh = _relu(exact, dense) if self.relu else _softmax(exact, dense, sinks)
         return (scores, *self._pointwise(exact, dense), weigh, mix)
 
@@ -65,7 +65,7 @@ class Attend(Op):
                 flops * exact,
                 dense,
                 dense,
-                (Part(f"d_{name}", OpClass.ELEMENTWISE, flops * exact, dense, dense, executed=flops * dense, wrt=0),)
+                (Part(f"d_{name}", OpClass.ELEMENTWISE, flops * exact, dense, dense, executed=flops * dense, wrt=(0, 1)),)
                 if name == "softcap"
                 else (),
                 executed=flops * dense,
@@ -128,12 +128,14 @@ class Attend(Op):
 
 def _relu(exact: Number, dense: Number) -> Part:
     """The maximum is free, the division costs one; backward likewise."""
-    back = Part("d_relu", OpClass.ELEMENTWISE, exact, 2 * dense, dense, executed=dense, wrt=0)
+    back = Part("d_relu", OpClass.ELEMENTWISE, exact, 2 * dense, dense, executed=dense, wrt=(0, 1))
     return Part("relu", OpClass.ELEMENTWISE, exact, dense, dense, (back,), executed=dense)
 
 
 def _softmax(exact: Number, dense: Number, sinks: Shape | None) -> Part:
-    back = Part("d_softmax", OpClass.NORMALIZATION, SOFTMAX_BACKWARD * exact, 2 * dense, dense, executed=SOFTMAX_BACKWARD * dense, wrt=0)
+    back = Part(
+        "d_softmax", OpClass.NORMALIZATION, SOFTMAX_BACKWARD * exact, 2 * dense, dense, executed=SOFTMAX_BACKWARD * dense, wrt=(0, 1)
+    )
     extra = 0 if sinks is None else sinks[0]
     return Part("softmax", OpClass.NORMALIZATION, SOFTMAX_FORWARD * exact, dense + extra, dense, (back,), executed=SOFTMAX_FORWARD * dense)
 

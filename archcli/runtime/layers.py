@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 from archcli.modules import Decoder
+from archcli.modules.model import stacks
+from archcli.modules.outline import counted_layers
 
 _LAYER = re.compile(r"^layers\.(\d+)")
 
@@ -12,17 +14,12 @@ _LAYER = re.compile(r"^layers\.(\d+)")
 class Layers:
     """Paths of counted rows to paths in the built model, and back.
 
-    Layer i of a group with a pattern of p stands for the group's layers i, i+p, i+2p, …
+    Layer i of a group with a pattern of p stands for the group's layers i, i+p, i+2p, … (`counted_layers`).
     """
 
     def __init__(self, spec: Decoder) -> None:
-        self._counted: list[int] = []
-        for group in spec.groups:
-            start, period = len(self._counted), len(group.blocks)
-            self._counted += [start + i % period for i in range(group.n_layers)]
-        self._built: dict[int, list[int]] = {}
-        for built, counted in enumerate(self._counted):
-            self._built.setdefault(counted, []).append(built)
+        self._built = {int(path.removeprefix("layers.")): list(layers) for path, layers in counted_layers(spec, stacks(spec))}
+        self._counted = {layer: counted for counted, layers in self._built.items() for layer in layers}
 
     def built(self, path: str) -> list[str]:
         """Every place in the built model that a counted path stands for."""
@@ -34,6 +31,6 @@ class Layers:
     def counted(self, path: str) -> str:
         """The counted path that stands for a place in the built model."""
         found = _LAYER.match(path)
-        if found is None or int(found[1]) >= len(self._counted):
+        if found is None or int(found[1]) not in self._counted:
             return path
         return f"layers.{self._counted[int(found[1])]}{path[found.end() :]}"

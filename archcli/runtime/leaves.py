@@ -20,7 +20,22 @@ def leaf_of(op: Op, shapes: list[Any], n_experts: int | None) -> nn.Module | Non
         return None
     if n_experts is not None:
         return StackedLinear(op, shapes, n_experts) if isinstance(op, Linear) else StackedLeaf(op, shapes, n_experts)
+    if isinstance(op, Linear) and op.zeroed:
+        return ZeroLinear(shapes[0][-1], op.out, bias=op.bias)
     return op.leaf(nn, *shapes) or Leaf(op, shapes)
+
+
+class Beside(nn.Module):
+    """Holds what stands beside an op that owns no weights itself, as the adapter of a tied head does."""
+
+
+class ZeroLinear(nn.Linear):
+    """A linear map that starts as zero."""
+
+    def reset_parameters(self) -> None:
+        """All zero."""
+        for parameter in self.parameters(recurse=False):
+            nn.init.zeros_(parameter)
 
 
 class Leaf(nn.Module):
@@ -41,7 +56,7 @@ class Leaf(nn.Module):
                 nn.init.constant_(parameter, 1.0 - self.op.offset)
             elif name == "beta":
                 nn.init.constant_(parameter, getattr(self.op, "beta", 1.0))
-            elif name == "weight":
+            elif name == "weight" and not getattr(self.op, "zeroed", False):
                 nn.init.normal_(parameter, std=0.02)
             else:
                 nn.init.zeros_(parameter)

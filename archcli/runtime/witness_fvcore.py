@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from archcli.graph import Row
-from archcli.runtime.build import LanguageModel
+from archcli.runtime.build import LanguageModel, Node
 from archcli.runtime.finding import Finding, agreement, listed
 from archcli.runtime.layers import Layers
+from archcli.runtime.leaves import Beside
 from archcli.runtime.require import missing_extra
 from archcli.runtime.witness_torch import dense_flops
 
@@ -25,7 +26,10 @@ def ask_fvcore(model: LanguageModel, rows: Iterable[Row], layers: Layers, tokens
     analysis = _analysis(model, tokens)
     counts = _own({path: int(count) for path, count in analysis.by_module().items()}, 0)
     missed = _own({path: analysis.unsupported_ops(path) for path in counts}, Counter())
-    ours, names = _by_module(rows, layers, set(counts))
+    modules = dict(model.named_modules())
+    nodes = {path for path in counts if isinstance(modules[path], Node)}
+    leaves = {path for path in counts if not isinstance(modules[path], Node | Beside)}
+    ours, names = _by_module(rows, layers, leaves, nodes)
     blind = {path for path, ops in missed.items() if INEXACT & set(ops)}
     seen = {path: flops for path, flops in ours.items() if path not in blind}
     theirs = {path: 2 * count for path, count in counts.items() if count and path not in blind}
@@ -62,17 +66,23 @@ def _own(counts: Mapping[str, N], nothing: N) -> dict[str, N]:
     return own
 
 
-def _by_module(rows: Iterable[Row], layers: Layers, modules: set[str]) -> tuple[Counter[str], dict[str, str]]:
+def _by_module(rows: Iterable[Row], layers: Layers, leaves: set[str], nodes: set[str]) -> tuple[Counter[str], dict[str, str]]:
     """Forward FLOPs by the module that runs the rows, and those rows' names."""
     flops: Counter[str] = Counter()
     names: dict[str, str] = {}
     for row in rows:
         count = dense_flops(row)[0]
         for path in layers.built(row.path) if count else ():
-            home = path if path in modules else path.rpartition(".")[0]
+            home = path if path in leaves else _node_above(path, nodes)
             names[home] = f"{names[home]}, {row.path}" if home in flops else row.path
             flops[home] += count
     return flops, names
+
+
+def _node_above(path: str, nodes: set[str]) -> str:
+    """The node that runs an op that has no leaf of its own."""
+    home = path.rpartition(".")[0]
+    return home if home in nodes or not home else _node_above(home, nodes)
 
 
 def _notes(analysis: Any, hidden: Mapping[str, int], rows: set[str]) -> Iterable[str]:

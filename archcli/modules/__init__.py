@@ -28,6 +28,7 @@ from archcli.modules.model import Decoder, DecoderStack, Encoder, EncoderDecoder
 from archcli.modules.moe import MixtureOfExperts, Router
 from archcli.modules.norm import LayerNorm, Norm, QKNorm, RMSNorm
 from archcli.modules.position import ALiBi, Learned, NoPosition, Position, RelativeKey, Rope, Sinusoidal
+from archcli.modules.quantization import Format, Packing, Quantization, Rule
 from archcli.modules.relative import RelativeBuckets, ScoreBias
 from archcli.modules.rope_scaling import (
     DynamicNTKScaling,
@@ -79,7 +80,11 @@ __all__ = [
     "NormAfter",
     "Parallel",
     "Position",
+    "Packing",
     "PostNorm",
+    "Quantization",
+    "Rule",
+    "Format",
     "PreNorm",
     "ProjectedAttention",
     "QKNorm",

@@ -18,7 +18,9 @@ from archcli.modules.embedding import Embedding, Head, MaskedHead
 from archcli.modules.frontend import ConvFrontEnd
 from archcli.modules.lora import LoRA
 from archcli.modules.norm import Norm
+from archcli.modules.outline import counted_layers
 from archcli.modules.position import NoPosition, Position
+from archcli.modules.quantization import Quantization
 from archcli.modules.stack import Cached, Stack
 from archcli.ops import Activate, KeepFirst, KeepLast, Linear, Positions
 
@@ -29,7 +31,7 @@ class Model(Module):
     `norm` is what every layer uses that names none of its own, and what follows the last layer. `max_seq_len` is the
     context it was trained for: it sizes a learned position table and is otherwise a note. `published` holds figures a
     paper or a checkpoint states, which tests compare with what is counted. `lora` adds low-rank adapters, which alone
-    are trained.
+    are trained; `quantization` says in how many bits the weights are stored.
     """
 
     family: ClassVar[str] = "model"
@@ -42,6 +44,7 @@ class Model(Module):
     norm: Norm
     embedding: Embedding = Field(default_factory=Embedding)
     lora: LoRA | None = None
+    quantization: Quantization | None = None
 
     def source_shape(self, batch_size: Number, source_len: Number) -> Shape | None:
         """The shape of what an encoder reads besides the tokens, or None for a model that reads tokens alone."""
@@ -54,6 +57,8 @@ class Model(Module):
         yield from misfits
         if self.lora is not None and not misfits:
             yield from self.lora.check_model(self)
+        if self.quantization is not None and not misfits:
+            yield from self.quantization.check_model(self, dict(counted_layers(self, stacks(self))))
 
 
 def stacks(model: Model) -> Iterator[tuple[str, Stack]]:

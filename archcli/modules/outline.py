@@ -8,13 +8,13 @@ from typing import Any
 from archcli.graph import Abstract, CountTape, Row, Tensor
 
 
-def outline(model: Any) -> list[Row]:
-    """Every operation that one token passes through, once per distinct layer; `model` may be adapted or not."""
+def outline(model: Any, adapted: Any = None) -> list[Row]:
+    """Every operation that one token passes through, once per distinct layer, in the model itself or in one that is `adapted`."""
     rows: list[Row] = []
     tape = CountTape(rows)
     shapes = [shape for shape in ((1, 1), model.source_shape(1, 1)) if shape is not None]
     tokens, *source = [Tensor(tape, Abstract(shape, grad=False)) for shape in shapes]
-    model.forward(tokens, None, 0, None, False, *source)
+    (adapted or model).forward(tokens, None, 0, None, False, *source)
     return rows
 
 

@@ -158,6 +158,25 @@ EDITS = {
         "5:17: unknown key 'lora_alpha'; did you mean alpha?",
     ),
     "adapter-true": ("d_model: 64", "d_model: 64\nlora: true", "5:7: lora must be a mapping, not true"),
+    "quantized-nothing": (
+        "d_model: 64",
+        "d_model: 64\nquantization: {bits: 4, rules: [{match: layers.3-5.ffn, bits: 2}]}",
+        (
+            "5:41: no matrix of this model is called 'layers.3-5.ffn'; it has embedding, attention, ffn, lm_head; "
+            "or write steps of a path, such as layers.0-3.ffn"
+        ),
+    ),
+    "quantized-without-bits": ("d_model: 64", "d_model: 64\nquantization: {group_size: 32}", "5:1: missing key bits"),
+    "quantized-half-bits": (
+        "d_model: 64",
+        "d_model: 64\nquantization: {bits: 1.58}",
+        "5:22: bits must be a whole number above 0, or dtype, not 1.58",
+    ),
+    "quantized-group": (
+        "d_model: 64",
+        "d_model: 64\nquantization: {bits: 4, group_size: rows}",
+        '5:37: group_size must be a whole number above 0, or row or tensor, not "rows"; did you mean row?',
+    ),
     "shared-layer": ("d_model: 64", "d_model: 64\nlayer: {ffn: {d_fff: 3}}", "5:15: unknown key 'd_fff'; did you mean d_ff?"),
     "name-escape": ("tiny-llama", '"tiny\\e[31m"', "1:7: an invisible character, U+001B; remove it"),
     "name-direction": ("tiny-llama", '"tiny\\u202e"', "1:7: an invisible character, U+202E; remove it"),

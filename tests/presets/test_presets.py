@@ -45,7 +45,8 @@ def test_counts_what_the_oracle_counts(name):
 
 @every_preset
 def test_counts_what_was_published(name):
-    assert count_params(preset(name)).totals["params"] == preset(name).published["params"]
+    totals = count_params(preset(name)).totals
+    assert totals["params"] - totals["lora_params"] == preset(name).published["params"]
 
 
 @every_preset
@@ -60,6 +61,17 @@ def test_is_short_and_tells_editors_its_schema(name):
     assert lines[0] == "# yaml-language-server: $schema=./schema.json"
     kinds_of_layer = sum(len(group.blocks) for group in preset(name).groups)
     assert len(lines) <= 15 + 10 * kinds_of_layer
+
+
+def test_a_model_of_apples_kind_has_its_bits_per_weight_and_rank():
+    """arXiv:2407.21075 section 5: 3.7 bits per weight, adapters of rank 16 that take tens of megabytes in 16 bits."""
+    totals = count_params(preset("llama-3.2-3b-lora-3.7bit")).totals
+    assert round(totals["bits_per_weight"], 1) == round(totals["bits_per_weight_without_scales"], 1) == 3.7
+    widths = 2 * (3072 + 3072) + 2 * (3072 + 1024) + 3 * (3072 + 8192)  # in + out of q and o, k and v, the three of the FFN
+    assert totals["lora_params"] == 28 * 16 * widths
+    two_bits, table, gains = 17 * 3 * 3072 * 8192, 128256 * 3072, (2 * 28 + 1) * 3072
+    four_bits = totals["params"] - totals["lora_params"] - two_bits - table - gains
+    assert totals["params_by_width"] == {"8": table, "4": four_bits, "2": two_bits, "bf16": gains}
 
 
 def test_llama_405b_in_the_open():

@@ -40,6 +40,8 @@ class Op(ABC):
     name: str
     free: ClassVar[str] = ""
     """Why this op costs nothing; an op without parts and without a reason is an error."""
+    modal: ClassVar[bool] = False
+    """Whether torch's module for it must be there even without weights, as it does something else in training."""
 
     def __call__(self, *xs: Tensor, group: str = "") -> Any:
         """Emit this op on the tape of its first input, counted under `group` if one is given; returns a Tensor, or a tuple of them."""
@@ -68,6 +70,10 @@ class Op(ABC):
     def run(self, torch: Any, weights: dict[str, Any], *xs: Any) -> Any:
         """Do it with torch, which is handed in so that counting never imports it."""
         raise NotImplementedError(f"{type(self).__name__} has no run")
+
+    def in_training(self) -> Op:
+        """The op as it is run in training; most are the same."""
+        return self
 
     def leaf(self, nn: Any, *xs: Shape) -> Any:
         """The torch.nn module that owns the weights and does the work, or None where `run` on plain parameters does."""

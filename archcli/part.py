@@ -26,7 +26,8 @@ class Part:
 
     `flops` is what the architecture asks for (exact masks); `executed` is what an eager run does (full S x S
     attention), where it differs. In `backward`, `wrt` says whose gradient a part yields: the index of an input, the
-    indices of several of which one suffices to ask for it, or the name of a weight.
+    indices of several of which one suffices to ask for it, or the name of a weight. A part that is `training` is spent
+    in training alone.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Part:
     backward: tuple[Part, ...] = ()
     executed: Number | None = None
     wrt: int | str | tuple[int, ...] | None = None
+    training: bool = False
 
     @property
     def dense_flops(self) -> Number:

@@ -87,7 +87,7 @@ def _scores(row: Row, attention: str) -> int:
     """Bytes of attention's scores and probabilities, where they are stored at all."""
     if not isinstance(row.op, Attend) or (attention != "eager" and _can_fuse(row.op, row.inputs)):
         return 0
-    softmax = [part.written for part in row.parts if part.op_class is OpClass.NORMALIZATION]
+    softmax = [part.written for part in row.parts if part.op_class is OpClass.NORMALIZATION and not part.training]
     return 2 * SOFTMAX_BYTES * int(max(softmax, default=0))
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from archcli.arith import Number, Shape, label
 from archcli.errors import ArchError, Problem
-from archcli.graph import Abstract, CountTape, OpClass, Row, Tensor, tree_map
+from archcli.graph import Abstract, CountTape, OpClass, Part, Row, Tensor, tree_map
 from archcli.modules import Block, Model, children, settings
 from archcli.modules.base import Spec
 from archcli.modules.lora import adapted
@@ -45,7 +45,7 @@ class Pass:
     def costs(self, *, dense: bool = False) -> Iterator[Cost]:
         """What every part of every row costs; `dense` counts the scores a mask forbids, too. Training adds the backward."""
         for row in self.rows:
-            for part in row.parts:
+            for part in row.parts if self.phase == "train" else _outside_training(row):
                 for piece in (part, *part.backward) if self.phase == "train" else (part,):
                     yield Cost(row, piece.op_class, row.times * (piece.dense_flops if dense else piece.flops))
 
@@ -71,6 +71,10 @@ class Pass:
     def cross_cached(self) -> Number:
         """Elements the cache holds of an encoder's output: keys and values of cross attention."""
         return sum((row.cached * row.times for row in self.rows if is_cross(row)), 0)
+
+
+def _outside_training(row: Row) -> Iterator[Part]:
+    return (part for part in row.parts if not part.training)
 
 
 def forward_pass(

@@ -26,7 +26,7 @@ from archcli.modules.frontend import ConvFrontEnd
 from archcli.modules.lora import LoRA
 from archcli.modules.model import Decoder, DecoderStack, Encoder, EncoderDecoder, EncoderStack, Model
 from archcli.modules.moe import MixtureOfExperts, Router
-from archcli.modules.norm import LayerNorm, Norm, QKNorm, RMSNorm
+from archcli.modules.norm import BatchNorm, LayerNorm, Norm, QKNorm, RMSNorm
 from archcli.modules.position import ALiBi, Learned, NoPosition, Position, RelativeKey, Rope, Sinusoidal
 from archcli.modules.quantization import Format, Packing, Quantization, Rule
 from archcli.modules.relative import RelativeBuckets, ScoreBias
@@ -50,6 +50,7 @@ __all__ = [
     "ALiBi",
     "Activation",
     "Attention",
+    "BatchNorm",
     "Block",
     "Context",
     "Decoder",

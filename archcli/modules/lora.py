@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from archcli.arith import Number
 from archcli.graph import Op, Tape, Tensor, tree_map
-from archcli.modules.base import Positive, Size, Spec
+from archcli.modules.base import Positive, Share, Size, Spec
+from archcli.modules.dropout import dropped
 from archcli.modules.outline import outline
 from archcli.ops import Add, Contract, Embedding, Linear, Parameter, Scale
 
@@ -39,12 +40,13 @@ class LoRA(Spec):
     `targets` names the projections that are adapted, in the words of this file's other keys: q, k, v, o, gate, up, down,
     of MLA q_a, q_b, kv_a, kv_b; router, lm_head, embedding; all_linear is every projection but routers and the head. The
     paper adapts q and v. `rank` is the width between A and B. `alpha` left out is the rank, so that the product counts
-    once. Everything but the adapters is frozen.
+    once. `dropout` zeroes that share of what A reads in training. Everything but the adapters is frozen.
     """
 
     rank: Size
     alpha: Positive | None = None
     targets: tuple[str, ...] = ("q", "v")
+    dropout: Share = 0.0
 
     @property
     def factor(self) -> Number:
@@ -133,6 +135,7 @@ class AdaptTape:
             low = Embedding(f"{op.name}.lora_embedding_A", op.entries, self.lora.rank, zeroed=True)(x, group=GROUP)
             looked_up: Tensor = Linear(f"{op.name}.lora_embedding_B", width)(low, group=GROUP)
             return looked_up
+        x = dropped(x, self.lora.dropout, f"{op.name}.lora_dropout", GROUP)
         low = Linear(f"{op.name}.lora_A", self.lora.rank)(x, group=GROUP)
         projected: Tensor = Linear(f"{op.name}.lora_B", width, zeroed=True)(low, group=GROUP)
         return projected

@@ -12,8 +12,9 @@ from pydantic import Field
 
 from archcli.arith import Number, Shape
 from archcli.graph import Tensor
-from archcli.modules.base import Module, Size, children
+from archcli.modules.base import Module, Share, Size, children
 from archcli.modules.context import Context
+from archcli.modules.dropout import dropped
 from archcli.modules.embedding import Embedding, Head, MaskedHead
 from archcli.modules.frontend import ConvFrontEnd
 from archcli.modules.lora import LoRA
@@ -132,13 +133,14 @@ class EncoderStack(Stack):
 
     `position` and `input_norm` are the encoder's own. With a `front_end` it reads features (Whisper's spectrogram) in
     place of tokens, and `source_len` is the fixed number of positions they make. `vocab_size` gives it a table of its
-    own where source and target share none.
+    own where source and target share none. `dropout` zeroes that share of what the layers read in training.
     """
 
     position: Position = Field(default_factory=NoPosition)
     input_norm: Norm | None = None
     front_end: ConvFrontEnd | None = None
     vocab_size: Size | None = None
+    dropout: Share = 0.0
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, S, D], or features [B, channels, frames], to [B, S, D]."""
@@ -146,7 +148,7 @@ class EncoderStack(Stack):
         positions = Positions("positions")(x)
         x = self.position(x, positions, name="position_embedding")
         x = x if self.input_norm is None else self.input_norm(x, name="input_norm")
-        return self.finish(self.run(x, Context(positions))[0])
+        return self.finish(self.run(dropped(x, self.dropout), Context(positions))[0])
 
 
 class DecoderStack(Stack):

@@ -28,7 +28,16 @@ def contraction(
     """A matrix product. Its backward is one product of the same cost per operand that needs a gradient, `(elements, wrt)` each."""
     total = sum(size for size, _ in operands)
     backward = tuple(
-        Part(f"d_{wrt}", OpClass.CONTRACTION, flops, total - size + out, size, executed=executed, wrt=wrt) for size, wrt in operands
+        Part(
+            "_".join(["d", *map(str, wrt if isinstance(wrt, tuple) else (wrt,))]),
+            OpClass.CONTRACTION,
+            flops,
+            total - size + out,
+            size,
+            executed=executed,
+            wrt=wrt,
+        )
+        for size, wrt in operands
     )
     return Part(name, OpClass.CONTRACTION, flops, total, out, backward, executed)
 

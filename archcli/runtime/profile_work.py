@@ -56,7 +56,7 @@ def prepare(spec: Decoder, job: Job) -> Work:
     device, dtype = torch.device(job.device), DTYPES[job.dtype]
     generator = torch.Generator().manual_seed(SEED)
     tokens = torch.randint(spec.vocab_size, (job.batch_size, job.new), generator=generator).to(device)
-    skeleton = build_model(spec, device="meta", dtype=dtype, attention=job.attention)
+    skeleton = build_model(spec, device="meta", dtype=dtype, attention=job.attention).train(job.train)
     cache = _filled_cache(skeleton, job, generator)
     model = skeleton.to_empty(device=device)
     fill(model, generator)

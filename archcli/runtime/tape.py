@@ -41,6 +41,7 @@ class NodeTape:
         return tree_map(lambda value: Tensor(self, value), torch.Tensor, out)
 
     def _perform(self, op: Op, values: list[Any]) -> Any:
+        op = op.in_training() if self.node.training else op
         return getattr(op, self.node.forms.get(type(op).__name__, "run"))(torch, {}, *values)
 
     def _call_leaf(self, leaf: nn.Module, op: Op, values: list[Any]) -> Any:
@@ -78,7 +79,7 @@ class ExpertTape(NodeTape):
         self.expert_of = expert_of
 
     def _call_leaf(self, leaf: nn.Module, op: Op, values: list[Any]) -> Any:
-        return leaf(*values, op=op, expert_of=self.expert_of)
+        return leaf(*values, op=op, expert_of=self.expert_of) if isinstance(leaf, Leaf) else leaf(*values)
 
 
 class MismatchError(ArchError):
@@ -115,7 +116,7 @@ class BuildTape(NodeTape):
         return out
 
     def _call_leaf(self, leaf: nn.Module, op: Op, values: list[Any]) -> Any:
-        if self.n_experts is None:
+        if self.n_experts is None or not isinstance(leaf, Leaf):
             return super()._call_leaf(leaf, op, values)
         return leaf(*values, op=op, expert_of=values[0].new_empty(len(values[0]), dtype=torch.int64))
 

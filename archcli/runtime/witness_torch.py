@@ -72,6 +72,7 @@ def ask_parameters(model: LanguageModel, counted: Counted, layers: Layers) -> It
 
 def ask_training(model: LanguageModel, tokens: Any, forward: Counted, train: Counted, layers: Layers) -> Answer:
     """Run forward and backward: FLOPs after either, and of each row."""
+    model.train()
     with contractions(model) as executed, FlopCounterMode(display=False) as counter:
         logits = model(tokens)
         halfway = counter.get_total_flops()
@@ -85,6 +86,7 @@ def ask_training(model: LanguageModel, tokens: Any, forward: Counted, train: Cou
 
 def ask_step(model: LanguageModel, tokens: Any, past: Any, counted: Counted, layers: Layers) -> Answer:
     """Run new tokens after those of `past` through the cache: what it then holds, FLOPs, and those of each row."""
+    model.eval()
     with torch.no_grad():
         cache = Cache() if past is None else model.prefill(past)[1]
         with contractions(model) as executed, FlopCounterMode(display=False) as counter:

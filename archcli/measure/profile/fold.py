@@ -119,6 +119,8 @@ def folded_path(path: str, depth: int = 0) -> str:
 
 def _pieces(row: Row, phase: str) -> Iterator[Part]:
     for part in row.parts:
+        if part.training and phase != "train":
+            continue
         yield part
         if phase == "train":
             yield from part.backward

@@ -14,7 +14,7 @@ from archcli.runtime.build import build_model, example_inputs
 
 SIZES = {
     *("vocab_size", "d_model", "max_seq_len", "n_layers", "n_heads", "n_kv_heads", "head_dim", "v_head_dim", "d_ff"),
-    *("window", "chunk", "rotary_dim", "n_experts", "top_k"),
+    *("window", "chunk", "rotary_dim", "n_experts", "top_k", "rank"),
     *("kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim"),
 }
 

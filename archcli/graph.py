@@ -97,6 +97,10 @@ class Op(ABC):
         """Tensors that are stored but not trained, and so not counted as parameters."""
         return {}
 
+    def trained(self, grads: list[bool], *xs: Shape) -> bool:
+        """Whether the output depends on anything trained, given which inputs do: on one of them, or on weights of this op."""
+        return any(grads) or bool(self.weights(*xs))
+
     @abstractmethod
     def parts(self, *xs: Shape) -> tuple[Part, ...]:
         """What one execution costs."""
@@ -220,7 +224,7 @@ class CountTape:
         if not parts and not op.free:
             raise NotImplementedError(f"{type(op).__name__} states no cost and no reason for having none")
         row = self._row(op, shapes, parts, group)
-        grad = any(grads) or bool(row.weights)
+        grad = op.trained(grads, *shapes)
         out = tuple(Tensor(self, Abstract(shape, grad)) for shape in row.outputs)
         return out if _is_many(op.shape(*shapes)) else out[0]
 

@@ -32,8 +32,9 @@ class Attention(Module):
     `causal` false lets every token see every other (an encoder). `scale` left out is head_dim^-0.5 of the queries.
     `window` w sees the w newest tokens, itself included; `chunk` c sees its own chunk of c, `sparsity` states other
     patterns. `softcap` bounds scores by c tanh(s/c) (Gemma 2). `sinks` adds a trained logit per head to the softmax,
-    whose probability is dropped (gpt-oss, arXiv:2508.10925). `normalizer` relu weighs by max(score, 0) / (position + 1)
-    in place of the softmax (arXiv:2309.08586); `temperature` sharpens queries with their position.
+    whose probability is dropped (gpt-oss, arXiv:2508.10925). `normalizer` relu weighs by max(score, 0) over the number
+    of keys the query sees in place of the softmax (arXiv:2309.08586); `temperature` sharpens queries with their
+    position.
     """
 
     family: ClassVar[str] = "attention"
@@ -78,8 +79,8 @@ class Attention(Module):
             q = Temper("temper", self.temperature.scale, self.temperature.floor_scale)(q, context.positions)
         scale = (d_query**-0.5 if self.scale is None else self.scale) * self.position.score_factor
         extras = {"sinks": Parameter("sinks", (self.n_heads,))(q, group="attention_sinks")} if self.sinks else {}
-        bias = context.bias or self.position.score_bias(q, context.positions, k.shape[1], scale)
-        extras |= {} if bias is None else {"bias": bias}
+        own = self.position.score_bias(q, context.positions, k.shape[1], scale)
+        extras |= {name: bias for name, bias in (("bias", own), ("shared_bias", context.bias)) if bias is not None}
         relu = self.normalizer == "relu"
         slope, factor = self.position.max_bias, self.position.bias_factor(scale)
         op = Attend("attend", self.mask, scale, context.past, self.softcap, slope, tuple(extras), relu, factor)

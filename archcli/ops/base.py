@@ -57,6 +57,7 @@ def elementwise(name: str, elements: Number, per_element: int = 1, *, back: int 
     return Part(name, OpClass.ELEMENTWISE, per_element * elements, elements, elements, (gradient,))
 
 
-def movement(name: str, read: Number, written: Number, *backward: Part) -> Part:
-    """Data that moves without arithmetic."""
-    return Part(name, OpClass.MOVEMENT, 0, read, written, backward)
+def movement(name: str, read: Number, written: Number, backward: tuple[Part, ...] | None = None) -> Part:
+    """Data that moves without arithmetic; its gradient moves back unless stated."""
+    back = Part("d_0", OpClass.MOVEMENT, 0, written, read, wrt=0)
+    return Part(name, OpClass.MOVEMENT, 0, read, written, (back,) if backward is None else backward)

@@ -74,7 +74,7 @@ class Embedding(Op):
     def parts(self, ids: Shape) -> tuple[Part, ...]:
         moved = prod(ids) * self.width
         gradient = summed("weight", moved, self.entries * self.width, index=prod(ids))
-        return (movement("gather", moved + prod(ids), moved, *(() if self.frozen else (gradient,))),)
+        return (movement("gather", moved + prod(ids), moved, () if self.frozen else (gradient,)),)
 
     def run(self, torch: Any, weights: dict[str, Any], ids: Any) -> Any:
         return torch.nn.functional.embedding(ids, weights["weight"])
@@ -144,7 +144,7 @@ class Gather(Op):
 
     def parts(self, ids: Shape, table: Shape) -> tuple[Part, ...]:
         moved = prod(ids) * table[1]
-        return (movement("gather", moved + prod(ids), moved, summed(1, moved, prod(table), index=prod(ids))),)
+        return (movement("gather", moved + prod(ids), moved, (summed(1, moved, prod(table), index=prod(ids)),)),)
 
     def run(self, torch: Any, weights: dict[str, Any], ids: Any, table: Any) -> Any:
         return torch.nn.functional.embedding(ids, table)

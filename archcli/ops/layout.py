@@ -88,7 +88,7 @@ class Concat(Op):
             Part("d_0", OpClass.MOVEMENT, 0, prod(a), prod(a), wrt=0),
             Part("d_1", OpClass.MOVEMENT, repeated - prod(b), repeated, prod(b), wrt=1),  # a sum over the heads it was repeated for
         )
-        return (movement("concat", prod(a) + prod(b), out, *gradients),)
+        return (movement("concat", prod(a) + prod(b), out, gradients),)
 
     def run(self, torch: Any, weights: dict[str, Any], a: Any, b: Any) -> Any:
         return torch.cat([a, b.expand(*a.shape[:-1], b.shape[-1])], dim=-1)
@@ -202,8 +202,7 @@ class Cache(Op):
         return (new[0], visible, *new[2:]), (new[0], kept, *new[2:])
 
     def parts(self, new: Shape, past: Shape | None = None) -> tuple[Part, ...]:
-        moved = prod(new)
-        return (movement("append", moved, moved, Part("d_0", OpClass.MOVEMENT, 0, moved, moved, wrt=0)),)
+        return (movement("append", prod(new), prod(new)),)
 
     def cached(self, new: Shape, past: Shape | None = None) -> Number:
         return prod(self.shape(new, past)[1])

@@ -135,6 +135,46 @@ EDITS = {
         "n_heads: 8\n        window: 4\n        chunk: 4",
         "16:16: a layer has one pattern, not window and chunk; leave one of them out",
     ),
+    "sparsity-of-a-decoder": (
+        "n_heads: 8",
+        "n_heads: 8\n        sparsity: {kind: longformer, window: 4}",
+        "15:9: the pattern looks to both sides; state causal: false",
+    ),
+    "sparsity-of-an-encoder": (
+        "n_heads: 8",
+        "n_heads: 8\n        causal: false\n        sparsity: {kind: strided, stride: 4}",
+        "16:9: the pattern looks back alone; leave causal out",
+    ),
+    "sinks-without-softmax": (
+        "n_heads: 8",
+        "n_heads: 8\n        normalizer: relu\n        sinks: true",
+        "16:16: sinks are logits of a softmax, and normalizer relu has none; leave one of them out",
+    ),
+    "linear-with-a-window": (
+        "kind: gqa\n        n_heads: 8\n        n_kv_heads: 2",
+        "kind: linear\n        n_heads: 8\n        window: 4",
+        "15:17: window is about scores, of which linear attention has none; leave it out",
+    ),
+    "linear-with-relu": (
+        "kind: gqa\n        n_heads: 8\n        n_kv_heads: 2",
+        "kind: linear\n        n_heads: 8\n        normalizer: relu",
+        "15:21: linear attention has no scores to normalize; leave it out",
+    ),
+    "linear-with-alibi": (
+        "kind: gqa\n        n_heads: 8\n        n_kv_heads: 2\n        head_dim: 8\n        position: {kind: rope, theta: 500000}",
+        "kind: linear\n        n_heads: 8\n        position: alibi",
+        "15:19: a bias on scores, of which linear attention has none; use rope, or what is added to the embedding",
+    ),
+    "buckets-too-few": (
+        "tied: false}",
+        "tied: false}\nscore_bias: {kind: buckets, n_buckets: 3, bidirectional: true}",
+        "8:40: n_buckets 3 has none for far distances; 4 at least",
+    ),
+    "buckets-too-near": (
+        "tied: false}",
+        "tied: false}\nscore_bias: {kind: buckets, n_buckets: 32, max_distance: 16}",
+        "8:58: max_distance 16 is among the 16 near ones; 17 at least",
+    ),
     "shared-layer": ("d_model: 64", "d_model: 64\nlayer: {ffn: {d_fff: 3}}", "5:15: unknown key 'd_fff'; did you mean d_ff?"),
     "name-escape": ("tiny-llama", '"tiny\\e[31m"', "1:7: an invisible character, U+001B; remove it"),
     "name-direction": ("tiny-llama", '"tiny\\u202e"', "1:7: an invisible character, U+202E; remove it"),

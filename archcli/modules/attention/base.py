@@ -110,3 +110,8 @@ class Attention(Module):
             yield stated[1], f"a layer has one pattern, not {' and '.join(stated)}", "leave one of them out"
         if not self.causal and (self.window is not None or self.chunk is not None):
             yield "causal", "windows and chunks are causal", "leave causal out, or the window"
+        if self.sparsity is not None and self.sparsity.mask.causal is not self.causal:
+            sees = "looks back alone" if self.causal is False else "looks to both sides"
+            yield "sparsity", f"the pattern {sees}", "leave causal out" if self.causal is False else "state causal: false"
+        if self.sinks and self.normalizer == "relu":
+            yield "sinks", "sinks are logits of a softmax, and normalizer relu has none", "leave one of them out"

@@ -106,7 +106,7 @@ class Sinusoidal(Position):
 
 
 class ALiBi(Position):
-    """Scores get slope_h * (key - query), the slopes 2^(-max_bias i/H).
+    """Scores lose slope_h * |key - query|, the slopes 2^(-max_bias i/H).
 
     Press et al. 2021, arXiv:2108.12409. max_bias 8 as in the paper. `scaled` multiplies the bias by the attention's
     scale as it does q k^T (Falcon-RW).

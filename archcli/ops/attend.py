@@ -84,8 +84,8 @@ class Attend(Op):
             scores = self.softcap * torch.tanh(scores / self.softcap)
         keys = _key_positions(torch, positions, k.shape[1])
         if self.alibi:
-            distance = (keys - positions[:, None]).to(scores.dtype)
-            scores = scores + self._slopes(torch, heads, scores)[:, None, None] * distance
+            distance = (keys - positions[:, None]).abs().to(scores.dtype)
+            scores = scores - self._slopes(torch, heads, scores)[:, None, None] * distance
         for bias in (given[name] for name in ("bias", "shared_bias") if name in given):
             scores = scores + bias
         allowed = self.mask.allows(positions[:, None], keys[None, :])

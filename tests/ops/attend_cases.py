@@ -93,6 +93,8 @@ CASES = {
     ),
     "attend-alibi-of-three": attend(Attend("y", Causal(), 0.5, alibi=8.0), SIX, CAUSAL_OF_FOUR, ALIBI_OF_SIX),
     "attend-alibi-factor": attend(Attend("y", Causal(), 0.5, alibi=4.0, alibi_factor=0.3), SIX, CAUSAL_OF_FOUR, ALIBI_OF_SIX),
+    # an encoder: keys on either side lose by their distance
+    "attend-alibi-full": attend(Attend("y", Full(), 0.5, alibi=8.0), GROUPED, 9, ((E, 4 * 9, 4 * 9, 4 * 9, 4 * 9), [])),
     "attend-own-bias": attend(
         Attend("y", Causal(), 0.5, extras=("bias",)), SIX, CAUSAL_OF_FOUR, added_bias(60, 96, 2 * 48), extra=((2, 3, 4, 4),)
     ),

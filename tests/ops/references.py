@@ -58,7 +58,7 @@ def attend(op, weights, q, k, v, positions, *extras):
                     scores = [op.softcap * math.tanh(score / op.softcap) for score in scores]
                 if op.alibi:
                     scores = [
-                        score + slope(h, heads, op.alibi) * op.alibi_factor * (first + s - query)
+                        score - slope(h, heads, op.alibi) * op.alibi_factor * abs(first + s - query)
                         for score, s in zip(scores, keys, strict=True)
                     ]
                 for bias in (None if own is None else own[b], None if shared_bias is None else shared_bias[0]):

@@ -17,17 +17,17 @@ BEFORE = 40
 
 def explain(error: ArchError) -> str:
     """Every problem of an error, one paragraph each."""
-    return "\n".join(_paragraph(problem) for problem in error.problems)
+    return "\n".join(paragraph(problem) for problem in error.problems)
 
 
-def _paragraph(problem: Problem) -> str:
+def paragraph(problem: Problem, label: str = "error", *notes: tuple[str, str]) -> str:
+    """One problem: its place and what is wrong after `label`, the line, a caret, help, and further notes under a name each."""
     mark = problem.mark
     where = clean((mark.file if mark.file == SET else str(mark)) if mark else problem.path)
-    lines = [f"{where}: error: {clean(problem.what)}" if where else f"error: {clean(problem.what)}"]
+    lines = [f"{where}: {label}: {clean(problem.what)}" if where else f"{label}: {clean(problem.what)}"]
     if mark and mark.text.strip():
         lines += _drawing(mark)
-    if problem.hint:
-        lines.append(f"  = help: {clean(problem.hint)}")
+    lines += [f"  = {name}: {clean(text)}" for name, text in (("help", problem.hint), *notes) if text]
     return "\n".join(lines)
 
 

@@ -29,7 +29,7 @@ NOT_BUILT = "fetching from the Hugging Face hub is not built yet: give the path 
 class Loaded(NamedTuple):
     """A model, its name, the file or preset it came from, and the tree it was built from, which knows the places.
 
-    `notes` say what an import left out or took for granted.
+    `notes` say what an import left out or took for granted; `misfits` are values that contradict each other, where that was allowed.
     """
 
     model: Module
@@ -37,32 +37,36 @@ class Loaded(NamedTuple):
     source: str
     tree: Node
     notes: tuple[str, ...] = ()
+    misfits: tuple[Problem, ...] = ()
 
     def mark(self, path: str) -> Mark:
         """The place of a setting, by its full path; of one that is not written out, the place of what it stands in."""
         return locate(self.tree, path).mark()
 
 
-def load(model: str, overrides: Sequence[str] = ()) -> Loaded:
-    """The architecture that MODEL names, with `KEY=VALUE` overrides; ArchError with all problems found."""
+def load(model: str, overrides: Sequence[str] = (), *, strict: bool = True) -> Loaded:
+    """The architecture that MODEL names, with `KEY=VALUE` overrides; ArchError with all problems found.
+
+    Where it is not `strict`, values that contradict each other are no problem but `misfits` of what is loaded.
+    """
     if model == STDIN:
-        return load_text(decode(sys.stdin.buffer.read(MOST_BYTES + 1), "<stdin>"), "<stdin>", overrides)
+        return load_text(decode(sys.stdin.buffer.read(MOST_BYTES + 1), "<stdin>"), "<stdin>", overrides, strict=strict)
     path = Path(model)
     if model.endswith(SUFFIXES) and _exists(path):
-        return _load_path(path, overrides)
+        return _load_path(path, overrides, strict=strict)
     if _preset(model).is_file():
-        return load_preset(model, overrides)
+        return load_preset(model, overrides, strict=strict)
     if not model or not _exists(path):
         _refuse_unknown(model, path)
-    return _load_path(path, overrides)
+    return _load_path(path, overrides, strict=strict)
 
 
-def load_text(text: str, name: str, overrides: Sequence[str] = (), source: str = "") -> Loaded:
+def load_text(text: str, name: str, overrides: Sequence[str] = (), source: str = "", *, strict: bool = True) -> Loaded:
     """The architecture a text describes; `name` stands in messages, and for the model where it has no name of its own."""
     content = text_of(text, name)
     config = _config(content)
     if config is not None:
-        return _imported(config, name, overrides)
+        return _imported(config, name, overrides, strict=strict)
     document = parse(content)
     root = document.root
     if root is None or (root.value is None and not root.text):
@@ -73,8 +77,9 @@ def load_text(text: str, name: str, overrides: Sequence[str] = (), source: str =
         problem = Problem("a config.json of Hugging Face has to be JSON", "this is YAML", where.mark() if where else None, name)
         raise ArchError(problem)
     tree = _overridden(root, overrides, document.problems) if overrides else expand(root)
-    model = build(tree, document.problems)
-    return Loaded(model, getattr(model, "name", "") or Path(name).stem, source or name, tree)
+    misfits: list[Problem] = []
+    model = build(tree, document.problems, None if strict else misfits)
+    return Loaded(model, getattr(model, "name", "") or Path(name).stem, source or name, tree, misfits=tuple(misfits))
 
 
 def _overridden(root: Node, overrides: Sequence[str], problems: list[Problem]) -> Node:
@@ -85,7 +90,7 @@ def _overridden(root: Node, overrides: Sequence[str], problems: list[Problem]) -
 
 def presets() -> list[str]:
     """The names of the models that come with archcli, in alphabetical order."""
-    return sorted(path.stem for path in _folder().glob("*.yaml"))
+    return sorted(path.stem for path in folder().glob("*.yaml"))
 
 
 def preset_text(name: str) -> str:
@@ -95,12 +100,12 @@ def preset_text(name: str) -> str:
     return _preset(name).read_text(encoding="utf-8")
 
 
-def load_preset(name: str, overrides: Sequence[str] = ()) -> Loaded:
+def load_preset(name: str, overrides: Sequence[str] = (), *, strict: bool = True) -> Loaded:
     """The model of a preset."""
-    return load_text(preset_text(name), f"{name}.yaml", overrides, f"preset {name}")
+    return load_text(preset_text(name), f"{name}.yaml", overrides, f"preset {name}", strict=strict)
 
 
-def _folder() -> Path:
+def folder() -> Path:
     """presets/ inside the installed package, or beside it in a checkout."""
     package = Path(__file__).parents[1]
     inside = package / "presets"
@@ -110,7 +115,7 @@ def _folder() -> Path:
 def _preset(name: str) -> Path:
     """Where a preset of that name is, or would be: never outside the folder."""
     plain = len(name) <= LONGEST_NAME and name.isascii() and name.replace("-", "").replace(".", "").replace("_", "").isalnum()
-    return _folder() / f"{name if plain else ''}.yaml"
+    return folder() / f"{name if plain else ''}.yaml"
 
 
 def _exists(path: Path) -> bool:
@@ -120,10 +125,10 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _load_path(path: Path, overrides: Sequence[str]) -> Loaded:
+def _load_path(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
     if path.is_dir():
         if (path / "config.json").is_file():
-            return _load_path(path / "config.json", overrides)
+            return _load_path(path / "config.json", overrides, strict=strict)
         raise ArchError(Problem("this is a folder without a config.json", "give a YAML file, or the name of a preset", path=str(path)))
     if path.suffix == ".gguf":
         raise ArchError(Problem("GGUF files are not read yet", "give a YAML file, or the name of a preset", path=str(path)))
@@ -132,7 +137,7 @@ def _load_path(path: Path, overrides: Sequence[str]) -> Loaded:
             data = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise ArchError(Problem(f"cannot be read: {error.strerror}", path=str(path))) from None
-    return load_text(decode(data, str(path)), str(path), overrides)
+    return load_text(decode(data, str(path)), str(path), overrides, strict=strict)
 
 
 def _is_foreign(keys: Collection[str]) -> bool:
@@ -163,7 +168,7 @@ def _no_json(text: Text, error: Exception) -> ArchError:
     return ArchError(Problem(f"{what}; no config.json is like that", path=text.source.name))
 
 
-def _imported(data: Any, name: str, overrides: Sequence[str]) -> Loaded:
+def _imported(data: Any, name: str, overrides: Sequence[str], *, strict: bool) -> Loaded:
     """A config.json as the YAML it stands for, read like any other."""
     from archcli.load.dump import mapping_to_yaml
     from archcli.load.hf import understand
@@ -171,7 +176,7 @@ def _imported(data: Any, name: str, overrides: Sequence[str]) -> Loaded:
     understood = understand(data, name)
     path = Path(name)
     own = clean(path.resolve().parent.name if path.stem == "config" else path.stem)
-    loaded = load_text(mapping_to_yaml({"name": own or "config", **understood.mapping}), f"{name} as YAML", overrides, name)
+    loaded = load_text(mapping_to_yaml({"name": own or "config", **understood.mapping}), f"{name} as YAML", overrides, name, strict=strict)
     return loaded._replace(notes=understood.notes)
 
 

@@ -19,6 +19,7 @@ from archcli.modules.frontend import ConvFrontEnd
 from archcli.modules.norm import Norm
 from archcli.modules.position import NoPosition, Position
 from archcli.modules.stack import Cached, Stack
+from archcli.modules.training import Training
 from archcli.ops import Activate, KeepFirst, KeepLast, Linear, Positions
 
 
@@ -27,13 +28,16 @@ class Model(Module):
 
     `norm` is what every layer uses that names none of its own, and what follows the last layer. `max_seq_len` is the
     context it was trained for: it sizes a learned position table and is otherwise a note. `published` holds figures a
-    paper or a checkpoint states, which tests compare with what is counted.
+    paper or a checkpoint states, which tests compare with what is counted. `ignore` lists codes of rules that `archcli check` is to
+    leave out, `training` what of the recipe those rules judge; neither is counted.
     """
 
     family: ClassVar[str] = "model"
     name: str = ""
     source: str = ""
     published: dict[str, int] = Field(default_factory=dict)
+    ignore: tuple[str, ...] = ()
+    training: Training | None = None
     vocab_size: Size
     d_model: Size
     max_seq_len: Size | None = None

@@ -1,0 +1,161 @@
+"""What every rule is: a class with a code, a reason, a source, examples of its own, and a `check` that yields findings.
+
+A rule reads a `Case`: one architecture, what was counted of it, and on what it is to run. It opens no file and prints nothing.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+from archcli.errors import Problem
+from archcli.measure.params import param_totals
+from archcli.measure.passes import Pass, decode_pass, forward_pass
+from archcli.modules import Block, Model
+from archcli.modules.model import stacks
+
+
+class Severity(StrEnum):
+    """error: no model could mean it. warning: a reviewer would ask. info: worth knowing, never a failure."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Fix(NamedTuple):
+    """A value that ends a finding: the full path of a field, and what to write there."""
+
+    path: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One place that a rule stops at.
+
+    `path` is the full path of the field. `value` is what was measured, `expected` the range in words, `message` a sentence that names
+    both, `help` how to mend it, `fixes` the same for a machine.
+    """
+
+    path: str
+    message: str
+    value: Any = None
+    expected: str = ""
+    help: str = ""
+    fixes: tuple[Fix, ...] = ()
+
+
+class Layer(NamedTuple):
+    """A distinct layer: its full path in the YAML, the block, and how often it occurs."""
+
+    path: str
+    block: Block
+    times: int
+
+
+class Parallel(NamedTuple):
+    """Over how many devices it is to run: tensor, pipeline and expert parallelism."""
+
+    tp: int = 1
+    pp: int = 1
+    ep: int = 1
+
+
+@dataclass(frozen=True)
+class Case:
+    """One architecture to be checked.
+
+    `misfits` are values that contradict each other, by full path: while there are any, nothing can be counted.
+    """
+
+    model: Model
+    misfits: tuple[Problem, ...] = ()
+    parallel: Parallel = Parallel()
+
+    @cached_property
+    def layers(self) -> tuple[Layer, ...]:
+        """Every distinct layer of every stack, in order."""
+        return tuple(_layers(self.model))
+
+    @cached_property
+    def forward(self) -> Pass:
+        """One token's forward: its rows say what is stored and what is active."""
+        return forward_pass(self.model, 1, 1)
+
+    @cached_property
+    def totals(self) -> Mapping[str, Any]:
+        """Parameters, as `archcli params` totals them."""
+        return param_totals(self.model, self.forward.rows)
+
+    @cached_property
+    def cached_per_token(self) -> int:
+        """Elements that one more token adds to the cache below every window."""
+        return int(decode_pass(self.model, 1, 1).cached() - decode_pass(self.model, 1, None).cached())
+
+
+def _layers(model: Model) -> Iterator[Layer]:
+    for stem, stack in stacks(model):
+        for i, group in enumerate(stack.groups):
+            period = len(group.blocks)
+            for j, block in enumerate(group.blocks):
+                step = "layer" if group.layer is not None else f"pattern.{j}"
+                yield Layer(f"{stem}groups.{i}.{step}", block, (group.n_layers + period - 1 - j) // period)
+
+
+class Rule(ABC):
+    """One rule. Subclasses state the class variables and `check`; being defined in a file of this folder registers them.
+
+    `source` is where a reader can look it up, with how sure the figure is. `spares` says when the rule does not apply, `evidence` which
+    column of the presets' index its value belongs to. `valid` and `invalid` are YAML texts that it passes and that it stops at once each.
+    """
+
+    code: ClassVar[str]
+    severity: ClassVar[Severity]
+    title: ClassVar[str]
+    reason: ClassVar[str]
+    source: ClassVar[str]
+    spares: ClassVar[str] = ""
+    evidence: ClassVar[str] = ""
+    counts: ClassVar[bool] = False
+    """Whether it needs counted rows, so that it waits until the sizes agree."""
+    parallel: ClassVar[Parallel] = Parallel()
+    """What its examples run on."""
+    claims: ClassVar[frozenset[str]] = frozenset()
+    """Names of fields whose misfits this rule tells of in its own words, so that no other does."""
+    known: ClassVar[Mapping[str, str]] = {}
+    """Presets that it stops at, and why both are right."""
+    valid: ClassVar[tuple[str, ...]]
+    invalid: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Everything in the case that this rule stops at."""
+
+
+def example(**changed: str) -> str:
+    """A small sound decoder as YAML, some of its lines changed: `d_model`, `vocab_size`, `norm`, `head`, `attention`, `ffn`, `n_layers`, `block`, `top`."""
+    lines = {
+        "vocab_size": "32000",
+        "d_model": "512",
+        "max_seq_len": "2048",
+        "norm": "{kind: rmsnorm, eps: 1e-5}",
+        "embedding": "{tied: true}",
+        "n_layers": "4",
+        "block": "pre_norm",
+        "attention": "{kind: gqa, n_heads: 8, n_kv_heads: 2, head_dim: 64, position: {kind: rope, theta: 10000}}",
+        "ffn": "{kind: glu, activation: silu, d_ff: 1408}",
+        "top": "",
+    } | changed
+    top = "\n".join(f"{key}: {lines[key]}" for key in ("vocab_size", "d_model", "max_seq_len", "norm", "embedding") if lines[key])
+    layer = f"      kind: {lines['block']}\n      attention: {lines['attention']}\n      ffn: {lines['ffn']}"
+    return f"{lines['top']}\n{top}\ngroups:\n  - n_layers: {lines['n_layers']}\n    layer:\n{layer}\n".lstrip("\n")
+
+
+def nearest_multiple(value: float, unit: int) -> int:
+    """The multiple of `unit` closest to the value, at least one unit."""
+    return max(unit, round(value / unit) * unit)

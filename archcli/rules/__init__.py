@@ -19,13 +19,14 @@ def all_rules() -> dict[str, Rule]:
         if module.name not in TOOLS:
             import_module(f"{__name__}.{module.name}")
     found: dict[str, Rule] = {}
-    for cls in _concrete(Rule):
+    for cls in _stated(Rule):
         if cls.code in found:
             raise TypeError(f"{cls.__name__} and {type(found[cls.code]).__name__} are both {cls.code}")
         found[cls.code] = cls()
     return dict(sorted(found.items()))
 
 
-def _concrete(cls: type[Rule]) -> list[type[Rule]]:
-    below = [found for child in cls.__subclasses__() for found in _concrete(child)]
-    return below if getattr(cls.check, "__isabstractmethod__", False) else [cls, *below]
+def _stated(cls: type[Rule]) -> list[type[Rule]]:
+    """The classes below that state a code; one that only shares code with others states none."""
+    own = [cls] if "code" in vars(cls) else []
+    return own + [found for child in cls.__subclasses__() for found in _stated(child)]

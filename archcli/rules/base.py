@@ -92,6 +92,11 @@ class Case:
         """Parameters, as `archcli params` totals them."""
         return param_totals(self.model, self.forward.rows)
 
+    @property
+    def z_loss(self) -> bool:
+        """Whether training holds the logits by a z-loss."""
+        return bool(getattr(getattr(self.model, "loss", None), "z_loss", None))
+
     @cached_property
     def cached_per_token(self) -> int:
         """Elements that one more token adds to the cache below every window."""

@@ -8,6 +8,41 @@ from archcli.measure.passes import find
 from archcli.modules import GLU, MLP
 from archcli.rules.base import Case, Finding, Rule, Severity, example
 
+SHAZEER = "Shazeer, arXiv:2002.05202 section 2: gated networks at 2/3 of the width, 8/3 (derived)"
+
+
+def dense(case: Case) -> Iterator[tuple[str, MLP | GLU]]:
+    """(path, network) of every feed-forward network that is no expert of a mixture."""
+    for cls in (MLP, GLU):
+        yield from ((path, ffn) for path, ffn in find(case.model, cls) if path.rsplit(".", 1)[-1] == "ffn")
+
+
+class UnusualWidth(Rule):
+    """d_ff / d_model is 4, or about 8/3 where gated."""
+
+    code = "FFN001"
+    severity = Severity.INFO
+    title = "d_ff / d_model is not the usual one"
+    reason = (
+        "A plain network is usually 4 times as wide as the stream; a gated one has three matrices, so 8/3 keeps the parameters, and 2.5 to 4 is "
+        "what most models have. Small Qwen2.5 models (5.3 to 5.8), Falcon3 (7.5) and Gemma (8) differ on purpose."
+    )
+    source = f"GPT-3, arXiv:2005.14165 section 2.1 (confirmed); {SHAZEER}; shipped models by their configs (confirmed)"
+    spares = "experts of a mixture, which are narrow on purpose"
+    evidence = "ff_ratio"
+    valid = (example(ffn="{kind: mlp, d_ff: 2048}"), example(ffn="{kind: glu, d_ff: 1408}"))
+    invalid = (example(ffn="{kind: mlp, d_ff: 1536}"), example(ffn="{kind: glu, d_ff: 3072}"))
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Plain ones off 4, gated ones outside of 2.5 to 4; what FFN002 stops at is left to it."""
+        width = case.model.d_model
+        for path, ffn in dense(case):
+            ratio, gated = ffn.d_ff / width, isinstance(ffn, GLU)
+            least, most = (2.5, 4.0) if gated else (3.9, 4.1)
+            if not least <= ratio <= most and 2 <= ratio <= 8:  # noqa: PLR2004
+                kind, usual = ("gated", "2.5 to 4") if gated else ("plain", "4")
+                yield Finding(f"{path}.d_ff", f"a {kind} network {ratio:.3g} times as wide as the stream", ratio, usual)
+
 
 class FarFromSeenWidth(Rule):
     """d_ff / d_model of a dense feed-forward network lies within what was ever shipped."""
@@ -16,12 +51,16 @@ class FarFromSeenWidth(Rule):
     severity = Severity.WARNING
     title = "d_ff / d_model is outside of what models use"
     reason = (
-        "Published models have d_ff / d_model between 2 and 8 in each matrix. Loss changes little between 1 and 10, so outside of 2 to 8 a "
-        "slip (a matrix counted twice, a key of another model) is likelier than a choice."
+        "Published models have d_ff / d_model between 2 and 8 in each matrix; loss was read as nearly flat from 1 to 10. Outside of 2 to 8 a "
+        "slip is likelier than a choice: gate and up counted as one matrix (Gemma's paper prints 16 for 8), or a key of another model."
     )
-    source = "GPT-3, arXiv:2005.14165 section 2.1 (confirmed); Gemma, arXiv:2403.08295 and its code (confirmed); Kaplan, arXiv:2001.08361 Fig. 5, read off a plot"
+    source = (
+        "Gemma, arXiv:2403.08295 Table 1 and its code: 8, where the paper's 16 counts gate and up (corrected); LaMDA, arXiv:2201.08239: 8 "
+        "(confirmed); Kaplan, arXiv:2001.08361 Fig. 5, as CS336 reads it (corrected attribution)"
+    )
     spares = "experts of a mixture, which are narrow on purpose"
     evidence = "ff_ratio"
+    known = {"t5-11b": "d_ff 65,536 on a stream of 1,024, stated so in its config: 64"}
     valid = (example(ffn="{kind: mlp, d_ff: 2048}"), example(ffn="{kind: glu, d_ff: 4096}"))
     invalid = (example(ffn="{kind: glu, d_ff: 8192}"), example(ffn="{kind: mlp, d_ff: 512}"))
 
@@ -30,11 +69,24 @@ class FarFromSeenWidth(Rule):
         width = case.model.d_model
         for path, ffn in dense(case):
             ratio = ffn.d_ff / width
-            if not 2 <= ratio <= 8:  # noqa: PLR2004 - the range the rule is about
+            if not 2 <= ratio <= 8:  # noqa: PLR2004
                 yield Finding(f"{path}.d_ff", f"d_ff {ffn.d_ff:,} is {ratio:.3g} times d_model {width:,}", ratio, "2 to 8")
 
 
-def dense(case: Case) -> Iterator[tuple[str, MLP | GLU]]:
-    """(path, network) of every feed-forward network that is no expert of a mixture."""
-    for cls in (MLP, GLU):
-        yield from ((path, ffn) for path, ffn in find(case.model, cls) if path.rsplit(".", 1)[-1] == "ffn")
+class GatedIsUsual(Rule):
+    """Feed-forward networks are gated."""
+
+    code = "FFN003"
+    severity = Severity.INFO
+    title = "a plain feed-forward network"
+    reason = "Nearly every language model since 2022 gates its feed-forward network (SwiGLU, GeGLU): better loss at equal parameters and FLOPs."
+    source = "Shazeer, arXiv:2002.05202 Table 1 (confirmed); PaLM, arXiv:2204.02311; exceptions: Falcon, StarCoder2, Nemotron (their configs)"
+    spares = "experts of a mixture"
+    valid = (example(),)
+    invalid = (example(ffn="{kind: mlp, d_ff: 2048}"),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Every plain network."""
+        for path, ffn in dense(case):
+            if isinstance(ffn, MLP):
+                yield Finding(f"{path}.kind", f"kind mlp with {ffn.activation.kind}", "mlp", "glu")  # type: ignore[attr-defined]

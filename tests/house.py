@@ -26,7 +26,7 @@ ACROSS = {("rules", "measure")}
 APART = {
     "archcli.commands": {"base", "options"},
     "archcli.measure": {"passes", "report"},
-    "archcli.rules": {"base"},
+    "archcli.rules": {"base", "evidence", "lint"},
     "archcli.ops": {"base", "mask"},
     "archcli.load.hf": {"base", "common", "rope"},
 }

@@ -26,8 +26,12 @@ PRAGMA = re.compile(r"#\s*archcli:\s*ignore(?:\[([^\]]*)\])?")
 
 Models = Annotated[list[str], typer.Argument(metavar="MODEL…", help="YAML or JSON files, presets' names, or - for standard input.")]
 Codes = list[str] | None
-Select = Annotated[Codes, typer.Option("--select", metavar="CODES", help="Only rules whose code begins so: FFN, FFN001, ALL; comma-separated.")]
-Extend = Annotated[Codes, typer.Option("--extend-select", metavar="CODES", help="These as well, where --select or the model leaves them out.")]
+Select = Annotated[
+    Codes, typer.Option("--select", metavar="CODES", help="Only rules whose code begins so: FFN, FFN001, ALL; comma-separated.")
+]
+Extend = Annotated[
+    Codes, typer.Option("--extend-select", metavar="CODES", help="These as well, where --select or the model leaves them out.")
+]
 Ignore = Annotated[Codes, typer.Option("--ignore", metavar="CODES", help="Not these.")]
 Floor = Annotated[
     Literal["error", "warning"],
@@ -63,14 +67,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     `ignore: [FFN001]` in the YAML, or by `# archcli: ignore[FFN001]` on the line it stops at.
     """
     selection = _selection(select, extend_select, ignore)
-    placed, loaded, problems = [], [], []
-    for name in models:
-        try:
-            one = load(name, overrides or (), strict=False)
-            placed += _checked(one, selection, Parallel(tp, pp, ep))
-            loaded.append(one)
-        except ArchError as error:
-            problems += error.problems
+    placed, loaded, problems = _all(models, list(overrides or ()), selection, Parallel(tp, pp, ep))
     inputs: dict[str, Any] = {"tp": tp, "pp": pp, "ep": ep, "severity": severity, "set": list(overrides or ())}
     report = report_of(placed, [{"name": each.name, "source": each.source} for each in loaded], inputs)
     if loaded:
@@ -79,6 +76,23 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
         raise ArchError(problems)
     if failing([each.found for each in placed], Severity(severity)) and not exit_zero:
         raise typer.Exit(1)
+
+
+def _all(
+    names: list[str], overrides: list[str], selection: Selection, parallel: Parallel
+) -> tuple[list[Placed], list[Loaded], list[Problem]]:
+    """The findings of every model, the models, and what is wrong with files that hold none."""
+    placed: list[Placed] = []
+    loaded: list[Loaded] = []
+    problems: list[Problem] = []
+    for name in names:
+        try:
+            one = load(name, overrides, strict=False)
+            placed += _checked(one, selection, parallel)
+            loaded.append(one)
+        except ArchError as error:
+            problems += error.problems
+    return placed, loaded, problems
 
 
 def _selection(select: Codes, extend: Codes, ignore: Codes) -> Selection:

@@ -1,4 +1,4 @@
-"""The presets' index: the shape of every preset as data, made from them and shipped beside them, so that no command has to count them all."""
+"""The presets' index: the shape of every preset as data, made from them and shipped beside them; nobody has to count them all."""
 
 from __future__ import annotations
 

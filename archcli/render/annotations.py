@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 if TYPE_CHECKING:
     from archcli.measure.report import Report
@@ -66,7 +65,7 @@ def _rule(row: Mapping[str, Any]) -> dict[str, Any]:
 def _result(row: Mapping[str, Any], index: int) -> dict[str, Any]:
     where = row["where"]
     region = {"startLine": where["line"], "startColumn": where["column"], "endColumn": where["end_column"]}
-    place = {"artifactLocation": {"uri": quote(where["file"])}, "region": region}
+    place = {"artifactLocation": {"uri": _uri(where["file"])}, "region": region}
     return {
         "ruleId": row["code"],
         "ruleIndex": index,
@@ -74,3 +73,9 @@ def _result(row: Mapping[str, Any], index: int) -> dict[str, Any]:
         "message": {"text": "; ".join(filter(None, [row["message"], row["help"]]))},
         "locations": [{"physicalLocation": place}],
     }
+
+
+def _uri(file: str) -> str:
+    """A relative reference of RFC 3986: what is not plain is percent-encoded, byte by byte."""
+    plain = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
+    return "".join(c if c in plain else "".join(f"%{byte:02X}" for byte in c.encode()) for c in file)

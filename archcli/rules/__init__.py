@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import Any
 
 from archcli.rules.base import Rule
 
@@ -26,7 +27,7 @@ def all_rules() -> dict[str, Rule]:
     return dict(sorted(found.items()))
 
 
-def _stated(cls: type[Rule]) -> list[type[Rule]]:
+def _stated(cls: Any) -> list[Any]:
     """The classes below that state a code; one that only shares code with others states none."""
     own = [cls] if "code" in vars(cls) else []
     return own + [found for child in cls.__subclasses__() for found in _stated(child)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
 from archcli.measure.passes import find
 from archcli.modules import Attention, GroupedQueryAttention, MultiHeadAttention, MultiHeadLatentAttention, ProjectedAttention
@@ -26,7 +27,9 @@ class KvHeadsDivideHeads(Rule):
     code = "ATT001"
     severity = Severity.ERROR
     title = "n_kv_heads does not divide n_heads"
-    reason = "Every kv head serves a group of n_heads / n_kv_heads query heads; with a remainder there is no such group, and kernels refuse it."
+    reason = (
+        "Every kv head serves a group of n_heads / n_kv_heads query heads; with a remainder there is no such group, and kernels refuse it."
+    )
     source = "GQA, arXiv:2305.13245 section 2.2; FlashAttention's README asks the same (confirmed)"
     claims = frozenset({"n_kv_heads"})
     valid = (example(attention=GQA.format(8, 2)),)
@@ -92,7 +95,10 @@ class SoftcapExcludesKernels(Rule):
     code = "ATT004"
     severity = Severity.INFO
     title = "a softcap on scores, which some fused kernels do not know"
-    reason = "torch's scaled_dot_product_attention has no argument for it; FlashAttention has since 2.6, FlexAttention can express it. Gemma 3 took QK-norm in its place."
+    reason = (
+        "torch's scaled_dot_product_attention has no argument for it; FlashAttention has since 2.6, FlexAttention can express it."
+        " Gemma 3 took QK-norm in its place."
+    )
     source = "Gemma 2, arXiv:2408.00118 section 2; Gemma 3, arXiv:2503.19786 section 2; FlashAttention's changelog (confirmed)"
     valid = (example(),)
     invalid = (example(attention=f"{MHA}, softcap: 50}}"),)
@@ -110,18 +116,29 @@ class GroupQueries(Rule):
     code = "ATT005"
     severity = Severity.WARNING
     title = "every head has keys and values of its own, at a size where groups are the consensus"
-    reason = "From some 7 billion parameters and 8,192 tokens on, the cache of full multi-head attention rivals the weights; grouped queries keep nearly all quality."
+    reason = (
+        "From some 7 billion parameters and 8,192 tokens on, the cache of full multi-head attention rivals the weights; grouped "
+        "queries keep nearly all quality."
+    )
     source = "GQA, arXiv:2305.13245 abstract (confirmed); Llama 2 70B and later, Mistral, Qwen2, Gemma 2 (their configs)"
     spares = "models below 6.5 billion parameters or of a context below 8,192, encoders, latent attention"
     counts = True
-    known = {"gemma-7b": "16 heads of 256 with their own keys and values at 8,192 tokens; its successor Gemma 2 has groups of two"}
+    known: ClassVar[Mapping[str, str]] = {
+        "gemma-7b": "16 heads of 256 with keys and values of their own at 8,192 tokens; Gemma 2 has groups of two"
+    }
     valid = (
         example(),
-        example(d_model="8192", n_layers="64", max_seq_len="4096", attention="{kind: mha, n_heads: 64, position: {kind: rope, theta: 10000}}"),
+        example(
+            d_model="8192", n_layers="64", max_seq_len="4096", attention="{kind: mha, n_heads: 64, position: {kind: rope, theta: 10000}}"
+        ),
     )
     invalid = (
         example(
-            d_model="4096", n_layers="64", max_seq_len="8192", ffn="{kind: glu, d_ff: 11008}", attention="{kind: mha, n_heads: 32, position: {kind: rope, theta: 10000}}"
+            d_model="4096",
+            n_layers="64",
+            max_seq_len="8192",
+            ffn="{kind: glu, d_ff: 11008}",
+            attention="{kind: mha, n_heads: 32, position: {kind: rope, theta: 10000}}",
         ),
     )
 
@@ -167,7 +184,9 @@ class NobodySeesAll(Rule):
     code = "ATT007"
     severity = Severity.INFO
     title = "no layer sees the whole context"
-    reason = "With windows alone, what is far passes on from layer to layer only; models of long context keep a full layer in every two to six."
+    reason = (
+        "With windows alone, what is far passes on from layer to layer only; models of long context keep a full layer in every two to six."
+    )
     source = "Gemma 2, arXiv:2408.00118 section 2 (1 in 2); Gemma 3, arXiv:2503.19786 section 2 (1 in 6) (confirmed)"
     spares = "models in which no layer has a window or chunk"
     valid = (example(), example(attention=f"{MHA}}}"))
@@ -175,11 +194,11 @@ class NobodySeesAll(Rule):
 
     def check(self, case: Case) -> Iterator[Finding]:
         """All layers have a window or a chunk."""
-        bounded = [layer.block.attention.window or layer.block.attention.chunk for layer in case.layers]
+        bounded = [layer.block.attention.window or layer.block.attention.chunk or 0 for layer in case.layers]
         if bounded and all(bounded):
             name = "window" if case.layers[0].block.attention.window else "chunk"
             path = f"{case.layers[0].path}.attention.{name}"
-            yield Finding(path, f"all layers see at most {max(map(int, bounded)):,} tokens at once", max(map(int, bounded)), "a full layer among them")
+            yield Finding(path, f"all layers see at most {max(bounded):,} tokens at once", max(bounded), "a full layer among them")
 
 
 class LatentNoSmaller(Rule):
@@ -188,7 +207,10 @@ class LatentNoSmaller(Rule):
     code = "ATT008"
     severity = Severity.WARNING
     title = "a latent rank that compresses nothing"
-    reason = "MLA caches kv_lora_rank + qk_rope_head_dim elements in place of keys and values of all heads, and pays two products for it; a rank as large as those saves nothing."
+    reason = (
+        "MLA caches kv_lora_rank + qk_rope_head_dim elements in place of keys and values of all heads, and pays two products for "
+        "it; a rank as large as those saves nothing."
+    )
     source = "DeepSeek-V2, arXiv:2405.04434 section 2.1 and Table 1: 576 elements against 32,768 (confirmed)"
     valid = (example(attention=MLA.format(256, 128)),)
     invalid = (example(attention=MLA.format(256, 1024)), example(attention=MLA.format(1024, 128)))
@@ -198,10 +220,14 @@ class LatentNoSmaller(Rule):
         for path, mla in find(case.model, MultiHeadLatentAttention):
             whole = mla.n_heads * (mla.qk_nope_head_dim + mla.v_head_dim)
             if mla.kv_lora_rank >= whole:
-                yield Finding(f"{path}.kv_lora_rank", f"a latent of {mla.kv_lora_rank:,} for {whole:,} elements", mla.kv_lora_rank, f"below {whole:,}")
+                yield Finding(
+                    f"{path}.kv_lora_rank", f"a latent of {mla.kv_lora_rank:,} for {whole:,} elements", mla.kv_lora_rank, f"below {whole:,}"
+                )
             if mla.q_lora_rank is not None and mla.q_lora_rank >= case.model.d_model:
                 expected = f"below d_model {case.model.d_model:,}"
-                yield Finding(f"{path}.q_lora_rank", f"queries of rank {mla.q_lora_rank:,}", mla.q_lora_rank, expected, "leave q_lora_rank out")
+                yield Finding(
+                    f"{path}.q_lora_rank", f"queries of rank {mla.q_lora_rank:,}", mla.q_lora_rank, expected, "leave q_lora_rank out"
+                )
 
 
 def _widths(attention: Attention, d_model: int) -> tuple[int, int] | None:

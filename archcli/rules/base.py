@@ -66,6 +66,9 @@ class Parallel(NamedTuple):
     ep: int = 1
 
 
+ONE_DEVICE = Parallel()
+
+
 @dataclass(frozen=True)
 class Case:
     """One architecture to be checked.
@@ -75,7 +78,7 @@ class Case:
 
     model: Model
     misfits: tuple[Problem, ...] = ()
-    parallel: Parallel = Parallel()
+    parallel: Parallel = ONE_DEVICE
 
     @cached_property
     def layers(self) -> tuple[Layer, ...]:
@@ -128,7 +131,7 @@ class Rule(ABC):
     evidence: ClassVar[str] = ""
     counts: ClassVar[bool] = False
     """Whether it needs counted rows, so that it waits until the sizes agree."""
-    parallel: ClassVar[Parallel] = Parallel()
+    parallel: ClassVar[Parallel] = ONE_DEVICE
     """What its examples run on."""
     claims: ClassVar[frozenset[str]] = frozenset()
     """Names of fields whose misfits this rule tells of in its own words, so that no other does."""
@@ -143,7 +146,7 @@ class Rule(ABC):
 
 
 def example(**changed: str) -> str:
-    """A small sound decoder as YAML, some of its lines changed: `d_model`, `vocab_size`, `norm`, `head`, `attention`, `ffn`, `n_layers`, `block`, `top`."""
+    """A small sound decoder as YAML with some of its lines changed; `top` are further lines above them."""
     lines = {
         "vocab_size": "32000",
         "d_model": "512",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from archcli.rules.base import Case, Finding, Rule, Severity, example
 from archcli.rules import all_rules
+from archcli.rules.base import Case, Finding, Rule, Severity, example
 
 
 class Contradiction(Rule):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
 from archcli.measure.passes import find
-from archcli.modules import GLU, MLP
+from archcli.modules import GLU, MLP, FeedForward
 from archcli.rules.base import Case, Finding, Rule, Severity, example
 
 SHAZEER = "Shazeer, arXiv:2002.05202 section 2: gated networks at 2/3 of the width, 8/3 (derived)"
@@ -13,8 +14,9 @@ SHAZEER = "Shazeer, arXiv:2002.05202 section 2: gated networks at 2/3 of the wid
 
 def dense(case: Case) -> Iterator[tuple[str, MLP | GLU]]:
     """(path, network) of every feed-forward network that is no expert of a mixture."""
-    for cls in (MLP, GLU):
-        yield from ((path, ffn) for path, ffn in find(case.model, cls) if path.rsplit(".", 1)[-1] == "ffn")
+    for path, ffn in find(case.model, FeedForward):
+        if isinstance(ffn, MLP | GLU) and path.rsplit(".", 1)[-1] == "ffn":
+            yield path, ffn
 
 
 class UnusualWidth(Rule):
@@ -24,7 +26,8 @@ class UnusualWidth(Rule):
     severity = Severity.INFO
     title = "d_ff / d_model is not the usual one"
     reason = (
-        "A plain network is usually 4 times as wide as the stream; a gated one has three matrices, so 8/3 keeps the parameters, and 2.5 to 4 is "
+        "A plain network is usually 4 times as wide as the stream; a gated one has three matrices, so 8/3 keeps the parameters, "
+        "and 2.5 to 4 is "
         "what most models have. Small Qwen2.5 models (5.3 to 5.8), Falcon3 (7.5) and Gemma (8) differ on purpose."
     )
     source = f"GPT-3, arXiv:2005.14165 section 2.1 (confirmed); {SHAZEER}; shipped models by their configs (confirmed)"
@@ -51,7 +54,8 @@ class FarFromSeenWidth(Rule):
     severity = Severity.WARNING
     title = "d_ff / d_model is outside of what models use"
     reason = (
-        "Published models have d_ff / d_model between 2 and 8 in each matrix; loss was read as nearly flat from 1 to 10. Outside of 2 to 8 a "
+        "Published models have d_ff / d_model between 2 and 8 in each matrix; loss was read as nearly flat from 1 to 10. Outside "
+        "of 2 to 8 a "
         "slip is likelier than a choice: gate and up counted as one matrix (Gemma's paper prints 16 for 8), or a key of another model."
     )
     source = (
@@ -60,7 +64,7 @@ class FarFromSeenWidth(Rule):
     )
     spares = "experts of a mixture, which are narrow on purpose"
     evidence = "ff_ratio"
-    known = {"t5-11b": "d_ff 65,536 on a stream of 1,024, stated so in its config: 64"}
+    known: ClassVar[Mapping[str, str]] = {"t5-11b": "d_ff 65,536 on a stream of 1,024, stated so in its config: 64"}
     valid = (example(ffn="{kind: mlp, d_ff: 2048}"), example(ffn="{kind: glu, d_ff: 4096}"))
     invalid = (example(ffn="{kind: glu, d_ff: 8192}"), example(ffn="{kind: mlp, d_ff: 512}"))
 
@@ -79,8 +83,12 @@ class GatedIsUsual(Rule):
     code = "FFN003"
     severity = Severity.INFO
     title = "a plain feed-forward network"
-    reason = "Nearly every language model since 2022 gates its feed-forward network (SwiGLU, GeGLU): better loss at equal parameters and FLOPs."
-    source = "Shazeer, arXiv:2002.05202 Table 1 (confirmed); PaLM, arXiv:2204.02311; exceptions: Falcon, StarCoder2, Nemotron (their configs)"
+    reason = (
+        "Nearly every language model since 2022 gates its feed-forward network (SwiGLU, GeGLU): better loss at equal parameters and FLOPs."
+    )
+    source = (
+        "Shazeer, arXiv:2002.05202 Table 1 (confirmed); PaLM, arXiv:2204.02311; exceptions: Falcon, StarCoder2, Nemotron (their configs)"
+    )
     spares = "experts of a mixture"
     valid = (example(),)
     invalid = (example(ffn="{kind: mlp, d_ff: 2048}"),)

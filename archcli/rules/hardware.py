@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
 from archcli.measure.passes import find
-from archcli.modules import GLU, MLP, MixtureOfExperts, ProjectedAttention
+from archcli.modules import GLU, MLP, FeedForward, MixtureOfExperts, ProjectedAttention
 from archcli.modules.model import stacks
 from archcli.rules.base import Case, Finding, Fix, Parallel, Rule, Severity, example, nearest_multiple
 
@@ -19,8 +19,9 @@ KARPATHY = "nanoGPT's model.py: 50257 padded to 50304, about 25% faster on one s
 def sizes(case: Case) -> Iterator[tuple[str, str, int]]:
     """(path, name, value) of every size that is an axis of a large matrix."""
     yield "d_model", "d_model", case.model.d_model
-    for cls in (MLP, GLU):
-        yield from ((f"{path}.d_ff", "d_ff", ffn.d_ff) for path, ffn in find(case.model, cls))
+    for path, ffn in find(case.model, FeedForward):
+        if isinstance(ffn, MLP | GLU):
+            yield f"{path}.d_ff", "d_ff", ffn.d_ff
 
 
 def padded(value: int, unit: int) -> int:
@@ -34,7 +35,10 @@ class WidthsFillTiles(Rule):
     code = "HWD001"
     severity = Severity.WARNING
     title = "a matrix axis that fills no tile"
-    reason = "Tensor cores work on tiles; an axis that is no multiple of 64 leaves part of the last one empty, and one that is no multiple of 8 falls to slower kernels."
+    reason = (
+        "Tensor cores work on tiles; an axis that is no multiple of 64 leaves part of the last one empty, and one that is no "
+        "multiple of 8 falls to slower kernels."
+    )
     source = f"{NVIDIA}; {CO_DESIGN}"
     valid = (example(),)
     invalid = (example(ffn="{kind: glu, d_ff: 1365}"),)
@@ -55,8 +59,13 @@ class HeadsFillTiles(Rule):
     code = "HWD002"
     severity = Severity.WARNING
     title = "head_dim is no multiple of 8"
-    reason = "Fused attention loads heads in 16 bytes at a time, 8 elements of bf16; other widths are padded or run on slower kernels. 64 and 128 are usual."
-    source = f"{CO_DESIGN}: head sizes divisible by powers of two; torch's flash kernel asks for multiples of 8 of nested tensors (confirmed)"
+    reason = (
+        "Fused attention loads heads in 16 bytes at a time, 8 elements of bf16; other widths are padded or run on slower kernels."
+        " 64 and 128 are usual."
+    )
+    source = (
+        f"{CO_DESIGN}: head sizes divisible by powers of two; torch's flash kernel asks for multiples of 8 of nested tensors (confirmed)"
+    )
     valid = (example(),)
     invalid = (example(attention="{kind: mha, n_heads: 5, head_dim: 100, position: {kind: rope, theta: 10000}}"),)
 
@@ -97,9 +106,12 @@ class VocabularyFillsTiles(Rule):
     code = "HWD004"
     severity = Severity.WARNING
     title = "vocab_size is no multiple of 8"
-    reason = "The output head is the largest single product of a small model; an odd vocabulary puts it on slower kernels. Entries can be padded and never used."
+    reason = (
+        "The output head is the largest single product of a small model; an odd vocabulary puts it on slower kernels. Entries can"
+        " be padded and never used."
+    )
     source = f"{KARPATHY}; Megatron pads to 128 times the tensor-parallel size (confirmed)"
-    known = {
+    known: ClassVar[Mapping[str, str]] = {
         "gpt2": "50,257 entries; nanoGPT pads them to 50,304",
         "gpt2-xl": "50,257 entries",
         "gpt3-175b": "50,257 entries, GPT-2's",
@@ -168,7 +180,10 @@ class TensorParallel(_Divides):
 
     code = "HWD010"
     title = "a size that does not divide by --tp"
-    reason = "Tensor parallelism gives each device an equal share of heads, of d_ff and of the vocabulary; fewer kv heads than devices are copied."
+    reason = (
+        "Tensor parallelism gives each device an equal share of heads, of d_ff and of the vocabulary; fewer kv heads than devices"
+        " are copied."
+    )
     source = "Megatron-LM, arXiv:1909.08053 section 3 (confirmed); gpt-neox pads the vocabulary (confirmed)"
     spares = "runs without --tp; fewer kv heads than devices where they divide the devices"
     parallel = Parallel(tp=4)

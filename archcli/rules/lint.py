@@ -45,7 +45,9 @@ def lint(case: Case, selection: Selection, ignored: Sequence[str] = ()) -> Itera
 
 def check_prefixes(prefixes: Sequence[str], option: str) -> None:
     """Raises ArchError for every prefix that no code begins with, with the nearest codes."""
-    problems = [Problem(f"{option} {prefix!r} is the beginning of no rule's code", _near(prefix)) for prefix in prefixes if not _known(prefix)]
+    problems = [
+        Problem(f"{option} {prefix!r} is the beginning of no rule's code", _near(prefix)) for prefix in prefixes if not _known(prefix)
+    ]
     if problems:
         raise ArchError(problems)
 

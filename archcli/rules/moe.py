@@ -32,7 +32,9 @@ class MoreThanThereAre(Rule):
                 message = f"top_k {moe.top_k} of {moe.n_experts} experts"
                 yield Finding(where, message, moe.top_k, f"at most {moe.n_experts}", fixes=(Fix(where, moe.n_experts),))
         told = {f"{path}.top_k" for path, moe in find(case.model, MixtureOfExperts) if moe.top_k > moe.n_experts}
-        yield from (Finding(each.path, each.what, help=each.hint) for each in case.misfits if each.path.endswith("top_k") and each.path not in told)
+        yield from (
+            Finding(each.path, each.what, help=each.hint) for each in case.misfits if each.path.endswith("top_k") and each.path not in told
+        )
 
 
 class AllExpertsActive(Rule):
@@ -60,8 +62,10 @@ class ActiveShare(Rule):
     severity = Severity.INFO
     title = "active share and dense-equivalent size"
     reason = (
-        "No rule gives the dense model that a mixture equals. Two heuristics bracket it: the geometric mean of total and active parameters (folklore, "
-        "no derivation seen) and 2 to 3 times the active ones (no source found). Measured once, 0.85B active of 17.5B matched 6.1B dense, where the mean says 3.9B."
+        "No rule gives the dense model that a mixture equals. Two heuristics bracket it: the geometric mean of total and active "
+        "parameters (folklore, "
+        "no derivation seen) and 2 to 3 times the active ones (no source found). Measured once, 0.85B active of 17.5B matched "
+        "6.1B dense, where the mean says 3.9B."
     )
     source = f"{TIAN}; Li et al., arXiv:2506.12119 (abstract, confirmed); both heuristics are folklore, not found in a paper"
     evidence = "active_share"
@@ -76,7 +80,9 @@ class ActiveShare(Rule):
             total, active = case.totals["params"], case.totals["active_params"]
             sizes = sorted([(total * active) ** 0.5, 2 * active, 3 * active])
             expected = f"compares to some {_billions(sizes[0])} to {_billions(sizes[-1])} dense, by heuristics"
-            yield Finding(f"{first[0]}.top_k", f"{_billions(active)} of {_billions(total)} are active, {active / total:.1%}", active / total, expected)
+            yield Finding(
+                f"{first[0]}.top_k", f"{_billions(active)} of {_billions(total)} are active, {active / total:.1%}", active / total, expected
+            )
 
 
 class Granularity(Rule):
@@ -85,7 +91,10 @@ class Granularity(Rule):
     code = "MOE004"
     severity = Severity.INFO
     title = "how fine the experts are"
-    reason = "Granularity is how many experts of this width make a usual dense network (2 d_model / d_ff of an expert counts a dense one of 4 d_model halved); measured optima are about 8 to 12."
+    reason = (
+        "Granularity is how many experts of this width make a usual dense network (2 d_model / d_ff of an expert counts a dense "
+        "one of 4 d_model halved); measured optima are about 8 to 12."
+    )
     source = f"{TIAN}: granularity optimum about 8 to 12; DeepSeekMoE, arXiv:2401.06066 section 3.1 (confirmed id)"
     valid = (example(ffn=MOE.format(64, 8, 128)), example())
     invalid = (example(ffn=MOE.format(8, 2, 1408)),)

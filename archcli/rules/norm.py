@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from archcli.measure.passes import find
-from archcli.modules import GLU, MLP, Decoder, LayerNorm, ProjectedAttention
+from archcli.modules import Attention, Decoder, FeedForward, LayerNorm
 from archcli.modules.model import stacks
 from archcli.rules.base import Case, Finding, Rule, Severity, example
 
@@ -16,7 +16,10 @@ class RootMeanSquareIsUsual(Rule):
     code = "NRM001"
     severity = Severity.INFO
     title = "LayerNorm where RMSNorm is the consensus"
-    reason = "RMSNorm drops the mean and usually the bias at no loss of quality; its authors measured 7 to 64% less time of whole models, the upper end for a partial variant."
+    reason = (
+        "RMSNorm drops the mean and usually the bias at no loss of quality; its authors measured 7 to 64% less time of whole "
+        "models, the upper end for a partial variant."
+    )
     source = "Zhang & Sennrich, arXiv:1910.07467 abstract (confirmed; the 64% is pRMSNorm, corrected)"
     spares = "encoders and encoder-decoders, where LayerNorm is usual"
     valid = (example(),)
@@ -34,7 +37,10 @@ class PostNormNeedsWarmUp(Rule):
     code = "NRM002"
     severity = Severity.WARNING
     title = "post-norm without a note of the warm-up"
-    reason = "With the norm after the sum, gradients near the output are large at the start: training needs a learning-rate warm-up, or diverges. Pre-norm does not."
+    reason = (
+        "With the norm after the sum, gradients near the output are large at the start: training needs a learning-rate warm-up, "
+        "or diverges. Pre-norm does not."
+    )
     source = "Xiong et al., arXiv:2002.04745 section 3 (confirmed id); the original Transformer, arXiv:1706.03762 section 5.3: 4,000 steps"
     spares = "a file that states training.warmup_steps; stacks of fewer than 6 layers"
     valid = (example(block="post_norm", n_layers="12", top="training: {warmup_steps: 4000}"), example())
@@ -56,18 +62,21 @@ class Biases(Rule):
     code = "NRM003"
     severity = Severity.INFO
     title = "biases in linear layers"
-    reason = "Most language models since PaLM have none: they cost memory traffic and were found to hurt stability of large models. Qwen2 keeps those of q, k and v."
+    reason = (
+        "Most language models since PaLM have none: they cost memory traffic and were found to hurt stability of large models. "
+        "Qwen2 keeps those of q, k and v."
+    )
     source = "PaLM, arXiv:2204.02311 section 2: no biases, for stability of large models (confirmed id)"
     valid = (example(),)
     invalid = (example(ffn="{kind: glu, d_ff: 1408, bias: true}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
         """The first layer with biases in its attention, and the first in its network."""
-        for cls in (ProjectedAttention, MLP, GLU):
-            biased = next(((path, each) for path, each in find(case.model, cls) if each.bias), None)
-            if biased is not None:
-                value = biased[1].bias
-                yield Finding(f"{biased[0]}.bias", "linear layers have a bias", list(value) if isinstance(value, tuple) else value, "false")
+        for cls in (Attention, FeedForward):
+            found = ((path, getattr(each, "bias", False)) for path, each in find(case.model, cls))
+            path, bias = next((each for each in found if each[1]), ("", False))
+            if bias:
+                yield Finding(f"{path}.bias", "linear layers have a bias", list(bias) if isinstance(bias, tuple) else bias, "false")
 
 
 class ParallelBlocks(Rule):
@@ -76,7 +85,10 @@ class ParallelBlocks(Rule):
     code = "NRM004"
     severity = Severity.INFO
     title = "parallel blocks"
-    reason = "Attention and network that read the same stream run in one go, about 15% faster in training at scale by PaLM's account, with a small loss of quality in small models. Few models since 2023 do so."
+    reason = (
+        "Attention and network that read the same stream run in one go, about 15% faster in training at scale by PaLM's account, "
+        "with a small loss of quality in small models. Few models since 2023 do so."
+    )
     source = "PaLM, arXiv:2204.02311 section 2; GPT-J; Falcon, arXiv:2311.16867"
     valid = (example(),)
     invalid = (example(block="parallel"),)
@@ -114,7 +126,10 @@ class EpsOfNoNorm(Rule):
     code = "NRM006"
     severity = Severity.WARNING
     title = "an eps that no norm has"
-    reason = "eps keeps a norm from dividing by zero. Published models have 1e-12 (BERT) to 1e-5, Gemma and Llama 1e-6 and 1e-5; a large one changes what is computed, and below fp32's resolution it does nothing."
+    reason = (
+        "eps keeps a norm from dividing by zero. Published models have 1e-12 (BERT) to 1e-5, Gemma and Llama 1e-6 and 1e-5; a "
+        "large one changes what is computed, and below fp32's resolution it does nothing."
+    )
     source = "configs of shipped models (confirmed)"
     valid = (example(norm="{kind: rmsnorm, eps: 1e-6}"),)
     invalid = (example(norm="{kind: rmsnorm, eps: 0.1}"),)

@@ -57,11 +57,18 @@ class BaseBelowBound(Rule):
     severity = Severity.INFO
     title = "RoPE's base is below the bound for this context"
     reason = (
-        "Below a base that grows with the context, attention may prefer random distant tokens to similar ones. The bound is not strict, for "
+        "Below a base that grows with the context, attention may prefer random distant tokens to similar ones. The bound is not "
+        "strict, for "
         "layers stack: Llama 2 (1e4 at 4,096) lies below it."
     )
-    source = "Base of RoPE Bounds Context Length, arXiv:2405.14591 section 4.3, Table 2 for 128 rotary dims (confirmed); 64 and 256 from its Eq. 11 (derived)"
-    spares = "scaled frequencies, windowed layers, rotary dims other than 64, 128 and 256, contexts outside of 1,024 to 131,072 (65,536 for 64 dims)"
+    source = (
+        "Base of RoPE Bounds Context Length, arXiv:2405.14591 section 4.3, Table 2 for 128 rotary dims (confirmed); 64 and 256 "
+        "from its Eq. 11 (derived)"
+    )
+    spares = (
+        "scaled frequencies, windowed layers, rotary dims other than 64, 128 and 256, contexts outside of 1,024 to 131,072 "
+        "(65,536 for 64 dims)"
+    )
     valid = (example(attention=ROPE.format(20000), max_seq_len="2048"),)
     invalid = (example(attention=ROPE.format(10000), max_seq_len="4096"),)
 
@@ -107,7 +114,10 @@ class NoOrder(Rule):
     code = "POS004"
     severity = Severity.WARNING
     title = "nothing tells the order of tokens"
-    reason = "Without a causal mask and without positions a model sees a bag of tokens. A causal decoder can do without (NoPE), an encoder cannot."
+    reason = (
+        "Without a causal mask and without positions a model sees a bag of tokens. A causal decoder can do without (NoPE), an "
+        "encoder cannot."
+    )
     source = "Vaswani et al., arXiv:1706.03762 section 3.5; Kazemnejad et al., arXiv:2305.19466 for causal decoders"
     spares = "causal decoders, models whose layers share a table of relative positions"
     valid = (example(attention="{kind: mha, n_heads: 8, causal: false, position: {kind: rope}}", top="kind: encoder"), example())
@@ -128,7 +138,10 @@ class BaseOfNoRope(Rule):
     code = "POS005"
     severity = Severity.WARNING
     title = "a RoPE base that no model has"
-    reason = "Published bases lie between 1e4 and 1e7 (some windowed layers 1e4, long contexts up to 1.1e7). Below 1e3 the slowest pair turns within a page of text."
+    reason = (
+        "Published bases lie between 1e4 and 1e7 (some windowed layers 1e4, long contexts up to 1.1e7). Below 1e3 the slowest "
+        "pair turns within a page of text."
+    )
     source = "RoFormer, arXiv:2104.09864 section 3.3: 10000; configs of shipped models (confirmed)"
     valid = (example(attention=ROPE.format(10000)),)
     invalid = (example(attention=ROPE.format(100)),)

@@ -12,7 +12,9 @@ from archcli.rules.base import Severity
 from archcli.rules.evidence import Standing
 from archcli.rules.lint import Found
 
-CONVENTION = "error: no model could mean it. warning: a reviewer would ask. info: worth knowing. Every rule names its source: archcli rule CODE."
+CONVENTION = (
+    "error: no model could mean it. warning: a reviewer would ask. info: worth knowing. Every rule names its source: archcli rule CODE."
+)
 
 
 class Placed(NamedTuple):
@@ -79,11 +81,11 @@ def _row(each: Placed) -> dict[str, Any]:
         "help": finding.help,
         "fixes": [fix._asdict() for fix in finding.fixes],
         "source": rule.source,
-        "evidence": None if each.standing is None else {**each.standing._asdict(), "nearest": [list(pair) for pair in each.standing.nearest]},
+        "evidence": None
+        if each.standing is None
+        else {**each.standing._asdict(), "nearest": [list(pair) for pair in each.standing.nearest]},
     }
 
 
 def _many(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 or noun == "info" else f"{n} {noun}s"
-
-

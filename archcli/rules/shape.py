@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
 from archcli.measure.passes import find
 from archcli.modules import MixtureOfExperts, ProjectedAttention
@@ -57,7 +58,9 @@ class ExtremeAspectRatio(Rule):
     code = "SHP002"
     severity = Severity.WARNING
     title = "d_model / n_layers is far from what models use"
-    reason = "No published large model is below 30 or above 260, no small one below 15: a slip in n_layers or d_model is likelier than a choice."
+    reason = (
+        "No published large model is below 30 or above 260, no small one below 15: a slip in n_layers or d_model is likelier than a choice."
+    )
     source = f"{KAPLAN}; shipped models from T5-11B 42.7 and GPT-2 XL 33.3 to BLOOM 204.8 (derived from their configs)"
     spares = "the lower bound is 15 below a billion parameters and for mixtures of experts"
     evidence = "aspect_ratio"
@@ -84,10 +87,12 @@ class HeadsAgainstWidth(Rule):
         "Heads together are usually as wide as the stream. Published models lie between 0.67 (PaLM-540B, 48 heads of 256 on 18432) and 2 "
         "(LaMDA, Qwen3-0.6B); T5-11B alone has 16."
     )
-    source = "PaLM, arXiv:2204.02311 Table 1, where a well-known slide prints the inverse, 1.48 (corrected); LaMDA, arXiv:2201.08239 (confirmed)"
+    source = (
+        "PaLM, arXiv:2204.02311 Table 1, where a well-known slide prints the inverse, 1.48 (corrected); LaMDA, arXiv:2201.08239 (confirmed)"
+    )
     spares = "latent attention, whose heads are wider than the stream by design"
     evidence = "head_ratio"
-    known = {"t5-11b": "128 heads of 128 on a stream of 1,024, stated so in its config: 16"}
+    known: ClassVar[Mapping[str, str]] = {"t5-11b": "128 heads of 128 on a stream of 1,024, stated so in its config: 16"}
     valid = (example(),)
     invalid = (
         example(attention="{kind: mha, n_heads: 64, head_dim: 64, position: {kind: rope, theta: 10000}}"),

@@ -19,11 +19,13 @@ class NothingHoldsLogits(Rule):
     severity = Severity.INFO
     title = "a large model without QK-norm, z-loss or softcap"
     reason = (
-        "Large models diverge when attention scores or output logits grow; QK-norm, a z-loss or a softcap hold them. Llama and Gemma 2 are often "
+        "Large models diverge when attention scores or output logits grow; QK-norm, a z-loss or a softcap hold them. Llama and "
+        "Gemma 2 are often "
         "listed with QK-norm and have none (Gemma 2 has softcaps)."
     )
     source = (
-        "QK-norm: Henry et al., arXiv:2010.04245, Dehghani et al., arXiv:2302.05442, OLMo 2, arXiv:2501.00656 (confirmed); z-loss: PaLM, arXiv:2204.02311 "
+        "QK-norm: Henry et al., arXiv:2010.04245, Dehghani et al., arXiv:2302.05442, OLMo 2, arXiv:2501.00656 (confirmed); "
+        "z-loss: PaLM, arXiv:2204.02311 "
         "(confirmed); softcap: Gemma 2, arXiv:2408.00118 (confirmed)"
     )
     spares = "models below 10 billion parameters, encoders"
@@ -39,7 +41,9 @@ class NothingHoldsLogits(Rule):
         held = [path for path, each in find(model, Attention) if each.softcap or (isinstance(each, ProjectedAttention) and each.qk_norm)]
         if not held:
             params = case.totals["params"]
-            yield Finding(f"{case.layers[0].path}.attention", f"{params:,} parameters and nothing that holds scores or logits", params, "one of them")
+            yield Finding(
+                f"{case.layers[0].path}.attention", f"{params:,} parameters and nothing that holds scores or logits", params, "one of them"
+            )
 
 
 def _capped(model: Decoder) -> bool:
@@ -52,7 +56,10 @@ class UnusualSoftcap(Rule):
     code = "STB002"
     severity = Severity.WARNING
     title = "a softcap so low that it bends ordinary scores"
-    reason = "cap tanh(s / cap) is nearly s while s is small beside the cap. Gemma 2 has 50 for scores and 30 for logits; below 10 ordinary scores are bent."
+    reason = (
+        "cap tanh(s / cap) is nearly s while s is small beside the cap. Gemma 2 has 50 for scores and 30 for logits; below 10 "
+        "ordinary scores are bent."
+    )
     source = "Gemma 2, arXiv:2408.00118 section 2 (confirmed)"
     valid = (example(attention="{kind: mha, n_heads: 8, softcap: 50}"),)
     invalid = (example(attention="{kind: mha, n_heads: 8, softcap: 2}"),)

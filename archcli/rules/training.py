@@ -15,8 +15,14 @@ class DropoutInPretraining(Rule):
     code = "TRN001"
     severity = Severity.INFO
     title = "dropout in pretraining"
-    reason = "One pass over much data does not overfit; language models since T5 v1.1 and PaLM pretrain without dropout, and some turn it on for fine-tuning."
-    source = "T5 v1.1's released_checkpoints.md: turned off, a quality win (confirmed); PaLM, arXiv:2204.02311 (confirmed); GPT-3's 0.1 is on a slide only (not found in its text)"
+    reason = (
+        "One pass over much data does not overfit; language models since T5 v1.1 and PaLM pretrain without dropout, and some turn"
+        " it on for fine-tuning."
+    )
+    source = (
+        "T5 v1.1's released_checkpoints.md: turned off, a quality win (confirmed); PaLM, arXiv:2204.02311 (confirmed); GPT-3's "
+        "0.1 is on a slide only (not found in its text)"
+    )
     spares = "files without training.dropout"
     valid = (example(top="training: {dropout: 0.0}"), example())
     invalid = (example(top="training: {dropout: 0.1}"),)
@@ -34,7 +40,10 @@ class WeightDecayRange(Rule):
     code = "TRN002"
     severity = Severity.INFO
     title = "weight decay outside of 0.01 to 0.1"
-    reason = "Weight decay of language models changes the dynamics of training, and stabilizes bf16; it does not prevent overfitting. 0.1 is usual, GPT-NeoX has 0.01, T5 0."
+    reason = (
+        "Weight decay of language models changes the dynamics of training, and stabilizes bf16; it does not prevent overfitting. "
+        "0.1 is usual, GPT-NeoX has 0.01, T5 0."
+    )
     source = f"{ANDRIUSHCHENKO}; GPT-3, arXiv:2005.14165 App. B: 0.1 (confirmed); OPT, arXiv:2205.01068 section 2.2: 0.1 (confirmed)"
     spares = "files without training.weight_decay"
     valid = (example(top="training: {weight_decay: 0.1}"),)
@@ -53,7 +62,10 @@ class DecayedNorms(Rule):
     code = "TRN003"
     severity = Severity.WARNING
     title = "weight decay on norms and biases"
-    reason = "Gains and biases are few and of scale one or zero by design; decay pulls them from there. Recipes decay matrices alone, OLMo 2 not even embeddings."
+    reason = (
+        "Gains and biases are few and of scale one or zero by design; decay pulls them from there. Recipes decay matrices alone, "
+        "OLMo 2 not even embeddings."
+    )
     source = "OLMo 2, arXiv:2501.00656 Table 1: none on embeddings (confirmed); nanoGPT's optimizer groups: matrices alone"
     spares = "files without training.decay_norms"
     valid = (example(top="training: {weight_decay: 0.1, decay_norms: false}"),)

@@ -16,7 +16,10 @@ class VocabularySize(Rule):
     code = "VOC001"
     severity = Severity.INFO
     title = "vocab_size is outside of what tokenizers have"
-    reason = "Monolingual models have 30,000 to 50,000 entries, multilingual and production ones 100,000 to 250,000; Gemma 3's 262,144 is the largest common one."
+    reason = (
+        "Monolingual models have 30,000 to 50,000 entries, multilingual and production ones 100,000 to 250,000; Gemma 3's 262,144"
+        " is the largest common one."
+    )
     source = "CS336 lecture 3 (Spring 2026) p.47, a rule of thumb (slide); sizes of shipped models from their configs (confirmed)"
     evidence = "vocab_size"
     valid = (example(vocab_size="32000"), example(vocab_size="262144"))

@@ -98,8 +98,7 @@ def _all(
 def _selection(select: Codes, extend: Codes, ignore: Codes) -> Selection:
     lists = {"--select": select, "--extend-select": extend, "--ignore": ignore}
     split = {option: [code.strip().upper() for text in given or () for code in text.split(",")] for option, given in lists.items()}
-    for option, codes in split.items():
-        check_prefixes(codes, option)
+    check_prefixes(split)
     return Selection(*split.values())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -43,11 +43,10 @@ def lint(case: Case, selection: Selection, ignored: Sequence[str] = ()) -> Itera
             yield from (Found(rule, finding) for finding in rule.check(case))
 
 
-def check_prefixes(prefixes: Sequence[str], option: str) -> None:
-    """Raises ArchError for every prefix that no code begins with, with the nearest codes."""
-    problems = [
-        Problem(f"{option} {prefix!r} is the beginning of no rule's code", _near(prefix)) for prefix in prefixes if not _known(prefix)
-    ]
+def check_prefixes(given: Mapping[str, Sequence[str]]) -> None:
+    """Raises ArchError for every prefix of an option that no code begins with, with the nearest codes."""
+    unknown = [(option, prefix) for option, prefixes in given.items() for prefix in prefixes if not _known(prefix)]
+    problems = [Problem(f"{option} {prefix!r} is the beginning of no rule's code", _near(prefix)) for option, prefix in unknown]
     if problems:
         raise ArchError(problems)
 
@@ -79,5 +78,5 @@ def _known(prefix: str) -> bool:
 def _near(code: str) -> str:
     from difflib import get_close_matches
 
-    close = get_close_matches(code.upper(), all_rules(), n=3)
+    close = get_close_matches(code.upper(), all_rules(), n=3, cutoff=0.5)
     return f"did you mean {' or '.join(close)}?" if close else "`archcli rules` lists them"

@@ -1,4 +1,4 @@
-"""Every rule passes what it calls valid, stops at what it calls invalid, and says where it is from; the presets break none but the known."""
+"""Every rule passes what it calls valid, stops at what it calls invalid, and says where it is from; presets break none but the known."""
 
 import re
 from functools import cache

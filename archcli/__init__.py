@@ -3,6 +3,7 @@
     load("my.yaml")            the architecture: fields checked, no torch
     build("my.yaml")           an ordinary torch.nn.Module, freshly initialised (needs archcli[torch])
     count_params, count_flops, count_kv_cache    reports, as the commands print them
+    survey, compare            many architectures by their facets; a few side by side
     formula, sweep             closed forms with sympy; a million shapes with numpy
 
 Every function takes a path, a preset's name, or an architecture that is loaded already. Importing archcli imports nothing else.
@@ -54,6 +55,26 @@ def count_kv_cache(model: str | Model, context: int | None = None, batch_size: i
     return count(_decoder(model), context, batch_size, dtype)
 
 
+def survey(*models: str | Model, **options: Any) -> Report:
+    """What `archcli survey` says of these models, of all presets where none is given. Options: columns, where, sort, by."""
+    from archcli.load.source import presets
+    from archcli.measure.survey import survey_models
+
+    found = map(_decoder, models or presets())
+    return survey_models(((model.name, model) for model in found), **options)
+
+
+def compare(*models: str | Model, **options: Any) -> Report:
+    """What `archcli compare` says of two models or more. Options: batch_size, seq_len, past, context, source_len, dtype, mla."""
+    from archcli.load.dump import to_mapping
+    from archcli.measure.compare.differences import Stated
+    from archcli.measure.compare.figures import Question
+    from archcli.measure.compare.report import Compared, compare_models
+
+    found = [_decoder(model) for model in models]
+    return compare_models([Compared(one.name, one.source, Stated(one, to_mapping(one))) for one in found], Question(**options))
+
+
 def formula(model: str | Model, **options: Any) -> Formula:
     """Closed forms of parameters, FLOPs and cache, in the names of the YAML (needs sympy)."""
     from archcli.measure.formula import formula as closed_form
@@ -94,4 +115,4 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'archcli' has no attribute {name!r}")
 
 
-__all__ = ["ArchError", "build", "count_flops", "count_kv_cache", "count_params", "formula", "load", "sweep"]
+__all__ = ["ArchError", "build", "compare", "count_flops", "count_kv_cache", "count_params", "formula", "load", "survey", "sweep"]

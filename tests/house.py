@@ -25,7 +25,7 @@ ACROSS = {("rules", "measure")}
 # Rooms whose files do not know each other, and the files of theirs that all of them may use.
 APART = {
     "archcli.commands": {"base", "options"},
-    "archcli.measure": {"passes", "report"},
+    "archcli.measure": {"passes", "report", "shape", "facets", "where"},
     "archcli.rules": {"base", "evidence", "lint"},
     "archcli.ops": {"base", "mask"},
     "archcli.load.hf": {"base", "common", "rope"},

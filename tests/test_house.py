@@ -21,6 +21,8 @@ QUICK = {
     "flops": ["flops", "llama-3.1-8b"],
     "kvcache": ["kvcache", "llama-3.1-8b"],
     "list": ["list"],
+    "survey": ["survey"],
+    "compare": ["compare", "gpt2", "llama-3.1-8b"],
     "show": ["show", "llama-3.1-8b"],
     "schema": ["schema"],
 }

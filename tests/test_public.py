@@ -30,6 +30,14 @@ def test_the_cache():
     assert archcli.count_kv_cache("gpt2", 10, 2).totals["elements"] == 12 * 2 * 10 * 2 * 768
 
 
+def test_a_survey_and_a_comparison():
+    gpt2 = archcli.load("gpt2")
+    assert [row["d_ff_ratio"] for row in archcli.survey(gpt2, "gemma-2b", sort="d_ff_ratio:desc").rows] == [8.0, 4.0]
+    assert "gpt2" in [row["name"] for row in archcli.survey().rows]
+    params = {row["key"]: row for row in archcli.compare("gpt2", gpt2, seq_len=16).rows}["params"]
+    assert params["value_1"] == params["value_2"] == archcli.count_params("gpt2").totals["params"]
+
+
 def test_formula_and_sweep_agree_with_the_count():
     params = archcli.count_params("llama-3.2-1b").totals["params"]
     found = archcli.formula("llama-3.2-1b")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from archcli.errors import ArchError
+from archcli.errors import ArchError, Problem
 from archcli.load.source import load
 from archcli.measure.report import Report
 from archcli.modules import Decoder, Model
@@ -42,3 +42,17 @@ def subject(model: str, overrides: Sequence[str] | None) -> Subject:
     if not isinstance(loaded.model, Model):
         raise ArchError(f"{loaded.name}: a {type(loaded.model).__name__} cannot be counted yet")
     return Subject(loaded.model, loaded.name, loaded.source, list(overrides or ()), loaded.notes)
+
+
+def subjects(models: Sequence[str], overrides: Sequence[Sequence[str]] = ()) -> list[Subject]:
+    """Load several, each with its own overrides where there are any; ArchError with the problems of all."""
+    found: list[Subject] = []
+    problems: list[Problem] = []
+    for i, model in enumerate(models):
+        try:
+            found.append(subject(model, overrides[i] if overrides else ()))
+        except ArchError as error:
+            problems += error.problems
+    if problems:
+        raise ArchError(problems)
+    return found

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from archcli.commands.base import subject
-from archcli.commands.options import BatchSize, Form, Json, Model, Output, Past, SeqLen, Set, SourceLen
-from archcli.measure.flops import Logits, Mask, MlaForm, Question, count_flops
+from archcli.commands.options import BatchSize, Form, Json, Mla, Model, Output, Past, SeqLen, Set, SourceLen
+from archcli.measure.flops import Logits, Mask, Question, count_flops
 from archcli.measure.passes import Phase
 
 PhaseOption = Annotated[
@@ -17,7 +17,6 @@ PhaseOption = Annotated[
 ]
 MaskOption = Annotated[Mask, typer.Option(help="Count the pairs the mask allows, or all S x S, as torch's counter does.")]
 LogitsOption = Annotated[Logits | None, typer.Option(help="Logits of every position, or the last [default: all; prefill and decode last]")]
-MlaOption = Annotated[MlaForm, typer.Option(help="Latent attention: rebuild keys and values, or work on the latents.")]
 
 
 def run(  # noqa: PLR0913 - one parameter per option
@@ -30,7 +29,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     source_len: SourceLen = None,
     mask: MaskOption = "exact",
     logits: LogitsOption = None,
-    mla: MlaOption = "naive",
+    mla: Mla = "naive",
     macs: Annotated[bool, typer.Option("--macs", help="Show multiply-adds, half as many.")] = False,
     overrides: Set = None,
     form: Form = None,

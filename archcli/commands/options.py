@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from archcli.errors import ArchError
+from archcli.measure.passes import MlaForm
 from archcli.render import Format
 from archcli.units import parse_bytes, parse_count, parse_dtype
 
@@ -70,5 +71,6 @@ SourceLen = Annotated[
     int | None, typer.Option("--source-len", metavar="N", parser=_size(1), help="Tokens the encoder reads, where there is one.")
 ]
 Dtype = Annotated[str, typer.Option("--dtype", metavar="DTYPE", parser=_dtype, help="Width of an element: fp32, bf16, fp8, int4, …")]
+Mla = Annotated[MlaForm, typer.Option(help="Latent attention: rebuild keys and values, or work on the latents.")]
 Depth = Annotated[int, typer.Option("--depth", metavar="N", min=0, help="How many steps of a path to show.")]
 Memory = Annotated[int | None, typer.Option("--memory", metavar="SIZE", parser=_bytes, help="How much fits: 80GiB, 24GB.")]

@@ -8,14 +8,25 @@ from typing import Any, Literal
 
 from archcli.errors import ArchError
 from archcli.graph import OpClass, Row
-from archcli.measure.passes import Pass, Phase, beyond, decode_pass, find, forward_pass, prefill_pass, train_pass, without_source
+from archcli.measure.passes import (
+    MlaForm,
+    Pass,
+    Phase,
+    beyond,
+    decode_pass,
+    find,
+    forward_pass,
+    prefill_pass,
+    train_pass,
+    with_mla,
+    without_source,
+)
 from archcli.measure.report import Column, Report, Table, Unit, facts
-from archcli.modules import Encoder, Model, MultiHeadLatentAttention, substitute
+from archcli.modules import Encoder, Model, MultiHeadLatentAttention
 from archcli.ops import Attend
 
 Mask = Literal["exact", "dense"]
 Logits = Literal["all", "last"]
-MlaForm = Literal["naive", "absorbed"]
 
 CONVENTION = (
     "FLOP = 2 x multiply-add. matmul: matrix products, the router's included; "
@@ -96,11 +107,6 @@ def run_pass(model: Model, question: Question) -> Pass:
     if question.phase == "prefill" or past:
         return prefill_pass(model, batch, new, past, last_only=last, source_len=source)
     return forward_pass(model, batch, new, last_only=last, source_len=source)
-
-
-def with_mla(model: Model, form: MlaForm) -> Model:
-    """The model with every latent attention computed in the given form."""
-    return substitute(model, {f"{path}.form": form for path, _ in find(model, MultiHeadLatentAttention)})
 
 
 def component(row: Row) -> str:

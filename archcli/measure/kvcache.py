@@ -64,8 +64,8 @@ def kv_elements(model: Model, context: int, batch_size: int = 1) -> int:
 
 def _growth(model: Model) -> int:
     """Elements a token adds below every window; the constant state of linear attention does not grow."""
-    rows = prefill_pass(model, 1, 1).rows
-    return sum(row.cached * row.times for row in rows if isinstance(row.op, Cache) and not row.op.cross)
+    added: int = prefill_pass(model, 1, 1).growth()
+    return added
 
 
 def _held(model: Model, context: int, batch_size: int, dtype: str) -> Record:

@@ -9,12 +9,13 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from archcli.arith import Number, Shape, label
 from archcli.errors import ArchError, Problem
 from archcli.graph import Abstract, CountTape, OpClass, Row, Tensor, tree_map
-from archcli.modules import Block, Model, children, settings
+from archcli.modules import Block, Model, MultiHeadLatentAttention, children, settings, substitute
 from archcli.modules.base import Spec
 from archcli.modules.model import stacks
 from archcli.ops import Cache
 
 Phase = Literal["forward", "train", "prefill", "decode"]
+MlaForm = Literal["naive", "absorbed"]
 S = TypeVar("S", bound=Spec)
 
 
@@ -66,6 +67,10 @@ class Pass:
     def cached(self) -> Number:
         """Elements of the tokens' own keys and values that the cache holds afterwards."""
         return sum((row.cached * row.times for row in self.rows if not is_cross(row)), 0)
+
+    def growth(self) -> Number:
+        """Those of `cached` that grow with the tokens: all but the constant state of linear attention."""
+        return sum((row.cached * row.times for row in self.rows if isinstance(row.op, Cache) and not row.op.cross), 0)
 
     def cross_cached(self) -> Number:
         """Elements the cache holds of an encoder's output: keys and values of cross attention."""
@@ -136,6 +141,11 @@ def named(model: Model, name: str) -> list[str]:
         values = ", ".join(f"{path} {fields[path]}" for path in paths)
         raise ArchError(Problem("fields of this name have different values", f"say which by its full path: {values}", path=name))
     return paths
+
+
+def with_mla(model: Model, form: MlaForm) -> Model:
+    """The model with every latent attention computed in the given form."""
+    return substitute(model, {f"{path}.form": form for path, _ in find(model, MultiHeadLatentAttention)})
 
 
 def beyond(model: Model, tokens: int) -> Iterator[str]:

@@ -32,7 +32,7 @@ class UnusualWidth(Rule):
     )
     source = f"GPT-3, arXiv:2005.14165 section 2.1 (confirmed); {SHAZEER}; shipped models by their configs (confirmed)"
     spares = "experts of a mixture, which are narrow on purpose"
-    evidence = "ff_ratio"
+    evidence = "d_ff_ratio"
     valid = (example(ffn="{kind: mlp, d_ff: 2048}"), example(ffn="{kind: glu, d_ff: 1408}"))
     invalid = (example(ffn="{kind: mlp, d_ff: 1536}"), example(ffn="{kind: glu, d_ff: 3072}"))
 
@@ -63,7 +63,7 @@ class FarFromSeenWidth(Rule):
         "(confirmed); Kaplan, arXiv:2001.08361 Fig. 5, as CS336 reads it (corrected attribution)"
     )
     spares = "experts of a mixture, which are narrow on purpose"
-    evidence = "ff_ratio"
+    evidence = "d_ff_ratio"
     known: ClassVar[Mapping[str, str]] = {"t5-11b": "d_ff 65,536 on a stream of 1,024, stated so in its config: 64"}
     valid = (example(ffn="{kind: mlp, d_ff: 2048}"), example(ffn="{kind: glu, d_ff: 4096}"))
     invalid = (example(ffn="{kind: glu, d_ff: 8192}"), example(ffn="{kind: mlp, d_ff: 512}"))

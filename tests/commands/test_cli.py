@@ -1,5 +1,6 @@
 """Manners: exit codes, errors, files, terminals, signals. What the commands count is tested in tests/measure."""
 
+import csv
 import errno
 import json
 import os
@@ -19,6 +20,8 @@ QUICK = {
     "flops": ("flops", "gpt2"),
     "kvcache": ("kvcache", "gpt2"),
     "list": ("list",),
+    "survey": ("survey", "--no-presets", "gpt2", "deepseek-v3"),
+    "compare": ("compare", "gpt2", "llama-3.1-8b"),
     "show": ("show", "gpt2"),
     "schema": ("schema",),
 }
@@ -28,6 +31,8 @@ TOTALS = {
     "flops": {"matmul_flops", "other_flops", "macs", "by_component"},
     "kvcache": {"elements", "cross_elements", "bytes", "bytes_per_token"},
     "list": {"models"},
+    "survey": {"models", "spread"},
+    "compare": {"models", "differences"},
     "show": {"params", "rows"},
 }
 
@@ -68,6 +73,17 @@ def test_json_names_the_model_and_what_was_asked(cli):
         (("params", "gtp2"), "did you mean gpt2?"),
         (("params", "gpt2", "--set", "d_fff=3"), "d_fff"),
         (("params", "no.yaml"), "no file 'no.yaml'"),
+        (("survey", "--no-presets"), "no model to survey"),
+        (("survey", "--columns", "d_ff,parms"), "no column 'parms'"),
+        (("survey", "--where", "params"), "'params' is no condition"),
+        (("survey", "--sort", "parms"), "did you mean params?"),
+        (("survey", "--by", "month"), "'month' is not one of"),
+        (("compare",), "compare needs two models or more"),
+        (("compare", "gpt2"), "compare needs two models or more"),
+        (("compare", "gpt2", "gtp2"), "did you mean gpt2?"),
+        (("compare", "gpt2", "gpt2", "--set", "3:d_ff=4"), "there is no model 3"),
+        (("compare", "gpt2", "gpt2", "--set", "0:d_ff=4"), "they count from 1 to 2"),
+        (("compare", "gpt2", "gpt2", "--set", "2:d_fff=4"), "did you mean d_ff?"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -218,3 +234,33 @@ def test_the_module_is_the_command(cli):
 def test_completion_knows_the_commands():
     environment = {**os.environ, "_ARCHCLI_COMPLETE": "complete_bash", "COMP_WORDS": "archcli k", "COMP_CWORD": "1"}
     assert process(env=environment).stdout.split() == ["kvcache"]
+
+
+def test_several_models_tell_all_their_problems(cli, tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.yaml").write_text("vocab_size: 0\nd_model: 8\nnorm: rmsnorm\ngroups: []\n")
+    for command in ("survey", "compare"):
+        done = cli(command, tmp_path / "one.yaml", tmp_path / "two.yaml", "nowhere")
+        assert (done.code, done.out) == (2, "")
+        assert all(name in done.err for name in ("one.yaml:1:", "two.yaml:1:", "'nowhere'"))
+
+
+def test_a_model_of_several_is_changed_by_its_number(cli):
+    done = cli("compare", "gpt2", "gpt2", "--set", "2:n_layers=24", "--set", "d_ff=1k", "--json")
+    rows = {row["key"]: row for row in json.loads(done.out)["rows"]}
+    assert (rows["name"]["value_1"], rows["name"]["value_2"]) == ("gpt2 #1", "gpt2 #2")
+    assert (rows["groups.0.n_layers"]["value_1"], rows["groups.0.n_layers"]["value_2"]) == ("12", "24")
+    assert (rows["ffn"]["value_1"], rows["ffn"]["ratio_2"]) == (12 * (2 * 768 * 1000 + 1000 + 768), 2.0)
+
+
+def test_a_survey_is_of_the_presets_and_what_is_given(cli, tmp_path):
+    (tmp_path / "my, own.yaml").write_text(cli("show", "gpt2", "--format", "yaml").out.replace("name: gpt2\n", ""))
+    names = [row["name"] for row in json.loads(cli("survey", tmp_path / "my, own.yaml", "gpt2", "--json").out)["rows"]]
+    assert names[:2] == ["my, own", "gpt2"]
+    assert sorted(names[1:]) == sorted(json_names(cli("list", "--json").out))
+    out = cli("survey", tmp_path / "my, own.yaml", "--no-presets", "--format", "csv").out
+    assert [row["name"] for row in csv.DictReader(out.splitlines())] == ["my, own"]
+
+
+def json_names(out):
+    return [row["name"] for row in json.loads(out)["rows"]]

@@ -19,6 +19,12 @@ COMMANDS = {
     "kvcache-window": ("kvcache", "gemma-2-9b", "--context", "32K", "--memory", "80GiB"),
     "kvcache-latent": ("kvcache", "deepseek-v3", "-b", "4", "--dtype", "fp8"),
     "list": ("list",),
+    "survey": ("survey", "--no-presets", "gpt2", "deepseek-v3", "gemma-2-9b", "llama-3.1-8b"),
+    "survey-columns": ("survey", "--no-presets", "gpt2", "deepseek-v3", "--columns", "d_ff_ratio,position", "--sort", "params:desc"),
+    "survey-by": ("survey", "--no-presets", "gpt2", "gemma-2b", "llama-3.1-8b", "--by", "series", "--columns", "params,head_ratio"),
+    "compare-set": ("compare", "llama-3.1-8b", "llama-3.1-8b", "--set", "2:n_kv_heads=32", "-s", "8k"),
+    "compare-layouts": ("compare", "gemma-2-9b", "deepseek-v3", "mixtral-8x7b", "--mla", "absorbed", "--dtype", "fp8"),
+    "compare-many": ("compare", "gpt2", "llama-3.1-8b", "falcon-7b", "qwen3-0.6b", "-s", "1024", "--past", "512"),
     "show": ("show", "gpt2", "-s", "1024"),
 }
 FORMS = {"plain": None, "table-80": 80, "table-40": 40, "md": None, "csv": None, "json": None}

@@ -1,0 +1,56 @@
+"""`archcli survey`: architectures side by side, and how their figures spread."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from archcli.commands.base import subjects
+from archcli.commands.options import Form, Json, Output
+from archcli.errors import ArchError
+from archcli.load.source import presets
+from archcli.measure.facets import FACETS
+from archcli.measure.survey import By, survey_models
+from archcli.render import show
+
+Models = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="MODEL", help="YAML or JSON files to set beside the presets.", show_default=False),
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option("--columns", metavar="COL,COL", help=f"Show these alone, in one table: {', '.join(FACETS)}."),
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option("--where", metavar="EXPR", help="Only models of which this holds: params>=7B, ffn=glu, pattern~window. Repeatable."),
+]
+Sort = Annotated[str | None, typer.Option("--sort", metavar="COL[:desc]", help="In order of a column, least first or with :desc most.")]
+ByOption = Annotated[By | None, typer.Option("--by", help="The spread of each figure by year or by series, in place of the models.")]
+NoPresets = Annotated[bool, typer.Option("--no-presets", help="The given models alone.")]
+
+
+def run(  # noqa: PLR0913 - one parameter per option
+    models: Models = None,
+    *,
+    columns: Columns = None,
+    where: Where = None,
+    sort: Sort = None,
+    by: ByOption = None,
+    no_presets: NoPresets = False,
+    form: Form = None,
+    as_json: Json = False,
+    output: Output = None,
+) -> None:
+    """Survey architectures: norms, activations, wiring, positions, ratios, attention, experts, sizes; with medians and quartiles.
+
+    All presets, and before them the models that are given.
+    """
+    given = list(dict.fromkeys(models or ()))
+    if no_presets and not given:
+        raise ArchError("no model to survey", "name some, or leave --no-presets out")
+    asked = subjects([*given, *(name for name in presets() if name not in given and not no_presets)])
+    keys = [key.strip() for text in columns or () for key in text.split(",")]
+    report = survey_models(((one.name, one.model) for one in asked), keys, where or (), sort, by)
+    show(report, form, output, as_json=as_json)

@@ -1,0 +1,164 @@
+"""Differences: the settings in which architectures are not the same, each by its full path.
+
+A path stands for the same thing in all of them as long as their layers lie in groups of the same layout. Where they do not, `layers.*`
+stands for all layers of a stack, and a setting is told with how many layers have which value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from archcli.measure.passes import layers
+from archcli.measure.shape import spelled, tallied, told
+from archcli.modules import Block, Group, Model, ProjectedAttention
+from archcli.modules.base import Spec
+from archcli.modules.model import stacks
+
+IDENTITY = {"name", "source", "published", "released", "series"}
+"""Keys that say which model it is, not what it is like."""
+
+ABSENT = None
+"""What stands for a setting that a model has no place for."""
+
+IN_GROUPS = re.compile(r"(?P<stem>.*?)groups\.\d+\.(?:(?:layer|pattern\.\d+)\.(?P<rest>.+)|.+)")
+
+
+class Stated(NamedTuple):
+    """An architecture, and the mapping its YAML would hold, without what is left to defaults."""
+
+    model: Model
+    mapping: Mapping[str, Any]
+
+
+class Difference(NamedTuple):
+    """A setting, and its value in each architecture, spelled as YAML does; None where there is no such setting."""
+
+    path: str
+    values: tuple[str | None, ...]
+
+
+def differences(models: Sequence[Stated]) -> list[Difference]:
+    """Every setting that is written out for one of the models and is not the same in all."""
+    paths = _in_order(path for one in models for path in _written(one) if path.split(".")[0] not in IDENTITY)
+    if aligned([one.model for one in models]):
+        found = [_of_models(path, models) for path in paths]
+    else:
+        found = [*_outside(paths, models), *_of_layers(paths, models)]
+    return [one for one in found if len(set(one.values)) > 1]
+
+
+def aligned(models: Sequence[Model]) -> bool:
+    """Whether their layers lie in groups of the same layout."""
+    return len({_layout(model) for model in models}) == 1
+
+
+def _layout(model: Model) -> tuple[Any, ...]:
+    """Of each stack, how many layers the patterns of its groups have."""
+    return tuple((stem, *((group.layer is None, len(group.blocks)) for group in stack.groups)) for stem, stack in stacks(model))
+
+
+def _written(one: Stated) -> Iterator[str]:
+    """The paths of all values a mapping holds; a kind that stands for its whole mapping by its own path."""
+    for path in _leaves(one.mapping, ""):
+        value = _value(one.model, path)
+        yield f"{path}.kind" if isinstance(value, Spec) and "kind" in type(value).model_fields else path
+
+
+def _in_order(paths: Iterable[str]) -> list[str]:
+    """Each path once, what lies below the same key together, keys in the order they first appear."""
+    tree: dict[str, Any] = {}
+    for path in paths:
+        node = tree
+        for step in path.split("."):
+            node = node.setdefault(step, {})
+    return [path for path in _leaves(tree, "") if path]
+
+
+def _leaves(node: Any, path: str) -> Iterator[str]:
+    items = node.items() if isinstance(node, Mapping) else enumerate(node) if _is_branch(node) else ()
+    for key, item in items:
+        yield from _leaves(item, f"{path}.{key}" if path else str(key))
+    if not items:
+        yield path
+
+
+def _is_branch(node: Any) -> bool:
+    return isinstance(node, list) and any(isinstance(item, Mapping) for item in node)
+
+
+_NO_PLACE = object()
+
+
+def _value(part: Any, path: str, d_model: int | None = None) -> Any:
+    """What stands at a path of a spec, or _NO_PLACE; with `d_model`, of heads whose width is left out, the width they have."""
+    for step in path.split("."):
+        above = part
+        if isinstance(part, tuple) and step.isdecimal():
+            part = part[int(step)] if int(step) < len(part) else _NO_PLACE
+        else:
+            part = getattr(part, step) if isinstance(part, Spec) and step in type(part).model_fields else _NO_PLACE
+        if part is None and step == "head_dim" and d_model is not None and isinstance(above, ProjectedAttention):
+            part = above.width(d_model)
+    return part
+
+
+def _spelled(value: Any) -> str | None:
+    if value is _NO_PLACE:
+        return ABSENT
+    return getattr(value, "kind", "{}") if isinstance(value, Spec) else spelled(value)
+
+
+def _of_models(path: str, models: Sequence[Stated]) -> Difference:
+    return Difference(path, tuple(_spelled(_value(one.model, path, one.model.d_model)) for one in models))
+
+
+def _outside(paths: Iterable[str], models: Sequence[Stated]) -> Iterator[Difference]:
+    """Settings of a model itself, and how its layers lie in groups."""
+    yield from (_of_models(path, models) for path in paths if IN_GROUPS.fullmatch(path) is None)
+    groups = [_groups(one.model, _is_named(models)) for one in models]
+    for stem in dict.fromkeys(stem for found in groups for stem in found):
+        yield Difference(f"{stem}groups", tuple(found.get(stem) for found in groups))
+
+
+def _groups(model: Model, named: bool) -> dict[str, str]:
+    """How many layers each group of a stack has, and of how long a pattern: `3 + 58`, `42 in a pattern of 2`."""
+    return {_stem(model, stem, named): " + ".join(map(_group, stack.groups)) for stem, stack in stacks(model)}
+
+
+def _group(group: Group) -> str:
+    return str(group.n_layers) + (f" in a pattern of {len(group.blocks)}" if len(group.blocks) > 1 else "")
+
+
+def _is_named(models: Sequence[Stated]) -> bool:
+    """Whether stacks need names, as models of several kinds are beside each other."""
+    return len({getattr(one.model, "kind", "") for one in models}) > 1
+
+
+def _stem(model: Model, stem: str, named: bool) -> str:
+    """The stack's path; where they need names, `decoder.` for a decoder that is all of its model."""
+    return stem or (f"{getattr(model, 'kind', 'decoder')}." if named else "")
+
+
+def _of_layers(paths: Iterable[str], models: Sequence[Stated]) -> Iterator[Difference]:
+    """Settings of layers, each told for all layers of a stack together."""
+    found = [match for match in map(IN_GROUPS.fullmatch, paths) if match and match["rest"]]
+    rests = _in_order(match["rest"] for match in found)
+    blocks = [_blocks(one.model, _is_named(models)) for one in models]
+    for stem in dict.fromkeys(stem for own in blocks for stem in own):
+        for rest in rests:
+            values = tuple(_tally(own.get(stem, []), rest, one.model) for own, one in zip(blocks, models, strict=True))
+            yield Difference(f"{stem}layers.*.{rest}", values)
+
+
+def _blocks(model: Model, named: bool) -> dict[str, list[tuple[Block, int]]]:
+    found: dict[str, list[tuple[Block, int]]] = {}
+    for path, block, times in layers(model):
+        found.setdefault(_stem(model, path[: path.index("layers.")], named), []).append((block, times))
+    return found
+
+
+def _tally(blocks: Sequence[tuple[Block, int]], rest: str, model: Model) -> str | None:
+    values = tallied((_spelled(_value(block, rest, model.d_model)), times) for block, times in blocks)
+    return told(values, "-") if values else ABSENT

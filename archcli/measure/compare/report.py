@@ -1,0 +1,139 @@
+"""Report: the differences and the figures of architectures, models as columns where they are few and as rows where they are many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+from archcli.errors import ArchError
+from archcli.measure.compare.differences import Stated, aligned, differences
+from archcli.measure.compare.figures import Figure, Question, figures
+from archcli.measure.facets import CONVENTION as FACETS_CONVENTION
+from archcli.measure.passes import beyond
+from archcli.measure.report import Column, Report, Table
+
+CONVENTION = (
+    "Ratios are to the first model. FLOP = 2 x multiply-add: matrix products, and the rest as `other`; a forward has the logits of all "
+    f"tokens, a decoded token its own. KV per token: below every window. {FACETS_CONVENTION}"
+)
+FEWEST = 2
+AS_COLUMNS = 3  # so many models with their ratios fit beside each other into 80 columns
+FIGURES_A_TABLE = 3  # and so many figures with theirs where models are rows
+WITHOUT_RATIO = {"text", "flag"}
+
+Record = dict[str, Any]
+
+
+class Compared(NamedTuple):
+    """One architecture: what it is called in the comparison, where it came from, and what its YAML holds."""
+
+    name: str
+    source: str
+    stated: Stated
+
+
+def compare_models(models: Sequence[Compared], question: Question | None = None) -> Report:
+    """What `archcli compare` reports. Raises ArchError for fewer than two models."""
+    if len(models) < FEWEST:
+        raise ArchError("compare needs two models or more", "a model can be named twice, and changed with --set 2:KEY=VALUE")
+    question = question or Question()
+    models = _told_apart(models)
+    stated = [one.stated for one in models]
+    differing = [
+        {"section": "YAML", "key": one.path, "title": one.path, "unit": "text", "values": list(one.values)} for one in differences(stated)
+    ]
+    rows = [*differing, *_side_by_side([figures(one.name, one.stated.model, question) for one in models])]
+    names = [one.name for one in models]
+    return Report(
+        command="compare",
+        model={"name": ", ".join(names), "source": ", ".join(one.source for one in models)},
+        inputs=asdict(question),
+        convention=CONVENTION,
+        totals={"models": len(models), "differences": len(differing)},
+        rows=[_flat({"section": "Model", "key": "name", "unit": "text", "values": names}), *map(_flat, rows)],
+        tables=tuple(_tables(rows, names)),
+        notes=tuple(_notes(models, question, same=not differing)),
+    )
+
+
+def _told_apart(models: Sequence[Compared]) -> list[Compared]:
+    """The same, numbered where two have one name."""
+    names = [one.name for one in models]
+    return [one._replace(name=f"{one.name} #{i}") if names.count(one.name) > 1 else one for i, one in enumerate(models, 1)]
+
+
+def _side_by_side(found: Sequence[Sequence[Figure]]) -> Iterator[Record]:
+    """A record for each figure with its value in each model; a group of parameters that a model lacks is 0 there."""
+    by_key = [{(one.section, one.key): one for one in own} for own in found]
+    every = {place: one for own in by_key for place, one in own.items()}
+    order = list(dict.fromkeys(place[0] for place in every))
+    for place, one in sorted(every.items(), key=lambda item: order.index(item[0][0])):
+        lacking = 0 if one.section == "Parameters by group" else None
+        values = [own[place].value if place in own else lacking for own in by_key]
+        if _worth_showing(one, values):
+            yield {**one._asdict(), "values": values}
+
+
+def _worth_showing(figure: Figure, values: Sequence[Any]) -> bool:
+    """Structure where it differs; figures that some model has."""
+    if figure.section == "Structure":
+        return len(set(values)) > 1
+    return any(values) if figure.key == "cross_kv_bytes" else any(value is not None for value in values)
+
+
+def _flat(record: Record) -> Record:
+    """A record of data: value_1, value_2, … and ratio_2, …."""
+    values = record["values"]
+    named = {f"value_{i}": value for i, value in enumerate(values, 1)}
+    ratios = {f"ratio_{i}": _ratio(record, i - 1) for i in range(2, len(values) + 1)}
+    return {"section": record["section"], "key": record["key"], "unit": record["unit"], **named, **ratios}
+
+
+def _ratio(record: Record, i: int) -> float | None:
+    """A value as a multiple of the first model's."""
+    first, value = record["values"][0], record["values"][i]
+    if record["unit"] in WITHOUT_RATIO or not first or value is None:
+        return None
+    return float(value / first)
+
+
+def _tables(rows: Sequence[Record], names: Sequence[str]) -> Iterator[Table]:
+    for section in dict.fromkeys(row["section"] for row in rows):
+        own = [row for row in rows if row["section"] == section]
+        words = all(row["unit"] in WITHOUT_RATIO for row in own)
+        if words or len(names) <= AS_COLUMNS:
+            yield _models_as_columns(section, own, names, ratios=not words)
+        else:
+            yield from _models_as_rows(section, own, names)
+
+
+def _models_as_columns(section: str, rows: Sequence[Record], names: Sequence[str], *, ratios: bool) -> Table:
+    columns = [Column("title", "")]
+    for i, name in enumerate(names, 1):
+        columns.append(Column(f"value_{i}", name, unit_key="unit"))
+        columns += [Column(f"ratio_{i}", "ratio", "ratio")] if ratios and i > 1 else []
+    return Table(section, columns, [{"title": row["title"], **_flat(row)} for row in rows])
+
+
+def _models_as_rows(section: str, rows: Sequence[Record], names: Sequence[str]) -> Iterator[Table]:
+    for start in range(0, len(rows), FIGURES_A_TABLE):
+        part = rows[start : start + FIGURES_A_TABLE]
+        columns = [Column("model", "model")]
+        for row in part:
+            columns += [Column(row["key"], row["title"], row["unit"]), Column(f"ratio {row['key']}", "ratio", "ratio")]
+        records = [
+            {"model": name, **{row["key"]: row["values"][i] for row in part}, **{f"ratio {row['key']}": _ratio(row, i) for row in part}}
+            for i, name in enumerate(names)
+        ]
+        yield Table(section if start == 0 else "", columns, records)
+
+
+def _notes(models: Sequence[Compared], question: Question, *, same: bool) -> Iterator[str]:
+    if same:
+        yield "their YAML says the same."
+    elif not aligned([one.stated.model for one in models]):
+        yield "their layers lie in different groups: layers.* tells a setting of all layers of a stack together."
+    longest = max(question.seq_len, question.past or 0, question.context or 0)
+    for one in models:
+        yield from (f"{one.name}: {note}" for note in beyond(one.stated.model, longest))

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
 from archcli.commands.options import Output, Set
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, Mark, Problem
 from archcli.load.diagnostics import paragraph
 from archcli.load.index import presets_index
-from archcli.load.patch import as_patch, edited
-from archcli.load.source import Loaded, load
-from archcli.measure.report import Report
+from archcli.load.patch import patch_of
+from archcli.load.source import Loaded, identity, load
+from archcli.load.words import clean, written
 from archcli.modules import Model
 from archcli.render import rendered, write
+from archcli.render.screen import columns, painted
 from archcli.rules.base import Case, Finding, Parallel, Severity
 from archcli.rules.evidence import standing
 from archcli.rules.lint import Found, Selection, check_prefixes, failing, lint
 from archcli.rules.report import Placed, report_of, statistics, summary
 
+MOST_OPTIONS = 4
 PRAGMA = re.compile(r"#\s*archcli:\s*ignore(?:\[([^\]]*)\])?")
 
 Models = Annotated[list[str], typer.Argument(metavar="MODEL…", help="YAML or JSON files, presets' names, or - for standard input.")]
@@ -41,7 +45,13 @@ FormOfFindings = Annotated[
     Literal["full", "concise", "json", "github", "sarif", "csv", "md"],
     typer.Option("--format", help="full draws the lines, concise is a line each; github and sarif are for CI systems."),
 ]
-Degree = typer.Option(metavar="N", min=1)
+
+
+class Checked(NamedTuple):
+    """A model, and what was found in it."""
+
+    loaded: Loaded
+    placed: list[Placed]
 
 
 def run(  # noqa: PLR0913, PLR0917 - one parameter per option
@@ -67,32 +77,28 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     `ignore: [FFN001]` in the YAML, or by `# archcli: ignore[FFN001]` on the line it stops at.
     """
     selection = _selection(select, extend_select, ignore)
-    placed, loaded, problems = _all(models, list(overrides or ()), selection, Parallel(tp, pp, ep))
+    checked, problems = _all(models, list(overrides or ()), selection, Parallel(tp, pp, ep))
     inputs: dict[str, Any] = {"tp": tp, "pp": pp, "ep": ep, "severity": severity, "set": list(overrides or ())}
-    report = report_of(placed, [{"name": each.name, "source": each.source} for each in loaded], inputs)
-    if loaded:
-        _show(report, placed, loaded, "statistics" if statistics_only else "patch" if suggest else "json" if as_json else form, output)
+    if checked:
+        shown = "json" if as_json else form
+        _show(checked, inputs, "patch" if suggest else "statistics" if statistics_only and shown == "full" else shown, output)
     if problems:
         raise ArchError(problems)
-    if failing([each.found for each in placed], Severity(severity)) and not exit_zero:
+    if failing([each.found for one in checked for each in one.placed], Severity(severity)) and not exit_zero:
         raise typer.Exit(1)
 
 
-def _all(
-    names: list[str], overrides: list[str], selection: Selection, parallel: Parallel
-) -> tuple[list[Placed], list[Loaded], list[Problem]]:
-    """The findings of every model, the models, and what is wrong with files that hold none."""
-    placed: list[Placed] = []
-    loaded: list[Loaded] = []
+def _all(names: list[str], overrides: list[str], selection: Selection, parallel: Parallel) -> tuple[list[Checked], list[Problem]]:
+    """What is found in every model, each once, and what is wrong with files that hold none."""
+    checked: list[Checked] = []
     problems: list[Problem] = []
-    for name in names:
+    for name in {identity(name): name for name in reversed(names)}.values():
         try:
-            one = load(name, overrides, strict=False)
-            placed += _checked(one, selection, parallel)
-            loaded.append(one)
+            loaded = load(name, overrides, strict=False)
+            checked.insert(0, Checked(loaded, _placed(loaded, selection, parallel)))
         except ArchError as error:
-            problems += error.problems
-    return placed, loaded, problems
+            problems[:0] = error.problems
+    return checked, problems
 
 
 def _selection(select: Codes, extend: Codes, ignore: Codes) -> Selection:
@@ -102,20 +108,28 @@ def _selection(select: Codes, extend: Codes, ignore: Codes) -> Selection:
     return Selection(*split.values())
 
 
-def _checked(loaded: Loaded, selection: Selection, parallel: Parallel) -> list[Placed]:
-    """The findings of one model that no comment on their line silences, as they stand in the file; each once."""
+def _placed(loaded: Loaded, selection: Selection, parallel: Parallel) -> list[Placed]:
+    """The findings of one model that no comment on their line silences, as they stand in the file; what many layers share once."""
     if not isinstance(loaded.model, Model):
         raise ArchError(f"{loaded.name}: a {type(loaded.model).__name__} cannot be checked")
-    case = Case(loaded.model, loaded.misfits, parallel)
-    index = presets_index()
     once: dict[Any, Placed] = {}
-    for found in lint(case, selection, loaded.model.ignore):
-        mark = loaded.mark(found.finding.path)
-        if not _silenced(mark.text, found.rule.code):
-            column = found.rule.evidence
-            seen = standing(index, column, found.finding.value, loaded.name) if column else None
-            once.setdefault((found.rule.code, mark.line, mark.column, found.finding.message), Placed(loaded.name, found, mark, seen))
-    return sorted(once.values(), key=lambda each: (each.mark.line, each.mark.column, each.found.rule.code))
+    for found in lint(Case(loaded.model, loaded.misfits, parallel), selection, loaded.model.ignore):
+        rule, finding = found
+        mark = _mark(loaded, finding.path)
+        if not _silenced(mark.text, rule.code):
+            key = (rule.code, mark, finding.message)
+            if key in once:
+                finding = replace(once[key].found.finding, fixes=once[key].found.finding.fixes + finding.fixes)
+            seen = standing(presets_index(), rule.evidence, finding.value, loaded.name) if rule.evidence else None
+            once[key] = Placed(loaded.name, Found(rule, finding), mark, seen)
+    return sorted(once.values(), key=lambda each: (each.mark.file, each.mark.line, each.mark.column, each.found.rule.code))
+
+
+def _mark(loaded: Loaded, path: str) -> Mark:
+    """The place in the user's own file; its beginning for what an imported one does not say."""
+    mark = loaded.mark(path)
+    imported = loaded.origin is not None and mark.file == loaded.origin.as_yaml
+    return Mark(loaded.origin.name, 1, 1) if imported and loaded.origin else mark
 
 
 def _silenced(line: str, code: str) -> bool:
@@ -126,19 +140,24 @@ def _silenced(line: str, code: str) -> bool:
     return pragma[1] is None or any(one and code.startswith(one) for one in codes)
 
 
-def _show(report: Report, placed: list[Placed], loaded: list[Loaded], form: str, output: Path | None) -> None:
-    """Print the report in the form asked for."""
-    if form in {"json", "csv", "md", "github", "sarif"}:
-        write(rendered(report, form), output)
+def _show(checked: Sequence[Checked], inputs: dict[str, Any], form: str, output: Path | None) -> None:
+    """Print what was found in the form asked for."""
+    placed = [each for one in checked for each in one.placed]
+    models = [{"name": one.loaded.name, "source": one.loaded.source} for one in checked]
+    notes = [f"{one.loaded.name}: {note}" for one in checked for note in one.loaded.notes]
+    report = report_of(placed, models, inputs, notes)
+    if form == "patch":
+        write("".join(map(_patch, checked)), output)
     elif form == "statistics":
-        from dataclasses import replace
-
-        write(rendered(replace(report, tables=(statistics(placed),)), "plain"), output)
-    elif form == "patch":
-        write(_patches(placed, loaded), output)
+        write(rendered(replace(report, tables=(statistics(placed),), notes=()), "plain"), output)
+    elif form in {"full", "concise"}:
+        width = None if output else columns()
+        lines = [_full(each, width) if form == "full" else _concise(each) for each in placed]
+        lines += [f"note: {clean(note)}" for note in notes if form == "full"]
+        text = "\n".join([*lines, summary(report.totals)]) + "\n"
+        write(text if output else painted(text), output)
     else:
-        lines = [_full(each) if form == "full" else _concise(each) for each in placed]
-        write("\n".join([*lines, summary(report.totals)]) + "\n", output)
+        write(rendered(report, form), output)
 
 
 def _label(found: Found) -> str:
@@ -146,27 +165,25 @@ def _label(found: Found) -> str:
 
 
 def _concise(each: Placed) -> str:
-    return f"{each.mark}: {_label(each.found)} {each.found.finding.message}"
+    return clean(f"{each.mark}: {_label(each.found)} {each.found.finding.message}")
 
 
-def _full(each: Placed) -> str:
+def _full(each: Placed, width: int | None) -> str:
     rule, finding = each.found
-    notes = [("source", rule.source), ("seen", each.standing.words() if each.standing else "")]
-    return paragraph(Problem(finding.message, _help(finding), each.mark), _label(each.found), *notes)
+    expected = f"expected {finding.expected}" if finding.expected else ""
+    notes = [("seen", each.standing.words() if each.standing else ""), ("source", rule.source)]
+    problem = Problem("; ".join(filter(None, [finding.message, expected])), _help(finding), each.mark)
+    return paragraph(problem, _label(each.found), *notes, width=width)
 
 
 def _help(finding: Finding) -> str:
-    changes = ", ".join(f"{fix.path}={fix.value}" for fix in finding.fixes)
-    return "; ".join(filter(None, [finding.help, f"--set {changes}" if changes and "=" not in finding.help else ""]))
+    """How to mend it: in words, and as options."""
+    options = [f"--set {fix.path}={written(fix.value)}" for fix in finding.fixes]
+    more = [f"and {len(options) - MOST_OPTIONS} more"] if len(options) > MOST_OPTIONS else []
+    return "; ".join(filter(None, [finding.help, " ".join([*options[:MOST_OPTIONS], *more])]))
 
 
-def _patches(placed: list[Placed], loaded: list[Loaded]) -> str:
-    """A patch per file; what cannot be written into one is said in a comment."""
-    out = []
-    for one in loaded:
-        changes = [tuple(fix) for each in placed if each.model == one.name for fix in each.found.finding.fixes]
-        source = one.tree.place.source
-        new = edited(one.tree, source.lines, source.name, changes)
-        out.append(as_patch("\n".join(source.lines), new.text, source.name))
-        out += [f"# {source.name}: --set {path}={value}\n" for path, value in new.left]
-    return "".join(out)
+def _patch(checked: Checked) -> str:
+    """A patch of one file; what cannot be written into it is said in a comment."""
+    patch = patch_of(checked.loaded.tree, [tuple(fix) for each in checked.placed for fix in each.found.finding.fixes])
+    return patch.text + "".join(f"# {clean(checked.loaded.source)}: --set {path}={written(value)}\n" for path, value in patch.left)

@@ -1,20 +1,26 @@
-"""New values written into a text where the old ones stand, and the difference as a patch. Nothing else of the text changes."""
+"""New values written into a file where the old ones stand, and the difference as a patch. Nothing else of the text changes."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import unified_diff
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from archcli.load.marks import Node, Place
+from archcli.load.marks import Node, Place, Source
+from archcli.load.text import BOM, MOST_BYTES
+from archcli.load.words import written
 
 Change = tuple[str, Any]
 """The full path of a field, and its new value."""
 
+NO_END = "\\ No newline at end of file\n"
 
-class Edited(NamedTuple):
-    """The text with the changes that could be written into it, and those that could not."""
+
+class Patch(NamedTuple):
+    """A unified diff that `patch -p1` and `git apply` take (empty where nothing changes), and the changes it does not hold."""
 
     text: str
     left: tuple[Change, ...]
@@ -27,30 +33,63 @@ class _Edit(NamedTuple):
     words: str
 
 
-def edited(root: Node, lines: Sequence[str], file: str, changes: Sequence[Change]) -> Edited:
-    """The lines of a file with each change in place of the old value, or as a new key where the mapping it belongs in is written out.
+def patch_of(root: Node, changes: Iterable[Change]) -> Patch:
+    """The changes as a patch of the file that the tree was read from: in place of the old value, or as a new key of a mapping there.
 
-    Values that stand elsewhere (an import, an override, an inherited mapping) are left.
+    Values that stand elsewhere (an import, an override) are left; so are all of a text that is no file: a preset, standard input.
     """
+    source = root.place.source
+    lines = _lines(source)
     edits: dict[tuple[int, int], _Edit] = {}
     left: list[Change] = []
     for path, value in dict(changes).items():
-        edit = _edit(root, path, str(value), file)
+        edit = _edit(root, path, written(value), source.name) if lines is not None else None
         if edit is None:
             left.append((path, value))
         else:
-            edits[edit.line, edit.column] = edit
+            before = edits.get((edit.line, edit.column))
+            edits[edit.line, edit.column] = edit if before is None or edit.width else edit._replace(words=before.words + edit.words)
+    text = "" if lines is None else _diff(lines, _edited(lines, edits.values()), source.name)
+    return Patch(text, tuple(left))
+
+
+def _lines(source: Source) -> list[str] | None:
+    """The file's own lines, each with its end and the first with its byte order mark; None where there is no file that says the same."""
+    try:
+        with Path(source.name).open("rb") as file:
+            text = file.read(MOST_BYTES + 1).decode("utf-8")
+    except (OSError, ValueError):
+        return None
+    lines = re.findall(r"[^\n]*\n|[^\n]+", text)
+    bare = [line.removesuffix("\n").removesuffix("\r") for line in lines]
+    if bare:
+        bare[0] = bare[0].removeprefix(BOM)
+    return lines if [*bare, ""][: len(source.lines)] == list(source.lines) else None
+
+
+def _edited(lines: Sequence[str], edits: Iterable[_Edit]) -> list[str]:
     new = list(lines)
-    for edit in sorted(edits.values(), reverse=True):
+    for edit in sorted(edits, reverse=True):
         line = new[edit.line]
-        new[edit.line] = line[: edit.column] + edit.words + line[edit.column + edit.width :]
-    return Edited("\n".join(new), tuple(left))
+        start = edit.column + line.startswith(BOM)
+        words = edit.words.replace("\n", "\r\n") if line.endswith("\r\n") else edit.words
+        new[edit.line] = line[:start] + words + line[start + edit.width :]
+    return [line for text in new for line in re.findall(r"[^\n]*\n|[^\n]+", text)]
 
 
-def as_patch(old: str, new: str, file: str) -> str:
-    """A unified diff that `patch` and `git apply` take."""
-    before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
-    return "".join(unified_diff(before, after, f"a/{file}", f"b/{file}"))
+def _diff(old: Sequence[str], new: Sequence[str], file: str) -> str:
+    name = os.path.relpath(file)
+    name = file if name.startswith("..") else name.replace(os.sep, "/")
+    lines = unified_diff(old, new, _quoted(f"a/{name}"), _quoted(f"b/{name}"))
+    return "".join(line if line.endswith("\n") else f"{line}\n{NO_END}" for line in lines)
+
+
+def _quoted(name: str) -> str:
+    """As git writes names: in quotes where they hold a quote or a control character, with a tab behind where they hold a blank."""
+    if name.isprintable() and not set(name) & {'"', "\\"}:
+        return f"{name}\t" if " " in name else name
+    named = {'"': '\\"', "\\": "\\\\"}
+    return '"' + "".join(named.get(c, c if c.isprintable() else "".join(f"\\{byte:03o}" for byte in c.encode())) for c in name) + '"'
 
 
 def _edit(root: Node, path: str, words: str, file: str) -> _Edit | None:

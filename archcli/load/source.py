@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from archcli.errors import ArchError, Mark, Problem
 from archcli.load.build import build
 from archcli.load.hf.words import THEIRS_ALONE
-from archcli.load.marks import Node, Place, locate
+from archcli.load.imported import Origin, config_of, is_foreign
+from archcli.load.marks import Node, locate
 from archcli.load.shared import expand
 from archcli.load.text import MOST_BYTES, Text, decode, text_of
 from archcli.load.words import clean, closest, either, quoted
@@ -29,7 +29,8 @@ NOT_BUILT = "fetching from the Hugging Face hub is not built yet: give the path 
 class Loaded(NamedTuple):
     """A model, its name, the file or preset it came from, and the tree it was built from, which knows the places.
 
-    `notes` say what an import left out or took for granted; `misfits` are values that contradict each other, where that was allowed.
+    `notes` say what an import left out or took for granted; `origin` is the file of an imported one; `misfits` are values that
+    contradict each other, where that was allowed.
     """
 
     model: Module
@@ -37,11 +38,13 @@ class Loaded(NamedTuple):
     source: str
     tree: Node
     notes: tuple[str, ...] = ()
+    origin: Origin | None = None
     misfits: tuple[Problem, ...] = ()
 
     def mark(self, path: str) -> Mark:
         """The place of a setting, by its full path; of one that is not written out, the place of what it stands in."""
-        return locate(self.tree, path).mark()
+        mark = locate(self.tree, path).mark()
+        return mark if self.origin is None else self.origin.mark(mark, self.tree)
 
 
 def load(model: str, overrides: Sequence[str] = (), *, strict: bool = True) -> Loaded:
@@ -61,25 +64,56 @@ def load(model: str, overrides: Sequence[str] = (), *, strict: bool = True) -> L
     return _load_path(path, overrides, strict=strict)
 
 
+def identity(model: str) -> str:
+    """What MODEL stands for, the same for two spellings of one path: `x.yaml` and `./x.yaml`."""
+    path = Path(model)
+    return str(path.resolve()) if model != STDIN and _exists(path) else model
+
+
 def load_text(text: str, name: str, overrides: Sequence[str] = (), source: str = "", *, strict: bool = True) -> Loaded:
     """The architecture a text describes; `name` stands in messages, and for the model where it has no name of its own."""
     content = text_of(text, name)
-    config = _config(content)
+    config = config_of(content)
     if config is not None:
-        return _imported(config, name, overrides, strict=strict)
-    document = parse(content)
+        return load_config(config, Origin(name, content), _own_name(Path(name)), overrides, strict=strict)
+    return _load_yaml(content, overrides, source or name, strict=strict)
+
+
+def load_config(config: Any, origin: Origin, name: str, overrides: Sequence[str] = (), *, strict: bool = True) -> Loaded:
+    """The model of a config.json's data, as the YAML it stands for, read like any other."""
+    from archcli.load.dump import mapping_to_yaml
+    from archcli.load.hf import understand
+
+    tree = None
+    try:
+        understood = understand(config, origin.name)
+        content = text_of(mapping_to_yaml({"name": name, **understood.mapping}), origin.as_yaml)
+        tree = parse(content).root
+        loaded = _load_yaml(content, overrides, origin.name, strict=strict)
+    except ArchError as error:
+        raise ArchError(dict.fromkeys(origin.problem(problem, tree) for problem in error.problems)) from None
+    return loaded._replace(notes=understood.notes, origin=origin)
+
+
+def _own_name(path: Path) -> str:
+    """What a config.json is called after: its folder, or itself where it has a name of its own."""
+    return clean(path.resolve().parent.name if path.stem == "config" else path.stem) or "config"
+
+
+def _load_yaml(content: Text, overrides: Sequence[str], source: str, *, strict: bool) -> Loaded:
+    name, document = content.source.name, parse(content)
     root = document.root
     if root is None or (root.value is None and not root.text):
         problem = Problem("the file is empty", "an architecture needs vocab_size, d_model, norm and groups", path=name)
         raise ArchError([*document.problems, problem])
-    if isinstance(root.value, dict) and _is_foreign(root.value):
+    if isinstance(root.value, dict) and is_foreign(root.value):
         where = root.value[min(THEIRS_ALONE.intersection(root.value))].key
         problem = Problem("a config.json of Hugging Face has to be JSON", "this is YAML", where.mark() if where else None, name)
         raise ArchError(problem)
     tree = _overridden(root, overrides, document.problems) if overrides else expand(root)
     misfits: list[Problem] = []
     model = build(tree, document.problems, None if strict else misfits)
-    return Loaded(model, getattr(model, "name", "") or Path(name).stem, source or name, tree, misfits=tuple(misfits))
+    return Loaded(model, getattr(model, "name", "") or Path(name).stem, source, tree, misfits=tuple(misfits))
 
 
 def _overridden(root: Node, overrides: Sequence[str], problems: list[Problem]) -> Node:
@@ -138,46 +172,6 @@ def _load_path(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
     except OSError as error:
         raise ArchError(Problem(f"cannot be read: {error.strerror}", path=str(path))) from None
     return load_text(decode(data, str(path)), str(path), overrides, strict=strict)
-
-
-def _is_foreign(keys: Collection[str]) -> bool:
-    """Whether these are the keys of a config.json of Hugging Face."""
-    return not {"groups", "kind"}.intersection(keys) and bool(THEIRS_ALONE.intersection(keys))
-
-
-def _config(text: Text) -> Any:
-    """The data of a config.json, or None for another text. It is read before the YAML, whose limits are those of our own files."""
-    if not text.content.lstrip().startswith("{"):
-        return None
-    named = [key for key in ("groups", "kind", *THEIRS_ALONE) if f'"{key}"' in text.content]
-    try:
-        data = json.loads(text.content)
-    except (ValueError, RecursionError) as error:
-        if _is_foreign(named):
-            raise _no_json(text, error) from None
-        return None
-    return data if _is_foreign(data) else None
-
-
-def _no_json(text: Text, error: Exception) -> ArchError:
-    """What is said of a config.json that is none."""
-    if isinstance(error, json.JSONDecodeError):
-        what = f"a config.json has to be JSON: {error.msg.removesuffix(' at')}"
-        return ArchError(Problem(what, "", Place(text.source, error.lineno - 1, error.colno - 1).mark()))
-    what = "nested too deep" if isinstance(error, RecursionError) else "a number of thousands of digits"
-    return ArchError(Problem(f"{what}; no config.json is like that", path=text.source.name))
-
-
-def _imported(data: Any, name: str, overrides: Sequence[str], *, strict: bool) -> Loaded:
-    """A config.json as the YAML it stands for, read like any other."""
-    from archcli.load.dump import mapping_to_yaml
-    from archcli.load.hf import understand
-
-    understood = understand(data, name)
-    path = Path(name)
-    own = clean(path.resolve().parent.name if path.stem == "config" else path.stem)
-    loaded = load_text(mapping_to_yaml({"name": own or "config", **understood.mapping}), f"{name} as YAML", overrides, name, strict=strict)
-    return loaded._replace(notes=understood.notes)
 
 
 def _refuse_unknown(model: str, path: Path) -> NoReturn:

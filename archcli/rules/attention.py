@@ -1,13 +1,16 @@
-"""Rules of attention: heads, groups, windows, latents, and what fused kernels take."""
+"""Rules of attention: heads, groups, windows, latents. What kernels take of it stands in `kernels.py`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
+from archcli.errors import Problem
 from archcli.measure.passes import find
-from archcli.modules import Attention, GroupedQueryAttention, MultiHeadAttention, MultiHeadLatentAttention, ProjectedAttention
-from archcli.rules.base import Case, Finding, Fix, Rule, Severity, example
+from archcli.modules import Attention, MultiHeadAttention, MultiHeadLatentAttention, ProjectedAttention, substitute
+from archcli.modules.attention.convert import to_gqa, to_mqa
+from archcli.modules.model import stacks
+from archcli.rules.base import Case, Finding, Fix, Rule, Severity, cached_bytes, example
 
 GQA = "{{kind: gqa, n_heads: {}, n_kv_heads: {}, head_dim: 64, position: {{kind: rope, theta: 10000}}}}"
 MHA = "{kind: mha, n_heads: 8, position: {kind: rope, theta: 10000}"
@@ -17,8 +20,6 @@ MLA = (
 )
 LARGE, LONG = 6_500_000_000, 8192
 """Parameters and context from which grouped queries are the consensus: what Llama-3, Mistral, Qwen2 and Gemma 2 share."""
-WIDEST = 256
-FLASH = "FlashAttention's README: head_dim up to 256 (confirmed); torch sdp_utils.cpp: q, k and v share one head_dim up to 256 (confirmed)"
 
 
 class KvHeadsDivideHeads(Rule):
@@ -30,84 +31,29 @@ class KvHeadsDivideHeads(Rule):
     reason = (
         "Every kv head serves a group of n_heads / n_kv_heads query heads; with a remainder there is no such group, and kernels refuse it."
     )
-    source = "GQA, arXiv:2305.13245 section 2.2; FlashAttention's README asks the same (confirmed)"
-    claims = frozenset({"n_kv_heads"})
+    source = "GQA, arXiv:2305.13245 section 2.2 (id confirmed); FlashAttention's README asks the same (confirmed)"
     valid = (example(attention=GQA.format(8, 2)),)
     invalid = (example(attention=GQA.format(8, 3)),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every grouped attention with a remainder."""
-        for path, attention in find(case.model, GroupedQueryAttention):
-            heads, groups = attention.n_heads, attention.n_kv_heads
-            if heads % groups:
-                best = min((k for k in range(1, heads + 1) if heads % k == 0), key=lambda k: (abs(k - groups), -k))
+        """Every grouped attention with a remainder, cross attention among them."""
+        for path, attention in find(case.model, ProjectedAttention):
+            heads, groups = attention.n_heads, getattr(attention, "n_kv_heads", None)
+            if groups is not None and heads % groups:
+                best = _nearest_divisor(heads, groups)
                 where = f"{path}.n_kv_heads"
                 message = f"{groups} kv heads do not divide {heads} heads"
                 yield Finding(where, message, groups, f"a divisor of {heads}", fixes=(Fix(where, best),))
 
-
-class HeadsBeyondKernels(Rule):
-    """head_dim is no more than fused kernels take."""
-
-    code = "ATT002"
-    severity = Severity.WARNING
-    title = "head_dim is more than fused attention takes"
-    reason = "Fused attention kernels stop at heads of 256; wider ones fall back to scores written out in full, S x S of them."
-    source = FLASH
-    spares = "linear attention, which has no scores"
-    valid = (example(attention="{kind: mha, n_heads: 2, head_dim: 256, position: {kind: rope, theta: 10000}}"),)
-    invalid = (example(attention="{kind: mha, n_heads: 1, head_dim: 512, position: {kind: rope, theta: 10000}}"),)
-
-    def check(self, case: Case) -> Iterator[Finding]:
-        """Every attention with wider heads."""
-        for path, attention in find(case.model, ProjectedAttention):
-            dim = attention.width(case.model.d_model)
-            if dim > WIDEST and attention.kind != "linear":  # type: ignore[attr-defined]
-                where = f"{path}.{'n_heads' if attention.head_dim is None else 'head_dim'}"
-                yield Finding(where, f"heads {dim} wide", dim, f"at most {WIDEST}")
+    def claims(self, misfit: Problem) -> bool:
+        """The modules say the same of n_kv_heads."""
+        return misfit.path.endswith("n_kv_heads")
 
 
-class UnequalHeads(Rule):
-    """Queries, keys and values have one width."""
-
-    code = "ATT003"
-    severity = Severity.INFO
-    title = "values are not as wide as queries and keys"
-    reason = "torch's flash kernel asks for one head_dim of q, k and v; others (FlashAttention-3, FlashMLA) take some unequal pairs."
-    source = f"{FLASH}; FlashAttention-3's pairs as reported (secondary)"
-    valid = (example(),)
-    invalid = (
-        example(attention="{kind: mha, n_heads: 8, head_dim: 64, v_head_dim: 128, position: {kind: rope, theta: 10000}}"),
-        example(attention=MLA.format(256, 128)),
-    )
-
-    def check(self, case: Case) -> Iterator[Finding]:
-        """Every attention whose values differ in width."""
-        for path, attention in find(case.model, Attention):
-            pair = _widths(attention, case.model.d_model)
-            if pair is not None and pair[0] != pair[1]:
-                yield Finding(f"{path}.v_head_dim", f"queries and keys {pair[0]} wide, values {pair[1]}", list(pair), "one width")
-
-
-class SoftcapExcludesKernels(Rule):
-    """Scores are not capped."""
-
-    code = "ATT004"
-    severity = Severity.INFO
-    title = "a softcap on scores, which some fused kernels do not know"
-    reason = (
-        "torch's scaled_dot_product_attention has no argument for it; FlashAttention has since 2.6, FlexAttention can express it."
-        " Gemma 3 took QK-norm in its place."
-    )
-    source = "Gemma 2, arXiv:2408.00118 section 2; Gemma 3, arXiv:2503.19786 section 2; FlashAttention's changelog (confirmed)"
-    valid = (example(),)
-    invalid = (example(attention=f"{MHA}, softcap: 50}}"),)
-
-    def check(self, case: Case) -> Iterator[Finding]:
-        """Every capped attention."""
-        for path, attention in find(case.model, Attention):
-            if attention.softcap is not None:
-                yield Finding(f"{path}.softcap", f"scores are capped at {attention.softcap:g}", attention.softcap, "none")
+def _nearest_divisor(n: int, wanted: int, reach: int = 4096) -> int:
+    """The divisor of n nearest to the wanted number, the larger of two; looked for so far and no farther."""
+    near = (k for step in range(reach) for k in (wanted + step, wanted - step) if 0 < k <= n and n % k == 0)
+    return next(near, n if wanted > n else 1)
 
 
 class GroupQueries(Rule):
@@ -117,14 +63,14 @@ class GroupQueries(Rule):
     severity = Severity.WARNING
     title = "every head has keys and values of its own, at a size where groups are the consensus"
     reason = (
-        "From some 7 billion parameters and 8,192 tokens on, the cache of full multi-head attention rivals the weights; grouped "
-        "queries keep nearly all quality."
+        "From some 7 billion parameters and 8,192 tokens on, the cache of full multi-head attention is what bounds a batch; grouped "
+        "queries keep quality close to it."
     )
     source = "GQA, arXiv:2305.13245 abstract (confirmed); Llama 2 70B and later, Mistral, Qwen2, Gemma 2 (their configs)"
     spares = "models below 6.5 billion parameters or of a context below 8,192, encoders, latent attention"
     counts = True
     known: ClassVar[Mapping[str, str]] = {
-        "gemma-7b": "16 heads of 256 with keys and values of their own at 8,192 tokens; Gemma 2 has groups of two"
+        "command-r-v01": "64 heads with keys and values of their own, as its config says, at 8,192 tokens and beyond",
     }
     valid = (
         example(),
@@ -144,16 +90,18 @@ class GroupQueries(Rule):
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Causal attention of as many kv heads as heads in a large model; it says how many bytes groups of 8 would save."""
-        context = case.model.max_seq_len or 0
+        model, context = case.model, case.model.max_seq_len or 0
         if context < LONG or case.totals["params"] < LARGE:
             return
-        for path, attention in find(case.model, MultiHeadAttention):
+        for path, attention in find(model, MultiHeadAttention):
             if attention.causal and attention.n_heads > 1:
-                saved = 1 - 8 / attention.n_heads if attention.n_heads > 8 else 1 - 1 / attention.n_heads  # noqa: PLR2004
-                groups = 8 if attention.n_heads > 8 else 1  # noqa: PLR2004
-                gib = 2 * case.cached_per_token * context / 2**30
-                help_ = f"{groups} kv heads would save {saved:.0%} of {gib:.3g} GiB (bf16) at {context:,} tokens"
-                yield Finding(f"{path}.kind", f"{attention.n_heads} heads, as many kv heads", attention.n_heads, "kind gqa", help_)
+                grouped = to_gqa(attention, model.d_model)
+                groups = grouped.n_kv_heads if grouped.n_kv_heads < attention.n_heads else 1
+                fewer = grouped if groups > 1 else to_mqa(attention, model.d_model)
+                now, then = (cached_bytes(each, context) / 2**30 for each in (model, substitute(model, {path: fewer})))
+                help_ = f"{groups} kv heads here would save {now - then:.3g} of {now:.3g} GiB of cache (bf16, {context:,} tokens)"
+                fixes = (Fix(f"{path}.kind", "gqa"), Fix(f"{path}.n_kv_heads", groups))
+                yield Finding(f"{path}.kind", f"{attention.n_heads} heads, as many kv heads", attention.n_heads, "kind gqa", help_, fixes)
 
 
 class WindowBeyondContext(Rule):
@@ -163,7 +111,8 @@ class WindowBeyondContext(Rule):
     severity = Severity.WARNING
     title = "a window as wide as the context or wider"
     reason = "A window that no sequence outgrows masks nothing; kernels may still take the slower path for it."
-    source = "Mistral 7B, arXiv:2310.06825 section 2: a window of 4,096 in a context of 8,192 (confirmed)"
+    source = "Mistral 7B, arXiv:2310.06825 (id confirmed), its config: a window of 4,096 in a context of 32,768"
+    spares = "files without max_seq_len"
     valid = (example(attention=f"{MHA}, window: 1024}}"),)
     invalid = (example(attention=f"{MHA}, window: 4096}}"),)
 
@@ -185,56 +134,65 @@ class NobodySeesAll(Rule):
     severity = Severity.INFO
     title = "no layer sees the whole context"
     reason = (
-        "With windows alone, what is far passes on from layer to layer only; models of long context keep a full layer in every two to six."
+        "With windows alone, what is far passes on from layer to layer only. Gemma 2 has a full layer in every two, Gemma 3 in every six; "
+        "Mistral 7B v0.1 had none."
     )
-    source = "Gemma 2, arXiv:2408.00118 section 2 (1 in 2); Gemma 3, arXiv:2503.19786 section 2 (1 in 6) (confirmed)"
-    spares = "models in which no layer has a window or chunk"
+    source = "Gemma 2, arXiv:2408.00118 section 2 (1 in 2); Gemma 3, arXiv:2503.19786 section 2 (1 in 6) (as its documentation says, too)"
+    spares = "stacks in which some layer has neither window nor chunk"
     valid = (example(), example(attention=f"{MHA}}}"))
     invalid = (example(attention=f"{MHA}, window: 1024}}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """All layers have a window or a chunk."""
-        bounded = [layer.block.attention.window or layer.block.attention.chunk or 0 for layer in case.layers]
-        if bounded and all(bounded):
-            name = "window" if case.layers[0].block.attention.window else "chunk"
-            path = f"{case.layers[0].path}.attention.{name}"
-            yield Finding(path, f"all layers see at most {max(bounded):,} tokens at once", max(bounded), "a full layer among them")
+        """Stacks all layers of which have a window or a chunk."""
+        for stem, _ in stacks(case.model):
+            own = [layer for layer in case.layers if layer.path.startswith(f"{stem}groups.")]
+            bounded = [layer.block.attention.window or layer.block.attention.chunk or 0 for layer in own]
+            if bounded and all(bounded):
+                name = "window" if own[0].block.attention.window else "chunk"
+                message = f"all layers see at most {max(bounded):,} tokens at once"
+                yield Finding(f"{own[0].path}.attention.{name}", message, max(bounded), "a full layer among them")
 
 
-class LatentNoSmaller(Rule):
-    """A latent is smaller than what it stands for."""
+class LatentRanks(Rule):
+    """A latent is smaller than what it stands for, and larger than one head."""
 
     code = "ATT008"
     severity = Severity.WARNING
-    title = "a latent rank that compresses nothing"
+    title = "a latent rank that compresses nothing, or too much"
     reason = (
-        "MLA caches kv_lora_rank + qk_rope_head_dim elements in place of keys and values of all heads, and pays two products for "
-        "it; a rank as large as those saves nothing."
+        "MLA caches kv_lora_rank + qk_rope_head_dim elements in place of keys and values of all heads, and pays a second product for it; "
+        "a rank as large as those saves nothing. A rank below the width of one head leaves every head less than its width. DeepSeek-V2 "
+        "has four times a head, 512 for 128."
     )
-    source = "DeepSeek-V2, arXiv:2405.04434 section 2.1 and Table 1: 576 elements against 32,768 (confirmed)"
+    source = "DeepSeek-V2, arXiv:2405.04434 section 2.1.4 and Table 1: 576 elements against 32,768 (confirmed)"
     valid = (example(attention=MLA.format(256, 128)),)
-    invalid = (example(attention=MLA.format(256, 1024)), example(attention=MLA.format(1024, 128)))
+    invalid = (
+        example(attention=MLA.format(256, 1024)),
+        example(attention=MLA.format(1024, 128)),
+        example(attention=MLA.format(256, 32)),
+        example(attention=MLA.format(64, 128)),
+    )
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """A rank of keys and values at least as large as they are, or one of queries at least d_model."""
+        """A rank outside of what lies between one head and all of them (of queries: d_model)."""
         for path, mla in find(case.model, MultiHeadLatentAttention):
-            whole = mla.n_heads * (mla.qk_nope_head_dim + mla.v_head_dim)
-            if mla.kv_lora_rank >= whole:
+            kv, q = mla.kv_lora_rank, mla.q_lora_rank
+            least, most = max(mla.qk_nope_head_dim, mla.v_head_dim), mla.n_heads * (mla.qk_nope_head_dim + mla.v_head_dim)
+            if not least <= kv < most:
                 yield Finding(
-                    f"{path}.kv_lora_rank", f"a latent of {mla.kv_lora_rank:,} for {whole:,} elements", mla.kv_lora_rank, f"below {whole:,}"
+                    f"{path}.kv_lora_rank", f"a latent of {kv:,} for heads of {least:,}, in all {most:,} elements", kv, _range(least, most)
                 )
-            if mla.q_lora_rank is not None and mla.q_lora_rank >= case.model.d_model:
-                expected = f"below d_model {case.model.d_model:,}"
+            least, most = mla.qk_nope_head_dim + mla.qk_rope_head_dim, case.model.d_model
+            if q is not None and not least <= q < most:
+                help_ = "" if q < least else "leave q_lora_rank out"
                 yield Finding(
-                    f"{path}.q_lora_rank", f"queries of rank {mla.q_lora_rank:,}", mla.q_lora_rank, expected, "leave q_lora_rank out"
+                    f"{path}.q_lora_rank",
+                    f"queries of rank {q:,} for heads of {least:,} on d_model {most:,}",
+                    q,
+                    _range(least, most),
+                    help_,
                 )
 
 
-def _widths(attention: Attention, d_model: int) -> tuple[int, int] | None:
-    """(width of queries and keys, width of values) of one head."""
-    if isinstance(attention, MultiHeadLatentAttention):
-        return attention.qk_nope_head_dim + attention.qk_rope_head_dim, attention.v_head_dim
-    if isinstance(attention, ProjectedAttention):
-        width = int(attention.width(d_model))
-        return width, width if attention.v_head_dim is None else attention.v_head_dim
-    return None
+def _range(least: int, most: int) -> str:
+    return f"from {least:,} to below {most:,}"

@@ -12,10 +12,11 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
+from archcli.arith import to_bytes
 from archcli.errors import Problem
 from archcli.measure.params import param_totals
-from archcli.measure.passes import Pass, decode_pass, forward_pass
-from archcli.modules import Block, Model
+from archcli.measure.passes import Pass, find, forward_pass, prefill_pass
+from archcli.modules import GLU, MLP, Block, FeedForward, Model
 from archcli.modules.model import stacks
 
 
@@ -100,11 +101,6 @@ class Case:
         """Whether training holds the logits by a z-loss."""
         return bool(getattr(getattr(self.model, "loss", None), "z_loss", None))
 
-    @cached_property
-    def cached_per_token(self) -> int:
-        """Elements that one more token adds to the cache below every window."""
-        return int(decode_pass(self.model, 1, 1).cached() - decode_pass(self.model, 1, None).cached())
-
 
 def _layers(model: Model) -> Iterator[Layer]:
     for stem, stack in stacks(model):
@@ -133,8 +129,6 @@ class Rule(ABC):
     """Whether it needs counted rows, so that it waits until the sizes agree."""
     parallel: ClassVar[Parallel] = ONE_DEVICE
     """What its examples run on."""
-    claims: ClassVar[frozenset[str]] = frozenset()
-    """Names of fields whose misfits this rule tells of in its own words, so that no other does."""
     known: ClassVar[Mapping[str, str]] = {}
     """Presets that it stops at, and why both are right."""
     valid: ClassVar[tuple[str, ...]]
@@ -143,6 +137,10 @@ class Rule(ABC):
     @abstractmethod
     def check(self, case: Case) -> Iterator[Finding]:
         """Everything in the case that this rule stops at."""
+
+    def claims(self, misfit: Problem) -> bool:
+        """Whether this rule tells of a contradiction in its own words, so that CON001 does not."""
+        return False
 
 
 def example(**changed: str) -> str:
@@ -164,6 +162,24 @@ def example(**changed: str) -> str:
     return f"{lines['top']}\n{top}\ngroups:\n  - n_layers: {lines['n_layers']}\n    layer:\n{layer}\n".lstrip("\n")
 
 
-def nearest_multiple(value: float, unit: int) -> int:
+def cached_bytes(model: Model, context: int) -> int:
+    """What the cache of a model holds after so many tokens, in bf16."""
+    held: int = to_bytes(prefill_pass(model, 1, context).cached(), "bf16")
+    return held
+
+
+def widths(case: Case) -> Iterator[tuple[str, int]]:
+    """(path, d_ff) of every network, experts among them."""
+    for path, ffn in find(case.model, FeedForward):
+        if isinstance(ffn, MLP | GLU):
+            yield f"{path}.d_ff", ffn.d_ff
+
+
+def nearest_multiple(value: int, unit: int) -> int:
     """The multiple of `unit` closest to the value, at least one unit."""
-    return max(unit, round(value / unit) * unit)
+    return max(unit, (value + unit // 2) // unit * unit)
+
+
+def padded(value: int, unit: int) -> int:
+    """The next multiple of the unit."""
+    return -(-value // unit) * unit

@@ -33,7 +33,7 @@ class Selection:
         """Whether a rule runs; `ignored` are the prefixes a model itself lists."""
         wanted = 0 if not self.select else _longest(code, self.select)
         wanted = max(wanted, _longest(code, self.extend))
-        return wanted > _longest(code, (*self.ignore, *ignored))
+        return wanted > _longest(code, (*self.ignore, *(prefix.upper() for prefix in ignored)))
 
 
 def lint(case: Case, selection: Selection, ignored: Sequence[str] = ()) -> Iterator[Found]:
@@ -68,7 +68,10 @@ def failing(found: Sequence[Found], floor: Severity) -> bool:
 
 def _longest(code: str, prefixes: Sequence[str]) -> int:
     """The length of the longest prefix of the code; ALL is the empty one, and none is -1."""
-    return max((0 if prefix == "ALL" else len(prefix) for prefix in prefixes if prefix == "ALL" or code.startswith(prefix)), default=-1)
+    return max(
+        (0 if prefix == "ALL" else len(prefix) for prefix in prefixes if prefix == "ALL" or (prefix and code.startswith(prefix))),
+        default=-1,
+    )
 
 
 def _known(prefix: str) -> bool:

@@ -26,8 +26,10 @@ class Placed(NamedTuple):
     standing: Standing | None = None
 
 
-def report_of(placed: Sequence[Placed], models: Sequence[Mapping[str, str]], inputs: Mapping[str, Any]) -> Report:
-    """What `archcli check` reports of one model or of many."""
+def report_of(
+    placed: Sequence[Placed], models: Sequence[Mapping[str, str]], inputs: Mapping[str, Any], notes: Sequence[str] = ()
+) -> Report:
+    """What `archcli check` reports of one model or of many; `notes` are what their imports said."""
     rows = [_row(each) for each in placed]
     counts = Counter(row["severity"] for row in rows)
     totals = {
@@ -39,16 +41,22 @@ def report_of(placed: Sequence[Placed], models: Sequence[Mapping[str, str]], inp
         "by_code": dict(sorted(Counter(row["code"] for row in rows).items())),
     }
     named = models[0] if len(models) == 1 else {"name": f"{len(models)} models", "source": ""}
-    return Report("check", dict(named), dict(inputs), CONVENTION, totals, rows, (statistics(placed),))
+    return Report("check", dict(named), dict(inputs), CONVENTION, totals, rows, (_findings(rows),), tuple(notes))
+
+
+def _findings(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """A line for each finding."""
+    records = [{**row, "place": "{file}:{line}:{column}".format(**row["where"])} for row in rows]
+    columns = (Column("place", "place"), Column("severity", "severity"), Column("code", "code"), Column("message", "finding"))
+    return Table("", columns, records)
 
 
 def statistics(placed: Sequence[Placed]) -> Table:
     """How often each rule was broken, the most frequent first."""
     counts = Counter(each.found.rule.code for each in placed)
     rules = {each.found.rule.code: each.found.rule for each in placed}
-    records = [
-        {"code": code, "severity": str(rules[code].severity), "findings": n, "title": rules[code].title} for code, n in counts.most_common()
-    ]
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    records = [{"code": code, "severity": str(rules[code].severity), "findings": n, "title": rules[code].title} for code, n in ordered]
     columns = (Column("code", "code"), Column("severity", "severity"), Column("findings", "findings", "number"), Column("title", "rule"))
     return Table("Findings by rule", columns, records)
 
@@ -81,9 +89,7 @@ def _row(each: Placed) -> dict[str, Any]:
         "help": finding.help,
         "fixes": [fix._asdict() for fix in finding.fixes],
         "source": rule.source,
-        "evidence": None
-        if each.standing is None
-        else {**each.standing._asdict(), "nearest": [list(pair) for pair in each.standing.nearest]},
+        "evidence": None if each.standing is None else each.standing.record(),
     }
 
 

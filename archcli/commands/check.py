@@ -95,7 +95,7 @@ def _all(names: list[str], overrides: list[str], selection: Selection, parallel:
     for name in {identity(name): name for name in reversed(names)}.values():
         try:
             loaded = load(name, overrides, strict=False)
-            checked.insert(0, Checked(loaded, _placed(loaded, selection, parallel)))
+            checked.insert(0, Checked(loaded, _placed(loaded, selection, parallel, altered=bool(overrides))))
         except ArchError as error:
             problems[:0] = error.problems
     return checked, problems
@@ -108,12 +108,12 @@ def _selection(select: Codes, extend: Codes, ignore: Codes) -> Selection:
     return Selection(*split.values())
 
 
-def _placed(loaded: Loaded, selection: Selection, parallel: Parallel) -> list[Placed]:
+def _placed(loaded: Loaded, selection: Selection, parallel: Parallel, *, altered: bool) -> list[Placed]:
     """The findings of one model that no comment on their line silences, as they stand in the file; what many layers share once."""
     if not isinstance(loaded.model, Model):
         raise ArchError(f"{loaded.name}: a {type(loaded.model).__name__} cannot be checked")
     once: dict[Any, Placed] = {}
-    for found in lint(Case(loaded.model, loaded.misfits, parallel), selection, loaded.model.ignore):
+    for found in lint(Case(loaded.model, loaded.misfits, parallel, altered), selection, loaded.model.ignore):
         rule, finding = found
         mark = _mark(loaded, finding.path)
         if not _silenced(mark.text, rule.code):

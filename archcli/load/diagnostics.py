@@ -31,7 +31,7 @@ def paragraph(problem: Problem, label: str = "error", *notes: tuple[str, str], w
     mark = problem.mark
     where = clean((mark.file if mark.file == SET else str(mark)) if mark else problem.path)
     lines = [f"{where}: {label}: {clean(problem.what)}" if where else f"{label}: {clean(problem.what)}"]
-    drawing = _drawing(mark, min(WINDOW, (width or WINDOW) - EDGE)) if mark and mark.text.strip() else ()
+    drawing = _drawing(mark, WINDOW if width is None else min(WINDOW, width - EDGE)) if mark and mark.text.strip() else ()
     told = [f"  = {name}: {clean(text)}" for name, text in (("help", problem.hint), *notes) if text]
     return "\n".join([*_folded(lines, width), *drawing, *_folded(told, width)])
 

@@ -40,7 +40,7 @@ class KvHeadsDivideHeads(Rule):
         for path, attention in find(case.model, ProjectedAttention):
             heads, groups = attention.n_heads, getattr(attention, "n_kv_heads", None)
             if groups is not None and heads % groups:
-                best = _nearest_divisor(heads, groups)
+                best = _nearest_divisor(heads, groups, case.parallel.tp)
                 where = f"{path}.n_kv_heads"
                 message = f"{groups} kv heads do not divide {heads} heads"
                 yield Finding(where, message, groups, f"a divisor of {heads}", fixes=(Fix(where, best),))
@@ -50,10 +50,10 @@ class KvHeadsDivideHeads(Rule):
         return misfit.path.endswith("n_kv_heads")
 
 
-def _nearest_divisor(n: int, wanted: int, reach: int = 4096) -> int:
-    """The divisor of n nearest to the wanted number, the larger of two; looked for so far and no farther."""
-    near = (k for step in range(reach) for k in (wanted + step, wanted - step) if 0 < k <= n and n % k == 0)
-    return next(near, n if wanted > n else 1)
+def _nearest_divisor(n: int, wanted: int, tp: int, reach: int = 4096) -> int:
+    """The divisor of n nearest to the wanted number, the larger of two, best one that devices share evenly; looked for so far only."""
+    near = [k for step in range(reach) for k in (wanted + step, wanted - step) if 0 < k <= n and n % k == 0]
+    return next((k for k in near if k % tp == 0 or tp % k == 0), (near or [n])[0])
 
 
 class GroupQueries(Rule):

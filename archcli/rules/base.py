@@ -16,7 +16,7 @@ from archcli.arith import to_bytes
 from archcli.errors import Problem
 from archcli.measure.params import param_totals
 from archcli.measure.passes import Pass, find, forward_pass, prefill_pass
-from archcli.modules import GLU, MLP, Block, FeedForward, Model
+from archcli.modules import GLU, MLP, Block, FeedForward, Model, ProjectedAttention
 from archcli.modules.model import stacks
 
 
@@ -74,12 +74,14 @@ ONE_DEVICE = Parallel()
 class Case:
     """One architecture to be checked.
 
-    `misfits` are values that contradict each other, by full path: while there are any, nothing can be counted.
+    `misfits` are values that contradict each other, by full path: while there are any, nothing can be counted. `altered` says that it
+    is no longer what its file states.
     """
 
     model: Model
     misfits: tuple[Problem, ...] = ()
     parallel: Parallel = ONE_DEVICE
+    altered: bool = False
 
     @cached_property
     def layers(self) -> tuple[Layer, ...]:
@@ -173,6 +175,11 @@ def widths(case: Case) -> Iterator[tuple[str, int]]:
     for path, ffn in find(case.model, FeedForward):
         if isinstance(ffn, MLP | GLU):
             yield f"{path}.d_ff", ffn.d_ff
+
+
+def head_width(attention: ProjectedAttention, d_model: int) -> int | None:
+    """How wide its heads are; None where they do not divide d_model, of which another rule tells."""
+    return None if attention.head_dim is None and d_model % attention.n_heads else int(attention.width(d_model))
 
 
 def nearest_multiple(value: int, unit: int) -> int:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from archcli.measure.passes import find
 from archcli.modules import ProjectedAttention
-from archcli.rules.base import Case, Finding, Fix, Rule, Severity, example, nearest_multiple, padded, widths
+from archcli.rules.base import Case, Finding, Fix, Rule, Severity, example, head_width, nearest_multiple, padded, widths
 
 TILE, HALF_TILE = 64, 8
 NVIDIA = "NVIDIA's matrix multiplication guide as Bekman's README quotes it (secondary); 64 elements are 128 bytes of bf16 (derived)"
@@ -139,5 +139,6 @@ def _vocabulary(case: Case) -> Finding:
 def _heads(case: Case) -> Iterator[tuple[str, str, int]]:
     """(path of the attention, the key that gives the width, width) of every attention that projects heads."""
     for path, attention in find(case.model, ProjectedAttention):
-        name = "n_heads" if attention.head_dim is None else "head_dim"
-        yield path, name, int(attention.width(case.model.d_model))
+        width = head_width(attention, case.model.d_model)
+        if width is not None:
+            yield path, "n_heads" if attention.head_dim is None else "head_dim", width

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from archcli.measure.passes import find
 from archcli.modules import ALiBi, Attention, LinearAttention, MultiHeadLatentAttention, ProjectedAttention, RelativeKey
 from archcli.modules.model import stacks
-from archcli.rules.base import Case, Finding, Rule, Severity, example
+from archcli.rules.base import Case, Finding, Rule, Severity, example, head_width
 
 MHA = "{kind: mha, n_heads: 8, position: {kind: rope, theta: 10000}"
 MLA = (
@@ -130,8 +130,8 @@ def _widths(attention: Attention, d_model: int) -> tuple[int, int] | None:
     if isinstance(attention, MultiHeadLatentAttention):
         return attention.qk_nope_head_dim + attention.qk_rope_head_dim, attention.v_head_dim
     if isinstance(attention, ProjectedAttention) and not isinstance(attention, LinearAttention):
-        width = int(attention.width(d_model))
-        return width, width if attention.v_head_dim is None else attention.v_head_dim
+        width = head_width(attention, d_model)
+        return None if width is None else (width, attention.v_head_dim or width)
     return None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from archcli.errors import Problem
 from archcli.measure.passes import find
 from archcli.modules import GLU, MLP, MixtureOfExperts
-from archcli.rules.base import Case, Finding, Fix, Rule, Severity, example
+from archcli.rules.base import Case, Finding, Rule, Severity, example
 
 MOE = "{{kind: moe, n_experts: {}, top_k: {}, expert: {{kind: glu, d_ff: {}}}}}"
 TIAN = "Tian et al., arXiv:2507.17702 (abstract confirmed)"
@@ -30,7 +30,7 @@ class MoreThanThereAre(Rule):
             where = f"{path}.top_k"
             if moe.top_k > moe.n_experts:
                 message = f"top_k {moe.top_k} of {moe.n_experts} experts"
-                yield Finding(where, message, moe.top_k, f"at most {moe.n_experts}", fixes=(Fix(where, moe.n_experts),))
+                yield Finding(where, message, moe.top_k, f"below {moe.n_experts}", "are the two exchanged?")
 
     def claims(self, misfit: Problem) -> bool:
         """The modules say the same, of the experts there are; that groups hold fewer is left to CON001."""

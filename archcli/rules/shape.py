@@ -8,7 +8,7 @@ from typing import ClassVar
 from archcli.measure.passes import find
 from archcli.modules import MixtureOfExperts, ProjectedAttention
 from archcli.modules.model import stacks
-from archcli.rules.base import Case, Finding, Rule, Severity, example
+from archcli.rules.base import Case, Finding, Rule, Severity, example, head_width
 
 SMALL = 2_000_000_000
 """Parameters below which models are usually deep for their width: 19 (SmolLM2-135M) to 85 (Pythia-70M) against 87 to 205."""
@@ -108,8 +108,8 @@ class HeadsAgainstWidth(Rule):
         """Every attention outside of 0.6 to 3.1: the seen range and a little room."""
         width = case.model.d_model
         for path, attention in find(case.model, ProjectedAttention):
-            heads, dim = attention.n_heads, attention.width(width)
-            ratio = heads * dim / width
+            heads, dim = attention.n_heads, head_width(attention, width)
+            ratio = 1.0 if dim is None else heads * dim / width
             if not 0.6 <= ratio <= 3.1:  # noqa: PLR2004
                 where = f"{path}.{'n_heads' if attention.head_dim is None else 'head_dim'}"
                 yield Finding(where, f"{heads} heads of {dim} are {ratio:.3g} times d_model {width:,}", ratio, "0.67 to 3")

@@ -28,7 +28,7 @@ from archcli.rules.report import Placed, report_of, statistics, summary
 MOST_OPTIONS = 4
 PRAGMA = re.compile(r"#\s*archcli:\s*ignore(?:\[([^\]]*)\])?")
 
-Models = Annotated[list[str], typer.Argument(metavar="MODEL…", help="YAML or JSON files, presets' names, or - for standard input.")]
+Models = Annotated[list[str], typer.Argument(metavar="MODEL", help="YAML or JSON files, presets' names, or - for standard input.")]
 Codes = list[str] | None
 Select = Annotated[
     Codes, typer.Option("--select", metavar="CODES", help="Only rules whose code begins so: FFN, FFN001, ALL; comma-separated.")
@@ -78,7 +78,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     """
     selection = _selection(select, extend_select, ignore)
     checked, problems = _all(models, list(overrides or ()), selection, Parallel(tp, pp, ep))
-    inputs: dict[str, Any] = {"tp": tp, "pp": pp, "ep": ep, "severity": severity, "set": list(overrides or ())}
+    inputs: dict[str, Any] = {"tp": tp, "pp": pp, "ep": ep, "severity": severity} | ({"set": list(overrides)} if overrides else {})
     if checked:
         shown = "json" if as_json else form
         _show(checked, inputs, "patch" if suggest else "statistics" if statistics_only and shown == "full" else shown, output)
@@ -92,12 +92,15 @@ def _all(names: list[str], overrides: list[str], selection: Selection, parallel:
     """What is found in every model, each once, and what is wrong with files that hold none."""
     checked: list[Checked] = []
     problems: list[Problem] = []
-    for name in {identity(name): name for name in reversed(names)}.values():
+    unique: dict[str, str] = {}
+    for name in names:
+        unique.setdefault(identity(name), name)
+    for name in unique.values():
         try:
             loaded = load(name, overrides, strict=False)
-            checked.insert(0, Checked(loaded, _placed(loaded, selection, parallel, altered=bool(overrides))))
+            checked.append(Checked(loaded, _placed(loaded, selection, parallel, altered=bool(overrides))))
         except ArchError as error:
-            problems[:0] = error.problems
+            problems += error.problems
     return checked, problems
 
 
@@ -152,7 +155,7 @@ def _show(checked: Sequence[Checked], inputs: dict[str, Any], form: str, output:
         write(rendered(replace(report, tables=(statistics(placed),), notes=()), "plain"), output)
     elif form in {"full", "concise"}:
         width = None if output else columns()
-        lines = [_full(each, width) if form == "full" else _concise(each) for each in placed]
+        lines = [_full(each, width) + "\n" if form == "full" else _concise(each) for each in placed]
         lines += [f"note: {clean(note)}" for note in notes if form == "full"]
         text = "\n".join([*lines, summary(report.totals)]) + "\n"
         write(text if output else painted(text), output)

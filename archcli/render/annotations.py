@@ -36,7 +36,9 @@ def _command(row: Mapping[str, Any]) -> str:
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    """Escaped as the runner reads it; other control characters, for which it has no escape, are spelled out."""
+    kept = "".join(c if c.isprintable() or c in "\r\n" else c.encode("unicode_escape").decode() for c in text)
+    return kept.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:
@@ -76,6 +78,7 @@ def _result(row: Mapping[str, Any], index: int) -> dict[str, Any]:
 
 
 def _uri(file: str) -> str:
-    """A relative reference of RFC 3986: what is not plain is percent-encoded, byte by byte."""
+    """A relative reference of RFC 3986, or an absolute path as a file URI: what is not plain is percent-encoded, byte by byte."""
     plain = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
-    return "".join(c if c in plain else "".join(f"%{byte:02X}" for byte in c.encode()) for c in file)
+    start = "file://" if file.startswith("/") else ""
+    return start + "".join(c if c in plain else "".join(f"%{byte:02X}" for byte in c.encode()) for c in file)

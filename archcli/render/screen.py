@@ -21,14 +21,13 @@ STYLES = (
 
 
 def columns() -> int | None:
-    """How many characters fit a line: of the terminal, or what COLUMNS says; None into a pipe."""
-    live = sys.stdout.isatty()
-    return max(NARROWEST, shutil.get_terminal_size().columns) if live or os.environ.get("COLUMNS") else None
+    """How many characters fit a line of the terminal; None into a pipe, where nothing is folded."""
+    return max(NARROWEST, shutil.get_terminal_size().columns) if sys.stdout.isatty() else None
 
 
 def painted(text: str) -> str:
     """The text in colour where standard output is a terminal, and NO_COLOR is not set."""
-    if not sys.stdout.isatty():
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         return text
     from rich.console import Console
     from rich.text import Text

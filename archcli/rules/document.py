@@ -27,6 +27,7 @@ def as_record(rule: Rule) -> dict[str, Any]:
         "source": rule.source,
         "spares": rule.spares,
         "evidence": rule.evidence,
+        "known": dict(rule.known),
         "valid": list(rule.valid),
         "invalid": list(rule.invalid),
     }
@@ -46,18 +47,20 @@ def _anchor(rule: Rule) -> str:
     return "".join(kept).replace(" ", "-")
 
 
-def as_markdown(rule: Rule) -> str:
-    """One section of Markdown, which reads well as plain text, too."""
-    return "\n\n".join(_paragraphs(rule)) + "\n"
+def as_markdown(rule: Rule, among: str = "") -> str:
+    """One section of Markdown, which reads well as plain text, too; `among` is how the presets spread."""
+    return "\n\n".join(_paragraphs(rule, among)) + "\n"
 
 
-def _paragraphs(rule: Rule) -> Iterator[str]:
+def _paragraphs(rule: Rule, among: str) -> Iterator[str]:
     yield f"## {rule.code}: {rule.title}"
     yield f"*{rule.severity}*"
     yield rule.reason
     if rule.spares:
         yield f"**Does not apply:** {rule.spares}"
     yield f"**Source:** {rule.source}"
+    if among or rule.evidence:
+        yield f"**Evidence:** {among or f'{rule.evidence} of the presets, which every finding names: percentile and nearest models'}"
     if rule.known:
         yield "**Known exceptions among the presets:** " + "; ".join(f"{name}: {why}" for name, why in sorted(rule.known.items()))
     changed = [text for text in map(_changed, rule.valid) if text]

@@ -36,7 +36,7 @@ class WidthsFillTiles(Rule):
         for path, name, value in (("d_model", "d_model", case.model.d_model), *((path, "d_ff", d_ff) for path, d_ff in widths(case))):
             if value % TILE:
                 full = padded(value, TILE)
-                message = f"{name} {value:,} is no multiple of {TILE}: padded to {full:,}, {(full - value) / full:.2%} is wasted"
+                message = f"{name} {value:,} is no multiple of {TILE}: padded to {full:,}, {(full - value) / full:.2%} wasted"
                 fixes = (Fix(path, nearest_multiple(value, unit)),) if name == "d_ff" else ()
                 yield Finding(path, message, value, f"a multiple of {TILE}", fixes=fixes)
 
@@ -132,7 +132,7 @@ class VocabularyOfHalfTiles(Rule):
 def _vocabulary(case: Case) -> Finding:
     size = case.model.vocab_size
     best = padded(size, TILE * case.parallel.tp)
-    message = f"{size:,} entries; padded to {best:,}, {(best - size) / best:.2%} are wasted"
+    message = f"{size:,} entries; padded to {best:,}, {(best - size) / best:.2%} wasted"
     return Finding("vocab_size", message, size, f"a multiple of {TILE}", fixes=(Fix("vocab_size", best),))
 
 

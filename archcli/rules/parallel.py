@@ -110,7 +110,7 @@ class VocabularyParallel(Rule):
         size, tp = case.model.vocab_size, case.parallel.tp
         if size % tp:
             best = padded(size, TILE * tp)
-            message = f"{size:,} entries do not divide by {tp}; padded to {best:,}, {(best - size) / best:.2%} are wasted"
+            message = f"{size:,} entries do not divide by {tp}; padded to {best:,}, {(best - size) / best:.2%} wasted"
             yield Finding("vocab_size", message, size, f"a multiple of {tp}", fixes=(Fix("vocab_size", best),))
 
 

@@ -82,8 +82,8 @@ class BaseBelowBound(Rule):
             dims = _rotary_dims(attention, rope, case.model.d_model)
             least = least_base(dims, context)
             if least is not None and rope.theta < least:
-                message = f"base {rope.theta:g} with {dims} rotary dims at {context:,} tokens"
-                yield Finding(f"{path}.position.theta", message, rope.theta, f"at least {least:.2g}")
+                message = f"base {rope.theta:,.0f} with {dims} rotary dims at {context:,} tokens"
+                yield Finding(f"{path}.position.theta", message, rope.theta, f"at least {float(f'{least:.2g}'):,.0f}")
 
 
 class OddRotaryDims(Rule):
@@ -157,7 +157,7 @@ class BaseOfNoRope(Rule):
         """Every base below 1e3."""
         for path, rope in find(case.model, Rope):
             if rope.theta < 1e3:  # noqa: PLR2004
-                yield Finding(f"{path}.theta", f"a base of {rope.theta:g}", rope.theta, "1e4 or more")
+                yield Finding(f"{path}.theta", f"a base of {rope.theta:,.0f}", rope.theta, "1e4 or more")
 
 
 def _rotary_dims(attention: Attention, rope: Rope, d_model: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from archcli.modules import settings
 from archcli.rules.base import Case, Finding, Rule, Severity, example
 
 ANDRIUSHCHENKO = "D'Angelo, Andriushchenko et al., arXiv:2310.04415 abstract (confirmed)"
@@ -23,15 +24,16 @@ class DropoutInPretraining(Rule):
         "T5 v1.1's released_checkpoints.md: turned off, a quality win (confirmed); PaLM, arXiv:2204.02311 (confirmed); OPT, "
         "arXiv:2205.01068 section 2.2 (confirmed); Qwen, arXiv:2309.16609 section 3.1.2 (corrected)"
     )
-    spares = "files without training.dropout"
+    spares = "files that state no dropout; that of adapters, which fine-tune"
     valid = (example(top="training: {dropout: 0.0}"), example())
     invalid = (example(top="training: {dropout: 0.1}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Any dropout above 0."""
-        training = case.model.training
-        if training is not None and training.dropout:
-            yield Finding("training.dropout", f"dropout {training.dropout:g}", training.dropout, "0")
+        """The first dropout above 0, of the recipe or of a module."""
+        for path, share in settings(case.model):
+            if path.rsplit(".", 1)[-1] == "dropout" and share and not path.startswith("lora."):
+                yield Finding(path, f"dropout {share:g}", share, "0")
+                return
 
 
 class WeightDecayRange(Rule):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from archcli.load.index import presets_index
 from checking import BROKEN, codes, rows
 
 PLACES = {"HWD004": (2, "128257"), "ATT001": (10, "7,"), "HWD002": (10, "100"), "HWD001": (11, "14335")}
@@ -131,11 +132,13 @@ def test_sarif_is_read_by_other_peoples_software(cli, broken, tmp_path):
 
 
 def test_a_finding_stands_among_the_presets(cli, broken):
-    [row] = rows(cli("check", broken, "--json", "--select", "FFN002", "--set", "d_ff=65536"))
+    [row] = rows(cli("check", broken, "--json", "--select", "FFN002", "--set", "d_ff=4096000"))
     assert row["evidence"]["percentile"] == 100.0
+    widest = max(presets_index(), key=lambda entry: entry["d_ff_ratio"] or 0)
+    assert row["evidence"]["nearest"][0]["value"] == widest["d_ff_ratio"]
     assert [set(each) for each in row["evidence"]["nearest"]] == [{"name", "year", "value"}] * 3
-    out = cli("check", broken, "--select", "FFN002", "--set", "d_ff=65536").out
-    assert re.search(r"= seen: percentile 100 of \d+ models; nearest gemma-2b (\(2024\) )?8, ", out)
+    out = cli("check", broken, "--select", "FFN002", "--set", "d_ff=4096000").out
+    assert re.search(rf"= seen: percentile 100 of \d+ models; nearest {widest['name']} (\(\d{{4}}\) )?\d", out)
     assert re.search(r"\*\*Evidence:\*\* d_ff_ratio of \d+ models: least ", cli("rule", "FFN002").out)
 
 

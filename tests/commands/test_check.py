@@ -67,6 +67,8 @@ def test_the_model_itself_may_ignore(cli, broken):
     Path(broken).write_text("ignore: [HWD, ATT001]\n" + BROKEN)
     assert codes(cli("check", broken, "--json")) == []
     assert codes(cli("check", broken, "--json", "--extend-select", "HWD001")) == ["HWD001"]
+    Path(broken).write_text("ignore: [hwd, ATT001]\n" + BROKEN)
+    assert codes(cli("check", broken, "--json")) == []
     Path(broken).write_text("ignore: [XYZ]\n" + BROKEN)
     assert "CON002" in codes(cli("check", broken, "--json"))
 
@@ -183,8 +185,10 @@ def test_degrees_of_parallelism(cli):
     assert [row["message"] for row in rows(copied)] == ["8 kv heads on 16 devices: each is kept 2 times"]
     assert cli("check", "deepseek-v3", "--ep", "64", "--select", "HWD").code == 0
     assert codes(cli("check", "deepseek-v3", "--ep", "48", "--select", "HWD", "--json")) == ["HWD012"]
-    fixed = cli("check", "llama-3.1-8b", "--set", "d_ff=14335", "--tp", "8", "--json", "--select", "HWD001")
+    fixed = cli("check", "llama-3.1-8b", "--set", "d_ff=14401", "--tp", "8", "--json", "--select", "HWD001")
     assert rows(fixed)[0]["fixes"][0]["value"] == 14336  # 28 x 512: a multiple of 64 on each of 8 devices
+    uneven = cli("check", "llama-3.1-8b", "--tp", "12", "--set", "n_heads=24", "--set", "groups.0.layer.attention.head_dim=128", "--json")
+    assert {row["code"] for row in rows(uneven)} == {"HWD010"}  # 8 kv heads are not copied evenly to 12 devices
 
 
 def test_overrides_have_a_place_of_their_own(cli):

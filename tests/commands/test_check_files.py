@@ -133,6 +133,21 @@ def test_a_patch_finds_files_of_any_name(cli, tmp_path, monkeypatch, name):
     assert cli("check", name).code == 0
 
 
+def test_a_key_that_is_written_anew_ends_its_line_as_the_others_do(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = SHARED.replace("norm: {kind: rmsnorm}\n", "norm: {kind: rmsnorm}\nembedding:\n  scale: 1.5\n").replace("1400", "1408")
+    Path("m.yaml").write_bytes(text.replace("\n", "\r\n").encode())
+    cli("check", "m.yaml", "--suggest", "-o", "p")
+    subprocess.run([shutil.which("git"), "apply", "--whitespace=nowarn", "p"], check=True, capture_output=True)
+    assert Path("m.yaml").read_bytes() == text.replace("  scale", "  tied: true\n  scale").replace("\n", "\r\n").encode()
+
+
+def test_a_name_with_a_blank_ends_as_git_ends_it(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("a b.yaml").write_text(BROKEN)
+    assert cli("check", "a b.yaml", "--suggest").out.startswith("--- a/a b.yaml\t\n+++ b/a b.yaml\t\n")
+
+
 def test_control_characters_of_a_name_are_not_printed(cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     name = "a\x1b[31m\n.yaml"

@@ -16,7 +16,7 @@ STOREYS = (
     ("modules",),
     ("ops",),
     ("graph",),
-    ("arith", "units", "registry", "errors"),
+    ("arith", "part", "units", "registry", "errors"),
 )
 RANK = {room: rank for rank, rooms in enumerate(STOREYS) for room in rooms}
 GROUND = RANK["errors"]
@@ -25,8 +25,8 @@ ACROSS = {("rules", "measure")}
 # Rooms whose files do not know each other, and the files of theirs that all of them may use.
 APART = {
     "archcli.commands": {"_weights", "base", "options"},
-    "archcli.measure": {"passes", "report", "shape", "facets", "where"},
-    "archcli.rules": {"base"},
+    "archcli.measure": {"passes", "report", "shape", "facets", "where", "storage"},
+    "archcli.rules": {"base", "evidence", "lint"},
     "archcli.ops": {"base", "mask"},
     "archcli.load.hf": {"base", "common", "names", "rope", "weights"},
 }

@@ -9,10 +9,12 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from archcli.arith import Number, Shape, label
 from archcli.errors import ArchError, Problem
-from archcli.graph import Abstract, CountTape, OpClass, Row, Tensor, tree_map
+from archcli.graph import Abstract, CountTape, OpClass, Part, Row, Tensor, tree_map
 from archcli.modules import Block, Model, MultiHeadLatentAttention, children, settings, substitute
 from archcli.modules.base import Spec
+from archcli.modules.lora import adapted
 from archcli.modules.model import stacks
+from archcli.modules.outline import counted_layers
 from archcli.ops import Cache
 
 Phase = Literal["forward", "train", "prefill", "decode"]
@@ -56,7 +58,7 @@ class Pass:
     def costs(self, *, dense: bool = False) -> Iterator[Cost]:
         """What every part of every row costs; `dense` counts the scores a mask forbids, too. Training adds the backward."""
         for row in self.rows:
-            for part in row.parts:
+            for part in row.parts if self.phase == "train" else _outside_training(row):
                 for piece in (part, *part.backward) if self.phase == "train" else (part,):
                     yield Cost(row, piece.op_class, row.times * (piece.dense_flops if dense else piece.flops))
 
@@ -90,6 +92,10 @@ class Pass:
 
 def _cross_cached(rows: Iterable[Row]) -> Number:
     return sum((row.cached * row.times for row in rows if is_cross(row)), 0)
+
+
+def _outside_training(row: Row) -> Iterator[Part]:
+    return (part for part in row.parts if not part.training)
 
 
 def forward_pass(
@@ -162,14 +168,8 @@ LAYER = re.compile(r"(?:\w+\.)?layers\.\d+")
 
 def _places(model: Model) -> dict[str, list[str]]:
     """The path of each layer that is counted: those of all layers it stands for."""
-    found: dict[str, list[str]] = {}
-    for stem, stack in stacks(model):
-        start = 0
-        for group in stack.groups:
-            for i in range(group.n_layers):
-                found.setdefault(f"{stem}layers.{start + i % len(group.blocks)}", []).append(f"{stem}layers.{start + i}")
-            start += group.n_layers
-    return found
+    counted = counted_layers(model, stacks(model))
+    return {path: [f"{path.rpartition('.')[0]}.{layer}" for layer in layers] for path, layers in counted}
 
 
 def find(spec: Spec, cls: type[S], path: str = "") -> Iterator[tuple[str, S]]:
@@ -247,5 +247,5 @@ def _traced(model: Model, tokens: Shape, source_len: Number, start: _Start, *, l
     held = tree_map(lambda x: Tensor(tape, x.value), Tensor, start.cache)
     shapes = [shape for shape in (tokens, model.source_shape(tokens[0], source_len)) if shape is not None]
     ids, *source = [Tensor(tape, Abstract(shape, grad=False)) for shape in shapes]
-    _, kept = model.forward(ids, None, start.past, held, last_only, *source)
+    _, kept = adapted(model).forward(ids, None, start.past, held, last_only, *source)
     return tuple(rows), kept

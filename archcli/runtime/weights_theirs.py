@@ -57,14 +57,31 @@ def their_class(config: Mapping[str, Any]) -> Any:
 def their_logits(cls: Any, folder: str, dtype: torch.dtype, spec: Model, inputs: Inputs) -> Logits:
     """What their model says, which is loaded here and gone afterwards; ArchError where it cannot be loaded."""
     with _quietly():
-        try:
-            model = cls.from_pretrained(folder, dtype=dtype, local_files_only=True, use_safetensors=True).eval()
-        except (OSError, ValueError, RuntimeError, LookupError, AttributeError, TypeError, ImportError) as problem:
-            said = str(problem).strip().partition("\n")[0]
-            raise ArchError(f"transformers cannot load {folder} as {cls.__name__}: {said[:MOST_SHOWN]}") from None
+        model = _model(cls, folder, dtype)
+        if not isinstance(spec, Encoder) and getattr(spec, "head", None) is None:
+            model = model.base_model  # a head that ours does not have is no part of the comparison
         steps = _steps(model, spec, inputs)  # first: frequencies that stretch with the length seen do not shrink again
         cached = {} if isinstance(spec, Encoder) else {"use_cache": False}
         return Logits(_answer(model(**_given(model, inputs, inputs.tokens), **cached), spec), steps)
+
+
+def _model(cls: Any, folder: str, dtype: torch.dtype) -> Any:
+    """Their model with every weight it has from the folder: one it would have had to make up is an ArchError."""
+    options: dict[str, Any] = {"dtype": dtype, "local_files_only": True, "use_safetensors": True, "trust_remote_code": False}
+    try:
+        if getattr(cls, "config_class", None) is not None:
+            options["config"] = cls.config_class.from_pretrained(folder, local_files_only=True)
+            # Kimi K2 says a type of its own, by which transformers would not know how its experts are stored
+            options["config"].model_type = cls.config_class.model_type
+        model, told = cls.from_pretrained(folder, output_loading_info=True, **options)
+    except (OSError, ValueError, RuntimeError, LookupError, AttributeError, TypeError, ImportError) as problem:
+        said = str(problem).strip().partition("\n")[0]
+        raise ArchError(f"transformers cannot load {folder} as {cls.__name__}: {said[:MOST_SHOWN]}") from None
+    lost = sorted(map(str, told["missing_keys"]))
+    if lost:
+        what = f"transformers finds {len(lost)} weights of {cls.__name__} not in {folder}, such as {lost[0][:MOST_SHOWN]}"
+        raise ArchError(what, "it would make them up; archcli found every one of its own")
+    return model.eval()
 
 
 @contextmanager

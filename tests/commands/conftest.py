@@ -1,11 +1,13 @@
 """Run the command line in this process: what it prints, and its exit code."""
 
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from archcli.cli import main
+from checking import BROKEN
 
 
 class Done(NamedTuple):
@@ -29,3 +31,19 @@ def cli(monkeypatch, capsys):
         return Done(code, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture
+def broken(tmp_path, monkeypatch):
+    """A file with four mistakes, in a folder of its own that is the current one."""
+    monkeypatch.chdir(tmp_path)
+    Path("broken.yaml").write_text(BROKEN)
+    return "broken.yaml"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """folder("gpt2"): the parity table's model as Hugging Face saves it."""
+    from saved import saved  # brings torch, which most commands do without
+
+    return lambda name, **options: saved(name, tmp_path / name, **options)

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from load.edits import ADAPTED
+
 TINY = (Path(__file__).parent / "tiny.yaml").read_text()
 FFN = "ffn: {kind: glu, activation: silu, d_ff: 128}"
 
@@ -97,12 +99,12 @@ EDITS = {
     "key-unknown": (
         "tied: false",
         "tied: false, foo: 3",
-        "7:26: unknown key 'foo'; known are tied, scale, position, token_types, norm, width",
+        "7:26: unknown key 'foo'; known are tied, scale, position, token_types, norm, width, dropout",
     ),
     "key-very-long": (
         "tied: false",
         f"tied: false, {300 * 'x'}: 3",
-        f"7:26: unknown key '{39 * 'x'}…'; known are tied, scale, position, token_types, norm, width",
+        f"7:26: unknown key '{39 * 'x'}…'; known are tied, scale, position, token_types, norm, width, dropout",
     ),
     "key-missing": ("        n_heads: 8\n", "", "12:7: missing key n_heads"),
     "key-missing-from-a-short-form": (FFN, "ffn: mlp", "18:7: missing key d_ff"),
@@ -112,7 +114,7 @@ EDITS = {
     "kind-misspelt": ("kind: gqa", "kind: ggqa", "13:15: unknown kind 'ggqa' of attention; did you mean gqa?"),
     "kind-in-capitals": ("kind: rmsnorm", "kind: RMSNorm", "6:14: unknown kind 'RMSNorm' of norm; did you mean rmsnorm?"),
     "kind-by-its-usage": ("kind: glu", "kind: swiglu", "18:19: unknown kind 'swiglu' of ffn; write {kind: glu, activation: silu}"),
-    "kind-unknown": ("kind: rmsnorm", "kind: batch", "6:14: unknown kind 'batch' of norm; one of rmsnorm, layernorm"),
+    "kind-unknown": ("kind: rmsnorm", "kind: group", "6:14: unknown kind 'group' of norm; one of rmsnorm, layernorm, batchnorm"),
     "kind-number": ("kind: gqa", "kind: 3", "13:15: kind must be mha, mqa, gqa, mla or linear, not 3"),
     "kind-of-model": (
         "name: tiny-llama",
@@ -122,7 +124,7 @@ EDITS = {
     "kind-of-one-without": (
         "tied: false",
         "kind: tied",
-        "7:13: unknown key 'kind'; known are tied, scale, position, token_types, norm, width",
+        "7:13: unknown key 'kind'; known are tied, scale, position, token_types, norm, width, dropout",
     ),
     "groups-mapping": ("  - n_layers: 3", "    n_layers: 3", "8:1: groups must be a list, not a mapping; begin each entry with '- '"),
     "module-number": (FFN, "ffn: 128", "18:12: ffn must be a mapping, not 128; such as {kind: mlp, …}"),
@@ -150,12 +152,53 @@ EDITS = {
         "n_heads: 8\n        window: 4\n        chunk: 4",
         "16:16: a layer has one pattern, not window and chunk; leave one of them out",
     ),
+    "sparsity-of-a-decoder": (
+        "n_heads: 8",
+        "n_heads: 8\n        sparsity: {kind: longformer, window: 4}",
+        "15:9: the pattern looks to both sides; state causal: false",
+    ),
+    "sparsity-of-an-encoder": (
+        "n_heads: 8",
+        "n_heads: 8\n        causal: false\n        sparsity: {kind: strided, stride: 4}",
+        "16:9: the pattern looks back alone; leave causal out",
+    ),
+    "sinks-without-softmax": (
+        "n_heads: 8",
+        "n_heads: 8\n        normalizer: relu\n        sinks: true",
+        "16:16: sinks are logits of a softmax, and normalizer relu has none; leave one of them out",
+    ),
+    "linear-with-a-window": (
+        "kind: gqa\n        n_heads: 8\n        n_kv_heads: 2",
+        "kind: linear\n        n_heads: 8\n        window: 4",
+        "15:17: window is about scores, of which linear attention has none; leave it out",
+    ),
+    "linear-with-relu": (
+        "kind: gqa\n        n_heads: 8\n        n_kv_heads: 2",
+        "kind: linear\n        n_heads: 8\n        normalizer: relu",
+        "15:21: linear attention has no scores to normalize; leave it out",
+    ),
+    "linear-with-alibi": (
+        "kind: gqa\n        n_heads: 8\n        n_kv_heads: 2\n        head_dim: 8\n        position: {kind: rope, theta: 500000}",
+        "kind: linear\n        n_heads: 8\n        position: alibi",
+        "15:19: a bias on scores, of which linear attention has none; use rope, or what is added to the embedding",
+    ),
+    "buckets-too-few": (
+        "tied: false}",
+        "tied: false}\nscore_bias: {kind: buckets, n_buckets: 3, bidirectional: true}",
+        "8:40: n_buckets 3 has none for far distances; 4 at least",
+    ),
+    "buckets-too-near": (
+        "tied: false}",
+        "tied: false}\nscore_bias: {kind: buckets, n_buckets: 32, max_distance: 16}",
+        "8:58: max_distance 16 is among the 16 near ones; 17 at least",
+    ),
     "shared-layer": ("d_model: 64", "d_model: 64\nlayer: {ffn: {d_fff: 3}}", "5:15: unknown key 'd_fff'; did you mean d_ff?"),
     "name-escape": ("tiny-llama", '"tiny\\e[31m"', "1:7: an invisible character, U+001B; remove it"),
     "name-direction": ("tiny-llama", '"tiny\\u202e"', "1:7: an invisible character, U+202E; remove it"),
     "name-lines": ("tiny-llama", '"tiny\\nllama"', "1:7: a line break in a text; write it on one line"),
     "name-long": ("tiny-llama", "" + "x" * 501 + "", "1:7: a text of 501 characters; 500 are enough"),
 }
+EDITS |= ADAPTED
 
 # id: (a whole file, the answers)
 FILES = {

@@ -74,8 +74,8 @@ def test_counts_what_is_worked_out(name):
 @every_preset
 def test_counts_what_was_published(name):
     """Of some, papers state rounded figures alone; there the oracle is the witness, or the sum above."""
-    published = preset(name).published.get("params")
-    assert published == count_params(preset(name)).totals["params"] if published is not None else name in (ORACLE | OPEN)
+    published, totals = preset(name).published.get("params"), count_params(preset(name)).totals
+    assert published == totals["params"] - totals["lora_params"] if published is not None else name in (ORACLE | OPEN)
 
 
 @every_preset
@@ -94,6 +94,17 @@ def test_is_short_and_tells_editors_its_schema(name):
     kinds_of_layer = {id(block) for _, stack in stacks(preset(name)) for group in stack.groups for block in group.blocks}
     keys = sum(":" in line for line in lines)  # a list of numbers may go on
     assert keys <= 18 + 10 * len(kinds_of_layer)
+
+
+def test_a_model_of_apples_kind_has_its_bits_per_weight_and_rank():
+    """arXiv:2407.21075 section 5: 3.7 bits per weight, adapters of rank 16 that take tens of megabytes in 16 bits."""
+    totals = count_params(preset("llama-3.2-3b-lora-3.7bit")).totals
+    assert round(totals["bits_per_weight"], 1) == round(totals["bits_per_weight_without_scales"], 1) == 3.7
+    widths = 2 * (3072 + 3072) + 2 * (3072 + 1024) + 3 * (3072 + 8192)  # in + out of q and o, k and v, the three of the FFN
+    assert totals["lora_params"] == 28 * 16 * widths
+    two_bits, table, gains = 17 * 3 * 3072 * 8192, 128256 * 3072, (2 * 28 + 1) * 3072
+    four_bits = totals["params"] - totals["lora_params"] - two_bits - table - gains
+    assert totals["params_by_width"] == {"8": table, "4": four_bits, "2": two_bits, "bf16": gains}
 
 
 def test_llama_405b_in_the_open():

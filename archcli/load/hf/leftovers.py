@@ -11,6 +11,7 @@ ROTARY = "rotary table: computed, not trained"
 POSITIONS = "position ids: 0, 1, 2, …"
 SCALE, PACKED = "scale of a quantized weight", "part of a packed, quantized weight"
 TOWER = "tower beside the language model, or what joins it to it"
+CLASSIFIER = "head of another class than a language model's"
 OPTIMIZER = "state of an optimizer, left over from training"
 
 REASONS: tuple[tuple[str, str], ...] = (
@@ -24,6 +25,7 @@ REASONS: tuple[tuple[str, str], ...] = (
         r"(^|\.)(vision_tower|vision_model|visual|audio_tower|multi_modal_projector|mm_projector|image_newline)(\.|$)",
         TOWER,
     ),
+    (r"^(score|classifier|qa_outputs|v_head)\.", CLASSIFIER),
     (r"(^|\.)optimizer(_state)?\.|\.(exp_avg|exp_avg_sq|max_exp_avg_sq|momentum_buffer)$", OPTIMIZER),
 )
 """What is known by its name alone."""

@@ -1,4 +1,4 @@
-"""`params --against` and `verify --weights` on real files of tiny models: what they print, their exit codes, and mistakes they must see."""
+"""`verify --weights` on real files of tiny models: the same logits, exit codes, and mistakes in a table of names that it must see."""
 
 import json
 import subprocess
@@ -7,36 +7,18 @@ from dataclasses import replace
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+import transformers
+from safetensors.torch import load_file
 
 from archcli.load.hf import deepseek_v3, gpt2, llama, mixtral
 from archcli.load.hf.weights import Take
-from parity.witness import witness
+from parity.families import FAMILIES
+from saved import edited, stated
 
 torch.set_num_threads(1)
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
 ENDS = ["gpt2", "falcon-40b", "mixtral", "qwen2-moe", "deepseek-v3", "gpt-oss", "bert-masked", "t5-v1.1", "marian-two-tables", "whisper"]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """folder("gpt2"): the parity table's model as Hugging Face saves it."""
-
-    def save(name, **options):
-        path = tmp_path_factory.mktemp(name)
-        witness(name).model.save_pretrained(path, **options)
-        return path
-
-    return save
-
-
-def edited(path, change):
-    """The same folder, its tensors changed."""
-    tensors = load_file(path / "model.safetensors")
-    change(tensors)
-    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path / "model.safetensors")
-    return path
 
 
 @pytest.mark.parametrize("name", ENDS)
@@ -59,101 +41,11 @@ def test_a_saved_model_is_explained_and_gives_the_same_logits(name, folder, cli)
     ]
 
 
-def test_the_table_and_its_counts(folder, cli):
-    path = folder("deepseek-v3")
-    done = cli("params", path, "--against", path)
-    assert done.code == 0
-    model = witness("deepseek-v3").model
-    unique = sum(tensor.numel() for tensor in model.parameters())
-    stored = sum(tensor.numel() for tensor in load_file(path / "model.safetensors").values())
-    assert stored == unique + 8  # the correction of 8 experts' scores
-    lines = [line.split() for line in done.out.splitlines()]
-    for what, value in (("unique", unique), ("stored", stored)):
-        assert next(line for line in lines if line[:1] == [what])[1] == f"{value:,}"
-    assert "all tensors have their name and shape" in done.out
-    assert any(line[:4] == ["buffer:", "stored,", "not", "trained"] for line in lines)
-
-
-def test_rows_of_json_fold_layers_and_keep_the_first_name(folder, cli):
-    path = folder("gpt2")
-    rows = json.loads(cli("params", path, "--against", path, "--json").out)["rows"]
-    (row,) = [row for row in rows if row["name"].endswith("attn.c_attn.weight")]
-    assert row == {
-        "status": "same",
-        "name": "transformer.h.*.attn.c_attn.weight",
-        "ours": ", ".join(f"layers.*.attention.{which}_proj.weight" for which in "qkv"),
-        "shape": [32, 96],
-        "needed": None,
-        "reason": "",
-        "holder": "",
-        "ok": True,
-        "times": 2,
-        "elements": 2 * 32 * 96,
-        "first": "transformer.h.0.attn.c_attn.weight",
-    }
-
-
 def test_shards_are_read_through_their_index(folder, cli):
     path = folder("llama", max_shard_size="30KB")
     assert (path / "model.safetensors.index.json").is_file()
     assert cli("verify", path, "--weights", path, "-s", "9").code == 0
     assert cli("params", path, "--against", path / "model.safetensors.index.json").code == 0
-
-
-def test_a_yaml_finds_the_names_in_the_config_beside_the_weights(folder, cli, tmp_path):
-    path = folder("llama")
-    yaml = tmp_path / "mine.yaml"
-    yaml.write_text(cli("show", path, "--format", "yaml").out)
-    assert cli("verify", yaml, "--weights", path, "-s", "9").code == 0
-    done = cli("params", yaml, "--against", path)
-    assert (done.code, "all tensors have their name and shape" in done.out) == (0, True)
-    (path / "config.json").unlink()
-    done = cli("params", yaml, "--against", path)
-    assert (done.code, "names were not compared" in done.out) == (0, True)
-    done = cli("params", yaml, "--set", "d_ff=41", "--against", path)
-    assert done.code == 1
-    assert "elements, and the architecture has" in done.out
-    done = cli("verify", yaml, "--weights", path)
-    assert (done.code, done.out) == (2, "")
-    assert "no config.json beside the weights" in done.err
-
-
-def drop(tensors):
-    del tensors["transformer.h.1.ln_2.bias"]
-
-
-def rename(tensors):
-    tensors["transformer.h.1.ln_3.bias"] = tensors.pop("transformer.h.1.ln_2.bias")
-
-
-def reshape(tensors):
-    tensors["transformer.h.1.mlp.c_fc.weight"] = tensors["transformer.h.1.mlp.c_fc.weight"].T
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (drop, ["missing", "transformer.h.1.ln_2.bias", "32"]),
-        (rename, ["unexpected", "transformer.h.1.ln_3.bias", "32"]),
-        (reshape, ["shape", "transformer.h.1.mlp.c_fc.weight", "40×32", "32×40"]),
-    ],
-    ids=lambda value: getattr(value, "__name__", ""),
-)
-def test_a_changed_file_is_told_by_name(change, told, folder, cli):
-    path = edited(folder("gpt2"), change)
-    done = cli("params", path, "--against", path)
-    assert (done.code, done.err) == (1, "")
-    assert any(set(told) <= set(line.split()) for line in done.out.splitlines())
-    done = cli("verify", path, "--weights", path)
-    assert done.code == 1
-    assert "logits were not compared" in done.out
-    assert told[1] in done.out
-
-
-def test_weights_of_another_model_are_told(folder, cli):
-    done = cli("params", "gpt2", "--against", folder("llama"))
-    assert done.code == 1
-    assert "not all tensors have their name and shape" in done.out
 
 
 def test_copies_of_a_tied_weight_that_differ_are_told(folder, cli):
@@ -251,29 +143,51 @@ def test_what_is_quantized_is_not_run(folder, cli):
 @pytest.mark.parametrize("name", ["LlamaForCausalLMThatIsNot", "pipeline", "__builtins__", "LlamaConfig", "a b"])
 def test_a_class_that_transformers_does_not_have_is_told(name, folder, cli):
     path = folder("llama")
-    config = json.loads((path / "config.json").read_text())
-    (path / "config.json").write_text(json.dumps({**config, "architectures": [name], "auto_map": {"AutoModel": "evil.Evil"}}))
+    stated(path, architectures=[name], auto_map={"AutoModel": "evil.Evil"})
     done = cli("verify", path, "--weights", path)
     assert (done.code, done.out) == (2, "")
     assert f"transformers has no class {name!r}" in done.err
 
 
-def test_names_of_a_file_are_never_escape_sequences(folder, cli):
-    path = edited(folder("llama"), lambda tensors: tensors.update({"\x1b[31mred\n.7": torch.ones(1)}))
-    done = cli("params", path, "--against", path)
-    assert done.code == 1
-    assert "\x1b" not in done.out
+def test_kimi_k2_is_run_by_the_class_of_deepseek_v3(folder, cli):
+    path = stated(folder("deepseek-v3"), model_type="kimi_k2")
+    assert cli("verify", path, "--weights", path, "-s", "9").code == 0
 
 
-def test_no_tensor_is_read_by_params(folder, cli, monkeypatch):
-    path = folder("llama")
-    monkeypatch.setattr("archcli.load.safetensors.read_tensor", None)
-    assert cli("params", path, "--against", path).code == 0
-    code = f"import sys; sys.argv = ['archcli', 'params', {str(path)!r}, '--against', {str(path)!r}]; from archcli.cli import main\n"
-    code += "try: main()\nexcept SystemExit: pass\n"
-    code += "print([name for name in ('torch', 'transformers', 'safetensors', 'numpy', 'huggingface_hub') if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
+@pytest.mark.parametrize("architectures", [None, ["LlamaModel"], ["LlamaForSequenceClassification"]], ids=str)
+def test_a_class_without_logits_is_compared_by_its_hidden_states(architectures, folder, cli):
+    def classify(tensors):
+        del tensors["lm_head.weight"]
+        if architectures and architectures[0].endswith("Classification"):
+            tensors["score.weight"] = torch.ones(2, 32)
+
+    path = stated(edited(folder("llama"), classify), architectures=architectures)
+    done = cli("verify", path, "--weights", path, "-s", "9")
+    assert (done.code, done.err) == (0, "")
+
+
+def test_the_language_model_of_a_multimodal_folder_is_compared(cli, tmp_path):
+    text = {key: value for key, value in FAMILIES["gemma3"].config.items() if key != "model_type"}
+    sizes = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2}
+    vision = {**sizes, "image_size": 28, "patch_size": 14}
+    config = transformers.Gemma3Config(text_config=text, vision_config=vision, mm_tokens_per_image=1)
+    transformers.Gemma3ForConditionalGeneration(config).save_pretrained(tmp_path)
+    done = cli("verify", tmp_path, "--weights", tmp_path, "-s", "9")
+    assert (done.code, done.err) == (0, "")
+    done = cli("params", tmp_path, "--against", tmp_path)
+    assert (done.code, "tower beside the language model" in done.out) == (0, True)
+
+
+def test_weights_that_transformers_would_make_up_are_told(folder, cli):
+    def shorten(tensors):
+        for name in [name for name in tensors if ".layers.1." in name]:
+            del tensors[name]
+
+    path = edited(folder("llama"), shorten)
+    assert cli("params", path, "--set", "n_layers=1", "--against", path).code == 0
+    done = cli("verify", path, "--set", "n_layers=1", "--weights", path)
+    assert (done.code, done.out) == (2, "")
+    assert "transformers finds 9 weights of LlamaForCausalLM not in" in done.err
 
 
 def test_a_missing_transformers_is_one_line_and_2(folder):

@@ -55,7 +55,7 @@ class Recording:
     `plain_s` and `traced_s` are wall times of the passes, in pairs; `framework_s` the median of what operations left of
     a traced pass. `counted` of the `executed` torch operations were found in the trace; `differing` names those that are
     there more or less often than the census has them. `rejected` pairs were disturbed and are not in any figure. `load` is
-    how many processes wanted each processor when it began.
+    how many processes wanted each processor when it began. An `extrapolated` one is made of those of small stacks.
     """
 
     timed: tuple[Timed, ...]
@@ -73,6 +73,7 @@ class Recording:
     load: float = 0.0
     partial: bool = False
     trace: dict[str, Any] | None = None
+    extrapolated: bool = False
 
 
 class _Run(NamedTuple):

@@ -10,6 +10,7 @@ from archcli.commands.base import subject
 from archcli.commands.options import BatchSize, Form, Json, Model, Output, Past, SeqLen, Set, SourceLen
 from archcli.commands.profile.allocator import keep_large_blocks
 from archcli.commands.profile.files import check_files, write_files
+from archcli.commands.profile.kinds import cut_to, planned, profiled_by_kind
 from archcli.commands.profile.measuring import How, checked, measured
 from archcli.commands.profile.options import (
     Allocator,
@@ -17,8 +18,10 @@ from archcli.commands.profile.options import (
     Depth,
     Device,
     Dtype,
+    Layers,
     NoCeilings,
     Pairs,
+    PerKind,
     PhaseOption,
     Plot,
     Refresh,
@@ -27,6 +30,7 @@ from archcli.commands.profile.options import (
     Trace,
 )
 from archcli.measure.flops import Question, run_pass, settled
+from archcli.measure.memory import memory_of
 from archcli.measure.passes import without_source
 from archcli.measure.profile import profile_of
 
@@ -46,6 +50,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     attention: Attention = "sdpa",
     pairs: Pairs = None,
     allocator: Allocator = "reuse",
+    layers: Layers = None,
+    per_kind: PerKind = False,
     no_ceilings: NoCeilings = False,
     refresh: Refresh = False,
     plot: Plot = None,
@@ -61,18 +67,25 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     Builds the model here with random weights, runs the pass and times every operation of it. A decoding pass is one new
     token after --past cached ones, after --seq-len of them where --past is left out. Training is forward and backward,
-    without optimizer. What needs more memory than there is is refused before anything is built. Ctrl-C shows what
-    was measured so far. Exits with 1 where an operation ran that no row accounts for. Needs archcli[torch].
+    without optimizer. A model that does not fit into memory is measured by kinds of layer and extrapolated, as any is
+    with --per-kind; what does not fit even so is refused before anything is built. Ctrl-C shows what was measured so far.
+    Exits with 1 where an operation ran that no row accounts for. Needs archcli[torch].
     """
     check_files(plot, trace)
     keep_large_blocks(allocator, device)
-    asked = subject(model, overrides)
-    counted = run_pass(asked.model, settled(Question(phase, batch_size, seq_len, past, source_len)))
+    asked = cut_to(subject(model, overrides), layers, per_kind=per_kind)
+    question = settled(Question(phase, batch_size, seq_len, past, source_len))
+    counted = run_pass(asked.model, question)
     how = How(dtype, device, attention, threads, pairs, ceilings=not no_ceilings, refresh=refresh, trace=trace is not None)
-    memory = checked(asked.name, counted, how)
-    recording, ceilings = measured(asked, counted, how, memory)
-    inputs = {"phase": phase, **counted.sizes(), **how.inputs()}
-    report = profile_of(asked.model, counted, recording, inputs, depth, top, ceilings)
+    inputs = {"phase": phase, **counted.sizes(), **how.inputs(), "layers": layers}
+    plan = planned(asked, counted, question, how, per_kind=per_kind) if layers is None else None
+    if plan is None:
+        memory = checked(asked.name, counted, how)
+        recording, ceilings = measured(asked, counted, how, memory)
+        report = profile_of(asked.model, counted, recording, inputs, depth, top, ceilings)
+    else:
+        memory = memory_of(counted, how.dtype, how.attention)
+        report, recording = profiled_by_kind(asked, counted, plan, how, inputs, (depth, top))
     notes = (*without_source(asked.model, source_len), *report.notes)
     report = replace(report, model={"name": asked.name, "source": asked.source}, totals={**report.totals, "memory": memory}, notes=notes)
     write_files(report, recording, plot, trace)

@@ -24,6 +24,11 @@ Pairs = Annotated[
     int | None,
     typer.Option("--pairs", metavar="N", min=1, help="Plain and traced passes to time in turn [default: 10, fewer if that takes over 8 s]"),
 ]
+Layers = Annotated[int | None, typer.Option("--layers", metavar="N", min=1, help="Run the first N layers of each stack alone.")]
+PerKind = Annotated[
+    bool,
+    typer.Option("--per-kind", help="Run one and two layers of each kind, and extrapolate; by itself where the model does not fit."),
+]
 Depth = Annotated[int, typer.Option("--depth", metavar="N", min=0, help="How many steps of a path to show; 0 for all.")]
 Top = Annotated[int, typer.Option("--top", metavar="N", min=0, help="How many operators the table shows, the slowest first; 0 for all.")]
 NoCeilings = Annotated[bool, typer.Option("--no-ceilings", help="Leave out what this machine can do at best.")]

@@ -73,8 +73,9 @@ def load_text(text: str, name: str, overrides: Sequence[str] = (), source: str =
         problem = Problem("a config.json of Hugging Face has to be JSON", "this is YAML", where.mark() if where else None, name)
         raise ArchError(problem)
     tree = _overridden(root, overrides, document.problems) if overrides else expand(root)
-    model = build(tree, document.problems)
-    return Loaded(model, getattr(model, "name", "") or Path(name).stem, source or name, tree)
+    notes: list[str] = []
+    model = build(tree, document.problems, notes)
+    return Loaded(model, getattr(model, "name", "") or Path(name).stem, source or name, tree, tuple(notes))
 
 
 def _overridden(root: Node, overrides: Sequence[str], problems: list[Problem]) -> Node:
@@ -172,7 +173,7 @@ def _imported(data: Any, name: str, overrides: Sequence[str]) -> Loaded:
     path = Path(name)
     own = clean(path.resolve().parent.name if path.stem == "config" else path.stem)
     loaded = load_text(mapping_to_yaml({"name": own or "config", **understood.mapping}), f"{name} as YAML", overrides, name)
-    return loaded._replace(notes=understood.notes)
+    return loaded._replace(notes=(*understood.notes, *loaded.notes))
 
 
 def _refuse_unknown(model: str, path: Path) -> NoReturn:

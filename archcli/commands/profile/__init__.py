@@ -25,7 +25,11 @@ from archcli.commands.profile.options import (
     Threads,
     Top,
     Trace,
+    Vs,
 )
+from archcli.commands.profile.variants import variants
+from archcli.commands.profile.versus import compared
+from archcli.errors import ArchError
 from archcli.measure.flops import Question, run_pass, settled
 from archcli.measure.passes import without_source
 from archcli.measure.profile import profile_of
@@ -45,6 +49,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     threads: Threads = None,
     attention: Attention = "sdpa",
     pairs: Pairs = None,
+    vs: Vs = None,
     allocator: Allocator = "reuse",
     no_ceilings: NoCeilings = False,
     refresh: Refresh = False,
@@ -62,13 +67,23 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     Builds the model here with random weights, runs the pass and times every operation of it. A decoding pass is one new
     token after --past cached ones, after --seq-len of them where --past is left out. Training is forward and backward,
     without optimizer. What needs more memory than there is is refused before anything is built. Ctrl-C shows what
-    was measured so far. Exits with 1 where an operation ran that no row accounts for. Needs archcli[torch].
+    was measured so far. --vs times variants of the model against it, passes in turn. Exits with 1 where an operation ran that
+    no row accounts for. Needs archcli[torch].
     """
     check_files(plot, trace)
+    if vs and (plot or trace):
+        raise ArchError("--vs compares: there is no picture and no trace of it", "leave --plot and --trace out, or --vs")
     keep_large_blocks(allocator, device)
-    asked = subject(model, overrides)
-    counted = run_pass(asked.model, settled(Question(phase, batch_size, seq_len, past, source_len)))
     how = How(dtype, device, attention, threads, pairs, ceilings=not no_ceilings, refresh=refresh, trace=trace is not None)
+    question = settled(Question(phase, batch_size, seq_len, past, source_len))
+    if vs:
+        several = variants(model, overrides, how, vs)
+        report = compared(several, question, {"phase": phase, **how.inputs()}, depth, top)
+        several[0].subject.show(report, form, output, as_json=as_json)
+        _leave(partial=report.totals["partial"], differing=any(one["operations_differing"] for one in report.totals["variants"]))
+        return
+    asked = subject(model, overrides)
+    counted = run_pass(asked.model, question)
     memory = checked(asked.name, counted, how)
     recording, ceilings = measured(asked, counted, how, memory)
     inputs = {"phase": phase, **counted.sizes(), **how.inputs()}
@@ -77,7 +92,12 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     report = replace(report, model={"name": asked.name, "source": asked.source}, totals={**report.totals, "memory": memory}, notes=notes)
     write_files(report, recording, plot, trace)
     asked.show(report, form, output, as_json=as_json)
-    if recording.partial:
+    _leave(partial=recording.partial, differing=bool(recording.differing))
+
+
+def _leave(*, partial: bool, differing: bool) -> None:
+    """The exit code of what was reported."""
+    if partial:
         raise typer.Exit(INTERRUPTED)
-    if recording.differing:
+    if differing:
         raise typer.Exit(1)

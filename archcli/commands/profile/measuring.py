@@ -19,6 +19,7 @@ from archcli.render.write import remember
 
 if TYPE_CHECKING:
     from archcli.runtime.profile import Recording
+    from archcli.runtime.profile_work import Job
 
 INTERRUPTED = 130
 BUSY = 0.5
@@ -58,7 +59,7 @@ def measured(asked: Subject, counted: Pass, how: How, memory: dict[str, int]) ->
     try:
         from archcli.runtime import profile, profile_machine, profile_work
 
-        job = profile_work.Job(**_job(counted), dtype=how.dtype, device=how.device, attention=how.attention)
+        job = job_of(counted, how)
         profile_work.check_device(job.device)
         if job.device != "cpu":
             require_memory(asked.name, memory, profile_work.free_memory(job.device), job.dtype)
@@ -72,18 +73,14 @@ def measured(asked: Subject, counted: Pass, how: How, memory: dict[str, int]) ->
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _job(counted: Pass) -> dict[str, Any]:
-    """What the runtime is to run: the pass that was counted."""
+def job_of(counted: Pass, how: How) -> Job:
+    """What the runtime is to run: the pass that was counted, in the way that was asked for. Imports torch."""
+    from archcli.runtime.profile_work import Job
+
     stepwise = counted.phase in {"prefill", "decode"}
-    return {
-        "batch_size": counted.batch_size,
-        "new": counted.new,
-        "past": counted.past,
-        "source_len": counted.source_len,
-        "cached": stepwise or counted.past > 0,
-        "last_only": stepwise,
-        "train": counted.phase == "train",
-    }
+    sizes: dict[str, Any] = {"batch_size": counted.batch_size, "new": counted.new, "past": counted.past, "source_len": counted.source_len}
+    flags = {"cached": stepwise or sizes["past"] > 0, "last_only": stepwise, "train": counted.phase == "train"}
+    return Job(**sizes, **flags, dtype=how.dtype, device=how.device, attention=how.attention)
 
 
 def _ceilings(recording: Recording, how: How, tick: Tick) -> Ceilings | None:

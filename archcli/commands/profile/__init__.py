@@ -28,7 +28,11 @@ from archcli.commands.profile.options import (
     Threads,
     Top,
     Trace,
+    Vs,
 )
+from archcli.commands.profile.variants import variants
+from archcli.commands.profile.versus import compared
+from archcli.errors import ArchError
 from archcli.measure.flops import Question, run_pass, settled
 from archcli.measure.memory import memory_of
 from archcli.measure.passes import without_source
@@ -49,6 +53,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     threads: Threads = None,
     attention: Attention = "sdpa",
     pairs: Pairs = None,
+    vs: Vs = None,
     allocator: Allocator = "reuse",
     layers: Layers = None,
     per_kind: PerKind = False,
@@ -69,14 +74,23 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     token after --past cached ones, after --seq-len of them where --past is left out. Training is forward and backward,
     without optimizer. A model that does not fit into memory is measured by kinds of layer and extrapolated, as any is
     with --per-kind; what does not fit even so is refused before anything is built. Ctrl-C shows what was measured so far.
-    Exits with 1 where an operation ran that no row accounts for. Needs archcli[torch].
+    --vs times variants of the model against it, passes in turn. Exits with 1 where an operation ran that no row accounts
+    for. Needs archcli[torch].
     """
     check_files(plot, trace)
+    if vs and (plot or trace):
+        raise ArchError("--vs compares: there is no picture and no trace of it", "leave --plot and --trace out, or --vs")
     keep_large_blocks(allocator, device)
-    asked = cut_to(subject(model, overrides), layers, per_kind=per_kind)
-    question = settled(Question(phase, batch_size, seq_len, past, source_len))
-    counted = run_pass(asked.model, question)
     how = How(dtype, device, attention, threads, pairs, ceilings=not no_ceilings, refresh=refresh, trace=trace is not None)
+    question = settled(Question(phase, batch_size, seq_len, past, source_len))
+    if vs:
+        several = variants(model, overrides, how, vs)
+        report = compared(several, question, {"phase": phase, **how.inputs()}, depth, top)
+        several[0].subject.show(report, form, output, as_json=as_json)
+        _leave(partial=report.totals["partial"], differing=any(one["operations_differing"] for one in report.totals["variants"]))
+        return
+    asked = cut_to(subject(model, overrides), layers, per_kind=per_kind)
+    counted = run_pass(asked.model, question)
     inputs = {"phase": phase, **counted.sizes(), **how.inputs(), "layers": layers}
     plan = planned(asked, counted, question, how, per_kind=per_kind) if layers is None else None
     if plan is None:
@@ -90,7 +104,12 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     report = replace(report, model={"name": asked.name, "source": asked.source}, totals={**report.totals, "memory": memory}, notes=notes)
     write_files(report, recording, plot, trace)
     asked.show(report, form, output, as_json=as_json)
-    if recording.partial:
+    _leave(partial=recording.partial, differing=bool(recording.differing))
+
+
+def _leave(*, partial: bool, differing: bool) -> None:
+    """The exit code of what was reported."""
+    if partial:
         raise typer.Exit(INTERRUPTED)
-    if recording.differing:
+    if differing:
         raise typer.Exit(1)

@@ -39,3 +39,11 @@ Allocator = Annotated[
 ]
 Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Also draw it: an .svg, an .html, or with archcli[plot] a .png.")]
 Trace = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help="Also write one traced pass for Perfetto: .json or .json.gz.")]
+Vs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--vs",
+        metavar="CHANGE[,CHANGE]",
+        help="Time a variant against the model, passes in turn: norm.kind=layernorm as with --set, attention=eager, dtype=bf16.",
+    ),
+]

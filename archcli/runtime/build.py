@@ -78,7 +78,7 @@ class LanguageModel(Node):
 
         Raises ArchError for an encoder, which caches nothing.
         """
-        if not self.spec.caches:
+        if not unadapted(self.spec).caches:
             raise ArchError("an encoder has no cache to fill and generates nothing", "call the model on all tokens at once")
         end = cache.length + tokens.shape[1]
         positions = torch.arange(cache.length, end, device=tokens.device)

@@ -131,7 +131,7 @@ class BuildTape(NodeTape):
             if step not in place._modules:
                 place.add_module(step, Beside())
             place = place.get_submodule(step)
-        place.add_module(own, leaf.requires_grad_(trained))
+        place.add_module(own, leaf if trained else leaf.requires_grad_(False))
 
     def weight(self, op: Op, *xs: Tensor, trained: bool = True) -> Tensor:
         """Register the leaf if nothing has called it yet."""

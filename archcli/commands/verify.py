@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from math import lcm
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from archcli.commands.base import Subject, subject
 from archcli.commands.options import BatchSize, Form, Json, Model, Output, SeqLen, Set
-from archcli.measure.passes import decode_pass, forward_pass, prefill_pass, train_pass
+from archcli.measure.passes import decode_pass, forward_pass, prefill_pass, train_pass, whole_tokens
 from archcli.measure.report import Column, Report, Table
 from archcli.render.progress import progress
 
@@ -47,9 +48,10 @@ def run(
 def _ask(asked: Subject, batch_size: int, seq_len: int) -> Verdict:
     """Count, then let torch and fvcore count; torch is imported here, so that a bad model is told at once."""
     model = asked.decoder("verify")
+    train_batch = lcm(batch_size * seq_len, whole_tokens(model)) // seq_len
     passes = (
         forward_pass(model, batch_size, seq_len),
-        train_pass(model, batch_size, seq_len),
+        train_pass(model, train_batch, seq_len),
         prefill_pass(model, batch_size, seq_len),
         decode_pass(model, batch_size, seq_len),
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from archcli.arith import to_bytes
 from archcli.graph import Row
-from archcli.measure.passes import forward_pass
+from archcli.measure.passes import forward_pass, prediction_rows
 from archcli.measure.report import Column, Report, Table, facts
 from archcli.modules import Model
 
@@ -24,7 +24,7 @@ Totals = dict[str, Any]
 def count_params(model: Model, dtype: str = "bf16", depth: int = 3) -> Report:
     """What `archcli params` reports; paths are folded to `depth` steps."""
     rows = forward_pass(model, 1, 1).rows
-    totals = param_totals(model, rows)
+    totals = param_totals(model, rows) | prediction_totals(model, rows)
     totals["bytes"] = to_bytes(totals["params"], dtype)
     folded = _by_path(rows, depth, dtype)
     return Report(
@@ -35,6 +35,7 @@ def count_params(model: Model, dtype: str = "bf16", depth: int = 3) -> Report:
         totals=totals,
         rows=folded,
         tables=(_summary(totals, dtype), _groups(totals), _paths(totals, folded)),
+        notes=tuple(_notes(model, totals)),
     )
 
 
@@ -55,6 +56,29 @@ def param_totals(model: Model, rows: Iterable[Row]) -> Totals:
         "non_embedding_params": total - sum(by_group.get(group, 0) for group in TABLES),
         "by_group": {group: n for group, n in sorted(by_group.items(), key=lambda item: -item[1]) if n},
     }
+
+
+def prediction_totals(model: Model, rows: Iterable[Row]) -> Totals:
+    """Parameters of multi-token prediction, which no other figure holds; 0 where there is none.
+
+    `mtp_params` are its own; `mtp_stored_params` also copies of the token table and the head for each depth, as the
+    checkpoints of DeepSeek-V3 and GLM-4.5 hold them, though training shares both.
+    """
+    own = prediction_rows(model)
+    params, active = (sum(getattr(row, which) for row in own) for which in ("params", "active_params"))
+    table = sum(row.params for row in rows if row.group == "embedding")
+    copies = table + (table if model.embedding.tied else sum(row.params for row in rows if row.group == "lm_head"))
+    return {"mtp_params": params, "mtp_active_params": active, "mtp_stored_params": params + model.further_tokens * copies}
+
+
+def _notes(model: Model, totals: Totals) -> Iterator[str]:
+    """What the figures of multi-token prediction mean."""
+    if model.further_tokens:
+        stored, whole = totals["mtp_stored_params"], totals["params"] + totals["mtp_stored_params"]
+        yield (
+            f"Multi-token prediction runs in training alone and is in no other figure. A checkpoint that stores copies of the table "
+            f"and the head with it holds {stored:,} more, {whole:,} in all."
+        )
 
 
 def _by_path(rows: Iterable[Row], depth: int, dtype: str) -> list[dict[str, Any]]:
@@ -84,6 +108,7 @@ def _summary(totals: Totals, dtype: str) -> Table:
     ]
     new = [line for before, line in zip([("", -1), *lines], lines, strict=False) if line[1] != before[1]]
     new += [("token embedding", totals["embedding_params"]), ("non-embedding", totals["non_embedding_params"])]
+    new += [("multi-token prediction (not in the total)", totals["mtp_params"])] if totals["mtp_params"] else []
     return facts("Parameters", *((what, n, "count") for what, n in new), (f"bytes in {dtype}", totals["bytes"], "bytes"))
 
 

@@ -23,8 +23,11 @@ from archcli.modules.context import Context
 from archcli.modules.embedding import Embedding, Head, MaskedHead
 from archcli.modules.ffn import GLU, MLP, FeedForward
 from archcli.modules.frontend import ConvFrontEnd
-from archcli.modules.model import Decoder, DecoderStack, Encoder, EncoderDecoder, EncoderStack, Model
+from archcli.modules.heads import AdaptiveHead, HierarchicalHead, OutputHead, SampledHead
+from archcli.modules.loss import CrossEntropy, Loss
+from archcli.modules.model import Decoder, DecoderStack, Encoder, EncoderDecoder, EncoderStack, Generator, Model
 from archcli.modules.moe import MixtureOfExperts, Router
+from archcli.modules.mtp import MultiTokenPrediction
 from archcli.modules.norm import LayerNorm, Norm, QKNorm, RMSNorm
 from archcli.modules.position import ALiBi, Learned, NoPosition, Position, RelativeKey, Rope, Sinusoidal
 from archcli.modules.relative import RelativeBuckets, ScoreBias
@@ -112,6 +115,14 @@ __all__ = [
     "WindowedGlobal",
     "LinearAttention",
     "RelativeKey",
+    "AdaptiveHead",
+    "CrossEntropy",
+    "Generator",
+    "HierarchicalHead",
+    "Loss",
+    "MultiTokenPrediction",
+    "OutputHead",
+    "SampledHead",
     "children",
     "settings",
     "substitute",

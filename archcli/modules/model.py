@@ -16,6 +16,9 @@ from archcli.modules.base import Module, Size, children
 from archcli.modules.context import Context
 from archcli.modules.embedding import Embedding, Head, MaskedHead
 from archcli.modules.frontend import ConvFrontEnd
+from archcli.modules.heads import OutputHead, words
+from archcli.modules.loss import USUAL, CrossEntropy, Likelihood, Loss
+from archcli.modules.mtp import MultiTokenPrediction, Shared
 from archcli.modules.norm import Norm
 from archcli.modules.position import NoPosition, Position
 from archcli.modules.stack import Cached, Stack
@@ -40,6 +43,16 @@ class Model(Module):
     norm: Norm
     embedding: Embedding = Field(default_factory=Embedding)
 
+    @property
+    def trains_on_targets(self) -> bool:
+        """Whether a training pass needs targets [B, T]: it goes on to a loss. Else it ends with the logits."""
+        return False
+
+    @property
+    def further_tokens(self) -> int:
+        """How many tokens beyond the next one training predicts."""
+        return 0
+
     def source_shape(self, batch_size: Number, source_len: Number) -> Shape | None:
         """The shape of what an encoder reads besides the tokens, or None for a model that reads tokens alone."""
         return None
@@ -58,16 +71,80 @@ def stacks(model: Model) -> Iterator[tuple[str, Stack]]:
     yield from ((f"{step}.", child) for step, child in children(model) if isinstance(child, Stack))
 
 
-class Decoder(Model, Stack):
-    """A decoder-only language model: tokens [B, T] to logits [B, T, V], or with `head: null` to hidden states [B, T, D]."""
+class Generator(Model):
+    """A model that predicts the next token, and what it is trained with.
+
+    `loss` is what training minimizes; left out, a training pass ends with the logits, unless the head or what else is
+    trained cannot do without targets.
+    """
+
+    head: OutputHead | None = Field(default_factory=Head)
+    loss: Loss | None = None
+
+    @property
+    def trains_on_targets(self) -> bool:
+        """Where there is a loss, or a head that needs targets."""
+        return self.loss is not None or (self.head is not None and self.head.by_targets)
+
+    def answered(self, x: Tensor, table: Tensor, targets: Tensor | None = None) -> Tensor:
+        """What follows the last layer: x [B, T, D] to logits [B, T, V], with targets [B, T] to the loss; without a head x itself."""
+        if self.head is None:
+            return x
+        tied = table if self.embedding.tied else None
+        if targets is None:
+            logits: Tensor = self.head(x, self.vocab_size, tied, name="lm_head")
+            return logits
+        scored: Likelihood = self.head(x, self.vocab_size, tied, targets, name="lm_head")
+        loss: Tensor = (self.loss or USUAL)(*scored, name="loss")
+        return loss
+
+    def check(self) -> Iterator[tuple[str, str, str]]:
+        """Head, loss and embedding fit each other."""
+        yield from super().check()
+        head = self.head
+        if head is None and self.loss is not None:
+            yield "loss", "a loss needs a head", "add head, or leave loss out"
+        if head is None:
+            return
+        yield from (
+            (f"head.{field}", what, hint) for field, what, hint in head.check_sizes(self.vocab_size, self.embedding.width or self.d_model)
+        )
+        if self.embedding.tied and not head.ties:
+            kind = getattr(head, "kind", "")
+            yield "embedding.tied", f"a head of kind {kind} has matrices of other shapes than the table", "write tied: false"
+        if head.by_targets and isinstance(self.loss, CrossEntropy) and self.loss.z_loss is not None:
+            yield "loss.z_loss", "z-loss is defined for one softmax over all words", "use a head of kind linear, or leave z_loss out"
+
+
+class Decoder(Generator, Stack):
+    """A decoder-only language model: tokens [B, T] to logits [B, T, V], or with `head: null` to hidden states [B, T, D].
+
+    `mtp` adds layers that predict further tokens, in training alone.
+    """
 
     kind: Literal["decoder"] = "decoder"
-    head: Head | None = Field(default_factory=Head)
+    mtp: MultiTokenPrediction | None = None
+
+    @property
+    def trains_on_targets(self) -> bool:
+        """Where there is a loss, a head that needs targets, or multi-token prediction."""
+        return super().trains_on_targets or self.mtp is not None
+
+    @property
+    def further_tokens(self) -> int:
+        """The depth of multi-token prediction."""
+        return 0 if self.mtp is None else self.mtp.depth
 
     def forward(
-        self, tokens: Tensor, positions: Tensor | None = None, past: Number = 0, cache: Cached = None, last_only: bool = False
+        self,
+        tokens: Tensor,
+        positions: Tensor | None = None,
+        past: Number = 0,
+        cache: Cached = None,
+        last_only: bool = False,
+        targets: Tensor | None = None,
     ) -> tuple[Tensor, Cached]:
-        """Logits [B, T, V], or [B, 1, V] with `last_only`, and the cache afterwards.
+        """Logits [B, T, V], or [B, 1, V] with `last_only`, or with targets [B, T] the loss; and the cache afterwards.
 
         `cache` None caches nothing, `()` starts one, anything else is what the last call returned; `positions` [T] left
         out start at 0.
@@ -75,11 +152,19 @@ class Decoder(Model, Stack):
         positions = Positions("positions")(tokens) if positions is None else positions
         x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
         x, kept = self.run(x, Context(positions, past, cache=cache))
-        x = self.embedding.narrowed(self.finish(KeepLast("last")(x) if last_only else x))
-        if self.head is None:
-            return x, kept
-        logits: Tensor = self.head(x, self.vocab_size, table if self.embedding.tied else None, name="lm_head")
-        return logits, kept
+        y = self.embedding.narrowed(self.finish(KeepLast("last")(x) if last_only else x))
+        answer = self.answered(y, table, targets)
+        if self.mtp is None or self.head is None or targets is None:
+            return answer, kept
+        matrix = table if self.embedding.tied else words(y, self.vocab_size, None, "lm_head")
+        shared = Shared(self.embedding, table, self.head, matrix, self.mtp.layer or self.groups[-1].blocks[-1], self.vocab_size)
+        return self.mtp.add_losses(answer, x, targets, shared), kept
+
+    def check(self) -> Iterator[tuple[str, str, str]]:
+        """What multi-token prediction borrows can be borrowed."""
+        yield from super().check()
+        if self.mtp is not None:
+            yield from self.mtp.check_shared(self.embedding, self.head, self.d_model, biased=self.score_bias is not None)
 
 
 class Encoder(Model, Stack):
@@ -148,7 +233,7 @@ class DecoderStack(Stack):
         return self.finish(KeepLast("last")(x) if last_only else x), kept
 
 
-class EncoderDecoder(Model):
+class EncoderDecoder(Generator):
     """Source and target tokens to logits of the target. Vaswani et al. 2017, arXiv:1706.03762; T5, arXiv:1910.10683.
 
     One table embeds both languages unless the encoder has its own; `embedding.position` is the decoder's,
@@ -160,7 +245,6 @@ class EncoderDecoder(Model):
     source_len: Size | None = None
     encoder: EncoderStack
     decoder: DecoderStack
-    head: Head | None = Field(default_factory=Head)
 
     def source_shape(self, batch_size: Number, source_len: Number) -> Shape | None:
         """Ids [B, S], or the features that the front end turns into S positions."""
@@ -176,16 +260,17 @@ class EncoderDecoder(Model):
         cache: Cached = None,
         last_only: bool = False,
         source: Tensor | None = None,
+        targets: Tensor | None = None,
     ) -> tuple[Tensor, Cached]:
-        """Logits [B, T, V] and the cache; `source` is read unless the cache already holds what was made of it."""
+        """Logits [B, T, V], or with targets [B, T] the loss; and the cache.
+
+        `source` is read unless the cache already holds what was made of it.
+        """
         positions = Positions("positions")(tokens) if positions is None else positions
         x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
         memory = None if cache or source is None else self._encoded(source, table)
         x, kept = self.decoder(x, Context(positions, past, cache=cache, memory=memory), last_only, name="decoder")
-        if self.head is None:
-            return x, kept
-        logits: Tensor = self.head(x, self.vocab_size, table if self.embedding.tied else None, name="lm_head")
-        return logits, kept
+        return self.answered(x, table, targets), kept
 
     def _encoded(self, source: Tensor, table: Tensor) -> Tensor:
         if self.encoder.vocab_size is not None:

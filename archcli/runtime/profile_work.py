@@ -1,8 +1,8 @@
 """The work that is timed: a model with weights on the device, its inputs, and one pass of the asked phase as a function.
 
 Weights are a tiled block of random numbers: kernels take as long as with trained ones, and filling costs no more than
-writing once. What is computed is exactly the counted pass: training is forward and backward of the model, from a given
-gradient of the logits, without loss and optimizer.
+writing once. What is computed is exactly the counted pass: training is forward and backward of the model, without
+optimizer; from a given gradient of the logits, or from the loss where the model trains on targets.
 
 B batch, T new tokens, V vocab_size.
 """
@@ -18,8 +18,9 @@ from torch import nn
 
 from archcli.errors import ArchError
 from archcli.graph import tree_map
-from archcli.modules import Decoder
+from archcli.modules import Decoder, substitute
 from archcli.runtime.build import Cache, LanguageModel, build_model
+from archcli.runtime.targets import random_targets
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 BLOCK = 1_000_003  # a prime, so that no two rows of a matrix of round width are equal
@@ -56,10 +57,14 @@ def prepare(spec: Decoder, job: Job) -> Work:
     device, dtype = torch.device(job.device), DTYPES[job.dtype]
     generator = torch.Generator().manual_seed(SEED)
     tokens = torch.randint(spec.vocab_size, (job.batch_size, job.new), generator=generator).to(device)
+    if spec.further_tokens and not job.train:
+        spec = substitute(spec, {"mtp": None})  # what only training runs need not be there
     skeleton = build_model(spec, device="meta", dtype=dtype, attention=job.attention)
     cache = _filled_cache(skeleton, job, generator)
     model = skeleton.to_empty(device=device)
     fill(model, generator)
+    if job.train and spec.trains_on_targets:
+        return Work(model, _to_the_loss(model, tokens, random_targets(spec, job.batch_size, job.new, generator).to(device)))
     if job.train:
         gradient = torch.randn(job.batch_size, job.new, spec.vocab_size, generator=generator).to(device, dtype)
         return Work(model, _training(model, tokens, gradient))
@@ -113,6 +118,14 @@ def _training(model: LanguageModel, tokens: torch.Tensor, gradient: torch.Tensor
     def step() -> None:
         model.zero_grad(set_to_none=True)
         model(tokens).backward(gradient)
+
+    return step
+
+
+def _to_the_loss(model: LanguageModel, tokens: torch.Tensor, targets: torch.Tensor) -> Callable[[], Any]:
+    def step() -> None:
+        model.zero_grad(set_to_none=True)
+        model(tokens, targets=targets).backward()
 
     return step
 

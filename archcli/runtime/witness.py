@@ -55,9 +55,10 @@ def verify(spec: Decoder, asked: Asked, tell: Tell = lambda *_: None) -> Verdict
 
 def _ask(model: LanguageModel, asked: Asked, layers: Layers, tell: Tell) -> Verdict:
     tokens = torch.zeros(asked.batch_size, asked.seq_len, dtype=torch.int64, device="meta")
-    findings = list(ask_parameters(model, asked.forward, layers))
+    trained = tokens[:1].expand(asked.train.batch_size, -1)
+    findings = list(ask_parameters(model, asked.train, layers))
     tell("torch: forward and backward", 1, 5)
-    answers = [ask_training(model, tokens, asked.forward, asked.train, layers)]
+    answers = [ask_training(model, trained, asked.train, layers)]
     tell("torch: prefill", 2, 5)
     answers.append(ask_step(model, tokens, None, asked.prefill, layers))
     tell("torch: decode", 3, 5)
@@ -66,7 +67,10 @@ def _ask(model: LanguageModel, asked: Asked, layers: Layers, tell: Tell) -> Verd
     found, notes = ask_fvcore(model, asked.forward.rows, layers, tokens)
     other = sum((answer.other for answer in answers), Counter[str]())
     findings += [finding for answer in answers for finding in answer.findings]
-    return Verdict((*findings, *found), (f"torch has no formula for {listed(other)}; none of them contracts.", *notes))
+    notes = [f"torch has no formula for {listed(other)}; none of them contracts.", *notes]
+    if asked.train.batch_size != asked.batch_size:
+        notes.append(f"Training runs at batch size {asked.train.batch_size}, of which every cluster_share is a whole number of tokens.")
+    return Verdict((*findings, *found), tuple(notes))
 
 
 def _refuse_the_impossible(spec: Decoder, rows: Sequence[Row]) -> None:

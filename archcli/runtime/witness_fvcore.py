@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from archcli.graph import Row
+from archcli.modules.mtp import MTP
 from archcli.runtime.build import LanguageModel
 from archcli.runtime.finding import Finding, agreement, listed
 from archcli.runtime.layers import Layers
@@ -84,5 +85,6 @@ def _notes(analysis: Any, hidden: Mapping[str, int], rows: set[str]) -> Iterable
         inexact = {name: count for name, count in ops.items() if name in INEXACT}
         flops, places = sum(hidden.values()), ", ".join(sorted(rows))
         yield f"fvcore cannot count {listed(inexact)} exactly: {flops:,} FLOPs of {places} are left out of its comparison."
-    if analysis.uncalled_modules():
-        yield f"fvcore saw no call of {', '.join(sorted(analysis.uncalled_modules()))}: their weights are used elsewhere."
+    uncalled = sorted(path for path in analysis.uncalled_modules() if path.partition(".")[0] != MTP)
+    if uncalled:
+        yield f"fvcore saw no call of {', '.join(uncalled)}: their weights are used elsewhere."

@@ -39,6 +39,7 @@ from archcli.ops import (
     Unsqueeze,
 )
 from ops.case import C, Case, E, M, N, R, X, n
+from ops.head_cases import CASES as HEADS
 from ops.more_cases import CASES as MORE
 from ops.more_cases import attention
 
@@ -241,4 +242,4 @@ CASES = {
         Cache("y", Chunked(2)), ((2, 3, 1, 4),), ((2, 3, 1, 4), (2, 2, 1, 4)), {M: 0}, {M: 0}, (24, 24), 48, cached=2 * 2 * 4
     ),
 }
-CASES |= attention(CASES["attend"]) | MORE
+CASES |= attention(CASES["attend"]) | MORE | HEADS

@@ -3,6 +3,7 @@
 import torch
 
 from archcli.graph import Part
+from ops import head_cases
 from ops.references import REFERENCES
 
 
@@ -97,6 +98,7 @@ ARGUMENTS = {
     ("Shift", 0): count_up,
     ("RotaryTable", 0): count_up,
     ("Sinusoid", 0): count_up,
+    **head_cases.ARGUMENTS,
 }
 
 

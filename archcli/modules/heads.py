@@ -75,14 +75,15 @@ def all_logits(x: Tensor, vocab_size: Number, table: Tensor | None, name: str) -
 class AdaptiveHead(OutputHead):
     """Adaptive softmax: rare words in clusters, each behind one entry of a small softmax. Grave et al. 2016, arXiv:1609.04309.
 
-    p(w) = softmax(H x)[w] for the most frequent words, ids below the first of the `cutoffs`; else
-    softmax(H x)[cluster] * softmax(B_i A_i x)[w] for cluster i, ids up to the next cutoff, the last up to V. A_i is
-    [D // div_value^i, D]. As torch.nn.AdaptiveLogSoftmaxWithLoss, with its weights of H (`lm_head`) and of A_i and B_i
-    (`lm_head_tail_0_down`, `lm_head_tail_0_up`, …).
+    p(w) = softmax(H x)[w] for the most frequent words; else softmax(H x)[cluster] * softmax(B_i A_i x)[w] for the words
+    of cluster i = 1, 2, …, with A_i [D // div_value^i, D]. As torch.nn.AdaptiveLogSoftmaxWithLoss, whose head.weight is
+    lm_head.weight here, tail.0.0.weight lm_head_tail_0_down.weight, tail.0.1.weight lm_head_tail_0_up.weight.
 
-    `div_value` is by how much each cluster's vectors are narrower than those of the one before; `head_bias` biases H.
-    `cluster_shares` says which share of the targets is below the first cutoff, in the first cluster, and so on; they sum
-    to 1. Training costs what these shares make of it: an expected value, exact. Without targets there are log-probabilities of
+    `cutoffs` are the first id of each cluster, rising; ids below the first are the most frequent words.
+    `div_value` is by how much each cluster's vectors are narrower than those before; `head_bias` biases H.
+    `cluster_shares` are the shares of targets below the first cutoff, in the first cluster, and so on; they sum to 1.
+
+    Training costs what these shares make of it: an expected value, exact. Without targets there are log-probabilities of
     all words, at full cost.
     """
 
@@ -140,7 +141,8 @@ class AdaptiveHead(OutputHead):
             yield "cluster_shares", f"{len(self.cutoffs)} cutoffs make {needed} clusters, not {given}", f"write {needed} shares"
         total = sum(exact(share) for share in self.cluster_shares)
         if total != 1:
-            yield "cluster_shares", f"the shares of all clusters sum to {float(total):.12g}, not 1", "they are counted as they are written"
+            nearly = total if float(total) == 1 else float(total)
+            yield "cluster_shares", f"the shares of all clusters sum to {nearly}, not 1", "they are counted as they are written"
 
     def check_sizes(self, vocab_size: int, width: int) -> Iterator[tuple[str, str, str]]:
         """The last cluster has words, and a width."""

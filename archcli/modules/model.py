@@ -74,8 +74,8 @@ def stacks(model: Model) -> Iterator[tuple[str, Stack]]:
 class Generator(Model):
     """A model that predicts the next token, and what it is trained with.
 
-    `loss` is what training minimizes; left out, a training pass ends with the logits, unless the head or what else is
-    trained cannot do without targets.
+    `loss` is what training minimizes; left out, a training pass ends with the logits, or where head or mtp need targets with
+    their cross entropy.
     """
 
     head: OutputHead | None = Field(default_factory=Head)

@@ -42,12 +42,15 @@ class MultiTokenPrediction(Module):
 
     The first depth reads the last layer's output, before the model's final norm, each further one that of the depth
     before; each is one token shorter, for one token more lies beyond the end. Embedding and head are the model's. P is
-    [D, 2D], its input in the order of DeepSeek's checkpoint (`enorm`, `hnorm`, `eh_proj`, `layer`, `norm`). The loss of a
-    depth is the sum of -log p over its tokens, divided by all B T (equation 24), and the mean over depths times
-    `loss_weight` is added to the model's (equation 25; 0.3 for most of DeepSeek-V3's training, then 0.1).
+    [D, 2D]; parts are named and P's input ordered as in DeepSeek's checkpoint: enorm, hnorm, eh_proj, layer, norm. The
+    loss of a depth is the sum of -log p over its tokens, divided by all B T (equation 24); the mean over depths, weighed,
+    is added to the model's loss (equation 25).
 
-    `depth` is how many tokens are predicted beyond the next. `layer` is the block of each; left out, it is like the last
-    layer of the model's last group. It runs in training alone, and its parameters are counted apart.
+    `depth` is how many tokens are predicted beyond the next, by a layer each. `layer` is that layer; left out, it is like the
+    last of the model's last group. `norm` is used for all three norms; left out, the model's.
+    `loss_weight` is 0.3 for most of DeepSeek-V3's training, then 0.1.
+
+    It runs in training alone, and its parameters are counted apart.
     """
 
     group: ClassVar[str] = MTP

@@ -172,3 +172,11 @@ def test_rows_of_a_model_without_it_are_none():
 def test_its_rows_have_paths_of_their_own():
     paths = [row.path for row in prediction_rows(COUNTED["tied"])]
     assert len(set(paths)) == len(paths)
+    assert {path.split(".")[0] for path in paths} == {"mtp"}
+
+
+def test_its_layer_is_its_own_or_like_the_last():
+    widths = {
+        name: {row.weights["weight"][0] for row in prediction_rows(spec) if row.path.endswith("up_proj")} for name, spec in COUNTED.items()
+    }
+    assert widths == {"deepseek": {10, 6}, "two": {20}, "tied": {9}}

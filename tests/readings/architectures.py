@@ -6,7 +6,9 @@ from archcli.modules import (
     GELU,
     GLU,
     MLP,
+    AdaptiveHead,
     ALiBi,
+    CrossEntropy,
     Decoder,
     DynamicNTKScaling,
     Embedding,
@@ -14,6 +16,7 @@ from archcli.modules import (
     Group,
     GroupedQueryAttention,
     Head,
+    HierarchicalHead,
     LayerNorm,
     Learned,
     LinearScaling,
@@ -23,6 +26,7 @@ from archcli.modules import (
     MultiHeadAttention,
     MultiHeadLatentAttention,
     MultiQueryAttention,
+    MultiTokenPrediction,
     NoPosition,
     NormAfter,
     NoScaling,
@@ -35,6 +39,7 @@ from archcli.modules import (
     RMSNorm,
     Rope,
     Router,
+    SampledHead,
     Sandwich,
     Sigmoid,
     SiLU,
@@ -195,24 +200,59 @@ def groups(draw, d_model):
     return Group(n_layers=draw(st.sampled_from([2, 2, 3])), pattern=(draw(blocks(d_model)), draw(blocks(d_model))))
 
 
+LINEAR = st.builds(Head, bias=BOOL, scale=st.sampled_from([1.0, 0.5]), softcap=maybe(NUMBERS))
+
+
+@st.composite
+def heads(draw, vocab_size, d_model):
+    """What training ends with. All targets lie in one cluster, so that any number of tokens falls into clusters as whole numbers."""
+    kinds = [LINEAR, LINEAR]
+    if d_model > 1:  # torch's einsum over an axis of 1 multiplies, and counts nothing
+        kinds.append(st.builds(SampledHead, n_samples=st.integers(1, vocab_size)))
+    kinds.append(
+        st.sampled_from([HierarchicalHead(n_classes=n) for n in range(1, vocab_size + 1) if -(-vocab_size // -(-vocab_size // n)) == n])
+    )
+    cutoffs = sorted(draw(st.sets(st.integers(1, vocab_size - 1), min_size=1, max_size=2)))
+    widest = max(n for n in range(1, 9) if d_model // n ** len(cutoffs) > 0)
+    hit = draw(st.integers(0, len(cutoffs)))
+    shares = tuple(float(i == hit) for i in range(len(cutoffs) + 1))
+    fixed = {"cutoffs": st.just(tuple(cutoffs)), "cluster_shares": st.just(shares)}
+    kinds.append(st.builds(AdaptiveHead, **fixed, div_value=st.integers(1, widest), head_bias=BOOL))
+    return draw(st.one_of(kinds))
+
+
 @st.composite
 def decoders(draw):
     """A whole model of one or two groups."""
-    d_model = draw(st.integers(1, 8))
+    d_model, vocab_size = draw(st.integers(1, 8)), draw(st.integers(2, 11))
     even = d_model % 2 == 0
     added = [st.just(NoPosition()), st.builds(Learned, max_seq_len=st.integers(16, 20), offset=st.integers(0, 2))]
     added += [st.builds(Sinusoidal, pairing=st.sampled_from(["half", "interleaved"]))] if even else []
+    tied = draw(BOOL)
+    head = draw(heads(vocab_size, d_model).filter(lambda head: head.ties or not tied))
+    z_loss = st.none() if head.by_targets else maybe(st.just(0.1))
     return Decoder(
-        vocab_size=draw(st.integers(2, 11)),
+        vocab_size=vocab_size,
         d_model=d_model,
         norm=draw(NORMS),
         final_norm=draw(BOOL),
         embedding=Embedding(
-            tied=draw(BOOL),
+            tied=tied,
             scale=draw(st.sampled_from([None, "sqrt_d_model", 0.5])),
             position=draw(st.one_of(added)),
             norm=draw(maybe(NORMS)),
         ),
-        head=Head(bias=draw(BOOL), scale=draw(st.sampled_from([1.0, 0.5])), softcap=draw(maybe(NUMBERS))),
+        head=head,
+        loss=draw(maybe(st.builds(CrossEntropy, z_loss=z_loss))),
         groups=tuple(draw(st.lists(groups(d_model), min_size=1, max_size=2))),
     )
+
+
+@st.composite
+def predictors(draw):
+    """A model that predicts further tokens, by layers of their own or like its last."""
+    model = draw(decoders())
+    head = draw(LINEAR).model_copy(update={"bias": False})
+    embedding = model.embedding.model_copy(update={"position": NoPosition(), "norm": None})
+    mtp = MultiTokenPrediction(depth=draw(st.integers(1, 2)), layer=draw(maybe(blocks(model.d_model))), norm=draw(NORMS))
+    return model.model_copy(update={"head": head, "embedding": embedding, "mtp": mtp})

@@ -7,7 +7,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
-from archcli.measure.passes import decode_pass, prefill_pass, train_pass
+from archcli.measure.passes import decode_pass, forward_pass, prefill_pass, train_pass
 from archcli.modules import substitute
 from archcli.modules.base import settings
 from archcli.runtime.build import build_model
@@ -15,6 +15,7 @@ from archcli.runtime.build import build_model
 SIZES = {
     *("vocab_size", "d_model", "max_seq_len", "n_layers", "n_heads", "n_kv_heads", "head_dim", "v_head_dim", "d_ff"),
     *("window", "chunk", "rotary_dim", "n_experts", "top_k"),
+    *("div_value", "n_classes", "n_samples"),
     *("kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim"),
 }
 
@@ -42,7 +43,7 @@ def counted_dense(model, batch_size, seq_len):
     figures = {
         "params": train.params(),
         "train": train.flops(dense=True)[0],
-        "forward": replace(train, phase="forward").flops(dense=True)[0],
+        "forward": forward_pass(model, batch_size, seq_len).flops(dense=True)[0],
     }
     for one in (prefill_pass(model, batch_size, seq_len), decode_pass(model, batch_size, seq_len)):
         figures |= {one.phase: one.flops(dense=True)[0], f"{one.phase} cached": one.cached()}
@@ -63,11 +64,12 @@ def by_torch(model, batch_size, seq_len):
     built = build_model(model, device="meta", attention="eager")
     tokens = torch.zeros(batch_size, seq_len, dtype=torch.int64, device="meta")
     with FlopCounterMode(display=False) as counter:
-        logits = built(tokens)
+        built(tokens)
         forward = counter.get_total_flops()
-        logits.backward(torch.empty_like(logits))
+        answer = built(tokens, targets=tokens if model.trains_on_targets else None)
+        answer.backward(torch.empty_like(answer))
     params = sum(parameter.numel() for parameter in built.parameters())
-    return {"params": params, "forward": forward, "train": counter.get_total_flops()}
+    return {"params": params, "forward": forward, "train": counter.get_total_flops() - forward}
 
 
 def by_torch_cache(model, batch_size, seq_len):

@@ -13,7 +13,7 @@ from archcli.errors import ArchError
 from archcli.load.machine import available_memory
 from archcli.measure.flops import Question, run_pass, settled
 from archcli.measure.memory import memory_of, require_memory
-from archcli.measure.passes import Pass, Phase, without_source
+from archcli.measure.passes import Pass, Phase, whole_tokens, without_source
 from archcli.measure.profile import profile_of
 from archcli.ops import Embedding, Shift
 from archcli.render.progress import progress
@@ -64,12 +64,13 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     """Measure where time goes: share of FLOPs, bytes and time side by side, by class of operation and by operator.
 
     Builds the model here with random weights, runs the pass and times every operation of it. A decoding pass is one new
-    token after --past cached ones, after --seq-len of them where --past is left out. Training is forward and backward,
-    without loss and optimizer. What needs more memory than there is is refused before anything is built. Ctrl-C shows what
-    was measured so far. Needs archcli[torch].
+    token after --past cached ones, after --seq-len of them where --past is left out. Training is forward and backward
+    without optimizer, and without a loss unless the model states one. What needs more memory than there is is refused
+    before anything is built. Ctrl-C shows what was measured so far. Needs archcli[torch].
     """
     asked = subject(model, overrides)
     question = settled(Question(phase, batch_size, seq_len, past, source_len))
+    _refuse_broken_shares(asked.model, question)
     counted = run_pass(asked.model, question)
     how = {"dtype": dtype, "device": device, "attention": attention}
     memory = _checked(asked.name, counted, **how)
@@ -124,6 +125,15 @@ def _record(asked: Subject, options: dict[str, Any], memory: dict[str, int], thr
     except KeyboardInterrupt:
         typer.echo("interrupted before the first pair of passes was timed", err=True)
         raise typer.Exit(INTERRUPTED) from None
+
+
+def _refuse_broken_shares(model: Any, question: Question) -> None:
+    """What a run trains on has whole tokens, where a count takes any share of them."""
+    tokens, needed = question.batch_size * question.seq_len, whole_tokens(model)
+    if question.phase == "train" and tokens % needed:
+        raise ArchError(
+            f"the cluster_shares of {tokens} tokens are no whole numbers", f"--batch-size times --seq-len a multiple of {needed}"
+        )
 
 
 def _refuse_beyond_positions(counted: Pass) -> None:

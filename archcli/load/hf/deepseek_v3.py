@@ -47,7 +47,7 @@ def mapping(config: Config) -> Mapped:
     dense = {"kind": "pre_norm", "attention": attention, "ffn": gated(config)}
     sparse = {"kind": "pre_norm", "attention": attention, "ffn": _experts(config)}
     first, count = config.count("first_k_dense_replace"), config.layers()
-    mtp = prediction_layers(config, sparse, alike=first < count)
+    mtp = prediction_layers(config, lambda: sparse, alike=first < count)
     return decoder(config, rmsnorm(config), [dense if i < first else sparse for i in range(count)], mtp=mtp)
 
 

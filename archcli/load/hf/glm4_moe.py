@@ -44,9 +44,10 @@ def mapping(config: Config) -> Mapped:
     count = config.layers()
     first = min(config.count("first_k_dense_replace"), count)
     layers = [{"kind": "pre_norm", "attention": attend, "ffn": gated(config)}] * first
-    sparse = {"kind": "pre_norm", "attention": attend, "ffn": _experts(config)}
-    layers += [sparse] * (count - first)
-    return decoder(config, rmsnorm(config), layers, mtp=prediction_layers(config, sparse, alike=first < count))
+    if first < count:
+        layers += [{"kind": "pre_norm", "attention": attend, "ffn": _experts(config)}] * (count - first)
+    further = prediction_layers(config, lambda: {"kind": "pre_norm", "attention": attend, "ffn": _experts(config)}, alike=first < count)
+    return decoder(config, rmsnorm(config), layers, mtp=further)
 
 
 def _experts(config: Config) -> Mapped:

@@ -13,6 +13,7 @@ from archcli.modules import GLU, AdaptiveHead, CrossEntropy, Embedding, Head, Hi
 from archcli.ops import Sample
 from archcli.runtime.build import build_model
 from archcli.runtime.targets import random_targets
+from importing import imported_file
 from runtime.asking import ask, failures
 from runtime.zoo import RMS, D, V, assert_close, built, gqa, model, tokens
 
@@ -160,6 +161,24 @@ def test_a_model_without_a_loss_gives_cross_entropy_to_whoever_brings_targets():
     made, ids = built(with_head(Head())), tokens(2, 10)
     assert_close(made(ids, targets=ids), nn.functional.cross_entropy(made(ids).flatten(0, 1), ids.flatten()), 1e-6)
     assert not with_head(Head()).trains_on_targets
+
+
+T5 = {"model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "d_model": 16, "d_ff": 20, "d_kv": 4, "num_heads": 2}
+
+
+def test_an_encoder_decoder_has_a_loss_too():
+    spec = imported_file({**T5, "num_layers": 1, "vocab_size": V}).model_copy(update={"loss": CrossEntropy()})
+    made, ids, source = built(spec), tokens(2, 10), tokens(2, 7)
+    expected = nn.functional.cross_entropy(made(ids, source).flatten(0, 1), ids.flatten())
+    assert_close(made(ids, source, targets=ids), expected, 1e-6)
+    assert [row.path for row in train_pass(spec, 1, 5).rows][-1] == "loss_mean"
+
+
+@pytest.mark.parametrize("name", ["linear", "hierarchical"])
+def test_a_loss_compiles_whole(name):
+    made, ids, wanted = built(HEADS[name]), tokens(2, 10), targets(HEADS[name])
+    compiled = torch.compile(made, fullgraph=True, backend="eager")
+    assert_close(compiled(ids, targets=wanted), made(ids, targets=wanted), 1e-6)
 
 
 @EVERY

@@ -137,6 +137,12 @@ def test_too_few_tokens_are_told(count):
         count(COUNTED["tied"])
 
 
+def test_it_compiles_whole():
+    made, text = built(COUNTED["two"]), tokens(2, 10)
+    compiled = torch.compile(made, fullgraph=True, backend="eager")
+    assert_close(compiled(text[:, :-1], targets=text[:, 1:]), made(text[:, :-1], targets=text[:, 1:]), 1e-6)
+
+
 def test_training_reaches_every_parameter():
     made, text = built(COUNTED["deepseek"]), tokens(4, 12)
     made(text[:, :-1], targets=text[:, 1:]).backward()

@@ -120,7 +120,7 @@ def rmsnorm(config: Config, *, eps: float = 1e-6, offset: int = 0) -> Mapped:
     return {"kind": "rmsnorm", "eps": config.number("rms_norm_eps", default=eps)} | ({"offset": offset} if offset else {})
 
 
-def prediction_layers(config: Config, layer: Callable[[], Mapped], *, alike: bool) -> Mapped | None:
+def multi_token_prediction(config: Config, layer: Callable[[], Mapped], *, alike: bool) -> Mapped | None:
     """Layers that predict further tokens, as DeepSeek-V3's: in the checkpoint, not in the class. `alike`: each is as the last layer."""
     depth = config.count("num_nextn_predict_layers", "num_mtp_layers", default=0)
     if not depth:

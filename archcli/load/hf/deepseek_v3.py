@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped, without_none
-from archcli.load.hf.common import decoder, gated, latent_attention, rmsnorm, shared_expert
+from archcli.load.hf.common import decoder, gated, latent_attention, multi_token_prediction, rmsnorm, shared_expert
 from archcli.load.hf.names import CORRECTED, EXPERTS, LLAMA, MLA, SHARED, prediction_layers
 from archcli.load.hf.weights import Weights
 
@@ -49,7 +49,7 @@ def mapping(config: Config) -> Mapped:
     dense = {"kind": "pre_norm", "attention": attention, "ffn": gated(config)}
     sparse = {"kind": "pre_norm", "attention": attention, "ffn": _experts(config)}
     first, count = config.count("first_k_dense_replace"), config.layers()
-    mtp = prediction_layers(config, lambda: sparse, alike=first < count)
+    mtp = multi_token_prediction(config, lambda: sparse, alike=first < count)
     return decoder(config, rmsnorm(config), [dense if i < first else sparse for i in range(count)], mtp=mtp)
 
 

@@ -7,7 +7,10 @@ forms and sweeps. sympy and numpy are imported only when a number of theirs is a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 Number: TypeAlias = Any
 """An int, a sympy expression, a numpy integer array, or whatever else brings `+ - * //` and a `minimum`."""
@@ -69,6 +72,29 @@ def triangle(n: Number) -> Number:
 def to_bytes(elements: Number, dtype: str) -> Number:
     """Bytes that so many elements take, whole bytes for narrow ones."""
     return ceil_div(elements * ELEMENT_BITS[dtype], 8)
+
+
+def exact(share: float) -> Fraction:
+    """A share as the decimal it is written as: 0.15 is 3/20."""
+    from fractions import Fraction
+
+    return Fraction(str(share))
+
+
+def share_of(number: Number, share: float) -> Number:
+    """That share of a number, exactly. A whole result is an int."""
+    return whole(number * exact(share))
+
+
+def whole(number: Number) -> Number:
+    """A fraction that is a whole number as an int; anything else as it is."""
+    return number.numerator if getattr(number, "denominator", 0) == 1 else number
+
+
+def rounded(number: Number) -> Number:
+    """A fraction to the nearest whole number, halves upwards; anything else as it is."""
+    fraction = getattr(number, "denominator", 1) != 1
+    return (2 * number.numerator + number.denominator) // (2 * number.denominator) if fraction else whole(number)
 
 
 def label(index: Number) -> str:

@@ -125,7 +125,7 @@ class Tape(Protocol):
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Perform one op; `group` is the heading it is counted under, empty for the module's own; its weights are `trained`, or frozen."""
 
-    def weight(self, op: Op, *xs: Tensor, trained: bool = True) -> Tensor:
+    def weight(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Tensor:
         """A handle on the first weight of `op`, which is declared if it is not yet; whoever borrows it adds no parameters."""
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
@@ -191,14 +191,14 @@ class CountTape:
         if not parts and not op.free:
             raise NotImplementedError(f"{type(op).__name__} states no cost and no reason for having none")
         row = self._row(op, shapes, parts, group, trained=trained)
-        grad = op.trained(grads, *shapes) if trained else any(grads)
+        grad = op.trained(grads, *shapes) and (trained or any(grads))
         out = tuple(Tensor(self, Abstract(shape, grad)) for shape in row.outputs)
         return out if _is_many(op.shape(*shapes)) else out[0]
 
-    def weight(self, op: Op, *xs: Tensor, trained: bool = True) -> Tensor:
+    def weight(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Tensor:
         """The op's first weight, from its row, or from a new row that costs nothing because only the borrower computes with it."""
         path, own = _join(self.path, op.name), self.rows[self.start :]  # layers of arrays share the path `layers.?`
-        row = next((row for row in own if row.path == path), None) or self._row(op, [x.shape for x in xs], (), "", trained=trained)
+        row = next((row for row in own if row.path == path), None) or self._row(op, [x.shape for x in xs], (), group, trained=trained)
         return Tensor(self, Abstract(next(iter(row.weights.values())), row.trained))
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:

@@ -38,7 +38,7 @@ def built(mapped: dict[str, Any]) -> Model:
 def _spec(cls: type[Spec], given: Any, top: dict[str, Any]) -> Any:
     given = {"kind": given} if isinstance(given, str) else given
     options = {kind: option for kind, option in kinds(cls.family).items() if issubclass(option, cls)} if cls.family else {}
-    cls = options.get(given.get("kind"), cls)
+    cls = options.get(given.get("kind", cls.usual), cls)
     unknown = set(given) - {*cls.model_fields, "kind"}
     assert not unknown, f"{cls.__name__} has no {unknown}"
     values = {}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import lcm
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from archcli.commands.base import Subject, subject
 from archcli.commands.options import BatchSize, Form, Json, Model, Output, SeqLen, Set, SourceLen
-from archcli.measure.passes import decode_pass, forward_pass, prefill_pass, train_pass, without_source
+from archcli.measure.passes import decode_pass, forward_pass, prefill_pass, train_pass, whole_tokens, without_source
 from archcli.measure.report import Column, Report, Table
 from archcli.render.progress import progress
 
@@ -73,8 +74,9 @@ def run(  # noqa: PLR0913 - one parameter per option
 def _ask(asked: Subject, batch_size: int, seq_len: int, source_len: int | None) -> Verdict:
     """Count, then let torch and fvcore count; torch is imported here, so that a bad model is told at once."""
     model, source = asked.model, seq_len if source_len is None else source_len
+    train_batch = lcm(batch_size * seq_len, whole_tokens(model)) // seq_len
     forward = forward_pass(model, batch_size, seq_len, source_len=source)
-    train = train_pass(model, batch_size, seq_len, source_len=source)
+    train = train_pass(model, train_batch, seq_len, source_len=source)
     steps = None
     if model.caches:
         steps = prefill_pass(model, batch_size, seq_len, source_len=source), decode_pass(model, batch_size, seq_len, source_len=source)

@@ -41,14 +41,15 @@ def mapping_to_yaml(mapping: dict[str, Any]) -> str:
 
 def _mapping(spec: Spec, top: Spec) -> dict[str, Any]:
     kind = own_kind(type(spec))
-    found: dict[str, Any] = {"kind": kind} if kind and not (spec is top and kind == USUAL_MODEL) else {}
+    usual = USUAL_MODEL if spec is top else spec.usual
+    found: dict[str, Any] = {"kind": kind} if kind and kind != usual else {}
     for name, field in fields(type(spec)).items():
         value = getattr(spec, name)
         if field.inherits and spec is not top:
-            usual = getattr(top, field.inherits, NOTHING)
+            expected = getattr(top, field.inherits, NOTHING)
         else:
-            usual = None if field.required else default(type(spec), name)
-        if value != usual or type(value) is not type(usual):
+            expected = None if field.required else default(type(spec), name)
+        if value != expected or type(value) is not type(expected):
             found[name] = _plain(value, top)
     return found
 

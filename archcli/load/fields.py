@@ -47,8 +47,9 @@ def _in_order(cls: type[Spec]) -> Mapping[str, None]:
 
 @cache
 def choices(base: type[Spec]) -> Mapping[str, type[Spec]]:
-    """The kinds a field annotated with this class may take; none where the class stands for itself."""
-    return {kind: cls for kind, cls in kinds(base.family).items() if issubclass(cls, base)} if base.family else {}
+    """The kinds a field annotated with this class may take, the usual first; none where the class stands for itself."""
+    found = {kind: cls for kind, cls in kinds(base.family).items() if issubclass(cls, base)} if base.family else {}
+    return {kind: found[kind] for kind in sorted(found, key=lambda kind: kind != base.usual)}
 
 
 def default(cls: type[Spec], name: str) -> Any:

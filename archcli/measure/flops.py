@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from archcli.arith import rounded, whole
 from archcli.errors import ArchError
 from archcli.graph import OpClass, Row
 from archcli.measure.passes import (
@@ -16,6 +17,7 @@ from archcli.measure.passes import (
     decode_pass,
     find,
     forward_pass,
+    is_prediction,
     prefill_pass,
     train_pass,
     with_mla,
@@ -23,6 +25,7 @@ from archcli.measure.passes import (
 )
 from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.modules import Model, MultiHeadLatentAttention
+from archcli.modules.mtp import MTP
 from archcli.ops import Attend
 
 Mask = Literal["exact", "dense"]
@@ -36,6 +39,13 @@ MASKS = {
     "exact": "Attention pairs are those the mask allows.",
     "dense": "Attention pairs are all S x S, as torch's counter reports of eager attention.",
 }
+
+
+AMOUNTS = ("matmul_flops", "other_flops")
+EXPECTED = (
+    "The head's cost depends on the targets: figures are expected values by cluster_shares, exact fractions, each rounded to a "
+    "whole number once, at the end."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +68,17 @@ def count_flops(model: Model, question: Question | None = None, *, macs: bool = 
     counted = run_pass(with_mla(model, question.mla), question)
     rows, classes = _folds(counted, dense=question.mask == "dense")
     tokens = counted.batch_size * counted.new
-    matmul, other = (sum(row[key] for row in rows) for key in ("matmul_flops", "other_flops"))
+    matmul, other = (sum(row[key] for row in rows) for key in AMOUNTS)
+    rows = [{key: rounded(value) if key in AMOUNTS else value for key, value in row.items()} for row in rows]
     totals = {
-        "matmul_flops": matmul,
-        "other_flops": other,
-        "macs": matmul // 2,
+        "matmul_flops": rounded(matmul),
+        "other_flops": rounded(other),
+        "macs": rounded(whole(matmul) // 2),
+        "expected": counted.expected,
         "by_component": {row["component"]: row["matmul_flops"] for row in rows if row["matmul_flops"]},
         "by_class": classes,
         "tokens": tokens,
-        "matmul_flops_per_token": _per(matmul, tokens),
+        "matmul_flops_per_token": _per(rounded(matmul), tokens),
     }
     return Report(
         command="flops",
@@ -76,7 +88,7 @@ def count_flops(model: Model, question: Question | None = None, *, macs: bool = 
         totals=totals,
         rows=rows,
         tables=tuple(_tables(totals, rows, macs=macs)),
-        notes=tuple(_notes(model, question)),
+        notes=(*_notes(model, question), *((EXPECTED,) if counted.expected else ())),
     )
 
 
@@ -110,7 +122,9 @@ def run_pass(model: Model, question: Question) -> Pass:
 
 
 def component(row: Row) -> str:
-    """The heading a row's FLOPs stand under: its group, with attention's projections and its scores apart."""
+    """The heading a row's FLOPs stand under: its group; attention's projections and scores apart, multi-token prediction in one."""
+    if is_prediction(row):
+        return MTP
     if isinstance(row.op, Attend):
         return "attention_scores"
     return "attention_proj" if row.group == "attention" else row.group or "other"
@@ -127,7 +141,7 @@ def _folds(counted: Pass, *, dense: bool) -> tuple[list[dict[str, Any]], dict[st
         classes[op_class.value] = classes.get(op_class.value, 0) + flops
     rows = [entry for entry in found.values() if entry["matmul_flops"] or entry["other_flops"]]
     rows.sort(key=lambda entry: (-entry["matmul_flops"], -entry["other_flops"]))
-    return rows, {op_class.value: classes.get(op_class.value, 0) for op_class in OpClass}
+    return rows, {op_class.value: rounded(classes.get(op_class.value, 0)) for op_class in OpClass}
 
 
 def _per(amount: int, count: int) -> float:
@@ -140,10 +154,11 @@ def _tables(totals: dict[str, Any], rows: list[dict[str, Any]], *, macs: bool) -
     shown: Unit = unit  # type: ignore[assignment]
     matmul, other = totals["matmul_flops"] // half, totals["other_flops"]
     per_token = _per(matmul, totals["tokens"])
+    expected = ", expected" if totals["expected"] else ""
     yield facts(
         word,
-        (f"matmul {word}", matmul, shown),
-        ("other FLOPs", other, "flops"),
+        (f"matmul {word}{expected}", matmul, shown),
+        (f"other FLOPs{expected}", other, "flops"),
         ("tokens", totals["tokens"], "number"),
         (f"matmul {word} per token", per_token, shown),
     )

@@ -10,6 +10,7 @@ from archcli.errors import ArchError
 from archcli.measure.passes import find, forward_pass, prefill_pass
 from archcli.modules import Model, RopeScaling, substitute
 from archcli.modules.base import Size, Spec
+from archcli.modules.mtp import MTP
 from archcli.modules.stack import Group
 
 
@@ -58,13 +59,13 @@ def _read(model: Model, batch_size: Any, seq_len: Any, *, dense: bool) -> Iterat
 
 
 def _sizes(model: Model) -> dict[str, int]:
-    """Every size by its full path. What scales rotary frequencies is left out: no count depends on it."""
+    """Every size by its full path. Left out: what scales rotary frequencies, and what only training runs; no count here depends on it."""
     return {
         f"{path}.{field}" if path else field: getattr(spec, field)
         for path, spec in find(model, Spec)
-        if not isinstance(spec, RopeScaling)
+        if not isinstance(spec, RopeScaling) and path.split(".")[0] != MTP
         for field, info in type(spec).model_fields.items()
-        if getattr(spec, field) is not None and _is_size(info)
+        if isinstance(getattr(spec, field), int) and _is_size(info)
     }
 
 

@@ -15,6 +15,7 @@ from archcli.measure.report import Column, Report, Table, facts
 from archcli.measure.storage import weight_bytes
 from archcli.modules import Attention, CrossAttention, LinearAttention, Model, MultiHeadLatentAttention, substitute
 from archcli.modules.attention.convert import expanded, to_gqa, to_mha, to_mla, to_mqa
+from archcli.modules.mtp import MTP
 from archcli.ops import Cache
 
 CONVENTION = (
@@ -122,8 +123,12 @@ def _most_tokens(model: Model, budget: int, batch_size: int, dtype: str) -> int 
 
 
 def _cached_attention(model: Model) -> dict[str, Attention]:
-    """Attention whose cache grows with the tokens, by full path: no encoder's, no cross attention, no constant state."""
-    return {path: item for path, item in find(model, Attention) if item.causal and not isinstance(item, CrossAttention | LinearAttention)}
+    """Attention whose cache grows with the tokens, by full path: no encoder's, no cross attention, no constant state, none of training."""
+    return {
+        path: item
+        for path, item in find(model, Attention)
+        if item.causal and not isinstance(item, CrossAttention | LinearAttention) and not path.startswith(f"{MTP}.")
+    }
 
 
 def _engines(model: Model) -> Iterator[tuple[str, Model]]:

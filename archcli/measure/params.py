@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from archcli.graph import Row
-from archcli.measure.passes import folded_path, forward_pass
+from archcli.measure.passes import folded_path, forward_pass, prediction_rows
 from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.measure.storage import Kept, Stored, stored
 from archcli.modules import Model
@@ -25,7 +25,7 @@ Totals = dict[str, Any]
 def count_params(model: Model, dtype: str = "bf16", depth: int = 3) -> Report:
     """What `archcli params` reports; paths are folded to `depth` steps."""
     rows = forward_pass(model, 1, 1).rows
-    totals = param_totals(model, rows)
+    totals = param_totals(model, rows) | prediction_totals(model, rows)
     each = list(stored(model, rows, dtype))
     totals |= _stored_totals(each)
     folded = _by_path(each, depth)
@@ -37,6 +37,7 @@ def count_params(model: Model, dtype: str = "bf16", depth: int = 3) -> Report:
         totals=totals,
         rows=folded,
         tables=(_summary(model, totals, dtype), _groups(totals), _paths(model, totals, folded)),
+        notes=tuple(_notes(model, totals)),
     )
 
 
@@ -60,6 +61,29 @@ def param_totals(model: Model, rows: Iterable[Row]) -> Totals:
         "lora_params": by_group.get("lora", 0),
         "by_group": {group: n for group, n in sorted(by_group.items(), key=lambda item: -item[1]) if n},
     }
+
+
+def prediction_totals(model: Model, rows: Iterable[Row]) -> Totals:
+    """Parameters of multi-token prediction, which no other figure holds; 0 where there is none.
+
+    `mtp_params` are its own; `mtp_stored_params` also copies of the token table and the head for each depth, as the
+    checkpoints of DeepSeek-V3 and GLM-4.5 hold them, though training shares both.
+    """
+    own = prediction_rows(model)
+    params, active = (sum(getattr(row, which) for row in own) for which in ("params", "active_params"))
+    table = sum(row.params for row in rows if row.group == "embedding")
+    copies = table + (table if model.embedding.tied else sum(row.params for row in rows if row.group == "lm_head"))
+    return {"mtp_params": params, "mtp_active_params": active, "mtp_stored_params": params + model.further_tokens * copies}
+
+
+def _notes(model: Model, totals: Totals) -> Iterator[str]:
+    """What the figures of multi-token prediction mean."""
+    if model.further_tokens:
+        stored, whole = totals["mtp_stored_params"], totals["params"] + totals["mtp_stored_params"]
+        yield (
+            f"Multi-token prediction runs in training alone and is in no other figure. A checkpoint that stores copies of the table "
+            f"and the head with it holds {stored:,} more, {whole:,} in all."
+        )
 
 
 def _stored_totals(each: Iterable[tuple[Row, Stored]]) -> Totals:
@@ -100,6 +124,8 @@ def _summary(model: Model, totals: Totals, dtype: str) -> Table:
     new += [("token embedding", totals["embedding_params"]), ("non-embedding", totals["non_embedding_params"])]
     if totals["lora_params"]:
         new += [("without adapters", totals["params"] - totals["lora_params"]), ("adapters, which alone train", totals["trainable_params"])]
+    if totals["mtp_params"]:
+        new += [("multi-token prediction (not in the total)", totals["mtp_params"])]
     shown: list[tuple[str, int, Unit]] = [(what, n, "count") for what, n in new]
     if model.quantization is None:
         return facts("Parameters", *shown, (f"bytes in {dtype}", totals["bytes"], "bytes"))

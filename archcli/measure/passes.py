@@ -7,15 +7,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from archcli.arith import Number, Shape, label
+from archcli.arith import Number, Shape, exact, label, whole
 from archcli.errors import ArchError, Problem
 from archcli.graph import Abstract, CountTape, OpClass, Part, Row, Tensor, tree_map
-from archcli.modules import Block, Model, MultiHeadLatentAttention, children, settings, substitute
+from archcli.modules import AdaptiveHead, Block, Model, MultiHeadLatentAttention, children, settings, substitute
 from archcli.modules.base import Spec
 from archcli.modules.lora import adapted
 from archcli.modules.model import stacks
+from archcli.modules.mtp import MTP
 from archcli.modules.outline import counted_layers
-from archcli.ops import Cache
+from archcli.ops import Cache, Select
 
 Phase = Literal["forward", "train", "prefill", "decode"]
 MlaForm = Literal["naive", "absorbed"]
@@ -71,7 +72,12 @@ class Pass:
                 matmul = matmul + cost.flops
             else:
                 other = other + cost.flops
-        return matmul, other
+        return whole(matmul), whole(other)
+
+    @property
+    def expected(self) -> bool:
+        """Whether its figures are expected values: what it costs depends on which targets a batch has."""
+        return any(isinstance(row.op, Select) for row in self.rows)
 
     def params(self) -> Number:
         """Parameters of all rows."""
@@ -106,7 +112,14 @@ def forward_pass(
 
 
 def train_pass(model: Model, batch_size: Number = 1, seq_len: Number = 2048, *, source_len: Number | None = None) -> Pass:
-    """The forward whose parts also carry a backward; the reader adds them."""
+    """The forward whose parts also carry a backward; the reader adds them.
+
+    It ends with the loss where the model states one, or needs targets for its head or its further predictions; else
+    with the logits. Raises ArchError where the tokens are too few for those.
+    """
+    further = model.further_tokens
+    if further and isinstance(seq_len, int) and seq_len <= further:
+        raise ArchError(f"{seq_len} tokens are too few to predict {further} beyond the next", f"train on more than {further}")
     return _pass("train", model, (batch_size, seq_len), seq_len if source_len is None else source_len)
 
 
@@ -235,17 +248,41 @@ def _cached(model: Model, batch_size: Number, past: Number | None, source_len: N
     return _Start(past, kept, _cross_cached(rows))
 
 
+def prediction_rows(model: Model) -> tuple[Row, ...]:
+    """The rows of multi-token prediction, which only training runs; none where there is none."""
+    further = model.further_tokens
+    counted = train_pass(model, 1, further + 1).rows if further else ()
+    return tuple(row for row in counted if is_prediction(row))
+
+
+def whole_tokens(model: Model) -> int:
+    """The fewest tokens of which every stated share of targets is a whole number: a run has a multiple of them, or other shares."""
+    from math import lcm
+
+    heads = [head for _, head in find(model, AdaptiveHead)]
+    return lcm(*(exact(share).denominator for head in heads for share in head.cluster_shares))
+
+
+def is_prediction(row: Row) -> bool:
+    """Whether a row belongs to multi-token prediction."""
+    return row.path.startswith(f"{MTP}.")
+
+
 def _pass(phase: Phase, model: Model, tokens: Shape, source_len: Number, start: _Start = UNCACHED, *, last_only: bool = False) -> Pass:
-    rows, _ = _traced(model, tokens, source_len, start, last_only=last_only)
+    to_the_loss = phase == "train" and model.trains_on_targets
+    rows, _ = _traced(model, tokens, source_len, start, last_only=last_only, to_the_loss=to_the_loss)
     length = model.source_length(source_len)
     return Pass(phase, tokens[0], tokens[1], start.past, rows, length, start.of_source)
 
 
-def _traced(model: Model, tokens: Shape, source_len: Number, start: _Start, *, last_only: bool) -> tuple[tuple[Row, ...], Any]:
+def _traced(
+    model: Model, tokens: Shape, source_len: Number, start: _Start, *, last_only: bool, to_the_loss: bool = False
+) -> tuple[tuple[Row, ...], Any]:
     rows: list[Row] = []
     tape = CountTape(rows)
     held = tree_map(lambda x: Tensor(tape, x.value), Tensor, start.cache)
     shapes = [shape for shape in (tokens, model.source_shape(tokens[0], source_len)) if shape is not None]
     ids, *source = [Tensor(tape, Abstract(shape, grad=False)) for shape in shapes]
-    _, kept = adapted(model).forward(ids, None, start.past, held, last_only, *source)
+    targets = {"targets": Tensor(tape, Abstract(tokens, grad=False))} if to_the_loss else {}
+    _, kept = adapted(model).forward(ids, None, start.past, held, last_only, *source, **targets)
     return tuple(rows), kept

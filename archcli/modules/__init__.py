@@ -21,11 +21,15 @@ from archcli.modules.base import Inherit, Inline, Module, children, settings, su
 from archcli.modules.block import Block, NormAfter, Parallel, PostNorm, PreNorm, Sandwich
 from archcli.modules.context import Context
 from archcli.modules.embedding import Embedding, Head, MaskedHead
+from archcli.modules.encoder_decoder import DecoderStack, EncoderDecoder, EncoderStack
 from archcli.modules.ffn import GLU, MLP, FeedForward
 from archcli.modules.frontend import ConvFrontEnd
+from archcli.modules.heads import AdaptiveHead, HierarchicalHead, OutputHead, SampledHead
 from archcli.modules.lora import LoRA
-from archcli.modules.model import Decoder, DecoderStack, Encoder, EncoderDecoder, EncoderStack, Model
+from archcli.modules.loss import CrossEntropy, Loss
+from archcli.modules.model import Decoder, Encoder, Generator, Model
 from archcli.modules.moe import MixtureOfExperts, Router
+from archcli.modules.mtp import MultiTokenPrediction
 from archcli.modules.norm import BatchNorm, LayerNorm, Norm, QKNorm, RMSNorm
 from archcli.modules.position import ALiBi, Learned, NoPosition, Position, RelativeKey, Rope, Sinusoidal
 from archcli.modules.quantization import Format, Packing, Quantization, Rule
@@ -120,6 +124,14 @@ __all__ = [
     "WindowedGlobal",
     "LinearAttention",
     "RelativeKey",
+    "AdaptiveHead",
+    "CrossEntropy",
+    "Generator",
+    "HierarchicalHead",
+    "Loss",
+    "MultiTokenPrediction",
+    "OutputHead",
+    "SampledHead",
     "children",
     "settings",
     "substitute",

@@ -52,6 +52,8 @@ class Spec(BaseModel):
 
     family: ClassVar[str] = ""
     """Which set of kinds this class belongs to."""
+    usual: ClassVar[str] = ""
+    """Which kind of the family is meant where none is stated."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:

@@ -6,7 +6,7 @@ B batch, T new tokens, D d_model, V vocab_size.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -15,6 +15,8 @@ from archcli.graph import Tensor
 from archcli.modules.activation import GELU, Activation
 from archcli.modules.base import Count, Inherit, Inline, Module, Positive, Share, Size
 from archcli.modules.dropout import dropped
+from archcli.modules.heads import OutputHead
+from archcli.modules.loss import likelihood
 from archcli.modules.norm import Norm
 from archcli.modules.position import NoPosition, Position
 from archcli.ops import Add, Gather, Linear, Scale, Softcap, Zeros
@@ -75,7 +77,7 @@ class Embedding(Module):
         return scaled
 
 
-class Head(Inline):
+class Head(OutputHead):
     """logits = softcap(scale * (W x + b)).
 
     W is the embedding's table where that is tied, else a [V, D] matrix of its own.
@@ -84,18 +86,20 @@ class Head(Inline):
     tanh(logits/c) (Gemma 2). `stored_bias` adds a bias that is kept but not trained (Marian).
     """
 
-    group: ClassVar[str] = "lm_head"
+    kind: Literal["linear"] = "linear"
+    by_targets: ClassVar[bool] = False
     bias: bool = False
     stored_bias: bool = False
     scale: Positive = 1.0
     softcap: Positive | None = None
 
-    def forward(self, x: Tensor, vocab_size: Number, table: Tensor | None, *, name: str) -> Tensor:
-        """[B, T, D] to logits [B, T, V]; `table` is the tied weight, or None."""
+    def forward(self, x: Tensor, vocab_size: Number, table: Tensor | None, targets: Tensor | None = None, *, name: str) -> Any:
+        """[B, T, D] to logits [B, T, V], or with targets to their likelihoods; `table` is the tied weight, or None."""
         logits: Tensor = Linear(name, vocab_size, self.bias, table is not None, self.stored_bias)(x, *_borrowed(table))
         if self.scale != 1.0:
             logits = Scale("logit_scale", self.scale)(logits)
-        return logits if self.softcap is None else Softcap("logit_softcap", self.softcap)(logits)
+        logits = logits if self.softcap is None else Softcap("logit_softcap", self.softcap)(logits)
+        return logits if targets is None else likelihood(logits, targets)
 
     def check(self) -> Iterator[tuple[str, str, str]]:
         """One bias, trained or not."""

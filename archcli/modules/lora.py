@@ -8,16 +8,17 @@ B batch, T new tokens, r rank.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from archcli.arith import Number
-from archcli.graph import Op, Tape, Tensor, tree_map
+from archcli.graph import Abstract, Op, Tape, Tensor, tree_map
 from archcli.modules.base import Positive, Share, Size, Spec
 from archcli.modules.dropout import dropped
 from archcli.modules.outline import outline
-from archcli.ops import Add, Contract, Embedding, Linear, Parameter, Scale
+from archcli.ops import Add, Contract, Embedding, Linear, Scale
 
 if TYPE_CHECKING:
     from archcli.modules.base import Module
@@ -27,7 +28,8 @@ GROUP = "lora"
 """The heading adapters are counted under."""
 EVERY = "all_linear"
 HEAD, ROUTER, TABLE = "lm_head", "router", "embedding"
-NOT_IN_EVERY = (HEAD, ROUTER, TABLE)
+NOT_IN_EVERY = re.compile(rf"({HEAD}(_classes|_tail_\d+_(down|up))?|{ROUTER}|{TABLE})")
+"""What `all_linear` leaves out."""
 TABLES = {"tokens": TABLE, "source": TABLE}
 """The token tables, by the names of their ops."""
 
@@ -56,7 +58,7 @@ class LoRA(Spec):
     def adapts(self, op: Op) -> bool:
         """Whether this op is one of the targets."""
         word = target_of(op)
-        return word is not None and (word in self.targets or (EVERY in self.targets and word not in NOT_IN_EVERY))
+        return word is not None and (word in self.targets or (EVERY in self.targets and not NOT_IN_EVERY.fullmatch(word)))
 
     def check(self) -> Iterator[tuple[str, str, str]]:
         """Something is adapted."""
@@ -72,11 +74,15 @@ class LoRA(Spec):
                 yield f"lora.targets.{i}", f"no projection of this model is called {target!r}", f"it has {', '.join(words)}; or all_linear"
         if TABLE in self.targets and any(row.op.name == "source" and not row.weights for row in rows):
             yield "lora.targets", "the embedding cannot be adapted where source and target share it", "leave embedding out of the targets"
+        if TABLE in self.targets and model.further_tokens:
+            yield "lora.targets", "the embedding cannot be adapted where mtp shares it", "leave embedding out of the targets, or mtp out"
+        if HEAD in self.targets and model.embedding.tied and (model.further_tokens or model.trains_on_rows):
+            yield "lora.targets", "the head cannot be adapted where training reads the table it is tied to", "write tied: false"
 
 
 def target_of(op: Op) -> str | None:
     """The word by which `targets` names an op, `q` for q_proj; None for one that cannot be adapted."""
-    if isinstance(op, Linear):
+    if isinstance(op, Linear) and (op.name == HEAD or not op.borrowed):
         return op.name.removesuffix("_proj")
     return TABLES.get(op.name) if isinstance(op, Embedding) else None
 
@@ -95,16 +101,17 @@ class AdaptTape:
             y = self._added(op, y, self._low(op, Tensor(self.inner, xs[0].value)))
         return _on(self, y)
 
-    def weight(self, op: Op, *xs: Tensor, trained: bool = True) -> Tensor:
-        """The frozen weight; of a target projection W + (alpha / rank) B A, for whoever multiplies with the matrix itself (absorbed MLA).
+    def weight(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Tensor:
+        """The frozen weight; of a target projection W + (alpha / rank) B A, for whoever multiplies with the matrix itself.
 
-        A tied head borrows the table without its adapter, as PEFT does.
+        That is absorbed MLA, and what is trained by rows or further tokens of an untied head. A tied head borrows the table
+        without its adapter, as PEFT does.
         """
-        weight = self.inner.weight(op, *xs, trained=False)
+        weight = self.inner.weight(op, *xs, group=group, trained=False)
         if isinstance(op, Linear) and self.lora.adapts(op):
-            anchor = Tensor(self.inner, xs[0].value)
-            a = Parameter(f"{op.name}.lora_A", (self.lora.rank, anchor.shape[-1]))(anchor, group=GROUP)
-            b = Parameter(f"{op.name}.lora_B", (op.out, self.lora.rank), zeroed=True)(anchor, group=GROUP)
+            low = Tensor(self.inner, Abstract((self.lora.rank,)))
+            a = self.inner.weight(Linear(f"{op.name}.lora_A", self.lora.rank), Tensor(self.inner, xs[0].value), group=GROUP)
+            b = self.inner.weight(Linear(f"{op.name}.lora_B", op.out, zeroed=True), low, group=GROUP)
             weight = self._added(op, weight, Contract(f"{op.name}.lora_merge", "or,ri->oi")(b, a, group=GROUP))
         merged: Tensor = _on(self, weight)
         return merged
@@ -161,7 +168,8 @@ class Adapted:
 
     def forward(self, *args: Any, **options: Any) -> Any:
         """The module's forward, its projections adapted. Results stay on the tape that was given."""
-        return self.module.forward(*tree_map(lambda x: Tensor(AdaptTape(x.tape, self.lora), x.value), Tensor, args), **options)
+        args, options = tree_map(lambda x: Tensor(AdaptTape(x.tape, self.lora), x.value), Tensor, (args, options))
+        return self.module.forward(*args, **options)
 
 
 def adapted(model: Model) -> Any:

@@ -7,26 +7,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeVar
 
 from pydantic import Field
 
 from archcli.arith import Number, Shape
 from archcli.graph import Tensor
-from archcli.modules.base import Module, Share, Size, children
+from archcli.modules.base import Module, Size, children, substitute
 from archcli.modules.context import Context
-from archcli.modules.dropout import dropped
 from archcli.modules.embedding import Embedding, Head, MaskedHead
-from archcli.modules.frontend import ConvFrontEnd
+from archcli.modules.heads import OutputHead, words
 from archcli.modules.lora import LoRA
+from archcli.modules.loss import USUAL, CrossEntropy, Likelihood, Loss
+from archcli.modules.mtp import MultiTokenPrediction, Shared
 from archcli.modules.norm import Norm
 from archcli.modules.outline import counted_layers
-from archcli.modules.position import NoPosition, Position
 from archcli.modules.quantization import Quantization
 from archcli.modules.stack import Cached, Stack
 from archcli.modules.training import Training
 from archcli.ops import Activate, KeepFirst, KeepLast, Linear, Positions
 
+M = TypeVar("M", bound="Model")
 RELEASED = re.compile(r"[12]\d{3}(-(0[1-9]|1[0-2]))?", re.ASCII)
 """A year, or a year and a month."""
 
@@ -65,6 +66,21 @@ class Model(Module):
         """How many positions an encoder-decoder's encoder has where `source_len` are asked for; None for any other model."""
         return None
 
+    @property
+    def trains_on_targets(self) -> bool:
+        """Whether a training pass needs targets [B, T]: it goes on to a loss. Else it ends with the logits."""
+        return False
+
+    @property
+    def further_tokens(self) -> int:
+        """How many tokens beyond the next one training predicts."""
+        return 0
+
+    @property
+    def trains_on_rows(self) -> bool:
+        """Whether training computes something else than the logits of all words."""
+        return False
+
     def source_shape(self, batch_size: Number, source_len: Number) -> Shape | None:
         """The shape of what an encoder reads besides the tokens, or None for a model that reads tokens alone."""
         return None
@@ -82,6 +98,11 @@ class Model(Module):
             yield from self.quantization.check_model(self, dict(counted_layers(self, stacks(self))))
 
 
+def inferring(model: M) -> M:
+    """The model without what only training runs: multi-token prediction, where there is any."""
+    return substitute(model, {"mtp": None}) if model.further_tokens else model
+
+
 def stacks(model: Model) -> Iterator[tuple[str, Stack]]:
     """(path, stack) of every stack of layers in a model; the path ends in a dot, or is empty where the model is the stack."""
     if isinstance(model, Stack):
@@ -89,16 +110,85 @@ def stacks(model: Model) -> Iterator[tuple[str, Stack]]:
     yield from ((f"{step}.", child) for step, child in children(model) if isinstance(child, Stack))
 
 
-class Decoder(Model, Stack):
-    """A decoder-only language model: tokens [B, T] to logits [B, T, V], or with `head: null` to hidden states [B, T, D]."""
+class Generator(Model):
+    """A model that predicts the next token, and what it is trained with.
+
+    `loss` is what training minimizes; left out, a training pass ends with the logits, or where head or mtp need targets with
+    their cross entropy.
+    """
+
+    head: OutputHead | None = Field(default_factory=Head)
+    loss: Loss | None = None
+
+    @property
+    def trains_on_targets(self) -> bool:
+        """Where there is a loss, or a head that needs targets."""
+        return self.loss is not None or self.trains_on_rows
+
+    @property
+    def trains_on_rows(self) -> bool:
+        """As its head says."""
+        return self.head is not None and self.head.by_targets
+
+    def answered(self, x: Tensor, table: Tensor, targets: Tensor | None = None) -> Tensor:
+        """What follows the last layer: x [B, T, D] to logits [B, T, V], with targets [B, T] to the loss; without a head x itself."""
+        if self.head is None:
+            return x
+        tied = table if self.embedding.tied else None
+        if targets is None:
+            logits: Tensor = self.head(x, self.vocab_size, tied, name="lm_head")
+            return logits
+        scored: Likelihood = self.head(x, self.vocab_size, tied, targets, name="lm_head")
+        loss: Tensor = (self.loss or USUAL)(*scored, name="loss")
+        return loss
+
+    def check(self) -> Iterator[tuple[str, str, str]]:
+        """Head, loss and embedding fit each other."""
+        yield from super().check()
+        head = self.head
+        if head is None and self.loss is not None:
+            yield "loss", "a loss needs a head", "add head, or leave loss out"
+        if head is None:
+            return
+        yield from (
+            (f"head.{field}", what, hint) for field, what, hint in head.check_sizes(self.vocab_size, self.embedding.width or self.d_model)
+        )
+        if self.embedding.tied and not head.ties:
+            kind = getattr(head, "kind", "")
+            yield "embedding.tied", f"a head of kind {kind} has matrices of other shapes than the table", "write tied: false"
+        if head.by_targets and isinstance(self.loss, CrossEntropy) and self.loss.z_loss is not None:
+            yield "loss.z_loss", "z-loss is defined for one softmax over all words", "use a head of kind linear, or leave z_loss out"
+
+
+class Decoder(Generator, Stack):
+    """A decoder-only language model: tokens [B, T] to logits [B, T, V], or with `head: null` to hidden states [B, T, D].
+
+    `mtp` adds layers that predict further tokens, in training alone.
+    """
 
     kind: Literal["decoder"] = "decoder"
-    head: Head | None = Field(default_factory=Head)
+    mtp: MultiTokenPrediction | None = None
+
+    @property
+    def trains_on_targets(self) -> bool:
+        """Where there is a loss, a head that needs targets, or multi-token prediction."""
+        return super().trains_on_targets or self.mtp is not None
+
+    @property
+    def further_tokens(self) -> int:
+        """The depth of multi-token prediction."""
+        return 0 if self.mtp is None else self.mtp.depth
 
     def forward(
-        self, tokens: Tensor, positions: Tensor | None = None, past: Number = 0, cache: Cached = None, last_only: bool = False
+        self,
+        tokens: Tensor,
+        positions: Tensor | None = None,
+        past: Number = 0,
+        cache: Cached = None,
+        last_only: bool = False,
+        targets: Tensor | None = None,
     ) -> tuple[Tensor, Cached]:
-        """Logits [B, T, V], or [B, 1, V] with `last_only`, and the cache afterwards.
+        """Logits [B, T, V], or [B, 1, V] with `last_only`, or with targets [B, T] the loss; and the cache afterwards.
 
         `cache` None caches nothing, `()` starts one, anything else is what the last call returned; `positions` [T] left
         out start at 0.
@@ -106,11 +196,19 @@ class Decoder(Model, Stack):
         positions = Positions("positions")(tokens) if positions is None else positions
         x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
         x, kept = self.run(x, Context(positions, past, cache=cache))
-        x = self.embedding.narrowed(self.finish(KeepLast("last")(x) if last_only else x))
-        if self.head is None:
-            return x, kept
-        logits: Tensor = self.head(x, self.vocab_size, table if self.embedding.tied else None, name="lm_head")
-        return logits, kept
+        y = self.embedding.narrowed(self.finish(KeepLast("last")(x) if last_only else x))
+        answer = self.answered(y, table, targets)
+        if self.mtp is None or self.head is None or targets is None:
+            return answer, kept
+        matrix = table if self.embedding.tied else words(y, self.vocab_size, None, "lm_head")
+        shared = Shared(self.embedding, table, self.head, matrix, self.mtp.layer or self.groups[-1].blocks[-1], self.vocab_size)
+        return self.mtp.add_losses(answer, x, targets, shared), kept
+
+    def check(self) -> Iterator[tuple[str, str, str]]:
+        """What multi-token prediction borrows can be borrowed."""
+        yield from super().check()
+        if self.mtp is not None:
+            yield from self.mtp.check_shared(self.embedding, self.head, self.d_model, biased=self.score_bias is not None)
 
 
 class Encoder(Model, Stack):
@@ -151,98 +249,3 @@ class Encoder(Model, Stack):
         first = KeepFirst("first")(x)
         pooled: Tensor = Activate("pooler_tanh", "tanh")(Linear("pooler", x.shape[-1], True)(first, group="pooler"), group="pooler")
         return pooled
-
-
-class EncoderStack(Stack):
-    """The encoder half: source tokens or features to the memory [B, S, D] that the decoder attends to.
-
-    `position` and `input_norm` are the encoder's own. With a `front_end` it reads features (Whisper's spectrogram) in
-    place of tokens, and `source_len` is the fixed number of positions they make. `vocab_size` gives it a table of its
-    own where source and target share none. `dropout` zeroes that share of what the layers read in training.
-    """
-
-    position: Position = Field(default_factory=NoPosition)
-    input_norm: Norm | None = None
-    front_end: ConvFrontEnd | None = None
-    vocab_size: Size | None = None
-    dropout: Share = 0.0
-
-    def forward(self, x: Tensor) -> Tensor:
-        """[B, S, D], or features [B, channels, frames], to [B, S, D]."""
-        x = x if self.front_end is None else self.front_end(x, name="front_end")
-        positions = Positions("positions")(x)
-        x = self.position(x, positions, name="position_embedding")
-        x = x if self.input_norm is None else self.input_norm(x, name="input_norm")
-        return self.finish(self.run(dropped(x, self.dropout), Context(positions))[0])
-
-
-class DecoderStack(Stack):
-    """The decoder half: layers with `cross_attention`."""
-
-    def forward(self, x: Tensor, context: Context, last_only: bool = False) -> tuple[Tensor, Cached]:
-        """[B, T, D] to [B, T, D], or [B, 1, D] with `last_only`, and the cache afterwards."""
-        x, kept = self.run(x, context)
-        return self.finish(KeepLast("last")(x) if last_only else x), kept
-
-
-class EncoderDecoder(Model):
-    """Source and target tokens to logits of the target. Vaswani et al. 2017, arXiv:1706.03762; T5, arXiv:1910.10683.
-
-    One table embeds both languages unless the encoder has its own; `embedding.position` is the decoder's,
-    `encoder.position` the encoder's. `source_len` fixes the encoder's length (Whisper 1500); left out it is given with
-    each pass.
-    """
-
-    kind: Literal["encoder_decoder"] = "encoder_decoder"
-    source_len: Size | None = None
-    encoder: EncoderStack
-    decoder: DecoderStack
-    head: Head | None = Field(default_factory=Head)
-
-    def source_length(self, source_len: Number) -> Number:
-        """As many as are asked for, or as the model itself states."""
-        return source_len if self.source_len is None else self.source_len
-
-    def source_shape(self, batch_size: Number, source_len: Number) -> Shape:
-        """Ids [B, S], or the features that the front end turns into S positions."""
-        length = self.source_length(source_len)
-        front = self.encoder.front_end
-        return (batch_size, length) if front is None else front.source_shape(batch_size, length)
-
-    def forward(
-        self,
-        tokens: Tensor,
-        positions: Tensor | None = None,
-        past: Number = 0,
-        cache: Cached = None,
-        last_only: bool = False,
-        source: Tensor | None = None,
-    ) -> tuple[Tensor, Cached]:
-        """Logits [B, T, V] and the cache; `source` is read unless the cache already holds what was made of it."""
-        positions = Positions("positions")(tokens) if positions is None else positions
-        x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
-        memory = None if cache or source is None else self._encoded(source, table)
-        x, kept = self.decoder(x, Context(positions, past, cache=cache, memory=memory), last_only, name="decoder")
-        if self.head is None:
-            return x, kept
-        logits: Tensor = self.head(x, self.vocab_size, table if self.embedding.tied else None, name="lm_head")
-        return logits, kept
-
-    def _encoded(self, source: Tensor, table: Tensor) -> Tensor:
-        if self.encoder.vocab_size is not None:
-            source = self.embedding.own_vectors(source, self.encoder.vocab_size, self.d_model, "source")
-        elif self.encoder.front_end is None:
-            source = self.embedding.vectors(source, table, "source")
-        memory: Tensor = self.encoder(source, name="encoder")
-        return memory
-
-    def check(self) -> Iterator[tuple[str, str, str]]:
-        """What the encoder reads is clear, and as wide as the stream."""
-        yield from super().check()
-        if self.encoder.vocab_size is not None and self.encoder.front_end is not None:
-            yield "encoder.vocab_size", "an encoder reads tokens or features, not both", "leave vocab_size or front_end out"
-        if self.encoder.front_end is not None and self.encoder.front_end.d_model != self.d_model:
-            width = self.encoder.front_end.d_model
-            yield "encoder.front_end.d_model", f"the front end makes vectors {width} wide, not {self.d_model}", "make both alike"
-        if self.embedding.width is not None:
-            yield "embedding.width", "an encoder-decoder's table is as wide as d_model", "leave width out"

@@ -192,7 +192,9 @@ class LongRopeScaling(RopeScaling):
         return plain / torch.where(positions[-1] + 1 > self.original_max_seq_len, long, short)
 
     def check(self) -> Iterator[tuple[str, str, str]]:
-        """Both lists hold one divisor per pair."""
+        """Both lists hold one divisor per pair; a context is longer than a token."""
+        if self.original_max_seq_len == 1 and self.attention_factor is None:
+            yield "original_max_seq_len", "a context of one token cannot be stretched", "2 at least"
         if len(self.short_factor) != len(self.long_factor):
             yield (
                 "long_factor",

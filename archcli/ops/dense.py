@@ -87,14 +87,10 @@ class Embedding(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parameter(Op):
-    """A bare trainable tensor, handed to whoever computes with it. The input says only which tape it is on.
-
-    `zeroed` starts as zero.
-    """
+    """A bare trainable tensor, handed to whoever computes with it. The input says only which tape it is on."""
 
     name: str
     size: Shape
-    zeroed: bool = False
     free: ClassVar[str] = "the op that uses the tensor reads it"
 
     def shape(self, anchor: Shape) -> Shape:

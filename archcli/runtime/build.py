@@ -24,9 +24,12 @@ class Node(nn.Module):
     tapes: tuple[type[NodeTape], type[ExpertTape]] = (NodeTape, ExpertTape)
     """What runs the ops of a node, and those of its routed experts; the profiler puts labelling tapes here while it listens."""
 
+    spec: Any
+
     def __init__(self, spec: Module, forms: dict[str, str], n_experts: int | None = None) -> None:
         super().__init__()
-        self.spec, self.forms, self.n_experts = spec, forms, n_experts
+        self.runs, self.spec = spec, unadapted(spec)
+        self.forms, self.n_experts = forms, n_experts
 
     @staticmethod
     def child(parent: Node, spec: Module, n_experts: int | None) -> Node:
@@ -41,15 +44,16 @@ class Node(nn.Module):
             found = found._modules.get(rest)
         return None if isinstance(found, Beside) else found
 
-    def forward(self, *args: Any, expert_of: torch.Tensor | None = None) -> Any:
+    def forward(self, *args: Any, expert_of: torch.Tensor | None = None, **options: Any) -> Any:
         """Run the spec's forward on this node's leaves and children; tensors in, tensors out."""
         plain, expert = self.tapes
         tape = plain(self) if expert_of is None else expert(self, expert_of)
-        out = self.spec.forward(*tree_map(lambda value: Tensor(tape, value), torch.Tensor, args))
+        args, options = tree_map(lambda value: Tensor(tape, value), torch.Tensor, (args, options))
+        out = self.runs.forward(*args, **options)
         return tree_map(lambda x: x.value, Tensor, out)
 
     def _get_name(self) -> str:
-        return type(unadapted(self.spec)).__name__
+        return type(self.spec).__name__
 
 
 class Cache(NamedTuple):
@@ -62,23 +66,33 @@ class Cache(NamedTuple):
 class LanguageModel(Node):
     """A model: `model(tokens)` gives logits, without a head hidden states; with an encoder-decoder, `model(tokens, source)`.
 
+    `model(tokens, targets=ids)` gives the loss of a model that predicts tokens: the cross entropy, if it states no other.
     `prefill` and `decode` run through a cache that the caller owns. An encoder has none; one with a head and a
     classifier gives a pair.
     """
 
     spec: Model
 
-    def forward(self, tokens: torch.Tensor, *source: torch.Tensor, positions: torch.Tensor | None = None) -> torch.Tensor:
-        """Logits [B, T, V] of token ids [B, T], which start at position 0 unless positions [T] are given."""
-        logits: torch.Tensor = super().forward(tokens, positions, 0, None, False, *source)[0]
-        return logits
+    def forward(
+        self, tokens: torch.Tensor, *source: torch.Tensor, positions: torch.Tensor | None = None, targets: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Logits [B, T, V] of token ids [B, T], which start at position 0 unless positions [T] are given.
+
+        With targets [B, T], each token's successor, the loss. Raises ArchError where the tokens are too few for it.
+        """
+        further = self.spec.further_tokens
+        if targets is not None and tokens.shape[1] <= further:
+            raise ArchError(f"{tokens.shape[1]} tokens are too few to predict {further} beyond the next", f"train on more than {further}")
+        more = {} if targets is None else {"targets": targets}
+        answer: torch.Tensor = super().forward(tokens, positions, 0, None, False, *source, **more)[0]
+        return answer
 
     def step(self, tokens: torch.Tensor, cache: Cache, *source: torch.Tensor, last_only: bool = False) -> tuple[torch.Tensor, Cache]:
         """Logits of new tokens [B, T] after what the cache holds, and the cache that now holds them too.
 
         Raises ArchError for an encoder, which caches nothing.
         """
-        if not self.spec.caches:
+        if not unadapted(self.spec).caches:
             raise ArchError("an encoder has no cache to fill and generates nothing", "call the model on all tokens at once")
         end = cache.length + tokens.shape[1]
         positions = torch.arange(cache.length, end, device=tokens.device)
@@ -108,8 +122,9 @@ def build_model(spec: Model, *, device: str = "cpu", dtype: torch.dtype = torch.
     try:
         with torch.device("meta"), torch.no_grad():
             tape = BuildTape(model, "", None)
-            tokens, *source = [Tensor(tape, value) for value in example_inputs(spec, 1, 2)]
-            whole.forward(tokens, None, 0, None, False, *source)
+            tokens, *source = [Tensor(tape, value) for value in example_inputs(spec, 1, 2 + spec.further_tokens)]
+            training = {"targets": tokens} if spec.further_tokens else {}  # only then do its layers run
+            whole.forward(tokens, None, 0, None, False, *source, **training)
     finally:
         torch.set_default_dtype(default)
     return model if device == "meta" else _materialized(model, device)

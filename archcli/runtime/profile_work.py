@@ -1,8 +1,8 @@
 """The work that is timed: a model with weights on the device, its inputs, and one pass of the asked phase as a function.
 
 Weights are a tiled block of random numbers: kernels take as long as with trained ones, and filling costs no more than
-writing once. What is computed is exactly the counted pass: training is forward and backward of the model, from a given
-gradient of what the model answers, without loss and optimizer.
+writing once. What is computed is exactly the counted pass: training is forward and backward of the model, without
+optimizer; from a given gradient of what the model answers, or from the loss where it trains on targets.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from torch.utils._pytree import tree_leaves
 from archcli.errors import ArchError
 from archcli.graph import tree_map
 from archcli.modules import Model, settings
+from archcli.modules.model import inferring
 from archcli.runtime.build import Cache, LanguageModel, build_model, example_inputs, store_experts
+from archcli.runtime.targets import random_targets
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 BLOCK = 1_000_003  # a prime, so that no two rows of a matrix of round width are equal
@@ -57,14 +59,18 @@ def prepare(spec: Model, job: Job) -> Work:
     """Allocate and fill the model and its inputs on the device."""
     device, dtype = torch.device(job.device), DTYPES[job.dtype]
     generator = torch.Generator().manual_seed(SEED)
+    spec = spec if job.train else inferring(spec)
     skeleton = build_model(spec, device="meta", dtype=dtype, attention=job.attention).train(job.train)
     inputs = [_random(like, spec, dtype, generator).to(device) for like in _inputs(spec, job, job.new)]
     cache = _filled_cache(skeleton, job, generator)
-    gradients = _gradients(skeleton, job, generator) if job.train else []
+    to_the_loss = job.train and spec.trains_on_targets
+    gradients = _gradients(skeleton, job, generator) if job.train and not to_the_loss else []
     if job.distinct_experts is not None:
         store_experts(skeleton, job.distinct_experts)
     model = skeleton.to_empty(device=device)
     fill(model, generator)
+    if to_the_loss:
+        return Work(model, _to_the_loss(model, inputs, random_targets(spec, job.batch_size, job.new, generator).to(device)))
     if job.train:
         return Work(model, _training(model, inputs, gradients))
     return Work(model, _through_cache(model, inputs, cache, last_only=job.last_only) if job.cached else _forward(model, inputs))
@@ -143,6 +149,14 @@ def _gradients(skeleton: LanguageModel, job: Job, generator: torch.Generator) ->
     with torch.no_grad():
         answers = tree_leaves(skeleton(*_inputs(skeleton.spec, job, job.new)))
     return [torch.randn(answer.shape, generator=generator).to(job.device, answer.dtype) for answer in answers]
+
+
+def _to_the_loss(model: LanguageModel, inputs: Sequence[torch.Tensor], targets: torch.Tensor) -> Callable[[], Any]:
+    def step() -> None:
+        model.zero_grad(set_to_none=True)
+        model(*inputs, targets=targets).backward()
+
+    return step
 
 
 def _filled_cache(skeleton: LanguageModel, job: Job, generator: torch.Generator) -> Cache:

@@ -48,7 +48,7 @@ class NodeTape:
         """torch's own modules know their op; a bare leaf is told this call's, which may hold the length of this pass."""
         return leaf(*values, op=op) if isinstance(leaf, Leaf) else leaf(*values)
 
-    def weight(self, op: Op, *xs: Tensor, trained: bool = True) -> Tensor:
+    def weight(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Tensor:
         """The parameter of the leaf."""
         leaf: Any = self.node.part(op.name)
         return Tensor(self, leaf.weight)
@@ -133,7 +133,7 @@ class BuildTape(NodeTape):
             place = place.get_submodule(step)
         place.add_module(own, leaf if trained else leaf.requires_grad_(False))
 
-    def weight(self, op: Op, *xs: Tensor, trained: bool = True) -> Tensor:
+    def weight(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Tensor:
         """Register the leaf if nothing has called it yet."""
         if self.node.part(op.name) is None:
             self._register(op, [x.shape for x in xs], trained=trained)

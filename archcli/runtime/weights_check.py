@@ -16,6 +16,7 @@ import torch
 from archcli.arith import prod
 from archcli.errors import ArchError
 from archcli.modules import EncoderDecoder, Model
+from archcli.modules.model import inferring
 from archcli.runtime.build import LanguageModel, build_model
 from archcli.runtime.finding import Finding
 from archcli.runtime.weights import fill
@@ -110,7 +111,7 @@ def kept(placed: Placed) -> torch.dtype:
 
 def loaded(spec: Model, placed: Placed, dtype: torch.dtype) -> LanguageModel:
     """Our model with the stored weights, which are read one by one into its memory."""
-    model = build_model(spec, device="meta", dtype=dtype, attention="eager").to_empty(device="cpu")
+    model = build_model(inferring(spec), device="meta", dtype=dtype, attention="eager").to_empty(device="cpu")
     fill(model, ((place, _tensor(stored, placed.read)) for stored, place in placed.tensors))
     return model.eval()
 

@@ -61,9 +61,10 @@ def _ask(spec: Model, model: LanguageModel, asked: Asked, tell: Tell) -> Verdict
     layers = Layers(spec)
     with torch.device("meta"):
         inputs = example_inputs(spec, asked.batch_size, asked.seq_len, asked.source_len)
-    findings = list(ask_parameters(model, asked.forward, layers))
+        trained = example_inputs(spec, asked.train.batch_size, asked.seq_len, asked.source_len)
+    findings = list(ask_parameters(model, asked.train, layers))
     tell("torch: forward and backward", 1, 5)
-    answers = [ask_training(model, inputs, asked.forward, asked.train, layers)]
+    answers = [ask_training(model, trained, asked.train, layers)]
     if asked.steps is not None:
         prefill, decode = asked.steps
         tell("torch: prefill", 2, 5)
@@ -74,9 +75,12 @@ def _ask(spec: Model, model: LanguageModel, asked: Asked, tell: Tell) -> Verdict
     found, notes = ask_fvcore(model, asked.forward.rows, layers, inputs)
     other = sum((answer.other for answer in answers), Counter[str]())
     findings += [finding for answer in answers for finding in answer.findings]
-    uncounted = f"torch has no formula for {listed(other)}; none of them contracts."
-    steps = () if asked.steps else ("An encoder caches nothing: there is no prefill and no decoding to verify.",)
-    return Verdict((*findings, *found), (uncounted, *notes, *steps))
+    notes = [f"torch has no formula for {listed(other)}; none of them contracts.", *notes]
+    if asked.steps is None:
+        notes.append("An encoder caches nothing: there is no prefill and no decoding to verify.")
+    if asked.train.batch_size != asked.batch_size:
+        notes.append(f"Training runs at batch size {asked.train.batch_size}, of which every cluster_share is a whole number of tokens.")
+    return Verdict((*findings, *found), tuple(notes))
 
 
 def _refuse_the_impossible(spec: Model, rows: Sequence[Row]) -> None:

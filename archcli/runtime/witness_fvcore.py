@@ -12,6 +12,7 @@ from torch import nn
 
 from archcli.arith import Shape
 from archcli.graph import Row
+from archcli.modules.mtp import MTP
 from archcli.runtime.build import LanguageModel, Node
 from archcli.runtime.finding import Finding, agreement, listed
 from archcli.runtime.layers import Layers
@@ -124,8 +125,9 @@ def _notes(analysis: Any, hidden: Mapping[str, int], skipped: Mapping[str, int],
         yield f"fvcore cannot count {listed(inexact)} exactly: {_left_out(hidden, names)}"
     if skipped:
         yield f"fvcore cannot trace a convolution on meta: {_left_out(skipped, names)}"
-    if analysis.uncalled_modules():
-        yield f"fvcore saw no call of {', '.join(sorted(analysis.uncalled_modules()))}: their weights are used elsewhere."
+    uncalled = sorted(path for path in analysis.uncalled_modules() if path.partition(".")[0] != MTP)
+    if uncalled:
+        yield f"fvcore saw no call of {', '.join(uncalled)}: their weights are used elsewhere."
 
 
 def _left_out(flops: Mapping[str, int], names: Mapping[str, str]) -> str:

@@ -29,6 +29,10 @@ class Counted(Protocol):
         """Which pass: train, prefill, decode."""
 
     @property
+    def batch_size(self) -> Any:
+        """Sequences side by side."""
+
+    @property
     def rows(self) -> tuple[Row, ...]:
         """What was counted."""
 
@@ -76,15 +80,16 @@ def ask_parameters(model: LanguageModel, counted: Counted, layers: Layers) -> It
     yield from agreement("torch's buffers", "names and shapes", buffers, _shapes(model.named_buffers()), layers.counted)
 
 
-def ask_training(model: LanguageModel, inputs: Inputs, forward: Counted, train: Counted, layers: Layers) -> Answer:
-    """Run forward and backward: FLOPs after either, and of each row."""
+def ask_training(model: LanguageModel, inputs: Inputs, train: Counted, layers: Layers) -> Answer:
+    """Run forward and backward, to the loss and from it where the model trains on targets: FLOPs after either, and of each row."""
     model.train()
+    targets = inputs[0] if model.spec.trains_on_targets else None
     with contractions(model) as executed, FlopCounterMode(display=False) as counter:
-        answers = tree_leaves(model(*inputs))
+        answers = tree_leaves(model(*inputs, targets=targets))
         halfway = counter.get_total_flops()
         torch.autograd.backward(answers, [torch.empty_like(answer) for answer in answers])
     totals = [
-        Finding("FlopCounterMode", "forward FLOPs", forward.flops(dense=True)[0], halfway),
+        Finding("FlopCounterMode", "forward FLOPs", sum(row.times * dense_flops(row)[0] for row in train.rows), halfway),
         Finding("FlopCounterMode", "train FLOPs", train.flops(dense=True)[0], counter.get_total_flops()),
     ]
     return Answer([*totals, *_by_row(train, executed, layers)], executed.other)

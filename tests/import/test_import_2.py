@@ -192,7 +192,23 @@ def test_kimi_k2_is_read_as_deepseek_v3():
     assert our_total(imported(family("kimi_k2"), config)) == total(theirs("deepseek_v3", {**DEEPSEEK, **GROUPED}))
 
 
-def test_multi_token_prediction_is_named_as_not_counted():
-    config = Config({**DEEPSEEK, **GROUPED, "num_nextn_predict_layers": 2})
-    family("deepseek_v3").mapping(config)
-    assert config.notes == ["2 multi-token-prediction layers (num_nextn_predict_layers) not counted: in the file, not in the class"]
+@pytest.mark.parametrize(("first", "layer"), [(1, set()), (9, {"layer"})])
+def test_multi_token_prediction_is_read_beside_the_layers(first, layer):
+    """Its layer has experts, as the layers after the first dense ones; it is said in full only where there are none of those."""
+    config = {
+        **DEEPSEEK,
+        **GROUPED,
+        "first_k_dense_replace": first,
+        "num_nextn_predict_layers": 2,
+        "architectures": ["DeepseekV3ForCausalLM"],
+    }
+    found = family("deepseek_v3").mapping(Config(config))
+    assert found["mtp"].keys() == {"depth"} | layer
+    model = imported(family("deepseek_v3"), config)
+    assert (model.mtp.depth, (model.mtp.layer or model.groups[-1].blocks[-1]).ffn.kind) == (2, "moe")
+    assert our_total(model) == total(theirs("deepseek_v3", {**DEEPSEEK, **GROUPED, "first_k_dense_replace": first}))
+
+
+def test_multi_token_prediction_goes_with_the_head():
+    config = {**DEEPSEEK, **GROUPED, "model_type": "deepseek_v3", "num_nextn_predict_layers": 1, "architectures": ["DeepseekV3Model"]}
+    assert imported_file(config).mtp is None

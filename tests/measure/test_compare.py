@@ -60,7 +60,7 @@ def test_another_kind_brings_its_own_settings():
 def test_a_part_that_is_there_or_not():
     with_norm = decoder(Group(n_layers=3, layer=layer(attention(qk_norm=QKNorm(norm=NORM)))))
     assert differing(decoder(), with_norm) == {"groups.0.layer.attention.qk_norm": ("null", "{}")}
-    assert differing(decoder(), decoder(head=None))["head"] == ("{}", "null")
+    assert differing(decoder(), decoder(head=None))["head"] == ("linear", "null")
 
 
 def test_a_width_left_out_is_the_width_it_is():

@@ -5,8 +5,8 @@ import sympy
 
 from archcli.measure.formula import formula
 from archcli.measure.passes import forward_pass, prefill_pass
-from archcli.modules import GLU, Group, MixtureOfExperts
-from small import attention, decoder, layer
+from archcli.modules import GLU, AdaptiveHead, Group, HierarchicalHead, MixtureOfExperts, MultiTokenPrediction, SampledHead
+from small import NORM, attention, decoder, layer
 
 L, D, F, V, H, K, d = sympy.symbols("n_layers d_model d_ff vocab_size n_heads n_kv_heads head_dim", integer=True, positive=True)
 B, S, w = sympy.symbols("batch_size seq_len window", integer=True, positive=True)
@@ -53,6 +53,31 @@ def test_names_carry_their_path_where_values_differ():
         "ffn.d_ff": 12,
     }.items() <= names.items()
     assert names["n_heads"] == 4
+
+
+HEADS = {
+    "adaptive": (
+        AdaptiveHead(cutoffs=(20, 40), cluster_shares=(0.5, 0.3, 0.2), div_value=2),
+        22 * D + D // 2 * (D + 20) + D // 4 * (D + V - 40),
+    ),
+    "hierarchical": (HierarchicalHead(n_classes=5), sympy.Symbol("n_classes", integer=True, positive=True) * D + V * D),
+    "sampled": (SampledHead(n_samples=9), V * D),
+}
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_a_head_in_its_own_words(name):
+    head, params = HEADS[name]
+    found, plain = formula(decoder(head=head)), formula(decoder(head=None))
+    values = found.values
+    written = params.subs(sympy.Symbol("div_value", integer=True, positive=True), 2)
+    assert (found.params - plain.params).subs(values) == written.subs(values)
+    assert {"vocab_size", "d_model"} <= {symbol.name for symbol in (found.params - plain.params).free_symbols}
+
+
+def test_what_only_training_runs_is_in_no_formula():
+    plain, more = formula(decoder()), formula(decoder(mtp=MultiTokenPrediction(norm=NORM, layer=layer(ffn=GLU(d_ff=7)))))
+    assert more == plain
 
 
 @pytest.mark.parametrize("seq_len", [1, 3, 100])

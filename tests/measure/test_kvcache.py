@@ -8,8 +8,10 @@ from archcli.modules import (
     GLU,
     CrossAttention,
     Decoder,
+    DecoderStack,
     Encoder,
     EncoderDecoder,
+    EncoderStack,
     Group,
     LinearAttention,
     MultiHeadAttention,
@@ -17,7 +19,6 @@ from archcli.modules import (
     PreNorm,
     RMSNorm,
 )
-from archcli.modules.model import DecoderStack, EncoderStack
 from small import NORM, attention, decoder, layer
 
 TOKEN = 3 * 2 * (2 + 2)

@@ -23,6 +23,7 @@ from archcli.ops import (
     WindowAndGlobal,
     attend,
     base,
+    loss,
     mask,
     normalize,
 )
@@ -55,7 +56,9 @@ PARTS = {
 
 
 def grown(shape):
-    """The shape, or the first of several, with a longer last axis."""
+    """The shape, or the first of several, with a longer last axis; of a scalar, a list of one."""
+    if not shape:
+        return (1,)
     return (grown(shape[0]), *shape[1:]) if isinstance(shape[0], tuple) else (*shape[:-1], shape[-1] + 1)
 
 
@@ -121,6 +124,7 @@ def without_experts(old):
 CONSTANTS = [
     Mutant("softmax forward", attend, "SOFTMAX_FORWARD", constant(6), ("ops.Attend",)),
     Mutant("softmax backward", attend, "SOFTMAX_BACKWARD", constant(4), ("ops.Attend",)),
+    *(Mutant(name, loss, name, lambda old: old + 1, ("ops.LogSumExp", "ops.LogSoftmax")) for name in vars(base) if name.startswith("LOG_")),
     *(
         Mutant(name, normalize.base, name, lambda old: old + 1, ("ops.Normalize",))
         for name in vars(base)

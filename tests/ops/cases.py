@@ -37,7 +37,7 @@ from archcli.ops import (
     Swish,
     Unsqueeze,
 )
-from ops import attend_cases, linear_cases, more_cases
+from ops import attend_cases, head_cases, linear_cases, more_cases
 from ops.case import C, Case, E, M, N, R, X, n
 from ops.training_cases import training
 
@@ -213,4 +213,4 @@ CASES = {
         Cache("y", Chunked(2)), ((2, 3, 1, 4),), ((2, 3, 1, 4), (2, 2, 1, 4)), {M: 0}, {M: 0}, (24, 24), 48, cached=2 * 2 * 4
     ),
 }
-CASES |= attend_cases.CASES | linear_cases.CASES | more_cases.CASES | training(attend_cases.CASES["attend"])
+CASES |= attend_cases.CASES | linear_cases.CASES | more_cases.CASES | head_cases.CASES | training(attend_cases.CASES["attend"])

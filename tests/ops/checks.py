@@ -3,6 +3,7 @@
 import torch
 
 from archcli.graph import Part
+from ops import head_cases
 from ops.references import REFERENCES
 
 
@@ -100,6 +101,7 @@ ARGUMENTS = {
     ("Shift", 0): count_up,
     ("RotaryTable", 0): count_up,
     ("Sinusoid", 0): count_up,
+    **head_cases.ARGUMENTS,
 }
 
 
@@ -151,7 +153,8 @@ def passed_on(case):
     """What gets the gradient that comes in just as it is, at no cost; and a norm's bias, whose sums are those of the weight."""
     if "bias" in getattr(case.op, "extras", ()):
         return {4 + case.op.extras.index("bias")}
-    return {"Add": {0, 1}, "Normalize": {"bias"}, "BatchNormalize": {"bias"}}.get(type(case.op).__name__, set())
+    own = {"Add": {0, 1}, "Subtract": {0}, "AddAt": {0}, "Normalize": {"bias"}, "BatchNormalize": {"bias"}}
+    return own.get(type(case.op).__name__, set())
 
 
 CHECKS = (check_shape, check_weights, check_cost, check_run, check_leaf, check_result, check_fused, check_gradients)

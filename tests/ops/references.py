@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from ops import linear_cases, more_cases, training_cases
+from ops import head_cases, linear_cases, more_cases, training_cases
 
 
 def each(function):
@@ -203,4 +203,5 @@ REFERENCES = {
     **linear_cases.REFERENCES,
     **more_cases.REFERENCES,
     **training_cases.REFERENCES,
+    **head_cases.REFERENCES,
 }

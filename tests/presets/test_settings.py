@@ -14,7 +14,7 @@ import torch
 
 from archcli.load.source import load
 from archcli.modules import settings, substitute
-from archcli.modules.model import stacks
+from archcli.modules.model import inferring, stacks
 from archcli.runtime import build_model
 from archcli.runtime.weights import translate
 from parity.families import FAMILIES
@@ -171,7 +171,7 @@ def shapes(model):
 @pytest.mark.parametrize("name", RECORDS)
 def test_computes_what_transformers_computes(name):
     model_type, base = their_config(name)["model_type"], FAMILIES[RECORDS[name]]
-    spec = small(load(name).model, model_type)
+    spec = inferring(small(load(name).model, model_type))
     config = small_config(name, spec)
     spec = substitute(spec, {path: derive(config) for path, derive in DERIVED.get(model_type, {}).items()})
     family = replace(base, config=config, spec=spec, restretched=False)

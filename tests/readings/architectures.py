@@ -7,6 +7,7 @@ from archcli.modules import (
     GLU,
     MLP,
     ALiBi,
+    CrossEntropy,
     Decoder,
     DilatedWindow,
     DynamicNTKScaling,
@@ -15,7 +16,6 @@ from archcli.modules import (
     GELUTanh,
     Group,
     GroupedQueryAttention,
-    Head,
     LayerNorm,
     Learned,
     LengthTemperature,
@@ -50,14 +50,9 @@ from archcli.modules import (
     Swish,
     YarnScaling,
 )
+from readings.outputs import BOOL, NUMBERS, maybe, outputs
 
 SIZES = st.integers(1, 5)
-BOOL = st.booleans()
-NUMBERS = st.sampled_from([0.3, 0.75, 1.5])
-
-
-def maybe(strategy):
-    return st.none() | strategy
 
 
 SHARPENED = maybe(st.builds(LengthTemperature, floor_scale=SIZES))
@@ -255,22 +250,26 @@ ADAPTERS = st.builds(
 @st.composite
 def decoders(draw):
     """A whole model of one or two groups."""
-    d_model = draw(st.integers(1, 8))
+    d_model, vocab_size = draw(st.integers(1, 8)), draw(st.integers(2, 11))
     even = d_model % 2 == 0
     added = [st.just(NoPosition()), st.builds(Learned, max_seq_len=st.integers(16, 20), offset=st.integers(0, 2))]
     added += [st.builds(Sinusoidal, pairing=st.sampled_from(["half", "interleaved"]))] if even else []
+    tied = draw(BOOL)
+    head = draw(outputs(vocab_size, d_model).filter(lambda head: head.ties or not tied))
+    z_loss = st.none() if head.by_targets else maybe(st.just(0.1))
     return Decoder(
-        vocab_size=draw(st.integers(2, 11)),
+        vocab_size=vocab_size,
         d_model=d_model,
         norm=draw(NORMS),
         final_norm=draw(BOOL),
         embedding=Embedding(
-            tied=draw(BOOL),
+            tied=tied,
             scale=draw(st.sampled_from([None, "sqrt_d_model", 0.5])),
             position=draw(st.one_of(added)),
             norm=draw(maybe(NORMS)),
         ),
-        lora=draw(maybe(ADAPTERS)),
-        head=Head(bias=draw(BOOL), scale=draw(st.sampled_from([1.0, 0.5])), softcap=draw(maybe(NUMBERS))),
+        lora=draw(maybe(ADAPTERS.filter(lambda lora: not (tied and head.by_targets and "lm_head" in lora.targets)))),
+        head=head,
+        loss=draw(maybe(st.builds(CrossEntropy, z_loss=z_loss))),
         groups=tuple(draw(st.lists(groups(d_model), min_size=1, max_size=2))),
     )

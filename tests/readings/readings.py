@@ -7,7 +7,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
-from archcli.measure.passes import decode_pass, prefill_pass, train_pass
+from archcli.measure.passes import decode_pass, forward_pass, prefill_pass, train_pass
 from archcli.modules import Encoder, substitute
 from archcli.modules.base import settings
 from archcli.runtime.build import build_model, example_inputs
@@ -15,7 +15,7 @@ from archcli.runtime.build import build_model, example_inputs
 SIZES = {
     *("vocab_size", "d_model", "max_seq_len", "n_layers", "n_heads", "n_kv_heads", "head_dim", "v_head_dim", "d_ff"),
     *("window", "chunk", "dilation", "stride", "summary", "n_global", "n_features", "max_distance", "rotary_dim", "n_experts", "top_k"),
-    *("n_labels", "n_buckets", "in_channels", "source_len", "rank"),
+    *("n_labels", "n_buckets", "in_channels", "source_len", "rank", "div_value", "n_classes", "n_samples"),
     *("kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim"),
 }
 
@@ -54,7 +54,7 @@ def counted_dense(model, batch_size, seq_len):
     figures = {
         "params": train.params(),
         "train": train.flops(dense=True)[0],
-        "forward": replace(train, phase="forward").flops(dense=True)[0],
+        "forward": forward_pass(model, batch_size, seq_len).flops(dense=True)[0],
     }
     if isinstance(model, Encoder):
         return figures
@@ -79,11 +79,12 @@ def by_torch(model, batch_size, seq_len):
     with torch.device("meta"):
         inputs = example_inputs(model, batch_size, seq_len)
     with FlopCounterMode(display=False) as counter:
-        logits = built(*inputs)
+        built(*inputs)
         forward = counter.get_total_flops()
-        logits.backward(torch.empty_like(logits))
+        answer = built(*inputs, targets=inputs[0] if model.trains_on_targets else None)
+        answer.backward(torch.empty_like(answer))
     params = sum(parameter.numel() for parameter in built.parameters())
-    return {"params": params, "forward": forward, "train": counter.get_total_flops()}
+    return {"params": params, "forward": forward, "train": counter.get_total_flops() - forward}
 
 
 def by_torch_cache(model, batch_size, seq_len):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from archcli.measure.passes import forward_pass, prefill_pass
 from archcli.modules import substitute
 from readings.encoders import GENERATORS, MODELS
+from readings.predictors import predictors
 from readings.readings import by_symbols, by_torch, by_torch_cache, counted, counted_dense, sizes_of
 
 torch.set_num_threads(1)
@@ -44,6 +45,14 @@ def test_arrays_hold_what_ints_count_of_each_candidate(model, steps, batch_size,
         one = substitute(model, {path: int(array[candidate]) for path, array in arrays.items()})
         expected = counted(one, batch_size, seq_len, past)
         assert {name: int(np.broadcast_to(figure, len(steps))[candidate]) for name, figure in figures.items()} == expected
+
+
+@given(model=predictors(), batch_size=st.integers(1, 3), seq_len=st.integers(3, 9), past=PAST)
+@settings(max_examples=25)
+def test_all_readings_agree_of_what_training_alone_runs(model, batch_size, seq_len, past):
+    ours, theirs = counted_dense(model, batch_size, seq_len), by_torch(model, batch_size, seq_len)
+    assert theirs == {name: ours[name] for name in theirs}
+    assert by_symbols(model, batch_size, seq_len, past) == counted(model, batch_size, seq_len, past)
 
 
 @given(model=MODELS)

@@ -17,4 +17,5 @@ def test_training_costs_what_torch_counts(name):
     ours = {
         phase: count_flops(model, Question(phase=phase, mask="dense", seq_len=16)).totals["matmul_flops"] for phase in ("forward", "train")
     }
-    assert ours | {"params": count_params(model).totals["params"]} == by_torch(model, 1, 16)
+    params = count_params(model).totals
+    assert ours | {"params": params["params"] + params["mtp_params"]} == by_torch(model, 1, 16)

@@ -42,6 +42,18 @@ def test_json_has_the_fixed_names(archcli, tiny):
     assert {"layers.*.attention.attend", "lm_head"} <= {row["path"] for row in found["rows"]}
 
 
+@pytest.mark.parametrize(
+    ("length", "code", "words"), [(5, 0, "to the loss of random targets"), (6, 2, "--seq-len a multiple of 20")], ids=["whole", "broken"]
+)
+def test_a_run_has_whole_tokens_in_every_cluster(archcli, tiny, length, code, words):
+    tiny.write_text(f"{TINY}head: {{kind: adaptive, cutoffs: [20, 40], cluster_shares: [0.7, 0.25, 0.05]}}\n")
+    done = archcli("profile", tiny, "-b", 4, "-s", length, "--phase", "train", "--pairs", 1, "--threads", 1, "--json")
+    assert done.returncode == code
+    assert words in done.stdout + done.stderr
+    if code == 0:
+        assert all(isinstance(row["flops"], int) for row in json.loads(done.stdout)["rows"])
+
+
 REFUSED = {
     "too large in any part": (["gpt2", "-b", "10000000"], "does not fit one kind of layer at a time either: embedding and head need "),
     "too large when cut": (["gpt2", "-b", "10000000", "--layers", "1"], "gpt2 (cut to 1 of 12 layers) in fp32 needs about "),

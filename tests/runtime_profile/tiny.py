@@ -4,7 +4,9 @@ from archcli.measure.flops import Question, run_pass, settled
 from archcli.modules import (
     GLU,
     MLP,
+    AdaptiveHead,
     ALiBi,
+    CrossEntropy,
     Decoder,
     Embedding,
     GELUTanh,
@@ -17,6 +19,7 @@ from archcli.modules import (
     MultiHeadAttention,
     MultiHeadLatentAttention,
     MultiQueryAttention,
+    MultiTokenPrediction,
     Parallel,
     PreNorm,
     QKNorm,
@@ -70,6 +73,12 @@ MODELS = {
             attention=MLA,
             ffn=MixtureOfExperts(n_experts=4, top_k=2, expert=MLP(d_ff=24, bias=True), router=SIGMOID, shared=EXPERT),
         ),
+    ),
+    "adaptive": decoder(
+        PreNorm(norm=RMS, attention=GQA, ffn=EXPERT), head=AdaptiveHead(cutoffs=(20, 40), cluster_shares=(0.5, 0.5, 0)), norm=RMS
+    ),
+    "predicting": decoder(
+        PreNorm(norm=RMS, attention=GQA, ffn=EXPERT), mtp=MultiTokenPrediction(norm=RMS), loss=CrossEntropy(z_loss=0.1), norm=RMS
     ),
 }
 MODELS |= {name: OTHERS[name] for name in ("bert-pretraining", "longformer", "linear", "performer")}

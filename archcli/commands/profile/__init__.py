@@ -11,7 +11,7 @@ from archcli.commands.options import BatchSize, Form, Json, Model, Output, Past,
 from archcli.commands.profile.allocator import keep_large_blocks
 from archcli.commands.profile.files import check_files, write_files
 from archcli.commands.profile.kinds import cut_to, planned, profiled_by_kind
-from archcli.commands.profile.measuring import How, checked, measured
+from archcli.commands.profile.measuring import How, check_shares, checked, measured
 from archcli.commands.profile.options import (
     Allocator,
     Attention,
@@ -72,7 +72,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     Builds the model here with random weights, runs the pass and times every operation of it. A decoding pass is one new
     token after --past cached ones, after --seq-len of them where --past is left out. Training is forward and backward,
-    without optimizer. A model that does not fit into memory is measured by kinds of layer and extrapolated, as any is
+    without optimizer, and without a loss unless the model states one. A model that does not fit into memory is measured by kinds of layer and extrapolated, as any is
     with --per-kind; what does not fit even so is refused before anything is built. Ctrl-C shows what was measured so far.
     --vs times variants of the model against it, passes in turn. Exits with 1 where an operation ran that no row accounts
     for. Needs archcli[torch].
@@ -90,6 +90,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
         _leave(partial=report.totals["partial"], differing=any(one["operations_differing"] for one in report.totals["variants"]))
         return
     asked = cut_to(subject(model, overrides), layers, per_kind=per_kind)
+    check_shares(asked.model, question)
     counted = run_pass(asked.model, question)
     inputs = {"phase": phase, **counted.sizes(), **how.inputs(), "layers": layers}
     plan = planned(asked, counted, question, how, per_kind=per_kind) if layers is None else None

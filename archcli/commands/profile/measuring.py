@@ -11,8 +11,9 @@ from archcli.commands.base import Subject
 from archcli.errors import ArchError
 from archcli.load.ceilings import ceilings_file, kept_ceilings
 from archcli.load.machine import available_memory, processor
+from archcli.measure.flops import Question
 from archcli.measure.memory import memory_of, require_memory
-from archcli.measure.passes import Pass
+from archcli.measure.passes import Pass, whole_tokens
 from archcli.ops import Embedding, Shift
 from archcli.render.progress import Tick, progress
 from archcli.render.write import remember
@@ -134,3 +135,12 @@ def checked_positions(counted: Pass) -> None:
             if entries < tokens:
                 hint = "lower --seq-len, --past or --source-len"
                 raise ArchError(f"{row.path} has {entries} positions, and {tokens} tokens are asked for", hint)
+
+
+def check_shares(model: Any, question: Question) -> None:
+    """What a run trains on has whole tokens, where a count takes any share of them. Raises ArchError for others."""
+    tokens, needed = question.batch_size * question.seq_len, whole_tokens(model)
+    if question.phase == "train" and tokens % needed:
+        raise ArchError(
+            f"the cluster_shares of {tokens} tokens are no whole numbers", f"--batch-size times --seq-len a multiple of {needed}"
+        )

@@ -138,7 +138,8 @@ def _with_head(mapping: Mapped, config: Config, headed: tuple[str, ...]) -> Mapp
         config.note(f"the head of {name} is not counted, the base model is")
     else:
         config.note(f"{name or 'no architectures: the base model'} has no output head: its parameters and FLOPs are not counted")
-    return {**mapping, "embedding": {**mapping.get("embedding", {}), "tied": False}, "head": None}
+    rest = {key: value for key, value in mapping.items() if key != "mtp"}  # it predicts through the head
+    return {**rest, "embedding": {**mapping.get("embedding", {}), "tied": False}, "head": None}
 
 
 def _note_storage(data: Mapping[str, Any], config: Config) -> None:

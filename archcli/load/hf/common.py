@@ -120,13 +120,12 @@ def rmsnorm(config: Config, *, eps: float = 1e-6, offset: int = 0) -> Mapped:
     return {"kind": "rmsnorm", "eps": config.number("rms_norm_eps", default=eps)} | ({"offset": offset} if offset else {})
 
 
-def note_prediction_layers(config: Config) -> None:
-    """Layers that predict further tokens stand in the checkpoint and not in the class."""
-    extra = config.count("num_nextn_predict_layers", "num_mtp_layers", default=0)
-    if extra:
-        config.note(
-            f"{extra} multi-token-prediction layer{'s' * (extra > 1)} (num_nextn_predict_layers) not counted: in the file, not in the class"
-        )
+def multi_token_prediction(config: Config, layer: Callable[[], Mapped], *, alike: bool) -> Mapped | None:
+    """Layers that predict further tokens, as DeepSeek-V3's: in the checkpoint, not in the class. `alike`: each is as the last layer."""
+    depth = config.count("num_nextn_predict_layers", "num_mtp_layers", default=0)
+    if not depth:
+        return None
+    return {"depth": depth} if alike else {"depth": depth, "layer": layer()}
 
 
 def shared_expert(config: Config, expert: Mapped) -> Mapped | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped, without_none
-from archcli.load.hf.common import decoder, gated, latent_attention, rmsnorm, shared_expert
+from archcli.load.hf.common import decoder, gated, latent_attention, multi_token_prediction, rmsnorm, shared_expert
 from archcli.load.hf.names import CORRECTED, EXPERTS, LLAMA, MLA, SHARED, prediction_layers
 from archcli.load.hf.weights import Weights
 
@@ -45,15 +45,12 @@ def mapping(config: Config) -> Mapped:
     config.only("moe_layer_freq", 1, default=1)
     config.only("scoring_func", "sigmoid", default="sigmoid")
     config.only("topk_method", "noaux_tc", default="noaux_tc")
-    extra = config.count("num_nextn_predict_layers", default=0)
-    if extra:
-        layers = "1 multi-token-prediction layer" if extra == 1 else f"{extra} multi-token-prediction layers"
-        config.note(f"{layers} (num_nextn_predict_layers) not counted: in the file, not in the class")
     attention = latent_attention(config, "interleaved" if config.flag("rope_interleave") else "half")
     dense = {"kind": "pre_norm", "attention": attention, "ffn": gated(config)}
     sparse = {"kind": "pre_norm", "attention": attention, "ffn": _experts(config)}
     first, count = config.count("first_k_dense_replace"), config.layers()
-    return decoder(config, rmsnorm(config), [dense if i < first else sparse for i in range(count)])
+    mtp = multi_token_prediction(config, lambda: sparse, alike=first < count)
+    return decoder(config, rmsnorm(config), [dense if i < first else sparse for i in range(count)], mtp=mtp)
 
 
 def _experts(config: Config) -> Mapped:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped
-from archcli.load.hf.common import PER_HEAD, attention, decoder, gated, head_dim, note_prediction_layers, rmsnorm
+from archcli.load.hf.common import PER_HEAD, attention, decoder, gated, head_dim, multi_token_prediction, rmsnorm
 from archcli.load.hf.names import CORRECTED, EXPERTS, LLAMA, QK_NORM, SHARED, prediction_layers
 from archcli.load.hf.rope import rope
 from archcli.load.hf.weights import Weights
@@ -48,8 +48,8 @@ def mapping(config: Config) -> Mapped:
     layers = [{"kind": "pre_norm", "attention": attend, "ffn": gated(config)}] * first
     if first < count:
         layers += [{"kind": "pre_norm", "attention": attend, "ffn": _experts(config)}] * (count - first)
-    note_prediction_layers(config)
-    return decoder(config, rmsnorm(config), layers)
+    mtp = multi_token_prediction(config, lambda: {"kind": "pre_norm", "attention": attend, "ffn": _experts(config)}, alike=first < count)
+    return decoder(config, rmsnorm(config), layers, mtp=mtp)
 
 
 def _experts(config: Config) -> Mapped:

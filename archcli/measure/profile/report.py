@@ -12,6 +12,7 @@ from archcli.measure.profile.fold import FRAMEWORK, FUSED, UNATTRIBUTED, Entry, 
 from archcli.measure.profile.roofs import bound
 from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.modules import Model
+from archcli.modules.loss import LOSS
 from archcli.ops import Attend, Linear
 
 if TYPE_CHECKING:
@@ -219,6 +220,8 @@ def _explanations(counted: Pass, recording: Recording) -> Iterator[str]:
         yield "Scaling and masking of scores cannot be told from their softcap or bias and are timed with it, as element-wise."
     if any(isinstance(row.op, Linear) and row.op.bias for row in counted.rows):
         yield "A linear layer adds its bias within the product's kernel: all its time is contraction, the bias's FLOPs are element-wise."
-    if counted.phase == "train":
+    if counted.phase == "train" and any(row.group == LOSS for row in counted.rows):
+        yield "Training is forward to the loss of random targets, and backward: no optimizer."
+    elif counted.phase == "train":
         yield "Training is forward and backward from a given gradient of the answer: no loss, no optimizer."
     yield "Weights are random."

@@ -1,0 +1,118 @@
+"""Encoder-decoders: source and target tokens in, logits of the target out.
+
+B batch, T new tokens, S source tokens, D d_model, V vocab_size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from pydantic import Field
+
+from archcli.arith import Number, Shape
+from archcli.graph import Tensor
+from archcli.modules.base import Share, Size
+from archcli.modules.context import Context
+from archcli.modules.dropout import dropped
+from archcli.modules.frontend import ConvFrontEnd
+from archcli.modules.model import Generator
+from archcli.modules.norm import Norm
+from archcli.modules.position import NoPosition, Position
+from archcli.modules.stack import Cached, Stack
+from archcli.ops import KeepLast, Positions
+
+
+class EncoderStack(Stack):
+    """The encoder half: source tokens or features to the memory [B, S, D] that the decoder attends to.
+
+    `position` and `input_norm` are the encoder's own. With a `front_end` it reads features (Whisper's spectrogram) in
+    place of tokens, and `source_len` is the fixed number of positions they make. `vocab_size` gives it a table of its
+    own where source and target share none. `dropout` zeroes that share of what the layers read in training.
+    """
+
+    position: Position = Field(default_factory=NoPosition)
+    input_norm: Norm | None = None
+    front_end: ConvFrontEnd | None = None
+    vocab_size: Size | None = None
+    dropout: Share = 0.0
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, S, D], or features [B, channels, frames], to [B, S, D]."""
+        x = x if self.front_end is None else self.front_end(x, name="front_end")
+        positions = Positions("positions")(x)
+        x = self.position(x, positions, name="position_embedding")
+        x = x if self.input_norm is None else self.input_norm(x, name="input_norm")
+        return self.finish(self.run(dropped(x, self.dropout), Context(positions))[0])
+
+
+class DecoderStack(Stack):
+    """The decoder half: layers with `cross_attention`."""
+
+    def forward(self, x: Tensor, context: Context, last_only: bool = False) -> tuple[Tensor, Cached]:
+        """[B, T, D] to [B, T, D], or [B, 1, D] with `last_only`, and the cache afterwards."""
+        x, kept = self.run(x, context)
+        return self.finish(KeepLast("last")(x) if last_only else x), kept
+
+
+class EncoderDecoder(Generator):
+    """Source and target tokens to logits of the target. Vaswani et al. 2017, arXiv:1706.03762; T5, arXiv:1910.10683.
+
+    One table embeds both languages unless the encoder has its own; `embedding.position` is the decoder's,
+    `encoder.position` the encoder's. `source_len` fixes the encoder's length (Whisper 1500); left out it is given with
+    each pass.
+    """
+
+    kind: Literal["encoder_decoder"] = "encoder_decoder"
+    source_len: Size | None = None
+    encoder: EncoderStack
+    decoder: DecoderStack
+
+    def source_length(self, source_len: Number) -> Number:
+        """As many as are asked for, or as the model itself states."""
+        return source_len if self.source_len is None else self.source_len
+
+    def source_shape(self, batch_size: Number, source_len: Number) -> Shape:
+        """Ids [B, S], or the features that the front end turns into S positions."""
+        length = self.source_length(source_len)
+        front = self.encoder.front_end
+        return (batch_size, length) if front is None else front.source_shape(batch_size, length)
+
+    def forward(
+        self,
+        tokens: Tensor,
+        positions: Tensor | None = None,
+        past: Number = 0,
+        cache: Cached = None,
+        last_only: bool = False,
+        source: Tensor | None = None,
+        targets: Tensor | None = None,
+    ) -> tuple[Tensor, Cached]:
+        """Logits [B, T, V], or with targets [B, T] the loss; and the cache.
+
+        `source` is read unless the cache already holds what was made of it.
+        """
+        positions = Positions("positions")(tokens) if positions is None else positions
+        x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
+        memory = None if cache or source is None else self._encoded(source, table)
+        x, kept = self.decoder(x, Context(positions, past, cache=cache, memory=memory), last_only, name="decoder")
+        return self.answered(x, table, targets), kept
+
+    def _encoded(self, source: Tensor, table: Tensor) -> Tensor:
+        if self.encoder.vocab_size is not None:
+            source = self.embedding.own_vectors(source, self.encoder.vocab_size, self.d_model, "source")
+        elif self.encoder.front_end is None:
+            source = self.embedding.vectors(source, table, "source")
+        memory: Tensor = self.encoder(source, name="encoder")
+        return memory
+
+    def check(self) -> Iterator[tuple[str, str, str]]:
+        """What the encoder reads is clear, and as wide as the stream."""
+        yield from super().check()
+        if self.encoder.vocab_size is not None and self.encoder.front_end is not None:
+            yield "encoder.vocab_size", "an encoder reads tokens or features, not both", "leave vocab_size or front_end out"
+        if self.encoder.front_end is not None and self.encoder.front_end.d_model != self.d_model:
+            width = self.encoder.front_end.d_model
+            yield "encoder.front_end.d_model", f"the front end makes vectors {width} wide, not {self.d_model}", "make both alike"
+        if self.embedding.width is not None:
+            yield "embedding.width", "an encoder-decoder's table is as wide as d_model", "leave width out"

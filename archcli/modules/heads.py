@@ -1,0 +1,219 @@
+"""Output heads whose training computes less than all logits: adaptive, hierarchical and sampled softmax.
+
+Without targets each gives what evaluation and generation need, one figure for every word of the vocabulary. With targets
+it gives their likelihoods, and costs what those targets ask for.
+
+B batch, T tokens, D width of the vectors, V vocab_size, N = B T.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from archcli.arith import Number, ceil_div, exact, prod
+from archcli.graph import Tensor
+from archcli.modules.base import Inline, Size
+from archcli.modules.loss import Likelihood, likelihood
+from archcli.ops import (
+    Add,
+    AddAt,
+    Candidates,
+    ClassLinear,
+    ClassLogProbs,
+    ClassOf,
+    ClusterIndex,
+    Concat,
+    Contract,
+    Gather,
+    Linear,
+    LogSoftmax,
+    LogSumExp,
+    Sample,
+    Select,
+    Split,
+    Subtract,
+)
+
+ClusterShare = Annotated[float, Field(ge=0, le=1)]
+"""A share of a whole, 0 to 1; counted as the decimal it is written as."""
+
+
+class OutputHead(Inline):
+    """From vectors to logits, or with targets to their likelihoods."""
+
+    family: ClassVar[str] = "head"
+    usual: ClassVar[str] = "linear"
+    group: ClassVar[str] = "lm_head"
+    by_targets: ClassVar[bool] = True
+    """Whether training computes something else than the logits of all words."""
+    ties: ClassVar[bool] = True
+    """Whether the embedding's table can be its matrix."""
+
+    def forward(self, x: Tensor, vocab_size: Number, table: Tensor | None, targets: Tensor | None = None, *, name: str) -> Any:
+        """[B, T, D] to a figure per word [B, T, V]; with targets [B, T] to a `Likelihood`. `table` is the tied weight, or None."""
+        raise NotImplementedError
+
+    def check_sizes(self, vocab_size: int, width: int) -> Iterator[tuple[str, str, str]]:
+        """What the head cannot know alone: whether it fits V words and vectors of width D."""
+        yield from ()
+
+
+def words(x: Tensor, vocab_size: Number, table: Tensor | None, name: str) -> Tensor:
+    """The matrix [V, D] of one vector per word: the tied table, or the head's own."""
+    return x.tape.weight(Linear(name, vocab_size), x) if table is None else table
+
+
+def all_logits(x: Tensor, vocab_size: Number, table: Tensor | None, name: str) -> Tensor:
+    """Logits [B, T, V] by that matrix."""
+    logits: Tensor = Linear(name, vocab_size, borrowed=table is not None)(x, *([] if table is None else [table]))
+    return logits
+
+
+class AdaptiveHead(OutputHead):
+    """Adaptive softmax: rare words in clusters, each behind one entry of a small softmax. Grave et al. 2016, arXiv:1609.04309.
+
+    p(w) = softmax(H x)[w] for the most frequent words; else softmax(H x)[cluster] * softmax(B_i A_i x)[w] for the words
+    of cluster i = 1, 2, …, with A_i [D // div_value^i, D]. As torch.nn.AdaptiveLogSoftmaxWithLoss, whose head.weight is
+    lm_head.weight here, tail.0.0.weight lm_head_tail_0_down.weight, tail.0.1.weight lm_head_tail_0_up.weight.
+
+    `cutoffs` are the first id of each cluster, rising; ids below the first are the most frequent words.
+    `div_value` is by how much each cluster's vectors are narrower than those before; `head_bias` biases H.
+    `cluster_shares` are the shares of targets below the first cutoff, in the first cluster, and so on; they sum to 1.
+
+    Training costs what these shares make of it: an expected value, exact. Without targets there are log-probabilities of
+    all words, at full cost.
+    """
+
+    kind: Literal["adaptive"] = "adaptive"
+    ties: ClassVar[bool] = False
+    cutoffs: tuple[Size, ...]
+    div_value: Size = 4
+    head_bias: bool = False
+    cluster_shares: tuple[ClusterShare, ...]
+
+    def forward(self, x: Tensor, vocab_size: Number, table: Tensor | None, targets: Tensor | None = None, *, name: str) -> Any:
+        """[B, T, D] to log-probabilities [B, T, V], or with targets to their likelihoods."""
+        first = Linear(name, self.cutoffs[0] + len(self.cutoffs), self.head_bias)(x)
+        if targets is None:
+            return self._every(x, first, vocab_size, name)
+        found = likelihood(first, ClusterIndex(f"{name}_index", self.cutoffs)(targets), name)
+        nll = found.nll
+        for i, (low, high) in enumerate(self._bounds(vocab_size)):
+            tail = f"{name}_tail_{i}"
+            own, entry, place = Select(f"{tail}_tokens", low, high, self.cluster_shares[i + 1])(x, targets)
+            nll = AddAt(f"{tail}_add")(nll, likelihood(self._tail(own, i, high - low, tail), entry, tail).nll, place)
+        return Likelihood(nll, found.log_z)
+
+    def _bounds(self, vocab_size: Number) -> list[tuple[Number, Number]]:
+        """(first id, the one after the last) of each cluster."""
+        return list(zip(self.cutoffs, (*self.cutoffs[1:], vocab_size), strict=True))
+
+    def _tail(self, x: Tensor, i: int, size: Number, name: str) -> Tensor:
+        narrow = Linear(f"{name}_down", self.width(x.shape[-1], i))(x)
+        logits: Tensor = Linear(f"{name}_up", size)(narrow)
+        return logits
+
+    def width(self, d: Number, i: int) -> Number:
+        """How wide the vectors of cluster i are."""
+        return d // prod([self.div_value] * (i + 1))
+
+    def _every(self, x: Tensor, first: Tensor, vocab_size: Number, name: str) -> Tensor:
+        parts = (self.cutoffs[0], *[1] * len(self.cutoffs))
+        every, *clusters = Split(f"{name}_split", parts)(LogSoftmax(f"{name}_log_softmax")(first))
+        for i, (cluster, (low, high)) in enumerate(zip(clusters, self._bounds(vocab_size), strict=True)):
+            tail = f"{name}_tail_{i}"
+            inner = LogSoftmax(f"{tail}_log_softmax")(self._tail(x, i, high - low, tail))
+            every = Concat(f"{tail}_join")(every, Add(f"{tail}_add")(inner, cluster))
+        joined: Tensor = every
+        return joined
+
+    def check(self) -> Iterator[tuple[str, str, str]]:
+        """Cutoffs that rise, and a share for each cluster."""
+        if not self.cutoffs:
+            yield "cutoffs", "an adaptive head needs a cutoff", "the ids below the first are its most frequent words"
+        if any(low >= high for low, high in zip(self.cutoffs, self.cutoffs[1:], strict=False)):
+            yield "cutoffs", "cutoffs must rise", "write them from the smallest to the largest, each once"
+        if len(self.cluster_shares) != len(self.cutoffs) + 1:
+            given, needed = len(self.cluster_shares), len(self.cutoffs) + 1
+            yield "cluster_shares", f"{len(self.cutoffs)} cutoffs make {needed} clusters, not {given}", f"write {needed} shares"
+        total = sum(exact(share) for share in self.cluster_shares)
+        if total != 1:
+            nearly = total if float(total) == 1 else float(total)
+            yield "cluster_shares", f"the shares of all clusters sum to {nearly}, not 1", "they are counted as they are written"
+
+    def check_sizes(self, vocab_size: int, width: int) -> Iterator[tuple[str, str, str]]:
+        """The last cluster has words, and a width."""
+        if self.cutoffs and self.cutoffs[-1] >= vocab_size:
+            yield "cutoffs", f"the last cutoff {self.cutoffs[-1]} leaves no words of vocab_size {vocab_size} behind it", "lower it"
+        if self.width(width, len(self.cutoffs) - 1) < 1:
+            yield (
+                "div_value",
+                f"the last of {len(self.cutoffs)} clusters would be {width} // {self.div_value}^{len(self.cutoffs)} = 0 wide",
+                "lower div_value",
+            )
+
+
+class HierarchicalHead(OutputHead):
+    """Two-level softmax: p(w) = softmax(C x)[class of w] * softmax(W_class x)[w].
+
+    Goodman 2001, arXiv:cs/0108006; deeper trees, which are not expressed here: Morin & Bengio 2005.
+
+    `n_classes` classes of ceil(V / n_classes) words each, by id: word w is in class w // size. A target costs its class
+    and the words of that class, whichever it is, as the last class is computed as wide as the others. The words' matrix
+    is [V, D] (`lm_head`, or the tied table), that of the classes [n_classes, D] (`lm_head_classes`). Without targets there are
+    log-probabilities of all words, at full cost.
+    """
+
+    kind: Literal["hierarchical"] = "hierarchical"
+    n_classes: Size
+
+    def forward(self, x: Tensor, vocab_size: Number, table: Tensor | None, targets: Tensor | None = None, *, name: str) -> Any:
+        """[B, T, D] to log-probabilities [B, T, V], or with targets to their likelihoods."""
+        classes = Linear(f"{name}_classes", self.n_classes)(x)
+        if targets is None:
+            logits = all_logits(x, vocab_size, table, name)
+            return ClassLogProbs(f"{name}_join")(LogSoftmax(f"{name}_log_softmax")(classes), logits)
+        class_of, entry = ClassOf(f"{name}_class", ceil_div(vocab_size, self.n_classes))(targets)
+        outer = likelihood(classes, class_of, f"{name}_classes")
+        logits = ClassLinear(f"{name}_words", self.n_classes)(x, class_of, words(x, vocab_size, table, name))
+        inner = likelihood(logits, entry, f"{name}_words")
+        return Likelihood(Add(f"{name}_add")(outer.nll, inner.nll), outer.log_z)
+
+    def check_sizes(self, vocab_size: int, width: int) -> Iterator[tuple[str, str, str]]:
+        """Every class has words."""
+        size = ceil_div(vocab_size, self.n_classes)
+        filled = ceil_div(vocab_size, size)
+        if filled != self.n_classes:
+            what = f"{vocab_size} words, {size} to a class, fill {filled} classes, not {self.n_classes}"
+            yield "n_classes", what, f"{filled} classes take as many"
+
+
+class SampledHead(OutputHead):
+    """Sampled softmax: training sees the target and a sample of other words. Jean et al. 2014, arXiv:1412.2007 section 3.
+
+    -log p(w) = log(exp(w x) + sum over samples exp(s x)) - w x. `n_samples` different words are drawn for each pass,
+    each as likely as any other, and serve all its tokens; one that is the target does not count twice. Without targets it is
+    a linear head: logits of all words, and the same matrix [V, D] (`lm_head`, or the tied table).
+    """
+
+    kind: Literal["sampled"] = "sampled"
+    n_samples: Size
+
+    def forward(self, x: Tensor, vocab_size: Number, table: Tensor | None, targets: Tensor | None = None, *, name: str) -> Any:
+        """[B, T, D] to logits [B, T, V], or with targets to their likelihoods among the candidates."""
+        if targets is None:
+            return all_logits(x, vocab_size, table, name)
+        matrix = words(x, vocab_size, table, name)
+        own = Contract(f"{name}_target_logit", "btd,btd->bt")(x, Gather(f"{name}_target_rows")(targets, matrix))
+        ids = Sample(f"{name}_samples", self.n_samples, vocab_size)(x)
+        logits = Linear(f"{name}_sample_logits", self.n_samples, borrowed=True)(x, Gather(f"{name}_sample_rows")(ids, matrix))
+        log_z = LogSumExp(f"{name}_log_z")(Candidates(f"{name}_candidates")(own, logits, ids, targets))
+        return Likelihood(Subtract(f"{name}_nll")(log_z, own), log_z)
+
+    def check_sizes(self, vocab_size: int, width: int) -> Iterator[tuple[str, str, str]]:
+        """No more samples than words."""
+        if self.n_samples > vocab_size:
+            yield "n_samples", f"n_samples {self.n_samples} is more than vocab_size {vocab_size}", "a word is drawn once"

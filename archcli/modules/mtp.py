@@ -1,0 +1,103 @@
+"""Multi-token prediction: in training, further layers predict the tokens after the next one.
+
+B batch, L tokens a depth starts from, D d_model, V vocab_size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, NamedTuple
+
+from pydantic import Field
+
+from archcli.arith import Number, prod
+from archcli.graph import Tensor
+from archcli.modules.base import Inherit, Module, Positive
+from archcli.modules.block import Block
+from archcli.modules.context import Context
+from archcli.modules.dropout import dropped
+from archcli.modules.embedding import Embedding, Head
+from archcli.modules.heads import OutputHead
+from archcli.modules.loss import USUAL, Likelihood
+from archcli.modules.norm import Norm
+from archcli.modules.position import NoPosition
+from archcli.ops import Add, Concat, Linear, Positions, Scale, Split
+
+MTP = "mtp"
+"""The first step of the paths of its rows, and the heading they are counted under."""
+
+
+class Shared(NamedTuple):
+    """What every depth borrows from the model: table [V, D] and matrix [V, D], and what computes with them; and the layer's kind."""
+
+    embedding: Embedding
+    table: Tensor
+    head: OutputHead
+    matrix: Tensor
+    layer: Block
+    vocab_size: Number
+
+
+class MultiTokenPrediction(Module):
+    """h' = P [N_e embed(next token); N_h h]; h'' = block(h'); logits = head(N h''). DeepSeek-V3, arXiv:2412.19437 section 2.2.
+
+    The first depth reads the last layer's output, before the model's final norm, each further one that of the depth
+    before; each is one token shorter, for one token more lies beyond the end. Embedding and head are the model's. P is
+    [D, 2D]; parts are named and P's input ordered as in DeepSeek's checkpoint: enorm, hnorm, eh_proj, layer, norm. The
+    loss of a depth is the sum of -log p over its tokens, divided by all B T (equation 24); the mean over depths, weighed,
+    is added to the model's loss (equation 25).
+
+    `depth` is how many tokens are predicted beyond the next, by a layer each. `layer` is that layer; left out, it is like the
+    last of the model's last group. `norm` is used for all three norms; left out, the model's.
+    `loss_weight` is 0.3 for most of DeepSeek-V3's training, then 0.1.
+
+    It runs in training alone, and its parameters are counted apart.
+    """
+
+    group: ClassVar[str] = MTP
+    depth: Annotated[int, Field(ge=1)] = 1
+    layer: Block | None = None
+    norm: Annotated[Norm, Inherit("norm"), Field()]
+    loss_weight: Positive = 0.3
+
+    def check_shared(self, embedding: Embedding, head: OutputHead | None, d_model: int, *, biased: bool) -> Iterator[tuple[str, str, str]]:
+        """Whether what it borrows can be borrowed, and its layer fits a stream of width D; `biased`: layers share a score bias."""
+        if not isinstance(head, Head) or head.bias or head.stored_bias:
+            yield MTP, "multi-token prediction shares a head, which must be of kind linear, without a bias", "change head, or leave mtp out"
+        if not isinstance(embedding.position, NoPosition) or embedding.norm or embedding.token_types or embedding.width:
+            yield (
+                MTP,
+                "multi-token prediction shares the embedding, which must be a table alone",
+                "take positions into attention, or leave mtp out",
+            )
+        if biased:
+            yield MTP, "multi-token prediction has no score bias", "leave score_bias or mtp out"
+        for field, what, hint in self.layer.check_width(d_model) if self.layer else ():
+            yield f"{MTP}.layer.{field}", what, hint
+
+    def add_losses(self, loss: Tensor, h: Tensor, targets: Tensor, shared: Shared) -> Tensor:
+        """The model's loss and those of all depths; h [B, T, D] comes out of the last layer, targets [B, T] follow its tokens."""
+        tokens = prod(targets.shape)
+        extra: list[Tensor] = []
+        for k in range(self.depth):
+            h, targets, scored = self(h, targets, shared, name=f"{MTP}.{k}")
+            own: Tensor = USUAL(*scored, tokens, name=f"{MTP}_{k}")
+            extra.append(own if not extra else Add(f"{MTP}_{k}_sum")(extra[-1], own))
+        weighed = Scale(f"{MTP}_weight", self.loss_weight / self.depth)(extra[-1])
+        total: Tensor = Add(f"{MTP}_total")(loss, weighed)
+        return total
+
+    def forward(self, h: Tensor, targets: Tensor, shared: Shared) -> tuple[Tensor, Tensor, Likelihood]:
+        """One depth: h [B, L, D] and targets [B, L] to h [B, L-1, D], the targets left, and their likelihoods."""
+        length, width = h.shape[1] - 1, h.shape[-1]
+        before, _ = Split("kept", (length, 1), axis=1)(h)
+        known, _ = Split("known", (length, 1), axis=1)(targets)
+        _, wanted = Split("wanted", (1, length), axis=1)(targets)
+        vectors = dropped(shared.embedding.vectors(known, shared.table, "embedding"), shared.embedding.dropout)
+        embedded = self.norm(vectors, name="enorm")
+        x = Linear("eh_proj", width)(Concat("concat")(embedded, self.norm(before, name="hnorm")))
+        positions = Positions("positions")(known)
+        context = Context(positions, rotary=shared.layer.table(positions, width, "rotary"))
+        x, _ = shared.layer(x, context, name="layer")
+        scored = shared.head(self.norm(x, name="norm"), shared.vocab_size, shared.matrix, wanted, name="logits", group=MTP)
+        return x, wanted, scored

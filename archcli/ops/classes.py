@@ -1,0 +1,104 @@
+"""Ops of a two-level softmax: words fall into classes of equal size, and only the target's class is computed.
+
+N tokens B*T, C classes, W words per class = ceil(V / C), V words, D width. Word w is entry w % W of class w // W; what the
+last class lacks is computed and struck out (-inf).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from archcli.arith import Number, Shape, ceil_div, prod
+from archcli.graph import Op, OpClass, Part
+from archcli.ops.base import LOG_SOFTMAX, LOG_SOFTMAX_BACKWARD, LOG_SOFTMAX_PER_ROW, WHOLE_NUMBERS, contraction
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassOf(Op):
+    """Targets [...] to the class of each [...] and its place within the class [...]."""
+
+    name: str
+    size: Number
+    free: ClassVar[str] = WHOLE_NUMBERS
+
+    def shape(self, targets: Shape) -> tuple[Shape, Shape]:
+        return targets, targets
+
+    def parts(self, targets: Shape) -> tuple[Part, ...]:
+        return ()
+
+    def run(self, torch: Any, weights: dict[str, Any], targets: Any) -> Any:
+        return targets // self.size, targets % self.size
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassLinear(Op):
+    """Logits of the words of each token's class: x [..., D], class [...], table [V, D] to [..., W].
+
+    Two forms with equal results: a batch of products with gathered matrices (meta device, compile), and one product per
+    class (fast, but needs to read how many tokens each has).
+    """
+
+    name: str
+    n_classes: Number
+
+    def shape(self, x: Shape, class_of: Shape, table: Shape) -> Shape:
+        return (*class_of, ceil_div(table[0], self.n_classes))
+
+    def parts(self, x: Shape, class_of: Shape, table: Shape) -> tuple[Part, ...]:
+        size = ceil_div(table[0], self.n_classes)
+        return (contraction("matmul", 2 * prod(x) * size, [(prod(x), 0), (prod(table), 2)], prod(class_of) * size),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any, class_of: Any, table: Any) -> Any:
+        size = ceil_div(len(table), self.n_classes)
+        lacking = self.n_classes * size - len(table)
+        padded = torch.nn.functional.pad(table, (0, 0, 0, lacking)) if lacking else table
+        tokens, classes = x.flatten(0, -2), class_of.flatten()
+        gathers = x.device.type == "meta" or torch.compiler.is_compiling()
+        logits = (_gathered if gathers else _grouped)(torch, tokens, classes, padded.unflatten(0, (self.n_classes, size)))
+        if lacking:
+            words = classes.unsqueeze(-1) * size + torch.arange(size, device=x.device)
+            logits = logits.masked_fill(words >= len(table), float("-inf"))
+        return logits.unflatten(0, tuple(class_of.shape))
+
+
+def _gathered(torch: Any, tokens: Any, classes: Any, tables: Any) -> Any:
+    return torch.bmm(tables[classes], tokens.unsqueeze(-1)).squeeze(-1)
+
+
+def _grouped(torch: Any, tokens: Any, classes: Any, tables: Any) -> Any:
+    order = classes.argsort(stable=True)
+    sizes = torch.bincount(classes, minlength=len(tables)).tolist()
+    runs = zip(tokens[order].split(sizes), tables, strict=True)
+    y = torch.cat([torch.nn.functional.linear(run, table) for run, table in runs])
+    return torch.empty_like(y).index_copy(0, order, y)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassLogProbs(Op):
+    """log p(word) = log p(class) + log p(word | class) for all words: [..., C] and word logits [..., V] to [..., V].
+
+    A log-softmax within each class (4 per word, 1 per class), and an addition per word.
+    """
+
+    name: str
+
+    def shape(self, classes: Shape, logits: Shape) -> Shape:
+        return logits
+
+    def parts(self, classes: Shape, logits: Shape) -> tuple[Part, ...]:
+        n, c = prod(logits), prod(classes)
+        softmax = Part("d_1", OpClass.NORMALIZATION, LOG_SOFTMAX_BACKWARD * n, 2 * n, n, wrt=1)
+        summed = Part("d_0", OpClass.NORMALIZATION, n, n, c, wrt=0)
+        return (
+            Part("log_softmax", OpClass.NORMALIZATION, LOG_SOFTMAX * n + LOG_SOFTMAX_PER_ROW * c, n, n, (softmax,)),
+            Part("add", OpClass.ELEMENTWISE, n, n + c, n, (summed,)),
+        )
+
+    def run(self, torch: Any, weights: dict[str, Any], classes: Any, logits: Any) -> Any:
+        size = ceil_div(logits.shape[-1], classes.shape[-1])
+        lacking = classes.shape[-1] * size - logits.shape[-1]
+        padded = torch.nn.functional.pad(logits, (0, lacking), value=float("-inf")).unflatten(-1, (-1, size))
+        joined = classes.unsqueeze(-1) + torch.log_softmax(padded, dim=-1)
+        return joined.flatten(-2)[..., : logits.shape[-1]]

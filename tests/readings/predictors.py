@@ -1,0 +1,18 @@
+"""Random models that predict further tokens in training."""
+
+from hypothesis import strategies as st
+
+from archcli.modules import MultiTokenPrediction, NoPosition
+from readings.architectures import ADAPTERS, NORMS, blocks, decoders, maybe
+from readings.outputs import LINEAR
+
+
+@st.composite
+def predictors(draw):
+    """A model that predicts further tokens, by layers of their own or like its last."""
+    model = draw(decoders())
+    lora = draw(maybe(ADAPTERS.filter(lambda lora: not {"embedding", *(["lm_head"] if model.embedding.tied else [])} & {*lora.targets})))
+    head = draw(LINEAR).model_copy(update={"bias": False})
+    embedding = model.embedding.model_copy(update={"position": NoPosition(), "norm": None})
+    mtp = MultiTokenPrediction(depth=draw(st.integers(1, 2)), layer=draw(maybe(blocks(model.d_model))), norm=draw(NORMS))
+    return model.model_copy(update={"head": head, "embedding": embedding, "mtp": mtp, "lora": lora})

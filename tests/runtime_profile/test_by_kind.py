@@ -45,7 +45,11 @@ def test_every_operation_of_the_model_is_measured_in_some_stack(name, phase):
     assert times - {""} <= {row.path for row in counted.rows}
 
 
-MIXTURE = decoder(PreNorm(norm=RMS, attention=GQA, ffn=MixtureOfExperts(n_experts=5, top_k=2, expert=GLU(d_ff=24))))
+def mixture(n_experts, top_k):
+    return decoder(PreNorm(norm=RMS, attention=GQA, ffn=MixtureOfExperts(n_experts=n_experts, top_k=top_k, expert=GLU(d_ff=24))))
+
+
+MIXTURE = mixture(5, 2)
 TOKENS = torch.arange(18).view(2, 9)
 
 
@@ -63,8 +67,13 @@ def test_experts_that_share_memory_compute_what_equal_experts_compute():
 
 
 def test_a_stack_of_shared_experts_runs_every_expert_s_product():
-    _, plan = plan_for(MIXTURE, "forward")
+    _, plan = plan_for(mixture(32, 1), "decode")  # of a token in each of 2 sequences: 30 experts get none
     runs = [recorded(plan.pairs[0].more, distinct_experts=distinct) for distinct in (None, 2)]
-    shared, whole = ({(each.path, each.name): each.calls for each in run.timed if "experts" in each.path} for run in runs)
+    whole, shared = ({(each.path, each.name): each.calls for each in run.timed if "experts" in each.path} for run in runs)
     assert shared == whole
-    assert whole["layers.0.ffn.experts.up_proj", "mm"] == 5
+    assert whole["layers.0.ffn.experts.up_proj", "mm"] == 32
+
+
+def test_what_is_prepared_stores_no_more_experts_than_asked():
+    stored = prepare(MIXTURE, Job(1, 4, distinct_experts=2)).model.state_dict()
+    assert {len(value) for name, value in stored.items() if ".experts." in name} == {2}

@@ -104,9 +104,10 @@ def test_ends_with_a_layer_lend_it_to_the_whole():
     for stem, seconds in (("encoder", write), ("decoder", read)):
         for n in (1, 2):
             each = [timed(f"{stem}.layers.{i}.ffn.up_proj", seconds) for i in range(n)]
-            several[f"{n} x {stem}.layers.0"] = recording(1.0 + n * seconds, *each)
+            several[f"{n} x {stem}.layers.0"] = recording(1.0 + n * seconds, *each, framework_s=n * seconds)
     found = extrapolated(plan(MODELS["t5"]), several)
     assert found.plain_s == (2.0 + 1 * write + 2 * read,)
+    assert found.framework_s == 1 * write + 2 * read
     assert {each.path: each.seconds for each in found.timed} == {
         "lm_head": 1.0,
         "encoder.layers.0.ffn.up_proj": 2 * write,

@@ -10,6 +10,7 @@ from archcli.measure.memory import memory_of
 from archcli.measure.passes import forward_pass
 from archcli.measure.profile.kinds import cut, depth, kinds_of
 from archcli.measure.profile.plan import Sizing, plan_of
+from archcli.modules import GLU, MixtureOfExperts
 from runtime_profile.tiny import MODELS, RUNS, question
 
 GIB = 2**30
@@ -137,6 +138,23 @@ def test_training_shares_no_experts_and_is_refused_with_figures():
     assert "it in bf16 does not fit one kind of layer at a time either: layers like layers.3 (mla, moe) need two " in told
     assert "this machine has 20.0 GiB available" in told
     assert "layers.0" not in told
+
+
+def test_experts_of_an_encoder_decoder_share_memory_but_in_training():
+    # two layers of 64 experts of 19 MB, each with a gradient of its own
+    t5, experts = load("t5-base").model, MixtureOfExperts(n_experts=64, top_k=2, expert=GLU(d_ff=4096))
+    [group] = t5.decoder.groups
+    groups = (group.model_copy(update={"layer": group.layer.model_copy(update={"ffn": experts})}),)
+    model = t5.model_copy(update={"decoder": t5.decoder.model_copy(update={"groups": groups})})
+    assert plan(model, question("forward"), available=2 * GIB).pairs[1].more.distinct in range(2, 64)
+    with pytest.raises(ArchError, match="decoder.layers.0"):
+        plan(model, question("train"), available=5 * GIB)
+
+
+def test_equal_layers_of_two_stacks_are_two_kinds():
+    t5 = load("t5-base").model
+    twin = t5.model_copy(update={"encoder": t5.encoder.model_copy(update={"groups": t5.decoder.groups})})
+    assert [(kind.path, kind.count) for kind in kinds_of(twin)] == [("encoder.layers.0", 12), ("decoder.layers.0", 12)]
 
 
 def test_experts_that_would_stay_in_a_cache_share_nothing():

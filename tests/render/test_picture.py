@@ -67,6 +67,12 @@ def test_bars_are_as_long_as_the_shares(tmp_path):
     assert len({each["fill"] for each in rectangles}) == 4
 
 
+def test_what_is_extrapolated_says_so_in_the_title(tmp_path):
+    document = DOCUMENT | {"totals": DOCUMENT["totals"] | {"extrapolated": True}}
+    assert said(drawn(tmp_path, document))[0] == "tiny <b>&: where the time goes, extrapolated"
+    assert said(drawn(tmp_path))[0] == "tiny <b>&: where the time goes"
+
+
 def test_what_passes_the_whole_is_drawn_with_a_line_where_the_whole_ends(tmp_path):
     document = copy.deepcopy(DOCUMENT)
     document["totals"]["by_class"]["contraction"]["time_share"] = 1.1

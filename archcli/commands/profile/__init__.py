@@ -72,10 +72,10 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     Builds the model here with random weights, runs the pass and times every operation of it. A decoding pass is one new
     token after --past cached ones, after --seq-len of them where --past is left out. Training is forward and backward,
-    without optimizer, and without a loss unless the model states one. A model that does not fit into memory is measured by kinds of layer and extrapolated, as any is
-    with --per-kind; what does not fit even so is refused before anything is built. Ctrl-C shows what was measured so far.
-    --vs times variants of the model against it, passes in turn. Exits with 1 where an operation ran that no row accounts
-    for. Needs archcli[torch].
+    without optimizer, and without a loss unless the model states one. A model that does not fit into memory is measured by
+    kinds of layer and extrapolated, as any is with --per-kind; what does not fit even so is refused before anything is
+    built. Ctrl-C shows what was measured so far. --vs times variants of the model against it, passes in turn. Exits with 1
+    where an operation ran that no row accounts for. Needs archcli[torch].
     """
     check_files(plot, trace)
     if vs and (plot or trace):

@@ -30,11 +30,16 @@ def svg(document: Document) -> str:
     return element("svg", f"\n{body}\n", xmlns="http://www.w3.org/2000/svg", viewBox=size, width=WIDTH, height=height, role="img") + "\n"
 
 
+def headline(document: Document) -> str:
+    """Which model it is of, and that it is extrapolated where it is."""
+    return f"{document['model']['name']}: where the time goes{', extrapolated' if document['totals'].get('extrapolated') else ''}"
+
+
 def _heading(document: Document) -> Iterator[str]:
     inputs, totals = document["inputs"], document["totals"]
     words = [
         f"{key.replace('_', ' ')} {inputs[key]}" for key in ("phase", "batch_size", "seq_len", "past", "dtype", "device") if inputs.get(key)
     ]
-    yield text(24, 30, f"{document['model']['name']}: where the time goes", "title")
+    yield text(24, 30, headline(document), "title")
     reliable = "" if totals.get("reliable", True) else "   NOT RELIABLE, see the notes"
     yield text(24, 52, f"{', '.join(words)}; {totals['wall_s'] * 1e3:,.1f} ms a pass{reliable}", "soft")

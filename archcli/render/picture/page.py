@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from archcli.render.picture.bars import said
-from archcli.render.picture.drawing import svg
+from archcli.render.picture.drawing import headline, svg
 from archcli.render.picture.elements import escaped
 
 STYLE = """
@@ -24,7 +24,7 @@ SHOWN = 40
 def page(document: Mapping[str, Any]) -> str:
     """One file: the drawing, a table by class, one by operator, the notes."""
     totals = document["totals"]
-    title = escaped(f"{document['model']['name']}: where the time goes")
+    title = escaped(headline(document))
     classes = [(said(name), each) for name, each in sorted(totals["by_class"].items(), key=lambda item: -item[1]["time_share"])]
     operators = [(row["path"], row) for row in document["rows"][:SHOWN]]
     parts = [

@@ -39,10 +39,16 @@ def bias(out: Number, width: Number) -> Part:
     return Part("bias", OpClass.ELEMENTWISE, out, out + width, out, (gradient,))
 
 
-def elementwise(name: str, elements: Number, per_element: int = 1, operands: int = 1, backward_per_element: int | None = None) -> Part:
-    """An element-wise function of `operands` equal inputs; the gradient costs the same per element and per operand unless stated."""
+def elementwise(
+    name: str, elements: Number, per_element: int = 1, operands: int = 1, backward_per_element: int | None = None, *, curved: bool = False
+) -> Part:
+    """An element-wise function of `operands` equal inputs; the gradient costs the same per element and per operand unless stated.
+
+    Where the function is `curved`, its slope differs from element to element: the gradient reads what the forward has kept, too.
+    """
     back = per_element if backward_per_element is None else backward_per_element
-    gradients = tuple(Part(f"d_{i}", OpClass.ELEMENTWISE, back * elements, operands * elements, elements, wrt=i) for i in range(operands))
+    read = (operands + curved) * elements
+    gradients = tuple(Part(f"d_{i}", OpClass.ELEMENTWISE, back * elements, read, elements, wrt=i) for i in range(operands))
     return Part(name, OpClass.ELEMENTWISE, per_element * elements, operands * elements, elements, gradients)
 
 

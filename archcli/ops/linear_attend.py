@@ -35,13 +35,13 @@ class FeatureMap(Op):
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         if self.kernel == "elu":
-            return (elementwise("elu", prod(x), 2),)
+            return (elementwise("elu", prod(x), 2, curved=True),)
         out = prod(self.shape(x))
         operands: list[tuple[Number, int | str]] = [(prod(x), 0), (self.features * x[-1], "projection")]
         product = contraction("matmul", 2 * prod(x) * self.features, operands, out)
         product = replace(product, backward=product.backward[:1])  # the projection is stored, not trained
         norm = Part("square_norm", OpClass.NORMALIZATION, 2 * prod(x), prod(x), prod(x[:-1]))
-        return (elementwise("scale", prod(x)), product, norm, elementwise("exp", out, 3))
+        return (elementwise("scale", prod(x)), product, norm, elementwise("exp", out, 3, curved=True))
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         if self.kernel == "elu":

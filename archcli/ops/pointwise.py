@@ -33,7 +33,7 @@ class Activate(Op):
         return x
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
-        return (elementwise(self.function, prod(x), _FUNCTIONS[self.function][0]),)
+        return (elementwise(self.function, prod(x), _FUNCTIONS[self.function][0], curved=True),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return _FUNCTIONS[self.function][1](torch, x)
@@ -55,7 +55,7 @@ class Swish(Op):
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         n = prod(x)
-        part = elementwise("swish", n)
+        part = elementwise("swish", n, curved=True)
         if not self.learnt:
             return (part,)
         gradient = Part("d_beta", OpClass.NORMALIZATION, n, 2 * n, 1, wrt="beta")
@@ -135,7 +135,7 @@ class Softcap(Op):
         return x
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
-        return (elementwise("softcap", prod(x), SOFTCAP),)
+        return (elementwise("softcap", prod(x), SOFTCAP, curved=True),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return self.cap * torch.tanh(x / self.cap)
@@ -156,7 +156,7 @@ class Clip(Op):
         return x
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
-        return (elementwise("clip", prod(x), 0),)
+        return (elementwise("clip", prod(x), 0, curved=True),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x.clamp(-self.bound if self.from_below else None, self.bound)

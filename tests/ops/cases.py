@@ -50,9 +50,9 @@ def norm(op, forward, back, gain, width, **weights):
     return Case(op, (X,), X, {N: forward * n}, gradients, (n + width, n), moved_back, weights)
 
 
-def pointwise(op, forward, back=None):
-    """An op on each element of X."""
-    return Case(op, (X,), X, {E: forward * n}, {E: (forward if back is None else back) * n}, (n, n), 2 * n)
+def pointwise(op, each, moved_back=3 * n):
+    """A function of each element of X: the gradient reads the one above it and what the forward kept, and writes its own."""
+    return Case(op, (X,), X, {E: each * n}, {E: each * n}, (n, n), moved_back)
 
 
 # attention: 1 sequence, 4 query heads, 2 kv heads, d 2, e 5; 3 new tokens
@@ -145,11 +145,11 @@ CASES = {
     "silu": pointwise(Activate("y", "silu"), 1),
     "sigmoid": pointwise(Activate("y", "sigmoid"), 1),
     "swish": pointwise(Swish("y", 1.5), 1),
-    "swish-learnt": Case(Swish("y", 1.5, learnt=True), (X,), X, {E: n}, {E: n, N: n}, (n + 1, n), 2 * n + (2 * n + 1), {"beta": (1,)}),
+    "swish-learnt": Case(Swish("y", 1.5, learnt=True), (X,), X, {E: n}, {E: n, N: n}, (n + 1, n), 3 * n + (2 * n + 1), {"beta": (1,)}),
     "add": Case(Add("y"), (X, X), X, {E: n}, {E: n}, (2 * n, n), 3 * n),
     "multiply": Case(Multiply("y"), (X, X), X, {E: n}, {E: 2 * n}, (2 * n, n), 6 * n),
     "multiply-per-token": Case(Multiply("y"), (X, (2, 3, 1)), X, {E: n}, {E: 2 * n}, (n + 6, n), (n + 6 + n) + (2 * n + 6)),
-    "scale": pointwise(Scale("y", 0.3), 1),
+    "scale": pointwise(Scale("y", 0.3), 1, 2 * n),
     "softcap": pointwise(Softcap("y", 3.0), 3),
     "clip": pointwise(Clip("y", 0.8), 0),
     "positions": Case(Positions("y"), ((2, 3),), (3,)),

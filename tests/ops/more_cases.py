@@ -70,7 +70,7 @@ CASES = {
     "transpose": Case(Transpose("y"), (X,), (2, 4, 3)),
     "zeros": Case(Zeros("y"), ((2, 3),), (2, 3)),
     "temper": Case(Temper("y", 0.1, 2), (H, (3,)), H, {E: 48}, {E: 48}, (48, 48), 96),
-    "clip-above": Case(Clip("y", 0.5, from_below=False), (X,), X, {E: 0}, {E: 0}, (n, n), 2 * n),
+    "clip-above": Case(Clip("y", 0.5, from_below=False), (X,), X, {E: 0}, {E: 0}, (n, n), 3 * n),
     # 12 copies of 4: each token adds up its two
     "combine-unweighted": Case(Combine("y", weighted=False), ((12, 4), (2, 3, 2), (12,)), X, {R: 48 - 24}, {R: 0}, (48 + 12, 24), 24 + 48),
     # 3 x 3 pairs, 2 heads
@@ -91,7 +91,7 @@ CASES = {
         2 * (48 + 20 + 60) + 2 * 60 + (36 + 60),
         {"weight": (5, 4)},
     ),
-    "features-elu": Case(FeatureMap("y", "elu", 4, True), (H,), H, {E: 2 * 48}, {E: 2 * 48}, (48, 48), 96),
+    "features-elu": Case(FeatureMap("y", "elu", 4, True), (H,), H, {E: 2 * 48}, {E: 2 * 48}, (48, 48), 3 * 48),
     # scaled, 12 * 5 projections, the square norm of 12 vectors, 3 per exponential; the projection is not trained
     "features-softmax": Case(
         FeatureMap("y", "softmax", 5, True),
@@ -100,7 +100,7 @@ CASES = {
         {E: 48 + 3 * 60, C: 2 * 48 * 5, N: 2 * 48},
         {E: 48 + 3 * 60, C: 2 * 48 * 5},
         (48 + (48 + 20) + 48 + 60, 48 + 60 + 12 + 60),
-        96 + (20 + 60 + 48) + 120,
+        2 * 48 + (20 + 60 + 48) + 3 * 60,
         buffers={"projection": (5, 4)},
         operands=1,
     ),

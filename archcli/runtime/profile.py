@@ -20,7 +20,7 @@ import torch
 from torch.autograd import profiler
 
 from archcli.runtime.profile_census import Census, take_census
-from archcli.runtime.profile_classes import FRAMEWORK, FUSED, class_of
+from archcli.runtime.profile_classes import FRAMEWORK, FUSED, RANDOM, class_of
 from archcli.runtime.profile_label import PREFIX, Ran, labelled
 from archcli.runtime.profile_machine import machine, quiet_log, without_garbage_collection
 from archcli.runtime.profile_trace import chrome_trace
@@ -216,7 +216,11 @@ def _timed(kept: list[_Pair], census: Census) -> tuple[Timed, ...]:
         name = class_of(key, one.op.parts(*one.inputs)) if one else FRAMEWORK
         timed.append(Timed(*key, name, median(each.ns for each in every) / 1e9, every[-1].calls))
     fused = {each.path for each in timed if each.op_class == FUSED}
-    return tuple(replace(each, op_class=FUSED) if each.path in fused and each.phase != "sums" else each for each in timed)
+    return tuple(replace(each, op_class=FUSED) if each.path in fused and _goes_with_it(each) else each for each in timed)
+
+
+def _goes_with_it(timed: Timed) -> bool:
+    return timed.phase != "sums" and timed.op_class != RANDOM
 
 
 def _counts(spent: dict[Key, Spent]) -> Counter[Key]:

@@ -12,10 +12,26 @@ from archcli.runtime.profile_walk import Key, Phase
 
 FUSED = "fused_attention"
 FRAMEWORK = "framework"
+RANDOM = "random"
+"""Drawing random numbers, wherever it happens: no arithmetic of the architecture, and on a CPU a large part of training with dropout."""
 
 _FUSED = ("_scaled_dot_product", "_flash_attention", "_efficient_attention", "_cudnn_attention")
 _PRODUCTS = {"mm", "bmm", "addmm", "_addmm_activation", "baddbmm", "addbmm", "mv", "addmv", "dot", "_grouped_mm"}
 _PRODUCTS |= {"convolution", "convolution_backward"}
+_RANDOM = {
+    "bernoulli",
+    "uniform",
+    "normal",
+    "exponential",
+    "multinomial",
+    "rand",
+    "randn",
+    "rand_like",
+    "randn_like",
+    "randint",
+    "randperm",
+}
+_RANDOM |= {"native_dropout", "_fused_dropout", "random", "normal_functional"}  # of a GPU's dropout, drawing and multiplying are one kernel
 _SUMS = {"sum", "cumsum"}
 _SOFTMAX = {"softmax", "_softmax", "_safe_softmax", "_softmax_backward_data", "logsumexp"}
 _COPIES = {"clone", "copy", "_to_copy", "cat", "stack", "index_select", "index", "index_copy", "gather", "repeat", "fill"}
@@ -26,6 +42,8 @@ def class_of(key: Key, parts: tuple[Part, ...]) -> str:
     """The class that takes the time of `key`, executed by an op of the architecture with these parts."""
     if key.name.startswith(_FUSED):
         return FUSED
+    if key.name in _RANDOM:
+        return RANDOM
     if key.phase == "sums":
         return OpClass.ELEMENTWISE
     classes = [part.op_class for part in _of_phase(key.phase, parts)]

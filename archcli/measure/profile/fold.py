@@ -19,8 +19,8 @@ from archcli.ops import Attend
 if TYPE_CHECKING:
     from archcli.runtime.profile import Recording, Timed
 
-FUSED, FRAMEWORK, UNATTRIBUTED = "fused_attention", "framework", "unattributed"
-CLASSES = (*(str(each) for each in OpClass), FUSED, FRAMEWORK, UNATTRIBUTED)
+FUSED, RANDOM, FRAMEWORK, UNATTRIBUTED = "fused_attention", "random", "framework", "unattributed"
+CLASSES = (*(str(each) for each in OpClass), FUSED, RANDOM, FRAMEWORK, UNATTRIBUTED)
 SUMS = "(gradient sums)"
 """The path of additions of gradients that meet, which belong to no one operator."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from archcli.graph import OpClass
 from archcli.measure.passes import Pass
-from archcli.measure.profile.fold import FRAMEWORK, FUSED, UNATTRIBUTED, Entry, Folded, fold
+from archcli.measure.profile.fold import FRAMEWORK, FUSED, RANDOM, UNATTRIBUTED, Entry, Folded, fold
 from archcli.measure.profile.roofs import bound
 from archcli.measure.report import Column, Report, Table, facts
 from archcli.modules import Model
@@ -155,7 +155,7 @@ def _classes(entry: Entry) -> str:
 
 
 def _words(name: str) -> str:
-    return name.replace(FUSED, "fused attention").replace("elementwise", "element-wise")
+    return name.replace(FUSED, "fused attention").replace("elementwise", "element-wise").replace(RANDOM, "random numbers")
 
 
 def _honesty(recording: Recording, folded: Folded) -> Table:

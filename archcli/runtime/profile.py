@@ -48,6 +48,19 @@ class Timed:
     calls: int
 
 
+class Did(NamedTuple):
+    """What one torch operation within one of the architecture executed in a pass; None FLOPs where nobody knows those of a fused kernel."""
+
+    path: str
+    phase: Phase
+    name: str
+    op_class: str
+    calls: int
+    flops: int | None
+    read: int
+    written: int
+
+
 @dataclass(frozen=True, slots=True)
 class Recording:
     """What was measured.
@@ -55,7 +68,8 @@ class Recording:
     `plain_s` and `traced_s` are wall times of the passes, in pairs; `framework_s` the median of what operations left of
     a traced pass. `counted` of the `executed` torch operations were found in the trace; `differing` names those that are
     there more or less often than the census has them. `rejected` pairs were disturbed and are not in any figure. `load` is
-    how many processes wanted each processor when it began.
+    how many processes wanted each processor when it began. `census` is what was executed; `system_s` the median time all
+    threads of a plain pass spent in the system, where page faults are most of it.
     """
 
     timed: tuple[Timed, ...]
@@ -73,6 +87,8 @@ class Recording:
     load: float = 0.0
     partial: bool = False
     trace: dict[str, Any] | None = None
+    census: tuple[Did, ...] = ()
+    system_s: float = 0.0
 
 
 class _Run(NamedTuple):
@@ -81,6 +97,7 @@ class _Run(NamedTuple):
     seconds: float
     faults: int
     switches: int
+    system_s: float
 
     @property
     def disturbed(self) -> bool:
@@ -163,7 +180,7 @@ def _run(step: Callable[[], Any], on_gpu: bool) -> _Run:
     seconds = time.perf_counter() - start
     after = resource.getrusage(resource.RUSAGE_SELF)
     del result
-    return _Run(seconds, after.ru_minflt - before.ru_minflt, after.ru_nivcsw - before.ru_nivcsw)
+    return _Run(seconds, after.ru_minflt - before.ru_minflt, after.ru_nivcsw - before.ru_nivcsw, after.ru_stime - before.ru_stime)
 
 
 def _events(trace: Any) -> Iterator[Event]:
@@ -200,7 +217,19 @@ def _recording(done: list[_Pair], census: Census, device: str) -> Recording:
         page_faults=int(median(pair.plain.faults for pair in kept)),
         switches_per_s=sum(pair.plain.switches for pair in kept) / sum(pair.plain.seconds for pair in kept),
         machine=machine(device),
+        census=tuple(_executed(kept, census)),
+        system_s=median(pair.plain.system_s for pair in kept),
     )
+
+
+def _executed(kept: list[_Pair], census: Census) -> Iterator[Did]:
+    """The census with classes: additions that the trace shows to join gradients that meet are element-wise, whatever row they met at."""
+    ran = {each.path: each for each in census.ran}
+    sums = {(key.path, key.name) for key in kept[0].spent if key.phase == "sums"}
+    for key, calls in sorted(census.calls.items()):
+        place = key._replace(phase="sums") if key.phase == "backward" and (key.path, key.name) in sums else key
+        one = ran.get(key.path)
+        yield Did(*place, class_of(place, one.op.parts(*one.inputs)) if one else FRAMEWORK, calls, *census.did[key])
 
 
 def _timed(kept: list[_Pair], census: Census) -> tuple[Timed, ...]:

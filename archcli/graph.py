@@ -10,53 +10,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from archcli.arith import Number, Shape, label, prod
+from archcli.part import OpClass, Part
 
 if TYPE_CHECKING:
     from archcli.modules.base import Module
-
-
-class OpClass(StrEnum):
-    """Ivanov et al. 2021 (arXiv:2007.00072), Table 1: three classes of arithmetic; and two that move data without any."""
-
-    CONTRACTION = "contraction"
-    NORMALIZATION = "normalization"
-    ELEMENTWISE = "elementwise"
-    MOVEMENT = "movement"
-    ROUTING = "routing"
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A share of an operation's cost.
-
-    FLOPs (2 per multiply-add), elements read and written, and the parts its backward adds.
-
-    `flops` is what the architecture asks for (exact masks); `executed` is what an eager run does (full S x S
-    attention), where it differs. In `backward`, `wrt` says whose gradient a part yields: the index of an input, or the
-    name of a weight.
-    """
-
-    name: str
-    op_class: OpClass
-    flops: Number
-    read: Number
-    written: Number
-    backward: tuple[Part, ...] = ()
-    executed: Number | None = None
-    wrt: int | str | None = None
-
-    @property
-    def dense_flops(self) -> Number:
-        """FLOPs of a run that computes masked scores too."""
-        return self.flops if self.executed is None else self.executed
-
-    def moved_bytes(self, bytes_per_element: Number) -> Number:
-        """Bytes read and written at the given width of an element."""
-        return (self.read + self.written) * bytes_per_element
 
 
 class Experts(NamedTuple):
@@ -80,6 +40,8 @@ class Op(ABC):
     name: str
     free: ClassVar[str] = ""
     """Why this op costs nothing; an op without parts and without a reason is an error."""
+    modal: ClassVar[bool] = False
+    """Whether torch's module for it must be there even without weights, as it does something else in training."""
 
     def __call__(self, *xs: Tensor, group: str = "") -> Any:
         """Emit this op on the tape of its first input, counted under `group` if one is given; returns a Tensor, or a tuple of them."""
@@ -109,6 +71,10 @@ class Op(ABC):
         """Do it with torch, which is handed in so that counting never imports it."""
         raise NotImplementedError(f"{type(self).__name__} has no run")
 
+    def in_training(self) -> Op:
+        """The op as it is run in training; most are the same."""
+        return self
+
     def leaf(self, nn: Any, *xs: Shape) -> Any:
         """The torch.nn module that owns the weights and does the work, or None where `run` on plain parameters does."""
         return None
@@ -118,7 +84,7 @@ class Op(ABC):
 class Row:
     """One operation of the forward, as it was counted: everything every report is folded from.
 
-    Costs are per occurrence; `times` repeats them.
+    Costs are per occurrence; `times` repeats them. Weights that are not `trained` are frozen: they get no gradient.
     """
 
     path: str
@@ -131,6 +97,7 @@ class Row:
     cached: Number
     times: Number
     experts: Experts | None
+    trained: bool = True
 
     @property
     def unit_params(self) -> Number:
@@ -151,10 +118,10 @@ class Row:
 class Tape(Protocol):
     """What a forward is read with. Implementations: `CountTape` here; the build and run tapes of `archcli.runtime`."""
 
-    def emit(self, op: Op, *xs: Tensor, group: str = "") -> Any:
-        """Perform one op; `group` is the heading it is counted under, empty for the module's own."""
+    def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
+        """Perform one op; `group` is the heading it is counted under, empty for the module's own; its weights are `trained`, or frozen."""
 
-    def weight(self, op: Op, *xs: Tensor) -> Tensor:
+    def weight(self, op: Op, *xs: Tensor, trained: bool = True) -> Tensor:
         """A handle on the first weight of `op`, which is declared if it is not yet; whoever borrows it adds no parameters."""
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
@@ -212,23 +179,23 @@ class CountTape:
         self.rows, self.path, self.times, self.experts, self.group = rows, path, times, experts, group
         self.start = len(rows)
 
-    def emit(self, op: Op, *xs: Tensor, group: str = "") -> Any:
+    def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Write the op's row; returns abstract outputs."""
         shapes = [x.shape for x in xs]
         grads = [x.value.grad for x in xs]
-        parts = tuple(_needed(part, grads) for part in op.parts(*shapes))
+        parts = tuple(_needed(part, grads, trained=trained) for part in op.parts(*shapes))
         if not parts and not op.free:
             raise NotImplementedError(f"{type(op).__name__} states no cost and no reason for having none")
-        row = self._row(op, shapes, parts, group)
-        grad = any(grads) or bool(row.weights)
+        row = self._row(op, shapes, parts, group, trained=trained)
+        grad = any(grads) or (trained and bool(row.weights))
         out = tuple(Tensor(self, Abstract(shape, grad)) for shape in row.outputs)
         return out if _is_many(op.shape(*shapes)) else out[0]
 
-    def weight(self, op: Op, *xs: Tensor) -> Tensor:
+    def weight(self, op: Op, *xs: Tensor, trained: bool = True) -> Tensor:
         """The op's first weight, from its row, or from a new row that costs nothing because only the borrower computes with it."""
         path, own = _join(self.path, op.name), self.rows[self.start :]  # layers of arrays share the path `layers.?`
-        row = next((row for row in own if row.path == path), None) or self._row(op, [x.shape for x in xs], (), "")
-        return Tensor(self, Abstract(next(iter(row.weights.values()))))
+        row = next((row for row in own if row.path == path), None) or self._row(op, [x.shape for x in xs], (), "", trained=trained)
+        return Tensor(self, Abstract(next(iter(row.weights.values())), row.trained))
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
         """Count the child's forward with the path, repetition, experts and group it is called with."""
@@ -247,7 +214,7 @@ class CountTape:
         for i in range(period):
             yield i, (n_layers + period - 1 - i) // period
 
-    def _row(self, op: Op, shapes: list[Shape], parts: tuple[Part, ...], group: str) -> Row:
+    def _row(self, op: Op, shapes: list[Shape], parts: tuple[Part, ...], group: str, *, trained: bool) -> Row:
         out = op.shape(*shapes)
         row = Row(
             path=_join(self.path, op.name),
@@ -260,6 +227,7 @@ class CountTape:
             cached=op.cached(*shapes),
             times=self.times,
             experts=self.experts,
+            trained=trained,
         )
         self.rows.append(row)
         return row
@@ -277,10 +245,19 @@ def _join(*names: str) -> str:
     return ".".join(name for name in names if name)
 
 
-def _needed(part: Part, grads: list[bool]) -> Part:
-    """Drop the backward parts whose gradient nobody needs (a raw input such as token ids)."""
-    kept = tuple(back for back in part.backward if not isinstance(back.wrt, int) or grads[back.wrt])
+def _needed(part: Part, grads: list[bool], *, trained: bool) -> Part:
+    """Drop the backward parts whose gradient nobody needs: of a raw input such as token ids, of a frozen weight."""
+    kept = tuple(back for back in part.backward if _flows(back.wrt, grads, trained=trained))
     return part if len(kept) == len(part.backward) else replace(part, backward=kept)
+
+
+def _flows(wrt: int | str | tuple[int, ...] | None, grads: list[bool], *, trained: bool) -> bool:
+    """Whether a gradient goes there."""
+    if isinstance(wrt, str):
+        return trained
+    if wrt is None:
+        return trained or any(grads)
+    return any(grads[i] for i in ((wrt,) if isinstance(wrt, int) else wrt))
 
 
 __all__ = ["Abstract", "CountTape", "Experts", "Op", "OpClass", "Part", "Row", "Tape", "Tensor", "label", "tree_map"]

@@ -10,6 +10,9 @@ from archcli.errors import ArchError
 SUFFIXES = {"": 1, "k": 1000, "K": 1024}
 """8k is 8,000; 8K is 8,192."""
 
+POWERS = {**SUFFIXES, "M": 10**6, "G": 10**9, "B": 10**9, "T": 10**12}
+"""B for billion, as parameters are counted; K stays 1,024 as above."""
+
 LONGEST = 30
 """Digits of a number that anybody means."""
 
@@ -27,6 +30,13 @@ BYTE_UNITS = {
 def parse_count(text: str) -> int:
     """A whole number such as 4096, 131_072, 8k (8,000) or 8K (8,192); ArchError for anything else."""
     return _amount(text, SUFFIXES, "a whole number such as 4096, 8k (8,000) or 8K (8,192)", "")
+
+
+def parse_quantity(text: str) -> int:
+    """A whole number however large: 4096, 8k, 1.5M, 70B (70,000,000,000), 1.8T or 8e9; ArchError for anything else."""
+    wanted = "a whole number such as 4096, 8k, 1.5M, 70B or 8e9"
+    power = re.fullmatch(r"(.*\d)[eE]\+?(\d\d?)", text.strip(), re.ASCII)
+    return _amount(power[1], {"": 10 ** int(power[2])}, wanted, "") if power else _amount(text, POWERS, wanted, "")
 
 
 def parse_bytes(text: str) -> int:

@@ -16,7 +16,7 @@ STOREYS = (
     ("modules",),
     ("ops",),
     ("graph",),
-    ("arith", "units", "registry", "errors"),
+    ("arith", "part", "units", "registry", "errors"),
 )
 RANK = {room: rank for rank, rooms in enumerate(STOREYS) for room in rooms}
 GROUND = RANK["errors"]
@@ -24,18 +24,18 @@ ACROSS = {("rules", "measure")}
 
 # Rooms whose files do not know each other, and the files of theirs that all of them may use.
 APART = {
-    "archcli.commands": {"base", "options"},
-    "archcli.measure": {"passes", "report", "shape", "facets", "where"},
+    "archcli.commands": {"_weights", "base", "options"},
+    "archcli.measure": {"passes", "report", "shape", "facets", "where", "storage"},
     "archcli.rules": {"base"},
     "archcli.ops": {"base", "mask"},
-    "archcli.load.hf": {"base", "common", "rope"},
+    "archcli.load.hf": {"base", "common", "names", "rope", "weights"},
 }
 
 # Package -> the rooms that may import it.
 DOORS = {
     "torch": {"runtime"},
     "fvcore": {"runtime"},
-    "transformers": set(),
+    "transformers": {"runtime"},
     "rich": {"render"},
     "typer": {"cli", "commands"},
     "click": set(),  # typer carries its own since 0.26, so it may not be there

@@ -6,14 +6,19 @@ tests/test_readme.py` writes what is printed now over what is shown (a lone `...
 """
 
 import doctest
+import json
 import re
 import shlex
 import subprocess
 import sys
+from itertools import accumulate
+from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+from hub_files import gpt2_file
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -35,11 +40,26 @@ def examples():
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder with the YAML files that README shows."""
+    """A folder with the YAML files that README shows, and beside them `gpt2-download`, as the hub would give it."""
     for block in blocks("yaml"):
         if named := re.match(r"# (\S+\.yaml)", block):
             (tmp_path / named[1]).write_text(block)
+    download = tmp_path / "gpt2-download"
+    download.mkdir()
+    (download / "config.json").write_text((ROOT / "tests" / "oracle" / "configs" / "gpt2.json").read_text())
+    write_header(download / "model.safetensors", gpt2_file(12, 768, 1024, 50257))
     return tmp_path
+
+
+def write_header(path, shapes):
+    """A file of these float32 tensors whose data is a hole: half a GB that takes no room."""
+    ends = list(accumulate(4 * prod(shape) for shape in shapes.values()))
+    places = zip(shapes.items(), [0, *ends], ends, strict=False)
+    entries = {name: {"dtype": "F32", "shape": shape, "data_offsets": [begin, end]} for (name, shape), begin, end in places}
+    header = json.dumps(entries).encode()
+    with path.open("wb") as file:
+        file.write(len(header).to_bytes(8, "little") + header)
+        file.truncate(8 + len(header) + ends[-1])
 
 
 def on_a_terminal(command, folder):

@@ -3,10 +3,13 @@
 import pytest
 
 from archcli.errors import ArchError
-from archcli.units import parse_bytes, parse_count, parse_dtype
+from archcli.units import parse_bytes, parse_count, parse_dtype, parse_quantity
 
 COUNTS = {"0": 0, "4096": 4096, " 7 ": 7, "131_072": 131_072, "8k": 8_000, "8K": 8 * 1024, "1.5k": 1_500, "0.5K": 512, "007": 7}
 NO_COUNTS = ["", "k", "-1", "+1", "1.5", "1.0005k", "1e3", "1,000", "8M", "8 kk", "_1", "1__0", "٣", "0x10", "nan", 31 * "9", 5000 * "9"]
+
+QUANTITIES = {**COUNTS, "1.5M": 1_500_000, "70B": 70 * 10**9, "70G": 70 * 10**9, "1.8T": 1_800 * 10**9, "8e9": 8 * 10**9, "1.25E+2": 125}
+NO_QUANTITIES = ["", "B", "e9", "-1", "1e", "1e-3", "1e100", "1e3k", "1.5e0", "0.0001k", "8 MB", "1,000", 31 * "9"]
 
 BYTES = {
     "80GiB": 80 * 2**30,
@@ -39,6 +42,17 @@ def test_a_count(text, value):
 def test_what_is_no_count(text):
     with pytest.raises(ArchError, match="is not a whole number such as 4096"):
         parse_count(text)
+
+
+@pytest.mark.parametrize(("text", "value"), QUANTITIES.items())
+def test_a_quantity(text, value):
+    assert parse_quantity(text) == value
+
+
+@pytest.mark.parametrize("text", NO_QUANTITIES, ids=lambda text: text[:8])
+def test_what_is_no_quantity(text):
+    with pytest.raises(ArchError, match="is not a whole number such as 4096, 8k, 1"):
+        parse_quantity(text)
 
 
 @pytest.mark.parametrize(("text", "value"), BYTES.items())

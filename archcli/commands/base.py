@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, Problem
 from archcli.load.source import load
@@ -15,13 +15,14 @@ from archcli.render import Format, show
 
 
 class Subject(NamedTuple):
-    """The architecture that is asked about, its name, and the file or preset it came from."""
+    """The architecture that is asked about, its name, the file or preset it came from, and the config.json it was imported from, if any."""
 
     model: Model
     name: str
     source: str
     overrides: list[str]
     notes: tuple[str, ...] = ()
+    config: Any = None
 
     def show(self, report: Report, form: Format | None, output: Path | None, *, as_json: bool) -> None:
         """Print a report about it."""
@@ -35,7 +36,7 @@ def subject(model: str, overrides: Sequence[str] | None) -> Subject:
     loaded = load(model, overrides or ())
     if not isinstance(loaded.model, Model):
         raise ArchError(f"{loaded.name}: a {type(loaded.model).__name__} cannot be counted yet")
-    return Subject(loaded.model, loaded.name, loaded.source, list(overrides or ()), loaded.notes)
+    return Subject(loaded.model, loaded.name, loaded.source, list(overrides or ()), loaded.notes, loaded.config)
 
 
 def subjects(models: Sequence[str], overrides: Sequence[Sequence[str]] = ()) -> list[Subject]:

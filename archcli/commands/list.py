@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from archcli.commands.base import subject
-from archcli.commands.options import Form, Json, Output
+from archcli.commands.options import Form, Json, Output, Sort, Where
 from archcli.load.source import presets
-from archcli.measure.catalogue import list_models
+from archcli.measure.catalogue import COLUMNS, describe, list_models
+from archcli.measure.where import select
 from archcli.render import show
 
 
-def run(form: Form = None, as_json: Json = False, output: Output = None) -> None:
-    """List the presets, with parameters, attention and what their cache takes per token."""
-    show(list_models((name, subject(name, ()).model) for name in presets()), form, output, as_json=as_json)
+def run(where: Where = None, sort: Sort = None, form: Form = None, as_json: Json = False, output: Output = None) -> None:
+    """List the presets, with parameters, attention and what their cache takes per token.
+
+    --where chooses among them, by any key that --json shows, too: params>10B, active<=8e9, kv_bytes_per_token<100KiB,
+    series=llama, released>=2024, attention=mla, kind=encoder.
+    """
+    records = [describe(name, subject(name, ()).model) for name in presets()]
+    asked = {"where": where, "sort": sort}
+    chosen = select(records, COLUMNS, where or (), sort)
+    show(list_models(chosen, **{key: value for key, value in asked.items() if value}), form, output, as_json=as_json)

@@ -50,7 +50,10 @@ def _parsed(parse: Any, text: object) -> Any:
 
 Model = Annotated[
     str,
-    typer.Argument(metavar="MODEL", help="A YAML or JSON file, a preset's name, or - for standard input."),
+    typer.Argument(
+        metavar="MODEL",
+        help="A YAML, config.json or GGUF file, a preset's name, org/name on the Hugging Face hub, or - for standard input.",
+    ),
 ]
 Set = Annotated[
     list[str] | None,
@@ -76,4 +79,8 @@ SourceLen = Annotated[
 Dtype = Annotated[str, typer.Option("--dtype", metavar="DTYPE", parser=_dtype, help="Width of an element: fp32, bf16, fp8, int4, …")]
 Mla = Annotated[MlaForm, typer.Option(help="Latent attention: rebuild keys and values, or work on the latents.")]
 Depth = Annotated[int, typer.Option("--depth", metavar="N", min=0, help="How many steps of a path to show.")]
+Where = Annotated[
+    list[str] | None, typer.Option("--where", metavar="CONDITION", help="Those alone that meet it: params>10B; repeatable, all must hold.")
+]
+Sort = Annotated[str | None, typer.Option("--sort", metavar="COLUMN[:desc]", help="In the order of a column.")]
 Memory = Annotated[int | None, typer.Option("--memory", metavar="SIZE", parser=_bytes, help="How much fits: 80GiB, 24GB.")]

@@ -2,21 +2,47 @@
 
 from __future__ import annotations
 
-from archcli.commands.base import subject
+from typing import Annotated
+
+import typer
+
+from archcli.commands.base import Subject, subject
 from archcli.commands.options import Depth, Dtype, Form, Json, Model, Output, Set
 from archcli.measure.params import count_params
+from archcli.measure.report import Report
+
+Against = Annotated[
+    str | None,
+    typer.Option("--against", metavar="CHECKPOINT", help="Compare with a .safetensors, an index, a folder, or org/name of the hub."),
+]
 
 
-def run(
+def run(  # noqa: PLR0913 - one parameter per option
     model: Model,
     *,
     dtype: Dtype = "bf16",
     depth: Depth = 3,
+    against: Against = None,
     overrides: Set = None,
     form: Form = None,
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """Count parameters: in total, active per token, by group and by path, and the bytes they take."""
+    """Count parameters: in total, active per token, by group and by path, and the bytes they take.
+
+    With --against, hold a checkpoint against the architecture, name by name: what is missing, misshapen or unexpected, and why
+    any other tensor is there. Headers alone are read, no weights. Exit code 1 where anything is left unexplained.
+    """
     asked = subject(model, overrides)
-    asked.show(count_params(asked.model, dtype, depth), form, output, as_json=as_json)
+    report = count_params(asked.model, dtype, depth) if against is None else _compared(asked, against)
+    asked.show(report, form, output, as_json=as_json)
+    if not report.totals.get("ok", True):
+        raise typer.Exit(1)
+
+
+def _compared(asked: Subject, against: str) -> Report:
+    from archcli.commands._weights import held_against
+    from archcli.measure.checkpoint import count_checkpoint
+
+    checkpoint, found = held_against(asked, against)
+    return count_checkpoint(asked.model, checkpoint.source, found, checkpoint.notes)

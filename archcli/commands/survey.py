@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from archcli.commands.base import subjects
-from archcli.commands.options import Form, Json, Output
+from archcli.commands.options import Form, Json, Output, Sort, Where
 from archcli.errors import ArchError
 from archcli.load.source import presets
 from archcli.measure.facets import FACETS
@@ -22,11 +22,6 @@ Columns = Annotated[
     list[str] | None,
     typer.Option("--columns", metavar="COL,COL", help=f"Show these alone, in one table: {', '.join(FACETS)}."),
 ]
-Where = Annotated[
-    list[str] | None,
-    typer.Option("--where", metavar="EXPR", help="Only models of which this holds: params>=7B, ffn=glu, pattern~window. Repeatable."),
-]
-Sort = Annotated[str | None, typer.Option("--sort", metavar="COL[:desc]", help="In order of a column, least first or with :desc most.")]
 ByOption = Annotated[By | None, typer.Option("--by", help="The spread of each figure by year or by series, in place of the models.")]
 NoPresets = Annotated[bool, typer.Option("--no-presets", help="The given models alone.")]
 

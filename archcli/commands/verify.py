@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -21,9 +22,23 @@ CONVENTION = (
 )
 
 
+WEIGHED = (
+    "Logits of random tokens, ours and transformers' from the same stored weights: the largest difference, of the largest logit. "
+    "In fp32 at most 1e-05; in half precision only coarse mistakes are seen."
+)
+Weights = Annotated[
+    str | None, typer.Option("--weights", metavar="FOLDER", help="Compare logits with transformers', from the safetensors of this folder.")
+]
+Dtype = Annotated[
+    Literal["fp32", "bf16", "fp16", "keep"], typer.Option("--dtype", help="In which numbers --weights runs; keep: those that are stored.")
+]
+
+
 def run(  # noqa: PLR0913 - one parameter per option
     model: Model,
     *,
+    weights: Weights = None,
+    dtype: Dtype = "fp32",
     batch_size: BatchSize = 1,
     seq_len: SeqLen = 128,
     source_len: SourceLen = None,
@@ -37,11 +52,19 @@ def run(  # noqa: PLR0913 - one parameter per option
     Builds the model with torch, without weights or memory for them, and compares parameters by name and shape, and
     FLOPs of forward, training, prefill and decode, in total and row by row; of an encoder forward and training alone. Exit
     code 1 where anything differs. Needs archcli[torch].
+
+    With --weights, load the safetensors of a folder into the model instead, by the names of its family, and compare logits
+    with those of transformers' class, in one pass and token by token. Needs transformers as well.
     """
     asked = subject(model, overrides)
-    verdict = _ask(asked, batch_size, seq_len, source_len)
     inputs = {"batch_size": batch_size, "seq_len": seq_len, "source_len": source_len}
-    report = report_of(verdict, inputs, tuple(without_source(asked.model, source_len)))
+    notes = tuple(without_source(asked.model, source_len))
+    if weights is None:
+        verdict = _ask(asked, batch_size, seq_len, source_len)
+        report = report_of(verdict, inputs, notes)
+    else:
+        verdict = _weigh(asked, weights, dtype, batch_size, seq_len)
+        report = replace(report_of(verdict, {"weights": weights, "dtype": dtype, **inputs}), convention=WEIGHED)
     asked.show(report, form, output, as_json=as_json)
     if not verdict.ok:
         raise typer.Exit(1)
@@ -59,6 +82,12 @@ def _ask(asked: Subject, batch_size: int, seq_len: int, source_len: int | None) 
 
     with progress(f"verifying {asked.name}") as tick:
         return witness.verify(model, witness.Asked(forward, train, steps, batch_size, seq_len, source), tick)
+
+
+def _weigh(asked: Subject, folder: str, dtype: str, batch_size: int, seq_len: int) -> Verdict:
+    from archcli.commands._weights import verify_weights
+
+    return verify_weights(asked, folder, dtype, batch_size, seq_len)
 
 
 def report_of(verdict: Verdict, inputs: dict[str, Any], notes: tuple[str, ...] = ()) -> Report:

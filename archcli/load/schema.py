@@ -116,7 +116,7 @@ def rows() -> Iterator[Json]:
                 "class": cls.__name__,
                 "kind": own_kind(cls),
                 "key": name,
-                "takes": f"a list, each {taken}" if field.many else taken,
+                "takes": f"a list, each {taken}" if field.many and not field.want else taken,
                 "default": f"the model's {field.inherits}" if field.inherits else left_out,
                 "required": field.required and not field.inherits,
                 "meaning": meaning(cls, name),

@@ -1,35 +1,35 @@
-"""What MODEL stands for: a path, a preset's name, or - for standard input."""
+"""What MODEL stands for: a path, a preset's name, a model on the Hugging Face hub, or - for standard input."""
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from archcli.errors import ArchError, Mark, Problem
 from archcli.load.build import build
 from archcli.load.hf.words import THEIRS_ALONE
-from archcli.load.marks import Node, Place, locate
+from archcli.load.imported import Origin, config_of, is_foreign
+from archcli.load.marks import Node, locate
 from archcli.load.shared import expand
 from archcli.load.text import MOST_BYTES, Text, decode, text_of
 from archcli.load.words import clean, closest, either, quoted
 from archcli.load.yaml import parse
-from archcli.modules import Module
+from archcli.modules import Model, Module
 
 STDIN = "-"
 SUFFIXES = (".yaml", ".yml", ".json", ".gguf")
 """Names that can only be files; anything else may be a preset first."""
 
 LONGEST_NAME, LONGEST_PATH = 100, 400
-NOT_BUILT = "fetching from the Hugging Face hub is not built yet: give the path of a config.json"
+NO_CONFIG = "give a YAML file, or the name of a preset"
 
 
 class Loaded(NamedTuple):
     """A model, its name, the file or preset it came from, and the tree it was built from, which knows the places.
 
-    `notes` say what an import left out or took for granted.
+    `notes` say what an import left out or took for granted; `origin` is the file of an imported one, `config` its config.json.
     """
 
     model: Module
@@ -37,10 +37,13 @@ class Loaded(NamedTuple):
     source: str
     tree: Node
     notes: tuple[str, ...] = ()
+    origin: Origin | None = None
+    config: Any = None
 
     def mark(self, path: str) -> Mark:
         """The place of a setting, by its full path; of one that is not written out, the place of what it stands in."""
-        return locate(self.tree, path).mark()
+        mark = locate(self.tree, path).mark()
+        return mark if self.origin is None else self.origin.mark(mark, self.tree)
 
 
 def load(model: str, overrides: Sequence[str] = ()) -> Loaded:
@@ -52,29 +55,54 @@ def load(model: str, overrides: Sequence[str] = ()) -> Loaded:
         return _load_path(path, overrides)
     if _preset(model).is_file():
         return load_preset(model, overrides)
-    if not model or not _exists(path):
-        _refuse_unknown(model, path)
-    return _load_path(path, overrides)
+    if model and _exists(path):
+        return _load_path(path, overrides)
+    return _load_hub(model, overrides) or _refuse_unknown(model, path)
 
 
 def load_text(text: str, name: str, overrides: Sequence[str] = (), source: str = "") -> Loaded:
     """The architecture a text describes; `name` stands in messages, and for the model where it has no name of its own."""
     content = text_of(text, name)
-    config = _config(content)
+    config = config_of(content)
     if config is not None:
-        return _imported(config, name, overrides)
-    document = parse(content)
+        return load_config(config, Origin(name, content), _own_name(Path(name)), overrides)
+    return _load_yaml(content, overrides, source or name)
+
+
+def load_config(config: Any, origin: Origin, name: str, overrides: Sequence[str] = (), stated: Mapping[str, Any] | None = None) -> Loaded:
+    """The model of a config.json's data, as the YAML it stands for, read like any other; `stated` are keys that go before its own."""
+    from archcli.load.dump import mapping_to_yaml
+    from archcli.load.hf import understand
+
+    tree, stated = None, stated or {}
+    try:
+        understood = understand(config, origin.name)
+        content = text_of(mapping_to_yaml({"name": name, **stated, **understood.mapping, **stated}), origin.as_yaml)
+        tree = parse(content).root
+        loaded = _load_yaml(content, overrides, origin.name)
+    except ArchError as error:
+        raise ArchError(dict.fromkeys(origin.problem(problem, tree) for problem in error.problems)) from None
+    return loaded._replace(notes=understood.notes, origin=origin, config=config)
+
+
+def _own_name(path: Path) -> str:
+    """What a config.json is called after: its folder, or itself where it has a name of its own."""
+    return clean(path.resolve().parent.name if path.stem == "config" else path.stem) or "config"
+
+
+def _load_yaml(content: Text, overrides: Sequence[str], source: str) -> Loaded:
+    name, document = content.source.name, parse(content)
     root = document.root
     if root is None or (root.value is None and not root.text):
         problem = Problem("the file is empty", "an architecture needs vocab_size, d_model, norm and groups", path=name)
         raise ArchError([*document.problems, problem])
-    if isinstance(root.value, dict) and _is_foreign(root.value):
+    if isinstance(root.value, dict) and is_foreign(root.value):
         where = root.value[min(THEIRS_ALONE.intersection(root.value))].key
         problem = Problem("a config.json of Hugging Face has to be JSON", "this is YAML", where.mark() if where else None, name)
         raise ArchError(problem)
     tree = _overridden(root, overrides, document.problems) if overrides else expand(root)
     model = build(tree, document.problems)
-    return Loaded(model, getattr(model, "name", "") or Path(name).stem, source or name, tree)
+    return Loaded(model, getattr(model, "name", "") or Path(name).stem, source, tree)
 
 
 def _overridden(root: Node, overrides: Sequence[str], problems: list[Problem]) -> Node:
@@ -124,55 +152,62 @@ def _load_path(path: Path, overrides: Sequence[str]) -> Loaded:
     if path.is_dir():
         if (path / "config.json").is_file():
             return _load_path(path / "config.json", overrides)
-        raise ArchError(Problem("this is a folder without a config.json", "give a YAML file, or the name of a preset", path=str(path)))
-    if path.suffix == ".gguf":
-        raise ArchError(Problem("GGUF files are not read yet", "give a YAML file, or the name of a preset", path=str(path)))
-    try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise ArchError(Problem(f"cannot be read: {error.strerror}", path=str(path))) from None
+        hint = f"{NO_CONFIG}; hf://{path} asks the hub" if _hub_names(str(path)) else NO_CONFIG
+        raise ArchError(Problem("this is a folder without a config.json", hint, path=str(path)))
+    data = _start(path, str(path))
+    if path.suffix == ".gguf" or data.startswith(b"GGUF"):
+        return _load_gguf(path, overrides)
     return load_text(decode(data, str(path)), str(path), overrides)
 
 
-def _is_foreign(keys: Collection[str]) -> bool:
-    """Whether these are the keys of a config.json of Hugging Face."""
-    return not {"groups", "kind"}.intersection(keys) and bool(THEIRS_ALONE.intersection(keys))
-
-
-def _config(text: Text) -> Any:
-    """The data of a config.json, or None for another text. It is read before the YAML, whose limits are those of our own files."""
-    if not text.content.lstrip().startswith("{"):
-        return None
-    named = [key for key in ("groups", "kind", *THEIRS_ALONE) if f'"{key}"' in text.content]
+def _start(path: Path, name: str) -> bytes:
+    """What a file holds, but not much more than a text may be long."""
     try:
-        data = json.loads(text.content)
-    except (ValueError, RecursionError) as error:
-        if _is_foreign(named):
-            raise _no_json(text, error) from None
+        with path.open("rb") as file:
+            return file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise ArchError(Problem(f"cannot be read: {error.strerror}", path=name)) from None
+
+
+def _load_gguf(path: Path, overrides: Sequence[str]) -> Loaded:
+    """The model of a GGUF file: as it stands, held against the tensors that it lists; then with the overrides."""
+    from archcli.load.gguf_config import config_of as config_of_gguf
+    from archcli.load.gguf_facts import facts_of
+    from archcli.load.gguf_tensors import compare, own_name, read_whole
+
+    try:
+        header = read_whole(path)
+    except OSError as error:
+        raise ArchError(Problem(f"cannot be read: {error.strerror}", path=str(path))) from None
+    facts = facts_of(header, str(path))
+    config, name = config_of_gguf(facts), clean(own_name(path)) or "model"
+    origin = Origin(str(path), None, facts.keys)
+    loaded = load_config(config, origin, name, (), facts.arch.stated)
+    notes = (*loaded.notes, *facts.notes)
+    if header.tensors and isinstance(loaded.model, Model):
+        notes += tuple(compare(loaded.model, header, facts.arch, str(path), config.get("num_hidden_layers", sys.maxsize)))
+    if overrides:
+        loaded = load_config(config, origin, name, overrides, facts.arch.stated)
+    return loaded._replace(notes=notes)
+
+
+def _load_hub(model: str, overrides: Sequence[str]) -> Loaded | None:
+    """The model that `hf://org/name` or `org/name` names on the hub; None where MODEL is of neither shape."""
+    if "/" not in model or (model.endswith(SUFFIXES) and "://" not in model):
         return None
-    return data if _is_foreign(data) else None
+    from archcli.load import hub
 
-
-def _no_json(text: Text, error: Exception) -> ArchError:
-    """What is said of a config.json that is none."""
-    if isinstance(error, json.JSONDecodeError):
-        what = f"a config.json has to be JSON: {error.msg.removesuffix(' at')}"
-        return ArchError(Problem(what, "", Place(text.source, error.lineno - 1, error.colno - 1).mark()))
-    what = "nested too deep" if isinstance(error, RecursionError) else "a number of thousands of digits"
-    return ArchError(Problem(f"{what}; no config.json is like that", path=text.source.name))
-
-
-def _imported(data: Any, name: str, overrides: Sequence[str]) -> Loaded:
-    """A config.json as the YAML it stands for, read like any other."""
-    from archcli.load.dump import mapping_to_yaml
-    from archcli.load.hf import understand
-
-    understood = understand(data, name)
-    path = Path(name)
-    own = clean(path.resolve().parent.name if path.stem == "config" else path.stem)
-    loaded = load_text(mapping_to_yaml({"name": own or "config", **understood.mapping}), f"{name} as YAML", overrides, name)
-    return loaded._replace(notes=understood.notes)
+    wanted = hub.reference(model)
+    if wanted is None:
+        return None
+    found = hub.find(wanted)
+    name = f"{found.reference}/{hub.CONFIG}"
+    content = text_of(decode(_start(found.path, name), name), name)
+    config = config_of(content)
+    if config is None:
+        raise ArchError(Problem("no config.json of a model", "it has neither model_type nor architectures", path=name))
+    loaded = load_config(config, Origin(name, content), found.reference.repo, overrides, {"source": str(found.reference)})
+    return loaded._replace(source=str(found.reference), notes=(*loaded.notes, found.note))
 
 
 def _refuse_unknown(model: str, path: Path) -> NoReturn:
@@ -180,13 +215,17 @@ def _refuse_unknown(model: str, path: Path) -> NoReturn:
     near = _neighbours(path) if model.endswith(SUFFIXES) or path.parent != Path() else []
     close = closest(model, presets()) + closest(path.name, near)
     what = f"no file {quoted(model, LONGEST_PATH)}" if model.endswith(SUFFIXES) else f"no file or preset {quoted(model, LONGEST_PATH)}"
-    if model.startswith("hf://") or ("/" in model and not path.parent.is_dir()):
-        raise ArchError(Problem(what, NOT_BUILT))
-    raise ArchError(Problem(what, f"did you mean {either(close)}?" if close else "`archcli list` names the presets"))
+    hint = f"did you mean {either(close)}?" if close else "`archcli list` names the presets"
+    raise ArchError(Problem(what, f"{hint}; hf://{model} asks the hub" if _hub_names(model) else hint))
+
+
+def _hub_names(model: str) -> bool:
+    """Whether `hf://` before it would make it a model's name on the hub."""
+    return model.count("/") == 1 and not model.endswith(SUFFIXES) and model.replace("/", "").replace("-", "").replace(".", "").isalnum()
 
 
 def _neighbours(path: Path) -> list[str]:
     try:
-        return [entry.name for entry in path.parent.iterdir() if entry.suffix in SUFFIXES]
+        return [entry.name for entry in path.parent.iterdir() if entry.suffix in SUFFIXES or (entry / "config.json").is_file()]
     except (OSError, ValueError):
         return []

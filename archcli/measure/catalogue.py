@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from archcli.arith import to_bytes
@@ -13,47 +13,58 @@ from archcli.modules import Attention, Model
 CONVENTION = "Active: parameters a token meets. KV: cache that a token adds below every window, in bf16."
 DTYPE = "bf16"
 
-
-def list_models(models: Iterable[tuple[str, Model]]) -> Report:
-    """What `archcli list` reports, in the order given."""
-    rows = [_record(name, model) for name, model in models]
-    columns = (
-        Column("name", "preset"),
-        Column("params", "params", "count"),
-        Column("active_params", "active", "count"),
-        Column("layers", "layers", "number"),
-        Column("attention", "attention"),
-        Column("kv_bytes_per_token", "KV/token", "bytes"),
-        Column("max_seq_len", "context", "number"),
-    )
-    return Report(
-        command="list",
-        model={},
-        inputs={"dtype": DTYPE},
-        convention=CONVENTION,
-        totals={"models": len(rows)},
-        rows=rows,
-        tables=(Table("", columns, rows),),
-    )
+SHOWN = (
+    Column("name", "preset"),
+    Column("series", "series"),
+    Column("released", "released", "date"),
+    Column("params", "params", "count"),
+    Column("active_params", "active", "count"),
+    Column("layers", "layers", "number", minor=True),
+    Column("attention", "attention", minor=True),
+    Column("kv_bytes_per_token", "KV/token", "bytes"),
+    Column("max_seq_len", "context", "number", minor=True),
+)
+COLUMNS = (*SHOWN, Column("kind", "kind"), Column("d_model", "d_model", "number"), Column("vocab_size", "vocab_size", "number"))
+"""What can be asked for by name; the first of them are shown."""
 
 
-def _record(name: str, model: Model) -> dict[str, Any]:
+def describe(name: str, model: Model) -> dict[str, Any]:
+    """The record of one architecture."""
     counted = prefill_pass(model, 1, 1)
     blocks = list(layers(model))
     return {
         "name": name,
+        "series": model.series or None,
+        "released": None if model.released is None else str(model.released),
+        "kind": getattr(model, "kind", None),
         "params": counted.params(),
         "active_params": sum(row.active_params for row in counted.rows),
         "layers": sum(times for _, _, times in blocks),
         "d_model": model.d_model,
+        "vocab_size": model.vocab_size,
         "attention": " / ".join(dict.fromkeys(_described(block.attention) for _, block, _ in blocks)),
-        "kv_bytes_per_token": to_bytes(counted.cached(), DTYPE),
+        "kv_bytes_per_token": to_bytes(counted.growth(), DTYPE),
         "max_seq_len": model.max_seq_len,
         "source": model.source,
     }
 
 
+def list_models(rows: Sequence[Mapping[str, Any]], **asked: Any) -> Report:
+    """What `archcli list` reports of these records, in this order; `asked` is how they were chosen."""
+    return Report(
+        command="list",
+        model={},
+        inputs={"dtype": DTYPE} | asked,
+        convention=CONVENTION,
+        totals={"models": len(rows)},
+        rows=rows,
+        tables=(Table("", SHOWN, rows),),
+        notes=() if rows else ("no preset is like that.",),
+    )
+
+
 def _described(attention: Attention) -> str:
     kind = getattr(attention, "kind", type(attention).__name__)
-    bounds = {"window": attention.window, "chunk": attention.chunk}
+    sparse = None if attention.sparsity is None else getattr(attention.sparsity, "window", None)
+    bounds = {"window": attention.window or sparse, "chunk": attention.chunk}
     return " ".join([kind, *(f"{word} {size}" for word, size in bounds.items() if size is not None)])

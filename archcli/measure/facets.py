@@ -19,7 +19,7 @@ from archcli.ops import Linear, SplitHeads
 DTYPE = "bf16"
 """In which the cache is told per token."""
 
-WORDS: frozenset[Unit] = frozenset({"text", "flag"})
+WORDS: frozenset[Unit] = frozenset({"text", "flag", "date"})
 
 CONVENTION = (
     "heads/d is n_heads x head_dim / d_model; head_dim is a query's (MLA: both its parts). d_ff is one network's: a dense layer's or one "
@@ -208,8 +208,8 @@ SECTIONS = ("Size", "Shape", "Norms and wiring", "Feed-forward and position", "A
 
 _ALL = (
     Facet("series", "series", "text", "", lambda shape: getattr(shape.model, "series", None)),
-    Facet("released", "released", "text", "Size", _released),
-    Facet("year", "year", "text", "", _year),
+    Facet("released", "released", "date", "Size", _released),
+    Facet("year", "year", "date", "", _year),
     Facet("params", "params", "count", "Size", lambda shape: shape.counted.params()),
     Facet("active_params", "active", "count", "Size", _active),
     Facet("vocab_size", "vocabulary", "number", "Size", lambda shape: shape.model.vocab_size),

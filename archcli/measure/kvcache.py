@@ -12,6 +12,7 @@ from archcli.arith import prod, to_bytes
 from archcli.graph import Row
 from archcli.measure.passes import beyond, find, forward_pass, is_cross, layers, prefill_pass, without_source
 from archcli.measure.report import Column, Report, Table, facts
+from archcli.measure.storage import weight_bytes
 from archcli.modules import Attention, CrossAttention, LinearAttention, Model, MultiHeadLatentAttention, substitute
 from archcli.modules.attention.convert import expanded, to_gqa, to_mha, to_mla, to_mqa
 from archcli.ops import Cache
@@ -82,9 +83,10 @@ def _held(model: Model, context: int, batch_size: int, dtype: str) -> Record:
 def fits(model: Model, memory_bytes: int, context: int, batch_size: int, dtype: str) -> Record:
     """How many tokens (of `batch_size` sequences) and how many sequences (of `context` tokens) fit into the memory.
 
-    Once with the weights in it at the same dtype, once for the cache alone. No bound is None: every layer has a window.
+    Once with the weights in it, quantized as the model says and else at the same dtype, once for the cache alone. No
+    bound is None: every layer has a window.
     """
-    weights = to_bytes(forward_pass(model, 1, 1).params(), dtype)
+    weights = weight_bytes(model, forward_pass(model, 1, 1).rows, dtype)
     one = to_bytes(kv_elements(model, context), dtype)
 
     def both(budget: int) -> Record:

@@ -20,7 +20,8 @@ TORCH_BYTES = 400 * 2**20  # torch itself, its threads, workspaces and tracer: w
 def memory_of(counted: Pass, dtype: str, attention: str) -> dict[str, int]:
     """Bytes by what they are for, and `needed_bytes` in total.
 
-    gradients: of all weights, and of the largest once more, which is whole before it is added to that of a tied one.
+    gradients: of all weights that train, and of the largest once more, which is whole before it is added to that of a
+    tied one.
     activations: of inference, the largest operation's inputs and outputs beside the residual stream; of training, every
     operation's outputs, which wait for the backward, and the largest one's gradients. Eager attention adds its T x S
     scores. cache: before the pass and after it; a source's keys and values are the same in both.
@@ -29,7 +30,7 @@ def memory_of(counted: Pass, dtype: str, attention: str) -> dict[str, int]:
     weights = to_bytes(counted.params(), dtype)
     parts = {
         "weights_bytes": weights,
-        "gradients_bytes": weights + _largest_weight(counted, dtype) if train else 0,
+        "gradients_bytes": _gradients(counted, dtype) if train else 0,
         "activations_bytes": (_waiting if train else _largest)(counted, dtype, attention),
         "cache_bytes": to_bytes(2 * counted.cached() + counted.cross_cached(), dtype),
         "torch_bytes": TORCH_BYTES,
@@ -71,9 +72,10 @@ def _waiting(counted: Pass, dtype: str, attention: str) -> int:
     return int(to_bytes(sum(size * times for size, times in each) + 2 * largest, dtype)) + scores
 
 
-def _largest_weight(counted: Pass, dtype: str) -> int:
-    stacked = [row.unit_params * (row.experts.n_experts if row.experts else 1) for row in counted.rows]
-    return int(to_bytes(max(stacked, default=0), dtype))
+def _gradients(counted: Pass, dtype: str) -> int:
+    trained = [row for row in counted.rows if row.trained]
+    stacked = [row.unit_params * (row.experts.n_experts if row.experts else 1) for row in trained]
+    return int(to_bytes(sum(row.params for row in trained), dtype) + to_bytes(max(stacked, default=0), dtype))
 
 
 def _activations(row: Row) -> Sequence[Shape]:
@@ -85,7 +87,7 @@ def _scores(row: Row, attention: str) -> int:
     """Bytes of attention's scores and probabilities, where they are stored at all."""
     if not isinstance(row.op, Attend) or (attention != "eager" and _can_fuse(row.op, row.inputs)):
         return 0
-    softmax = [part.written for part in row.parts if part.op_class is OpClass.NORMALIZATION]
+    softmax = [part.written for part in row.parts if part.op_class is OpClass.NORMALIZATION and not part.training]
     return 2 * SOFTMAX_BYTES * int(max(softmax, default=0))
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from archcli.arith import to_bytes
 from archcli.graph import Row
 from archcli.measure.passes import folded_path, forward_pass
-from archcli.measure.report import Column, Report, Table, facts
+from archcli.measure.report import Column, Report, Table, Unit, facts
+from archcli.measure.storage import Kept, Stored, stored
 from archcli.modules import Model
 
 CONVENTION = (
     "Tied weights count once; buffers do not count. "
     "Active: routed experts count k of E. Non-embedding: without token and position tables and an untied head."
 )
+STORED = "Bits per weight are those of all weights but the adapters, divided by their number."
 TABLES = ("embedding", "position_embedding", "token_type_embedding", "lm_head")
 """Groups that `non_embedding_params` leaves out."""
 
@@ -25,26 +26,28 @@ def count_params(model: Model, dtype: str = "bf16", depth: int = 3) -> Report:
     """What `archcli params` reports; paths are folded to `depth` steps."""
     rows = forward_pass(model, 1, 1).rows
     totals = param_totals(model, rows)
-    totals["bytes"] = to_bytes(totals["params"], dtype)
-    folded = _by_path(rows, depth, dtype)
+    each = list(stored(model, rows, dtype))
+    totals |= _stored_totals(each)
+    folded = _by_path(each, depth)
     return Report(
         command="params",
         model={"name": model.name, "source": model.source},
         inputs={"dtype": dtype, "depth": depth},
-        convention=CONVENTION,
+        convention=CONVENTION if model.quantization is None else f"{CONVENTION} {STORED}",
         totals=totals,
         rows=folded,
-        tables=(_summary(totals, dtype), _groups(totals), _paths(totals, folded)),
+        tables=(_summary(model, totals, dtype), _groups(totals), _paths(model, totals, folded)),
     )
 
 
 def param_totals(model: Model, rows: Iterable[Row]) -> Totals:
     """The figures of `totals`, by the names JSON gives them."""
     by_group: dict[str, int] = {}
-    active = 0
+    active = trained = 0
     for row in rows:
         by_group[row.group] = by_group.get(row.group, 0) + row.params
         active += row.active_params
+        trained += row.params if row.trained else 0
     total = sum(by_group.values())
     tokens = by_group.get("embedding", 0)
     return {
@@ -53,23 +56,40 @@ def param_totals(model: Model, rows: Iterable[Row]) -> Totals:
         "active_params_excl_input_embedding": active if model.embedding.tied else active - tokens,
         "embedding_params": tokens,
         "non_embedding_params": total - sum(by_group.get(group, 0) for group in TABLES),
+        "trainable_params": trained,
+        "lora_params": by_group.get("lora", 0),
         "by_group": {group: n for group, n in sorted(by_group.items(), key=lambda item: -item[1]) if n},
     }
 
 
-def _by_path(rows: Iterable[Row], depth: int, dtype: str) -> list[dict[str, Any]]:
+def _stored_totals(each: Iterable[tuple[Row, Stored]]) -> Totals:
+    """Bytes of all weights; average bits of all but the adapters; and how many of these have which width."""
+    kept = Kept()
+    for row, one in each:
+        kept = kept.with_row(row, one)
+    return {
+        "bytes": kept.whole.bytes,
+        "bits_per_weight": kept.base.bits_per_weight,
+        "bits_per_weight_without_scales": kept.base.bits_per_weight_without_scales,
+        "params_by_width": dict(kept.base.widths),
+    }
+
+
+def _by_path(each: Iterable[tuple[Row, Stored]], depth: int) -> list[dict[str, Any]]:
     """Parameters below each path, layers folded into one, paths cut after `depth` steps; in the order of the forward."""
     found: dict[str, dict[str, Any]] = {}
-    for row in rows:
+    kept: dict[str, Kept] = {}
+    for row, one in each:
         if row.weights:
             path = folded_path(row.path, depth) or "total"
             entry = found.setdefault(path, {"path": path, "params": 0, "active_params": 0})
             entry["params"] += row.params
             entry["active_params"] += row.active_params
-    return [{**entry, "bytes": to_bytes(entry["params"], dtype)} for entry in found.values()]
+            kept[path] = kept.get(path, Kept()).with_row(row, one)
+    return [{**entry, "bytes": kept[path].whole.bytes, "bits_per_weight": kept[path].bits_per_weight} for path, entry in found.items()]
 
 
-def _summary(totals: Totals, dtype: str) -> Table:
+def _summary(model: Model, totals: Totals, dtype: str) -> Table:
     """The totals, those that are equal to the one above left out."""
     lines: list[tuple[str, int]] = [
         ("total", totals["params"]),
@@ -78,7 +98,19 @@ def _summary(totals: Totals, dtype: str) -> Table:
     ]
     new = [line for before, line in zip([("", -1), *lines], lines, strict=False) if line[1] != before[1]]
     new += [("token embedding", totals["embedding_params"]), ("non-embedding", totals["non_embedding_params"])]
-    return facts("Parameters", *((what, n, "count") for what, n in new), (f"bytes in {dtype}", totals["bytes"], "bytes"))
+    if totals["lora_params"]:
+        new += [("without adapters", totals["params"] - totals["lora_params"]), ("adapters, which alone train", totals["trainable_params"])]
+    shown: list[tuple[str, int, Unit]] = [(what, n, "count") for what, n in new]
+    if model.quantization is None:
+        return facts("Parameters", *shown, (f"bytes in {dtype}", totals["bytes"], "bytes"))
+    shown += [(f"of {width} bits" if width.isdecimal() else f"in {width}", n, "count") for width, n in totals["params_by_width"].items()]
+    return facts(
+        "Parameters",
+        *shown,
+        ("bytes as stored", totals["bytes"], "bytes"),
+        ("bits per weight, scales included", totals["bits_per_weight"], "bits"),
+        ("bits per weight, without scales", totals["bits_per_weight_without_scales"], "bits"),
+    )
 
 
 def _groups(totals: Totals) -> Table:
@@ -88,10 +120,13 @@ def _groups(totals: Totals) -> Table:
     return Table("By group", columns, records, {"group": "total", "params": totals["params"], "share": 1.0})
 
 
-def _paths(totals: Totals, rows: list[dict[str, Any]]) -> Table:
+def _paths(model: Model, totals: Totals, rows: list[dict[str, Any]]) -> Table:
     moe = totals["active_params"] != totals["params"]
     columns = [Column("path", "path"), Column("params", "params", "count"), Column("bytes", "bytes", "bytes")]
     if moe:
         columns.insert(2, Column("active_params", "active", "count"))
-    footer = {"path": "total", "params": totals["params"], "active_params": totals["active_params"], "bytes": totals["bytes"]}
+    if model.quantization is not None:
+        columns.append(Column("bits_per_weight", "bits per weight", "bits"))
+    keys = ("params", "active_params", "bytes", "bits_per_weight")
+    footer = {"path": "total", **{key: totals[key] for key in keys}}
     return Table("By path", tuple(columns), rows, footer)

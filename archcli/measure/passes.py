@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from archcli.arith import Number, Shape, label
 from archcli.errors import ArchError, Problem
-from archcli.graph import Abstract, CountTape, OpClass, Row, Tensor, tree_map
+from archcli.graph import Abstract, CountTape, OpClass, Part, Row, Tensor, tree_map
 from archcli.modules import Block, Model, MultiHeadLatentAttention, children, settings, substitute
 from archcli.modules.base import Spec
+from archcli.modules.lora import adapted
 from archcli.modules.model import stacks
+from archcli.modules.outline import counted_layers
 from archcli.ops import Cache
 
 Phase = Literal["forward", "train", "prefill", "decode"]
@@ -55,7 +58,7 @@ class Pass:
     def costs(self, *, dense: bool = False) -> Iterator[Cost]:
         """What every part of every row costs; `dense` counts the scores a mask forbids, too. Training adds the backward."""
         for row in self.rows:
-            for part in row.parts:
+            for part in row.parts if self.phase == "train" else _outside_training(row):
                 for piece in (part, *part.backward) if self.phase == "train" else (part,):
                     yield Cost(row, piece.op_class, row.times * (piece.dense_flops if dense else piece.flops))
 
@@ -89,6 +92,10 @@ class Pass:
 
 def _cross_cached(rows: Iterable[Row]) -> Number:
     return sum((row.cached * row.times for row in rows if is_cross(row)), 0)
+
+
+def _outside_training(row: Row) -> Iterator[Part]:
+    return (part for part in row.parts if not part.training)
 
 
 def forward_pass(
@@ -139,6 +146,30 @@ def folded_path(path: str, depth: int | None = None) -> str:
     steps = path.split(".")
     steps = ["*" if before in {"layers", "rotary"} else step for before, step in zip(["", *steps], steps, strict=False)]
     return ".".join(steps[:depth])
+
+
+def tensors(model: Model) -> tuple[dict[str, Shape], dict[str, Shape]]:
+    """(weights, buffers) of the whole model by name and shape, every layer by its own index: the keys of a built model's state_dict."""
+    weights: dict[str, Shape] = {}
+    buffers: dict[str, Shape] = {}
+    places = _places(model)
+    for row in forward_pass(model, 1, 1).rows:
+        stacked = () if row.experts is None else (row.experts.n_experts,)
+        found = LAYER.match(row.path)
+        for path in places[found[0]] if found else [row.path]:
+            whole = path + row.path[found.end() :] if found else path
+            weights |= {f"{whole}.{name}": (*stacked, *shape) for name, shape in row.weights.items()}
+            buffers |= {f"{whole}.{name}": (*stacked, *shape) for name, shape in row.op.buffers(*row.inputs).items()}
+    return weights, buffers
+
+
+LAYER = re.compile(r"(?:\w+\.)?layers\.\d+")
+
+
+def _places(model: Model) -> dict[str, list[str]]:
+    """The path of each layer that is counted: those of all layers it stands for."""
+    counted = counted_layers(model, stacks(model))
+    return {path: [f"{path.rpartition('.')[0]}.{layer}" for layer in layers] for path, layers in counted}
 
 
 def find(spec: Spec, cls: type[S], path: str = "") -> Iterator[tuple[str, S]]:
@@ -216,5 +247,5 @@ def _traced(model: Model, tokens: Shape, source_len: Number, start: _Start, *, l
     held = tree_map(lambda x: Tensor(tape, x.value), Tensor, start.cache)
     shapes = [shape for shape in (tokens, model.source_shape(tokens[0], source_len)) if shape is not None]
     ids, *source = [Tensor(tape, Abstract(shape, grad=False)) for shape in shapes]
-    _, kept = model.forward(ids, None, start.past, held, last_only, *source)
+    _, kept = adapted(model).forward(ids, None, start.past, held, last_only, *source)
     return tuple(rows), kept

@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Unit = Literal["text", "number", "count", "flops", "macs", "bytes", "share", "ratio", "seconds", "flag"]
+Unit = Literal["text", "number", "count", "flops", "macs", "bytes", "share", "ratio", "seconds", "bits", "flag", "date"]
 """How a value reads.
 
 text as it is; number with all its digits; count 8.03B beside the integer; flops and
-macs with a metric prefix, bytes with a binary one, also beside the integer; share 0…1 in percent; ratio as a multiple; flag as a tick.
+macs with a metric prefix, bytes with a binary one, also beside the integer; share 0…1 in percent; ratio as a multiple;
+bits, an average, to four figures; flag as a tick; date a year, or a year and a month.
 """
 
 
@@ -21,13 +22,15 @@ macs with a metric prefix, bytes with a binary one, also beside the integer; sha
 class Column:
     """One column of a table: the key it shows of each record, its heading, and how the value reads.
 
-    A record may say otherwise of its own value: `unit` names the key that holds its unit.
+    A record may say otherwise of its own value: `unit` names the key that holds its unit. A `minor` column is left out
+    where a terminal is too narrow for all.
     """
 
     key: str
     title: str
     unit: Unit = "text"
     unit_key: str = ""
+    minor: bool = False
 
     def unit_of(self, record: Mapping[str, Any]) -> Unit:
         """How this record's value reads."""

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from archcli.measure.facets import CONVENTION, DTYPE, FACETS, SECTIONS, Facet, described
 from archcli.measure.report import Column, Report, Table
 from archcli.measure.shape import as_int, told
-from archcli.measure.where import filtered, known, ordered
+from archcli.measure.where import column_of, select
 from archcli.modules import Model
 
 By = Literal["year", "series"]
@@ -34,12 +34,10 @@ def survey_models(
 
     `rows` are the models, or with `by` the spread of each figure in each group. Raises ArchError for columns that are not.
     """
-    keys = ("name", *FACETS)
-    for key in columns:
-        known(key, keys, "--columns")
-    every = [described(name, model) for name, model in models]
-    records = ordered(filtered(every, where, keys), sort, keys)
-    shown = [FACETS[key] for key in dict.fromkeys(columns) if key in FACETS] or list(FACETS.values())
+    known = (Column("name", "model"), *(facet.column for facet in FACETS.values()))
+    wanted = [column_of(key, known, "--columns").key for key in columns]
+    records = select([described(name, model) for name, model in models], known, where, sort)
+    shown = [FACETS[key] for key in dict.fromkeys(wanted) if key in FACETS] or list(FACETS.values())
     spread = list(spreads(records, shown))
     groups = [] if by is None else list(_grouped(records, shown, by))
     return Report(

@@ -1,85 +1,159 @@
-"""Where: records chosen by expressions such as `params>=7B`, and put in order by a column, for every command that lists records."""
+"""Conditions on the records of a table, and their order: `params>10B`, `series=llama`, `pattern~window`, `released>=2024`; `params:desc`.
+
+A column is named by its key or its heading, and its unit says how a value is read.
+"""
 
 from __future__ import annotations
 
-import operator
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from operator import eq, ge, gt, le, lt, ne
+from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, Problem
+from archcli.measure.report import Column
+from archcli.units import parse_bytes, parse_quantity
 
-Record = dict[str, Any]
-
-SUFFIXES = {"": 1, "k": 1e3, "K": 1024, "M": 1e6, "B": 1e9, "T": 1e12}
-OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<=": operator.le,
-    ">=": operator.ge,
-    "=": operator.eq,
-    "<": operator.lt,
-    ">": operator.gt,
-    "~": lambda value, part: str(part).lower() in str(value).lower(),
-}
-EXPRESSION = re.compile(r"\s*(\w+)\s*(==|!=|<=|>=|=|<|>|~)\s*([^\s=<>~].*?)\s*")
-NUMBER = re.compile(r"([+-]?\d+(?:_\d+)*(?:\.\d+)?(?:[eE][+-]?\d+)?)([kKMBT]?)", re.ASCII)
+Record = Mapping[str, Any]
+COMPARES: dict[str, Callable[[Any, Any], bool]] = {"=": eq, "==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+SIGNS = ("=", "!=", "<", "<=", ">", ">=", "~")
+WORDS = ("text", "flag")
+"""Units of columns that are not more or less than anything."""
+NOTHING, FLAGS = "none", {"true": True, "false": False, "yes": True, "no": False}
+ORDERS = {"": False, "asc": False, "desc": True}
+CONDITION = re.compile(r"\s*([^<>=!]*?)\s*([<>=!]=|[<>=~])\s*(.*?)\s*")
+DATE = re.compile(r"\d{4}(-\d\d)?", re.ASCII)
+LONGEST = 40
+"""Characters of a user's text that a message repeats."""
 
 
-def filtered(records: Iterable[Record], expressions: Sequence[str], keys: Collection[str]) -> list[Record]:
-    """The records for which every expression holds; ArchError for all expressions that are none."""
-    tests: list[Callable[[Record], bool]] = []
+class Condition(NamedTuple):
+    """One comparison of a column with a value; what a record does not state equals `none`, and meets nothing else but !=."""
+
+    column: Column
+    sign: str
+    bound: Any
+
+    def holds(self, record: Record) -> bool:
+        """Whether the record meets it."""
+        value = record.get(self.column.key)
+        if value is None or self.bound is None:
+            return (value is self.bound) == (self.sign != "!=")
+        if self.sign == "~":
+            return self.bound in str(value).lower()
+        if self.column.unit == "text":
+            found = self.bound in {str(value).lower(), *str(value).lower().split()}
+            return found == (self.sign != "!=")
+        bound = self.bound
+        if self.column.unit == "date":  # 2024 is any month of it
+            shown, bound = str(value), str(bound)
+            length = min(len(shown), len(bound))
+            value, bound = shown[:length], bound[:length]
+        return COMPARES[self.sign](value, bound)
+
+
+def select(
+    records: Sequence[dict[str, Any]], columns: Sequence[Column], where: Sequence[str] = (), sort: str | None = None
+) -> list[dict[str, Any]]:
+    """The records that meet all conditions, in the order of a column if one is named; ArchError with all that is wrong."""
     problems: list[Problem] = []
-    for text in expressions:
-        try:
-            tests.append(_parsed(text, keys))
-        except ArchError as error:
-            problems += error.problems
+    conditions = [found for text in where if (found := _condition(text, columns, problems)) is not None]
+    order = None if sort is None else _order(sort, columns, problems)
     if problems:
         raise ArchError(problems)
-    return [record for record in records if all(test(record) for test in tests)]
+    chosen = [record for record in records if all(condition.holds(record) for condition in conditions)]
+    return chosen if order is None else _sorted(chosen, *order)
 
 
-def ordered(records: Iterable[Record], spec: str | None, keys: Collection[str]) -> list[Record]:
-    """The records by COL, or largest first by COL:desc; those without a value come last. ArchError for an unknown column."""
-    if spec is None:
-        return list(records)
-    key, _, way = spec.partition(":")
-    if way not in {"", "asc", "desc"}:
-        raise ArchError(Problem(f"{way[:40]!r} is no order", "COL, COL:asc or COL:desc", path="--sort"))
-    known(key, keys, "--sort")
-    has: list[Record] = [record for record in records if record.get(key) is not None]
-    has_not = [record for record in records if record.get(key) is None]
-    return [*sorted(has, key=lambda record: record[key], reverse=way == "desc"), *has_not]
+def _condition(text: str, columns: Sequence[Column], problems: list[Problem]) -> Condition | None:
+    path = f"--where {_short(text)}"
+    parts = CONDITION.fullmatch(text)
+    if parts is None or not parts[3]:
+        problems.append(Problem("not a condition", f"write a column, one of {' '.join(SIGNS)} and a value: params>10B", path=path))
+        return None
+    column = _column(parts[1], columns, path, problems)
+    if column is None:
+        return None
+    if (problem := _unfit(parts[2], column)) is not None:
+        problems.append(Problem(*problem, path=path))
+        return None
+    try:
+        return Condition(column, parts[2], _value(parts[3], parts[2], column))
+    except ArchError as error:
+        problems.extend(Problem(problem.what, problem.hint, path=path) for problem in error.problems)
+        return None
 
 
-def known(key: str, keys: Collection[str], option: str) -> None:
-    """Raise ArchError where no column has this key."""
-    if key not in keys:
-        from difflib import get_close_matches
+def _unfit(sign: str, column: Column) -> tuple[str, str] | None:
+    """What is wrong with a sign for a column, and which would do."""
+    if column.unit == "text":
+        return None if sign in {"=", "==", "!=", "~"} else (f"{column.key} is text", "use =, != or ~")
+    if sign == "~":
+        return f"{column.key} is no text", f"use one of {' '.join(SIGNS[:-1])}"
+    return None if column.unit not in WORDS or sign in {"=", "==", "!="} else (f"{column.key} is true or false", "use = or !=")
 
-        close = get_close_matches(key[:64], keys, 3)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(keys)}"
-        raise ArchError(Problem(f"no column {key[:40]!r}", hint, path=option))
+
+def _value(text: str, sign: str, column: Column) -> Any:
+    if text.lower() == NOTHING and sign in {"=", "==", "!="}:
+        return None
+    if column.unit == "text":
+        return text.lower()
+    if column.unit == "flag":
+        if text.lower() not in FLAGS:
+            raise ArchError(f"{text[:LONGEST]!r} is neither true nor false")
+        return FLAGS[text.lower()]
+    if column.unit in {"share", "ratio", "seconds"}:
+        return _decimal(text)
+    if column.unit == "date":
+        if not DATE.fullmatch(text):
+            raise ArchError(f"{text[:LONGEST]!r} is not a date", "write a year, or a year and a month: 2024 or 2024-07")
+        return text
+    return parse_bytes(text) if column.unit == "bytes" else parse_quantity(text)
 
 
-def _parsed(text: str, keys: Collection[str]) -> Callable[[Record], bool]:
-    found = EXPRESSION.fullmatch(text)
+def _decimal(text: str) -> float:
+    """A real number, or a share in percent: 0.25 and 25%."""
+    found = re.fullmatch(r"(\d{1,20}(?:\.\d{1,20})?)(%|x)?", text, re.ASCII)
     if found is None:
-        raise ArchError(
-            Problem(f"{text[:40]!r} is no condition", "COL>=VALUE, with = != < <= > >= or ~ for a part of a text", path="--where")
-        )
-    key, sign, wanted = found.groups()
-    known(key, keys, "--where")
-    return lambda record: _holds(record.get(key), sign, wanted)
+        raise ArchError(f"{text[:LONGEST]!r} is not a number such as 2.5 or 25%")
+    return float(found[1]) / (100 if found[2] == "%" else 1)
 
 
-def _holds(value: Any, sign: str, wanted: str) -> bool:
-    """Whether a value meets the condition. Nothing is neither more nor less than anything; it equals none."""
-    if value is None or isinstance(value, bool):
-        word = {None: "none", True: "true", False: "false"}[value]
-        return sign in {"=", "==", "!="} and (word == wanted.lower()) == (sign != "!=")
-    number = NUMBER.fullmatch(wanted)
-    if isinstance(value, int | float) and number and sign != "~":
-        return OPERATORS[sign](value, float(number[1]) * SUFFIXES[number[2]])
-    return OPERATORS[sign](str(value).lower(), wanted.lower())
+def _order(text: str, columns: Sequence[Column], problems: list[Problem]) -> tuple[Column, bool] | None:
+    path, (name, _, order) = f"--sort {_short(text)}", text.partition(":")
+    column = _column(name.strip(), columns, path, problems)
+    if order not in ORDERS:
+        problems.append(Problem(f"unknown order {_short(order)!r}", "write COLUMN:desc for the largest first", path=path))
+        return None
+    return None if column is None else (column, ORDERS[order])
+
+
+def _column(name: str, columns: Sequence[Column], path: str, problems: list[Problem]) -> Column | None:
+    known = {word.lower(): column for column in columns for word in (column.title, column.key)}
+    if name.lower() in known:
+        return known[name.lower()]
+    close = get_close_matches(name.lower(), known, 1) if len(name) <= LONGEST else []
+    hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(column.key for column in columns)}"
+    problems.append(Problem(f"unknown column {_short(name)!r}", hint, path=path))
+    return None
+
+
+def column_of(name: str, columns: Sequence[Column], option: str) -> Column:
+    """The column of a key or heading; ArchError with the nearest where there is none."""
+    problems: list[Problem] = []
+    column = _column(name, columns, option, problems)
+    if column is None:
+        raise ArchError(problems)
+    return column
+
+
+def _sorted(records: list[dict[str, Any]], column: Column, descending: bool) -> list[dict[str, Any]]:
+    """By the column, those without a value last."""
+    stated = [record for record in records if record.get(column.key) is not None]
+    rest = [record for record in records if record.get(column.key) is None]
+    return sorted(stated, key=lambda record: record[column.key], reverse=descending) + rest
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -23,10 +23,12 @@ from archcli.modules.context import Context
 from archcli.modules.embedding import Embedding, Head, MaskedHead
 from archcli.modules.ffn import GLU, MLP, FeedForward
 from archcli.modules.frontend import ConvFrontEnd
+from archcli.modules.lora import LoRA
 from archcli.modules.model import Decoder, DecoderStack, Encoder, EncoderDecoder, EncoderStack, Model
 from archcli.modules.moe import MixtureOfExperts, Router
-from archcli.modules.norm import LayerNorm, Norm, QKNorm, RMSNorm
+from archcli.modules.norm import BatchNorm, LayerNorm, Norm, QKNorm, RMSNorm
 from archcli.modules.position import ALiBi, Learned, NoPosition, Position, RelativeKey, Rope, Sinusoidal
+from archcli.modules.quantization import Format, Packing, Quantization, Rule
 from archcli.modules.relative import RelativeBuckets, ScoreBias
 from archcli.modules.rope_scaling import (
     DynamicNTKScaling,
@@ -48,6 +50,7 @@ __all__ = [
     "ALiBi",
     "Activation",
     "Attention",
+    "BatchNorm",
     "Block",
     "Context",
     "Decoder",
@@ -63,6 +66,7 @@ __all__ = [
     "LayerNorm",
     "Learned",
     "LinearScaling",
+    "LoRA",
     "Llama3Scaling",
     "LongRopeScaling",
     "MixtureOfExperts",
@@ -77,7 +81,11 @@ __all__ = [
     "NormAfter",
     "Parallel",
     "Position",
+    "Packing",
     "PostNorm",
+    "Quantization",
+    "Rule",
+    "Format",
     "PreNorm",
     "ProjectedAttention",
     "QKNorm",

@@ -26,6 +26,10 @@ Positive = Annotated[float, Field(gt=0)]
 """A real number above zero; NaN and infinity are refused."""
 
 
+Share = Annotated[float, Field(ge=0, lt=1)]
+"""A part of a whole, but never all of it: how much is dropped."""
+
+
 M = TypeVar("M", bound="Spec")
 
 
@@ -140,4 +144,4 @@ def _substituted(value: Any, values: Mapping[str, Any], path: str) -> Any:
     )
 
 
-__all__ = ["Count", "Inherit", "Inline", "Module", "Positive", "Size", "Spec", "children", "settings", "substitute"]
+__all__ = ["Count", "Inherit", "Inline", "Module", "Positive", "Share", "Size", "Spec", "children", "settings", "substitute"]

@@ -15,8 +15,9 @@ from pydantic import Field
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.attention import Attention, CrossAttention
-from archcli.modules.base import Inherit, Module, Positive, children
+from archcli.modules.base import Inherit, Module, Positive, Share, children
 from archcli.modules.context import Context, fresh
+from archcli.modules.dropout import dropped
 from archcli.modules.ffn import FeedForward
 from archcli.modules.norm import Norm
 from archcli.ops import Add, Scale
@@ -28,7 +29,7 @@ class Block(Module):
     """One layer: attention and a feed-forward network on a residual stream of width D.
 
     `residual_multiplier` scales what each adds to the stream (Granite 0.22, MiniCPM 1.4/sqrt(n_layers)); 1 adds it as
-    it is.
+    it is. `dropout` zeroes that share of it in training.
     """
 
     family: ClassVar[str] = "block"
@@ -36,6 +37,7 @@ class Block(Module):
     ffn: FeedForward
     norm: Annotated[Norm, Inherit("norm"), Field()]
     residual_multiplier: Positive = 1.0
+    dropout: Share = 0.0
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
         """[B, T, D] to [B, T, D], and what this layer's cache holds afterwards."""
@@ -52,6 +54,7 @@ class Block(Module):
                 yield from ((f"{step}.{field}", what, hint) for field, what, hint in child.check_width(d_model))
 
     def _add(self, x: Tensor, y: Tensor, name: str) -> Tensor:
+        y = dropped(y, self.dropout, f"{name}_dropout")
         if self.residual_multiplier != 1.0:
             y = Scale(f"{name}_multiplier", self.residual_multiplier)(y)
         total: Tensor = Add(f"{name}_residual")(x, y)

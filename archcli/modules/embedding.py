@@ -13,7 +13,8 @@ from pydantic import Field
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.activation import GELU, Activation
-from archcli.modules.base import Count, Inherit, Inline, Module, Positive, Size
+from archcli.modules.base import Count, Inherit, Inline, Module, Positive, Share, Size
+from archcli.modules.dropout import dropped
 from archcli.modules.norm import Norm
 from archcli.modules.position import NoPosition, Position
 from archcli.ops import Add, Gather, Linear, Scale, Softcap, Zeros
@@ -29,7 +30,8 @@ class Embedding(Module):
     vectors: a number, or sqrt_d_model (Vaswani et al. 2017, Gemma); left out they stay as they are. `norm` follows
     (BLOOM). `position` is what is added per token, `token_types` how many kinds of
     segment have a vector that is added too (BERT 2; a pass uses the first). `width` w makes the table [V, w], with a
-    matrix from w to D behind it and one back to w before the head (OPT-350m, arXiv:2205.01068).
+    matrix from w to D behind it and one back to w before the head (OPT-350m, arXiv:2205.01068). `dropout` zeroes that
+    share of the vectors in training.
     """
 
     group: ClassVar[str] = "embedding"
@@ -39,6 +41,7 @@ class Embedding(Module):
     token_types: Count = 0
     norm: Norm | None = None
     width: Size | None = None
+    dropout: Share = 0.0
 
     def forward(self, tokens: Tensor, positions: Tensor, vocab_size: Number, d_model: Number) -> tuple[Tensor, Tensor]:
         """Ids [B, T] to vectors [B, T, D], and the table itself for a tied head."""
@@ -50,7 +53,7 @@ class Embedding(Module):
             x = Add("token_types_add")(x, types)
         x = self.position(x, positions, name="positions")
         x = x if self.norm is None else self.norm(x, name="norm")
-        return x, x.tape.weight(lookup, tokens)
+        return dropped(x, self.dropout), x.tape.weight(lookup, tokens)
 
     def narrowed(self, x: Tensor) -> Tensor:
         """What the head reads: x [B, T, D], or [B, T, w] where the table has a width of its own."""

@@ -13,7 +13,8 @@ from pydantic import Field
 
 from archcli.graph import Tensor
 from archcli.modules.activation import GELU, Activation, SiLU
-from archcli.modules.base import Module, Positive, Size
+from archcli.modules.base import Module, Positive, Share, Size
+from archcli.modules.dropout import dropped
 from archcli.ops import Clip, Linear, Multiply, Shift
 
 
@@ -31,18 +32,20 @@ class FeedForward(Module):
 class MLP(FeedForward):
     """down(act(up x)): two matrices.
 
-    Vaswani et al. 2017, arXiv:1706.03762 section 3.3. `bias` false leaves both without bias.
+    Vaswani et al. 2017, arXiv:1706.03762 section 3.3. `bias` false leaves both without bias. `dropout` zeroes that share
+    of what lies between them in training (BART's activation dropout).
     """
 
     kind: Literal["mlp"] = "mlp"
     d_ff: Size
     activation: Activation = Field(default_factory=GELU)
     bias: bool = False
+    dropout: Share = 0.0
 
     def forward(self, x: Tensor) -> Tensor:
         """down(act(up x))."""
         hidden = self.activation(Linear("up_proj", self.d_ff, self.bias)(x), name="activation")
-        y: Tensor = Linear("down_proj", x.shape[-1], self.bias)(hidden)
+        y: Tensor = Linear("down_proj", x.shape[-1], self.bias)(dropped(hidden, self.dropout))
         return y
 
 
@@ -53,6 +56,7 @@ class GLU(FeedForward):
 
     Differs from MLP in the gate. `bias` false, as in the paper, leaves all three without bias. `limit` c bounds the
     gate from above by c and the up branch to +-c, `up_offset` 1 adds one to the up branch (gpt-oss, arXiv:2508.10925).
+    `dropout` zeroes that share of the gated branch in training.
     """
 
     kind: Literal["glu"] = "glu"
@@ -61,6 +65,7 @@ class GLU(FeedForward):
     bias: bool = False
     limit: Positive | None = None
     up_offset: Literal[0, 1] = 0
+    dropout: Share = 0.0
 
     def forward(self, x: Tensor) -> Tensor:
         """down(act(gate x) * up x)."""
@@ -70,5 +75,5 @@ class GLU(FeedForward):
         if self.up_offset:
             up = Shift("up_offset", self.up_offset)(up)
         hidden = Multiply("gated")(self.activation(gate, name="activation"), up)
-        y: Tensor = Linear("down_proj", x.shape[-1], self.bias)(hidden)
+        y: Tensor = Linear("down_proj", x.shape[-1], self.bias)(dropped(hidden, self.dropout))
         return y

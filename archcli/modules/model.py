@@ -5,6 +5,7 @@ B batch, T new tokens, S source tokens, D d_model, V vocab_size.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
@@ -12,14 +13,21 @@ from pydantic import Field
 
 from archcli.arith import Number, Shape
 from archcli.graph import Tensor
-from archcli.modules.base import Module, Size, children
+from archcli.modules.base import Module, Share, Size, children
 from archcli.modules.context import Context
+from archcli.modules.dropout import dropped
 from archcli.modules.embedding import Embedding, Head, MaskedHead
 from archcli.modules.frontend import ConvFrontEnd
+from archcli.modules.lora import LoRA
 from archcli.modules.norm import Norm
+from archcli.modules.outline import counted_layers
 from archcli.modules.position import NoPosition, Position
+from archcli.modules.quantization import Quantization
 from archcli.modules.stack import Cached, Stack
 from archcli.ops import Activate, KeepFirst, KeepLast, Linear, Positions
+
+RELEASED = re.compile(r"[12]\d{3}(-(0[1-9]|1[0-2]))?", re.ASCII)
+"""A year, or a year and a month."""
 
 
 class Model(Module):
@@ -27,18 +35,24 @@ class Model(Module):
 
     `norm` is what every layer uses that names none of its own, and what follows the last layer. `max_seq_len` is the
     context it was trained for: it sizes a learned position table and is otherwise a note. `published` holds figures a
-    paper or a checkpoint states, which tests compare with what is counted.
+    paper or a checkpoint states, which tests compare with what is counted. `released` is when it was first public: a year, or
+    "2024-07". `series` is the line of models it belongs to: llama, gpt. Neither changes a count. `lora` adds low-rank adapters,
+    which alone are trained; `quantization` says in how many bits the weights are stored.
     """
 
     family: ClassVar[str] = "model"
     name: str = ""
     source: str = ""
+    released: int | str | None = None
+    series: str = ""
     published: dict[str, int] = Field(default_factory=dict)
     vocab_size: Size
     d_model: Size
     max_seq_len: Size | None = None
     norm: Norm
     embedding: Embedding = Field(default_factory=Embedding)
+    lora: LoRA | None = None
+    quantization: Quantization | None = None
 
     caches: ClassVar[bool] = True
     """Whether it generates token by token, and so has a cache to fill."""
@@ -52,10 +66,16 @@ class Model(Module):
         return None
 
     def check(self) -> Iterator[tuple[str, str, str]]:
-        """Every layer fits d_model."""
+        """Every layer fits d_model; what is spoken of by name is there; a date is one."""
         yield from super().check()
-        for path, stack in stacks(self):
-            yield from ((path + field, what, hint) for field, what, hint in stack.check_width(self.d_model))
+        if self.released is not None and not RELEASED.fullmatch(str(self.released)):
+            yield "released", f"released must be a year, or a year and a month, not {str(self.released)[:40]!r}", 'write 2024 or "2024-07"'
+        misfits = [(path + field, what, hint) for path, stack in stacks(self) for field, what, hint in stack.check_width(self.d_model)]
+        yield from misfits
+        if self.lora is not None and not misfits:
+            yield from self.lora.check_model(self)
+        if self.quantization is not None and not misfits:
+            yield from self.quantization.check_model(self, dict(counted_layers(self, stacks(self))))
 
 
 def stacks(model: Model) -> Iterator[tuple[str, Stack]]:
@@ -134,13 +154,14 @@ class EncoderStack(Stack):
 
     `position` and `input_norm` are the encoder's own. With a `front_end` it reads features (Whisper's spectrogram) in
     place of tokens, and `source_len` is the fixed number of positions they make. `vocab_size` gives it a table of its
-    own where source and target share none.
+    own where source and target share none. `dropout` zeroes that share of what the layers read in training.
     """
 
     position: Position = Field(default_factory=NoPosition)
     input_norm: Norm | None = None
     front_end: ConvFrontEnd | None = None
     vocab_size: Size | None = None
+    dropout: Share = 0.0
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, S, D], or features [B, channels, frames], to [B, S, D]."""
@@ -148,7 +169,7 @@ class EncoderStack(Stack):
         positions = Positions("positions")(x)
         x = self.position(x, positions, name="position_embedding")
         x = x if self.input_norm is None else self.input_norm(x, name="input_norm")
-        return self.finish(self.run(x, Context(positions))[0])
+        return self.finish(self.run(dropped(x, self.dropout), Context(positions))[0])
 
 
 class DecoderStack(Stack):

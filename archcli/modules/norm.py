@@ -1,6 +1,6 @@
 """Norms: which statistic is divided out, and what weights follow.
 
-All are one op, `Normalize`, called under the name of their place.
+RMSNorm and LayerNorm are one op, `Normalize`, BatchNorm another, called under the name of their place.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pydantic import Field
 
 from archcli.graph import Tensor
 from archcli.modules.base import Inherit, Inline, Positive
-from archcli.ops import MergeHeads, Normalize, SplitHeads
+from archcli.ops import BatchNormalize, MergeHeads, Normalize, SplitHeads
 
 
 class Norm(Inline):
@@ -22,7 +22,7 @@ class Norm(Inline):
     group: ClassVar[str] = "norms"
     eps: Positive
 
-    def normalize(self, name: str, axes: int = 1) -> Normalize:
+    def normalize(self, name: str, axes: int = 1) -> Normalize | BatchNormalize:
         """The op that does it; `axes` 2 gives every head [H, d] weights of its own."""
         raise NotImplementedError
 
@@ -76,6 +76,23 @@ class LayerNorm(Norm):
         return Normalize(name, self.eps, centred=True, weight=self.weight, bias=self.bias, offset=float(self.offset), axes=axes)
 
 
+class BatchNorm(Norm):
+    """y = (x - mean) / sqrt(var + eps) * weight + bias, each channel over all tokens of the batch. Ioffe & Szegedy 2015, arXiv:1502.03167.
+
+    Differs from LayerNorm in what is averaged over: B T tokens, not D channels, so that in training tokens depend on each
+    other, later ones included. Outside of training running averages stand in, of which `momentum` is the share that a
+    batch replaces. eps 1e-5 and momentum 0.1 as in torch.
+    """
+
+    kind: Literal["batchnorm"] = "batchnorm"
+    eps: Positive = 1e-5
+    momentum: Annotated[float, Field(gt=0, le=1)] = 0.1
+
+    def normalize(self, name: str, axes: int = 1) -> BatchNormalize:
+        """Mean and variance of each channel, the last axis."""
+        return BatchNormalize(name, self.eps, self.momentum)
+
+
 def _offset_without_weight(offset: int, *, weight: bool) -> Iterator[tuple[str, str, str]]:
     if offset and not weight:
         yield "offset", "offset 1 says how the weight is stored, and there is no weight", "leave offset out"
@@ -95,6 +112,11 @@ class QKNorm(Inline):
     per: Literal["head", "head_distinct", "full"] = "head"
     when: Literal["before_rope", "after_rope"] = "before_rope"
     norm: Annotated[Norm, Inherit("norm"), Field()]
+
+    def check(self) -> Iterator[tuple[str, str, str]]:
+        """BatchNorm's channels are one axis."""
+        if self.per == "head_distinct" and isinstance(self.norm, BatchNorm):
+            yield "per", "batchnorm has a gain per channel, not per head and channel", "use per: full, or another norm"
 
     def forward(self, x: Tensor, *, name: str) -> Tensor:
         """Normalize heads x [B, T, H, d]."""

@@ -4,7 +4,9 @@ Each op states its output's shape, the weights it owns, what it costs in parts, 
 """
 
 from archcli.ops.attend import Attend
+from archcli.ops.batch_normalize import BatchNormalize
 from archcli.ops.dense import Contract, Conv1d, Embedding, Gather, Linear, Parameter
+from archcli.ops.dropout import Dropout
 from archcli.ops.layout import Cache, Concat, KeepFirst, KeepLast, MergeHeads, Split, SplitHeads, Transpose, Unsqueeze, Zeros
 from archcli.ops.linear_attend import FeatureMap, LinearAttend
 from archcli.ops.mask import Causal, Chunked, Full, Mask, SlidingWindow
@@ -20,6 +22,7 @@ __all__ = [
     "Activate",
     "Add",
     "Attend",
+    "BatchNormalize",
     "Cache",
     "Causal",
     "Chunked",
@@ -30,6 +33,7 @@ __all__ = [
     "Conv1d",
     "Dilated",
     "Dispatch",
+    "Dropout",
     "Embedding",
     "FeatureMap",
     "Fixed",

@@ -6,7 +6,7 @@ values.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from archcli.arith import Number, Shape
@@ -26,7 +26,9 @@ class Attend(Op):
     2^(-alibi i/H) (arXiv:2108.12409), each times `alibi_factor`; `softcap` c maps a score s to c tanh(s/c)
     (arXiv:2408.00118); a sink is one more logit per head whose probability is dropped (arXiv:2508.10925). `past` counts
     the tokens before the new ones and only serves the exact pair count. `relu` takes max(score, 0) / keys in place of
-    the softmax (arXiv:2309.08586). Parts are exact for the mask; `executed` is T x S.
+    the softmax (arXiv:2309.08586). `dropout` p zeroes that share of the probabilities in training: a multiplication
+    each, which Ivanov et al. class with the softmax and whose gradient they have within its. Parts are exact for the
+    mask; `executed` is T x S.
     """
 
     name: str
@@ -38,6 +40,8 @@ class Attend(Op):
     extras: tuple[str, ...] = ()
     relu: bool = False
     alibi_factor: float = 1.0
+    dropout: float = 0.0
+    training: bool = False
 
     def shape(self, q: Shape, k: Shape, v: Shape, positions: Shape, *extras: Shape) -> Shape:
         return (*q[:3], v[3])
@@ -50,9 +54,9 @@ class Attend(Op):
         queries, keys, values = batch * new * heads * width, batch * k[1] * k[2] * width, batch * k[1] * k[2] * v[3]
         out = batch * new * heads * v[3]
         scores = contraction("scores", 2 * exact * width, [(queries, 0), (keys, 1)], dense, 2 * dense * width)
-        mix = contraction("mix", 2 * exact * v[3], [(dense, 0), (values, 2)], out, 2 * dense * v[3])
+        mix = contraction("mix", 2 * exact * v[3], [(dense, (0, 1)), (values, 2)], out, 2 * dense * v[3])
         weigh = _relu(exact, dense) if self.relu else _softmax(exact, dense, sinks)
-        return (scores, *self._pointwise(exact, dense), weigh, mix)
+        return (scores, *self._pointwise(exact, dense), weigh, *_dropout(exact, dense)[: bool(self.dropout)], mix)
 
     def _pointwise(self, exact: Number, dense: Number) -> tuple[Part, ...]:
         each = [("softcap", SOFTCAP)] if self.softcap else []
@@ -65,13 +69,16 @@ class Attend(Op):
                 flops * exact,
                 dense,
                 dense,
-                (Part(f"d_{name}", OpClass.ELEMENTWISE, flops * exact, dense, dense, executed=flops * dense, wrt=0),)
+                (Part(f"d_{name}", OpClass.ELEMENTWISE, flops * exact, dense, dense, executed=flops * dense, wrt=(0, 1)),)
                 if name == "softcap"
                 else (),
                 executed=flops * dense,
             )
             for name, flops in each
         )
+
+    def in_training(self) -> Attend:
+        return replace(self, training=True) if self.dropout else self
 
     def run(self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, positions: Any, *extras: Any) -> Any:
         """Eager attention: scores, softmax and mix as three steps, over all T x S pairs."""
@@ -93,6 +100,7 @@ class Attend(Op):
             probabilities = torch.relu(scores) / (positions[:, None] + 1)
         else:
             probabilities = _probabilities(torch, scores, given.get("sinks")).to(q.dtype)
+        probabilities = torch.nn.functional.dropout(probabilities, self.dropout, self.training)
         mixed = probabilities.view(batch, kv_heads, -1, k.shape[1]) @ v.transpose(1, 2)
         return mixed.view(batch, heads, new, -1).transpose(1, 2)
 
@@ -109,6 +117,7 @@ class Attend(Op):
             k.transpose(1, 2),
             v.transpose(1, 2),
             attn_mask=mask,
+            dropout_p=self.dropout if self.training else 0.0,
             is_causal=mask is None and new > 1 and self.mask.causal,
             scale=self.scale,
             enable_gqa=q.shape[2] != k.shape[2],
@@ -128,14 +137,22 @@ class Attend(Op):
 
 def _relu(exact: Number, dense: Number) -> Part:
     """The maximum is free, the division costs one; backward likewise."""
-    back = Part("d_relu", OpClass.ELEMENTWISE, exact, 2 * dense, dense, executed=dense, wrt=0)
+    back = Part("d_relu", OpClass.ELEMENTWISE, exact, 2 * dense, dense, executed=dense, wrt=(0, 1))
     return Part("relu", OpClass.ELEMENTWISE, exact, dense, dense, (back,), executed=dense)
 
 
 def _softmax(exact: Number, dense: Number, sinks: Shape | None) -> Part:
-    back = Part("d_softmax", OpClass.NORMALIZATION, SOFTMAX_BACKWARD * exact, 2 * dense, dense, executed=SOFTMAX_BACKWARD * dense, wrt=0)
+    back = Part(
+        "d_softmax", OpClass.NORMALIZATION, SOFTMAX_BACKWARD * exact, 2 * dense, dense, executed=SOFTMAX_BACKWARD * dense, wrt=(0, 1)
+    )
     extra = 0 if sinks is None else sinks[0]
     return Part("softmax", OpClass.NORMALIZATION, SOFTMAX_FORWARD * exact, dense + extra, dense, (back,), executed=SOFTMAX_FORWARD * dense)
+
+
+def _dropout(exact: Number, dense: Number) -> tuple[Part, ...]:
+    """The multiplication by the mask; the mask and what is left are written, and the mask is read by the softmax's gradient."""
+    back = Part("d_dropout", OpClass.NORMALIZATION, 0, dense, 0, wrt=(0, 1))
+    return (Part("dropout", OpClass.NORMALIZATION, exact, 0, 2 * dense, (back,), executed=dense, training=True),)
 
 
 def _key_positions(torch: Any, positions: Any, visible: int) -> Any:

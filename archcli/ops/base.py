@@ -23,12 +23,21 @@ ROTATE = 3  # two products and a sum per rotated element; RoFormer, arXiv:2104.0
 
 
 def contraction(
-    name: str, flops: Number, operands: Sequence[tuple[Number, int | str]], out: Number, executed: Number | None = None
+    name: str, flops: Number, operands: Sequence[tuple[Number, int | str | tuple[int, ...]]], out: Number, executed: Number | None = None
 ) -> Part:
     """A matrix product. Its backward is one product of the same cost per operand that needs a gradient, `(elements, wrt)` each."""
     total = sum(size for size, _ in operands)
     backward = tuple(
-        Part(f"d_{wrt}", OpClass.CONTRACTION, flops, total - size + out, size, executed=executed, wrt=wrt) for size, wrt in operands
+        Part(
+            "_".join(["d", *map(str, wrt if isinstance(wrt, tuple) else (wrt,))]),
+            OpClass.CONTRACTION,
+            flops,
+            total - size + out,
+            size,
+            executed=executed,
+            wrt=wrt,
+        )
+        for size, wrt in operands
     )
     return Part(name, OpClass.CONTRACTION, flops, total, out, backward, executed)
 

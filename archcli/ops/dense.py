@@ -15,7 +15,7 @@ class Linear(Op):
     """y = x W^T + b. Input [..., in], output [..., out]; weight [out, in].
 
     With `borrowed`, the weight is the second input and owned elsewhere. `stored_bias` is one that is kept but not
-    trained, and so no parameter.
+    trained, and so no parameter. `zeroed` starts as zero.
     """
 
     name: str
@@ -23,6 +23,7 @@ class Linear(Op):
     bias: bool = False
     borrowed: bool = False
     stored_bias: bool = False
+    zeroed: bool = False
 
     def shape(self, x: Shape, weight: Shape | None = None) -> Shape:
         return (*x[:-1], self.out)
@@ -51,11 +52,15 @@ class Linear(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Embedding(Op):
-    """A row of a table per id. Input [...] of ids, output [..., width]; weight [entries, width]. A gather: no FLOPs."""
+    """A row of a table per id. Input [...] of ids, output [..., width]; weight [entries, width]. A gather: no FLOPs.
+
+    `zeroed` starts as zero.
+    """
 
     name: str
     entries: Number
     width: Number
+    zeroed: bool = False
 
     def shape(self, ids: Shape) -> Shape:
         return (*ids, self.width)
@@ -71,15 +76,19 @@ class Embedding(Op):
         return torch.nn.functional.embedding(ids, weights["weight"])
 
     def leaf(self, nn: Any, ids: Shape) -> Any:
-        return nn.Embedding(self.entries, self.width)
+        return None if self.zeroed else nn.Embedding(self.entries, self.width)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parameter(Op):
-    """A bare trainable tensor, handed to whoever computes with it. The input says only which tape it is on."""
+    """A bare trainable tensor, handed to whoever computes with it. The input says only which tape it is on.
+
+    `zeroed` starts as zero.
+    """
 
     name: str
     size: Shape
+    zeroed: bool = False
     free: ClassVar[str] = "the op that uses the tensor reads it"
 
     def shape(self, anchor: Shape) -> Shape:

@@ -75,7 +75,7 @@ class LinearAttend(Op):
         tokens, m, e = prod(q[:3]), q[3], v[3]
         sums = q[0] * q[2] * m * e * (q[1] if self.causal else 1)
         update = contraction("state", 2 * tokens * m * e, [(prod(k), 1), (prod(v), 2)], sums)
-        readout = contraction("readout", 2 * tokens * m * e, [(prod(q), 0), (sums, 1)], tokens * e)
+        readout = contraction("readout", 2 * tokens * m * e, [(prod(q), 0), (sums, (1, 2))], tokens * e)
         adding = Part("accumulate", OpClass.ELEMENTWISE, sums if self.causal else 0, sums, sums)
         weight = Part("normalizer", OpClass.NORMALIZATION, 3 * tokens * m, 2 * tokens * m, tokens)
         return (update, adding, readout, weight, replace(elementwise("divide", tokens * e), read=tokens * e + tokens))

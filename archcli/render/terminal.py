@@ -1,4 +1,4 @@
-"""Tables on a terminal, by rich. One that is too wide shows short figures alone; where that is too wide still, its records are listed.
+"""Tables on a terminal, by rich. One that is too wide shows short figures alone, then its main columns; then its records are listed.
 
 Cells are handed over as `Text`, which rich prints as it is: no `[markup]` of a name or a path is ever interpreted.
 """
@@ -9,6 +9,7 @@ import io
 import os
 import shutil
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -43,8 +44,9 @@ def terminal(report: Report) -> str:
 
 
 def _fitted(table: Table, width: int) -> RenderableType:
-    """The whole table; else with short figures alone; else a list."""
-    forms = [grid(table), grid(table, brief=True)]
+    """The whole table; else with short figures alone; else its main columns of those; else a list."""
+    main = replace(table, columns=[column for column in table.columns if not column.minor])
+    forms = [grid(table), grid(table, brief=True), grid(main, brief=True)]
     fitting = next((form for form in forms if _needed(form) <= width), None)
     return _listed(forms[0]) if fitting is None else _drawn(fitting)
 

@@ -34,9 +34,11 @@ def exact(value: Any, unit: Unit) -> str:
         return NOTHING
     if isinstance(value, bool):
         return "✓" if value else "✗"
+    if unit == "bits":
+        return f"{value:.4g}"
     if unit in {"share", "ratio", "seconds"}:
         return short(value, unit)
-    if isinstance(value, int):
+    if isinstance(value, int) and unit != "date":
         return f"{value:,}"
     return f"{value:,.1f}" if isinstance(value, float) else clean(str(value))
 

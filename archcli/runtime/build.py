@@ -10,7 +10,8 @@ from torch import nn
 from archcli.errors import ArchError
 from archcli.graph import Tensor, tree_map
 from archcli.modules import Model, Module
-from archcli.runtime.leaves import StackedLinear
+from archcli.modules.lora import adapted, unadapted
+from archcli.runtime.leaves import Beside, StackedLinear
 from archcli.runtime.tape import BuildTape, ExpertTape, NodeTape
 
 FUSED = {"Attend": "run_fused"}
@@ -33,8 +34,12 @@ class Node(nn.Module):
         return Node(spec, parent.forms, n_experts)
 
     def part(self, name: str) -> nn.Module | None:
-        """The leaf or child of that name, if there is one."""
-        return self._modules.get(name)
+        """The leaf or child of that name, if there is one; a dot leads to what stands beside a leaf."""
+        own, _, rest = name.partition(".")
+        found = self._modules.get(own)
+        if rest and found is not None:
+            found = found._modules.get(rest)
+        return None if isinstance(found, Beside) else found
 
     def forward(self, *args: Any, expert_of: torch.Tensor | None = None) -> Any:
         """Run the spec's forward on this node's leaves and children; tensors in, tensors out."""
@@ -44,7 +49,7 @@ class Node(nn.Module):
         return tree_map(lambda x: x.value, Tensor, out)
 
     def _get_name(self) -> str:
-        return type(self.spec).__name__
+        return type(unadapted(self.spec)).__name__
 
 
 class Cache(NamedTuple):
@@ -96,14 +101,15 @@ def build_model(spec: Model, *, device: str = "cpu", dtype: torch.dtype = torch.
 
     Device "meta" allocates nothing.
     """
-    model = LanguageModel(spec, EAGER if attention == "eager" else FUSED)
+    whole = adapted(spec)
+    model = LanguageModel(whole, EAGER if attention == "eager" else FUSED)
     default = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
         with torch.device("meta"), torch.no_grad():
             tape = BuildTape(model, "", None)
             tokens, *source = [Tensor(tape, value) for value in example_inputs(spec, 1, 2)]
-            spec.forward(tokens, None, 0, None, False, *source)
+            whole.forward(tokens, None, 0, None, False, *source)
     finally:
         torch.set_default_dtype(default)
     return model if device == "meta" else _materialized(model, device)

@@ -23,6 +23,7 @@ from archcli.runtime.tape import MismatchError
 JOINS = {
     *("cat", "stack", "index_copy", "index_put", "scatter", "scatter_add"),  # move
     *("native_layer_norm", "native_layer_norm_backward", "_fused_rms_norm", "_fused_rms_norm_backward"),  # reduce, then scale
+    *("_native_batch_norm_legit", "_native_batch_norm_legit_no_training", "native_batch_norm", "native_batch_norm_backward"),
     *("_softmax_backward_data", "_log_softmax_backward_data"),
     "elu_backward",  # a derivative times a gradient, not tagged as pointwise
 }

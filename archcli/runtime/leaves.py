@@ -11,16 +11,41 @@ import torch
 from torch import nn
 
 from archcli.graph import Op
-from archcli.ops import Linear, Normalize
+from archcli.ops import BatchNormalize, Linear, Normalize
 
 
 def leaf_of(op: Op, shapes: list[Any], n_experts: int | None) -> nn.Module | None:
-    """The module that owns the op's weights and buffers, freshly initialised, or None for an op that owns nothing."""
+    """The module that owns the op's weights and buffers, freshly initialised, or None for an op that needs none."""
     if not op.weights(*shapes) and not op.buffers(*shapes):
-        return None
+        return op.leaf(nn, *shapes) if op.modal else None
     if n_experts is not None:
         return StackedLinear(op, shapes, n_experts) if isinstance(op, Linear) else StackedLeaf(op, shapes, n_experts)
+    if isinstance(op, BatchNormalize):
+        return TokenBatchNorm(shapes[0][-1], eps=op.eps, momentum=op.momentum)
+    if isinstance(op, Linear) and op.zeroed:
+        return ZeroLinear(shapes[0][-1], op.out, bias=op.bias)
     return op.leaf(nn, *shapes) or Leaf(op, shapes)
+
+
+class Beside(nn.Module):
+    """Holds what stands beside an op that owns no weights itself, as the adapter of a tied head does."""
+
+
+class TokenBatchNorm(nn.BatchNorm1d):
+    """BatchNorm of [B, T, …, D] over the last axis, all others being the batch."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x as so many tokens of D channels, which moves nothing."""
+        return super().forward(x.flatten(0, -2)).view_as(x)
+
+
+class ZeroLinear(nn.Linear):
+    """A linear map that starts as zero."""
+
+    def reset_parameters(self) -> None:
+        """All zero."""
+        for parameter in self.parameters(recurse=False):
+            nn.init.zeros_(parameter)
 
 
 class Leaf(nn.Module):
@@ -41,7 +66,7 @@ class Leaf(nn.Module):
                 nn.init.constant_(parameter, 1.0 - self.op.offset)
             elif name == "beta":
                 nn.init.constant_(parameter, getattr(self.op, "beta", 1.0))
-            elif name == "weight":
+            elif name == "weight" and not getattr(self.op, "zeroed", False):
                 nn.init.normal_(parameter, std=0.02)
             else:
                 nn.init.zeros_(parameter)

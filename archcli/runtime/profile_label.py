@@ -55,12 +55,12 @@ class LabelledTape(NodeTape):
 
     __slots__ = ()
 
-    def emit(self, op: Op, *xs: Tensor, group: str = "") -> Any:
+    def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Run the op; its path is in the trace, and its share of the sequence numbers in the log."""
         regions, path = _place(self.node, op)
         regions.log.append((_next_number(), path))
         with torch._C._profiler._RecordFunctionFast(PREFIX + path):
-            out = super().emit(op, *xs, group=group)
+            out = super().emit(op, *xs, group=group, trained=trained)
         regions.log.append((_next_number(), ""))
         return out
 
@@ -76,12 +76,12 @@ class CensusTape(LabelledTape):
 
     __slots__ = ()
 
-    def emit(self, op: Op, *xs: Tensor, group: str = "") -> Any:
+    def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Note the op, then run it."""
         regions, path = _place(self.node, op)
         regions.ran[path] = Ran(path, op, tuple(x.shape for x in xs))
         regions.current = path
-        out = super().emit(op, *xs, group=group)
+        out = super().emit(op, *xs, group=group, trained=trained)
         regions.current = ""
         return out
 

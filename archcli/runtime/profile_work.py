@@ -55,7 +55,7 @@ def prepare(spec: Model, job: Job) -> Work:
     """Allocate and fill the model and its inputs on the device."""
     device, dtype = torch.device(job.device), DTYPES[job.dtype]
     generator = torch.Generator().manual_seed(SEED)
-    skeleton = build_model(spec, device="meta", dtype=dtype, attention=job.attention)
+    skeleton = build_model(spec, device="meta", dtype=dtype, attention=job.attention).train(job.train)
     inputs = [_random(like, spec, dtype, generator).to(device) for like in _inputs(spec, job, job.new)]
     cache = _filled_cache(skeleton, job, generator)
     gradients = _gradients(skeleton, job, generator) if job.train else []

@@ -15,7 +15,7 @@ from torch import nn
 
 from archcli.errors import ArchError, Problem
 from archcli.graph import Op, Tensor, tree_map
-from archcli.runtime.leaves import Leaf, leaf_of
+from archcli.runtime.leaves import Beside, Leaf, leaf_of
 
 if TYPE_CHECKING:
     from archcli.modules.base import Module
@@ -33,7 +33,7 @@ class NodeTape:
     def __init__(self, node: Node) -> None:
         self.node = node
 
-    def emit(self, op: Op, *xs: Tensor, group: str = "") -> Any:
+    def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Call the leaf that owns the op's weights, or the op itself where it owns none."""
         values = [x.value for x in xs]
         leaf = self.node.part(op.name)
@@ -41,15 +41,17 @@ class NodeTape:
         return tree_map(lambda value: Tensor(self, value), torch.Tensor, out)
 
     def _perform(self, op: Op, values: list[Any]) -> Any:
+        op = op.in_training() if self.node.training else op
         return getattr(op, self.node.forms.get(type(op).__name__, "run"))(torch, {}, *values)
 
     def _call_leaf(self, leaf: nn.Module, op: Op, values: list[Any]) -> Any:
         """torch's own modules know their op; a bare leaf is told this call's, which may hold the length of this pass."""
         return leaf(*values, op=op) if isinstance(leaf, Leaf) else leaf(*values)
 
-    def weight(self, op: Op, *xs: Tensor) -> Tensor:
+    def weight(self, op: Op, *xs: Tensor, trained: bool = True) -> Tensor:
         """The parameter of the leaf."""
-        return Tensor(self, getattr(self.node, op.name).weight)
+        leaf: Any = self.node.part(op.name)
+        return Tensor(self, leaf.weight)
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
         """Call the child node, a real nn.Module, with plain torch tensors; routed experts also get the index of their expert."""
@@ -77,7 +79,7 @@ class ExpertTape(NodeTape):
         self.expert_of = expert_of
 
     def _call_leaf(self, leaf: nn.Module, op: Op, values: list[Any]) -> Any:
-        return leaf(*values, op=op, expert_of=self.expert_of)
+        return leaf(*values, op=op, expert_of=self.expert_of) if isinstance(leaf, Leaf) else leaf(*values)
 
 
 class MismatchError(ArchError):
@@ -100,11 +102,11 @@ class BuildTape(NodeTape):
         super().__init__(node)
         self.path, self.n_experts = path, n_experts
 
-    def emit(self, op: Op, *xs: Tensor, group: str = "") -> Any:
+    def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Register the op's leaf, run it, compare shapes."""
         shapes, path = [x.shape for x in xs], f"{self.path}.{op.name}".strip(".")
         try:
-            self._register(op, shapes)
+            self._register(op, shapes, trained=trained)
             out = super().emit(op, *xs)
         except (RuntimeError, ValueError, ArithmeticError) as problem:
             raise MismatchError(path, f"{type(op).__name__} runs", "yes", str(problem).splitlines()[0]) from problem
@@ -114,19 +116,27 @@ class BuildTape(NodeTape):
         return out
 
     def _call_leaf(self, leaf: nn.Module, op: Op, values: list[Any]) -> Any:
-        if self.n_experts is None:
+        if self.n_experts is None or not isinstance(leaf, Leaf):
             return super()._call_leaf(leaf, op, values)
         return leaf(*values, op=op, expert_of=values[0].new_empty(len(values[0]), dtype=torch.int64))
 
-    def _register(self, op: Op, shapes: list[Any]) -> None:
+    def _register(self, op: Op, shapes: list[Any], *, trained: bool) -> None:
+        """Put the op's leaf in its place: in the node, or below the leaf it stands beside (`q_proj.lora_A`)."""
         leaf = leaf_of(op, shapes, self.n_experts)
-        if leaf is not None:
-            self.node.add_module(op.name, leaf)
+        if leaf is None:
+            return
+        *parents, own = op.name.split(".")
+        place: nn.Module = self.node
+        for step in parents:
+            if step not in place._modules:
+                place.add_module(step, Beside())
+            place = place.get_submodule(step)
+        place.add_module(own, leaf.requires_grad_(trained))
 
-    def weight(self, op: Op, *xs: Tensor) -> Tensor:
+    def weight(self, op: Op, *xs: Tensor, trained: bool = True) -> Tensor:
         """Register the leaf if nothing has called it yet."""
         if self.node.part(op.name) is None:
-            self._register(op, [x.shape for x in xs])
+            self._register(op, [x.shape for x in xs], trained=trained)
         return super().weight(op, *xs)
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:

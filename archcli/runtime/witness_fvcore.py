@@ -12,9 +12,10 @@ from torch import nn
 
 from archcli.arith import Shape
 from archcli.graph import Row
-from archcli.runtime.build import LanguageModel
+from archcli.runtime.build import LanguageModel, Node
 from archcli.runtime.finding import Finding, agreement, listed
 from archcli.runtime.layers import Layers
+from archcli.runtime.leaves import Beside
 from archcli.runtime.require import missing_extra
 from archcli.runtime.witness_torch import dense_flops
 
@@ -34,7 +35,10 @@ def ask_fvcore(model: LanguageModel, rows: Sequence[Row], layers: Layers, inputs
         return [], [f"fvcore is not heard: it cannot trace this model on meta ({str(problem).splitlines()[0]})."]
     counts = _own({path: int(count) for path, count in analysis.by_module().items()}, 0)
     missed = _own({path: analysis.unsupported_ops(path) for path in counts}, Counter())
-    ours, names = _by_module(rows, layers, set(counts))
+    modules = dict(model.named_modules())
+    nodes = {path for path in counts if isinstance(modules[path], Node)}
+    leaves = {path for path in counts if not isinstance(modules[path], Node | Beside)}
+    ours, names = _by_module(rows, layers, leaves, nodes)
     blind = {path for path, ops in missed.items() if INEXACT & set(ops)} | set(untraced)
     seen = {path: flops for path, flops in ours.items() if path not in blind}
     theirs = {path: 2 * count for path, count in counts.items() if count and path not in blind}
@@ -91,17 +95,23 @@ def _own(counts: Mapping[str, N], nothing: N) -> dict[str, N]:
     return own
 
 
-def _by_module(rows: Iterable[Row], layers: Layers, modules: set[str]) -> tuple[Counter[str], dict[str, str]]:
+def _by_module(rows: Iterable[Row], layers: Layers, leaves: set[str], nodes: set[str]) -> tuple[Counter[str], dict[str, str]]:
     """Forward FLOPs by the module that runs the rows, and those rows' names."""
     flops: Counter[str] = Counter()
     names: dict[str, str] = {}
     for row in rows:
         count = dense_flops(row)[0]
         for path in layers.built(row.path) if count else ():
-            home = path if path in modules else path.rpartition(".")[0]
+            home = path if path in leaves else _node_above(path, nodes)
             names[home] = f"{names[home]}, {row.path}" if home in flops else row.path
             flops[home] += count
     return flops, names
+
+
+def _node_above(path: str, nodes: set[str]) -> str:
+    """The node that runs an op that has no leaf of its own."""
+    home = path.rpartition(".")[0]
+    return home if home in nodes or not home else _node_above(home, nodes)
 
 
 def _notes(analysis: Any, hidden: Mapping[str, int], skipped: Mapping[str, int], names: Mapping[str, str]) -> Iterable[str]:

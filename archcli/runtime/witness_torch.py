@@ -78,6 +78,7 @@ def ask_parameters(model: LanguageModel, counted: Counted, layers: Layers) -> It
 
 def ask_training(model: LanguageModel, inputs: Inputs, forward: Counted, train: Counted, layers: Layers) -> Answer:
     """Run forward and backward: FLOPs after either, and of each row."""
+    model.train()
     with contractions(model) as executed, FlopCounterMode(display=False) as counter:
         answers = tree_leaves(model(*inputs))
         halfway = counter.get_total_flops()
@@ -91,6 +92,7 @@ def ask_training(model: LanguageModel, inputs: Inputs, forward: Counted, train: 
 
 def ask_step(model: LanguageModel, inputs: Inputs, past: Inputs | None, counted: Counted, layers: Layers) -> Answer:
     """Run new tokens after those of `past` through the cache: what it then holds, FLOPs, and those of each row."""
+    model.eval()
     with torch.no_grad():
         cache = Cache() if past is None else model.prefill(*past)[1]
         with contractions(model) as executed, FlopCounterMode(display=False) as counter:

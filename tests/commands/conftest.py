@@ -29,3 +29,11 @@ def cli(monkeypatch, capsys):
         return Done(code, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """folder("gpt2"): the parity table's model as Hugging Face saves it."""
+    from saved import saved  # brings torch, which most commands do without
+
+    return lambda name, **options: saved(name, tmp_path / name, **options)

@@ -25,6 +25,7 @@ COMMANDS = {
     "compare-set": ("compare", "llama-3.1-8b", "llama-3.1-8b", "--set", "2:n_kv_heads=32", "-s", "8k"),
     "compare-layouts": ("compare", "gemma-2-9b", "deepseek-v3", "mixtral-8x7b", "--mla", "absorbed", "--dtype", "fp8"),
     "compare-many": ("compare", "gpt2", "llama-3.1-8b", "falcon-7b", "qwen3-0.6b", "-s", "1024", "--past", "512"),
+    "list-where": ("list", "--where", "series=llama", "--where", "params > 10B", "--sort", "released:desc"),
     "show": ("show", "gpt2", "-s", "1024"),
 }
 FORMS = {"plain": None, "table-80": 80, "table-40": 40, "md": None, "csv": None, "json": None}

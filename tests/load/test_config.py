@@ -7,6 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from archcli.errors import ArchError
+from archcli.load.diagnostics import explain
 from archcli.load.dump import to_yaml
 from archcli.load.source import load, load_text
 from archcli.measure.passes import forward_pass
@@ -68,8 +70,22 @@ def test_a_config_can_be_overridden(folder):
     assert load(str(folder), ["d_ff=8"]).model.groups[0].layer.ffn.d_ff == 8
 
 
-def test_every_setting_has_its_place(folder):
-    assert str(load(str(folder)).mark("d_model")).startswith(f"{folder}/config.json as YAML:3:")
+# our path: where it stands in the config.json of LLAMA, line by line
+PLACES = {
+    "d_model": "config.json:7:18",
+    "norm.eps": "config.json:13:19",
+    "max_seq_len": "config.json:12:30",
+    "groups.0.n_layers": "config.json:8:24",
+    "groups.0.layer.attention.n_kv_heads": "config.json:10:26",
+    "groups.0.layer.attention.position.theta": "config.json:14:17",
+    "groups.0.layer.ffn.d_ff": "config.json:11:24",
+    "groups.0.layer.ffn.activation": "config.json as YAML:12:47",
+}
+
+
+@pytest.mark.parametrize(("path", "place"), PLACES.items())
+def test_every_setting_has_its_place(path, place, folder):
+    assert str(load(str(folder)).mark(path)) == f"{folder}/{place}"
 
 
 def test_notes_are_carried():
@@ -112,7 +128,7 @@ WRONG = {
     "size-nan": ({"hidden_size": float("nan")}, "f: hidden_size must be a whole number above 0, not nan"),
     "flag-text": ({"attention_bias": "yes"}, "f: attention_bias must be true or false, not 'yes'"),
     "activation": ({"hidden_act": "mish"}, "f: activation 'mish' is not supported; known: relu, "),
-    "kv-heads": ({"num_key_value_heads": 3}, "f as YAML:11:42: n_kv_heads 3 does not divide n_heads 8; 2 or 4 would"),
+    "kv-heads": ({"num_key_value_heads": 3}, "1:176: n_kv_heads 3 does not divide n_heads 8; 2 or 4 would"),
 }
 
 
@@ -121,3 +137,34 @@ def test_a_mistake_is_answered_once(wrong, said, refused):
     [found] = refused(json.dumps({**LLAMA, **wrong}))
     assert found.startswith(said)
     assert found == said or said.endswith((": ", ", "))
+
+
+def test_a_mistake_is_shown_in_the_file_it_is_in(folder):
+    (folder / "config.json").write_text(json.dumps({**LLAMA, "num_key_value_heads": 3}, indent=2))
+    with pytest.raises(ArchError) as caught:
+        load(str(folder))
+    assert explain(caught.value).splitlines() == [
+        f"{folder}/config.json:10:26: error: n_kv_heads 3 does not divide n_heads 8",
+        '      "num_key_value_heads": 3,',
+        "                             ^",
+        "  = help: 2 or 4 would",
+    ]
+
+
+def test_the_place_is_that_of_the_key_that_is_meant(refused):
+    text = {"max_position_embeddings": 128, "num_attention_heads": 8, "num_key_value_heads": 3, "vocab_size": 1000, "hidden_size": 64}
+    vision = {"num_key_value_heads": 5, "note": 'a "num_key_value_heads": 3 in a text', "num_attention_heads": True}
+    config = {"model_type": "gemma3", "vision_config": vision, "text_config": {"model_type": "gemma3_text", "head_dim": 8, **text}}
+    written = json.dumps(config, indent=1)
+    line = [i for i, line in enumerate(written.split("\n"), 1) if '"num_key_value_heads": 3,' in line and "note" not in line]
+    assert refused(written) == [f"{line[0]}:26: n_kv_heads 3 does not divide n_heads 8; 2 or 4 would"]
+
+
+def test_what_the_file_does_not_say_is_shown_as_yaml(refused):
+    [found] = refused(json.dumps({**LLAMA, "hidden_size": 60}))
+    assert found == "f as YAML:11:70: RoPE turns dims in pairs, and heads are 7 wide; state an even rotary_dim, or an even head_dim"
+
+
+def test_an_override_keeps_its_own_place(refused):
+    [found] = refused(json.dumps(LLAMA), "n_kv_heads=3")
+    assert found == "--set:1:18: n_kv_heads 3 does not divide n_heads 8; 2 or 4 would"

@@ -56,11 +56,13 @@ def test_a_name_that_yaml_could_take_for_something_else_is_quoted(name, tiny):
 @given(
     name=TEXTS,
     published=st.dictionaries(TEXTS, st.integers(-(10**20), 10**20), max_size=3),
+    released=st.sampled_from([None, 2024, "2024", "2024-07"]),
+    series=TEXTS,
     d_model=st.integers(1, 10**12),
     norm=st.builds(RMSNorm, eps=st.floats(1e-12, 1e12), offset=st.sampled_from([0, 1])) | st.builds(LayerNorm, bias=st.booleans()),
     position=st.builds(Rope, theta=st.floats(1, exclude_min=True, allow_infinity=False)) | st.builds(ALiBi),
 )
-def test_any_model_survives(name, published, d_model, norm, position):
+def test_any_model_survives(name, published, released, series, d_model, norm, position):
     model = load("gpt2").model
     [group] = model.groups
     attention = group.layer.attention.model_copy(update={"position": position, "head_dim": 64})
@@ -68,6 +70,8 @@ def test_any_model_survives(name, published, d_model, norm, position):
     changes = {
         "name": name,
         "published": published,
+        "released": released,
+        "series": series,
         "d_model": d_model,
         "norm": norm,
         "groups": (group.model_copy(update={"layer": layer}), group.model_copy(update={"n_layers": 1, "layer": layer})),

@@ -64,6 +64,21 @@ EDITS = {
         "d_model: 64\npublished: [1]",
         "5:1: published must be a mapping, each value a whole number, not a list",
     ),
+    "released-text": (
+        "d_model: 64",
+        "d_model: 64\nreleased: July 2024",
+        "5:11: released must be a year, or a year and a month, not 'July 2024'; write 2024 or \"2024-07\"",
+    ),
+    "released-month": (
+        "d_model: 64",
+        "d_model: 64\nreleased: 2024-13",
+        "5:11: released must be a year, or a year and a month, not '2024-13'; write 2024 or \"2024-07\"",
+    ),
+    "released-day": (
+        "d_model: 64",
+        "d_model: 64\nreleased: 20240723",
+        "5:11: released must be a year, or a year and a month, not '20240723'; write 2024 or \"2024-07\"",
+    ),
     "nullable-null-elsewhere": ("tied: false", "tied: null", "7:19: tied must be true or false, not null; leave the key out"),
     "key-misspelt": ("d_ff: 128", "d_fff: 128", "18:42: unknown key 'd_fff'; did you mean d_ff?"),
     "key-in-capitals": ("d_model: 64", "D_Model: 64", "4:1: unknown key 'D_Model'; did you mean d_model?"),
@@ -82,12 +97,12 @@ EDITS = {
     "key-unknown": (
         "tied: false",
         "tied: false, foo: 3",
-        "7:26: unknown key 'foo'; known are tied, scale, position, token_types, norm, width",
+        "7:26: unknown key 'foo'; known are tied, scale, position, token_types, norm, width, dropout",
     ),
     "key-very-long": (
         "tied: false",
         f"tied: false, {300 * 'x'}: 3",
-        f"7:26: unknown key '{39 * 'x'}…'; known are tied, scale, position, token_types, norm, width",
+        f"7:26: unknown key '{39 * 'x'}…'; known are tied, scale, position, token_types, norm, width, dropout",
     ),
     "key-missing": ("        n_heads: 8\n", "", "12:7: missing key n_heads"),
     "key-missing-from-a-short-form": (FFN, "ffn: mlp", "18:7: missing key d_ff"),
@@ -97,7 +112,7 @@ EDITS = {
     "kind-misspelt": ("kind: gqa", "kind: ggqa", "13:15: unknown kind 'ggqa' of attention; did you mean gqa?"),
     "kind-in-capitals": ("kind: rmsnorm", "kind: RMSNorm", "6:14: unknown kind 'RMSNorm' of norm; did you mean rmsnorm?"),
     "kind-by-its-usage": ("kind: glu", "kind: swiglu", "18:19: unknown kind 'swiglu' of ffn; write {kind: glu, activation: silu}"),
-    "kind-unknown": ("kind: rmsnorm", "kind: batch", "6:14: unknown kind 'batch' of norm; one of rmsnorm, layernorm"),
+    "kind-unknown": ("kind: rmsnorm", "kind: group", "6:14: unknown kind 'group' of norm; one of rmsnorm, layernorm, batchnorm"),
     "kind-number": ("kind: gqa", "kind: 3", "13:15: kind must be mha, mqa, gqa, mla or linear, not 3"),
     "kind-of-model": (
         "name: tiny-llama",
@@ -107,7 +122,7 @@ EDITS = {
     "kind-of-one-without": (
         "tied: false",
         "kind: tied",
-        "7:13: unknown key 'kind'; known are tied, scale, position, token_types, norm, width",
+        "7:13: unknown key 'kind'; known are tied, scale, position, token_types, norm, width, dropout",
     ),
     "groups-mapping": ("  - n_layers: 3", "    n_layers: 3", "8:1: groups must be a list, not a mapping; begin each entry with '- '"),
     "module-number": (FFN, "ffn: 128", "18:12: ffn must be a mapping, not 128; such as {kind: mlp, …}"),
@@ -134,6 +149,68 @@ EDITS = {
         "n_heads: 8",
         "n_heads: 8\n        window: 4\n        chunk: 4",
         "16:16: a layer has one pattern, not window and chunk; leave one of them out",
+    ),
+    "adapter-target": (
+        "d_model: 64",
+        "d_model: 64\nlora: {rank: 4, targets: [q, vv]}",
+        "5:30: no projection of this model is called 'vv'; it has embedding, q, k, v, o, gate, up, down, lm_head; or all_linear",
+    ),
+    "adapter-target-alone": (
+        "d_model: 64",
+        "d_model: 64\nlora: {rank: 4, targets: q}",
+        '5:26: targets must be a list, each text, not "q"; write [q]',
+    ),
+    "adapter-no-target": (
+        "d_model: 64",
+        "d_model: 64\nlora: {rank: 4, targets: []}",
+        "5:17: targets must not be empty; name projections, such as [q, v], or leave lora out",
+    ),
+    "adapter-rank": ("d_model: 64", "d_model: 64\nlora: {rank: 0}", "5:14: rank must be a whole number above 0, not 0"),
+    "adapter-no-rank": ("d_model: 64", "d_model: 64\nlora: {alpha: 2}", "5:1: missing key rank"),
+    "adapter-peft-key": (
+        "d_model: 64",
+        "d_model: 64\nlora: {rank: 4, lora_alpha: 8}",
+        "5:17: unknown key 'lora_alpha'; did you mean alpha?",
+    ),
+    "adapter-true": ("d_model: 64", "d_model: 64\nlora: true", "5:7: lora must be a mapping, not true"),
+    "quantized-nothing": (
+        "d_model: 64",
+        "d_model: 64\nquantization: {bits: 4, rules: [{match: layers.3-5.ffn, bits: 2}]}",
+        (
+            "5:41: no matrix of this model is called 'layers.3-5.ffn'; it has embedding, attention, ffn, lm_head; "
+            "or write steps of a path, such as layers.0-3.ffn"
+        ),
+    ),
+    "quantized-without-bits": ("d_model: 64", "d_model: 64\nquantization: {group_size: 32}", "5:1: missing key bits"),
+    "quantized-half-bits": (
+        "d_model: 64",
+        "d_model: 64\nquantization: {bits: 1.58}",
+        "5:22: bits must be a whole number above 0, or dtype, not 1.58",
+    ),
+    "quantized-group": (
+        "d_model: 64",
+        "d_model: 64\nquantization: {bits: 4, group_size: rows}",
+        '5:37: group_size must be a whole number above 0, or row or tensor, not "rows"; did you mean row?',
+    ),
+    "dropout-whole": (
+        "tied: false",
+        "tied: false, dropout: 1",
+        "7:35: dropout must be a number of at least 0 and below 1, not 1",
+    ),
+    "dropout-percent": (
+        "n_heads: 8",
+        "n_heads: 8\n        dropout: 10%",
+        '15:18: dropout must be a number of at least 0 and below 1, not "10%"',
+    ),
+    "batch-norm-momentum": (
+        "kind: rmsnorm, eps: 1e-5",
+        "kind: batchnorm, momentum: 2",
+        "6:35: momentum must be a number above 0 and of at most 1, not 2",
+    ),
+    "batch-norm-per-head-and-channel": (
+        "kind: rmsnorm, eps: 1e-5}",
+        "kind: batchnorm}\nlayer: {attention: {qk_norm: {per: head_distinct}}}",
+        "7:36: batchnorm has a gain per channel, not per head and channel; use per: full, or another norm",
     ),
     "shared-layer": ("d_model: 64", "d_model: 64\nlayer: {ffn: {d_fff: 3}}", "5:15: unknown key 'd_fff'; did you mean d_ff?"),
     "name-escape": ("tiny-llama", '"tiny\\e[31m"', "1:7: an invisible character, U+001B; remove it"),

@@ -137,7 +137,7 @@ MISTAKES = {
     ),
     "inherited-part-of-a-layer": (
         ["groups.0.layer.norm.eps=1e-3"],
-        ["--set:1:7: missing key kind; one of rmsnorm, layernorm; nothing is written there that --set could change"],
+        ["--set:1:7: missing key kind; one of rmsnorm, layernorm, batchnorm; nothing is written there that --set could change"],
     ),
     "several": (
         ["d_modle=3", "n_layer=2", "foo"],

@@ -230,12 +230,12 @@ def test_all_columns_are_in_the_data():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"columns": ["parms"]}, "no column 'parms'; did you mean params?"),
-        ({"sort": "parms:desc"}, "no column 'parms'"),
-        ({"sort": "params:up"}, "'up' is no order"),
-        ({"where": ["params"]}, "'params' is no condition"),
-        ({"where": ["params>>3"]}, "'params>>3' is no condition"),
-        ({"where": ["parms>3", "d_f<2"]}, "no column 'd_f'"),
+        ({"columns": ["parms"]}, "--columns: unknown column 'parms'; did you mean params?"),
+        ({"sort": "parms:desc"}, "--sort parms:desc: unknown column 'parms'"),
+        ({"sort": "params:up"}, "unknown order 'up'"),
+        ({"where": ["params"]}, "--where params: not a condition"),
+        ({"where": ["params>>3"]}, "'>3' is not a whole number"),
+        ({"where": ["parms>3", "d_f<2"]}, "unknown column 'd_f'"),
     ],
 )
 def test_an_unknown_column_is_an_error(options, said):

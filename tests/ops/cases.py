@@ -41,6 +41,7 @@ from archcli.ops import (
 from ops.case import C, Case, E, M, N, R, X, n
 from ops.more_cases import CASES as MORE
 from ops.more_cases import attention
+from ops.training_cases import training
 
 
 def norm(op, forward, back, gain, width, **weights):
@@ -241,4 +242,4 @@ CASES = {
         Cache("y", Chunked(2)), ((2, 3, 1, 4),), ((2, 3, 1, 4), (2, 2, 1, 4)), {M: 0}, {M: 0}, (24, 24), 48, cached=2 * 2 * 4
     ),
 }
-CASES |= attention(CASES["attend"]) | MORE
+CASES |= attention(CASES["attend"]) | MORE | training(CASES["attend"])

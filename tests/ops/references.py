@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from ops import more_cases
+from ops import more_cases, training_cases
 
 
 def each(function):
@@ -186,4 +186,5 @@ REFERENCES = {
     "KeepLast": lambda op, weights, x: x[:, 2:3],
     "Cache": cache,
     **more_cases.REFERENCES,
+    **training_cases.REFERENCES,
 }

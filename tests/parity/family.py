@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+from archcli.load.hf import weight_map
+from archcli.load.hf.weights import WeightMap, Weights
 from archcli.modules import Block, Decoder, Group, LayerNorm, Model, Norm, RMSNorm
-from parity.maps import Weights
 
 VOCAB, D_MODEL, D_FF, HEADS, KV_HEADS, HEAD_DIM = 53, 32, 40, 4, 2, 12
 EPS, THETA, WINDOW = 0.01, 100.0, 5
@@ -34,17 +36,18 @@ SIZES: dict[str, Any] = {
 class Family:
     """One entry of the parity table.
 
-    `config` is what `AutoConfig.for_model` takes, `cls` the class that is made of it where that is not the causal
-    language model's, `answer` what of its output is compared, `attention` in which form it runs. `untied` gives its head
-    a weight of its own, which the class would not. `quiet` scales down the random weights of their names it lists, so
-    that an eps nobody can configure is felt. `restretched` marks frequencies that change with the length seen: keys
-    cached earlier keep their old angles, so decoding differs from one pass, for them as for us. `inert` lists mutants
-    that change nothing here, each with its reason.
+    `config` is what `AutoConfig.for_model` takes, `weights` the table of its names where archcli has no importer that
+    states it, `cls` the class that is made of it where that is not the causal language model's, `answer` what of its
+    output is compared, `attention` in which form it runs. `untied` gives its head a weight of its own, which the class
+    would not. `quiet` scales down the random weights of their names it lists, so that an eps nobody can configure is
+    felt. `restretched` marks frequencies that change with the length seen: keys cached earlier keep their old angles,
+    so decoding differs from one pass, for them as for us. `inert` lists mutants that change nothing here, each with its
+    reason.
     """
 
     config: Mapping[str, Any]
     spec: Model
-    weights: Weights
+    weights: Weights | None = None
     cls: str = "AutoModelForCausalLM"
     answer: str = "logits"
     attention: str = "eager"
@@ -52,6 +55,11 @@ class Family:
     quiet: Mapping[str, float] = field(default_factory=dict)
     restretched: bool = False
     inert: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def map(self) -> WeightMap:
+        """Which of our weights each of theirs becomes: as the importer ships it, if there is one."""
+        return weight_map(dict(self.config)) if self.weights is None else WeightMap(self.weights)
 
 
 def rope(theta: float = THETA, **scaling: Any) -> dict[str, Any]:

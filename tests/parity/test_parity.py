@@ -4,10 +4,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from archcli.load.safetensors import read_header, read_tensor
+from archcli.measure.checkpoint import compare
 from archcli.modules import Encoder, MixtureOfExperts, Rope
 from archcli.runtime.build import set_expert_form
+from archcli.runtime.weights import translate
+from archcli.runtime.weights_check import Placed, loaded
 from parity.families import FAMILIES
-from parity.maps import translate
 from parity.mutations import mutants, parts
 from parity.witness import SHORT, TOLERANCE, difference, expected_steps, mutant_model, our_model, spans, witness
 
@@ -30,9 +33,18 @@ def test_a_checkpoint_holds_the_same_weights(name, tmp_path):
     seen = witness(name)
     seen.model.save_pretrained(tmp_path)
     shapes = {key: value.shape for key, value in seen.ours.items()}
-    stored = translate(load_file(tmp_path / "model.safetensors"), FAMILIES[name].weights, shapes)
+    family = FAMILIES[name]
+    stored = translate(load_file(tmp_path / "model.safetensors"), family.map, shapes)
     assert stored.keys() == seen.ours.keys()
     assert [key for key, value in stored.items() if not torch.equal(value, seen.ours[key])] == []
+    # and as `params --against` and `verify --weights` read the same file, without safetensors
+    held = read_header(tmp_path / "model.safetensors")
+    found = compare(family.spec, {key: tensor.shape for key, tensor in held.items()}, family.map)
+    assert {line.status for line in found.lines} <= {"same", "buffer"}
+    placed = Placed(tuple((held[key], place) for key, place in found.places.items()), read_tensor)
+    filled = loaded(family.spec, placed, torch.float32).state_dict()
+    assert filled.keys() == seen.ours.keys()
+    assert [key for key, value in filled.items() if not torch.equal(value, seen.ours[key])] == []
 
 
 @torch.inference_mode()

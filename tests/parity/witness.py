@@ -16,9 +16,9 @@ from archcli.modules import Encoder, EncoderDecoder, Model
 from archcli.runtime.build import EAGER, LanguageModel, build_model, example_inputs
 from archcli.runtime.leaves import Leaf
 from archcli.runtime.tape import BuildTape
+from archcli.runtime.weights import translate
 from parity.families import FAMILIES
 from parity.family import Family
-from parity.maps import find, translate
 
 torch.set_num_threads(1)
 
@@ -41,6 +41,7 @@ class Witness(NamedTuple):
 
 
 @cache
+@torch.inference_mode(mode=False)  # whoever asks first, what is kept can be loaded into
 def witness(name: str) -> Witness:
     """Build, randomise and run Hugging Face's model of the family, once."""
     family, seed = FAMILIES[name], torch.Generator().manual_seed(zlib.crc32(name.encode()))
@@ -52,12 +53,12 @@ def witness(name: str) -> Witness:
         source = random_source(family.spec, seed)
         short, full = (answer(model, family, ids, *source) for ids in (tokens[:, :SHORT], tokens))
     shapes = {key: value.shape for key, value in untrained(name, "eager").state_dict().items()}
-    return Witness(model, theirs, translate(theirs, family.weights, shapes), tokens, source, full, short)
+    return Witness(model, theirs, translate(theirs, family.map, shapes), tokens, source, full, short)
 
 
-def random_source(spec: Model, seed: torch.Generator) -> tuple[torch.Tensor, ...]:
-    """What an encoder reads: ids, or features; nothing for a model without a source."""
-    shape = spec.source_shape(BATCH, SOURCE)
+def random_source(spec: Model, seed: torch.Generator, length: int = SOURCE) -> tuple[torch.Tensor, ...]:
+    """What an encoder reads: so many ids, or features; nothing for a model without a source."""
+    shape = spec.source_shape(BATCH, length)
     if shape is None:
         return ()
     vocab_size = spec.encoder.vocab_size if isinstance(spec, EncoderDecoder) else None
@@ -117,7 +118,7 @@ def tensors(model: Any) -> dict[str, torch.Tensor]:
 def randomise(theirs: Mapping[str, torch.Tensor], family: Family, seed: torch.Generator) -> None:
     """Make every tensor matter: gains, biases and buffers spread by 0.5 around their start, tables by 1, matrices such that outputs are."""
     for name, tensor in theirs.items():
-        noise, take = torch.randn(tensor.shape, generator=seed), find(name, family.weights)[0]
+        noise, take = torch.randn(tensor.shape, generator=seed), family.map.find(name).take
         if tensor.dim() == 1 or tensor.min() == tensor.max():
             tensor.add_(0.5 * noise)
         else:
@@ -143,6 +144,7 @@ def our_model(name: str, attention: str) -> LanguageModel:
 
 
 @cache
+@torch.inference_mode(mode=False)
 def untrained(name: str, attention: str) -> LanguageModel:
     """Our model of the family as it is built."""
     return build_model(FAMILIES[name].spec, attention=attention)

@@ -19,6 +19,7 @@ from archcli.modules import (
     LinearScaling,
     Llama3Scaling,
     LongRopeScaling,
+    LoRA,
     MixtureOfExperts,
     MultiHeadAttention,
     MultiHeadLatentAttention,
@@ -195,6 +196,14 @@ def groups(draw, d_model):
     return Group(n_layers=draw(st.sampled_from([2, 2, 3])), pattern=(draw(blocks(d_model)), draw(blocks(d_model))))
 
 
+ADAPTERS = st.builds(
+    LoRA,
+    rank=st.integers(2, 4),  # torch.einsum over an axis of 1 multiplies, and counts nothing
+    alpha=maybe(NUMBERS),
+    targets=st.lists(st.sampled_from(["all_linear", "o", "down", "lm_head", "embedding"]), min_size=1, max_size=3).map(tuple),
+)
+
+
 @st.composite
 def decoders(draw):
     """A whole model of one or two groups."""
@@ -213,6 +222,7 @@ def decoders(draw):
             position=draw(st.one_of(added)),
             norm=draw(maybe(NORMS)),
         ),
+        lora=draw(maybe(ADAPTERS)),
         head=Head(bias=draw(BOOL), scale=draw(st.sampled_from([1.0, 0.5])), softcap=draw(maybe(NUMBERS))),
         groups=tuple(draw(st.lists(groups(d_model), min_size=1, max_size=2))),
     )

@@ -10,11 +10,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from archcli.measure.passes import decode_pass, prefill_pass, train_pass
 from archcli.modules import substitute
 from archcli.modules.base import settings
-from archcli.runtime.build import build_model
+from archcli.runtime.build import build_model, example_inputs
 
 SIZES = {
     *("vocab_size", "d_model", "max_seq_len", "n_layers", "n_heads", "n_kv_heads", "head_dim", "v_head_dim", "d_ff"),
-    *("window", "chunk", "rotary_dim", "n_experts", "top_k"),
+    *("window", "chunk", "rotary_dim", "n_experts", "top_k", "rank"),
     *("kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim"),
 }
 
@@ -61,9 +61,10 @@ def by_symbols(model, batch_size, seq_len, past):
 def by_torch(model, batch_size, seq_len):
     """What the built model says on meta: its parameters, and torch's count of what forward and backward execute."""
     built = build_model(model, device="meta", attention="eager")
-    tokens = torch.zeros(batch_size, seq_len, dtype=torch.int64, device="meta")
+    with torch.device("meta"):
+        inputs = example_inputs(model, batch_size, seq_len)
     with FlopCounterMode(display=False) as counter:
-        logits = built(tokens)
+        logits = built(*inputs)
         forward = counter.get_total_flops()
         logits.backward(torch.empty_like(logits))
     params = sum(parameter.numel() for parameter in built.parameters())

@@ -91,6 +91,21 @@ def test_a_narrow_table_drops_the_long_figures_then_lists(monkeypatch):
     assert "a|b.*\n  params" in shown[16]
 
 
+def test_a_narrow_table_drops_its_minor_columns_before_it_lists(monkeypatch):
+    columns = (*COLUMNS[:2], Column("share", "share", "share", minor=True))
+    report = Report("params", {}, {}, "", {}, ROWS, (Table("", columns, ROWS),))
+    shown = {}
+    for width in (40, 24, 18, 14):
+        monkeypatch.setenv("COLUMNS", str(width))
+        shown[width] = rendered(report, "table")
+    assert "12,345,678  12.3M  75.0%" in shown[40]
+    assert "12.3M  75.0%" in shown[24]
+    assert "12.3M\n" in shown[18]
+    assert "share" not in shown[18]
+    assert "a|b.*\n  params" in shown[14]
+    assert "  share 75.0%" in shown[14]
+
+
 def test_without_a_terminal_a_table_is_as_wide_as_it_needs(monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
     long = Report("show", {}, {}, "", {}, [], (Table("", (Column("a", "a"),), [{"a": "x" * 500}]),))

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, Problem
 from archcli.load.hf.base import Config, Mapped, shown
+from archcli.load.hf.weights import WeightMap
 
 HERE = Path(__file__).parent
 STATED = re.compile(r"^MODEL_TYPES = (\(.*?\))$", re.MULTILINE | re.DOTALL)
@@ -56,6 +57,18 @@ def understand(data: Any, file: str = "config.json") -> Understood:
     _note_storage(data, config)
     config.report_leftovers()
     return Understood(mapping, tuple(config.notes))
+
+
+def weight_map(data: Any, file: str = "config.json") -> WeightMap:
+    """Which of our weights each tensor of a checkpoint with this config.json becomes."""
+    if not isinstance(data, dict):
+        raise ArchError(Problem(f"{file}: a config.json is a mapping of keys to values"))
+    family = _family(data, file)
+    stated = getattr(family, "weights", None)
+    table = getattr(family, "WEIGHTS", None) if stated is None else stated(Config(_text(data, family, file), file))
+    if table is None:
+        raise ArchError(Problem(f"{file}: the weight names of {shown(data['model_type'])} are not known", "its totals can be compared"))
+    return WeightMap(table)
 
 
 def _family(data: Mapping[str, Any], file: str) -> ModuleType:

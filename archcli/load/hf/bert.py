@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped, activation
 from archcli.load.hf.common import decoder, layernorm, mlp
+from archcli.load.hf.weights import Take, Weights
 
 MODEL_TYPES = ("bert",)
 
@@ -68,3 +69,38 @@ def _head(config: Config) -> Mapped:
     if "one label" in parts or "two labels" in parts:
         found["n_labels"] = 1 if "one label" in parts else 2
     return found
+
+
+NORMS = {
+    "embeddings": "embedding.norm",
+    "encoder.layer.*.attention.output": "layers.*.attention_norm",
+    "encoder.layer.*.output": "layers.*.ffn_norm",
+    "cls.predictions.transform": "lm_head_norm",
+}
+LEGACY = {"weight": "weight", "bias": "bias", "gamma": "weight", "beta": "bias"}
+"""The first files keep TensorFlow's words for a norm's gain and bias."""
+
+WEIGHTS: Weights = {
+    "[bert.]embeddings.word_embeddings.weight": "embedding.tokens.weight",
+    "[bert.]embeddings.position_embeddings.weight": "embedding.positions.weight",
+    "[bert.]embeddings.token_type_embeddings.weight": "embedding.token_types.weight",
+    "[bert.]encoder.layer.*.attention.self.query.*": "layers.*.attention.q_proj.*",
+    "[bert.]encoder.layer.*.attention.self.key.*": "layers.*.attention.k_proj.*",
+    "[bert.]encoder.layer.*.attention.self.value.*": "layers.*.attention.v_proj.*",
+    "[bert.]encoder.layer.*.attention.output.dense.*": "layers.*.attention.o_proj.*",
+    "[bert.]encoder.layer.*.intermediate.dense.*": "layers.*.ffn.up_proj.*",
+    "[bert.]encoder.layer.*.output.dense.*": "layers.*.ffn.down_proj.*",
+    "[bert.]pooler.dense.*": "pooler.*",
+    **{
+        f"{'' if theirs.startswith('cls') else '[bert.]'}{theirs}.LayerNorm.{theirs_too}": f"{ours}.{ours_too}"
+        for theirs, ours in NORMS.items()
+        for theirs_too, ours_too in LEGACY.items()
+    },
+    "cls.predictions.transform.dense.*": "lm_head_transform.*",
+    "cls.predictions.decoder.weight": "lm_head.weight",
+    "cls.predictions.decoder.bias": Take(("lm_head.bias",), again=True),
+    "cls.predictions.bias": Take(("lm_head.bias",), again=True),
+    "cls.seq_relationship.*": "classifier.*",
+    "classifier.*": "classifier.*",
+    "qa_outputs.*": "classifier.*",
+}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped
 from archcli.load.hf.common import decoder, layernorm
+from archcli.load.hf.names import FUSED
+from archcli.load.hf.weights import Take, Weights
 
 MODEL_TYPES = ("bloom",)
 
@@ -44,3 +46,20 @@ def mapping(config: Config) -> Mapped:
     }
     more = {"max_seq_len": config.size("seq_length", default=None)}
     return decoder(config, norm, [layer] * config.layers(), embedding={"norm": norm}, **more)
+
+
+def weights(config: Config) -> Weights:
+    """Queries, keys and values of one head after the other."""
+    heads = config.of_class(DEFAULTS, **ALIASES).size("num_attention_heads")
+    return {
+        "[transformer.]word_embeddings.weight": "embedding.tokens.weight",
+        "[transformer.]word_embeddings_layernorm.*": "embedding.norm.*",
+        "[transformer.]h.*.input_layernorm.*": "layers.*.attention_norm.*",
+        "[transformer.]h.*.self_attention.query_key_value.*": Take(FUSED, groups=heads),
+        "[transformer.]h.*.self_attention.dense.*": "layers.*.attention.o_proj.*",
+        "[transformer.]h.*.post_attention_layernorm.*": "layers.*.ffn_norm.*",
+        "[transformer.]h.*.mlp.dense_h_to_4h.*": "layers.*.ffn.up_proj.*",
+        "[transformer.]h.*.mlp.dense_4h_to_h.*": "layers.*.ffn.down_proj.*",
+        "[transformer.]ln_f.*": "final_norm.*",
+        "lm_head.weight": "lm_head.weight",
+    }

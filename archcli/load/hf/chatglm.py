@@ -5,7 +5,9 @@ from __future__ import annotations
 from archcli.errors import ArchError, Problem
 from archcli.load.hf.base import Config, Mapped, without_none
 from archcli.load.hf.common import decoder, head_counts, layernorm
+from archcli.load.hf.names import FUSED
 from archcli.load.hf.rope import position
+from archcli.load.hf.weights import Take, Weights
 
 MODEL_TYPES = ("chatglm",)
 HEADED = ("ChatGLMModel",)
@@ -74,3 +76,17 @@ def _attention(config: Config, *, biased: bool) -> Mapped:
             "position": position(config, width, parameters, pairing="interleaved", partial=0.5),
         }
     )
+
+
+WEIGHTS: Weights = {
+    "[transformer.]embedding.word_embeddings.weight": "embedding.tokens.weight",
+    "[transformer.]encoder.layers.*.input_layernorm.*": "layers.*.attention_norm.*",
+    "[transformer.]encoder.layers.*.self_attention.query_key_value.*": Take(FUSED),
+    "[transformer.]encoder.layers.*.self_attention.dense.*": "layers.*.attention.o_proj.*",
+    "[transformer.]encoder.layers.*.post_attention_layernorm.*": "layers.*.ffn_norm.*",
+    "[transformer.]encoder.layers.*.mlp.dense_h_to_4h.*": Take(("layers.*.ffn.gate_proj.*", "layers.*.ffn.up_proj.*")),
+    "[transformer.]encoder.layers.*.mlp.dense_4h_to_h.*": "layers.*.ffn.down_proj.*",
+    "[transformer.]encoder.final_layernorm.*": "final_norm.*",
+    "[transformer.]output_layer.weight": "lm_head.weight",
+}
+"""Queries, keys and values one after the other, and so are gate and up."""

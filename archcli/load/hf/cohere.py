@@ -5,7 +5,9 @@ from __future__ import annotations
 from archcli.errors import ArchError, Problem
 from archcli.load.hf.base import Config, Mapped
 from archcli.load.hf.common import attention, decoder, gated, head_dim, layernorm
+from archcli.load.hf.names import LLAMA, QK_NORM
 from archcli.load.hf.rope import rope
+from archcli.load.hf.weights import Weights
 
 MODEL_TYPES = ("cohere",)
 
@@ -41,3 +43,6 @@ def mapping(config: Config) -> Mapped:
         raise ArchError(Problem(f"{config.file}: logit_scale must be above 0, not {scale}"))
     head = None if scale == 1 else {"scale": scale}
     return decoder(config, layernorm(config.number("layer_norm_eps"), bias=False), [layer] * config.layers(), head=head)
+
+
+WEIGHTS: Weights = {**LLAMA, **QK_NORM}

@@ -50,8 +50,10 @@ SLIDING, FULL = "sliding_attention", "full_attention"
 
 
 def window(config: Config) -> int | None:
-    """The sliding window; null is none."""
-    width: int | None = None if config.stated_null("sliding_window") else config.size("sliding_window", default=None)
+    """The sliding window; null is none, and so is 0, which transformers writes where windows are switched off."""
+    if config.stated_null("sliding_window") or config.get("sliding_window", default=None) == 0:
+        return None
+    width: int | None = config.size("sliding_window", default=None)
     return width
 
 

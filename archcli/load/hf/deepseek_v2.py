@@ -5,6 +5,8 @@ from __future__ import annotations
 from archcli.errors import ArchError, Problem
 from archcli.load.hf.base import Config, Mapped, shown, without_none
 from archcli.load.hf.common import decoder, gated, latent_attention, rmsnorm, shared_expert
+from archcli.load.hf.names import EXPERTS, LLAMA, MLA, SHARED
+from archcli.load.hf.weights import Weights
 
 MODEL_TYPES = ("deepseek_v2",)
 
@@ -75,3 +77,6 @@ def _groups(config: Config) -> Mapped:
             Problem(f"{config.file}: topk_method {shown(method)} is not supported", "supported: 'greedy' or 'group_limited_greedy'")
         )
     return {"n_groups": config.size("n_group"), "top_k_groups": config.size("topk_group"), "group_score": "max"}
+
+
+WEIGHTS: Weights = {**LLAMA, **MLA, **EXPERTS, **SHARED}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped, without_none
 from archcli.load.hf.common import decoder, gated, latent_attention, rmsnorm, shared_expert
+from archcli.load.hf.names import CORRECTED, EXPERTS, LLAMA, MLA, SHARED, prediction_layers
+from archcli.load.hf.weights import Weights
 
 MODEL_TYPES = ("deepseek_v3", "kimi_k2")
 
@@ -76,3 +78,10 @@ def _experts(config: Config) -> Mapped:
             "shared": shared_expert(config, expert),
         }
     )
+
+
+def weights(config: Config) -> Weights:
+    """Those of V2, the correction of the scores, and the layers after the last that predict further tokens."""
+    config = config.of_class(DEFAULTS, **ALIASES)
+    predicting = prediction_layers(config.layers(), config.count("num_nextn_predict_layers", default=0))
+    return {**LLAMA, **MLA, **EXPERTS, **SHARED, **CORRECTED, **predicting}

@@ -12,7 +12,9 @@ from typing import Any
 from archcli.errors import ArchError, Problem
 from archcli.load.hf.base import Config, Mapped
 from archcli.load.hf.common import decoder, layernorm, mlp
+from archcli.load.hf.names import FUSED
 from archcli.load.hf.rope import rope
+from archcli.load.hf.weights import Take, Weights
 
 MODEL_TYPES = ("falcon",)
 
@@ -70,3 +72,23 @@ def _attention(config: Config) -> Mapped:
     kind = {heads: {"kind": "mha"}, 1: {"kind": "mqa"}}.get(kv_heads, {"kind": "gqa", "n_kv_heads": kv_heads})
     alibi = {"kind": "alibi", "scaled": True} if config.flag("alibi") else None
     return {**kind, "n_heads": heads, "position": alibi or rope(config, config.size("hidden_size") // heads)}
+
+
+def weights(config: Config) -> Weights:
+    """Queries, keys and values of each group of heads that share one key head: of all heads in 7b, of one in rw-1b."""
+    config = config.of_class(DEFAULTS, **ALIASES)
+    attend = _attention(config)
+    groups = {"mqa": 1, "mha": attend["n_heads"]}.get(attend["kind"]) or attend["n_kv_heads"]
+    return {
+        "[transformer.]word_embeddings.weight": "embedding.tokens.weight",
+        "[transformer.]h.*.input_layernorm.*": "layers.*.attention_norm.*",
+        "[transformer.]h.*.ln_attn.*": "layers.*.attention_norm.*",
+        "[transformer.]h.*.ln_mlp.*": "layers.*.ffn_norm.*",
+        "[transformer.]h.*.post_attention_layernorm.*": "layers.*.ffn_norm.*",
+        "[transformer.]h.*.self_attention.query_key_value.*": Take(FUSED, groups=groups),
+        "[transformer.]h.*.self_attention.dense.*": "layers.*.attention.o_proj.*",
+        "[transformer.]h.*.mlp.dense_h_to_4h.*": "layers.*.ffn.up_proj.*",
+        "[transformer.]h.*.mlp.dense_4h_to_h.*": "layers.*.ffn.down_proj.*",
+        "[transformer.]ln_f.*": "final_norm.*",
+        "lm_head.weight": "lm_head.weight",
+    }

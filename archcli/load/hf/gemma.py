@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped
 from archcli.load.hf.common import attention, decoder, gated, head_dim, rmsnorm
+from archcli.load.hf.names import LLAMA
+from archcli.load.hf.weights import Weights
 
 MODEL_TYPES = ("gemma",)
 
@@ -35,3 +37,6 @@ def mapping(config: Config) -> Mapped:
         "ffn": ffn | ({"activation": "gelu_tanh"} if ffn["activation"] == "gelu" else {}),
     }
     return decoder(config, rmsnorm(config, offset=1), [layer] * config.layers(), embedding={"scale": "sqrt_d_model"})
+
+
+WEIGHTS: Weights = LLAMA

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped
 from archcli.load.hf.common import attention, decoder, gated, head_dim, optional_number, query_scale, rmsnorm, windows
+from archcli.load.hf.names import SANDWICH
+from archcli.load.hf.weights import Weights
 
 MODEL_TYPES = ("gemma2",)
 
@@ -43,3 +45,6 @@ def mapping(config: Config) -> Mapped:
     final_cap = optional_number(config, "final_logit_softcapping")
     head = None if final_cap is None else {"softcap": final_cap}
     return decoder(config, rmsnorm(config, offset=1), layers, embedding={"scale": "sqrt_d_model"}, head=head)
+
+
+WEIGHTS: Weights = SANDWICH

@@ -16,7 +16,9 @@ from archcli.load.hf.common import (
     rmsnorm,
     windows,
 )
+from archcli.load.hf.names import QK_NORM, SANDWICH
 from archcli.load.hf.rope import parameters, position
+from archcli.load.hf.weights import Weights
 
 MODEL_TYPES = ("gemma3_text", "gemma3")
 TEXT_TYPE = {"gemma3": "gemma3_text"}
@@ -68,3 +70,6 @@ def _positions(config: Config, width: int) -> tuple[Mapped, Mapped]:
     near = {"rope_theta": config.number("rope_local_base_freq"), **parameters(config, "rope_parameters", SLIDING)}
     far = {**parameters(config, "rope_parameters", FULL), **parameters(config, "rope_scaling")}
     return position(config, width, near), position(config, width, far)
+
+
+WEIGHTS: Weights = {**SANDWICH, **QK_NORM}

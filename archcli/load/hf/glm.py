@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped
 from archcli.load.hf.common import attention, decoder, gated, head_dim, rmsnorm
+from archcli.load.hf.names import GATE_UP, LLAMA
 from archcli.load.hf.rope import rope
+from archcli.load.hf.weights import Weights
 
 MODEL_TYPES = ("glm",)
 
@@ -32,3 +34,6 @@ def mapping(config: Config) -> Mapped:
     place = rope(config, width, pairing="interleaved", partial=0.5)
     layer = {"kind": "pre_norm", "attention": attention(config, width, bias=bias, position=place), "ffn": gated(config)}
     return decoder(config, rmsnorm(config), [layer] * config.layers())
+
+
+WEIGHTS: Weights = {**LLAMA, "[model.]layers.*.mlp.gate_up_proj.weight": GATE_UP}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped
 from archcli.load.hf.common import PER_HEAD, attention, decoder, gated, head_dim, note_prediction_layers, rmsnorm
+from archcli.load.hf.names import CORRECTED, EXPERTS, LLAMA, QK_NORM, SHARED, prediction_layers
 from archcli.load.hf.rope import rope
+from archcli.load.hf.weights import Weights
 
 MODEL_TYPES = ("glm4_moe",)
 
@@ -68,3 +70,10 @@ def _experts(config: Config) -> Mapped:
         },
         **({"shared": {**expert, "d_ff": shared}} if shared else {}),
     }
+
+
+def weights(config: Config) -> Weights:
+    """Those of Llama with routed and shared experts, and the layers after the last that predict further tokens."""
+    config = config.of_class(DEFAULTS)
+    predicting = prediction_layers(config.layers(), config.count("num_nextn_predict_layers", "num_mtp_layers", default=0))
+    return {**LLAMA, **EXPERTS, **SHARED, **QK_NORM, **CORRECTED, **predicting}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped, without_none
 from archcli.load.hf.common import decoder, layernorm, mlp
+from archcli.load.hf.names import GPT2
+from archcli.load.hf.weights import Weights
 
 MODEL_TYPES = ("gpt2",)
 
@@ -51,3 +53,6 @@ def _attention(config: Config, width: int, index: int) -> Mapped:
     if config.flag("scale_attn_by_inverse_layer_idx"):
         scale = (max(1, width // heads) ** -0.5 if scale is None else scale) / (index + 1)
     return without_none({"kind": "mha", "n_heads": heads, "bias": True, "scale": scale})
+
+
+WEIGHTS: Weights = GPT2

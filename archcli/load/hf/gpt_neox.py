@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped
 from archcli.load.hf.common import decoder, layernorm, mlp
+from archcli.load.hf.names import FUSED
 from archcli.load.hf.rope import rope
+from archcli.load.hf.weights import Take, Weights
 
 MODEL_TYPES = ("gpt_neox",)
 
@@ -36,3 +38,20 @@ def mapping(config: Config) -> Mapped:
         "ffn": mlp(config, config.size("intermediate_size"), "hidden_act"),
     }
     return decoder(config, layernorm(config.number("layer_norm_eps")), [layer] * config.layers())
+
+
+def weights(config: Config) -> Weights:
+    """Queries, keys and values of one head after the other; the head is `embed_out` in files, `lm_head` in transformers 5."""
+    heads = config.of_class(DEFAULTS, **ALIASES).size("num_attention_heads")
+    return {
+        "[gpt_neox.]embed_in.weight": "embedding.tokens.weight",
+        "[gpt_neox.]layers.*.input_layernorm.*": "layers.*.attention_norm.*",
+        "[gpt_neox.]layers.*.post_attention_layernorm.*": "layers.*.ffn_norm.*",
+        "[gpt_neox.]layers.*.attention.query_key_value.*": Take(FUSED, groups=heads),
+        "[gpt_neox.]layers.*.attention.dense.*": "layers.*.attention.o_proj.*",
+        "[gpt_neox.]layers.*.mlp.dense_h_to_4h.*": "layers.*.ffn.up_proj.*",
+        "[gpt_neox.]layers.*.mlp.dense_4h_to_h.*": "layers.*.ffn.down_proj.*",
+        "[gpt_neox.]final_layer_norm.*": "final_norm.*",
+        "lm_head.weight": "lm_head.weight",
+        "embed_out.weight": "lm_head.weight",
+    }

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped
 from archcli.load.hf.common import attention, decoder, head_dim, rmsnorm, windows
+from archcli.load.hf.names import LLAMA
 from archcli.load.hf.rope import rope
+from archcli.load.hf.weights import Take, Weights
 
 MODEL_TYPES = ("gpt_oss",)
 
@@ -72,4 +74,19 @@ def _experts(config: Config) -> Mapped:
         "top_k": config.size("num_experts_per_tok"),
         "expert": expert,
         "router": {"scores": "softmax_after", "bias": True},
+    }
+
+
+def weights(config: Config) -> Weights:
+    """Experts are stacked and stored [in, out]; the columns of gate and up take turns: as many groups of one and one."""
+    gates = {kind: tuple(f"layers.*.ffn.experts.{name}_proj.{kind}" for name in ("gate", "up")) for kind in ("weight", "bias")}
+    width = config.of_class(DEFAULTS).size("intermediate_size")
+    return {
+        **LLAMA,
+        "[model.]layers.*.self_attn.sinks": "layers.*.attention.sinks.weight",
+        "[model.]layers.*.mlp.router.*": "layers.*.ffn.router.*",
+        "[model.]layers.*.mlp.experts.gate_up_proj": Take(gates["weight"], axis=1, groups=width, transposed=True),
+        "[model.]layers.*.mlp.experts.gate_up_proj_bias": Take(gates["bias"], axis=1, groups=width),
+        "[model.]layers.*.mlp.experts.down_proj": Take(("layers.*.ffn.experts.down_proj.weight",), transposed=True),
+        "[model.]layers.*.mlp.experts.down_proj_bias": "layers.*.ffn.experts.down_proj.bias",
     }

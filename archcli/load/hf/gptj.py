@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped
 from archcli.load.hf.common import decoder, layernorm, mlp
+from archcli.load.hf.weights import Weights
 
 MODEL_TYPES = ("gptj",)
 
@@ -41,3 +42,17 @@ def mapping(config: Config) -> Mapped:
     }
     norm = layernorm(config.number("layer_norm_epsilon"))
     return decoder(config, norm, [layer] * config.layers(), head={"bias": True})
+
+
+WEIGHTS: Weights = {
+    "[transformer.]wte.weight": "embedding.tokens.weight",
+    "[transformer.]h.*.ln_1.*": "layers.*.attention_norm.*",
+    "[transformer.]h.*.attn.q_proj.*": "layers.*.attention.q_proj.*",
+    "[transformer.]h.*.attn.k_proj.*": "layers.*.attention.k_proj.*",
+    "[transformer.]h.*.attn.v_proj.*": "layers.*.attention.v_proj.*",
+    "[transformer.]h.*.attn.out_proj.*": "layers.*.attention.o_proj.*",
+    "[transformer.]h.*.mlp.fc_in.*": "layers.*.ffn.up_proj.*",
+    "[transformer.]h.*.mlp.fc_out.*": "layers.*.ffn.down_proj.*",
+    "[transformer.]ln_f.*": "final_norm.*",
+    "lm_head.*": "lm_head.*",
+}

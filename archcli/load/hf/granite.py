@@ -5,6 +5,8 @@ from __future__ import annotations
 from archcli.errors import ArchError, Problem
 from archcli.load.hf.base import Config, Mapped, without_none
 from archcli.load.hf.common import attention, decoder, gated, head_dim, rmsnorm
+from archcli.load.hf.names import LLAMA
+from archcli.load.hf.weights import Weights
 
 MODEL_TYPES = ("granite",)
 
@@ -55,3 +57,6 @@ def _multiplier(config: Config, name: str) -> float | None:
     if value <= 0:
         raise ArchError(Problem(f"{config.file}: {name} must be above 0, not {value}"))
     return None if value == 1 else value
+
+
+WEIGHTS: Weights = LLAMA

@@ -5,7 +5,9 @@ from __future__ import annotations
 from archcli.errors import ArchError, Problem
 from archcli.load.hf.base import Config, Mapped, shown
 from archcli.load.hf.common import attention, decoder, gated, head_dim, rmsnorm
+from archcli.load.hf.names import LLAMA
 from archcli.load.hf.rope import rope
+from archcli.load.hf.weights import Take, Weights
 
 MODEL_TYPES = ("llama4_text", "llama4")
 TEXT_TYPE = {"llama4": "llama4_text"}
@@ -90,3 +92,18 @@ def _experts(config: Config) -> Mapped:
         "shared": expert,
         "weigh": "input",
     }
+
+
+WEIGHTS: Weights = {
+    **{name.replace(".mlp.", ".feed_forward."): rule for name, rule in LLAMA.items()},
+    **{
+        f"[model.]layers.*.feed_forward.shared_expert.{name}_proj.weight": f"layers.*.ffn.shared.{name}_proj.weight"
+        for name in ("gate", "up", "down")
+    },
+    "[model.]layers.*.feed_forward.router.weight": "layers.*.ffn.router.weight",
+    "[model.]layers.*.feed_forward.experts.gate_up_proj": Take(
+        ("layers.*.ffn.experts.gate_proj.weight", "layers.*.ffn.experts.up_proj.weight"), axis=1, transposed=True
+    ),
+    "[model.]layers.*.feed_forward.experts.down_proj": Take(("layers.*.ffn.experts.down_proj.weight",), transposed=True),
+}
+"""Experts are stacked and stored [in, out]."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped, without_none
 from archcli.load.hf.common import PLAIN, layernorm, mlp
+from archcli.load.hf.names import ENCODER_DECODER
+from archcli.load.hf.weights import Drop, Take, Weights
 
 MODEL_TYPES = ("marian",)
 
@@ -73,3 +75,18 @@ def _half(config: Config, half: str) -> Mapped:
     layer |= {"cross_attention": heads} if half == "decoder" else {}
     layer["ffn"] = mlp(config, config.size(f"{half}_ffn_dim"), "activation_function")
     return {"final_norm": False, "groups": [{"n_layers": config.size(f"{half}_layers"), "layer": layer}]}
+
+
+def weights(config: Config) -> Weights:
+    """A table that source and target share may be stored up to three times; of two tables the target's has two names."""
+    shared = config.of_class(DEFAULTS).flag("share_encoder_decoder_embeddings")
+    table = Take(("embedding.tokens.weight",), again=True)
+    return {
+        **ENCODER_DECODER,
+        "[model.]shared.weight": table,
+        "[model.]encoder.embed_tokens.weight": table if shared else "source.weight",
+        "[model.]decoder.embed_tokens.weight": table,
+        "[model.]*.embed_positions.weight": Drop("sinusoid: computed, not trained"),
+        "lm_head.weight": "lm_head.weight",
+        "final_logits_bias": Take(("lm_head.bias",), flat=True),
+    }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped
 from archcli.load.hf.common import decoder, gated, latent_attention, rmsnorm
+from archcli.load.hf.names import LLAMA, MLA
+from archcli.load.hf.weights import Weights
 
 MODEL_TYPES = ("minicpm3",)
 
@@ -47,3 +49,6 @@ def mapping(config: Config) -> Mapped:
         embedding={"scale": config.number("scale_emb")},
         head={"scale": 1.0 if config.stated_null("dim_model_base") else config.number("dim_model_base") / width},
     )
+
+
+WEIGHTS: Weights = {**LLAMA, **MLA}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped
 from archcli.load.hf.common import attention, decoder, gated, head_dim, rmsnorm, window
+from archcli.load.hf.names import EXPERTS, LLAMA
+from archcli.load.hf.weights import Weights
 
 MODEL_TYPES = ("mixtral",)
 
@@ -35,3 +37,13 @@ def mapping(config: Config) -> Mapped:
     }
     layer = {"kind": "pre_norm", "attention": attention(config, head_dim(config), window=window(config)), "ffn": experts}
     return decoder(config, rmsnorm(config), [layer] * config.layers())
+
+
+WEIGHTS: Weights = {
+    **LLAMA,
+    **EXPERTS,
+    "[model.]layers.*.block_sparse_moe.gate.weight": "layers.*.ffn.router.weight",
+    "[model.]layers.*.block_sparse_moe.experts.#.w1.weight": "layers.*.ffn.experts.gate_proj.weight",
+    "[model.]layers.*.block_sparse_moe.experts.#.w3.weight": "layers.*.ffn.experts.up_proj.weight",
+    "[model.]layers.*.block_sparse_moe.experts.#.w2.weight": "layers.*.ffn.experts.down_proj.weight",
+}

@@ -7,6 +7,8 @@ from dataclasses import replace
 from archcli.errors import ArchError, Problem
 from archcli.load.hf.base import Config, Mapped, shown, without_none
 from archcli.load.hf.common import decoder, layernorm
+from archcli.load.hf.names import FUSED
+from archcli.load.hf.weights import Take, Weights
 
 MODEL_TYPES = ("mpt",)
 
@@ -65,3 +67,16 @@ def _attention(config: Config) -> Mapped:
             "scale": own.number("softmax_scale", default=0.0) or None,
         }
     )
+
+
+WEIGHTS: Weights = {
+    "[transformer.]wte.weight": "embedding.tokens.weight",
+    "[transformer.]blocks.*.norm_1.*": "layers.*.attention_norm.*",
+    "[transformer.]blocks.*.attn.Wqkv.*": Take(FUSED),
+    "[transformer.]blocks.*.attn.out_proj.*": "layers.*.attention.o_proj.*",
+    "[transformer.]blocks.*.norm_2.*": "layers.*.ffn_norm.*",
+    "[transformer.]blocks.*.ffn.up_proj.*": "layers.*.ffn.up_proj.*",
+    "[transformer.]blocks.*.ffn.down_proj.*": "layers.*.ffn.down_proj.*",
+    "[transformer.]norm_f.*": "final_norm.*",
+    "lm_head.weight": "lm_head.weight",
+}

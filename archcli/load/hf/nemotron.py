@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped
 from archcli.load.hf.common import attention, decoder, head_dim, layernorm, mlp
+from archcli.load.hf.names import LLAMA
 from archcli.load.hf.rope import rope
+from archcli.load.hf.weights import Weights
 
 MODEL_TYPES = ("nemotron",)
 
@@ -34,3 +36,6 @@ def mapping(config: Config) -> Mapped:
     }
     norm = layernorm(config.number("norm_eps")) | {"offset": 1}
     return decoder(config, norm, [layer] * config.layers())
+
+
+WEIGHTS: Weights = LLAMA

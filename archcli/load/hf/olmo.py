@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped
 from archcli.load.hf.common import attention, decoder, gated, head_dim, layernorm, optional_number
+from archcli.load.hf.names import LLAMA
+from archcli.load.hf.weights import Weights
 
 MODEL_TYPES = ("olmo",)
 
@@ -32,3 +34,6 @@ def mapping(config: Config) -> Mapped:
         "ffn": gated(config),
     }
     return decoder(config, layernorm(EPS, weight=False, bias=False), [layer] * config.layers())
+
+
+WEIGHTS: Weights = LLAMA

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped
 from archcli.load.hf.common import attention, decoder, gated, head_dim, rmsnorm
+from archcli.load.hf.names import NORM_AFTER
+from archcli.load.hf.weights import Weights
 
 MODEL_TYPES = ("olmo2",)
 
@@ -30,3 +32,6 @@ def mapping(config: Config) -> Mapped:
         "ffn": gated(config),
     }
     return decoder(config, rmsnorm(config), [layer] * config.layers())
+
+
+WEIGHTS: Weights = NORM_AFTER

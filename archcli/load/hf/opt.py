@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped, without_none
 from archcli.load.hf.common import decoder, layernorm, mlp
+from archcli.load.hf.weights import Weights
 
 MODEL_TYPES = ("opt",)
 
@@ -45,3 +46,21 @@ def mapping(config: Config) -> Mapped:
         embedding=without_none(embedding),
         final_norm=None if ends_in_norm else False,
     )
+
+
+WEIGHTS: Weights = {
+    "[model.]decoder.embed_tokens.weight": "embedding.tokens.weight",
+    "[model.]decoder.embed_positions.weight": "embedding.positions.weight",
+    "[model.]decoder.project_in.weight": "embedding.project_in.weight",
+    "[model.]decoder.layers.*.self_attn.q_proj.*": "layers.*.attention.q_proj.*",
+    "[model.]decoder.layers.*.self_attn.k_proj.*": "layers.*.attention.k_proj.*",
+    "[model.]decoder.layers.*.self_attn.v_proj.*": "layers.*.attention.v_proj.*",
+    "[model.]decoder.layers.*.self_attn.out_proj.*": "layers.*.attention.o_proj.*",
+    "[model.]decoder.layers.*.self_attn_layer_norm.*": "layers.*.attention_norm.*",
+    "[model.]decoder.layers.*.fc1.*": "layers.*.ffn.up_proj.*",
+    "[model.]decoder.layers.*.fc2.*": "layers.*.ffn.down_proj.*",
+    "[model.]decoder.layers.*.final_layer_norm.*": "layers.*.ffn_norm.*",
+    "[model.]decoder.final_layer_norm.*": "final_norm.*",
+    "[model.]decoder.project_out.weight": "project_out.weight",
+    "lm_head.weight": "lm_head.weight",
+}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped
 from archcli.load.hf.common import attention, decoder, head_dim, layernorm, mlp
+from archcli.load.hf.names import LLAMA
 from archcli.load.hf.rope import rope
+from archcli.load.hf.weights import Weights
 
 MODEL_TYPES = ("phi",)
 
@@ -33,3 +35,14 @@ def mapping(config: Config) -> Mapped:
         "ffn": mlp(config, config.size("intermediate_size"), "hidden_act"),
     }
     return decoder(config, norm, [layer] * config.layers(), head={"bias": True})
+
+
+WEIGHTS: Weights = {
+    **LLAMA,
+    "[model.]layers.*.self_attn.dense.*": "layers.*.attention.o_proj.*",
+    "[model.]layers.*.self_attn.q_layernorm.*": "layers.*.attention.q_norm.*",
+    "[model.]layers.*.self_attn.k_layernorm.*": "layers.*.attention.k_norm.*",
+    "[model.]layers.*.mlp.fc1.*": "layers.*.ffn.up_proj.*",
+    "[model.]layers.*.mlp.fc2.*": "layers.*.ffn.down_proj.*",
+    "[model.]final_layernorm.*": "final_norm.*",
+}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped
 from archcli.load.hf.common import attention, decoder, gated, head_dim, rmsnorm, window
+from archcli.load.hf.names import FUSED, GATE_UP, LLAMA
 from archcli.load.hf.rope import rope
+from archcli.load.hf.weights import Take, Weights
 
 MODEL_TYPES = ("phi3",)
 
@@ -34,3 +36,10 @@ def mapping(config: Config) -> Mapped:
         "ffn": gated(config),
     }
     return decoder(config, rmsnorm(config), [layer] * config.layers())
+
+
+WEIGHTS: Weights = {
+    **LLAMA,
+    "[model.]layers.*.self_attn.qkv_proj.*": Take(FUSED),
+    "[model.]layers.*.mlp.gate_up_proj.weight": GATE_UP,
+}

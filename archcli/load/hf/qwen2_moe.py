@@ -5,6 +5,8 @@ from __future__ import annotations
 from archcli.errors import ArchError, Problem
 from archcli.load.hf.base import Config, Mapped
 from archcli.load.hf.common import attention, decoder, gated, head_dim, rmsnorm, sparse_layers, windows
+from archcli.load.hf.names import EXPERTS, LLAMA, SHARED
+from archcli.load.hf.weights import Weights
 
 MODEL_TYPES = ("qwen2_moe",)
 
@@ -60,3 +62,11 @@ def _experts(config: Config) -> Mapped:
         "shared": gated(config, width="shared_expert_intermediate_size"),
         "shared_gate": True,
     }
+
+
+WEIGHTS: Weights = {
+    **LLAMA,
+    **EXPERTS,
+    **SHARED,
+    "[model.]layers.*.mlp.shared_expert_gate.weight": "layers.*.ffn.shared_gate.weight",
+}

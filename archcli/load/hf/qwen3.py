@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped
 from archcli.load.hf.common import PER_HEAD, attention, decoder, gated, head_dim, rmsnorm, windows
+from archcli.load.hf.names import LLAMA, QK_NORM
+from archcli.load.hf.weights import Weights
 
 MODEL_TYPES = ("qwen3",)
 
@@ -36,3 +38,6 @@ def mapping(config: Config) -> Mapped:
         return {"kind": "pre_norm", "attention": attention(config, width, bias=bias, qk_norm=PER_HEAD, window=window), "ffn": ffn}
 
     return decoder(config, rmsnorm(config), windows(config, layer, lambda index: index >= first, used=used))
+
+
+WEIGHTS: Weights = {**LLAMA, **QK_NORM}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped
 from archcli.load.hf.common import PER_HEAD, attention, decoder, gated, head_dim, rmsnorm, sparse_layers, window
+from archcli.load.hf.names import EXPERTS, LLAMA, QK_NORM
+from archcli.load.hf.weights import Weights
 
 MODEL_TYPES = ("qwen3_moe",)
 
@@ -47,3 +49,6 @@ def _experts(config: Config) -> Mapped:
         "expert": gated(config, width="moe_intermediate_size"),
         "router": {"normalized": config.flag("norm_topk_prob")},
     }
+
+
+WEIGHTS: Weights = {**LLAMA, **EXPERTS, **QK_NORM}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from archcli.errors import ArchError, Problem
 from archcli.load.hf.base import Config, Mapped
 from archcli.load.hf.common import FULL, SLIDING, attention, decoder, gated, head_dim, layer_types, rmsnorm, window
+from archcli.load.hf.names import LLAMA
+from archcli.load.hf.weights import Weights
 
 MODEL_TYPES = ("smollm3",)
 
@@ -49,3 +51,6 @@ def _layer(config: Config, *, turns: bool, width: int | None) -> Mapped:
     bias, place = config.flag("attention_bias"), None if turns else {"kind": "none"}
     attend = attention(config, head_dim(config), bias=bias, position=place, window=width)
     return {"kind": "pre_norm", "attention": attend, "ffn": gated(config, bias=config.flag("mlp_bias"))}
+
+
+WEIGHTS: Weights = LLAMA

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped
 from archcli.load.hf.common import attention, decoder, gated, layernorm
+from archcli.load.hf.names import LLAMA
 from archcli.load.hf.rope import rope
+from archcli.load.hf.weights import Weights
 
 MODEL_TYPES = ("stablelm",)
 
@@ -37,3 +39,10 @@ def mapping(config: Config) -> Mapped:
         "ffn": gated(config),
     }
     return decoder(config, layernorm(eps), [layer] * config.layers())
+
+
+WEIGHTS: Weights = {
+    **LLAMA,
+    "[model.]layers.*.self_attn.q_layernorm.norms.#.weight": "layers.*.attention.q_norm.weight",
+    "[model.]layers.*.self_attn.k_layernorm.norms.#.weight": "layers.*.attention.k_norm.weight",
+}

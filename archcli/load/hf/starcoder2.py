@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped
 from archcli.load.hf.common import attention, decoder, head_dim, layernorm, mlp, window
+from archcli.load.hf.names import LLAMA
+from archcli.load.hf.weights import Weights
 
 MODEL_TYPES = ("starcoder2",)
 
@@ -34,3 +36,10 @@ def mapping(config: Config) -> Mapped:
         "ffn": mlp(config, config.size("intermediate_size"), "hidden_act", bias=bias),
     }
     return decoder(config, layernorm(config.number("norm_epsilon")), [layer] * config.layers())
+
+
+WEIGHTS: Weights = {
+    **LLAMA,
+    "[model.]layers.*.mlp.c_fc.*": "layers.*.ffn.up_proj.*",
+    "[model.]layers.*.mlp.c_proj.*": "layers.*.ffn.down_proj.*",
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from archcli.errors import ArchError, Problem
 from archcli.load.hf.base import ACTIVATIONS, Config, Mapped, shown, without_none
 from archcli.load.hf.common import PLAIN
+from archcli.load.hf.weights import Drop, Rule, Take, Weights
 
 MODEL_TYPES = ("t5",)
 
@@ -43,7 +44,8 @@ def mapping(config: Config) -> Mapped:
     if config.architecture in ENCODERS:
         labels = None if config.architecture == ENCODERS[0] else config.labels()
         return without_none({"kind": "encoder", **whole, **_half(config, depth, causal=False), "n_labels": labels})
-    tied = config.flag("tie_word_embeddings")
+    # transformers 5 writes tie_word_embeddings true over every false, which it keeps as scale_decoder_outputs
+    tied = config.flag("tie_word_embeddings") and config.flag("scale_decoder_outputs", default=True)
     return without_none(
         {
             "kind": "encoder_decoder",
@@ -80,3 +82,39 @@ def _ffn(config: Config) -> Mapped:
             Problem(f"{config.file}: feed_forward_proj {shown(stated)} is not supported", "known: relu, gated-gelu and their like")
         )
     return {"kind": "glu" if gate else "mlp", "d_ff": config.size("d_ff"), "activation": ACTIVATIONS[name]}
+
+
+PARTS = {"SelfAttention": "attention", "EncDecAttention": "cross_attention", "DenseReluDense": "ffn"}
+PROJECTIONS = {**{name: f"{name}_proj" for name in "qkvo"}, "wo": "down_proj"}
+SUBLAYERS = {"encoder": ("SelfAttention", "DenseReluDense"), "decoder": tuple(PARTS)}
+
+
+def weights(config: Config) -> Weights:
+    """An encoder alone is the model itself here, and half of one there. `wi` is the up projection, or `wi_1` where `wi_0` gates it."""
+    table, alone = Take(("embedding.tokens.weight",), again=True), config.architecture in ENCODERS
+    found = {
+        "shared.weight": table,
+        "encoder.embed_tokens.weight": table,
+        "decoder.embed_tokens.weight": table,
+        "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight": Drop("left over: cross attention has no positions"),
+        **_half_weights("encoder", "" if alone else "encoder."),
+        **({} if alone else _half_weights("decoder", "decoder.")),
+    }
+    below = "transformer." if config.architecture == "T5ForTokenClassification" else ""
+    heads = {"lm_head.weight": "lm_head.weight", "classifier.*": "classifier.*"}
+    return {**{below + name: rule for name, rule in found.items()}, **heads}
+
+
+def _half_weights(half: str, own: str) -> dict[str, Rule]:
+    """The names of the encoder or of the decoder, whose sublayers are numbered."""
+    found: dict[str, Rule] = {
+        f"{half}.block.0.layer.0.SelfAttention.relative_attention_bias.weight": f"{own}score_bias.weight",
+        f"{half}.final_layer_norm.weight": f"{own}final_norm.weight",
+    }
+    for i, part in enumerate(SUBLAYERS[half]):
+        ours = f"{own}layers.*.{PARTS[part]}"
+        found[f"{half}.block.*.layer.{i}.layer_norm.weight"] = f"{ours}_norm.weight"
+        for theirs, name in {**PROJECTIONS, "wi": "up_proj", "wi_0": "gate_proj", "wi_1": "up_proj"}.items():
+            if (part == "DenseReluDense") == theirs.startswith("w"):
+                found[f"{half}.block.*.layer.{i}.{part}.{theirs}.weight"] = f"{ours}.{name}.weight"
+    return found

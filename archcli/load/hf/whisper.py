@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped
 from archcli.load.hf.common import PLAIN, layernorm, mlp
+from archcli.load.hf.names import ENCODER_DECODER
+from archcli.load.hf.weights import Weights
 
 MODEL_TYPES = ("whisper",)
 
@@ -68,3 +70,16 @@ def _half(config: Config, half: str) -> Mapped:
     layer |= {"cross_attention": heads} if half == "decoder" else {}
     layer["ffn"] = mlp(config, config.size(f"{half}_ffn_dim"), "activation_function")
     return {"groups": [{"n_layers": config.size(f"{half}_layers"), "layer": layer}]}
+
+
+WEIGHTS: Weights = {
+    **{name: rule for name, rule in ENCODER_DECODER.items() if ".shared." not in name},
+    "[model.]encoder.conv1.*": "encoder.front_end.conv1.*",
+    "[model.]encoder.conv2.*": "encoder.front_end.conv2.*",
+    "[model.]encoder.embed_positions.weight": "encoder.position_embedding.weight",
+    "[model.]encoder.layer_norm.*": "encoder.final_norm.*",
+    "[model.]decoder.embed_tokens.weight": "embedding.tokens.weight",
+    "[model.]decoder.embed_positions.weight": "embedding.positions.weight",
+    "[model.]decoder.layer_norm.*": "decoder.final_norm.*",
+    "proj_out.weight": "lm_head.weight",
+}

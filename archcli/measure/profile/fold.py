@@ -113,6 +113,8 @@ def fold(counted: Pass, recording: Recording, dtype: str, depth: int, ceilings: 
 
 def _pieces(row: Row, phase: str) -> Iterator[Part]:
     for part in row.parts:
+        if part.training and phase != "train":
+            continue
         yield part
         if phase == "train":
             yield from part.backward

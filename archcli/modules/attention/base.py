@@ -9,7 +9,7 @@ from pydantic import Field
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.base import Module, Positive, Size, Spec
+from archcli.modules.base import Module, Positive, Share, Size, Spec
 from archcli.modules.context import Context
 from archcli.modules.position import NoPosition, Position
 from archcli.modules.sparsity import Sparsity
@@ -33,7 +33,8 @@ class Attention(Module):
     `window` w sees the w newest tokens, itself included; `chunk` c sees its own chunk of c, `sparsity` states other
     patterns. `softcap` bounds scores by c tanh(s/c) (Gemma 2). `sinks` adds a trained logit per head to the softmax,
     whose probability is dropped (gpt-oss, arXiv:2508.10925). `normalizer` relu weighs by max(score, 0) / (position + 1)
-    in place of the softmax (arXiv:2309.08586); `temperature` sharpens queries with their position.
+    in place of the softmax (arXiv:2309.08586); `temperature` sharpens queries with their position. `dropout` zeroes that
+    share of the probabilities in training.
     """
 
     family: ClassVar[str] = "attention"
@@ -49,6 +50,7 @@ class Attention(Module):
     sinks: bool = False
     normalizer: Literal["softmax", "relu"] = "softmax"
     temperature: LengthTemperature | None = None
+    dropout: Share = 0.0
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
         """[B, T, D] to [B, T, D], and what this layer's cache holds afterwards, or None for a pass that caches nothing."""
@@ -82,7 +84,7 @@ class Attention(Module):
         extras |= {} if bias is None else {"bias": bias}
         relu = self.normalizer == "relu"
         slope, factor = self.position.max_bias, self.position.bias_factor(scale)
-        op = Attend("attend", self.mask, scale, context.past, self.softcap, slope, tuple(extras), relu, factor)
+        op = Attend("attend", self.mask, scale, context.past, self.softcap, slope, tuple(extras), relu, factor, self.dropout)
         mixed: Tensor = op(q, k, v, context.positions, *extras.values())
         return mixed
 

@@ -5,6 +5,7 @@ B batch, T new tokens, D d_model, H query heads, d head_dim, m features.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from archcli.arith import Number
@@ -45,6 +46,12 @@ class LinearAttention(ProjectedAttention):
         op = LinearAttend("attend", self.causal, context.cache is not None)
         mixed, *state = op(q, k, v, *(context.cache or ()))
         return Linear("o_proj", x.shape[-1], self._biased("o"))(MergeHeads("merge")(mixed)), None if context.cache is None else tuple(state)
+
+    def check(self) -> Iterator[tuple[str, str, str]]:
+        """There are no probabilities to drop."""
+        yield from super().check()
+        if self.dropout:
+            yield "dropout", "linear attention has no probabilities of which some could be dropped", "leave dropout out"
 
     def _featured(self, x: Tensor, which: str, d: Number) -> Tensor:
         m = d if self.n_features is None else self.n_features

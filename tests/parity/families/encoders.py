@@ -26,9 +26,7 @@ from archcli.modules import (
     Sinusoidal,
 )
 from parity.family import D_FF, D_MODEL, EPS, HEADS, LN, RMS, SIZES, VOCAB, Family, layers
-from parity.maps import Take, Weights
 
-PROJECTIONS = {name: f"{name}_proj" for name in "qkvo"}
 SOURCE = 9
 """How many positions Whisper's encoder has; the others read as many ids."""
 
@@ -40,29 +38,6 @@ def mha(**options):
 # BERT
 
 BERT_LAYER = PostNorm(norm=LN, attention=mha(causal=False), ffn=MLP(d_ff=D_FF, bias=True))
-BERT_WEIGHTS: Weights = {
-    "embeddings.word_embeddings.weight": "embedding.tokens.weight",
-    "embeddings.position_embeddings.weight": "embedding.positions.weight",
-    "embeddings.token_type_embeddings.weight": "embedding.token_types.weight",
-    "embeddings.LayerNorm.*": "embedding.norm.*",
-    "encoder.layer.*.attention.self.query.*": "layers.*.attention.q_proj.*",
-    "encoder.layer.*.attention.self.key.*": "layers.*.attention.k_proj.*",
-    "encoder.layer.*.attention.self.value.*": "layers.*.attention.v_proj.*",
-    "encoder.layer.*.attention.output.dense.*": "layers.*.attention.o_proj.*",
-    "encoder.layer.*.attention.output.LayerNorm.*": "layers.*.attention_norm.*",
-    "encoder.layer.*.intermediate.dense.*": "layers.*.ffn.up_proj.*",
-    "encoder.layer.*.output.dense.*": "layers.*.ffn.down_proj.*",
-    "encoder.layer.*.output.LayerNorm.*": "layers.*.ffn_norm.*",
-    "pooler.dense.*": "pooler.*",
-}
-BERT_HEADS: Weights = {
-    **{f"bert.{name}": rule for name, rule in BERT_WEIGHTS.items()},
-    "cls.predictions.transform.dense.*": "lm_head_transform.*",
-    "cls.predictions.transform.LayerNorm.*": "lm_head_norm.*",
-    "cls.predictions.bias": "lm_head.bias",
-    "cls.predictions.decoder.weight": "lm_head.weight",
-    "classifier.*": "classifier.*",
-}
 BERT_CONFIG = {
     **{key: value for key, value in SIZES.items() if key not in ("num_key_value_heads", "tie_word_embeddings")},
     "model_type": "bert",
@@ -95,27 +70,6 @@ T5_CONFIG = {
 }
 
 
-def t5_half(names, half, sublayers):
-    weights = {
-        f"{half}.block.0.layer.0.SelfAttention.relative_attention_bias.weight": f"{half}.score_bias.weight",
-        f"{half}.final_layer_norm.weight": f"{half}.final_norm.weight",
-    }
-    for i, (theirs, ours) in enumerate(sublayers.items()):
-        weights[f"{half}.block.*.layer.{i}.layer_norm.weight"] = f"{half}.layers.*.{ours}_norm.weight"
-        parts = names if ours == "ffn" else PROJECTIONS
-        weights |= {f"{half}.block.*.layer.{i}.{theirs}.{a}.weight": f"{half}.layers.*.{ours}.{b}.weight" for a, b in parts.items()}
-    return weights
-
-
-def t5_weights(**ffn):
-    return {
-        "shared.weight": "embedding.tokens.weight",
-        **t5_half(ffn, "encoder", {"SelfAttention": "attention", "DenseReluDense": "ffn"}),
-        **t5_half(ffn, "decoder", {"SelfAttention": "attention", "EncDecAttention": "cross_attention", "DenseReluDense": "ffn"}),
-        "lm_head.weight": "lm_head.weight",
-    }
-
-
 def t5(ffn, **options):
     heads = {"n_heads": HEADS, "head_dim": 10, "scale": 1.0}
     buckets = {"n_buckets": 8, "max_distance": 14}
@@ -144,32 +98,9 @@ HALVES = {
     "decoder_ffn_dim": 36,
     "pad_token_id": 0,
 }
-SUBLAYERS = {"self_attn": "attention", "encoder_attn": "cross_attention"}
-BART: Weights = {
-    "model.shared.weight": "embedding.tokens.weight",
-    **{
-        f"model.{half}.layers.*.{theirs}.{'out' if which == 'o' else which}_proj.*": f"{half}.layers.*.{ours}.{which}_proj.*"
-        for half in ("encoder", "decoder")
-        for theirs, ours in SUBLAYERS.items()
-        for which in "qkvo"
-    },
-    **{
-        f"model.{half}.layers.*.{theirs}_layer_norm.*": f"{half}.layers.*.{ours}_norm.*"
-        for half in ("encoder", "decoder")
-        for theirs, ours in {**SUBLAYERS, "final": "ffn"}.items()
-    },
-    **{f"model.{half}.layers.*.fc1.*": f"{half}.layers.*.ffn.up_proj.*" for half in ("encoder", "decoder")},
-    **{f"model.{half}.layers.*.fc2.*": f"{half}.layers.*.ffn.down_proj.*" for half in ("encoder", "decoder")},
-}
 PLAIN_LN = LayerNorm()
 # eps is 1e-5 whatever the config says; a stream this quiet feels it
 WRITERS = ("self_attn.out_proj.*", "encoder_attn.out_proj.*", "fc2.*")
-MARIAN_WEIGHTS: Weights = {
-    **BART,
-    "final_logits_bias": Take(("lm_head.bias",), flat=True),
-    "model.encoder.embed_tokens.weight": "source.weight",
-    "model.decoder.embed_tokens.weight": "embedding.tokens.weight",
-}
 MARIAN_QUIET = {
     f"model.*.layers.*.{name}": 0.3 for name in ("self_attn_layer_norm.*", "encoder_attn_layer_norm.*", "final_layer_norm.*", *WRITERS)
 }
@@ -223,37 +154,32 @@ WHISPER = EncoderDecoder(
 )
 
 FAMILIES = {
-    "bert": Family(config=BERT_CONFIG, spec=bert(pooler=True), weights=BERT_WEIGHTS, cls="BertModel", answer="pooler_output"),
-    "bert-masked": Family(config=BERT_CONFIG, spec=bert(head=MaskedHead(norm=LN)), weights=BERT_HEADS, cls="BertForMaskedLM"),
+    "bert": Family(config=BERT_CONFIG, spec=bert(pooler=True), cls="BertModel", answer="pooler_output"),
+    "bert-masked": Family(config=BERT_CONFIG, spec=bert(head=MaskedHead(norm=LN)), cls="BertForMaskedLM"),
     "bert-classifier": Family(
         config={**BERT_CONFIG, "num_labels": 5},
         spec=bert(pooler=True, n_labels=5),
-        weights=BERT_HEADS,
         cls="BertForSequenceClassification",
     ),
     "bert-tagger": Family(
         config={**BERT_CONFIG, "num_labels": 5},
         spec=bert(n_labels=5),
-        weights=BERT_HEADS,
         cls="BertForTokenClassification",
     ),
     "t5": Family(
         config=T5_CONFIG,
         spec=t5(MLP(d_ff=D_FF, activation=ReLU()), embedding=Embedding(tied=True), head=Head(scale=D_MODEL**-0.5)),
-        weights=t5_weights(wi="up_proj", wo="down_proj"),
         cls="T5ForConditionalGeneration",
     ),
     "t5-v1.1": Family(
         config={**T5_CONFIG, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False},
         spec=t5(GLU(d_ff=D_FF, activation=GELUTanh())),
-        weights=t5_weights(wi_0="gate_proj", wi_1="up_proj", wo="down_proj"),
         cls="T5ForConditionalGeneration",
         untied=True,
     ),
     "marian": Family(
         config={**MARIAN_CONFIG, "activation_function": "relu", "scale_embedding": True},
         spec=marian(ReLU(), scale="sqrt_d_model"),
-        weights=MARIAN_WEIGHTS,
         cls="MarianMTModel",
         quiet=MARIAN_QUIET,
     ),
@@ -266,7 +192,6 @@ FAMILIES = {
             "activation_function": "swish",
         },
         spec=marian(SiLU(), source=47),
-        weights=MARIAN_WEIGHTS,
         cls="MarianMTModel",
         quiet=MARIAN_QUIET,
     ),
@@ -280,16 +205,6 @@ FAMILIES = {
             "activation_function": "swish",
         },
         spec=WHISPER,
-        weights={
-            **BART,
-            "model.encoder.conv1.*": "encoder.front_end.conv1.*",
-            "model.encoder.conv2.*": "encoder.front_end.conv2.*",
-            "model.encoder.embed_positions.weight": "encoder.position_embedding.weight",
-            "model.encoder.layer_norm.*": "encoder.final_norm.*",
-            "model.decoder.embed_tokens.weight": "embedding.tokens.weight",
-            "model.decoder.embed_positions.weight": "embedding.positions.weight",
-            "model.decoder.layer_norm.*": "decoder.final_norm.*",
-        },
         cls="WhisperForConditionalGeneration",
         quiet={f"model.*.layers.*.{name}": 0.1 for name in WRITERS}
         | {"model.encoder.conv1.*": 3.0, "model.encoder.conv2.*": 0.3, "model.*.embed_*.weight": 0.1},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from archcli.load.hf.names import CORRECTED, EXPERTS, LLAMA, QK_NORM, SHARED
 from archcli.modules import (
     GLU,
     Embedding,
@@ -15,20 +16,13 @@ from archcli.modules import (
     Router,
 )
 from parity.family import D_FF, EPS, HEAD_DIM, HEADS, KV_HEADS, RMS, SIZES, THETA, WINDOW, Family, decoder, layers, rope
-from parity.maps import EXPERTS, LLAMA, QK_NORM, STORED_EXPERTS
 
 E, K, WIDTH = 6, 2, 20
 SWIGLU, EXPERT = GLU(d_ff=D_FF), GLU(d_ff=WIDTH)
 BASE = {**SIZES, "rms_norm_eps": EPS, "rope_parameters": rope(), "num_experts_per_tok": K}
-SHARED = {
-    f"model.layers.*.mlp.shared_expert{plural}.{name}_proj.weight": f"layers.*.ffn.shared.{name}_proj.weight"
-    for plural in ("", "s")
-    for name in ("gate", "up", "down")
-}
-CORRECTED = {"model.layers.*.mlp.gate.e_score_correction_bias": "layers.*.ffn.route.correction_bias"}
 SIGMOID = Router(scores="sigmoid", scale=1.7, correction=True)
 GROUPED = Router(scores="sigmoid", scale=1.7, correction=True, n_groups=2, top_k_groups=1, group_score="top2")
-MOE = {**LLAMA, **EXPERTS, **STORED_EXPERTS}
+MOE = {**LLAMA, **EXPERTS}
 
 
 ROPE = Rope(theta=THETA)
@@ -47,13 +41,6 @@ FAMILIES = {
                 PreNorm(norm=RMS, attention=gqa(window=WINDOW), ffn=MixtureOfExperts(n_experts=E, top_k=K, expert=SWIGLU)),
             ),
         ),
-        weights={
-            **MOE,
-            "model.layers.*.block_sparse_moe.gate.weight": "layers.*.ffn.router.weight",
-            "model.layers.*.block_sparse_moe.experts.#.w1.weight": "layers.*.ffn.experts.gate_proj.weight",
-            "model.layers.*.block_sparse_moe.experts.#.w3.weight": "layers.*.ffn.experts.up_proj.weight",
-            "model.layers.*.block_sparse_moe.experts.#.w2.weight": "layers.*.ffn.experts.down_proj.weight",
-        },
     ),
     "granite-moe": Family(
         config={
@@ -80,9 +67,9 @@ FAMILIES = {
         ),
         weights={
             **{name.replace(".mlp.", ".block_sparse_moe."): rule for name, rule in MOE.items()},
-            "model.layers.*.block_sparse_moe.router.weight": "layers.*.ffn.router.weight",
-            "model.layers.*.block_sparse_moe.router.layer.weight": "layers.*.ffn.router.weight",
-            "model.layers.*.block_sparse_moe.input_linear.weight": EXPERTS["model.layers.*.mlp.experts.gate_up_proj"],
+            "[model.]layers.*.block_sparse_moe.router.weight": "layers.*.ffn.router.weight",
+            "[model.]layers.*.block_sparse_moe.router.layer.weight": "layers.*.ffn.router.weight",
+            "model.layers.*.block_sparse_moe.input_linear.weight": EXPERTS["[model.]layers.*.mlp.experts.gate_up_proj"],
             "model.layers.*.block_sparse_moe.output_linear.weight": "layers.*.ffn.experts.down_proj.weight",
         },
     ),
@@ -107,7 +94,6 @@ FAMILIES = {
                 )
             ),
         ),
-        weights={**MOE, **SHARED, "model.layers.*.mlp.shared_expert_gate.weight": "layers.*.ffn.shared_gate.weight"},
     ),
     "qwen3-moe": Family(
         config={
@@ -126,7 +112,6 @@ FAMILIES = {
                 for ffn in (SWIGLU, MixtureOfExperts(n_experts=E, top_k=K, expert=EXPERT))
             ),
         ),
-        weights={**MOE, **QK_NORM},
     ),
     "glm4-moe": Family(
         config={
@@ -164,12 +149,6 @@ FAMILIES = {
                 )
             ),
         ),
-        weights={
-            **MOE,
-            **SHARED,
-            **QK_NORM,
-            **CORRECTED,
-        },
     ),
     "dots1": Family(
         config={

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from archcli.load.hf.names import FUSED, GPT2
+from archcli.load.hf.weights import Take
 from archcli.modules import (
     MLP,
     ALiBi,
@@ -20,22 +22,9 @@ from archcli.modules import (
     Sinusoidal,
 )
 from parity.family import D_FF, D_MODEL, EPS, HEADS, KV_HEADS, LN, SIZES, THETA, WINDOW, Family, decoder, layers, rope
-from parity.maps import LLAMA, Take
 
-FUSED = tuple(f"layers.*.attention.{name}_proj.*" for name in "qkv")
 TANH = MLP(d_ff=D_FF, activation=GELUTanh(), bias=True)
 
-GPT2 = {
-    "transformer.wte.weight": "embedding.tokens.weight",
-    "transformer.wpe.weight": "embedding.positions.weight",
-    "transformer.h.*.ln_1.*": "layers.*.attention_norm.*",
-    "transformer.h.*.attn.c_attn.*": Take(FUSED, transposed=True),
-    "transformer.h.*.attn.c_proj.*": Take(("layers.*.attention.o_proj.*",), transposed=True),
-    "transformer.h.*.ln_2.*": "layers.*.ffn_norm.*",
-    "transformer.h.*.mlp.c_fc.*": Take(("layers.*.ffn.up_proj.*",), transposed=True),
-    "transformer.h.*.mlp.c_proj.*": Take(("layers.*.ffn.down_proj.*",), transposed=True),
-    "transformer.ln_f.*": "final_norm.*",
-}
 GPT_SIZES = {
     "vocab_size": SIZES["vocab_size"],
     "n_positions": 64,
@@ -72,40 +61,6 @@ CTRL = {
     "transformer.layernorm.*": "final_norm.*",
     "lm_head.bias": "lm_head.bias",
 }
-OPT = {
-    "model.decoder.embed_tokens.weight": "embedding.tokens.weight",
-    "model.decoder.embed_positions.weight": "embedding.positions.weight",
-    "model.decoder.layers.*.self_attn.q_proj.*": "layers.*.attention.q_proj.*",
-    "model.decoder.layers.*.self_attn.k_proj.*": "layers.*.attention.k_proj.*",
-    "model.decoder.layers.*.self_attn.v_proj.*": "layers.*.attention.v_proj.*",
-    "model.decoder.layers.*.self_attn.out_proj.*": "layers.*.attention.o_proj.*",
-    "model.decoder.layers.*.self_attn_layer_norm.*": "layers.*.attention_norm.*",
-    "model.decoder.layers.*.fc1.*": "layers.*.ffn.up_proj.*",
-    "model.decoder.layers.*.fc2.*": "layers.*.ffn.down_proj.*",
-    "model.decoder.layers.*.final_layer_norm.*": "layers.*.ffn_norm.*",
-    "model.decoder.final_layer_norm.*": "final_norm.*",
-}
-BLOOM = {
-    "transformer.word_embeddings.weight": "embedding.tokens.weight",
-    "transformer.word_embeddings_layernorm.*": "embedding.norm.*",
-    "transformer.h.*.input_layernorm.*": "layers.*.attention_norm.*",
-    "transformer.h.*.self_attention.query_key_value.*": Take(FUSED, groups=6),
-    "transformer.h.*.self_attention.dense.*": "layers.*.attention.o_proj.*",
-    "transformer.h.*.post_attention_layernorm.*": "layers.*.ffn_norm.*",
-    "transformer.h.*.mlp.dense_h_to_4h.*": "layers.*.ffn.up_proj.*",
-    "transformer.h.*.mlp.dense_4h_to_h.*": "layers.*.ffn.down_proj.*",
-    "transformer.ln_f.*": "final_norm.*",
-}
-MPT = {
-    "transformer.wte.weight": "embedding.tokens.weight",
-    "transformer.blocks.*.norm_1.weight": "layers.*.attention_norm.weight",
-    "transformer.blocks.*.attn.Wqkv.weight": Take(tuple(f"layers.*.attention.{name}_proj.weight" for name in "qkv")),
-    "transformer.blocks.*.attn.out_proj.weight": "layers.*.attention.o_proj.weight",
-    "transformer.blocks.*.norm_2.weight": "layers.*.ffn_norm.weight",
-    "transformer.blocks.*.ffn.up_proj.weight": "layers.*.ffn.up_proj.weight",
-    "transformer.blocks.*.ffn.down_proj.weight": "layers.*.ffn.down_proj.weight",
-    "transformer.norm_f.weight": "final_norm.weight",
-}
 LEARNED = Embedding(tied=True, position=Learned(max_seq_len=64))
 OFFSET = Embedding(tied=True, position=Learned(max_seq_len=64, offset=2))
 OPT_SIZES = {**SIZES, "model_type": "opt", "ffn_dim": D_FF, "tie_word_embeddings": True}
@@ -122,7 +77,6 @@ FAMILIES = {
     "gpt2": Family(
         config={**GPT_SIZES, "model_type": "gpt2"},
         spec=decoder(LN, layers(PreNorm(norm=LN, attention=MultiHeadAttention(n_heads=HEADS, bias=True), ffn=TANH)), embedding=LEARNED),
-        weights=GPT2,
     ),
     "gpt-bigcode": Family(
         config={**GPT_SIZES, "model_type": "gpt_bigcode", "multi_query": True},
@@ -196,13 +150,11 @@ FAMILIES = {
     "opt": Family(
         config=OPT_SIZES,
         spec=decoder(OPT_LN, layers(PreNorm(**OPT_LAYER)), embedding=OFFSET),
-        weights=OPT,
         quiet=OPT_WRITERS,
     ),
     "opt-post-norm": Family(
         config={**OPT_SIZES, "do_layer_norm_before": False},
         spec=decoder(OPT_LN, layers(PostNorm(**OPT_LAYER)), embedding=OFFSET, final_norm=False),
-        weights=OPT,
         quiet={
             f"model.decoder.layers.*.{name}.*": 0.3 for name in ("self_attn_layer_norm", "final_layer_norm", "self_attn.out_proj", "fc2")
         },
@@ -228,7 +180,6 @@ FAMILIES = {
             d_model=48,
             embedding=Embedding(tied=True, norm=LN),
         ),
-        weights=BLOOM,
     ),
     "mpt": Family(
         config={
@@ -253,7 +204,6 @@ FAMILIES = {
             d_model=48,
             embedding=Embedding(tied=True),
         ),
-        weights=MPT,
     ),
     "starcoder2": Family(
         config={
@@ -277,10 +227,5 @@ FAMILIES = {
             ),
             embedding=Embedding(tied=True),
         ),
-        weights={
-            **LLAMA,
-            "model.layers.*.mlp.c_fc.*": "layers.*.ffn.up_proj.*",
-            "model.layers.*.mlp.c_proj.*": "layers.*.ffn.down_proj.*",
-        },
     ),
 }

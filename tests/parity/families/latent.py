@@ -15,18 +15,8 @@ from archcli.modules import (
     YarnScaling,
 )
 from parity.family import D_FF, D_MODEL, EPS, HEADS, RMS, SIZES, THETA, Family, decoder, layers, rope
-from parity.maps import EXPERTS, LLAMA, MLA, STORED_EXPERTS
 
 WIDTH, SWIGLU, EXPERT = 20, GLU(d_ff=D_FF), GLU(d_ff=20)
-SHARED = {f"model.layers.*.mlp.shared_experts.{name}_proj.*": f"layers.*.ffn.shared.{name}_proj.*" for name in ("gate", "up", "down")}
-DEEPSEEK = {
-    **LLAMA,
-    **MLA,
-    **EXPERTS,
-    **STORED_EXPERTS,
-    **SHARED,
-    "model.layers.*.mlp.gate.e_score_correction_bias": "layers.*.ffn.route.correction_bias",
-}
 # The latent norms' eps is 1e-6 whatever the config says; latents this small feel it.
 QUIET = {"model.layers.*.self_attn.kv_a_proj_with_mqa.*": 0.03, "model.layers.*.self_attn.q_a_proj.*": 0.03}
 LATENT = RMSNorm(eps=1e-6)
@@ -64,8 +54,8 @@ V3 = {**BASE, "model_type": "deepseek_v3", "n_group": 4, "topk_group": 2}
 V3_YARN = {**V3, "rope_parameters": rope(rope_type="yarn", original_max_position_embeddings=16, **YARN)}
 
 FAMILIES = {
-    "deepseek-v3": Family(config=V3_YARN, spec=deepseek(mla(STRETCHED), GROUPED), weights=DEEPSEEK, quiet=QUIET),
-    "deepseek-v3-absorbed": Family(config=V3_YARN, spec=deepseek(mla(STRETCHED, form="absorbed"), GROUPED), weights=DEEPSEEK, quiet=QUIET),
+    "deepseek-v3": Family(config=V3_YARN, spec=deepseek(mla(STRETCHED), GROUPED), quiet=QUIET),
+    "deepseek-v3-absorbed": Family(config=V3_YARN, spec=deepseek(mla(STRETCHED, form="absorbed"), GROUPED), quiet=QUIET),
     "deepseek-v3-no-q-lora": Family(
         config={
             **V3,
@@ -76,13 +66,11 @@ FAMILIES = {
             "n_shared_experts": 2,
         },
         spec=deepseek(mla(Rope(theta=THETA), q_lora_rank=None, bias=True), GROUPED.model_copy(update={"normalized": False}), n_shared=2),
-        weights=DEEPSEEK,
         quiet=QUIET,
     ),
     "deepseek-v2": Family(
         config={**BASE, "model_type": "deepseek_v2", "n_group": 4, "topk_group": 2, "topk_method": "group_limited_greedy"},
         spec=deepseek(mla(), LIMITED, n_shared=2),
-        weights=DEEPSEEK,
         quiet=QUIET,
     ),
     "minicpm3": Family(
@@ -100,7 +88,6 @@ FAMILIES = {
             embedding=Embedding(tied=True, scale=3.0),
             head=Head(scale=8 / D_MODEL),
         ),
-        weights={**LLAMA, **MLA},
         quiet=QUIET,
     ),
 }

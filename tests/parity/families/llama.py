@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from archcli.load.hf.names import LLAMA
 from archcli.modules import (
     GLU,
     MLP,
@@ -27,7 +28,6 @@ from archcli.modules import (
     YarnScaling,
 )
 from parity.family import D_FF, EPS, HEAD_DIM, HEADS, KV_HEADS, RMS, SIZES, THETA, WINDOW, Family, decoder, layers, rope
-from parity.maps import LLAMA, QK_NORM, Take
 
 BASE = {**SIZES, "rms_norm_eps": EPS, "rope_parameters": rope()}
 SWIGLU, ROPE = GLU(d_ff=D_FF), Rope(theta=THETA)
@@ -53,7 +53,6 @@ def llama(scaling: RopeScaling, activation: Activation, theta: float = THETA, **
             "rope_parameters": rope(theta, **theirs),
         },
         spec=decoder(RMS, layers(PreNorm(norm=RMS, attention=attend, ffn=GLU(d_ff=D_FF, activation=activation)))),
-        weights=LLAMA,
     )
 
 
@@ -81,7 +80,6 @@ FAMILIES = {
             layers(PreNorm(norm=RMS, attention=attention(bias=True), ffn=GLU(d_ff=D_FF, bias=True))),
             embedding=Embedding(tied=True),
         ),
-        weights=LLAMA,
     ),
     "llama-linear": llama(LinearScaling(factor=3.0), ReLU(), rope_type="linear", factor=3.0),
     "llama-yarn": llama(
@@ -95,28 +93,23 @@ FAMILIES = {
             "rope_parameters": rope(rope_type="dynamic", factor=3.0),
         },
         spec=decoder(RMS, layers(block(position=Rope(theta=THETA, scaling=DynamicNTKScaling(factor=3.0, original_max_seq_len=12))))),
-        weights=LLAMA,
         restretched=True,
     ),
     "mistral": Family(
         config={**BASE, "model_type": "mistral", "head_dim": HEAD_DIM, "sliding_window": WINDOW},
         spec=decoder(RMS, layers(block(head_dim=HEAD_DIM, window=WINDOW))),
-        weights=LLAMA,
     ),
     "qwen2": Family(
         config={**BASE, "model_type": "qwen2", "use_sliding_window": True, "sliding_window": WINDOW, "max_window_layers": 1},
         spec=decoder(RMS, layers(block(bias=("q", "k", "v")), block(bias=("q", "k", "v"), window=WINDOW))),
-        weights=LLAMA,
     ),
     "qwen3": Family(
         config={**BASE, "model_type": "qwen3", "head_dim": HEAD_DIM},
         spec=decoder(RMS, layers(block(head_dim=HEAD_DIM, qk_norm=QKNorm(norm=RMS)))),
-        weights={**LLAMA, **QK_NORM},
     ),
     "smollm3": Family(
         config={**BASE, "model_type": "smollm3", "no_rope_layers": [1, 0], "tie_word_embeddings": True},
         spec=decoder(RMS, layers(block(), block(position=NoPosition())), embedding=Embedding(tied=True)),
-        weights=LLAMA,
     ),
     "granite": Family(
         config={
@@ -134,7 +127,6 @@ FAMILIES = {
             embedding=Embedding(tied=True, scale=3.0),
             head=Head(scale=1 / 4.0),
         ),
-        weights=LLAMA,
     ),
     "phi3": Family(
         config={
@@ -155,11 +147,6 @@ FAMILIES = {
                 )
             ),
         ),
-        weights={
-            **LLAMA,
-            "model.layers.*.self_attn.qkv_proj.weight": Take(tuple(f"layers.*.attention.{name}_proj.weight" for name in "qkv")),
-            "model.layers.*.mlp.gate_up_proj.weight": Take(("layers.*.ffn.gate_proj.weight", "layers.*.ffn.up_proj.weight")),
-        },
         restretched=True,
     ),
     "glm": Family(
@@ -176,10 +163,6 @@ FAMILIES = {
                 block(head_dim=HEAD_DIM, bias=("q", "k", "v"), position=Rope(theta=THETA, rotary_dim=HEAD_DIM // 2, pairing="interleaved"))
             ),
         ),
-        weights={
-            **LLAMA,
-            "model.layers.*.mlp.gate_up_proj.weight": Take(("layers.*.ffn.gate_proj.weight", "layers.*.ffn.up_proj.weight")),
-        },
     ),
     "hunyuan": Family(
         config={
@@ -229,7 +212,6 @@ FAMILIES = {
                 block(head_dim=HEAD_DIM, position=NoPosition()),
             ),
         ),
-        weights={name.replace(".mlp.", ".feed_forward."): rule for name, rule in LLAMA.items()},
     ),
     "ernie4.5": Family(
         config={**BASE, "model_type": "ernie4_5", "head_dim": HEAD_DIM, "use_bias": True},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from archcli.load.hf.names import GATE_UP, LLAMA, NORM_AFTER
 from archcli.modules import (
     GLU,
     MLP,
@@ -22,7 +23,6 @@ from archcli.modules import (
     SquaredReLU,
 )
 from parity.family import D_FF, EPS, HEAD_DIM, HEADS, KV_HEADS, RMS, SIZES, THETA, WINDOW, Family, decoder, layers, rope
-from parity.maps import LLAMA, QK_NORM, Take
 
 OFFSET, BARE = RMSNorm(eps=EPS, offset=1), LayerNorm(weight=False, bias=False)
 NEMOTRON = LayerNorm(eps=EPS, offset=1)
@@ -32,20 +32,6 @@ GEMMA_SIZES = {**SIZES, "head_dim": HEAD_DIM, "rms_norm_eps": EPS, "rope_paramet
 OLMO_SIZES = {**SIZES, "rope_parameters": rope()}
 SCALED = Embedding(tied=True, scale="sqrt_d_model")
 LOCAL = {"sliding_window": WINDOW, "layer_types": ["sliding_attention", "full_attention"]}
-
-SANDWICH = {
-    **LLAMA,
-    "model.layers.*.post_attention_layernorm.weight": "layers.*.attention_post_norm.weight",
-    "model.layers.*.pre_feedforward_layernorm.weight": "layers.*.ffn_norm.weight",
-    "model.layers.*.post_feedforward_layernorm.weight": "layers.*.ffn_post_norm.weight",
-}
-del SANDWICH["model.layers.*.post_attention_layernorm.*"]
-AFTER = {
-    **LLAMA,
-    **QK_NORM,
-    "model.layers.*.post_attention_layernorm.*": "layers.*.attention_norm.*",
-    "model.layers.*.post_feedforward_layernorm.*": "layers.*.ffn_norm.*",
-}
 
 
 def gqa(position=ROPE, **options):
@@ -77,7 +63,6 @@ FAMILIES = {
             layers(PreNorm(norm=OFFSET, attention=MultiQueryAttention(n_heads=HEADS, head_dim=HEAD_DIM, position=ROPE), ffn=GEGLU)),
             embedding=SCALED,
         ),
-        weights=LLAMA,
     ),
     "gemma2": Family(
         config={
@@ -89,7 +74,6 @@ FAMILIES = {
             "final_logit_softcapping": 4.0,
         },
         spec=decoder(OFFSET, layers(gemma2(window=WINDOW), gemma2()), embedding=SCALED, head=Head(softcap=4.0)),
-        weights=SANDWICH,
     ),
     "gemma3": Family(
         config={
@@ -102,19 +86,16 @@ FAMILIES = {
         spec=decoder(
             OFFSET, layers(gemma3(ROPE, window=WINDOW), gemma3(Rope(theta=500.0, scaling=LinearScaling(factor=2.0)))), embedding=SCALED
         ),
-        weights={**SANDWICH, **QK_NORM},
     ),
     "olmo": Family(
         config={**OLMO_SIZES, "model_type": "olmo", "clip_qkv": 1.0},
         spec=decoder(BARE, layers(PreNorm(norm=BARE, attention=gqa(clip=1.0), ffn=SWIGLU))),
-        weights=LLAMA,
         # eps is 1e-5 whatever the config says; a stream this quiet feels it
         quiet={f"model.{name}.weight": 0.1 for name in ("embed_tokens", "layers.*.self_attn.o_proj", "layers.*.mlp.down_proj")},
     ),
     "olmo2": Family(
         config={**OLMO_SIZES, "model_type": "olmo2", "rms_norm_eps": EPS},
         spec=decoder(RMS, layers(olmo())),
-        weights=AFTER,
     ),
     "olmo3": Family(
         config={
@@ -125,12 +106,12 @@ FAMILIES = {
             "rope_parameters": {"full_attention": rope(rope_type="linear", factor=2.0), "sliding_attention": rope()},
         },
         spec=decoder(RMS, layers(olmo(window=WINDOW), olmo(Rope(theta=THETA, scaling=LinearScaling(factor=2.0))))),
-        weights=AFTER,
+        weights=NORM_AFTER,
     ),
     "exaone4": Family(
         config={**OLMO_SIZES, **LOCAL, "model_type": "exaone4", "rms_norm_eps": EPS},
         spec=decoder(RMS, layers(exaone(ROPE, window=WINDOW), exaone(NoPosition()))),
-        weights=AFTER,
+        weights=NORM_AFTER,
     ),
     "glm4": Family(
         config={
@@ -157,7 +138,7 @@ FAMILIES = {
             **LLAMA,
             "model.layers.*.post_self_attn_layernorm.weight": "layers.*.attention_post_norm.weight",
             "model.layers.*.post_mlp_layernorm.weight": "layers.*.ffn_post_norm.weight",
-            "model.layers.*.mlp.gate_up_proj.weight": Take(("layers.*.ffn.gate_proj.weight", "layers.*.ffn.up_proj.weight")),
+            "model.layers.*.mlp.gate_up_proj.weight": GATE_UP,
         },
     ),
     "nemotron": Family(
@@ -178,6 +159,5 @@ FAMILIES = {
                 )
             ),
         ),
-        weights=LLAMA,
     ),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from archcli.load.hf.names import LLAMA
 from archcli.modules import (
     GLU,
     MLP,
@@ -20,7 +21,6 @@ from archcli.modules import (
     Swish,
 )
 from parity.family import D_FF, D_MODEL, EPS, HEADS, KV_HEADS, LN, SIZES, THETA, WINDOW, Family, decoder, layers, rope
-from parity.maps import LLAMA, QK_NORM, Take
 
 TANH = MLP(d_ff=D_FF, activation=GELUTanh(), bias=True)
 PLAIN, SWIGLU = MLP(d_ff=D_FF), GLU(d_ff=D_FF)
@@ -28,57 +28,6 @@ GAIN = LayerNorm(eps=EPS, bias=False)
 FULL, HALF, PAIRS = Rope(theta=THETA), Rope(theta=THETA, rotary_dim=4), Rope(theta=THETA, pairing="interleaved")
 QUARTER = rope(partial_rotary_factor=0.5)
 
-GPT_J = {
-    "transformer.wte.weight": "embedding.tokens.weight",
-    "transformer.h.*.ln_1.*": "layers.*.attention_norm.*",
-    "transformer.h.*.attn.q_proj.weight": "layers.*.attention.q_proj.weight",
-    "transformer.h.*.attn.k_proj.weight": "layers.*.attention.k_proj.weight",
-    "transformer.h.*.attn.v_proj.weight": "layers.*.attention.v_proj.weight",
-    "transformer.h.*.attn.out_proj.weight": "layers.*.attention.o_proj.weight",
-    "transformer.h.*.mlp.fc_in.*": "layers.*.ffn.up_proj.*",
-    "transformer.h.*.mlp.fc_out.*": "layers.*.ffn.down_proj.*",
-    "transformer.ln_f.*": "final_norm.*",
-    "lm_head.*": "lm_head.*",
-}
-NEOX = {
-    "gpt_neox.embed_in.weight": "embedding.tokens.weight",
-    "gpt_neox.layers.*.input_layernorm.*": "layers.*.attention_norm.*",
-    "gpt_neox.layers.*.post_attention_layernorm.*": "layers.*.ffn_norm.*",
-    "gpt_neox.layers.*.attention.query_key_value.*": Take(tuple(f"layers.*.attention.{name}_proj.*" for name in "qkv"), groups=HEADS),
-    "gpt_neox.layers.*.attention.dense.*": "layers.*.attention.o_proj.*",
-    "gpt_neox.layers.*.mlp.dense_h_to_4h.*": "layers.*.ffn.up_proj.*",
-    "gpt_neox.layers.*.mlp.dense_4h_to_h.*": "layers.*.ffn.down_proj.*",
-    "gpt_neox.final_layer_norm.*": "final_norm.*",
-    "lm_head.weight": "lm_head.weight",
-    "embed_out.weight": "lm_head.weight",
-}
-PHI = {
-    **LLAMA,
-    "model.layers.*.self_attn.dense.*": "layers.*.attention.o_proj.*",
-    "model.layers.*.self_attn.q_layernorm.*": "layers.*.attention.q_norm.*",
-    "model.layers.*.self_attn.k_layernorm.*": "layers.*.attention.k_norm.*",
-    "model.layers.*.mlp.fc1.*": "layers.*.ffn.up_proj.*",
-    "model.layers.*.mlp.fc2.*": "layers.*.ffn.down_proj.*",
-    "model.final_layernorm.*": "final_norm.*",
-}
-FUSED = tuple(f"layers.*.attention.{name}_proj.weight" for name in "qkv")
-FALCON = {
-    "transformer.word_embeddings.weight": "embedding.tokens.weight",
-    "transformer.h.*.input_layernorm.*": "layers.*.attention_norm.*",
-    "transformer.h.*.ln_attn.*": "layers.*.attention_norm.*",
-    "transformer.h.*.ln_mlp.*": "layers.*.ffn_norm.*",
-    "transformer.h.*.self_attention.query_key_value.weight": Take(FUSED),
-    "transformer.h.*.self_attention.dense.weight": "layers.*.attention.o_proj.weight",
-    "transformer.h.*.mlp.dense_h_to_4h.weight": "layers.*.ffn.up_proj.weight",
-    "transformer.h.*.mlp.dense_4h_to_h.weight": "layers.*.ffn.down_proj.weight",
-    "transformer.ln_f.*": "final_norm.*",
-}
-GROUPED_FALCON = {**FALCON, "transformer.h.*.self_attention.query_key_value.weight": Take(FUSED, groups=KV_HEADS)}
-STABLE_LM = {
-    **LLAMA,
-    "model.layers.*.self_attn.q_layernorm.norms.#.weight": "layers.*.attention.q_norm.weight",
-    "model.layers.*.self_attn.k_layernorm.norms.#.weight": "layers.*.attention.k_norm.weight",
-}
 
 NEOX_SIZES = {**SIZES, "model_type": "gpt_neox", "layer_norm_eps": EPS, "rope_parameters": QUARTER}
 PHI_SIZES = {**SIZES, "model_type": "phi", "layer_norm_eps": EPS, "rope_parameters": QUARTER, "num_key_value_heads": HEADS}
@@ -125,22 +74,18 @@ FAMILIES = {
         spec=decoder(
             LN, layers(Parallel(norm=LN, attention=mha(Rope(rotary_dim=4, pairing="interleaved")), ffn=TANH)), head=Head(bias=True)
         ),
-        weights=GPT_J,
     ),
     "gpt-neox": Family(
         config={**NEOX_SIZES, "hidden_act": "gelu_fast"},
         spec=decoder(LN, layers(Parallel(n_norms=2, norm=LN, attention=mha(bias=True), ffn=TANH))),
-        weights=NEOX,
     ),
     "gpt-neox-sequential": Family(
         config={**NEOX_SIZES, "use_parallel_residual": False, "hidden_act": "gelu"},
         spec=decoder(LN, layers(PreNorm(norm=LN, attention=mha(bias=True), ffn=MLP(d_ff=D_FF, bias=True)))),
-        weights=NEOX,
     ),
     "phi-2": Family(
         config=PHI_SIZES,
         spec=decoder(LN, layers(Parallel(norm=LN, attention=mha(bias=True), ffn=TANH)), head=Head(bias=True)),
-        weights=PHI,
     ),
     "phi-qk-norm": Family(
         config={**PHI_SIZES, "qk_layernorm": True, "hidden_act": "quick_gelu"},
@@ -155,7 +100,6 @@ FAMILIES = {
             ),
             head=Head(bias=True),
         ),
-        weights=PHI,
     ),
     "falcon-7b": Family(
         config={**FALCON_SIZES, "multi_query": True},
@@ -164,24 +108,20 @@ FAMILIES = {
             layers(Parallel(norm=LN, attention=MultiQueryAttention(n_heads=HEADS, position=FULL), ffn=PLAIN)),
             embedding=Embedding(tied=True),
         ),
-        weights=FALCON,
     ),
     "falcon-40b": Family(
         config={**FALCON_SIZES, "new_decoder_architecture": True, "num_kv_heads": KV_HEADS},
         spec=decoder(LN, layers(Parallel(n_norms=2, norm=LN, attention=gqa(), ffn=PLAIN)), embedding=Embedding(tied=True)),
-        weights=GROUPED_FALCON,
     ),
     "falcon-11b": Family(
         config={**FALCON_SIZES, "new_decoder_architecture": True, "num_kv_heads": KV_HEADS, "num_ln_in_parallel_attn": 1},
         spec=decoder(LN, layers(Parallel(norm=LN, attention=gqa(), ffn=PLAIN)), embedding=Embedding(tied=True)),
-        weights=GROUPED_FALCON,
     ),
     "command-r": Family(
         config=COHERE_SIZES,
         spec=decoder(
             GAIN, layers(Parallel(norm=GAIN, attention=gqa(PAIRS), ffn=SWIGLU)), embedding=Embedding(tied=True), head=Head(scale=0.3)
         ),
-        weights=LLAMA,
     ),
     "command-r-plus": Family(
         config={**COHERE_SIZES, "use_qk_norm": True},
@@ -191,7 +131,6 @@ FAMILIES = {
             embedding=Embedding(tied=True),
             head=Head(scale=0.3),
         ),
-        weights={**LLAMA, **QK_NORM},
     ),
     "command-r7b": Family(
         config={
@@ -214,11 +153,9 @@ FAMILIES = {
     "stablelm-1.6b": Family(
         config={**STABLE_SIZES, "use_qkv_bias": True},
         spec=decoder(LN, layers(PreNorm(norm=LN, attention=gqa(HALF, bias=("q", "k", "v")), ffn=SWIGLU))),
-        weights=LLAMA,
     ),
     "stablelm-12b": Family(
         config={**STABLE_SIZES, "use_parallel_residual": True, "qk_layernorm": True},
         spec=decoder(LN, layers(Parallel(norm=LN, attention=gqa(HALF, qk_norm=QKNorm(per="head_distinct", norm=GAIN)), ffn=SWIGLU))),
-        weights=STABLE_LM,
     ),
 }

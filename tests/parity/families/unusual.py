@@ -21,12 +21,10 @@ from archcli.modules import (
     Swish,
     YarnScaling,
 )
-from parity.families.gpt import OFFSET, OPT, OPT_LAYER, OPT_LN, OPT_SIZES
+from parity.families.gpt import OFFSET, OPT_LAYER, OPT_LN, OPT_SIZES
 from parity.family import D_FF, EPS, HEAD_DIM, HEADS, KV_HEADS, LN, RMS, SIZES, THETA, WINDOW, Family, decoder, layers, rope
-from parity.maps import LLAMA, Take, Weights
 
 E, WIDTH = 6, 20
-EXPERTS = {f"{name}.{kind}": f"layers.*.ffn.experts.{name}_proj.{kind}" for name in ("gate", "up", "down") for kind in ("weight", "bias")}
 
 
 def gqa(**options):
@@ -43,16 +41,6 @@ CLIPPED = MixtureOfExperts(
     expert=GLU(d_ff=WIDTH, activation=Swish(beta=1.3), bias=True, limit=0.8, up_offset=1),
     router=Router(scores="softmax_after", bias=True),
 )
-GPT_OSS_WEIGHTS: Weights = {
-    **LLAMA,
-    "model.layers.*.self_attn.sinks": "layers.*.attention.sinks.weight",
-    "model.layers.*.mlp.router.*": "layers.*.ffn.router.*",
-    # the columns of gate and up take turns: as many groups of one and one
-    "model.layers.*.mlp.experts.gate_up_proj": Take((EXPERTS["gate.weight"], EXPERTS["up.weight"]), axis=1, groups=WIDTH, transposed=True),
-    "model.layers.*.mlp.experts.gate_up_proj_bias": Take((EXPERTS["gate.bias"], EXPERTS["up.bias"]), axis=1, groups=WIDTH),
-    "model.layers.*.mlp.experts.down_proj": Take((EXPERTS["down.weight"],), transposed=True),
-    "model.layers.*.mlp.experts.down_proj_bias": EXPERTS["down.bias"],
-}
 GPT_OSS_CONFIG = {
     **SIZES,
     "model_type": "gpt_oss",
@@ -69,17 +57,6 @@ GPT_OSS_CONFIG = {
 
 # Llama 4
 
-LLAMA4_WEIGHTS: Weights = {
-    **{name: rule for name, rule in LLAMA.items() if ".mlp." not in name},
-    **{f"model.layers.*.feed_forward.{name}_proj.weight": f"layers.*.ffn.{name}_proj.weight" for name in ("gate", "up", "down")},
-    **{
-        f"model.layers.*.feed_forward.shared_expert.{name}_proj.weight": f"layers.*.ffn.shared.{name}_proj.weight"
-        for name in ("gate", "up", "down")
-    },
-    "model.layers.*.feed_forward.router.weight": "layers.*.ffn.router.weight",
-    "model.layers.*.feed_forward.experts.gate_up_proj": Take((EXPERTS["gate.weight"], EXPERTS["up.weight"]), axis=1, transposed=True),
-    "model.layers.*.feed_forward.experts.down_proj": Take((EXPERTS["down.weight"],), transposed=True),
-}
 LLAMA4_CONFIG = {
     **SIZES,
     "model_type": "llama4_text",
@@ -124,7 +101,6 @@ FAMILIES = {
                 )
             ),
         ),
-        weights=GPT_OSS_WEIGHTS,
     ),
     "llama-4": Family(
         config=LLAMA4_CONFIG,
@@ -135,16 +111,10 @@ FAMILIES = {
                 for attention, ffn in ((TURNED, DENSE), (TEMPERED, ROUTED), (TURNED, DENSE), (TURNED, ROUTED))
             ),
         ),
-        weights=LLAMA4_WEIGHTS,
     ),
     "opt-350m": Family(
         config={**OPT_SIZES, "do_layer_norm_before": False, "word_embed_proj_dim": 20},
         spec=decoder(OPT_LN, layers(PostNorm(**OPT_LAYER)), embedding=OFFSET.model_copy(update={"width": 20}), final_norm=False),
-        weights={
-            **OPT,
-            "model.decoder.project_in.weight": "embedding.project_in.weight",
-            "model.decoder.project_out.weight": "project_out.weight",
-        },
         quiet={
             f"model.decoder.layers.*.{name}": 0.3
             for name in ("self_attn_layer_norm.*", "final_layer_norm.*", "self_attn.out_proj.*", "fc2.*")
@@ -172,18 +142,6 @@ FAMILIES = {
             ),
             embedding=Embedding(tied=True),
         ),
-        weights={
-            "transformer.word_embeddings.weight": "embedding.tokens.weight",
-            "transformer.h.*.self_attention.query_key_value.*": Take(
-                tuple(f"layers.*.attention.{name}_proj.*" for name in "qkv"), groups=8
-            ),
-            "transformer.h.*.self_attention.dense.*": "layers.*.attention.o_proj.*",
-            "transformer.h.*.mlp.dense_h_to_4h.*": "layers.*.ffn.up_proj.*",
-            "transformer.h.*.mlp.dense_4h_to_h.*": "layers.*.ffn.down_proj.*",
-            "transformer.h.*.input_layernorm.*": "layers.*.attention_norm.*",
-            "transformer.h.*.post_attention_layernorm.*": "layers.*.ffn_norm.*",
-            "transformer.ln_f.*": "final_norm.*",
-        },
         attention="sdpa",  # the eager form of transformers 5.23 adds ALiBi twice, once with the mask
     ),
 }

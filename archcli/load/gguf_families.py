@@ -1,0 +1,294 @@
+"""The architectures of GGUF files as data: which Hugging Face family each is, what its keys and tensors are called there.
+
+A key that is absent from a table of its own has the meaning of `KEYS`; a tensor that is, that of `TENSORS`. `fixed` is what llama.cpp, for
+which these files are made, runs an architecture with though no file says so. Names: gguf-py/gguf/constants.py of ggml-org/llama.cpp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+NONE: Mapping[str, Any] = MappingProxyType({})
+
+KEYS: dict[str, str] = {
+    "context_length": "max_position_embeddings",
+    "embedding_length": "hidden_size",
+    "block_count": "num_hidden_layers",
+    "feed_forward_length": "intermediate_size",
+    "attention.head_count": "num_attention_heads",
+    "attention.head_count_kv": "num_key_value_heads",
+    "attention.key_length": "head_dim",
+    "attention.layer_norm_rms_epsilon": "rms_norm_eps",
+    "attention.layer_norm_epsilon": "layer_norm_eps",
+    "rope.freq_base": "rope_theta",
+    "expert_count": "num_experts",
+    "expert_used_count": "num_experts_per_tok",
+    "expert_feed_forward_length": "moe_intermediate_size",
+}
+"""Metadata key, without the architecture's name before it: key of the config.json."""
+
+REQUIRED = ("embedding_length", "block_count", "attention.head_count", "feed_forward_length")
+"""What no default may fill in."""
+
+UNSAID = frozenset(
+    ("attention.value_length", "attention.causal", "rope.dimension_count", "tensor_data_layout", "rope.scaling.finetuned", "vocab_size")
+)
+"""Keys that are read apart, or change nothing that is counted."""
+
+Names = str | tuple[str, ...]
+
+MODEL_TENSORS: dict[str, Names] = {
+    "token_embd": "embedding.tokens",
+    "position_embd": "embedding.positions",
+    "token_types": "embedding.token_types",
+    "token_embd_norm": "embedding.norm",
+    "output_norm": "final_norm",
+    "output": "lm_head",
+}
+TENSORS: dict[str, Names] = {
+    "attn_norm": "attention_norm",
+    "attn_qkv": ("attention.q_proj", "attention.k_proj", "attention.v_proj"),
+    **{f"attn_{part}": f"attention.{part}_proj" for part in "qkv"},
+    **{f"attn_{part}_norm": f"attention.{part}_norm" for part in "qk"},
+    "attn_output": "attention.o_proj",
+    "attn_sinks": "attention.sinks",
+    "attn_q_a": "attention.q_a_proj",
+    "attn_q_a_norm": "attention.q_a_norm",
+    "attn_q_b": "attention.q_b_proj",
+    "attn_kv_a_mqa": "attention.kv_a_proj",
+    "attn_kv_a_norm": "attention.kv_a_norm",
+    "attn_kv_b": "attention.kv_b_proj",
+    "attn_k_b": "attention.kv_b_proj",
+    "attn_v_b": "attention.kv_b_proj",
+    "ffn_norm": "ffn_norm",
+    "ffn_gate_inp": "ffn.router",
+    "ffn_gate_inp_shexp": "ffn.shared_gate",
+    "ffn_gate_up_exps": ("ffn.experts.gate_proj", "ffn.experts.up_proj"),
+    **{
+        f"ffn_{part}{theirs}": f"ffn.{ours}{part}_proj"
+        for part in ("gate", "up", "down")
+        for theirs, ours in (("", ""), ("_exps", "experts."), ("_shexp", "shared."))
+    },
+}
+"""A tensor of a layer: which weight of ours it is, or which ones, one after the other. Several of theirs may make up one of ours."""
+
+BUFFERS: dict[str, str] = {
+    "rope_freqs": "factors of the rotary frequencies",
+    "rope_factors_long": "factors of the rotary frequencies",
+    "rope_factors_short": "factors of the rotary frequencies",
+    "attn_rot_embd": "rotary frequencies",
+    "exp_probs_b": "correction biases of the router, a buffer",
+}
+"""Tensors that are no parameters."""
+
+SANDWICH: dict[str, Names] = {"post_attention_norm": "attention_post_norm", "post_ffw_norm": "ffn_post_norm"}
+LATE: dict[str, Names] = {"post_attention_norm": "ffn_norm"}
+FUSED_GATE: dict[str, Names] = {"ffn_up": ("ffn.gate_proj", "ffn.up_proj")}
+
+
+class Arch(NamedTuple):
+    """One architecture: the family's model_type and class, and what differs from the tables above.
+
+    `flags` are config keys that are true where the file has that tensor. `partial`: RoPE may turn a part of each head.
+    `rope` false: it has none. `stated` goes before what the importer says. `ignored` keys repeat what others say;
+    `unread` keys of the config.json are none of the family's. `scaling` belongs to its RoPE where that is stretched.
+    """
+
+    model_type: str
+    cls: str
+    keys: Mapping[str, str] = NONE
+    fixed: Mapping[str, Any] = NONE
+    flags: Mapping[str, str] = NONE
+    tensors: Mapping[str, Names] = NONE
+    rope: bool = True
+    partial: bool = False
+    stated: Mapping[str, Any] = NONE
+    ignored: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    scaling: Mapping[str, Any] = NONE
+
+
+BIASED = MappingProxyType({"attention_bias": "blk.0.attn_output.bias"})
+BIASED_MLP = MappingProxyType({**BIASED, "mlp_bias": "blk.0.ffn_up.bias"})
+EPSILON = MappingProxyType({"attention.layer_norm_epsilon": "layer_norm_epsilon"})
+SOFTCAPS = {"attn_logit_softcapping": "attn_logit_softcapping", "final_logit_softcapping": "final_logit_softcapping"}
+WINDOW = {"attention.sliding_window": "sliding_window"}
+SHARED_EXPERTS = {
+    "expert_count": "n_routed_experts",
+    "expert_shared_count": "n_shared_experts",
+    "expert_weights_scale": "routed_scaling_factor",
+    "expert_weights_norm": "norm_topk_prob",
+    "expert_group_count": "n_group",
+    "expert_group_used_count": "topk_group",
+    "leading_dense_block_count": "first_k_dense_replace",
+    "nextn_predict_layers": "num_nextn_predict_layers",
+}
+LATENT = {"attention.q_lora_rank": "q_lora_rank", "attention.kv_lora_rank": "kv_lora_rank"}
+
+ARCHS: dict[str, Arch] = {
+    "llama": Arch("llama", "LlamaForCausalLM", flags=BIASED_MLP),
+    "llama4": Arch(
+        "llama4_text",
+        "Llama4ForCausalLM",
+        keys={
+            "feed_forward_length": "intermediate_size_mlp",
+            "expert_feed_forward_length": "intermediate_size",
+            "interleave_moe_layer_step": "interleave_moe_layer_step",
+            "expert_count": "num_local_experts",
+            "attention.chunk_size": "attention_chunk_size",
+        },
+        flags=BIASED,
+        ignored=("leading_dense_block_count",),
+    ),
+    "qwen2": Arch("qwen2", "Qwen2ForCausalLM"),
+    "qwen2moe": Arch(
+        "qwen2_moe",
+        "Qwen2MoeForCausalLM",
+        keys={"expert_shared_feed_forward_length": "shared_expert_intermediate_size"},
+        flags={"qkv_bias": "blk.0.attn_q.bias"},
+    ),
+    "qwen3": Arch("qwen3", "Qwen3ForCausalLM"),
+    "qwen3moe": Arch("qwen3_moe", "Qwen3MoeForCausalLM", fixed={"norm_topk_prob": True}, flags=BIASED),
+    "gemma": Arch("gemma", "GemmaForCausalLM", flags=BIASED),
+    "gemma2": Arch("gemma2", "Gemma2ForCausalLM", keys={**SOFTCAPS, **WINDOW}, flags=BIASED, tensors=SANDWICH),
+    "gemma3": Arch(
+        "gemma3_text",
+        "Gemma3ForCausalLM",
+        keys={**SOFTCAPS, **WINDOW, "rope.freq_base_swa": "rope_local_base_freq"},
+        flags=BIASED,
+        tensors=SANDWICH,
+    ),
+    "phi2": Arch("phi", "PhiForCausalLM", partial=True),
+    "phi3": Arch("phi3", "Phi3ForCausalLM", keys=WINDOW, tensors=FUSED_GATE, partial=True),
+    "gpt2": Arch(
+        "gpt2",
+        "GPT2LMHeadModel",
+        keys={**EPSILON, "feed_forward_length": "n_inner", "context_length": "n_positions"},
+        rope=False,
+        unread=("num_key_value_heads", "head_dim"),
+    ),
+    "gptneox": Arch(
+        "gpt_neox",
+        "GPTNeoXForCausalLM",
+        keys={"use_parallel_residual": "use_parallel_residual"},
+        partial=True,
+        unread=("num_key_value_heads", "head_dim"),
+    ),
+    "falcon": Arch(
+        "falcon",
+        "FalconForCausalLM",
+        keys={**EPSILON, "attention.head_count_kv": "num_kv_heads", "feed_forward_length": "ffn_hidden_size"},
+        flags={"bias": "blk.0.attn_qkv.bias"},
+        tensors={"attn_norm_2": "ffn_norm"},
+    ),
+    "mpt": Arch("mpt", "MPTForCausalLM", keys={**EPSILON, "context_length": "max_seq_len"}, rope=False),
+    "bloom": Arch(
+        "bloom",
+        "BloomForCausalLM",
+        keys={**EPSILON, "context_length": "seq_length"},
+        rope=False,
+        unread=("num_key_value_heads", "head_dim", "intermediate_size"),
+    ),
+    "starcoder2": Arch(
+        "starcoder2",
+        "Starcoder2ForCausalLM",
+        keys={"attention.layer_norm_epsilon": "norm_epsilon", **WINDOW},
+        flags={"use_bias": "blk.0.ffn_up.bias"},
+    ),
+    "stablelm": Arch(
+        "stablelm",
+        "StableLmForCausalLM",
+        keys={"use_parallel_residual": "use_parallel_residual"},
+        flags={"use_qkv_bias": "blk.0.attn_q.bias", "qk_layernorm": "blk.0.attn_q_norm.weight"},
+        partial=True,
+    ),
+    "command-r": Arch(
+        "cohere",
+        "CohereForCausalLM",
+        keys={"logit_scale": "logit_scale"},
+        flags={"use_qk_norm": "blk.0.attn_q_norm.weight", **BIASED},
+    ),
+    "olmo": Arch("olmo", "OlmoForCausalLM", keys={"attention.clamp_kqv": "clip_qkv"}, ignored=("attention.layer_norm_epsilon",)),
+    "olmo2": Arch(
+        "olmo2",
+        "Olmo2ForCausalLM",
+        flags=BIASED,
+        tensors={"post_attention_norm": "attention_norm", "post_ffw_norm": "ffn_norm"},
+    ),
+    "deepseek2": Arch("deepseek_v2", "DeepseekV2ForCausalLM", keys={**SHARED_EXPERTS, **LATENT}),
+    "glm4moe": Arch(
+        "glm4_moe",
+        "Glm4MoeForCausalLM",
+        keys=SHARED_EXPERTS,
+        flags={"attention_bias": "blk.0.attn_q.bias", "use_qk_norm": "blk.0.attn_q_norm.weight"},
+        tensors=LATE,
+        partial=True,
+        ignored=("expert_gating_func",),
+    ),
+    "granite": Arch(
+        "granite",
+        "GraniteForCausalLM",
+        keys={
+            "attention.scale": "attention_multiplier",
+            "embedding_scale": "embedding_multiplier",
+            "residual_scale": "residual_multiplier",
+            "logit_scale": "logits_scaling",
+        },
+        flags=BIASED_MLP,
+    ),
+    "nemotron": Arch(
+        "nemotron",
+        "NemotronForCausalLM",
+        keys={"attention.layer_norm_epsilon": "norm_eps"},
+        flags=BIASED_MLP,
+        partial=True,
+    ),
+    "minicpm3": Arch("minicpm3", "MiniCPM3ForCausalLM", keys=LATENT, flags={"mlp_bias": "blk.0.ffn_up.bias"}),
+    "smollm3": Arch("smollm3", "SmolLM3ForCausalLM", flags=BIASED_MLP),
+    "gpt-oss": Arch(
+        "gpt_oss",
+        "GptOssForCausalLM",
+        keys={**WINDOW, "expert_count": "num_local_experts", "expert_feed_forward_length": "intermediate_size"},
+        flags=BIASED,
+        tensors=LATE,
+        ignored=("feed_forward_length",),
+        scaling={"truncate": False},
+    ),
+    "t5": Arch(
+        "t5",
+        "T5ForConditionalGeneration",
+        keys={
+            "context_length": "n_positions",
+            "embedding_length": "d_model",
+            "block_count": "num_layers",
+            "decoder_block_count": "num_decoder_layers",
+            "feed_forward_length": "d_ff",
+            "attention.head_count": "num_heads",
+            "attention.key_length": "d_kv",
+            "attention.layer_norm_rms_epsilon": "layer_norm_epsilon",
+            "attention.relative_buckets_count": "relative_attention_num_buckets",
+        },
+        rope=False,
+        ignored=("attention.layer_norm_epsilon", "decoder_start_token_id"),
+    ),
+    "bert": Arch(
+        "bert",
+        "BertModel",
+        tensors={"attn_output_norm": "attention_norm", "layer_output_norm": "ffn_norm"},
+        rope=False,
+        stated={"pooler": False},
+        ignored=("pooling_type",),
+    ),
+}
+"""`general.architecture`: what it stands for."""
+
+TIED = frozenset(("gpt2", "gemma", "gemma2", "gemma3", "falcon", "mpt", "bloom", "starcoder2", "command-r"))
+"""Architectures whose families have no output matrix of their own."""
+
+MIXTRAL = Arch("mixtral", "MixtralForCausalLM", keys={"expert_count": "num_local_experts"}, ignored=("expert_feed_forward_length",))
+"""A `llama` with experts."""
+
+DEEPSEEK_V3 = ARCHS["deepseek2"]._replace(model_type="deepseek_v3", cls="DeepseekV3ForCausalLM")
+"""A `deepseek2` whose experts are chosen by sigmoid scores."""

@@ -1,0 +1,178 @@
+"""Low-rank adapters: a small trained product beside each frozen projection that is named, put there by the tape.
+
+No module knows of its adapters. An adapted model runs on an `AdaptTape`, which passes every operation on to the tape
+below it, frozen, and adds the product behind the projections it is told to adapt.
+
+B batch, T new tokens, r rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from archcli.arith import Number
+from archcli.graph import Op, Tape, Tensor, tree_map
+from archcli.modules.base import Positive, Share, Size, Spec
+from archcli.modules.dropout import dropped
+from archcli.modules.outline import outline
+from archcli.ops import Add, Contract, Embedding, Linear, Parameter, Scale
+
+if TYPE_CHECKING:
+    from archcli.modules.base import Module
+    from archcli.modules.model import Model
+
+GROUP = "lora"
+"""The heading adapters are counted under."""
+EVERY = "all_linear"
+HEAD, ROUTER, TABLE = "lm_head", "router", "embedding"
+NOT_IN_EVERY = (HEAD, ROUTER, TABLE)
+TABLES = {"tokens": TABLE, "source": TABLE}
+"""The token tables, by the names of their ops."""
+
+
+class LoRA(Spec):
+    """y = W x + (alpha / rank) B A x with W frozen, A [rank, in] and B [out, rank] trained, B zero at first.
+
+    Hu et al. 2021, arXiv:2106.09685 section 4.1.
+
+    `targets` names the projections that are adapted, in the words of this file's other keys: q, k, v, o, gate, up, down,
+    of MLA q_a, q_b, kv_a, kv_b; router, lm_head, embedding; all_linear is every projection but routers and the head. The
+    paper adapts q and v. `rank` is the width between A and B. `alpha` left out is the rank, so that the product counts
+    once. `dropout` zeroes that share of what A reads in training. Everything but the adapters is frozen.
+    """
+
+    rank: Size
+    alpha: Positive | None = None
+    targets: tuple[str, ...] = ("q", "v")
+    dropout: Share = 0.0
+
+    @property
+    def factor(self) -> Number:
+        """What the adapter's output is multiplied by; a float power, so that it is defined for every kind of number."""
+        return 1.0 if self.alpha is None else self.alpha * self.rank**-1.0
+
+    def adapts(self, op: Op) -> bool:
+        """Whether this op is one of the targets."""
+        word = target_of(op)
+        return word is not None and (word in self.targets or (EVERY in self.targets and word not in NOT_IN_EVERY))
+
+    def check(self) -> Iterator[tuple[str, str, str]]:
+        """Something is adapted."""
+        if not self.targets:
+            yield "targets", "targets must not be empty", "name projections, such as [q, v], or leave lora out"
+
+    def check_model(self, model: Model) -> Iterator[tuple[str, str, str]]:
+        """Every target is a projection that this model has."""
+        rows = outline(model)
+        words = dict.fromkeys([word for row in rows if (word := target_of(row.op)) is not None])
+        for i, target in enumerate(self.targets):
+            if target not in words and target != EVERY:
+                yield f"lora.targets.{i}", f"no projection of this model is called {target!r}", f"it has {', '.join(words)}; or all_linear"
+        if TABLE in self.targets and any(row.op.name == "source" and not row.weights for row in rows):
+            yield "lora.targets", "the embedding cannot be adapted where source and target share it", "leave embedding out of the targets"
+
+
+def target_of(op: Op) -> str | None:
+    """The word by which `targets` names an op, `q` for q_proj; None for one that cannot be adapted."""
+    if isinstance(op, Linear):
+        return op.name.removesuffix("_proj")
+    return TABLES.get(op.name) if isinstance(op, Embedding) else None
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptTape:
+    """A tape on top of another: all weights frozen, adapters added. It has no state of its own."""
+
+    inner: Tape
+    lora: LoRA
+
+    def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
+        """The op with frozen weights, and behind a target its adapter."""
+        y = self.inner.emit(op, *xs, group=group, trained=False)
+        if self.lora.adapts(op):
+            y = self._added(op, y, self._low(op, Tensor(self.inner, xs[0].value)))
+        return _on(self, y)
+
+    def weight(self, op: Op, *xs: Tensor, trained: bool = True) -> Tensor:
+        """The frozen weight; of a target projection W + (alpha / rank) B A, for whoever multiplies with the matrix itself (absorbed MLA).
+
+        A tied head borrows the table without its adapter, as PEFT does.
+        """
+        weight = self.inner.weight(op, *xs, trained=False)
+        if isinstance(op, Linear) and self.lora.adapts(op):
+            anchor = Tensor(self.inner, xs[0].value)
+            a = Parameter(f"{op.name}.lora_A", (self.lora.rank, anchor.shape[-1]))(anchor, group=GROUP)
+            b = Parameter(f"{op.name}.lora_B", (op.out, self.lora.rank), zeroed=True)(anchor, group=GROUP)
+            weight = self._added(op, weight, Contract(f"{op.name}.lora_merge", "or,ri->oi")(b, a, group=GROUP))
+        merged: Tensor = _on(self, weight)
+        return merged
+
+    def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
+        """The child, adapted too."""
+        child: Any = Adapted(module, self.lora)
+        return _on(self, self.inner.call(child, name, *_on(self.inner, args), **options))
+
+    def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
+        """The module's ops, adapted too."""
+        child: Any = Adapted(module, self.lora)
+        return _on(self, self.inner.inline(child, group, *_on(self.inner, args), **options))
+
+    def occurrences(self, n_layers: Number, period: int) -> Iterator[tuple[int, Number]]:
+        """Those of the tape below, with the first of each layer apart: no gradient flows below the first adapter.
+
+        After one period the stream carries a gradient, or never does, so all later ones are alike.
+        """
+        known = list(self.inner.occurrences(n_layers, period))
+        yield from ((i, 1) for i, _ in known)
+        yield from ((i + period, times - 1) for i, times in known if not (isinstance(times, int) and times == 1))
+
+    def _low(self, op: Op, x: Tensor) -> Tensor:
+        """B A x; of a table B a for the row a of A [entries, rank], and there it is A that starts as zero."""
+        width = op.shape(x.shape)[-1]
+        if isinstance(op, Embedding):
+            low = Embedding(f"{op.name}.lora_embedding_A", op.entries, self.lora.rank, zeroed=True)(x, group=GROUP)
+            looked_up: Tensor = Linear(f"{op.name}.lora_embedding_B", width)(low, group=GROUP)
+            return looked_up
+        x = dropped(x, self.lora.dropout, f"{op.name}.lora_dropout", GROUP)
+        low = Linear(f"{op.name}.lora_A", self.lora.rank)(x, group=GROUP)
+        projected: Tensor = Linear(f"{op.name}.lora_B", width, zeroed=True)(low, group=GROUP)
+        return projected
+
+    def _added(self, op: Op, y: Tensor, low: Tensor) -> Tensor:
+        scaled = Scale(f"{op.name}.lora_scale", self.lora.factor)(low, group=GROUP)
+        total: Tensor = Add(f"{op.name}.lora_add")(y, scaled, group=GROUP)
+        return total
+
+
+class Adapted:
+    """A module that runs on an `AdaptTape`, whatever tape it is given."""
+
+    __slots__ = ("lora", "module")
+
+    def __init__(self, module: Module, lora: LoRA) -> None:
+        self.module, self.lora = module, lora
+
+    @property
+    def group(self) -> str:
+        """The module's own."""
+        return self.module.group
+
+    def forward(self, *args: Any, **options: Any) -> Any:
+        """The module's forward, its projections adapted. Results stay on the tape that was given."""
+        return self.module.forward(*tree_map(lambda x: Tensor(AdaptTape(x.tape, self.lora), x.value), Tensor, args), **options)
+
+
+def adapted(model: Model) -> Any:
+    """What reads a model's forward: itself, or the model with the adapters it states."""
+    return model if model.lora is None else Adapted(model, model.lora)
+
+
+def unadapted(module: Any) -> Any:
+    """The module itself."""
+    return module.module if isinstance(module, Adapted) else module
+
+
+def _on(tape: Tape, tree: Any) -> Any:
+    return tree_map(lambda x: Tensor(tape, x.value), Tensor, tree)

@@ -1,0 +1,169 @@
+"""Weight quantization: in how many bits each matrix is stored, scales included. It changes what is stored, not what is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from math import inf
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from archcli.arith import Number, Shape, ceil_div, prod
+from archcli.graph import Row
+from archcli.modules.base import Count, Size, Spec
+from archcli.modules.lora import GROUP as ADAPTERS
+from archcli.modules.lora import adapted
+from archcli.modules.outline import outline
+from archcli.ops import Conv1d, Embedding, Linear
+
+if TYPE_CHECKING:
+    from archcli.modules.model import Model
+
+Layers = Mapping[str, range]
+"""By the path of a counted layer: the layers it stands for."""
+Span = tuple[float, float]
+"""The first and the last layer of which something is true."""
+EVERYWHERE: Span = (0, inf)
+
+
+class Bits(NamedTuple):
+    """Bits of a matrix: of its values, and of the constants they are scaled with."""
+
+    values: Number
+    scales: Number
+
+
+class Packing(NamedTuple):
+    """A format with nothing left out."""
+
+    bits: int | str
+    group_size: int | str = "row"
+    scale_bits: int = 16
+    zero_bits: int = 0
+    second_group_size: int | str = "none"
+    second_scale_bits: int = 32
+
+    def stored(self, shape: Shape, width: int) -> Bits:
+        """The bits of one matrix [out, in, …]; `width` is that of the dtype, for what stays in it."""
+        if not isinstance(self.bits, int):
+            return Bits(prod(shape) * width, 0)
+        groups = self._groups(shape)
+        second = ceil_div(groups, self.second_group_size) * self.second_scale_bits if isinstance(self.second_group_size, int) else 0
+        return Bits(prod(shape) * self.bits, groups * (self.scale_bits + self.zero_bits) + second)
+
+    def _groups(self, shape: Shape) -> Number:
+        if isinstance(self.group_size, int):
+            return shape[0] * ceil_div(prod(shape[1:]), self.group_size)
+        return shape[0] if self.group_size == "row" else 1
+
+
+class Format(Spec):
+    """Each value in `bits`, and beside each group of values a scale and, where that is stored, a zero point.
+
+    `bits` dtype leaves a matrix as it is. `group_size` g groups g neighbours of a row (the inputs of one output); row,
+    where it is left out, is all of a row, tensor all of a matrix. A scale takes `scale_bits`, left out 16; a zero point or
+    minimum `zero_bits`, left out 0. With `second_group_size` s, every s of these scales share one more constant of
+    `second_scale_bits`, left out 32 (double quantization, QLoRA, arXiv:2305.14314 section 3; the super-blocks of
+    llama.cpp).
+    """
+
+    bits: Size | Literal["dtype"]
+    group_size: Size | Literal["row", "tensor"] | None = None
+    scale_bits: Count | None = None
+    zero_bits: Count | None = None
+    second_group_size: Size | Literal["none"] | None = None
+    second_scale_bits: Count | None = None
+
+    def packing(self, usual: Mapping[str, Any]) -> Packing:
+        """With what is left out taken from the usual values."""
+        stated = {field: value for field in Packing._fields if (value := getattr(self, field)) is not None}
+        return Packing(**{**usual, **stated})
+
+
+class Rule(Format):
+    """The format of matrices that `match` names; what it leaves out is as for all others.
+
+    `match` is one of the groups that `params` lists (embedding, ffn, experts), or consecutive steps of a path, in which *
+    stands for any step and 0-3 for layers: layers.*.ffn, layers.0-3, q_proj.
+    """
+
+    match: str
+
+    def spans(self, row: Row, at: int) -> Iterator[Span]:
+        """The layers in which it names the row; step `at` of the row's path is the number of its layer, -1 if there is none."""
+        if self.match == row.group:
+            yield EVERYWHERE
+        steps, wanted = row.path.split("."), self.match.split(".")
+        for start in range(len(steps) - len(wanted) + 1):
+            spans = [_span(want, steps[start + i], numbered=start + i == at) for i, want in enumerate(wanted)]
+            if None not in spans:
+                yield max(span[0] for span in spans if span), min(span[1] for span in spans if span)
+
+
+class Quantization(Format):
+    """What the matrices of projections and tables are stored in; of the `rules` the last that names a matrix decides on it.
+
+    Norms, biases and adapters keep the dtype. GPTQ, arXiv:2210.17323: {bits: 4, group_size: 128, zero_bits: 4}. NF4 of
+    QLoRA, arXiv:2305.14314: {bits: 4, group_size: 64, scale_bits: 8, second_group_size: 256}.
+    """
+
+    rules: tuple[Rule, ...] = ()
+
+    def packings(self, row: Row, layers: Layers) -> Iterator[tuple[Packing, Number]]:
+        """(packing, in how many layers) of a row's matrix, for one that lies in no layer (packing, 1)."""
+        usual = self.packing({})
+        at = _number_at(row.path)
+        numbers = range(1) if at < 0 else layers[_layer(row.path, at)]
+        named = [(usual, EVERYWHERE)]
+        named += [(rule.packing(usual._asdict()), span) for rule in self.rules for span in rule.spans(row, at)]
+        bounds = {numbers.start, numbers.stop, *(bound for _, (low, high) in named for bound in (low, high + 1))}
+        inside = sorted(bound for bound in bounds if numbers.start <= bound <= numbers.stop)
+        for start, stop in pairwise(inside):
+            yield [packing for packing, (low, high) in named if low <= start < high + 1][-1], _count(numbers, start, stop)
+
+    def check_model(self, model: Model, layers: Layers) -> Iterator[tuple[str, str, str]]:
+        """Every rule names a matrix of this model."""
+        rows = [row for row in outline(model, adapted(model)) if quantizable(row)]
+        groups = ", ".join(dict.fromkeys(row.group for row in rows))
+        for i, rule in enumerate(self.rules):
+            if not any(_meets(rule, row, layers) for row in rows):
+                what = f"no matrix of this model is called {rule.match!r}"
+                yield f"quantization.rules.{i}.match", what, f"it has {groups}; or write steps of a path, such as layers.0-3.ffn"
+
+
+def quantizable(row: Row) -> bool:
+    """Whether a row's weight is a matrix that is multiplied with or looked up in, and no adapter."""
+    return isinstance(row.op, Linear | Embedding | Conv1d) and "weight" in row.weights and row.group != ADAPTERS
+
+
+def _span(want: str, step: str, *, numbered: bool) -> Span | None:
+    """The layers in which a step of a pattern fits a step of a path; None for nowhere."""
+    first, dash, last = want.partition("-")
+    if want == "*" or (want == step and not numbered):
+        return EVERYWHERE
+    if not (first.isdecimal() and (last.isdecimal() or not dash)):
+        return None
+    low, high = int(first), int(last or first)
+    if numbered:
+        return (low, high)
+    return EVERYWHERE if step.isdecimal() and low <= int(step) <= high else None
+
+
+def _number_at(path: str) -> int:
+    steps = path.split(".")
+    return steps.index("layers") + 1 if "layers" in steps else -1
+
+
+def _layer(path: str, at: int) -> str:
+    return ".".join(path.split(".")[: at + 1])
+
+
+def _meets(rule: Rule, row: Row, layers: Layers) -> bool:
+    at = _number_at(row.path)
+    numbers = range(1) if at < 0 else layers[_layer(row.path, at)]
+    return any(_count(numbers, max(low, numbers.start), min(high + 1, numbers.stop)) > 0 for low, high in rule.spans(row, at))
+
+
+def _count(numbers: range, start: float, stop: float) -> Number:
+    """How many of the numbers lie from `start` up to, not including, `stop`."""
+    first = numbers.start + ceil_div(int(start) - numbers.start, numbers.step) * numbers.step
+    return max(0, ceil_div(int(stop) - first, numbers.step))

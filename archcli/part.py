@@ -1,0 +1,50 @@
+"""Parts: what an operation costs, in shares of one class each, with the parts that its backward adds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from archcli.arith import Number
+
+
+class OpClass(StrEnum):
+    """Ivanov et al. 2021 (arXiv:2007.00072), Table 1: three classes of arithmetic; and two that move data without any."""
+
+    CONTRACTION = "contraction"
+    NORMALIZATION = "normalization"
+    ELEMENTWISE = "elementwise"
+    MOVEMENT = "movement"
+    ROUTING = "routing"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A share of an operation's cost.
+
+    FLOPs (2 per multiply-add), elements read and written, and the parts its backward adds.
+
+    `flops` is what the architecture asks for (exact masks); `executed` is what an eager run does (full S x S
+    attention), where it differs. In `backward`, `wrt` says whose gradient a part yields: the index of an input, the
+    indices of several of which one suffices to ask for it, or the name of a weight. A part that is `training` is spent
+    in training alone.
+    """
+
+    name: str
+    op_class: OpClass
+    flops: Number
+    read: Number
+    written: Number
+    backward: tuple[Part, ...] = ()
+    executed: Number | None = None
+    wrt: int | str | tuple[int, ...] | None = None
+    training: bool = False
+
+    @property
+    def dense_flops(self) -> Number:
+        """FLOPs of a run that computes masked scores too."""
+        return self.flops if self.executed is None else self.executed
+
+    def moved_bytes(self, bytes_per_element: Number) -> Number:
+        """Bytes read and written at the given width of an element."""
+        return (self.read + self.written) * bytes_per_element

@@ -1,0 +1,135 @@
+"""Models that are not built like Llama, tiny, as llama.cpp stores them: config, metadata (`conversion/*.py` of llama.cpp), names."""
+
+from gguf_names import BERT, FALCON, GPT2, MPT, NEOX, PHI, STARCODER, T5, TWO_NORMS
+from gguf_stored import CTX, HD, LN, NORM_EPS, RMS, ROPE, THETA, TINY, USUAL, WIDE_KEYS, D, F, H, L, Stored, V, of
+
+STORED = {
+    "phi2": of(
+        "phi2",
+        {"model_type": "phi", "num_key_value_heads": H, **NORM_EPS, "partial_rotary_factor": 0.5},
+        {**LN, "attention.head_count_kv": H, "rope.dimension_count": 4},
+        PHI,
+    ),
+    "gpt2": Stored(
+        "gpt2",
+        {"model_type": "gpt2", "vocab_size": V, "n_embd": D, "n_layer": L, "n_head": H, "n_positions": CTX, "n_inner": 4 * D},
+        {**LN, "block_count": L, "context_length": CTX, "embedding_length": D, "feed_forward_length": 4 * D, "attention.head_count": H},
+        GPT2,
+    ),
+    "gptneox": of(
+        "gptneox",
+        {"model_type": "gpt_neox", **NORM_EPS, "rotary_pct": 0.5, "use_parallel_residual": False},
+        {**LN, "rope.dimension_count": 4, "use_parallel_residual": False},
+        NEOX,
+    ),
+    "falcon": of(
+        "falcon",
+        {"model_type": "falcon", "multi_query": True, "new_decoder_architecture": False},
+        {**LN, "attention.head_count_kv": 1, "feed_forward_length": 4 * D, "tensor_data_layout": "jploski"},
+        FALCON,
+    ),
+    "falcon-40b": of(
+        "falcon",
+        {"model_type": "falcon", "new_decoder_architecture": True, "num_kv_heads": 2},
+        {**LN, "feed_forward_length": 4 * D, "tensor_data_layout": "jploski"},
+        TWO_NORMS,
+    ),
+    "mpt": Stored(
+        "mpt",
+        {
+            "model_type": "mpt",
+            "vocab_size": V,
+            "d_model": D,
+            "n_layers": L,
+            "n_heads": H,
+            "max_seq_len": CTX,
+            "attn_config": {"alibi_bias_max": 6, "clip_qkv": 3.0},
+        },
+        {
+            **LN,
+            "block_count": L,
+            "context_length": CTX,
+            "embedding_length": D,
+            "feed_forward_length": 4 * D,
+            "attention.head_count": H,
+            "attention.max_alibi_bias": 6.0,
+            "attention.clamp_kqv": 3.0,
+        },
+        MPT,
+    ),
+    "bloom": Stored(
+        "bloom",
+        {"model_type": "bloom", "vocab_size": V, "hidden_size": D, "n_layer": L, "n_head": H, "seq_length": CTX},
+        {
+            **LN,
+            "block_count": L,
+            "context_length": CTX,
+            "embedding_length": D,
+            "feed_forward_length": 4 * D,
+            "attention.head_count": H,
+            "attention.head_count_kv": H,
+        },
+        FALCON,
+    ),
+    "starcoder2": of("starcoder2", {"model_type": "starcoder2", "norm_epsilon": 1e-5, **THETA}, {**LN, **ROPE}, STARCODER),
+    "stablelm": of(
+        "stablelm",
+        {"model_type": "stablelm", **NORM_EPS, **THETA, "partial_rotary_factor": 0.5, "use_qkv_bias": True, "use_parallel_residual": False},
+        {**LN, **ROPE, "rope.dimension_count": 4, "use_parallel_residual": False},
+    ),
+    "command-r": of(
+        "command-r",
+        {"model_type": "cohere", **NORM_EPS, **THETA, "logit_scale": 0.25, "use_qk_norm": True},
+        {**LN, **ROPE, "logit_scale": 0.25, "rope.scaling.type": "none"},
+    ),
+    "nemotron": of(
+        "nemotron",
+        {
+            "model_type": "nemotron",
+            "norm_eps": 1e-5,
+            "rope_parameters": {"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.5},
+        },
+        {**LN, **ROPE, "rope.dimension_count": 4},
+    ),
+    "t5": Stored(
+        "t5",
+        {
+            "model_type": "t5",
+            "architectures": ["T5ForConditionalGeneration"],
+            "vocab_size": V,
+            "d_model": D,
+            "d_kv": HD,
+            "d_ff": F,
+            "num_layers": L,
+            "num_decoder_layers": 2,
+            "num_heads": H,
+            "n_positions": CTX,
+            "relative_attention_num_buckets": 16,
+            "layer_norm_epsilon": 1e-5,
+        },
+        {
+            **{key: value for key, value in USUAL.items() if "kv" not in key},
+            **RMS,
+            **LN,
+            **WIDE_KEYS,
+            "decoder_block_count": 2,
+            "attention.relative_buckets_count": 16,
+            "decoder_start_token_id": 0,
+        },
+        T5,
+        cls="AutoModelForSeq2SeqLM",
+    ),
+    "bert": Stored(
+        "bert",
+        {
+            **{key: value for key, value in TINY.items() if key != "num_key_value_heads"},
+            "model_type": "bert",
+            "architectures": ["BertModel"],
+            "type_vocab_size": 3,
+            "layer_norm_eps": 1e-5,
+        },
+        {**{key: value for key, value in USUAL.items() if "kv" not in key}, **LN, "attention.causal": False, "pooling_type": 2},
+        BERT,
+        cls="AutoModel",
+    ),
+}

@@ -1,0 +1,49 @@
+"""Each preset is the model that the config.json of the same name imports as, setting by setting: also those that logits hardly feel."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from archcli.load.source import load, load_text
+from archcli.modules import settings
+
+CONFIGS = {path.stem: path.read_text() for path in sorted((Path(__file__).parents[1] / "oracle" / "configs").glob("*.json"))}
+ABOUT = {"name", "source", "released", "series", "published"}
+# a default said aloud; in cs336-small the pairs of Llama's class, which it is counted by, are others
+STATED = {
+    "cs336-small": {"pairing"},
+    "gemma-2-9b": {"scale"},
+    "gemma-2b": {"head_dim"},
+    "qwen3-8b": {"head_dim"},
+    "transformer-base": {"max_seq_len"},
+    "transformer-big": {"max_seq_len"},
+}
+NO_IMPORTER = {"gpt-1"}
+
+
+def stated(model, skipped):
+    return {path: value for path, value in settings(model) if path.rpartition(".")[2] not in skipped}
+
+
+def imported(name):
+    """As the class that transformers makes of a config in which none is named: a causal language model."""
+    config = json.loads(CONFIGS[name])
+    return load_text(json.dumps({"architectures": ["ForCausalLM"], **config}), "config.json").model
+
+
+@pytest.mark.parametrize("name", sorted(CONFIGS.keys() - NO_IMPORTER))
+def test_is_what_its_config_imports_as(name):
+    skipped = ABOUT | STATED.get(name, set())
+    assert stated(load(name).model, skipped) == stated(imported(name), skipped)
+
+
+@pytest.mark.parametrize("name", STATED)
+def test_what_is_skipped_differs(name):
+    ours, theirs = stated(load(name).model, ABOUT), stated(imported(name), ABOUT)
+    assert {path.rpartition(".")[2] for path in ours.keys() | theirs.keys() if ours.get(path) != theirs.get(path)} == STATED[name]
+
+
+def test_the_skipped_defaults_are_those():
+    assert 256**-0.5 == 0.0625
+    assert (2048 // 8, 4096 // 32) == (256, 128)

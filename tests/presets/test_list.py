@@ -1,0 +1,64 @@
+"""The list of presets says of each what the oracle says of it, and can be asked for those of a kind."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from archcli.load.source import load, presets
+from archcli.measure.catalogue import COLUMNS, describe
+from archcli.measure.where import select
+from presets.test_presets import ORACLE
+
+ROWS = {name: describe(name, load(name).model) for name in presets()}
+NARROW = {"gemma-3-1b", "gpt-oss-20b"}
+"""Whose windows are full before the shortest context that is recorded; below it, a token adds to every layer."""
+
+
+@pytest.mark.parametrize("name", ORACLE)
+def test_says_what_the_oracle_says(name):
+    truth = ORACLE[name]
+    assert {key: ROWS[name][key] for key in ("params", "active_params")} == {key: truth[key] for key in ("params", "active_params")}
+    if "kv_elements" in truth and name not in NARROW:
+        context, elements = next(iter(truth["kv_elements"].items()))
+        assert ROWS[name]["kv_bytes_per_token"] * int(context) == 2 * elements
+
+
+def test_a_token_adds_to_windows_that_are_not_full():
+    assert ROWS["gemma-3-1b"]["kv_bytes_per_token"] == 2 * 26 * 2 * 256
+    assert ROWS["gpt-oss-20b"]["kv_bytes_per_token"] == 2 * 24 * 2 * 8 * 64
+
+
+def test_a_constant_state_does_not_grow():
+    assert ROWS["performer"]["kv_bytes_per_token"] == 0
+
+
+def asked(*where):
+    return {row["name"] for row in select(list(ROWS.values()), COLUMNS, where)}
+
+
+def test_can_be_asked_for_those_of_a_kind():
+    assert asked("attention=mla") == {"deepseek-r1", "deepseek-v2-lite", "deepseek-v3", "minicpm3-4b"}
+    assert asked("kind=encoder") == {"bert-base-uncased", "bert-large-uncased", "longformer-base-4096"}
+    assert asked("series=t5", "params>1B") == {"t5-11b"}
+    assert asked("attention=window", "released>=2025") == {"gemma-3-1b", "gemma-3-4b", "gpt-oss-20b"}
+
+
+def test_every_key_of_a_record_but_its_source_can_be_asked_for():
+    assert {column.key for column in COLUMNS} == ROWS["gpt2"].keys() - {"source"}
+
+
+def test_the_command_answers_a_mistake(archcli):
+    done = archcli("list", "--where", "parms>1B")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "--where parms>1B: error: unknown column 'parms'\n  = help: did you mean params?\n"
+
+
+def test_nothing_found_is_said(archcli):
+    done = archcli("list", "--where", "params>10T", "--json")
+    assert json.loads(done.stdout)["notes"] == ["no preset is like that."]
+    assert json.loads(done.stdout)["rows"] == []
+
+
+def test_readme_tells_how_many_there_are():
+    assert f"names the presets, {len(ROWS)} of them" in (Path(__file__).parents[2] / "README.md").read_text()

@@ -148,7 +148,8 @@ def _tables(report: Report, classes: list[Record], lines: list[Record], executed
     title = "Ivanov et al. 2021, Table 1"
     wall = {"class": "plain wall", "seconds": report.totals["wall_s"], "time_share": 1.0}
     whole = wall | {key: sum(record.get(key) or 0 for record in classes) for key in ("flops", "flop_share", "words", "word_share")}
-    yield Table(f"{title}: by class", BY_CLASS, [_named(record) for record in classes], whole)
+    doubt = "" if report.totals["reliable"] else ": NOT RELIABLE, see the notes"
+    yield Table(f"{title}: by class{doubt}", BY_CLASS, [_named(record) for record in classes], whole)
     columns = BY_OPERATOR if report.totals["ceilings"] is not None else BY_OPERATOR[:-2]
     for phase in ("forward", "backward"):
         own = [_shown(line) for line in lines if line["phase"] == phase]

@@ -17,7 +17,6 @@ from archcli.measure.profile.ivanov.counting import Operator, within_layer
 if TYPE_CHECKING:
     from archcli.runtime.profile import Recording
 
-ARITHMETIC = {*(str(each) for each in (OpClass.CONTRACTION, OpClass.NORMALIZATION, OpClass.ELEMENTWISE)), FUSED}
 OUTSIDE = "outside of the layer"
 
 
@@ -55,7 +54,7 @@ def times(operators: Sequence[Operator], recording: Recording) -> Times:
         inside, sums = within_layer(timed.path), timed.phase == "sums"
         if timed.op_class != FRAMEWORK:
             by_class[timed.op_class if inside or sums else OUTSIDE] += timed.seconds
-        if timed.op_class in ARITHMETIC and (inside or sums):
+        if inside or sums:
             spent[SUMS if sums else Key(inside, timed.phase, timed.op_class)] += timed.seconds
     return Times(_groups([_keys(operator, spent) for operator in operators], spent), dict(by_class))
 

@@ -59,6 +59,10 @@ class Op(ABC):
         """Tensors that are stored but not trained, and so not counted as parameters."""
         return {}
 
+    def trained(self, grads: list[bool], *xs: Shape) -> bool:
+        """Whether the output depends on anything trained, given which inputs do: on one of them, or on weights of this op."""
+        return any(grads) or bool(self.weights(*xs))
+
     @abstractmethod
     def parts(self, *xs: Shape) -> tuple[Part, ...]:
         """What one execution costs."""
@@ -187,7 +191,7 @@ class CountTape:
         if not parts and not op.free:
             raise NotImplementedError(f"{type(op).__name__} states no cost and no reason for having none")
         row = self._row(op, shapes, parts, group, trained=trained)
-        grad = any(grads) or (trained and bool(row.weights))
+        grad = op.trained(grads, *shapes) if trained else any(grads)
         out = tuple(Tensor(self, Abstract(shape, grad)) for shape in row.outputs)
         return out if _is_many(op.shape(*shapes)) else out[0]
 

@@ -50,7 +50,7 @@ class Embedding(Module):
         x = x if self.width is None else Linear("project_in", d_model)(x, group=PROJECTION)
         if self.token_types:
             types = Lookup("token_types", self.token_types, d_model)(Zeros("first_type")(tokens), group="token_type_embedding")
-            x = Add("token_types_add")(x, types)
+            x = Add("token_types_add", meets=False)(x, types)
         x = self.position(x, positions, name="positions")
         x = x if self.norm is None else self.norm(x, name="norm")
         return dropped(x, self.dropout), x.tape.weight(lookup, tokens)

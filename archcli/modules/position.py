@@ -70,7 +70,7 @@ class NoPosition(Position):
 class Learned(Position):
     """A trained table [max_seq_len + offset, D] added to the token embeddings (GPT-2). Token t takes row t + offset.
 
-    OPT's offset is 2.
+    OPT's offset is 2. A frozen table is stored but not trained (Whisper's encoder).
     """
 
     kind: Literal["learned"] = "learned"
@@ -81,7 +81,8 @@ class Learned(Position):
     def forward(self, x: Tensor, positions: Tensor, *, name: str) -> Tensor:
         """x + table[positions + offset]."""
         rows = Shift(f"{name}_rows", self.offset)(positions) if self.offset else positions
-        looked_up = Embedding(name, self.max_seq_len + self.offset, x.shape[-1])(rows, group="frozen_positional" if self.frozen else "")
+        lookup = Embedding(name, self.max_seq_len + self.offset, x.shape[-1], frozen=self.frozen)
+        looked_up = lookup(rows, group="frozen_positional" if self.frozen else "")
         total: Tensor = Add(f"{name}_add")(x, looked_up)
         return total
 
@@ -105,7 +106,7 @@ class Sinusoidal(Position):
 
 
 class ALiBi(Position):
-    """Scores get slope_h * (key - query), the slopes 2^(-max_bias i/H).
+    """Scores lose slope_h * |key - query|, the slopes 2^(-max_bias i/H).
 
     Press et al. 2021, arXiv:2108.12409. max_bias 8 as in the paper. `scaled` multiplies the bias by the attention's
     scale as it does q k^T (Falcon-RW).

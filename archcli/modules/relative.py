@@ -5,6 +5,7 @@ T new tokens, S visible tokens, H query heads.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from archcli.arith import Number
@@ -37,6 +38,15 @@ class RelativeBuckets(ScoreBias):
     n_buckets: Size = 32
     max_distance: Size = 128
     bidirectional: bool = False
+
+    def check(self) -> Iterator[tuple[str, str, str]]:
+        """Every direction has near buckets, of one distance each, and far ones."""
+        near = self.n_buckets // (4 if self.bidirectional else 2)
+        if near == 0:
+            least = 4 if self.bidirectional else 2
+            yield "n_buckets", f"n_buckets {self.n_buckets} has none for far distances", f"{least} at least"
+        elif self.max_distance <= near:
+            yield "max_distance", f"max_distance {self.max_distance} is among the {near} near ones", f"{near + 1} at least"
 
     def forward(self, positions: Tensor, visible: Number, n_heads: Number, *, name: str) -> Tensor:
         """The bias [1, H, T, S]."""

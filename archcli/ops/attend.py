@@ -6,12 +6,13 @@ values.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from archcli.arith import Number, Shape
+from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
-from archcli.ops.base import SOFTCAP, SOFTMAX_BACKWARD, SOFTMAX_FORWARD, contraction
+from archcli.ops.base import SOFTCAP, SOFTMAX_BACKWARD, SOFTMAX_FORWARD, contraction, summed
 from archcli.ops.mask import Mask
 
 
@@ -19,16 +20,16 @@ from archcli.ops.mask import Mask
 class Attend(Op):
     """softmax(scale q k^T [softcap] [+ ALiBi] [+ bias] + mask) v.
 
-    Inputs q [B,T,H,d], k [B,S,K,d], v [B,S,K,e], positions [T], then the `extras` by name: sinks [H]; bias [1 or
-    B,H,T,S].
+    Inputs q [B,T,H,d], k [B,S,K,d], v [B,S,K,e], positions [T], then the `extras` by name: sinks [H]; bias [B,H,T,S], or
+    shared_bias [1,H,T,S], which the sequences and as a rule the layers have in common.
 
     Query head h reads kv head h // (H/K) (GQA, arXiv:2305.13245). `alibi` is the largest exponent of the slopes
     2^(-alibi i/H) (arXiv:2108.12409), each times `alibi_factor`; `softcap` c maps a score s to c tanh(s/c)
     (arXiv:2408.00118); a sink is one more logit per head whose probability is dropped (arXiv:2508.10925). `past` counts
-    the tokens before the new ones and only serves the exact pair count. `relu` takes max(score, 0) / keys in place of
-    the softmax (arXiv:2309.08586). `dropout` p zeroes that share of the probabilities in training: a multiplication
-    each, which Ivanov et al. class with the softmax and whose gradient they have within its. Parts are exact for the
-    mask; `executed` is T x S.
+    the tokens before the new ones and only serves the exact pair count. `relu` takes max(score, 0) over the number of
+    keys that the query sees in place of the softmax (arXiv:2309.08586). `dropout` p zeroes that share of the
+    probabilities in training: a multiplication each, which Ivanov et al. class with the softmax and whose gradient they
+    have within its. Parts are exact for the mask; `executed` is T x S.
     """
 
     name: str
@@ -48,34 +49,34 @@ class Attend(Op):
 
     def parts(self, q: Shape, k: Shape, v: Shape, positions: Shape, *extras: Shape) -> tuple[Part, ...]:
         batch, new, heads, width = q
-        sinks = dict(zip(self.extras, extras, strict=True)).get("sinks")
         exact = batch * heads * self.mask.pairs(new, self.past, k[1])
         dense = batch * heads * new * k[1]
         queries, keys, values = batch * new * heads * width, batch * k[1] * k[2] * width, batch * k[1] * k[2] * v[3]
         out = batch * new * heads * v[3]
         scores = contraction("scores", 2 * exact * width, [(queries, 0), (keys, 1)], dense, 2 * dense * width)
-        mix = contraction("mix", 2 * exact * v[3], [(dense, (0, 1)), (values, 2)], out, 2 * dense * v[3])
-        weigh = _relu(exact, dense) if self.relu else _softmax(exact, dense, sinks)
-        return (scores, *self._pointwise(exact, dense), weigh, *_dropout(exact, dense)[: bool(self.dropout)], mix)
+        below = (0, 1, *range(4, 4 + len(extras)))  # whatever the probabilities come from
+        mix = contraction("mix", 2 * exact * v[3], [(dense, below), (values, 2)], out, 2 * dense * v[3])
+        if self.relu:
+            weigh = _relu(exact, dense, below)
+        elif "sinks" in self.extras:
+            weigh = _with_sinks(exact, dense, batch * new * heads, heads, below, 4 + self.extras.index("sinks"))
+        else:
+            weigh = _softmax(exact, dense, below)
+        dropped = _dropout(exact, dense, below) if self.dropout else ()
+        return (scores, *self._pointwise(exact, dense, extras), weigh, *dropped, mix)
 
-    def _pointwise(self, exact: Number, dense: Number) -> tuple[Part, ...]:
-        each = [("softcap", SOFTCAP)] if self.softcap else []
-        each += [("alibi", 1)] if self.alibi else []
-        each += [("bias", 1)] if "bias" in self.extras else []
-        return tuple(
-            Part(
-                name,
-                OpClass.ELEMENTWISE,
-                flops * exact,
-                dense,
-                dense,
-                (Part(f"d_{name}", OpClass.ELEMENTWISE, flops * exact, dense, dense, executed=flops * dense, wrt=(0, 1)),)
-                if name == "softcap"
-                else (),
-                executed=flops * dense,
-            )
-            for name, flops in each
-        )
+    def _pointwise(self, exact: Number, dense: Number, extras: tuple[Shape, ...]) -> Iterator[Part]:
+        """What happens to the scores one by one. Whatever is added passes its gradient on; a shared bias gets the sum of all."""
+        if self.softcap:
+            back = Part("d_softcap", OpClass.ELEMENTWISE, SOFTCAP * exact, 2 * dense, dense, executed=SOFTCAP * dense, wrt=(0, 1))
+            yield Part("softcap", OpClass.ELEMENTWISE, SOFTCAP * exact, dense, dense, (back,), SOFTCAP * dense)
+        if self.alibi:
+            yield Part("alibi", OpClass.ELEMENTWISE, exact, dense, dense, executed=dense)
+        for i, name in enumerate(self.extras):
+            if name in ("bias", "shared_bias"):
+                total = Part(f"d_{name}", OpClass.NORMALIZATION, exact, dense, prod(extras[i]), executed=dense, wrt=4 + i)
+                shared = (total,) if name == "shared_bias" else ()
+                yield Part("bias", OpClass.ELEMENTWISE, exact, dense + prod(extras[i]), dense, shared, dense)
 
     def in_training(self) -> Attend:
         return replace(self, training=True) if self.dropout else self
@@ -91,13 +92,14 @@ class Attend(Op):
             scores = self.softcap * torch.tanh(scores / self.softcap)
         keys = _key_positions(torch, positions, k.shape[1])
         if self.alibi:
-            distance = (keys - positions[:, None]).to(scores.dtype)
-            scores = scores + self._slopes(torch, heads, scores)[:, None, None] * distance
-        if "bias" in given:
-            scores = scores + given["bias"]
-        scores = scores.masked_fill(~self.mask.allows(positions[:, None], keys[None, :]), torch.finfo(scores.dtype).min)
+            distance = (keys - positions[:, None]).abs().to(scores.dtype)
+            scores = scores - self._slopes(torch, heads, scores)[:, None, None] * distance
+        for bias in (given[name] for name in ("bias", "shared_bias") if name in given):
+            scores = scores + bias
+        allowed = self.mask.allows(positions[:, None], keys[None, :])
+        scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
         if self.relu:
-            probabilities = torch.relu(scores) / (positions[:, None] + 1)
+            probabilities = torch.relu(scores) / allowed.sum(-1, keepdim=True)
         else:
             probabilities = _probabilities(torch, scores, given.get("sinks")).to(q.dtype)
         probabilities = torch.nn.functional.dropout(probabilities, self.dropout, self.training)
@@ -135,23 +137,33 @@ class Attend(Op):
         return torch.cat([slopes[1::2], slopes[0::2]])[:heads].to(like.dtype)
 
 
-def _relu(exact: Number, dense: Number) -> Part:
+def _relu(exact: Number, dense: Number, below: tuple[int, ...]) -> Part:
     """The maximum is free, the division costs one; backward likewise."""
-    back = Part("d_relu", OpClass.ELEMENTWISE, exact, 2 * dense, dense, executed=dense, wrt=(0, 1))
+    back = Part("d_relu", OpClass.ELEMENTWISE, exact, 2 * dense, dense, executed=dense, wrt=below)
     return Part("relu", OpClass.ELEMENTWISE, exact, dense, dense, (back,), executed=dense)
 
 
-def _softmax(exact: Number, dense: Number, sinks: Shape | None) -> Part:
-    back = Part(
-        "d_softmax", OpClass.NORMALIZATION, SOFTMAX_BACKWARD * exact, 2 * dense, dense, executed=SOFTMAX_BACKWARD * dense, wrt=(0, 1)
+def _softmax(exact: Number, dense: Number, below: tuple[int, ...]) -> Part:
+    flops, executed = SOFTMAX_BACKWARD * exact, SOFTMAX_BACKWARD * dense
+    back = Part("d_softmax", OpClass.NORMALIZATION, flops, 2 * dense, dense, executed=executed, wrt=below)
+    return Part("softmax", OpClass.NORMALIZATION, SOFTMAX_FORWARD * exact, dense, dense, (back,), SOFTMAX_FORWARD * dense)
+
+
+def _with_sinks(exact: Number, dense: Number, queries: Number, heads: Number, below: tuple[int, ...], wrt: int) -> Part:
+    """The softmax with one more logit per query and head, which is not scaled; its gradients add up to one per head."""
+    part = _softmax(exact, dense, below)
+    more, more_back = (SOFTMAX_FORWARD - 1) * queries, (SOFTMAX_BACKWARD - 1) * queries
+    back = part.backward[0]
+    back = replace(back, flops=back.flops + more_back, executed=back.dense_flops + more_back, written=dense + queries)
+    gradients = (back, summed(wrt, queries, heads))
+    return replace(
+        part, flops=part.flops + more, executed=part.dense_flops + more, read=dense + heads, written=dense + queries, backward=gradients
     )
-    extra = 0 if sinks is None else sinks[0]
-    return Part("softmax", OpClass.NORMALIZATION, SOFTMAX_FORWARD * exact, dense + extra, dense, (back,), executed=SOFTMAX_FORWARD * dense)
 
 
-def _dropout(exact: Number, dense: Number) -> tuple[Part, ...]:
+def _dropout(exact: Number, dense: Number, below: tuple[int, ...]) -> tuple[Part, ...]:
     """The multiplication by the mask; the mask and what is left are written, and the mask is read by the softmax's gradient."""
-    back = Part("d_dropout", OpClass.NORMALIZATION, 0, dense, 0, wrt=(0, 1))
+    back = Part("d_dropout", OpClass.NORMALIZATION, 0, dense, 0, wrt=below)
     return (Part("dropout", OpClass.NORMALIZATION, exact, 0, 2 * dense, (back,), executed=dense, training=True),)
 
 

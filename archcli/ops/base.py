@@ -3,7 +3,10 @@
 Convention of the table: Ivanov et al. 2021 (arXiv:2007.00072) as reproduced from its Table 1 and operator list: softmax
 5 forward (scale, subtract the maximum, exp, add, divide; the maximum itself 0) and 5 backward; LayerNorm 7 forward, 9
 for the input's gradient, 4 for the weights'; ReLU 0, for it is a maximum; every other element-wise function 1. Norms
-with fewer terms count the terms they have.
+with fewer terms count the terms they have. What was broadcast or looked up gets a sum as its gradient, 1 per element
+added up, which the paper, of a bias's gradient, classes with the normalizations. Gradients that meet because a tensor
+was used twice are counted at the additions of a residual stream alone, as in the paper, not where a tied table or the
+output of a norm is read again.
 """
 
 from __future__ import annotations
@@ -43,24 +46,27 @@ def contraction(
 
 
 def bias(out: Number, width: Number) -> Part:
-    """Adding a bias; its gradient is a reduction over the tokens, which Ivanov et al. class with the normalizations."""
-    gradient = Part("d_bias", OpClass.NORMALIZATION, out, out, width, wrt="bias")
-    return Part("bias", OpClass.ELEMENTWISE, out, out + width, out, (gradient,))
+    """Adding a bias; its gradient is a sum over the tokens."""
+    return Part("bias", OpClass.ELEMENTWISE, out, out + width, out, (summed("bias", out, width),))
 
 
-def elementwise(
-    name: str, elements: Number, per_element: int = 1, operands: int = 1, backward_per_element: int | None = None, *, curved: bool = False
-) -> Part:
-    """An element-wise function of `operands` equal inputs; the gradient costs the same per element and per operand unless stated.
+def summed(wrt: int | str, terms: Number, sums: Number, index: Number = 0) -> Part:
+    """The gradient of what was broadcast or looked up: so many terms added up to so many sums, at places read from an index."""
+    return Part(f"d_{wrt}", OpClass.NORMALIZATION, terms, terms + index, sums, wrt=wrt)
 
-    Where the function is `curved`, its slope differs from element to element: the gradient reads what the forward has kept, too.
+
+def elementwise(name: str, elements: Number, per_element: int = 1, *, back: int | None = None, saved: int = 0) -> Part:
+    """An element-wise function of one input; the gradient costs the same per element unless stated.
+
+    `saved` tensors of the same size, the input or the output, are read beside the gradient that comes in: 1 for a curve,
+    0 for a product with a constant.
     """
-    back = per_element if backward_per_element is None else backward_per_element
-    read = (operands + curved) * elements
-    gradients = tuple(Part(f"d_{i}", OpClass.ELEMENTWISE, back * elements, read, elements, wrt=i) for i in range(operands))
-    return Part(name, OpClass.ELEMENTWISE, per_element * elements, operands * elements, elements, gradients)
+    flops = (per_element if back is None else back) * elements
+    gradient = Part("d_0", OpClass.ELEMENTWISE, flops, (1 + saved) * elements, elements, wrt=0)
+    return Part(name, OpClass.ELEMENTWISE, per_element * elements, elements, elements, (gradient,))
 
 
-def movement(name: str, read: Number, written: Number, op_class: OpClass = OpClass.MOVEMENT) -> Part:
-    """Data that moves without arithmetic; its gradient moves back."""
-    return Part(name, op_class, 0, read, written, (Part("d_0", op_class, 0, written, read, wrt=0),))
+def movement(name: str, read: Number, written: Number, backward: tuple[Part, ...] | None = None) -> Part:
+    """Data that moves without arithmetic; its gradient moves back unless stated."""
+    back = Part("d_0", OpClass.MOVEMENT, 0, written, read, wrt=0)
+    return Part(name, OpClass.MOVEMENT, 0, read, written, (back,) if backward is None else backward)

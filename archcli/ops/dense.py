@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, Part
-from archcli.ops.base import bias, contraction, movement
+from archcli.ops.base import bias, contraction, movement, summed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,15 +52,20 @@ class Linear(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Embedding(Op):
-    """A row of a table per id. Input [...] of ids, output [..., width]; weight [entries, width]. A gather: no FLOPs.
+    """A row of a table per id. Input [...] of ids, output [..., width]; weight [entries, width].
 
-    `zeroed` starts as zero.
+    A gather: no FLOPs forward; backward adds the gradient of every id to its row. A `frozen` table is a parameter that
+    gets no gradient, `zeroed` one starts as zero.
     """
 
     name: str
     entries: Number
     width: Number
     zeroed: bool = False
+    frozen: bool = False
+
+    def trained(self, grads: list[bool], ids: Shape) -> bool:
+        return not self.frozen
 
     def shape(self, ids: Shape) -> Shape:
         return (*ids, self.width)
@@ -70,13 +75,14 @@ class Embedding(Op):
 
     def parts(self, ids: Shape) -> tuple[Part, ...]:
         moved = prod(ids) * self.width
-        return (movement("gather", moved + prod(ids), moved),)
+        gradient = summed("weight", moved, self.entries * self.width, index=prod(ids))
+        return (movement("gather", moved + prod(ids), moved, () if self.frozen else (gradient,)),)
 
     def run(self, torch: Any, weights: dict[str, Any], ids: Any) -> Any:
         return torch.nn.functional.embedding(ids, weights["weight"])
 
     def leaf(self, nn: Any, ids: Shape) -> Any:
-        return None if self.zeroed else nn.Embedding(self.entries, self.width)
+        return None if self.zeroed else nn.Embedding(self.entries, self.width).requires_grad_(not self.frozen)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,7 +138,7 @@ class Contract(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gather(Op):
-    """A row per id of a table that is owned elsewhere.
+    """A row per id of a table that is owned elsewhere, and to whose gradient it adds its own.
 
     Inputs ids [...], table [entries, width]; output [..., width].
     """
@@ -144,7 +150,7 @@ class Gather(Op):
 
     def parts(self, ids: Shape, table: Shape) -> tuple[Part, ...]:
         moved = prod(ids) * table[1]
-        return (movement("gather", moved + prod(ids), moved),)
+        return (movement("gather", moved + prod(ids), moved, (summed(1, moved, prod(table), index=prod(ids)),)),)
 
     def run(self, torch: Any, weights: dict[str, Any], ids: Any, table: Any) -> Any:
         return torch.nn.functional.embedding(ids, table)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
-from archcli.graph import Op, Part
+from archcli.graph import Op, OpClass, Part
 from archcli.ops.base import movement
 from archcli.ops.mask import Mask
 
@@ -83,7 +83,12 @@ class Concat(Op):
         return (*a[:-1], a[-1] + b[-1])
 
     def parts(self, a: Shape, b: Shape) -> tuple[Part, ...]:
-        return (movement("concat", prod(a) + prod(b), prod(self.shape(a, b))),)
+        out, repeated = prod(self.shape(a, b)), prod(a[:-1]) * b[-1]
+        gradients = (
+            Part("d_0", OpClass.MOVEMENT, 0, prod(a), prod(a), wrt=0),
+            Part("d_1", OpClass.MOVEMENT, repeated - prod(b), repeated, prod(b), wrt=1),  # a sum over the heads it was repeated for
+        )
+        return (movement("concat", prod(a) + prod(b), out, gradients),)
 
     def run(self, torch: Any, weights: dict[str, Any], a: Any, b: Any) -> Any:
         return torch.cat([a, b.expand(*a.shape[:-1], b.shape[-1])], dim=-1)
@@ -166,6 +171,9 @@ class Zeros(Op):
 
     def shape(self, ids: Shape) -> Shape:
         return ids
+
+    def trained(self, grads: list[bool], ids: Shape) -> bool:
+        return False
 
     def parts(self, ids: Shape) -> tuple[Part, ...]:
         return ()

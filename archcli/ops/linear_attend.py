@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
-from archcli.ops.base import contraction, elementwise
+from archcli.ops.base import contraction, elementwise, summed
 
 Kernel = Literal["elu", "softmax"]
 
@@ -35,13 +35,17 @@ class FeatureMap(Op):
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         if self.kernel == "elu":
-            return (elementwise("elu", prod(x), 2, curved=True),)
-        out = prod(self.shape(x))
+            return (elementwise("elu", prod(x), 2, back=1, saved=1),)  # adding 1 passes the gradient on
+        out, vectors = prod(self.shape(x)), prod(x[:-1])
         operands: list[tuple[Number, int | str]] = [(prod(x), 0), (self.features * x[-1], "projection")]
         product = contraction("matmul", 2 * prod(x) * self.features, operands, out)
         product = replace(product, backward=product.backward[:1])  # the projection is stored, not trained
-        norm = Part("square_norm", OpClass.NORMALIZATION, 2 * prod(x), prod(x), prod(x[:-1]))
-        return (elementwise("scale", prod(x)), product, norm, elementwise("exp", out, 3, curved=True))
+        to_x = Part("d_0", OpClass.ELEMENTWISE, prod(x), prod(x) + vectors, prod(x), wrt=0)
+        norm = Part("square_norm", OpClass.NORMALIZATION, 2 * prod(x), prod(x), vectors, (to_x,))
+        # subtract, exp, scale; the subtraction passes the gradient on, to the norm its sum over the features
+        grown = replace(elementwise("exp", out, 3, back=2, saved=1), read=out + vectors)
+        grown = replace(grown, backward=(*grown.backward, summed(0, out, vectors)))
+        return (elementwise("scale", prod(x)), product, norm, grown)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         if self.kernel == "elu":
@@ -73,16 +77,30 @@ class LinearAttend(Op):
 
     def parts(self, q: Shape, k: Shape, v: Shape, *state: Shape) -> tuple[Part, ...]:
         tokens, m, e = prod(q[:3]), q[3], v[3]
-        sums = q[0] * q[2] * m * e * (q[1] if self.causal else 1)
+        totals = prod(k) if self.causal else q[0] * q[2] * m  # elements of all z: one per token, or one per sequence
+        sums = totals * e
         update = contraction("state", 2 * tokens * m * e, [(prod(k), 1), (prod(v), 2)], sums)
         readout = contraction("readout", 2 * tokens * m * e, [(prod(q), 0), (sums, (1, 2))], tokens * e)
-        adding = Part("accumulate", OpClass.ELEMENTWISE, sums if self.causal else 0, sums, sums)
-        weight = Part("normalizer", OpClass.NORMALIZATION, 3 * tokens * m, 2 * tokens * m, tokens)
-        return (update, adding, readout, weight, replace(elementwise("divide", tokens * e), read=tokens * e + tokens))
+        cached = [prod(shape) for shape in state] or [0, 0]
+        if self.causal:
+            steps = [_running("accumulate", sums, cached[0], (1, 2)), _running("add_keys", totals, cached[1], (1,))]
+        else:  # every key gets the gradient of z as it is
+            steps = [Part("add_keys", OpClass.NORMALIZATION, prod(k), prod(k), totals)]
+            steps += [Part("add_cached", OpClass.ELEMENTWISE, n, 2 * n, n) for n in cached if state]
+        return (update, *steps, readout, self._normalizer(q, totals), _divide(tokens, e))
+
+    def _normalizer(self, q: Shape, totals: Number) -> Part:
+        """q . z of every token: a product and a sum. Backward a product each; one z for all tokens gets the sum over them, too."""
+        n, tokens = prod(q), prod(q[:-1])
+        to_q = Part("d_0", OpClass.ELEMENTWISE, n, tokens + totals, n, wrt=0)
+        op_class, flops = (OpClass.ELEMENTWISE, n) if self.causal else (OpClass.NORMALIZATION, 2 * n)
+        to_z = Part("d_1", op_class, flops, tokens + n, totals, wrt=1)
+        return Part("normalizer", OpClass.NORMALIZATION, 2 * n, n + totals, tokens, (to_q, to_z))
 
     def run(self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, *state: Any) -> Any:
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
-        return self._causal(torch, q, k, v, *state) if self.causal else self._full(torch, q, k, v)
+        out, outer, total = (self._causal if self.causal else self._full)(torch, q, k, v, *state)
+        return (out.transpose(1, 2), outer, total) if self.keep else (out.transpose(1, 2),)
 
     def _causal(self, torch: Any, q: Any, k: Any, v: Any, *state: Any) -> Any:
         """Running sums: one outer product per token, so that the work grows with T alone."""
@@ -91,10 +109,24 @@ class LinearAttend(Op):
         if state:
             outer, total = outer + state[0].unsqueeze(2), total + state[1].unsqueeze(2)
         mixed = (q.unsqueeze(-2) @ outer).squeeze(-2) / (q * total).sum(-1, keepdim=True)
-        out = mixed.transpose(1, 2)
-        return (out, outer[:, :, -1], total[:, :, -1]) if self.keep else (out,)
+        return mixed, outer[:, :, -1], total[:, :, -1]
 
-    def _full(self, torch: Any, q: Any, k: Any, v: Any) -> Any:
-        total = k.sum(2, keepdim=True)
-        mixed = (q @ (k.transpose(-1, -2) @ v)) / (q * total).sum(-1, keepdim=True)
-        return (mixed.transpose(1, 2),)
+    def _full(self, torch: Any, q: Any, k: Any, v: Any, *state: Any) -> Any:
+        outer, total = k.transpose(-1, -2) @ v, k.sum(2)
+        if state:
+            outer, total = outer + state[0], total + state[1]
+        return (q @ outer) / (q * total.unsqueeze(2)).sum(-1, keepdim=True), outer, total
+
+
+def _running(name: str, elements: Number, cached: Number, wrt: tuple[int, ...]) -> Part:
+    """Sums up to every token, on top of what is cached; the gradient of a term is the sum of those from its token on."""
+    back = Part("d_1", OpClass.ELEMENTWISE, elements, elements, elements, wrt=wrt)
+    return Part(name, OpClass.ELEMENTWISE, elements, elements + cached, elements, (back,))
+
+
+def _divide(tokens: Number, e: Number) -> Part:
+    """Mix / normalizer. Backward g / normalizer for the mix, and -sum(g * out) / normalizer for the normalizer."""
+    n = tokens * e
+    to_mix = Part("d_0", OpClass.ELEMENTWISE, n, n + tokens, n, wrt=(0, 1, 2))
+    to_norm = Part("d_1", OpClass.NORMALIZATION, 2 * n, 2 * n + tokens, tokens, wrt=(0, 1))
+    return Part("divide", OpClass.ELEMENTWISE, n, n + tokens, n, (to_mix, to_norm))

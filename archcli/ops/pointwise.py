@@ -8,7 +8,7 @@ from typing import Any
 
 from archcli.arith import Shape, prod
 from archcli.graph import Op, OpClass, Part
-from archcli.ops.base import SOFTCAP, elementwise
+from archcli.ops.base import SOFTCAP, elementwise, summed
 
 # name -> (FLOPs per element, function of (torch, x)). Sources of the functions: the activation modules.
 _FUNCTIONS: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
@@ -33,7 +33,7 @@ class Activate(Op):
         return x
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
-        return (elementwise(self.function, prod(x), _FUNCTIONS[self.function][0], curved=True),)
+        return (elementwise(self.function, prod(x), _FUNCTIONS[self.function][0], saved=1),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return _FUNCTIONS[self.function][1](torch, x)
@@ -55,7 +55,7 @@ class Swish(Op):
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         n = prod(x)
-        part = elementwise("swish", n, curved=True)
+        part = elementwise("swish", n, saved=1)
         if not self.learnt:
             return (part,)
         gradient = Part("d_beta", OpClass.NORMALIZATION, n, 2 * n, 1, wrt="beta")
@@ -67,20 +67,26 @@ class Swish(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Add(Op):
-    """y = a + b, in the number type of a.
+    """y = a + b, in the number type of a; b may lack a's first axes, and is then added along them.
 
-    Backward: the gradients of both branches are added up where they meet again.
+    Backward: the gradients of two branches of one tensor are added up where they meet again; with `meets` false a and b
+    have nothing in common, and both get the gradient as it is. One that lacks axes gets its sum over them.
     """
 
     name: str
+    meets: bool = True
 
     def shape(self, a: Shape, b: Shape) -> Shape:
         return a
 
     def parts(self, a: Shape, b: Shape) -> tuple[Part, ...]:
         n = prod(a)
-        gradient = Part("d_0", OpClass.ELEMENTWISE, n, 2 * n, n, wrt=0)
-        return (Part("add", OpClass.ELEMENTWISE, n, n + prod(b), n, (gradient,)),)
+        gradients: tuple[Part, ...] = ()
+        if len(b) < len(a):
+            gradients = (summed(1, n, prod(b)),)
+        elif self.meets:
+            gradients = (Part("d_0", OpClass.ELEMENTWISE, n, 2 * n, n, wrt=0),)
+        return (Part("add", OpClass.ELEMENTWISE, n, n + prod(b), n, gradients),)
 
     def run(self, torch: Any, weights: dict[str, Any], a: Any, b: Any) -> Any:
         return a + b.to(a.dtype)
@@ -88,7 +94,7 @@ class Add(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Multiply(Op):
-    """y = a * b; b may be [..., 1], one factor per token."""
+    """y = a * b; b may be [..., 1], one factor per token, whose gradient is a sum over the token's elements."""
 
     name: str
 
@@ -99,7 +105,7 @@ class Multiply(Op):
         n, m = prod(a), prod(b)
         gradients = (
             Part("d_0", OpClass.ELEMENTWISE, n, n + m, n, wrt=0),
-            Part("d_1", OpClass.ELEMENTWISE, n, 2 * n, m, wrt=1),
+            Part("d_1", OpClass.ELEMENTWISE, n + n - m, 2 * n, m, wrt=1),
         )
         return (Part("multiply", OpClass.ELEMENTWISE, n, n + m, n, gradients),)
 
@@ -135,7 +141,7 @@ class Softcap(Op):
         return x
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
-        return (elementwise("softcap", prod(x), SOFTCAP, curved=True),)
+        return (elementwise("softcap", prod(x), SOFTCAP, saved=1),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return self.cap * torch.tanh(x / self.cap)
@@ -156,7 +162,7 @@ class Clip(Op):
         return x
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
-        return (elementwise("clip", prod(x), 0, curved=True),)
+        return (elementwise("clip", prod(x), 0, saved=1),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x.clamp(-self.bound if self.from_below else None, self.bound)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from archcli.arith import Number, Shape, prod
-from archcli.graph import Op, OpClass, Part
-from archcli.ops.base import contraction
+from archcli.graph import Op, Part
+from archcli.ops.base import contraction, elementwise, movement, summed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -16,7 +16,7 @@ class RelativeBias(Op):
     """bias[1, h, i, j] = table[bucket(key j - query i), h], table [n_buckets, H]; positions [T] of the queries, S keys up to the newest.
 
     T5, arXiv:1910.10683 section 2.1: up to half of a direction's buckets hold one distance each, the rest grow
-    logarithmically to `max_distance`. A gather: no FLOPs.
+    logarithmically to `max_distance`. A gather: no FLOPs forward; backward adds every pair's gradient to its bucket.
     """
 
     name: str
@@ -35,8 +35,7 @@ class RelativeBias(Op):
     def parts(self, positions: Shape) -> tuple[Part, ...]:
         pairs = positions[0] * self.visible
         moved = pairs * self.heads
-        back = Part("d_table", OpClass.MOVEMENT, 0, moved, self.n_buckets * self.heads, wrt="weight")
-        return (Part("gather", OpClass.MOVEMENT, 0, moved + pairs, moved, (back,)),)
+        return (movement("gather", moved + pairs, moved, (summed("weight", moved, self.n_buckets * self.heads, index=pairs),)),)
 
     def run(self, torch: Any, weights: dict[str, Any], positions: Any) -> Any:
         keys = positions[-1] + 1 - self.visible + torch.arange(self.visible, device=positions.device)
@@ -79,13 +78,9 @@ class RelativeKeys(Op):
 
     def parts(self, q: Shape, positions: Shape) -> tuple[Part, ...]:
         entries = 2 * self.reach + 1
-        scores, pairs = prod(q[:3]) * entries, prod(self.shape(q, positions))
+        scores, pairs, index = prod(q[:3]) * entries, prod(self.shape(q, positions)), q[1] * self.visible
         product = contraction("matmul", 2 * scores * q[3], [(prod(q), 0), (entries * q[3], "weight")], scores)
-        scaled = Part(
-            "scale", OpClass.ELEMENTWISE, scores, scores, scores, (Part("d_0", OpClass.ELEMENTWISE, scores, scores, scores, wrt=0),)
-        )
-        gathered = Part("gather", OpClass.MOVEMENT, 0, pairs, pairs, (Part("d_0", OpClass.MOVEMENT, 0, pairs, scores, wrt=0),))
-        return (product, scaled, gathered)
+        return (product, elementwise("scale", scores), movement("gather", pairs + index, pairs, (summed(0, pairs, scores, index=index),)))
 
     def run(self, torch: Any, weights: dict[str, Any], q: Any, positions: Any) -> Any:
         keys = positions[-1] + 1 - self.visible + torch.arange(self.visible, device=positions.device)

@@ -26,6 +26,9 @@ class Positions(Op):
     def shape(self, x: Shape) -> Shape:
         return (x[1],)
 
+    def trained(self, grads: list[bool], x: Shape) -> bool:
+        return False
+
     def parts(self, x: Shape) -> tuple[Part, ...]:
         return ()
 
@@ -44,7 +47,8 @@ class Shift(Op):
         return positions
 
     def parts(self, positions: Shape) -> tuple[Part, ...]:
-        return (elementwise("shift", prod(positions)),)
+        n = prod(positions)
+        return (Part("shift", OpClass.ELEMENTWISE, n, n, n),)
 
     def run(self, torch: Any, weights: dict[str, Any], positions: Any) -> Any:
         return positions + self.by

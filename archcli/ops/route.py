@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
-from archcli.ops.base import SOFTMAX_BACKWARD, SOFTMAX_FORWARD, movement
+from archcli.ops.base import SOFTMAX_BACKWARD, SOFTMAX_FORWARD
 
 Scores = Literal["softmax", "sigmoid", "softmax_after"]
 GroupScore = Literal["max", "top2"]
@@ -93,8 +93,9 @@ class Dispatch(Op):
         return (copies, x[-1]), (copies,), (copies,)
 
     def parts(self, x: Shape, index: Shape) -> tuple[Part, ...]:
-        moved = prod(index) * x[-1]
-        return (movement("gather", moved + prod(index), moved, OpClass.ROUTING),)
+        moved, places = prod(index) * x[-1], prod(index)
+        gradient = Part("d_0", OpClass.ROUTING, moved, moved + places, prod(x), wrt=0)  # a token adds up what its k copies send back
+        return (Part("gather", OpClass.ROUTING, 0, moved + places, moved, (gradient,)),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, index: Any) -> Any:
         flat = index.flatten()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from archcli.arith import Number, minimum, triangle
+from archcli.arith import Number, maximum, minimum, triangle
 from archcli.ops.mask import Mask
 
 
@@ -108,9 +108,13 @@ class WindowAndGlobal(Mask):
     causal: ClassVar[bool] = False
 
     def pairs(self, new: Number, past: Number, visible: Number) -> Number:
-        glob = minimum(self.n_global, new)
-        crossing = 2 * self._band(glob, new) - self._band(glob, glob)
-        return self._band(new, new) + 2 * glob * new - glob * glob - crossing
+        return self._upto(past + new, past + new) - self._upto(past, past + new)
+
+    def _upto(self, queries: Number, n: Number) -> Number:
+        """Pairs of the first `queries` of n tokens: near ones, those of a global token, less those that are both."""
+        seen, seeing = minimum(self.n_global, n), minimum(self.n_global, queries)
+        both = self._band(seeing, n) + self._band(seeing, maximum(queries, seen)) - self._band(seeing, seen)
+        return self._band(queries, n) + seeing * n + (queries - seeing) * seen - both
 
     def _band(self, queries: Number, n: Number) -> Number:
         """Pairs of the first `queries` of n tokens that lie within reach."""

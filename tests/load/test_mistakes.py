@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from load.edits import ADAPTED
+
 TINY = (Path(__file__).parent / "tiny.yaml").read_text()
 FFN = "ffn: {kind: glu, activation: silu, d_ff: 128}"
 
@@ -150,67 +152,45 @@ EDITS = {
         "n_heads: 8\n        window: 4\n        chunk: 4",
         "16:16: a layer has one pattern, not window and chunk; leave one of them out",
     ),
-    "adapter-target": (
-        "d_model: 64",
-        "d_model: 64\nlora: {rank: 4, targets: [q, vv]}",
-        "5:30: no projection of this model is called 'vv'; it has embedding, q, k, v, o, gate, up, down, lm_head; or all_linear",
-    ),
-    "adapter-target-alone": (
-        "d_model: 64",
-        "d_model: 64\nlora: {rank: 4, targets: q}",
-        '5:26: targets must be a list, each text, not "q"; write [q]',
-    ),
-    "adapter-no-target": (
-        "d_model: 64",
-        "d_model: 64\nlora: {rank: 4, targets: []}",
-        "5:17: targets must not be empty; name projections, such as [q, v], or leave lora out",
-    ),
-    "adapter-rank": ("d_model: 64", "d_model: 64\nlora: {rank: 0}", "5:14: rank must be a whole number above 0, not 0"),
-    "adapter-no-rank": ("d_model: 64", "d_model: 64\nlora: {alpha: 2}", "5:1: missing key rank"),
-    "adapter-peft-key": (
-        "d_model: 64",
-        "d_model: 64\nlora: {rank: 4, lora_alpha: 8}",
-        "5:17: unknown key 'lora_alpha'; did you mean alpha?",
-    ),
-    "adapter-true": ("d_model: 64", "d_model: 64\nlora: true", "5:7: lora must be a mapping, not true"),
-    "quantized-nothing": (
-        "d_model: 64",
-        "d_model: 64\nquantization: {bits: 4, rules: [{match: layers.3-5.ffn, bits: 2}]}",
-        (
-            "5:41: no matrix of this model is called 'layers.3-5.ffn'; it has embedding, attention, ffn, lm_head; "
-            "or write steps of a path, such as layers.0-3.ffn"
-        ),
-    ),
-    "quantized-without-bits": ("d_model: 64", "d_model: 64\nquantization: {group_size: 32}", "5:1: missing key bits"),
-    "quantized-half-bits": (
-        "d_model: 64",
-        "d_model: 64\nquantization: {bits: 1.58}",
-        "5:22: bits must be a whole number above 0, or dtype, not 1.58",
-    ),
-    "quantized-group": (
-        "d_model: 64",
-        "d_model: 64\nquantization: {bits: 4, group_size: rows}",
-        '5:37: group_size must be a whole number above 0, or row or tensor, not "rows"; did you mean row?',
-    ),
-    "dropout-whole": (
-        "tied: false",
-        "tied: false, dropout: 1",
-        "7:35: dropout must be a number of at least 0 and below 1, not 1",
-    ),
-    "dropout-percent": (
+    "sparsity-of-a-decoder": (
         "n_heads: 8",
-        "n_heads: 8\n        dropout: 10%",
-        '15:18: dropout must be a number of at least 0 and below 1, not "10%"',
+        "n_heads: 8\n        sparsity: {kind: longformer, window: 4}",
+        "15:9: the pattern looks to both sides; state causal: false",
     ),
-    "batch-norm-momentum": (
-        "kind: rmsnorm, eps: 1e-5",
-        "kind: batchnorm, momentum: 2",
-        "6:35: momentum must be a number above 0 and of at most 1, not 2",
+    "sparsity-of-an-encoder": (
+        "n_heads: 8",
+        "n_heads: 8\n        causal: false\n        sparsity: {kind: strided, stride: 4}",
+        "16:9: the pattern looks back alone; leave causal out",
     ),
-    "batch-norm-per-head-and-channel": (
-        "kind: rmsnorm, eps: 1e-5}",
-        "kind: batchnorm}\nlayer: {attention: {qk_norm: {per: head_distinct}}}",
-        "7:36: batchnorm has a gain per channel, not per head and channel; use per: full, or another norm",
+    "sinks-without-softmax": (
+        "n_heads: 8",
+        "n_heads: 8\n        normalizer: relu\n        sinks: true",
+        "16:16: sinks are logits of a softmax, and normalizer relu has none; leave one of them out",
+    ),
+    "linear-with-a-window": (
+        "kind: gqa\n        n_heads: 8\n        n_kv_heads: 2",
+        "kind: linear\n        n_heads: 8\n        window: 4",
+        "15:17: window is about scores, of which linear attention has none; leave it out",
+    ),
+    "linear-with-relu": (
+        "kind: gqa\n        n_heads: 8\n        n_kv_heads: 2",
+        "kind: linear\n        n_heads: 8\n        normalizer: relu",
+        "15:21: linear attention has no scores to normalize; leave it out",
+    ),
+    "linear-with-alibi": (
+        "kind: gqa\n        n_heads: 8\n        n_kv_heads: 2\n        head_dim: 8\n        position: {kind: rope, theta: 500000}",
+        "kind: linear\n        n_heads: 8\n        position: alibi",
+        "15:19: a bias on scores, of which linear attention has none; use rope, or what is added to the embedding",
+    ),
+    "buckets-too-few": (
+        "tied: false}",
+        "tied: false}\nscore_bias: {kind: buckets, n_buckets: 3, bidirectional: true}",
+        "8:40: n_buckets 3 has none for far distances; 4 at least",
+    ),
+    "buckets-too-near": (
+        "tied: false}",
+        "tied: false}\nscore_bias: {kind: buckets, n_buckets: 32, max_distance: 16}",
+        "8:58: max_distance 16 is among the 16 near ones; 17 at least",
     ),
     "shared-layer": ("d_model: 64", "d_model: 64\nlayer: {ffn: {d_fff: 3}}", "5:15: unknown key 'd_fff'; did you mean d_ff?"),
     "name-escape": ("tiny-llama", '"tiny\\e[31m"', "1:7: an invisible character, U+001B; remove it"),
@@ -218,6 +198,7 @@ EDITS = {
     "name-lines": ("tiny-llama", '"tiny\\nllama"', "1:7: a line break in a text; write it on one line"),
     "name-long": ("tiny-llama", "" + "x" * 501 + "", "1:7: a text of 501 characters; 500 are enough"),
 }
+EDITS |= ADAPTED
 
 # id: (a whole file, the answers)
 FILES = {

@@ -19,6 +19,12 @@ PAGE = Path(__file__).parents[2] / "docs" / "ivanov.md"
 WORD, WORDS = "{:.1f}", "{:.2f}"
 
 
+def in_layers(counted):
+    """FLOPs of all rows inside of a layer, forward and backward."""
+    rows = [row for row in counted.rows if row.path.startswith("layers.")]
+    return sum(row.times * piece.flops for row in rows for part in row.parts for piece in (part, *part.backward))
+
+
 def table(*given, **options):
     return report(*given, **options).totals["ivanov"]
 
@@ -61,8 +67,7 @@ def test_the_paper_prints_every_operator(lines):
 
 def test_every_part_of_the_layer_is_in_one_operator():
     counted = train_pass(layer(), 8, 512)
-    whole = sum(row.times * piece.flops for row in counted.rows for part in row.parts for piece in (part, *part.backward))
-    assert sum(each.flops for each in operators(counted)) == sum(piece.part.flops for piece in layer_pieces(counted)) == whole
+    assert sum(each.flops for each in operators(counted)) == sum(piece.part.flops for piece in layer_pieces(counted)) == in_layers(counted)
 
 
 def test_classes_have_the_shares_of_flop_that_the_paper_prints():
@@ -163,8 +168,7 @@ def test_a_row_without_a_line_has_one_of_its_own():
     counted = train_pass(load("ivanov", ["norm=rmsnorm", "groups.0.layer.ffn.kind=glu"]).model, 1, 4)
     names = [each.line.name for each in operators(counted)]
     assert {"ffn.gate_proj", "ffn.gated", "ffn.gate_proj dX", "ffn.gated dX"} <= set(names)
-    whole = sum(piece.flops for row in counted.rows for part in row.parts for piece in (part, *part.backward))
-    assert sum(each.flops for each in operators(counted)) == whole
+    assert sum(each.flops for each in operators(counted)) == in_layers(counted) > 0
 
 
 def test_a_forward_alone_has_no_backward_and_nothing_dropped():

@@ -11,9 +11,10 @@ from archcli.load.source import load
 from archcli.measure.flops import Question, count_flops
 from archcli.measure.kvcache import count_kv_cache
 from archcli.measure.params import count_params
-from archcli.measure.passes import forward_pass, train_pass
+from archcli.measure.passes import forward_pass
 from archcli.modules import LinearScaling, LongRopeScaling, NTKScaling
 from archcli.ops import Causal, Chunked, Dilated, Fixed, Full, SlidingWindow, Strided, WindowAndGlobal
+from measure.gradients import CHECKS as GRADIENTS
 from modules.wiring import CHECKS as WIRING
 from mutants import of_modules, of_ops
 from ops.cases import CASES
@@ -79,12 +80,6 @@ SEEN = [
 ]
 
 
-def needed():
-    """Token ids need no gradient, so the table's lookup has no backward to the left of it."""
-    (lookup,) = [row for row in train_pass(ZOO["llama"], 1, 3).rows if row.path == "embedding.tokens"]
-    assert [gradient for part in lookup.parts for gradient in part.backward if gradient.wrt == 0] == []
-
-
 def absorbed():
     rows = {row.path for row in forward_pass(ZOO["deepseek-absorbed"], 1, 3).rows}
     assert "layers.0.attention.q_absorb" in rows
@@ -108,7 +103,7 @@ SUITES = {
     "witness": witness,
     "wiring": lambda name: WIRING[name](),
     "masks": masks,
-    "needed": needed,
+    "gradients": lambda name: GRADIENTS[name](),
     "absorbed": absorbed,
     "prefill": prefill,
     "linear": lambda: frequencies(LinearScaling(factor=4.0), [f / 4 for f in PLAIN]),

@@ -11,8 +11,9 @@ n = 2 * 3 * 4
 class Case:
     """An op, its input shapes, and its answers.
 
-    FLOPs by class of the forward, of a forward that computes masked scores too where that differs, and of the backward;
-    elements read and written by the forward, both together of the backward; how many operands of a product are trained.
+    FLOPs by class of the forward, of a forward that computes masked scores too where that differs, and of the backward,
+    likewise; elements read and written by the forward, both together of the backward; how many operands of a product
+    are trained.
     """
 
     op: object
@@ -26,4 +27,29 @@ class Case:
     buffers: dict = field(default_factory=dict)
     cached: int = 0
     dense: dict | None = None
+    dense_back: dict | None = None
     operands: int = 2
+
+
+def ledger(op, inputs, shape, forward, backward, **rest):
+    """A case from lines of (class, FLOPs, elements read, elements written), or of (class, FLOPs, of all pairs, read, written)."""
+    ahead, back = ([line if len(line) == 5 else (*line[:2], *line[1:]) for line in lines] for lines in (forward, backward))
+    return Case(
+        op,
+        inputs,
+        shape,
+        by_class(ahead, 1),
+        by_class(back, 1),
+        (sum(line[3] for line in ahead), sum(line[4] for line in ahead)),
+        sum(line[3] + line[4] for line in back),
+        dense=by_class(ahead, 2),
+        dense_back=by_class(back, 2),
+        **rest,
+    )
+
+
+def by_class(lines, column):
+    found = {}
+    for line in lines:
+        found[line[0]] = found.get(line[0], 0) + line[column]
+    return found

@@ -8,7 +8,6 @@ from archcli.modules import NoScaling, Rope
 from archcli.ops import (
     Activate,
     Add,
-    Attend,
     Cache,
     Causal,
     Chunked,
@@ -38,9 +37,8 @@ from archcli.ops import (
     Swish,
     Unsqueeze,
 )
+from ops import attend_cases, linear_cases, more_cases
 from ops.case import C, Case, E, M, N, R, X, n
-from ops.more_cases import CASES as MORE
-from ops.more_cases import attention
 from ops.training_cases import training
 
 
@@ -51,19 +49,10 @@ def norm(op, forward, back, gain, width, **weights):
     return Case(op, (X,), X, {N: forward * n}, gradients, (n + width, n), moved_back, weights)
 
 
-def pointwise(op, each, moved_back=3 * n):
-    """A function of each element of X: the gradient reads the one above it and what the forward kept, and writes its own."""
-    return Case(op, (X,), X, {E: each * n}, {E: each * n}, (n, n), moved_back)
+def curve(op, flops):
+    """A curve on each element of X; its gradient reads what came in, and the input or the output."""
+    return Case(op, (X,), X, {E: flops * n}, {E: flops * n}, (n, n), 3 * n)
 
-
-# attention: 1 sequence, 4 query heads, 2 kv heads, d 2, e 5; 3 new tokens
-Q, K, V = (1, 3, 4, 2), (1, 3, 2, 2), (1, 3, 2, 5)
-PAIRS, ALL = 4 * (1 + 2 + 3), 4 * 3 * 3
-q, k, v, out = 3 * 4 * 2, 3 * 2 * 2, 3 * 2 * 5, 3 * 4 * 5
-SCORES_MOVED, MIX_MOVED = (q + k, ALL), (ALL + v, out)
-ATTEND_BACK = (k + ALL + q) + (q + ALL + k) + (2 * ALL + ALL) + (v + out + ALL) + (ALL + out + v)
-# the last of 3 cached and 1 new token, a window of 2: query 3 sees keys 2 and 3, which are all that are left
-SEEN = 4 * 1 * 2
 
 CASES = {
     "linear": Case(
@@ -82,7 +71,21 @@ CASES = {
     "linear-borrowed": Case(
         Linear("y", 5, borrowed=True), (X, (5, 4)), (2, 3, 5), {C: 2 * n * 5}, {C: 2 * 2 * n * 5}, (n + 20, 30), 2 * (n + 20 + 30)
     ),
-    "embedding": Case(Embedding("y", 7, 4), ((2, 3),), X, {M: 0}, {M: 0}, (n + 6, n), 2 * n + 6, {"weight": (7, 4)}),
+    # a buffer, not a parameter: no gradient
+    "linear-stored-bias": Case(
+        Linear("y", 5, stored_bias=True),
+        (X,),
+        (2, 3, 5),
+        {C: 2 * n * 5, E: 6 * 5},
+        {C: 2 * 2 * n * 5},
+        (n + 5 * 4 + 6 * 5 + 5, 6 * 5 + 6 * 5),
+        2 * (n + 5 * 4 + 6 * 5),
+        {"weight": (5, 4)},
+        {"bias": (5,)},
+    ),
+    # backward: 6 gradients of 4, each added to the row of its id, in a table of zeros
+    "embedding": Case(Embedding("y", 7, 4), ((2, 3),), X, {M: 0}, {N: 6 * 4}, (n + 6, n), (n + 6) + 7 * 4, {"weight": (7, 4)}),
+    "embedding-frozen": Case(Embedding("y", 7, 4, frozen=True), ((2, 3),), X, {M: 0}, {}, (n + 6, n), 0, {"weight": (7, 4)}),
     "parameter": Case(Parameter("y", (3,)), (X,), (3,), weights={"weight": (3,)}),
     "contract": Case(
         Contract("y", "bthn,hnc->bthc"),
@@ -93,68 +96,33 @@ CASES = {
         (120 + 120, 144),
         2 * (120 + 120 + 144),
     ),
-    "attend": Case(
-        Attend("y", Causal(), 0.5),
-        (Q, K, V, (3,)),
-        (1, 3, 4, 5),
-        {C: 2 * PAIRS * (2 + 5), N: 5 * PAIRS},
-        {C: 2 * 2 * PAIRS * (2 + 5), N: 5 * PAIRS},
-        (SCORES_MOVED[0] + ALL + MIX_MOVED[0], SCORES_MOVED[1] + ALL + MIX_MOVED[1]),
-        ATTEND_BACK,
-        dense={C: 2 * ALL * (2 + 5), N: 5 * ALL},
-    ),
-    "attend-mqa": Case(
-        Attend("y", SlidingWindow(2), 0.5),
-        (Q, (1, 3, 1, 2), (1, 3, 1, 5), (3,)),
-        (1, 3, 4, 5),
-        {C: 2 * 4 * (1 + 2 + 2) * (2 + 5), N: 5 * 4 * (1 + 2 + 2)},
-        {C: 2 * 2 * 4 * (1 + 2 + 2) * (2 + 5), N: 5 * 4 * (1 + 2 + 2)},
-        (q + k // 2 + ALL + ALL + v // 2, ALL + ALL + out),
-        ATTEND_BACK - k - v,
-        dense={C: 2 * ALL * (2 + 5), N: 5 * ALL},
-    ),
-    "attend-everything": Case(
-        Attend("y", Chunked(2), 0.5, softcap=3.0, alibi=8.0, extras=("sinks",)),
-        (Q, K, V, (3,), (4,)),
-        (1, 3, 4, 5),
-        # chunks of 2: query 0 sees 1 key, 1 sees 2, 2 sees 1
-        {C: 2 * 16 * (2 + 5), E: (3 + 1) * 16, N: 5 * 16},
-        {C: 2 * 2 * 16 * (2 + 5), E: 3 * 16, N: 5 * 16},
-        (SCORES_MOVED[0] + 3 * ALL + 4 + MIX_MOVED[0], SCORES_MOVED[1] + 3 * ALL + MIX_MOVED[1]),
-        ATTEND_BACK + 2 * ALL,
-        dense={C: 2 * ALL * (2 + 5), E: (3 + 1) * ALL, N: 5 * ALL},
-    ),
-    "attend-decode": Case(
-        Attend("y", SlidingWindow(2), 0.5, past=3),
-        ((1, 1, 4, 2), (1, 2, 2, 2), (1, 2, 2, 5), (1,)),
-        (1, 1, 4, 5),
-        {C: 2 * SEEN * (2 + 5), N: 5 * SEEN},
-        {C: 2 * 2 * SEEN * (2 + 5), N: 5 * SEEN},
-        (8 + 8 + SEEN + SEEN + 20, SEEN + SEEN + 20),
-        2 * (8 + 8 + SEEN) + 3 * SEEN + 2 * (SEEN + 20 + 20),
-    ),
     "layernorm": norm(Normalize("y", 1e-5, centred=True, bias=True), 7, 9, 4, 8, weight=(4,), bias=(4,)),
     "layernorm-gain": norm(Normalize("y", 1e-5, centred=True), 6, 9, 4, 4, weight=(4,)),
     "layernorm-bare": norm(Normalize("y", 1e-5, centred=True, weight=False), 5, 9, 4, 0),
     "rmsnorm": norm(Normalize("y", 1e-5), 4, 6, 3, 4, weight=(4,)),
     "rmsnorm-bare": norm(Normalize("y", 1e-5, weight=False), 3, 6, 3, 0),
     "rmsnorm-per-head": norm(Normalize("y", 1e-5, offset=1.0, axes=2), 4, 6, 3, 12, weight=(3, 4)),
-    "relu": pointwise(Activate("y", "relu"), 0),
-    "relu2": pointwise(Activate("y", "relu2"), 1),
-    "gelu": pointwise(Activate("y", "gelu"), 1),
-    "gelu_tanh": pointwise(Activate("y", "gelu_tanh"), 1),
-    "silu": pointwise(Activate("y", "silu"), 1),
-    "sigmoid": pointwise(Activate("y", "sigmoid"), 1),
-    "swish": pointwise(Swish("y", 1.5), 1),
+    "relu": curve(Activate("y", "relu"), 0),
+    "relu2": curve(Activate("y", "relu2"), 1),
+    "gelu": curve(Activate("y", "gelu"), 1),
+    "gelu_tanh": curve(Activate("y", "gelu_tanh"), 1),
+    "silu": curve(Activate("y", "silu"), 1),
+    "sigmoid": curve(Activate("y", "sigmoid"), 1),
+    "tanh": curve(Activate("y", "tanh"), 1),
+    "swish": curve(Swish("y", 1.5), 1),
     "swish-learnt": Case(Swish("y", 1.5, learnt=True), (X,), X, {E: n}, {E: n, N: n}, (n + 1, n), 3 * n + (2 * n + 1), {"beta": (1,)}),
     "add": Case(Add("y"), (X, X), X, {E: n}, {E: n}, (2 * n, n), 3 * n),
+    "add-apart": Case(Add("y", meets=False), (X, X), X, {E: n}, {}, (2 * n, n), 0),
+    # a vector of 4 for each of 3 places, the same for 2 sequences: its gradient is their sum
+    "add-table": Case(Add("y"), (X, (3, 4)), X, {E: n}, {N: n}, (n + 12, n), n + 12),
     "multiply": Case(Multiply("y"), (X, X), X, {E: n}, {E: 2 * n}, (2 * n, n), 6 * n),
-    "multiply-per-token": Case(Multiply("y"), (X, (2, 3, 1)), X, {E: n}, {E: 2 * n}, (n + 6, n), (n + 6 + n) + (2 * n + 6)),
-    "scale": pointwise(Scale("y", 0.3), 1, 2 * n),
-    "softcap": pointwise(Softcap("y", 3.0), 3),
-    "clip": pointwise(Clip("y", 0.8), 0),
+    # backward n products either way; of the factors', 6 sums of 4 are made
+    "multiply-per-token": Case(Multiply("y"), (X, (2, 3, 1)), X, {E: n}, {E: 2 * n + 6 * 3}, (n + 6, n), (n + 6 + n) + (2 * n + 6)),
+    "scale": Case(Scale("y", 0.3), (X,), X, {E: n}, {E: n}, (n, n), 2 * n),  # the gradient reads no input
+    "softcap": curve(Softcap("y", 3.0), 3),
+    "clip": curve(Clip("y", 0.8), 0),
     "positions": Case(Positions("y"), ((2, 3),), (3,)),
-    "shift": Case(Shift("y", 2), ((3,),), (3,), {E: 3}, {E: 3}, (3, 3), 6),
+    "shift": Case(Shift("y", 2), ((3,),), (3,), {E: 3}, {}, (3, 3)),
     "rotary-table": Case(RotaryTable("y", 4, Rope(scaling=NoScaling())), ((3,),), ((3, 2), (3, 2)), {E: 3 * 3 * 2}, moved=(3, 2 * 3 * 2)),
     "rotary-table-factor": Case(RotaryTable("y", 4, Rope(), 1.5), ((3,),), ((3, 2), (3, 2)), {E: 5 * 3 * 2}, moved=(3, 2 * 3 * 2)),
     "rotate": Case(
@@ -207,7 +175,8 @@ CASES = {
         (36, 2 * 12),
         36 + 12 + 36,
     ),
-    "dispatch": Case(Dispatch("y"), (X, (2, 3, 2)), ((12, 4), (12,), (12,)), {R: 0}, {R: 0}, (48 + 12, 48), 48 + 12 + 48),
+    # 12 copies of 4; backward each is added to its token
+    "dispatch": Case(Dispatch("y"), (X, (2, 3, 2)), ((12, 4), (12,), (12,)), {R: 0}, {R: 48}, (48 + 12, 48), (48 + 12) + 24),
     "combine": Case(
         Combine("y"),
         ((12, 4), (2, 3, 2), (12,)),
@@ -221,7 +190,9 @@ CASES = {
     "split-heads-first": Case(SplitHeads("y", 2, axis=0), ((6, 4),), (2, 3, 4)),
     "merge-heads": Case(MergeHeads("y"), ((2, 3, 2, 5),), (2, 3, 10)),
     "split": Case(Split("y", (1, 3)), (X,), ((2, 3, 1), (2, 3, 3))),
-    "concat": Case(Concat("y"), ((2, 3, 4, 5), (2, 3, 1, 2)), (2, 3, 4, 7), {M: 0}, {M: 0}, (120 + 12, 168), 168 + 132),
+    "concat": Case(Concat("y"), ((2, 3, 4, 5), (2, 3, 4, 2)), (2, 3, 4, 7), {M: 0}, {M: 0}, (120 + 48, 168), 168 + 168),
+    # one head of 2 for four: backward 12 sums of 4
+    "concat-one-head": Case(Concat("y"), ((2, 3, 4, 5), (2, 3, 1, 2)), (2, 3, 4, 7), {M: 0}, {M: 12 * 3}, (120 + 12, 168), 168 + 132),
     "unsqueeze": Case(Unsqueeze("y"), (X,), (2, 3, 1, 4)),
     "keep-last": Case(KeepLast("y"), (X,), (2, 1, 4)),
     "cache": Case(
@@ -242,4 +213,4 @@ CASES = {
         Cache("y", Chunked(2)), ((2, 3, 1, 4),), ((2, 3, 1, 4), (2, 2, 1, 4)), {M: 0}, {M: 0}, (24, 24), 48, cached=2 * 2 * 4
     ),
 }
-CASES |= attention(CASES["attend"]) | MORE | training(CASES["attend"])
+CASES |= attend_cases.CASES | linear_cases.CASES | more_cases.CASES | training(attend_cases.CASES["attend"])

@@ -30,6 +30,8 @@ def check_cost(case):
     assert fold(parts, lambda part: part.flops) == case.flops
     assert fold(parts, lambda part: part.dense_flops) == dense
     assert fold(gradients, lambda part: part.flops) == case.backward
+    if case.dense_back is not None:
+        assert fold(gradients, lambda part: part.dense_flops) == case.dense_back
     assert (sum(part.read for part in parts), sum(part.written for part in parts)) == case.moved
     assert sum(part.read + part.written for part in gradients) == case.moved_back
     assert bool(parts) != bool(case.op.free), "an op costs something, or says why not"
@@ -121,4 +123,35 @@ def several(out):
     return out if isinstance(out, tuple | list) else (out,)
 
 
-CHECKS = (check_shape, check_weights, check_cost, check_run, check_leaf, check_result, check_fused)
+def check_gradients(case):
+    """Backward has a part for each weight and input that torch gives a gradient, and for no other."""
+    if case.op.free:
+        return
+    weights, inputs = (
+        {name: one.requires_grad_(case.op.trained([], *case.inputs)) for name, one in tensors(case.weights).items()},
+        arguments(case),
+    )
+    given = {i: one.requires_grad_() for i, one in enumerate(inputs) if one.is_floating_point() and i not in untrained(case)}
+    with torch.enable_grad():
+        made = [one for one in several(case.op.run(torch, weights | tensors(case.buffers), *inputs)) if one.requires_grad]
+        torch.autograd.backward(made, [torch.randn_like(one) for one in made])
+    got = {name for name, one in {**given, **weights}.items() if one.grad is not None}
+    stated = (gradient.wrt for part in case.op.parts(*case.inputs) for gradient in part.backward)
+    said = {one for wrt in stated for one in (wrt if isinstance(wrt, tuple) else (wrt,))}
+    assert said <= got
+    assert got - said <= passed_on(case)
+
+
+def untrained(case):
+    """Inputs that are numbers of positions, or what a cache holds: nothing is trained through them."""
+    return {"Rotate": {1, 2}, "Cache": {1}, "LinearAttend": {3, 4}}.get(type(case.op).__name__, set())
+
+
+def passed_on(case):
+    """What gets the gradient that comes in just as it is, at no cost; and a norm's bias, whose sums are those of the weight."""
+    if "bias" in getattr(case.op, "extras", ()):
+        return {4 + case.op.extras.index("bias")}
+    return {"Add": {0, 1}, "Normalize": {"bias"}, "BatchNormalize": {"bias"}}.get(type(case.op).__name__, set())
+
+
+CHECKS = (check_shape, check_weights, check_cost, check_run, check_leaf, check_result, check_fused, check_gradients)

@@ -1,19 +1,15 @@
-"""Cases and references of the ops that encoders, sparse and linear attention bring; in the manner of cases.py and references.py."""
+"""Cases and references of the ops that encoders and relative positions bring; in the manner of cases.py and references.py."""
 
 import math
 
 import torch
 
 from archcli.ops import (
-    Attend,
-    Causal,
     Clip,
     Combine,
     Conv1d,
-    FeatureMap,
     Gather,
     KeepFirst,
-    LinearAttend,
     RelativeBias,
     RelativeKeys,
     Temper,
@@ -25,36 +21,9 @@ from ops.case import C, Case, E, M, N, R, X, n
 H = (2, 3, 2, 4)  # 2 sequences, 3 tokens, 2 heads, 4 wide: 48 elements
 
 
-def attention(attend):
-    """Variants of the causal attention of cases.py."""
-    pairs, every = 4 * (1 + 2 + 3), 4 * 3 * 3
-    contractions = ({C: attend.flops[C]}, {C: attend.backward[C]}, {C: attend.dense[C]})
-    return {
-        "attend-relu": Case(
-            Attend("y", Causal(), 0.5, relu=True),
-            attend.inputs,
-            attend.shape,
-            contractions[0] | {E: pairs},
-            contractions[1] | {E: pairs},
-            attend.moved,
-            attend.moved_back,
-            dense=contractions[2] | {E: every},
-        ),
-        "attend-bias": Case(
-            Attend("y", Causal(), 0.5, extras=("bias",)),
-            (*attend.inputs, (1, 4, 3, 3)),
-            attend.shape,
-            attend.flops | {E: pairs},
-            attend.backward,
-            (attend.moved[0] + every, attend.moved[1] + every),
-            attend.moved_back,
-            dense=attend.dense | {E: every},
-        ),
-    }
-
-
 CASES = {
-    "gather": Case(Gather("y"), ((2, 3), (7, 4)), X, {M: 0}, {M: 0}, (n + 6, n), 2 * n + 6),
+    # backward: 6 gradients of 4, each added to the row of its id
+    "gather": Case(Gather("y"), ((2, 3), (7, 4)), X, {M: 0}, {N: 6 * 4}, (n + 6, n), (n + 6) + 7 * 4),
     # 6 long with padding 1, kernel 3, stride 2: 3 places; 2 * 5 * 3 outputs of 4 * 3 products each
     "conv": Case(
         Conv1d("y", 5, 3, stride=2, padding=1),
@@ -73,57 +42,23 @@ CASES = {
     "clip-above": Case(Clip("y", 0.5, from_below=False), (X,), X, {E: 0}, {E: 0}, (n, n), 3 * n),
     # 12 copies of 4: each token adds up its two
     "combine-unweighted": Case(Combine("y", weighted=False), ((12, 4), (2, 3, 2), (12,)), X, {R: 48 - 24}, {R: 0}, (48 + 12, 24), 24 + 48),
-    # 3 x 3 pairs, 2 heads
+    # 3 x 3 pairs, 2 heads; backward each of 18 gradients is added to its bucket, which is looked up again
     "relative-bias": Case(
-        RelativeBias("y", 4, 2, 3, 8, False), ((3,),), (1, 2, 3, 3), {M: 0}, {M: 0}, (18 + 9, 18), 18 + 8, {"weight": (4, 2)}
+        RelativeBias("y", 4, 2, 3, 8, False), ((3,),), (1, 2, 3, 3), {M: 0}, {N: 18}, (18 + 9, 18), (18 + 9) + 8, {"weight": (4, 2)}
     ),
     "relative-bias-both": Case(
-        RelativeBias("y", 8, 2, 3, 8, True), ((3,),), (1, 2, 3, 3), {M: 0}, {M: 0}, (18 + 9, 18), 18 + 16, {"weight": (8, 2)}
+        RelativeBias("y", 8, 2, 3, 8, True), ((3,),), (1, 2, 3, 3), {M: 0}, {N: 18}, (18 + 9, 18), (18 + 9) + 16, {"weight": (8, 2)}
     ),
-    # 12 queries against 2 * 2 + 1 vectors: 60 scores, of which 2 * 2 * 9 are gathered
+    # 12 queries against 2 * 2 + 1 vectors: 60 scores, of which 2 * 2 * 9 are gathered by 9 distances; backward 36 are added up to 60
     "relative-keys": Case(
         RelativeKeys("y", 2, 3, 0.5),
         (H, (3,)),
         (2, 2, 3, 3),
         {C: 2 * 60 * 4, E: 60, M: 0},
-        {C: 2 * 2 * 60 * 4, E: 60, M: 0},
-        ((48 + 20) + 60 + 36, 60 + 60 + 36),
-        2 * (48 + 20 + 60) + 2 * 60 + (36 + 60),
+        {C: 2 * 2 * 60 * 4, E: 60, N: 36},
+        ((48 + 20) + 60 + (36 + 9), 60 + 60 + 36),
+        2 * (48 + 20 + 60) + 2 * 60 + (36 + 9 + 60),
         {"weight": (5, 4)},
-    ),
-    "features-elu": Case(FeatureMap("y", "elu", 4, True), (H,), H, {E: 2 * 48}, {E: 2 * 48}, (48, 48), 3 * 48),
-    # scaled, 12 * 5 projections, the square norm of 12 vectors, 3 per exponential; the projection is not trained
-    "features-softmax": Case(
-        FeatureMap("y", "softmax", 5, True),
-        (H,),
-        (2, 3, 2, 5),
-        {E: 48 + 3 * 60, C: 2 * 48 * 5, N: 2 * 48},
-        {E: 48 + 3 * 60, C: 2 * 48 * 5},
-        (48 + (48 + 20) + 48 + 60, 48 + 60 + 12 + 60),
-        2 * 48 + (20 + 60 + 48) + 3 * 60,
-        buffers={"projection": (5, 4)},
-        operands=1,
-    ),
-    # 12 tokens and heads, states of 4 x 5: one per token when causal, 240 elements
-    "linear-attend": Case(
-        LinearAttend("y", True, True),
-        (H, H, (2, 3, 2, 5), (2, 2, 4, 5), (2, 2, 4)),
-        ((2, 3, 2, 5), (2, 2, 4, 5), (2, 2, 4)),
-        {C: 2 * 2 * 12 * 20, E: 240 + 60, N: 3 * 48},
-        {C: 2 * 2 * 2 * 12 * 20, E: 60},
-        ((48 + 60) + 240 + (48 + 240) + 96 + (60 + 12), 240 + 240 + 60 + 12 + 60),
-        2 * (48 + 60 + 240) + 2 * (48 + 240 + 60) + 120,
-        cached=2 * 2 * 4 * (5 + 1),
-    ),
-    # one state per sequence and head: 80 elements
-    "linear-attend-all": Case(
-        LinearAttend("y", False, False),
-        (H, H, (2, 3, 2, 5)),
-        ((2, 3, 2, 5),),
-        {C: 2 * 2 * 12 * 20, E: 60, N: 3 * 48},
-        {C: 2 * 2 * 2 * 12 * 20, E: 60},
-        ((48 + 60) + 80 + (48 + 80) + 96 + (60 + 12), 80 + 80 + 60 + 12 + 60),
-        2 * (48 + 60 + 80) + 2 * (48 + 80 + 60) + 120,
     ),
 }
 
@@ -163,29 +98,6 @@ def relative_keys(op, weights, q, positions):
     return out
 
 
-def features(op, weights, x):
-    if op.kernel == "elu":
-        return torch.where(x > 0, x + 1, x.exp())
-    scaled = x / x.shape[-1] ** 0.25
-    projected = torch.stack([(scaled * row).sum(-1) for row in weights["projection"]], dim=-1)
-    return torch.exp(projected - (scaled**2).sum(-1)[..., None] / 2) / math.sqrt(5)
-
-
-def linear_attend(op, weights, q, k, v, *state):
-    """One token after another."""
-    total = torch.zeros(2, 2, 4, 5) if not state else state[0].clone()
-    norm = torch.zeros(2, 2, 4) if not state else state[1].clone()
-    out, seen = torch.zeros(2, 3, 2, 5), []
-    for t in range(3):
-        total = total + k[:, t, :, :, None] * v[:, t, :, None, :]
-        norm = norm + k[:, t]
-        seen.append((total, norm))
-    for t in range(3):
-        sums, ones = seen[t if op.causal else 2]
-        out[:, t] = (q[:, t, :, :, None] * sums).sum(-2) / (q[:, t] * ones).sum(-1, keepdim=True)
-    return (out, total, norm) if op.keep else (out,)
-
-
 REFERENCES = {
     "Gather": lambda op, weights, i, table: torch.stack([torch.stack([table[int(e)] for e in row]) for row in i]),
     "Conv1d": conv,
@@ -195,6 +107,4 @@ REFERENCES = {
     "Temper": lambda op, weights, q, p: q * torch.tensor([1 + 0.1 * math.log(1 + (t + 1) // 2) for t in range(3)])[:, None, None],
     "RelativeBias": relative_bias,
     "RelativeKeys": relative_keys,
-    "FeatureMap": features,
-    "LinearAttend": linear_attend,
 }

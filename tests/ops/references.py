@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from ops import more_cases, training_cases
+from ops import linear_cases, more_cases, training_cases
 
 
 def each(function):
@@ -22,13 +22,14 @@ ACTIVATIONS = {
     "gelu_tanh": lambda z: z / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (z + 0.044715 * z**3))),
     "silu": lambda z: z * sigmoid(z),
     "sigmoid": sigmoid,
+    "tanh": lambda z: 1 - 2 / (math.exp(2 * z) + 1),
 }
 
 
 def linear(op, weights, x, weight=None):
     weight = weights.get("weight", weight)
     out = torch.einsum("bti,oi->bto", x, weight)
-    return out + weights["bias"] if op.bias else out
+    return out + weights["bias"] if op.bias or op.stored_bias else out
 
 
 def contract(op, weights, a, b):
@@ -40,9 +41,9 @@ def contract(op, weights, a, b):
 
 
 def attend(op, weights, q, k, v, positions, *extras):
-    """Token by token and head by head; ALiBi of a power of two heads."""
+    """Token by token and head by head."""
     given = dict(zip(op.extras, extras, strict=True))
-    sinks, bias = given.get("sinks"), given.get("bias")
+    sinks, own, shared_bias = (given.get(name) for name in ("sinks", "bias", "shared_bias"))
     batch, new, heads, _ = q.shape
     visible, shared = k.shape[1], heads // k.shape[2]
     out = torch.zeros(batch, new, heads, v.shape[3])
@@ -57,17 +58,29 @@ def attend(op, weights, q, k, v, positions, *extras):
                     scores = [op.softcap * math.tanh(score / op.softcap) for score in scores]
                 if op.alibi:
                     scores = [
-                        score + 2 ** (-op.alibi * (h + 1) / heads) * (first + s - query) for score, s in zip(scores, keys, strict=True)
+                        score - slope(h, heads, op.alibi) * op.alibi_factor * abs(first + s - query)
+                        for score, s in zip(scores, keys, strict=True)
                     ]
-                if bias is not None:
-                    scores = [score + float(bias[0, h, t, s]) for score, s in zip(scores, keys, strict=True)]
+                for bias in (None if own is None else own[b], None if shared_bias is None else shared_bias[0]):
+                    if bias is not None:
+                        scores = [score + float(bias[h, t, s]) for score, s in zip(scores, keys, strict=True)]
                 if op.relu:
-                    out[b, t, h] = sum(max(score, 0.0) / (query + 1) * v[b, s, h // shared] for score, s in zip(scores, keys, strict=True))
+                    weights = [max(score, 0.0) / len(keys) for score in scores]
+                    out[b, t, h] = sum(weight * v[b, s, h // shared] for weight, s in zip(weights, keys, strict=True))
                     continue
                 extra = [] if sinks is None else [float(sinks[h])]
                 total = sum(math.exp(score) for score in [*scores, *extra])
                 out[b, t, h] = sum(math.exp(score) / total * v[b, s, h // shared] for score, s in zip(scores, keys, strict=True))
     return out
+
+
+def slope(head, heads, exponent):
+    """ALiBi's slopes of the largest power of two of heads are 2^(-e/p), 2^(-2e/p), …; the heads left over lie between them.
+
+    Press et al. 2021, the note on 12 heads: every other one of the slopes of 2 p heads, from the first on.
+    """
+    power = max(p for p in (1, 2, 4, 8, 16, 32) if p <= heads)
+    return 2 ** (-exponent * (head + 1) / power) if head < power else 2 ** (-exponent * (2 * (head - power) + 1) / (2 * power))
 
 
 def normalize(op, weights, x):
@@ -181,10 +194,13 @@ REFERENCES = {
     "SplitHeads": lambda op, weights, x: x.reshape(op.shape(tuple(x.shape))),
     "MergeHeads": lambda op, weights, x: torch.cat(list(x.unbind(-2)), dim=-1),
     "Split": lambda op, weights, x: (x[..., :1], x[..., 1:]),
-    "Concat": lambda op, weights, a, b: torch.cat([a, torch.stack([b[..., 0, :]] * a.shape[-2], dim=-2)], dim=-1),
+    "Concat": lambda op, weights, a, b: torch.stack(
+        [torch.cat([a[..., h, :], b[..., min(h, b.shape[-2] - 1), :]], dim=-1) for h in range(a.shape[-2])], dim=-2
+    ),
     "Unsqueeze": lambda op, weights, x: x[..., None, :],
     "KeepLast": lambda op, weights, x: x[:, 2:3],
     "Cache": cache,
+    **linear_cases.REFERENCES,
     **more_cases.REFERENCES,
     **training_cases.REFERENCES,
 }

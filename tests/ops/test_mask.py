@@ -1,85 +1,120 @@
-"""Closed forms of masks against brute force: what `pairs` counts is what `allows` allows, token by token."""
+"""Masks: which pairs each allows, by its paper's definition, and their closed forms, against brute force over random sizes."""
+
+import inspect
 
 import numpy as np
 import pytest
 import sympy
-from hypothesis import given, settings
+import torch
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from archcli.ops import Causal, Chunked, Dilated, Fixed, Full, SlidingWindow, Strided, WindowAndGlobal
+import archcli.ops
+from archcli.ops import Causal, Chunked, Dilated, Fixed, Full, Mask, SlidingWindow, Strided, WindowAndGlobal
 
+# name: how it is made of two sizes a >= 1 and b >= 0, and whether query i sees key j
 MASKS = {
-    "causal": lambda size: Causal(),
-    "window": SlidingWindow,
-    "chunk": Chunked,
-    "dilated": lambda size: Dilated(size, 3),
-    "strided": Strided,
-    "fixed": lambda size: Fixed(size, 1),
-    "full": lambda size: Full(),
+    "causal": (lambda a, b: Causal(), lambda a, b, i, j: j <= i),
+    "full": (lambda a, b: Full(), lambda a, b, i, j: True),
+    "window": (lambda a, b: SlidingWindow(a), lambda a, b, i, j: i - a < j <= i),
+    "chunk": (lambda a, b: Chunked(a), lambda a, b, i, j: a * (i // a) <= j <= i),
+    "dilated": (lambda a, b: Dilated(a, b + 1), lambda a, b, i, j: j in range(i, i - a * (b + 1), -b - 1)),
+    "strided": (lambda a, b: Strided(a), lambda a, b, i, j: j in range(max(i - a, 0), i + 1) or j in range(i, -1, -a)),
+    # arXiv:1904.10509 section 4.2 with stride l = a + b and c = a summaries
+    "fixed": (lambda a, b: Fixed(a + b, a), lambda a, b, i, j: j <= i and (j // (a + b) == i // (a + b) or j % (a + b) in range(b, a + b))),
+    "window and global": (lambda a, b: WindowAndGlobal(b, a - 1), lambda a, b, i, j: abs(i - j) <= b or min(i, j) < a - 1),
 }
-lengths, sizes = st.integers(0, 40), st.integers(1, 20)
+every_mask = pytest.mark.parametrize(("make", "sees"), MASKS.values(), ids=MASKS)
+lengths = st.integers(0, 40)
+SIZES = {"a": st.integers(1, 20), "b": st.integers(0, 7)}
 
 
-def brute(mask, new, past):
-    return sum(bool(mask.allows(query, key)) for query in range(past, past + new) for key in range(past + new))
+def seen(sees, a, b, new, past):
+    return [[sees(a, b, query, key) for key in range(past + new)] for query in range(past, past + new)]
 
 
-@pytest.mark.parametrize("make", MASKS.values(), ids=MASKS)
-@given(new=lengths, past=lengths, size=sizes)
-def test_pairs_are_counted_one_by_one(make, new, past, size):
-    mask = make(size)
-    assert mask.pairs(new, past, new + past) == brute(mask, new, past)
+def brute(sees, a, b, new, past):
+    return sum(map(sum, seen(sees, a, b, new, past)))
 
 
-@pytest.mark.parametrize("make", MASKS.values(), ids=MASKS)
+@every_mask
+@given(new=lengths, past=lengths, **SIZES)
+def test_pairs_are_counted_one_by_one(make, sees, new, past, a, b):
+    assert make(a, b).pairs(new, past, new + past) == brute(sees, a, b, new, past)
+
+
+@every_mask
+@settings(max_examples=50)
+@given(new=st.integers(1, 40), past=lengths, **SIZES)
+def test_the_torch_run_sees_the_same_pairs(make, sees, new, past, a, b):
+    queries, keys = torch.arange(past, past + new)[:, None], torch.arange(past + new)[None, :]
+    assert make(a, b).allows(queries, keys).tolist() == seen(sees, a, b, new, past)
+
+
+@every_mask
 @settings(max_examples=30)
-@given(new=lengths, past=lengths, size=sizes)
-def test_symbols_and_arrays_count_the_same_pairs(make, new, past, size):
-    many = {name: np.array([value, value + 1]) for name, value in {"new": new, "past": past, "size": size}.items()}
-    names = dict(zip(many, sympy.symbols("new past size", integer=True, nonnegative=True), strict=True))
-    values = dict(zip(names.values(), (new, past, size), strict=True))
-    counted = make(size).pairs(new, past, new + past)
-    assert int(make(many["size"]).pairs(many["new"], many["past"], many["new"] + many["past"])[0]) == counted
-    assert sympy.sympify(make(names["size"]).pairs(names["new"], names["past"], names["new"] + names["past"])).subs(values) == counted
+@given(new=lengths, past=lengths, **SIZES)
+def test_symbols_and_arrays_count_the_same_pairs(make, sees, new, past, a, b):
+    values = {"new": new, "past": past, "a": a, "b": b}
+    many = {name: value + np.arange(3) for name, value in values.items()}
+    counted = np.broadcast_to(pairs(make, **many), 3).tolist()
+    assert counted == [brute(sees, **{name: value + i for name, value in values.items()}) for i in range(3)]
+    symbols = {name: sympy.Symbol(name, integer=True, nonnegative=True) for name in values}
+    formula = sympy.sympify(pairs(make, **symbols))
+    assert formula.subs({symbol: values[name] for name, symbol in symbols.items()}) == counted[0]
 
 
-@pytest.mark.parametrize("make", [MASKS["causal"], MASKS["window"]], ids=["causal", "window"])
-@given(past=lengths, size=sizes)
-def test_a_cache_keeps_what_the_next_query_sees(make, past, size):
-    mask = make(size)
-    assert mask.keep(past) == sum(bool(mask.allows(past, key)) for key in range(past))
+def pairs(make, new, past, a, b):
+    return make(a, b).pairs(new, past, new + past)
 
 
-@given(past=lengths, size=sizes)
-def test_a_chunked_cache_keeps_at_least_what_the_next_query_sees(past, size):
-    mask = Chunked(size)
-    seen = sum(bool(mask.allows(past, key)) for key in range(past))
-    assert seen <= mask.keep(past) == min(past, size - 1)
+@every_mask
+@given(past=lengths, later=st.integers(0, 40), **SIZES)
+def test_a_cache_keeps_all_that_a_later_query_sees(make, sees, past, later, a, b):
+    dropped = past - make(a, b).keep(past)
+    assert not any(sees(a, b, past + later, key) for key in range(dropped))
 
 
-@given(new=st.integers(1, 40), reach=st.integers(0, 9), n_global=st.integers(0, 9))
-def test_a_window_to_both_sides_with_global_tokens_is_counted_one_by_one(new, reach, n_global):
-    mask = WindowAndGlobal(reach, n_global)
-    assert mask.pairs(new, 0, new) == brute(mask, new, 0)
+@pytest.mark.parametrize("name", ["causal", "window"])
+@given(past=lengths, **SIZES)
+def test_a_cache_keeps_no_more_than_the_next_query_sees(name, past, a, b):
+    make, sees = MASKS[name]
+    assert make(a, b).keep(past) == sum(sees(a, b, past, key) for key in range(past))
 
 
-@given(past=lengths, window=sizes, dilation=st.integers(1, 5))
-def test_a_dilated_cache_reaches_the_farthest_key(past, window, dilation):
-    mask = Dilated(window, dilation)
-    assert not any(mask.allows(past, key) for key in range(past - mask.keep(past)))
+@given(past=lengths, **SIZES)
+def test_a_chunked_cache_keeps_a_chunk(past, a, b):
+    assert Chunked(a).keep(past) == min(past, a - 1)
 
 
-CAUSAL = {name: make for name, make in MASKS.items() if name != "full"}
+@given(past=lengths, a=st.integers(2, 20), b=st.integers(0, 7))
+def test_a_dilated_cache_reaches_to_the_farthest_key_and_no_farther(past, a, b):
+    assume(past >= (a - 1) * (b + 1))
+    mask = Dilated(a, b + 1)
+    assert mask.allows(past, past - mask.keep(past))
 
 
-@pytest.mark.parametrize("make", CAUSAL.values(), ids=CAUSAL)
-@given(new=st.integers(1, 20), past=lengths, size=sizes)
-def test_covers_means_that_only_later_keys_are_forbidden(make, new, past, size):
-    mask = make(size)
-    visible = mask.keep(past) + new
-    every = sum(past + i + 1 - (past + new - visible) for i in range(new))
-    if mask.covers(new, visible):
-        assert brute(mask, new, past) == every
+@every_mask
+@given(new=st.integers(1, 20), past=lengths, **SIZES)
+def test_covers_means_that_only_later_keys_are_forbidden(make, sees, new, past, a, b):
+    mask = make(a, b)
+    first = past - mask.keep(past)
+    if mask.covers(new, past + new - first):
+        for query in range(past, past + new):
+            last = query if mask.causal else past + new - 1
+            assert all(sees(a, b, query, key) for key in range(first, last + 1))
+
+
+@every_mask
+@given(new=st.integers(1, 20), past=lengths, **SIZES)
+def test_a_causal_mask_sees_nothing_later(make, sees, new, past, a, b):
+    later = any(sees(a, b, query, key) for query in range(new) for key in range(query + 1, new))
+    assert not (make(a, b).causal and later)
+
+
+def test_every_mask_is_here():
+    named = {cls for _, cls in inspect.getmembers(archcli.ops, inspect.isclass) if issubclass(cls, Mask)} - {Mask}
+    assert {type(make(1, 0)) for make, _ in MASKS.values()} == named
 
 
 def test_the_causal_triangle_has_no_floor_as_a_formula():

@@ -8,14 +8,18 @@ from archcli.modules import (
     MLP,
     ALiBi,
     Decoder,
+    DilatedWindow,
     DynamicNTKScaling,
     Embedding,
+    FixedPattern,
     GELUTanh,
     Group,
     GroupedQueryAttention,
     Head,
     LayerNorm,
     Learned,
+    LengthTemperature,
+    LinearAttention,
     LinearScaling,
     Llama3Scaling,
     LongRopeScaling,
@@ -32,6 +36,7 @@ from archcli.modules import (
     PostNorm,
     PreNorm,
     QKNorm,
+    RelativeKey,
     ReLU,
     RMSNorm,
     Rope,
@@ -41,6 +46,7 @@ from archcli.modules import (
     SiLU,
     Sinusoidal,
     SquaredReLU,
+    StridedPattern,
     Swish,
     YarnScaling,
 )
@@ -52,6 +58,14 @@ NUMBERS = st.sampled_from([0.3, 0.75, 1.5])
 
 def maybe(strategy):
     return st.none() | strategy
+
+
+SHARPENED = maybe(st.builds(LengthTemperature, floor_scale=SIZES))
+SPARSITIES = st.one_of(
+    st.builds(DilatedWindow, window=SIZES, dilation=SIZES),
+    st.builds(StridedPattern, stride=SIZES),
+    st.builds(lambda summary, more: FixedPattern(stride=summary + more, summary=summary), SIZES, st.integers(0, 3)),
+)
 
 
 NORMS = st.one_of(
@@ -85,7 +99,7 @@ def scalings(draw, pairs):
 def positions(draw, width):
     """What acts inside attention on heads of this width."""
     if width % 2 or draw(st.integers(0, 2)) == 0:
-        return draw(st.sampled_from([NoPosition(), ALiBi(), ALiBi(slope_exponent=4.0)]))
+        return draw(st.sampled_from([NoPosition(), ALiBi(), ALiBi(slope_exponent=4.0, scaled=True)]))
     turned = draw(maybe(st.integers(1, width // 2).map(lambda pairs: 2 * pairs)))
     scaling = draw(scalings((turned or width) // 2))
     return Rope(theta=100.0, rotary_dim=turned, pairing=draw(st.sampled_from(["half", "interleaved"])), scaling=scaling)
@@ -93,18 +107,48 @@ def positions(draw, width):
 
 @st.composite
 def masks(draw):
-    """A window, a chunk, or neither."""
-    bound = draw(st.sampled_from([None, "window", "chunk"]))
-    return {} if bound is None else {bound: draw(st.integers(1, 6))}
+    """A window, a chunk, a pattern with gaps, or none of them."""
+    bound = draw(st.sampled_from([None, "window", "chunk", "sparsity"]))
+    return {} if bound is None else {bound: draw(SPARSITIES if bound == "sparsity" else st.integers(1, 6))}
+
+
+@st.composite
+def weighing(draw):
+    """Softmax with or without sinks, or relu; queries sharpened or not."""
+    return draw(st.sampled_from([{}, {"sinks": True}, {"normalizer": "relu"}])) | {"temperature": draw(SHARPENED)}
+
+
+@st.composite
+def heads(draw, d_model):
+    """How many heads, and their width where d_model does not say it."""
+    n_heads = draw(st.sampled_from([1, 2, 3, 4]))
+    return n_heads, draw(st.integers(1, 4).map(lambda half: 2 * half)) if d_model % n_heads else draw(maybe(st.integers(1, 7)))
+
+
+@st.composite
+def linear(draw, d_model):
+    """Attention by running sums, of either feature map."""
+    n_heads, own = draw(heads(d_model))
+    placed = positions(own or d_model // n_heads).filter(lambda position: not isinstance(position, ALiBi))
+    kernel = draw(st.sampled_from([{"features": "elu"}, {"features": "softmax"}, {"features": "softmax", "n_features": 3}]))
+    return LinearAttention(
+        n_heads=n_heads,
+        head_dim=own,
+        v_head_dim=draw(maybe(SIZES)),
+        position=draw(placed),
+        bias=draw(BOOL),
+        clip=draw(maybe(NUMBERS)),
+        **kernel,
+    )
 
 
 @st.composite
 def projected(draw, d_model):
     """MHA, GQA or MQA with everything that may stand inside."""
-    n_heads = draw(st.sampled_from([1, 2, 3, 4]))
-    own = draw(st.integers(1, 4).map(lambda half: 2 * half)) if d_model % n_heads else draw(maybe(st.integers(1, 7)))
+    n_heads, own = draw(heads(d_model))
     cls = draw(st.sampled_from([MultiHeadAttention, MultiQueryAttention, GroupedQueryAttention]))
-    fields = {"n_heads": n_heads, "head_dim": own, "position": draw(positions(own or d_model // n_heads)), **draw(masks())}
+    position = positions(own or d_model // n_heads) | st.builds(RelativeKey, max_distance=SIZES)
+    fields = {"n_heads": n_heads, "head_dim": own, "position": draw(position), **draw(masks())}
     if cls is GroupedQueryAttention:
         fields["n_kv_heads"] = draw(st.sampled_from([k for k in range(1, n_heads + 1) if n_heads % k == 0]))
     return cls(
@@ -124,7 +168,7 @@ def projected(draw, d_model):
         clip=draw(maybe(NUMBERS)),
         scale=draw(maybe(NUMBERS)),
         softcap=draw(maybe(NUMBERS)),
-        sinks=draw(BOOL),
+        **draw(weighing()),
     )
 
 
@@ -150,7 +194,9 @@ def latent(draw):
     )
 
 
-DENSE = st.builds(MLP, d_ff=SIZES, activation=ACTIVATIONS, bias=BOOL) | st.builds(GLU, d_ff=SIZES, activation=ACTIVATIONS, bias=BOOL)
+DENSE = st.builds(MLP, d_ff=SIZES, activation=ACTIVATIONS, bias=BOOL) | st.builds(
+    GLU, d_ff=SIZES, activation=ACTIVATIONS, bias=BOOL, limit=maybe(NUMBERS), up_offset=st.sampled_from([0, 1])
+)
 
 
 @st.composite
@@ -160,9 +206,11 @@ def mixtures(draw):
     n_experts = groups * draw(st.integers(2, 3))
     kept = draw(st.integers(1, groups))
     shared = draw(maybe(DENSE))
+    top_k = draw(st.integers(1, kept * n_experts // groups))
     return MixtureOfExperts(
         n_experts=n_experts,
-        top_k=draw(st.integers(1, kept * n_experts // groups)),
+        top_k=top_k,
+        weigh=draw(st.sampled_from(["output", "input"])) if top_k == 1 else "output",
         expert=draw(DENSE),
         shared=shared,
         shared_gate=shared is not None and draw(BOOL),
@@ -184,7 +232,7 @@ def blocks(draw, d_model):
     """One layer of any wiring."""
     cls = draw(st.sampled_from([PreNorm, PostNorm, Sandwich, NormAfter, Parallel]))
     extra = {"n_norms": draw(st.sampled_from([1, 2]))} if cls is Parallel else {}
-    attention, ffn = draw(projected(d_model) | latent()), draw(DENSE | mixtures())
+    attention, ffn = draw(projected(d_model) | latent() | linear(d_model)), draw(DENSE | mixtures())
     return cls(attention=attention, ffn=ffn, norm=draw(NORMS), residual_multiplier=draw(st.sampled_from([1.0, 0.5])), **extra)
 
 

@@ -8,32 +8,44 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 from archcli.measure.passes import decode_pass, prefill_pass, train_pass
-from archcli.modules import substitute
+from archcli.modules import Encoder, substitute
 from archcli.modules.base import settings
 from archcli.runtime.build import build_model, example_inputs
 
 SIZES = {
     *("vocab_size", "d_model", "max_seq_len", "n_layers", "n_heads", "n_kv_heads", "head_dim", "v_head_dim", "d_ff"),
-    *("window", "chunk", "rotary_dim", "n_experts", "top_k", "rank"),
+    *("window", "chunk", "dilation", "stride", "summary", "n_global", "n_features", "max_distance", "rotary_dim", "n_experts", "top_k"),
+    *("n_labels", "n_buckets", "in_channels", "source_len", "rank"),
     *("kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim"),
 }
 
 
 def sizes_of(model):
     """The sizes of an architecture by full path: what may be a symbol or an array."""
-    return {path: value for path, value in settings(model) if path.rpartition(".")[2] in SIZES and isinstance(value, int)}
+    return {path: value for path, value in settings(model) if path.rpartition(".")[2] in SIZES and isinstance(value, int) and value}
 
 
 def counted(model, batch_size, seq_len, past):
     """What ints (or symbols, or arrays) say of every pass."""
     train = train_pass(model, batch_size, seq_len)
-    prefill, decode = prefill_pass(model, batch_size, seq_len), decode_pass(model, batch_size, past)
     figures = {"params": train.params(), "active params": sum(row.active_params for row in train.rows)}
     figures["forward matmul"], figures["forward other"] = replace(train, phase="forward").flops()
+    figures["train matmul"], figures["train other"] = train.flops()
     figures["train dense matmul"], figures["train dense other"] = train.flops(dense=True)
+    figures["train moved"] = moved(train)
+    if isinstance(model, Encoder):
+        return figures
+    prefill, decode = prefill_pass(model, batch_size, seq_len), decode_pass(model, batch_size, past)
     figures["decode matmul"], figures["decode other"] = decode.flops()
-    figures["prefill moved"] = sum(row.times * (part.read + part.written) for row in prefill.rows for part in row.parts)
+    figures |= {"prefill moved": moved(prefill), "decode moved": moved(decode), "source cached": prefill.cross_cached()}
     return figures | {"prefill cached": prefill.cached(), "decode cached": decode.cached()}
+
+
+def moved(one):
+    """Elements read and written by a pass, in training backward too."""
+    backward = one.phase == "train"
+    parts = [(row, piece) for row in one.rows for part in row.parts for piece in (part, *(part.backward if backward else ()))]
+    return sum(row.times * (part.read + part.written) for row, part in parts)
 
 
 def counted_dense(model, batch_size, seq_len):
@@ -44,8 +56,11 @@ def counted_dense(model, batch_size, seq_len):
         "train": train.flops(dense=True)[0],
         "forward": replace(train, phase="forward").flops(dense=True)[0],
     }
-    for one in (prefill_pass(model, batch_size, seq_len), decode_pass(model, batch_size, seq_len)):
-        figures |= {one.phase: one.flops(dense=True)[0], f"{one.phase} cached": one.cached()}
+    if isinstance(model, Encoder):
+        return figures
+    prefill, decode = prefill_pass(model, batch_size, seq_len), decode_pass(model, batch_size, seq_len)
+    for one in (prefill, decode):  # what is kept of the source stays as it was
+        figures |= {one.phase: one.flops(dense=True)[0], f"{one.phase} cached": one.cached() + prefill.cross_cached()}
     return figures
 
 
@@ -74,8 +89,9 @@ def by_torch(model, batch_size, seq_len):
 def by_torch_cache(model, batch_size, seq_len):
     """What a prefill and a decode step through the real cache execute, and the sizes of the tensors that it holds."""
     built = build_model(model, device="meta", attention="eager")
-    tokens = torch.zeros(batch_size, seq_len, dtype=torch.int64, device="meta")
-    figures, step, args = {}, built.prefill, (tokens,)
+    with torch.device("meta"):
+        tokens, *source = example_inputs(model, batch_size, seq_len)
+    figures, step, args = {}, built.prefill, (tokens, *source)
     for phase in ("prefill", "decode"):
         with torch.no_grad(), FlopCounterMode(display=False) as counter:
             cache = step(*args)[1]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from archcli.measure.passes import forward_pass, prefill_pass
 from archcli.modules import substitute
-from readings.architectures import decoders
+from readings.encoders import GENERATORS, MODELS
 from readings.readings import by_symbols, by_torch, by_torch_cache, counted, counted_dense, sizes_of
 
 torch.set_num_threads(1)
@@ -15,25 +15,27 @@ LENGTHS = {"batch_size": st.integers(1, 3), "seq_len": st.integers(1, 9)}
 PAST = st.integers(1, 9)
 
 
-@given(model=decoders(), **LENGTHS)
+@given(model=MODELS, **LENGTHS)
+@settings(max_examples=150)
 def test_torch_counts_what_ints_count(model, batch_size, seq_len):
     ours, theirs = counted_dense(model, batch_size, seq_len), by_torch(model, batch_size, seq_len)
     assert theirs == {name: ours[name] for name in theirs}
 
 
-@given(model=decoders(), **LENGTHS)
+@given(model=GENERATORS, **LENGTHS)
 @settings(max_examples=100)
 def test_torch_counts_and_caches_in_prefill_and_decode_what_ints_count(model, batch_size, seq_len):
     ours, theirs = counted_dense(model, batch_size, seq_len), by_torch_cache(model, batch_size, seq_len)
     assert theirs == {name: ours[name] for name in theirs}
 
 
-@given(model=decoders(), past=PAST, **LENGTHS)
+@given(model=MODELS, past=PAST, **LENGTHS)
+@settings(max_examples=100)
 def test_symbols_evaluate_to_what_ints_count(model, batch_size, seq_len, past):
     assert by_symbols(model, batch_size, seq_len, past) == counted(model, batch_size, seq_len, past)
 
 
-@given(model=decoders(), steps=st.lists(st.integers(0, 3), min_size=3, max_size=3), past=PAST, **LENGTHS)
+@given(model=MODELS, steps=st.lists(st.integers(0, 3), min_size=3, max_size=3), past=PAST, **LENGTHS)
 def test_arrays_hold_what_ints_count_of_each_candidate(model, steps, batch_size, seq_len, past):
     sizes = sizes_of(model)
     arrays = {path: value + (4 if path == "d_model" else 1 + i % 3) * np.array(steps) for i, (path, value) in enumerate(sizes.items())}
@@ -44,7 +46,7 @@ def test_arrays_hold_what_ints_count_of_each_candidate(model, steps, batch_size,
         assert {name: int(np.broadcast_to(figure, len(steps))[candidate]) for name, figure in figures.items()} == expected
 
 
-@given(model=decoders())
+@given(model=MODELS)
 @settings(max_examples=50)
 def test_rows_of_a_pass_have_paths_of_their_own(model):
     for one in (forward_pass(model, 1, 3), prefill_pass(model, 1, 3)):

@@ -10,19 +10,19 @@ from archcli.runtime.profile_walk import Key
 
 LINEAR = (contraction("matmul", 48, [(6, 0), (8, "weight")], 12), bias(12, 4))
 NORM = (Part("normalize", OpClass.NORMALIZATION, 7, 1, 1),)
-ADD = (elementwise("add", 6, operands=2),)
+SCALE = (elementwise("scale", 6),)
 DRAWING = ["bernoulli", "native_dropout", "uniform", "normal", "rand", "randint", "multinomial"]
 
 
 @pytest.mark.parametrize("name", DRAWING)
-@pytest.mark.parametrize("parts", [LINEAR, NORM, ADD], ids=["linear", "norm", "add"])
+@pytest.mark.parametrize("parts", [LINEAR, NORM, SCALE], ids=["linear", "norm", "scale"])
 def test_drawing_random_numbers_is_a_class_of_its_own_in_any_row(name, parts):
     assert class_of(Key("layers.0.x", "forward", name), parts) == "random"
     assert "random" in CLASSES
 
 
 OTHERS = {
-    "the rest of a dropout is arithmetic": ("div", "forward", ADD, "elementwise"),
+    "the rest of a dropout is arithmetic": ("div", "forward", SCALE, "elementwise"),
     "gradients that meet": ("add", "sums", LINEAR, "elementwise"),
     "a product": ("addmm", "forward", LINEAR, "contraction"),
     "a bias's gradient": ("sum", "backward", LINEAR, "normalization"),

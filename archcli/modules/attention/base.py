@@ -32,9 +32,9 @@ class Attention(Module):
     `causal` false lets every token see every other (an encoder). `scale` left out is head_dim^-0.5 of the queries.
     `window` w sees the w newest tokens, itself included; `chunk` c sees its own chunk of c, `sparsity` states other
     patterns. `softcap` bounds scores by c tanh(s/c) (Gemma 2). `sinks` adds a trained logit per head to the softmax,
-    whose probability is dropped (gpt-oss, arXiv:2508.10925). `normalizer` relu weighs by max(score, 0) / (position + 1)
-    in place of the softmax (arXiv:2309.08586); `temperature` sharpens queries with their position. `dropout` zeroes that
-    share of the probabilities in training.
+    whose probability is dropped (gpt-oss, arXiv:2508.10925). `normalizer` relu weighs by max(score, 0) over the number
+    of keys the query sees in place of the softmax (arXiv:2309.08586); `temperature` sharpens queries with their
+    position. `dropout` zeroes that share of the probabilities in training.
     """
 
     family: ClassVar[str] = "attention"
@@ -80,8 +80,8 @@ class Attention(Module):
             q = Temper("temper", self.temperature.scale, self.temperature.floor_scale)(q, context.positions)
         scale = (d_query**-0.5 if self.scale is None else self.scale) * self.position.score_factor
         extras = {"sinks": Parameter("sinks", (self.n_heads,))(q, group="attention_sinks")} if self.sinks else {}
-        bias = context.bias or self.position.score_bias(q, context.positions, k.shape[1], scale)
-        extras |= {} if bias is None else {"bias": bias}
+        own = self.position.score_bias(q, context.positions, k.shape[1], scale)
+        extras |= {name: bias for name, bias in (("bias", own), ("shared_bias", context.bias)) if bias is not None}
         relu = self.normalizer == "relu"
         slope, factor = self.position.max_bias, self.position.bias_factor(scale)
         op = Attend("attend", self.mask, scale, context.past, self.softcap, slope, tuple(extras), relu, factor, self.dropout)
@@ -111,3 +111,8 @@ class Attention(Module):
             yield stated[1], f"a layer has one pattern, not {' and '.join(stated)}", "leave one of them out"
         if not self.causal and (self.window is not None or self.chunk is not None):
             yield "causal", "windows and chunks are causal", "leave causal out, or the window"
+        if self.sparsity is not None and self.sparsity.mask.causal is not self.causal:
+            sees = "looks back alone" if self.causal is False else "looks to both sides"
+            yield "sparsity", f"the pattern {sees}", "leave causal out" if self.causal is False else "state causal: false"
+        if self.sinks and self.normalizer == "relu":
+            yield "sinks", "sinks are logits of a softmax, and normalizer relu has none", "leave one of them out"

@@ -13,6 +13,7 @@ from archcli.graph import Tensor
 from archcli.modules.attention.grouped import ProjectedAttention
 from archcli.modules.base import Size
 from archcli.modules.context import Context, fresh
+from archcli.modules.position import ALiBi, RelativeKey
 from archcli.ops import FeatureMap, Linear, LinearAttend, MergeHeads
 
 
@@ -48,10 +49,17 @@ class LinearAttention(ProjectedAttention):
         return Linear("o_proj", x.shape[-1], self._biased("o"))(MergeHeads("merge")(mixed)), None if context.cache is None else tuple(state)
 
     def check(self) -> Iterator[tuple[str, str, str]]:
-        """There are no probabilities to drop."""
+        """There are no scores to mask, scale or bias, and no probabilities to drop."""
         yield from super().check()
+        scored = ("window", "chunk", "sparsity", "scale", "softcap", "sinks", "temperature")
+        for field in (field for field in scored if getattr(self, field)):
+            yield field, f"{field} is about scores, of which linear attention has none", "leave it out"
         if self.dropout:
             yield "dropout", "linear attention has no probabilities of which some could be dropped", "leave dropout out"
+        if self.normalizer != "softmax":
+            yield "normalizer", "linear attention has no scores to normalize", "leave it out"
+        if isinstance(self.position, ALiBi | RelativeKey):
+            yield "position", "a bias on scores, of which linear attention has none", "use rope, or what is added to the embedding"
 
     def _featured(self, x: Tensor, which: str, d: Number) -> Tensor:
         m = d if self.n_features is None else self.n_features

@@ -17,7 +17,22 @@ from archcli.errors import ArchError
 INTERRUPTED = 130  # what a shell reports of a program that SIGINT ended: 128 + 2
 
 # A subcommand is the function `run` of archcli/commands/NAME.py; its docstring is its help.
-COMMANDS = ("params", "flops", "kvcache", "verify", "profile", "plot", "list", "survey", "compare", "show", "schema")
+COMMANDS = (
+    "params",
+    "flops",
+    "kvcache",
+    "verify",
+    "profile",
+    "plot",
+    "check",
+    "rule",
+    "rules",
+    "list",
+    "survey",
+    "compare",
+    "show",
+    "schema",
+)
 
 
 def _print_version(wanted: bool) -> None:

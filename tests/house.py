@@ -26,7 +26,7 @@ ACROSS = {("rules", "measure")}
 APART = {
     "archcli.commands": {"_weights", "base", "options"},
     "archcli.measure": {"passes", "report", "shape", "facets", "where", "storage"},
-    "archcli.rules": {"base"},
+    "archcli.rules": {"base", "evidence", "lint"},
     "archcli.ops": {"base", "mask"},
     "archcli.load.hf": {"base", "common", "names", "rope", "weights"},
 }

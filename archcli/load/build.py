@@ -19,9 +19,13 @@ from archcli.registry import kinds
 FAILED = object()
 
 
-def build(root: Node, problems: Iterable[Problem] = ()) -> Module:
-    """The model that a tree (its shared layers expanded) describes; ArchError with the problems so far and all that are found here."""
-    builder = _Builder(root, [*problems])
+def build(root: Node, problems: Iterable[Problem] = (), misfits: list[Problem] | None = None) -> Module:
+    """The model that a tree (its shared layers expanded) describes; ArchError with the problems so far and all that are found here.
+
+    With `misfits`, values that are fine alone but not beside the others go there, and the model is made all the same: nothing can be
+    counted of it, but its shape can be judged.
+    """
+    builder = _Builder(root, [*problems], misfits)
     model = builder.model()
     if builder.problems or not isinstance(model, Module):
         raise ArchError(in_order(builder.problems, root.place.source.name))
@@ -46,8 +50,8 @@ def _join(path: str, step: str) -> str:
 
 
 class _Builder:
-    def __init__(self, root: Node, problems: list[Problem]) -> None:
-        self.root, self.problems = root, problems
+    def __init__(self, root: Node, problems: list[Problem], misfits: list[Problem] | None) -> None:
+        self.root, self.problems, self.misfits = root, problems, misfits
         self.top: Mapping[str, Node] = root.value if isinstance(root.value, dict) else {}
         self.top_fields: Mapping[str, Field] = {}
         self.built: dict[tuple[int, type], Any] = {}
@@ -150,6 +154,9 @@ class _Builder:
         if not isinstance(made, Spec):
             return FAILED
         found = [Problem(what, help_, locate(node, field).mark(), _join(path, field)) for field, what, help_ in made.check()]
+        if self.misfits is not None:
+            self.misfits += found
+            return made
         self.problems += found
         self._stop_early()
         return FAILED if found else made

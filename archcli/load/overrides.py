@@ -1,6 +1,7 @@
 """`--set KEY=VALUE`: a value put into the tree before it is built.
 
-A path (`groups.0.layer.ffn.d_ff`) names one place, which need not be written yet. A bare name (`d_ff`) means every field of that name.
+A path (`groups.0.layer.ffn.d_ff`) names one place, which need not be written yet. A bare name (`d_ff`) means every field of that name;
+where their values differ, the one at the top of the file, if there is one.
 """
 
 from __future__ import annotations
@@ -100,8 +101,9 @@ def _put_everywhere(root: Node, model: Module, overrides: Sequence[Override], pr
         now.setdefault(path.rpartition(".")[2], []).append((path, value))
     for one in overrides:
         doubts = [*_doubts(one, now)]
-        problems += doubts
-        for path, _ in () if doubts else now[one.key]:
+        alone = [found for found in now.get(one.key, ()) if found[0] == one.key] if doubts else []
+        problems += [] if alone else doubts
+        for path, _ in alone if doubts else now[one.key]:
             steps = path.split(".")
             root = root if _is_inherited(root, steps, model, root) else _put(root, steps, one, model)
     return root
@@ -153,4 +155,4 @@ def apply(root: Node, texts: Iterable[str], problems: list[Problem]) -> Node:
         except ArchError as error:
             problems += error.problems
     root = expand(root)
-    return _put_everywhere(root, build(root, problems), bare, problems) if bare else root
+    return _put_everywhere(root, build(root, problems, []), bare, problems) if bare else root

@@ -30,7 +30,8 @@ NO_CONFIG = "give a YAML file, or the name of a preset"
 class Loaded(NamedTuple):
     """A model, its name, the file or preset it came from, and the tree it was built from, which knows the places.
 
-    `notes` say what an import left out or took for granted; `origin` is the file of an imported one, `config` its config.json.
+    `notes` say what an import left out or took for granted; `origin` is the file of an imported one, `config` its config.json;
+    `misfits` are values that contradict each other, where that was allowed.
     """
 
     model: Module
@@ -40,6 +41,7 @@ class Loaded(NamedTuple):
     notes: tuple[str, ...] = ()
     origin: Origin | None = None
     config: Any = None
+    misfits: tuple[Problem, ...] = ()
 
     def mark(self, path: str) -> Mark:
         """The place of a setting, by its full path; of one that is not written out, the place of what it stands in."""
@@ -47,30 +49,47 @@ class Loaded(NamedTuple):
         return mark if self.origin is None else self.origin.mark(mark, self.tree)
 
 
-def load(model: str, overrides: Sequence[str] = ()) -> Loaded:
-    """The architecture that MODEL names, with `KEY=VALUE` overrides; ArchError with all problems found."""
+def load(model: str, overrides: Sequence[str] = (), *, strict: bool = True) -> Loaded:
+    """The architecture that MODEL names, with `KEY=VALUE` overrides; ArchError with all problems found.
+
+    Where it is not `strict`, values that contradict each other are no problem but `misfits` of what is loaded.
+    """
     if model == STDIN:
-        return load_text(decode(sys.stdin.buffer.read(MOST_BYTES + 1), "<stdin>"), "<stdin>", overrides)
+        return load_text(decode(sys.stdin.buffer.read(MOST_BYTES + 1), "<stdin>"), "<stdin>", overrides, strict=strict)
     path = Path(model)
     if model.endswith(SUFFIXES) and _exists(path):
-        return _load_path(path, overrides)
+        return _load_path(path, overrides, strict=strict)
     if _preset(model).is_file():
-        return load_preset(model, overrides)
+        return load_preset(model, overrides, strict=strict)
     if model and _exists(path):
-        return _load_path(path, overrides)
-    return _load_hub(model, overrides) or _refuse_unknown(model, path)
+        return _load_path(path, overrides, strict=strict)
+    return _load_hub(model, overrides, strict=strict) or _refuse_unknown(model, path)
 
 
-def load_text(text: str, name: str, overrides: Sequence[str] = (), source: str = "") -> Loaded:
+def identity(model: str) -> str:
+    """What MODEL stands for, the same for two spellings of one path: `x.yaml` and `./x.yaml`."""
+    path = Path(model)
+    return str(path.resolve()) if model != STDIN and _exists(path) else model
+
+
+def load_text(text: str, name: str, overrides: Sequence[str] = (), source: str = "", *, strict: bool = True) -> Loaded:
     """The architecture a text describes; `name` stands in messages, and for the model where it has no name of its own."""
     content = text_of(text, name)
     config = config_of(content)
     if config is not None:
-        return load_config(config, Origin(name, content), _own_name(Path(name)), overrides)
-    return _load_yaml(content, overrides, source or name)
+        return load_config(config, Origin(name, content), _own_name(Path(name)), overrides, strict=strict)
+    return _load_yaml(content, overrides, source or name, strict=strict)
 
 
-def load_config(config: Any, origin: Origin, name: str, overrides: Sequence[str] = (), stated: Mapping[str, Any] | None = None) -> Loaded:
+def load_config(
+    config: Any,
+    origin: Origin,
+    name: str,
+    overrides: Sequence[str] = (),
+    stated: Mapping[str, Any] | None = None,
+    *,
+    strict: bool = True,
+) -> Loaded:
     """The model of a config.json's data, as the YAML it stands for, read like any other; `stated` are keys that go before its own."""
     from archcli.load.dump import mapping_to_yaml
     from archcli.load.hf import understand
@@ -80,7 +99,7 @@ def load_config(config: Any, origin: Origin, name: str, overrides: Sequence[str]
         understood = understand(config, origin.name)
         content = text_of(mapping_to_yaml({"name": name, **stated, **understood.mapping, **stated}), origin.as_yaml)
         tree = parse(content).root
-        loaded = _load_yaml(content, overrides, origin.name)
+        loaded = _load_yaml(content, overrides, origin.name, strict=strict)
     except ArchError as error:
         raise ArchError(dict.fromkeys(origin.problem(problem, tree) for problem in error.problems)) from None
     return loaded._replace(notes=understood.notes, origin=origin, config=config)
@@ -91,7 +110,7 @@ def _own_name(path: Path) -> str:
     return clean(path.resolve().parent.name if path.stem == "config" else path.stem) or "config"
 
 
-def _load_yaml(content: Text, overrides: Sequence[str], source: str) -> Loaded:
+def _load_yaml(content: Text, overrides: Sequence[str], source: str, *, strict: bool) -> Loaded:
     name, document = content.source.name, parse(content)
     root = document.root
     if root is None or (root.value is None and not root.text):
@@ -102,8 +121,9 @@ def _load_yaml(content: Text, overrides: Sequence[str], source: str) -> Loaded:
         problem = Problem("a config.json of Hugging Face has to be JSON", "this is YAML", where.mark() if where else None, name)
         raise ArchError(problem)
     tree = _overridden(root, overrides, document.problems) if overrides else expand(root)
-    model = build(tree, document.problems)
-    return Loaded(model, getattr(model, "name", "") or Path(name).stem, source, tree)
+    misfits: list[Problem] = []
+    model = build(tree, document.problems, None if strict else misfits)
+    return Loaded(model, getattr(model, "name", "") or Path(name).stem, source, tree, misfits=tuple(misfits))
 
 
 def _overridden(root: Node, overrides: Sequence[str], problems: list[Problem]) -> Node:
@@ -114,12 +134,12 @@ def _overridden(root: Node, overrides: Sequence[str], problems: list[Problem]) -
 
 def presets() -> list[str]:
     """The names of the models that come with archcli, in alphabetical order."""
-    return sorted(path.stem for path in _folder().glob("*.yaml"))
+    return sorted(path.stem for path in folder().glob("*.yaml"))
 
 
 def workloads() -> list[str]:
     """The names of what papers measured: no models, and so in no list or survey of them, but named and read like presets."""
-    return sorted(path.stem for path in (_folder() / WORKLOADS).glob("*.yaml"))
+    return sorted(path.stem for path in (folder() / WORKLOADS).glob("*.yaml"))
 
 
 def preset_text(name: str) -> str:
@@ -129,12 +149,12 @@ def preset_text(name: str) -> str:
     return _preset(name).read_text(encoding="utf-8")
 
 
-def load_preset(name: str, overrides: Sequence[str] = ()) -> Loaded:
+def load_preset(name: str, overrides: Sequence[str] = (), *, strict: bool = True) -> Loaded:
     """The model of a preset."""
-    return load_text(preset_text(name), f"{name}.yaml", overrides, f"preset {name}")
+    return load_text(preset_text(name), f"{name}.yaml", overrides, f"preset {name}", strict=strict)
 
 
-def _folder() -> Path:
+def folder() -> Path:
     """presets/ inside the installed package, or beside it in a checkout."""
     package = Path(__file__).parents[1]
     inside = package / "presets"
@@ -145,7 +165,7 @@ def _preset(name: str) -> Path:
     """Where a preset or a workload of that name is, or would be: never outside the folder."""
     plain = len(name) <= LONGEST_NAME and name.isascii() and name.replace("-", "").replace(".", "").replace("_", "").isalnum()
     file = f"{name if plain else ''}.yaml"
-    return _folder() / WORKLOADS / file if plain and name in workloads() else _folder() / file
+    return folder() / WORKLOADS / file if plain and name in workloads() else folder() / file
 
 
 def _exists(path: Path) -> bool:
@@ -155,16 +175,16 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _load_path(path: Path, overrides: Sequence[str]) -> Loaded:
+def _load_path(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
     if path.is_dir():
         if (path / "config.json").is_file():
-            return _load_path(path / "config.json", overrides)
+            return _load_path(path / "config.json", overrides, strict=strict)
         hint = f"{NO_CONFIG}; hf://{path} asks the hub" if _hub_names(str(path)) else NO_CONFIG
         raise ArchError(Problem("this is a folder without a config.json", hint, path=str(path)))
     data = _start(path, str(path))
     if path.suffix == ".gguf" or data.startswith(b"GGUF"):
-        return _load_gguf(path, overrides)
-    return load_text(decode(data, str(path)), str(path), overrides)
+        return _load_gguf(path, overrides, strict=strict)
+    return load_text(decode(data, str(path)), str(path), overrides, strict=strict)
 
 
 def _start(path: Path, name: str) -> bytes:
@@ -176,7 +196,7 @@ def _start(path: Path, name: str) -> bytes:
         raise ArchError(Problem(f"cannot be read: {error.strerror}", path=name)) from None
 
 
-def _load_gguf(path: Path, overrides: Sequence[str]) -> Loaded:
+def _load_gguf(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
     """The model of a GGUF file: as it stands, held against the tensors that it lists; then with the overrides."""
     from archcli.load.gguf_config import config_of as config_of_gguf
     from archcli.load.gguf_facts import facts_of
@@ -189,16 +209,16 @@ def _load_gguf(path: Path, overrides: Sequence[str]) -> Loaded:
     facts = facts_of(header, str(path))
     config, name = config_of_gguf(facts), clean(own_name(path)) or "model"
     origin = Origin(str(path), None, facts.keys)
-    loaded = load_config(config, origin, name, (), facts.arch.stated)
+    loaded = load_config(config, origin, name, (), facts.arch.stated, strict=strict)
     notes = (*loaded.notes, *facts.notes)
-    if header.tensors and isinstance(loaded.model, Model):
+    if header.tensors and isinstance(loaded.model, Model) and not loaded.misfits:
         notes += tuple(compare(loaded.model, header, facts.arch, str(path), config.get("num_hidden_layers", sys.maxsize)))
     if overrides:
-        loaded = load_config(config, origin, name, overrides, facts.arch.stated)
+        loaded = load_config(config, origin, name, overrides, facts.arch.stated, strict=strict)
     return loaded._replace(notes=notes)
 
 
-def _load_hub(model: str, overrides: Sequence[str]) -> Loaded | None:
+def _load_hub(model: str, overrides: Sequence[str], *, strict: bool) -> Loaded | None:
     """The model that `hf://org/name` or `org/name` names on the hub; None where MODEL is of neither shape."""
     if "/" not in model or (model.endswith(SUFFIXES) and "://" not in model):
         return None
@@ -213,7 +233,7 @@ def _load_hub(model: str, overrides: Sequence[str]) -> Loaded | None:
     config = config_of(content)
     if config is None:
         raise ArchError(Problem("no config.json of a model", "it has neither model_type nor architectures", path=name))
-    loaded = load_config(config, Origin(name, content), found.reference.repo, overrides, {"source": str(found.reference)})
+    loaded = load_config(config, Origin(name, content), found.reference.repo, overrides, {"source": str(found.reference)}, strict=strict)
     return loaded._replace(source=str(found.reference), notes=(*loaded.notes, found.note))
 
 

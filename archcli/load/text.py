@@ -8,6 +8,7 @@ from archcli.errors import ArchError, Problem
 from archcli.load.marks import Place, Source
 
 MOST_BYTES = 1 << 20
+BOM = "\ufeff"
 
 
 class Text(NamedTuple):
@@ -35,7 +36,7 @@ def decode(data: bytes, name: str) -> str:
 def text_of(content: str, name: str, lead: str = "") -> Text:
     """The text with its source. `lead` is shown before the first line: a value stands behind `--set key=`."""
     _refuse_huge(len(content), name)
-    content = content.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    content = content.removeprefix(BOM).replace("\r\n", "\n").replace("\r", "\n")
     source = Source(name, (lead + content).split("\n"), len(lead))
     if not content.replace("\n", "").replace("\t", "").isprintable():
         _refuse_control(content, source)

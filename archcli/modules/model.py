@@ -24,6 +24,7 @@ from archcli.modules.outline import counted_layers
 from archcli.modules.position import NoPosition, Position
 from archcli.modules.quantization import Quantization
 from archcli.modules.stack import Cached, Stack
+from archcli.modules.training import Training
 from archcli.ops import Activate, KeepFirst, KeepLast, Linear, Positions
 
 RELEASED = re.compile(r"[12]\d{3}(-(0[1-9]|1[0-2]))?", re.ASCII)
@@ -37,7 +38,8 @@ class Model(Module):
     context it was trained for: it sizes a learned position table and is otherwise a note. `published` holds figures a
     paper or a checkpoint states, which tests compare with what is counted. `released` is when it was first public: a year, or
     "2024-07". `series` is the line of models it belongs to: llama, gpt. Neither changes a count. `lora` adds low-rank adapters,
-    which alone are trained; `quantization` says in how many bits the weights are stored.
+    which alone are trained; `quantization` says in how many bits the weights are stored. `ignore` lists codes of rules
+    that `archcli check` is to leave out, `training` what of the recipe those rules judge; neither is counted.
     """
 
     family: ClassVar[str] = "model"
@@ -46,6 +48,8 @@ class Model(Module):
     released: int | str | None = None
     series: str = ""
     published: dict[str, int] = Field(default_factory=dict)
+    ignore: tuple[str, ...] = ()
+    training: Training | None = None
     vocab_size: Size
     d_model: Size
     max_seq_len: Size | None = None

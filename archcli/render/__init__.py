@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 Format = Literal["table", "json", "csv", "md", "plain"]
 
-RENDERERS: dict[Format, tuple[str, str]] = {
+RENDERERS: dict[str, tuple[str, str]] = {
     "table": ("archcli.render.terminal", "terminal"),
     "json": ("archcli.render.data", "as_json"),
     "csv": ("archcli.render.data", "as_csv"),
     "md": ("archcli.render.markdown", "markdown"),
     "plain": ("archcli.render.plain", "plain"),
+    "github": ("archcli.render.annotations", "github"),
+    "sarif": ("archcli.render.annotations", "sarif"),
 }
 """Where the function of each format stands: Report to text."""
 
@@ -37,7 +39,7 @@ def show(report: Report, form: Format | None = None, output: Path | None = None,
     write(rendered(report, "json" if as_json else form or _usual(output)), output)
 
 
-def rendered(report: Report, form: Format) -> str:
+def rendered(report: Report, form: str) -> str:
     """The report in a format."""
     module, function = RENDERERS[form]
     text: str = getattr(import_module(module), function)(report)

@@ -1,11 +1,13 @@
 """Run the command line in this process: what it prints, and its exit code."""
 
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from archcli.cli import main
+from checking import BROKEN
 
 
 class Done(NamedTuple):
@@ -29,6 +31,14 @@ def cli(monkeypatch, capsys):
         return Done(code, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture
+def broken(tmp_path, monkeypatch):
+    """A file with four mistakes, in a folder of its own that is the current one."""
+    monkeypatch.chdir(tmp_path)
+    Path("broken.yaml").write_text(BROKEN)
+    return "broken.yaml"
 
 
 @pytest.fixture

@@ -27,6 +27,16 @@ COMMANDS = {
     "compare-many": ("compare", "gpt2", "llama-3.1-8b", "falcon-7b", "qwen3-0.6b", "-s", "1024", "--past", "512"),
     "list-where": ("list", "--where", "series=llama", "--where", "params > 10B", "--sort", "released:desc"),
     "show": ("show", "gpt2", "-s", "1024"),
+    "rules": ("rules",),
+}
+CHECKED = ("check", "gemma-2-9b", "gpt2", "mixtral-8x7b", "--select", "ATT,HWD,NRM,POS", "--exit-zero")
+FINDINGS = {
+    "full": (),
+    "full-80": (),
+    "full-40": (),
+    **{form: ("--format", form) for form in ("concise", "json", "github", "sarif", "csv", "md")},
+    "statistics": ("--statistics",),
+    "suggest": ("--suggest",),
 }
 FORMS = {"plain": None, "table-80": 80, "table-40": 40, "md": None, "csv": None, "json": None}
 
@@ -53,6 +63,17 @@ def test_a_command_prints_what_it_printed(cli, monkeypatch, renew, name, form):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_piped_is_plain(cli, name):
     assert cli(*COMMANDS[name]).out == (GOLDEN / f"{name}.plain").read_text()
+
+
+@pytest.mark.parametrize("form", FINDINGS)
+def test_check_prints_what_it_printed(cli, monkeypatch, renew, form):
+    width = form.partition("-")[2]
+    if width:
+        monkeypatch.setenv("COLUMNS", width)
+        monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    done = cli(*CHECKED, *FINDINGS[form])
+    assert (done.code, done.err) == (0, "")
+    compare(GOLDEN / f"check.{form}", done.out, renew)
 
 
 def test_the_schema_of_the_presets_is_the_one_printed(cli, renew):

@@ -169,3 +169,27 @@ def test_mistakes_of_the_file_and_of_an_override_are_answered_together(tiny, ref
         "18:48: d_ff must be a whole number above 0, not 0",
         "--set:1:7: no entry '7' in groups; groups has the entry 0 alone",
     ]
+
+
+TWO_TABLES = """\
+kind: encoder_decoder
+vocab_size: 100
+d_model: 64
+norm: rmsnorm
+encoder:
+  vocab_size: 50
+  groups: [{n_layers: 1, layer: {kind: pre_norm, attention: {kind: mha, n_heads: 4, causal: false}, ffn: {kind: mlp, d_ff: 128}}}]
+decoder:
+  groups: [{n_layers: 1, layer: {kind: pre_norm, attention: {kind: mha, n_heads: 4}, cross_attention: {kind: cross, n_heads: 4},
+      ffn: {kind: mlp, d_ff: 128}}}]
+"""
+
+
+def test_a_name_at_the_top_is_the_one_meant_where_others_differ():
+    changed = load_text(TWO_TABLES, "f", ["vocab_size=200"]).model
+    assert (changed.vocab_size, changed.encoder.vocab_size) == (200, 50)
+
+
+def test_an_override_may_mend_what_contradicts():
+    text = TWO_GROUPS.replace("n_heads: 4", "n_heads: 5")
+    assert dict(settings(load_text(text, "f", ["n_heads=8"]).model))["groups.0.layer.attention.n_heads"] == 8

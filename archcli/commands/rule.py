@@ -1,0 +1,30 @@
+"""`archcli rule CODE`: one rule of design, whole."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from archcli.commands.options import Json, Output
+from archcli.load.index import presets_index
+from archcli.measure.report import Report
+from archcli.render import rendered, write
+from archcli.render.screen import fitted
+from archcli.rules.document import as_markdown, as_record
+from archcli.rules.evidence import spread
+from archcli.rules.lint import rule_of
+
+Code = Annotated[str, typer.Argument(metavar="CODE", help="A rule's code, such as FFN001; `archcli rules` lists them.")]
+
+
+def run(code: Code, as_json: Json = False, output: Output = None) -> None:
+    """Explain a rule: what it asks, why, by which source, when it does not apply, and examples."""
+    rule = rule_of(code)
+    among = spread(presets_index(), rule.evidence) if rule.evidence else ""
+    if as_json:
+        record = as_record(rule) | {"spread": among}
+        write(rendered(Report("rule", {}, {"code": rule.code}, "", record, []), "json"), output)
+    else:
+        text = as_markdown(rule, among)
+        write(text if output else fitted(text), output)

@@ -1,0 +1,30 @@
+"""How a model is to be trained, as far as rules of design judge it. Nothing here is counted or run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import Field
+
+from archcli.modules.base import Count, Spec
+
+Share = Annotated[float, Field(ge=0)]
+
+
+class Training(Spec):
+    """Notes of a recipe; what is left out is not judged.
+
+    `dropout` and `weight_decay` are those of pretraining, `decay_norms` whether norms and biases decay too, `warmup_steps` how many steps
+    the learning rate rises.
+    """
+
+    dropout: Share | None = None
+    weight_decay: Share | None = None
+    decay_norms: bool | None = None
+    warmup_steps: Count | None = None
+
+    def check(self) -> Iterator[tuple[str, str, str]]:
+        """A share of what is dropped is below one."""
+        if self.dropout is not None and self.dropout >= 1:
+            yield "dropout", f"dropout {self.dropout} drops everything", "a share below 1"

@@ -1,0 +1,198 @@
+"""Rules of attention: heads, groups, windows, latents. What kernels take of it stands in `kernels.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+from archcli.errors import Problem
+from archcli.measure.passes import find
+from archcli.modules import Attention, MultiHeadAttention, MultiHeadLatentAttention, ProjectedAttention, substitute
+from archcli.modules.attention.convert import to_gqa, to_mqa
+from archcli.modules.model import stacks
+from archcli.rules.base import Case, Finding, Fix, Rule, Severity, cached_bytes, example
+
+GQA = "{{kind: gqa, n_heads: {}, n_kv_heads: {}, head_dim: 64, position: {{kind: rope, theta: 10000}}}}"
+MHA = "{kind: mha, n_heads: 8, position: {kind: rope, theta: 10000}"
+MLA = (
+    "{{kind: mla, n_heads: 8, q_lora_rank: {}, kv_lora_rank: {}, qk_nope_head_dim: 64, qk_rope_head_dim: 32, v_head_dim: 64, "
+    "position: {{kind: rope, theta: 10000}}}}"
+)
+LARGE, LONG = 6_500_000_000, 8192
+"""Parameters and context from which grouped queries are the consensus: what Llama-3, Mistral, Qwen2 and Gemma 2 share."""
+
+
+class KvHeadsDivideHeads(Rule):
+    """n_kv_heads divides n_heads."""
+
+    code = "ATT001"
+    severity = Severity.ERROR
+    title = "n_kv_heads does not divide n_heads"
+    reason = (
+        "Every kv head serves a group of n_heads / n_kv_heads query heads; with a remainder there is no such group, and kernels refuse it."
+    )
+    source = "GQA, arXiv:2305.13245 section 2.2 (id confirmed); FlashAttention's README asks the same (confirmed)"
+    valid = (example(attention=GQA.format(8, 2)),)
+    invalid = (example(attention=GQA.format(8, 3)),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Every grouped attention with a remainder, cross attention among them."""
+        for path, attention in find(case.model, ProjectedAttention):
+            heads, groups = attention.n_heads, getattr(attention, "n_kv_heads", None)
+            if groups is not None and heads % groups:
+                best = _nearest_divisor(heads, groups, case.parallel.tp)
+                where = f"{path}.n_kv_heads"
+                message = f"{groups} kv heads do not divide {heads} heads"
+                yield Finding(where, message, groups, f"a divisor of {heads}", fixes=(Fix(where, best),))
+
+    def claims(self, misfit: Problem) -> bool:
+        """The modules say the same of n_kv_heads."""
+        return misfit.path.endswith("n_kv_heads")
+
+
+def _nearest_divisor(n: int, wanted: int, tp: int, reach: int = 4096) -> int:
+    """The divisor of n nearest to the wanted number, the larger of two, best one that devices share evenly; looked for so far only."""
+    near = [k for step in range(reach) for k in (wanted + step, wanted - step) if 0 < k <= n and n % k == 0]
+    return next((k for k in near if k % tp == 0 or tp % k == 0), (near or [n])[0])
+
+
+class GroupQueries(Rule):
+    """Large models with a long context share keys and values between heads."""
+
+    code = "ATT005"
+    severity = Severity.WARNING
+    title = "every head has keys and values of its own, at a size where groups are the consensus"
+    reason = (
+        "From some 7 billion parameters and 8,192 tokens on, the cache of full multi-head attention is what bounds a batch; grouped "
+        "queries keep quality close to it."
+    )
+    source = "GQA, arXiv:2305.13245 abstract (confirmed); Llama 2 70B and later, Mistral, Qwen2, Gemma 2 (their configs)"
+    spares = "models below 6.5 billion parameters or of a context below 8,192, encoders, latent attention"
+    counts = True
+    known: ClassVar[Mapping[str, str]] = {
+        "command-r-v01": "64 heads with keys and values of their own, as its config says, at 8,192 tokens and beyond",
+    }
+    valid = (
+        example(),
+        example(
+            d_model="8192", n_layers="64", max_seq_len="4096", attention="{kind: mha, n_heads: 64, position: {kind: rope, theta: 10000}}"
+        ),
+    )
+    invalid = (
+        example(
+            d_model="4096",
+            n_layers="64",
+            max_seq_len="8192",
+            ffn="{kind: glu, d_ff: 11008}",
+            attention="{kind: mha, n_heads: 32, position: {kind: rope, theta: 10000}}",
+        ),
+    )
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Causal attention of as many kv heads as heads in a large model; it says how many bytes groups of 8 would save."""
+        model, context = case.model, case.model.max_seq_len or 0
+        if context < LONG or case.totals["params"] < LARGE:
+            return
+        for path, attention in find(model, MultiHeadAttention):
+            if attention.causal and attention.n_heads > 1:
+                grouped = to_gqa(attention, model.d_model)
+                groups = grouped.n_kv_heads if grouped.n_kv_heads < attention.n_heads else 1
+                fewer = grouped if groups > 1 else to_mqa(attention, model.d_model)
+                now, then = (cached_bytes(each, context) / 2**30 for each in (model, substitute(model, {path: fewer})))
+                help_ = f"{groups} kv heads here would save {now - then:.3g} of {now:.3g} GiB of cache (bf16, {context:,} tokens)"
+                fixes = (Fix(f"{path}.kind", "gqa"), Fix(f"{path}.n_kv_heads", groups))
+                yield Finding(f"{path}.kind", f"{attention.n_heads} heads, as many kv heads", attention.n_heads, "kind gqa", help_, fixes)
+
+
+class WindowBeyondContext(Rule):
+    """A window is narrower than the context."""
+
+    code = "ATT006"
+    severity = Severity.WARNING
+    title = "a window as wide as the context or wider"
+    reason = "A window that no sequence outgrows masks nothing; kernels may still take the slower path for it."
+    source = "Mistral 7B, arXiv:2310.06825 (id confirmed), its config: a window of 4,096 in a context of 32,768"
+    spares = "files without max_seq_len"
+    valid = (example(attention=f"{MHA}, window: 1024}}"),)
+    invalid = (example(attention=f"{MHA}, window: 4096}}"),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Every window or chunk of at least max_seq_len."""
+        context = case.model.max_seq_len
+        for path, attention in find(case.model, Attention):
+            for name in ("window", "chunk"):
+                width = getattr(attention, name)
+                if context is not None and width is not None and width >= context:
+                    message = f"a {name} of {width:,} in a context of {context:,}"
+                    yield Finding(f"{path}.{name}", message, width, f"below {context:,}", f"leave {name} out")
+
+
+class NobodySeesAll(Rule):
+    """Among windowed layers some see everything."""
+
+    code = "ATT007"
+    severity = Severity.INFO
+    title = "no layer sees the whole context"
+    reason = (
+        "With windows alone, what is far passes on from layer to layer only. Gemma 2 has a full layer in every two, Gemma 3 in every six; "
+        "Mistral 7B v0.1 had none."
+    )
+    source = "Gemma 2, arXiv:2408.00118 section 2 (1 in 2); Gemma 3, arXiv:2503.19786 section 2 (1 in 6) (as its documentation says, too)"
+    spares = "stacks in which some layer has neither window nor chunk"
+    valid = (example(), example(attention=f"{MHA}}}"))
+    invalid = (example(attention=f"{MHA}, window: 1024}}"),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Stacks all layers of which have a window or a chunk."""
+        for stem, _ in stacks(case.model):
+            own = [layer for layer in case.layers if layer.path.startswith(f"{stem}groups.")]
+            bounded = [layer.block.attention.window or layer.block.attention.chunk or 0 for layer in own]
+            if bounded and all(bounded):
+                name = "window" if own[0].block.attention.window else "chunk"
+                message = f"all layers see at most {max(bounded):,} tokens at once"
+                yield Finding(f"{own[0].path}.attention.{name}", message, max(bounded), "a full layer among them")
+
+
+class LatentRanks(Rule):
+    """A latent is smaller than what it stands for, and larger than one head."""
+
+    code = "ATT008"
+    severity = Severity.WARNING
+    title = "a latent rank that compresses nothing, or too much"
+    reason = (
+        "MLA caches kv_lora_rank + qk_rope_head_dim elements in place of keys and values of all heads, and pays a second product for it; "
+        "a rank as large as those saves nothing. A rank below the width of one head leaves every head less than its width. DeepSeek-V2 "
+        "has four times a head, 512 for 128."
+    )
+    source = "DeepSeek-V2, arXiv:2405.04434 section 2.1.4 and Table 1: 576 elements against 32,768 (confirmed)"
+    valid = (example(attention=MLA.format(256, 128)),)
+    invalid = (
+        example(attention=MLA.format(256, 1024)),
+        example(attention=MLA.format(1024, 128)),
+        example(attention=MLA.format(256, 32)),
+        example(attention=MLA.format(64, 128)),
+    )
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """A rank outside of what lies between one head and all of them (of queries: d_model)."""
+        for path, mla in find(case.model, MultiHeadLatentAttention):
+            kv, q = mla.kv_lora_rank, mla.q_lora_rank
+            least, most = max(mla.qk_nope_head_dim, mla.v_head_dim), mla.n_heads * (mla.qk_nope_head_dim + mla.v_head_dim)
+            if not least <= kv < most:
+                yield Finding(
+                    f"{path}.kv_lora_rank", f"a latent of {kv:,} for heads of {least:,}, in all {most:,} elements", kv, _range(least, most)
+                )
+            least, most = mla.qk_nope_head_dim + mla.qk_rope_head_dim, case.model.d_model
+            if q is not None and not least <= q < most:
+                help_ = "" if q < least else "leave q_lora_rank out"
+                yield Finding(
+                    f"{path}.q_lora_rank",
+                    f"queries of rank {q:,} for heads of {least:,} on d_model {most:,}",
+                    q,
+                    _range(least, most),
+                    help_,
+                )
+
+
+def _range(least: int, most: int) -> str:
+    return f"from {least:,} to below {most:,}"

@@ -1,0 +1,200 @@
+"""Rules of consistency: what validates, and no model could mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from archcli.measure.passes import find
+from archcli.modules import ALiBi, Attention, CrossAttention, DecoderStack, Encoder, Learned, NoPosition, Rope, Sinusoidal
+from archcli.modules.model import stacks
+from archcli.rules import all_rules
+from archcli.rules.base import Case, Finding, Rule, Severity, example
+
+OWN = "archcli's own rule: the README says what the keys mean"
+LEARNED = "{tied: true, position: {kind: learned"
+
+
+class Contradiction(Rule):
+    """Sizes agree with each other."""
+
+    code = "CON001"
+    severity = Severity.ERROR
+    title = "values that contradict each other"
+    reason = "Each value is fine alone; together no forward can be made of them."
+    source = "the modules' own checks: archcli refuses to count such a model"
+    valid = (example(),)
+    invalid = (example(d_model="500", attention="{kind: mha, n_heads: 8}"),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Every contradiction that no other rule has words of its own for."""
+        for misfit in case.misfits:
+            if not any(rule.claims(misfit) for rule in all_rules().values()):
+                yield Finding(misfit.path, misfit.what, help=misfit.hint)
+
+
+class UnknownIgnore(Rule):
+    """What is ignored exists."""
+
+    code = "CON002"
+    severity = Severity.WARNING
+    title = "ignore names no rule"
+    reason = "A code that no rule begins with silences nothing."
+    source = "archcli rules lists the codes"
+    valid = (example(top="ignore: [FFN001]"), example(top="ignore: [FFN]"), example(top="ignore: [ALL]"))
+    invalid = (example(top="ignore: [FFN999]"),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Every prefix of no code."""
+        for i, prefix in enumerate(case.model.ignore):
+            if prefix.upper() != "ALL" and not (prefix and any(code.startswith(prefix.upper()) for code in all_rules())):
+                yield Finding(f"ignore.{i}", f"{prefix!r} is the beginning of no rule's code", prefix, "a code or its beginning")
+
+
+class LooksTheWrongWay(Rule):
+    """Decoders look back, encoders both ways."""
+
+    code = "CON003"
+    severity = Severity.WARNING
+    title = "a decoder that sees what comes, or an encoder that does not"
+    reason = (
+        "A layer looks back unless it says causal: false. A language model whose layers see the next token has nothing to predict; an "
+        "encoder whose layers do not see it has half of its context."
+    )
+    source = "Vaswani et al., arXiv:1706.03762 section 3.2.3 (id confirmed)"
+    spares = "cross attention, sparse patterns, which say themselves what is seen"
+    valid = (example(), example(attention="{kind: mha, n_heads: 8, causal: false, position: {kind: rope}}", top="kind: encoder"))
+    invalid = (
+        example(attention="{kind: mha, n_heads: 8, causal: false, position: {kind: rope}}"),
+        example(attention="{kind: mha, n_heads: 8, position: {kind: rope}}", top="kind: encoder"),
+    )
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Every layer that looks another way than its stack."""
+        decodes = not isinstance(case.model, Encoder)
+        back = {stem: isinstance(stack, DecoderStack) if stem else decodes for stem, stack in stacks(case.model)}
+        for layer in case.layers:
+            attention, wanted = layer.block.attention, back[layer.path[: layer.path.index("groups.")]]
+            if attention.causal != wanted and attention.sparsity is None:
+                what = "an encoder's layer does not see what comes" if attention.causal else "a decoder's layer sees what comes"
+                value = str(wanted).lower()
+                yield Finding(f"{layer.path}.attention.causal", what, attention.causal, value, f"causal: {value}")
+
+
+class ShortContext(Rule):
+    """The context is one a model is trained on."""
+
+    code = "CON004"
+    severity = Severity.WARNING
+    title = "max_seq_len shorter than a sentence"
+    reason = (
+        "Text encoders beside images have contexts of 64 and 77 tokens (SigLIP, CLIP), language models 512 and more; below 32 it is a slip."
+    )
+    source = "the defaults of transformers' CLIPTextConfig and SiglipTextConfig, classes whose config names them"
+    spares = "files without max_seq_len"
+    valid = (example(max_seq_len="77"), example(max_seq_len=""))
+    invalid = (example(max_seq_len="8"),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Below 32."""
+        context = case.model.max_seq_len
+        if context is not None and context < 32:  # noqa: PLR2004
+            yield Finding("max_seq_len", f"a context of {context} tokens", context, "at least 32")
+
+
+class PublishedDiffers(Rule):
+    """What is said to be published is what is counted."""
+
+    code = "CON005"
+    severity = Severity.WARNING
+    title = "a published figure that the architecture does not count to"
+    reason = "Either a size was copied wrongly, or the figure is rounded, or of another model; a rounded one belongs into a comment."
+    source = OWN
+    spares = "figures that archcli params does not total, adapters, and whatever --set has changed"
+    counts = True
+    valid = (example(), example(top="published: {params: 27660800}"))
+    invalid = (example(top="published: {params: 27000000}"),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Every figure of `published` that archcli counts otherwise."""
+        totals: dict[str, Any] = {} if case.altered else dict(case.totals)
+        if "lora_params" in totals:
+            totals["params"] -= totals["lora_params"]
+        for name, stated in case.model.published.items():
+            counted = totals.get(name)
+            if isinstance(counted, int) and counted != stated:
+                message = f"{name} {stated:,} published, {counted:,} counted"
+                yield Finding(f"published.{name}", message, stated, f"{counted:,}", f"{counted - stated:+,}")
+
+
+class TwoPositions(Rule):
+    """One thing tells where a token stands."""
+
+    code = "CON006"
+    severity = Severity.WARNING
+    title = "positions are told twice"
+    reason = "A table added to the embeddings and RoPE or ALiBi inside attention say the same; models have the one or the other."
+    source = "RoFormer, arXiv:2104.09864 section 3 and ALiBi, arXiv:2108.12409 (ids confirmed): each in place of a table"
+    valid = (example(), example(embedding=f"{LEARNED}}}}}", attention="{kind: mha, n_heads: 8}"))
+    invalid = (example(embedding=f"{LEARNED}}}}}"),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """The first attention with positions of its own below a table of positions."""
+        if isinstance(case.model.embedding.position, NoPosition):
+            return
+        for path, attention in find(case.model, Attention):
+            added = isinstance(case.model.embedding.position, Learned | Sinusoidal) and not path.startswith("encoder.")
+            if added and isinstance(attention.position, Rope | ALiBi) and not isinstance(attention, CrossAttention):
+                kind = getattr(case.model.embedding.position, "kind", "")
+                yield Finding(f"{path}.position", f"{getattr(attention.position, 'kind', '')} beside a {kind} table", kind, "one of them")
+                return
+
+
+class TableTooShort(Rule):
+    """A table of positions has a row for every token of the context."""
+
+    code = "CON007"
+    severity = Severity.ERROR
+    title = "a table of positions shorter than max_seq_len"
+    reason = "A token beyond the last row has no position: the model cannot run at the context that the file states."
+    source = "GPT-2 (2019): as many rows as tokens of context"
+    spares = "an encoder's own table, whose length source_len gives"
+    valid = (example(embedding=f"{LEARNED}}}}}", attention="{kind: mha, n_heads: 8}"),)
+    invalid = (example(embedding=f"{LEARNED}, max_seq_len: 1024}}}}", attention="{kind: mha, n_heads: 8}"),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """The table beside the token table."""
+        table, context = case.model.embedding.position, case.model.max_seq_len
+        if isinstance(table, Learned) and context is not None and table.max_seq_len < context:
+            message = f"{table.max_seq_len:,} rows for a context of {context:,}"
+            yield Finding("embedding.position.max_seq_len", message, table.max_seq_len, f"at least {context:,}")
+
+
+class PatternCutShort(Rule):
+    """Every layer of a pattern occurs."""
+
+    code = "CON008"
+    severity = Severity.WARNING
+    title = "a pattern longer than its group"
+    reason = "A group takes as many layers of its pattern as it has; the rest of the pattern is written down and never built."
+    source = OWN
+    valid = (example(),)
+    invalid = (
+        """\
+vocab_size: 32000
+d_model: 512
+norm: {kind: rmsnorm}
+layer: {kind: pre_norm, attention: {kind: mha, n_heads: 8, position: {kind: rope}}, ffn: {kind: glu, d_ff: 1408}}
+groups:
+  - n_layers: 1
+    pattern: [{attention: {window: 1024}}, {}]
+""",
+    )
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Every group of fewer layers than its pattern."""
+        for stem, stack in stacks(case.model):
+            for i, group in enumerate(stack.groups):
+                if group.layer is None and group.n_layers < len(group.pattern):
+                    message = f"{group.n_layers} layers of a pattern of {len(group.pattern)}"
+                    yield Finding(f"{stem}groups.{i}.n_layers", message, group.n_layers, f"at least {len(group.pattern)}")

@@ -1,0 +1,74 @@
+"""A rule as text for people: what `archcli rule` prints and what the page of all rules is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from archcli.rules.base import Rule, example
+
+INTRODUCTION = f"""# Rules
+
+What `archcli check` asks of an architecture, made from the rules themselves. An error no model could mean; of a warning a reviewer would
+ask; information is worth knowing and fails nothing. Examples are lines of this sound model, changed:
+
+```yaml
+{example()}```
+"""
+
+
+def as_record(rule: Rule) -> dict[str, Any]:
+    """Everything a rule states of itself."""
+    return {
+        "code": rule.code,
+        "severity": str(rule.severity),
+        "title": rule.title,
+        "reason": rule.reason,
+        "source": rule.source,
+        "spares": rule.spares,
+        "evidence": rule.evidence,
+        "known": dict(rule.known),
+        "valid": list(rule.valid),
+        "invalid": list(rule.invalid),
+    }
+
+
+def as_page(rules: Iterable[Rule]) -> str:
+    """All rules on one page: a table, then a section each."""
+    rules = list(rules)
+    table = ["| code | severity | rule |", "|---|---|---|"]
+    table += [f"| [{rule.code}](#{_anchor(rule)}) | {rule.severity} | {rule.title} |" for rule in rules]
+    return "\n".join([INTRODUCTION, *table, "", *(as_markdown(rule) for rule in rules)])
+
+
+def _anchor(rule: Rule) -> str:
+    """What GitHub makes of the heading."""
+    kept = [c for c in f"{rule.code}: {rule.title}".lower() if c.isalnum() or c in " -_"]
+    return "".join(kept).replace(" ", "-")
+
+
+def as_markdown(rule: Rule, among: str = "") -> str:
+    """One section of Markdown, which reads well as plain text, too; `among` is how the presets spread."""
+    return "\n\n".join(_paragraphs(rule, among)) + "\n"
+
+
+def _paragraphs(rule: Rule, among: str) -> Iterator[str]:
+    yield f"## {rule.code}: {rule.title}"
+    yield f"*{rule.severity}*"
+    yield rule.reason
+    if rule.spares:
+        yield f"**Does not apply:** {rule.spares}"
+    yield f"**Source:** {rule.source}"
+    if among or rule.evidence:
+        yield f"**Evidence:** {among or f'{rule.evidence} of the presets, which every finding names: percentile and nearest models'}"
+    if rule.known:
+        yield "**Known exceptions among the presets:** " + "; ".join(f"{name}: {why}" for name, why in sorted(rule.known.items()))
+    changed = [text for text in map(_changed, rule.valid) if text]
+    yield from (f"Passes:\n\n```yaml\n{text}\n```" for text in changed or ["# the sound example as it is"])
+    yield from (f"Stops:\n\n```yaml\n{_changed(text)}\n```" for text in rule.invalid)
+
+
+def _changed(text: str) -> str:
+    """The lines of an example that differ from the sound one."""
+    usual = set(example().splitlines())
+    return "\n".join(line.strip() for line in text.splitlines() if line not in usual)

@@ -1,0 +1,144 @@
+"""Rules of hardware: sizes that fill the tiles of matrix units. How they divide between devices stands in `parallel.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+from archcli.measure.passes import find
+from archcli.modules import ProjectedAttention
+from archcli.rules.base import Case, Finding, Fix, Rule, Severity, example, head_width, nearest_multiple, padded, widths
+
+TILE, HALF_TILE = 64, 8
+NVIDIA = "NVIDIA's matrix multiplication guide as Bekman's README quotes it (secondary); 64 elements are 128 bytes of bf16 (derived)"
+CO_DESIGN = "Anthony et al., arXiv:2401.14489 (abstract confirmed, its list secondary)"
+KARPATHY = "nanoGPT's model.py: 50257 padded to 50304, about 25% faster on one small model (confirmed)"
+
+
+class WidthsFillTiles(Rule):
+    """d_model and d_ff are multiples of 64."""
+
+    code = "HWD001"
+    severity = Severity.WARNING
+    title = "a matrix axis that fills no tile"
+    reason = (
+        "Matrix units work on tiles: an axis that is no multiple of 64 leaves part of the last one empty, and one that is no multiple of "
+        "8 runs on slower kernels. Other sizes run, too; the figure of 64 is A100's, for H100 none was found."
+    )
+    source = f"{NVIDIA}; {CO_DESIGN}"
+    known: ClassVar[Mapping[str, str]] = {"afm-on-device": "d_ff 8,032 is worked out from the published total, not published itself"}
+    valid = (example(),)
+    invalid = (example(ffn="{kind: glu, d_ff: 1365}"),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Every width that is no multiple of 64."""
+        unit = TILE * case.parallel.tp
+        for path, name, value in (("d_model", "d_model", case.model.d_model), *((path, "d_ff", d_ff) for path, d_ff in widths(case))):
+            if value % TILE:
+                full = padded(value, TILE)
+                message = f"{name} {value:,} is no multiple of {TILE}: padded to {full:,}, {(full - value) / full:.2%} wasted"
+                fixes = (Fix(path, nearest_multiple(value, unit)),) if name == "d_ff" else ()
+                yield Finding(path, message, value, f"a multiple of {TILE}", fixes=fixes)
+
+
+class HeadsFillTiles(Rule):
+    """head_dim is a multiple of 8."""
+
+    code = "HWD002"
+    severity = Severity.WARNING
+    title = "head_dim is no multiple of 8"
+    reason = (
+        "Fused attention loads heads in 16 bytes at a time, 8 elements of bf16; other widths are padded or run on slower kernels. 64 and "
+        "128 are usual."
+    )
+    source = (
+        f"{CO_DESIGN}: head sizes divisible by powers of two; torch's flash kernel asks for multiples of 8 of nested tensors (confirmed)"
+    )
+    valid = (example(),)
+    invalid = (example(attention="{kind: mha, n_heads: 5, head_dim: 100, position: {kind: rope, theta: 10000}}"),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Every attention with such heads; 64 and 128 are nearest."""
+        for path, name, dim in _heads(case):
+            if dim % HALF_TILE:
+                unit = TILE if dim > TILE // 2 else HALF_TILE
+                fixes = (Fix(f"{path}.head_dim", nearest_multiple(dim, unit)),) if name == "head_dim" else ()
+                yield Finding(f"{path}.{name}", f"heads {dim:,} wide", dim, f"a multiple of {HALF_TILE}, at best of {TILE}", fixes=fixes)
+
+
+class HeadsOfHalfTiles(Rule):
+    """head_dim is a multiple of 64."""
+
+    code = "HWD003"
+    severity = Severity.INFO
+    title = "head_dim is a multiple of 8, not of 64"
+    reason = "Such heads run on fused kernels but fill tiles of 64 in part; more powers of two in head_dim are said to help."
+    source = f"{CO_DESIGN}; Bekman's README, citing it (secondary)"
+    spares = "heads of up to 32"
+    valid = (example(),)
+    invalid = (example(attention="{kind: mha, n_heads: 6, head_dim: 80, position: {kind: rope, theta: 10000}}"),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Every attention with such heads."""
+        for path, name, dim in _heads(case):
+            if dim % HALF_TILE == 0 and dim % TILE and dim > TILE // 2:
+                yield Finding(f"{path}.{name}", f"heads {dim:,} wide", dim, "64, 128, 192 or 256")
+
+
+class VocabularyFillsTiles(Rule):
+    """The vocabulary is a multiple of 8."""
+
+    code = "HWD004"
+    severity = Severity.WARNING
+    title = "vocab_size is no multiple of 8"
+    reason = (
+        "The output head is the largest single product of a small model; an odd vocabulary puts it on slower kernels. Entries can be "
+        "padded and never used."
+    )
+    source = f"{KARPATHY}; Megatron pads to 128 times the tensor-parallel size (confirmed)"
+    known: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("gpt2", "gpt3-175b"), "50,257 entries of GPT-2's tokenizer; nanoGPT pads them to 50,304"),
+        "gpt-1": "40,478 entries of its tokenizer",
+        **dict.fromkeys(("bert-base-uncased", "bert-large-uncased"), "30,522 entries of its tokenizer"),
+        "longformer-base-4096": "50,265 entries, RoBERTa's",
+        "whisper-small": "51,865 entries, languages and marks among them",
+    }
+    valid = (example(vocab_size="32000"),)
+    invalid = (example(vocab_size="32001"),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """A vocabulary with a remainder."""
+        if case.model.vocab_size % HALF_TILE:
+            yield _vocabulary(case)
+
+
+class VocabularyOfHalfTiles(Rule):
+    """The vocabulary is a multiple of 64."""
+
+    code = "HWD005"
+    severity = Severity.INFO
+    title = "vocab_size is a multiple of 8, not of 64"
+    reason = "Co-design recommendations ask for a vocabulary divisible by 64; padding it costs next to nothing."
+    source = f"{CO_DESIGN}; nanochat's README and code: padded to 64 (confirmed)"
+    valid = (example(vocab_size="32000"),)
+    invalid = (example(vocab_size="32008"),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """A vocabulary with such a remainder."""
+        if case.model.vocab_size % HALF_TILE == 0 and case.model.vocab_size % TILE:
+            yield _vocabulary(case)
+
+
+def _vocabulary(case: Case) -> Finding:
+    size = case.model.vocab_size
+    best = padded(size, TILE * case.parallel.tp)
+    message = f"{size:,} entries; padded to {best:,}, {(best - size) / best:.2%} wasted"
+    return Finding("vocab_size", message, size, f"a multiple of {TILE}", fixes=(Fix("vocab_size", best),))
+
+
+def _heads(case: Case) -> Iterator[tuple[str, str, int]]:
+    """(path of the attention, the key that gives the width, width) of every attention that projects heads."""
+    for path, attention in find(case.model, ProjectedAttention):
+        width = head_width(attention, case.model.d_model)
+        if width is not None:
+            yield path, "n_heads" if attention.head_dim is None else "head_dim", width

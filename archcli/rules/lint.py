@@ -1,0 +1,85 @@
+"""Which rules run, and what they find: selection by code, `ignore` in the model, and every finding with its rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from archcli.errors import ArchError, Problem
+from archcli.rules import all_rules
+from archcli.rules.base import Case, Finding, Rule, Severity
+
+
+class Found(NamedTuple):
+    """A finding and the rule that made it."""
+
+    rule: Rule
+    finding: Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Codes by prefix, as ruff has them: `select` replaces the usual ones (all of them), `extend` adds, `ignore` takes away.
+
+    The longest prefix that fits a code decides; where a selection and an `ignore` are equally long, `ignore` wins.
+    """
+
+    select: Sequence[str] = ()
+    extend: Sequence[str] = ()
+    ignore: Sequence[str] = ()
+
+    def takes(self, code: str, ignored: Sequence[str] = ()) -> bool:
+        """Whether a rule runs; `ignored` are the prefixes a model itself lists."""
+        wanted = 0 if not self.select else _longest(code, self.select)
+        wanted = max(wanted, _longest(code, self.extend))
+        return wanted > _longest(code, (*self.ignore, *(prefix.upper() for prefix in ignored)))
+
+
+def lint(case: Case, selection: Selection, ignored: Sequence[str] = ()) -> Iterator[Found]:
+    """Every finding of every selected rule. What needs counted rows waits until the sizes agree."""
+    for rule in all_rules().values():
+        if selection.takes(rule.code, ignored) and not (rule.counts and case.misfits):
+            yield from (Found(rule, finding) for finding in rule.check(case))
+
+
+def check_prefixes(given: Mapping[str, Sequence[str]]) -> None:
+    """Raises ArchError for every prefix of an option that no code begins with, with the nearest codes."""
+    unknown = [(option, prefix) for option, prefixes in given.items() for prefix in prefixes if not _known(prefix)]
+    problems = [Problem(f"{option} {prefix!r} is the beginning of no rule's code", _near(prefix)) for option, prefix in unknown]
+    if problems:
+        raise ArchError(problems)
+
+
+def rule_of(code: str) -> Rule:
+    """The rule of a code; ArchError with the nearest ones where there is none."""
+    rule = all_rules().get(code.upper())
+    if rule is None:
+        raise ArchError(Problem(f"no rule {code!r}", _near(code)))
+    return rule
+
+
+def failing(found: Sequence[Found], floor: Severity) -> bool:
+    """Whether any finding is at or above the floor. Information never fails."""
+    order = [Severity.ERROR, Severity.WARNING]
+    fatal = order[: order.index(floor) + 1] if floor in order else order
+    return any(each.rule.severity in fatal for each in found)
+
+
+def _longest(code: str, prefixes: Sequence[str]) -> int:
+    """The length of the longest prefix of the code; ALL is the empty one, and none is -1."""
+    return max(
+        (0 if prefix == "ALL" else len(prefix) for prefix in prefixes if prefix == "ALL" or (prefix and code.startswith(prefix))),
+        default=-1,
+    )
+
+
+def _known(prefix: str) -> bool:
+    return prefix == "ALL" or (bool(prefix) and any(code.startswith(prefix) for code in all_rules()))
+
+
+def _near(code: str) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(code.upper(), all_rules(), n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(close)}?" if close else "`archcli rules` lists them"

@@ -1,0 +1,113 @@
+"""Rules of mixtures of experts: how many, how fine, how many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from archcli.errors import Problem
+from archcli.measure.passes import find
+from archcli.modules import GLU, MLP, MixtureOfExperts
+from archcli.rules.base import Case, Finding, Rule, Severity, example
+
+MOE = "{{kind: moe, n_experts: {}, top_k: {}, expert: {{kind: glu, d_ff: {}}}}}"
+TIAN = "Tian et al., arXiv:2507.17702 (abstract confirmed)"
+
+
+class MoreThanThereAre(Rule):
+    """A token visits no more experts than there are."""
+
+    code = "MOE001"
+    severity = Severity.ERROR
+    title = "top_k is more than n_experts"
+    reason = "A token cannot visit an expert twice."
+    source = "Shazeer et al., arXiv:1701.06538 section 2.1 (id confirmed)"
+    valid = (example(ffn=MOE.format(8, 2, 1408)),)
+    invalid = (example(ffn=MOE.format(4, 8, 1408)),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """What the modules say of top_k."""
+        for path, moe in find(case.model, MixtureOfExperts):
+            where = f"{path}.top_k"
+            if moe.top_k > moe.n_experts:
+                message = f"top_k {moe.top_k} of {moe.n_experts} experts"
+                yield Finding(where, message, moe.top_k, f"below {moe.n_experts}", "are the two exchanged?")
+
+    def claims(self, misfit: Problem) -> bool:
+        """The modules say the same, of the experts there are; that groups hold fewer is left to CON001."""
+        return misfit.path.endswith(".top_k") and "n_experts" in misfit.what
+
+
+class AllExpertsActive(Rule):
+    """Fewer experts work than there are."""
+
+    code = "MOE002"
+    severity = Severity.WARNING
+    title = "every token visits every expert"
+    reason = "With top_k equal to n_experts nothing is sparse: the router costs and saves nothing."
+    source = "Shazeer et al., arXiv:1701.06538 section 2: sparsity is what saves computation (id confirmed)"
+    valid = (example(ffn=MOE.format(8, 2, 1408)),)
+    invalid = (example(ffn=MOE.format(4, 4, 1408)),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """top_k equal to n_experts."""
+        for path, moe in find(case.model, MixtureOfExperts):
+            if moe.top_k == moe.n_experts:
+                yield Finding(f"{path}.top_k", f"all {moe.n_experts} experts work on every token", moe.top_k, f"below {moe.n_experts}")
+
+
+class ActiveShare(Rule):
+    """The active share of a mixture, and what dense model it compares to."""
+
+    code = "MOE003"
+    severity = Severity.INFO
+    title = "active share and dense-equivalent size"
+    reason = (
+        "No rule gives the dense model that a mixture equals. Two heuristics are in use: the geometric mean of total and active "
+        "parameters (folklore, no derivation seen) and 2 to 3 times the active ones (said in lectures, no source found). Measured once, "
+        "0.85B active of 17.5B matched 6.1B dense, seven times the active ones, where the mean says 3.9B."
+    )
+    source = f"{TIAN}; Li et al., arXiv:2506.12119 (abstract, confirmed); both heuristics are folklore"
+    evidence = "active_share"
+    counts = True
+    valid = (example(),)
+    invalid = (example(ffn=MOE.format(8, 2, 1408)),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Once for a model with experts."""
+        first = next(iter(find(case.model, MixtureOfExperts)), None)
+        if first is not None:
+            total, active = case.totals["params"], case.totals["active_params"]
+            mean = _short((total * active) ** 0.5)
+            multiple = f"2 to 3 x active {_short(2 * active)} to {_short(3 * active)}"
+            help_ = f"heuristics of the dense equivalent: sqrt(total x active) {mean}, {multiple}"
+            message = f"{_short(active)} of {_short(total)} are active, {active / total:.1%}"
+            yield Finding(f"{first[0]}.top_k", message, active / total, "", help_)
+
+
+class Granularity(Rule):
+    """Experts are a fraction of a dense network."""
+
+    code = "MOE004"
+    severity = Severity.INFO
+    title = "experts coarser or finer than measured optima"
+    reason = (
+        "Granularity, 2 d_model / d_ff of one expert, is how finely a network is cut into experts: narrow experts, more of them chosen. "
+        "Measured optima are about 8 to 12; Mixtral has 0.57, DeepSeek-V3 7, Qwen3-30B-A3B 5.3."
+    )
+    source = f"{TIAN}: about 8 to 12; that it is 2 d_model / d_ff: secondary; DeepSeekMoE, arXiv:2401.06066 (id confirmed)"
+    spares = "granularity of 4 to 16"
+    valid = (example(ffn=MOE.format(64, 8, 128)), example())
+    invalid = (example(ffn=MOE.format(8, 2, 1408)),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Every mixture with a granularity outside of 4 to 16."""
+        for path, moe in find(case.model, MixtureOfExperts):
+            if isinstance(moe.expert, MLP | GLU):
+                grain = 2 * case.model.d_model / moe.expert.d_ff
+                if not 4 <= grain <= 16:  # noqa: PLR2004
+                    message = f"experts of {moe.expert.d_ff:,} on d_model {case.model.d_model:,}: granularity {grain:.3g}"
+                    yield Finding(f"{path}.expert.d_ff", message, grain, "4 to 16, at best 8 to 12")
+
+
+def _short(n: float) -> str:
+    return f"{n / 1e9:.3g}B" if n >= 1e9 else f"{n / 1e6:.3g}M"  # noqa: PLR2004

@@ -1,0 +1,154 @@
+"""Rules of norms, blocks and biases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+from archcli.measure.passes import find
+from archcli.modules import Attention, Decoder, FeedForward, LayerNorm
+from archcli.modules.model import stacks
+from archcli.rules.base import Case, Finding, Rule, Severity, example
+
+
+class RootMeanSquareIsUsual(Rule):
+    """The norm is RMSNorm."""
+
+    code = "NRM001"
+    severity = Severity.INFO
+    title = "LayerNorm where RMSNorm is the consensus"
+    reason = (
+        "RMSNorm drops the mean and the bias at about the same quality. Its authors' 7 to 64% less time is of whole models of 2018, "
+        "mostly recurrent ones, and the upper end belongs to a partial variant: for RMSNorm itself it is 7 to 41%."
+    )
+    source = "Zhang & Sennrich, arXiv:1910.07467 abstract (confirmed), Tables 2 to 10 (corrected: 64% is pRMSNorm; secondary)"
+    spares = "encoders and encoder-decoders, where LayerNorm is usual"
+    valid = (example(),)
+    invalid = (example(norm="{kind: layernorm}"),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """A decoder whose own norm is LayerNorm."""
+        if isinstance(case.model, Decoder) and isinstance(case.model.norm, LayerNorm):
+            yield Finding("norm.kind", "the layers are normalized by LayerNorm", "layernorm", "rmsnorm")
+
+
+class PostNormNeedsWarmUp(Rule):
+    """A post-norm model says how it is warmed up."""
+
+    code = "NRM002"
+    severity = Severity.WARNING
+    title = "post-norm without a note of the warm-up"
+    reason = (
+        "With the norm after the sum, expected gradients near the output are large at initialization: a large learning rate makes "
+        "training unstable, and a warm-up helps. Pre-norm needs none."
+    )
+    source = (
+        "Xiong et al., arXiv:2002.04745 abstract (confirmed); the original Transformer, arXiv:1706.03762 section 5.3: 4,000 steps (not "
+        "checked)"
+    )
+    known: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(
+            ("transformer-base", "transformer-big"), "post-norm and warmed up, which the preset, an architecture, does not state"
+        ),
+        **dict.fromkeys(
+            ("bert-base-uncased", "bert-large-uncased", "gpt-1", "longformer-base-4096"), "post-norm; the preset states no recipe"
+        ),
+        "performer": "the original Transformer's blocks; the preset states no recipe",
+    }
+    spares = "a file that states training.warmup_steps; stacks of fewer than 6 layers"
+    valid = (example(block="post_norm", n_layers="12", top="training: {warmup_steps: 4000}"), example())
+    invalid = (example(block="post_norm", n_layers="12"),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Post-norm layers and no warm-up stated."""
+        stated = case.model.training is not None and case.model.training.warmup_steps
+        deep = max(sum(group.n_layers for group in stack.groups) for _, stack in stacks(case.model)) >= 6  # noqa: PLR2004
+        for layer in case.layers:
+            if layer.block.kind == "post_norm" and deep and not stated:  # type: ignore[attr-defined]
+                yield Finding(f"{layer.path}.kind", "norms stand after the sum", "post_norm", "pre_norm", "or state training.warmup_steps")
+                return
+
+
+class Biases(Rule):
+    """Linear layers have no bias."""
+
+    code = "NRM003"
+    severity = Severity.INFO
+    title = "biases in linear layers"
+    reason = (
+        "Most language models since PaLM have none; PaLM's authors found large models to train more stably without. Qwen2 keeps those of "
+        "q, k and v."
+    )
+    source = "PaLM, arXiv:2204.02311 section 2 (id confirmed, as others quote it); shipped models by their configs"
+    valid = (example(),)
+    invalid = (example(ffn="{kind: glu, d_ff: 1408, bias: true}"),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """The first layer with biases in its attention, and the first in its network."""
+        for cls in (Attention, FeedForward):
+            found = ((path, getattr(each, "bias", False)) for path, each in find(case.model, cls))
+            path, bias = next((each for each in found if each[1]), ("", False))
+            if bias:
+                yield Finding(f"{path}.bias", "linear layers have a bias", list(bias) if isinstance(bias, tuple) else bias, "false")
+
+
+class ParallelBlocks(Rule):
+    """Attention and network follow one another."""
+
+    code = "NRM004"
+    severity = Severity.INFO
+    title = "parallel blocks"
+    reason = (
+        "Attention and network that read the same stream run in one go: some 15% faster training at scale by PaLM's account, with a small "
+        "loss of quality at 8B and none at 62B."
+    )
+    source = "PaLM, arXiv:2204.02311 section 2 (as others quote it); GPT-J; Falcon, arXiv:2311.16867 (id confirmed)"
+    valid = (example(),)
+    invalid = (example(block="parallel"),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """The first parallel layer."""
+        for layer in case.layers:
+            if layer.block.kind == "parallel":  # type: ignore[attr-defined]
+                yield Finding(f"{layer.path}.kind", "attention and network run side by side", "parallel", "one after the other")
+                return
+
+
+class PreNormWithoutFinalNorm(Rule):
+    """A pre-norm stack ends in a norm."""
+
+    code = "NRM005"
+    severity = Severity.WARNING
+    title = "pre-norm layers and no final norm"
+    reason = "The stream of a pre-norm stack is never normalized and grows with depth; without a last norm the head reads it as it is."
+    source = "GPT-2 (2019): a norm after the final block; Xiong et al., arXiv:2002.04745 section 3 (id confirmed)"
+    valid = (example(),)
+    invalid = (example(top="final_norm: false"),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """A stack whose last layer is pre-norm and that has no final norm."""
+        for stem, stack in stacks(case.model):
+            blocks = stack.groups[-1].blocks
+            if not stack.final_norm and blocks and blocks[-1].kind in {"pre_norm", "parallel"}:  # type: ignore[attr-defined]
+                yield Finding(f"{stem}final_norm", "the last layer's output is never normalized", False, "true", "leave final_norm out")
+
+
+class EpsOfNoNorm(Rule):
+    """The norm's eps is a small number."""
+
+    code = "NRM006"
+    severity = Severity.WARNING
+    title = "an eps that no norm has"
+    reason = (
+        "eps keeps a norm from dividing by zero. Published models have 1e-12 (BERT) to 1e-5 (Llama); a large one changes what is "
+        "computed, a smaller one is lost in rounding."
+    )
+    source = "configs of shipped models (confirmed)"
+    valid = (example(norm="{kind: rmsnorm, eps: 1e-6}"),)
+    invalid = (example(norm="{kind: rmsnorm, eps: 0.1}"),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """The model's own norm."""
+        eps = getattr(case.model.norm, "eps", None)
+        if eps is not None and not 1e-13 <= eps <= 1e-3:  # noqa: PLR2004
+            yield Finding("norm.eps", f"eps {eps:g}", eps, "1e-12 to 1e-5")

@@ -1,0 +1,144 @@
+"""Rules of parallelism: sizes that divide between the devices of --tp, --pp and --ep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from archcli.measure.passes import find
+from archcli.modules import Attention, MixtureOfExperts, MultiHeadLatentAttention, ProjectedAttention
+from archcli.modules.model import stacks
+from archcli.rules.base import Case, Finding, Fix, Parallel, Rule, Severity, example, nearest_multiple, padded, widths
+
+TILE = 64
+MEGATRON = "Megatron-LM, arXiv:1909.08053 section 3 (id confirmed)"
+
+
+class TensorParallel(Rule):
+    """Heads, kv heads and widths divide by the degree of tensor parallelism."""
+
+    code = "HWD010"
+    severity = Severity.ERROR
+    title = "a size that does not divide by --tp"
+    reason = "Tensor parallelism gives each device an equal share of the heads and of d_ff; what has a remainder cannot be split so."
+    source = MEGATRON
+    spares = "runs without --tp; fewer kv heads than devices where they divide the devices (HWD014); experts that --ep spreads"
+    parallel = Parallel(tp=4)
+    valid = (example(),)
+    invalid = (example(d_model="384", attention="{kind: mha, n_heads: 6, position: {kind: rope, theta: 10000}}"),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Every attention and every network with a remainder."""
+        tp = case.parallel.tp
+        for path, name, value in _heads(case):
+            if value % tp:
+                yield Finding(f"{path}.{name}", f"{name} {value:,} does not divide by {tp}", value, f"a multiple of {tp}")
+        for path, value in widths(case):
+            if value % tp and not (case.parallel.ep > 1 and path.endswith(".expert.d_ff")):
+                fixes = (Fix(path, nearest_multiple(value, TILE * tp)),)
+                yield Finding(path, f"d_ff {value:,} does not divide by {tp}", value, f"a multiple of {tp}", fixes=fixes)
+
+
+def _heads(case: Case) -> Iterator[tuple[str, str, int]]:
+    """(path, name, number) of heads, and of kv heads that are not simply copied."""
+    tp = case.parallel.tp
+    for path, attention in find(case.model, Attention):
+        yield path, "n_heads", attention.n_heads
+        groups = getattr(attention, "n_kv_heads", None)
+        if groups is not None and (groups >= tp or tp % groups):
+            yield path, "n_kv_heads", groups
+
+
+class PipelineParallel(Rule):
+    """Layers divide by the degree of pipeline parallelism."""
+
+    code = "HWD011"
+    severity = Severity.WARNING
+    title = "layers that do not divide by --pp"
+    reason = "Stages of unequal length wait for the longest one."
+    source = "Megatron-LM's pipeline schedules, arXiv:2104.04473 (not checked)"
+    spares = "runs without --pp"
+    parallel = Parallel(pp=4)
+    valid = (example(n_layers="8"),)
+    invalid = (example(n_layers="6"),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Every stack with a remainder."""
+        pp = case.parallel.pp
+        for stem, stack in stacks(case.model):
+            layers = sum(group.n_layers for group in stack.groups)
+            if layers % pp:
+                message = f"{layers} layers do not divide by {pp}: stages of {-(-layers // pp)} and of {layers // pp}"
+                yield Finding(f"{stem}groups.0.n_layers", message, layers, f"a multiple of {pp}")
+
+
+class ExpertParallel(Rule):
+    """Experts divide by the degree of expert parallelism."""
+
+    code = "HWD012"
+    severity = Severity.ERROR
+    title = "experts that do not divide by --ep"
+    reason = "Expert parallelism gives each device as many experts."
+    source = "GShard, arXiv:2006.16668 section 3 (id confirmed)"
+    spares = "runs without --ep, models without experts"
+    parallel = Parallel(ep=4)
+    valid = (example(ffn="{kind: moe, n_experts: 8, top_k: 2, expert: {kind: glu, d_ff: 1408}}"),)
+    invalid = (example(ffn="{kind: moe, n_experts: 6, top_k: 2, expert: {kind: glu, d_ff: 1408}}"),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Every mixture with a remainder."""
+        ep = case.parallel.ep
+        for path, moe in find(case.model, MixtureOfExperts):
+            if moe.n_experts % ep:
+                yield Finding(f"{path}.n_experts", f"{moe.n_experts} experts do not divide by {ep}", moe.n_experts, f"a multiple of {ep}")
+
+
+class VocabularyParallel(Rule):
+    """The vocabulary divides by the degree of tensor parallelism."""
+
+    code = "HWD013"
+    severity = Severity.WARNING
+    title = "vocab_size does not divide by --tp"
+    reason = "The token tables are split by rows, a tied one once for both ends; frameworks pad a vocabulary that has a remainder."
+    source = f"{MEGATRON}; gpt-neox pads to 128 times the tensor-parallel size (confirmed)"
+    spares = "runs without --tp"
+    parallel = Parallel(tp=4)
+    valid = (example(),)
+    invalid = (example(vocab_size="32002"),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """A vocabulary with a remainder."""
+        size, tp = case.model.vocab_size, case.parallel.tp
+        if size % tp:
+            best = padded(size, TILE * tp)
+            message = f"{size:,} entries do not divide by {tp}; padded to {best:,}, {(best - size) / best:.2%} wasted"
+            yield Finding("vocab_size", message, size, f"a multiple of {tp}", fixes=(Fix("vocab_size", best),))
+
+
+class CopiedKeys(Rule):
+    """There are as many kv heads as devices."""
+
+    code = "HWD014"
+    severity = Severity.INFO
+    title = "a cache that --tp copies"
+    reason = (
+        "With fewer kv heads than devices each is kept by several of them, and a latent by all: the cache of one device shrinks no further."
+    )
+    source = f"GQA, arXiv:2305.13245 section 2.2 (id confirmed): kv heads are copied for as many partitions; {MEGATRON}"
+    spares = "runs without --tp"
+    parallel = Parallel(tp=4)
+    valid = (example(attention="{kind: gqa, n_heads: 8, n_kv_heads: 4, position: {kind: rope, theta: 10000}}"),)
+    invalid = (example(),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """The first attention whose kv heads are fewer, and divide the devices; the first latent."""
+        tp = case.parallel.tp
+        for path, attention in find(case.model, ProjectedAttention):
+            groups = int(attention.kv_heads)
+            if groups < tp and tp % groups == 0 and attention.n_heads % tp == 0:
+                name = "n_kv_heads" if getattr(attention, "n_kv_heads", None) else "kind"
+                message = f"{groups} kv heads on {tp} devices: each is kept {tp // groups} times"
+                yield Finding(f"{path}.{name}", message, groups, f"{tp} or more")
+                break
+        latent = next(iter(find(case.model, MultiHeadLatentAttention)), None)
+        if latent is not None and tp > 1:
+            yield Finding(f"{latent[0]}.kv_lora_rank", f"each of {tp} devices keeps the whole latent", tp, "1")

@@ -1,0 +1,115 @@
+"""Rules of shape: depth against width, heads against width."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+from archcli.measure.passes import find
+from archcli.modules import MixtureOfExperts, ProjectedAttention
+from archcli.modules.model import stacks
+from archcli.rules.base import Case, Finding, Rule, Severity, example, head_width
+
+SMALL = 2_000_000_000
+"""Parameters below which models are usually deep for their width: 19 (SmolLM2-135M) to 85 (Pythia-70M) against 87 to 205."""
+KAPLAN = "Kaplan et al., arXiv:2001.08361 Fig. 5: a factor of 40 changes loss only slightly (confirmed)"
+
+
+def aspect_ratios(case: Case) -> Iterator[tuple[str, int, float]]:
+    """(path of the first n_layers, layers, d_model / n_layers) of every stack."""
+    for stem, stack in stacks(case.model):
+        layers = sum(group.n_layers for group in stack.groups)
+        yield f"{stem}groups.0.n_layers", layers, case.model.d_model / layers
+
+
+def is_small_or_sparse(case: Case) -> bool:
+    """Whether the ratio is lower by custom: a small model, or one of experts."""
+    return case.totals["params"] < SMALL or any(find(case.model, MixtureOfExperts))
+
+
+class UnusualAspectRatio(Rule):
+    """d_model / n_layers is near what large dense models have."""
+
+    code = "SHP001"
+    severity = Severity.INFO
+    title = "d_model / n_layers is not a usual one"
+    reason = (
+        "Large dense models have 100 to 200 units of width a layer, 128 most often; 87 to 128 was called a sweet spot. Loss is flat over "
+        "a wide range, so this is worth knowing, no more: deeper is slower to run, for layers wait for each other."
+    )
+    source = f"CS336 lecture 3 (Spring 2026) p.44 and p.51 (slides); {KAPLAN}; Tay et al., arXiv:2109.10686 section 4.4 (confirmed)"
+    spares = "models below two billion parameters and mixtures of experts, which are deeper for their width"
+    evidence = "aspect_ratio"
+    counts = True
+    valid = (example(d_model="4096", n_layers="32"), example(d_model="512", n_layers="16"))
+    invalid = (
+        example(d_model="4096", n_layers="64", ffn="{kind: glu, d_ff: 11008}"),
+        example(d_model="8192", n_layers="24", ffn="{kind: glu, d_ff: 22016}"),
+    )
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Every stack outside of 80 to 210: the usual range with the seen ones at its edges, Gemma 3's 86.7 and BLOOM's 204.8."""
+        for path, layers, ratio in aspect_ratios(case):
+            if not is_small_or_sparse(case) and not 80 <= ratio <= 210:  # noqa: PLR2004
+                message = f"{layers} layers of width {case.model.d_model:,} are {ratio:.3g} units of width a layer"
+                yield Finding(path, message, ratio, "100 to 200")
+
+
+class ExtremeAspectRatio(Rule):
+    """d_model / n_layers is far outside of what was shipped."""
+
+    code = "SHP002"
+    severity = Severity.WARNING
+    title = "d_model / n_layers is far from what models use"
+    reason = (
+        "Shipped models lie between 33 (GPT-2 XL) and 205 (BLOOM), small ones down to 19 (SmolLM2-135M). Far outside, a slip in n_layers "
+        "or d_model is likelier than a choice, though loss is flat over a wide range."
+    )
+    source = f"{KAPLAN}; T5-11B 42.7, where a slide prints 33 (corrected); the others derived from their configs"
+    spares = "stacks of one or two layers; the lower bound is 15 below two billion parameters and for mixtures of experts"
+    evidence = "aspect_ratio"
+    counts = True
+    valid = (example(d_model="4096", n_layers="32"), example(d_model="576", n_layers="30"))
+    invalid = (example(d_model="512", n_layers="48"), example(d_model="4096", n_layers="8"))
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Every stack far outside; one or two layers are a toy and no slip."""
+        least, most = (15 if is_small_or_sparse(case) else 30), 260
+        for path, layers, ratio in aspect_ratios(case):
+            if not least <= ratio <= most and layers > 2:  # noqa: PLR2004
+                message = f"{layers} layers of width {case.model.d_model:,} are {ratio:.3g} units of width a layer"
+                yield Finding(path, message, ratio, f"{least} to {most}, usually 100 to 200")
+
+
+class HeadsAgainstWidth(Rule):
+    """n_heads * head_dim is near d_model."""
+
+    code = "SHP003"
+    severity = Severity.WARNING
+    title = "n_heads * head_dim is far from d_model"
+    reason = (
+        "Heads together are usually as wide as the stream. Most published models lie between 0.67 (PaLM-540B, 48 heads of 256 on 18,432) "
+        "and 2 (LaMDA, Qwen3-0.6B), GLM-4.5-Air has 3 (96 heads of 128 on 4,096), T5-11B 16."
+    )
+    source = (
+        "PaLM, arXiv:2204.02311 Table 1, where a well-known slide prints the inverse, 1.48 (corrected); LaMDA, arXiv:2201.08239 "
+        "(confirmed); GLM-4.5-Air: the defaults of transformers' Glm4MoeConfig (confirmed)"
+    )
+    spares = "latent attention, whose heads are wider than the stream by design"
+    evidence = "head_ratio"
+    known: ClassVar[Mapping[str, str]] = {"t5-11b": "128 heads of 128 on a stream of 1,024, stated so in its config: 16"}
+    valid = (example(),)
+    invalid = (
+        example(attention="{kind: mha, n_heads: 64, head_dim: 64, position: {kind: rope, theta: 10000}}"),
+        example(attention="{kind: mha, n_heads: 2, head_dim: 64, position: {kind: rope, theta: 10000}}"),
+    )
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Every attention outside of 0.6 to 3.1: the seen range and a little room."""
+        width = case.model.d_model
+        for path, attention in find(case.model, ProjectedAttention):
+            heads, dim = attention.n_heads, head_width(attention, width)
+            ratio = 1.0 if dim is None else heads * dim / width
+            if not 0.6 <= ratio <= 3.1:  # noqa: PLR2004
+                where = f"{path}.{'n_heads' if attention.head_dim is None else 'head_dim'}"
+                yield Finding(where, f"{heads} heads of {dim} are {ratio:.3g} times d_model {width:,}", ratio, "0.67 to 3")

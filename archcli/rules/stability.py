@@ -1,0 +1,72 @@
+"""Rules of stability: what keeps logits and scores from running away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from archcli.measure.passes import find
+from archcli.modules import Attention, Encoder, Head, ProjectedAttention
+from archcli.rules.base import Case, Finding, Rule, Severity, example
+
+LARGE = 10_000_000_000
+WIDE = {"d_model": "8192", "n_layers": "64", "ffn": "{kind: glu, d_ff: 28672}", "vocab_size": "128256"}
+
+
+class NothingHoldsLogits(Rule):
+    """A large model bounds its scores or logits somehow."""
+
+    code = "STB001"
+    severity = Severity.INFO
+    title = "a large model without QK-norm, z-loss or softcap"
+    reason = (
+        "Large models diverge when attention scores or output logits grow; QK-norm, a z-loss or a softcap hold them. Many do without: "
+        "Llama has none of them. A well-known slide lists LLaMA-65B and Gemma 2 with QK-norm; neither has it, Gemma 2 has softcaps."
+    )
+    source = (
+        "QK-norm: Henry et al., arXiv:2010.04245, Dehghani et al., arXiv:2302.05442, OLMo 2, arXiv:2501.00656 (confirmed); z-loss: PaLM, "
+        "arXiv:2204.02311 (confirmed); softcap: Gemma 2, arXiv:2408.00118 (confirmed); LLaMA-65B and Gemma 2 by their code and configs "
+        "(corrected)"
+    )
+    spares = "models below 10 billion parameters, encoders; clipped q, k and v (OLMo, MPT) hold scores, too"
+    counts = True
+    valid = (example(), example(**WIDE, attention="{kind: mha, n_heads: 64, qk_norm: {}, position: {kind: rope, theta: 500000}}"))
+    invalid = (example(**WIDE, attention="{kind: mha, n_heads: 64, position: {kind: rope, theta: 500000}}"),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """A large model with none of them."""
+        model = case.model
+        if isinstance(model, Encoder) or not case.layers or case.totals["params"] < LARGE or case.z_loss:
+            return
+        if not any(_held(each) for _, each in find(model, Attention)) and getattr(getattr(model, "head", None), "softcap", None) is None:
+            params = case.totals["params"]
+            yield Finding(
+                f"{case.layers[0].path}.attention", f"{params:,} parameters and nothing that holds scores or logits", params, "one of them"
+            )
+
+
+def _held(attention: Attention) -> bool:
+    """Whether something bounds its scores: a softcap, normalized queries and keys, or clipped ones."""
+    return attention.softcap is not None or (isinstance(attention, ProjectedAttention) and bool(attention.qk_norm or attention.clip))
+
+
+class UnusualSoftcap(Rule):
+    """A softcap leaves ordinary scores alone."""
+
+    code = "STB002"
+    severity = Severity.WARNING
+    title = "a softcap so low that it bends ordinary scores"
+    reason = (
+        "cap tanh(s / cap) is nearly s while s is small beside the cap. Gemma 2 has 50 for scores and 30 for logits; below 10 ordinary "
+        "scores are bent."
+    )
+    source = "Gemma 2, arXiv:2408.00118 section 2 (confirmed)"
+    valid = (example(attention="{kind: mha, n_heads: 8, softcap: 50}"),)
+    invalid = (example(attention="{kind: mha, n_heads: 8, softcap: 2}"),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Every cap below 10."""
+        caps = [(f"{path}.softcap", each.softcap) for path, each in find(case.model, Attention)]
+        caps += [(f"{path}.softcap", each.softcap) for path, each in find(case.model, Head)]
+        for path, cap in caps:
+            if cap is not None and cap < 10:  # noqa: PLR2004
+                yield Finding(path, f"a cap of {cap:g}", cap, "30 or 50")

@@ -57,7 +57,11 @@ Model = Annotated[
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Change a field: d_ff=11008, or by its path groups.0.layer.ffn.d_ff=11008."),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change a field: d_ff=11008, ffn.activation=gelu, or by its whole path groups.0.layer.ffn.d_ff=11008.",
+    ),
 ]
 Form = Annotated[
     Format | None,

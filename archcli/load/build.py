@@ -8,7 +8,7 @@ from typing import Any
 from archcli.errors import ArchError, Problem
 from archcli.load.fields import USUAL_MODEL, Field, choices, default, fields, has_own_validators, own_kind
 from archcli.load.marks import MOST_PROBLEMS, Node, locate
-from archcli.load.misfits import missing, missing_kind, no_mapping, unknown_key, unknown_kind
+from archcli.load.misfits import belonged_to_another_kind, missing, missing_kind, no_mapping, unknown_key, unknown_kind
 from archcli.load.shared import lifted
 from archcli.load.values import Refusal, Want, hint, refusal_words
 from archcli.load.words import shown
@@ -19,14 +19,16 @@ from archcli.registry import kinds
 FAILED = object()
 
 
-def build(root: Node, problems: Iterable[Problem] = (), misfits: list[Problem] | None = None) -> Module:
+def build(root: Node, problems: Iterable[Problem] = (), misfits: list[Problem] | None = None, notes: list[str] | None = None) -> Module:
     """The model that a tree (its shared layers expanded) describes; ArchError with the problems so far and all that are found here.
 
     With `misfits`, values that are fine alone but not beside the others go there, and the model is made all the same: nothing can be
-    counted of it, but its shape can be judged.
+    counted of it, but its shape can be judged. What was left out because an override changed a kind is told in `notes`.
     """
     builder = _Builder(root, [*problems], misfits)
     model = builder.model()
+    if notes is not None:
+        notes += dict.fromkeys(builder.left_out)
     if builder.problems or not isinstance(model, Module):
         raise ArchError(in_order(builder.problems, root.place.source.name))
     return model
@@ -55,6 +57,7 @@ class _Builder:
         self.top: Mapping[str, Node] = root.value if isinstance(root.value, dict) else {}
         self.top_fields: Mapping[str, Field] = {}
         self.built: dict[tuple[int, type], Any] = {}
+        self.left_out: list[str] = []
 
     def model(self) -> Any:
         """The whole file; without a `kind` it is a decoder."""
@@ -101,8 +104,12 @@ class _Builder:
         known = fields(cls)
         meant: set[str] = set()
         for key in node.value:
-            if key not in known and not (key == "kind" and options):
-                what, help_, close = unknown_key(key, node, cls, takes_kind=bool(options))
+            if key in known or (key == "kind" and options):
+                continue
+            if belonged_to_another_kind(node, key, options):
+                self.left_out.append(f"{own_kind(cls)} has no {key}: what the file says of it was left out.")
+            else:
+                what, help_, close = unknown_key(key, cls, takes_kind=bool(options))
                 self.problems.append(Problem(what, help_, (node.value[key].key or node.place).mark(), _join(path, key)))
                 self._stop_early()
                 meant.update(close)

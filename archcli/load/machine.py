@@ -1,10 +1,10 @@
-"""What the machine says of itself: how much memory a process may still take."""
+"""What the machine says of itself: how much memory a process may still take, how large its caches are."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-PROC, GROUPS = Path("/proc"), Path("/sys/fs/cgroup")
+PROC, GROUPS, CPUS = Path("/proc"), Path("/sys/fs/cgroup"), Path("/sys/devices/system/cpu")
 
 
 def available_memory(proc: Path = PROC, groups: Path = GROUPS) -> int | None:
@@ -20,6 +20,16 @@ def processor(proc: Path = PROC) -> str:
     """What the processor calls itself, and how many of it there are; empty where the system does not say."""
     names = [line.partition(":")[2].strip() for line in _text(proc / "cpuinfo").splitlines() if line.startswith("model name")]
     return f"{len(names)} x {names[0]}" if names else ""
+
+
+def cache_size(cpus: Path = CPUS) -> int | None:
+    """Bytes of the last level of cache, of all its instances together; None where the system does not say."""
+    found: dict[int, dict[str, int]] = {}
+    for folder in cpus.glob("cpu[0-9]*/cache/index[0-9]*"):
+        level, size, shared = (_text(folder / name).strip() for name in ("level", "size", "shared_cpu_list"))
+        if level.isdigit() and size.removesuffix("K").isdigit():
+            found.setdefault(int(level), {})[shared] = int(size.removesuffix("K")) * 1024
+    return sum(found[max(found)].values()) if found else None
 
 
 def _kernel(proc: Path) -> int | None:

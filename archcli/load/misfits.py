@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from archcli.load.fields import Field, choices, fields, own_kind
+from archcli.load.fields import Field, choices, fields
 from archcli.load.hf.words import OUR_WORD
 from archcli.load.marks import SET, Node
 from archcli.load.words import closest, either, quoted, shown
@@ -20,12 +20,10 @@ MEANT = {
 """Names people give to a kind with certain fields. Shazeer 2020, arXiv:2002.05202."""
 
 
-def unknown_key(key: str, node: Node, cls: type[Spec], *, takes_kind: bool) -> tuple[str, str, list[str]]:
+def unknown_key(key: str, cls: type[Spec], *, takes_kind: bool) -> tuple[str, str, list[str]]:
     """What and hint for a key the class does not have, and the keys it may have been meant to be."""
     known = [*(("kind",) if takes_kind else ()), *fields(cls)]
     what = f"unknown key {quoted(key)}"
-    if _kind_was_set(node, key):
-        return f"{own_kind(cls)} has no key {quoted(key)}", "--set changed the kind, and the file wrote this key for another", []
     ours = OUR_WORD.get(key, "")
     if ours:
         return what, f"Hugging Face's {key} is {ours} here", [ours]
@@ -36,9 +34,11 @@ def unknown_key(key: str, node: Node, cls: type[Spec], *, takes_kind: bool) -> t
     return what, f"did you mean {either(close)}?" if close else f"known are {', '.join(known)}", close
 
 
-def _kind_was_set(node: Node, key: str) -> bool:
+def belonged_to_another_kind(node: Node, key: str, options: Options) -> bool:
+    """Whether an override changed the kind, and the file wrote this key for the one it had."""
     kind, other = node.value.get("kind"), node.value[key]
-    return kind is not None and kind.where.source.name == SET != other.where.source.name
+    was_set = kind is not None and kind.where.source.name == SET != other.where.source.name
+    return was_set and any(key in fields(cls) for cls in options.values())
 
 
 def _classes(base: type[Spec]) -> list[type[Spec]]:

@@ -1,12 +1,13 @@
 """`--set KEY=VALUE`: a value put into the tree before it is built.
 
-A path (`groups.0.layer.ffn.d_ff`) names one place, which need not be written yet. A bare name (`d_ff`) means every field of that name;
-where their values differ, the one at the top of the file, if there is one.
+A path (`groups.0.layer.ffn.d_ff`) names one place, which need not be written yet. A bare name (`d_ff`) means every field of that name, and
+the end of a path (`ffn.activation`, `layer.kind`) every place whose path ends so; where their values differ, the one at the top of the
+file, if there is one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, Problem
@@ -17,8 +18,8 @@ from archcli.load.shared import expand, lifted
 from archcli.load.text import text_of
 from archcli.load.words import quoted, shown, suggest, written
 from archcli.load.yaml import DEEPEST, parse
-from archcli.modules import Module, settings
-from archcli.modules.base import Spec
+from archcli.modules import Module
+from archcli.modules.base import Spec, children
 from archcli.registry import kinds
 from archcli.units import parse_count
 
@@ -59,15 +60,20 @@ def _sized(node: Node) -> Node:
         return node
 
 
-def _is_branch(key: str) -> bool:
-    """Whether a bare name is a part of the model rather than a setting in it: norm, embedding, groups, layer."""
-    return key == "layer" or any(key in (found := fields(cls)) and found[key].want is None for cls in kinds("model").values())
+def _is_place(one: Override, root: Node) -> bool:
+    """Whether the key names a place from the top: a path, or a part of the model (norm, groups, …), not a setting of many."""
+    first = one.steps[0]
+    if first == "layer":
+        return first in _entries(root)
+    found = [fields(cls)[first] for cls in kinds("model").values() if first in fields(cls)]
+    return bool(found) if len(one.steps) > 1 else any(field.want is None for field in found)
 
 
-def _put(node: Node | None, steps: Sequence[str], one: Override, part: Any = None) -> Node:
+def _put(node: Node | None, steps: Sequence[str], one: Override, part: Any = None, top: Node | None = None) -> Node:
     """The node with the override below it.
 
-    Mappings that are not there yet are made, of the same kind as the default `part` that was built in their place.
+    Mappings that are not there yet are made, of the same kind as the default `part` that was built in their place; those inherited
+    begin as what the `top` has.
     """
     if not steps:
         return one.node.named(one.place)
@@ -79,12 +85,13 @@ def _put(node: Node | None, steps: Sequence[str], one: Override, part: Any = Non
     if isinstance(node.value, list):
         items = list(node.value)
         at = _index(step, len(items), so_far, one)
-        items[at] = _put(items[at], rest, one, inner)
+        items[at] = _put(items[at], rest, one, inner, top)
         return node.holding(items)
     whole = lifted(node)
     if not isinstance(whole.value, dict):
         raise ArchError(Problem(f"{so_far} is {shown(node)}, not a mapping", f"it has no {quoted(step)}", one.place.mark()))
-    return whole.holding({**whole.value, step: _put(whole.value.get(step), rest, one, inner)})
+    below = whole.value.get(step) or _entries(top).get(_inherits(part, step))
+    return whole.holding({**whole.value, step: _put(below, rest, one, inner, top)})
 
 
 def _index(step: str, length: int, path: str, one: Override) -> int:
@@ -95,39 +102,65 @@ def _index(step: str, length: int, path: str, one: Override) -> int:
 
 
 def _put_everywhere(root: Node, model: Module, overrides: Sequence[Override], problems: list[Problem]) -> Node:
-    """Each override in every place where the model has a field of that name."""
+    """Each override in every place of the model that its key means."""
     now: dict[str, list[tuple[str, Any]]] = {}
-    for path, value in settings(model):
+    for path, value in _places(model):
         now.setdefault(path.rpartition(".")[2], []).append((path, value))
     for one in overrides:
-        doubts = [*_doubts(one, now)]
-        alone = [found for found in now.get(one.key, ()) if found[0] == one.key] if doubts else []
-        problems += [] if alone else doubts
-        for path, _ in alone if doubts else now[one.key]:
+        found = {path: value for path, value in now.get(one.steps[-1], ()) if _ends(path, one.steps)}
+        doubts = [*_doubts(one, found, now)]
+        meant = {path: value for path, value in found.items() if path == one.key} if doubts else found
+        problems += [] if meant else doubts
+        for path in meant:
             steps = path.split(".")
-            root = root if _is_inherited(root, steps, model, root) else _put(root, steps, one, model)
+            root = root if _written_at(root, steps, model) in meant else _put(root, steps, one, model, root)
     return root
 
 
-def _doubts(one: Override, now: dict[str, list[tuple[str, Any]]]) -> Iterable[Problem]:
-    found = now.get(one.key)
-    if found is None:
-        yield Problem(f"no field is called {quoted(one.key)}", suggest(one.key, now), one.place.mark())
-    elif any(type(value) is not type(found[0][1]) or value != found[0][1] for _, value in found):
-        each = ", ".join(f"{path} ({written(value)})" for path, value in found)
+def _places(spec: Spec, path: str = "") -> Iterator[tuple[str, Any]]:
+    """(full path, value) of every field below a spec, of those too that are specs of their own."""
+    yield from ((path + field, getattr(spec, field)) for field in type(spec).model_fields)
+    for step, child in children(spec):
+        yield from _places(child, f"{path}{step}.")
+
+
+def _ends(path: str, steps: Sequence[str]) -> bool:
+    """Whether a full path ends in these steps; an entry of a pattern is a `layer`, too."""
+    own = path.split(".")
+    named = ["layer" if before == "pattern" else step for before, step in zip(["", *own], own, strict=False)]
+    return named[-len(steps) :] == [*steps]
+
+
+def _doubts(one: Override, found: dict[str, Any], now: Iterable[str]) -> Iterable[Problem]:
+    values = [*found.values()]
+    if not values:
+        what = "field is called" if len(one.steps) == 1 else "path ends in"
+        yield Problem(f"no {what} {quoted(one.key)}", suggest(one.steps[-1], now), one.place.mark())
+    elif any(type(value) is not type(values[0]) or value != values[0] for value in values):
+        each = ", ".join(f"{path} ({_told(value)})" for path, value in found.items())
         yield Problem(f"{one.key} stands for fields of different values", f"name one: {each}", one.place.mark())
 
 
-def _is_inherited(node: Node | None, steps: Sequence[str], part: Any, root: Node) -> bool:
-    """Whether a built value is not written at its path but taken from the top, where the override finds it too."""
-    for step in steps:
-        entries = _entries(node)
-        field = fields(type(part)).get(step) if isinstance(part, Spec) else None
-        if field and field.inherits and step not in entries:
-            return field.inherits in _entries(root)
+def _told(value: Any) -> str:
+    return own_kind(type(value)) if isinstance(value, Spec) else written(value)
+
+
+def _written_at(root: Node, steps: Sequence[str], part: Any) -> str:
+    """Where a built value is written that is not written at its own path but inherited from the top; empty for any other."""
+    node: Node | None = root
+    for i, step in enumerate(steps):
+        entries, above = _entries(node), _inherits(part, step)
+        if above and step not in entries:
+            return ".".join([above, *steps[i + 1 :]]) if above in _entries(root) else ""
         node = node.value[int(step)] if node is not None and isinstance(node.value, list) else entries.get(step)
         part = _part(part, step)
-    return False
+    return ""
+
+
+def _inherits(part: Any, step: str) -> str:
+    """Which key of the top a field takes its value from where it is left out."""
+    field = fields(type(part)).get(step) if isinstance(part, Spec) else None
+    return field.inherits if field else ""
 
 
 def _part(whole: Any, step: str) -> Any:
@@ -142,13 +175,13 @@ def _entries(node: Node | None) -> dict[str, Node]:
 def apply(root: Node, texts: Iterable[str], problems: list[Problem]) -> Node:
     """The tree with shared layers expanded and all overrides in it; what is wrong with them is added to the problems.
 
-    Those by path come first, whatever their order; bare names need the model, and are left out where there is none.
+    Those by full path come first, whatever their order; names and ends of paths need the model, and are left out where there is none.
     """
     bare: list[Override] = []
     for text in texts if isinstance(root.value, dict) else ():
         try:
             one = read(text)
-            if len(one.steps) > 1 or _is_branch(one.key):
+            if _is_place(one, root):
                 root = _put(root, one.steps, one)
             else:
                 bare.append(one)

@@ -102,7 +102,7 @@ def load_config(
         loaded = _load_yaml(content, overrides, origin.name, strict=strict)
     except ArchError as error:
         raise ArchError(dict.fromkeys(origin.problem(problem, tree) for problem in error.problems)) from None
-    return loaded._replace(notes=understood.notes, origin=origin, config=config)
+    return loaded._replace(notes=(*understood.notes, *loaded.notes), origin=origin, config=config)
 
 
 def _own_name(path: Path) -> str:
@@ -122,8 +122,9 @@ def _load_yaml(content: Text, overrides: Sequence[str], source: str, *, strict: 
         raise ArchError(problem)
     tree = _overridden(root, overrides, document.problems) if overrides else expand(root)
     misfits: list[Problem] = []
-    model = build(tree, document.problems, None if strict else misfits)
-    return Loaded(model, getattr(model, "name", "") or Path(name).stem, source, tree, misfits=tuple(misfits))
+    notes: list[str] = []
+    model = build(tree, document.problems, None if strict else misfits, notes)
+    return Loaded(model, getattr(model, "name", "") or Path(name).stem, source, tree, tuple(notes), misfits=tuple(misfits))
 
 
 def _overridden(root: Node, overrides: Sequence[str], problems: list[Problem]) -> Node:

@@ -5,6 +5,7 @@ torch's own (nn.Linear, nn.LayerNorm, …) wherever one does the same; else the 
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import Any
 
 import torch
@@ -98,19 +99,26 @@ class StackedLinear(Leaf):
 
     Two forms with equal results: `gather` takes each token's matrix and multiplies in one batch (meta device, compile,
     witnesses); `grouped` multiplies each expert's tokens together, which moves every matrix once (fast, but needs to
-    read the sizes).
+    read the sizes). Where fewer than E matrices are stored, experts share them in the grouped form: expert e has matrix
+    e modulo their number.
     """
 
     form = "grouped"
 
     def __init__(self, op: Op, shapes: list[Any], n_experts: int) -> None:
         super().__init__(op, shapes, (n_experts,))
+        self.n_experts = n_experts
+
+    def store(self, distinct: int) -> None:
+        """Have so many matrices only; what they held is lost."""
+        weight = self.get_parameter("weight")
+        self.weight = nn.Parameter(weight.new_empty(min(distinct, self.n_experts), *weight.shape[1:]), weight.requires_grad)
 
     def forward(self, x: torch.Tensor, *, op: Op | None = None, expert_of: torch.Tensor) -> torch.Tensor:
         """[N k, in] to [N k, out]."""
         weight, bias = self.get_parameter("weight"), self._parameters.get("bias")
         eager = self.form == "grouped" and x.device.type != "meta" and not torch.compiler.is_compiling()
-        y = _grouped(x, weight, expert_of) if eager else _gathered(x, weight, expert_of)
+        y = _grouped(x, weight, expert_of, self.n_experts) if eager else _gathered(x, weight, expert_of)
         return y if bias is None else y + bias[expert_of]
 
 
@@ -118,6 +126,6 @@ def _gathered(x: torch.Tensor, weight: torch.Tensor, expert_of: torch.Tensor) ->
     return torch.bmm(weight[expert_of], x.unsqueeze(-1)).squeeze(-1)
 
 
-def _grouped(x: torch.Tensor, weight: torch.Tensor, expert_of: torch.Tensor) -> torch.Tensor:
-    sizes = torch.bincount(expert_of, minlength=weight.shape[0]).tolist()
-    return torch.cat([torch.nn.functional.linear(tokens, matrix) for tokens, matrix in zip(x.split(sizes), weight, strict=True)])
+def _grouped(x: torch.Tensor, weight: torch.Tensor, expert_of: torch.Tensor, n_experts: int) -> torch.Tensor:
+    sizes, matrices = torch.bincount(expert_of, minlength=n_experts).tolist(), cycle(weight)
+    return torch.cat([torch.nn.functional.linear(tokens, next(matrices)) for tokens in x.split(sizes)])

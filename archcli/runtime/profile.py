@@ -70,6 +70,7 @@ class Recording:
     there more or less often than the census has them. `rejected` pairs were disturbed and are not in any figure. `load` is
     how many processes wanted each processor when it began. `census` is what was executed; `system_s` the median time all
     threads of a plain pass spent in the system, where page faults are most of it.
+    An `extrapolated` one is made of those of small stacks.
     """
 
     timed: tuple[Timed, ...]
@@ -89,15 +90,16 @@ class Recording:
     trace: dict[str, Any] | None = None
     census: tuple[Did, ...] = ()
     system_s: float = 0.0
+    extrapolated: bool = False
 
 
-class _Run(NamedTuple):
+class Run(NamedTuple):
     """One pass over the work: how long it took, and what the system did to it meanwhile."""
 
     seconds: float
     faults: int
     switches: int
-    system_s: float
+    system_s: float = 0.0
 
     @property
     def disturbed(self) -> bool:
@@ -105,11 +107,11 @@ class _Run(NamedTuple):
         return self.switches > MOST_SWITCHES_PER_S * self.seconds
 
 
-class _Pair(NamedTuple):
+class Pair(NamedTuple):
     """A plain pass, a traced one, and what the trace says."""
 
-    plain: _Run
-    traced: _Run
+    plain: Run
+    traced: Run
     spent: dict[Key, Spent]
 
 
@@ -120,55 +122,56 @@ def record(work: Work, device: str, pairs: int | None, tick: Tick, *, trace: str
     `trace` the last traced pass is kept whole.
     """
     on_gpu, load = device.startswith("cuda"), os.getloadavg()[0] / (os.cpu_count() or 1)
-    with quiet_log(), _tracing(on_gpu):
+    with quiet_log(), tracing(on_gpu):
         for i in range(WARM_UPS):
             tick("warming up", i, WARM_UPS)
             work.step()
     tick("counting operations", 0, 1)
     census = take_census(work.model, work.step)
-    done: list[_Pair] = []
+    done: list[Pair] = []
     kept: list[dict[str, Any]] = []
     interrupted = False
     with without_garbage_collection():
         try:
-            for i in _rounds(pairs):
+            for i in rounds(pairs):
                 tick("timing", i, pairs or PAIRS)
-                done.append(_Pair(_run(work.step, on_gpu), *_traced(work, census, on_gpu, trace, kept)))
+                done.append(Pair(run_pass(work.step, on_gpu), *traced_pass(work, census, on_gpu, trace, kept)))
         except KeyboardInterrupt:
             if not done:
                 raise
             interrupted = True
-    recording = _recording(done, census, device)
+    recording = recording_of(done, census, device)
     return replace(recording, partial=interrupted, load=load, trace=kept[-1] if kept else None)
 
 
-def _rounds(pairs: int | None) -> Iterator[int]:
+def rounds(pairs: int | None, budget_s: float = BUDGET_S) -> Iterator[int]:
     """0, 1, … for each pair to time: as many as asked for, else while the budget lasts."""
     if pairs is not None:
         yield from range(pairs)
         return
     start = time.perf_counter()
     for i in range(PAIRS):
-        if i >= FEWEST_PAIRS and (time.perf_counter() - start) * (i + 1) / i > BUDGET_S:
+        if i >= FEWEST_PAIRS and (time.perf_counter() - start) * (i + 1) / i > budget_s:
             return
         yield i
 
 
-def _traced(work: Work, census: Census, on_gpu: bool, name: str, kept: list[dict[str, Any]]) -> tuple[_Run, dict[Key, Spent]]:
-    with labelled(work.model) as regions, _tracing(on_gpu) as trace:
-        run = _run(work.step, on_gpu)
-    events = list(_events(trace))
+def traced_pass(work: Work, census: Census, on_gpu: bool, name: str, kept: list[dict[str, Any]]) -> tuple[Run, dict[Key, Spent]]:
+    """One pass with its operations labelled and traced; under a `name` the trace itself is put into `kept`."""
+    with labelled(work.model) as regions, tracing(on_gpu) as trace:
+        run = run_pass(work.step, on_gpu)
+    events = list(events_of(trace))
     if name:
         kept[:] = [chrome_trace(events, regions.owner, PREFIX, name)]
     return run, walk(events, census.calls, regions.owner, PREFIX, device=on_gpu)
 
 
-def _tracing(on_gpu: bool) -> Any:
+def tracing(on_gpu: bool) -> Any:
     """Kineto without shapes and stacks, the cheapest tracer of all that name operations."""
     return profiler.profile(use_kineto=True, use_device="cuda" if on_gpu else None)
 
 
-def _run(step: Callable[[], Any], on_gpu: bool) -> _Run:
+def run_pass(step: Callable[[], Any], on_gpu: bool) -> Run:
     """One pass; on a GPU until its last kernel has ended. What it computed is freed outside of the timed stretch."""
     if on_gpu:
         torch.cuda.synchronize()
@@ -180,10 +183,11 @@ def _run(step: Callable[[], Any], on_gpu: bool) -> _Run:
     seconds = time.perf_counter() - start
     after = resource.getrusage(resource.RUSAGE_SELF)
     del result
-    return _Run(seconds, after.ru_minflt - before.ru_minflt, after.ru_nivcsw - before.ru_nivcsw, after.ru_stime - before.ru_stime)
+    return Run(seconds, after.ru_minflt - before.ru_minflt, after.ru_nivcsw - before.ru_nivcsw, after.ru_stime - before.ru_stime)
 
 
-def _events(trace: Any) -> Iterator[Event]:
+def events_of(trace: Any) -> Iterator[Event]:
+    """The ranges of a trace, on the CPU and on a GPU."""
     for raw in trace.kineto_results.events():
         start = raw.start_ns()
         on_device = raw.device_type().name != "CPU"
@@ -199,9 +203,10 @@ def _events(trace: Any) -> Iterator[Event]:
         )
 
 
-def _recording(done: list[_Pair], census: Census, device: str) -> Recording:
+def recording_of(done: list[Pair], census: Census, device: str, *, chosen: bool = False) -> Recording:
+    """What the pairs come to, without those that were disturbed, unless they have been `chosen` already."""
     quiet = [pair for pair in done if not (pair.plain.disturbed or pair.traced.disturbed)]
-    kept = quiet if len(quiet) >= FEWEST_PAIRS else done
+    kept = quiet if len(quiet) >= FEWEST_PAIRS and not chosen else done
     found = [_counts(pair.spent) for pair in kept]
     left = [pair.traced.seconds - sum(one.ns for one in pair.spent.values()) / 1e9 for pair in kept]
     return Recording(
@@ -222,7 +227,7 @@ def _recording(done: list[_Pair], census: Census, device: str) -> Recording:
     )
 
 
-def _executed(kept: list[_Pair], census: Census) -> Iterator[Did]:
+def _executed(kept: list[Pair], census: Census) -> Iterator[Did]:
     """The census with classes: additions that the trace shows to join gradients that meet are element-wise, whatever row they met at."""
     ran = {each.path: each for each in census.ran}
     sums = {(key.path, key.name) for key in kept[0].spent if key.phase == "sums"}
@@ -232,7 +237,7 @@ def _executed(kept: list[_Pair], census: Census) -> Iterator[Did]:
         yield Did(*place, class_of(place, one.op.parts(*one.inputs)) if one else FRAMEWORK, calls, *census.did[key])
 
 
-def _timed(kept: list[_Pair], census: Census) -> tuple[Timed, ...]:
+def _timed(kept: list[Pair], census: Census) -> tuple[Timed, ...]:
     """The median of every operation over the passes, with the class it belongs to.
 
     Where attention ran fused, whatever else its row executed (making the mask) goes with the kernel, as the row's cost does.

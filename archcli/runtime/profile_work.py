@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_leaves
 from archcli.errors import ArchError
 from archcli.graph import tree_map
 from archcli.modules import Model, settings
-from archcli.runtime.build import Cache, LanguageModel, build_model, example_inputs
+from archcli.runtime.build import Cache, LanguageModel, build_model, example_inputs, store_experts
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 BLOCK = 1_000_003  # a prime, so that no two rows of a matrix of round width are equal
@@ -30,6 +30,7 @@ class Job:
     """What to run: `new` tokens after `past` cached ones, logits of the last alone or of all, and whether to go back again.
 
     `cached` runs through a cache, even an empty one. `source_len` is how many positions an encoder-decoder's encoder has.
+    `distinct_experts` matrices are stored of each mixture, less than it has where not all fit.
     """
 
     batch_size: int
@@ -42,6 +43,7 @@ class Job:
     dtype: str = "fp32"
     device: str = "cpu"
     attention: str = "sdpa"
+    distinct_experts: int | None = None
 
 
 class Work(NamedTuple):
@@ -59,6 +61,8 @@ def prepare(spec: Model, job: Job) -> Work:
     inputs = [_random(like, spec, dtype, generator).to(device) for like in _inputs(spec, job, job.new)]
     cache = _filled_cache(skeleton, job, generator)
     gradients = _gradients(skeleton, job, generator) if job.train else []
+    if job.distinct_experts is not None:
+        store_experts(skeleton, job.distinct_experts)
     model = skeleton.to_empty(device=device)
     fill(model, generator)
     if job.train:

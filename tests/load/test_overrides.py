@@ -23,6 +23,8 @@ groups:
       - {ffn: {d_ff: 256}}
 """
 
+LAYERS = ("0.layer", "1.pattern.0", "1.pattern.1")
+
 # id: (KEY=VALUE, the settings that differ from the file's afterwards)
 CHANGES = {
     "top": ("d_model=32", {"d_model": 32}),
@@ -39,6 +41,9 @@ CHANGES = {
         "eps=1e-3",
         {f"{at}norm.eps": 1e-3 for at in ("", "groups.0.layer.", "groups.1.pattern.0.", "groups.1.pattern.1.")},
     ),
+    "end-of-a-path": ("ffn.activation=silu", {f"groups.{layer}.ffn.activation.kind": "silu" for layer in LAYERS}),
+    "end-of-a-path-to-a-kind": ("attention.kind=mqa", {f"groups.{layer}.attention.kind": "mqa" for layer in LAYERS}),
+    "part-by-its-name": ("activation=relu", {f"groups.{layer}.ffn.activation.kind": "relu" for layer in LAYERS}),
     "inherited-by-its-name": ("max_seq_len=64", {"max_seq_len": 64, "embedding.position.max_seq_len": 64}),
     "inherited-part": (
         "norm.offset=1",
@@ -121,6 +126,16 @@ MISTAKES = {
         ["groups.1.pattern.x.kind=parallel"],
         ["--set:1:7: no entry 'x' in groups.1.pattern; groups.1.pattern has the entries 0 to 1"],
     ),
+    "unknown-end-of-a-path": (["ffn.dff=3"], ["--set:1:7: no path ends in 'ffn.dff'; did you mean d_ff or ffn?"]),
+    "differing-ends-of-paths": (
+        ["ffn.d_ff=96"],
+        [
+            (
+                "--set:1:7: ffn.d_ff stands for fields of different values; name one: "
+                "groups.0.layer.ffn.d_ff (128), groups.1.pattern.0.ffn.d_ff (128), groups.1.pattern.1.ffn.d_ff (256)"
+            )
+        ],
+    ),
     "below-a-number": (["d_model.x=3"], ["--set:1:7: d_model is 64, not a mapping; it has no 'x'"]),
     "differing-values": (
         ["d_ff=96"],
@@ -158,10 +173,50 @@ def test_a_mistaken_override_is_answered(overrides, answers, refused):
     assert sorted(refused(TWO_GROUPS, *overrides)) == sorted(answers)
 
 
-def test_a_kind_set_over_the_file_says_which_keys_it_lacks(tiny, refused):
-    assert refused(tiny, "groups.0.layer.attention.kind=mha") == [
-        "15:9: mha has no key 'n_kv_heads'; --set changed the kind, and the file wrote this key for another"
+def test_a_kind_set_over_the_file_leaves_out_what_it_lacks_and_says_so(tiny):
+    loaded = load_text(tiny, "f", ["groups.0.layer.attention.kind=mha"])
+    now = dict(settings(loaded.model))
+    assert now["groups.0.layer.attention.kind"] == "mha"
+    assert now["groups.0.layer.attention.n_heads"] == 8
+    assert "groups.0.layer.attention.n_kv_heads" not in now
+    assert loaded.notes == ("mha has no n_kv_heads: what the file says of it was left out.",)
+    assert load_text(tiny, "f", ["groups.0.layer.attention.n_kv_heads=8"]).notes == ()
+
+
+def test_a_kind_set_over_the_file_still_refuses_what_no_kind_has(tiny, refused):
+    text = tiny.replace("kind: gqa,", "kind: gqa, n_kv_head: 2,").replace("kind: gqa\n", "kind: gqa\n        n_kv_head: 2\n")
+    assert text != tiny
+    assert any("unknown key 'n_kv_head'" in line for line in refused(text, "attention.kind=mha"))
+
+
+def test_a_kind_set_over_the_file_asks_for_what_it_needs(tiny, refused):
+    assert [line.partition(" ")[2] for line in refused(tiny, "ffn.kind=moe")] == [
+        f"missing key {key}" for key in ("n_experts", "top_k", "expert")
     ]
+
+
+@pytest.fixture
+def with_qk_norm(tiny):
+    """Norms at the top, in every layer, and of queries and keys, all inherited from the top."""
+    return tiny.replace("eps: 1e-5", "eps: 1e-3").replace("head_dim: 8", "head_dim: 8\n        qk_norm: {}")
+
+
+def norms(text, override):
+    now = dict(settings(load_text(text, "f", [override]).model))
+    assert {value for path, value in now.items() if path.endswith("norm.eps")} == {1e-3}
+    return {path.removesuffix(".kind"): kind for path, kind in now.items() if path.endswith("norm.kind")}
+
+
+def test_the_end_of_a_path_means_the_inherited_parts_alone(with_qk_norm):
+    assert norms(with_qk_norm, "layer.norm.kind=layernorm") == {
+        "norm": "rmsnorm",
+        "groups.0.layer.norm": "layernorm",
+        "groups.0.layer.attention.qk_norm.norm": "rmsnorm",
+    }
+
+
+def test_a_kind_at_the_top_reaches_every_norm_that_inherits_it(with_qk_norm):
+    assert set(norms(with_qk_norm, "norm.kind=layernorm").values()) == {"layernorm"}
 
 
 def test_mistakes_of_the_file_and_of_an_override_are_answered_together(tiny, refused):

@@ -10,6 +10,7 @@ from archcli.commands.base import subject
 from archcli.commands.options import Form, Json, Model, Output, Past, Set, SourceLen
 from archcli.commands.profile.allocator import keep_large_blocks
 from archcli.commands.profile.files import check_files, write_files
+from archcli.commands.profile.kinds import cut_to, planned, profiled_by_kind
 from archcli.commands.profile.measuring import How, checked, measured
 from archcli.commands.profile.options import (
     Allocator,
@@ -18,8 +19,10 @@ from archcli.commands.profile.options import (
     Depth,
     Device,
     Dtype,
+    Layers,
     NoCeilings,
     Pairs,
+    PerKind,
     PhaseOption,
     Plot,
     Refresh,
@@ -27,8 +30,13 @@ from archcli.commands.profile.options import (
     Threads,
     Top,
     Trace,
+    Vs,
 )
+from archcli.commands.profile.variants import variants
+from archcli.commands.profile.versus import compared
+from archcli.errors import ArchError
 from archcli.measure.flops import Question, run_pass, settled
+from archcli.measure.memory import memory_of
 from archcli.measure.passes import without_source
 from archcli.measure.profile import profile_of
 from archcli.measure.profile.workloads import workload_of
@@ -48,7 +56,10 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     threads: Threads = None,
     attention: Attention = None,
     pairs: Pairs = None,
+    vs: Vs = None,
     allocator: Allocator = "reuse",
+    layers: Layers = None,
+    per_kind: PerKind = False,
     no_ceilings: NoCeilings = False,
     refresh: Refresh = False,
     plot: Plot = None,
@@ -64,29 +75,46 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     Builds the model here with random weights, runs the pass and times every operation of it. A decoding pass is one new
     token after --past cached ones, after --seq-len of them where --past is left out. Training is forward and backward,
-    without optimizer. What needs more memory than there is is refused before anything is built. Ctrl-C shows what
-    was measured so far. `ivanov` is the layer that Ivanov et al. 2021 measured, with their table. Exits with 1 where an
-    operation ran that no row accounts for. Needs archcli[torch].
+    without optimizer. A model that does not fit into memory is measured by kinds of layer and extrapolated, as any is
+    with --per-kind; what does not fit even so is refused before anything is built. Ctrl-C shows what was measured so far.
+    --vs times variants of the model against it, passes in turn. `ivanov` is the layer that Ivanov et al. 2021 measured,
+    with their table. Exits with 1 where an operation ran that no row accounts for. Needs archcli[torch].
     """
     check_files(plot, trace)
+    if vs and (plot or trace):
+        raise ArchError("--vs compares: there is no picture and no trace of it", "leave --plot and --trace out, or --vs")
     keep_large_blocks(allocator, device)
-    asked = subject(model, overrides)
     usual = workload_of(model)
-    phase = phase or usual.phase
-    counted = run_pass(asked.model, settled(Question(phase, batch_size or usual.batch_size, seq_len or usual.seq_len, past, source_len)))
-    how = How(
-        dtype, device, attention or usual.attention, threads, pairs, ceilings=not no_ceilings, refresh=refresh, trace=trace is not None
-    )
-    memory = checked(asked.name, counted, how)
-    recording, ceilings = measured(asked, counted, how, memory)
-    inputs = {"phase": phase, **counted.sizes(), **how.inputs()}
-    report = profile_of(asked.model, counted, recording, inputs, depth, top, ceilings)
+    phase, form_of = phase or usual.phase, attention or usual.attention
+    how = How(dtype, device, form_of, threads, pairs, ceilings=not no_ceilings, refresh=refresh, trace=trace is not None)
+    question = settled(Question(phase, batch_size or usual.batch_size, seq_len or usual.seq_len, past, source_len))
+    if vs:
+        several = variants(model, overrides, how, vs)
+        report = compared(several, question, {"phase": phase, **how.inputs()}, depth, top)
+        several[0].subject.show(report, form, output, as_json=as_json)
+        _leave(partial=report.totals["partial"], differing=any(one["operations_differing"] for one in report.totals["variants"]))
+        return
+    asked = cut_to(subject(model, overrides), layers, per_kind=per_kind)
+    counted = run_pass(asked.model, question)
+    inputs = {"phase": phase, **counted.sizes(), **how.inputs(), "layers": layers}
+    plan = planned(asked, counted, question, how, per_kind=per_kind) if layers is None else None
+    if plan is None:
+        memory = checked(asked.name, counted, how)
+        recording, ceilings = measured(asked, counted, how, memory)
+        report = usual.report(profile_of(asked.model, counted, recording, inputs, depth, top, ceilings), counted, recording)
+    else:
+        memory = memory_of(counted, how.dtype, how.attention)
+        report, recording = profiled_by_kind(asked, counted, plan, how, inputs, (depth, top))
     notes = (*without_source(asked.model, source_len), *report.notes)
     report = replace(report, model={"name": asked.name, "source": asked.source}, totals={**report.totals, "memory": memory}, notes=notes)
-    report = usual.report(report, counted, recording)
     write_files(report, recording, plot, trace)
     asked.show(report, form, output, as_json=as_json)
-    if recording.partial:
+    _leave(partial=recording.partial, differing=bool(recording.differing))
+
+
+def _leave(*, partial: bool, differing: bool) -> None:
+    """The exit code of what was reported."""
+    if partial:
         raise typer.Exit(INTERRUPTED)
-    if recording.differing:
+    if differing:
         raise typer.Exit(1)

@@ -19,6 +19,7 @@ from archcli.render.write import remember
 
 if TYPE_CHECKING:
     from archcli.runtime.profile import Recording
+    from archcli.runtime.profile_work import Job
 
 INTERRUPTED = 130
 BUSY = 0.5
@@ -46,7 +47,7 @@ class How:
 
 def checked(name: str, counted: Pass, how: How) -> dict[str, int]:
     """The memory the pass needs. Raises ArchError for what cannot run."""
-    _refuse_beyond_positions(counted)
+    checked_positions(counted)
     memory = memory_of(counted, how.dtype, how.attention)
     if how.device == "cpu":
         require_memory(name, memory, available_memory(), how.dtype)
@@ -58,7 +59,7 @@ def measured(asked: Subject, counted: Pass, how: How, memory: dict[str, int]) ->
     try:
         from archcli.runtime import profile, profile_machine, profile_work
 
-        job = profile_work.Job(**_job(counted), dtype=how.dtype, device=how.device, attention=how.attention)
+        job = job_of(counted, how)
         profile_work.check_device(job.device)
         if job.device != "cpu":
             require_memory(asked.name, memory, profile_work.free_memory(job.device), job.dtype)
@@ -66,27 +67,43 @@ def measured(asked: Subject, counted: Pass, how: How, memory: dict[str, int]) ->
             tick("building", 0, 1)
             name = asked.name if how.trace else ""
             recording = profile.record(profile_work.prepare(asked.model, job), job.device, how.pairs, tick, trace=name)
-            return recording, _ceilings(recording, how, tick)
+            return recording, ceilings_of(recording, how, tick)
     except KeyboardInterrupt:
         typer.echo("interrupted before the first pair of passes was timed", err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _job(counted: Pass) -> dict[str, Any]:
-    """What the runtime is to run: the pass that was counted."""
+def available(how: How) -> int | None:
+    """Bytes that the device has left; None where nobody knows. Imports torch for any but the CPU."""
+    if how.device == "cpu":
+        return available_memory()
+    from archcli.runtime import profile_work
+
+    profile_work.check_device(how.device)
+    return profile_work.free_memory(how.device)
+
+
+def job_of(counted: Pass, how: How, distinct_experts: int | None = None) -> Job:
+    """What the runtime is to run: the pass that was counted, in the way that was asked."""
+    from archcli.runtime.profile_work import Job
+
     stepwise = counted.phase in {"prefill", "decode"}
-    return {
-        "batch_size": counted.batch_size,
-        "new": counted.new,
-        "past": counted.past,
-        "source_len": counted.source_len,
-        "cached": stepwise or counted.past > 0,
-        "last_only": stepwise,
-        "train": counted.phase == "train",
-    }
+    return Job(
+        batch_size=counted.batch_size,
+        new=counted.new,
+        past=counted.past,
+        source_len=counted.source_len,
+        cached=stepwise or counted.past > 0,
+        last_only=stepwise,
+        train=counted.phase == "train",
+        dtype=how.dtype,
+        device=how.device,
+        attention=how.attention,
+        distinct_experts=distinct_experts,
+    )
 
 
-def _ceilings(recording: Recording, how: How, tick: Tick) -> Ceilings | None:
+def ceilings_of(recording: Recording, how: How, tick: Tick) -> Ceilings | None:
     """What the machine can do, measured now or known from an earlier run of the same machine, dtype, threads and torch."""
     if not how.ceilings or recording.partial:
         return None
@@ -107,8 +124,8 @@ def _ceilings(recording: Recording, how: How, tick: Tick) -> Ceilings | None:
     return found | {"measured": "now"}
 
 
-def _refuse_beyond_positions(counted: Pass) -> None:
-    """A learned table of positions ends somewhere; running past its end is an error, not a slower run."""
+def checked_positions(counted: Pass) -> None:
+    """Raises ArchError beyond them: a learned table of positions ends somewhere; running past its end is an error, not a slower run."""
     shifts = {row.path: row.op.by for row in counted.rows if isinstance(row.op, Shift)}
     for row in counted.rows:
         if isinstance(row.op, Embedding) and len(row.inputs[0]) == 1:

@@ -26,13 +26,19 @@ SeqLen = Annotated[
 Dtype = Annotated[Literal["fp32", "bf16", "fp16"], typer.Option("--dtype", help="In which numbers to run; they differ in where time goes.")]
 Device = Annotated[str, typer.Option("--device", metavar="DEVICE", help="cpu, cuda or cuda:N.")]
 Threads = Annotated[int | None, typer.Option("--threads", metavar="N", min=1, help="Threads within an operation [default: torch's choice]")]
+AttentionForm = Literal["sdpa", "eager"]
 Attention = Annotated[
-    Literal["sdpa", "eager"] | None,
+    AttentionForm | None,
     typer.Option("--attention", help="torch's fused kernel where it can, or products and softmax apart, each timed.", show_default="sdpa"),
 ]
 Pairs = Annotated[
     int | None,
     typer.Option("--pairs", metavar="N", min=1, help="Plain and traced passes to time in turn [default: 10, fewer if that takes over 8 s]"),
+]
+Layers = Annotated[int | None, typer.Option("--layers", metavar="N", min=1, help="Run the first N layers of each stack alone.")]
+PerKind = Annotated[
+    bool,
+    typer.Option("--per-kind", help="Run one and two layers of each kind, and extrapolate; by itself where the model does not fit."),
 ]
 Depth = Annotated[int, typer.Option("--depth", metavar="N", min=0, help="How many steps of a path to show; 0 for all.")]
 Top = Annotated[int, typer.Option("--top", metavar="N", min=0, help="How many operators the table shows, the slowest first; 0 for all.")]
@@ -44,3 +50,11 @@ Allocator = Annotated[
 ]
 Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Also draw it: an .svg, an .html, or with archcli[plot] a .png.")]
 Trace = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help="Also write one traced pass for Perfetto: .json or .json.gz.")]
+Vs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--vs",
+        metavar="CHANGE[,CHANGE]",
+        help="Time a variant against the model, passes in turn: norm.kind=layernorm as with --set, attention=eager, dtype=bf16.",
+    ),
+]

@@ -18,6 +18,7 @@ from archcli.ops import Attend
 
 if TYPE_CHECKING:
     from archcli.runtime.profile import Recording, Timed
+    from archcli.runtime.profile_variants import Place
 
 FUSED, RANDOM, FRAMEWORK, UNATTRIBUTED = "fused_attention", "random", "framework", "unattributed"
 CLASSES = (*(str(each) for each in OpClass), FUSED, RANDOM, FRAMEWORK, UNATTRIBUTED)
@@ -104,7 +105,7 @@ def fold(counted: Pass, recording: Recording, dtype: str, depth: int, ceilings: 
     for timed in recording.timed:
         by_class[timed.op_class].spend(timed.seconds, timed.op_class)
         if timed.op_class != FRAMEWORK:
-            by_path[_place(timed, depth)].spend(timed.seconds, timed.op_class)
+            by_path[place_of(timed, depth)].spend(timed.seconds, timed.op_class)
     unlabelled, wall = by_class[FRAMEWORK].seconds, median(recording.plain_s)
     by_class[FRAMEWORK].seconds += recording.framework_s
     by_class[UNATTRIBUTED].seconds = wall - sum(entry.seconds for entry in by_class.values())
@@ -128,5 +129,6 @@ def _skips_masked(row: Row) -> bool:
     return row.op.mask.covers(new, visible) and new in (1, visible)
 
 
-def _place(timed: Timed, depth: int) -> str:
+def place_of(timed: Timed | Place, depth: int) -> str:
+    """The path under which a table shows what took the time."""
     return SUMS if timed.phase == "sums" else folded_path(timed.path, depth or None)

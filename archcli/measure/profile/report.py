@@ -10,7 +10,7 @@ from archcli.graph import OpClass
 from archcli.measure.passes import Pass
 from archcli.measure.profile.fold import FRAMEWORK, FUSED, RANDOM, UNATTRIBUTED, Entry, Folded, fold
 from archcli.measure.profile.roofs import bound
-from archcli.measure.report import Column, Report, Table, facts
+from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.modules import Model
 from archcli.ops import Attend, Linear
 
@@ -88,6 +88,7 @@ def _totals(counted: Pass, recording: Recording, folded: Folded) -> dict[str, An
         "pairs": len(recording.traced_s),
         "pairs_rejected": recording.rejected,
         "partial": recording.partial,
+        "extrapolated": recording.extrapolated,
         "plain_s": list(recording.plain_s),
         "traced_s": list(recording.traced_s),
         "operations_executed": recording.executed,
@@ -121,7 +122,9 @@ def _by_class(recording: Recording, folded: Folded) -> Table:
     records = [{"class": _words(name), **_line(folded, entry)} for name, entry in folded.by_class.items() if entry.seconds or entry.bytes]
     records.sort(key=lambda record: (record["class"] in {FRAMEWORK, UNATTRIBUTED}, -record["seconds"]))
     whole = {"class": "plain wall", **_line(folded, folded.whole)}
-    title = "Where the time goes" if _reliable(recording, folded) else "Where the time goes: NOT RELIABLE, see the notes"
+    title = "Where the time goes, extrapolated" if recording.extrapolated else "Where the time goes"
+    if not _reliable(recording, folded):
+        title += f": NOT RELIABLE{' HERE' * recording.extrapolated}, see the notes"
     return Table(title, (Column("class", "class"), *_columns(folded)), records, whole)
 
 
@@ -164,14 +167,13 @@ def _honesty(recording: Recording, folded: Folded) -> Table:
     return facts(
         "How far to trust it",
         ("plain wall, median", folded.wall_s, "seconds"),
-        ("plain wall, fastest to slowest", f"{min(recording.plain_s) * 1e3:.1f} to {max(recording.plain_s) * 1e3:.1f} ms", "text"),
+        *([] if recording.extrapolated else _spread(recording)),
         ("traced / plain", _overhead(recording), "ratio"),
         ("operations / plain", folded.attributed_share, "share"),
         ("framework (Python, dispatch, views)", folded.by_class[FRAMEWORK].seconds / folded.wall_s, "share"),
         ("unattributed", folded.by_class[UNATTRIBUTED].seconds / folded.wall_s, "share"),
         ("torch operations outside of any row", folded.unlabelled_s / folded.wall_s, "share"),
         ("operations in the trace as in the census", f"{recording.counted} of {recording.executed}", "text"),
-        ("pairs of passes, rejected as disturbed", f"{len(recording.traced_s)}, {recording.rejected}", "text"),
         ("drawing random numbers", folded.by_class[RANDOM].seconds / folded.wall_s, "share"),
         ("page faults per pass", recording.page_faults, "count"),
         ("time in the system, for page faults above all, all threads", recording.system_s, "seconds"),
@@ -181,12 +183,20 @@ def _honesty(recording: Recording, folded: Folded) -> Table:
     )
 
 
+def _spread(recording: Recording) -> Iterator[tuple[str, str, Unit]]:
+    yield "plain wall, fastest to slowest", f"{min(recording.plain_s) * 1e3:.1f} to {max(recording.plain_s) * 1e3:.1f} ms", "text"
+    yield "pairs of passes, rejected as disturbed", f"{len(recording.traced_s)}, {recording.rejected}", "text"
+
+
 def _warnings(recording: Recording, folded: Folded) -> Iterator[str]:
     if recording.partial:
         yield f"PARTIAL: interrupted after {len(recording.traced_s)} pairs of passes."
     if recording.differing:
         yield f"NOT RELIABLE: trace and census differ in {len(recording.differing)} operations: {', '.join(recording.differing[:5])}."
-    if abs(unattributed := folded.by_class[UNATTRIBUTED].seconds / folded.wall_s) > MOST_UNATTRIBUTED:
+    unattributed = folded.by_class[UNATTRIBUTED].seconds / folded.wall_s
+    if abs(unattributed) > MOST_UNATTRIBUTED and recording.extrapolated:
+        yield f"NOT RELIABLE HERE: the sum of operations and the slope of the wall time part by {abs(unattributed):.0%}."
+    elif abs(unattributed) > MOST_UNATTRIBUTED:
         yield f"NOT RELIABLE: plain and traced passes differ by {unattributed:.0%} of the plain wall time; repeat it."
     if _overhead(recording) > MOST_OVERHEAD:
         yield f"Tracing slowed the pass by {_overhead(recording) - 1:.0%}: small operations look dearer than they are."

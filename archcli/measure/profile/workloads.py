@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from archcli.measure.passes import Pass, Phase
 from archcli.measure.profile.ivanov import with_table
@@ -19,7 +19,7 @@ class Workload(NamedTuple):
     phase: Phase = "forward"
     batch_size: int = 1
     seq_len: int = 128
-    attention: str = "sdpa"
+    attention: Literal["sdpa", "eager"] = "sdpa"
     shown: Callable[[Report, Pass, Recording], Report] | None = None
 
     def report(self, report: Report, counted: Pass, recording: Recording) -> Report:

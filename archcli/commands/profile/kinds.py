@@ -1,0 +1,116 @@
+"""`--per-kind` and `--layers`: a model too large for this machine, measured by kinds of layer or cut to some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from archcli.commands.base import Subject
+from archcli.commands.profile.measuring import INTERRUPTED, Ceilings, How, available, ceilings_of, checked_positions, job_of
+from archcli.errors import ArchError
+from archcli.load.machine import cache_size
+from archcli.measure.flops import Question, run_pass
+from archcli.measure.memory import memory_of
+from archcli.measure.passes import Pass
+from archcli.measure.profile import profile_of
+from archcli.measure.profile.by_kind import by_kind
+from archcli.measure.profile.extrapolate import extrapolated
+from archcli.measure.profile.kinds import cut, depth
+from archcli.measure.profile.plan import Plan, Sizing, Small, plan_of
+from archcli.measure.report import Report
+from archcli.render.progress import Tick, progress
+
+if TYPE_CHECKING:
+    from archcli.runtime.profile import Recording
+
+Profiled = tuple[Report, "Recording"]
+CACHE = 64 << 20
+"""Bytes of cache to reckon with where the machine does not say."""
+
+
+def cut_to(asked: Subject, layers: int | None, *, per_kind: bool) -> Subject:
+    """The model with so many layers of each stack, and a name that says so."""
+    if layers is None:
+        return asked
+    if per_kind:
+        raise ArchError("--layers and --per-kind are two ways to take less than all layers", "leave one of them out")
+    whole = depth(asked.model)
+    if layers >= whole:
+        raise ArchError(f"{asked.name} has {whole} layers, of which --layers {layers} leaves out none", "leave --layers out, or give fewer")
+    return asked._replace(model=cut(asked.model, layers), name=f"{asked.name} (cut to {layers} of {whole} layers)")
+
+
+def planned(asked: Subject, counted: Pass, question: Question, how: How, *, per_kind: bool) -> Plan | None:
+    """The stacks to measure in place of the model; None where it is measured itself, as it fits and `per_kind` is not asked for.
+
+    Raises ArchError for what fits in no way.
+    """
+    checked_positions(counted)
+
+    def needs(counted: Pass) -> dict[str, int]:
+        return memory_of(counted, how.dtype, how.attention)
+
+    room, needed = available(how), needs(counted)["needed_bytes"]
+    if not per_kind and (room is None or needed <= room):
+        return None
+    if how.trace:
+        raise ArchError(
+            "--trace is of one pass of the whole model, which is measured by kinds of layer here", "leave it out, or give --layers"
+        )
+    sizing = Sizing(lambda model: run_pass(model, question), needs, how.dtype, room, cache_size() or CACHE)
+    plan = plan_of(asked.name, asked.model, counted, sizing)
+    if per_kind:
+        return plan
+    sizes = f"needs about {needed / 2**30:,.1f} GiB, of which {(room or 0) / 2**30:,.1f} GiB are available"
+    reason = f"{asked.name} in {how.dtype} {sizes}: measured by kinds of layer."
+    typer.echo(reason, err=True)
+    return replace(plan, reason=reason)
+
+
+def profiled_by_kind(asked: Subject, counted: Pass, plan: Plan, how: How, inputs: dict[str, Any], shown: tuple[int, int]) -> Profiled:
+    """The extrapolated report, to the depth and with the number of operators that are `shown`, and the recording it is of."""
+    recordings, ceilings = measured_by_kind(asked, plan, how)
+    recording = extrapolated(plan, recordings)
+    report = profile_of(asked.model, counted, recording, inputs, *shown, ceilings)
+    return by_kind(report, plan, recordings, cache_size() or CACHE), recording
+
+
+def measured_by_kind(asked: Subject, plan: Plan, how: How) -> tuple[dict[str, Recording], Ceilings | None]:
+    """A recording of each stack by its name. Imports torch."""
+    try:
+        from archcli.runtime import profile_machine
+
+        with progress(f"profiling {asked.name} by kinds of layer") as tick, profile_machine.threads(how.threads):
+            recordings = dict(_all_recorded(plan, how, tick))
+            if any(small.name not in recordings for small in plan.stacks()):
+                raise KeyboardInterrupt  # noqa: TRY301 - what came while passes were timed is treated as what comes at any other time
+            return recordings, ceilings_of(recordings[plan.ends.name], how, tick)
+    except KeyboardInterrupt:
+        typer.echo("interrupted before every kind of layer was measured", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _all_recorded(plan: Plan, how: How, tick: Tick) -> Iterator[tuple[str, Recording]]:
+    """(name, recording) of each stack until one is interrupted; built one after another, so that no two take memory."""
+    from archcli.runtime.profile_machine import release_memory
+
+    for small in plan.stacks():
+        recording = _recorded(small, how, tick)
+        release_memory()
+        yield small.name, recording
+        if recording.partial:
+            return
+
+
+def _recorded(small: Small, how: How, tick: Tick) -> Recording:
+    from archcli.runtime import profile, profile_work
+
+    def told(what: str, done: int, total: int) -> None:
+        tick(f"{small.name}, {what}", done, total)
+
+    told("building", 0, 1)
+    work = profile_work.prepare(small.model, job_of(small.counted, how, small.distinct))
+    return profile.record(work, how.device, how.pairs, told)

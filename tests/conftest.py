@@ -34,7 +34,7 @@ def renew(request):
     return request.config.getoption("--renew")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def archcli():
     """Run `archcli ARGS` as a user does, in a process of its own: archcli("params", "gpt2").stdout."""
 

@@ -16,7 +16,7 @@ from archcli.render import Format
 from archcli.units import parse_bytes, parse_count, parse_dtype
 
 
-def _size(least: int) -> Any:
+def size_from(least: int) -> Any:
     """A parser of whole numbers such as 4096, 8k (8,000) and 8K (8,192) that are at least so large."""
 
     def parse(text: str) -> int:
@@ -70,14 +70,14 @@ Form = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there instead of standard output.")]
 
-BatchSize = Annotated[int, typer.Option("--batch-size", "-b", metavar="N", parser=_size(1), help="Sequences side by side.")]
-SeqLen = Annotated[int, typer.Option("--seq-len", "-s", metavar="N", parser=_size(1), help="New tokens in each; 8k is 8,000.")]
-Past = Annotated[int | None, typer.Option("--past", metavar="N", parser=_size(0), help="Tokens in the cache before the new ones.")]
-Context = Annotated[int | None, typer.Option("--context", "-c", metavar="N", parser=_size(1), help="Tokens in the cache.")]
+BatchSize = Annotated[int, typer.Option("--batch-size", "-b", metavar="N", parser=size_from(1), help="Sequences side by side.")]
+SeqLen = Annotated[int, typer.Option("--seq-len", "-s", metavar="N", parser=size_from(1), help="New tokens in each; 8k is 8,000.")]
+Past = Annotated[int | None, typer.Option("--past", metavar="N", parser=size_from(0), help="Tokens in the cache before the new ones.")]
+Context = Annotated[int | None, typer.Option("--context", "-c", metavar="N", parser=size_from(1), help="Tokens in the cache.")]
 SourceLen = Annotated[
     int | None,
     typer.Option(
-        "--source-len", metavar="N", parser=_size(1), help="Tokens an encoder-decoder's encoder reads [default: as many as the decoder]"
+        "--source-len", metavar="N", parser=size_from(1), help="Tokens an encoder-decoder's encoder reads [default: as many as the decoder]"
     ),
 ]
 Dtype = Annotated[str, typer.Option("--dtype", metavar="DTYPE", parser=_dtype, help="Width of an element: fp32, bf16, fp8, int4, …")]

@@ -22,6 +22,7 @@ STDIN = "-"
 SUFFIXES = (".yaml", ".yml", ".json", ".gguf")
 """Names that can only be files; anything else may be a preset first."""
 
+WORKLOADS = "workloads"
 LONGEST_NAME, LONGEST_PATH = 100, 400
 NO_CONFIG = "give a YAML file, or the name of a preset"
 
@@ -137,8 +138,13 @@ def presets() -> list[str]:
     return sorted(path.stem for path in folder().glob("*.yaml"))
 
 
+def workloads() -> list[str]:
+    """The names of what papers measured: no models, and so in no list or survey of them, but named and read like presets."""
+    return sorted(path.stem for path in (folder() / WORKLOADS).glob("*.yaml"))
+
+
 def preset_text(name: str) -> str:
-    """The YAML of a preset."""
+    """The YAML of a preset, or of a workload."""
     if not _preset(name).is_file():
         _refuse_unknown(name, Path(name))
     return _preset(name).read_text(encoding="utf-8")
@@ -157,9 +163,10 @@ def folder() -> Path:
 
 
 def _preset(name: str) -> Path:
-    """Where a preset of that name is, or would be: never outside the folder."""
+    """Where a preset or a workload of that name is, or would be: never outside the folder."""
     plain = len(name) <= LONGEST_NAME and name.isascii() and name.replace("-", "").replace(".", "").replace("_", "").isalnum()
-    return folder() / f"{name if plain else ''}.yaml"
+    file = f"{name if plain else ''}.yaml"
+    return folder() / WORKLOADS / file if plain and name in workloads() else folder() / file
 
 
 def _exists(path: Path) -> bool:
@@ -234,7 +241,7 @@ def _load_hub(model: str, overrides: Sequence[str], *, strict: bool) -> Loaded |
 def _refuse_unknown(model: str, path: Path) -> NoReturn:
     """No such file or preset: name what comes close, and do not ask the network."""
     near = _neighbours(path) if model.endswith(SUFFIXES) or path.parent != Path() else []
-    close = closest(model, presets()) + closest(path.name, near)
+    close = closest(model, [*presets(), *workloads()]) + closest(path.name, near)
     what = f"no file {quoted(model, LONGEST_PATH)}" if model.endswith(SUFFIXES) else f"no file or preset {quoted(model, LONGEST_PATH)}"
     hint = f"did you mean {either(close)}?" if close else "`archcli list` names the presets"
     raise ArchError(Problem(what, f"{hint}; hf://{model} asks the hub" if _hub_names(model) else hint))

@@ -9,12 +9,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Unit = Literal["text", "number", "count", "flops", "macs", "bytes", "share", "ratio", "seconds", "bits", "flag", "date"]
+Unit = Literal[
+    "text",
+    "number",
+    "count",
+    "flops",
+    "macs",
+    "bytes",
+    "share",
+    "ratio",
+    "seconds",
+    "bits",
+    "flag",
+    "date",
+    "gflop",
+    "millions",
+    "fine_share",
+]
 """How a value reads.
 
 text as it is; number with all its digits; count 8.03B beside the integer; flops and
 macs with a metric prefix, bytes with a binary one, also beside the integer; share 0…1 in percent; ratio as a multiple;
-bits, an average, to four figures; flag as a tick; date a year, or a year and a month.
+bits, an average, to four figures; flag as a tick; date a year, or a year and a month. Of fixed width, for papers' tables:
+gflop 1e9 to three decimals, millions 1e6 to two, fine_share percent to two.
 """
 
 

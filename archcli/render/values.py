@@ -15,6 +15,8 @@ FOUR_FIGURES = 1_000
 BEYOND_PREFIXES = 1_000_000
 TWOFOLD = {"count", "flops", "macs", "bytes"}
 """Units of which the exact figure and the short one stand side by side."""
+SHORT_ALONE = {"share", "ratio", "seconds", "gflop", "millions", "fine_share"}
+"""Units of which only the short one is shown."""
 COUNTS = ("", "K", "M", "B", "T")
 PREFIXES = ("", "K", "M", "G", "T", "P", "E", "Z", "Y")
 BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "Zi", "Yi")
@@ -36,7 +38,7 @@ def exact(value: Any, unit: Unit) -> str:
         return "✓" if value else "✗"
     if unit == "bits":
         return f"{value:.4g}"
-    if unit in {"share", "ratio", "seconds"}:
+    if unit in SHORT_ALONE:
         return short(value, unit)
     if isinstance(value, int) and unit != "date":
         return f"{value:,}"
@@ -87,4 +89,7 @@ SHORT: dict[Unit, Callable[[float], str]] = {
     "share": lambda value: f"{100 * value:.1f}%",
     "ratio": _ratio,
     "seconds": _seconds,
+    "gflop": lambda value: f"{value / 1e9:,.3f}",
+    "millions": lambda value: f"{value / 1e6:,.2f}",
+    "fine_share": lambda value: f"{100 * value:.2f}%",
 }

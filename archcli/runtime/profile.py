@@ -20,7 +20,7 @@ import torch
 from torch.autograd import profiler
 
 from archcli.runtime.profile_census import Census, take_census
-from archcli.runtime.profile_classes import FRAMEWORK, FUSED, class_of
+from archcli.runtime.profile_classes import FRAMEWORK, FUSED, RANDOM, class_of
 from archcli.runtime.profile_label import PREFIX, Ran, labelled
 from archcli.runtime.profile_machine import machine, quiet_log, without_garbage_collection
 from archcli.runtime.profile_trace import chrome_trace
@@ -48,6 +48,19 @@ class Timed:
     calls: int
 
 
+class Did(NamedTuple):
+    """What one torch operation within one of the architecture executed in a pass; None FLOPs where nobody knows those of a fused kernel."""
+
+    path: str
+    phase: Phase
+    name: str
+    op_class: str
+    calls: int
+    flops: int | None
+    read: int
+    written: int
+
+
 @dataclass(frozen=True, slots=True)
 class Recording:
     """What was measured.
@@ -55,7 +68,9 @@ class Recording:
     `plain_s` and `traced_s` are wall times of the passes, in pairs; `framework_s` the median of what operations left of
     a traced pass. `counted` of the `executed` torch operations were found in the trace; `differing` names those that are
     there more or less often than the census has them. `rejected` pairs were disturbed and are not in any figure. `load` is
-    how many processes wanted each processor when it began. An `extrapolated` one is made of those of small stacks.
+    how many processes wanted each processor when it began. `census` is what was executed; `system_s` the median time all
+    threads of a plain pass spent in the system, where page faults are most of it.
+    An `extrapolated` one is made of those of small stacks.
     """
 
     timed: tuple[Timed, ...]
@@ -73,6 +88,8 @@ class Recording:
     load: float = 0.0
     partial: bool = False
     trace: dict[str, Any] | None = None
+    census: tuple[Did, ...] = ()
+    system_s: float = 0.0
     extrapolated: bool = False
 
 
@@ -82,6 +99,7 @@ class Run(NamedTuple):
     seconds: float
     faults: int
     switches: int
+    system_s: float = 0.0
 
     @property
     def disturbed(self) -> bool:
@@ -165,7 +183,7 @@ def run_pass(step: Callable[[], Any], on_gpu: bool) -> Run:
     seconds = time.perf_counter() - start
     after = resource.getrusage(resource.RUSAGE_SELF)
     del result
-    return Run(seconds, after.ru_minflt - before.ru_minflt, after.ru_nivcsw - before.ru_nivcsw)
+    return Run(seconds, after.ru_minflt - before.ru_minflt, after.ru_nivcsw - before.ru_nivcsw, after.ru_stime - before.ru_stime)
 
 
 def events_of(trace: Any) -> Iterator[Event]:
@@ -204,7 +222,19 @@ def recording_of(done: list[Pair], census: Census, device: str, *, chosen: bool 
         page_faults=int(median(pair.plain.faults for pair in kept)),
         switches_per_s=sum(pair.plain.switches for pair in kept) / sum(pair.plain.seconds for pair in kept),
         machine=machine(device),
+        census=tuple(_executed(kept, census)),
+        system_s=median(pair.plain.system_s for pair in kept),
     )
+
+
+def _executed(kept: list[Pair], census: Census) -> Iterator[Did]:
+    """The census with classes: additions that the trace shows to join gradients that meet are element-wise, whatever row they met at."""
+    ran = {each.path: each for each in census.ran}
+    sums = {(key.path, key.name) for key in kept[0].spent if key.phase == "sums"}
+    for key, calls in sorted(census.calls.items()):
+        place = key._replace(phase="sums") if key.phase == "backward" and (key.path, key.name) in sums else key
+        one = ran.get(key.path)
+        yield Did(*place, class_of(place, one.op.parts(*one.inputs)) if one else FRAMEWORK, calls, *census.did[key])
 
 
 def _timed(kept: list[Pair], census: Census) -> tuple[Timed, ...]:
@@ -220,7 +250,11 @@ def _timed(kept: list[Pair], census: Census) -> tuple[Timed, ...]:
         name = class_of(key, one.op.parts(*one.inputs)) if one else FRAMEWORK
         timed.append(Timed(*key, name, median(each.ns for each in every) / 1e9, every[-1].calls))
     fused = {each.path for each in timed if each.op_class == FUSED}
-    return tuple(replace(each, op_class=FUSED) if each.path in fused and each.phase != "sums" else each for each in timed)
+    return tuple(replace(each, op_class=FUSED) if each.path in fused and _goes_with_it(each) else each for each in timed)
+
+
+def _goes_with_it(timed: Timed) -> bool:
+    return timed.phase != "sums" and timed.op_class != RANDOM
 
 
 def _counts(spent: dict[Key, Spent]) -> Counter[Key]:

@@ -5,7 +5,7 @@ It is the vocabulary of the walk, and what its counts are held against. Views ar
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -13,22 +13,24 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from archcli.runtime.profile_executed import Executed, executed
 from archcli.runtime.profile_label import CENSUS, Ran, Regions, labelled
 from archcli.runtime.profile_walk import Key, Phase, operation
 
 
 class Census(NamedTuple):
-    """Calls of each torch operation, and the operations of the architecture that ran."""
+    """Calls of each torch operation, what they computed and moved, and the operations of the architecture that ran."""
 
     calls: dict[Key, int]
     ran: tuple[Ran, ...]
+    did: dict[Key, Executed]
 
 
 def take_census(model: nn.Module, step: Callable[[], Any]) -> Census:
     """Run the step once, untimed, and count."""
     with labelled(model, CENSUS) as regions, _Counting(regions) as counting:
         step()
-    return Census(dict(counting.calls), tuple(regions.ran.values()))
+    return Census(dict(counting.calls), tuple(regions.ran.values()), dict(counting.did))
 
 
 class _Counting(TorchDispatchMode):
@@ -36,12 +38,15 @@ class _Counting(TorchDispatchMode):
 
     def __init__(self, regions: Regions) -> None:
         super().__init__()
-        self.regions, self.calls = regions, Counter[Key]()
+        self.regions, self.calls, self.did = regions, Counter[Key](), defaultdict[Key, Executed](Executed)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
         if not _is_view(func):
-            self.calls[Key(*self._place(), operation(func._schema.name))] += 1
-        return func(*args, **(kwargs or {}))
+            key = Key(*self._place(), operation(func._schema.name))
+            self.calls[key] += 1
+            self.did[key] = self.did[key].plus(executed(func, key.name, args, kwargs or {}, out))
+        return out
 
     def _place(self) -> tuple[str, Phase]:
         node = torch._C._current_autograd_node()

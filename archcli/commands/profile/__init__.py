@@ -7,7 +7,7 @@ from dataclasses import replace
 import typer
 
 from archcli.commands.base import subject
-from archcli.commands.options import BatchSize, Form, Json, Model, Output, Past, SeqLen, Set, SourceLen
+from archcli.commands.options import Form, Json, Model, Output, Past, Set, SourceLen
 from archcli.commands.profile.allocator import keep_large_blocks
 from archcli.commands.profile.files import check_files, write_files
 from archcli.commands.profile.kinds import cut_to, planned, profiled_by_kind
@@ -15,6 +15,7 @@ from archcli.commands.profile.measuring import How, check_shares, checked, measu
 from archcli.commands.profile.options import (
     Allocator,
     Attention,
+    BatchSize,
     Depth,
     Device,
     Dtype,
@@ -25,6 +26,7 @@ from archcli.commands.profile.options import (
     PhaseOption,
     Plot,
     Refresh,
+    SeqLen,
     Threads,
     Top,
     Trace,
@@ -37,21 +39,22 @@ from archcli.measure.flops import Question, run_pass, settled
 from archcli.measure.memory import memory_of
 from archcli.measure.passes import without_source
 from archcli.measure.profile import profile_of
+from archcli.measure.profile.workloads import workload_of
 
 INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 
 
 def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     model: Model,
-    phase: PhaseOption = "forward",
-    batch_size: BatchSize = 1,
-    seq_len: SeqLen = 128,
+    phase: PhaseOption = None,
+    batch_size: BatchSize = None,
+    seq_len: SeqLen = None,
     past: Past = None,
     source_len: SourceLen = None,
     dtype: Dtype = "fp32",
     device: Device = "cpu",
     threads: Threads = None,
-    attention: Attention = "sdpa",
+    attention: Attention = None,
     pairs: Pairs = None,
     vs: Vs = None,
     allocator: Allocator = "reuse",
@@ -74,15 +77,18 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     token after --past cached ones, after --seq-len of them where --past is left out. Training is forward and backward,
     without optimizer, and without a loss unless the model states one. A model that does not fit into memory is measured by
     kinds of layer and extrapolated, as any is with --per-kind; what does not fit even so is refused before anything is
-    built. Ctrl-C shows what was measured so far. --vs times variants of the model against it, passes in turn. Exits with 1
-    where an operation ran that no row accounts for. Needs archcli[torch].
+    built. Ctrl-C shows what was measured so far. --vs times variants of the model against it, passes in turn. `ivanov` is
+    the layer that Ivanov et al. 2021 measured, with their table. Exits with 1 where an operation ran that no row accounts
+    for. Needs archcli[torch].
     """
     check_files(plot, trace)
     if vs and (plot or trace):
         raise ArchError("--vs compares: there is no picture and no trace of it", "leave --plot and --trace out, or --vs")
     keep_large_blocks(allocator, device)
-    how = How(dtype, device, attention, threads, pairs, ceilings=not no_ceilings, refresh=refresh, trace=trace is not None)
-    question = settled(Question(phase, batch_size, seq_len, past, source_len))
+    usual = workload_of(model)
+    phase, form_of = phase or usual.phase, attention or usual.attention
+    how = How(dtype, device, form_of, threads, pairs, ceilings=not no_ceilings, refresh=refresh, trace=trace is not None)
+    question = settled(Question(phase, batch_size or usual.batch_size, seq_len or usual.seq_len, past, source_len))
     if vs:
         several = variants(model, overrides, how, vs)
         report = compared(several, question, {"phase": phase, **how.inputs()}, depth, top)
@@ -97,7 +103,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     if plan is None:
         memory = checked(asked.name, counted, how)
         recording, ceilings = measured(asked, counted, how, memory)
-        report = profile_of(asked.model, counted, recording, inputs, depth, top, ceilings)
+        report = usual.report(profile_of(asked.model, counted, recording, inputs, depth, top, ceilings), counted, recording)
     else:
         memory = memory_of(counted, how.dtype, how.attention)
         report, recording = profiled_by_kind(asked, counted, plan, how, inputs, (depth, top))

@@ -7,18 +7,29 @@ from typing import Annotated, Literal
 
 import typer
 
+from archcli.commands.options import size_from
 from archcli.measure.passes import Phase
 
 PhaseOption = Annotated[
-    Phase,
-    typer.Option(help="One full pass; that and its backward; a pass that fills the cache; one token against a full cache."),
+    Phase | None,
+    typer.Option(
+        help="One full pass; that and its backward; a pass that fills the cache; one token against a full cache.", show_default="forward"
+    ),
+]
+BatchSize = Annotated[
+    int | None, typer.Option("--batch-size", "-b", metavar="N", parser=size_from(1), help="Sequences side by side.", show_default="1")
+]
+SeqLen = Annotated[
+    int | None,
+    typer.Option("--seq-len", "-s", metavar="N", parser=size_from(1), help="New tokens in each; 8k is 8,000.", show_default="128"),
 ]
 Dtype = Annotated[Literal["fp32", "bf16", "fp16"], typer.Option("--dtype", help="In which numbers to run; they differ in where time goes.")]
 Device = Annotated[str, typer.Option("--device", metavar="DEVICE", help="cpu, cuda or cuda:N.")]
 Threads = Annotated[int | None, typer.Option("--threads", metavar="N", min=1, help="Threads within an operation [default: torch's choice]")]
+AttentionForm = Literal["sdpa", "eager"]
 Attention = Annotated[
-    Literal["sdpa", "eager"],
-    typer.Option("--attention", help="torch's fused kernel where it can, or products and softmax apart, each timed."),
+    AttentionForm | None,
+    typer.Option("--attention", help="torch's fused kernel where it can, or products and softmax apart, each timed.", show_default="sdpa"),
 ]
 Pairs = Annotated[
     int | None,

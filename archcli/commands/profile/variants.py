@@ -8,14 +8,14 @@ from typing import Any, get_args
 
 from archcli.commands.base import Subject, subject
 from archcli.commands.profile.measuring import How
-from archcli.commands.profile.options import Attention, Dtype
+from archcli.commands.profile.options import AttentionForm, Dtype
 from archcli.errors import ArchError, Problem
 from archcli.load.dump import to_mapping
 from archcli.load.marks import SET
 from archcli.measure.compare.differences import Stated, differences
 
 OPENING, CLOSING, QUOTES = "[{(", ")}]", "'\""
-WAYS: dict[str, tuple[str, ...]] = {"attention": get_args(get_args(Attention)[0]), "dtype": get_args(get_args(Dtype)[0])}
+WAYS: dict[str, tuple[str, ...]] = {"attention": get_args(AttentionForm), "dtype": get_args(get_args(Dtype)[0])}
 """Ways of running that a variant may change, and what they can be."""
 MOST = 25  # the letters after A
 

@@ -66,6 +66,8 @@ def extrapolated(plan: Plan, recordings: Recordings) -> Recording:
         differing=tuple(f"{small.name}: {what}" for small in plan.stacks() for what in recordings[small.name].differing),
         rejected=sum(each.rejected for each in every),
         page_faults=max(0, round(_linear(plan, recordings, lambda each: each.page_faults))),
+        system_s=max(0.0, _linear(plan, recordings, lambda each: each.system_s)),
+        census=(),
         switches_per_s=max(each.switches_per_s for each in every),
         load=max(each.load for each in every),
         partial=any(each.partial for each in every),

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from archcli.runtime.profile import Recording, Timed
     from archcli.runtime.profile_variants import Place
 
-FUSED, FRAMEWORK, UNATTRIBUTED = "fused_attention", "framework", "unattributed"
-CLASSES = (*(str(each) for each in OpClass), FUSED, FRAMEWORK, UNATTRIBUTED)
+FUSED, RANDOM, FRAMEWORK, UNATTRIBUTED = "fused_attention", "random", "framework", "unattributed"
+CLASSES = (*(str(each) for each in OpClass), FUSED, RANDOM, FRAMEWORK, UNATTRIBUTED)
 SUMS = "(gradient sums)"
 """The path of additions of gradients that meet, which belong to no one operator."""
 

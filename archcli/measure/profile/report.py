@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from archcli.graph import OpClass
 from archcli.measure.passes import Pass
-from archcli.measure.profile.fold import FRAMEWORK, FUSED, UNATTRIBUTED, Entry, Folded, fold
+from archcli.measure.profile.fold import FRAMEWORK, FUSED, RANDOM, UNATTRIBUTED, Entry, Folded, fold
 from archcli.measure.profile.roofs import bound
 from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.modules import Model
@@ -95,6 +95,7 @@ def _totals(counted: Pass, recording: Recording, folded: Folded) -> dict[str, An
         "operations_executed": recording.executed,
         "operations_differing": list(recording.differing),
         "page_faults_per_pass": recording.page_faults,
+        "system_s_per_pass": recording.system_s,
         "context_switches_per_s": recording.switches_per_s,
         "load_per_processor": recording.load,
         "machine": dict(recording.machine),
@@ -159,7 +160,7 @@ def _classes(entry: Entry) -> str:
 
 
 def _words(name: str) -> str:
-    return name.replace(FUSED, "fused attention").replace("elementwise", "element-wise")
+    return name.replace(FUSED, "fused attention").replace("elementwise", "element-wise").replace(RANDOM, "random numbers")
 
 
 def _honesty(recording: Recording, folded: Folded) -> Table:
@@ -174,7 +175,9 @@ def _honesty(recording: Recording, folded: Folded) -> Table:
         ("unattributed", folded.by_class[UNATTRIBUTED].seconds / folded.wall_s, "share"),
         ("torch operations outside of any row", folded.unlabelled_s / folded.wall_s, "share"),
         ("operations in the trace as in the census", f"{recording.counted} of {recording.executed}", "text"),
+        ("drawing random numbers", folded.by_class[RANDOM].seconds / folded.wall_s, "share"),
         ("page faults per pass", recording.page_faults, "count"),
+        ("time in the system, for page faults above all, all threads", recording.system_s, "seconds"),
         ("involuntary context switches per second", round(recording.switches_per_s), "count"),
         ("processes per processor when it began", f"{recording.load:.1f}", "text"),
         *((name, value, "text") for name, value in machine.items()),

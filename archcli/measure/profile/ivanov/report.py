@@ -1,0 +1,182 @@
+"""The paper's table in a report: FLOP, word and time shares by class beside its own, every operator, and what was executed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from archcli.arith import to_bytes
+from archcli.measure.passes import Pass
+from archcli.measure.profile.fold import FRAMEWORK, FUSED, RANDOM, UNATTRIBUTED
+from archcli.measure.profile.ivanov.counting import Operator, operators, within_layer
+from archcli.measure.profile.ivanov.table import LETTERS, MEASURED_ON, SOURCE, TIME_SHARES, WALL_S
+from archcli.measure.profile.ivanov.timing import OUTSIDE, Group, Times, times
+from archcli.measure.profile.roofs import bound
+from archcli.measure.report import Column, Report, Table
+
+if TYPE_CHECKING:
+    from archcli.runtime.profile import Recording
+
+Record = dict[str, Any]
+CONVENTION = (
+    "Words are elements; a class's words are read and written ones, a dropout's mask among them. Per element: softmax 6 with scale and "
+    "dropout, its gradient 5; LayerNorm 7, its gradients 9 and 4; ReLU 0; all else 1."
+)
+SIZES = {"phase": "train", "batch_size": 8, "seq_len": 512}
+WORDS = {**{str(each): str(each) for each in LETTERS}, "elementwise": "element-wise", FUSED: "fused attention", "movement": "data movement"}
+WORDS |= {"routing": "routing", RANDOM: "random numbers", OUTSIDE: OUTSIDE, FRAMEWORK: FRAMEWORK, UNATTRIBUTED: UNATTRIBUTED}
+BY_CLASS = (
+    Column("class", "class"),
+    Column("flops", "GFLOP", "gflop"),
+    Column("flop_share", "of FLOP", "fine_share"),
+    Column("words", "1e6 words", "millions"),
+    Column("word_share", "of words", "share"),
+    Column("seconds", "time", "seconds"),
+    Column("time_share", "of wall", "share"),
+    Column("share_of_three", "of T, N, E", "share"),
+    Column("paper_time_share", "paper, V100", "share"),
+)
+BY_OPERATOR = (
+    Column("operator", "operator"),
+    Column("letter", "class"),
+    Column("flops", "GFLOP", "gflop"),
+    Column("read", "in", "millions"),
+    Column("written", "out", "millions"),
+    Column("shown", "time", unit_key="shown_unit"),
+    Column("roof", "roof"),
+    Column("roof_share", "of it", "share"),
+)
+EXECUTED = (
+    Column("class", "class"),
+    Column("operations", "operations", "number"),
+    Column("flops", "GFLOP", "gflop"),
+    Column("flop_share", "of FLOP", "fine_share"),
+    Column("read", "in", "millions"),
+    Column("written", "out", "millions"),
+)
+
+
+def with_table(report: Report, counted: Pass, recording: Recording) -> Report:
+    """The report of a profile with the paper's table in front, in JSON as `totals.ivanov`; how far to trust it stays behind."""
+    found = operators(counted)
+    measured = times(found, recording)
+    lines = _lines(report, found, measured.groups)
+    classes, executed = _classes(report, found, measured), _executed(recording)
+    table = {
+        "source": SOURCE,
+        "paper": {"measured_on": MEASURED_ON, "wall_s": WALL_S, "time_shares": {str(each): share for each, share in TIME_SHARES.items()}},
+        "classes": {record["class"]: {key: value for key, value in record.items() if key != "class"} for record in classes},
+        "operators": lines,
+        "executed": executed,
+    }
+    return replace(
+        report,
+        convention=f"{report.convention} {CONVENTION}",
+        totals={**report.totals, "ivanov": table},
+        tables=(*_tables(report, classes, lines, executed), *report.tables[-1:]),
+        notes=(*_notes(report, measured), *report.notes),
+    )
+
+
+def _lines(report: Report, found: Sequence[Operator], groups: Sequence[Group]) -> list[Record]:
+    """A record an operator. Time, roof and its share stand at the first of those that were measured together, for all of them."""
+    lines: list[Record] = [
+        {
+            "operator": each.line.name,
+            "phase": each.line.phase,
+            "class": str(each.op_class),
+            "flops": each.flops,
+            "words_read": each.read,
+            "words_written": each.written,
+            "seconds": None,
+            "timed_with": None,
+            "roof": None,
+            "roof_share": None,
+        }
+        for each in found
+    ]
+    for group in groups:
+        first, *others = group.members
+        lines[first] |= _measured(report, [found[i] for i in group.members], group.seconds)
+        for other in others:
+            lines[other]["timed_with"] = found[first].line.name
+    return lines
+
+
+def _measured(report: Report, members: Sequence[Operator], seconds: float | None) -> Record:
+    flops, words = sum(each.flops for each in members), sum(each.read + each.written for each in members)
+    moved = int(to_bytes(words, report.inputs["dtype"]))
+    roof, share = bound(flops, moved, seconds or 0.0, report.totals["ceilings"]) or (None, None)
+    return {"seconds": seconds, "roof": roof, "roof_share": share}
+
+
+def _classes(report: Report, found: Sequence[Operator], measured: Times) -> list[Record]:
+    """The paper's three classes, then what else took time; times add up to the plain wall."""
+    wall, flops = report.totals["wall_s"], sum(each.flops for each in found) or 1
+    words = sum(each.read + each.written for each in found) or 1
+    rest = {name: report.totals["by_class"][name]["seconds"] for name in (FRAMEWORK, UNATTRIBUTED)}
+    seconds = {**measured.by_class, **rest}
+    three = sum(seconds.get(each, 0.0) for each in LETTERS)
+    records: list[Record] = []
+    for each in LETTERS:
+        own = [operator for operator in found if operator.op_class is each]
+        spent, done, moved = seconds.get(each, 0.0), sum(one.flops for one in own), sum(one.read + one.written for one in own)
+        shares = {"flop_share": done / flops, "word_share": moved / words, "time_share": spent / wall}
+        beside = {"share_of_three": spent / three if three and FUSED not in seconds else None, "paper_time_share": TIME_SHARES[each]}
+        records.append({"class": str(each), "flops": done, "words": moved, "seconds": spent, **shares, **beside})
+    others = [name for name in WORDS if name not in LETTERS and name in seconds]
+    return records + [{"class": name, "seconds": seconds[name], "time_share": seconds[name] / wall} for name in others]
+
+
+def _executed(recording: Recording) -> list[Record]:
+    """What torch executed of the layer, by class: calls, FLOPs (None beside a fused kernel), elements read and written."""
+    done: dict[str, Record] = {}
+    for each in recording.census:
+        if within_layer(each.path) or each.phase == "sums":
+            record = done.setdefault(each.op_class, {"class": each.op_class, "operations": 0, "flops": 0, "read": 0, "written": 0})
+            flops = None if each.flops is None or record["flops"] is None else record["flops"] + each.flops
+            record |= {"operations": record["operations"] + each.calls, "flops": flops}
+            record |= {"read": record["read"] + each.read, "written": record["written"] + each.written}
+    whole = sum(record["flops"] or 0 for record in done.values()) or 1
+    fused = any(record["flops"] is None for record in done.values())
+    records = [done[name] for name in WORDS if name in done]
+    return [{**record, "flop_share": None if fused else record["flops"] / whole} for record in records]
+
+
+def _tables(report: Report, classes: list[Record], lines: list[Record], executed: list[Record]) -> Iterator[Table]:
+    title = "Ivanov et al. 2021, Table 1"
+    wall = {"class": "plain wall", "seconds": report.totals["wall_s"], "time_share": 1.0}
+    whole = wall | {key: sum(record.get(key) or 0 for record in classes) for key in ("flops", "flop_share", "words", "word_share")}
+    doubt = "" if report.totals["reliable"] else ": NOT RELIABLE, see the notes"
+    yield Table(f"{title}: by class{doubt}", BY_CLASS, [_named(record) for record in classes], whole)
+    columns = BY_OPERATOR if report.totals["ceilings"] is not None else BY_OPERATOR[:-2]
+    for phase in ("forward", "backward"):
+        own = [_shown(line) for line in lines if line["phase"] == phase]
+        if own:
+            yield Table(f"{title}: {phase}, in 1e6 words", columns, own)
+    yield Table("As executed, operation by operation of torch", EXECUTED, [_named(record) for record in executed])
+
+
+def _named(record: Mapping[str, Any]) -> Record:
+    letter = LETTERS.get(record["class"])
+    return {**record, "class": f"{letter} {WORDS[record['class']]}" if letter else WORDS[record["class"]]}
+
+
+def _shown(line: Mapping[str, Any]) -> Record:
+    words = f"with {line['timed_with']}" if line["timed_with"] else line["seconds"]
+    unit = "text" if line["timed_with"] else "seconds"
+    counts = {"read": line["words_read"], "written": line["words_written"]}
+    return {**line, **counts, "letter": LETTERS.get(line["class"], line["class"]), "shown": words, "shown_unit": unit}
+
+
+def _notes(report: Report, measured: Times) -> Iterator[str]:
+    yield f"{SOURCE}. Its shares of the time are of its three classes on a {MEASURED_ON}, {WALL_S * 1e3:.2f} ms."
+    asked = {key: report.inputs[key] for key in SIZES}
+    if asked != SIZES:
+        yield f"Not the paper's sizes, which are {', '.join(f'{key} {value}' for key, value in SIZES.items())}: its shares are of those."
+    yield "An operator with another is measured together with it: in one kernel, or in operations that torch gives one name."
+    if measured.by_class.get(RANDOM):
+        yield "Random numbers are drawn in operations of their own here; there, within the kernels of softmax and dropout."
+    if FUSED in measured.by_class:
+        yield "Fused attention is no operator of the paper: --attention eager runs the three of which it is made."

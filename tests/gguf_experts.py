@@ -126,6 +126,7 @@ STORED = {
             "num_experts_per_tok": 4,
             "use_qk_norm": True,
             "attention_bias": True,
+            "num_nextn_predict_layers": 1,
         },
         {
             **RMS,

@@ -67,7 +67,7 @@ def own_name(path: Path) -> str:
 def compare(model: Model, header: Header, arch: Arch, file: str, n_layers: int) -> Iterator[str]:
     """Notes of what the file has besides the weights that are counted. ArchError where the two are not of one shape.
 
-    Layers from `n_layers` on predict further tokens, and are not counted.
+    Layers from `n_layers` on predict further tokens: their tensors are not compared.
     """
     ours = dict(_weights(model))
     found: dict[tuple[str, ...], Theirs] = {}
@@ -143,7 +143,7 @@ def _notes(header: Header, compared: int, buffers: set[str], beyond: int) -> Ite
     if buffers:
         yield f"no parameters: {', '.join(sorted(buffers))}"
     if beyond:
-        yield f"layers that predict further tokens are not counted: {beyond:,} parameters"
+        yield f"layers that predict further tokens are not among the totals: {beyond:,} parameters"
     stored = {tensor.type for tensor in header.tensors.values()} - UNQUANTIZED
     if stored:
         named = ", ".join(sorted(TYPES.get(kind, f"type {kind}") for kind in stored))

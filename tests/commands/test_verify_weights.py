@@ -154,6 +154,17 @@ def test_kimi_k2_is_run_by_the_class_of_deepseek_v3(folder, cli):
     assert cli("verify", path, "--weights", path, "-s", "9").code == 0
 
 
+def test_layers_that_only_training_runs_are_explained_and_left_out(folder, cli):
+    def predict(tensors):
+        layers = 1 + max(int(name.split(".")[2]) for name in tensors if name.startswith("model.layers."))
+        tensors[f"model.layers.{layers}.eh_proj.weight"] = torch.ones(32, 64)
+
+    path = stated(edited(folder("deepseek-v3"), predict), num_nextn_predict_layers=1)
+    assert json.loads(cli("params", path, "--json").out)["totals"]["mtp_params"] > 0
+    assert cli("params", path, "--against", path).code == 0
+    assert cli("verify", path, "--weights", path, "-s", "9").code == 0
+
+
 @pytest.mark.parametrize("architectures", [None, ["LlamaModel"], ["LlamaForSequenceClassification"]], ids=str)
 def test_a_class_without_logits_is_compared_by_its_hidden_states(architectures, folder, cli):
     def classify(tensors):

@@ -138,3 +138,9 @@ def test_one_stack_is_freed_before_the_next_is_built(profiled, monkeypatch):
     monkeypatch.setattr(profile_work, "prepare", prepared)
     assert profiled("--per-kind").code == 0
     assert most == [1] * 5
+
+
+def test_layers_that_predict_further_tokens_are_not_measured_by_kinds(archcli):
+    done = archcli("profile", "deepseek-v3", "--phase", "train", "--per-kind")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--set mtp=null trains without them" in done.stderr

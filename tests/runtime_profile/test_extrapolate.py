@@ -11,7 +11,7 @@ from archcli.measure.profile.by_kind import by_kind
 from archcli.measure.profile.extrapolate import extrapolated
 from archcli.measure.profile.plan import Sizing, plan_of
 from archcli.runtime.profile import Recording, Timed
-from runtime_profile.tiny import MODELS, RUNS, decoder, question
+from runtime_profile.tiny import BY_KIND, MODELS, decoder, question
 
 DENSE, MIXED = MODELS["deepseek"].groups[0].pattern
 DEEP = decoder(*[DENSE] * 2, *[MIXED] * 3, n_layers=12)
@@ -158,7 +158,7 @@ def test_two_estimates_are_told_and_where_they_part_the_headline_says_so(part, s
     assert not any("plain and traced passes differ" in note for note in found.notes)
 
 
-@pytest.mark.parametrize(("name", "phase"), RUNS)
+@pytest.mark.parametrize(("name", "phase"), BY_KIND)
 def test_flops_and_bytes_are_those_of_the_whole_model(name, phase):
     whole = plan(MODELS[name], phase)
     several = {small.name: recording(1.0, timed("lm_head", 0.5)) for small in whole.stacks()}

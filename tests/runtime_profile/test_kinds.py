@@ -11,7 +11,7 @@ from archcli.measure.passes import forward_pass
 from archcli.measure.profile.kinds import cut, depth, kinds_of
 from archcli.measure.profile.plan import Sizing, plan_of
 from archcli.modules import GLU, MixtureOfExperts
-from runtime_profile.tiny import MODELS, RUNS, question
+from runtime_profile.tiny import BY_KIND, MODELS, question
 
 GIB = 2**30
 KINDS = {
@@ -43,7 +43,7 @@ def cost(rows):
     return sum(times * part.flops for times, part in parts), sum(times * (part.read + part.written) for times, part in parts)
 
 
-@pytest.mark.parametrize(("name", "phase"), RUNS)
+@pytest.mark.parametrize(("name", "phase"), BY_KIND)
 def test_a_layer_of_a_stack_costs_what_it_costs_in_the_model(name, phase):
     whole = run_pass(MODELS[name], question(phase))
     found = plan(MODELS[name], question(phase))
@@ -63,7 +63,7 @@ def inside(row):
     return {"layers", "rotary"} & set(row.path.split("."))
 
 
-@pytest.mark.parametrize(("name", "phase"), RUNS)
+@pytest.mark.parametrize(("name", "phase"), BY_KIND)
 def test_embedding_and_head_cost_what_they_cost_in_the_model(name, phase):
     whole, ends = run_pass(MODELS[name], question(phase)), plan(MODELS[name], question(phase)).ends.counted
     assert cost(row for row in ends.rows if not inside(row)) == cost(row for row in whole.rows if not inside(row))
@@ -88,9 +88,9 @@ def test_the_vocabulary_is_measured_once():
     assert all(pair.more.counted.params() < 2 * 856_000_000 for pair in found.pairs)
 
 
-def forms(name, available, phase="forward", cache=32 << 20, **more):
+def forms(name, available, phase="forward", cache=32 << 20, overrides=(), **more):
     """(layers, distinct experts) of each larger stack."""
-    found = plan(load(name).model, question(phase), available=int(available * GIB), cache=cache, **more)
+    found = plan(load(name, overrides).model, question(phase), available=int(available * GIB), cache=cache, **more)
     return [(pair.n_layers + 1, pair.more.distinct) for pair in found.pairs]
 
 
@@ -134,7 +134,7 @@ def refusal(*args, **more):
 
 
 def test_training_shares_no_experts_and_is_refused_with_figures():
-    told = refusal("deepseek-v3", 20, phase="train")
+    told = refusal("deepseek-v3", 20, phase="train", overrides=["mtp=null"])
     assert "it in bf16 does not fit one kind of layer at a time either: layers like layers.3 (mla, moe) need two " in told
     assert "this machine has 20.0 GiB available" in told
     assert "layers.0" not in told

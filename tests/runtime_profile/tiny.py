@@ -86,6 +86,8 @@ MODELS |= {name: OTHERS[name] for name in ("t5", "marian", "whisper", "modern", 
 PHASES = ("forward", "train", "prefill", "decode")
 RUNS = [(name, phase) for name, model in MODELS.items() for phase in PHASES[: None if model.caches else 2]]
 """Every model in every phase it has."""
+BY_KIND = [run for run in RUNS if run != ("predicting", "train")]
+"""Those that can be measured by kinds of layer."""
 
 
 def question(phase, seq_len=9, past=5):

@@ -34,7 +34,6 @@ from archcli.commands.profile.options import (
 )
 from archcli.commands.profile.variants import variants
 from archcli.commands.profile.versus import compared
-from archcli.errors import ArchError
 from archcli.measure.flops import Question, run_pass, settled
 from archcli.measure.memory import memory_of
 from archcli.measure.passes import without_source
@@ -81,9 +80,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     the layer that Ivanov et al. 2021 measured, with their table. Exits with 1 where an operation ran that no row accounts
     for. Needs archcli[torch].
     """
-    check_files(plot, trace)
-    if vs and (plot or trace):
-        raise ArchError("--vs compares: there is no picture and no trace of it", "leave --plot and --trace out, or --vs")
+    check_files(plot, trace, compares=bool(vs))
     keep_large_blocks(allocator, device)
     usual = workload_of(model)
     phase, form_of = phase or usual.phase, attention or usual.attention

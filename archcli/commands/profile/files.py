@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from archcli.runtime.profile import Recording
 
 
-def check_files(plot: Path | None, trace: Path | None) -> None:
-    """Refuse, before anything is measured, files that could not be written afterwards."""
+def check_files(plot: Path | None, trace: Path | None, *, compares: bool = False) -> None:
+    """Refuse, before anything is measured, files that could not be written afterwards, or not of a run that compares."""
+    if compares and (plot or trace):
+        raise ArchError("--vs compares: there is no picture and no trace of it", "leave --plot and --trace out, or --vs")
     if plot is not None:
         check_suffix(plot)
     if trace is not None and not trace.name.endswith((".json", ".json.gz")):

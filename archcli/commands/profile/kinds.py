@@ -60,6 +60,8 @@ def planned(asked: Subject, counted: Pass, question: Question, how: How, *, per_
         raise ArchError(
             "--trace is of one pass of the whole model, which is measured by kinds of layer here", "leave it out, or give --layers"
         )
+    if counted.phase == "train" and getattr(asked.model, "mtp", None) is not None:
+        raise ArchError("layers that predict further tokens are not measured by kinds", "--set mtp=null trains without them")
     sizing = Sizing(lambda model: run_pass(model, question), needs, how.dtype, room, cache_size() or CACHE)
     plan = plan_of(asked.name, asked.model, counted, sizing)
     if per_kind:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from archcli.measure.passes import forward_pass, prefill_pass
@@ -40,6 +40,9 @@ def test_symbols_evaluate_to_what_ints_count(model, batch_size, seq_len, past):
 def test_arrays_hold_what_ints_count_of_each_candidate(model, steps, batch_size, seq_len, past):
     sizes = sizes_of(model)
     arrays = {path: value + (4 if path == "d_model" else 1 + i % 3) * np.array(steps) for i, (path, value) in enumerate(sizes.items())}
+    # heads without a width of their own are as wide as d_model has room for; a candidate with none for them is no model
+    heads = [sizes for path, sizes in arrays.items() if path.endswith("n_heads")]
+    assume(all((arrays["d_model"] >= sizes).all() for sizes in heads))
     figures = counted(substitute(model, arrays), batch_size, seq_len, past)
     for candidate in range(len(steps)):
         one = substitute(model, {path: int(array[candidate]) for path, array in arrays.items()})

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch.autograd import profiler
@@ -26,6 +26,9 @@ from archcli.runtime.profile_machine import machine, quiet_log, without_garbage_
 from archcli.runtime.profile_trace import chrome_trace
 from archcli.runtime.profile_walk import Event, Key, Phase, Spent, walk
 from archcli.runtime.profile_work import Work
+
+if TYPE_CHECKING:
+    from archcli.runtime.profile_fused import Compiled
 
 WARM_UPS = 2
 PAIRS, FEWEST_PAIRS, BUDGET_S = 10, 3, 8.0
@@ -70,7 +73,8 @@ class Recording:
     there more or less often than the census has them. `rejected` pairs were disturbed and are not in any figure. `load` is
     how many processes wanted each processor when it began. `census` is what was executed; `system_s` the median time all
     threads of a plain pass spent in the system, where page faults are most of it.
-    An `extrapolated` one is made of those of small stacks.
+    An `extrapolated` one is made of those of small stacks. Of a `compiled` model, paths are those of groups of operations that
+    were fused, and what was executed are the kernels that the compiled code launches.
     """
 
     timed: tuple[Timed, ...]
@@ -91,6 +95,7 @@ class Recording:
     census: tuple[Did, ...] = ()
     system_s: float = 0.0
     extrapolated: bool = False
+    compiled: Compiled | None = None
 
 
 class Run(NamedTuple):

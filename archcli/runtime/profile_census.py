@@ -42,7 +42,7 @@ class _Counting(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        if not _is_view(func):
+        if not is_view(func):
             key = Key(*self._place(), operation(func._schema.name))
             self.calls[key] += 1
             self.did[key] = self.did[key].plus(executed(func, key.name, args, kwargs or {}, out))
@@ -53,7 +53,7 @@ class _Counting(TorchDispatchMode):
         return (self.regions.current, "forward") if node is None else (self.regions.owner(node._sequence_nr()), "backward")
 
 
-def _is_view(func: Any) -> bool:
+def is_view(func: Any) -> bool:
     """Whether every result is another look at an argument; `_unsafe_view` is one that does not say so."""
     returns = func._schema.returns
     if func._schema.name == "aten::_unsafe_view":

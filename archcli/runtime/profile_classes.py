@@ -47,6 +47,11 @@ def is_fused(name: str) -> bool:
     return name.startswith(_FUSED)
 
 
+def is_product(name: str) -> bool:
+    """Whether an operation of torch multiplies matrices."""
+    return name in _PRODUCTS
+
+
 def class_of(key: Key, parts: tuple[Part, ...]) -> str:
     """The class that takes the time of `key`, executed by an op of the architecture with these parts."""
     if is_fused(key.name):

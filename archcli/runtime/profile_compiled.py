@@ -1,0 +1,147 @@
+"""A model under torch.compile: compiled while somebody notes what each kernel was made of, then timed as any other.
+
+Afterwards the compiler's settings, its pools of workers and the environment are as before. Kernels that the C++ compiler made
+stay in torch's own cache (TORCHINDUCTOR_CACHE_DIR, else in the system's temporary folder), so that a second run is quicker.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from archcli.errors import ArchError
+from archcli.runtime.build import Node
+from archcli.runtime.profile import WARM_UPS, Pair, Recording, Run, Tick, events_of, recording_of, run_pass, tracing
+from archcli.runtime.profile_census import Census
+from archcli.runtime.profile_classes import FRAMEWORK
+from archcli.runtime.profile_executed import Executed
+from archcli.runtime.profile_fused import Compiled, compiled_of, walk_compiled
+from archcli.runtime.profile_label import CENSUS, PREFIX, Ran, labelled
+from archcli.runtime.profile_machine import quiet_log
+from archcli.runtime.profile_trace import chrome_trace
+from archcli.runtime.profile_variants import Contender, record_variants
+from archcli.runtime.profile_walk import Key, Spent
+from archcli.runtime.profile_work import Work
+
+PLATFORMS = ("linux", "win32")
+"""Where inductor can name its kernels in a trace."""
+
+
+def check_compiler(device: str) -> None:
+    """Raises ArchError where nothing can be compiled, or not be told apart afterwards; to be called before anything is built."""
+    if device != "cpu":
+        raise ArchError(f"compiled kernels are told apart on a CPU alone, not on {device}", "leave --compile out, or --device")
+    if sys.platform not in PLATFORMS or not hasattr(torch.fx.traceback, "annotate"):
+        raise ArchError(f"torch {torch.__version__} on {sys.platform} cannot tell compiled kernels apart", "torch 2.9 on Linux can")
+    from torch._inductor.cpp_builder import get_cpp_compiler
+    from torch._inductor.exc import InvalidCxxCompiler
+
+    try:
+        get_cpp_compiler()
+    except InvalidCxxCompiler:
+        hint = "install g++, so that `g++ --version` answers, or name another such as clang++ in the environment variable CXX"
+        raise ArchError("--compile needs a C++ compiler, and there is none", hint) from None
+
+
+def record_compiled(work: Work, device: str, pairs: int | None, tick: Tick, *, trace: str = "") -> Recording:
+    """Compile, then time as `record` does an eager model. Raises ArchError for a model that torch cannot compile."""
+    kept: list[dict[str, Any]] = []
+    [timing] = record_variants([compiled_contender(work, device, tick, trace, kept)], pairs, tick)
+    return replace(timing.recording, trace=kept[-1] if kept else None)
+
+
+def compiled_contender(work: Work, device: str, tick: Tick, trace: str = "", kept: list[dict[str, Any]] | None = None) -> Contender:
+    """A variant whose operations torch fuses: compiled, and warmed up. The model given is compiled in place."""
+    check_compiler(device)
+    tick("counting operations", 0, 1)
+    with labelled(work.model, CENSUS) as regions:
+        work.step()
+    tick("compiling", 0, 1)
+    compiled, step = compile_work(work, regions.ran)
+    with quiet_log(), tracing(on_gpu=False):
+        for i in range(WARM_UPS):
+            tick("warming up", i, WARM_UPS)
+            step()
+
+    def traced() -> tuple[Run, dict[Key, Spent]]:
+        with tracing(on_gpu=False) as found:
+            run = run_pass(step, on_gpu=False)
+        events = list(events_of(found))
+        if kept is not None and trace:
+            kept[:] = [chrome_trace(events, lambda _: "", PREFIX, trace)]
+        return run, walk_compiled(events, compiled.graphs)
+
+    return Contender(lambda: run_pass(step, on_gpu=False), traced, lambda pairs: _recording(pairs, compiled, regions.ran, device))
+
+
+def compile_work(work: Work, ran: dict[str, Ran]) -> tuple[Compiled, Callable[[], Any]]:
+    """What became of the model, and the pass over it: one graph forward, and in training one backward."""
+    from archcli.runtime.profile_provenance import provenance
+
+    start = time.perf_counter()
+    _annotate(work.model)
+    options: dict[str, Any] = {"fullgraph": True, "dynamic": False}
+    work.model.compile(**options)
+    vars(work.model)["step"] = torch.compile(work.model.step, **options)
+    with provenance() as found, _no_workers_left():
+        try:
+            work.step()
+        except ArchError:
+            raise
+        except Exception as problem:
+            raise ArchError(f"torch.compile cannot take this pass: {reason(problem)}", "leave --compile out") from problem
+    return compiled_of(found.graphs, ran, time.perf_counter() - start), work.step
+
+
+def _annotate(model: nn.Module) -> None:
+    from archcli.runtime.profile_provenance import ANNOTATED
+
+    for path, node in model.named_modules():
+        if isinstance(node, Node):
+            vars(node).update(tapes=ANNOTATED, _path=path)
+
+
+def reason(problem: Exception) -> str:
+    """The line of a compiler's complaint that says what is wrong: the first error of C++, else the first line."""
+    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    return next((line for line in lines if "error: " in line), lines[0] if lines else type(problem).__name__)[:200]
+
+
+@contextmanager
+def _no_workers_left() -> Iterator[None]:
+    """Stop the threads and processes that inductor compiles with, unless they were there before."""
+    from torch._inductor import async_compile
+
+    pool = async_compile.AsyncCompile.pool
+    before = pool.cache_info().currsize, bool(async_compile._pool_set)
+    try:
+        yield
+    finally:
+        if not before[0] and pool.cache_info().currsize:
+            pool().shutdown()
+            pool.cache_clear()
+        if not before[1]:
+            async_compile.shutdown_compile_workers()
+
+
+def _recording(pairs: list[Pair], compiled: Compiled, ran: dict[str, Ran], device: str) -> Recording:
+    """What the pairs come to: launches in place of a census, classes of kernels in place of those of operations."""
+    launched = Counter(kernel.key._replace(phase="backward" if kernel.key.phase == "sums" else kernel.key.phase) for kernel in compiled.kernels)
+    census = Census(dict(launched), tuple(ran.values()), defaultdict(Executed))
+    recording = recording_of(pairs, census, device, chosen=True)
+    classes = {kernel.key: kernel.op_class for kernel in compiled.kernels}
+    return replace(
+        recording,
+        timed=tuple(replace(each, op_class=classes.get(Key(each.path, each.phase, each.name), FRAMEWORK)) for each in recording.timed),
+        differing=(*recording.differing, *(f"{path}: in no kernel" for path in compiled.missing)),
+        census=(),
+        compiled=compiled,
+    )

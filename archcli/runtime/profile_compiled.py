@@ -23,7 +23,7 @@ from archcli.runtime.profile import WARM_UPS, Pair, Recording, Run, Tick, events
 from archcli.runtime.profile_census import Census
 from archcli.runtime.profile_classes import FRAMEWORK
 from archcli.runtime.profile_executed import Executed
-from archcli.runtime.profile_fused import Compiled, compiled_of, walk_compiled
+from archcli.runtime.profile_fused import IDLE, Compiled, compiled_of, walk_compiled
 from archcli.runtime.profile_label import CENSUS, PREFIX, Ran, labelled
 from archcli.runtime.profile_machine import quiet_log
 from archcli.runtime.profile_trace import chrome_trace
@@ -134,14 +134,22 @@ def _no_workers_left() -> Iterator[None]:
 
 def _recording(pairs: list[Pair], compiled: Compiled, ran: dict[str, Ran], device: str) -> Recording:
     """What the pairs come to: launches in place of a census, classes of kernels in place of those of operations."""
-    launched = Counter(kernel.key._replace(phase="backward" if kernel.key.phase == "sums" else kernel.key.phase) for kernel in compiled.kernels)
-    census = Census(dict(launched), tuple(ran.values()), defaultdict(Executed))
-    recording = recording_of(pairs, census, device, chosen=True)
+    launched = Counter(
+        kernel.key._replace(phase="backward" if kernel.key.phase == "sums" else kernel.key.phase) for kernel in compiled.kernels
+    )
+    recording = recording_of(pairs, Census(dict(launched), tuple(ran.values()), defaultdict(Executed)), device, chosen=True)
     classes = {kernel.key: kernel.op_class for kernel in compiled.kernels}
+    timed = [replace(each, op_class=classes.get(Key(each.path, each.phase, each.name), FRAMEWORK)) for each in recording.timed]
+    unknown = sorted({each.name for each in timed if Key(each.path, each.phase, each.name) not in classes} - IDLE)
     return replace(
         recording,
-        timed=tuple(replace(each, op_class=classes.get(Key(each.path, each.phase, each.name), FRAMEWORK)) for each in recording.timed),
-        differing=(*recording.differing, *(f"{path}: in no kernel" for path in compiled.missing)),
+        timed=tuple(timed),
+        counted=min(sum(one.calls for key, one in pair.spent.items() if key in classes) for pair in pairs),
+        differing=(
+            *recording.differing,
+            *(f"{name}: not compiled" for name in unknown),
+            *(f"{path}: in no kernel" for path in compiled.missing),
+        ),
         census=(),
         compiled=compiled,
     )

@@ -26,6 +26,8 @@ JOIN = " + "
 """Between the paths of a group."""
 CALL = "## Call CompiledFxGraph"
 """What a trace calls the range of a compiled graph."""
+IDLE = {"empty", "empty_strided", "empty_like", "as_strided", "detach", "alias", "view", "reshape", "expand", "permute", "slice", "select"}
+"""What a compiled graph may run between its kernels: it makes room or looks at a tensor in another way, and computes nothing."""
 Place = tuple[str, str, str]
 """(path, phase, class of cost) of what an operation of the architecture does."""
 
@@ -48,10 +50,14 @@ class Kernel(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What a compiler made of a model: its graphs' kernels in order, where what operations cost stands, operations that no kernel holds."""
+    """What a compiler made of a model: its graphs' kernels in order, where what operations cost stands, and how long it took to compile.
+
+    No kernel holds what is `shared`, as an equal operation's result was taken for it, and what is `missing`.
+    """
 
     graphs: tuple[tuple[Kernel, ...], ...]
     homes: Mapping[Place, Home]
+    shared: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     seconds: float = 0.0
 
@@ -71,8 +77,19 @@ def compiled_of(graphs: Sequence[Graph], ran: Mapping[str, Ran], seconds: float 
     fused = {(piece.path, graph.backward) for graph in order for each in graph.launches if is_fused(each.name) for piece in each.pieces}
     made = tuple(tuple(_kernel(each, ran, fused, backward=graph.backward) for each in graph.launches) for graph in order)
     homes = _homes([kernel for kernels in made for kernel in kernels])
-    computing = (path for path, each in ran.items() if any(part.flops for part in each.op.parts(*each.inputs) if not part.training))
-    return Compiled(made, homes, tuple(path for path in computing if (path, "forward", "") not in homes), seconds)
+    lost = [each for each in ran.values() if _computes(each) and (each.path, "forward", "") not in homes]
+    held = {_content(each) for each in ran.values() if (each.path, "forward", "") in homes}
+    shared, missing = (tuple(each.path for each in lost if (_content(each) in held) is found) for found in (True, False))
+    return Compiled(made, homes, shared, missing, seconds)
+
+
+def _computes(ran: Ran) -> bool:
+    return any(part.flops for part in ran.op.parts(*ran.inputs) if not part.training)
+
+
+def _content(ran: Ran) -> str:
+    """An operation without its name: what two that can share a result have in common."""
+    return repr((ran.op, ran.inputs)).replace(f"name={ran.op.name!r}", "")
 
 
 def _kernel(launch: Launch, ran: Mapping[str, Ran], fused: set[tuple[str, bool]], *, backward: bool) -> Kernel:
@@ -126,7 +143,12 @@ def calls(events: Iterable[Event]) -> Iterator[list[Event]]:
     for call in [event for event in ordered if event.name.startswith(CALL)]:
         inside, end = list[Event](), 0
         for event in ordered:
-            if event is not call and event.thread == call.thread and event.start_ns >= max(call.start_ns, end) and event.end_ns <= call.end_ns:
+            if (
+                event is not call
+                and event.thread == call.thread
+                and event.start_ns >= max(call.start_ns, end)
+                and event.end_ns <= call.end_ns
+            ):
                 inside.append(event)
                 end = event.end_ns
         yield inside

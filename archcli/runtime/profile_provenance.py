@@ -149,8 +149,8 @@ def provenance() -> Iterator[Provenance]:
     from torch._dynamo import config as dynamo
     from torch._functorch import config as functorch
     from torch._inductor import config as inductor
-    from torch._inductor import ir
     from torch._inductor.codegen.cpp import CppScheduling
+    from torch._inductor.scheduler import Scheduler
 
     found = Provenance()
     settings = {
@@ -168,7 +168,7 @@ def provenance() -> Iterator[Provenance]:
         stack.enter_context(functorch.patch({"enable_autograd_cache": False}))
         stack.enter_context(dynamo.patch({"recompile_limit": 1 << 16, "accumulated_recompile_limit": 1 << 16, "suppress_errors": False}))
         stack.enter_context(_beside(CppScheduling, "codegen_comment", lambda *given: _generated(found, *given)))
-        stack.enter_context(_beside(ir.ExternKernel, "codegen_comment", lambda *given: _called(found, *given)))
+        stack.enter_context(_beside(Scheduler, "codegen_extern_call", lambda *given: _called(found, *given)))
         yield found
 
 
@@ -196,13 +196,18 @@ def _generated(found: Provenance, _: Any, scheduled: Any, name: str) -> None:
     found.launched(f"graph_{V.graph.graph_id}_{name}", nodes, library=False)
 
 
-def _called(found: Provenance, kernel: Any, _: Any, name: str | None = None) -> None:
+def _called(found: Provenance, _: Any, scheduled: Any) -> None:
     """A kernel that torch has ready; the origin of one is a single node, its other origins those of its inputs."""
+    from torch._inductor import ir
+
+    kernel = scheduled.node
+    if isinstance(kernel, ir.MultiOutput):  # one of the results of a kernel
+        return
     overload = getattr(kernel, "op_overload", None)
     if isinstance(overload, torch._ops.OpOverload):
         called = overload._schema.name
     else:
-        own = (name or kernel.try_get_kernel_name() or type(kernel).__name__).rpartition(".")[2]
+        own = (kernel.try_get_kernel_name() or type(kernel).__name__).rpartition(".")[2]
         called = ALIASES.get(own, own)
     origin = kernel.get_origin_node()
     found.launched(called, kernel.origins if origin is None else [origin], library=True)

@@ -11,11 +11,12 @@ from archcli.commands.options import Form, Json, Model, Output, Past, Set, Sourc
 from archcli.commands.profile.allocator import keep_large_blocks
 from archcli.commands.profile.files import check_files, write_files
 from archcli.commands.profile.kinds import cut_to, planned, profiled_by_kind
-from archcli.commands.profile.measuring import How, check_shares, checked, measured
+from archcli.commands.profile.measuring import How, check_compiled, check_shares, checked, measured
 from archcli.commands.profile.options import (
     Allocator,
     Attention,
     BatchSize,
+    Compile,
     Depth,
     Device,
     Dtype,
@@ -54,6 +55,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     device: Device = "cpu",
     threads: Threads = None,
     attention: Attention = None,
+    compiled: Compile = False,
     pairs: Pairs = None,
     vs: Vs = None,
     allocator: Allocator = "reuse",
@@ -81,10 +83,11 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     for. Needs archcli[torch].
     """
     check_files(plot, trace, compares=bool(vs))
+    check_compiled(model, compiled=compiled)
     keep_large_blocks(allocator, device)
     usual = workload_of(model)
     phase, form_of = phase or usual.phase, attention or usual.attention
-    how = How(dtype, device, form_of, threads, pairs, ceilings=not no_ceilings, refresh=refresh, trace=trace is not None)
+    how = How(dtype, device, form_of, threads, pairs, ceilings=not no_ceilings, refresh=refresh, trace=trace is not None, compile=compiled)
     question = settled(Question(phase, batch_size or usual.batch_size, seq_len or usual.seq_len, past, source_len))
     if vs:
         several = variants(model, overrides, how, vs)

@@ -56,6 +56,9 @@ def planned(asked: Subject, counted: Pass, question: Question, how: How, *, per_
     room, needed = available(how), needs(counted)["needed_bytes"]
     if not per_kind and (room is None or needed <= room):
         return None
+    if how.compile:
+        hint = "leave --compile out, or give --layers"
+        raise ArchError("--compile is of the whole model, whose kernels reach across layers; this is measured by kinds of layer", hint)
     if how.trace:
         raise ArchError(
             "--trace is of one pass of the whole model, which is measured by kinds of layer here", "leave it out, or give --layers"

@@ -14,6 +14,7 @@ from archcli.load.machine import available_memory, processor
 from archcli.measure.flops import Question
 from archcli.measure.memory import memory_of, require_memory
 from archcli.measure.passes import Pass, whole_tokens
+from archcli.measure.profile.workloads import workload_of
 from archcli.ops import Embedding, Shift
 from archcli.render.progress import Tick, progress
 from archcli.render.write import remember
@@ -40,10 +41,11 @@ class How:
     ceilings: bool
     refresh: bool
     trace: bool
+    compile: bool = False
 
     def inputs(self) -> dict[str, Any]:
         """What a report says of it."""
-        return {key: value for key, value in asdict(self).items() if key in {"dtype", "device", "attention", "threads", "pairs"}}
+        return {key: value for key, value in asdict(self).items() if key in {"dtype", "device", "attention", "threads", "pairs", "compile"}}
 
 
 def checked(name: str, counted: Pass, how: How) -> dict[str, int]:
@@ -58,16 +60,19 @@ def checked(name: str, counted: Pass, how: How) -> dict[str, int]:
 def measured(asked: Subject, counted: Pass, how: How, memory: dict[str, int]) -> tuple[Recording, Ceilings | None]:
     """Build, time, and ask the machine what it can do at best. Imports torch."""
     try:
-        from archcli.runtime import profile, profile_machine, profile_work
+        from archcli.runtime import profile, profile_compiled, profile_machine, profile_work
 
         job = job_of(counted, how)
         profile_work.check_device(job.device)
+        if how.compile:
+            profile_compiled.check_compiler(job.device)
         if job.device != "cpu":
             require_memory(asked.name, memory, profile_work.free_memory(job.device), job.dtype)
         with progress(f"profiling {asked.name}") as tick, profile_machine.threads(how.threads):
             tick("building", 0, 1)
             name = asked.name if how.trace else ""
-            recording = profile.record(profile_work.prepare(asked.model, job), job.device, how.pairs, tick, trace=name)
+            record = profile_compiled.record_compiled if how.compile else profile.record
+            recording = record(profile_work.prepare(asked.model, job), job.device, how.pairs, tick, trace=name)
             return recording, ceilings_of(recording, how, tick)
     except KeyboardInterrupt:
         typer.echo("interrupted before the first pair of passes was timed", err=True)
@@ -135,6 +140,12 @@ def checked_positions(counted: Pass) -> None:
             if entries < tokens:
                 hint = "lower --seq-len, --past or --source-len"
                 raise ArchError(f"{row.path} has {entries} positions, and {tokens} tokens are asked for", hint)
+
+
+def check_compiled(model: str, *, compiled: bool) -> None:
+    """A paper's table is of operators that run one by one. Raises ArchError for one of a compiled model."""
+    if compiled and workload_of(model).shown is not None:
+        raise ArchError(f"the table of {model} is of operators that run one by one", "leave --compile out, or name another model")
 
 
 def check_shares(model: Any, question: Question) -> None:

@@ -31,6 +31,10 @@ Attention = Annotated[
     AttentionForm | None,
     typer.Option("--attention", help="torch's fused kernel where it can, or products and softmax apart, each timed.", show_default="sdpa"),
 ]
+Compile = Annotated[
+    bool,
+    typer.Option("--compile", help="Run it under torch.compile: what is fused into one kernel stands on one line. CPU and g++ alone."),
+]
 Pairs = Annotated[
     int | None,
     typer.Option("--pairs", metavar="N", min=1, help="Plain and traced passes to time in turn [default: 10, fewer if that takes over 8 s]"),
@@ -55,6 +59,7 @@ Vs = Annotated[
     typer.Option(
         "--vs",
         metavar="CHANGE[,CHANGE]",
-        help="Time a variant against the model, passes in turn: norm.kind=layernorm as with --set, attention=eager, dtype=bf16.",
+        help="Time a variant against the model, passes in turn: norm.kind=layernorm as with --set, attention=eager, dtype=bf16, "
+        "compile=true.",
     ),
 ]

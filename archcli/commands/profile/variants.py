@@ -15,7 +15,8 @@ from archcli.load.marks import SET
 from archcli.measure.compare.differences import Stated, differences
 
 OPENING, CLOSING, QUOTES = "[{(", ")}]", "'\""
-WAYS: dict[str, tuple[str, ...]] = {"attention": get_args(AttentionForm), "dtype": get_args(get_args(Dtype)[0])}
+SWITCH = {"true": True, "false": False}
+WAYS: dict[str, tuple[str, ...]] = {"attention": get_args(AttentionForm), "dtype": get_args(get_args(Dtype)[0]), "compile": tuple(SWITCH)}
 """Ways of running that a variant may change, and what they can be."""
 MOST = 25  # the letters after A
 
@@ -79,10 +80,10 @@ def split(text: str) -> list[str]:
     return found
 
 
-def _way(key: str, value: str) -> str:
+def _way(key: str, value: str) -> str | bool:
     if value not in WAYS[key]:
         raise ArchError(Problem(f"{key} {value[:40]!r} is none of {', '.join(WAYS[key])}", path=f"--vs {key}={value[:40]}"))
-    return value
+    return SWITCH[value] if key == "compile" else value
 
 
 def _settings(base: Subject, other: Subject) -> list[dict[str, Any]]:
@@ -93,7 +94,10 @@ def _settings(base: Subject, other: Subject) -> list[dict[str, Any]]:
 
 def _ways(base: How, other: How) -> list[dict[str, Any]]:
     pairs = [(key, getattr(base, key), getattr(other, key)) for key in WAYS]
-    return [{"setting": key, "from": ours, "to": theirs} for key, ours, theirs in pairs if ours != theirs]
+    words = {way: word for word, way in SWITCH.items()}
+    return [
+        {"setting": key, "from": words.get(ours, ours), "to": words.get(theirs, theirs)} for key, ours, theirs in pairs if ours != theirs
+    ]
 
 
 def _renamed(problem: Problem) -> Problem:

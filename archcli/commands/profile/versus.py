@@ -16,7 +16,7 @@ from archcli.measure.passes import Pass, without_source
 from archcli.measure.profile.matched import matched
 from archcli.measure.profile.versus import Variant, versus
 from archcli.measure.report import Report
-from archcli.render.progress import progress
+from archcli.render.progress import Tick, progress
 
 if TYPE_CHECKING:
     from archcli.runtime.profile_variants import Timing
@@ -53,9 +53,11 @@ def _together(each: Sequence[dict[str, int]]) -> dict[str, int]:
 def _timed(asked: Sequence[Asked], passes: Sequence[Pass], memory: dict[str, int]) -> list[Timing]:
     name, how = asked[0].subject.name, asked[0].how
     try:
-        from archcli.runtime import profile_machine, profile_variants, profile_work
+        from archcli.runtime import profile_compiled, profile_machine, profile_variants, profile_work
 
         profile_work.check_device(how.device)
+        if any(one.how.compile for one in asked):
+            profile_compiled.check_compiler(how.device)
         if how.device != "cpu":
             require_memory(f"all {len(asked)} variants of {name}", memory, profile_work.free_memory(how.device), how.dtype)
         with progress(f"profiling {len(asked)} variants of {name}") as tick, profile_machine.threads(how.threads):
@@ -63,8 +65,16 @@ def _timed(asked: Sequence[Asked], passes: Sequence[Pass], memory: dict[str, int
             for i, (one, counted) in enumerate(zip(asked, passes, strict=True)):
                 tick("building and warming up", i, len(asked))
                 work = profile_work.prepare(one.subject.model, job_of(counted, one.how))
-                contenders.append(profile_variants.contender(work, how.device))
+                if one.how.compile:
+                    contenders.append(profile_compiled.compiled_contender(work, how.device, _of(one, tick)))
+                else:
+                    contenders.append(profile_variants.contender(work, how.device))
             return profile_variants.record_variants(contenders, how.pairs, tick)
     except KeyboardInterrupt:
         typer.echo("interrupted before the first round of passes was timed", err=True)
         raise typer.Exit(INTERRUPTED) from None
+
+
+def _of(one: Asked, tick: Tick) -> Tick:
+    """What is told of one variant."""
+    return lambda what, done, total: tick(f"{one.letter}: {what}", done, total)

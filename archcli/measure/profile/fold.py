@@ -6,22 +6,24 @@ Nothing is rescaled: classes, framework and the unattributed rest add up to the 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from archcli.arith import to_bytes
-from archcli.graph import OpClass, Part, Row
-from archcli.measure.passes import Pass, folded_path
-from archcli.ops import Attend
+from archcli.graph import OpClass
+from archcli.measure.passes import Pass
+from archcli.measure.profile.groups import charges, label
 
 if TYPE_CHECKING:
     from archcli.runtime.profile import Recording, Timed
     from archcli.runtime.profile_variants import Place
 
 FUSED, RANDOM, FRAMEWORK, UNATTRIBUTED = "fused_attention", "random", "framework", "unattributed"
-CLASSES = (*(str(each) for each in OpClass), FUSED, RANDOM, FRAMEWORK, UNATTRIBUTED)
+FUSED_KERNELS = "fused_kernels"
+"""Kernels of a compiled model that operations of several classes were fused into."""
+CLASSES = (*(str(each) for each in OpClass), FUSED, FUSED_KERNELS, RANDOM, FRAMEWORK, UNATTRIBUTED)
 SUMS = "(gradient sums)"
 """The path of additions of gradients that meet, which belong to no one operator."""
 
@@ -90,18 +92,15 @@ class Folded:
 def fold(counted: Pass, recording: Recording, dtype: str, depth: int, ceilings: Mapping[str, Any] | None = None) -> Folded:
     """Join counted rows and measured times on the row's path, folded to `depth` steps (0: all of them).
 
-    A row whose attention ran as one fused kernel counts as that class with all its parts.
+    A row whose attention ran as one fused kernel counts as that class with all its parts; rows that a compiler fused count together.
     """
     by_class = {name: Entry() for name in CLASSES}
     by_path: dict[str, Entry] = defaultdict(Entry)
-    fused = {timed.path for timed in recording.timed if timed.op_class == FUSED}
-    for row in counted.rows:
-        for part in _pieces(row, counted.phase):
-            name = FUSED if row.path in fused else str(part.op_class)
-            executed = part.flops if row.path in fused and _skips_masked(row) else part.dense_flops
-            moved = to_bytes(part.read + part.written, dtype)
-            for entry in (by_class[name], by_path[folded_path(row.path, depth or None)]):
-                entry.cost(row.times * part.flops, row.times * executed, row.times * moved, name)
+    for one in charges(counted, recording, FUSED):
+        part, times = one.part, one.times
+        moved = to_bytes(part.read + part.written, dtype)
+        for entry in (by_class[one.op_class], by_path[label(one.path, depth)]):
+            entry.cost(times * part.flops, times * one.executed, times * moved, one.op_class)
     for timed in recording.timed:
         by_class[timed.op_class].spend(timed.seconds, timed.op_class)
         if timed.op_class != FRAMEWORK:
@@ -112,23 +111,6 @@ def fold(counted: Pass, recording: Recording, dtype: str, depth: int, ceilings: 
     return Folded(by_class, {path: entry for path, entry in by_path.items() if entry.seconds or entry.bytes}, wall, unlabelled, ceilings)
 
 
-def _pieces(row: Row, phase: str) -> Iterator[Part]:
-    for part in row.parts:
-        if part.training and phase != "train":
-            continue
-        yield part
-        if phase == "train":
-            yield from part.backward
-
-
-def _skips_masked(row: Row) -> bool:
-    """Whether a fused kernel is told only that attention is causal: it leaves masked blocks out, where under any other mask it does not."""
-    if not isinstance(row.op, Attend):
-        return False
-    new, visible = row.inputs[0][1], row.inputs[1][1]
-    return row.op.mask.covers(new, visible) and new in (1, visible)
-
-
 def place_of(timed: Timed | Place, depth: int) -> str:
     """The path under which a table shows what took the time."""
-    return SUMS if timed.phase == "sums" else folded_path(timed.path, depth or None)
+    return SUMS if timed.phase == "sums" else label(timed.path, depth)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from archcli.graph import OpClass
 from archcli.measure.passes import Pass
-from archcli.measure.profile.fold import FRAMEWORK, FUSED, RANDOM, UNATTRIBUTED, Entry, Folded, fold
+from archcli.measure.profile.compiled import counts, explained, figures, named, short
+from archcli.measure.profile.fold import FRAMEWORK, FUSED, FUSED_KERNELS, RANDOM, UNATTRIBUTED, Entry, Folded, fold
 from archcli.measure.profile.roofs import bound
 from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.modules import Model
@@ -56,6 +57,9 @@ def profile_of(
     folded = fold(counted, recording, inputs["dtype"], depth, ceilings)
     rows = [{"path": path, "class": _classes(entry), **_line(folded, entry)} for path, entry in folded.by_path.items()]
     rows.sort(key=lambda row: -row["seconds"])
+    if recording.compiled is not None:
+        lines = named(recording, depth)
+        rows = [row | {"operators": lines.get(row["path"], [row["path"]])} for row in rows]
     return Report(
         command="profile",
         model={"name": model.name, "source": model.source},
@@ -90,6 +94,7 @@ def _totals(counted: Pass, recording: Recording, folded: Folded) -> dict[str, An
         "pairs_rejected": recording.rejected,
         "partial": recording.partial,
         "extrapolated": recording.extrapolated,
+        "compiled": figures(recording.compiled),
         "plain_s": list(recording.plain_s),
         "traced_s": list(recording.traced_s),
         "operations_executed": recording.executed,
@@ -131,7 +136,7 @@ def _by_class(recording: Recording, folded: Folded) -> Table:
 
 def _by_operator(folded: Folded, rows: list[dict[str, Any]], top: int) -> Table:
     shown = rows[: top or None]
-    records = [{**row, "class": _words(row["class"])} for row in shown]
+    records = [{**row, "path": short(row["path"], row.get("operators", [])), "class": _words(row["class"])} for row in shown]
     title = "By operator" if len(shown) == len(rows) else f"By operator: the slowest {len(shown)} of {len(rows)}"
     return Table(title, (Column("path", "operator"), Column("class", "class"), *_columns(folded)), records)
 
@@ -160,7 +165,12 @@ def _classes(entry: Entry) -> str:
 
 
 def _words(name: str) -> str:
-    return name.replace(FUSED, "fused attention").replace("elementwise", "element-wise").replace(RANDOM, "random numbers")
+    return (
+        name.replace(FUSED, "fused attention")
+        .replace(FUSED_KERNELS, "fused kernels")
+        .replace("elementwise", "element-wise")
+        .replace(RANDOM, "random numbers")
+    )
 
 
 def _honesty(recording: Recording, folded: Folded) -> Table:
@@ -174,7 +184,7 @@ def _honesty(recording: Recording, folded: Folded) -> Table:
         ("framework (Python, dispatch, views)", folded.by_class[FRAMEWORK].seconds / folded.wall_s, "share"),
         ("unattributed", folded.by_class[UNATTRIBUTED].seconds / folded.wall_s, "share"),
         ("torch operations outside of any row", folded.unlabelled_s / folded.wall_s, "share"),
-        ("operations in the trace as in the census", f"{recording.counted} of {recording.executed}", "text"),
+        *counts(recording),
         ("drawing random numbers", folded.by_class[RANDOM].seconds / folded.wall_s, "share"),
         ("page faults per pass", recording.page_faults, "count"),
         ("time in the system, for page faults above all, all threads", recording.system_s, "seconds"),
@@ -193,7 +203,8 @@ def _warnings(recording: Recording, folded: Folded) -> Iterator[str]:
     if recording.partial:
         yield f"PARTIAL: interrupted after {len(recording.traced_s)} pairs of passes."
     if recording.differing:
-        yield f"NOT RELIABLE: trace and census differ in {len(recording.differing)} operations: {', '.join(recording.differing[:5])}."
+        expected = "census" if recording.compiled is None else "compiled code"
+        yield f"NOT RELIABLE: trace and {expected} differ in {len(recording.differing)} operations: {', '.join(recording.differing[:5])}."
     unattributed = folded.by_class[UNATTRIBUTED].seconds / folded.wall_s
     if abs(unattributed) > MOST_UNATTRIBUTED and recording.extrapolated:
         yield f"NOT RELIABLE HERE: the sum of operations and the slope of the wall time part by {abs(unattributed):.0%}."
@@ -213,10 +224,11 @@ def _warnings(recording: Recording, folded: Folded) -> Iterator[str]:
 
 
 def _explanations(counted: Pass, recording: Recording) -> Iterator[str]:
+    yield from explained(counted, recording)
     if any(timed.op_class == FUSED for timed in recording.timed):
         yield (
             "Fused attention is one kernel of products and softmax: a class of its own, FLOPs and bytes included. "
-            "--attention eager runs and times them apart."
+            f"--attention eager runs and times them apart{'' if recording.compiled is None else ', where the compiler leaves them so'}."
         )
     attends = {row.path for row in counted.rows if isinstance(row.op, Attend) and any(p.op_class == "elementwise" for p in row.parts)}
     if attends & {timed.path for timed in recording.timed if timed.op_class == "elementwise"}:

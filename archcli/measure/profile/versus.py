@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from archcli.measure.passes import Pass
+from archcli.measure.profile.compiled import explained, figures, named, short
 from archcli.measure.profile.fold import FRAMEWORK, FUSED, UNATTRIBUTED, Entry, Folded, fold
+from archcli.measure.profile.groups import regrouped
 from archcli.measure.profile.paired import NONE, of_class, of_path, ratios
 from archcli.measure.profile.report import MOST_LOAD, MOST_SWITCHES_PER_S, MOST_UNATTRIBUTED
 from archcli.measure.report import Column, Report, Table, facts
 from archcli.modules import Model
 
 if TYPE_CHECKING:
+    from archcli.runtime.profile_fused import Compiled
     from archcli.runtime.profile_variants import Timing
 
 CONVENTION = (
@@ -62,8 +65,9 @@ def versus(variants: Sequence[Variant], inputs: Mapping[str, Any], depth: int = 
     """What `archcli profile --vs` reports; the first variant is the one all others are divided by. `depth`, `top` 0 show everything."""
     sides = [_Side(one, fold(one.counted, one.timing.recording, one.dtype, depth)) for one in variants]
     base, *others = sides
-    classes = {side.variant.letter: _by_class(base, side) for side in others}
-    operators = {side.variant.letter: _by_operator(base, side, depth) for side in others}
+    alike = {side.variant.letter: _alike(base, side, depth) for side in others}
+    classes = {letter: _by_class(*pair) for letter, pair in alike.items()}
+    operators = {letter: _by_operator(*pair, depth) for letter, pair in alike.items()}
     summary = [_summary(base, side) | {"operators": operators.get(side.variant.letter, [])} for side in sides]
     tables = [_overview(summary)]
     for side in others:
@@ -88,6 +92,21 @@ def versus(variants: Sequence[Variant], inputs: Mapping[str, Any], depth: int = 
     )
 
 
+def _alike(base: _Side, side: _Side, depth: int) -> tuple[_Side, _Side]:
+    """The two such that their lines compare: where one is compiled, the other's operations stand where its kernels hold them."""
+    ours, theirs = (each.variant.timing.recording.compiled for each in (base, side))
+    if ours is None and theirs is not None:
+        return _regrouped(base, theirs, depth), side
+    if theirs is None and ours is not None:
+        return base, _regrouped(side, ours, depth)
+    return base, side
+
+
+def _regrouped(side: _Side, compiled: Compiled, depth: int) -> _Side:
+    variant = replace(side.variant, timing=regrouped(side.variant.timing, compiled))
+    return _Side(variant, fold(variant.counted, variant.timing.recording, variant.dtype, depth))
+
+
 def _summary(base: _Side, side: _Side) -> dict[str, Any]:
     one, recording = side.variant, side.variant.timing.recording
     matmul, other = one.counted.flops()
@@ -109,6 +128,7 @@ def _summary(base: _Side, side: _Side) -> dict[str, Any]:
         "attributed_share": side.folded.attributed_share,
         "unattributed_share": side.unattributed,
         "reliable": side.reliable,
+        "compiled": figures(recording.compiled),
         "overhead_ratio": median(traced / plain for plain, traced in zip(recording.plain_s, recording.traced_s, strict=True)),
         "operations_executed": recording.executed,
         "operations_counted": recording.counted,
@@ -131,12 +151,15 @@ def _by_class(base: _Side, side: _Side) -> list[dict[str, Any]]:
 
 
 def _by_operator(base: _Side, side: _Side, depth: int) -> list[dict[str, Any]]:
-    """A line for each operator, those first whose time differs most."""
-    lines = []
+    """A line for each operator or group of them, those first whose time differs most."""
+    lines, groups = [], {}
+    for each in (base, side):
+        if each.variant.timing.recording.compiled is not None:
+            groups |= {path: {"operators": found} for path, found in named(each.variant.timing.recording, depth).items()}
     for path in dict.fromkeys([*base.folded.by_path, *side.folded.by_path]):
         ours, theirs = (each.folded.by_path.get(path, Entry()) for each in (base, side))
         rounds = [of_path(each.variant.timing, path, depth) for each in (base, side)]
-        lines.append({"path": path, **_pair(ours, theirs), **ratios(*rounds)})
+        lines.append({"path": path, **groups.get(path, {}), **_pair(ours, theirs), **ratios(*rounds)})
     return sorted(lines, key=lambda line: -abs(line["difference_s"]))
 
 
@@ -179,7 +202,7 @@ def _class_table(variant: Variant, lines: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _operator_table(variant: Variant, lines: Sequence[Mapping[str, Any]], top: int) -> Table:
-    shown = lines[: top or None]
+    shown = [{**line, "path": short(line["path"], line.get("operators", []))} for line in lines[: top or None]]
     title = f"{variant.letter} against A: the {len(shown)} operators of {len(lines)} whose time differs most"
     columns = (Column("path", "operator"), *_times(variant)[:2], Column("difference_s", f"{variant.letter} - A", "seconds"), *RATIO)
     return Table(title, columns, shown)
@@ -190,7 +213,7 @@ def _times(variant: Variant) -> tuple[Column, ...]:
 
 
 def _words(name: str) -> str:
-    return name.replace("fused_attention", "fused attention").replace("elementwise", "element-wise")
+    return name.replace("fused_", "fused ").replace("elementwise", "element-wise")
 
 
 def _trust(sides: Sequence[_Side]) -> Table:
@@ -224,7 +247,13 @@ def _notes(sides: Sequence[_Side]) -> Iterator[str]:
     for side in sides[1:]:
         if (FUSED in _timed_classes(side)) != (FUSED in _timed_classes(sides[0])):
             yield f"{side.variant.letter} and A differ in whether attention is one fused kernel: compare the operators, not the classes."
+    for side in sides[1:]:
+        ours, theirs = (each.variant.timing.recording.compiled is None for each in (sides[0], side))
+        if ours != theirs:
+            one, other = ("A", side.variant.letter) if ours else (side.variant.letter, "A")
+            yield f"{one} runs operation by operation, {other} compiled: what {one} runs stands on the lines and in the classes of {other}'s kernels."
     for side in sides:
+        yield from (f"{side.variant.letter}: {note}" for note in explained(side.variant.counted, side.variant.timing.recording))
         for change in side.variant.changes:
             yield f"{side.variant.letter}: {change['setting']} {change['from']} -> {change['to']}"
         yield from (f"{side.variant.letter}: {note}" for note in side.variant.notes)

@@ -9,6 +9,7 @@ from archcli.render.values import clean
 COLOURS = {
     "contraction": "#0072b2",
     "fused_attention": "#56b4e9",
+    "fused_kernels": "#7b5ea7",
     "normalization": "#d55e00",
     "elementwise": "#e69f00",
     "movement": "#009e73",

@@ -134,22 +134,18 @@ def _no_workers_left() -> Iterator[None]:
 
 def _recording(pairs: list[Pair], compiled: Compiled, ran: dict[str, Ran], device: str) -> Recording:
     """What the pairs come to: launches in place of a census, classes of kernels in place of those of operations."""
-    launched = Counter(
-        kernel.key._replace(phase="backward" if kernel.key.phase == "sums" else kernel.key.phase) for kernel in compiled.kernels
-    )
+    keys = [kernel.key for kernel in compiled.kernels]
+    launched = Counter(key._replace(phase="backward" if key.phase == "sums" else key.phase) for key in keys)
     recording = recording_of(pairs, Census(dict(launched), tuple(ran.values()), defaultdict(Executed)), device, chosen=True)
     classes = {kernel.key: kernel.op_class for kernel in compiled.kernels}
     timed = [replace(each, op_class=classes.get(Key(each.path, each.phase, each.name), FRAMEWORK)) for each in recording.timed]
-    unknown = sorted({each.name for each in timed if Key(each.path, each.phase, each.name) not in classes} - IDLE)
+    others = sorted({each.name for each in timed if Key(each.path, each.phase, each.name) not in classes} - IDLE)
+    unknown = [f"{name}: in no compiled graph" for name in others]
     return replace(
         recording,
         timed=tuple(timed),
         counted=min(sum(one.calls for key, one in pair.spent.items() if key in classes) for pair in pairs),
-        differing=(
-            *recording.differing,
-            *(f"{name}: not compiled" for name in unknown),
-            *(f"{path}: in no kernel" for path in compiled.missing),
-        ),
+        differing=(*recording.differing, *unknown, *(f"{path}: in no kernel" for path in compiled.missing)),
         census=(),
         compiled=compiled,
     )

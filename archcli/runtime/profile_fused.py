@@ -141,14 +141,10 @@ def calls(events: Iterable[Event]) -> Iterator[list[Event]]:
     """What each compiled graph launched, a list for each call of a graph, in the order of time."""
     ordered = sorted((event for event in events if not event.on_device), key=lambda event: (event.start_ns, -event.end_ns, event.id))
     for call in [event for event in ordered if event.name.startswith(CALL)]:
-        inside, end = list[Event](), 0
+        inside, end = list[Event](), call.start_ns
         for event in ordered:
-            if (
-                event is not call
-                and event.thread == call.thread
-                and event.start_ns >= max(call.start_ns, end)
-                and event.end_ns <= call.end_ns
-            ):
+            within = event is not call and event.thread == call.thread and end <= event.start_ns and event.end_ns <= call.end_ns
+            if within:
                 inside.append(event)
                 end = event.end_ns
         yield inside

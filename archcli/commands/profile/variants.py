@@ -93,11 +93,13 @@ def _settings(base: Subject, other: Subject) -> list[dict[str, Any]]:
 
 
 def _ways(base: How, other: How) -> list[dict[str, Any]]:
-    pairs = [(key, getattr(base, key), getattr(other, key)) for key in WAYS]
-    words = {way: word for word, way in SWITCH.items()}
-    return [
-        {"setting": key, "from": words.get(ours, ours), "to": words.get(theirs, theirs)} for key, ours, theirs in pairs if ours != theirs
-    ]
+    pairs = [(key, _word(getattr(base, key)), _word(getattr(other, key))) for key in WAYS]
+    return [{"setting": key, "from": ours, "to": theirs} for key, ours, theirs in pairs if ours != theirs]
+
+
+def _word(way: str | bool) -> str:
+    """As it is written on the command line."""
+    return next((word for word, switched in SWITCH.items() if switched is way), str(way))
 
 
 def _renamed(problem: Problem) -> Problem:

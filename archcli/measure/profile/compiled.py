@@ -1,4 +1,4 @@
-"""What a report says of a compiled model besides: how many kernels there are, what they hold, and how to read lines of several operators."""
+"""What a report says of a compiled model besides: how many kernels there are, what they hold, how to read lines of several operators."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from archcli.graph import Part, Row
+from archcli.graph import Op, Part, Row
 from archcli.measure.passes import Pass, folded_path
 from archcli.ops import Attend
 
@@ -77,7 +77,7 @@ def _charge(row: Row, part: Part, path: str, op_class: str, times: int, fused: s
 
 
 def occurrences(rows: Sequence[Row], ran: Iterable[Ran]) -> Iterator[tuple[str, Row, int]]:
-    """(path as it ran, row, how often) for each occurrence of each counted row: what layers alike share is counted once, and run in each."""
+    """(path as it ran, row, how often) for each occurrence of a counted row: layers that are alike are counted once, and all run."""
     left = [int(row.times) for row in rows]
     exact, alike = dict[str, int](), defaultdict[str, list[int]](list)
     for i, row in enumerate(rows):
@@ -85,11 +85,16 @@ def occurrences(rows: Sequence[Row], ran: Iterable[Ran]) -> Iterator[tuple[str, 
         alike[folded_path(row.path)].append(i)
     for each in sorted(ran, key=lambda each: each.path not in exact):
         places = [exact[each.path]] if each.path in exact else alike[folded_path(each.path)]
-        found = next((i for i in places if left[i] and (rows[i].op, rows[i].inputs) == (each.op, each.inputs)), None)
+        found = next((i for i in places if left[i] and rows[i].inputs == each.inputs and _said(rows[i].op) == _said(each.op)), None)
         if found is not None:
             left[found] -= 1
             yield each.path, rows[found], 1
     yield from ((row.path, row, times) for row, times in zip(rows, left, strict=True) if times)
+
+
+def _said(op: Op) -> str:
+    """An operation by its settings; how many tokens came before is told to a run by positions."""
+    return repr(replace(op, past=0) if hasattr(op, "past") else op)
 
 
 def pieces(row: Row, phase: str) -> Iterator[tuple[str, Part]]:

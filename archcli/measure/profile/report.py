@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from archcli.graph import OpClass
 from archcli.measure.passes import Pass
 from archcli.measure.profile.compiled import counts, explained, figures, named, short
-from archcli.measure.profile.fold import FRAMEWORK, FUSED, FUSED_KERNELS, RANDOM, UNATTRIBUTED, Entry, Folded, fold
+from archcli.measure.profile.fold import FRAMEWORK, FUSED, RANDOM, UNATTRIBUTED, Entry, Folded, fold
 from archcli.measure.profile.roofs import bound
 from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.modules import Model
@@ -165,12 +165,7 @@ def _classes(entry: Entry) -> str:
 
 
 def _words(name: str) -> str:
-    return (
-        name.replace(FUSED, "fused attention")
-        .replace(FUSED_KERNELS, "fused kernels")
-        .replace("elementwise", "element-wise")
-        .replace(RANDOM, "random numbers")
-    )
+    return name.replace("fused_", "fused ").replace("elementwise", "element-wise").replace(RANDOM, "random numbers")
 
 
 def _honesty(recording: Recording, folded: Folded) -> Table:

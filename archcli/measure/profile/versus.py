@@ -152,7 +152,7 @@ def _by_class(base: _Side, side: _Side) -> list[dict[str, Any]]:
 
 def _by_operator(base: _Side, side: _Side, depth: int) -> list[dict[str, Any]]:
     """A line for each operator or group of them, those first whose time differs most."""
-    lines, groups = [], {}
+    lines, groups = [], dict[str, dict[str, list[str]]]()
     for each in (base, side):
         if each.variant.timing.recording.compiled is not None:
             groups |= {path: {"operators": found} for path, found in named(each.variant.timing.recording, depth).items()}
@@ -251,7 +251,7 @@ def _notes(sides: Sequence[_Side]) -> Iterator[str]:
         ours, theirs = (each.variant.timing.recording.compiled is None for each in (sides[0], side))
         if ours != theirs:
             one, other = ("A", side.variant.letter) if ours else (side.variant.letter, "A")
-            yield f"{one} runs operation by operation, {other} compiled: what {one} runs stands on the lines and in the classes of {other}'s kernels."
+            yield f"{one} runs operation by operation: its times stand on the lines and in the classes of {other}'s kernels, as {other} is compiled."
     for side in sides:
         yield from (f"{side.variant.letter}: {note}" for note in explained(side.variant.counted, side.variant.timing.recording))
         for change in side.variant.changes:

@@ -23,7 +23,7 @@ from archcli.runtime.profile import WARM_UPS, Pair, Recording, Run, Tick, events
 from archcli.runtime.profile_census import Census
 from archcli.runtime.profile_classes import FRAMEWORK
 from archcli.runtime.profile_executed import Executed
-from archcli.runtime.profile_fused import IDLE, Compiled, compiled_of, walk_compiled
+from archcli.runtime.profile_fused import IDLE, Compiled, compiled_of, walk_compiled, with_groups
 from archcli.runtime.profile_label import CENSUS, PREFIX, Ran, labelled
 from archcli.runtime.profile_machine import quiet_log
 from archcli.runtime.profile_trace import chrome_trace
@@ -76,7 +76,7 @@ def compiled_contender(work: Work, device: str, tick: Tick, trace: str = "", kep
             run = run_pass(step, on_gpu=False)
         events = list(events_of(found))
         if kept is not None and trace:
-            kept[:] = [chrome_trace(events, lambda _: "", PREFIX, trace)]
+            kept[:] = [chrome_trace(with_groups(events, compiled.graphs, PREFIX), lambda _: "", PREFIX, trace)]
         return run, walk_compiled(events, compiled.graphs)
 
     return Contender(lambda: run_pass(step, on_gpu=False), traced, lambda pairs: _recording(pairs, compiled, regions.ran, device))

@@ -128,13 +128,24 @@ def _homes(kernels: Iterable[Kernel]) -> dict[Place, Home]:
 def walk_compiled(events: Iterable[Event], graphs: Sequence[Sequence[Kernel]]) -> dict[Key, Spent]:
     """Seconds and calls of every kernel of one pass; what else ran within a graph is of no operation."""
     spent: dict[Key, Spent] = defaultdict(Spent)
+    for event, kernel in launched(events, graphs):
+        key = Key("", "forward", operation(event.name)) if kernel is None else kernel.key
+        spent[key] = spent[key].plus(event.end_ns - event.start_ns, 1)
+    return dict(spent)
+
+
+def with_groups(events: Sequence[Event], graphs: Sequence[Sequence[Kernel]], prefix: str) -> list[Event]:
+    """The trace with a range around each kernel that is named after the operations it holds."""
+    around = [event._replace(name=prefix + kernel.key.path, id=-1) for event, kernel in launched(events, graphs) if kernel]
+    return [*events, *around]
+
+
+def launched(events: Iterable[Event], graphs: Sequence[Sequence[Kernel]]) -> Iterator[tuple[Event, Kernel | None]]:
+    """Everything that compiled graphs ran, with the kernel that it is."""
     for i, ranges in enumerate(calls(events)):
         kernels = graphs[i] if i < len(graphs) else ()
         found = matched([operation(event.name) for event in ranges], [kernel.key.name for kernel in kernels])
-        for event, place in zip(ranges, found, strict=True):
-            key = Key("", "forward", operation(event.name)) if place is None else kernels[place].key
-            spent[key] = spent[key].plus(event.end_ns - event.start_ns, 1)
-    return dict(spent)
+        yield from ((event, None if place is None else kernels[place]) for event, place in zip(ranges, found, strict=True))
 
 
 def calls(events: Iterable[Event]) -> Iterator[list[Event]]:

@@ -14,6 +14,7 @@ from archcli.load.machine import available_memory, processor
 from archcli.measure.flops import Question
 from archcli.measure.memory import memory_of, require_memory
 from archcli.measure.passes import Pass, whole_tokens
+from archcli.measure.profile.compiled import with_gathered
 from archcli.measure.profile.workloads import workload_of
 from archcli.ops import Embedding, Shift
 from archcli.render.progress import Tick, progress
@@ -52,6 +53,8 @@ def checked(name: str, counted: Pass, how: How) -> dict[str, int]:
     """The memory the pass needs. Raises ArchError for what cannot run."""
     checked_positions(counted)
     memory = memory_of(counted, how.dtype, how.attention)
+    if how.compile:
+        memory = with_gathered(memory, counted, how.dtype)
     if how.device == "cpu":
         require_memory(name, memory, available_memory(), how.dtype)
     return memory

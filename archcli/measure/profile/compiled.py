@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from archcli.arith import prod, to_bytes
 from archcli.measure.passes import Pass, folded_path
 from archcli.measure.profile.fold import FUSED_KERNELS
 from archcli.measure.profile.groups import JOIN, label, members
@@ -18,6 +19,15 @@ if TYPE_CHECKING:
 Fact = tuple[str, Any, Unit]
 MOST_NAMES = 3
 """Operators of a group that a table names; JSON has all."""
+
+
+def with_gathered(memory: dict[str, int], counted: Pass, dtype: str) -> dict[str, int]:
+    """The memory that the pass needs when it is compiled: of routed experts, a matrix is copied for every token that goes to it."""
+    experts = [(row, prod(row.inputs[0][:-1]) * row.unit_params) for row in counted.rows if row.experts is not None]
+    train = counted.phase == "train"
+    copied = sum(size * row.times for row, size in experts) if train else max((size for _, size in experts), default=0)
+    more = int(to_bytes(copied, dtype))
+    return memory | {key: memory[key] + more for key in ("activations_bytes", "needed_bytes")}
 
 
 def figures(compiled: Compiled | None) -> dict[str, Any] | None:
@@ -84,4 +94,4 @@ def explained(counted: Pass, recording: Recording) -> Iterator[str]:
         yield "Sums of gradients that meet are fused into the kernels beside them."
     experts = sorted({folded_path(row.path) for row in counted.rows if row.experts is not None and isinstance(row.op, Linear)})
     if experts:
-        yield f"Compiled, an expert's matrix is read anew for each of its tokens: {experts[0]} and its like run otherwise than one by one."
+        yield f"Compiled, each token has a copy of its expert's matrices: {experts[0]} and its like move more than is counted."

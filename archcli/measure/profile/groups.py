@@ -94,7 +94,8 @@ def occurrences(rows: Sequence[Row], ran: Iterable[Ran]) -> Iterator[tuple[str, 
 
 def _said(op: Op) -> str:
     """An operation by its settings; how many tokens came before is told to a run by positions."""
-    return repr(replace(op, past=0) if hasattr(op, "past") else op)
+    any_op: Any = op
+    return repr(replace(any_op, past=0) if hasattr(op, "past") else op)
 
 
 def pieces(row: Row, phase: str) -> Iterator[tuple[str, Part]]:

@@ -251,7 +251,7 @@ def _notes(sides: Sequence[_Side]) -> Iterator[str]:
         ours, theirs = (each.variant.timing.recording.compiled is None for each in (sides[0], side))
         if ours != theirs:
             one, other = ("A", side.variant.letter) if ours else (side.variant.letter, "A")
-            yield f"{one} runs operation by operation: its times stand on the lines and in the classes of {other}'s kernels, as {other} is compiled."
+            yield f"{one} runs operation by operation: its times stand on the lines of {other}'s kernels, and in their classes."
     for side in sides:
         yield from (f"{side.variant.letter}: {note}" for note in explained(side.variant.counted, side.variant.timing.recording))
         for change in side.variant.changes:

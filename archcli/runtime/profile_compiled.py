@@ -6,8 +6,10 @@ stay in torch's own cache (TORCHINDUCTOR_CACHE_DIR, else in the system's tempora
 
 from __future__ import annotations
 
+import os
 import sys
 import time
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,6 +28,7 @@ from archcli.runtime.profile_executed import Executed
 from archcli.runtime.profile_fused import IDLE, Compiled, compiled_of, walk_compiled, with_groups
 from archcli.runtime.profile_label import CENSUS, PREFIX, Ran, labelled
 from archcli.runtime.profile_machine import quiet_log
+from archcli.runtime.profile_provenance import ANNOTATED, provenance
 from archcli.runtime.profile_trace import chrome_trace
 from archcli.runtime.profile_variants import Contender, record_variants
 from archcli.runtime.profile_walk import Key, Spent
@@ -84,14 +87,12 @@ def compiled_contender(work: Work, device: str, tick: Tick, trace: str = "", kep
 
 def compile_work(work: Work, ran: dict[str, Ran]) -> tuple[Compiled, Callable[[], Any]]:
     """What became of the model, and the pass over it: one graph forward, and in training one backward."""
-    from archcli.runtime.profile_provenance import provenance
-
     start = time.perf_counter()
     _annotate(work.model)
     options: dict[str, Any] = {"fullgraph": True, "dynamic": False}
     work.model.compile(**options)
     vars(work.model)["step"] = torch.compile(work.model.step, **options)
-    with provenance() as found, _no_workers_left():
+    with _nothing_left(), provenance() as found:
         try:
             work.step()
         except ArchError:
@@ -102,8 +103,6 @@ def compile_work(work: Work, ran: dict[str, Ran]) -> tuple[Compiled, Callable[[]
 
 
 def _annotate(model: nn.Module) -> None:
-    from archcli.runtime.profile_provenance import ANNOTATED
-
     for path, node in model.named_modules():
         if isinstance(node, Node):
             vars(node).update(tapes=ANNOTATED, _path=path)
@@ -112,24 +111,30 @@ def _annotate(model: nn.Module) -> None:
 def reason(problem: Exception) -> str:
     """The line of a compiler's complaint that says what is wrong: the first error of C++, else the first line."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
-    return next((line for line in lines if "error: " in line), lines[0] if lines else type(problem).__name__)[:200]
+    said = [line for line in lines if "error: " in line] or [line for line in lines if not line.endswith("raised:")]
+    return said[0][:200] if said else type(problem).__name__
 
 
 @contextmanager
-def _no_workers_left() -> Iterator[None]:
-    """Stop the threads and processes that inductor compiles with, unless they were there before."""
+def _nothing_left() -> Iterator[None]:
+    """Stop the threads and processes that inductor compiles with, if they were not there before; the environment is left as it was."""
+    environment = dict(os.environ)
     from torch._inductor import async_compile
 
     pool = async_compile.AsyncCompile.pool
-    before = pool.cache_info().currsize, bool(async_compile._pool_set)
+    threads, processes = pool.cache_info().currsize, bool(async_compile._pool_set)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # the compiler's own code uses what torch has deprecated
+            yield
     finally:
-        if not before[0] and pool.cache_info().currsize:
+        if not threads and pool.cache_info().currsize:
             pool().shutdown()
             pool.cache_clear()
-        if not before[1]:
+        if not processes:
             async_compile.shutdown_compile_workers()
+        os.environ.clear()
+        os.environ.update(environment)
 
 
 def _recording(pairs: list[Pair], compiled: Compiled, ran: dict[str, Ran], device: str) -> Recording:

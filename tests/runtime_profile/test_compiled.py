@@ -132,9 +132,11 @@ def test_everything_is_as_before(compiled):
         assert was == now
 
 
-def test_a_missing_compiler_is_told_in_a_line(monkeypatch):
-    monkeypatch.setattr(inductor.cpp, "cxx", (None, "no-such-compiler"))
-    with pytest.raises(ArchError, match=r"needs a C\+\+ compiler.*install g\+\+.*CXX"):
+def test_a_missing_compiler_is_told_in_a_line():
+    with (
+        inductor.patch({"cpp.cxx": (None, "no-such-compiler")}),
+        pytest.raises(ArchError, match=r"needs a C\+\+ compiler.*install g\+\+.*CXX"),
+    ):
         check_compiler("cpu")
 
 
@@ -158,6 +160,7 @@ REASONS = {
         "C++ compile error\n\nCommand:\ng++ x.cpp\n\nOutput:\nx.h:8:10: fatal error: Python.h: no\n",
         "x.h:8:10: fatal error: Python.h: no",
     ),
+    "of whom it is told": ("backend='inductor' raised:\nTypeError: no\n", "TypeError: no"),
     "none": ("", "RuntimeError"),
 }
 

@@ -53,12 +53,14 @@ def planned(asked: Subject, counted: Pass, question: Question, how: How, *, per_
     def needs(counted: Pass) -> dict[str, int]:
         return memory_of(counted, how.dtype, how.attention)
 
+    if how.compile and not per_kind:
+        return None  # it is measured itself, or refused for want of memory
     room, needed = available(how), needs(counted)["needed_bytes"]
     if not per_kind and (room is None or needed <= room):
         return None
     if how.compile:
-        hint = "leave --compile out, or give --layers"
-        raise ArchError("--compile is of the whole model, whose kernels reach across layers; this is measured by kinds of layer", hint)
+        hint = "leave one of them out, or give --layers in place of --per-kind"
+        raise ArchError("--compile is of the whole model, as kernels reach across layers; --per-kind takes it apart", hint)
     if how.trace:
         raise ArchError(
             "--trace is of one pass of the whole model, which is measured by kinds of layer here", "leave it out, or give --layers"

@@ -122,7 +122,7 @@ def _nothing_left() -> Iterator[None]:
     from torch._inductor import async_compile
 
     pool = async_compile.AsyncCompile.pool
-    threads, processes = pool.cache_info().currsize, bool(async_compile._pool_set)
+    threads, processes, watched = pool.cache_info().currsize, bool(async_compile._pool_set), _progress_watch() is not None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # the compiler's own code uses what torch has deprecated
@@ -133,8 +133,16 @@ def _nothing_left() -> Iterator[None]:
             pool.cache_clear()
         if not processes:
             async_compile.shutdown_compile_workers()
+        if not watched and (watch := _progress_watch()) is not None:
+            watch.exit()
+            sys.modules["tqdm"].tqdm.monitor = None
         os.environ.clear()
         os.environ.update(environment)
+
+
+def _progress_watch() -> Any:
+    """The thread by which tqdm, that inductor uses where it is installed, watches over its progress bars; None where there is none."""
+    return getattr(getattr(sys.modules.get("tqdm"), "tqdm", None), "monitor", None)
 
 
 def _recording(pairs: list[Pair], compiled: Compiled, ran: dict[str, Ran], device: str) -> Recording:

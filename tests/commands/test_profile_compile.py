@@ -80,9 +80,9 @@ def test_a_missing_compiler_is_told_before_anything_is_built(cli, llama, how):
     assert "g++" in done.err
 
 
-def test_copies_of_experts_are_reckoned_with(cli, llama):
-    # 2 * 16 Ki copies of a matrix of 32 x 3000, where eager a few MiB are needed
+def test_gradients_of_experts_for_each_token_are_reckoned_with(cli, llama):
+    # 2 * 4 Mi gradients of a matrix of 32 x 3000 in fp32
     experts = ["--set", "groups.0.layer.ffn={kind: moe, n_experts: 4, top_k: 2, expert: {kind: glu, d_ff: 3000}}"]
-    done = cli("profile", llama, *experts, "-s", 64, "-b", 1024, "--compile")
+    done = cli("profile", llama, *experts, "-s", 64, "-b", 65536, "--phase", "train", "--compile")
     assert (done.code, done.out) == (2, "")
-    assert "activations); this machine has" in done.err
+    assert "3,000.0 GiB gradients" in done.err

@@ -145,6 +145,12 @@ def test_a_gpu_is_refused():
         check_compiler("cuda")
 
 
+def test_a_torch_that_cannot_annotate_is_refused(monkeypatch):
+    monkeypatch.delattr(torch.fx.traceback, "annotate")
+    with pytest.raises(ArchError, match=r"cannot tell compiled kernels apart; torch 2\.9 on Linux can"):
+        check_compiler("cpu")
+
+
 def test_what_cannot_be_compiled_says_why():
     work = prepare(MODELS["adaptive"], Job(2, 10, train=True))
     before = state()

@@ -14,7 +14,7 @@ from archcli.load.machine import available_memory, processor
 from archcli.measure.flops import Question
 from archcli.measure.memory import memory_of, require_memory
 from archcli.measure.passes import Pass, whole_tokens
-from archcli.measure.profile.compiled import with_gathered
+from archcli.measure.profile.compiled import with_copies
 from archcli.measure.profile.workloads import workload_of
 from archcli.ops import Embedding, Shift
 from archcli.render.progress import Tick, progress
@@ -46,7 +46,8 @@ class How:
 
     def inputs(self) -> dict[str, Any]:
         """What a report says of it."""
-        return {key: value for key, value in asdict(self).items() if key in {"dtype", "device", "attention", "threads", "pairs", "compile"}}
+        named = {key: value for key, value in asdict(self).items() if key in {"dtype", "device", "attention", "threads", "pairs"}}
+        return named | {"compile": self.compile or None}
 
 
 def checked(name: str, counted: Pass, how: How) -> dict[str, int]:
@@ -54,7 +55,7 @@ def checked(name: str, counted: Pass, how: How) -> dict[str, int]:
     checked_positions(counted)
     memory = memory_of(counted, how.dtype, how.attention)
     if how.compile:
-        memory = with_gathered(memory, counted, how.dtype)
+        memory = with_copies(memory, counted, how.dtype)
     if how.device == "cpu":
         require_memory(name, memory, available_memory(), how.dtype)
     return memory

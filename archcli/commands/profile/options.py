@@ -33,7 +33,7 @@ Attention = Annotated[
 ]
 Compile = Annotated[
     bool,
-    typer.Option("--compile", help="Run it under torch.compile: what is fused into one kernel stands on one line. CPU and g++ alone."),
+    typer.Option("--compile", help="Run it under torch.compile, on the CPU: what is fused into one kernel stands on one line. Needs g++."),
 ]
 Pairs = Annotated[
     int | None,

@@ -21,13 +21,13 @@ MOST_NAMES = 3
 """Operators of a group that a table names; JSON has all."""
 
 
-def with_gathered(memory: dict[str, int], counted: Pass, dtype: str) -> dict[str, int]:
-    """The memory that the pass needs when it is compiled: of routed experts, a matrix is copied for every token that goes to it."""
-    experts = [(row, prod(row.inputs[0][:-1]) * row.unit_params) for row in counted.rows if row.experts is not None]
-    train = counted.phase == "train"
-    copied = sum(size * row.times for row, size in experts) if train else max((size for _, size in experts), default=0)
-    more = int(to_bytes(copied, dtype))
-    return memory | {key: memory[key] + more for key in ("activations_bytes", "needed_bytes")}
+def with_copies(memory: dict[str, int], counted: Pass, dtype: str) -> dict[str, int]:
+    """The memory that the pass needs when it is compiled: in training, the gradient of an expert's matrix is first made for each token."""
+    if counted.phase != "train":
+        return memory
+    copies = (prod(row.inputs[0][:-1]) * row.unit_params for row in counted.rows if row.experts is not None)
+    more = int(to_bytes(max(copies, default=0), dtype))
+    return memory | {key: memory[key] + more for key in ("gradients_bytes", "needed_bytes")}
 
 
 def figures(compiled: Compiled | None) -> dict[str, Any] | None:
@@ -94,4 +94,4 @@ def explained(counted: Pass, recording: Recording) -> Iterator[str]:
         yield "Sums of gradients that meet are fused into the kernels beside them."
     experts = sorted({folded_path(row.path) for row in counted.rows if row.experts is not None and isinstance(row.op, Linear)})
     if experts:
-        yield f"Compiled, each token has a copy of its expert's matrices: {experts[0]} and its like move more than is counted."
+        yield f"Compiled, every token reads its expert's matrices anew: {experts[0]} and its like move more bytes than are counted."

@@ -11,8 +11,8 @@ import os
 import resource
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -69,7 +69,8 @@ class Recording:
     a traced pass. `counted` of the `executed` torch operations were found in the trace; `differing` names those that are
     there more or less often than the census has them. `rejected` pairs were disturbed and are not in any figure. `load` is
     how many processes wanted each processor when it began. `census` is what was executed; `system_s` the median time all
-    threads of a plain pass spent in the system, where page faults are most of it.
+    threads of a plain pass spent in the system, where page faults are most of it. `reached` is how many experts the tokens
+    went to, by the path of each operation within routed ones.
     An `extrapolated` one is made of those of small stacks.
     """
 
@@ -91,6 +92,7 @@ class Recording:
     census: tuple[Did, ...] = ()
     system_s: float = 0.0
     extrapolated: bool = False
+    reached: Mapping[str, int] = field(default_factory=dict)
 
 
 class Run(NamedTuple):
@@ -224,6 +226,7 @@ def recording_of(done: list[Pair], census: Census, device: str, *, chosen: bool 
         machine=machine(device),
         census=tuple(_executed(kept, census)),
         system_s=median(pair.plain.system_s for pair in kept),
+        reached=census.reached,
     )
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from archcli.arith import to_bytes
+from archcli.arith import rounded, to_bytes
 from archcli.graph import OpClass, Part, Row
 from archcli.measure.passes import Pass, folded_path
 from archcli.ops import Attend
@@ -90,18 +91,21 @@ class Folded:
 def fold(counted: Pass, recording: Recording, dtype: str, depth: int, ceilings: Mapping[str, Any] | None = None) -> Folded:
     """Join counted rows and measured times on the row's path, folded to `depth` steps (0: all of them).
 
-    A row whose attention ran as one fused kernel counts as that class with all its parts.
+    A row whose attention ran as one fused kernel counts as that class with all its parts. The weights of routed experts
+    count once for each expert that a token of the run went to.
     """
     by_class = {name: Entry() for name in CLASSES}
     by_path: dict[str, Entry] = defaultdict(Entry)
     fused = {timed.path for timed in recording.timed if timed.op_class == FUSED}
+    reached = _reached(recording)
     for row in counted.rows:
         for part in _pieces(row, counted.phase):
             name = FUSED if row.path in fused else str(part.op_class)
             executed = part.flops if row.path in fused and _skips_masked(row) else part.dense_flops
-            moved = to_bytes(part.read + part.written, dtype)
+            again = part.weights * (reached.get(folded_path(row.path), 1) - 1)
+            moved = to_bytes(rounded(row.times * (part.read + part.written + again)), dtype)
             for entry in (by_class[name], by_path[folded_path(row.path, depth or None)]):
-                entry.cost(row.times * part.flops, row.times * executed, row.times * moved, name)
+                entry.cost(row.times * part.flops, row.times * executed, moved, name)
     for timed in recording.timed:
         by_class[timed.op_class].spend(timed.seconds, timed.op_class)
         if timed.op_class != FRAMEWORK:
@@ -110,6 +114,14 @@ def fold(counted: Pass, recording: Recording, dtype: str, depth: int, ceilings: 
     by_class[FRAMEWORK].seconds += recording.framework_s
     by_class[UNATTRIBUTED].seconds = wall - sum(entry.seconds for entry in by_class.values())
     return Folded(by_class, {path: entry for path, entry in by_path.items() if entry.seconds or entry.bytes}, wall, unlabelled, ceilings)
+
+
+def _reached(recording: Recording) -> dict[str, Fraction]:
+    """How many experts' weights a row of routed experts moved, the mean over the layers that share its folded path."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for path, experts in recording.reached.items():
+        found[folded_path(path)].append(experts)
+    return {path: Fraction(sum(each), len(each)) for path, each in found.items()}
 
 
 def _pieces(row: Row, phase: str) -> Iterator[Part]:

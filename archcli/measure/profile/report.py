@@ -227,4 +227,7 @@ def _explanations(counted: Pass, recording: Recording) -> Iterator[str]:
         yield "Training is forward to the loss of random targets, and backward: no optimizer."
     elif counted.phase == "train":
         yield "Training is forward and backward from a given gradient of the answer: no loss, no optimizer."
+    if recording.reached:
+        reached = recording.reached.values()
+        yield f"Bytes of routed experts are of those that the tokens of this run went to: {min(reached)} to {max(reached)} of a layer's."
     yield "Weights are random."

@@ -16,20 +16,19 @@ from archcli.runtime.profile import (
     BUDGET_S,
     FEWEST_PAIRS,
     PAIRS,
-    WARM_UPS,
     Pair,
     Recording,
-    Run,
     Tick,
+    Traced,
     recording_of,
     rounds,
-    run_pass,
     traced_pass,
-    tracing,
+    warm_up,
 )
 from archcli.runtime.profile_census import take_census
-from archcli.runtime.profile_machine import quiet_log, without_garbage_collection
-from archcli.runtime.profile_walk import Key, Phase, Spent
+from archcli.runtime.profile_clock import Run, clock_of, run_pass
+from archcli.runtime.profile_machine import without_garbage_collection
+from archcli.runtime.profile_walk import Key, Phase
 from archcli.runtime.profile_work import Work
 
 
@@ -45,7 +44,7 @@ class Contender(NamedTuple):
     """One variant, warmed up: how to run it plainly, how to run it traced, and what pairs of both come to."""
 
     plain: Callable[[], Run]
-    traced: Callable[[], tuple[Run, dict[Key, Spent]]]
+    traced: Callable[[], Traced]
     recording: Callable[[list[Pair]], Recording]
 
 
@@ -57,16 +56,14 @@ class Timing(NamedTuple):
     places: tuple[Mapping[Place, float], ...]
 
 
-def contender(work: Work, device: str) -> Contender:
+def contender(work: Work, device: str, *, hide_launch: bool = False) -> Contender:
     """A variant whose operations torch runs one by one: warmed up, its census taken."""
-    on_gpu = device.startswith("cuda")
-    with quiet_log(), tracing(on_gpu):
-        for _ in range(WARM_UPS):
-            work.step()
+    clock = clock_of(device, hide_launch=hide_launch)
+    warm_up(work, clock)
     census = take_census(work.model, work.step)
     return Contender(
-        lambda: run_pass(work.step, on_gpu),
-        lambda: traced_pass(work, census, on_gpu, "", []),
+        lambda: run_pass(work.step, clock),
+        lambda: traced_pass(work, census, clock, "", []),
         lambda pairs: recording_of(pairs, census, device, chosen=True),
     )
 

@@ -73,6 +73,10 @@ def extrapolated(plan: Plan, recordings: Recordings) -> Recording:
         partial=any(each.partial for each in every),
         trace=None,
         extrapolated=True,
+        on_device=None,
+        lost=tuple(f"{small.name}: {what}" for small in plan.stacks() for what in recordings[small.name].lost),
+        host_s=(),
+        device_s=(),
     )
 
 

@@ -124,7 +124,8 @@ def ceilings_of(recording: Recording, how: How, tick: Tick) -> Ceilings | None:
     from archcli.runtime.profile_work import DTYPES
 
     machine = recording.machine
-    key = " | ".join(str(part) for part in (processor(), machine["processor"], machine["threads"], how.dtype, how.device, machine["torch"]))
+    parts = [processor(), machine["processor"], machine["threads"], how.dtype, how.device, machine["torch"]]
+    key = " | ".join(str(part) for part in [*parts, *(machine[name] for name in ("CUDA", "fp32 products") if name in machine)])
     file = ceilings_file()
     kept = kept_ceilings(file)
     if key in kept and not how.refresh:

@@ -34,10 +34,14 @@ class Card:
         return one
 
     def instead_of_torch(self, monkeypatch):
-        """Let torch.cuda and the host's clock be this one's."""
+        """Let torch.cuda be this one."""
         monkeypatch.setattr("torch.cuda.synchronize", self.synchronize)
         monkeypatch.setattr("torch.cuda.device", lambda device: nullcontext())
         monkeypatch.setattr("torch.cuda.Event", self.event)
         monkeypatch.setattr("torch.cuda._sleep", self.sleep)
+        return self
+
+    def instead_of_time(self, monkeypatch):
+        """Let the host's clock be this one's."""
         monkeypatch.setattr("archcli.runtime.profile_clock.time.perf_counter", lambda: self.host / 1e9)
         return self

@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+from torch.autograd import profiler
 
 from archcli.runtime.profile_clock import LEAST_WAIT_S, MARGIN, PROBE_CYCLES, DeviceClock, HidingClock, HostClock, Run, clock_of, run_pass
+from archcli.runtime.profile_events import TIMED, events_of
 from runtime_profile.card import Card
 
 LAUNCH, KERNEL, MANY = 10_000, 2_000, 300
@@ -11,7 +13,7 @@ LAUNCH, KERNEL, MANY = 10_000, 2_000, 300
 
 @pytest.fixture
 def card(monkeypatch):
-    return Card().instead_of_torch(monkeypatch)
+    return Card().instead_of_torch(monkeypatch).instead_of_time(monkeypatch)
 
 
 def step_of(card, launches=MANY):
@@ -100,10 +102,6 @@ def test_a_pass_is_disturbed_by_switches_of_all_the_time_it_lasted():
 
 
 def test_the_range_of_a_timed_pass_is_in_the_trace(card):
-    from torch.autograd import profiler
-
-    from archcli.runtime.profile_events import TIMED, events_of
-
     with profiler.profile(use_kineto=True) as trace:
         run_pass(lambda: torch.ones(3) + 1, DeviceClock("cuda"))
     events = {event.name: event for event in events_of(trace)}

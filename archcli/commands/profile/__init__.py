@@ -13,7 +13,7 @@ from archcli.commands.options import Form, Json, Model, Output, Past, Set, Sourc
 from archcli.commands.profile.allocator import keep_large_blocks
 from archcli.commands.profile.files import check_files, write_files
 from archcli.commands.profile.kinds import cut_to, planned, profiled_by_kind
-from archcli.commands.profile.measuring import How, check_hiding, check_shares, checked, measured
+from archcli.commands.profile.measuring import How, check_shares, checked, measured
 from archcli.commands.profile.options import (
     Allocator,
     Attention,
@@ -90,13 +90,12 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     phase, form_of = phase or usual.phase, attention or usual.attention
     kept = {"ceilings": not no_ceilings, "refresh": refresh, "trace": trace is not None}
     how = How(dtype, device, form_of, threads, pairs, **kept, hide_launch=hide_launch)
-    check_hiding(how)
     question = settled(Question(phase, batch_size or usual.batch_size, seq_len or usual.seq_len, past, source_len))
     if vs:
         several = variants(model, overrides, how, vs)
         report = compared(several, question, {"phase": phase, **how.inputs()}, depth, top)
         several[0].subject.show(report, form, output, as_json=as_json)
-        _leave(partial=report.totals["partial"], differing=any(_differ(one) for one in report.totals["variants"]))
+        _leave(report.totals)
         return
     asked = cut_to(subject(model, overrides), layers, per_kind=per_kind)
     check_shares(asked.model, question)
@@ -114,17 +113,12 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     report = replace(report, model={"name": asked.name, "source": asked.source}, totals={**report.totals, "memory": memory}, notes=notes)
     write_files(report, recording, plot, trace)
     asked.show(report, form, output, as_json=as_json)
-    _leave(partial=recording.partial, differing=_differ(report.totals))
+    _leave(report.totals)
 
 
-def _differ(totals: Mapping[str, Any]) -> bool:
-    """Whether the trace has other operations, or other kernels, than ran."""
-    return bool(totals["operations_differing"] or totals["launches_lost"])
-
-
-def _leave(*, partial: bool, differing: bool) -> None:
-    """The exit code of what was reported."""
-    if partial:
+def _leave(totals: Mapping[str, Any]) -> None:
+    """The exit code of what was reported: of one model, or of several variants."""
+    if totals["partial"]:
         raise typer.Exit(INTERRUPTED)
-    if differing:
+    if any(one["operations_differing"] or one["launches_lost"] for one in totals.get("variants", [totals])):
         raise typer.Exit(1)

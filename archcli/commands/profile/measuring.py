@@ -32,7 +32,7 @@ SAID = {"dtype", "device", "hide_launch", "attention", "threads", "pairs"}
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """In what way to measure: the options by their names."""
+    """In what way to measure: the options by their names. Raises ArchError where launches are to be hidden and there are none."""
 
     dtype: str
     device: str
@@ -44,18 +44,14 @@ class How:
     trace: bool
     hide_launch: bool = False
 
+    def __post_init__(self) -> None:
+        if self.hide_launch and not self.device.startswith("cuda"):
+            what = f"--hide-launch is for a GPU, to which kernels are launched; --device {self.device} runs them itself"
+            raise ArchError(what, "--device cuda, or leave it out")
+
     def inputs(self) -> dict[str, Any]:
         """What a report says of it."""
         return {key: value for key, value in asdict(self).items() if key in SAID}
-
-
-def check_hiding(how: How) -> None:
-    """Raises ArchError where launches are to be hidden and there are none."""
-    if how.hide_launch and not how.device.startswith("cuda"):
-        raise ArchError(
-            f"--hide-launch is for a GPU, to which kernels are launched; --device {how.device} runs them itself",
-            "--device cuda, or leave it out",
-        )
 
 
 def checked(name: str, counted: Pass, how: How) -> dict[str, int]:

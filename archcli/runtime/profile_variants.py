@@ -10,7 +10,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from archcli.runtime.profile import (
     BUDGET_S,
@@ -28,6 +28,7 @@ from archcli.runtime.profile import (
 from archcli.runtime.profile_census import take_census
 from archcli.runtime.profile_clock import Run, clock_of, run_pass
 from archcli.runtime.profile_machine import without_garbage_collection
+from archcli.runtime.profile_nvml import gpu_state
 from archcli.runtime.profile_walk import Key, Phase
 from archcli.runtime.profile_work import Work
 
@@ -41,11 +42,12 @@ class Place(NamedTuple):
 
 
 class Contender(NamedTuple):
-    """One variant, warmed up: how to run it plainly, how to run it traced, and what pairs of both come to."""
+    """One variant, warmed up: how to run it plainly, how to run it traced, what pairs of both come to, and where it runs."""
 
     plain: Callable[[], Run]
     traced: Callable[[], Traced]
     recording: Callable[[list[Pair]], Recording]
+    device: str = "cpu"
 
 
 class Timing(NamedTuple):
@@ -65,6 +67,7 @@ def contender(work: Work, device: str, *, hide_launch: bool = False) -> Contende
         lambda: run_pass(work.step, clock),
         lambda: traced_pass(work, census, clock, "", []),
         lambda pairs: recording_of(pairs, census, device, chosen=True),
+        device,
     )
 
 
@@ -73,7 +76,7 @@ def record_variants(contenders: Sequence[Contender], pairs: int | None, tick: Ti
 
     An interrupt ends it early: with at least one whole round, what there is is returned as partial; without, it is raised on.
     """
-    load = os.getloadavg()[0] / (os.cpu_count() or 1)
+    load, before = os.getloadavg()[0] / (os.cpu_count() or 1), gpu_state(contenders[0].device)
     done: list[list[Pair]] = []
     interrupted = False
     with without_garbage_collection():
@@ -85,10 +88,10 @@ def record_variants(contenders: Sequence[Contender], pairs: int | None, tick: Ti
             if not done:
                 raise
             interrupted = True
-    kept = _undisturbed(done)
-    rejected = len(done) - len(kept)
+    kept, states = _undisturbed(done), tuple(state for state in (before, gpu_state(contenders[0].device)) if state)
+    all_over: dict[str, Any] = {"partial": interrupted, "load": load, "rejected": len(done) - len(kept), "states": states}
     found = [_timing(one, [each[i] for each in kept]) for i, one in enumerate(contenders)]
-    return [one._replace(recording=replace(one.recording, partial=interrupted, load=load, rejected=rejected)) for one in found]
+    return [one._replace(recording=replace(one.recording, **all_over)) for one in found]
 
 
 def _round(contenders: Sequence[Contender], number: int) -> list[Pair]:

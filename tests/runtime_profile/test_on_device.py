@@ -14,6 +14,7 @@ from archcli.runtime.ceilings import CPU, sizes_of
 from archcli.runtime.profile import record
 from archcli.runtime.profile_clock import DeviceClock
 from archcli.runtime.profile_device import OnDevice
+from archcli.runtime.profile_machine import machine
 from archcli.runtime.profile_variants import Timing, contender, record_variants
 from archcli.runtime.profile_work import Job, prepare
 from runtime_profile.card import Card
@@ -100,6 +101,7 @@ def test_variants_say_so_too():
     found = versus(sides, INPUTS)
     assert [one["launches_lost"] for one in found.totals["variants"]] == [[], list(LOST)]
     assert [one["reliable"] for one in found.totals["variants"]] == [report(recording=GPU).totals["reliable"], False]
+    assert "B: device busy / plain wall" in rendered(found, "plain")
     assert any(note.startswith("B: NOT RELIABLE: kernels and launches differ") for note in found.notes)
 
 
@@ -140,3 +142,12 @@ def test_buffers_for_a_gpu_fit_its_cache_or_do_not(monkeypatch):
     assert max(sizes.caches) == (48 << 20) // 2
     assert sizes.dram > 10 * (48 << 20)
     assert sizes_of("cpu") == CPU
+
+
+@pytest.mark.parametrize(("precision", "words"), [("highest", "in fp32"), ("high", "in TF32")])
+def test_a_report_says_in_what_a_gpu_multiplies(monkeypatch, precision, words):
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda device: "a card")
+    monkeypatch.setattr("torch.get_float32_matmul_precision", lambda: precision)
+    found = machine("cuda")
+    assert (found["processor"], found["fp32 products"]) == ("a card", words)
+    assert "fp32 products" not in machine("cpu")

@@ -45,9 +45,10 @@ class How:
     hide_launch: bool = False
 
     def __post_init__(self) -> None:
-        if self.hide_launch and not self.device.startswith("cuda"):
-            what = f"--hide-launch is for a GPU, to which kernels are launched; --device {self.device} runs them itself"
-            raise ArchError(what, "--device cuda, or leave it out")
+        if self.hide_launch and self.device == "cpu":
+            raise ArchError(
+                "--hide-launch is for a GPU, to which kernels are launched; a CPU runs them itself", "--device cuda, or leave it out"
+            )
 
     def inputs(self) -> dict[str, Any]:
         """What a report says of it."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from archcli.measure.passes import Pass
 from archcli.measure.profile.fold import FRAMEWORK, FUSED, UNATTRIBUTED, Entry, Folded, fold
-from archcli.measure.profile.on_device import device_doubts, device_notes, device_of, machine_of
+from archcli.measure.profile.on_device import device_doubts, device_lines, device_notes, device_of, machine_of
 from archcli.measure.profile.paired import NONE, of_class, of_path, ratios
 from archcli.measure.profile.report import MOST_LOAD, MOST_SWITCHES_PER_S, MOST_UNATTRIBUTED
 from archcli.measure.report import Column, Report, Table, facts
@@ -210,6 +210,7 @@ def _trust(sides: Sequence[_Side]) -> Table:
             (f"{letter}: operations / plain", folded.attributed_share, "share"),
             (f"{letter}: unattributed", side.unattributed, "share"),
             (f"{letter}: operations in the trace as expected", f"{recording.counted} of {recording.executed}", "text"),
+            *((f"{letter}: {name}", value, unit) for name, value, unit in device_lines(recording, folded.wall_s)),
         ]
     return facts("How far to trust it", *lines, *((name, value, "text") for name, value in first.recording.machine.items()))
 

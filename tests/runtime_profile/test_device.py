@@ -138,6 +138,10 @@ ACCOUNTS = {  # events: busy, copy, sync, launch, ends
         [WHOLE, call(1, -50), kernel(1, -40, 100), call(2, 20), kernel(2, 200, 600)],
         (400, 0, 0, 0, 200 + 400),
     ),
+    "clocks that differ a little put no time outside of the pass": (
+        [WHOLE, call(1, 0), kernel(1, -10, 300), call(2, 20), kernel(2, 400, 1015)],
+        (300 + 600, 0, 0, 100, 0),
+    ),
     "waiting while the device computes is no idling": (
         [WHOLE, call(1, 5), kernel(1, 100, 300), call(9, 20, "cudaStreamSynchronize", 300), call(2, 330), kernel(2, 400, 1000)],
         (200 + 600, 0, 20, 80, 100),

@@ -58,11 +58,20 @@ def test_a_cpu_has_no_device_in_its_report():
     assert found.totals["device"] is None
     assert {entry["busy_share"] for entry in found.totals["by_class"].values()} == {None}
     assert "busy" not in rendered(found, "plain")
+    assert "framework (Python, dispatch, views)" in rendered(found, "plain")
 
 
 def test_people_see_both_denominators_and_the_readings():
     printed = rendered(report(recording=GPU), "plain")
-    for words in ("of busy device", "device busy / plain wall", "waiting for launches", "120; 118", "1980, 1965 MHz", "300, 300 W"):
+    for words in (
+        "of busy device",
+        "device busy / plain wall",
+        "waiting for launches",
+        "120; 118",
+        "1980, 1965 MHz",
+        "300, 300 W",
+        "framework (the device idle, views)",
+    ):
         assert words in printed
     assert "Not measured on a GPU yet" in printed
 
@@ -72,7 +81,7 @@ DOUBTS = {
     "kernels and launches differ: aten::mm: cudaLaunchKernel": replace(GPU, lost=LOST),
     "SM clock fell from 1980 to 1500 MHz": replace(GPU, states=(COOL, COOL | {"sm_clock_mhz": 1500})),
     "The card was slowed down: power cap": replace(GPU, states=(COOL | {"slowed_by": ["power cap"]}, COOL)),
-    "waits for the device 3 times": replace(GPU, hidden=True, on_device=replace(DEVICE, waits=3)),
+    "last launch: 3. Launches behind one": replace(GPU, hidden=True, on_device=replace(DEVICE, waits=3)),
     "Launches are hidden": replace(GPU, hidden=True),
     "were not read: pip install nvidia-ml-py": replace(GPU, states=()),
 }

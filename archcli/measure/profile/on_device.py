@@ -90,7 +90,7 @@ def device_doubts(recording: Recording) -> Iterator[str]:
         yield f"The SM clock fell from {clocks[0]} to {clocks[-1]} MHz while passes were timed: let the card cool, or lock its clock."
     device = recording.on_device
     if recording.hidden and device is not None and device.waits:
-        yield f"The pass waits for the device {device.waits} times before its last launch: launches behind a wait cannot be hidden."
+        yield f"Calls that wait for the device before the pass's last launch: {device.waits}. Launches behind one cannot be hidden."
 
 
 def device_notes(recording: Recording) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from archcli.graph import OpClass
 from archcli.measure.passes import Pass
 from archcli.measure.profile.fold import FRAMEWORK, FUSED, RANDOM, UNATTRIBUTED, Entry, Folded, fold
-from archcli.measure.profile.on_device import device_doubts, device_lines, device_notes, device_of, machine_of
+from archcli.measure.profile.on_device import device_doubts, device_lines, device_notes, device_of, is_gpu, machine_of
 from archcli.measure.profile.roofs import bound
 from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.modules import Model
@@ -181,7 +181,11 @@ def _honesty(recording: Recording, folded: Folded) -> Table:
         *([] if recording.extrapolated else _spread(recording)),
         ("traced / plain", _overhead(recording), "ratio"),
         ("operations / plain", folded.attributed_share, "share"),
-        ("framework (Python, dispatch, views)", folded.by_class[FRAMEWORK].seconds / folded.wall_s, "share"),
+        (
+            f"framework ({'the device idle' if is_gpu(recording) else 'Python, dispatch'}, views)",
+            folded.by_class[FRAMEWORK].seconds / folded.wall_s,
+            "share",
+        ),
         ("unattributed", folded.by_class[UNATTRIBUTED].seconds / folded.wall_s, "share"),
         ("torch operations outside of any row", folded.unlabelled_s / folded.wall_s, "share"),
         ("operations in the trace as in the census", f"{recording.counted} of {recording.executed}", "text"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import typer
 
@@ -19,6 +21,7 @@ from archcli.commands.profile.options import (
     Depth,
     Device,
     Dtype,
+    HideLaunch,
     Layers,
     NoCeilings,
     Pairs,
@@ -52,6 +55,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     source_len: SourceLen = None,
     dtype: Dtype = "fp32",
     device: Device = "cpu",
+    hide_launch: HideLaunch = False,
     threads: Threads = None,
     attention: Attention = None,
     pairs: Pairs = None,
@@ -78,19 +82,20 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     kinds of layer and extrapolated, as any is with --per-kind; what does not fit even so is refused before anything is
     built. Ctrl-C shows what was measured so far. --vs times variants of the model against it, passes in turn. `ivanov` is
     the layer that Ivanov et al. 2021 measured, with their table. Exits with 1 where an operation ran that no row accounts
-    for. Needs archcli[torch].
+    for, or the trace of a GPU lacks kernels. Needs archcli[torch].
     """
     check_files(plot, trace, compares=bool(vs))
     keep_large_blocks(allocator, device)
     usual = workload_of(model)
     phase, form_of = phase or usual.phase, attention or usual.attention
-    how = How(dtype, device, form_of, threads, pairs, ceilings=not no_ceilings, refresh=refresh, trace=trace is not None)
+    kept = {"ceilings": not no_ceilings, "refresh": refresh, "trace": trace is not None}
+    how = How(dtype, device, form_of, threads, pairs, **kept, hide_launch=hide_launch)
     question = settled(Question(phase, batch_size or usual.batch_size, seq_len or usual.seq_len, past, source_len))
     if vs:
         several = variants(model, overrides, how, vs)
         report = compared(several, question, {"phase": phase, **how.inputs()}, depth, top)
         several[0].subject.show(report, form, output, as_json=as_json)
-        _leave(partial=report.totals["partial"], differing=any(one["operations_differing"] for one in report.totals["variants"]))
+        _leave(report.totals)
         return
     asked = cut_to(subject(model, overrides), layers, per_kind=per_kind)
     check_shares(asked.model, question)
@@ -108,12 +113,12 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     report = replace(report, model={"name": asked.name, "source": asked.source}, totals={**report.totals, "memory": memory}, notes=notes)
     write_files(report, recording, plot, trace)
     asked.show(report, form, output, as_json=as_json)
-    _leave(partial=recording.partial, differing=bool(recording.differing))
+    _leave(report.totals)
 
 
-def _leave(*, partial: bool, differing: bool) -> None:
-    """The exit code of what was reported."""
-    if partial:
+def _leave(totals: Mapping[str, Any]) -> None:
+    """The exit code of what was reported: of one model, or of several variants."""
+    if totals["partial"]:
         raise typer.Exit(INTERRUPTED)
-    if differing:
+    if any(one["operations_differing"] or one["launches_lost"] for one in totals.get("variants", [totals])):
         raise typer.Exit(1)

@@ -74,6 +74,10 @@ def extrapolated(plan: Plan, recordings: Recordings) -> Recording:
         trace=None,
         extrapolated=True,
         reached=dict(_reached(plan, recordings)),
+        on_device=None,
+        lost=tuple(f"{small.name}: {what}" for small in plan.stacks() for what in recordings[small.name].lost),
+        host_s=(),
+        device_s=(),
     )
 
 

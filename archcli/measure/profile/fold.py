@@ -37,6 +37,12 @@ class Entry:
     seconds: float = 0.0
     by_class: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
+    @property
+    def operations_s(self) -> float | None:
+        """Seconds of operations of the rows alone; None of what no operation is, such as the framework."""
+        found = [seconds for name, seconds in self.by_class.items() if name != FRAMEWORK]
+        return sum(found) if found else None
+
     def cost(self, flops: int, executed: int, moved: int, op_class: str) -> None:
         """Add what was counted."""
         self.flops, self.executed_flops, self.bytes = self.flops + flops, self.executed_flops + executed, self.bytes + moved
@@ -50,13 +56,17 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """Costs and times by class and by path; `unlabelled_s` is the part of the framework that torch operations outside of any row took."""
+    """Costs and times by class and by path; `unlabelled_s` is the part of the framework that torch operations outside of any row took.
+
+    `busy_s` is how long a GPU computed in a traced pass; None on a CPU.
+    """
 
     by_class: dict[str, Entry]
     by_path: dict[str, Entry]
     wall_s: float
     unlabelled_s: float
     ceilings: Mapping[str, Any] | None = None
+    busy_s: float | None = None
 
     @property
     def whole(self) -> Entry:
@@ -85,6 +95,7 @@ class Folded:
             "flop_share": entry.flops / whole.flops if whole.flops else 0.0,
             "byte_share": entry.bytes / whole.bytes if whole.bytes else 0.0,
             "time_share": entry.seconds / whole.seconds,
+            "busy_share": entry.operations_s / self.busy_s if self.busy_s and entry.operations_s is not None else None,
         }
 
 
@@ -113,7 +124,9 @@ def fold(counted: Pass, recording: Recording, dtype: str, depth: int, ceilings: 
     unlabelled, wall = by_class[FRAMEWORK].seconds, median(recording.plain_s)
     by_class[FRAMEWORK].seconds += recording.framework_s
     by_class[UNATTRIBUTED].seconds = wall - sum(entry.seconds for entry in by_class.values())
-    return Folded(by_class, {path: entry for path, entry in by_path.items() if entry.seconds or entry.bytes}, wall, unlabelled, ceilings)
+    seen = {path: entry for path, entry in by_path.items() if entry.seconds or entry.bytes}
+    busy = None if recording.on_device is None else recording.on_device.busy_ns / 1e9
+    return Folded(by_class, seen, wall, unlabelled, ceilings, busy)
 
 
 def _reached(recording: Recording) -> dict[str, Fraction]:

@@ -37,7 +37,7 @@ from archcli.commands.profile.versus import compared
 from archcli.measure.flops import Question, run_pass, settled
 from archcli.measure.memory import memory_of
 from archcli.measure.passes import without_source
-from archcli.measure.profile import profile_of
+from archcli.measure.profile.report import profile_of
 from archcli.measure.profile.workloads import workload_of
 
 INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it

@@ -12,7 +12,6 @@ import json
 import subprocess
 import sys
 import time
-from statistics import stdev
 from typing import NamedTuple
 
 TINY_MOE = "{kind: moe, n_experts: 8, top_k: 2, expert: {kind: glu, d_ff: 1024}}"
@@ -83,11 +82,10 @@ def one_process(name, model, text, *options):
 
 def across_processes(runs):
     """How far the classes' shares differ between processes."""
-    found = [profile("gpt2", "--no-ceilings")[0]["totals"]["by_class"] for _ in range(runs)]
-    for name in found[0]:
-        shares = [100 * each[name]["time_share"] for each in found]
-        if max(shares) > 0.5:
-            deviation, spread = stdev(shares), max(shares) - min(shares)
+    for name, figures in profile("gpt2", "--no-ceilings", "--repeat-process", runs)[0]["totals"]["by_class"].items():
+        least, most = (100 * share for share in figures["time_share_range"])
+        if most > 0.5:
+            deviation, spread = 100 * figures["time_share_sd"], most - least
             seen = f"sd {deviation:.2f}, range {spread:.2f} points"
             yield Check(f"share of {name}, gpt2, {runs} processes", "sd <= 1.0, range <= 3", seen, deviation <= 1.0 and spread <= 3.0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NoReturn
 
 import typer
 
@@ -26,12 +27,14 @@ from archcli.commands.profile.options import (
     PhaseOption,
     Plot,
     Refresh,
+    RepeatProcess,
     SeqLen,
     Threads,
     Top,
     Trace,
     Vs,
 )
+from archcli.commands.profile.processes import in_processes
 from archcli.commands.profile.variants import variants
 from archcli.commands.profile.versus import compared
 from archcli.measure.flops import Question, run_pass, settled
@@ -39,11 +42,13 @@ from archcli.measure.memory import memory_of
 from archcli.measure.passes import without_source
 from archcli.measure.profile.report import profile_of
 from archcli.measure.profile.workloads import workload_of
+from archcli.measure.report import Report
 
 INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 
 
 def run(  # noqa: PLR0913, PLR0917 - one parameter per option
+    context: typer.Context,
     model: Model,
     phase: PhaseOption = None,
     batch_size: BatchSize = None,
@@ -55,6 +60,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     threads: Threads = None,
     attention: Attention = None,
     pairs: Pairs = None,
+    repeat_process: RepeatProcess = None,
     vs: Vs = None,
     allocator: Allocator = "reuse",
     layers: Layers = None,
@@ -81,6 +87,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     for. Needs archcli[torch].
     """
     check_files(plot, trace, compares=bool(vs))
+    if repeat_process is not None:
+        _leave(in_processes(context, repeat_process))
     keep_large_blocks(allocator, device)
     usual = workload_of(model)
     phase, form_of = phase or usual.phase, attention or usual.attention
@@ -90,8 +98,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
         several = variants(model, overrides, how, vs)
         report = compared(several, question, {"phase": phase, **how.inputs()}, depth, top)
         several[0].subject.show(report, form, output, as_json=as_json)
-        _leave(partial=report.totals["partial"], differing=any(one["operations_differing"] for one in report.totals["variants"]))
-        return
+        _leave(report)
     asked = cut_to(subject(model, overrides), layers, per_kind=per_kind)
     check_shares(asked.model, question)
     counted = run_pass(asked.model, question)
@@ -108,12 +115,11 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     report = replace(report, model={"name": asked.name, "source": asked.source}, totals={**report.totals, "memory": memory}, notes=notes)
     write_files(report, recording, plot, trace)
     asked.show(report, form, output, as_json=as_json)
-    _leave(partial=recording.partial, differing=bool(recording.differing))
+    _leave(report)
 
 
-def _leave(*, partial: bool, differing: bool) -> None:
-    """The exit code of what was reported."""
-    if partial:
-        raise typer.Exit(INTERRUPTED)
-    if differing:
-        raise typer.Exit(1)
+def _leave(report: Report) -> NoReturn:
+    """End with the exit code of what was reported."""
+    totals = report.totals
+    differing = any(one["operations_differing"] for one in totals.get("variants", [totals]))
+    raise typer.Exit(INTERRUPTED if totals["partial"] else int(differing))

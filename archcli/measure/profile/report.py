@@ -125,7 +125,7 @@ def _reliable(recording: Recording, folded: Folded) -> bool:
 def _by_class(recording: Recording, folded: Folded) -> Table:
     shown = [(name, entry) for name, entry in folded.by_class.items() if entry.seconds or entry.bytes]
     shown.sort(key=lambda each: (each[0] in {FRAMEWORK, UNATTRIBUTED}, -each[1].seconds))
-    records = [{"class": _words(name), **_line(folded, entry)} for name, entry in shown]
+    records = [{"class": words(name), **_line(folded, entry)} for name, entry in shown]
     whole = {"class": "plain wall", **_line(folded, folded.whole)}
     title = "Where the time goes, extrapolated" if recording.extrapolated else "Where the time goes"
     if not _reliable(recording, folded):
@@ -135,7 +135,7 @@ def _by_class(recording: Recording, folded: Folded) -> Table:
 
 def _by_operator(folded: Folded, rows: list[Operator], top: int) -> Table:
     shown = rows[: top or None]
-    records = [{**row, "class": _words(row["class"])} for row in shown]
+    records = [{**row, "class": words(row["class"])} for row in shown]
     title = "By operator" if len(shown) == len(rows) else f"By operator: the slowest {len(shown)} of {len(rows)}"
     return Table(title, (Column("path", "operator"), Column("class", "class"), *_columns(folded)), records)
 
@@ -175,7 +175,8 @@ def _classes(entry: Entry) -> str:
     return " + ".join(sorted(timed, key=lambda name: -timed[name]))
 
 
-def _words(name: str) -> str:
+def words(name: str) -> str:
+    """How a class reads."""
     return name.replace(FUSED, "fused attention").replace("elementwise", "element-wise").replace(RANDOM, "random numbers")
 
 

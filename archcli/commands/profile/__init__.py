@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import NoReturn
 
 import typer
 
@@ -29,24 +28,28 @@ from archcli.commands.profile.options import (
     PhaseOption,
     Plot,
     Refresh,
+    RepeatProcess,
     SeqLen,
     Threads,
     Top,
     Trace,
     Vs,
 )
+from archcli.commands.profile.processes import in_processes
 from archcli.commands.profile.variants import variants
 from archcli.commands.profile.versus import compared
 from archcli.measure.flops import Question, run_pass, settled
 from archcli.measure.memory import memory_of
 from archcli.measure.passes import without_source
-from archcli.measure.profile import profile_of
+from archcli.measure.profile.report import profile_of
 from archcli.measure.profile.workloads import workload_of
+from archcli.measure.report import Report
 
 INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 
 
 def run(  # noqa: PLR0913, PLR0917 - one parameter per option
+    context: typer.Context,
     model: Model,
     phase: PhaseOption = None,
     batch_size: BatchSize = None,
@@ -59,6 +62,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     threads: Threads = None,
     attention: Attention = None,
     pairs: Pairs = None,
+    repeat_process: RepeatProcess = None,
     vs: Vs = None,
     allocator: Allocator = "reuse",
     layers: Layers = None,
@@ -85,6 +89,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     for, or the trace of a GPU lacks kernels. Needs archcli[torch].
     """
     check_files(plot, trace, compares=bool(vs))
+    if repeat_process is not None:
+        _leave(in_processes(context, repeat_process))
     keep_large_blocks(allocator, device)
     usual = workload_of(model)
     phase, form_of = phase or usual.phase, attention or usual.attention
@@ -95,8 +101,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
         several = variants(model, overrides, how, vs)
         report = compared(several, question, {"phase": phase, **how.inputs()}, depth, top)
         several[0].subject.show(report, form, output, as_json=as_json)
-        _leave(report.totals)
-        return
+        _leave(report)
     asked = cut_to(subject(model, overrides), layers, per_kind=per_kind)
     check_shares(asked.model, question)
     counted = run_pass(asked.model, question)
@@ -113,12 +118,11 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     report = replace(report, model={"name": asked.name, "source": asked.source}, totals={**report.totals, "memory": memory}, notes=notes)
     write_files(report, recording, plot, trace)
     asked.show(report, form, output, as_json=as_json)
-    _leave(report.totals)
+    _leave(report)
 
 
-def _leave(totals: Mapping[str, Any]) -> None:
-    """The exit code of what was reported: of one model, or of several variants."""
-    if totals["partial"]:
-        raise typer.Exit(INTERRUPTED)
-    if any(one["operations_differing"] or one["launches_lost"] for one in totals.get("variants", [totals])):
-        raise typer.Exit(1)
+def _leave(report: Report) -> NoReturn:
+    """End with the exit code of what was reported: of one model, or of several variants."""
+    totals = report.totals
+    amiss = any(one["operations_differing"] or one["launches_lost"] for one in totals.get("variants", [totals]))
+    raise typer.Exit(INTERRUPTED if totals["partial"] else int(amiss))

@@ -41,6 +41,12 @@ Pairs = Annotated[
     int | None,
     typer.Option("--pairs", metavar="N", min=1, help="Plain and traced passes to time in turn [default: 10, fewer if that takes over 8 s]"),
 ]
+RepeatProcess = Annotated[
+    int | None,
+    typer.Option(
+        "--repeat-process", metavar="N", min=2, help="Measure in N fresh processes, one after another: medians over them, with their range."
+    ),
+]
 Layers = Annotated[int | None, typer.Option("--layers", metavar="N", min=1, help="Run the first N layers of each stack alone.")]
 PerKind = Annotated[
     bool,

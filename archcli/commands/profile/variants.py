@@ -13,6 +13,7 @@ from archcli.errors import ArchError, Problem
 from archcli.load.dump import to_mapping
 from archcli.load.marks import SET
 from archcli.measure.compare.differences import Stated, differences
+from archcli.measure.profile.document.versus import Setting
 
 OPENING, CLOSING, QUOTES = "[{(", ")}]", "'\""
 WAYS: dict[str, tuple[str, ...]] = {"attention": get_args(AttentionForm), "dtype": get_args(get_args(Dtype)[0])}
@@ -28,7 +29,7 @@ class Asked:
     text: str
     subject: Subject
     how: How
-    changes: tuple[dict[str, Any], ...] = ()
+    changes: tuple[Setting, ...] = ()
 
 
 def variants(model: str, overrides: Sequence[str] | None, how: How, texts: Sequence[str]) -> list[Asked]:
@@ -85,13 +86,13 @@ def _way(key: str, value: str) -> str:
     return value
 
 
-def _settings(base: Subject, other: Subject) -> list[dict[str, Any]]:
+def _settings(base: Subject, other: Subject) -> list[Setting]:
     """Every setting that is written for one of the two and differs."""
     stated = [Stated(each.model, to_mapping(each.model)) for each in (base, other)]
     return [{"setting": one.path, "from": one.values[0] or "-", "to": one.values[1] or "-"} for one in differences(stated)]
 
 
-def _ways(base: How, other: How) -> list[dict[str, Any]]:
+def _ways(base: How, other: How) -> list[Setting]:
     pairs = [(key, getattr(base, key), getattr(other, key)) for key in WAYS]
     return [{"setting": key, "from": ours, "to": theirs} for key, ours, theirs in pairs if ours != theirs]
 

@@ -84,20 +84,6 @@ class Folded:
         """The share of the plain wall time that operations of the rows took."""
         return sum(entry.seconds for name, entry in self.by_class.items() if name not in {FRAMEWORK, UNATTRIBUTED}) / self.wall_s
 
-    def figures(self, entry: Entry) -> dict[str, Any]:
-        """An entry's figures and their shares of the whole."""
-        whole = self.whole
-        return {
-            "flops": entry.flops,
-            "executed_flops": entry.executed_flops,
-            "bytes": entry.bytes,
-            "seconds": entry.seconds,
-            "flop_share": entry.flops / whole.flops if whole.flops else 0.0,
-            "byte_share": entry.bytes / whole.bytes if whole.bytes else 0.0,
-            "time_share": entry.seconds / whole.seconds,
-            "busy_share": entry.operations_s / self.busy_s if self.busy_s and entry.operations_s is not None else None,
-        }
-
 
 def fold(counted: Pass, recording: Recording, dtype: str, depth: int, ceilings: Mapping[str, Any] | None = None) -> Folded:
     """Join counted rows and measured times on the row's path, folded to `depth` steps (0: all of them).

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from archcli.measure.profile.document.base import Device
 from archcli.measure.report import Unit
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def is_gpu(recording: Recording) -> bool:
     return str(recording.machine["device"]).startswith("cuda")
 
 
-def device_of(recording: Recording, wall_s: float) -> dict[str, Any] | None:
+def device_of(recording: Recording, wall_s: float) -> Device | None:
     """The figures by the names JSON gives them: medians over the traced passes, of which busy and idle add up to `wall_s`; None on a CPU.
 
     `busy_share` is of that traced pass, `busy_share_of_plain` of the plain wall time, `plain_*_s` are the plain passes by either clock.

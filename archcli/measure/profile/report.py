@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from archcli.graph import OpClass
 from archcli.measure.passes import Pass
+from archcli.measure.profile.document.figures import Ceilings, Figures, Operator
+from archcli.measure.profile.document.whole import Measured
 from archcli.measure.profile.fold import FRAMEWORK, FUSED, RANDOM, UNATTRIBUTED, Entry, Folded, fold
 from archcli.measure.profile.on_device import device_doubts, device_lines, device_notes, device_of, is_gpu, machine_of
 from archcli.measure.profile.roofs import bound
@@ -56,7 +58,7 @@ def profile_of(
     `ceilings` are what the machine can do at best: gemm_flops_per_s, dram_bytes_per_s, cache_bytes_per_s.
     """
     folded = fold(counted, recording, inputs["dtype"], depth, ceilings)
-    rows = [{"path": path, "class": _classes(entry), **_line(folded, entry)} for path, entry in folded.by_path.items()]
+    rows: list[Operator] = [{"path": path, "class": _classes(entry), **_line(folded, entry)} for path, entry in folded.by_path.items()]
     rows.sort(key=lambda row: -row["seconds"])
     return Report(
         command="profile",
@@ -75,7 +77,7 @@ def profile_of(
     )
 
 
-def _totals(counted: Pass, recording: Recording, folded: Folded) -> dict[str, Any]:
+def _totals(counted: Pass, recording: Recording, folded: Folded) -> Measured:
     matmul, other = counted.flops()
     wall = folded.wall_s
     return {
@@ -92,7 +94,8 @@ def _totals(counted: Pass, recording: Recording, folded: Folded) -> dict[str, An
         "executed_flops": folded.whole.executed_flops,
         "bytes": folded.whole.bytes,
         "by_class": {name: _line(folded, entry) for name, entry in folded.by_class.items()},
-        "ceilings": None if folded.ceilings is None else dict(folded.ceilings),
+        "ceilings": cast("Ceilings | None", folded.ceilings),
+        "processes": 1,
         "pairs": len(recording.traced_s),
         "pairs_rejected": recording.rejected,
         "partial": recording.partial,
@@ -130,8 +133,9 @@ def _reliable(recording: Recording, folded: Folded) -> bool:
 
 
 def _by_class(recording: Recording, folded: Folded) -> Table:
-    records = [{"class": _words(name), **_line(folded, entry)} for name, entry in folded.by_class.items() if entry.seconds or entry.bytes]
-    records.sort(key=lambda record: (record["class"] in {FRAMEWORK, UNATTRIBUTED}, -record["seconds"]))
+    shown = [(name, entry) for name, entry in folded.by_class.items() if entry.seconds or entry.bytes]
+    shown.sort(key=lambda each: (each[0] in {FRAMEWORK, UNATTRIBUTED}, -each[1].seconds))
+    records = [{"class": words(name), **_line(folded, entry)} for name, entry in shown]
     whole = {"class": "plain wall", **_line(folded, folded.whole)}
     title = "Where the time goes, extrapolated" if recording.extrapolated else "Where the time goes"
     if not _reliable(recording, folded):
@@ -139,9 +143,9 @@ def _by_class(recording: Recording, folded: Folded) -> Table:
     return Table(title, (Column("class", "class"), *_columns(folded)), records, whole)
 
 
-def _by_operator(folded: Folded, rows: list[dict[str, Any]], top: int) -> Table:
+def _by_operator(folded: Folded, rows: list[Operator], top: int) -> Table:
     shown = rows[: top or None]
-    records = [{**row, "class": _words(row["class"])} for row in shown]
+    records = [{**row, "class": words(row["class"])} for row in shown]
     title = "By operator" if len(shown) == len(rows) else f"By operator: the slowest {len(shown)} of {len(rows)}"
     return Table(title, (Column("path", "operator"), Column("class", "class"), *_columns(folded)), records)
 
@@ -151,17 +155,30 @@ def _columns(folded: Folded) -> tuple[Column, ...]:
     return (*COLUMNS[:3], *busy, *COLUMNS[3:], *(() if folded.ceilings is None else ROOF_COLUMNS))
 
 
-def _line(folded: Folded, entry: Entry) -> dict[str, Any]:
-    """An entry's figures with its rates and its roof: nothing where nothing was computed or moved, or no time taken."""
-    rates = {"gflops_per_s": entry.executed_flops, "gbytes_per_s": entry.bytes}
-    timed = entry.seconds > 0
+def _line(folded: Folded, entry: Entry) -> Figures:
+    """An entry's figures, their shares of the whole, its rates and its roof: none where nothing was computed or moved, or no time taken."""
+    whole = folded.whole
     roof, share = bound(entry.executed_flops, entry.bytes, entry.seconds, folded.ceilings) or (None, None)
-    return folded.figures(entry) | {
-        **{name: amount / entry.seconds / 1e9 if amount and timed else None for name, amount in rates.items()},
+    return {
+        "flops": entry.flops,
+        "executed_flops": entry.executed_flops,
+        "bytes": entry.bytes,
+        "seconds": entry.seconds,
+        "flop_share": entry.flops / whole.flops if whole.flops else 0.0,
+        "byte_share": entry.bytes / whole.bytes if whole.bytes else 0.0,
+        "time_share": entry.seconds / whole.seconds,
+        "busy_share": entry.operations_s / folded.busy_s if folded.busy_s and entry.operations_s is not None else None,
+        "gflops_per_s": _rate(entry.executed_flops, entry.seconds),
+        "gbytes_per_s": _rate(entry.bytes, entry.seconds),
         "intensity": entry.executed_flops / entry.bytes if entry.bytes else None,
         "roof": roof,
         "roof_share": share,
     }
+
+
+def _rate(amount: int, seconds: float) -> float | None:
+    """In 1e9 a second."""
+    return amount / seconds / 1e9 if amount and seconds > 0 else None
 
 
 def _classes(entry: Entry) -> str:
@@ -170,7 +187,8 @@ def _classes(entry: Entry) -> str:
     return " + ".join(sorted(timed, key=lambda name: -timed[name]))
 
 
-def _words(name: str) -> str:
+def words(name: str) -> str:
+    """How a class reads."""
     return name.replace(FUSED, "fused attention").replace("elementwise", "element-wise").replace(RANDOM, "random numbers")
 
 

@@ -8,6 +8,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from archcli.measure.passes import Pass
+from archcli.measure.profile.document.versus import Both, ComparedClass, ComparedOperator, ReportedVariant, Setting
+from archcli.measure.profile.document.versus import Variant as Summary
 from archcli.measure.profile.fold import FRAMEWORK, FUSED, UNATTRIBUTED, Entry, Folded, fold
 from archcli.measure.profile.on_device import device_doubts, device_lines, device_notes, device_of, machine_of
 from archcli.measure.profile.paired import NONE, of_class, of_path, ratios
@@ -37,7 +39,7 @@ class Variant:
     counted: Pass
     dtype: str
     timing: Timing
-    changes: tuple[Mapping[str, Any], ...] = ()
+    changes: tuple[Setting, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -66,7 +68,7 @@ def versus(variants: Sequence[Variant], inputs: Mapping[str, Any], depth: int = 
     base, *others = sides
     classes = {side.variant.letter: _by_class(base, side) for side in others}
     operators = {side.variant.letter: _by_operator(base, side, depth) for side in others}
-    summary = [_summary(base, side) | {"operators": operators.get(side.variant.letter, [])} for side in sides]
+    summary: list[ReportedVariant] = [{**_summary(base, side), "operators": operators.get(side.variant.letter, [])} for side in sides]
     tables = [_overview(summary)]
     for side in others:
         letter = side.variant.letter
@@ -90,14 +92,14 @@ def versus(variants: Sequence[Variant], inputs: Mapping[str, Any], depth: int = 
     )
 
 
-def _summary(base: _Side, side: _Side) -> dict[str, Any]:
+def _summary(base: _Side, side: _Side) -> Summary:
     one, recording = side.variant, side.variant.timing.recording
     matmul, other = one.counted.flops()
     whole, first = side.folded.whole, base.folded.whole
     return {
         "variant": one.letter,
         "changed": one.text,
-        "settings": [dict(change) for change in one.changes],
+        "settings": list(one.changes),
         "params": one.counted.params(),
         "params_ratio": _over(one.counted.params(), base.variant.counted.params()),
         "matmul_flops": matmul,
@@ -122,9 +124,9 @@ def _summary(base: _Side, side: _Side) -> dict[str, Any]:
     }
 
 
-def _by_class(base: _Side, side: _Side) -> list[dict[str, Any]]:
+def _by_class(base: _Side, side: _Side) -> list[ComparedClass]:
     """A line for each class that either of the two has, framework and the rest last."""
-    lines = []
+    lines: list[ComparedClass] = []
     for name in dict.fromkeys([*base.folded.by_class, *side.folded.by_class]):
         ours, theirs = (each.folded.by_class.get(name, Entry()) for each in (base, side))
         if not (ours.seconds or theirs.seconds or ours.bytes or theirs.bytes):
@@ -134,9 +136,9 @@ def _by_class(base: _Side, side: _Side) -> list[dict[str, Any]]:
     return sorted(lines, key=lambda line: (line["class"] in {FRAMEWORK, UNATTRIBUTED}, -line["base_seconds"], -line["seconds"]))
 
 
-def _by_operator(base: _Side, side: _Side, depth: int) -> list[dict[str, Any]]:
+def _by_operator(base: _Side, side: _Side, depth: int) -> list[ComparedOperator]:
     """A line for each operator, those first whose time differs most."""
-    lines = []
+    lines: list[ComparedOperator] = []
     for path in dict.fromkeys([*base.folded.by_path, *side.folded.by_path]):
         ours, theirs = (each.folded.by_path.get(path, Entry()) for each in (base, side))
         rounds = [of_path(each.variant.timing, path, depth) for each in (base, side)]
@@ -144,7 +146,7 @@ def _by_operator(base: _Side, side: _Side, depth: int) -> list[dict[str, Any]]:
     return sorted(lines, key=lambda line: -abs(line["difference_s"]))
 
 
-def _pair(ours: Entry, theirs: Entry) -> dict[str, Any]:
+def _pair(ours: Entry, theirs: Entry) -> Both:
     return {
         "base_seconds": ours.seconds,
         "seconds": theirs.seconds,

@@ -78,7 +78,6 @@ def _totals(documents: Sequence[Profile], asked: int) -> dict[str, Any]:
         "pairs_rejected": sum(each["pairs_rejected"] for each in every),
         "partial": len(every) < asked or any(each["partial"] for each in every),
         "reliable": 2 * sum(each["reliable"] for each in every) > len(every) and not any(map(_amiss, every)),
-        and not any(each["operations_differing"] or each["launches_lost"] for each in every),
         "plain_s": [seconds for each in every for seconds in each["plain_s"]],
         "traced_s": [seconds for each in every for seconds in each["traced_s"]],
         **{key: sorted({name for each in every for name in each[key]}) for key in ("operations_differing", "launches_lost")},

@@ -9,11 +9,13 @@ says so in the last column. The figures are printed as Markdown, to be put into 
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
-from statistics import stdev
 from typing import NamedTuple
+
+from archcli.commands.profile.allocator import SETTINGS
 
 TINY_MOE = "{kind: moe, n_experts: 8, top_k: 2, expert: {kind: glu, d_ff: 1024}}"
 MLA = (
@@ -83,13 +85,36 @@ def one_process(name, model, text, *options):
 
 def across_processes(runs):
     """How far the classes' shares differ between processes."""
-    found = [profile("gpt2", "--no-ceilings")[0]["totals"]["by_class"] for _ in range(runs)]
-    for name in found[0]:
-        shares = [100 * each[name]["time_share"] for each in found]
-        if max(shares) > 0.5:
-            deviation, spread = stdev(shares), max(shares) - min(shares)
+    for name, figures in profile("gpt2", "--no-ceilings", "--repeat-process", runs)[0]["totals"]["by_class"].items():
+        least, most = (100 * share for share in figures["time_share_range"])
+        if most > 0.5:
+            deviation, spread = 100 * figures["time_share_sd"], most - least
             seen = f"sd {deviation:.2f}, range {spread:.2f} points"
             yield Check(f"share of {name}, gpt2, {runs} processes", "sd <= 1.0, range <= 3", seen, deviation <= 1.0 and spread <= 3.0)
+
+
+def region_timer(name):
+    """How far a clock around each row disagrees about what the classes share; in a process of its own, with the allocator a profile has."""
+    command = [sys.executable, __file__, "--regions", name]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | SETTINGS)
+    for classes, (by_profile, by_clock) in json.loads(done.stdout).items():
+        if by_profile > 0.005:
+            apart = 100 * (by_clock - by_profile)
+            seen = f"{by_profile:.1%}, {by_clock:.1%} by the clock: {apart:+.2f}"
+            yield Check(f"share of {classes} among rows, by region timer, {name}", "<= 1.5 points apart", seen, abs(apart) <= 1.5)
+
+
+def print_regions(name):
+    """The shares of one model's forward by the profile and by the clock, measured in this process. Brings torch."""
+    from archcli.load.source import load, load_text
+    from archcli.render.progress import progress
+    from archcli.runtime.profile_regions import cross_check, shares
+    from archcli.runtime.profile_work import Job, prepare
+
+    model, text = MODELS[name]
+    work = prepare((load(model) if text is None else load_text(text, name)).model, Job(batch_size=1, new=128))
+    with progress(name) as tick:
+        print(json.dumps(shares(*cross_check(work, None, tick))))
 
 
 def whole_command():
@@ -101,13 +126,20 @@ def whole_command():
 def main():
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer models and processes")
-    quick = parser.parse_args().quick
+    parser.add_argument("--quick", action="store_true", help="fewer phases and processes")
+    parser.add_argument("--regions", choices=MODELS, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    quick = asked.quick
+    if asked.regions:
+        print_regions(asked.regions)
+        return
     print("| check | required | seen | |\n|---|---|---|---|")
     for name, (model, text) in MODELS.items():
         for phase in ("forward",) if quick else ("forward", "train"):
             for check in one_process(name, model, text, "--phase", phase, "-s", 128):
                 show(check)
+        for check in region_timer(name):
+            show(check)
     for check in [*across_processes(3 if quick else 10), whole_command()]:
         show(check)
 

@@ -7,6 +7,8 @@ import sys
 import pytest
 from hypothesis import HealthCheck, settings
 
+from conforming import conforms
+
 os.environ.update(NO_COLOR="1", HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false")
 for name in ("FORCE_COLOR", "COLUMNS"):
     os.environ.pop(name, None)
@@ -40,6 +42,8 @@ def archcli():
 
     def run(*args, cwd=None, text_in=None):
         command = [sys.executable, "-m", "archcli", *map(str, args)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=cwd, input=text_in)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=cwd, input=text_in)
+        conforms(args, done.stdout)
+        return done
 
     return run

@@ -25,6 +25,7 @@ QUICK = {
     "compare": ["compare", "gpt2", "llama-3.1-8b"],
     "show": ["show", "llama-3.1-8b"],
     "schema": ["schema"],
+    "schema of a profile": ["schema", "--of", "profile"],
 }
 HEAVY = ("torch", "fvcore", "transformers", "numpy", "sympy")
 

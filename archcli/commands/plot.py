@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from archcli.errors import ArchError, Problem
 from archcli.load.saved import read_result
 from archcli.render.picture import save
 
@@ -16,5 +17,14 @@ Picture = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="A
 
 def run(profile: Saved, output: Picture = Path("profile.svg")) -> None:
     """Draw a saved profile: FLOPs, bytes and time by class of operation, and a roofline of the operators."""
-    save(read_result(profile, "profile"), output)
+    from archcli.measure.profile.document import compares, misfit
+
+    document = read_result(profile, "profile")
+    wrong = misfit(document)
+    if wrong is not None:
+        hint = "archcli schema --of profile says what archcli writes"
+        raise ArchError(Problem(f"no profile as archcli writes it: {wrong.place}: {wrong.what}", hint, path=str(profile)))
+    if compares(document):
+        raise ArchError(Problem("a profile with --vs compares: there is no picture of it", "draw one of a single model", path=str(profile)))
+    save(document, output)
     typer.echo(f"{output}", err=True)

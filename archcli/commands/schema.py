@@ -1,27 +1,46 @@
-"""`archcli schema`: the grammar of the YAML."""
+"""`archcli schema`: the grammar of the YAML, and what a profile's JSON holds."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import typer
 
 from archcli.commands.options import Form, Json, Output
-from archcli.load.schema import json_schema, rows
 from archcli.measure.report import Column, Report, Table
 from archcli.render import show, write
 
-CONVENTION = "A key without a default must be given, by the layer itself or by what it shares with others; `kind` picks the class."
+YAML = "A key without a default must be given, by the layer itself or by what it shares with others; `kind` picks the class."
+PROFILE = "A record has the keys named here and no others; one that is not always there is there where its meaning says."
+Of = Annotated[Literal["yaml", "profile"], typer.Option("--of", help="The YAML, or the JSON that archcli profile prints and plot reads.")]
 
 
-def run(form: Form = None, as_json: Json = False, output: Output = None) -> None:
-    """Print the JSON Schema of the YAML, with which an editor completes and checks it; or, in another format, a table of all keys."""
+def run(of: Of = "yaml", form: Form = None, as_json: Json = False, output: Output = None) -> None:
+    """Print the JSON Schema of the YAML, with which an editor completes and checks it; or, in another format, a table of all keys.
+
+    --of profile prints that of what `archcli profile --json` prints, with the meaning and unit of every key.
+    """
+    schema, table = _profile() if of == "profile" else _yaml()
     if as_json or form in {None, "json"}:
-        write(json.dumps(json_schema(), indent=2) + "\n", output)
+        write(json.dumps(schema, indent=2) + "\n", output)
     else:
-        show(_table(), form, output)
+        show(table, form, output)
 
 
-def _table() -> Report:
-    keys = list(rows())
-    titles = {"class": "class", "kind": "kind", "key": "key", "takes": "takes", "default": "default", "meaning": "meaning"}
-    columns = [Column(key, title) for key, title in titles.items()]
-    return Report("schema", {}, {}, CONVENTION, {"keys": len(keys)}, keys, (Table("", columns, keys),))
+def _yaml() -> tuple[dict[str, Any], Report]:
+    from archcli.load.schema import json_schema, rows
+
+    return json_schema(), _table(YAML, list(rows()), ("class", "kind", "key", "takes", "default", "meaning"))
+
+
+def _profile() -> tuple[dict[str, Any], Report]:
+    from archcli.measure.profile.document import json_schema, keys
+
+    return json_schema(), _table(PROFILE, list(keys()), ("record", "key", "takes", "always", "meaning"))
+
+
+def _table(convention: str, keys: list[dict[str, Any]], titles: Sequence[str]) -> Report:
+    columns = [Column(title, title) for title in titles]
+    return Report("schema", {}, {}, convention, {"keys": len(keys)}, keys, (Table("", columns, keys),))

@@ -21,17 +21,18 @@ from torch import nn
 
 from archcli.errors import ArchError
 from archcli.runtime.build import Node
-from archcli.runtime.profile import WARM_UPS, Pair, Recording, Run, Tick, events_of, recording_of, run_pass, tracing
-from archcli.runtime.profile_census import Census
+from archcli.runtime.profile import Pair, Recording, Tick, Traced, recording_of, warm_up
+from archcli.runtime.profile_census import Census, take_census
 from archcli.runtime.profile_classes import FRAMEWORK
+from archcli.runtime.profile_clock import clock_of, run_pass, tracing
+from archcli.runtime.profile_events import events_of
 from archcli.runtime.profile_executed import Executed
 from archcli.runtime.profile_fused import IDLE, Compiled, compiled_of, walk_compiled, with_groups
-from archcli.runtime.profile_label import CENSUS, PREFIX, Ran, labelled
-from archcli.runtime.profile_machine import quiet_log
+from archcli.runtime.profile_label import PREFIX, Ran
 from archcli.runtime.profile_provenance import ANNOTATED, provenance
 from archcli.runtime.profile_trace import chrome_trace
 from archcli.runtime.profile_variants import Contender, record_variants
-from archcli.runtime.profile_walk import Key, Spent
+from archcli.runtime.profile_walk import Key
 from archcli.runtime.profile_work import Work
 
 PLATFORMS = ("linux", "win32")
@@ -65,24 +66,20 @@ def compiled_contender(work: Work, device: str, tick: Tick, trace: str = "", kep
     """A variant whose operations torch fuses: compiled, and warmed up. The model given is compiled in place."""
     check_compiler(device)
     tick("counting operations", 0, 1)
-    with labelled(work.model, CENSUS) as regions:
-        work.step()
+    census, clock = take_census(work.model, work.step), clock_of(device)
     tick("compiling", 0, 1)
-    compiled, step = compile_work(work, regions.ran)
-    with quiet_log(), tracing(on_gpu=False):
-        for i in range(WARM_UPS):
-            tick("warming up", i, WARM_UPS)
-            step()
+    compiled, step = compile_work(work, {each.path: each for each in census.ran})
+    warm_up(work, clock, tick)
 
-    def traced() -> tuple[Run, dict[Key, Spent]]:
-        with tracing(on_gpu=False) as found:
-            run = run_pass(step, on_gpu=False)
+    def traced() -> Traced:
+        with tracing(clock) as found:
+            run = run_pass(step, clock)
         events = list(events_of(found))
         if kept is not None and trace:
             kept[:] = [chrome_trace(with_groups(events, compiled.graphs, PREFIX), lambda _: "", PREFIX, trace)]
-        return run, walk_compiled(events, compiled.graphs)
+        return Traced(run, walk_compiled(events, compiled.graphs))
 
-    return Contender(lambda: run_pass(step, on_gpu=False), traced, lambda pairs: _recording(pairs, compiled, regions.ran, device))
+    return Contender(lambda: run_pass(step, clock), traced, lambda pairs: _recording(pairs, compiled, census, device))
 
 
 def compile_work(work: Work, ran: dict[str, Ran]) -> tuple[Compiled, Callable[[], Any]]:
@@ -145,11 +142,11 @@ def _progress_watch() -> Any:
     return getattr(getattr(sys.modules.get("tqdm"), "tqdm", None), "monitor", None)
 
 
-def _recording(pairs: list[Pair], compiled: Compiled, ran: dict[str, Ran], device: str) -> Recording:
-    """What the pairs come to: launches in place of a census, classes of kernels in place of those of operations."""
+def _recording(pairs: list[Pair], compiled: Compiled, census: Census, device: str) -> Recording:
+    """What the pairs come to: launches in place of what a census counts, classes of kernels in place of those of operations."""
     keys = [kernel.key for kernel in compiled.kernels]
     launched = Counter(key._replace(phase="backward" if key.phase == "sums" else key.phase) for key in keys)
-    recording = recording_of(pairs, Census(dict(launched), tuple(ran.values()), defaultdict(Executed)), device, chosen=True)
+    recording = recording_of(pairs, census._replace(calls=dict(launched), did=defaultdict(Executed)), device, chosen=True)
     classes = {kernel.key: kernel.op_class for kernel in compiled.kernels}
     timed = [replace(each, op_class=classes.get(Key(each.path, each.phase, each.name), FRAMEWORK)) for each in recording.timed]
     others = sorted({each.name for each in timed if Key(each.path, each.phase, each.name) not in classes} - IDLE)

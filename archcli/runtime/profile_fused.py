@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from archcli.graph import OpClass
 from archcli.runtime.profile_classes import FRAMEWORK, FUSED, class_of, is_fused, is_product
-from archcli.runtime.profile_walk import Event, Key, Phase, Spent, operation
+from archcli.runtime.profile_events import Event
+from archcli.runtime.profile_walk import Key, Phase, Spent, operation
 
 if TYPE_CHECKING:
     from archcli.runtime.profile_label import Ran

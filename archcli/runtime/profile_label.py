@@ -36,12 +36,14 @@ class Regions:
     """What the labelled run of one pass leaves behind.
 
     `log` holds (autograd sequence number, path) at the start of each operation and (number, "") at its end: an autograd
-    node belongs to the operation in whose range its own number lies. `ran` and `current` are kept by the census only.
+    node belongs to the operation in whose range its own number lies. `ran`, `current` and `expert_of`, which expert each
+    token of an operation within routed experts went to, are kept by the census only.
     """
 
     def __init__(self) -> None:
         self.log: list[tuple[int, str]] = []
         self.ran: dict[str, Ran] = {}
+        self.expert_of: dict[str, torch.Tensor] = {}
         self.current = ""
 
     def owner(self, sequence: int) -> str:
@@ -57,7 +59,7 @@ class LabelledTape(NodeTape):
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Run the op; its path is in the trace, and its share of the sequence numbers in the log."""
-        regions, path = _place(self.node, op)
+        regions, path = place(self.node, op)
         regions.log.append((_next_number(), path))
         with torch._C._profiler._RecordFunctionFast(PREFIX + path):
             out = super().emit(op, *xs, group=group, trained=trained)
@@ -78,7 +80,7 @@ class CensusTape(LabelledTape):
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Note the op, then run it."""
-        regions, path = _place(self.node, op)
+        regions, path = place(self.node, op)
         regions.ran[path] = Ran(path, op, tuple(x.shape for x in xs))
         regions.current = path
         out = super().emit(op, *xs, group=group, trained=trained)
@@ -87,9 +89,16 @@ class CensusTape(LabelledTape):
 
 
 class CensusExpertTape(CensusTape, ExpertTape):
-    """The same for stacked experts."""
+    """The same for stacked experts; which of them the tokens went to is noted, too, where they have weights."""
 
     __slots__ = ()
+
+    def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
+        """Note the experts, then as any op."""
+        regions, path = place(self.node, op)
+        if self.node.part(op.name) is not None:
+            regions.expert_of[path] = self.expert_of
+        return super().emit(op, *xs, group=group, trained=trained)
 
 
 TIMED = (LabelledTape, LabelledExpertTape)
@@ -111,7 +120,7 @@ def labelled(model: nn.Module, tapes: tuple[type[NodeTape], type[ExpertTape]] = 
                 vars(node).pop(name, None)
 
 
-def _place(node: Any, op: Op) -> tuple[Regions, str]:
+def place(node: Any, op: Op) -> tuple[Regions, str]:
     """The regions the node writes to, and the op's path."""
     return node._regions, f"{node._path}.{op.name}" if node._path else op.name
 

@@ -8,6 +8,7 @@ import pytest
 
 from archcli.cli import main
 from checking import BROKEN
+from conforming import conforms
 
 
 class Done(NamedTuple):
@@ -28,7 +29,9 @@ def cli(monkeypatch, capsys):
             code = 0
         except SystemExit as end:
             code = end.code or 0
-        return Done(code, *capsys.readouterr())
+        done = Done(code, *capsys.readouterr())
+        conforms(args, done.out)
+        return done
 
     return run
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from archcli.load.source import load
 from archcli.measure.passes import train_pass
-from archcli.measure.profile import profile_of
 from archcli.measure.profile.ivanov import with_table
+from archcli.measure.profile.report import profile_of
 from archcli.runtime.profile import Did, Recording, Timed
 
 FILE = Path(__file__).parent / "published" / "ivanov.csv"

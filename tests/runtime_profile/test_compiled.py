@@ -13,9 +13,9 @@ from torch._inductor.scheduler import Scheduler
 
 from archcli.errors import ArchError
 from archcli.measure.flops import run_pass
-from archcli.measure.profile import profile_of
 from archcli.measure.profile.fold import CLASSES, FUSED_KERNELS, UNATTRIBUTED
 from archcli.measure.profile.groups import JOIN
+from archcli.measure.profile.report import profile_of
 from archcli.runtime import profile_compiled
 from archcli.runtime.profile_compiled import check_compiler, compile_work, reason, record_compiled
 from archcli.runtime.profile_work import Job, prepare

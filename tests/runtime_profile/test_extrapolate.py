@@ -6,10 +6,10 @@ import pytest
 
 from archcli.measure.flops import count_flops, run_pass
 from archcli.measure.memory import memory_of
-from archcli.measure.profile import profile_of
 from archcli.measure.profile.by_kind import by_kind
 from archcli.measure.profile.extrapolate import extrapolated
 from archcli.measure.profile.plan import Sizing, plan_of
+from archcli.measure.profile.report import profile_of
 from archcli.runtime.profile import Recording, Timed
 from runtime_profile.tiny import BY_KIND, MODELS, decoder, question
 

@@ -7,10 +7,11 @@ from torch.ops import aten
 from archcli.measure.flops import run_pass
 from archcli.measure.profile.groups import label, members, occurrences
 from archcli.ops import Add, Linear, Normalize
+from archcli.runtime.profile_events import Event
 from archcli.runtime.profile_fused import CALL, FUSED_KERNELS, compiled_of, launched, matched, walk_compiled, with_groups
 from archcli.runtime.profile_label import CENSUS, Ran, labelled
 from archcli.runtime.profile_provenance import PIECES, ROW, Graph, Launch, Piece, Provenance, pieces_of
-from archcli.runtime.profile_walk import Event, Key, Spent
+from archcli.runtime.profile_walk import Key, Spent
 from archcli.runtime.profile_work import Job, prepare
 from runtime_profile.tiny import MODELS, RUNS, question
 

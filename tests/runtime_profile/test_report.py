@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from archcli.measure.flops import count_flops, run_pass
-from archcli.measure.profile import profile_of
+from archcli.measure.profile.report import profile_of
 from archcli.render import rendered
 from archcli.runtime.profile import Recording, Timed
 from runtime_profile.tiny import MODELS, RUNS, question

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NoReturn
 
 import typer
 
@@ -11,7 +12,7 @@ from archcli.commands.options import Form, Json, Model, Output, Past, Set, Sourc
 from archcli.commands.profile.allocator import keep_large_blocks
 from archcli.commands.profile.files import check_files, write_files
 from archcli.commands.profile.kinds import cut_to, planned, profiled_by_kind
-from archcli.commands.profile.measuring import How, check_compiled, check_shares, checked, measured
+from archcli.commands.profile.measuring import How, check_shares, checked, measured
 from archcli.commands.profile.options import (
     Allocator,
     Attention,
@@ -20,6 +21,7 @@ from archcli.commands.profile.options import (
     Depth,
     Device,
     Dtype,
+    HideLaunch,
     Layers,
     NoCeilings,
     Pairs,
@@ -27,24 +29,28 @@ from archcli.commands.profile.options import (
     PhaseOption,
     Plot,
     Refresh,
+    RepeatProcess,
     SeqLen,
     Threads,
     Top,
     Trace,
     Vs,
 )
+from archcli.commands.profile.processes import in_processes
 from archcli.commands.profile.variants import variants
 from archcli.commands.profile.versus import compared
 from archcli.measure.flops import Question, run_pass, settled
 from archcli.measure.memory import memory_of
 from archcli.measure.passes import without_source
-from archcli.measure.profile import profile_of
+from archcli.measure.profile.report import profile_of
 from archcli.measure.profile.workloads import workload_of
+from archcli.measure.report import Report
 
 INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 
 
 def run(  # noqa: PLR0913, PLR0917 - one parameter per option
+    context: typer.Context,
     model: Model,
     phase: PhaseOption = None,
     batch_size: BatchSize = None,
@@ -53,10 +59,12 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     source_len: SourceLen = None,
     dtype: Dtype = "fp32",
     device: Device = "cpu",
+    hide_launch: HideLaunch = False,
     threads: Threads = None,
     attention: Attention = None,
     compiled: Compile = False,
     pairs: Pairs = None,
+    repeat_process: RepeatProcess = None,
     vs: Vs = None,
     allocator: Allocator = "reuse",
     layers: Layers = None,
@@ -80,21 +88,21 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     kinds of layer and extrapolated, as any is with --per-kind; what does not fit even so is refused before anything is
     built. Ctrl-C shows what was measured so far. --vs times variants of the model against it, passes in turn. `ivanov` is
     the layer that Ivanov et al. 2021 measured, with their table. Exits with 1 where an operation ran that no row accounts
-    for. Needs archcli[torch].
+    for, or the trace of a GPU lacks kernels. Needs archcli[torch].
     """
     check_files(plot, trace, compares=bool(vs))
-    check_compiled(model, compiled=compiled)
+    if repeat_process is not None:
+        _leave(in_processes(context, repeat_process))
     keep_large_blocks(allocator, device)
-    usual = workload_of(model)
+    usual = workload_of(model, compiled=compiled)
     phase, form_of = phase or usual.phase, attention or usual.attention
-    how = How(dtype, device, form_of, threads, pairs, ceilings=not no_ceilings, refresh=refresh, trace=trace is not None, compile=compiled)
+    how = How(dtype, device, form_of, threads, pairs, not no_ceilings, refresh, trace is not None, hide_launch, compiled)
     question = settled(Question(phase, batch_size or usual.batch_size, seq_len or usual.seq_len, past, source_len))
     if vs:
         several = variants(model, overrides, how, vs)
         report = compared(several, question, {"phase": phase, **how.inputs()}, depth, top)
         several[0].subject.show(report, form, output, as_json=as_json)
-        _leave(partial=report.totals["partial"], differing=any(one["operations_differing"] for one in report.totals["variants"]))
-        return
+        _leave(report)
     asked = cut_to(subject(model, overrides), layers, per_kind=per_kind)
     check_shares(asked.model, question)
     counted = run_pass(asked.model, question)
@@ -111,12 +119,11 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     report = replace(report, model={"name": asked.name, "source": asked.source}, totals={**report.totals, "memory": memory}, notes=notes)
     write_files(report, recording, plot, trace)
     asked.show(report, form, output, as_json=as_json)
-    _leave(partial=recording.partial, differing=bool(recording.differing))
+    _leave(report)
 
 
-def _leave(*, partial: bool, differing: bool) -> None:
-    """The exit code of what was reported."""
-    if partial:
-        raise typer.Exit(INTERRUPTED)
-    if differing:
-        raise typer.Exit(1)
+def _leave(report: Report) -> NoReturn:
+    """End with the exit code of what was reported: of one model, or of several variants."""
+    totals = report.totals
+    amiss = any(one["operations_differing"] or one["launches_lost"] for one in totals.get("variants", [totals]))
+    raise typer.Exit(INTERRUPTED if totals["partial"] else int(amiss))

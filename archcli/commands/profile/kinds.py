@@ -15,11 +15,11 @@ from archcli.load.machine import cache_size
 from archcli.measure.flops import Question, run_pass
 from archcli.measure.memory import memory_of
 from archcli.measure.passes import Pass
-from archcli.measure.profile import profile_of
 from archcli.measure.profile.by_kind import by_kind
 from archcli.measure.profile.extrapolate import extrapolated
 from archcli.measure.profile.kinds import cut, depth
 from archcli.measure.profile.plan import Plan, Sizing, Small, plan_of
+from archcli.measure.profile.report import profile_of
 from archcli.measure.report import Report
 from archcli.render.progress import Tick, progress
 
@@ -120,4 +120,4 @@ def _recorded(small: Small, how: How, tick: Tick) -> Recording:
 
     told("building", 0, 1)
     work = profile_work.prepare(small.model, job_of(small.counted, how, small.distinct))
-    return profile.record(work, how.device, how.pairs, told)
+    return profile.record(work, how.device, how.pairs, told, hide_launch=how.hide_launch)

@@ -15,7 +15,6 @@ from archcli.measure.flops import Question
 from archcli.measure.memory import memory_of, require_memory
 from archcli.measure.passes import Pass, whole_tokens
 from archcli.measure.profile.compiled import with_copies
-from archcli.measure.profile.workloads import workload_of
 from archcli.ops import Embedding, Shift
 from archcli.render.progress import Tick, progress
 from archcli.render.write import remember
@@ -28,11 +27,13 @@ INTERRUPTED = 130
 BUSY = 0.5
 """Processes that wanted each processor when it began, beyond which what it could do is not kept: neighbours had a part of it."""
 Ceilings = dict[str, Any]
+SAID = {"dtype", "device", "hide_launch", "attention", "compile", "threads", "pairs"}
+"""What a report says of how it was measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """In what way to measure: the options by their names."""
+    """In what way to measure: the options by their names. Raises ArchError where launches are to be hidden and there are none."""
 
     dtype: str
     device: str
@@ -42,12 +43,18 @@ class How:
     ceilings: bool
     refresh: bool
     trace: bool
+    hide_launch: bool = False
     compile: bool = False
+
+    def __post_init__(self) -> None:
+        if self.hide_launch and self.device == "cpu":
+            raise ArchError(
+                "--hide-launch is for a GPU, to which kernels are launched; a CPU runs them itself", "--device cuda, or leave it out"
+            )
 
     def inputs(self) -> dict[str, Any]:
         """What a report says of it."""
-        named = {key: value for key, value in asdict(self).items() if key in {"dtype", "device", "attention", "threads", "pairs"}}
-        return named | {"compile": self.compile or None}
+        return {key: value for key, value in asdict(self).items() if key in SAID}
 
 
 def checked(name: str, counted: Pass, how: How) -> dict[str, int]:
@@ -75,8 +82,11 @@ def measured(asked: Subject, counted: Pass, how: How, memory: dict[str, int]) ->
         with progress(f"profiling {asked.name}") as tick, profile_machine.threads(how.threads):
             tick("building", 0, 1)
             name = asked.name if how.trace else ""
-            record = profile_compiled.record_compiled if how.compile else profile.record
-            recording = record(profile_work.prepare(asked.model, job), job.device, how.pairs, tick, trace=name)
+            work = profile_work.prepare(asked.model, job)
+            if how.compile:
+                recording = profile_compiled.record_compiled(work, job.device, how.pairs, tick, trace=name)
+            else:
+                recording = profile.record(work, job.device, how.pairs, tick, trace=name, hide_launch=how.hide_launch)
             return recording, ceilings_of(recording, how, tick)
     except KeyboardInterrupt:
         typer.echo("interrupted before the first pair of passes was timed", err=True)
@@ -120,7 +130,8 @@ def ceilings_of(recording: Recording, how: How, tick: Tick) -> Ceilings | None:
     from archcli.runtime.profile_work import DTYPES
 
     machine = recording.machine
-    key = " | ".join(str(part) for part in (processor(), machine["processor"], machine["threads"], how.dtype, how.device, machine["torch"]))
+    parts = [processor(), machine["processor"], machine["threads"], how.dtype, how.device, machine["torch"]]
+    key = " | ".join(str(part) for part in [*parts, *(machine[name] for name in ("CUDA", "fp32 products") if name in machine)])
     file = ceilings_file()
     kept = kept_ceilings(file)
     if key in kept and not how.refresh:
@@ -144,12 +155,6 @@ def checked_positions(counted: Pass) -> None:
             if entries < tokens:
                 hint = "lower --seq-len, --past or --source-len"
                 raise ArchError(f"{row.path} has {entries} positions, and {tokens} tokens are asked for", hint)
-
-
-def check_compiled(model: str, *, compiled: bool) -> None:
-    """A paper's table is of operators that run one by one. Raises ArchError for one of a compiled model."""
-    if compiled and workload_of(model).shown is not None:
-        raise ArchError(f"the table of {model} is of operators that run one by one", "leave --compile out, or name another model")
 
 
 def check_shares(model: Any, question: Question) -> None:

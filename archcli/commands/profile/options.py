@@ -25,6 +25,12 @@ SeqLen = Annotated[
 ]
 Dtype = Annotated[Literal["fp32", "bf16", "fp16"], typer.Option("--dtype", help="In which numbers to run; they differ in where time goes.")]
 Device = Annotated[str, typer.Option("--device", metavar="DEVICE", help="cpu, cuda or cuda:N.")]
+HideLaunch = Annotated[
+    bool,
+    typer.Option(
+        "--hide-launch", help="On a GPU, let a kernel wait ahead of each pass so that launching takes no time, and time the device."
+    ),
+]
 Threads = Annotated[int | None, typer.Option("--threads", metavar="N", min=1, help="Threads within an operation [default: torch's choice]")]
 AttentionForm = Literal["sdpa", "eager"]
 Attention = Annotated[
@@ -38,6 +44,12 @@ Compile = Annotated[
 Pairs = Annotated[
     int | None,
     typer.Option("--pairs", metavar="N", min=1, help="Plain and traced passes to time in turn [default: 10, fewer if that takes over 8 s]"),
+]
+RepeatProcess = Annotated[
+    int | None,
+    typer.Option(
+        "--repeat-process", metavar="N", min=2, help="Measure in N fresh processes, one after another: medians over them, with their range."
+    ),
 ]
 Layers = Annotated[int | None, typer.Option("--layers", metavar="N", min=1, help="Run the first N layers of each stack alone.")]
 PerKind = Annotated[

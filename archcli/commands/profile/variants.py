@@ -13,6 +13,7 @@ from archcli.errors import ArchError, Problem
 from archcli.load.dump import to_mapping
 from archcli.load.marks import SET
 from archcli.measure.compare.differences import Stated, differences
+from archcli.measure.profile.document.versus import Setting
 
 OPENING, CLOSING, QUOTES = "[{(", ")}]", "'\""
 SWITCH = {"true": True, "false": False}
@@ -29,7 +30,7 @@ class Asked:
     text: str
     subject: Subject
     how: How
-    changes: tuple[dict[str, Any], ...] = ()
+    changes: tuple[Setting, ...] = ()
 
 
 def variants(model: str, overrides: Sequence[str] | None, how: How, texts: Sequence[str]) -> list[Asked]:
@@ -86,13 +87,13 @@ def _way(key: str, value: str) -> str | bool:
     return SWITCH[value] if key == "compile" else value
 
 
-def _settings(base: Subject, other: Subject) -> list[dict[str, Any]]:
+def _settings(base: Subject, other: Subject) -> list[Setting]:
     """Every setting that is written for one of the two and differs."""
     stated = [Stated(each.model, to_mapping(each.model)) for each in (base, other)]
     return [{"setting": one.path, "from": one.values[0] or "-", "to": one.values[1] or "-"} for one in differences(stated)]
 
 
-def _ways(base: How, other: How) -> list[dict[str, Any]]:
+def _ways(base: How, other: How) -> list[Setting]:
     pairs = [(key, _word(getattr(base, key)), _word(getattr(other, key))) for key in WAYS]
     return [{"setting": key, "from": ours, "to": theirs} for key, ours, theirs in pairs if ours != theirs]
 

@@ -68,7 +68,7 @@ def _timed(asked: Sequence[Asked], passes: Sequence[Pass], memory: dict[str, int
                 if one.how.compile:
                     contenders.append(profile_compiled.compiled_contender(work, how.device, _of(one, tick)))
                 else:
-                    contenders.append(profile_variants.contender(work, how.device))
+                    contenders.append(profile_variants.contender(work, how.device, hide_launch=how.hide_launch))
             return profile_variants.record_variants(contenders, how.pairs, tick)
     except KeyboardInterrupt:
         typer.echo("interrupted before the first round of passes was timed", err=True)

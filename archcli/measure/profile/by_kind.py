@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from archcli.measure.profile.document.base import Memory
+from archcli.measure.profile.document.kinds import Ends, Estimates, Kind
 from archcli.measure.profile.extrapolate import PerLayer, layers_of
 from archcli.measure.profile.plan import BEYOND, ENDS, Pair, Plan
 from archcli.measure.report import Column, Report, Table, facts
@@ -29,16 +31,17 @@ def by_kind(report: Report, plan: Plan, recordings: Mapping[str, Recording], cac
     """The report of an extrapolated recording, with what it was made of."""
     wall = report.totals["wall_s"]
     kinds = [_record(each, recordings, wall) for each in layers_of(plan, recordings)]
-    ends = {"wall_s": median(recordings[plan.ends.name].plain_s), "memory": plan.ends.memory}
+    ends: Ends = {"wall_s": median(recordings[plan.ends.name].plain_s), "memory": cast("Memory", plan.ends.memory)}
     operations = wall * (report.totals["attributed_share"] + report.totals["framework_share"])
-    estimates = {"operations_and_framework_s": operations, "slope_s": wall}
-    totals = {**report.totals, "pairs": _pairs(recordings), "estimates": estimates, "kinds": kinds, "ends": ends}
+    estimates: Estimates = {"operations_and_framework_s": operations, "slope_s": wall}
+    totals: dict[str, Any] = {**report.totals, "pairs": _pairs(recordings), "estimates": estimates, "kinds": kinds, "ends": ends}
     *shares, honesty = report.tables
-    tables = (*shares, _kinds(kinds, plan, wall), _estimates(wall, operations, totals["pairs"]), honesty)
-    return replace(report, totals=totals, tables=tables, notes=(*_notes(plan), *_doubts(plan, cache), *report.notes))
+    return replace(
+        report, totals=totals, tables=(*shares, *tables_of(totals), honesty), notes=(*_notes(plan), *_doubts(plan, cache), *report.notes)
+    )
 
 
-def _record(each: PerLayer, recordings: Mapping[str, Recording], wall: float) -> dict[str, Any]:
+def _record(each: PerLayer, recordings: Mapping[str, Recording], wall: float) -> Kind:
     pair = each.pair
     walls = {str(pair.n_layers + i): median(recordings[small.name].plain_s) for i, small in enumerate((pair.fewer, pair.more))}
     return {
@@ -50,7 +53,7 @@ def _record(each: PerLayer, recordings: Mapping[str, Recording], wall: float) ->
         "operations_s": each.operations_s,
         "by_class_s": each.by_class(),
         "share": pair.kind.count * each.slope_s / wall,
-        "memory": pair.more.memory,
+        "memory": cast("Memory", pair.more.memory),
         "experts": pair.more.experts,
         "distinct_experts": pair.more.distinct,
     }
@@ -61,20 +64,25 @@ def _pairs(recordings: Mapping[str, Recording]) -> int:
     return min(len(each.plain_s) for each in recordings.values())
 
 
-def _estimates(wall: float, operations: float, pairs: int) -> Table:
-    return facts(
+def tables_of(totals: Mapping[str, Any]) -> Iterator[Table]:
+    """Each kind of layer, and both estimates."""
+    yield _kinds(totals["kinds"], totals["ends"], totals["wall_s"])
+    wall, operations = totals["wall_s"], totals["estimates"]["operations_and_framework_s"]
+    yield facts(
         "Two estimates of the whole",
         ("wall: slopes of the layers and the rest", wall, "seconds"),
         ("sum: operations of the layers and the rest, and the framework", operations, "seconds"),
         ("sum / wall", operations / wall, "share"),
-        ("pairs of passes of each stack, at least", pairs, "count"),
+        ("pairs of passes of each stack, at least", totals["pairs"], "count"),
     )
 
 
-def _kinds(kinds: list[dict[str, Any]], plan: Plan, wall: float) -> Table:
-    records = [{**kind, "memory_bytes": kind["memory"]["needed_bytes"]} for kind in kinds]
+def _kinds(kinds: list[Kind], ends: Ends, wall: float) -> Table:
+    records: list[dict[str, Any]] = [{**kind, "memory_bytes": kind["memory"]["needed_bytes"]} for kind in kinds]
     rest = wall - sum(kind["layers"] * kind["slope_s"] for kind in kinds)
-    records.append({"kind": "", "what": f"{ENDS}: the rest", "slope_s": None, "share": rest / wall, "memory_bytes": plan.ends.needed})
+    records.append(
+        {"kind": "", "what": f"{ENDS}: the rest", "slope_s": None, "share": rest / wall, "memory_bytes": ends["memory"]["needed_bytes"]}
+    )
     return Table("By kind of layer", COLUMNS, records)
 
 

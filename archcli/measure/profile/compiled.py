@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from archcli.arith import prod, to_bytes
 from archcli.measure.passes import Pass, folded_path
+from archcli.measure.profile.document.figures import Compiled as Made
 from archcli.measure.profile.fold import FUSED_KERNELS
 from archcli.measure.profile.groups import JOIN, label, members
 from archcli.measure.report import Unit
@@ -30,7 +31,7 @@ def with_copies(memory: dict[str, int], counted: Pass, dtype: str) -> dict[str, 
     return memory | {key: memory[key] + more for key in ("gradients_bytes", "needed_bytes")}
 
 
-def figures(compiled: Compiled | None) -> dict[str, Any] | None:
+def figures(compiled: Compiled | None) -> Made | None:
     """What JSON says of the compiled code; None of a model that runs operation by operation."""
     if compiled is None:
         return None
@@ -52,12 +53,12 @@ def counts(recording: Recording) -> tuple[Fact, ...]:
     compiled = recording.compiled
     if compiled is None:
         return (("operations in the trace as in the census", of, "text"),)
-    found = figures(compiled) or {}
-    own = found["kernels"] - found["library_kernels"]
+    library, several = (sum(each) for each in zip(*((one.library, JOIN in one.key.path) for one in compiled.kernels), strict=True))
+    kernels, graphs = len(compiled.kernels), len(compiled.graphs)
     return (
         ("kernels in the trace as compiled", of, "text"),
-        ("graphs; kernels made for them, kernels of torch's", f"{found['graphs']}; {own}, {found['library_kernels']}", "text"),
-        ("kernels that hold several operators", f"{found['kernels_of_several_operators']} of {found['kernels']}", "text"),
+        ("graphs; kernels made for them, kernels of torch's", f"{graphs}; {kernels - library}, {library}", "text"),
+        ("kernels that hold several operators", f"{several} of {kernels}", "text"),
         ("operators that compute, in no kernel", _lost(compiled), "text"),
         ("compiling", compiled.seconds, "seconds"),
     )
@@ -69,13 +70,15 @@ def _lost(compiled: Compiled) -> str:
 
 
 def named(recording: Recording, depth: int) -> dict[str, list[str]]:
-    """The operators of each line by its label."""
+    """The operators of each line of a compiled model by its label."""
+    if recording.compiled is None:
+        return {}
     return {label(timed.path, depth): members(timed.path, depth) for timed in recording.timed if timed.path}
 
 
-def short(path: str, operators: list[str]) -> str:
+def short(path: str, operators: list[str] | None) -> str:
     """A group's name as a table shows it: that of its first operators, and of how many more."""
-    if len(operators) <= MOST_NAMES:
+    if operators is None or len(operators) <= MOST_NAMES:
         return path
     return f"{label(JOIN.join(operators[:MOST_NAMES]))} + {len(operators) - MOST_NAMES} more"
 

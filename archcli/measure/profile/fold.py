@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from archcli.arith import to_bytes
+from archcli.arith import rounded, to_bytes
 from archcli.graph import OpClass
 from archcli.measure.passes import Pass
 from archcli.measure.profile.groups import charges, label
@@ -38,6 +38,12 @@ class Entry:
     seconds: float = 0.0
     by_class: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
+    @property
+    def operations_s(self) -> float | None:
+        """Seconds of operations of the rows alone; None of what no operation is, such as the framework."""
+        found = [seconds for name, seconds in self.by_class.items() if name != FRAMEWORK]
+        return sum(found) if found else None
+
     def cost(self, flops: int, executed: int, moved: int, op_class: str) -> None:
         """Add what was counted."""
         self.flops, self.executed_flops, self.bytes = self.flops + flops, self.executed_flops + executed, self.bytes + moved
@@ -51,13 +57,17 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """Costs and times by class and by path; `unlabelled_s` is the part of the framework that torch operations outside of any row took."""
+    """Costs and times by class and by path; `unlabelled_s` is the part of the framework that torch operations outside of any row took.
+
+    `busy_s` is how long a GPU computed in a traced pass; None on a CPU.
+    """
 
     by_class: dict[str, Entry]
     by_path: dict[str, Entry]
     wall_s: float
     unlabelled_s: float
     ceilings: Mapping[str, Any] | None = None
+    busy_s: float | None = None
 
     @property
     def whole(self) -> Entry:
@@ -75,32 +85,20 @@ class Folded:
         """The share of the plain wall time that operations of the rows took."""
         return sum(entry.seconds for name, entry in self.by_class.items() if name not in {FRAMEWORK, UNATTRIBUTED}) / self.wall_s
 
-    def figures(self, entry: Entry) -> dict[str, Any]:
-        """An entry's figures and their shares of the whole."""
-        whole = self.whole
-        return {
-            "flops": entry.flops,
-            "executed_flops": entry.executed_flops,
-            "bytes": entry.bytes,
-            "seconds": entry.seconds,
-            "flop_share": entry.flops / whole.flops if whole.flops else 0.0,
-            "byte_share": entry.bytes / whole.bytes if whole.bytes else 0.0,
-            "time_share": entry.seconds / whole.seconds,
-        }
-
 
 def fold(counted: Pass, recording: Recording, dtype: str, depth: int, ceilings: Mapping[str, Any] | None = None) -> Folded:
     """Join counted rows and measured times on the row's path, folded to `depth` steps (0: all of them).
 
     A row whose attention ran as one fused kernel counts as that class with all its parts; rows that a compiler fused count together.
+    The weights of routed experts count once for each expert that a token of the run went to.
     """
     by_class = {name: Entry() for name in CLASSES}
     by_path: dict[str, Entry] = defaultdict(Entry)
     for one in charges(counted, recording, FUSED):
         part, times = one.part, one.times
-        moved = to_bytes(part.read + part.written, dtype)
+        moved = to_bytes(rounded(times * (part.read + part.written + part.weights * (one.experts - 1))), dtype)
         for entry in (by_class[one.op_class], by_path[label(one.path, depth)]):
-            entry.cost(times * part.flops, times * one.executed, times * moved, one.op_class)
+            entry.cost(times * part.flops, times * one.executed, moved, one.op_class)
     for timed in recording.timed:
         by_class[timed.op_class].spend(timed.seconds, timed.op_class)
         if timed.op_class != FRAMEWORK:
@@ -108,7 +106,9 @@ def fold(counted: Pass, recording: Recording, dtype: str, depth: int, ceilings: 
     unlabelled, wall = by_class[FRAMEWORK].seconds, median(recording.plain_s)
     by_class[FRAMEWORK].seconds += recording.framework_s
     by_class[UNATTRIBUTED].seconds = wall - sum(entry.seconds for entry in by_class.values())
-    return Folded(by_class, {path: entry for path, entry in by_path.items() if entry.seconds or entry.bytes}, wall, unlabelled, ceilings)
+    seen = {path: entry for path, entry in by_path.items() if entry.seconds or entry.bytes}
+    busy = None if recording.on_device is None else recording.on_device.busy_ns / 1e9
+    return Folded(by_class, seen, wall, unlabelled, ceilings, busy)
 
 
 def place_of(timed: Timed | Place, depth: int) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archcli.graph import Op, Part, Row
@@ -26,13 +27,17 @@ JOIN = " + "
 
 
 class Charge(NamedTuple):
-    """What a part of a row costs, and where that stands: the path of the row or of a group, the class; `times` over."""
+    """What a part of a row costs, and where that stands: the path of the row or of a group, the class; `times` over.
+
+    `executed` FLOPs ran, and of routed experts so many had their weights read.
+    """
 
     path: str
     op_class: str
     part: Part
     executed: int
     times: int
+    experts: int | Fraction = 1
 
 
 def members(path: str, depth: int = 0) -> list[str]:
@@ -62,18 +67,31 @@ def charges(counted: Pass, recording: Recording, fused: str) -> Iterator[Charge]
     """
     whole = {timed.path for timed in recording.timed if timed.op_class == fused}
     if recording.compiled is None:
+        reached = _reached(recording)
         for row in counted.rows:
             for _, part in pieces(row, counted.phase):
-                yield _charge(row, part, row.path, fused if row.path in whole else str(part.op_class), int(row.times), fused)
+                op_class = fused if row.path in whole else str(part.op_class)
+                yield Charge(
+                    row.path, op_class, part, _ran(row, part, op_class == fused), int(row.times), reached.get(folded_path(row.path), 1)
+                )
         return
     for path, row, times in occurrences(counted.rows, recording.ran):
         for phase, part in pieces(row, counted.phase):
-            home = recording.compiled.home(path, phase, str(part.op_class))
-            yield _charge(row, part, *(home or (path, str(part.op_class))), times, fused)
+            place, op_class = recording.compiled.home(path, phase, str(part.op_class)) or (path, str(part.op_class))
+            yield Charge(place, op_class, part, _ran(row, part, op_class == fused), times, recording.reached.get(path, 1))
 
 
-def _charge(row: Row, part: Part, path: str, op_class: str, times: int, fused: str) -> Charge:
-    return Charge(path, op_class, part, part.flops if op_class == fused and _skips_masked(row) else part.dense_flops, times)
+def _ran(row: Row, part: Part, fused: bool) -> int:
+    """FLOPs that kernels ran."""
+    return int(part.flops if fused and _skips_masked(row) else part.dense_flops)
+
+
+def _reached(recording: Recording) -> dict[str, Fraction]:
+    """How many experts' weights a row of routed experts moved, the mean over the layers that share its folded path."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for path, experts in recording.reached.items():
+        found[folded_path(path)].append(experts)
+    return {path: Fraction(sum(each), len(each)) for path, each in found.items()}
 
 
 def occurrences(rows: Sequence[Row], ran: Iterable[Ran]) -> Iterator[tuple[str, Row, int]]:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from statistics import median, quantiles
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from archcli.measure.profile.document.versus import Ratios
 from archcli.measure.profile.fold import FRAMEWORK, place_of
 
 if TYPE_CHECKING:
@@ -24,16 +25,16 @@ class Spread(NamedTuple):
     least: float
     most: float
 
-    def figures(self) -> dict[str, float]:
+    def figures(self) -> Ratios:
         """By the names JSON gives them."""
         return {"ratio": self.median, "ratio_q1": self.q1, "ratio_q3": self.q3, "ratio_min": self.least, "ratio_max": self.most}
 
 
-NONE: dict[str, Any] = dict.fromkeys(Spread(0, 0, 0, 0, 0).figures())
+NONE: Ratios = {"ratio": None, "ratio_q1": None, "ratio_q3": None, "ratio_min": None, "ratio_max": None}
 """The figures where there is nothing to divide by."""
 
 
-def ratios(base: Sequence[float], other: Sequence[float]) -> dict[str, Any]:
+def ratios(base: Sequence[float], other: Sequence[float]) -> Ratios:
     """The figures of other/base, round by round; None where one of the two took no time in some round."""
     if len(base) != len(other) or not base or min(base) <= 0 or min(other) <= 0:
         return NONE

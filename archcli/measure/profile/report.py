@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from archcli.graph import OpClass
 from archcli.measure.passes import Pass
 from archcli.measure.profile.compiled import counts, explained, figures, named, short
+from archcli.measure.profile.document.figures import Ceilings, Figures, Operator
+from archcli.measure.profile.document.whole import Measured
 from archcli.measure.profile.fold import FRAMEWORK, FUSED, RANDOM, UNATTRIBUTED, Entry, Folded, fold
+from archcli.measure.profile.on_device import device_doubts, device_lines, device_notes, device_of, is_gpu, machine_of
 from archcli.measure.profile.roofs import bound
 from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.modules import Model
@@ -38,6 +41,7 @@ COLUMNS = (
     Column("gflops_per_s", "GFLOP/s"),
     Column("gbytes_per_s", "GB/s"),
 )
+BUSY_COLUMN = Column("busy_share", "of busy device", "share")
 ROOF_COLUMNS = (Column("intensity", "FLOP/byte"), Column("roof", "roof"), Column("roof_share", "of it", "share"))
 
 
@@ -55,11 +59,12 @@ def profile_of(
     `ceilings` are what the machine can do at best: gemm_flops_per_s, dram_bytes_per_s, cache_bytes_per_s.
     """
     folded = fold(counted, recording, inputs["dtype"], depth, ceilings)
-    rows = [{"path": path, "class": _classes(entry), **_line(folded, entry)} for path, entry in folded.by_path.items()]
+    groups = named(recording, depth)
+    rows: list[Operator] = [
+        {"path": path, "operators": groups.get(path), "class": _classes(entry), **_line(folded, entry)}
+        for path, entry in folded.by_path.items()
+    ]
     rows.sort(key=lambda row: -row["seconds"])
-    if recording.compiled is not None:
-        lines = named(recording, depth)
-        rows = [row | {"operators": lines.get(row["path"], [row["path"]])} for row in rows]
     return Report(
         command="profile",
         model={"name": model.name, "source": model.source},
@@ -68,11 +73,16 @@ def profile_of(
         totals=_totals(counted, recording, folded),
         rows=rows,
         tables=(_by_class(recording, folded), _by_operator(folded, rows, top), _honesty(recording, folded)),
-        notes=(*_warnings(recording, folded), *_explanations(counted, recording)),
+        notes=(
+            *_warnings(recording, folded),
+            *device_doubts(recording),
+            *device_notes(recording),
+            *_explanations(counted, recording),
+        ),
     )
 
 
-def _totals(counted: Pass, recording: Recording, folded: Folded) -> dict[str, Any]:
+def _totals(counted: Pass, recording: Recording, folded: Folded) -> Measured:
     matmul, other = counted.flops()
     wall = folded.wall_s
     return {
@@ -89,7 +99,8 @@ def _totals(counted: Pass, recording: Recording, folded: Folded) -> dict[str, An
         "executed_flops": folded.whole.executed_flops,
         "bytes": folded.whole.bytes,
         "by_class": {name: _line(folded, entry) for name, entry in folded.by_class.items()},
-        "ceilings": None if folded.ceilings is None else dict(folded.ceilings),
+        "ceilings": cast("Ceilings | None", folded.ceilings),
+        "processes": 1,
         "pairs": len(recording.traced_s),
         "pairs_rejected": recording.rejected,
         "partial": recording.partial,
@@ -99,11 +110,13 @@ def _totals(counted: Pass, recording: Recording, folded: Folded) -> dict[str, An
         "traced_s": list(recording.traced_s),
         "operations_executed": recording.executed,
         "operations_differing": list(recording.differing),
+        "launches_lost": list(recording.lost),
         "page_faults_per_pass": recording.page_faults,
         "system_s_per_pass": recording.system_s,
         "context_switches_per_s": recording.switches_per_s,
         "load_per_processor": recording.load,
-        "machine": dict(recording.machine),
+        "device": device_of(recording, wall),
+        "machine": machine_of(recording),
     }
 
 
@@ -121,12 +134,14 @@ def _overhead(recording: Recording) -> float:
 
 
 def _reliable(recording: Recording, folded: Folded) -> bool:
-    return not recording.differing and abs(folded.by_class[UNATTRIBUTED].seconds) <= MOST_UNATTRIBUTED * folded.wall_s
+    sound = not recording.differing and not recording.lost
+    return sound and abs(folded.by_class[UNATTRIBUTED].seconds) <= MOST_UNATTRIBUTED * folded.wall_s
 
 
 def _by_class(recording: Recording, folded: Folded) -> Table:
-    records = [{"class": _words(name), **_line(folded, entry)} for name, entry in folded.by_class.items() if entry.seconds or entry.bytes]
-    records.sort(key=lambda record: (record["class"] in {FRAMEWORK, UNATTRIBUTED}, -record["seconds"]))
+    shown = [(name, entry) for name, entry in folded.by_class.items() if entry.seconds or entry.bytes]
+    shown.sort(key=lambda each: (each[0] in {FRAMEWORK, UNATTRIBUTED}, -each[1].seconds))
+    records = [{"class": words(name), **_line(folded, entry)} for name, entry in shown]
     whole = {"class": "plain wall", **_line(folded, folded.whole)}
     title = "Where the time goes, extrapolated" if recording.extrapolated else "Where the time goes"
     if not _reliable(recording, folded):
@@ -134,28 +149,42 @@ def _by_class(recording: Recording, folded: Folded) -> Table:
     return Table(title, (Column("class", "class"), *_columns(folded)), records, whole)
 
 
-def _by_operator(folded: Folded, rows: list[dict[str, Any]], top: int) -> Table:
+def _by_operator(folded: Folded, rows: list[Operator], top: int) -> Table:
     shown = rows[: top or None]
-    records = [{**row, "path": short(row["path"], row.get("operators", [])), "class": _words(row["class"])} for row in shown]
+    records = [{**row, "path": short(row["path"], row["operators"]), "class": words(row["class"])} for row in shown]
     title = "By operator" if len(shown) == len(rows) else f"By operator: the slowest {len(shown)} of {len(rows)}"
     return Table(title, (Column("path", "operator"), Column("class", "class"), *_columns(folded)), records)
 
 
 def _columns(folded: Folded) -> tuple[Column, ...]:
-    return COLUMNS if folded.ceilings is None else (*COLUMNS, *ROOF_COLUMNS)
+    busy = () if folded.busy_s is None else (BUSY_COLUMN,)
+    return (*COLUMNS[:3], *busy, *COLUMNS[3:], *(() if folded.ceilings is None else ROOF_COLUMNS))
 
 
-def _line(folded: Folded, entry: Entry) -> dict[str, Any]:
-    """An entry's figures with its rates and its roof: nothing where nothing was computed or moved, or no time taken."""
-    rates = {"gflops_per_s": entry.executed_flops, "gbytes_per_s": entry.bytes}
-    timed = entry.seconds > 0
+def _line(folded: Folded, entry: Entry) -> Figures:
+    """An entry's figures, their shares of the whole, its rates and its roof: none where nothing was computed or moved, or no time taken."""
+    whole = folded.whole
     roof, share = bound(entry.executed_flops, entry.bytes, entry.seconds, folded.ceilings) or (None, None)
-    return folded.figures(entry) | {
-        **{name: amount / entry.seconds / 1e9 if amount and timed else None for name, amount in rates.items()},
+    return {
+        "flops": entry.flops,
+        "executed_flops": entry.executed_flops,
+        "bytes": entry.bytes,
+        "seconds": entry.seconds,
+        "flop_share": entry.flops / whole.flops if whole.flops else 0.0,
+        "byte_share": entry.bytes / whole.bytes if whole.bytes else 0.0,
+        "time_share": entry.seconds / whole.seconds,
+        "busy_share": entry.operations_s / folded.busy_s if folded.busy_s and entry.operations_s is not None else None,
+        "gflops_per_s": _rate(entry.executed_flops, entry.seconds),
+        "gbytes_per_s": _rate(entry.bytes, entry.seconds),
         "intensity": entry.executed_flops / entry.bytes if entry.bytes else None,
         "roof": roof,
         "roof_share": share,
     }
+
+
+def _rate(amount: int, seconds: float) -> float | None:
+    """In 1e9 a second."""
+    return amount / seconds / 1e9 if amount and seconds > 0 else None
 
 
 def _classes(entry: Entry) -> str:
@@ -164,19 +193,23 @@ def _classes(entry: Entry) -> str:
     return " + ".join(sorted(timed, key=lambda name: -timed[name]))
 
 
-def _words(name: str) -> str:
+def words(name: str) -> str:
+    """How a class reads."""
     return name.replace("fused_", "fused ").replace("elementwise", "element-wise").replace(RANDOM, "random numbers")
 
 
 def _honesty(recording: Recording, folded: Folded) -> Table:
-    machine = recording.machine
     return facts(
         "How far to trust it",
         ("plain wall, median", folded.wall_s, "seconds"),
         *([] if recording.extrapolated else _spread(recording)),
         ("traced / plain", _overhead(recording), "ratio"),
         ("operations / plain", folded.attributed_share, "share"),
-        ("framework (Python, dispatch, views)", folded.by_class[FRAMEWORK].seconds / folded.wall_s, "share"),
+        (
+            f"framework ({'the device idle' if is_gpu(recording) else 'Python, dispatch'}, views)",
+            folded.by_class[FRAMEWORK].seconds / folded.wall_s,
+            "share",
+        ),
         ("unattributed", folded.by_class[UNATTRIBUTED].seconds / folded.wall_s, "share"),
         ("torch operations outside of any row", folded.unlabelled_s / folded.wall_s, "share"),
         *counts(recording),
@@ -185,7 +218,8 @@ def _honesty(recording: Recording, folded: Folded) -> Table:
         ("time in the system, for page faults above all, all threads", recording.system_s, "seconds"),
         ("involuntary context switches per second", round(recording.switches_per_s), "count"),
         ("processes per processor when it began", f"{recording.load:.1f}", "text"),
-        *((name, value, "text") for name, value in machine.items()),
+        *device_lines(recording, folded.wall_s),
+        *((name, value, "text") for name, value in recording.machine.items()),
     )
 
 
@@ -214,8 +248,6 @@ def _warnings(recording: Recording, folded: Folded) -> Iterator[str]:
             f"A BUSY MACHINE: {recording.load:.1f} processes a processor when it began, {recording.switches_per_s:.0f} involuntary context "
             "switches a second. Threads that wait for one another make small operations look dear; repeat it on a quiet one."
         )
-    if str(recording.machine["device"]).startswith("cuda"):
-        yield "Not measured on a GPU yet: this way of timing kernels was tried on recorded events only."
 
 
 def _explanations(counted: Pass, recording: Recording) -> Iterator[str]:
@@ -234,4 +266,7 @@ def _explanations(counted: Pass, recording: Recording) -> Iterator[str]:
         yield "Training is forward to the loss of random targets, and backward: no optimizer."
     elif counted.phase == "train":
         yield "Training is forward and backward from a given gradient of the answer: no loss, no optimizer."
+    if recording.reached:
+        reached = recording.reached.values()
+        yield f"Bytes of routed experts are of those that the tokens of this run went to: {min(reached)} to {max(reached)} of a layer's."
     yield "Weights are random."

@@ -7,13 +7,13 @@ in a cache.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 
 class Bound(NamedTuple):
     """The roof that binds, and the share of it that was reached; above 1 where counted bytes never moved, as in fused kernels."""
 
-    roof: str
+    roof: Literal["compute", "memory", "cache"]
     share: float
 
 

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from archcli.measure.passes import Pass
 from archcli.measure.profile.compiled import explained, figures, named, short
+from archcli.measure.profile.document.versus import Both, ComparedClass, ComparedOperator, ReportedVariant, Setting
+from archcli.measure.profile.document.versus import Variant as Summary
 from archcli.measure.profile.fold import FRAMEWORK, FUSED, UNATTRIBUTED, Entry, Folded, fold
 from archcli.measure.profile.groups import regrouped
+from archcli.measure.profile.on_device import device_doubts, device_lines, device_notes, device_of, machine_of
 from archcli.measure.profile.paired import NONE, of_class, of_path, ratios
 from archcli.measure.profile.report import MOST_LOAD, MOST_SWITCHES_PER_S, MOST_UNATTRIBUTED
 from archcli.measure.report import Column, Report, Table, facts
@@ -39,7 +42,7 @@ class Variant:
     counted: Pass
     dtype: str
     timing: Timing
-    changes: tuple[Mapping[str, Any], ...] = ()
+    changes: tuple[Setting, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -58,7 +61,8 @@ class _Side:
     @property
     def reliable(self) -> bool:
         """Whether plain and traced passes tell the same story."""
-        return not self.variant.timing.recording.differing and abs(self.unattributed) <= MOST_UNATTRIBUTED
+        recording = self.variant.timing.recording
+        return not recording.differing and not recording.lost and abs(self.unattributed) <= MOST_UNATTRIBUTED
 
 
 def versus(variants: Sequence[Variant], inputs: Mapping[str, Any], depth: int = 0, top: int = 0) -> Report:
@@ -68,7 +72,7 @@ def versus(variants: Sequence[Variant], inputs: Mapping[str, Any], depth: int = 
     alike = {side.variant.letter: _alike(base, side, depth) for side in others}
     classes = {letter: _by_class(*pair) for letter, pair in alike.items()}
     operators = {letter: _by_operator(*pair, depth) for letter, pair in alike.items()}
-    summary = [_summary(base, side) | {"operators": operators.get(side.variant.letter, [])} for side in sides]
+    summary: list[ReportedVariant] = [{**_summary(base, side), "operators": operators.get(side.variant.letter, [])} for side in sides]
     tables = [_overview(summary)]
     for side in others:
         letter = side.variant.letter
@@ -84,7 +88,7 @@ def versus(variants: Sequence[Variant], inputs: Mapping[str, Any], depth: int = 
             "rounds": len(base.variant.timing.walls),
             "rounds_rejected": recording.rejected,
             "partial": recording.partial,
-            "machine": dict(recording.machine),
+            "machine": machine_of(recording),
         },
         rows=[line for lines in classes.values() for line in lines],
         tables=(*tables, _trust(sides)),
@@ -107,14 +111,14 @@ def _regrouped(side: _Side, compiled: Compiled, depth: int) -> _Side:
     return _Side(variant, fold(variant.counted, variant.timing.recording, variant.dtype, depth))
 
 
-def _summary(base: _Side, side: _Side) -> dict[str, Any]:
+def _summary(base: _Side, side: _Side) -> Summary:
     one, recording = side.variant, side.variant.timing.recording
     matmul, other = one.counted.flops()
     whole, first = side.folded.whole, base.folded.whole
     return {
         "variant": one.letter,
         "changed": one.text,
-        "settings": [dict(change) for change in one.changes],
+        "settings": list(one.changes),
         "params": one.counted.params(),
         "params_ratio": _over(one.counted.params(), base.variant.counted.params()),
         "matmul_flops": matmul,
@@ -133,14 +137,16 @@ def _summary(base: _Side, side: _Side) -> dict[str, Any]:
         "operations_executed": recording.executed,
         "operations_counted": recording.counted,
         "operations_differing": list(recording.differing),
+        "launches_lost": list(recording.lost),
+        "device": device_of(recording, side.folded.wall_s),
         "plain_s": list(recording.plain_s),
         "traced_s": list(recording.traced_s),
     }
 
 
-def _by_class(base: _Side, side: _Side) -> list[dict[str, Any]]:
+def _by_class(base: _Side, side: _Side) -> list[ComparedClass]:
     """A line for each class that either of the two has, framework and the rest last."""
-    lines = []
+    lines: list[ComparedClass] = []
     for name in dict.fromkeys([*base.folded.by_class, *side.folded.by_class]):
         ours, theirs = (each.folded.by_class.get(name, Entry()) for each in (base, side))
         if not (ours.seconds or theirs.seconds or ours.bytes or theirs.bytes):
@@ -150,20 +156,18 @@ def _by_class(base: _Side, side: _Side) -> list[dict[str, Any]]:
     return sorted(lines, key=lambda line: (line["class"] in {FRAMEWORK, UNATTRIBUTED}, -line["base_seconds"], -line["seconds"]))
 
 
-def _by_operator(base: _Side, side: _Side, depth: int) -> list[dict[str, Any]]:
+def _by_operator(base: _Side, side: _Side, depth: int) -> list[ComparedOperator]:
     """A line for each operator or group of them, those first whose time differs most."""
-    lines, groups = [], dict[str, dict[str, list[str]]]()
-    for each in (base, side):
-        if each.variant.timing.recording.compiled is not None:
-            groups |= {path: {"operators": found} for path, found in named(each.variant.timing.recording, depth).items()}
+    lines: list[ComparedOperator] = []
+    groups = named(base.variant.timing.recording, depth) | named(side.variant.timing.recording, depth)
     for path in dict.fromkeys([*base.folded.by_path, *side.folded.by_path]):
         ours, theirs = (each.folded.by_path.get(path, Entry()) for each in (base, side))
         rounds = [of_path(each.variant.timing, path, depth) for each in (base, side)]
-        lines.append({"path": path, **groups.get(path, {}), **_pair(ours, theirs), **ratios(*rounds)})
+        lines.append({"path": path, "operators": groups.get(path), **_pair(ours, theirs), **ratios(*rounds)})
     return sorted(lines, key=lambda line: -abs(line["difference_s"]))
 
 
-def _pair(ours: Entry, theirs: Entry) -> dict[str, Any]:
+def _pair(ours: Entry, theirs: Entry) -> Both:
     return {
         "base_seconds": ours.seconds,
         "seconds": theirs.seconds,
@@ -202,7 +206,7 @@ def _class_table(variant: Variant, lines: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _operator_table(variant: Variant, lines: Sequence[Mapping[str, Any]], top: int) -> Table:
-    shown = [{**line, "path": short(line["path"], line.get("operators", []))} for line in lines[: top or None]]
+    shown = [{**line, "path": short(line["path"], line["operators"])} for line in lines[: top or None]]
     title = f"{variant.letter} against A: the {len(shown)} operators of {len(lines)} whose time differs most"
     columns = (Column("path", "operator"), *_times(variant)[:2], Column("difference_s", f"{variant.letter} - A", "seconds"), *RATIO)
     return Table(title, columns, shown)
@@ -229,6 +233,7 @@ def _trust(sides: Sequence[_Side]) -> Table:
             (f"{letter}: operations / plain", folded.attributed_share, "share"),
             (f"{letter}: unattributed", side.unattributed, "share"),
             (f"{letter}: operations in the trace as expected", f"{recording.counted} of {recording.executed}", "text"),
+            *((f"{letter}: {name}", value, unit) for name, value, unit in device_lines(recording, folded.wall_s)),
         ]
     return facts("How far to trust it", *lines, *((name, value, "text") for name, value in first.recording.machine.items()))
 
@@ -257,6 +262,7 @@ def _notes(sides: Sequence[_Side]) -> Iterator[str]:
         for change in side.variant.changes:
             yield f"{side.variant.letter}: {change['setting']} {change['from']} -> {change['to']}"
         yield from (f"{side.variant.letter}: {note}" for note in side.variant.notes)
+    yield from device_notes(sides[0].variant.timing.recording)
     yield "A ratio whose quartiles lie on both sides of 1 is no difference that was seen."
     yield "Weights are random."
 
@@ -266,8 +272,9 @@ def _doubts(sides: Sequence[_Side]) -> Iterator[str]:
         letter, recording = side.variant.letter, side.variant.timing.recording
         if recording.differing:
             yield f"NOT RELIABLE: {letter}'s trace differs from what was expected in {', '.join(recording.differing[:5])}."
-        elif not side.reliable:
+        elif abs(side.unattributed) > MOST_UNATTRIBUTED:
             yield f"NOT RELIABLE: {letter}'s plain and traced passes differ by {side.unattributed:.0%} of the plain wall time; repeat it."
+        yield from (f"{letter}: {doubt}" for doubt in device_doubts(recording))
     load = sides[0].variant.timing.recording.load
     switches = max(side.variant.timing.recording.switches_per_s for side in sides)
     if load > MOST_LOAD or switches > MOST_SWITCHES_PER_S:

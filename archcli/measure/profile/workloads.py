@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from archcli.errors import ArchError
 from archcli.measure.passes import Pass, Phase
 from archcli.measure.profile.ivanov import with_table
 from archcli.measure.report import Report
@@ -32,6 +33,8 @@ MODEL = Workload()
 WORKLOADS = {"ivanov": Workload("train", 8, 512, "eager", with_table)}
 
 
-def workload_of(model: str) -> Workload:
-    """What MODEL names on the command line."""
+def workload_of(model: str, *, compiled: bool = False) -> Workload:
+    """What MODEL names on the command line. Raises ArchError where its table is of operators run one by one, and it is to be compiled."""
+    if compiled and model in WORKLOADS:
+        raise ArchError(f"the table of {model} is of operators that run one by one", "leave --compile out, or name another model")
     return WORKLOADS.get(model, MODEL)

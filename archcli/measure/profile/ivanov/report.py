@@ -70,11 +70,12 @@ def with_table(report: Report, counted: Pass, recording: Recording) -> Report:
         "operators": lines,
         "executed": executed,
     }
+    totals = {**report.totals, "ivanov": table}
     return replace(
         report,
         convention=f"{report.convention} {CONVENTION}",
-        totals={**report.totals, "ivanov": table},
-        tables=(*_tables(report, classes, lines, executed), *report.tables[-1:]),
+        totals=totals,
+        tables=(*tables_of(totals), *report.tables[-1:]),
         notes=(*_notes(report, measured), *report.notes),
     )
 
@@ -144,18 +145,21 @@ def _executed(recording: Recording) -> list[Record]:
     return [{**record, "flop_share": None if fused else record["flops"] / whole} for record in records]
 
 
-def _tables(report: Report, classes: list[Record], lines: list[Record], executed: list[Record]) -> Iterator[Table]:
+def tables_of(totals: Mapping[str, Any]) -> Iterator[Table]:
+    """The paper's classes and operators, and what was executed, of the totals of a report that has them."""
+    found = totals["ivanov"]
+    classes = [{"class": name, **record} for name, record in found["classes"].items()]
     title = "Ivanov et al. 2021, Table 1"
-    wall = {"class": "plain wall", "seconds": report.totals["wall_s"], "time_share": 1.0}
+    wall = {"class": "plain wall", "seconds": totals["wall_s"], "time_share": 1.0}
     whole = wall | {key: sum(record.get(key) or 0 for record in classes) for key in ("flops", "flop_share", "words", "word_share")}
-    doubt = "" if report.totals["reliable"] else ": NOT RELIABLE, see the notes"
+    doubt = "" if totals["reliable"] else ": NOT RELIABLE, see the notes"
     yield Table(f"{title}: by class{doubt}", BY_CLASS, [_named(record) for record in classes], whole)
-    columns = BY_OPERATOR if report.totals["ceilings"] is not None else BY_OPERATOR[:-2]
+    columns = BY_OPERATOR if totals["ceilings"] is not None else BY_OPERATOR[:-2]
     for phase in ("forward", "backward"):
-        own = [_shown(line) for line in lines if line["phase"] == phase]
+        own = [_shown(line) for line in found["operators"] if line["phase"] == phase]
         if own:
             yield Table(f"{title}: {phase}, in 1e6 words", columns, own)
-    yield Table("As executed, operation by operation of torch", EXECUTED, [_named(record) for record in executed])
+    yield Table("As executed, operation by operation of torch", EXECUTED, [_named(record) for record in found["executed"]])
 
 
 def _named(record: Mapping[str, Any]) -> Record:

@@ -1,0 +1,116 @@
+"""`--repeat-process N`: the same command in fresh processes, one after another, and one report of what they print."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from subprocess import PIPE
+from typing import Any
+
+import typer
+
+from archcli.errors import ArchError
+from archcli.load.source import STDIN
+from archcli.measure.profile.repeated import repeated
+from archcli.measure.report import Report
+from archcli.render import show
+from archcli.render.data import document
+from archcli.render.picture import save
+from archcli.render.progress import progress
+
+INTERRUPTED = 130
+FOUND_FAULT, SUCCESS = 1, 0
+"""Exit codes of a process that has printed a whole report."""
+OURS = {"model", "repeat_process", "top", "plot", "form", "as_json", "output"}
+"""Parameters that are not handed on as they are: what is shown is shown once, of all processes together."""
+REFUSED = {"trace": "is of one pass, which is in one process", "vs": "takes its ratios within the rounds of one process"}
+
+
+def in_processes(context: typer.Context, number: int) -> Report:
+    """Run the command that the context is of so often, show what it finds in all, and return it. Raises ArchError for what that cannot do.
+
+    An interrupt keeps the processes that have finished.
+    """
+    asked = context.params
+    for name, what in REFUSED.items():
+        if asked[name]:
+            raise ArchError(f"--{name} {what}", "leave it out, or --repeat-process")
+    report = repeated(_documents(context, number), number, asked["top"])
+    if asked["plot"] is not None:
+        save(document(report), asked["plot"])
+    show(report, asked["form"], asked["output"], as_json=asked["as_json"])
+    return report
+
+
+def _documents(context: typer.Context, number: int) -> list[Any]:
+    """What each of the processes prints that finish."""
+    command = [sys.executable, "-m", "archcli", "profile", *_options(context), "--json", "--", context.params["model"]]
+    text = sys.stdin.buffer.read() if context.params["model"] == STDIN else b""
+    done: list[Any] = []
+    try:
+        with progress("profiling in fresh processes") as tick:
+            for i in range(number):
+                tick(f"process {i + 1}", i, number)
+                done.append(_printed(command, text))
+    except KeyboardInterrupt:
+        if not done:
+            typer.echo("interrupted before the first process had finished", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+    return done
+
+
+def _options(context: typer.Context) -> Iterator[str]:
+    """The options of the command as they were given or are by default."""
+    for parameter in context.command.params:
+        name, value = parameter.name or "", context.params.get(parameter.name or "")
+        if name in OURS or value is None or value is False:
+            continue
+        for each in value if isinstance(value, list | tuple) else [value]:
+            yield parameter.opts[0] if each is True else f"{parameter.opts[0]}={each}"
+
+
+def _printed(command: list[str], text: bytes) -> Mapping[str, Any]:
+    """The document that a process prints."""
+    code, out, err = _ended(command, text)
+    if code in {SUCCESS, FOUND_FAULT} and out:
+        found: Mapping[str, Any] = json.loads(out)
+        return found
+    if code == INTERRUPTED:
+        raise KeyboardInterrupt
+    typer.echo(err.decode(errors="replace").rstrip(), err=True)
+    if code > 0:
+        raise typer.Exit(code)
+    raise ArchError(f"a process was ended by signal {-code}", "signal 9 is often that of a machine without memory left")
+
+
+def _ended(command: list[str], text: bytes) -> tuple[int, bytes, bytes]:
+    """(exit code, output, errors) of a process that has read the text; it has ended whatever happens here meanwhile."""
+    with _interrupts_wait():
+        process = subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE)  # noqa: S603 - archcli itself
+    try:
+        out, err = process.communicate(text)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    return process.returncode, out, err
+
+
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Let an interrupt come afterwards: between a process's start and the moment that it is known, nobody could end it."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # interrupts are ignored here, and are to be in what is started
+        yield
+        return
+    came: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if came:
+        raise KeyboardInterrupt

@@ -1,0 +1,133 @@
+"""An instrument of another kind, to check the profile by: a clock read before and after the run of each row. No tracer takes part.
+
+A row's region is all that happens in it, dispatch and Python included, where the profile has torch's operations alone. So what is compared
+is how the time of the rows divides among them. It knows the forward only, and no operation within a row.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from statistics import median
+from time import perf_counter_ns
+from typing import Any, NamedTuple
+
+from torch import nn
+
+from archcli.graph import Op
+from archcli.runtime.profile import PAIRS, Pair, Recording, Tick, rounds
+from archcli.runtime.profile_clock import HostClock, run_pass
+from archcli.runtime.profile_label import labelled, place
+from archcli.runtime.profile_machine import without_garbage_collection
+from archcli.runtime.profile_variants import contender
+from archcli.runtime.profile_walk import Spent
+from archcli.runtime.profile_work import Work
+from archcli.runtime.tape import ExpertTape, NodeTape
+
+
+class RegionTape(NodeTape):
+    """Runs an op between two looks at the clock, in nanoseconds: the log has when it began, under its path, and when it ended, under none.
+
+    They are around the call of torch, within what the tape does before and after it.
+    """
+
+    __slots__ = ()
+
+    def _perform(self, op: Op, values: list[Any]) -> Any:
+        regions, path = place(self.node, op)
+        regions.log.append((perf_counter_ns(), path))
+        out = super()._perform(op, values)
+        regions.log.append((perf_counter_ns(), ""))
+        return out
+
+    def _call_leaf(self, leaf: nn.Module, op: Op, values: list[Any]) -> Any:
+        regions, path = place(self.node, op)
+        regions.log.append((perf_counter_ns(), path))
+        out = super()._call_leaf(leaf, op, values)
+        regions.log.append((perf_counter_ns(), ""))
+        return out
+
+
+class RegionExpertTape(RegionTape, ExpertTape):
+    """The same for stacked experts."""
+
+    __slots__ = ()
+
+
+CLOCKED = (RegionTape, RegionExpertTape)
+
+
+class Regions(NamedTuple):
+    """The median time of each row in a pass and how often it ran, by its path; wall times of the passes with a clock."""
+
+    seconds: Mapping[str, float]
+    calls: Mapping[str, int]
+    clocked_s: tuple[float, ...]
+
+
+class Shares(NamedTuple):
+    """What some rows take of the time of all: by the profile, and by the clock."""
+
+    profile: float
+    clock: float
+
+
+def cross_check(work: Work, pairs: int | None, tick: Tick) -> tuple[Recording, Regions]:
+    """Plain, traced and clocked passes on the CPU in turn, so that what disturbs one disturbs all: a profile, and the clock's regions.
+
+    `pairs` of each; None as many as a profile would.
+    """
+    profiled = contender(work, "cpu")
+    done, clocked, spent = list[Pair](), list[float](), list[dict[str, Spent]]()
+    with without_garbage_collection():
+        for i in rounds(pairs):
+            tick("timing in turn", i, pairs or PAIRS)
+            done.append(Pair(profiled.plain(), *profiled.traced()))
+            with labelled(work.model, CLOCKED) as regions:
+                clocked.append(run_pass(work.step, HostClock()).seconds)
+            spent.append(self_times(regions.log))
+    seconds = {path: median(each[path].ns for each in spent) / 1e9 for path in spent[-1]}
+    return profiled.recording(done), Regions(seconds, {path: one.calls for path, one in spent[-1].items()}, tuple(clocked))
+
+
+def self_times(log: Iterable[tuple[int, str]]) -> dict[str, Spent]:
+    """Nanoseconds and calls by path, of a log of (time, path) where a region begins and (time, "") where the last one begun ends.
+
+    What runs within a region of its own is not in that of the one around it.
+    """
+    spent: dict[str, Spent] = defaultdict(Spent)
+    around: list[str] = []
+    before = 0
+    for now, path in log:
+        if around:
+            spent[around[-1]] = spent[around[-1]].plus(now - before)
+        if path:
+            around.append(path)
+            spent[path] = spent[path].plus(0, 1)
+        else:
+            around.pop()
+        before = now
+    return dict(spent)
+
+
+def shares(recording: Recording, regions: Regions) -> dict[str, Shares]:
+    """How the time of the rows divides, by the classes that the profile finds in a row: one with several is of a group of its own.
+
+    Rows that execute nothing, as they only look at tensors anew, take no part.
+    """
+    classes: dict[str, set[str]] = defaultdict(set)
+    for timed in recording.timed:
+        if timed.path:
+            classes[timed.path].add(timed.op_class)
+    profile: dict[str, float] = defaultdict(float)
+    clock: dict[str, float] = defaultdict(float)
+    for timed in recording.timed:
+        if timed.path:
+            profile[_group(classes[timed.path])] += timed.seconds
+    for path, found in classes.items():
+        clock[_group(found)] += regions.seconds[path]
+    return {name: Shares(profile[name] / sum(profile.values()), clock[name] / sum(clock.values())) for name in profile}
+
+
+def _group(classes: Iterable[str]) -> str:
+    return " + ".join(sorted(classes))

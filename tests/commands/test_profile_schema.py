@@ -1,0 +1,132 @@
+"""`archcli schema --of profile`: what it says, and that all that is printed fits it, interrupted runs included.
+
+The fixtures `cli` and `archcli` hold every document of every test against it; here are the forms that no other test prints.
+"""
+
+import json
+from importlib import import_module
+
+import pytest
+from jsonschema import ValidationError
+
+from archcli.measure.profile.document import compares, json_schema, keys, misfit
+from archcli.runtime import profile, profile_variants
+from conforming import validator
+
+TINY = """
+vocab_size: 61
+d_model: 32
+max_seq_len: 64
+norm: rmsnorm
+groups:
+  - n_layers: 2
+    layer: {kind: pre_norm, attention: {kind: mha, n_heads: 4, position: rope}, ffn: {kind: glu, d_ff: 48}}
+"""
+RUNS = {
+    "forward": (),
+    "training": ("--phase", "train"),
+    "by kinds of layer": ("--per-kind",),
+    "cut": ("--layers", 1, "--set", "d_ff=40"),
+    "compared": ("--vs", "norm.kind=layernorm", "--set", "d_ff=40"),
+}
+
+
+@pytest.fixture
+def printed(cli, tmp_path):
+    """printed("--per-kind"): (exit code, the document)."""
+    (tmp_path / "tiny.yaml").write_text(TINY)
+
+    def run(*args):
+        done = cli("profile", tmp_path / "tiny.yaml", "-s", 8, "--threads", 1, "--json", *args)
+        return done.code, json.loads(done.out)
+
+    return run
+
+
+@pytest.fixture
+def interrupted(monkeypatch):
+    """Ctrl-C before the third pair or round of passes."""
+    honest = profile.rounds
+
+    def stopping(*args):
+        for i in honest(*args):
+            if i == 2:
+                raise KeyboardInterrupt
+            yield i
+
+    for module in (profile, profile_variants):
+        monkeypatch.setattr(module, "rounds", stopping)
+
+
+@pytest.mark.parametrize("args", RUNS.values(), ids=RUNS)
+def test_what_is_printed_fits(printed, args):
+    code, document = printed(*args, "--pairs", 1, "--no-ceilings")
+    assert code == 0
+    assert misfit(document) is None
+
+
+@pytest.mark.parametrize("args", [RUNS["forward"], RUNS["compared"]], ids=["one", "compared"])
+def test_what_is_printed_of_an_interrupted_run_fits(printed, interrupted, args):
+    code, document = printed(*args, "--pairs", 5)
+    assert code == 130
+    assert document["totals"]["partial"] is True
+    assert misfit(document) is None
+
+
+def test_the_schema_names_every_key_with_a_meaning():
+    assert [key for key in keys() if len(key["meaning"]) < 5] == []
+    for record in json_schema()["$defs"].values():
+        assert record["additionalProperties"] is False
+        assert record["description"]
+
+
+def test_what_the_reports_are_made_of_is_what_is_required(printed):
+    _, document = printed("--pairs", 1)
+    totals = json_schema()["$defs"]["Totals"]
+    assert set(totals["required"]) == set(document["totals"])
+    assert set(totals["properties"]) - set(totals["required"]) == {"wall_s_range", "wall_s_sd", "estimates", "kinds", "ends", "ivanov"}
+
+
+MISTAKES = {
+    "totals": (lambda one: one.pop("totals"), "totals: field required"),
+    "a class's share": (
+        lambda one: one["totals"]["by_class"]["contraction"].pop("time_share"),
+        "totals.by_class.contraction.time_share: field required",
+    ),
+    "a number in words": (lambda one: one["totals"].update(wall_s="1 s"), "totals.wall_s: input should be a valid number"),
+    "no number at all": (lambda one: one["totals"].update(wall_s=float("inf")), "totals.wall_s: input should be a finite number"),
+    "an operator": (lambda one: one["rows"].append({"path": "x"}), "rows.{rows}.class: field required"),
+    "a key nobody knows": (lambda one: one["inputs"].update(speed=3), "inputs.speed: extra inputs are not permitted"),
+}
+
+
+@pytest.mark.parametrize(("spoil", "words"), MISTAKES.values(), ids=MISTAKES)
+def test_plot_says_where_a_file_does_not_fit(printed, cli, tmp_path, spoil, words):
+    _, document = printed("--pairs", 1, "--no-ceilings")
+    words = words.format(rows=len(document["rows"]))
+    spoil(document)
+    (tmp_path / "p.json").write_text(json.dumps(document))
+    done = cli("plot", tmp_path / "p.json", "-o", tmp_path / "p.svg")
+    assert (done.code, done.out) == (2, "")
+    assert f"no profile as archcli writes it: {words}" in done.err
+    assert len(done.err.splitlines()) <= 2
+    assert not (tmp_path / "p.svg").exists()
+    if "finite" not in words:  # which JSON itself has no word for
+        with pytest.raises(ValidationError):
+            validator().validate(document)
+
+
+def test_plot_draws_one_model_and_no_comparison(printed, cli, tmp_path):
+    for args, code in (((), 0), (RUNS["compared"], 2)):
+        _, document = printed("--pairs", 1, *args)
+        assert compares(document) is bool(args)
+        (tmp_path / "p.json").write_text(json.dumps(document))
+        assert cli("plot", tmp_path / "p.json", "-o", tmp_path / "p.svg").code == code
+
+
+def test_the_command_prints_the_schema_and_a_table_of_it(cli):
+    assert json.loads(cli("schema", "--of", "profile").out) == json_schema()
+    table = cli("schema", "--of", "profile", "--format", "csv").out
+    assert table.splitlines()[0] == "record,key,takes,always,meaning"
+    assert len(table.splitlines()) == 1 + len(list(keys()))
+    assert import_module("archcli.load.schema").json_schema()["title"] == json.loads(cli("schema").out)["title"]

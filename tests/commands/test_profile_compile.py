@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from archcli.measure.profile.document import misfit
+
 LLAMA = """
 vocab_size: 61
 d_model: 32
@@ -29,6 +31,7 @@ def test_eager_against_compiled(cli, llama):
     done = cli("profile", llama, "-s", 8, "--pairs", 2, "--threads", 1, "--compile", "--vs", "compile=false", "--json")
     assert (done.code, done.err) == (0, "")
     found = json.loads(done.out)
+    assert misfit(found) is None
     a, b = found["totals"]["variants"]
     assert found["inputs"]["compile"] is True
     assert b["settings"] == [{"setting": "compile", "from": "true", "to": "false"}]

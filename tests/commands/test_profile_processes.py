@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from archcli.errors import ArchError
+
 processes = import_module("archcli.commands.profile.processes")
 TINY = """
 name: tiny
@@ -119,6 +121,27 @@ def test_what_cannot_be_repeated_is_refused(archcli, tiny, args, words):
     assert (done.returncode, done.stdout) == (2, "")
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_an_interrupt_while_a_process_starts_ends_it(monkeypatch):
+    started = []
+
+    def interrupted(command, **options):
+        started.append(honest(command, **options))
+        os.kill(os.getpid(), signal.SIGINT)
+        return started[0]
+
+    honest = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        processes._ended([sys.executable, "-c", "import time; time.sleep(600)"], b"")
+    assert started[0].returncode == -signal.SIGKILL
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_process_that_is_killed_is_told_of():
+    with pytest.raises(ArchError, match="a process was ended by signal 9"):
+        processes._printed([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], b"")
 
 
 def children(pid):

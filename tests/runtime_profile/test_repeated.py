@@ -108,6 +108,14 @@ def test_what_differs_anywhere_makes_it_unreliable():
     assert (totals["reliable"], totals["operations_differing"]) == (False, ["lm_head:mm"])
 
 
+def test_it_is_readable_at_80_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = rendered(repeated(THREE, 3), "table").splitlines()
+    assert max(map(len, lines)) <= 80
+    for first in ("class", "operator"):
+        assert any(line.split() == [first, "time", "share", "least", "most", "sd", "time"] for line in lines)
+
+
 @pytest.mark.parametrize("form", ["json", "csv", "md", "plain", "table"])
 def test_every_format_prints_it(form):
     text = rendered(repeated(THREE, 3, top=2), form)

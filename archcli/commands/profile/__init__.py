@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 
@@ -42,7 +43,6 @@ from archcli.measure.memory import memory_of
 from archcli.measure.passes import without_source
 from archcli.measure.profile.report import profile_of
 from archcli.measure.profile.workloads import workload_of
-from archcli.measure.report import Report
 
 INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 
@@ -88,7 +88,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     """
     check_files(plot, trace, compares=bool(vs))
     if repeat_process is not None:
-        _leave(in_processes(context, repeat_process))
+        _leave(in_processes(context, repeat_process).totals)
     keep_large_blocks(allocator, device)
     usual = workload_of(model)
     phase, form_of = phase or usual.phase, attention or usual.attention
@@ -98,7 +98,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
         several = variants(model, overrides, how, vs)
         report = compared(several, question, {"phase": phase, **how.inputs()}, depth, top)
         several[0].subject.show(report, form, output, as_json=as_json)
-        _leave(report)
+        _leave(report.totals)
     asked = cut_to(subject(model, overrides), layers, per_kind=per_kind)
     check_shares(asked.model, question)
     counted = run_pass(asked.model, question)
@@ -115,11 +115,10 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     report = replace(report, model={"name": asked.name, "source": asked.source}, totals={**report.totals, "memory": memory}, notes=notes)
     write_files(report, recording, plot, trace)
     asked.show(report, form, output, as_json=as_json)
-    _leave(report)
+    _leave(report.totals)
 
 
-def _leave(report: Report) -> NoReturn:
-    """End with the exit code of what was reported."""
-    totals = report.totals
+def _leave(totals: Mapping[str, Any]) -> NoReturn:
+    """End with the exit code of what was reported: of one model, or of several variants."""
     differing = any(one["operations_differing"] for one in totals.get("variants", [totals]))
     raise typer.Exit(INTERRUPTED if totals["partial"] else int(differing))

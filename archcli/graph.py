@@ -162,12 +162,13 @@ def tree_map(change: Callable[[Any], Any], kind: type, tree: Any) -> Any:
     """Replace every leaf of type `kind` in nested tuples, named tuples, lists and dicts."""
     if isinstance(tree, kind):
         return change(tree)
+    if isinstance(tree, tuple):
+        items = [tree_map(change, kind, item) for item in tree]
+        return type(tree)(*items) if hasattr(tree, "_fields") else tuple(items)
+    if isinstance(tree, list):
+        return [tree_map(change, kind, item) for item in tree]
     if isinstance(tree, dict):
         return {key: tree_map(change, kind, item) for key, item in tree.items()}
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*[tree_map(change, kind, item) for item in tree])
-    if isinstance(tree, tuple | list):
-        return type(tree)([tree_map(change, kind, item) for item in tree])
     return tree
 
 

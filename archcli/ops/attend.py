@@ -110,8 +110,11 @@ class Attend(Op):
         """torch's fused kernel where it can express this attention, else the eager form."""
         if self.softcap or self.alibi or extras or self.relu:
             return self.run(torch, weights, q, k, v, positions, *extras)
-        new, visible = q.shape[1], k.shape[1]
-        mask = None
+        dropout = self.dropout if self.training else 0.0
+        narrow = v.shape[-1] if v.shape[-1] < q.shape[-1] and q.device.type == "cpu" and not dropout else None
+        if narrow is not None:  # the CPU's fused kernel takes values as wide as keys alone
+            v = torch.nn.functional.pad(v, (0, q.shape[-1] - narrow))
+        new, visible, mask = q.shape[1], k.shape[1], None
         if not self.mask.covers(new, visible) or (self.mask.causal and new not in (1, visible)):
             mask = self.mask.allows(positions[:, None], _key_positions(torch, positions, visible)[None, :])
         out = torch.nn.functional.scaled_dot_product_attention(
@@ -119,12 +122,12 @@ class Attend(Op):
             k.transpose(1, 2),
             v.transpose(1, 2),
             attn_mask=mask,
-            dropout_p=self.dropout if self.training else 0.0,
+            dropout_p=dropout,
             is_causal=mask is None and new > 1 and self.mask.causal,
             scale=self.scale,
             enable_gqa=q.shape[2] != k.shape[2],
         )
-        return out.transpose(1, 2)
+        return out.transpose(1, 2)[..., :narrow]
 
     def _slopes(self, torch: Any, heads: int, like: Any) -> Any:
         """One slope per head; a count that is no power of two takes every other slope of the next power for the rest (Press et al.)."""

@@ -39,6 +39,7 @@ def contraction(
 ) -> Part:
     """A matrix product. Its backward is one product of the same cost per operand that needs a gradient, `(elements, wrt)` each."""
     total = sum(size for size, _ in operands)
+    own = sum(size for size, wrt in operands if isinstance(wrt, str))
     backward = tuple(
         Part(
             "_".join(["d", *map(str, wrt if isinstance(wrt, tuple) else (wrt,))]),
@@ -48,10 +49,11 @@ def contraction(
             size,
             executed=executed,
             wrt=wrt,
+            weights=own,
         )
         for size, wrt in operands
     )
-    return Part(name, OpClass.CONTRACTION, flops, total, out, backward, executed)
+    return Part(name, OpClass.CONTRACTION, flops, total, out, backward, executed, weights=own)
 
 
 def bias(out: Number, width: Number) -> Part:

@@ -81,7 +81,8 @@ class RotaryTable(Op):
     def run(self, torch: Any, weights: dict[str, Any], positions: Any) -> Any:
         frequencies = self.source.frequencies(torch, self.rotary_dim, positions)
         angles = positions.to(torch.float32)[:, None] * frequencies
-        return angles.cos() * self.factor, angles.sin() * self.factor
+        cos, sin = angles.cos(), angles.sin()
+        return (cos, sin) if self.factor == 1.0 else (cos * self.factor, sin * self.factor)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,13 +102,16 @@ class Rotate(Op):
         return (elementwise("rotate", prod(x[:-1]) * 2 * cos[-1], ROTATE),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, cos: Any, sin: Any) -> Any:
-        half = cos.shape[-1]
-        cos, sin = cos.to(x.dtype)[:, None, :], sin.to(x.dtype)[:, None, :]
-        rotated, rest = x[..., : 2 * half], x[..., 2 * half :]
-        a, b = (rotated[..., ::2], rotated[..., 1::2]) if self.pairing == "interleaved" else rotated.chunk(2, dim=-1)
-        turned = (a * cos - b * sin, b * cos + a * sin)
-        joined = torch.stack(turned, dim=-1).flatten(-2) if self.pairing == "interleaved" else torch.cat(turned, dim=-1)
-        return torch.cat([joined, rest], dim=-1) if rest.shape[-1] else joined
+        width = 2 * cos.shape[-1]
+        cos, sin = cos.to(x.dtype).unsqueeze(-2), sin.to(x.dtype).unsqueeze(-2)
+        rest = (x[..., width:],) if x.shape[-1] > width else ()
+        rotated = x[..., :width] if rest else x
+        if self.pairing == "interleaved":
+            a, b = rotated[..., ::2], rotated[..., 1::2]
+            joined = torch.stack((a * cos - b * sin, b * cos + a * sin), dim=-1).flatten(-2)
+            return torch.cat((joined, *rest), dim=-1) if rest else joined
+        a, b = rotated.chunk(2, dim=-1)
+        return torch.cat((a * cos - b * sin, b * cos + a * sin, *rest), dim=-1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

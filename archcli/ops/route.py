@@ -69,7 +69,8 @@ class Route(Op):
             chosen = chosen.softmax(-1)
         elif self.normalized:
             chosen = chosen / (chosen.sum(-1, keepdim=True) + 1e-20)
-        return (chosen * self.scale).to(logits.dtype), index
+        scaled = chosen if self.scale == 1.0 else chosen * self.scale
+        return scaled.to(logits.dtype), index
 
     def _within_groups(self, torch: Any, ranked: Any) -> Any:
         grouped = ranked.unflatten(-1, (self.groups, -1))
@@ -100,7 +101,7 @@ class Dispatch(Op):
     def run(self, torch: Any, weights: dict[str, Any], x: Any, index: Any) -> Any:
         flat = index.flatten()
         order = flat.argsort(stable=True)
-        return x.flatten(0, -2)[order // index.shape[-1]], flat[order], order
+        return x.flatten(0, -2).index_select(0, order // index.shape[-1]), flat[order], order
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,6 +130,5 @@ class Combine(Op):
         return (Part("combine", OpClass.ROUTING, 2 * n - out, n + prod(weights) + prod(order), out, gradients),)
 
     def run(self, torch: Any, weights: dict[str, Any], y: Any, gates: Any, order: Any) -> Any:
-        unsorted = torch.empty_like(y).index_copy(0, order, y)
-        copies = unsorted.unflatten(0, tuple(gates.shape))
+        copies = y.index_select(0, order.argsort()).unflatten(0, tuple(gates.shape))
         return (copies * gates[..., None] if self.weighted else copies).sum(-2)

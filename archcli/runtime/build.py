@@ -38,10 +38,11 @@ class Node(nn.Module):
 
     def part(self, name: str) -> nn.Module | None:
         """The leaf or child of that name, if there is one; a dot leads to what stands beside a leaf."""
-        own, _, rest = name.partition(".")
-        found = self._modules.get(own)
-        if rest and found is not None:
-            found = found._modules.get(rest)
+        found = self._modules.get(name)
+        if found is None and "." in name:
+            own, _, rest = name.partition(".")
+            beside = self._modules.get(own)
+            found = None if beside is None else beside._modules.get(rest)
         return None if isinstance(found, Beside) else found
 
     def forward(self, *args: Any, expert_of: torch.Tensor | None = None, **options: Any) -> Any:

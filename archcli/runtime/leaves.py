@@ -14,6 +14,9 @@ from torch import nn
 from archcli.graph import Op
 from archcli.ops import BatchNormalize, Linear, Normalize
 
+ALIGNED = 16
+"""Bytes whose multiples torch's grouped product wants rows and tensors to begin at."""
+
 
 def leaf_of(op: Op, shapes: list[Any], n_experts: int | None) -> nn.Module | None:
     """The module that owns the op's weights and buffers, freshly initialised, or None for an op that needs none."""
@@ -98,7 +101,8 @@ class StackedLinear(Leaf):
     """E linear maps in one tensor [E, out, in]. Tokens come sorted by expert.
 
     Two forms with equal results: `gather` takes each token's matrix and multiplies in one batch (meta device, compile,
-    witnesses); `grouped` multiplies each expert's tokens together, which moves every matrix once (fast, but needs to
+    witnesses); `grouped` multiplies each expert's tokens together, which moves every matrix once: in torch's one kernel
+    for that where no gradient is asked for and the kernel takes these tensors, else expert after expert (which needs to
     read the sizes). Where fewer than E matrices are stored, experts share them in the grouped form: expert e has matrix
     e modulo their number.
     """
@@ -127,5 +131,22 @@ def _gathered(x: torch.Tensor, weight: torch.Tensor, expert_of: torch.Tensor) ->
 
 
 def _grouped(x: torch.Tensor, weight: torch.Tensor, expert_of: torch.Tensor, n_experts: int) -> torch.Tensor:
-    sizes, matrices = torch.bincount(expert_of, minlength=n_experts).tolist(), cycle(weight)
-    return torch.cat([torch.nn.functional.linear(tokens, next(matrices)) for tokens in x.split(sizes)])
+    sizes = torch.bincount(expert_of, minlength=n_experts)
+    if len(weight) == n_experts and _in_one_kernel(x, weight):
+        return torch.nn.functional.grouped_mm(x, weight.transpose(1, 2), offs=sizes.cumsum(0, dtype=torch.int32))
+    own = zip(x.split(sizes.tolist()), cycle(weight), strict=False)
+    return torch.cat([torch.nn.functional.linear(tokens, matrix) for tokens, matrix in own if len(tokens)])
+
+
+def _in_one_kernel(x: torch.Tensor, weight: torch.Tensor) -> bool:
+    """Whether torch's grouped product takes these: of 16, 32 bits; rows of whole 16 bytes; on a GPU, of compute capability 8 and more.
+
+    Its gradient refuses gradients that were expanded, so it is left to passes without any.
+    """
+    if not hasattr(torch.nn.functional, "grouped_mm") or (torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad)):
+        return False
+    if x.dtype not in {torch.float32, torch.bfloat16, torch.float16} or not x.is_contiguous():
+        return False
+    if any(size * x.element_size() % ALIGNED for size in weight.shape[1:]) or x.data_ptr() % ALIGNED or weight.data_ptr() % ALIGNED:
+        return False
+    return x.device.type == "cpu" or (x.device.type == "cuda" and torch.cuda.get_device_capability(x.device) >= (8, 0))

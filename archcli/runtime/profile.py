@@ -8,30 +8,27 @@ per-operation medians by a third of one.
 from __future__ import annotations
 
 import os
-import resource
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any, NamedTuple
 
-import torch
-from torch.autograd import profiler
-
 from archcli.runtime.profile_census import Census, take_census
 from archcli.runtime.profile_classes import FRAMEWORK, FUSED, RANDOM, class_of
+from archcli.runtime.profile_clock import Clock, Run, clock_of, run_pass, tracing
+from archcli.runtime.profile_device import OnDevice, account, middle
+from archcli.runtime.profile_events import events_of
 from archcli.runtime.profile_label import PREFIX, Ran, labelled
 from archcli.runtime.profile_machine import machine, quiet_log, without_garbage_collection
+from archcli.runtime.profile_nvml import gpu_state
 from archcli.runtime.profile_trace import chrome_trace
-from archcli.runtime.profile_walk import Event, Key, Phase, Spent, walk
+from archcli.runtime.profile_walk import Key, Phase, Spent, walk
 from archcli.runtime.profile_work import Work
 
-WARM_UPS = 2
 PAIRS, FEWEST_PAIRS, BUDGET_S = 10, 3, 8.0
 """Pairs of passes unless asked otherwise: so many, or as many as the time allows, but never fewer than three."""
-MOST_SWITCHES_PER_S = 120.0
-"""Involuntary context switches beyond which a pass is rejected, as long as enough others are left; a busy neighbour causes more."""
 Tick = Callable[[str, int, int], None]
 """Told (what is going on, how far, of how much)."""
 
@@ -69,8 +66,13 @@ class Recording:
     a traced pass. `counted` of the `executed` torch operations were found in the trace; `differing` names those that are
     there more or less often than the census has them. `rejected` pairs were disturbed and are not in any figure. `load` is
     how many processes wanted each processor when it began. `census` is what was executed; `system_s` the median time all
-    threads of a plain pass spent in the system, where page faults are most of it.
+    threads of a plain pass spent in the system, where page faults are most of it. `reached` is how many experts the tokens
+    went to, by the path of each operation within routed ones.
     An `extrapolated` one is made of those of small stacks.
+
+    On a GPU `on_device` is what the device did in a traced pass, and `lost` names what the trace lacks of it; `host_s` and
+    `device_s` are the plain passes by either clock, of which `plain_s` is one, the device's where launches are `hidden`; `states` are
+    readings of the card before and after.
     """
 
     timed: tuple[Timed, ...]
@@ -91,20 +93,21 @@ class Recording:
     census: tuple[Did, ...] = ()
     system_s: float = 0.0
     extrapolated: bool = False
+    reached: Mapping[str, int] = field(default_factory=dict)
+    on_device: OnDevice | None = None
+    lost: tuple[str, ...] = ()
+    host_s: tuple[float, ...] = ()
+    device_s: tuple[float, ...] = ()
+    hidden: bool = False
+    states: tuple[dict[str, Any], ...] = ()
 
 
-class Run(NamedTuple):
-    """One pass over the work: how long it took, and what the system did to it meanwhile."""
+class Traced(NamedTuple):
+    """A traced pass, what the trace says of its operations, and of the device where there is one."""
 
-    seconds: float
-    faults: int
-    switches: int
-    system_s: float = 0.0
-
-    @property
-    def disturbed(self) -> bool:
-        """Whether others took the processor away more often than on a quiet machine."""
-        return self.switches > MOST_SWITCHES_PER_S * self.seconds
+    run: Run
+    spent: dict[Key, Spent]
+    on_device: OnDevice | None = None
 
 
 class Pair(NamedTuple):
@@ -113,21 +116,20 @@ class Pair(NamedTuple):
     plain: Run
     traced: Run
     spent: dict[Key, Spent]
+    on_device: OnDevice | None = None
 
 
-def record(work: Work, device: str, pairs: int | None, tick: Tick, *, trace: str = "") -> Recording:
+def record(work: Work, device: str, pairs: int | None, tick: Tick, *, trace: str = "", hide_launch: bool = False) -> Recording:
     """Warm up, take the census, time `pairs` plain and as many traced passes in turn; None times ten, fewer if they are slow.
 
     An interrupt ends it early: with at least one pair, what there is is returned as partial; without, it is raised on. Under the name
-    `trace` the last traced pass is kept whole.
+    `trace` the last traced pass is kept whole. On a GPU `hide_launch` lets a kernel wait ahead of each pass.
     """
-    on_gpu, load = device.startswith("cuda"), os.getloadavg()[0] / (os.cpu_count() or 1)
-    with quiet_log(), tracing(on_gpu):
-        for i in range(WARM_UPS):
-            tick("warming up", i, WARM_UPS)
-            work.step()
+    clock, load = clock_of(device, hide_launch=hide_launch), os.getloadavg()[0] / (os.cpu_count() or 1)
+    warm_up(work, clock, tick)
     tick("counting operations", 0, 1)
     census = take_census(work.model, work.step)
+    before = gpu_state(device)
     done: list[Pair] = []
     kept: list[dict[str, Any]] = []
     interrupted = False
@@ -135,13 +137,26 @@ def record(work: Work, device: str, pairs: int | None, tick: Tick, *, trace: str
         try:
             for i in rounds(pairs):
                 tick("timing", i, pairs or PAIRS)
-                done.append(Pair(run_pass(work.step, on_gpu), *traced_pass(work, census, on_gpu, trace, kept)))
+                done.append(Pair(run_pass(work.step, clock), *traced_pass(work, census, clock, trace, kept)))
         except KeyboardInterrupt:
             if not done:
                 raise
             interrupted = True
     recording = recording_of(done, census, device)
-    return replace(recording, partial=interrupted, load=load, trace=kept[-1] if kept else None)
+    states = tuple(state for state in (before, gpu_state(device)) if state)
+    return replace(recording, partial=interrupted, load=load, trace=kept[-1] if kept else None, states=states)
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Told, and says nothing."""
+
+
+def warm_up(work: Work, clock: Clock, tick: Tick = silent) -> None:
+    """Passes under the tracer, which is slow when it starts for the first time."""
+    with quiet_log(), tracing(clock):
+        for i in range(clock.warm_ups):
+            tick("warming up", i, clock.warm_ups)
+            clock.warm_up(work.step)
 
 
 def rounds(pairs: int | None, budget_s: float = BUDGET_S) -> Iterator[int]:
@@ -156,51 +171,15 @@ def rounds(pairs: int | None, budget_s: float = BUDGET_S) -> Iterator[int]:
         yield i
 
 
-def traced_pass(work: Work, census: Census, on_gpu: bool, name: str, kept: list[dict[str, Any]]) -> tuple[Run, dict[Key, Spent]]:
+def traced_pass(work: Work, census: Census, clock: Clock, name: str, kept: list[dict[str, Any]]) -> Traced:
     """One pass with its operations labelled and traced; under a `name` the trace itself is put into `kept`."""
-    with labelled(work.model) as regions, tracing(on_gpu) as trace:
-        run = run_pass(work.step, on_gpu)
+    with labelled(work.model) as regions, tracing(clock) as trace:
+        run = run_pass(work.step, clock)
     events = list(events_of(trace))
     if name:
         kept[:] = [chrome_trace(events, regions.owner, PREFIX, name)]
-    return run, walk(events, census.calls, regions.owner, PREFIX, device=on_gpu)
-
-
-def tracing(on_gpu: bool) -> Any:
-    """Kineto without shapes and stacks, the cheapest tracer of all that name operations."""
-    return profiler.profile(use_kineto=True, use_device="cuda" if on_gpu else None)
-
-
-def run_pass(step: Callable[[], Any], on_gpu: bool) -> Run:
-    """One pass; on a GPU until its last kernel has ended. What it computed is freed outside of the timed stretch."""
-    if on_gpu:
-        torch.cuda.synchronize()
-    before = resource.getrusage(resource.RUSAGE_SELF)
-    start = time.perf_counter()
-    result = step()
-    if on_gpu:
-        torch.cuda.synchronize()
-    seconds = time.perf_counter() - start
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    del result
-    return Run(seconds, after.ru_minflt - before.ru_minflt, after.ru_nivcsw - before.ru_nivcsw, after.ru_stime - before.ru_stime)
-
-
-def events_of(trace: Any) -> Iterator[Event]:
-    """The ranges of a trace, on the CPU and on a GPU."""
-    for raw in trace.kineto_results.events():
-        start = raw.start_ns()
-        on_device = raw.device_type().name != "CPU"
-        yield Event(
-            name=raw.name(),
-            start_ns=start,
-            end_ns=start + raw.duration_ns(),
-            thread=raw.start_thread_id(),
-            sequence=raw.sequence_nr(),
-            id=raw.correlation_id(),
-            launched_by=raw.linked_correlation_id(),
-            on_device=on_device,
-        )
+    spent = walk(events, census.calls, regions.owner, PREFIX, device=clock.on_gpu)
+    return Traced(run, spent, account(events) if clock.on_gpu else None)
 
 
 def recording_of(done: list[Pair], census: Census, device: str, *, chosen: bool = False) -> Recording:
@@ -209,6 +188,7 @@ def recording_of(done: list[Pair], census: Census, device: str, *, chosen: bool 
     kept = quiet if len(quiet) >= FEWEST_PAIRS and not chosen else done
     found = [_counts(pair.spent) for pair in kept]
     left = [pair.traced.seconds - sum(one.ns for one in pair.spent.values()) / 1e9 for pair in kept]
+    on_device = middle([pair.on_device for pair in kept if pair.on_device is not None])
     return Recording(
         timed=_timed(kept, census),
         ran=census.ran,
@@ -220,10 +200,16 @@ def recording_of(done: list[Pair], census: Census, device: str, *, chosen: bool 
         differing=tuple(sorted({f"{key.path}:{key.name}" for counts in found for key in census.calls if counts[key] != census.calls[key]})),
         rejected=len(done) - len(kept),
         page_faults=int(median(pair.plain.faults for pair in kept)),
-        switches_per_s=sum(pair.plain.switches for pair in kept) / sum(pair.plain.seconds for pair in kept),
+        switches_per_s=sum(pair.plain.switches for pair in kept) / sum(pair.plain.lasted_s for pair in kept),
         machine=machine(device),
         census=tuple(_executed(kept, census)),
         system_s=median(pair.plain.system_s for pair in kept),
+        reached=census.reached,
+        on_device=on_device,
+        lost=() if on_device is None else on_device.lost,
+        host_s=tuple(pair.plain.lasted_s for pair in kept) if on_device else (),
+        device_s=tuple(pair.plain.device_s for pair in kept if pair.plain.device_s is not None),
+        hidden=all(pair.plain.seconds == pair.plain.device_s for pair in kept),
     )
 
 

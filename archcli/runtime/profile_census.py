@@ -19,18 +19,23 @@ from archcli.runtime.profile_walk import Key, Phase, operation
 
 
 class Census(NamedTuple):
-    """Calls of each torch operation, what they computed and moved, and the operations of the architecture that ran."""
+    """Calls of each torch operation, what they computed and moved, and the operations of the architecture that ran.
+
+    `reached` is, of each operation within routed experts, how many of them any token went to.
+    """
 
     calls: dict[Key, int]
     ran: tuple[Ran, ...]
     did: dict[Key, Executed]
+    reached: dict[str, int]
 
 
 def take_census(model: nn.Module, step: Callable[[], Any]) -> Census:
     """Run the step once, untimed, and count."""
     with labelled(model, CENSUS) as regions, _Counting(regions) as counting:
         step()
-    return Census(dict(counting.calls), tuple(regions.ran.values()), dict(counting.did))
+    reached = {path: len(expert_of.unique()) for path, expert_of in regions.expert_of.items()}
+    return Census(dict(counting.calls), tuple(regions.ran.values()), dict(counting.did), reached)
 
 
 class _Counting(TorchDispatchMode):

@@ -1,7 +1,8 @@
 """What an operation of torch computes and moves when it is executed, going by its arguments: for the census, beside what the rows count.
 
-Matrix products by torch's own formulas; softmax and LayerNorm, which are one kernel here, by the steps of the architecture's table that
-they contain; a comparison, a copy or a choice computes nothing; everything else one FLOP per element of its largest tensor.
+Matrix products by torch's own formulas, where it has one; softmax and LayerNorm, which are one kernel here, by the steps of the
+architecture's table that they contain; a comparison, a copy, a choice, or counting in whole numbers computes nothing; everything else one
+FLOP per element of its largest tensor.
 """
 
 from __future__ import annotations
@@ -48,12 +49,17 @@ def executed(func: Any, name: str, args: Any, kwargs: Any, out: Any) -> Executed
 
 
 def _flops(func: Any, name: str, args: Any, kwargs: Any, out: Any, tensors: list[torch.Tensor]) -> int | None:
+    if name == "_grouped_mm":
+        tokens, matrices = args[:2]
+        return 2 * tokens.numel() * int(matrices.shape[-1])
     if func.overloadpacket in flop_registry:
         flops: int = flop_registry[func.overloadpacket](*args, **kwargs, out_val=out)
         return flops
     if is_fused(name):
         return None
-    return 0 if name in NO_ARITHMETIC else PER_ELEMENT.get(name, 1) * max(map(_elements, tensors), default=0)
+    if name in NO_ARITHMETIC or not any(tensor.is_floating_point() for tensor in tensors):
+        return 0
+    return PER_ELEMENT.get(name, 1) * max(map(_elements, tensors))
 
 
 def _elements(tensor: torch.Tensor) -> int:

@@ -36,12 +36,14 @@ class Regions:
     """What the labelled run of one pass leaves behind.
 
     `log` holds (autograd sequence number, path) at the start of each operation and (number, "") at its end: an autograd
-    node belongs to the operation in whose range its own number lies. `ran` and `current` are kept by the census only.
+    node belongs to the operation in whose range its own number lies. `ran`, `current` and `expert_of`, which expert each
+    token of an operation within routed experts went to, are kept by the census only.
     """
 
     def __init__(self) -> None:
         self.log: list[tuple[int, str]] = []
         self.ran: dict[str, Ran] = {}
+        self.expert_of: dict[str, torch.Tensor] = {}
         self.current = ""
 
     def owner(self, sequence: int) -> str:
@@ -87,9 +89,16 @@ class CensusTape(LabelledTape):
 
 
 class CensusExpertTape(CensusTape, ExpertTape):
-    """The same for stacked experts."""
+    """The same for stacked experts; which of them the tokens went to is noted, too, where they have weights."""
 
     __slots__ = ()
+
+    def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
+        """Note the experts, then as any op."""
+        regions, path = place(self.node, op)
+        if self.node.part(op.name) is not None:
+            regions.expert_of[path] = self.expert_of
+        return super().emit(op, *xs, group=group, trained=trained)
 
 
 TIMED = (LabelledTape, LabelledExpertTape)

@@ -9,9 +9,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from archcli.runtime.profile_walk import ENGINE, Event
+from archcli.runtime.profile_events import Event, Kind
+from archcli.runtime.profile_walk import ENGINE
 
 PROCESS, DEVICE = 1, 2
+CATEGORIES: dict[Kind, str] = {"cpu": "torch", "call": "cuda", "kernel": "kernel", "copy": "memcpy", "fill": "memset"}
 
 
 def chrome_trace(events: Iterable[Event], owner: Callable[[int], str], prefix: str, name: str) -> dict[str, Any]:
@@ -47,7 +49,7 @@ def _said(event: Event, owner: Callable[[int], str], prefix: str) -> tuple[str, 
     if event.name.startswith(ENGINE):
         path = owner(event.sequence)
         return "backward", f"{path} (backward)" if path else event.name.removeprefix(f"{ENGINE}: ")
-    return ("kernel", event.name) if event.on_device else ("torch", event.name)
+    return CATEGORIES[event.kind], event.name
 
 
 def _names(name: str) -> Iterator[dict[str, Any]]:

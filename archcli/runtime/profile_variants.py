@@ -10,26 +10,26 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from archcli.runtime.profile import (
     BUDGET_S,
     FEWEST_PAIRS,
     PAIRS,
-    WARM_UPS,
     Pair,
     Recording,
-    Run,
     Tick,
+    Traced,
     recording_of,
     rounds,
-    run_pass,
     traced_pass,
-    tracing,
+    warm_up,
 )
 from archcli.runtime.profile_census import take_census
-from archcli.runtime.profile_machine import quiet_log, without_garbage_collection
-from archcli.runtime.profile_walk import Key, Phase, Spent
+from archcli.runtime.profile_clock import Run, clock_of, run_pass
+from archcli.runtime.profile_machine import without_garbage_collection
+from archcli.runtime.profile_nvml import gpu_state
+from archcli.runtime.profile_walk import Key, Phase
 from archcli.runtime.profile_work import Work
 
 
@@ -42,11 +42,12 @@ class Place(NamedTuple):
 
 
 class Contender(NamedTuple):
-    """One variant, warmed up: how to run it plainly, how to run it traced, and what pairs of both come to."""
+    """One variant, warmed up: how to run it plainly, how to run it traced, what pairs of both come to, and where it runs."""
 
     plain: Callable[[], Run]
-    traced: Callable[[], tuple[Run, dict[Key, Spent]]]
+    traced: Callable[[], Traced]
     recording: Callable[[list[Pair]], Recording]
+    device: str = "cpu"
 
 
 class Timing(NamedTuple):
@@ -57,17 +58,16 @@ class Timing(NamedTuple):
     places: tuple[Mapping[Place, float], ...]
 
 
-def contender(work: Work, device: str) -> Contender:
+def contender(work: Work, device: str, *, hide_launch: bool = False) -> Contender:
     """A variant whose operations torch runs one by one: warmed up, its census taken."""
-    on_gpu = device.startswith("cuda")
-    with quiet_log(), tracing(on_gpu):
-        for _ in range(WARM_UPS):
-            work.step()
+    clock = clock_of(device, hide_launch=hide_launch)
+    warm_up(work, clock)
     census = take_census(work.model, work.step)
     return Contender(
-        lambda: run_pass(work.step, on_gpu),
-        lambda: traced_pass(work, census, on_gpu, "", []),
+        lambda: run_pass(work.step, clock),
+        lambda: traced_pass(work, census, clock, "", []),
         lambda pairs: recording_of(pairs, census, device, chosen=True),
+        device,
     )
 
 
@@ -76,7 +76,7 @@ def record_variants(contenders: Sequence[Contender], pairs: int | None, tick: Ti
 
     An interrupt ends it early: with at least one whole round, what there is is returned as partial; without, it is raised on.
     """
-    load = os.getloadavg()[0] / (os.cpu_count() or 1)
+    load, before = os.getloadavg()[0] / (os.cpu_count() or 1), gpu_state(contenders[0].device)
     done: list[list[Pair]] = []
     interrupted = False
     with without_garbage_collection():
@@ -88,10 +88,10 @@ def record_variants(contenders: Sequence[Contender], pairs: int | None, tick: Ti
             if not done:
                 raise
             interrupted = True
-    kept = _undisturbed(done)
-    rejected = len(done) - len(kept)
+    kept, states = _undisturbed(done), tuple(state for state in (before, gpu_state(contenders[0].device)) if state)
+    all_over: dict[str, Any] = {"partial": interrupted, "load": load, "rejected": len(done) - len(kept), "states": states}
     found = [_timing(one, [each[i] for each in kept]) for i, one in enumerate(contenders)]
-    return [one._replace(recording=replace(one.recording, partial=interrupted, load=load, rejected=rejected)) for one in found]
+    return [one._replace(recording=replace(one.recording, **all_over)) for one in found]
 
 
 def _round(contenders: Sequence[Contender], number: int) -> list[Pair]:

@@ -8,8 +8,11 @@ whatever ran inside it; what no range takes (Python, the dispatcher, views) is l
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Sequence
 from typing import Literal, NamedTuple
+
+from archcli.runtime.profile_device import launched_ns
+from archcli.runtime.profile_events import Event
 
 Phase = Literal["forward", "backward", "sums"]
 """`sums` are additions by which the autograd engine joins gradients that meet, after the node that made the last of them."""
@@ -24,19 +27,6 @@ class Key(NamedTuple):
     path: str
     phase: Phase
     name: str
-
-
-class Event(NamedTuple):
-    """A range of a trace, or a kernel of a GPU, for which `launched_by` is the id of the range that launched it."""
-
-    name: str
-    start_ns: int
-    end_ns: int
-    thread: int
-    sequence: int = -1
-    id: int = 0
-    launched_by: int = 0
-    on_device: bool = False
 
 
 class Spent(NamedTuple):
@@ -61,24 +51,22 @@ class _Open(NamedTuple):
 
 
 def walk(
-    events: Iterable[Event], known: Collection[Key], owner: Callable[[int], str], prefix: str, *, device: bool = False
+    events: Sequence[Event], known: Collection[Key], owner: Callable[[int], str], prefix: str, *, device: bool = False
 ) -> dict[Key, Spent]:
     """Seconds and calls of every known operation of one pass.
 
     `owner` names the path that made the autograd node of a sequence number. On a `device` an operation's time is that
-    of the kernels it launched, on the CPU its own.
+    of the kernels, copies and fills it launched, on the CPU its own.
     """
     spent: dict[Key, Spent] = defaultdict(Spent)
     threads: dict[int, list[Event]] = defaultdict(list)
-    kernels: dict[int, int] = defaultdict(int)
     for event in events:
-        if event.on_device:
-            kernels[event.launched_by] += event.end_ns - event.start_ns
-        else:
+        if not event.on_device:
             threads[event.thread].append(event)
+    launched = launched_ns(events) if device else None
     for ranges in threads.values():
         if any(event.name.startswith((prefix, ENGINE)) for event in ranges):
-            _walk_thread(ranges, known, owner, prefix, kernels if device else None, spent)
+            _walk_thread(ranges, known, owner, prefix, launched, spent)
     return dict(spent)
 
 
@@ -87,7 +75,7 @@ def _walk_thread(
     known: Collection[Key],
     owner: Callable[[int], str],
     prefix: str,
-    kernels: Mapping[int, int] | None,
+    launched: Callable[[Event], int] | None,
     spent: dict[Key, Spent],
 ) -> None:
     ranges.sort(key=lambda event: (event.start_ns, -event.end_ns, event.id))
@@ -99,7 +87,7 @@ def _walk_thread(
         inner = _entered(stack[-1], event, () if i in wrappers else known, owner, prefix)
         if inner.taken is not None:
             first = stack[-1].taken is None
-            ns = kernels.get(event.id, 0) if kernels is not None else (event.end_ns - event.start_ns) * first
+            ns = (event.end_ns - event.start_ns) * first if launched is None else launched(event)
             spent[inner.taken] = spent[inner.taken].plus(ns, int(first))
         stack.append(inner)
 

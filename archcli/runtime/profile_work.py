@@ -106,7 +106,7 @@ def fill(model: nn.Module, generator: torch.Generator) -> None:
 def check_device(device: str) -> None:
     """Raises ArchError where the device is none, or is not here."""
     kind, _, index = device.partition(":")
-    if kind not in {"cpu", "cuda"} or (index and not index.isdecimal()) or device == "cpu:":
+    if device != "cpu" and (kind != "cuda" or (index and not index.isdecimal()) or device.endswith(":")):
         raise ArchError(f"device {device!r} is none of cpu, cuda, cuda:N")
     if kind == "cuda" and int(index or 0) >= torch.cuda.device_count():
         raise ArchError(f"{device} is not on this machine, which has {torch.cuda.device_count()} CUDA devices", "try --device cpu")

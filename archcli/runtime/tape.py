@@ -7,7 +7,6 @@ checkpointing and compiling work.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -38,6 +37,8 @@ class NodeTape:
         values = [x.value for x in xs]
         leaf = self.node.part(op.name)
         out = self._perform(op, values) if leaf is None else self._call_leaf(leaf, op, values)
+        if isinstance(out, torch.Tensor):
+            return Tensor(self, out)
         return tree_map(lambda value: Tensor(self, value), torch.Tensor, out)
 
     def _perform(self, op: Op, values: list[Any]) -> Any:
@@ -55,7 +56,9 @@ class NodeTape:
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
         """Call the child node, a real nn.Module, with plain torch tensors; routed experts also get the index of their expert."""
-        child = reduce(getattr, name.split("."), self.node)
+        child: Any = self.node
+        for step in name.split("."):  # by its table: an attribute of a torch module is searched for in three
+            child = child._modules[step]
         extra = {"expert_of": options["index"].value} if "index" in options else {}
         out = child(*tree_map(lambda x: x.value, Tensor, args), **extra)
         return tree_map(lambda value: Tensor(self, value), torch.Tensor, out)

@@ -1,8 +1,11 @@
 """`archcli profile` of encoders and encoder-decoders: their phases, the length of a source, and what is refused."""
 
 import json
+from dataclasses import replace
 
 import pytest
+
+from archcli.runtime import profile
 
 BERT = """
 kind: encoder
@@ -97,3 +100,17 @@ def test_what_an_encoder_cannot_do_is_refused(cli, tmp_path, text, args, words):
 
 def test_the_last_position_of_a_shifted_table_runs(cli, tmp_path):
     assert profiled(cli, tmp_path, WHISPER, "--phase", "decode", "--past", 19, "--source-len", 12)["inputs"]["past"] == 19
+
+
+LOSSES = {"none": ((), 0), "a kernel": (("aten::mm: cudaLaunchKernel without a kernel",), 1)}
+
+
+@pytest.mark.parametrize(("lost", "code"), LOSSES.values(), ids=LOSSES)
+def test_a_trace_that_lacks_kernels_is_a_failure(cli, tmp_path, monkeypatch, lost, code):
+    path = tmp_path / "model.yaml"
+    path.write_text(BERT)
+    measured = profile.record
+    monkeypatch.setattr(profile, "record", lambda *args, **options: replace(measured(*args, **options), lost=lost))
+    done = cli("profile", path, "-s", 4, "--pairs", 1, "--threads", 1, "--no-ceilings", "--json")
+    assert (done.code, done.err) == (code, "")
+    assert json.loads(done.out)["totals"]["launches_lost"] == list(lost)

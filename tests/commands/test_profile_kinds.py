@@ -112,13 +112,13 @@ def test_what_contradicts_itself_is_refused(profiled, args, words):
 def test_an_interrupt_before_every_kind_was_measured_ends_cleanly(profiled, monkeypatch):
     honest, calls = profile.record, []
 
-    def stopping(work, device, pairs, tick):
+    def stopping(work, device, pairs, tick, **options):
         def told(what, done, total):
             if len(calls) == 2 and what == "timing" and done == 1:
                 raise KeyboardInterrupt
 
         calls.append(work)
-        return honest(work, device, 2, told)
+        return honest(work, device, 2, told, **options)
 
     monkeypatch.setattr(profile, "record", stopping)
     code, out, err = profiled("--per-kind")

@@ -66,12 +66,15 @@ def test_experts_that_share_memory_compute_what_equal_experts_compute():
         torch.testing.assert_close(shared(TOKENS), whole(TOKENS), rtol=0, atol=0)
 
 
-def test_a_stack_of_shared_experts_runs_every_expert_s_product():
-    _, plan = plan_for(mixture(32, 1), "decode")  # of a token in each of 2 sequences: 30 experts get none
-    runs = [recorded(plan.pairs[0].more, distinct_experts=distinct) for distinct in (None, 2)]
-    whole, shared = ({(each.path, each.name): each.calls for each in run.timed if "experts" in each.path} for run in runs)
-    assert shared == whole
-    assert whole["layers.0.ffn.experts.up_proj", "mm"] == 32
+def test_a_stack_of_shared_experts_multiplies_as_many_matrices():
+    _, plan = plan_for(mixture(32, 1), "decode")  # of a token in each of 2 sequences: 30 experts or more get none
+    whole, shared = (recorded(plan.pairs[0].more, distinct_experts=distinct) for distinct in (None, 2))
+    paths = {f"layers.{layer}.ffn.experts.{name}_proj" for layer in (0, 1) for name in ("gate", "up", "down")}
+    assert shared.reached.keys() == whole.reached.keys() == paths
+    assert {each.path: each.calls for each in shared.timed if each.path in paths and each.name == "mm"} == {
+        path: shared.reached[path] for path in paths
+    }
+    assert {(each.path, each.calls) for each in whole.timed if each.name == "_grouped_mm"} == {(path, 1) for path in paths}
 
 
 def test_what_is_prepared_stores_no_more_experts_than_asked():

@@ -37,7 +37,9 @@ def test_json_has_the_fixed_names(archcli, tiny):
     for entry in found["totals"]["by_class"].values():
         assert {"flop_share", "byte_share", "time_share"} <= set(entry)
     assert sum(entry["time_share"] for entry in found["totals"]["by_class"].values()) == pytest.approx(1.0)
-    assert found["totals"]["operations_differing"] == []
+    assert found["totals"]["operations_differing"] == found["totals"]["launches_lost"] == []
+    assert found["totals"]["device"] is None
+    assert found["inputs"]["hide_launch"] is False
     assert found["totals"]["machine"]["threads"] == 1
     assert {"layers.*.attention.attend", "lm_head"} <= {row["path"] for row in found["rows"]}
 
@@ -59,6 +61,13 @@ REFUSED = {
     "too large when cut": (["gpt2", "-b", "10000000", "--layers", "1"], "gpt2 (cut to 1 of 12 layers) in fp32 needs about "),
     "beyond its positions": (["gpt2", "-s", "1025"], "embedding.positions has 1024 positions, and 1025 tokens are asked for"),
     "training after cached tokens": (["gpt2", "--phase", "train", "--past", "3"], "training starts from an empty cache"),
+    "launches of a CPU hidden": (["gpt2", "--hide-launch"], "--hide-launch is for a GPU, to which kernels are launched; a CPU runs them"),
+    "launches hidden of a variant": (["gpt2", "--hide-launch", "--vs", "dtype=bf16"], "--hide-launch is for a GPU"),
+    "a card that is not there": (["gpt2", "--device", "cuda:99"], "cuda:99 is not on this machine, which has"),
+    "a card that is not there, launches hidden": (["gpt2", "--device", "cuda:99", "--hide-launch"], "cuda:99 is not on this machine"),
+    "a second CPU": (["gpt2", "--device", "cpu:0"], "device 'cpu:0' is none of cpu, cuda, cuda:N"),
+    "a card without its number": (["gpt2", "--device", "cuda:", "--hide-launch"], "device 'cuda:' is none of cpu, cuda, cuda:N"),
+    "no device": (["gpt2", "--device", "gpu"], "device 'gpu' is none of cpu, cuda, cuda:N"),
     "unknown dtype": (["gpt2", "--dtype", "int4"], "int4"),
 }
 

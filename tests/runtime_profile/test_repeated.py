@@ -17,7 +17,7 @@ from runtime_profile.tiny import MODELS, question
 
 MEMORY = dict.fromkeys(("weights_bytes", "gradients_bytes", "activations_bytes", "cache_bytes", "torch_bytes", "needed_bytes"), 1)
 SIZES = {"batch_size": 2, "seq_len": 9, "past": 0, "source_len": None, "dtype": "fp32", "device": "cpu", "attention": "sdpa"}
-INPUTS = {"phase": "forward", **SIZES, "threads": None, "pairs": 3, "layers": None}
+INPUTS = {"phase": "forward", **SIZES, "threads": None, "pairs": 3, "hide_launch": False, "layers": None}
 
 
 def printed(norm_s=0.05, wall_s=1.0, **changes):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from archcli.runtime.profile_walk import Event, Key, Spent, operation, walk
+from archcli.runtime.profile_events import Event
+from archcli.runtime.profile_walk import Key, Spent, operation, walk
 
 EVALUATE = "autograd::engine::evaluate_function: "
 LINEAR, NORM = Key("l.0.q", "forward", "addmm"), Key("l.0.norm", "forward", "native_layer_norm")
@@ -83,10 +84,10 @@ def test_walk(events, known, expected):
 
 
 def test_on_a_gpu_an_operation_takes_as_long_as_the_kernels_it_launched():
-    launches = [event("archcli:l.0.q", 0, 50, id=1), event("aten::addmm", 1, 10, id=2), event("cudaLaunchKernel", 3, 5, id=3)]
+    launches = [event("archcli:l.0.q", 0, 50, id=1), event("aten::addmm", 1, 10, id=2), event("cudaLaunchKernel", 3, 5, id=3, kind="call")]
     launches += [event("aten::copy_", 5, 9, id=4)]
-    kernels = [event("gemm", 100, 180, launched_by=2, on_device=True), event("copy", 180, 190, launched_by=4, on_device=True)]
-    kernels += [event("stray", 190, 195, launched_by=99, on_device=True)]
+    kernels = [event("gemm", 100, 180, launched_by=2, kind="kernel"), event("copy", 180, 190, launched_by=4, kind="kernel")]
+    kernels += [event("stray", 190, 195, launched_by=99, kind="kernel")]
     assert walk(launches + kernels, {LINEAR}, owner, "archcli:", device=True) == {LINEAR: Spent(90, 1)}
 
 

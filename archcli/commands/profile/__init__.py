@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import typer
 
@@ -21,6 +20,7 @@ from archcli.commands.profile.options import (
     Depth,
     Device,
     Dtype,
+    HideLaunch,
     Layers,
     NoCeilings,
     Pairs,
@@ -43,6 +43,7 @@ from archcli.measure.memory import memory_of
 from archcli.measure.passes import without_source
 from archcli.measure.profile.report import profile_of
 from archcli.measure.profile.workloads import workload_of
+from archcli.measure.report import Report
 
 INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 
@@ -57,6 +58,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     source_len: SourceLen = None,
     dtype: Dtype = "fp32",
     device: Device = "cpu",
+    hide_launch: HideLaunch = False,
     threads: Threads = None,
     attention: Attention = None,
     pairs: Pairs = None,
@@ -84,41 +86,42 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     kinds of layer and extrapolated, as any is with --per-kind; what does not fit even so is refused before anything is
     built. Ctrl-C shows what was measured so far. --vs times variants of the model against it, passes in turn. `ivanov` is
     the layer that Ivanov et al. 2021 measured, with their table. Exits with 1 where an operation ran that no row accounts
-    for. Needs archcli[torch].
+    for, or the trace of a GPU lacks kernels. Needs archcli[torch].
     """
     check_files(plot, trace, compares=bool(vs))
     if repeat_process is not None:
-        _leave(in_processes(context, repeat_process).totals)
+        _leave(in_processes(context, repeat_process))
     keep_large_blocks(allocator, device)
     usual = workload_of(model)
     phase, form_of = phase or usual.phase, attention or usual.attention
-    how = How(dtype, device, form_of, threads, pairs, ceilings=not no_ceilings, refresh=refresh, trace=trace is not None)
+    kept = {"ceilings": not no_ceilings, "refresh": refresh, "trace": trace is not None}
+    how = How(dtype, device, form_of, threads, pairs, **kept, hide_launch=hide_launch)
     question = settled(Question(phase, batch_size or usual.batch_size, seq_len or usual.seq_len, past, source_len))
     if vs:
         several = variants(model, overrides, how, vs)
         report = compared(several, question, {"phase": phase, **how.inputs()}, depth, top)
         several[0].subject.show(report, form, output, as_json=as_json)
-        _leave(report.totals)
+        _leave(report)
     asked = cut_to(subject(model, overrides), layers, per_kind=per_kind)
     check_shares(asked.model, question)
     counted = run_pass(asked.model, question)
     inputs = {"phase": phase, **counted.sizes(), **how.inputs(), "layers": layers}
     plan = planned(asked, counted, question, how, per_kind=per_kind) if layers is None else None
     if plan is None:
-        memory = checked(asked.name, counted, how)
-        recording, ceilings = measured(asked, counted, how, memory)
+        recording, ceilings = measured(asked, counted, how, checked(asked.name, counted, how))
         report = usual.report(profile_of(asked.model, counted, recording, inputs, depth, top, ceilings), counted, recording)
     else:
-        memory = memory_of(counted, how.dtype, how.attention)
         report, recording = profiled_by_kind(asked, counted, plan, how, inputs, (depth, top))
+    memory = memory_of(counted, how.dtype, how.attention)
     notes = (*without_source(asked.model, source_len), *report.notes)
     report = replace(report, model={"name": asked.name, "source": asked.source}, totals={**report.totals, "memory": memory}, notes=notes)
     write_files(report, recording, plot, trace)
     asked.show(report, form, output, as_json=as_json)
-    _leave(report.totals)
+    _leave(report)
 
 
-def _leave(totals: Mapping[str, Any]) -> NoReturn:
+def _leave(report: Report) -> NoReturn:
     """End with the exit code of what was reported: of one model, or of several variants."""
-    differing = any(one["operations_differing"] for one in totals.get("variants", [totals]))
-    raise typer.Exit(INTERRUPTED if totals["partial"] else int(differing))
+    totals = report.totals
+    amiss = any(one["operations_differing"] or one["launches_lost"] for one in totals.get("variants", [totals]))
+    raise typer.Exit(INTERRUPTED if totals["partial"] else int(amiss))

@@ -115,4 +115,4 @@ def _recorded(small: Small, how: How, tick: Tick) -> Recording:
 
     told("building", 0, 1)
     work = profile_work.prepare(small.model, job_of(small.counted, how, small.distinct))
-    return profile.record(work, how.device, how.pairs, told)
+    return profile.record(work, how.device, how.pairs, told, hide_launch=how.hide_launch)

@@ -26,11 +26,13 @@ INTERRUPTED = 130
 BUSY = 0.5
 """Processes that wanted each processor when it began, beyond which what it could do is not kept: neighbours had a part of it."""
 Ceilings = dict[str, Any]
+SAID = {"dtype", "device", "hide_launch", "attention", "threads", "pairs"}
+"""What a report says of how it was measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """In what way to measure: the options by their names."""
+    """In what way to measure: the options by their names. Raises ArchError where launches are to be hidden and there are none."""
 
     dtype: str
     device: str
@@ -40,10 +42,17 @@ class How:
     ceilings: bool
     refresh: bool
     trace: bool
+    hide_launch: bool = False
+
+    def __post_init__(self) -> None:
+        if self.hide_launch and self.device == "cpu":
+            raise ArchError(
+                "--hide-launch is for a GPU, to which kernels are launched; a CPU runs them itself", "--device cuda, or leave it out"
+            )
 
     def inputs(self) -> dict[str, Any]:
         """What a report says of it."""
-        return {key: value for key, value in asdict(self).items() if key in {"dtype", "device", "attention", "threads", "pairs"}}
+        return {key: value for key, value in asdict(self).items() if key in SAID}
 
 
 def checked(name: str, counted: Pass, how: How) -> dict[str, int]:
@@ -67,7 +76,8 @@ def measured(asked: Subject, counted: Pass, how: How, memory: dict[str, int]) ->
         with progress(f"profiling {asked.name}") as tick, profile_machine.threads(how.threads):
             tick("building", 0, 1)
             name = asked.name if how.trace else ""
-            recording = profile.record(profile_work.prepare(asked.model, job), job.device, how.pairs, tick, trace=name)
+            work = profile_work.prepare(asked.model, job)
+            recording = profile.record(work, job.device, how.pairs, tick, trace=name, hide_launch=how.hide_launch)
             return recording, ceilings_of(recording, how, tick)
     except KeyboardInterrupt:
         typer.echo("interrupted before the first pair of passes was timed", err=True)
@@ -111,7 +121,8 @@ def ceilings_of(recording: Recording, how: How, tick: Tick) -> Ceilings | None:
     from archcli.runtime.profile_work import DTYPES
 
     machine = recording.machine
-    key = " | ".join(str(part) for part in (processor(), machine["processor"], machine["threads"], how.dtype, how.device, machine["torch"]))
+    parts = [processor(), machine["processor"], machine["threads"], how.dtype, how.device, machine["torch"]]
+    key = " | ".join(str(part) for part in [*parts, *(machine[name] for name in ("CUDA", "fp32 products") if name in machine)])
     file = ceilings_file()
     kept = kept_ceilings(file)
     if key in kept and not how.refresh:

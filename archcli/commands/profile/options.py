@@ -25,6 +25,12 @@ SeqLen = Annotated[
 ]
 Dtype = Annotated[Literal["fp32", "bf16", "fp16"], typer.Option("--dtype", help="In which numbers to run; they differ in where time goes.")]
 Device = Annotated[str, typer.Option("--device", metavar="DEVICE", help="cpu, cuda or cuda:N.")]
+HideLaunch = Annotated[
+    bool,
+    typer.Option(
+        "--hide-launch", help="On a GPU, let a kernel wait ahead of each pass so that launching takes no time, and time the device."
+    ),
+]
 Threads = Annotated[int | None, typer.Option("--threads", metavar="N", min=1, help="Threads within an operation [default: torch's choice]")]
 AttentionForm = Literal["sdpa", "eager"]
 Attention = Annotated[

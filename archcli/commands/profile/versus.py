@@ -63,7 +63,7 @@ def _timed(asked: Sequence[Asked], passes: Sequence[Pass], memory: dict[str, int
             for i, (one, counted) in enumerate(zip(asked, passes, strict=True)):
                 tick("building and warming up", i, len(asked))
                 work = profile_work.prepare(one.subject.model, job_of(counted, one.how))
-                contenders.append(profile_variants.contender(work, how.device))
+                contenders.append(profile_variants.contender(work, how.device, hide_launch=how.hide_launch))
             return profile_variants.record_variants(contenders, how.pairs, tick)
     except KeyboardInterrupt:
         typer.echo("interrupted before the first round of passes was timed", err=True)

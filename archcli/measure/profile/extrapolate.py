@@ -73,6 +73,11 @@ def extrapolated(plan: Plan, recordings: Recordings) -> Recording:
         partial=any(each.partial for each in every),
         trace=None,
         extrapolated=True,
+        reached=dict(_reached(plan, recordings)),
+        on_device=None,
+        lost=tuple(f"{small.name}: {what}" for small in plan.stacks() for what in recordings[small.name].lost),
+        host_s=(),
+        device_s=(),
     )
 
 
@@ -119,6 +124,15 @@ def _timed(plan: Plan, recordings: Recordings, kinds: list[PerLayer]) -> Iterato
             yield from (replace(once, path=kind.rotary(index)) for once in each.once)
             for of in each.timed:
                 yield replace(of, path=f"{kind.layer(index)}.{of.path}", seconds=of.seconds * times, calls=of.calls * times)
+
+
+def _reached(plan: Plan, recordings: Recordings) -> Iterator[tuple[str, int]]:
+    """How many experts were reached where layers of a kind are counted: as many as in the first of its stack."""
+    for pair in plan.pairs:
+        start = f"{pair.kind.layer(0)}."
+        of_first = {path.removeprefix(start): n for path, n in recordings[pair.more.name].reached.items() if path.startswith(start)}
+        for index, _ in pair.kind.places:
+            yield from ((f"{pair.kind.layer(index)}.{path}", n) for path, n in of_first.items())
 
 
 def _outside(plan: Plan, recordings: Recordings) -> dict[tuple[str, str], Timed]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from archcli.arith import to_bytes
+from archcli.arith import rounded, to_bytes
 from archcli.graph import OpClass, Part, Row
 from archcli.measure.passes import Pass, folded_path
 from archcli.ops import Attend
@@ -36,6 +37,12 @@ class Entry:
     seconds: float = 0.0
     by_class: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
+    @property
+    def operations_s(self) -> float | None:
+        """Seconds of operations of the rows alone; None of what no operation is, such as the framework."""
+        found = [seconds for name, seconds in self.by_class.items() if name != FRAMEWORK]
+        return sum(found) if found else None
+
     def cost(self, flops: int, executed: int, moved: int, op_class: str) -> None:
         """Add what was counted."""
         self.flops, self.executed_flops, self.bytes = self.flops + flops, self.executed_flops + executed, self.bytes + moved
@@ -49,13 +56,17 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """Costs and times by class and by path; `unlabelled_s` is the part of the framework that torch operations outside of any row took."""
+    """Costs and times by class and by path; `unlabelled_s` is the part of the framework that torch operations outside of any row took.
+
+    `busy_s` is how long a GPU computed in a traced pass; None on a CPU.
+    """
 
     by_class: dict[str, Entry]
     by_path: dict[str, Entry]
     wall_s: float
     unlabelled_s: float
     ceilings: Mapping[str, Any] | None = None
+    busy_s: float | None = None
 
     @property
     def whole(self) -> Entry:
@@ -77,18 +88,21 @@ class Folded:
 def fold(counted: Pass, recording: Recording, dtype: str, depth: int, ceilings: Mapping[str, Any] | None = None) -> Folded:
     """Join counted rows and measured times on the row's path, folded to `depth` steps (0: all of them).
 
-    A row whose attention ran as one fused kernel counts as that class with all its parts.
+    A row whose attention ran as one fused kernel counts as that class with all its parts. The weights of routed experts
+    count once for each expert that a token of the run went to.
     """
     by_class = {name: Entry() for name in CLASSES}
     by_path: dict[str, Entry] = defaultdict(Entry)
     fused = {timed.path for timed in recording.timed if timed.op_class == FUSED}
+    reached = _reached(recording)
     for row in counted.rows:
         for part in _pieces(row, counted.phase):
             name = FUSED if row.path in fused else str(part.op_class)
             executed = part.flops if row.path in fused and _skips_masked(row) else part.dense_flops
-            moved = to_bytes(part.read + part.written, dtype)
+            again = part.weights * (reached.get(folded_path(row.path), 1) - 1)
+            moved = to_bytes(rounded(row.times * (part.read + part.written + again)), dtype)
             for entry in (by_class[name], by_path[folded_path(row.path, depth or None)]):
-                entry.cost(row.times * part.flops, row.times * executed, row.times * moved, name)
+                entry.cost(row.times * part.flops, row.times * executed, moved, name)
     for timed in recording.timed:
         by_class[timed.op_class].spend(timed.seconds, timed.op_class)
         if timed.op_class != FRAMEWORK:
@@ -96,7 +110,17 @@ def fold(counted: Pass, recording: Recording, dtype: str, depth: int, ceilings: 
     unlabelled, wall = by_class[FRAMEWORK].seconds, median(recording.plain_s)
     by_class[FRAMEWORK].seconds += recording.framework_s
     by_class[UNATTRIBUTED].seconds = wall - sum(entry.seconds for entry in by_class.values())
-    return Folded(by_class, {path: entry for path, entry in by_path.items() if entry.seconds or entry.bytes}, wall, unlabelled, ceilings)
+    seen = {path: entry for path, entry in by_path.items() if entry.seconds or entry.bytes}
+    busy = None if recording.on_device is None else recording.on_device.busy_ns / 1e9
+    return Folded(by_class, seen, wall, unlabelled, ceilings, busy)
+
+
+def _reached(recording: Recording) -> dict[str, Fraction]:
+    """How many experts' weights a row of routed experts moved, the mean over the layers that share its folded path."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for path, experts in recording.reached.items():
+        found[folded_path(path)].append(experts)
+    return {path: Fraction(sum(each), len(each)) for path, each in found.items()}
 
 
 def _pieces(row: Row, phase: str) -> Iterator[Part]:

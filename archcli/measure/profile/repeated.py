@@ -68,7 +68,7 @@ def middle(values: Sequence[Any]) -> Any:
 
 def _totals(documents: Sequence[Profile], asked: int) -> dict[str, Any]:
     every = [document["totals"] for document in documents]
-    passes = ("plain_s", "traced_s", "operations_differing")
+    passes = ("plain_s", "traced_s", "operations_differing", "launches_lost")
     walls = [each["wall_s"] for each in every]
     return {
         **middle([{key: value for key, value in each.items() if key not in {"by_class", *passes}} for each in every]),
@@ -77,13 +77,18 @@ def _totals(documents: Sequence[Profile], asked: int) -> dict[str, Any]:
         "pairs": sum(each["pairs"] for each in every),
         "pairs_rejected": sum(each["pairs_rejected"] for each in every),
         "partial": len(every) < asked or any(each["partial"] for each in every),
-        "reliable": 2 * sum(each["reliable"] for each in every) > len(every) and not any(each["operations_differing"] for each in every),
+        "reliable": 2 * sum(each["reliable"] for each in every) > len(every) and not any(map(_amiss, every)),
         "plain_s": [seconds for each in every for seconds in each["plain_s"]],
         "traced_s": [seconds for each in every for seconds in each["traced_s"]],
-        "operations_differing": sorted({name for each in every for name in each["operations_differing"]}),
+        **{key: sorted({name for each in every for name in each[key]}) for key in ("operations_differing", "launches_lost")},
         "wall_s_range": [min(walls), max(walls)],
         "wall_s_sd": _deviation(walls),
     }
+
+
+def _amiss(totals: Mapping[str, Any]) -> bool:
+    """Whether a trace had other operations than the census, or lacked kernels."""
+    return bool(totals["operations_differing"] or totals["launches_lost"])
 
 
 def _rows(documents: Sequence[Profile]) -> list[dict[str, Any]]:

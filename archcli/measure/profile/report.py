@@ -11,6 +11,7 @@ from archcli.measure.passes import Pass
 from archcli.measure.profile.document.figures import Ceilings, Figures, Operator
 from archcli.measure.profile.document.whole import Measured
 from archcli.measure.profile.fold import FRAMEWORK, FUSED, RANDOM, UNATTRIBUTED, Entry, Folded, fold
+from archcli.measure.profile.on_device import device_doubts, device_lines, device_notes, device_of, is_gpu, machine_of
 from archcli.measure.profile.roofs import bound
 from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.modules import Model
@@ -39,6 +40,7 @@ COLUMNS = (
     Column("gflops_per_s", "GFLOP/s"),
     Column("gbytes_per_s", "GB/s"),
 )
+BUSY_COLUMN = Column("busy_share", "of busy device", "share")
 ROOF_COLUMNS = (Column("intensity", "FLOP/byte"), Column("roof", "roof"), Column("roof_share", "of it", "share"))
 
 
@@ -66,7 +68,12 @@ def profile_of(
         totals=_totals(counted, recording, folded),
         rows=rows,
         tables=(_by_class(recording, folded), _by_operator(folded, rows, top), _honesty(recording, folded)),
-        notes=(*_warnings(recording, folded), *_explanations(counted, recording)),
+        notes=(
+            *_warnings(recording, folded),
+            *device_doubts(recording),
+            *device_notes(recording),
+            *_explanations(counted, recording),
+        ),
     )
 
 
@@ -97,11 +104,13 @@ def _totals(counted: Pass, recording: Recording, folded: Folded) -> Measured:
         "traced_s": list(recording.traced_s),
         "operations_executed": recording.executed,
         "operations_differing": list(recording.differing),
+        "launches_lost": list(recording.lost),
         "page_faults_per_pass": recording.page_faults,
         "system_s_per_pass": recording.system_s,
         "context_switches_per_s": recording.switches_per_s,
         "load_per_processor": recording.load,
-        "machine": dict(recording.machine),
+        "device": device_of(recording, wall),
+        "machine": machine_of(recording),
     }
 
 
@@ -119,7 +128,8 @@ def _overhead(recording: Recording) -> float:
 
 
 def _reliable(recording: Recording, folded: Folded) -> bool:
-    return not recording.differing and abs(folded.by_class[UNATTRIBUTED].seconds) <= MOST_UNATTRIBUTED * folded.wall_s
+    sound = not recording.differing and not recording.lost
+    return sound and abs(folded.by_class[UNATTRIBUTED].seconds) <= MOST_UNATTRIBUTED * folded.wall_s
 
 
 def _by_class(recording: Recording, folded: Folded) -> Table:
@@ -141,7 +151,8 @@ def _by_operator(folded: Folded, rows: list[Operator], top: int) -> Table:
 
 
 def _columns(folded: Folded) -> tuple[Column, ...]:
-    return COLUMNS if folded.ceilings is None else (*COLUMNS, *ROOF_COLUMNS)
+    busy = () if folded.busy_s is None else (BUSY_COLUMN,)
+    return (*COLUMNS[:3], *busy, *COLUMNS[3:], *(() if folded.ceilings is None else ROOF_COLUMNS))
 
 
 def _line(folded: Folded, entry: Entry) -> Figures:
@@ -156,6 +167,7 @@ def _line(folded: Folded, entry: Entry) -> Figures:
         "flop_share": entry.flops / whole.flops if whole.flops else 0.0,
         "byte_share": entry.bytes / whole.bytes if whole.bytes else 0.0,
         "time_share": entry.seconds / whole.seconds,
+        "busy_share": entry.operations_s / folded.busy_s if folded.busy_s and entry.operations_s is not None else None,
         "gflops_per_s": _rate(entry.executed_flops, entry.seconds),
         "gbytes_per_s": _rate(entry.bytes, entry.seconds),
         "intensity": entry.executed_flops / entry.bytes if entry.bytes else None,
@@ -181,14 +193,17 @@ def words(name: str) -> str:
 
 
 def _honesty(recording: Recording, folded: Folded) -> Table:
-    machine = recording.machine
     return facts(
         "How far to trust it",
         ("plain wall, median", folded.wall_s, "seconds"),
         *([] if recording.extrapolated else _spread(recording)),
         ("traced / plain", _overhead(recording), "ratio"),
         ("operations / plain", folded.attributed_share, "share"),
-        ("framework (Python, dispatch, views)", folded.by_class[FRAMEWORK].seconds / folded.wall_s, "share"),
+        (
+            f"framework ({'the device idle' if is_gpu(recording) else 'Python, dispatch'}, views)",
+            folded.by_class[FRAMEWORK].seconds / folded.wall_s,
+            "share",
+        ),
         ("unattributed", folded.by_class[UNATTRIBUTED].seconds / folded.wall_s, "share"),
         ("torch operations outside of any row", folded.unlabelled_s / folded.wall_s, "share"),
         ("operations in the trace as in the census", f"{recording.counted} of {recording.executed}", "text"),
@@ -197,7 +212,8 @@ def _honesty(recording: Recording, folded: Folded) -> Table:
         ("time in the system, for page faults above all, all threads", recording.system_s, "seconds"),
         ("involuntary context switches per second", round(recording.switches_per_s), "count"),
         ("processes per processor when it began", f"{recording.load:.1f}", "text"),
-        *((name, value, "text") for name, value in machine.items()),
+        *device_lines(recording, folded.wall_s),
+        *((name, value, "text") for name, value in recording.machine.items()),
     )
 
 
@@ -225,8 +241,6 @@ def _warnings(recording: Recording, folded: Folded) -> Iterator[str]:
             f"A BUSY MACHINE: {recording.load:.1f} processes a processor when it began, {recording.switches_per_s:.0f} involuntary context "
             "switches a second. Threads that wait for one another make small operations look dear; repeat it on a quiet one."
         )
-    if str(recording.machine["device"]).startswith("cuda"):
-        yield "Not measured on a GPU yet: this way of timing kernels was tried on recorded events only."
 
 
 def _explanations(counted: Pass, recording: Recording) -> Iterator[str]:
@@ -244,4 +258,7 @@ def _explanations(counted: Pass, recording: Recording) -> Iterator[str]:
         yield "Training is forward to the loss of random targets, and backward: no optimizer."
     elif counted.phase == "train":
         yield "Training is forward and backward from a given gradient of the answer: no loss, no optimizer."
+    if recording.reached:
+        reached = recording.reached.values()
+        yield f"Bytes of routed experts are of those that the tokens of this run went to: {min(reached)} to {max(reached)} of a layer's."
     yield "Weights are random."

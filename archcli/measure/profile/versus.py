@@ -11,6 +11,7 @@ from archcli.measure.passes import Pass
 from archcli.measure.profile.document.versus import Both, ComparedClass, ComparedOperator, ReportedVariant, Setting
 from archcli.measure.profile.document.versus import Variant as Summary
 from archcli.measure.profile.fold import FRAMEWORK, FUSED, UNATTRIBUTED, Entry, Folded, fold
+from archcli.measure.profile.on_device import device_doubts, device_lines, device_notes, device_of, machine_of
 from archcli.measure.profile.paired import NONE, of_class, of_path, ratios
 from archcli.measure.profile.report import MOST_LOAD, MOST_SWITCHES_PER_S, MOST_UNATTRIBUTED
 from archcli.measure.report import Column, Report, Table, facts
@@ -57,7 +58,8 @@ class _Side:
     @property
     def reliable(self) -> bool:
         """Whether plain and traced passes tell the same story."""
-        return not self.variant.timing.recording.differing and abs(self.unattributed) <= MOST_UNATTRIBUTED
+        recording = self.variant.timing.recording
+        return not recording.differing and not recording.lost and abs(self.unattributed) <= MOST_UNATTRIBUTED
 
 
 def versus(variants: Sequence[Variant], inputs: Mapping[str, Any], depth: int = 0, top: int = 0) -> Report:
@@ -82,7 +84,7 @@ def versus(variants: Sequence[Variant], inputs: Mapping[str, Any], depth: int = 
             "rounds": len(base.variant.timing.walls),
             "rounds_rejected": recording.rejected,
             "partial": recording.partial,
-            "machine": dict(recording.machine),
+            "machine": machine_of(recording),
         },
         rows=[line for lines in classes.values() for line in lines],
         tables=(*tables, _trust(sides)),
@@ -115,6 +117,8 @@ def _summary(base: _Side, side: _Side) -> Summary:
         "operations_executed": recording.executed,
         "operations_counted": recording.counted,
         "operations_differing": list(recording.differing),
+        "launches_lost": list(recording.lost),
+        "device": device_of(recording, side.folded.wall_s),
         "plain_s": list(recording.plain_s),
         "traced_s": list(recording.traced_s),
     }
@@ -208,6 +212,7 @@ def _trust(sides: Sequence[_Side]) -> Table:
             (f"{letter}: operations / plain", folded.attributed_share, "share"),
             (f"{letter}: unattributed", side.unattributed, "share"),
             (f"{letter}: operations in the trace as expected", f"{recording.counted} of {recording.executed}", "text"),
+            *((f"{letter}: {name}", value, unit) for name, value, unit in device_lines(recording, folded.wall_s)),
         ]
     return facts("How far to trust it", *lines, *((name, value, "text") for name, value in first.recording.machine.items()))
 
@@ -230,6 +235,7 @@ def _notes(sides: Sequence[_Side]) -> Iterator[str]:
         for change in side.variant.changes:
             yield f"{side.variant.letter}: {change['setting']} {change['from']} -> {change['to']}"
         yield from (f"{side.variant.letter}: {note}" for note in side.variant.notes)
+    yield from device_notes(sides[0].variant.timing.recording)
     yield "A ratio whose quartiles lie on both sides of 1 is no difference that was seen."
     yield "Weights are random."
 
@@ -239,8 +245,9 @@ def _doubts(sides: Sequence[_Side]) -> Iterator[str]:
         letter, recording = side.variant.letter, side.variant.timing.recording
         if recording.differing:
             yield f"NOT RELIABLE: {letter}'s trace differs from what was expected in {', '.join(recording.differing[:5])}."
-        elif not side.reliable:
+        elif abs(side.unattributed) > MOST_UNATTRIBUTED:
             yield f"NOT RELIABLE: {letter}'s plain and traced passes differ by {side.unattributed:.0%} of the plain wall time; repeat it."
+        yield from (f"{letter}: {doubt}" for doubt in device_doubts(recording))
     load = sides[0].variant.timing.recording.load
     switches = max(side.variant.timing.recording.switches_per_s for side in sides)
     if load > MOST_LOAD or switches > MOST_SWITCHES_PER_S:

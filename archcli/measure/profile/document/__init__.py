@@ -53,7 +53,7 @@ def keys() -> Iterator[dict[str, Any]]:
     records = json_schema()["$defs"]
     for name, record in records.items():
         for key, value in record["properties"].items():
-            taken, always = _taken(value), key in record["required"]
+            taken, always = _taken(value), key in record.get("required", [])
             meaning = value.get("description") or records[taken]["description"]  # pydantic leaves out that of a record used once
             yield {"record": name, "key": key, "takes": taken, "always": always, "meaning": meaning}
 

@@ -24,7 +24,7 @@ class Figures(Record):
     flop_share: Annotated[float, says("Of the pass's counted FLOPs; 1 is all.")]
     byte_share: Annotated[float, says("Of the pass's bytes; 1 is all.")]
     time_share: Annotated[float, says("Of the plain wall time; 1 is all.")]
-
+    busy_share: Annotated[float | None, says("Of the time that a GPU was busy in a traced pass; null on a CPU.")]
     gflops_per_s: Annotated[float | None, says("1e9 executed FLOPs a second.")]
     gbytes_per_s: Annotated[float | None, says("1e9 bytes a second.")]
     intensity: Annotated[float | None, says("Executed FLOPs a byte.")]

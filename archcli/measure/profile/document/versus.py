@@ -6,7 +6,7 @@ from typing import Annotated, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from archcli.measure.profile.document.base import Amount, Machine, Memory, Model, Ran, Record, Seconds, says
+from archcli.measure.profile.document.base import Amount, Device, Machine, Memory, Model, Ran, Record, Seconds, says
 from archcli.measure.profile.document.figures import Classed
 
 Change = TypedDict(
@@ -81,6 +81,8 @@ class Variant(Ratios):
     operations_executed: Annotated[Amount, says("Torch operations in a pass, by the census.")]
     operations_counted: Annotated[Amount, says("Those found in the trace.")]
     operations_differing: Annotated[list[str], says("Those that the trace has more or less often, as path:operation.")]
+    launches_lost: Annotated[list[str], says("What the trace of a GPU lacks: kernels without a launch, launches without a kernel.")]
+    device: Annotated[Device | None, says("What a GPU did; null on a CPU, and where it is extrapolated.")]
     plain_s: Annotated[list[Seconds], says("Seconds of its plain pass in each round.")]
     traced_s: Annotated[list[Seconds], says("Seconds of its traced pass in each round.")]
 

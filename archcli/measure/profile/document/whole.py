@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, NotRequired
 
-from archcli.measure.profile.document.base import Amount, Machine, Memory, Model, Ran, Range, Record, Seconds, says
+from archcli.measure.profile.document.base import Amount, Device, Machine, Memory, Model, Ran, Range, Record, Seconds, says
 from archcli.measure.profile.document.figures import Ceilings, Figures, Operator
 from archcli.measure.profile.document.ivanov import Ivanov
 from archcli.measure.profile.document.kinds import Ends, Estimates, Kind
@@ -36,6 +36,8 @@ class Measured(Record):
     traced_s: Annotated[list[Seconds], says("Seconds of the traced pass after each.")]
     operations_executed: Annotated[Amount, says("Torch operations in a pass, by the census.")]
     operations_differing: Annotated[list[str], says("Those that the trace has more or less often, as path:operation.")]
+    launches_lost: Annotated[list[str], says("What the trace of a GPU lacks: kernels without a launch, launches without a kernel.")]
+    device: Annotated[Device | None, says("What a GPU did; null on a CPU, and where it is extrapolated.")]
     page_faults_per_pass: Annotated[Amount, says("Page faults in a plain pass, the median.")]
     system_s_per_pass: Annotated[Seconds, says("Seconds all threads of a plain pass spent in the system, the median.")]
     context_switches_per_s: Annotated[float, says("Involuntary context switches a second of plain passes.")]

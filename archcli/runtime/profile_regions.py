@@ -16,7 +16,6 @@ from torch import nn
 
 from archcli.graph import Op
 from archcli.runtime.profile import PAIRS, Pair, Recording, Tick, rounds
-from archcli.runtime.profile_clock import HostClock, run_pass
 from archcli.runtime.profile_label import labelled, place
 from archcli.runtime.profile_machine import without_garbage_collection
 from archcli.runtime.profile_variants import contender
@@ -84,7 +83,7 @@ def cross_check(work: Work, pairs: int | None, tick: Tick) -> tuple[Recording, R
             tick("timing in turn", i, pairs or PAIRS)
             done.append(Pair(profiled.plain(), *profiled.traced()))
             with labelled(work.model, CLOCKED) as regions:
-                clocked.append(run_pass(work.step, HostClock()).seconds)
+                clocked.append(profiled.plain().seconds)
             spent.append(self_times(regions.log))
     seconds = {path: median(each[path].ns for each in spent) / 1e9 for path in spent[-1]}
     return profiled.recording(done), Regions(seconds, {path: one.calls for path, one in spent[-1].items()}, tuple(clocked))

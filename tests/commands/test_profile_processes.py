@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from archcli.errors import ArchError
+
 processes = import_module("archcli.commands.profile.processes")
 TINY = """
 name: tiny
@@ -121,6 +123,27 @@ def test_what_cannot_be_repeated_is_refused(archcli, tiny, args, words):
     assert "Traceback" not in done.stderr
 
 
+def test_an_interrupt_while_a_process_starts_ends_it(monkeypatch):
+    started = []
+
+    def interrupted(command, **options):
+        started.append(honest(command, **options))
+        os.kill(os.getpid(), signal.SIGINT)
+        return started[0]
+
+    honest = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        processes._ended([sys.executable, "-c", "import time; time.sleep(600)"], b"")
+    assert started[0].returncode == -signal.SIGKILL
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_process_that_is_killed_is_told_of():
+    with pytest.raises(ArchError, match="a process was ended by signal 9"):
+        processes._printed([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], b"")
+
+
 def children(pid):
     """Processes that one has started and not waited for yet."""
     return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
@@ -129,7 +152,7 @@ def children(pid):
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
 def test_an_interrupt_leaves_no_process_behind(tiny):
     """The signal is sent to the parent alone, so that it has to end its child itself."""
-    command = [sys.executable, "-m", "archcli", "profile", str(tiny), *map(str, SHORT), "--pairs", "100000", "--repeat-process", "2"]
+    command = [sys.executable, "-m", "archcli", "profile", str(tiny), *map(str, SHORT), "--pairs", "2000", "--repeat-process", "2"]
     parent = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while not children(parent.pid):
         assert parent.poll() is None
@@ -139,4 +162,4 @@ def test_an_interrupt_leaves_no_process_behind(tiny):
     out, err = parent.communicate(timeout=60)
     assert (parent.returncode, out, err) == (130, "", "interrupted before the first process had finished\n")
     with pytest.raises(ProcessLookupError):
-        os.kill(child, 0)
+        os.kill(child, signal.SIGKILL)  # one that is still there has failed the test, and goes

@@ -109,12 +109,11 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     inputs = {"phase": phase, **counted.sizes(), **how.inputs(), "layers": layers}
     plan = planned(asked, counted, question, how, per_kind=per_kind) if layers is None else None
     if plan is None:
-        memory = checked(asked.name, counted, how)
-        recording, ceilings = measured(asked, counted, how, memory)
+        recording, ceilings = measured(asked, counted, how, checked(asked.name, counted, how))
         report = usual.report(profile_of(asked.model, counted, recording, inputs, depth, top, ceilings), counted, recording)
     else:
-        memory = memory_of(counted, how.dtype, how.attention)
         report, recording = profiled_by_kind(asked, counted, plan, how, inputs, (depth, top))
+    memory = memory_of(counted, how.dtype, how.attention)
     notes = (*without_source(asked.model, source_len), *report.notes)
     report = replace(report, model={"name": asked.name, "source": asked.source}, totals={**report.totals, "memory": memory}, notes=notes)
     write_files(report, recording, plot, trace)

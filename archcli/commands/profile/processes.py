@@ -89,14 +89,15 @@ def _printed(command: list[str], text: bytes) -> Mapping[str, Any]:
 
 def _ended(command: list[str], text: bytes) -> tuple[int, bytes, bytes]:
     """(exit code, output, errors) of a process that has read the text; it has ended whatever happens here meanwhile."""
-    with _interrupts_wait():
-        process = subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE)  # noqa: S603 - archcli itself
+    process = None
     try:
+        with _interrupts_wait():
+            process = subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE)  # noqa: S603 - archcli itself
         out, err = process.communicate(text)
     finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
+        if process is not None:
+            with process:  # which closes its pipes and waits for it
+                process.kill()
     return process.returncode, out, err
 
 

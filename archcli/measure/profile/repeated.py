@@ -24,8 +24,8 @@ CONVENTION = (
     "Figures are medians over fresh processes, each for itself, so that shares need not add up to 100%; least and most are of one process."
 )
 COLUMNS = (
-    Column("flop_share", "FLOP share", "share"),
-    Column("byte_share", "byte share", "share"),
+    Column("flop_share", "FLOP share", "share", minor=True),
+    Column("byte_share", "byte share", "share", minor=True),
     Column("time_share", "time share", "share"),
     Column("least", "least", "share"),
     Column("most", "most", "share"),
@@ -118,7 +118,7 @@ def _tables(totals: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], top: i
         yield from tables_of_ivanov(totals)
         return
     title = f"By operator: the slowest {top} of {len(rows)}" if 0 < top < len(rows) else "By operator"
-    yield Table(title, (Column("path", "operator"), Column("class", "class"), *COLUMNS), _shown(rows[: top or None]))
+    yield Table(title, (Column("path", "operator"), Column("class", "class", minor=True), *COLUMNS), _shown(rows[: top or None]))
     if "kinds" in totals:
         yield from tables_of_kinds(totals)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from archcli.arith import to_bytes
 from archcli.measure.passes import Pass
+from archcli.measure.profile.document.ivanov import Executed, Ivanov, IvanovClass, IvanovOperator
 from archcli.measure.profile.fold import FRAMEWORK, FUSED, RANDOM, UNATTRIBUTED
 from archcli.measure.profile.ivanov.counting import Operator, operators, within_layer
 from archcli.measure.profile.ivanov.table import LETTERS, MEASURED_ON, SOURCE, TIME_SHARES, WALL_S
@@ -63,10 +64,10 @@ def with_table(report: Report, counted: Pass, recording: Recording) -> Report:
     measured = times(found, recording)
     lines = _lines(report, found, measured.groups)
     classes, executed = _classes(report, found, measured), _executed(recording)
-    table = {
+    table: Ivanov = {
         "source": SOURCE,
         "paper": {"measured_on": MEASURED_ON, "wall_s": WALL_S, "time_shares": {str(each): share for each, share in TIME_SHARES.items()}},
-        "classes": {record["class"]: {key: value for key, value in record.items() if key != "class"} for record in classes},
+        "classes": classes,
         "operators": lines,
         "executed": executed,
     }
@@ -80,9 +81,9 @@ def with_table(report: Report, counted: Pass, recording: Recording) -> Report:
     )
 
 
-def _lines(report: Report, found: Sequence[Operator], groups: Sequence[Group]) -> list[Record]:
+def _lines(report: Report, found: Sequence[Operator], groups: Sequence[Group]) -> list[IvanovOperator]:
     """A record an operator. Time, roof and its share stand at the first of those that were measured together, for all of them."""
-    lines: list[Record] = [
+    lines: list[IvanovOperator] = [
         {
             "operator": each.line.name,
             "phase": each.line.phase,
@@ -99,50 +100,62 @@ def _lines(report: Report, found: Sequence[Operator], groups: Sequence[Group]) -
     ]
     for group in groups:
         first, *others = group.members
-        lines[first] |= _measured(report, [found[i] for i in group.members], group.seconds)
+        lines[first]["seconds"] = group.seconds
+        lines[first]["roof"], lines[first]["roof_share"] = _roof(report, [found[i] for i in group.members], group.seconds)
         for other in others:
             lines[other]["timed_with"] = found[first].line.name
     return lines
 
 
-def _measured(report: Report, members: Sequence[Operator], seconds: float | None) -> Record:
+def _roof(report: Report, members: Sequence[Operator], seconds: float | None) -> tuple[str, float] | tuple[None, None]:
     flops, words = sum(each.flops for each in members), sum(each.read + each.written for each in members)
     moved = int(to_bytes(words, report.inputs["dtype"]))
-    roof, share = bound(flops, moved, seconds or 0.0, report.totals["ceilings"]) or (None, None)
-    return {"seconds": seconds, "roof": roof, "roof_share": share}
+    return bound(flops, moved, seconds or 0.0, report.totals["ceilings"]) or (None, None)
 
 
-def _classes(report: Report, found: Sequence[Operator], measured: Times) -> list[Record]:
+def _classes(report: Report, found: Sequence[Operator], measured: Times) -> dict[str, IvanovClass]:
     """The paper's three classes, then what else took time; times add up to the plain wall."""
     wall, flops = report.totals["wall_s"], sum(each.flops for each in found) or 1
     words = sum(each.read + each.written for each in found) or 1
     rest = {name: report.totals["by_class"][name]["seconds"] for name in (FRAMEWORK, UNATTRIBUTED)}
     seconds = {**measured.by_class, **rest}
     three = sum(seconds.get(each, 0.0) for each in LETTERS)
-    records: list[Record] = []
+    records: dict[str, IvanovClass] = {}
     for each in LETTERS:
         own = [operator for operator in found if operator.op_class is each]
         spent, done, moved = seconds.get(each, 0.0), sum(one.flops for one in own), sum(one.read + one.written for one in own)
-        shares = {"flop_share": done / flops, "word_share": moved / words, "time_share": spent / wall}
-        beside = {"share_of_three": spent / three if three and FUSED not in seconds else None, "paper_time_share": TIME_SHARES[each]}
-        records.append({"class": str(each), "flops": done, "words": moved, "seconds": spent, **shares, **beside})
-    others = [name for name in WORDS if name not in LETTERS and name in seconds]
-    return records + [{"class": name, "seconds": seconds[name], "time_share": seconds[name] / wall} for name in others]
+        records[str(each)] = {
+            "flops": done,
+            "words": moved,
+            "seconds": spent,
+            "flop_share": done / flops,
+            "word_share": moved / words,
+            "time_share": spent / wall,
+            "share_of_three": spent / three if three and FUSED not in seconds else None,
+            "paper_time_share": TIME_SHARES[each],
+        }
+    for name in WORDS:
+        if name not in LETTERS and name in seconds:
+            records[name] = {"seconds": seconds[name], "time_share": seconds[name] / wall}
+    return records
 
 
-def _executed(recording: Recording) -> list[Record]:
+def _executed(recording: Recording) -> list[Executed]:
     """What torch executed of the layer, by class: calls, FLOPs (None beside a fused kernel), elements read and written."""
-    done: dict[str, Record] = {}
+    done: dict[str, Executed] = {}
     for each in recording.census:
         if within_layer(each.path) or each.phase == "sums":
-            record = done.setdefault(each.op_class, {"class": each.op_class, "operations": 0, "flops": 0, "read": 0, "written": 0})
-            flops = None if each.flops is None or record["flops"] is None else record["flops"] + each.flops
-            record |= {"operations": record["operations"] + each.calls, "flops": flops}
-            record |= {"read": record["read"] + each.read, "written": record["written"] + each.written}
-    whole = sum(record["flops"] or 0 for record in done.values()) or 1
-    fused = any(record["flops"] is None for record in done.values())
-    records = [done[name] for name in WORDS if name in done]
-    return [{**record, "flop_share": None if fused else record["flops"] / whole} for record in records]
+            none: Executed = {"class": each.op_class, "operations": 0, "flops": 0, "flop_share": None, "read": 0, "written": 0}
+            record = done.setdefault(each.op_class, none)
+            record["operations"] += each.calls
+            record["flops"] = None if each.flops is None or record["flops"] is None else record["flops"] + each.flops
+            record["read"] += each.read
+            record["written"] += each.written
+    flops = {name: record["flops"] for name, record in done.items()}
+    whole = None if None in flops.values() else sum(each or 0 for each in flops.values()) or 1
+    for name, record in done.items():
+        record["flop_share"] = None if whole is None else (flops[name] or 0) / whole
+    return [done[name] for name in WORDS if name in done]
 
 
 def tables_of(totals: Mapping[str, Any]) -> Iterator[Table]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from archcli.measure.flops import count_flops
-from archcli.measure.profile import profile_of
+from archcli.measure.profile.report import profile_of
 from archcli.ops import Linear
 from runtime_profile.tiny import MODELS, PHASES, RUNS, profiled, question
 

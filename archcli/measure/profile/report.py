@@ -38,11 +38,15 @@ COLUMNS = (
     Column("byte_share", "byte share", "share"),
     Column("time_share", "time share", "share"),
     Column("seconds", "time", "seconds"),
-    Column("gflops_per_s", "GFLOP/s"),
-    Column("gbytes_per_s", "GB/s"),
+    Column("gflops_per_s", "GFLOP/s", minor=True),
+    Column("gbytes_per_s", "GB/s", minor=True),
 )
 BUSY_COLUMN = Column("busy_share", "of busy device", "share")
-ROOF_COLUMNS = (Column("intensity", "FLOP/byte"), Column("roof", "roof"), Column("roof_share", "of it", "share"))
+ROOF_COLUMNS = (
+    Column("intensity", "FLOP/byte", minor=True),
+    Column("roof", "roof", minor=True),
+    Column("roof_share", "of it", "share", minor=True),
+)
 
 
 def profile_of(
@@ -153,7 +157,7 @@ def _by_operator(folded: Folded, rows: list[Operator], top: int) -> Table:
     shown = rows[: top or None]
     records = [{**row, "path": short(row["path"], row["operators"]), "class": words(row["class"])} for row in shown]
     title = "By operator" if len(shown) == len(rows) else f"By operator: the slowest {len(shown)} of {len(rows)}"
-    return Table(title, (Column("path", "operator"), Column("class", "class"), *_columns(folded)), records)
+    return Table(title, (Column("path", "operator"), Column("class", "class", minor=True), *_columns(folded)), records)
 
 
 def _columns(folded: Folded) -> tuple[Column, ...]:

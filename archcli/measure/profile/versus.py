@@ -189,9 +189,9 @@ def _overview(summary: Sequence[Mapping[str, Any]]) -> Table:
     columns = (
         Column("variant", ""),
         Column("changed", "variant"),
-        Column("params_ratio", "params", "ratio"),
+        Column("params_ratio", "params", "ratio", minor=True),
         Column("flops_ratio", "FLOPs", "ratio"),
-        Column("bytes_ratio", "bytes", "ratio"),
+        Column("bytes_ratio", "bytes", "ratio", minor=True),
         Column("wall_s", "wall", "seconds"),
         *RATIO,
     )
@@ -201,7 +201,8 @@ def _overview(summary: Sequence[Mapping[str, Any]]) -> Table:
 
 def _class_table(variant: Variant, lines: Sequence[Mapping[str, Any]]) -> Table:
     records = [{**line, "class": _words(line["class"])} for line in lines]
-    columns = (Column("class", "class"), *_times(variant), Column("flops_ratio", "FLOPs", "ratio"), Column("bytes_ratio", "bytes", "ratio"))
+    costs = (Column("flops_ratio", "FLOPs", "ratio", minor=True), Column("bytes_ratio", "bytes", "ratio", minor=True))
+    columns = (Column("class", "class"), *_times(variant), *costs)
     return Table(f"{variant.letter} against A, by class: {variant.text}", columns, records)
 
 

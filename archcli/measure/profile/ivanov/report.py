@@ -29,9 +29,9 @@ WORDS = {**{str(each): str(each) for each in LETTERS}, "elementwise": "element-w
 WORDS |= {"routing": "routing", RANDOM: "random numbers", OUTSIDE: OUTSIDE, FRAMEWORK: FRAMEWORK, UNATTRIBUTED: UNATTRIBUTED}
 BY_CLASS = (
     Column("class", "class"),
-    Column("flops", "GFLOP", "gflop"),
+    Column("flops", "GFLOP", "gflop", minor=True),
     Column("flop_share", "of FLOP", "fine_share"),
-    Column("words", "1e6 words", "millions"),
+    Column("words", "1e6 words", "millions", minor=True),
     Column("word_share", "of words", "share"),
     Column("seconds", "time", "seconds"),
     Column("time_share", "of wall", "share"),
@@ -45,8 +45,8 @@ BY_OPERATOR = (
     Column("read", "in", "millions"),
     Column("written", "out", "millions"),
     Column("shown", "time", unit_key="shown_unit"),
-    Column("roof", "roof"),
-    Column("roof_share", "of it", "share"),
+    Column("roof", "roof", minor=True),
+    Column("roof_share", "of it", "share", minor=True),
 )
 EXECUTED = (
     Column("class", "class"),

@@ -21,7 +21,7 @@ from archcli.runtime.profile_label import CENSUS, Ran, Regions, labelled
 from archcli.runtime.tape import MismatchError
 
 JOINS = {
-    *("cat", "stack", "copy", "index_copy", "index_put", "scatter", "scatter_add"),  # move
+    *("cat", "stack", "copy", "index_copy", "index_add", "index_put", "scatter", "scatter_add"),  # move
     *("native_layer_norm", "native_layer_norm_backward", "_fused_rms_norm", "_fused_rms_norm_backward"),  # reduce, then scale
     *("_native_batch_norm_legit", "_native_batch_norm_legit_no_training", "native_batch_norm", "native_batch_norm_backward"),
     *("_softmax_backward_data", "_log_softmax_backward_data"),

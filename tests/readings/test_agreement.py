@@ -41,8 +41,8 @@ def test_arrays_hold_what_ints_count_of_each_candidate(model, steps, batch_size,
     sizes = sizes_of(model)
     arrays = {path: value + (4 if path == "d_model" else 1 + i % 3) * np.array(steps) for i, (path, value) in enumerate(sizes.items())}
     # heads without a width of their own are as wide as d_model has room for; a candidate with none for them is no model
-    heads = [sizes for path, sizes in arrays.items() if path.endswith("n_heads")]
-    assume(all((arrays["d_model"] >= sizes).all() for sizes in heads))
+    heads, widths = ([sizes for path, sizes in arrays.items() if path.endswith(name)] for name in ("n_heads", "d_model"))
+    assume(all((width >= sizes).all() for width in widths for sizes in heads))
     figures = counted(substitute(model, arrays), batch_size, seq_len, past)
     for candidate in range(len(steps)):
         one = substitute(model, {path: int(array[candidate]) for path, array in arrays.items()})

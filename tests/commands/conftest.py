@@ -50,3 +50,24 @@ def folder(tmp_path):
     from saved import saved  # brings torch, which most commands do without
 
     return lambda name, **options: saved(name, tmp_path / name, **options)
+
+
+LLAMA = """
+vocab_size: 61
+d_model: 32
+max_seq_len: 64
+norm: {kind: rmsnorm, eps: 1e-5}
+groups:
+  - n_layers: 2
+    layer:
+      kind: pre_norm
+      attention: {kind: gqa, n_heads: 4, n_kv_heads: 2, head_dim: 8, position: {kind: rope}}
+      ffn: {kind: glu, activation: silu, d_ff: 48}
+"""
+
+
+@pytest.fixture
+def llama(tmp_path):
+    path = tmp_path / "llama.yaml"
+    path.write_text(LLAMA)
+    return path

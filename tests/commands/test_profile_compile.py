@@ -6,25 +6,12 @@ import pytest
 
 from archcli.measure.profile.document import misfit
 
-LLAMA = """
-vocab_size: 61
-d_model: 32
-max_seq_len: 64
-norm: {kind: rmsnorm, eps: 1e-5}
-groups:
-  - n_layers: 1
-    layer:
-      kind: pre_norm
-      attention: {kind: gqa, n_heads: 4, n_kv_heads: 2, head_dim: 8, position: {kind: rope}}
-      ffn: {kind: glu, activation: silu, d_ff: 48}
-"""
-
 
 @pytest.fixture
-def llama(tmp_path):
-    path = tmp_path / "llama.yaml"
-    path.write_text(LLAMA)
-    return path
+def llama(llama):
+    """One layer of it: compiling takes a while."""
+    llama.write_text(llama.read_text().replace("n_layers: 2", "n_layers: 1"))
+    return llama
 
 
 def test_eager_against_compiled(cli, llama):

@@ -6,26 +6,6 @@ import pytest
 
 from archcli.commands.profile.variants import split
 
-LLAMA = """
-vocab_size: 61
-d_model: 32
-max_seq_len: 64
-norm: {kind: rmsnorm, eps: 1e-5}
-groups:
-  - n_layers: 2
-    layer:
-      kind: pre_norm
-      attention: {kind: gqa, n_heads: 4, n_kv_heads: 2, head_dim: 8, position: {kind: rope}}
-      ffn: {kind: glu, activation: silu, d_ff: 48}
-"""
-
-
-@pytest.fixture
-def llama(tmp_path):
-    path = tmp_path / "llama.yaml"
-    path.write_text(LLAMA)
-    return path
-
 
 def profiled(cli, path, *args):
     done = cli("profile", path, "-s", 8, "--pairs", 1, "--threads", 1, "--json", *args)

@@ -12,7 +12,7 @@ from archcli.commands.options import Form, Json, Model, Output, Past, Set, Sourc
 from archcli.commands.profile.allocator import keep_large_blocks
 from archcli.commands.profile.files import check_files, write_files
 from archcli.commands.profile.kinds import cut_to, planned, profiled_by_kind
-from archcli.commands.profile.measuring import How, check_shares, checked, measured
+from archcli.commands.profile.measuring import INTERRUPTED, How, check_shares, checked, measured
 from archcli.commands.profile.options import (
     Allocator,
     Attention,
@@ -45,8 +45,6 @@ from archcli.measure.passes import without_source
 from archcli.measure.profile.report import profile_of
 from archcli.measure.profile.workloads import workload_of
 from archcli.measure.report import Report
-
-INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 
 
 def run(  # noqa: PLR0913, PLR0917 - one parameter per option

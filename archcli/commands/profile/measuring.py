@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from archcli.runtime.profile import Recording
     from archcli.runtime.profile_work import Job
 
-INTERRUPTED = 130
+INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 BUSY = 0.5
 """Processes that wanted each processor when it began, beyond which what it could do is not kept: neighbours had a part of it."""
 Ceilings = dict[str, Any]

@@ -13,6 +13,7 @@ from typing import Any
 
 import typer
 
+from archcli.commands.profile.measuring import INTERRUPTED
 from archcli.errors import ArchError
 from archcli.load.source import STDIN
 from archcli.measure.profile.repeated import repeated
@@ -22,7 +23,6 @@ from archcli.render.data import document
 from archcli.render.picture import save
 from archcli.render.progress import progress
 
-INTERRUPTED = 130
 FOUND_FAULT, SUCCESS = 1, 0
 """Exit codes of a process that has printed a whole report."""
 OURS = {"model", "repeat_process", "top", "plot", "form", "as_json", "output"}

@@ -15,7 +15,7 @@ from archcli.measure.profile.fold import FRAMEWORK, FUSED, UNATTRIBUTED, Entry, 
 from archcli.measure.profile.groups import regrouped
 from archcli.measure.profile.on_device import device_doubts, device_lines, device_notes, device_of, machine_of
 from archcli.measure.profile.paired import NONE, of_class, of_path, ratios
-from archcli.measure.profile.report import MOST_LOAD, MOST_SWITCHES_PER_S, MOST_UNATTRIBUTED
+from archcli.measure.profile.report import MOST_LOAD, MOST_SWITCHES_PER_S, MOST_UNATTRIBUTED, words
 from archcli.measure.report import Column, Report, Table, facts
 from archcli.modules import Model
 
@@ -200,7 +200,7 @@ def _overview(summary: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _class_table(variant: Variant, lines: Sequence[Mapping[str, Any]]) -> Table:
-    records = [{**line, "class": _words(line["class"])} for line in lines]
+    records = [{**line, "class": words(line["class"])} for line in lines]
     costs = (Column("flops_ratio", "FLOPs", "ratio", minor=True), Column("bytes_ratio", "bytes", "ratio", minor=True))
     columns = (Column("class", "class"), *_times(variant), *costs)
     return Table(f"{variant.letter} against A, by class: {variant.text}", columns, records)
@@ -215,10 +215,6 @@ def _operator_table(variant: Variant, lines: Sequence[Mapping[str, Any]], top: i
 
 def _times(variant: Variant) -> tuple[Column, ...]:
     return (Column("base_seconds", "A", "seconds"), Column("seconds", variant.letter, "seconds"), *RATIO)
-
-
-def _words(name: str) -> str:
-    return name.replace("fused_", "fused ").replace("elementwise", "element-wise")
 
 
 def _trust(sides: Sequence[_Side]) -> Table:

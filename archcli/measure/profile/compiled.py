@@ -33,8 +33,10 @@ def with_copies(memory: dict[str, int], counted: Pass, dtype: str) -> dict[str, 
 
 def figures(compiled: Compiled | None) -> Made | None:
     """What JSON says of the compiled code; None of a model that runs operation by operation."""
-    if compiled is None:
-        return None
+    return None if compiled is None else _figures(compiled)
+
+
+def _figures(compiled: Compiled) -> Made:
     kernels = compiled.kernels
     return {
         "graphs": len(compiled.graphs),
@@ -53,12 +55,12 @@ def counts(recording: Recording) -> tuple[Fact, ...]:
     compiled = recording.compiled
     if compiled is None:
         return (("operations in the trace as in the census", of, "text"),)
-    library, several = (sum(each) for each in zip(*((one.library, JOIN in one.key.path) for one in compiled.kernels), strict=True))
-    kernels, graphs = len(compiled.kernels), len(compiled.graphs)
+    made = _figures(compiled)
+    kernels, library = made["kernels"], made["library_kernels"]
     return (
         ("kernels in the trace as compiled", of, "text"),
-        ("graphs; kernels made for them, kernels of torch's", f"{graphs}; {kernels - library}, {library}", "text"),
-        ("kernels that hold several operators", f"{several} of {kernels}", "text"),
+        ("graphs; kernels made for them, kernels of torch's", f"{made['graphs']}; {kernels - library}, {library}", "text"),
+        ("kernels that hold several operators", f"{made['kernels_of_several_operators']} of {kernels}", "text"),
         ("operators that compute, in no kernel", _lost(compiled), "text"),
         ("compiling", compiled.seconds, "seconds"),
     )

@@ -12,7 +12,7 @@ from archcli.commands.options import Form, Json, Model, Output, Past, Set, Sourc
 from archcli.commands.profile.allocator import keep_large_blocks
 from archcli.commands.profile.files import check_files, write_files
 from archcli.commands.profile.kinds import cut_to, planned, profiled_by_kind
-from archcli.commands.profile.measuring import INTERRUPTED, How, check_shares, checked, measured
+from archcli.commands.profile.measuring import INTERRUPTED, How, check_shares, checked, measured, needed
 from archcli.commands.profile.options import (
     Allocator,
     Attention,
@@ -40,7 +40,6 @@ from archcli.commands.profile.processes import in_processes
 from archcli.commands.profile.variants import variants
 from archcli.commands.profile.versus import compared
 from archcli.measure.flops import Question, run_pass, settled
-from archcli.measure.memory import memory_of
 from archcli.measure.passes import without_source
 from archcli.measure.profile.report import profile_of
 from archcli.measure.profile.workloads import workload_of
@@ -111,7 +110,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
         report = usual.report(profile_of(asked.model, counted, recording, inputs, depth, top, ceilings), counted, recording)
     else:
         report, recording = profiled_by_kind(asked, counted, plan, how, inputs, (depth, top))
-    memory = memory_of(counted, how.dtype, how.attention)
+    memory = needed(counted, how)
     notes = (*without_source(asked.model, source_len), *report.notes)
     report = replace(report, model={"name": asked.name, "source": asked.source}, totals={**report.totals, "memory": memory}, notes=notes)
     write_files(report, recording, plot, trace)

@@ -57,12 +57,16 @@ class How:
         return {key: value for key, value in asdict(self).items() if key in SAID}
 
 
-def checked(name: str, counted: Pass, how: How) -> dict[str, int]:
-    """The memory the pass needs. Raises ArchError for what cannot run."""
-    checked_positions(counted)
+def needed(counted: Pass, how: How) -> dict[str, int]:
+    """The memory the pass needs, run in that way."""
     memory = memory_of(counted, how.dtype, how.attention)
-    if how.compile:
-        memory = with_copies(memory, counted, how.dtype)
+    return with_copies(memory, counted, how.dtype) if how.compile else memory
+
+
+def checked(name: str, counted: Pass, how: How) -> dict[str, int]:
+    """The same. Raises ArchError for what cannot run."""
+    checked_positions(counted)
+    memory = needed(counted, how)
     if how.device == "cpu":
         require_memory(name, memory, available_memory(), how.dtype)
     return memory

@@ -12,7 +12,9 @@ from archcli.graph import Tensor, tree_map
 from archcli.modules import Model, Module
 from archcli.modules.lora import adapted, unadapted
 from archcli.runtime.leaves import Beside, StackedLinear
-from archcli.runtime.tape import BuildTape, ExpertTape, NodeTape
+from archcli.runtime.script import Scripts, write
+from archcli.runtime.tape import BuildTape, Listening, NodeTape
+from archcli.runtime.trees import shape_of
 
 FUSED = {"Attend": "run_fused"}
 EAGER: dict[str, str] = {}
@@ -21,8 +23,8 @@ EAGER: dict[str, str] = {}
 class Node(nn.Module):
     """One module of the architecture: its leaves and children are torch modules, its forward is the spec's."""
 
-    tapes: tuple[type[NodeTape], type[ExpertTape]] = (NodeTape, ExpertTape)
-    """What runs the ops of a node, and those of its routed experts; the profiler puts labelling tapes here while it listens."""
+    listening: Listening | None = None
+    """Who hears of each operation; the profiler puts itself here while it listens."""
 
     spec: Any
 
@@ -30,6 +32,7 @@ class Node(nn.Module):
         super().__init__()
         self.runs, self.spec = spec, unadapted(spec)
         self.forms, self.n_experts = forms, n_experts
+        self.scripts = Scripts()
 
     @staticmethod
     def child(parent: Node, spec: Module, n_experts: int | None) -> Node:
@@ -47,11 +50,24 @@ class Node(nn.Module):
 
     def forward(self, *args: Any, expert_of: torch.Tensor | None = None, **options: Any) -> Any:
         """Run the spec's forward on this node's leaves and children; tensors in, tensors out."""
-        plain, expert = self.tapes
-        tape = plain(self) if expert_of is None else expert(self, expert_of)
+        if torch.compiler.is_compiling() or torch._C._get_tracing_state():  # both follow the forward themselves
+            return self._read(args, options, expert_of)
+        values: list[torch.Tensor] = []
+        try:
+            key = (self.training, self.listening, expert_of is None, shape_of((args, options), values))
+            script = self.scripts.get(key)
+        except TypeError:  # of inputs that cannot be known again
+            return self._read(args, options, expert_of)
+        if script is not None:
+            return script.play(self, values, expert_of)
+        answer, script = write(self, args, options, expert_of)
+        self.scripts.keep(key, script)
+        return answer
+
+    def _read(self, args: Any, options: Any, expert_of: torch.Tensor | None) -> Any:
+        tape = NodeTape(self, expert_of)
         args, options = tree_map(lambda value: Tensor(tape, value), torch.Tensor, (args, options))
-        out = self.runs.forward(*args, **options)
-        return tree_map(lambda x: x.value, Tensor, out)
+        return tree_map(lambda x: x.value, Tensor, self.runs.forward(*args, **options))
 
     def _get_name(self) -> str:
         return type(self.spec).__name__

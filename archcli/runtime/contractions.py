@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
-from archcli.runtime.profile_label import CENSUS, Ran, Regions, labelled
+from archcli.runtime.profile_label import Ran, Regions, census, labelled
 from archcli.runtime.tape import MismatchError
 
 JOINS = {
@@ -73,7 +73,7 @@ def contractions(model: nn.Module) -> Iterator[Contractions]:
 
     Raises MismatchError, naming the last one, where torch cannot go on.
     """
-    with labelled(model, CENSUS) as regions:
+    with labelled(model, census) as regions:
         try:
             with Contractions(regions) as entered:
                 yield entered

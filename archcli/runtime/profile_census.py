@@ -14,7 +14,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from archcli.runtime.profile_executed import Executed, executed
-from archcli.runtime.profile_label import CENSUS, Ran, Regions, labelled
+from archcli.runtime.profile_label import Ran, Regions, census, labelled
 from archcli.runtime.profile_walk import Key, Phase, operation
 
 
@@ -32,7 +32,7 @@ class Census(NamedTuple):
 
 def take_census(model: nn.Module, step: Callable[[], Any]) -> Census:
     """Run the step once, untimed, and count."""
-    with labelled(model, CENSUS) as regions, _Counting(regions) as counting:
+    with labelled(model, census) as regions, _Counting(regions) as counting:
         step()
     reached = {path: len(expert_of.unique()) for path, expert_of in regions.expert_of.items()}
     return Census(dict(counting.calls), tuple(regions.ran.values()), dict(counting.did), reached)

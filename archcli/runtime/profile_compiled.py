@@ -29,11 +29,12 @@ from archcli.runtime.profile_events import events_of
 from archcli.runtime.profile_executed import Executed
 from archcli.runtime.profile_fused import IDLE, Compiled, compiled_of, walk_compiled, with_groups
 from archcli.runtime.profile_label import PREFIX, Ran
-from archcli.runtime.profile_provenance import ANNOTATED, provenance
+from archcli.runtime.profile_provenance import annotated, provenance
 from archcli.runtime.profile_trace import chrome_trace
 from archcli.runtime.profile_variants import Contender, record_variants
 from archcli.runtime.profile_walk import Key
 from archcli.runtime.profile_work import Work
+from archcli.runtime.tape import Listening
 
 PLATFORMS = ("linux", "win32")
 """Where inductor can name its kernels in a trace."""
@@ -102,7 +103,7 @@ def compile_work(work: Work, ran: dict[str, Ran]) -> tuple[Compiled, Callable[[]
 def _annotate(model: nn.Module) -> None:
     for path, node in model.named_modules():
         if isinstance(node, Node):
-            vars(node).update(tapes=ANNOTATED, _path=path)
+            vars(node).update(listening=Listening(annotated, path))
 
 
 def reason(problem: Exception) -> str:

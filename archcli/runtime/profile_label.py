@@ -6,16 +6,16 @@ Nothing of this exists in a model that is not listened to: `labelled` puts the l
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
 from archcli.arith import Shape
-from archcli.graph import Op, Tensor
+from archcli.graph import Op
 from archcli.runtime.build import Node
-from archcli.runtime.tape import ExpertTape, NodeTape
+from archcli.runtime.tape import Listening, Run
 
 if TYPE_CHECKING:
     from torch import nn
@@ -52,77 +52,57 @@ class Regions:
         return self.log[place - 1][1] if place else ""
 
 
-class LabelledTape(NodeTape):
-    """Runs ops inside a range that carries their path."""
+def label(_: Op, path: str, run: Run) -> Run:
+    """A run inside a range that carries its path, and whose share of the sequence numbers is in the log."""
+    name = PREFIX + path
 
-    __slots__ = ()
-
-    def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
-        """Run the op; its path is in the trace, and its share of the sequence numbers in the log."""
-        regions, path = place(self.node, op)
-        regions.log.append((_next_number(), path))
-        with torch._C._profiler._RecordFunctionFast(PREFIX + path):
-            out = super().emit(op, *xs, group=group, trained=trained)
-        regions.log.append((_next_number(), ""))
+    def heard(node: Node, values: list[Any], expert_of: torch.Tensor | None) -> Any:
+        log = regions_of(node).log
+        log.append((_next_number(), path))
+        with torch._C._profiler._RecordFunctionFast(name):
+            out = run(node, values, expert_of)
+        log.append((_next_number(), ""))
         return out
 
-
-class LabelledExpertTape(LabelledTape, ExpertTape):
-    """The same for stacked experts."""
-
-    __slots__ = ()
+    return heard
 
 
-class CensusTape(LabelledTape):
-    """Also notes which op ran on what shapes, and which is running now."""
+def census(op: Op, path: str, run: Run) -> Run:
+    """A labelled run of which is also noted what runs, and on what shapes; of experts with weights, where the tokens go."""
+    labelled_run = label(op, path, run)
 
-    __slots__ = ()
-
-    def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
-        """Note the op, then run it."""
-        regions, path = place(self.node, op)
-        regions.ran[path] = Ran(path, op, tuple(x.shape for x in xs))
+    def heard(node: Node, values: list[Any], expert_of: torch.Tensor | None) -> Any:
+        regions = regions_of(node)
+        regions.ran[path] = Ran(path, op, tuple(tuple(value.shape) for value in values))
+        if expert_of is not None and node.part(op.name) is not None:
+            regions.expert_of[path] = expert_of
         regions.current = path
-        out = super().emit(op, *xs, group=group, trained=trained)
+        out = labelled_run(node, values, expert_of)
         regions.current = ""
         return out
 
-
-class CensusExpertTape(CensusTape, ExpertTape):
-    """The same for stacked experts; which of them the tokens went to is noted, too, where they have weights."""
-
-    __slots__ = ()
-
-    def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
-        """Note the experts, then as any op."""
-        regions, path = place(self.node, op)
-        if self.node.part(op.name) is not None:
-            regions.expert_of[path] = self.expert_of
-        return super().emit(op, *xs, group=group, trained=trained)
-
-
-TIMED = (LabelledTape, LabelledExpertTape)
-CENSUS = (CensusTape, CensusExpertTape)
+    return heard
 
 
 @contextmanager
-def labelled(model: nn.Module, tapes: tuple[type[NodeTape], type[ExpertTape]] = TIMED) -> Iterator[Regions]:
-    """Let every operation of the model run labelled; what they leave behind is yielded, and afterwards no trace of it is left."""
+def labelled(model: nn.Module, wrap: Callable[[Op, str, Run], Run] = label) -> Iterator[Regions]:
+    """Let every operation of the model run labelled; what they leave behind is yielded, and afterwards none is labelled."""
     regions = Regions()
     nodes = [(path, node) for path, node in model.named_modules() if isinstance(node, Node)]
     for path, node in nodes:
-        vars(node).update(tapes=tapes, _path=path, _regions=regions)
+        vars(node).update(listening=Listening(wrap, path), _regions=regions)
     try:
         yield regions
     finally:
         for _, node in nodes:
-            for name in ("tapes", "_path", "_regions"):
+            for name in ("listening", "_regions"):
                 vars(node).pop(name, None)
 
 
-def place(node: Any, op: Op) -> tuple[Regions, str]:
-    """The regions the node writes to, and the op's path."""
-    return node._regions, f"{node._path}.{op.name}" if node._path else op.name
+def regions_of(node: Any) -> Regions:
+    """The regions the node writes to."""
+    regions: Regions = node._regions
+    return regions
 
 
 def _next_number() -> int:

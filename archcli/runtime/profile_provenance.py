@@ -10,15 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import fx
 
-from archcli.graph import Op, Tensor
+from archcli.graph import Op
 from archcli.runtime.profile_census import is_view
 from archcli.runtime.profile_walk import operation
-from archcli.runtime.tape import ExpertTape, NodeTape
+
+if TYPE_CHECKING:
+    from archcli.runtime.build import Node
+    from archcli.runtime.tape import Run
 
 ROW, PIECES = "archcli_row", "archcli_pieces"
 ALIASES = {"bias_addmm": "addmm"}
@@ -48,25 +51,14 @@ class Graph:
     launches: list[Launch] = field(default_factory=list)
 
 
-class AnnotatedTape(NodeTape):
-    """Runs ops such that the nodes a compiler traces carry their path."""
+def annotated(_: Op, path: str, run: Run) -> Run:
+    """A run such that the nodes a compiler traces carry its path; outside of a compiler nothing remains of it."""
 
-    __slots__ = ()
+    def heard(node: Node, values: list[Any], expert_of: torch.Tensor | None) -> Any:
+        with fx.traceback.annotate({ROW: path}):
+            return run(node, values, expert_of)
 
-    def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
-        """Run the op; outside of a compiler nothing remains of the annotation."""
-        node: Any = self.node
-        with fx.traceback.annotate({ROW: f"{node._path}.{op.name}" if node._path else op.name}):
-            return super().emit(op, *xs, group=group, trained=trained)
-
-
-class AnnotatedExpertTape(AnnotatedTape, ExpertTape):
-    """The same for stacked experts."""
-
-    __slots__ = ()
-
-
-ANNOTATED = (AnnotatedTape, AnnotatedExpertTape)
+    return heard
 
 
 class _Known(NamedTuple):

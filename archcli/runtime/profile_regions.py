@@ -10,50 +10,34 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from statistics import median
 from time import perf_counter_ns
-from typing import Any, NamedTuple
-
-from torch import nn
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archcli.graph import Op
 from archcli.runtime.profile import PAIRS, Pair, Recording, Tick, rounds
-from archcli.runtime.profile_label import labelled, place
+from archcli.runtime.profile_label import labelled, regions_of
 from archcli.runtime.profile_machine import without_garbage_collection
 from archcli.runtime.profile_variants import contender
 from archcli.runtime.profile_walk import Spent
 from archcli.runtime.profile_work import Work
-from archcli.runtime.tape import ExpertTape, NodeTape
+
+if TYPE_CHECKING:
+    import torch
+
+    from archcli.runtime.build import Node
+    from archcli.runtime.tape import Run
 
 
-class RegionTape(NodeTape):
-    """Runs an op between two looks at the clock, in nanoseconds: the log has when it began, under its path, and when it ended, under none.
+def clocked(_: Op, path: str, run: Run) -> Run:
+    """A run between two looks at the clock, in nanoseconds: the log has when it began, under its path, and when it ended, under none."""
 
-    They are around the call of torch, within what the tape does before and after it.
-    """
-
-    __slots__ = ()
-
-    def _perform(self, op: Op, values: list[Any]) -> Any:
-        regions, path = place(self.node, op)
-        regions.log.append((perf_counter_ns(), path))
-        out = super()._perform(op, values)
-        regions.log.append((perf_counter_ns(), ""))
+    def heard(node: Node, values: list[Any], expert_of: torch.Tensor | None) -> Any:
+        log = regions_of(node).log
+        log.append((perf_counter_ns(), path))
+        out = run(node, values, expert_of)
+        log.append((perf_counter_ns(), ""))
         return out
 
-    def _call_leaf(self, leaf: nn.Module, op: Op, values: list[Any]) -> Any:
-        regions, path = place(self.node, op)
-        regions.log.append((perf_counter_ns(), path))
-        out = super()._call_leaf(leaf, op, values)
-        regions.log.append((perf_counter_ns(), ""))
-        return out
-
-
-class RegionExpertTape(RegionTape, ExpertTape):
-    """The same for stacked experts."""
-
-    __slots__ = ()
-
-
-CLOCKED = (RegionTape, RegionExpertTape)
+    return heard
 
 
 class Regions(NamedTuple):
@@ -77,16 +61,16 @@ def cross_check(work: Work, pairs: int | None, tick: Tick) -> tuple[Recording, R
     `pairs` of each; None as many as a profile would.
     """
     profiled = contender(work, "cpu")
-    done, clocked, spent = list[Pair](), list[float](), list[dict[str, Spent]]()
+    done, walls, spent = list[Pair](), list[float](), list[dict[str, Spent]]()
     with without_garbage_collection():
         for i in rounds(pairs):
             tick("timing in turn", i, pairs or PAIRS)
             done.append(Pair(profiled.plain(), *profiled.traced()))
-            with labelled(work.model, CLOCKED) as regions:
-                clocked.append(profiled.plain().seconds)
+            with labelled(work.model, clocked) as regions:
+                walls.append(profiled.plain().seconds)
             spent.append(self_times(regions.log))
     seconds = {path: median(each[path].ns for each in spent) / 1e9 for path in spent[-1]}
-    return profiled.recording(done), Regions(seconds, {path: one.calls for path, one in spent[-1].items()}, tuple(clocked))
+    return profiled.recording(done), Regions(seconds, {path: one.calls for path, one in spent[-1].items()}, tuple(walls))
 
 
 def self_times(log: Iterable[tuple[int, str]]) -> dict[str, Spent]:

@@ -6,8 +6,8 @@ checkpointing and compiling work.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import torch
 from torch import nn
@@ -15,53 +15,95 @@ from torch import nn
 from archcli.errors import ArchError, Problem
 from archcli.graph import Op, Tensor, tree_map
 from archcli.runtime.leaves import Beside, Leaf, leaf_of
+from archcli.runtime.trees import rebuilder
 
 if TYPE_CHECKING:
     from archcli.modules.base import Module
     from archcli.runtime.build import Node
 
 
+Run = Callable[["Node", list[Any], torch.Tensor | None], Any]
+"""What a tape has torch do: the node, the values that go in, and in routed experts the expert of each token, to what comes out."""
+
+
+class Listening(NamedTuple):
+    """Who listens to the operations of a node: what makes a `Run` that is heard of one that is not, and where the node stands."""
+
+    wrap: Callable[[Op, str, Run], Run]
+    path: str
+
+    def around(self, op: Op, run: Run) -> Run:
+        """The run of the op, heard under the op's path."""
+        return self.wrap(op, f"{self.path}.{op.name}" if self.path else op.name, run)
+
+
+def bound(node: Node, op: Op) -> Run:
+    """How the node runs an op: by the leaf that owns its weights, by itself where it owns none; heard by whoever listens."""
+    run = _alone(node, op) if node.part(op.name) is None else _by_leaf(op)
+    return run if node.listening is None else node.listening.around(op, run)
+
+
+def _alone(node: Node, op: Op) -> Run:
+    """Ops with a second form run it where the node names it: `{"Attend": "run_fused"}`."""
+    op = op.in_training() if node.training else op
+    perform = getattr(op, node.forms.get(type(op).__name__, "run"))
+    return lambda _, values, __: perform(torch, {}, *values)
+
+
+def _by_leaf(op: Op) -> Run:
+    """torch's own modules know their op; a bare leaf is told this call's, which may hold the length of this pass."""
+
+    def run(node: Node, values: list[Any], expert_of: torch.Tensor | None) -> Any:
+        leaf: Any = node.part(op.name)
+        if not isinstance(leaf, Leaf):
+            return leaf(*values)
+        return leaf(*values, op=op) if expert_of is None else leaf(*values, op=op, expert_of=expert_of)
+
+    return run
+
+
+def _weight(op: Op) -> Run:
+    """The parameter of the leaf."""
+    return lambda node, _, __: cast("Any", node.part(op.name)).weight
+
+
+def _child(name: str, arguments: Callable[[list[Any]], Any], *, routes: bool) -> Run:
+    """A child node, a real nn.Module, on plain torch tensors; routed experts get the expert of each token, which is the last value."""
+    steps = name.split(".")
+
+    def run(node: Node, values: list[Any], _: torch.Tensor | None) -> Any:
+        child: Any = node
+        for step in steps:  # by its table: an attribute of a torch module is searched for in three
+            child = child._modules[step]
+        return child(*arguments(values), expert_of=values[-1]) if routes else child(*arguments(values))
+
+    return run
+
+
 class NodeTape:
-    """Runs ops with the node's own leaves. Ops with a second form run it where the node names it.
+    """Runs ops with the node's own leaves, and child modules as the node's own children."""
 
-    `{"Attend": "run_fused"}`.
-    """
+    __slots__ = ("expert_of", "node")
 
-    __slots__ = ("node",)
-
-    def __init__(self, node: Node) -> None:
-        self.node = node
+    def __init__(self, node: Node, expert_of: torch.Tensor | None = None) -> None:
+        self.node, self.expert_of = node, expert_of
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
-        """Call the leaf that owns the op's weights, or the op itself where it owns none."""
-        values = [x.value for x in xs]
-        leaf = self.node.part(op.name)
-        out = self._perform(op, values) if leaf is None else self._call_leaf(leaf, op, values)
-        if isinstance(out, torch.Tensor):
-            return Tensor(self, out)
-        return tree_map(lambda value: Tensor(self, value), torch.Tensor, out)
-
-    def _perform(self, op: Op, values: list[Any]) -> Any:
-        op = op.in_training() if self.node.training else op
-        return getattr(op, self.node.forms.get(type(op).__name__, "run"))(torch, {}, *values)
-
-    def _call_leaf(self, leaf: nn.Module, op: Op, values: list[Any]) -> Any:
-        """torch's own modules know their op; a bare leaf is told this call's, which may hold the length of this pass."""
-        return leaf(*values, op=op) if isinstance(leaf, Leaf) else leaf(*values)
+        """Run the op."""
+        return self._do(bound(self.node, op), [x.value for x in xs])
 
     def weight(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Tensor:
         """The parameter of the leaf."""
-        leaf: Any = self.node.part(op.name)
-        return Tensor(self, leaf.weight)
+        weight: Tensor = self._do(_weight(op), [])
+        return weight
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
-        """Call the child node, a real nn.Module, with plain torch tensors; routed experts also get the index of their expert."""
-        child: Any = self.node
-        for step in name.split("."):  # by its table: an attribute of a torch module is searched for in three
-            child = child._modules[step]
-        extra = {"expert_of": options["index"].value} if "index" in options else {}
-        out = child(*tree_map(lambda x: x.value, Tensor, args), **extra)
-        return tree_map(lambda value: Tensor(self, value), torch.Tensor, out)
+        """Run the child node."""
+        inputs: list[Tensor] = []
+        arguments = rebuilder(args, Tensor, inputs)
+        if "index" in options:
+            inputs.append(options["index"])
+        return self._do(_child(name, arguments, routes="index" in options), [x.value for x in inputs])
 
     def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
         """Run the module's ops on this very tape."""
@@ -71,18 +113,9 @@ class NodeTape:
         """Every layer, once."""
         return ((i, 1) for i in range(n_layers))
 
-
-class ExpertTape(NodeTape):
-    """Runs the stacked experts of one mixture: each leaf is told which expert every token goes to."""
-
-    __slots__ = ("expert_of",)
-
-    def __init__(self, node: Node, expert_of: torch.Tensor) -> None:
-        super().__init__(node)
-        self.expert_of = expert_of
-
-    def _call_leaf(self, leaf: nn.Module, op: Op, values: list[Any]) -> Any:
-        return leaf(*values, op=op, expert_of=self.expert_of) if isinstance(leaf, Leaf) else leaf(*values)
+    def _do(self, run: Run, values: list[Any]) -> Any:
+        """What comes of the values, on this tape."""
+        return tree_map(lambda value: Tensor(self, value), torch.Tensor, run(self.node, values, self.expert_of))
 
 
 class MismatchError(ArchError):
@@ -118,10 +151,9 @@ class BuildTape(NodeTape):
             raise MismatchError(path, f"shape of {type(op).__name__}", str(promised), str(real))
         return out
 
-    def _call_leaf(self, leaf: nn.Module, op: Op, values: list[Any]) -> Any:
-        if self.n_experts is None or not isinstance(leaf, Leaf):
-            return super()._call_leaf(leaf, op, values)
-        return leaf(*values, op=op, expert_of=values[0].new_empty(len(values[0]), dtype=torch.int64))
+    def _do(self, run: Run, values: list[Any]) -> Any:
+        self.expert_of = values[0].new_zeros(len(values[0]), dtype=torch.int64) if self.n_experts is not None and values else None
+        return super()._do(run, values)
 
     def _register(self, op: Op, shapes: list[Any], *, trained: bool) -> None:
         """Put the op's leaf in its place: in the node, or below the leaf it stands beside (`q_proj.lora_A`)."""

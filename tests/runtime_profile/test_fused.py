@@ -9,7 +9,7 @@ from archcli.measure.profile.groups import label, members, occurrences
 from archcli.ops import Add, Linear, Normalize
 from archcli.runtime.profile_events import Event
 from archcli.runtime.profile_fused import CALL, FUSED_KERNELS, compiled_of, launched, matched, walk_compiled, with_groups
-from archcli.runtime.profile_label import CENSUS, Ran, labelled
+from archcli.runtime.profile_label import Ran, census, labelled
 from archcli.runtime.profile_provenance import PIECES, ROW, Graph, Launch, Piece, Provenance, pieces_of
 from archcli.runtime.profile_walk import Key, Spent
 from archcli.runtime.profile_work import Job, prepare
@@ -183,7 +183,7 @@ def test_every_occurrence_of_a_row_is_found_where_it_ran(name, phase):
     cached = phase in {"prefill", "decode"}
     job = Job(2, counted.new, counted.past, counted.source_len, cached=cached, last_only=cached, train=phase == "train")
     work = prepare(MODELS[name], job)
-    with labelled(work.model, CENSUS) as regions:
+    with labelled(work.model, census) as regions:
         work.step()
     found = list(occurrences(counted.rows, regions.ran.values()))
     costing = [(path, row, times) for path, row, times in found if row.parts]

@@ -153,4 +153,4 @@ def test_an_interrupt_before_the_first_pair_is_passed_on():
     with pytest.raises(KeyboardInterrupt):
         record(work, "cpu", 5, stopping_before_pair(0))
     assert gc.isenabled()
-    assert not any("tapes" in vars(module) for module in work.model.modules())
+    assert not any("listening" in vars(module) for module in work.model.modules())

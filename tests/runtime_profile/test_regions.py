@@ -32,7 +32,7 @@ def test_every_row_that_ran_is_timed_as_often_within_the_pass(name):
     assert found.calls == Counter(path for _, path in labels.log if path)
     assert min(found.seconds.values()) > 0
     assert sum(found.seconds.values()) <= found.clocked_s[0]
-    assert not any("tapes" in vars(module) for module in work.model.modules())
+    assert not any("listening" in vars(module) for module in work.model.modules())
 
 
 def test_the_time_of_the_rows_divides_among_the_classes_of_the_profile():

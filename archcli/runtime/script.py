@@ -1,0 +1,121 @@
+"""Scripts: what a node's forward has torch do with inputs of given shapes, written down as it first runs and played back from then on.
+
+A forward asks nothing of a tensor but its shape, so that the same shapes lead to the same operations. The architecture is then not read
+again: between two operations stands little more than the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+from archcli.graph import Tensor, tree_map
+from archcli.runtime.tape import NodeTape, Run
+from archcli.runtime.trees import append_leaves, rebuilder
+
+if TYPE_CHECKING:
+    from archcli.runtime.build import Node
+
+KEPT = 8
+"""Scripts a node keeps: generating asks for another one at each token."""
+
+
+class Step(NamedTuple):
+    """Something to run, where its values stand, and which of those that stand somewhere are not needed afterwards."""
+
+    run: Run
+    takes: tuple[int, ...]
+    last: tuple[int, ...]
+
+
+class Script(NamedTuple):
+    """The steps of a forward. Values stand in a list: the inputs, then what each step makes."""
+
+    steps: tuple[Step, ...]
+    answer: Callable[[list[Any]], Any]
+
+    def play(self, node: Node, values: list[Any], expert_of: torch.Tensor | None) -> Any:
+        """The forward, on other tensors of the same shapes."""
+        for run, takes, last in self.steps:
+            out = run(node, [values[place] for place in takes], expert_of)
+            if isinstance(out, torch.Tensor):
+                values.append(out)
+            else:
+                append_leaves(out, values)
+            for place in last:
+                values[place] = None
+        return self.answer(values)
+
+
+class Scripts(dict[Hashable, Script]):
+    """Those of one node, by the shapes of its inputs, the newest few. A copy of the node, or a saved one, begins without."""
+
+    def keep(self, key: Hashable, script: Script) -> None:
+        """Keep the script, and the oldest no longer where there are too many."""
+        if len(self) >= KEPT:
+            del self[next(iter(self))]
+        self[key] = script
+
+    def __reduce__(self) -> tuple[type[Scripts], tuple[()]]:
+        return Scripts, ()
+
+
+class Held(NamedTuple):
+    """A tensor of the run that is written down, and its place among the values."""
+
+    tensor: torch.Tensor
+    place: int
+
+    @property
+    def shape(self) -> torch.Size:
+        """Of the tensor."""
+        return self.tensor.shape
+
+
+class WritingTape(NodeTape):
+    """Runs a node and writes down what it runs."""
+
+    __slots__ = ("count", "written")
+
+    def __init__(self, node: Node, expert_of: torch.Tensor | None = None) -> None:
+        super().__init__(node, expert_of)
+        self.written: list[tuple[Run, tuple[int, ...]]] = []
+        self.count = 0
+
+    def hold(self, tree: Any) -> Any:
+        """The tree on this tape, each tensor with the next place."""
+        return tree_map(self._held, torch.Tensor, tree)
+
+    def _held(self, tensor: torch.Tensor) -> Tensor:
+        self.count += 1
+        return Tensor(self, Held(tensor, self.count - 1))
+
+    def _do(self, run: Run, values: list[Held]) -> Any:
+        self.written.append((run, tuple(value.place for value in values)))
+        return self.hold(run(self.node, [value.tensor for value in values], self.expert_of))
+
+    def script(self, out: Any) -> Script:
+        """What was written, for a forward that answers `out`."""
+        leaves: list[Tensor] = []
+        rebuilt = rebuilder(out, Tensor, leaves)
+        places = [leaf.value.place for leaf in leaves]
+        steps = tuple(Step(*each, last) for each, last in zip(self.written, self._last_uses(set(places)), strict=True))
+        return Script(steps, lambda values: rebuilt([values[place] for place in places]))
+
+    def _last_uses(self, wanted: set[int]) -> list[tuple[int, ...]]:
+        """For each step, the places that no later step reads."""
+        seen, found = set(wanted), list[tuple[int, ...]]()
+        for _, takes in reversed(self.written):
+            found.append(tuple(set(takes) - seen))
+            seen.update(takes)
+        return found[::-1]
+
+
+def write(node: Node, args: Any, options: Any, expert_of: torch.Tensor | None) -> tuple[Any, Script]:
+    """Run the node's forward: its answer, and the script of it."""
+    tape = WritingTape(node, expert_of)
+    args, options = tape.hold((args, options))
+    out = node.runs.forward(*args, **options)
+    return tree_map(lambda x: x.value.tensor, Tensor, out), tape.script(out)

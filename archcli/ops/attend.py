@@ -127,7 +127,8 @@ class Attend(Op):
             scale=self.scale,
             enable_gqa=q.shape[2] != k.shape[2],
         )
-        return out.transpose(1, 2)[..., :narrow]
+        mixed = out.transpose(1, 2)
+        return mixed if narrow is None else mixed[..., :narrow]
 
     def _slopes(self, torch: Any, heads: int, like: Any) -> Any:
         """One slope per head; a count that is no power of two takes every other slope of the next power for the rest (Press et al.)."""

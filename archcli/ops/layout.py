@@ -33,7 +33,7 @@ class SplitHeads(Op):
         return ()
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
-        return x.unflatten(self.axis, (self.heads, -1))
+        return torch.unflatten(x, self.axis, (self.heads, -1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

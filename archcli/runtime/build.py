@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import torch
@@ -12,7 +13,7 @@ from archcli.graph import Tensor, tree_map
 from archcli.modules import Model, Module
 from archcli.modules.lora import adapted, unadapted
 from archcli.runtime.leaves import Beside, StackedLinear
-from archcli.runtime.script import Scripts, write
+from archcli.runtime.script import Script, Scripts, write
 from archcli.runtime.tape import BuildTape, Listening, NodeTape
 from archcli.runtime.trees import shape_of
 
@@ -53,16 +54,29 @@ class Node(nn.Module):
         if torch.compiler.is_compiling() or torch._C._get_tracing_state():  # both follow the forward themselves
             return self._read(args, options, expert_of)
         values: list[torch.Tensor] = []
-        try:
-            key = (self.training, self.listening, expert_of is None, shape_of((args, options), values))
-            script = self.scripts.get(key)
-        except TypeError:  # of inputs that cannot be known again
+        key = self._key(args, options, expert_of, values)
+        if key is None:
             return self._read(args, options, expert_of)
+        script = self.scripts.get(key)
         if script is not None:
-            return script.play(self, values, expert_of)
+            return script.tree(script.play(self, values, expert_of))
         answer, script = write(self, args, options, expert_of)
         self.scripts.keep(key, script)
         return answer
+
+    def script_of(self, args: Any, expert_of: torch.Tensor | None) -> Script | None:
+        """What it plays for these inputs, if it has played it before."""
+        key = self._key(args, {}, expert_of, [])
+        return None if key is None else self.scripts.get(key)
+
+    def _key(self, args: Any, options: Any, expert_of: torch.Tensor | None, values: list[torch.Tensor]) -> Hashable:
+        """By which a script is found again, and the inputs appended to `values`; None for inputs that cannot be known again."""
+        try:
+            key = (self.training, self.listening, expert_of is None, shape_of((args, options), values))
+            hash(key)
+        except TypeError:
+            return None
+        return key
 
     def _read(self, args: Any, options: Any, expert_of: torch.Tensor | None) -> Any:
         tape = NodeTape(self, expert_of)

@@ -10,13 +10,18 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
+from torch import nn
+from torch.nn.modules.module import _has_any_global_hook
 
-from archcli.graph import Tensor, tree_map
-from archcli.runtime.tape import NodeTape, Run
+from archcli.graph import Op, Tensor, tree_map
+from archcli.runtime.tape import ChildRun, NodeTape, Run, called
 from archcli.runtime.trees import append_leaves, rebuilder
 
 if TYPE_CHECKING:
     from archcli.runtime.build import Node
+
+SAME = frozenset({nn.Linear, nn.Embedding})
+"""Modules that do what their op does on bare parameters."""
 
 KEPT = 8
 """Scripts a node keeps: generating asks for another one at each token."""
@@ -31,22 +36,23 @@ class Step(NamedTuple):
 
 
 class Script(NamedTuple):
-    """The steps of a forward. Values stand in a list: the inputs, then what each step makes."""
+    """The steps of a forward. Values stand in a list: the inputs, then what each step makes. Its answer is a `tree` of those at `out`."""
 
     steps: tuple[Step, ...]
-    answer: Callable[[list[Any]], Any]
+    out: tuple[int, ...]
+    tree: Callable[[list[Any]], Any]
 
-    def play(self, node: Node, values: list[Any], expert_of: torch.Tensor | None) -> Any:
-        """The forward, on other tensors of the same shapes."""
+    def play(self, node: Node, values: list[Any], expert_of: torch.Tensor | None) -> list[Any]:
+        """The tensors that the forward answers to others of the same shapes; of `values` those are let go that are needed no more."""
         for run, takes, last in self.steps:
-            out = run(node, [values[place] for place in takes], expert_of)
-            if isinstance(out, torch.Tensor):
-                values.append(out)
+            made = run(node, [values[place] for place in takes], expert_of)
+            if isinstance(made, torch.Tensor):
+                values.append(made)
             else:
-                append_leaves(out, values)
+                append_leaves(made, values)
             for place in last:
                 values[place] = None
-        return self.answer(values)
+        return [values[place] for place in self.out]
 
 
 class Scripts(dict[Hashable, Script]):
@@ -74,10 +80,57 @@ class Held(NamedTuple):
         return self.tensor.shape
 
 
+def bare(module: nn.Module) -> bool:
+    """Whether calling a module is calling its class's forward, and nothing else: no hooks, nothing put in the forward's place."""
+    own = vars(module)
+    hooked = own["_forward_hooks"] or own["_forward_pre_hooks"] or own["_backward_hooks"] or own["_backward_pre_hooks"]
+    return not (hooked or "forward" in own or own.get("_compiled_call_impl") or _has_any_global_hook())
+
+
+def directly(op: Op) -> Run:
+    """The op by its leaf, past what torch does around a module's forward where that is nothing."""
+
+    def run(node: Node, values: list[Any], expert_of: torch.Tensor | None) -> Any:
+        leaf: Any = node.part(op.name)
+        if not bare(leaf):
+            return called(leaf, leaf, op, values, expert_of)
+        if type(leaf) in SAME:
+            return op.run(torch, leaf._parameters, *values)
+        return called(leaf, leaf.forward, op, values, expert_of)
+
+    return run
+
+
+class RememberingRun(ChildRun):
+    """Plays the child's script itself, once it is known, where the child would do no more than that."""
+
+    __slots__ = ("known", "script")
+
+    def __init__(self, name: str, arguments: Callable[[list[Any]], Any], *, routes: bool) -> None:
+        super().__init__(name, arguments, routes=routes)
+        self.known: Any = None
+        self.script: Script | None = None
+
+    def __call__(self, node: Node, values: list[Any], expert_of: torch.Tensor | None) -> Any:
+        """What the child makes of the values."""
+        child = self._child(node)
+        if self.script is not None and (type(child), child.training, child.listening) == self.known and bare(child):
+            own = values.pop() if self.routes else None
+            return self.script.play(child, values, own)
+        return super().__call__(node, values, expert_of)
+
+    def _ask(self, child: Any, args: Any, expert_of: torch.Tensor | None) -> Any:
+        made = super()._ask(child, args, expert_of)
+        if hasattr(child, "script_of"):
+            self.script, self.known = child.script_of(args, expert_of), (type(child), child.training, child.listening)
+        return made
+
+
 class WritingTape(NodeTape):
     """Runs a node and writes down what it runs."""
 
     __slots__ = ("count", "written")
+    child_run = RememberingRun
 
     def __init__(self, node: Node, expert_of: torch.Tensor | None = None) -> None:
         super().__init__(node, expert_of)
@@ -92,6 +145,9 @@ class WritingTape(NodeTape):
         self.count += 1
         return Tensor(self, Held(tensor, self.count - 1))
 
+    def _by_leaf(self, op: Op) -> Run:
+        return directly(op)
+
     def _do(self, run: Run, values: list[Held]) -> Any:
         self.written.append((run, tuple(value.place for value in values)))
         return self.hold(run(self.node, [value.tensor for value in values], self.expert_of))
@@ -99,10 +155,10 @@ class WritingTape(NodeTape):
     def script(self, out: Any) -> Script:
         """What was written, for a forward that answers `out`."""
         leaves: list[Tensor] = []
-        rebuilt = rebuilder(out, Tensor, leaves)
+        tree = rebuilder(out, Tensor, leaves)
         places = [leaf.value.place for leaf in leaves]
         steps = tuple(Step(*each, last) for each, last in zip(self.written, self._last_uses(set(places)), strict=True))
-        return Script(steps, lambda values: rebuilt([values[place] for place in places]))
+        return Script(steps, tuple(places), tree)
 
     def _last_uses(self, wanted: set[int]) -> list[tuple[int, ...]]:
         """For each step, the places that no later step reads."""

@@ -7,7 +7,7 @@ checkpointing and compiling work.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import torch
 from torch import nn
@@ -37,12 +37,6 @@ class Listening(NamedTuple):
         return self.wrap(op, f"{self.path}.{op.name}" if self.path else op.name, run)
 
 
-def bound(node: Node, op: Op) -> Run:
-    """How the node runs an op: by the leaf that owns its weights, by itself where it owns none; heard by whoever listens."""
-    run = _alone(node, op) if node.part(op.name) is None else _by_leaf(op)
-    return run if node.listening is None else node.listening.around(op, run)
-
-
 def _alone(node: Node, op: Op) -> Run:
     """Ops with a second form run it where the node names it: `{"Attend": "run_fused"}`."""
     op = op.in_training() if node.training else op
@@ -50,16 +44,21 @@ def _alone(node: Node, op: Op) -> Run:
     return lambda _, values, __: perform(torch, {}, *values)
 
 
-def _by_leaf(op: Op) -> Run:
-    """torch's own modules know their op; a bare leaf is told this call's, which may hold the length of this pass."""
+def by_leaf(op: Op) -> Run:
+    """The op by the leaf that owns its weights."""
 
     def run(node: Node, values: list[Any], expert_of: torch.Tensor | None) -> Any:
         leaf: Any = node.part(op.name)
-        if not isinstance(leaf, Leaf):
-            return leaf(*values)
-        return leaf(*values, op=op) if expert_of is None else leaf(*values, op=op, expert_of=expert_of)
+        return called(leaf, leaf, op, values, expert_of)
 
     return run
+
+
+def called(leaf: nn.Module, call: Callable[..., Any], op: Op, values: list[Any], expert_of: torch.Tensor | None) -> Any:
+    """What a call of the leaf gives: torch's own modules know their op; a bare leaf is told this call's, which may hold a pass's length."""
+    if not isinstance(leaf, Leaf):
+        return call(*values)
+    return call(*values, op=op) if expert_of is None else call(*values, op=op, expert_of=expert_of)
 
 
 def _weight(op: Op) -> Run:
@@ -67,30 +66,42 @@ def _weight(op: Op) -> Run:
     return lambda node, _, __: cast("Any", node.part(op.name)).weight
 
 
-def _child(name: str, arguments: Callable[[list[Any]], Any], *, routes: bool) -> Run:
-    """A child node, a real nn.Module, on plain torch tensors; routed experts get the expert of each token, which is the last value."""
-    steps = name.split(".")
+class ChildRun:
+    """Runs a child node, a real nn.Module, on plain torch tensors; routed experts get the expert of each token, which is the last value."""
 
-    def run(node: Node, values: list[Any], _: torch.Tensor | None) -> Any:
-        child: Any = node
-        for step in steps:  # by its table: an attribute of a torch module is searched for in three
-            child = child._modules[step]
-        return child(*arguments(values), expert_of=values[-1]) if routes else child(*arguments(values))
+    __slots__ = ("arguments", "routes", "steps")
 
-    return run
+    def __init__(self, name: str, arguments: Callable[[list[Any]], Any], *, routes: bool) -> None:
+        self.steps, self.arguments, self.routes = name.split("."), arguments, routes
+
+    def __call__(self, node: Node, values: list[Any], _: torch.Tensor | None) -> Any:
+        """What the child makes of the values."""
+        expert_of = values.pop() if self.routes else None
+        return self._ask(self._child(node), self.arguments(values), expert_of)
+
+    def _child(self, node: Any) -> Any:
+        for step in self.steps:  # by its table: an attribute of a torch module is searched for in three
+            node = node._modules[step]
+        return node
+
+    def _ask(self, child: nn.Module, args: Any, expert_of: torch.Tensor | None) -> Any:
+        return child(*args) if expert_of is None else child(*args, expert_of=expert_of)
 
 
 class NodeTape:
     """Runs ops with the node's own leaves, and child modules as the node's own children."""
 
     __slots__ = ("expert_of", "node")
+    child_run: ClassVar[type[ChildRun]] = ChildRun
 
     def __init__(self, node: Node, expert_of: torch.Tensor | None = None) -> None:
         self.node, self.expert_of = node, expert_of
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
-        """Run the op."""
-        return self._do(bound(self.node, op), [x.value for x in xs])
+        """Run the op: by the leaf that owns its weights, by itself where it owns none; whoever listens hears of it."""
+        run = _alone(self.node, op) if self.node.part(op.name) is None else self._by_leaf(op)
+        listening = self.node.listening
+        return self._do(run if listening is None else listening.around(op, run), [x.value for x in xs])
 
     def weight(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Tensor:
         """The parameter of the leaf."""
@@ -103,7 +114,7 @@ class NodeTape:
         arguments = rebuilder(args, Tensor, inputs)
         if "index" in options:
             inputs.append(options["index"])
-        return self._do(_child(name, arguments, routes="index" in options), [x.value for x in inputs])
+        return self._do(self.child_run(name, arguments, routes="index" in options), [x.value for x in inputs])
 
     def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
         """Run the module's ops on this very tape."""
@@ -112,6 +123,9 @@ class NodeTape:
     def occurrences(self, n_layers: int, period: int) -> Iterator[tuple[int, int]]:
         """Every layer, once."""
         return ((i, 1) for i in range(n_layers))
+
+    def _by_leaf(self, op: Op) -> Run:
+        return by_leaf(op)
 
     def _do(self, run: Run, values: list[Any]) -> Any:
         """What comes of the values, on this tape."""

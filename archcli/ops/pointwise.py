@@ -89,7 +89,7 @@ class Add(Op):
         return (Part("add", OpClass.ELEMENTWISE, n, n + prod(b), n, gradients),)
 
     def run(self, torch: Any, weights: dict[str, Any], a: Any, b: Any) -> Any:
-        return a + b.to(a.dtype)
+        return a + (b if b.dtype == a.dtype else b.to(a.dtype))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

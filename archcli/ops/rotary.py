@@ -103,15 +103,22 @@ class Rotate(Op):
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, cos: Any, sin: Any) -> Any:
         width = 2 * cos.shape[-1]
-        cos, sin = cos.to(x.dtype).unsqueeze(-2), sin.to(x.dtype).unsqueeze(-2)
+        if cos.dtype != x.dtype:
+            cos, sin = cos.to(x.dtype), sin.to(x.dtype)
+        cos, sin = cos.unsqueeze(-2), sin.unsqueeze(-2)
         rest = (x[..., width:],) if x.shape[-1] > width else ()
         rotated = x[..., :width] if rest else x
         if self.pairing == "interleaved":
             a, b = rotated[..., ::2], rotated[..., 1::2]
-            joined = torch.stack((a * cos - b * sin, b * cos + a * sin), dim=-1).flatten(-2)
+            joined = torch.stack(_turned(torch, a, b, cos, sin), dim=-1).flatten(-2)
             return torch.cat((joined, *rest), dim=-1) if rest else joined
         a, b = rotated.chunk(2, dim=-1)
-        return torch.cat((a * cos - b * sin, b * cos + a * sin, *rest), dim=-1)
+        return torch.cat((*_turned(torch, a, b, cos, sin), *rest), dim=-1)
+
+
+def _turned(torch: Any, a: Any, b: Any, cos: Any, sin: Any) -> Any:
+    """a cos - b sin, and b cos + a sin."""
+    return torch.addcmul(a * cos, b, sin, value=-1), torch.addcmul(b * cos, a, sin)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

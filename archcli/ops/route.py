@@ -99,9 +99,8 @@ class Dispatch(Op):
         return (Part("gather", OpClass.ROUTING, 0, moved + places, moved, (gradient,)),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, index: Any) -> Any:
-        flat = index.flatten()
-        order = flat.argsort(stable=True)
-        return x.flatten(0, -2).index_select(0, order // index.shape[-1]), flat[order], order
+        expert_of, order = index.flatten().sort(stable=True)
+        return x.flatten(0, -2).index_select(0, order // index.shape[-1]), expert_of, order
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,5 +129,5 @@ class Combine(Op):
         return (Part("combine", OpClass.ROUTING, 2 * n - out, n + prod(weights) + prod(order), out, gradients),)
 
     def run(self, torch: Any, weights: dict[str, Any], y: Any, gates: Any, order: Any) -> Any:
-        copies = y.index_select(0, order.argsort()).unflatten(0, tuple(gates.shape))
+        copies = torch.unflatten(y.index_select(0, order.argsort()), 0, tuple(gates.shape))
         return (copies * gates[..., None] if self.weighted else copies).sum(-2)

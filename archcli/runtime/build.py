@@ -12,7 +12,7 @@ from archcli.errors import ArchError
 from archcli.graph import Tensor, tree_map
 from archcli.modules import Model, Module
 from archcli.modules.lora import adapted, unadapted
-from archcli.runtime.leaves import Beside, StackedLinear
+from archcli.runtime.leaves import Assignment, Beside, StackedLinear
 from archcli.runtime.script import Script, Scripts, write
 from archcli.runtime.tape import BuildTape, Listening, NodeTape
 from archcli.runtime.trees import shape_of
@@ -51,35 +51,36 @@ class Node(nn.Module):
 
     def forward(self, *args: Any, expert_of: torch.Tensor | None = None, **options: Any) -> Any:
         """Run the spec's forward on this node's leaves and children; tensors in, tensors out."""
+        routed = None if expert_of is None else Assignment(expert_of)
         if torch.compiler.is_compiling() or torch._C._get_tracing_state():  # both follow the forward themselves
-            return self._read(args, options, expert_of)
+            return self._read(args, options, routed)
         values: list[torch.Tensor] = []
-        key = self._key(args, options, expert_of, values)
+        key = self._key((args, options), values, routed=routed is not None)
         if key is None:
-            return self._read(args, options, expert_of)
+            return self._read(args, options, routed)
         script = self.scripts.get(key)
         if script is not None:
-            return script.tree(script.play(self, values, expert_of))
-        answer, script = write(self, args, options, expert_of)
+            return script.tree(script.play(self, values, routed))
+        answer, script = write(self, args, options, routed)
         self.scripts.keep(key, script)
         return answer
 
-    def script_of(self, args: Any, expert_of: torch.Tensor | None) -> Script | None:
-        """What it plays for these inputs, if it has played it before."""
-        key = self._key(args, {}, expert_of, [])
+    def script_of(self, args: Any, *, routed: bool) -> Script | None:
+        """What it plays for these inputs, if it has played it before; `routed` where it runs within routed experts."""
+        key = self._key((args, {}), [], routed=routed)
         return None if key is None else self.scripts.get(key)
 
-    def _key(self, args: Any, options: Any, expert_of: torch.Tensor | None, values: list[torch.Tensor]) -> Hashable:
+    def _key(self, inputs: Any, values: list[torch.Tensor], *, routed: bool) -> Hashable:
         """By which a script is found again, and the inputs appended to `values`; None for inputs that cannot be known again."""
         try:
-            key = (self.training, self.listening, expert_of is None, shape_of((args, options), values))
+            key = (self.training, self.listening, routed, shape_of(inputs, values))
             hash(key)
         except TypeError:
             return None
         return key
 
-    def _read(self, args: Any, options: Any, expert_of: torch.Tensor | None) -> Any:
-        tape = NodeTape(self, expert_of)
+    def _read(self, args: Any, options: Any, routed: Assignment | None) -> Any:
+        tape = NodeTape(self, routed)
         args, options = tree_map(lambda value: Tensor(tape, value), torch.Tensor, (args, options))
         return tree_map(lambda x: x.value, Tensor, self.runs.forward(*args, **options))
 

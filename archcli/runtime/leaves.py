@@ -14,6 +14,10 @@ from torch import nn
 from archcli.graph import Op
 from archcli.ops import BatchNormalize, Linear, Normalize
 
+HAS_GROUPED = hasattr(torch.nn.functional, "grouped_mm")
+GROUPED = frozenset({torch.float32, torch.bfloat16, torch.float16})
+"""Number types that torch's grouped product takes, where there is one."""
+
 ALIGNED = 16
 """Bytes whose multiples torch's grouped product wants rows and tensors to begin at."""
 
@@ -50,6 +54,27 @@ class ZeroLinear(nn.Linear):
         """All zero."""
         for parameter in self.parameters(recurse=False):
             nn.init.zeros_(parameter)
+
+
+class Assignment:
+    """Which of E experts each token goes to, tokens being sorted by expert; and how many go to each, found once for all their matrices."""
+
+    def __init__(self, expert_of: torch.Tensor) -> None:
+        self.expert_of = expert_of
+        self._sizes: torch.Tensor | None = None
+        self._ends: torch.Tensor | None = None
+
+    def sizes(self, n_experts: int) -> torch.Tensor:
+        """How many tokens go to each expert, [E]."""
+        if self._sizes is None:
+            self._sizes = torch.bincount(self.expert_of, minlength=n_experts)
+        return self._sizes
+
+    def ends(self, n_experts: int) -> torch.Tensor:
+        """Where each expert's tokens end, [E]."""
+        if self._ends is None:
+            self._ends = self.sizes(n_experts).cumsum(0, dtype=torch.int32)
+        return self._ends
 
 
 class Leaf(nn.Module):
@@ -92,9 +117,11 @@ class StackedLeaf(Leaf):
     def __init__(self, op: Op, shapes: list[Any], n_experts: int) -> None:
         super().__init__(op, shapes, (n_experts,))
 
-    def forward(self, *xs: torch.Tensor, op: Op | None = None, expert_of: torch.Tensor) -> Any:
+    def forward(self, *xs: torch.Tensor, op: Op | None = None, routed: Assignment) -> Any:
         """The op, each row with its own expert's parameters."""
-        return (op or self.op).run(torch, {name: value[expert_of] for name, value in self._parameters.items() if value is not None}, *xs)
+        return (op or self.op).run(
+            torch, {name: value[routed.expert_of] for name, value in self._parameters.items() if value is not None}, *xs
+        )
 
 
 class StackedLinear(Leaf):
@@ -118,23 +145,22 @@ class StackedLinear(Leaf):
         weight = self.get_parameter("weight")
         self.weight = nn.Parameter(weight.new_empty(min(distinct, self.n_experts), *weight.shape[1:]), weight.requires_grad)
 
-    def forward(self, x: torch.Tensor, *, op: Op | None = None, expert_of: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, *, op: Op | None = None, routed: Assignment) -> torch.Tensor:
         """[N k, in] to [N k, out]."""
         weight, bias = self.get_parameter("weight"), self._parameters.get("bias")
         eager = self.form == "grouped" and x.device.type != "meta" and not torch.compiler.is_compiling()
-        y = _grouped(x, weight, expert_of, self.n_experts) if eager else _gathered(x, weight, expert_of)
-        return y if bias is None else y + bias[expert_of]
+        y = _grouped(x, weight, routed, self.n_experts) if eager else _gathered(x, weight, routed.expert_of)
+        return y if bias is None else y + bias[routed.expert_of]
 
 
 def _gathered(x: torch.Tensor, weight: torch.Tensor, expert_of: torch.Tensor) -> torch.Tensor:
     return torch.bmm(weight[expert_of], x.unsqueeze(-1)).squeeze(-1)
 
 
-def _grouped(x: torch.Tensor, weight: torch.Tensor, expert_of: torch.Tensor, n_experts: int) -> torch.Tensor:
-    sizes = torch.bincount(expert_of, minlength=n_experts)
+def _grouped(x: torch.Tensor, weight: torch.Tensor, routed: Assignment, n_experts: int) -> torch.Tensor:
     if len(weight) == n_experts and _in_one_kernel(x, weight):
-        return torch.nn.functional.grouped_mm(x, weight.transpose(1, 2), offs=sizes.cumsum(0, dtype=torch.int32))
-    own = zip(x.split(sizes.tolist()), cycle(weight), strict=False)
+        return torch.nn.functional.grouped_mm(x, weight.transpose(1, 2), offs=routed.ends(n_experts))
+    own = zip(x.split(routed.sizes(n_experts).tolist()), cycle(weight), strict=False)
     return torch.cat([torch.nn.functional.linear(tokens, matrix) for tokens, matrix in own if len(tokens)])
 
 
@@ -143,10 +169,11 @@ def _in_one_kernel(x: torch.Tensor, weight: torch.Tensor) -> bool:
 
     Its gradient refuses gradients that were expanded, so it is left to passes without any.
     """
-    if not hasattr(torch.nn.functional, "grouped_mm") or (torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad)):
+    if not HAS_GROUPED or (torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad)):
         return False
-    if x.dtype not in {torch.float32, torch.bfloat16, torch.float16} or not x.is_contiguous():
+    if x.dtype not in GROUPED or not x.is_contiguous() or x.data_ptr() % ALIGNED or weight.data_ptr() % ALIGNED:
         return False
-    if any(size * x.element_size() % ALIGNED for size in weight.shape[1:]) or x.data_ptr() % ALIGNED or weight.data_ptr() % ALIGNED:
+    _, rows, columns = weight.shape
+    if rows * x.itemsize % ALIGNED or columns * x.itemsize % ALIGNED:
         return False
     return x.device.type == "cpu" or (x.device.type == "cuda" and torch.cuda.get_device_capability(x.device) >= (8, 0))

@@ -17,6 +17,7 @@ from archcli.ops.base import LAYERNORM_BACKWARD, LAYERNORM_FORWARD, LAYERNORM_WE
 from archcli.runtime.profile_classes import NO_ARITHMETIC, is_fused
 
 PER_ELEMENT = {
+    "addcmul": 2,  # a product, and its sum with what is there
     "_softmax": SOFTMAX_FORWARD - 1,  # its input is scaled before
     "_softmax_backward_data": SOFTMAX_BACKWARD - 1,
     "native_layer_norm": LAYERNORM_FORWARD,

@@ -20,6 +20,8 @@ from archcli.runtime.tape import Listening, Run
 if TYPE_CHECKING:
     from torch import nn
 
+    from archcli.runtime.leaves import Assignment
+
 PREFIX = "archcli:"
 """What a label starts with, so that the walk through a trace knows it from torch's own ranges."""
 
@@ -56,11 +58,14 @@ def label(_: Op, path: str, run: Run) -> Run:
     """A run inside a range that carries its path, and whose share of the sequence numbers is in the log."""
     name = PREFIX + path
 
-    def heard(node: Node, values: list[Any], expert_of: torch.Tensor | None) -> Any:
+    def heard(node: Node, values: list[Any], routed: Assignment | None) -> Any:
+        if not torch.is_grad_enabled():
+            with torch._C._profiler._RecordFunctionFast(name):
+                return run(node, values, routed)
         log = regions_of(node).log
         log.append((_next_number(), path))
         with torch._C._profiler._RecordFunctionFast(name):
-            out = run(node, values, expert_of)
+            out = run(node, values, routed)
         log.append((_next_number(), ""))
         return out
 
@@ -71,13 +76,13 @@ def census(op: Op, path: str, run: Run) -> Run:
     """A labelled run of which is also noted what runs, and on what shapes; of experts with weights, where the tokens go."""
     labelled_run = label(op, path, run)
 
-    def heard(node: Node, values: list[Any], expert_of: torch.Tensor | None) -> Any:
+    def heard(node: Node, values: list[Any], routed: Assignment | None) -> Any:
         regions = regions_of(node)
         regions.ran[path] = Ran(path, op, tuple(tuple(value.shape) for value in values))
-        if expert_of is not None and node.part(op.name) is not None:
-            regions.expert_of[path] = expert_of
+        if routed is not None and node.part(op.name) is not None:
+            regions.expert_of[path] = routed.expert_of
         regions.current = path
-        out = labelled_run(node, values, expert_of)
+        out = labelled_run(node, values, routed)
         regions.current = ""
         return out
 

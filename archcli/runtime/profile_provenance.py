@@ -21,6 +21,7 @@ from archcli.runtime.profile_walk import operation
 
 if TYPE_CHECKING:
     from archcli.runtime.build import Node
+    from archcli.runtime.leaves import Assignment
     from archcli.runtime.tape import Run
 
 ROW, PIECES = "archcli_row", "archcli_pieces"
@@ -54,9 +55,9 @@ class Graph:
 def annotated(_: Op, path: str, run: Run) -> Run:
     """A run such that the nodes a compiler traces carry its path; outside of a compiler nothing remains of it."""
 
-    def heard(node: Node, values: list[Any], expert_of: torch.Tensor | None) -> Any:
+    def heard(node: Node, values: list[Any], routed: Assignment | None) -> Any:
         with fx.traceback.annotate({ROW: path}):
-            return run(node, values, expert_of)
+            return run(node, values, routed)
 
     return heard
 

@@ -21,19 +21,18 @@ from archcli.runtime.profile_walk import Spent
 from archcli.runtime.profile_work import Work
 
 if TYPE_CHECKING:
-    import torch
-
     from archcli.runtime.build import Node
+    from archcli.runtime.leaves import Assignment
     from archcli.runtime.tape import Run
 
 
 def clocked(_: Op, path: str, run: Run) -> Run:
     """A run between two looks at the clock, in nanoseconds: the log has when it began, under its path, and when it ended, under none."""
 
-    def heard(node: Node, values: list[Any], expert_of: torch.Tensor | None) -> Any:
+    def heard(node: Node, values: list[Any], routed: Assignment | None) -> Any:
         log = regions_of(node).log
         log.append((perf_counter_ns(), path))
-        out = run(node, values, expert_of)
+        out = run(node, values, routed)
         log.append((perf_counter_ns(), ""))
         return out
 

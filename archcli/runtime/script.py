@@ -14,6 +14,7 @@ from torch import nn
 from torch.nn.modules.module import _has_any_global_hook
 
 from archcli.graph import Op, Tensor, tree_map
+from archcli.runtime.leaves import Assignment
 from archcli.runtime.tape import ChildRun, NodeTape, Run, called
 from archcli.runtime.trees import append_leaves, rebuilder
 
@@ -42,10 +43,10 @@ class Script(NamedTuple):
     out: tuple[int, ...]
     tree: Callable[[list[Any]], Any]
 
-    def play(self, node: Node, values: list[Any], expert_of: torch.Tensor | None) -> list[Any]:
+    def play(self, node: Node, values: list[Any], routed: Assignment | None) -> list[Any]:
         """The tensors that the forward answers to others of the same shapes; of `values` those are let go that are needed no more."""
         for run, takes, last in self.steps:
-            made = run(node, [values[place] for place in takes], expert_of)
+            made = run(node, [values[place] for place in takes], routed)
             if isinstance(made, torch.Tensor):
                 values.append(made)
             else:
@@ -90,13 +91,13 @@ def bare(module: nn.Module) -> bool:
 def directly(op: Op) -> Run:
     """The op by its leaf, past what torch does around a module's forward where that is nothing."""
 
-    def run(node: Node, values: list[Any], expert_of: torch.Tensor | None) -> Any:
+    def run(node: Node, values: list[Any], routed: Assignment | None) -> Any:
         leaf: Any = node.part(op.name)
         if not bare(leaf):
-            return called(leaf, leaf, op, values, expert_of)
+            return called(leaf, leaf, op, values, routed)
         if type(leaf) in SAME:
             return op.run(torch, leaf._parameters, *values)
-        return called(leaf, leaf.forward, op, values, expert_of)
+        return called(leaf, leaf.forward, op, values, routed)
 
     return run
 
@@ -111,18 +112,18 @@ class RememberingRun(ChildRun):
         self.known: Any = None
         self.script: Script | None = None
 
-    def __call__(self, node: Node, values: list[Any], expert_of: torch.Tensor | None) -> Any:
+    def __call__(self, node: Node, values: list[Any], routed: Assignment | None) -> Any:
         """What the child makes of the values."""
         child = self._child(node)
         if self.script is not None and (type(child), child.training, child.listening) == self.known and bare(child):
-            own = values.pop() if self.routes else None
+            own = Assignment(values.pop()) if self.routes else None
             return self.script.play(child, values, own)
-        return super().__call__(node, values, expert_of)
+        return super().__call__(node, values, routed)
 
     def _ask(self, child: Any, args: Any, expert_of: torch.Tensor | None) -> Any:
         made = super()._ask(child, args, expert_of)
         if hasattr(child, "script_of"):
-            self.script, self.known = child.script_of(args, expert_of), (type(child), child.training, child.listening)
+            self.script, self.known = child.script_of(args, routed=self.routes), (type(child), child.training, child.listening)
         return made
 
 
@@ -132,8 +133,8 @@ class WritingTape(NodeTape):
     __slots__ = ("count", "written")
     child_run = RememberingRun
 
-    def __init__(self, node: Node, expert_of: torch.Tensor | None = None) -> None:
-        super().__init__(node, expert_of)
+    def __init__(self, node: Node, routed: Assignment | None = None) -> None:
+        super().__init__(node, routed)
         self.written: list[tuple[Run, tuple[int, ...]]] = []
         self.count = 0
 
@@ -150,7 +151,7 @@ class WritingTape(NodeTape):
 
     def _do(self, run: Run, values: list[Held]) -> Any:
         self.written.append((run, tuple(value.place for value in values)))
-        return self.hold(run(self.node, [value.tensor for value in values], self.expert_of))
+        return self.hold(run(self.node, [value.tensor for value in values], self.routed))
 
     def script(self, out: Any) -> Script:
         """What was written, for a forward that answers `out`."""
@@ -169,9 +170,9 @@ class WritingTape(NodeTape):
         return found[::-1]
 
 
-def write(node: Node, args: Any, options: Any, expert_of: torch.Tensor | None) -> tuple[Any, Script]:
+def write(node: Node, args: Any, options: Any, routed: Assignment | None) -> tuple[Any, Script]:
     """Run the node's forward: its answer, and the script of it."""
-    tape = WritingTape(node, expert_of)
+    tape = WritingTape(node, routed)
     args, options = tape.hold((args, options))
     out = node.runs.forward(*args, **options)
     return tree_map(lambda x: x.value.tensor, Tensor, out), tape.script(out)

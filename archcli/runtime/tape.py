@@ -14,7 +14,7 @@ from torch import nn
 
 from archcli.errors import ArchError, Problem
 from archcli.graph import Op, Tensor, tree_map
-from archcli.runtime.leaves import Beside, Leaf, leaf_of
+from archcli.runtime.leaves import Assignment, Beside, Leaf, leaf_of
 from archcli.runtime.trees import rebuilder
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from archcli.runtime.build import Node
 
 
-Run = Callable[["Node", list[Any], torch.Tensor | None], Any]
-"""What a tape has torch do: the node, the values that go in, and in routed experts the expert of each token, to what comes out."""
+Run = Callable[["Node", list[Any], Assignment | None], Any]
+"""What a tape has torch do: the node, the values that go in, and in routed experts where each token goes, to what comes out."""
 
 
 class Listening(NamedTuple):
@@ -47,18 +47,18 @@ def _alone(node: Node, op: Op) -> Run:
 def by_leaf(op: Op) -> Run:
     """The op by the leaf that owns its weights."""
 
-    def run(node: Node, values: list[Any], expert_of: torch.Tensor | None) -> Any:
+    def run(node: Node, values: list[Any], routed: Assignment | None) -> Any:
         leaf: Any = node.part(op.name)
-        return called(leaf, leaf, op, values, expert_of)
+        return called(leaf, leaf, op, values, routed)
 
     return run
 
 
-def called(leaf: nn.Module, call: Callable[..., Any], op: Op, values: list[Any], expert_of: torch.Tensor | None) -> Any:
+def called(leaf: nn.Module, call: Callable[..., Any], op: Op, values: list[Any], routed: Assignment | None) -> Any:
     """What a call of the leaf gives: torch's own modules know their op; a bare leaf is told this call's, which may hold a pass's length."""
     if not isinstance(leaf, Leaf):
         return call(*values)
-    return call(*values, op=op) if expert_of is None else call(*values, op=op, expert_of=expert_of)
+    return call(*values, op=op) if routed is None else call(*values, op=op, routed=routed)
 
 
 def _weight(op: Op) -> Run:
@@ -74,7 +74,7 @@ class ChildRun:
     def __init__(self, name: str, arguments: Callable[[list[Any]], Any], *, routes: bool) -> None:
         self.steps, self.arguments, self.routes = name.split("."), arguments, routes
 
-    def __call__(self, node: Node, values: list[Any], _: torch.Tensor | None) -> Any:
+    def __call__(self, node: Node, values: list[Any], _: Assignment | None) -> Any:
         """What the child makes of the values."""
         expert_of = values.pop() if self.routes else None
         return self._ask(self._child(node), self.arguments(values), expert_of)
@@ -91,11 +91,11 @@ class ChildRun:
 class NodeTape:
     """Runs ops with the node's own leaves, and child modules as the node's own children."""
 
-    __slots__ = ("expert_of", "node")
+    __slots__ = ("node", "routed")
     child_run: ClassVar[type[ChildRun]] = ChildRun
 
-    def __init__(self, node: Node, expert_of: torch.Tensor | None = None) -> None:
-        self.node, self.expert_of = node, expert_of
+    def __init__(self, node: Node, routed: Assignment | None = None) -> None:
+        self.node, self.routed = node, routed
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Run the op: by the leaf that owns its weights, by itself where it owns none; whoever listens hears of it."""
@@ -129,7 +129,7 @@ class NodeTape:
 
     def _do(self, run: Run, values: list[Any]) -> Any:
         """What comes of the values, on this tape."""
-        return tree_map(lambda value: Tensor(self, value), torch.Tensor, run(self.node, values, self.expert_of))
+        return tree_map(lambda value: Tensor(self, value), torch.Tensor, run(self.node, values, self.routed))
 
 
 class MismatchError(ArchError):
@@ -166,7 +166,8 @@ class BuildTape(NodeTape):
         return out
 
     def _do(self, run: Run, values: list[Any]) -> Any:
-        self.expert_of = values[0].new_zeros(len(values[0]), dtype=torch.int64) if self.n_experts is not None and values else None
+        if self.n_experts is not None and values:
+            self.routed = Assignment(values[0].new_zeros(len(values[0]), dtype=torch.int64))
         return super()._do(run, values)
 
     def _register(self, op: Op, shapes: list[Any], *, trained: bool) -> None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import nn
+from torch.nn.modules.module import _has_any_global_hook
 
 from archcli.errors import ArchError
 from archcli.graph import Tensor, tree_map
@@ -52,7 +53,7 @@ class Node(nn.Module):
     def forward(self, *args: Any, expert_of: torch.Tensor | None = None, **options: Any) -> Any:
         """Run the spec's forward on this node's leaves and children; tensors in, tensors out."""
         routed = None if expert_of is None else Assignment(expert_of)
-        if torch.compiler.is_compiling() or torch._C._get_tracing_state():  # both follow the forward themselves
+        if torch.compiler.is_compiling() or torch._C._get_tracing_state() or _has_any_global_hook():  # these follow each call themselves
             return self._read(args, options, routed)
         values: list[torch.Tensor] = []
         key = self._key((args, options), values, routed=routed is not None)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import nn
-from torch.nn.modules.module import _has_any_global_hook
 
 from archcli.graph import Op, Tensor, tree_map
 from archcli.runtime.leaves import Assignment
@@ -82,10 +81,10 @@ class Held(NamedTuple):
 
 
 def bare(module: nn.Module) -> bool:
-    """Whether calling a module is calling its class's forward, and nothing else: no hooks, nothing put in the forward's place."""
+    """Whether calling a module is calling its class's forward: it has no hooks of its own, and nothing is put in the forward's place."""
     own = vars(module)
     hooked = own["_forward_hooks"] or own["_forward_pre_hooks"] or own["_backward_hooks"] or own["_backward_pre_hooks"]
-    return not (hooked or "forward" in own or own.get("_compiled_call_impl") or _has_any_global_hook())
+    return not (hooked or "forward" in own or own.get("_compiled_call_impl"))
 
 
 def directly(op: Op) -> Run:

@@ -124,8 +124,10 @@ class Pair(NamedTuple):
     on_device: OnDevice | None = None
 
 
-def record(work: Work, device: str, pairs: int | None, tick: Tick, *, trace: str = "", hide_launch: bool = False) -> Recording:
-    """Warm up, take the census, time `pairs` plain and as many traced passes in turn; None times ten, fewer if they are slow.
+def record(
+    work: Work, device: str, pairs: int | None, tick: Tick, *, trace: str = "", hide_launch: bool = False, most: int = PAIRS
+) -> Recording:
+    """Warm up, take the census, time `pairs` plain and as many traced passes in turn; None times `most`, fewer if they are slow.
 
     An interrupt ends it early: with at least one pair, what there is is returned as partial; without, it is raised on. Under the name
     `trace` the last traced pass is kept whole. On a GPU `hide_launch` lets a kernel wait ahead of each pass.
@@ -140,8 +142,8 @@ def record(work: Work, device: str, pairs: int | None, tick: Tick, *, trace: str
     interrupted = False
     with without_garbage_collection():
         try:
-            for i in rounds(pairs):
-                tick("timing", i, pairs or PAIRS)
+            for i in rounds(pairs, most=most):
+                tick("timing", i, pairs or most)
                 done.append(Pair(run_pass(work.step, clock), *traced_pass(work, census, clock, trace, kept)))
         except KeyboardInterrupt:
             if not done:
@@ -164,13 +166,13 @@ def warm_up(work: Work, clock: Clock, tick: Tick = silent) -> None:
             clock.warm_up(work.step)
 
 
-def rounds(pairs: int | None, budget_s: float = BUDGET_S) -> Iterator[int]:
-    """0, 1, … for each pair to time: as many as asked for, else while the budget lasts."""
+def rounds(pairs: int | None, budget_s: float = BUDGET_S, most: int = PAIRS) -> Iterator[int]:
+    """0, 1, … for each pair to time: as many as asked for, else up to `most` while the budget lasts."""
     if pairs is not None:
         yield from range(pairs)
         return
     start = time.perf_counter()
-    for i in range(PAIRS):
+    for i in range(most):
         if i >= FEWEST_PAIRS and (time.perf_counter() - start) * (i + 1) / i > budget_s:
             return
         yield i

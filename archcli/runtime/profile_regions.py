@@ -1,7 +1,8 @@
 """An instrument of another kind, to check the profile by: a clock read before and after the run of each row. No tracer takes part.
 
-A row's region is all that happens in it, dispatch and Python included, where the profile has torch's operations alone. So what is compared
-is how the time of the rows divides among them. It knows the forward only, and no operation within a row.
+A row's region is all that happens in it, dispatch and Python included, where the profile has torch's operations alone and leaves the rest
+to the framework. So the tracer's own ranges of the rows are summed up, too, which are of the same extent; and what is compared is how
+the time of the rows divides among them. It knows the forward only, and no operation within a row.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archcli.graph import Op
 from archcli.runtime.profile import PAIRS, Pair, Recording, Tick, rounds
-from archcli.runtime.profile_label import labelled, regions_of
+from archcli.runtime.profile_clock import clock_of, run_pass, tracing
+from archcli.runtime.profile_events import events_of
+from archcli.runtime.profile_label import PREFIX, labelled, regions_of
 from archcli.runtime.profile_machine import without_garbage_collection
 from archcli.runtime.profile_variants import contender
 from archcli.runtime.profile_walk import Spent
@@ -40,17 +43,22 @@ def clocked(_: Op, path: str, run: Run) -> Run:
 
 
 class Regions(NamedTuple):
-    """The median time of each row in a pass and how often it ran, by its path; wall times of the passes with a clock."""
+    """The median time of each row in a pass and how often it ran, by its path; wall times of the passes with a clock.
+
+    `ranged` is the same time by the ranges of a trace.
+    """
 
     seconds: Mapping[str, float]
     calls: Mapping[str, int]
     clocked_s: tuple[float, ...]
+    ranged: Mapping[str, float]
 
 
 class Shares(NamedTuple):
-    """What some rows take of the time of all: by the profile, and by the clock."""
+    """What some rows take of the time of all: by the profile's operations, by the ranges of the trace, and by the clock."""
 
     profile: float
+    ranges: float
     clock: float
 
 
@@ -60,7 +68,8 @@ def cross_check(work: Work, pairs: int | None, tick: Tick) -> tuple[Recording, R
     `pairs` of each; None as many as a profile would.
     """
     profiled = contender(work, "cpu")
-    done, walls, spent = list[Pair](), list[float](), list[dict[str, Spent]]()
+    done, walls = list[Pair](), list[float]()
+    spent, ranged = list[dict[str, Spent]](), list[dict[str, Spent]]()
     with without_garbage_collection():
         for i in rounds(pairs):
             tick("timing in turn", i, pairs or PAIRS)
@@ -68,8 +77,24 @@ def cross_check(work: Work, pairs: int | None, tick: Tick) -> tuple[Recording, R
             with labelled(work.model, clocked) as regions:
                 walls.append(profiled.plain().seconds)
             spent.append(self_times(regions.log))
-    seconds = {path: median(each[path].ns for each in spent) / 1e9 for path in spent[-1]}
-    return profiled.recording(done), Regions(seconds, {path: one.calls for path, one in spent[-1].items()}, tuple(walls))
+            ranged.append(self_times(_ranges(work)))
+    calls = {path: one.calls for path, one in spent[-1].items()}
+    return profiled.recording(done), Regions(_medians(spent), calls, tuple(walls), _medians(ranged))
+
+
+def _ranges(work: Work) -> list[tuple[int, str]]:
+    """A log of one more traced pass, by the tracer's ranges."""
+    clock = clock_of("cpu")
+    with labelled(work.model), tracing(clock) as trace:
+        run_pass(work.step, clock)
+    rows = [event for event in events_of(trace) if event.name.startswith(PREFIX)]
+    log = [(event.start_ns, 1, event.name.removeprefix(PREFIX)) for event in rows] + [(event.end_ns, 0, "") for event in rows]
+    return [(ns, path) for ns, _, path in sorted(log)]
+
+
+def _medians(spent: list[dict[str, Spent]]) -> dict[str, float]:
+    """Seconds of each path."""
+    return {path: median(each[path].ns for each in spent) / 1e9 for path in spent[-1]}
 
 
 def self_times(log: Iterable[tuple[int, str]]) -> dict[str, Spent]:
@@ -101,15 +126,18 @@ def shares(recording: Recording, regions: Regions) -> dict[str, Shares]:
     for timed in recording.timed:
         if timed.path:
             classes[timed.path].add(timed.op_class)
+    group = {path: " + ".join(sorted(found)) for path, found in classes.items()}
     profile: dict[str, float] = defaultdict(float)
-    clock: dict[str, float] = defaultdict(float)
     for timed in recording.timed:
         if timed.path:
-            profile[_group(classes[timed.path])] += timed.seconds
-    for path, found in classes.items():
-        clock[_group(found)] += regions.seconds[path]
-    return {name: Shares(profile[name] / sum(profile.values()), clock[name] / sum(clock.values())) for name in profile}
+            profile[group[timed.path]] += timed.seconds
+    ranges, clock = (_summed(seconds, group) for seconds in (regions.ranged, regions.seconds))
+    return {name: Shares(*(each[name] / sum(each.values()) for each in (profile, ranges, clock))) for name in profile}
 
 
-def _group(classes: Iterable[str]) -> str:
-    return " + ".join(sorted(classes))
+def _summed(seconds: Mapping[str, float], group: Mapping[str, str]) -> dict[str, float]:
+    """The time of each group's paths."""
+    found: dict[str, float] = defaultdict(float)
+    for path, name in group.items():
+        found[name] += seconds[path]
+    return found

@@ -29,7 +29,7 @@ def test_every_row_that_ran_is_timed_as_often_within_the_pass(name):
     calls = Counter()
     with labelled(work.model, lambda _, path, run: lambda *args: calls.update([path]) or run(*args)):
         work.step()
-    assert set(found.seconds) == {ran.path for ran in recording.ran}
+    assert set(found.seconds) == set(found.ranged) == {ran.path for ran in recording.ran}
     assert found.calls == calls
     assert min(found.seconds.values()) > 0
     assert sum(found.seconds.values()) <= found.clocked_s[0]
@@ -39,6 +39,7 @@ def test_every_row_that_ran_is_timed_as_often_within_the_pass(name):
 def test_the_time_of_the_rows_divides_among_the_classes_of_the_profile():
     found = shares(*cross_check(work_of("deepseek"), 2, silent))
     assert sum(each.profile for each in found.values()) == pytest.approx(1.0)
+    assert sum(each.ranges for each in found.values()) == pytest.approx(1.0)
     assert sum(each.clock for each in found.values()) == pytest.approx(1.0)
     assert {"contraction", "normalization", "routing"} <= set(found)
 
@@ -57,9 +58,9 @@ def test_a_row_of_several_classes_is_of_a_group_of_its_own():
         Timed("", "forward", "arange", "framework", 5.0, 1),
     )
     recording = Recording(timed, (), (9.0,), (9.0,), 0.0, 5, 5, (), 0, 0, 0.0, {})
-    regions = Regions({"up": 3.5, "attend": 4.0, "norm": 2.5, "a view": 1.0}, {}, ())
+    regions = Regions({"up": 3.5, "attend": 4.0, "norm": 2.5, "a view": 1.0}, {}, (), {"up": 4.0, "attend": 4.0, "norm": 8.0})
     assert shares(recording, regions) == {
-        "contraction": (3.0 / 8.0, 3.5 / 10.0),
-        "contraction + normalization": (3.0 / 8.0, 4.0 / 10.0),
-        "normalization": (2.0 / 8.0, 2.5 / 10.0),
+        "contraction": (3.0 / 8.0, 4.0 / 16.0, 3.5 / 10.0),
+        "contraction + normalization": (3.0 / 8.0, 4.0 / 16.0, 4.0 / 10.0),
+        "normalization": (2.0 / 8.0, 8.0 / 16.0, 2.5 / 10.0),
     }

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from archcli.runtime.profile import Recording
 
 Profiled = tuple[Report, "Recording"]
+MOST_PAIRS = 50
+"""Pairs of passes of a stack, where the time allows: what two stacks differ by is multiplied by the number of layers, its error as well."""
 CACHE = 64 << 20
 """Bytes of cache to reckon with where the machine does not say."""
 
@@ -120,4 +122,4 @@ def _recorded(small: Small, how: How, tick: Tick) -> Recording:
 
     told("building", 0, 1)
     work = profile_work.prepare(small.model, job_of(small.counted, how, small.distinct))
-    return profile.record(work, how.device, how.pairs, told, hide_launch=how.hide_launch)
+    return profile.record(work, how.device, how.pairs, told, hide_launch=how.hide_launch, most=MOST_PAIRS)

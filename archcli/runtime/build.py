@@ -69,7 +69,7 @@ class Node(nn.Module):
     def script_of(self, args: Any, *, routed: bool) -> Script | None:
         """What it plays for these inputs, if it has played it before; `routed` where it runs within routed experts."""
         key = self._key((args, {}), [], routed=routed)
-        return None if key is None else self.scripts.get(key)
+        return None if key is None or type(self).forward is not Node.forward else self.scripts.get(key)
 
     def _key(self, inputs: Any, values: list[torch.Tensor], *, routed: bool) -> Hashable:
         """By which a script is found again, and the inputs appended to `values`; None for inputs that cannot be known again."""

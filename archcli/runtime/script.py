@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import ref
 
 import torch
 from torch import nn
 
 from archcli.graph import Op, Tensor, tree_map
 from archcli.runtime.leaves import Assignment
-from archcli.runtime.tape import ChildRun, NodeTape, Run, called
+from archcli.runtime.tape import ChildRun, Listening, NodeTape, Run, called
 from archcli.runtime.trees import append_leaves, rebuilder
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 SAME = frozenset({nn.Linear, nn.Embedding})
 """Modules that do what their op does on bare parameters."""
+
+CALL = nn.Module.__call__
+"""What torch does when a module is called: its hooks, around its forward."""
 
 KEPT = 8
 """Scripts a node keeps: generating asks for another one at each token."""
@@ -81,10 +85,10 @@ class Held(NamedTuple):
 
 
 def bare(module: nn.Module) -> bool:
-    """Whether calling a module is calling its class's forward: it has no hooks of its own, and nothing is put in the forward's place."""
+    """Whether calling a module is calling its class's forward: it has no hooks of its own, and nothing stands in the forward's place."""
     own = vars(module)
     hooked = own["_forward_hooks"] or own["_forward_pre_hooks"] or own["_backward_hooks"] or own["_backward_pre_hooks"]
-    return not (hooked or "forward" in own or own.get("_compiled_call_impl"))
+    return not (hooked or "forward" in own or own.get("_compiled_call_impl")) and type(module).__call__ is CALL
 
 
 def directly(op: Op) -> Run:
@@ -101,28 +105,40 @@ def directly(op: Op) -> Run:
     return run
 
 
+class Known(NamedTuple):
+    """A child as it was when it played a script: the same one again, and as it was then, it would play it again."""
+
+    child: ref[Any]
+    training: bool
+    listening: Listening | None
+    script: Script
+
+    def fits(self, child: nn.Module) -> bool:
+        """Whether the child would do no more than play this."""
+        return self.child() is child and self.training is child.training and self.listening == child.listening and bare(child)
+
+
 class RememberingRun(ChildRun):
     """Plays the child's script itself, once it is known, where the child would do no more than that."""
 
-    __slots__ = ("known", "script")
+    __slots__ = ("known",)
 
     def __init__(self, name: str, arguments: Callable[[list[Any]], Any], *, routes: bool) -> None:
         super().__init__(name, arguments, routes=routes)
-        self.known: Any = None
-        self.script: Script | None = None
+        self.known: Known | None = None
 
     def __call__(self, node: Node, values: list[Any], routed: Assignment | None) -> Any:
         """What the child makes of the values."""
-        child = self._child(node)
-        if self.script is not None and (type(child), child.training, child.listening) == self.known and bare(child):
-            own = Assignment(values.pop()) if self.routes else None
-            return self.script.play(child, values, own)
-        return super().__call__(node, values, routed)
+        child, known = self._child(node), self.known
+        if known is None or not known.fits(child):
+            return super().__call__(node, values, routed)
+        own = Assignment(values.pop()) if self.routes else None
+        return known.script.play(child, values, own)
 
     def _ask(self, child: Any, args: Any, expert_of: torch.Tensor | None) -> Any:
         made = super()._ask(child, args, expert_of)
-        if hasattr(child, "script_of"):
-            self.script, self.known = child.script_of(args, routed=self.routes), (type(child), child.training, child.listening)
+        script = child.script_of(args, routed=self.routes) if hasattr(child, "script_of") else None
+        self.known = None if script is None else Known(ref(child), child.training, child.listening, script)
         return made
 
 

@@ -48,8 +48,8 @@ def interrupted(monkeypatch):
     """Ctrl-C before the third pair or round of passes."""
     honest = profile.rounds
 
-    def stopping(*args):
-        for i in honest(*args):
+    def stopping(*args, **options):
+        for i in honest(*args, **options):
             if i == 2:
                 raise KeyboardInterrupt
             yield i

@@ -6,7 +6,7 @@ torch's own (nn.Linear, nn.LayerNorm, …) wherever one does the same; else the 
 from __future__ import annotations
 
 from itertools import cycle
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -129,9 +129,8 @@ class StackedLinear(Leaf):
 
     Two forms with equal results: `gather` takes each token's matrix and multiplies in one batch (meta device, compile,
     witnesses); `grouped` multiplies each expert's tokens together, which moves every matrix once: in torch's one kernel
-    for that where no gradient is asked for and the kernel takes these tensors, else expert after expert (which needs to
-    read the sizes). Where fewer than E matrices are stored, experts share them in the grouped form: expert e has matrix
-    e modulo their number.
+    for that where it takes these tensors, else expert after expert (which needs to read the sizes). Where fewer than E
+    matrices are stored, experts share them in the grouped form: expert e has matrix e modulo their number.
     """
 
     form = "grouped"
@@ -147,7 +146,7 @@ class StackedLinear(Leaf):
 
     def forward(self, x: torch.Tensor, *, op: Op | None = None, routed: Assignment) -> torch.Tensor:
         """[N k, in] to [N k, out]."""
-        weight, bias = self.get_parameter("weight"), self._parameters.get("bias")
+        weight, bias = cast("torch.Tensor", self._parameters["weight"]), self._parameters.get("bias")
         eager = self.form == "grouped" and x.device.type != "meta" and not torch.compiler.is_compiling()
         y = _grouped(x, weight, routed, self.n_experts) if eager else _gathered(x, weight, routed.expert_of)
         return y if bias is None else y + bias[routed.expert_of]
@@ -159,19 +158,26 @@ def _gathered(x: torch.Tensor, weight: torch.Tensor, expert_of: torch.Tensor) ->
 
 def _grouped(x: torch.Tensor, weight: torch.Tensor, routed: Assignment, n_experts: int) -> torch.Tensor:
     if len(weight) == n_experts and _in_one_kernel(x, weight):
-        return torch.nn.functional.grouped_mm(x, weight.transpose(1, 2), offs=routed.ends(n_experts))
+        y = torch.nn.functional.grouped_mm(x, weight.transpose(1, 2), offs=routed.ends(n_experts))
+        if y.requires_grad:
+            y.register_hook(_taken)
+        return y
     own = zip(x.split(routed.sizes(n_experts).tolist()), cycle(weight), strict=False)
     return torch.cat([torch.nn.functional.linear(tokens, matrix) for tokens, matrix in own if len(tokens)])
 
 
-def _in_one_kernel(x: torch.Tensor, weight: torch.Tensor) -> bool:
-    """Whether torch's grouped product takes these: of 16, 32 bits; rows of whole 16 bytes; on a GPU, of compute capability 8 and more.
+def _taken(gradient: torch.Tensor) -> torch.Tensor:
+    """A gradient as the grouped product's own takes it: not expanded, and where it may begin."""
+    return (
+        gradient
+        if gradient.is_contiguous() and not gradient.data_ptr() % ALIGNED
+        else gradient.clone(memory_format=torch.contiguous_format)
+    )
 
-    Its gradient refuses gradients that were expanded, so it is left to passes without any.
-    """
-    if not HAS_GROUPED or (torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad)):
-        return False
-    if x.dtype not in GROUPED or not x.is_contiguous() or x.data_ptr() % ALIGNED or weight.data_ptr() % ALIGNED:
+
+def _in_one_kernel(x: torch.Tensor, weight: torch.Tensor) -> bool:
+    """Whether torch's grouped product takes these: of 16, 32 bits; rows of whole 16 bytes; on a GPU, of compute capability 8 and more."""
+    if not HAS_GROUPED or x.dtype not in GROUPED or not x.is_contiguous() or x.data_ptr() % ALIGNED or weight.data_ptr() % ALIGNED:
         return False
     _, rows, columns = weight.shape
     if rows * x.itemsize % ALIGNED or columns * x.itemsize % ALIGNED:

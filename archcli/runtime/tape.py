@@ -1,6 +1,6 @@
 """The torch readings of a forward: BuildTape makes each node's leaves and children once, NodeTape runs them.
 
-A tape is bound to one node and keeps no state of its own, so hooks fire on every leaf, a layer runs alone,
+A tape is bound to one node and lives as long as its forward, so hooks fire on every leaf, a layer runs alone,
 checkpointing and compiling work.
 """
 
@@ -38,7 +38,7 @@ class Listening(NamedTuple):
 
 
 def _alone(node: Node, op: Op) -> Run:
-    """Ops with a second form run it where the node names it: `{"Attend": "run_fused"}`."""
+    """An op that owns nothing, by itself; one with a second form in that, where the node names it: `{"Attend": "run_fused"}`."""
     op = op.in_training() if node.training else op
     perform = getattr(op, node.forms.get(type(op).__name__, "run"))
     return lambda _, values, __: perform(torch, {}, *values)

@@ -62,6 +62,9 @@ class Node(nn.Module):
         script = self.scripts.get(key)
         if script is not None:
             return script.tree(script.play(self, values, routed))
+        if self.listening is None and key not in self.scripts:  # seldom seen again where tokens are generated
+            self.scripts.keep(key, None)
+            return self._read(args, options, routed)
         answer, script = write(self, args, options, routed)
         self.scripts.keep(key, script)
         return answer

@@ -1,4 +1,4 @@
-"""Scripts: what a node's forward has torch do with inputs of given shapes, written down as it first runs and played back from then on.
+"""Scripts: what a node's forward has torch do with inputs of given shapes, written down when they come again, played back from then on.
 
 A forward asks nothing of a tensor but its shape, so that the same shapes lead to the same operations. The architecture is then not read
 again: between two operations stands little more than the call.
@@ -59,12 +59,12 @@ class Script(NamedTuple):
         return [values[place] for place in self.out]
 
 
-class Scripts(dict[Hashable, Script]):
-    """Those of one node, by the shapes of its inputs, the newest few. A copy of the node, or a saved one, begins without."""
+class Scripts(dict[Hashable, Script | None]):
+    """Those of one node, by the shapes of its inputs, the newest few; None for inputs that came once. A copy of the node begins without."""
 
-    def keep(self, key: Hashable, script: Script) -> None:
+    def keep(self, key: Hashable, script: Script | None) -> None:
         """Keep the script, and the oldest no longer where there are too many."""
-        if len(self) >= KEPT:
+        if key not in self and len(self) >= KEPT:
             del self[next(iter(self))]
         self[key] = script
 

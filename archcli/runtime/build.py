@@ -70,7 +70,7 @@ class Node(nn.Module):
         return answer
 
     def script_of(self, args: Any, *, routed: bool) -> Script | None:
-        """What it plays for these inputs, if it has played it before; `routed` where it runs within routed experts."""
+        """What it plays for these inputs, if that is written already; `routed` where it runs within routed experts."""
         key = self._key((args, {}), [], routed=routed)
         return None if key is None or type(self).forward is not Node.forward else self.scripts.get(key)
 

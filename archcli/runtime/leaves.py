@@ -119,9 +119,8 @@ class StackedLeaf(Leaf):
 
     def forward(self, *xs: torch.Tensor, op: Op | None = None, routed: Assignment) -> Any:
         """The op, each row with its own expert's parameters."""
-        return (op or self.op).run(
-            torch, {name: value[routed.expert_of] for name, value in self._parameters.items() if value is not None}, *xs
-        )
+        own = {name: value[routed.expert_of] for name, value in self._parameters.items() if value is not None}
+        return (op or self.op).run(torch, own, *xs)
 
 
 class StackedLinear(Leaf):
@@ -168,11 +167,8 @@ def _grouped(x: torch.Tensor, weight: torch.Tensor, routed: Assignment, n_expert
 
 def _taken(gradient: torch.Tensor) -> torch.Tensor:
     """A gradient as the grouped product's own takes it: not expanded, and where it may begin."""
-    return (
-        gradient
-        if gradient.is_contiguous() and not gradient.data_ptr() % ALIGNED
-        else gradient.clone(memory_format=torch.contiguous_format)
-    )
+    fits = gradient.is_contiguous() and not gradient.data_ptr() % ALIGNED
+    return gradient if fits else gradient.clone(memory_format=torch.contiguous_format)
 
 
 def _in_one_kernel(x: torch.Tensor, weight: torch.Tensor) -> bool:

@@ -16,7 +16,7 @@ from torch import nn
 from archcli.graph import Op, Tensor, tree_map
 from archcli.runtime.leaves import Assignment
 from archcli.runtime.tape import ChildRun, Listening, NodeTape, Run, called
-from archcli.runtime.trees import append_leaves, rebuilder
+from archcli.runtime.trees import rebuilder
 
 if TYPE_CHECKING:
     from archcli.runtime.build import Node
@@ -28,7 +28,7 @@ CALL = nn.Module.__call__
 """What torch does when a module is called: its hooks, around its forward."""
 
 KEPT = 8
-"""Scripts a node keeps: generating asks for another one at each token."""
+"""Shapes of inputs a node remembers, with a script or without: generating brings others at each token."""
 
 
 class Step(NamedTuple):
@@ -53,7 +53,7 @@ class Script(NamedTuple):
             if isinstance(made, torch.Tensor):
                 values.append(made)
             else:
-                append_leaves(made, values)
+                tree_map(values.append, torch.Tensor, made)
             for place in last:
                 values[place] = None
         return [values[place] for place in self.out]

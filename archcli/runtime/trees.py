@@ -29,17 +29,6 @@ def shape_of(tree: Any, leaves: list[torch.Tensor]) -> Hashable:
     return kind, tree
 
 
-def append_leaves(tree: Any, leaves: list[torch.Tensor]) -> None:
-    """Append the tensors of a tree."""
-    if isinstance(tree, torch.Tensor):
-        leaves.append(tree)
-    elif isinstance(tree, tuple | list):
-        for item in tree:
-            append_leaves(item, leaves)
-    elif isinstance(tree, dict):
-        append_leaves(tuple(tree.values()), leaves)
-
-
 def rebuilder(tree: Any, kind: type, leaves: list[Any]) -> Callable[[Sequence[Any]], Any]:
     """Append the leaves of a kind to `leaves`; what is returned makes the same tree of what stands in their places in another list."""
     if isinstance(tree, kind):

@@ -49,7 +49,11 @@ def count_flops(model: str | Model, question: Question | None = None, **options:
 
 
 def count_kv_cache(
-    model: str | Model, context: int | None = None, batch_size: int = 1, dtype: str = "bf16", source_len: int | None = None
+    model: str | Model,
+    context: int | None = None,
+    batch_size: int = 1,
+    dtype: str = "bf16",
+    source_len: int | None = None,
 ) -> Report:
     """What `archcli kvcache` says."""
     from archcli.measure.kvcache import count_kv_cache as count
@@ -74,7 +78,9 @@ def compare(*models: str | Model, **options: Any) -> Report:
     from archcli.measure.compare.report import Compared, compare_models
 
     found = [_model(model) for model in models]
-    return compare_models([Compared(one.name, one.source, Stated(one, to_mapping(one))) for one in found], Question(**options))
+    return compare_models(
+        [Compared(one.name, one.source, Stated(one, to_mapping(one))) for one in found], Question(**options)
+    )
 
 
 def formula(model: str | Model, **options: Any) -> Formula:
@@ -99,7 +105,10 @@ def _model(model: str | Model) -> Model:
 
     found = load(model).model if isinstance(model, str) else model
     if not isinstance(found, Model):
-        raise ArchError(f"a {type(found).__name__} is no architecture that can be counted", "give a path, a preset's name, or a Model")
+        raise ArchError(
+            f"a {type(found).__name__} is no architecture that can be counted",
+            "give a path, a preset's name, or a Model",
+        )
     return found
 
 
@@ -117,4 +126,15 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'archcli' has no attribute {name!r}")
 
 
-__all__ = ["ArchError", "build", "compare", "count_flops", "count_kv_cache", "count_params", "formula", "load", "survey", "sweep"]
+__all__ = [
+    "ArchError",
+    "build",
+    "compare",
+    "count_flops",
+    "count_kv_cache",
+    "count_params",
+    "formula",
+    "load",
+    "survey",
+    "sweep",
+]

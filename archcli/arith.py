@@ -94,7 +94,9 @@ def whole(number: Number) -> Number:
 def rounded(number: Number) -> Number:
     """A fraction to the nearest whole number, halves upwards; anything else as it is."""
     fraction = getattr(number, "denominator", 1) != 1
-    return (2 * number.numerator + number.denominator) // (2 * number.denominator) if fraction else whole(number)
+    return (
+        (2 * number.numerator + number.denominator) // (2 * number.denominator) if fraction else whole(number)
+    )
 
 
 def label(index: Number) -> str:

@@ -44,7 +44,10 @@ def _print_version(wanted: bool) -> None:
 
 
 def archcli(
-    version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
 ) -> None:
     """Exact parameters, FLOPs and KV cache of a transformer, and where its time goes."""
 

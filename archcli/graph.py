@@ -180,7 +180,14 @@ class CountTape:
 
     __slots__ = ("experts", "group", "path", "rows", "start", "times")
 
-    def __init__(self, rows: list[Row], path: str = "", times: Number = 1, experts: Experts | None = None, group: str = "") -> None:
+    def __init__(
+        self,
+        rows: list[Row],
+        path: str = "",
+        times: Number = 1,
+        experts: Experts | None = None,
+        group: str = "",
+    ) -> None:
         self.rows, self.path, self.times, self.experts, self.group = rows, path, times, experts, group
         self.start = len(rows)
 
@@ -198,15 +205,22 @@ class CountTape:
 
     def weight(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Tensor:
         """The op's first weight, from its row, or from a new row that costs nothing because only the borrower computes with it."""
-        path, own = _join(self.path, op.name), self.rows[self.start :]  # layers of arrays share the path `layers.?`
-        row = next((row for row in own if row.path == path), None) or self._row(op, [x.shape for x in xs], (), group, trained=trained)
+        path, own = (
+            _join(self.path, op.name),
+            self.rows[self.start :],
+        )  # layers of arrays share the path `layers.?`
+        row = next((row for row in own if row.path == path), None) or self._row(
+            op, [x.shape for x in xs], (), group, trained=trained
+        )
         return Tensor(self, Abstract(next(iter(row.weights.values())), row.trained))
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
         """Count the child's forward with the path, repetition, experts and group it is called with."""
         group = options.get("group") or module.group or self.group
         experts = options.get("experts") or self.experts
-        child = CountTape(self.rows, _join(self.path, name), self.times * options.get("times", 1), experts, group)
+        child = CountTape(
+            self.rows, _join(self.path, name), self.times * options.get("times", 1), experts, group
+        )
         return _rebind(self, module.forward(*_rebind(child, args)))
 
     def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
@@ -265,4 +279,16 @@ def _flows(wrt: int | str | tuple[int, ...] | None, grads: list[bool], *, traine
     return any(grads[i] for i in ((wrt,) if isinstance(wrt, int) else wrt))
 
 
-__all__ = ["Abstract", "CountTape", "Experts", "Op", "OpClass", "Part", "Row", "Tape", "Tensor", "label", "tree_map"]
+__all__ = [
+    "Abstract",
+    "CountTape",
+    "Experts",
+    "Op",
+    "OpClass",
+    "Part",
+    "Row",
+    "Tape",
+    "Tensor",
+    "label",
+    "tree_map",
+]

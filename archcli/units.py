@@ -36,7 +36,11 @@ def parse_quantity(text: str) -> int:
     """A whole number however large: 4096, 8k, 1.5M, 70B (70,000,000,000), 1.8T or 8e9; ArchError for anything else."""
     wanted = "a whole number such as 4096, 8k, 1.5M, 70B or 8e9"
     power = re.fullmatch(r"(.*\d)[eE]\+?(\d\d?)", text.strip(), re.ASCII)
-    return _amount(power[1], {"": 10 ** int(power[2])}, wanted, "") if power else _amount(text, POWERS, wanted, "")
+    return (
+        _amount(power[1], {"": 10 ** int(power[2])}, wanted, "")
+        if power
+        else _amount(text, POWERS, wanted, "")
+    )
 
 
 def parse_bytes(text: str) -> int:

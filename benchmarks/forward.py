@@ -109,12 +109,16 @@ class Pair(NamedTuple):
 def pair(config, dtype):
     """Both models, with the random weights of theirs."""
     torch.manual_seed(0)
-    made = transformers.AutoConfig.for_model(**{key: value for key, value in config.items() if key != "architectures"})
+    made = transformers.AutoConfig.for_model(
+        **{key: value for key, value in config.items() if key != "architectures"}
+    )
     theirs = transformers.AutoModelForCausalLM.from_config(made, attn_implementation="sdpa").eval().to(dtype)
     spec = load_text(mapping_to_yaml({"name": "benchmark", **understand(config).mapping}), "benchmark").model
     ours = build_model(spec, attention="sdpa", dtype=dtype).eval()
     shapes = {name: tensor.shape for name, tensor in ours.state_dict().items()}
-    stored = theirs.state_dict()  # without tables that are computed; a tied weight has two names there, and one among the parameters
+    stored = (
+        theirs.state_dict()
+    )  # without tables that are computed; a tied weight has two names there, and one among the parameters
     own = [*theirs.named_parameters(), *theirs.named_buffers()]
     tensors = {name: each.detach() for name, each in own if name in stored}
     ours.load_state_dict(translate(tensors, weight_map(config), shapes))
@@ -151,7 +155,7 @@ def main():
     parser.add_argument("--threads", type=int, default=0)
     asked = parser.parse_args()
     if sys.platform == "linux" and not SETTINGS.keys() & os.environ.keys():
-        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **SETTINGS})  # noqa: S606 - itself
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **SETTINGS})  # noqa: S606
     torch.set_num_threads(asked.threads or torch.get_num_threads())
     print("| model | dtype | ours | transformers | ratio | quartiles |\n|---|---|---:|---:|---:|---|")
     with torch.no_grad():
@@ -159,16 +163,24 @@ def main():
             for dtype, (kind, tolerance) in DTYPES.items():
                 models = pair(config, kind)
                 tokens = torch.randint(models.theirs.config.vocab_size, (1, asked.tokens))
-                ours, theirs = models.ours(tokens).float(), models.theirs(tokens, use_cache=False).logits.float()
+                ours, theirs = (
+                    models.ours(tokens).float(),
+                    models.theirs(tokens, use_cache=False).logits.float(),
+                )
                 each = (ours - theirs).abs().amax(-1) / theirs.abs().max()
-                difference = (each.max() if dtype == "fp32" else each.median()).item()  # in bf16 a router may choose otherwise
+                difference = (
+                    each.max() if dtype == "fp32" else each.median()
+                ).item()  # in bf16 a router may choose otherwise
                 if difference > tolerance:
                     print(f"| {name} | {dtype} | logits differ by {difference:.1e} | | | |", flush=True)
                     continue
                 found = ratios(models, tokens, asked.rounds)
                 lower, middle, upper = statistics.quantiles([each[0] for each in found], n=4)
                 first, second = (statistics.median(each[i] for each in found) * 1e3 for i in (1, 2))
-                print(f"| {name} | {dtype} | {first:.1f} ms | {second:.1f} ms | {middle:.3f} | {lower:.3f} to {upper:.3f} |", flush=True)
+                print(
+                    f"| {name} | {dtype} | {first:.1f} ms | {second:.1f} ms | {middle:.3f} | {lower:.3f} to {upper:.3f} |",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

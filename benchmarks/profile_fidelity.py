@@ -75,7 +75,12 @@ def one_process(name, model, text, *options):
     most = 0.03 if wall >= 20 else 0.06
     yield Check(f"overhead, {where}", f"<= {most:.0%}", f"{overhead:+.1%}", overhead <= most)
     if wall >= 20:
-        yield Check(f"operations / plain wall, {where}", "95 to 101%", f"{attributed:.1%}", between(attributed, 0.95, 1.01))
+        yield Check(
+            f"operations / plain wall, {where}",
+            "95 to 101%",
+            f"{attributed:.1%}",
+            between(attributed, 0.95, 1.01),
+        )
     yield Check(f"operations + framework, {where}", "97 to 103%", f"{told:.1%}", between(told, 0.97, 1.03))
     unlabelled = totals["unlabelled_share"]
     yield Check(f"outside of any row, {where}", "<= 0.5%", f"{unlabelled:.2%}", unlabelled <= 0.005)
@@ -85,12 +90,19 @@ def one_process(name, model, text, *options):
 
 def across_processes(runs):
     """How far the classes' shares differ between processes."""
-    for name, figures in profile("gpt2", "--no-ceilings", "--repeat-process", runs)[0]["totals"]["by_class"].items():
+    for name, figures in profile("gpt2", "--no-ceilings", "--repeat-process", runs)[0]["totals"][
+        "by_class"
+    ].items():
         least, most = (100 * share for share in figures["time_share_range"])
         if most > 0.5:
             deviation, spread = 100 * figures["time_share_sd"], most - least
             seen = f"sd {deviation:.2f}, range {spread:.2f} points"
-            yield Check(f"share of {name}, gpt2, {runs} processes", "sd <= 1.0, range <= 3", seen, deviation <= 1.0 and spread <= 3.0)
+            yield Check(
+                f"share of {name}, gpt2, {runs} processes",
+                "sd <= 1.0, range <= 3",
+                seen,
+                deviation <= 1.0 and spread <= 3.0,
+            )
 
 
 def region_timer(name):
@@ -102,7 +114,12 @@ def region_timer(name):
             for what, share in (("rows", ranges), ("operations", operations)):
                 apart = 100 * (clock - share)
                 seen = f"{share:.1%}, {clock:.1%} by the clock: {apart:+.2f}"
-                yield Check(f"share of {classes} among {what}, by region timer, {name}", "<= 1.5 points apart", seen, abs(apart) <= 1.5)
+                yield Check(
+                    f"share of {classes} among {what}, by region timer, {name}",
+                    "<= 1.5 points apart",
+                    seen,
+                    abs(apart) <= 1.5,
+                )
 
 
 def print_regions(name):
@@ -121,7 +138,9 @@ def print_regions(name):
 def whole_command():
     """From the shell's prompt to the report, ceilings measured anew."""
     seconds = profile("gpt2", "--refresh")[1]
-    return Check("whole command, gpt2 at 128 tokens, ceilings measured", "<= 15 s", f"{seconds:.1f} s", seconds <= 15)
+    return Check(
+        "whole command, gpt2 at 128 tokens, ceilings measured", "<= 15 s", f"{seconds:.1f} s", seconds <= 15
+    )
 
 
 def main():

@@ -85,7 +85,9 @@ def seconds(task: Callable[[], Any]) -> float:
 def run(name: str) -> str:
     """The output of one of COMMANDS. Bytecode is kept from run to run, as it is from an install on, whatever the environment says."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return subprocess.run([sys.executable, *COMMANDS[name]], capture_output=True, text=True, check=True, env=kept).stdout
+    return subprocess.run(
+        [sys.executable, *COMMANDS[name]], capture_output=True, text=True, check=True, env=kept
+    ).stdout
 
 
 def agree(model: str) -> None:
@@ -93,7 +95,9 @@ def agree(model: str) -> None:
     ours = json.loads(run(f"params {model}"))["totals"]["params"]
     theirs = json.loads(run(f"witness {model}"))["params"]
     if ours != theirs:
-        sys.exit(f"{model}: archcli counts {ours:,} parameters, torch {theirs:,}; there is nothing to compare")
+        sys.exit(
+            f"{model}: archcli counts {ours:,} parameters, torch {theirs:,}; there is nothing to compare"
+        )
 
 
 def start_checks(rounds: int) -> Iterator[Check]:
@@ -117,7 +121,9 @@ def trace_checks(rounds: int) -> Iterator[Check]:
     """Tracing each preset: from modules in memory to rows."""
     for name in PRESETS:
         model = archcli.load(name)
-        milliseconds = 1e3 * statistics.median(seconds(lambda model=model: forward_pass(model)) for _ in range(rounds))
+        milliseconds = 1e3 * statistics.median(
+            seconds(lambda model=model: forward_pass(model)) for _ in range(rounds)
+        )
         yield Check(f"trace of {name}", milliseconds, 5.0, "ms")
 
 
@@ -133,19 +139,28 @@ def sweep_check(rounds: int) -> Check:
         "n_layers": draw.integers(1, 129, CANDIDATES),
     }
     model = archcli.load("llama-3.1-8b")
-    return Check("sweep of a million candidates", statistics.median(seconds(lambda: sweep(model, shapes)) for _ in range(rounds)), 1.0, "s")
+    return Check(
+        "sweep of a million candidates",
+        statistics.median(seconds(lambda: sweep(model, shapes)) for _ in range(rounds)),
+        1.0,
+        "s",
+    )
 
 
 def main() -> int:
     """Measure, print, judge."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=5, help="runs of each command (5)")
     parser.add_argument("--strict", action="store_true", help="exit 1 where a target is missed")
     options = parser.parse_args()
     checks = [*start_checks(options.rounds), *trace_checks(options.rounds), sweep_check(options.rounds)]
     print(f"\n{'':50} {'measured':>12} {'at most':>12}")
     for check in checks:
-        print(f"{check.what:50} {check.value:9.3f} {check.unit:2} {check.most:9.2f} {check.unit:2} {'pass' if check.passed else 'FAIL'}")
+        print(
+            f"{check.what:50} {check.value:9.3f} {check.unit:2} {check.most:9.2f} {check.unit:2} {'pass' if check.passed else 'FAIL'}"
+        )
     return int(options.strict and not all(check.passed for check in checks))
 
 

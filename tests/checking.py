@@ -20,7 +20,9 @@ groups:
 
 
 def apply(patch):
-    subprocess.run([shutil.which("git"), "apply", "-"], input=patch, text=True, check=True, capture_output=True)
+    subprocess.run(
+        [shutil.which("git"), "apply", "-"], input=patch, text=True, check=True, capture_output=True
+    )
 
 
 def rows(done):

@@ -9,7 +9,13 @@ from hypothesis import HealthCheck, settings
 
 from conforming import conforms
 
-os.environ.update(NO_COLOR="1", HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false")
+os.environ.update(
+    NO_COLOR="1",
+    HF_HUB_OFFLINE="1",
+    TRANSFORMERS_OFFLINE="1",
+    OMP_NUM_THREADS="1",
+    TOKENIZERS_PARALLELISM="false",
+)
 for name in ("FORCE_COLOR", "COLUMNS"):
     os.environ.pop(name, None)
 
@@ -26,7 +32,9 @@ settings.load_profile("archcli")
 
 def pytest_addoption(parser):
     parser.addoption(
-        "--renew", action="store_true", help="write what is printed now over what was expected, to be read in the diff (with -n0)"
+        "--renew",
+        action="store_true",
+        help="write what is printed now over what was expected, to be read in the diff (with -n0)",
     )
 
 
@@ -42,7 +50,9 @@ def archcli():
 
     def run(*args, cwd=None, text_in=None):
         command = [sys.executable, "-m", "archcli", *map(str, args)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=cwd, input=text_in)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=300, check=False, cwd=cwd, input=text_in
+        )
         conforms(args, done.stdout)
         return done
 

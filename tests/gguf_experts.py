@@ -5,8 +5,21 @@ from gguf_stored import EPS, HD, RMS, ROPE, THETA, WIDE, WIDE_KEYS, D, F, H, L, 
 
 MOE = {"num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 20}
 MOE_KEYS = {"expert_count": 6, "expert_used_count": 2, "expert_feed_forward_length": 20}
-DEEP = {"kv_lora_rank": 14, "q_lora_rank": 18, "qk_nope_head_dim": 10, "qk_rope_head_dim": 6, "v_head_dim": 8, "rms_norm_eps": 1e-6}
-DEEP |= {"num_experts_per_tok": 4, "moe_intermediate_size": 20, "n_shared_experts": 2, "first_k_dense_replace": 1, "num_key_value_heads": H}
+DEEP = {
+    "kv_lora_rank": 14,
+    "q_lora_rank": 18,
+    "qk_nope_head_dim": 10,
+    "qk_rope_head_dim": 6,
+    "v_head_dim": 8,
+    "rms_norm_eps": 1e-6,
+}
+DEEP |= {
+    "num_experts_per_tok": 4,
+    "moe_intermediate_size": 20,
+    "n_shared_experts": 2,
+    "first_k_dense_replace": 1,
+    "num_key_value_heads": H,
+}
 DEEP_KEYS = {
     "attention.layer_norm_rms_epsilon": 1e-6,
     "attention.head_count_kv": 1,
@@ -28,7 +41,14 @@ DEEP_KEYS = {
 STORED = {
     "mixtral": of(
         "llama",
-        {"model_type": "mixtral", "num_local_experts": 6, "num_experts_per_tok": 3, "sliding_window": None, **EPS, **THETA},
+        {
+            "model_type": "mixtral",
+            "num_local_experts": 6,
+            "num_experts_per_tok": 3,
+            "sliding_window": None,
+            **EPS,
+            **THETA,
+        },
         {**RMS, **ROPE, "expert_count": 6, "expert_used_count": 3},
         {**LLAMA, **EXPERTS},
     ),
@@ -56,7 +76,10 @@ STORED = {
         {
             **LLAMA,
             **{name.replace(".mlp.", ".feed_forward."): ours for name, ours in (LLAMA | EXPERTS).items()},
-            **{f"model.layers.N.feed_forward.shared_expert.{part}_proj": f"blk.N.ffn_{part}_shexp" for part in ("gate", "up", "down")},
+            **{
+                f"model.layers.N.feed_forward.shared_expert.{part}_proj": f"blk.N.ffn_{part}_shexp"
+                for part in ("gate", "up", "down")
+            },
             "model.layers.N.feed_forward.router": "blk.N.ffn_gate_inp",
         },
     ),
@@ -84,12 +107,26 @@ STORED = {
             "topk_group": 2,
             **THETA,
         },
-        {**DEEP_KEYS, **ROPE, "expert_weights_scale": 2.0, "expert_group_count": 4, "expert_group_used_count": 2, "expert_gating_func": 1},
+        {
+            **DEEP_KEYS,
+            **ROPE,
+            "expert_weights_scale": 2.0,
+            "expert_group_count": 4,
+            "expert_group_used_count": 2,
+            "expert_gating_func": 1,
+        },
         {**LLAMA, **EXPERTS, **MLA},
     ),
     "deepseek2-lite": of(
         "deepseek2",
-        {"model_type": "deepseek_v2", **DEEP, "q_lora_rank": None, "n_routed_experts": 8, "topk_method": "greedy", **THETA},
+        {
+            "model_type": "deepseek_v2",
+            **DEEP,
+            "q_lora_rank": None,
+            "n_routed_experts": 8,
+            "topk_method": "greedy",
+            **THETA,
+        },
         {
             **{key: value for key, value in DEEP_KEYS.items() if "q_lora" not in key and "mla" not in key},
             **ROPE,
@@ -101,7 +138,15 @@ STORED = {
     ),
     "deepseek2-v3": of(
         "deepseek2",
-        {"model_type": "deepseek_v3", **DEEP, "n_routed_experts": 8, "routed_scaling_factor": 2.5, "n_group": 4, "topk_group": 2, **THETA},
+        {
+            "model_type": "deepseek_v3",
+            **DEEP,
+            "n_routed_experts": 8,
+            "routed_scaling_factor": 2.5,
+            "n_group": 4,
+            "topk_group": 2,
+            **THETA,
+        },
         {
             **DEEP_KEYS,
             **ROPE,
@@ -211,7 +256,10 @@ STORED = {
             "model.layers.N.post_attention_layernorm": "blk.N.post_attention_norm",
             "model.layers.N.self_attn.sinks": "blk.N.attn_sinks.weight",
             "model.layers.N.mlp.router": "blk.N.ffn_gate_inp",
-            "model.layers.N.mlp.experts.gate_up_proj_bias": ("blk.N.ffn_gate_exps.bias", "blk.N.ffn_up_exps.bias"),
+            "model.layers.N.mlp.experts.gate_up_proj_bias": (
+                "blk.N.ffn_gate_exps.bias",
+                "blk.N.ffn_up_exps.bias",
+            ),
             "model.layers.N.mlp.experts.down_proj_bias": "blk.N.ffn_down_exps.bias",
         },
     ),

@@ -47,4 +47,6 @@ def gguf(metadata, tensors, version=3, types=None):
     tensors = list(tensors.items() if isinstance(tensors, dict) else tensors)
     start = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(metadata))
     entries = b"".join(entry(key, *typed(value)) for key, value in metadata)
-    return start + entries + b"".join(tensor(name, shape, (types or {}).get(name, 1)) for name, shape in tensors)
+    return (
+        start + entries + b"".join(tensor(name, shape, (types or {}).get(name, 1)) for name, shape in tensors)
+    )

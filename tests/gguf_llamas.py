@@ -6,11 +6,26 @@ from gguf_stored import CTX, EPS, HD, LN, RMS, ROPE, THETA, WIDE, WIDE_KEYS, V, 
 LINEAR = {"rope_scaling": {"rope_type": "linear", "factor": 8.0}}
 
 STORED = {
-    "llama": of("llama", {"model_type": "llama", **EPS, **THETA}, {**RMS, **ROPE, "vocab_size": V, "rope.dimension_count": 8}),
-    "llama-wide": of("llama", {"model_type": "llama", **WIDE, **EPS, **THETA}, {**RMS, **ROPE, **WIDE_KEYS, "rope.dimension_count": HD}),
+    "llama": of(
+        "llama",
+        {"model_type": "llama", **EPS, **THETA},
+        {**RMS, **ROPE, "vocab_size": V, "rope.dimension_count": 8},
+    ),
+    "llama-wide": of(
+        "llama",
+        {"model_type": "llama", **WIDE, **EPS, **THETA},
+        {**RMS, **ROPE, **WIDE_KEYS, "rope.dimension_count": HD},
+    ),
     "llama-biased-tied": of(
         "llama",
-        {"model_type": "llama", "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True, **EPS, **THETA},
+        {
+            "model_type": "llama",
+            "attention_bias": True,
+            "mlp_bias": True,
+            "tie_word_embeddings": True,
+            **EPS,
+            **THETA,
+        },
         {**RMS, **ROPE},
     ),
     "llama-yarn": of(
@@ -18,15 +33,31 @@ STORED = {
         {
             "model_type": "llama",
             **EPS,
-            "rope_parameters": {"rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0, "original_max_position_embeddings": 16},
+            "rope_parameters": {
+                "rope_type": "yarn",
+                "rope_theta": 500.0,
+                "factor": 4.0,
+                "original_max_position_embeddings": 16,
+            },
         },
-        {**RMS, **ROPE, "rope.scaling.type": "yarn", "rope.scaling.factor": 4.0, "rope.scaling.original_context_length": 16},
+        {
+            **RMS,
+            **ROPE,
+            "rope.scaling.type": "yarn",
+            "rope.scaling.factor": 4.0,
+            "rope.scaling.original_context_length": 16,
+        },
     ),
     "qwen2": of("qwen2", {"model_type": "qwen2", **EPS, **THETA}, {**RMS, **ROPE}),
     "qwen3": of("qwen3", {"model_type": "qwen3", **WIDE, **EPS, **THETA}, {**RMS, **ROPE, **WIDE_KEYS}),
     "gemma": of(
         "gemma",
-        {"model_type": "gemma", **WIDE, **EPS, "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}},
+        {
+            "model_type": "gemma",
+            **WIDE,
+            **EPS,
+            "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
+        },
         {**RMS, **WIDE_KEYS},
     ),
     "gemma2": of(
@@ -40,7 +71,13 @@ STORED = {
             "attn_logit_softcapping": 40.0,
             "final_logit_softcapping": 25.0,
         },
-        {**RMS, **WIDE_KEYS, "attention.sliding_window": 7, "attn_logit_softcapping": 40.0, "final_logit_softcapping": 25.0},
+        {
+            **RMS,
+            **WIDE_KEYS,
+            "attention.sliding_window": 7,
+            "attn_logit_softcapping": 40.0,
+            "final_logit_softcapping": 25.0,
+        },
         {**LLAMA, **SANDWICH},
     ),
     "gemma3": of(
@@ -69,10 +106,22 @@ STORED = {
     "phi3": of(
         "phi3",
         {"model_type": "phi3", "sliding_window": 9, **EPS, **THETA, "partial_rotary_factor": 0.5},
-        {**RMS, **ROPE, "rope.dimension_count": 4, "attention.sliding_window": 9, "rope.scaling.original_context_length": CTX},
-        {**LLAMA, "model.layers.N.self_attn.qkv_proj": "blk.N.attn_qkv", "model.layers.N.mlp.gate_up_proj": "blk.N.ffn_up"},
+        {
+            **RMS,
+            **ROPE,
+            "rope.dimension_count": 4,
+            "attention.sliding_window": 9,
+            "rope.scaling.original_context_length": CTX,
+        },
+        {
+            **LLAMA,
+            "model.layers.N.self_attn.qkv_proj": "blk.N.attn_qkv",
+            "model.layers.N.mlp.gate_up_proj": "blk.N.ffn_up",
+        },
     ),
-    "olmo": of("olmo", {"model_type": "olmo", **THETA, "clip_qkv": 3.0}, {**LN, **ROPE, "attention.clamp_kqv": 3.0}),
+    "olmo": of(
+        "olmo", {"model_type": "olmo", **THETA, "clip_qkv": 3.0}, {**LN, **ROPE, "attention.clamp_kqv": 3.0}
+    ),
     "olmo2": of("olmo2", {"model_type": "olmo2", **EPS, **THETA}, {**RMS, **ROPE}, {**LLAMA, **SANDWICH}),
     "granite": of(
         "granite",
@@ -96,5 +145,7 @@ STORED = {
             "rope.dimension_count": 8,
         },
     ),
-    "smollm3": of("smollm3", {"model_type": "smollm3", **EPS, **THETA}, {**RMS, **ROPE, "rope.dimension_count": 8}),
+    "smollm3": of(
+        "smollm3", {"model_type": "smollm3", **EPS, **THETA}, {**RMS, **ROPE, "rope.dimension_count": 8}
+    ),
 }

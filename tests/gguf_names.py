@@ -45,7 +45,12 @@ def blocks(stem, **names):
     return {f"{stem}.N.{theirs.replace('__', '.')}": f"blk.N.{ours}" for ours, theirs in names.items()}
 
 
-GPT2 = {"transformer.wte": "token_embd", "transformer.wpe": "position_embd", "transformer.ln_f": "output_norm", "lm_head": "output"}
+GPT2 = {
+    "transformer.wte": "token_embd",
+    "transformer.wpe": "position_embd",
+    "transformer.ln_f": "output_norm",
+    "lm_head": "output",
+}
 GPT2 |= blocks(
     "transformer.h",
     attn_norm="ln_1",
@@ -55,7 +60,12 @@ GPT2 |= blocks(
     ffn_up="mlp__c_fc",
     ffn_down="mlp__c_proj",
 )
-NEOX = {"gpt_neox.embed_in": "token_embd", "gpt_neox.final_layer_norm": "output_norm", "embed_out": "output", "lm_head": "output"}
+NEOX = {
+    "gpt_neox.embed_in": "token_embd",
+    "gpt_neox.final_layer_norm": "output_norm",
+    "embed_out": "output",
+    "lm_head": "output",
+}
 NEOX |= blocks(
     "gpt_neox.layers",
     attn_norm="input_layernorm",
@@ -80,7 +90,11 @@ FALCON |= blocks(
     ffn_up="mlp__dense_h_to_4h",
     ffn_down="mlp__dense_4h_to_h",
 )
-TWO_NORMS = {**FALCON, "transformer.h.N.ln_mlp": "blk.N.attn_norm", "transformer.h.N.ln_attn": "blk.N.attn_norm_2"}
+TWO_NORMS = {
+    **FALCON,
+    "transformer.h.N.ln_mlp": "blk.N.attn_norm",
+    "transformer.h.N.ln_attn": "blk.N.attn_norm_2",
+}
 MPT = {"transformer.wte": "token_embd", "transformer.norm_f": "output_norm", "lm_head": "output"}
 MPT |= blocks(
     "transformer.blocks",

@@ -1,7 +1,25 @@
 """Models that are not built like Llama, tiny, as llama.cpp stores them: config, metadata (`conversion/*.py` of llama.cpp), names."""
 
 from gguf_names import BERT, FALCON, GPT2, MPT, NEOX, PHI, STARCODER, T5, TWO_NORMS
-from gguf_stored import CTX, HD, LN, NORM_EPS, RMS, ROPE, THETA, TINY, USUAL, WIDE_KEYS, D, F, H, L, Stored, V, of
+from gguf_stored import (
+    CTX,
+    HD,
+    LN,
+    NORM_EPS,
+    RMS,
+    ROPE,
+    THETA,
+    TINY,
+    USUAL,
+    WIDE_KEYS,
+    D,
+    F,
+    H,
+    L,
+    Stored,
+    V,
+    of,
+)
 
 STORED = {
     "phi2": of(
@@ -12,8 +30,23 @@ STORED = {
     ),
     "gpt2": Stored(
         "gpt2",
-        {"model_type": "gpt2", "vocab_size": V, "n_embd": D, "n_layer": L, "n_head": H, "n_positions": CTX, "n_inner": 4 * D},
-        {**LN, "block_count": L, "context_length": CTX, "embedding_length": D, "feed_forward_length": 4 * D, "attention.head_count": H},
+        {
+            "model_type": "gpt2",
+            "vocab_size": V,
+            "n_embd": D,
+            "n_layer": L,
+            "n_head": H,
+            "n_positions": CTX,
+            "n_inner": 4 * D,
+        },
+        {
+            **LN,
+            "block_count": L,
+            "context_length": CTX,
+            "embedding_length": D,
+            "feed_forward_length": 4 * D,
+            "attention.head_count": H,
+        },
         GPT2,
     ),
     "gptneox": of(
@@ -59,7 +92,14 @@ STORED = {
     ),
     "bloom": Stored(
         "bloom",
-        {"model_type": "bloom", "vocab_size": V, "hidden_size": D, "n_layer": L, "n_head": H, "seq_length": CTX},
+        {
+            "model_type": "bloom",
+            "vocab_size": V,
+            "hidden_size": D,
+            "n_layer": L,
+            "n_head": H,
+            "seq_length": CTX,
+        },
         {
             **LN,
             "block_count": L,
@@ -71,10 +111,19 @@ STORED = {
         },
         FALCON,
     ),
-    "starcoder2": of("starcoder2", {"model_type": "starcoder2", "norm_epsilon": 1e-5, **THETA}, {**LN, **ROPE}, STARCODER),
+    "starcoder2": of(
+        "starcoder2", {"model_type": "starcoder2", "norm_epsilon": 1e-5, **THETA}, {**LN, **ROPE}, STARCODER
+    ),
     "stablelm": of(
         "stablelm",
-        {"model_type": "stablelm", **NORM_EPS, **THETA, "partial_rotary_factor": 0.5, "use_qkv_bias": True, "use_parallel_residual": False},
+        {
+            "model_type": "stablelm",
+            **NORM_EPS,
+            **THETA,
+            "partial_rotary_factor": 0.5,
+            "use_qkv_bias": True,
+            "use_parallel_residual": False,
+        },
         {**LN, **ROPE, "rope.dimension_count": 4, "use_parallel_residual": False},
     ),
     "command-r": of(
@@ -128,7 +177,12 @@ STORED = {
             "type_vocab_size": 3,
             "layer_norm_eps": 1e-5,
         },
-        {**{key: value for key, value in USUAL.items() if "kv" not in key}, **LN, "attention.causal": False, "pooling_type": 2},
+        {
+            **{key: value for key, value in USUAL.items() if "kv" not in key},
+            **LN,
+            "attention.causal": False,
+            "pooling_type": 2,
+        },
         BERT,
         cls="AutoModel",
     ),

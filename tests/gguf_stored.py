@@ -50,6 +50,9 @@ def of(arch, config, metadata, names=LLAMA, **more):
 
 def stored(entry, state_dict):
     """Metadata and tensors of a file: a Stored, and name -> shape of the class's weights (tied ones once) and buffers."""
-    metadata = {"general.architecture": entry.arch, **{f"{entry.arch}.{key}": value for key, value in entry.metadata.items()}}
+    metadata = {
+        "general.architecture": entry.arch,
+        **{f"{entry.arch}.{key}": value for key, value in entry.metadata.items()},
+    }
     tensors = dict(pair for name, shape in state_dict.items() for pair in renamed(name, shape, entry.names))
     return metadata, {**tensors, **entry.extra}

@@ -18,7 +18,14 @@ LLAMA = {
 
 
 def layer(i):
-    shapes = {"attn_norm": (16,), "attn_q": (16, 16), "attn_k": (8, 16), "attn_v": (8, 16), "attn_output": (16, 16), "ffn_norm": (16,)}
+    shapes = {
+        "attn_norm": (16,),
+        "attn_q": (16, 16),
+        "attn_k": (8, 16),
+        "attn_v": (8, 16),
+        "attn_output": (16, 16),
+        "ffn_norm": (16,),
+    }
     shapes |= {"ffn_gate": (24, 16), "ffn_up": (24, 16), "ffn_down": (16, 24)}
     return {f"blk.{i}.{name}.weight": shape for name, shape in shapes.items()}
 

@@ -72,7 +72,9 @@ def room(module: str) -> str:
 
 def imports(house: House) -> list[Import]:
     """Every import of every module; `from package import submodule` names the submodule."""
-    return [found for name, tree in house.items() for found in _walk(house, name, tree, lazy=False, typing=False)]
+    return [
+        found for name, tree in house.items() for found in _walk(house, name, tree, lazy=False, typing=False)
+    ]
 
 
 def _walk(house: House, name: str, node: ast.AST, *, lazy: bool, typing: bool) -> Iterator[Import]:
@@ -93,8 +95,13 @@ def _targets(house: House, name: str, node: ast.AST) -> Iterator[str]:
     elif isinstance(node, ast.ImportFrom):
         above = name.split(".")[: -node.level] if node.level else []
         base = ".".join([*above, *filter(None, [node.module])])
-        yield from dict.fromkeys(f"{base}.{alias.name}" if f"{base}.{alias.name}" in house else base for alias in node.names)
-    elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in {"import_module", "__import__"}:
+        yield from dict.fromkeys(
+            f"{base}.{alias.name}" if f"{base}.{alias.name}" in house else base for alias in node.names
+        )
+    elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in {
+        "import_module",
+        "__import__",
+    }:
         yield from (arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant))
 
 
@@ -103,7 +110,12 @@ def not_downwards(house: House) -> list[str]:
     offences = []
     for one in imports(house):
         here, there = room(one.source), room(one.target)
-        if one.typing or not one.target.startswith("archcli") or here in {"", there} or (here, there) in ACROSS:
+        if (
+            one.typing
+            or not one.target.startswith("archcli")
+            or here in {"", there}
+            or (here, there) in ACROSS
+        ):
             continue
         lowest = RANK[there] - (RANK[there] != GROUND) if there else RANK["commands"]
         if RANK[here] > lowest:
@@ -117,7 +129,13 @@ def sideways(house: House) -> list[str]:
     for one in imports(house):
         parent, _, file = one.source.rpartition(".")
         apart, _, other = one.target.rpartition(".")
-        if not one.typing and parent == apart in APART and file != other and file not in APART[parent] and other not in APART[parent]:
+        if (
+            not one.typing
+            and parent == apart in APART
+            and file != other
+            and file not in APART[parent]
+            and other not in APART[parent]
+        ):
             offences.append(f"{one.source}:{one.line}: sideways to {one.target}")
     return offences
 
@@ -128,7 +146,9 @@ def wrong_doors(house: House) -> list[str]:
     for one in imports(house):
         package = one.target.split(".")[0]
         if room(one.source) not in DOORS.get(package, {room(one.source)}):
-            offences.append(f"{one.source}:{one.line}: {package} enters through {', '.join(sorted(DOORS[package])) or 'no room'}")
+            offences.append(
+                f"{one.source}:{one.line}: {package} enters through {', '.join(sorted(DOORS[package])) or 'no room'}"
+            )
     return offences
 
 
@@ -139,7 +159,9 @@ def wrong_files(house: House) -> list[str]:
         for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
             verb = ast.unparse(call.func).split(".")[-1]
             writes = verb in WRITING or (verb == "open" and _mode_writes(call))
-            if (writes and room(name) not in WRITERS) or (not writes and verb in READING | {"open"} and room(name) not in READERS):
+            if (writes and room(name) not in WRITERS) or (
+                not writes and verb in READING | {"open"} and room(name) not in READERS
+            ):
                 offences.append(f"{name}:{call.lineno}: {verb} {'writes' if writes else 'reads'} here")
     return offences
 
@@ -149,7 +171,11 @@ def _mode_writes(call: ast.Call) -> bool:
         return True
     after_path = ast.unparse(call.func) in {"open", "io.open", "gzip.open"}
     modes = [*call.args[after_path:], *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
-    return any(re.fullmatch(r"[rwaxbt+]*[wax+][rwaxbt+]*", str(mode.value)) for mode in modes if isinstance(mode, ast.Constant))
+    return any(
+        re.fullmatch(r"[rwaxbt+]*[wax+][rwaxbt+]*", str(mode.value))
+        for mode in modes
+        if isinstance(mode, ast.Constant)
+    )
 
 
 def circles(house: House) -> list[str]:
@@ -179,10 +205,15 @@ def _returns(needs: dict[str, set[str]], start: str, path: list[str], seen: set[
 def long_functions(house: House, most: int = 40) -> list[str]:
     """Functions of more lines than that, docstring included, decorators not; nor the options of a command, one parameter each."""
     found = [
-        (name, node) for name, tree in house.items() for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        (name, node)
+        for name, tree in house.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     sizes = [(name, node, node.end_lineno - _begin(name, node) + 1) for name, node in found]
-    return [f"{name}:{node.lineno}: {node.name} has {size} lines" for name, node, size in sizes if size > most]
+    return [
+        f"{name}:{node.lineno}: {node.name} has {size} lines" for name, node, size in sizes if size > most
+    ]
 
 
 def _begin(name: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -192,8 +223,12 @@ def _begin(name: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 def undocumented(house: House) -> list[str]:
     """Public modules, classes, functions and methods say what they are; a method may leave that to a base of its class."""
     told: dict[str, list[tuple[list[str], set[str]]]] = {}
-    for node in (node for tree in house.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
-        told.setdefault(node.name, []).append((_bases(node), {item.name for item in _functions(node) if ast.get_docstring(item)}))
+    for node in (
+        node for tree in house.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+    ):
+        told.setdefault(node.name, []).append(
+            (_bases(node), {item.name for item in _functions(node) if ast.get_docstring(item)})
+        )
     return [f"{name}: {what}" for name, tree in house.items() for what in _silent(tree, "", told)]
 
 

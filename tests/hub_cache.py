@@ -28,7 +28,9 @@ def cached(folder, repo, commit, content, ref="main"):
     home = folder / f"models--{repo.replace('/', '--')}"
     snapshot = home / "snapshots" / commit
     snapshot.mkdir(parents=True, exist_ok=True)
-    (snapshot / "config.json").write_text(content if isinstance(content, str) else json.dumps(content, indent=2))
+    (snapshot / "config.json").write_text(
+        content if isinstance(content, str) else json.dumps(content, indent=2)
+    )
     if ref:
         (home / "refs" / ref).parent.mkdir(parents=True, exist_ok=True)
         (home / "refs" / ref).write_text(commit)

@@ -17,7 +17,10 @@ from archcli.registry import kinds
 @cache
 def families() -> dict[str, ModuleType]:
     """The importer of each model_type."""
-    return {kind: importlib.import_module(f"archcli.load.hf.{name}") for kind, name in archcli.load.hf.families().items()}
+    return {
+        kind: importlib.import_module(f"archcli.load.hf.{name}")
+        for kind, name in archcli.load.hf.families().items()
+    }
 
 
 def imported_file(config: dict[str, Any]) -> Model:
@@ -37,7 +40,11 @@ def built(mapped: dict[str, Any]) -> Model:
 
 def _spec(cls: type[Spec], given: Any, top: dict[str, Any]) -> Any:
     given = {"kind": given} if isinstance(given, str) else given
-    options = {kind: option for kind, option in kinds(cls.family).items() if issubclass(option, cls)} if cls.family else {}
+    options = (
+        {kind: option for kind, option in kinds(cls.family).items() if issubclass(option, cls)}
+        if cls.family
+        else {}
+    )
     cls = options.get(given.get("kind", cls.usual), cls)
     unknown = set(given) - {*cls.model_fields, "kind"}
     assert not unknown, f"{cls.__name__} has no {unknown}"

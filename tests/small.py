@@ -16,5 +16,12 @@ def layer(attend: Module | None = None, ffn: Module | None = None):
 
 def decoder(*groups: Group, tied=False, **changes):
     groups = groups or (Group(n_layers=3, layer=layer()),)
-    fields = {"name": "small", "vocab_size": 50, "d_model": 8, "norm": NORM, "embedding": Embedding(tied=tied), "groups": groups}
+    fields = {
+        "name": "small",
+        "vocab_size": 50,
+        "d_model": 8,
+        "norm": NORM,
+        "embedding": Embedding(tied=tied),
+        "groups": groups,
+    }
     return Decoder(**fields | changes)

@@ -40,12 +40,25 @@ def parse(folder):
 
 
 def tracked():
-    done = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S607
+    done = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"],  # noqa: S607
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return [ROOT / name for name in done.stdout.splitlines() if (ROOT / name).is_file()]
 
 
 ARCHCLI = parse("archcli")
-RULES = [house.not_downwards, house.sideways, house.wrong_doors, house.wrong_files, house.circles, house.undocumented]
+RULES = [
+    house.not_downwards,
+    house.sideways,
+    house.wrong_doors,
+    house.wrong_files,
+    house.circles,
+    house.undocumented,
+]
 
 FORGED = [
     (house.not_downwards, {"archcli.ops.a": "from archcli.modules import norm"}),
@@ -62,23 +75,37 @@ FORGED = [
     (house.wrong_files, {"archcli.load.a": "from pathlib import Path\nPath('f').write_text('')"}),
     (house.wrong_files, {"archcli.load.a": "x = open('f', 'w')"}),
     (house.wrong_files, {"archcli.render.a": "x = p.read_text()"}),
-    (house.circles, {"archcli.modules.a": "import archcli.modules.b", "archcli.modules.b": "import archcli.modules.a"}),
+    (
+        house.circles,
+        {"archcli.modules.a": "import archcli.modules.b", "archcli.modules.b": "import archcli.modules.a"},
+    ),
     (house.undocumented, {"archcli.units": "'''Units.'''\ndef parse(): ..."}),
     (house.undocumented, {"archcli.units": "'''Units.'''\nclass A:\n    '''A.'''\n    def parse(self): ..."}),
     (house.undocumented, {"archcli.units": "x = 1"}),
 ]
 FINE = [
     (house.not_downwards, {"archcli.rules.a": "from archcli.measure.params import count_params"}),
-    (house.not_downwards, {"archcli.graph": "if TYPE_CHECKING:\n    from archcli.modules.base import Module"}),
+    (
+        house.not_downwards,
+        {"archcli.graph": "if TYPE_CHECKING:\n    from archcli.modules.base import Module"},
+    ),
     (house.sideways, {"archcli.ops.a": "from archcli.ops.base import matmul", "archcli.ops.base": ""}),
     (house.sideways, {"archcli.ops": "from archcli.ops import a", "archcli.ops.a": ""}),
     (house.wrong_doors, {"archcli.runtime.a": "import torch"}),
     (house.wrong_files, {"archcli.render.a": "x = open('f', mode='w')\ny = os.open('g', os.O_WRONLY)"}),
     (house.wrong_files, {"archcli.load.a": "x = open('a')"}),
-    (house.circles, {"archcli.modules.a": "def f():\n    import archcli.modules.b", "archcli.modules.b": "import archcli.modules.a"}),
+    (
+        house.circles,
+        {
+            "archcli.modules.a": "def f():\n    import archcli.modules.b",
+            "archcli.modules.b": "import archcli.modules.a",
+        },
+    ),
     (
         house.undocumented,
-        {"archcli.a": "'''A.'''\nclass A:\n    '''A.'''\n    def f(self): 'f.'\nclass B(A):\n    '''B.'''\n    def f(self): ..."},
+        {
+            "archcli.a": "'''A.'''\nclass A:\n    '''A.'''\n    def f(self): 'f.'\nclass B(A):\n    '''B.'''\n    def f(self): ..."
+        },
     ),
 ]
 
@@ -126,7 +153,11 @@ def test_the_project_speaks_of_itself_alone():
         if path == ROOT / ".ci" / "run":
             continue
         lines = path.read_text(errors="replace").splitlines()
-        offences += [f"{path.relative_to(ROOT)}:{i}: {line.strip()[:100]}" for i, line in enumerate(lines, 1) if beyond.search(line)]
+        offences += [
+            f"{path.relative_to(ROOT)}:{i}: {line.strip()[:100]}"
+            for i, line in enumerate(lines, 1)
+            if beyond.search(line)
+        ]
     assert not offences, "\n" + "\n".join(offences)
 
 
@@ -143,7 +174,9 @@ except SystemExit as end:
 print(*[name for name in {HEAVY} if name in sys.modules], file=sys.stderr)
 sys.exit(code)
 """
-    done = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *args], capture_output=True, text=True, timeout=60, check=False
+    )
     return done, done.stderr.splitlines()[-1].split()
 
 

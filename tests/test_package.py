@@ -21,12 +21,23 @@ def test_base_dependencies_have_a_floor_and_no_cap(requirement):
 
 
 def test_the_base_has_no_torch():
-    assert {re.split(r"\W", requirement)[0] for requirement in PROJECT["dependencies"]} == {"typer", "rich", "pydantic", "pyyaml"}
+    assert {re.split(r"\W", requirement)[0] for requirement in PROJECT["dependencies"]} == {
+        "typer",
+        "rich",
+        "pydantic",
+        "pyyaml",
+    }
 
 
 def test_every_ignored_check_says_why():
-    section = (ROOT / "pyproject.toml").read_text().split("[tool.ruff.lint]")[1].split("[tool.ruff.lint.pylint]")[0]
-    silent = [line for line in section.splitlines() if re.match(r'  "[A-Z]+[0-9]*"', line) and "  #" not in line and " # " not in line]
+    section = (
+        (ROOT / "pyproject.toml").read_text().split("[tool.ruff.lint]")[1].split("[tool.ruff.lint.pylint]")[0]
+    )
+    silent = [
+        line
+        for line in section.splitlines()
+        if re.match(r'  "[A-Z]+[0-9]*"', line) and "  #" not in line and " # " not in line
+    ]
     assert silent == []
 
 

@@ -33,7 +33,10 @@ def test_the_cache():
 
 def test_a_survey_and_a_comparison():
     gpt2 = archcli.load("gpt2")
-    assert [row["d_ff_ratio"] for row in archcli.survey(gpt2, "gemma-2b", sort="d_ff_ratio:desc").rows] == [8.0, 4.0]
+    assert [row["d_ff_ratio"] for row in archcli.survey(gpt2, "gemma-2b", sort="d_ff_ratio:desc").rows] == [
+        8.0,
+        4.0,
+    ]
     assert "gpt2" in [row["name"] for row in archcli.survey().rows]
     params = {row["key"]: row for row in archcli.compare("gpt2", gpt2, seq_len=16).rows}["params"]
     assert params["value_1"] == params["value_2"] == archcli.count_params("gpt2").totals["params"]
@@ -48,7 +51,9 @@ def test_formula_and_sweep_agree_with_the_count():
 
 def test_build_gives_a_module_of_torch():
     model = archcli.build("gpt2", device="meta")
-    assert sum(weight.numel() for weight in model.parameters()) == archcli.count_params("gpt2").totals["params"]
+    assert (
+        sum(weight.numel() for weight in model.parameters()) == archcli.count_params("gpt2").totals["params"]
+    )
 
 
 def test_an_encoder_decoder_is_built_trained_and_run(tmp_path):
@@ -77,6 +82,6 @@ def test_errors_and_version():
     with pytest.raises(archcli.ArchError, match="gpt2"):
         archcli.load("gpt2x")
     with pytest.raises(AttributeError, match="no attribute 'lode'"):
-        archcli.lode  # noqa: B018 - asking is the test
+        archcli.lode  # noqa: B018
     assert archcli.__version__[0].isdigit()
     assert all(hasattr(archcli, name) for name in archcli.__all__)

@@ -55,7 +55,10 @@ def write_header(path, shapes):
     """A file of these float32 tensors whose data is a hole: half a GB that takes no room."""
     ends = list(accumulate(4 * prod(shape) for shape in shapes.values()))
     places = zip(shapes.items(), [0, *ends], ends, strict=False)
-    entries = {name: {"dtype": "F32", "shape": shape, "data_offsets": [begin, end]} for (name, shape), begin, end in places}
+    entries = {
+        name: {"dtype": "F32", "shape": shape, "data_offsets": [begin, end]}
+        for (name, shape), begin, end in places
+    }
     header = json.dumps(entries).encode()
     with path.open("wb") as file:
         file.write(len(header).to_bytes(8, "little") + header)
@@ -67,7 +70,15 @@ def on_a_terminal(command, folder):
     verb, *args = shlex.split(command)
     assert verb == "archcli"
     command = [sys.executable, "-m", "archcli", *args]
-    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     return done.returncode, done.stdout
 
 
@@ -78,7 +89,10 @@ def test_an_example_prints_what_is_shown(example, folder, renew):
     if not example.shown.strip():
         assert code == 0, printed
     elif renew:
-        old, new = (f"$ {example.command}\n{output}" for output in (example.shown.rstrip("\n") + "\n", printed.rstrip("\n") + "\n"))
+        old, new = (
+            f"$ {example.command}\n{output}"
+            for output in (example.shown.rstrip("\n") + "\n", printed.rstrip("\n") + "\n")
+        )
         README.write_text(README.read_text().replace(old, new))
     else:
         assert printed.strip("\n") == example.shown.strip("\n")

@@ -49,9 +49,14 @@ def verify_weights(asked: Subject, folder: str, dtype: str, batch_size: int, seq
     checkpoint, found = held_against(asked, folder)
     if checkpoint.config is None:
         raise ArchError(f"{folder}: no config.json beside the weights", "transformers needs one to load them")
-    packed = next((line.name for line in found.lines if line.status == "packed" or line.reason in {SCALE, PACKED}), None)
+    packed = next(
+        (line.name for line in found.lines if line.status == "packed" or line.reason in {SCALE, PACKED}), None
+    )
     if packed is not None:
-        raise ArchError(f"{folder}: quantized, as {quoted(packed, LONGEST_NAME)} says", "params --against compares names and shapes")
+        raise ArchError(
+            f"{folder}: quantized, as {quoted(packed, LONGEST_NAME)} says",
+            "params --against compares names and shapes",
+        )
     from archcli.runtime.finding import Verdict
     from archcli.runtime.weights_check import Job, Placed, check_weights
 
@@ -61,7 +66,9 @@ def verify_weights(asked: Subject, folder: str, dtype: str, batch_size: int, seq
     tensors = ((checkpoint.tensors[name], place) for name, place in found.places.items())
     placed = Placed(tuple((stored, place) for stored, place in tensors if stored is not None), read_tensor)
     if len(placed.tensors) < len(found.places):
-        raise ArchError(f"{folder}: some shards are not here", "params --against compares the names of their tensors")
+        raise ArchError(
+            f"{folder}: some shards are not here", "params --against compares the names of their tensors"
+        )
     params = int(forward_pass(asked.model, 1, 1).params())
     with progress(f"verifying {asked.name}") as tick:
         job = Job(folder, checkpoint.config, params, dtype, batch_size, seq_len)
@@ -76,7 +83,13 @@ def _findings(found: Comparison) -> list[Finding]:
     wrong = [record for record in folded(found.lines) if not record["ok"]]
     count = len(found.places) + sum(record["times"] for record in wrong)
     told = [
-        Finding("the checkpoint", record["status"], shape_text(record["needed"]), shape_text(record["shape"]), record["name"])
+        Finding(
+            "the checkpoint",
+            record["status"],
+            shape_text(record["needed"]),
+            shape_text(record["shape"]),
+            record["name"],
+        )
         for record in wrong
     ]
     return [Finding("the checkpoint", "tensors by name and shape", count, len(found.places)), *told]
@@ -87,6 +100,10 @@ def _copies(checkpoint: Checkpoint, found: Comparison) -> Iterator[Finding]:
     from archcli.runtime.finding import Finding
 
     pairs = [(checkpoint.tensors[name], checkpoint.tensors[holder]) for name, holder in found.copies]
-    equal = sum(read_tensor(one) == read_tensor(other) for one, other in pairs if one is not None and other is not None)
+    equal = sum(
+        read_tensor(one) == read_tensor(other)
+        for one, other in pairs
+        if one is not None and other is not None
+    )
     if pairs:
         yield Finding("the checkpoint", "copies of tied weights that are equal", len(pairs), equal)

@@ -28,7 +28,12 @@ class Subject(NamedTuple):
         """Print a report about it."""
         inputs = {**report.inputs, "set": self.overrides} if self.overrides else report.inputs
         named = {"name": self.name, "source": self.source}
-        show(replace(report, model=named, inputs=inputs, notes=(*report.notes, *self.notes)), form, output, as_json=as_json)
+        show(
+            replace(report, model=named, inputs=inputs, notes=(*report.notes, *self.notes)),
+            form,
+            output,
+            as_json=as_json,
+        )
 
 
 def subject(model: str, overrides: Sequence[str] | None) -> Subject:
@@ -36,7 +41,9 @@ def subject(model: str, overrides: Sequence[str] | None) -> Subject:
     loaded = load(model, overrides or ())
     if not isinstance(loaded.model, Model):
         raise ArchError(f"{loaded.name}: a {type(loaded.model).__name__} cannot be counted yet")
-    return Subject(loaded.model, loaded.name, loaded.source, list(overrides or ()), loaded.notes, loaded.config)
+    return Subject(
+        loaded.model, loaded.name, loaded.source, list(overrides or ()), loaded.notes, loaded.config
+    )
 
 
 def subjects(models: Sequence[str], overrides: Sequence[Sequence[str]] = ()) -> list[Subject]:

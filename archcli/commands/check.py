@@ -28,13 +28,24 @@ from archcli.rules.report import Placed, report_of, statistics, summary
 MOST_OPTIONS = 4
 PRAGMA = re.compile(r"#\s*archcli:\s*ignore(?:\[([^\]]*)\])?")
 
-Models = Annotated[list[str], typer.Argument(metavar="MODEL", help="YAML or JSON files, presets' names, or - for standard input.")]
+Models = Annotated[
+    list[str],
+    typer.Argument(metavar="MODEL", help="YAML or JSON files, presets' names, or - for standard input."),
+]
 Codes = list[str] | None
 Select = Annotated[
-    Codes, typer.Option("--select", metavar="CODES", help="Only rules whose code begins so: FFN, FFN001, ALL; comma-separated.")
+    Codes,
+    typer.Option(
+        "--select",
+        metavar="CODES",
+        help="Only rules whose code begins so: FFN, FFN001, ALL; comma-separated.",
+    ),
 ]
 Extend = Annotated[
-    Codes, typer.Option("--extend-select", metavar="CODES", help="These as well, where --select or the model leaves them out.")
+    Codes,
+    typer.Option(
+        "--extend-select", metavar="CODES", help="These as well, where --select or the model leaves them out."
+    ),
 ]
 Ignore = Annotated[Codes, typer.Option("--ignore", metavar="CODES", help="Not these.")]
 Floor = Annotated[
@@ -43,7 +54,9 @@ Floor = Annotated[
 ]
 FormOfFindings = Annotated[
     Literal["full", "concise", "json", "github", "sarif", "csv", "md"],
-    typer.Option("--format", help="full draws the lines, concise is a line each; github and sarif are for CI systems."),
+    typer.Option(
+        "--format", help="full draws the lines, concise is a line each; github and sarif are for CI systems."
+    ),
 ]
 
 
@@ -54,18 +67,33 @@ class Checked(NamedTuple):
     placed: list[Placed]
 
 
-def run(  # noqa: PLR0913, PLR0917 - one parameter per option
+def run(  # noqa: PLR0913, PLR0917
     models: Models,
     select: Select = None,
     extend_select: Extend = None,
     ignore: Ignore = None,
     severity: Floor = "warning",
-    statistics_only: Annotated[bool, typer.Option("--statistics", help="How often each rule was broken.")] = False,
-    suggest: Annotated[bool, typer.Option("--suggest", help="Print a patch that mends what can be mended.")] = False,
+    statistics_only: Annotated[
+        bool, typer.Option("--statistics", help="How often each rule was broken.")
+    ] = False,
+    suggest: Annotated[
+        bool, typer.Option("--suggest", help="Print a patch that mends what can be mended.")
+    ] = False,
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 whatever is found.")] = False,
-    tp: Annotated[int, typer.Option("--tp", metavar="N", min=1, help="Devices that share each matrix (tensor parallelism).")] = 1,
-    pp: Annotated[int, typer.Option("--pp", metavar="N", min=1, help="Stages the layers are cut into (pipeline parallelism).")] = 1,
-    ep: Annotated[int, typer.Option("--ep", metavar="N", min=1, help="Devices that share the experts (expert parallelism).")] = 1,
+    tp: Annotated[
+        int,
+        typer.Option("--tp", metavar="N", min=1, help="Devices that share each matrix (tensor parallelism)."),
+    ] = 1,
+    pp: Annotated[
+        int,
+        typer.Option(
+            "--pp", metavar="N", min=1, help="Stages the layers are cut into (pipeline parallelism)."
+        ),
+    ] = 1,
+    ep: Annotated[
+        int,
+        typer.Option("--ep", metavar="N", min=1, help="Devices that share the experts (expert parallelism)."),
+    ] = 1,
     overrides: Set = None,
     form: FormOfFindings = "full",
     as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
@@ -78,17 +106,26 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     """
     selection = _selection(select, extend_select, ignore)
     checked, problems = _all(models, list(overrides or ()), selection, Parallel(tp, pp, ep))
-    inputs: dict[str, Any] = {"tp": tp, "pp": pp, "ep": ep, "severity": severity} | ({"set": list(overrides)} if overrides else {})
+    inputs: dict[str, Any] = {"tp": tp, "pp": pp, "ep": ep, "severity": severity} | (
+        {"set": list(overrides)} if overrides else {}
+    )
     if checked:
         shown = "json" if as_json else form
-        _show(checked, inputs, "patch" if suggest else "statistics" if statistics_only and shown == "full" else shown, output)
+        _show(
+            checked,
+            inputs,
+            "patch" if suggest else "statistics" if statistics_only and shown == "full" else shown,
+            output,
+        )
     if problems:
         raise ArchError(problems)
     if failing([each.found for one in checked for each in one.placed], Severity(severity)) and not exit_zero:
         raise typer.Exit(1)
 
 
-def _all(names: list[str], overrides: list[str], selection: Selection, parallel: Parallel) -> tuple[list[Checked], list[Problem]]:
+def _all(
+    names: list[str], overrides: list[str], selection: Selection, parallel: Parallel
+) -> tuple[list[Checked], list[Problem]]:
     """What is found in every model, each once, and what is wrong with files that hold none."""
     checked: list[Checked] = []
     problems: list[Problem] = []
@@ -106,7 +143,10 @@ def _all(names: list[str], overrides: list[str], selection: Selection, parallel:
 
 def _selection(select: Codes, extend: Codes, ignore: Codes) -> Selection:
     lists = {"--select": select, "--extend-select": extend, "--ignore": ignore}
-    split = {option: [code.strip().upper() for text in given or () for code in text.split(",")] for option, given in lists.items()}
+    split = {
+        option: [code.strip().upper() for text in given or () for code in text.split(",")]
+        for option, given in lists.items()
+    }
     check_prefixes(split)
     return Selection(*split.values())
 
@@ -122,10 +162,19 @@ def _placed(loaded: Loaded, selection: Selection, parallel: Parallel, *, altered
         if not _silenced(mark.text, rule.code):
             key = (rule.code, mark, finding.message)
             if key in once:
-                finding = replace(once[key].found.finding, fixes=once[key].found.finding.fixes + finding.fixes)
-            seen = standing(presets_index(), rule.evidence, finding.value, loaded.name) if rule.evidence else None
+                finding = replace(
+                    once[key].found.finding, fixes=once[key].found.finding.fixes + finding.fixes
+                )
+            seen = (
+                standing(presets_index(), rule.evidence, finding.value, loaded.name)
+                if rule.evidence
+                else None
+            )
             once[key] = Placed(loaded.name, Found(rule, finding), mark, seen)
-    return sorted(once.values(), key=lambda each: (each.mark.file, each.mark.line, each.mark.column, each.found.rule.code))
+    return sorted(
+        once.values(),
+        key=lambda each: (each.mark.file, each.mark.line, each.mark.column, each.found.rule.code),
+    )
 
 
 def _mark(loaded: Loaded, path: str) -> Mark:
@@ -188,5 +237,9 @@ def _help(finding: Finding) -> str:
 
 def _patch(checked: Checked) -> str:
     """A patch of one file; what cannot be written into it is said in a comment."""
-    patch = patch_of(checked.loaded.tree, [tuple(fix) for each in checked.placed for fix in each.found.finding.fixes])
-    return patch.text + "".join(f"# {clean(checked.loaded.source)}: --set {path}={written(value)}\n" for path, value in patch.left)
+    patch = patch_of(
+        checked.loaded.tree, [tuple(fix) for each in checked.placed for fix in each.found.finding.fixes]
+    )
+    return patch.text + "".join(
+        f"# {clean(checked.loaded.source)}: --set {path}={written(value)}\n" for path, value in patch.left
+    )

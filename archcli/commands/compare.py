@@ -10,7 +10,18 @@ from typing import Annotated
 import typer
 
 from archcli.commands.base import subjects
-from archcli.commands.options import BatchSize, Context, Dtype, Form, Json, Mla, Output, Past, SeqLen, SourceLen
+from archcli.commands.options import (
+    BatchSize,
+    Context,
+    Dtype,
+    Form,
+    Json,
+    Mla,
+    Output,
+    Past,
+    SeqLen,
+    SourceLen,
+)
 from archcli.errors import ArchError, Problem
 from archcli.load.dump import to_mapping
 from archcli.measure.compare.differences import Stated
@@ -20,15 +31,21 @@ from archcli.render import show
 
 Models = Annotated[
     list[str] | None,
-    typer.Argument(metavar="MODEL", help="Two or more: YAML or JSON files, presets' names, - for standard input."),
+    typer.Argument(
+        metavar="MODEL", help="Two or more: YAML or JSON files, presets' names, - for standard input."
+    ),
 ]
 SetOne = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="[N:]KEY=VALUE", help="Change a field of model N, counted from 1, or of all: 2:n_kv_heads=8."),
+    typer.Option(
+        "--set",
+        metavar="[N:]KEY=VALUE",
+        help="Change a field of model N, counted from 1, or of all: 2:n_kv_heads=8.",
+    ),
 ]
 
 
-def run(  # noqa: PLR0913 - one parameter per option
+def run(  # noqa: PLR0913
     models: Models = None,
     *,
     batch_size: BatchSize = 1,
@@ -50,7 +67,9 @@ def run(  # noqa: PLR0913 - one parameter per option
     given = models or []
     asked = subjects(given, _assigned(overrides or (), len(given))) if len(given) >= FEWEST else []
     question = Question(batch_size, seq_len, past, context, source_len, dtype, mla)
-    report = compare_models([Compared(one.name, one.source, Stated(one.model, to_mapping(one.model))) for one in asked], question)
+    report = compare_models(
+        [Compared(one.name, one.source, Stated(one.model, to_mapping(one.model))) for one in asked], question
+    )
     inputs = {**report.inputs, "set": overrides} if overrides else report.inputs
     notes = (*report.notes, *(f"{one.name}: {note}" for one in asked for note in one.notes))
     show(replace(report, inputs=inputs, notes=notes), form, output, as_json=as_json)
@@ -60,13 +79,21 @@ def _assigned(overrides: Sequence[str], n_models: int) -> list[list[str]]:
     """The overrides of each model: those with its number before a colon, and those without a number."""
     found = [(re.match(r"(\d+):", text), text) for text in overrides]
     beyond = [
-        Problem(f"there is no model {number[1][:9]}", f"they count from 1 to {n_models}", path=f"--set {text[:40]}")
+        Problem(
+            f"there is no model {number[1][:9]}",
+            f"they count from 1 to {n_models}",
+            path=f"--set {text[:40]}",
+        )
         for number, text in found
         if number and not 1 <= int(number[1]) <= n_models
     ]
     if beyond:
         raise ArchError(beyond)
     return [
-        [text[number.end() :] if number else text for number, text in found if not number or int(number[1]) == i]
+        [
+            text[number.end() :] if number else text
+            for number, text in found
+            if not number or int(number[1]) == i
+        ]
         for i in range(1, n_models + 1)
     ]

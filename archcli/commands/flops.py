@@ -13,13 +13,20 @@ from archcli.measure.passes import Phase
 
 PhaseOption = Annotated[
     Phase,
-    typer.Option(help="One full pass; that and its backward; a pass that fills the cache; one token against a full cache."),
+    typer.Option(
+        help="One full pass; that and its backward; a pass that fills the cache; one token against a full cache."
+    ),
 ]
-MaskOption = Annotated[Mask, typer.Option(help="Count the pairs the mask allows, or all S x S, as torch's counter does.")]
-LogitsOption = Annotated[Logits | None, typer.Option(help="Logits of every position, or the last [default: all; prefill and decode last]")]
+MaskOption = Annotated[
+    Mask, typer.Option(help="Count the pairs the mask allows, or all S x S, as torch's counter does.")
+]
+LogitsOption = Annotated[
+    Logits | None,
+    typer.Option(help="Logits of every position, or the last [default: all; prefill and decode last]"),
+]
 
 
-def run(  # noqa: PLR0913 - one parameter per option
+def run(  # noqa: PLR0913
     model: Model,
     *,
     batch_size: BatchSize = 1,

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from archcli.commands.base import subject
-from archcli.commands.options import BatchSize, Context, Dtype, Form, Json, Memory, Model, Output, Set, SourceLen
+from archcli.commands.options import (
+    BatchSize,
+    Context,
+    Dtype,
+    Form,
+    Json,
+    Memory,
+    Model,
+    Output,
+    Set,
+    SourceLen,
+)
 from archcli.measure.kvcache import count_kv_cache
 
 
-def run(  # noqa: PLR0913 - one parameter per option
+def run(  # noqa: PLR0913
     model: Model,
     *,
     context: Context = None,
@@ -25,4 +36,9 @@ def run(  # noqa: PLR0913 - one parameter per option
     Without --context it is max_seq_len, the length the model was trained for; without that, 2048.
     """
     asked = subject(model, overrides)
-    asked.show(count_kv_cache(asked.model, context, batch_size, dtype, memory, source_len), form, output, as_json=as_json)
+    asked.show(
+        count_kv_cache(asked.model, context, batch_size, dtype, memory, source_len),
+        form,
+        output,
+        as_json=as_json,
+    )

@@ -10,7 +10,9 @@ from archcli.measure.where import select
 from archcli.render import show
 
 
-def run(where: Where = None, sort: Sort = None, form: Form = None, as_json: Json = False, output: Output = None) -> None:
+def run(
+    where: Where = None, sort: Sort = None, form: Form = None, as_json: Json = False, output: Output = None
+) -> None:
     """List the presets, with parameters, attention and what their cache takes per token.
 
     --where chooses among them, by any key that --json shows, too: params>10B, active<=8e9, kv_bytes_per_token<100KiB,
@@ -19,4 +21,9 @@ def run(where: Where = None, sort: Sort = None, form: Form = None, as_json: Json
     records = [describe(name, subject(name, ()).model) for name in presets()]
     asked = {"where": where, "sort": sort}
     chosen = select(records, COLUMNS, where or (), sort)
-    show(list_models(chosen, **{key: value for key, value in asked.items() if value}), form, output, as_json=as_json)
+    show(
+        list_models(chosen, **{key: value for key, value in asked.items() if value}),
+        form,
+        output,
+        as_json=as_json,
+    )

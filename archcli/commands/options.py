@@ -65,26 +65,63 @@ Set = Annotated[
 ]
 Form = Annotated[
     Format | None,
-    typer.Option("--format", help="How to print; left out: table on a terminal, plain into a pipe, after the suffix into a file."),
+    typer.Option(
+        "--format",
+        help="How to print; left out: table on a terminal, plain into a pipe, after the suffix into a file.",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
-Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there instead of standard output.")]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Write there instead of standard output."),
+]
 
-BatchSize = Annotated[int, typer.Option("--batch-size", "-b", metavar="N", parser=size_from(1), help="Sequences side by side.")]
-SeqLen = Annotated[int, typer.Option("--seq-len", "-s", metavar="N", parser=size_from(1), help="New tokens in each; 8k is 8,000.")]
-Past = Annotated[int | None, typer.Option("--past", metavar="N", parser=size_from(0), help="Tokens in the cache before the new ones.")]
-Context = Annotated[int | None, typer.Option("--context", "-c", metavar="N", parser=size_from(1), help="Tokens in the cache.")]
+BatchSize = Annotated[
+    int, typer.Option("--batch-size", "-b", metavar="N", parser=size_from(1), help="Sequences side by side.")
+]
+SeqLen = Annotated[
+    int,
+    typer.Option(
+        "--seq-len", "-s", metavar="N", parser=size_from(1), help="New tokens in each; 8k is 8,000."
+    ),
+]
+Past = Annotated[
+    int | None,
+    typer.Option("--past", metavar="N", parser=size_from(0), help="Tokens in the cache before the new ones."),
+]
+Context = Annotated[
+    int | None, typer.Option("--context", "-c", metavar="N", parser=size_from(1), help="Tokens in the cache.")
+]
 SourceLen = Annotated[
     int | None,
     typer.Option(
-        "--source-len", metavar="N", parser=size_from(1), help="Tokens an encoder-decoder's encoder reads [default: as many as the decoder]"
+        "--source-len",
+        metavar="N",
+        parser=size_from(1),
+        help="Tokens an encoder-decoder's encoder reads [default: as many as the decoder]",
     ),
 ]
-Dtype = Annotated[str, typer.Option("--dtype", metavar="DTYPE", parser=_dtype, help="Width of an element: fp32, bf16, fp8, int4, …")]
-Mla = Annotated[MlaForm, typer.Option(help="Latent attention: rebuild keys and values, or work on the latents.")]
+Dtype = Annotated[
+    str,
+    typer.Option(
+        "--dtype", metavar="DTYPE", parser=_dtype, help="Width of an element: fp32, bf16, fp8, int4, …"
+    ),
+]
+Mla = Annotated[
+    MlaForm, typer.Option(help="Latent attention: rebuild keys and values, or work on the latents.")
+]
 Depth = Annotated[int, typer.Option("--depth", metavar="N", min=0, help="How many steps of a path to show.")]
 Where = Annotated[
-    list[str] | None, typer.Option("--where", metavar="CONDITION", help="Those alone that meet it: params>10B; repeatable, all must hold.")
+    list[str] | None,
+    typer.Option(
+        "--where",
+        metavar="CONDITION",
+        help="Those alone that meet it: params>10B; repeatable, all must hold.",
+    ),
 ]
-Sort = Annotated[str | None, typer.Option("--sort", metavar="COLUMN[:desc]", help="In the order of a column.")]
-Memory = Annotated[int | None, typer.Option("--memory", metavar="SIZE", parser=_bytes, help="How much fits: 80GiB, 24GB.")]
+Sort = Annotated[
+    str | None, typer.Option("--sort", metavar="COLUMN[:desc]", help="In the order of a column.")
+]
+Memory = Annotated[
+    int | None, typer.Option("--memory", metavar="SIZE", parser=_bytes, help="How much fits: 80GiB, 24GB.")
+]

@@ -13,11 +13,15 @@ from archcli.measure.report import Report
 
 Against = Annotated[
     str | None,
-    typer.Option("--against", metavar="CHECKPOINT", help="Compare with a .safetensors, an index, a folder, or org/name of the hub."),
+    typer.Option(
+        "--against",
+        metavar="CHECKPOINT",
+        help="Compare with a .safetensors, an index, a folder, or org/name of the hub.",
+    ),
 ]
 
 
-def run(  # noqa: PLR0913 - one parameter per option
+def run(  # noqa: PLR0913
     model: Model,
     *,
     dtype: Dtype = "bf16",

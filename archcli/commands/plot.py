@@ -11,8 +11,18 @@ from archcli.errors import ArchError, Problem
 from archcli.load.saved import read_result
 from archcli.render.picture import save
 
-Saved = Annotated[Path, typer.Argument(metavar="PROFILE.json", help="What archcli profile MODEL --json -o PROFILE.json has written.")]
-Picture = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="An .svg, an .html, or with archcli[plot] a .png file.")]
+Saved = Annotated[
+    Path,
+    typer.Argument(
+        metavar="PROFILE.json", help="What archcli profile MODEL --json -o PROFILE.json has written."
+    ),
+]
+Picture = Annotated[
+    Path,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="An .svg, an .html, or with archcli[plot] a .png file."
+    ),
+]
 
 
 def run(profile: Saved, output: Picture = Path("profile.svg")) -> None:
@@ -23,8 +33,16 @@ def run(profile: Saved, output: Picture = Path("profile.svg")) -> None:
     wrong = misfit(document)
     if wrong is not None:
         hint = "archcli schema --of profile says what archcli writes"
-        raise ArchError(Problem(f"no profile as archcli writes it: {wrong.place}: {wrong.what}", hint, path=str(profile)))
+        raise ArchError(
+            Problem(f"no profile as archcli writes it: {wrong.place}: {wrong.what}", hint, path=str(profile))
+        )
     if compares(document):
-        raise ArchError(Problem("a profile with --vs compares: there is no picture of it", "draw one of a single model", path=str(profile)))
+        raise ArchError(
+            Problem(
+                "a profile with --vs compares: there is no picture of it",
+                "draw one of a single model",
+                path=str(profile),
+            )
+        )
     save(document, output)
     typer.echo(f"{output}", err=True)

@@ -15,7 +15,9 @@ from archcli.rules.document import as_markdown, as_record
 from archcli.rules.evidence import spread
 from archcli.rules.lint import rule_of
 
-Code = Annotated[str, typer.Argument(metavar="CODE", help="A rule's code, such as FFN001; `archcli rules` lists them.")]
+Code = Annotated[
+    str, typer.Argument(metavar="CODE", help="A rule's code, such as FFN001; `archcli rules` lists them.")
+]
 
 
 def run(code: Code, as_json: Json = False, output: Output = None) -> None:

@@ -7,13 +7,21 @@ from archcli.measure.report import Column, Report, Table
 from archcli.render import show
 from archcli.rules import all_rules
 
-CONVENTION = "archcli rule CODE says why, where it is from, when it does not apply, and what passes and what does not."
+CONVENTION = (
+    "archcli rule CODE says why, where it is from, when it does not apply, and what passes and what does not."
+)
 
 
 def run(form: Form = None, as_json: Json = False, output: Output = None) -> None:
     """List the rules that `archcli check` runs."""
     rows = [
-        {"code": rule.code, "severity": str(rule.severity), "title": rule.title, "source": rule.source} for rule in all_rules().values()
+        {"code": rule.code, "severity": str(rule.severity), "title": rule.title, "source": rule.source}
+        for rule in all_rules().values()
     ]
     columns = (Column("code", "code"), Column("severity", "severity"), Column("title", "rule"))
-    show(Report("rules", {}, {}, CONVENTION, {"rules": len(rows)}, rows, (Table("", columns, rows),)), form, output, as_json=as_json)
+    show(
+        Report("rules", {}, {}, CONVENTION, {"rules": len(rows)}, rows, (Table("", columns, rows),)),
+        form,
+        output,
+        as_json=as_json,
+    )

@@ -14,7 +14,10 @@ from archcli.render import show, write
 
 YAML = "A key without a default must be given, by the layer itself or by what it shares with others; `kind` picks the class."
 PROFILE = "A record has the keys named here and no others; one that is not always there is there where its meaning says."
-Of = Annotated[Literal["yaml", "profile"], typer.Option("--of", help="The YAML, or the JSON that archcli profile prints and plot reads.")]
+Of = Annotated[
+    Literal["yaml", "profile"],
+    typer.Option("--of", help="The YAML, or the JSON that archcli profile prints and plot reads."),
+]
 
 
 def run(of: Of = "yaml", form: Form = None, as_json: Json = False, output: Output = None) -> None:

@@ -20,13 +20,18 @@ Models = Annotated[
 ]
 Columns = Annotated[
     list[str] | None,
-    typer.Option("--columns", metavar="COL,COL", help=f"Show these alone, in one table: {', '.join(FACETS)}."),
+    typer.Option(
+        "--columns", metavar="COL,COL", help=f"Show these alone, in one table: {', '.join(FACETS)}."
+    ),
 ]
-ByOption = Annotated[By | None, typer.Option("--by", help="The spread of each figure by year or by series, in place of the models.")]
+ByOption = Annotated[
+    By | None,
+    typer.Option("--by", help="The spread of each figure by year or by series, in place of the models."),
+]
 NoPresets = Annotated[bool, typer.Option("--no-presets", help="The given models alone.")]
 
 
-def run(  # noqa: PLR0913 - one parameter per option
+def run(  # noqa: PLR0913
     models: Models = None,
     *,
     columns: Columns = None,

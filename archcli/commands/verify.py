@@ -10,7 +10,14 @@ import typer
 
 from archcli.commands.base import Subject, subject
 from archcli.commands.options import BatchSize, Form, Json, Model, Output, SeqLen, Set, SourceLen
-from archcli.measure.passes import decode_pass, forward_pass, prefill_pass, train_pass, whole_tokens, without_source
+from archcli.measure.passes import (
+    decode_pass,
+    forward_pass,
+    prefill_pass,
+    train_pass,
+    whole_tokens,
+    without_source,
+)
 from archcli.measure.report import Column, Report, Table
 from archcli.render.progress import progress
 
@@ -28,14 +35,20 @@ WEIGHED = (
     "In fp32 at most 1e-05; in half precision only coarse mistakes are seen."
 )
 Weights = Annotated[
-    str | None, typer.Option("--weights", metavar="FOLDER", help="Compare logits with transformers', from the safetensors of this folder.")
+    str | None,
+    typer.Option(
+        "--weights",
+        metavar="FOLDER",
+        help="Compare logits with transformers', from the safetensors of this folder.",
+    ),
 ]
 Dtype = Annotated[
-    Literal["fp32", "bf16", "fp16", "keep"], typer.Option("--dtype", help="In which numbers --weights runs; keep: those that are stored.")
+    Literal["fp32", "bf16", "fp16", "keep"],
+    typer.Option("--dtype", help="In which numbers --weights runs; keep: those that are stored."),
 ]
 
 
-def run(  # noqa: PLR0913 - one parameter per option
+def run(  # noqa: PLR0913
     model: Model,
     *,
     weights: Weights = None,
@@ -65,7 +78,9 @@ def run(  # noqa: PLR0913 - one parameter per option
         report = report_of(verdict, inputs, notes)
     else:
         verdict = _weigh(asked, weights, dtype, batch_size, seq_len)
-        report = replace(report_of(verdict, {"weights": weights, "dtype": dtype, **inputs}), convention=WEIGHED)
+        report = replace(
+            report_of(verdict, {"weights": weights, "dtype": dtype, **inputs}), convention=WEIGHED
+        )
     asked.show(report, form, output, as_json=as_json)
     if not verdict.ok:
         raise typer.Exit(1)
@@ -79,7 +94,10 @@ def _ask(asked: Subject, batch_size: int, seq_len: int, source_len: int | None) 
     train = train_pass(model, train_batch, seq_len, source_len=source)
     steps = None
     if model.caches:
-        steps = prefill_pass(model, batch_size, seq_len, source_len=source), decode_pass(model, batch_size, seq_len, source_len=source)
+        steps = (
+            prefill_pass(model, batch_size, seq_len, source_len=source),
+            decode_pass(model, batch_size, seq_len, source_len=source),
+        )
     from archcli.runtime import witness
 
     with progress(f"verifying {asked.name}") as tick:

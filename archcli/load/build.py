@@ -8,7 +8,14 @@ from typing import Any
 from archcli.errors import ArchError, Problem
 from archcli.load.fields import USUAL_MODEL, Field, choices, default, fields, has_own_validators, own_kind
 from archcli.load.marks import MOST_PROBLEMS, Node, locate
-from archcli.load.misfits import belonged_to_another_kind, missing, missing_kind, no_mapping, unknown_key, unknown_kind
+from archcli.load.misfits import (
+    belonged_to_another_kind,
+    missing,
+    missing_kind,
+    no_mapping,
+    unknown_key,
+    unknown_kind,
+)
 from archcli.load.shared import lifted
 from archcli.load.values import Refusal, Want, hint, refusal_words
 from archcli.load.words import shown
@@ -19,7 +26,12 @@ from archcli.registry import kinds
 FAILED = object()
 
 
-def build(root: Node, problems: Iterable[Problem] = (), misfits: list[Problem] | None = None, notes: list[str] | None = None) -> Module:
+def build(
+    root: Node,
+    problems: Iterable[Problem] = (),
+    misfits: list[Problem] | None = None,
+    notes: list[str] | None = None,
+) -> Module:
     """The model that a tree (its shared layers expanded) describes; ArchError with the problems so far and all that are found here.
 
     With `misfits`, values that are fine alone but not beside the others go there, and the model is made all the same: nothing can be
@@ -63,7 +75,9 @@ class _Builder:
         """The whole file; without a `kind` it is a decoder."""
         options: Mapping[str, type[Spec]] = kinds("model")
         if not isinstance(self.root.value, dict):
-            self._problem("an architecture is a mapping of keys to values", f"this is {shown(self.root)}", self.root)
+            self._problem(
+                "an architecture is a mapping of keys to values", f"this is {shown(self.root)}", self.root
+            )
             return FAILED
         cls = self._class(self.root, "", options, options[USUAL_MODEL], "model")
         if cls is None:
@@ -88,7 +102,9 @@ class _Builder:
             self.built[seen] = made
         return made
 
-    def _class(self, node: Node, path: str, options: Mapping[str, type[Spec]], alone: type[Spec] | None, family: str) -> type[Spec] | None:
+    def _class(
+        self, node: Node, path: str, options: Mapping[str, type[Spec]], alone: type[Spec] | None, family: str
+    ) -> type[Spec] | None:
         kind = node.value.get("kind")
         if alone is not None and (kind is None or not options):
             return alone
@@ -110,10 +126,14 @@ class _Builder:
                 self.left_out.append(f"{own_kind(cls)} has no {key}: what the file says of it was left out.")
             else:
                 what, help_, close = unknown_key(key, cls, takes_kind=bool(options))
-                self.problems.append(Problem(what, help_, (node.value[key].key or node.place).mark(), _join(path, key)))
+                self.problems.append(
+                    Problem(what, help_, (node.value[key].key or node.place).mark(), _join(path, key))
+                )
                 self._stop_early()
                 meant.update(close)
-        values = {name: self._field(cls, field, node, path, quiet=name in meant) for name, field in known.items()}
+        values = {
+            name: self._field(cls, field, node, path, quiet=name in meant) for name, field in known.items()
+        }
         if any(value is FAILED for value in values.values()):
             return FAILED
         return self._made(cls, values, node, path)
@@ -124,7 +144,9 @@ class _Builder:
             child, place = self.top.get(field.inherits), field.inherits
             child = None if child is not None and child.value is None else child
         if child is None:
-            return self._absent(field, node, path, quiet=quiet) if field.required else default(cls, field.name)
+            return (
+                self._absent(field, node, path, quiet=quiet) if field.required else default(cls, field.name)
+            )
         if field.want is not None:
             return self._value(field, field.want, child, place)
         if field.many:
@@ -142,13 +164,17 @@ class _Builder:
         try:
             return wanted.take(node)
         except Refusal as refused:
-            help_ = "leave the key out" if node.value is None and not field.required else hint(refused, wanted)
+            help_ = (
+                "leave the key out" if node.value is None and not field.required else hint(refused, wanted)
+            )
             self._problem(refusal_words(refused, field.name), help_, refused.node, path + refused.path)
             return FAILED
 
     def _list(self, field: Field, node: Node, path: str) -> Any:
         if not isinstance(node.value, list):
-            self._problem(f"{field.name} must be a list, not {shown(node)}", "begin each entry with '- '", node, path)
+            self._problem(
+                f"{field.name} must be a list, not {shown(node)}", "begin each entry with '- '", node, path
+            )
             return FAILED
         if len(node.value) < field.least:
             self._problem(f"{field.name} must not be empty", "", node, path)
@@ -157,10 +183,17 @@ class _Builder:
         return FAILED if any(item is FAILED for item in items) else tuple(items)
 
     def _made(self, cls: type[Spec], values: dict[str, Any], node: Node, path: str) -> Any:
-        made = self._validated(cls, values, node, path) if has_own_validators(cls) else cls.model_construct(**values)
+        made = (
+            self._validated(cls, values, node, path)
+            if has_own_validators(cls)
+            else cls.model_construct(**values)
+        )
         if not isinstance(made, Spec):
             return FAILED
-        found = [Problem(what, help_, locate(node, field).mark(), _join(path, field)) for field, what, help_ in made.check()]
+        found = [
+            Problem(what, help_, locate(node, field).mark(), _join(path, field))
+            for field, what, help_ in made.check()
+        ]
         if self.misfits is not None:
             self.misfits += found
             return made

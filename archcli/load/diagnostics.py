@@ -23,7 +23,9 @@ def explain(error: ArchError) -> str:
     return "\n".join(paragraph(problem) for problem in error.problems)
 
 
-def paragraph(problem: Problem, label: str = "error", *notes: tuple[str, str], width: int | None = None) -> str:
+def paragraph(
+    problem: Problem, label: str = "error", *notes: tuple[str, str], width: int | None = None
+) -> str:
     """One problem: its place and what is wrong after `label`, the line, a caret, help, and further notes under a name each.
 
     With a `width` no line is longer than that.
@@ -31,7 +33,11 @@ def paragraph(problem: Problem, label: str = "error", *notes: tuple[str, str], w
     mark = problem.mark
     where = clean((mark.file if mark.file == SET else str(mark)) if mark else problem.path)
     lines = [f"{where}: {label}: {clean(problem.what)}" if where else f"{label}: {clean(problem.what)}"]
-    drawing = _drawing(mark, WINDOW if width is None else min(WINDOW, width - EDGE)) if mark and mark.text.strip() else ()
+    drawing = (
+        _drawing(mark, WINDOW if width is None else min(WINDOW, width - EDGE))
+        if mark and mark.text.strip()
+        else ()
+    )
     told = [f"  = {name}: {clean(text)}" for name, text in (("help", problem.hint), *notes) if text]
     return "\n".join([*_folded(lines, width), *drawing, *_folded(told, width)])
 
@@ -42,7 +48,9 @@ def _folded(lines: Iterable[str], width: int | None) -> list[str]:
         return list(lines)
     from textwrap import wrap
 
-    return [part for line in lines for part in wrap(line, width, subsequent_indent="    ", break_on_hyphens=False)]
+    return [
+        part for line in lines for part in wrap(line, width, subsequent_indent="    ", break_on_hyphens=False)
+    ]
 
 
 def _drawing(mark: Mark, window: int = WINDOW) -> tuple[str, str]:
@@ -51,7 +59,11 @@ def _drawing(mark: Mark, window: int = WINDOW) -> tuple[str, str]:
     first = max(0, start - min(BEFORE, window // 2)) if len(mark.text) > window else 0
     last = min(len(mark.text), first + window)
     lead, tail = "…" if first else "", "…" if last < len(mark.text) else ""
-    before, under, after = mark.text[first:start], mark.text[start : min(end, last)], mark.text[min(end, last) : last]
+    before, under, after = (
+        mark.text[first:start],
+        mark.text[start : min(end, last)],
+        mark.text[min(end, last) : last],
+    )
     line = lead + _shown(before) + _shown(under) + _shown(after) + tail
     caret = " " * _columns(lead + _shown(before)) + "^" * max(1, _columns(_shown(under)))
     return f"    {line.rstrip()}", f"    {caret}"
@@ -63,4 +75,8 @@ def _shown(text: str) -> str:
 
 def _columns(text: str) -> int:
     """How wide a terminal draws it: East Asian wide characters take two columns, combining ones none."""
-    return len(text) if text.isascii() else sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+    return (
+        len(text)
+        if text.isascii()
+        else sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+    )

@@ -68,7 +68,11 @@ def _lines(data: dict[str, Any], indent: str) -> Iterator[str]:
     for key, value in data.items():
         flat = f"{indent}{_scalar(key)}: {_flow(value)}"
         nested = isinstance(value, dict | list) and any(isinstance(item, dict) for item in _members(value))
-        if not isinstance(value, dict | list) or not value or (len(flat) <= WIDTH and not (nested and indent == "")):
+        if (
+            not isinstance(value, dict | list)
+            or not value
+            or (len(flat) <= WIDTH and not (nested and indent == ""))
+        ):
             yield flat
         elif isinstance(value, dict):
             yield f"{indent}{_scalar(key)}:"

@@ -48,7 +48,11 @@ def _in_order(cls: type[Spec]) -> Mapping[str, None]:
 @cache
 def choices(base: type[Spec]) -> Mapping[str, type[Spec]]:
     """The kinds a field annotated with this class may take, the usual first; none where the class stands for itself."""
-    found = {kind: cls for kind, cls in kinds(base.family).items() if issubclass(cls, base)} if base.family else {}
+    found = (
+        {kind: cls for kind, cls in kinds(base.family).items() if issubclass(cls, base)}
+        if base.family
+        else {}
+    )
     return {kind: found[kind] for kind in sorted(found, key=lambda kind: kind != base.usual)}
 
 
@@ -63,7 +67,9 @@ def default(cls: type[Spec], name: str) -> Any:
 @cache
 def _usual(cls: type[Spec]) -> Spec:
     """The class with all defaults, not validated, as these are the class's own words; calling it would build pydantic's schemas."""
-    return cls.model_construct(**{name: default(cls, name) for name, field in fields(cls).items() if not field.required})
+    return cls.model_construct(
+        **{name: default(cls, name) for name, field in fields(cls).items() if not field.required}
+    )
 
 
 def own_kind(cls: type[Spec]) -> str:
@@ -76,7 +82,12 @@ def own_kind(cls: type[Spec]) -> str:
 def has_own_validators(cls: type[Spec]) -> bool:
     """Whether pydantic must validate instances: the class brings validators beside `Spec`'s."""
     found = cls.__pydantic_decorators__
-    return bool(found.field_validators or found.validators or found.root_validators or set(found.model_validators) - {"_checked"})
+    return bool(
+        found.field_validators
+        or found.validators
+        or found.root_validators
+        or set(found.model_validators) - {"_checked"}
+    )
 
 
 def _field(name: str, info: Any) -> Field:

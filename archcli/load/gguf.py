@@ -80,7 +80,9 @@ def _refuse_others(start: bytes, path: Path) -> None:
     if start == b"version ":
         raise refuse("a pointer of Git LFS, not the file itself", "`git lfs pull` fetches it")
     if magic != MAGIC:
-        raise refuse("no GGUF file: it does not begin with GGUF", "a YAML file or a config.json has another suffix")
+        raise refuse(
+            "no GGUF file: it does not begin with GGUF", "a YAML file or a config.json has another suffix"
+        )
     if len(start) < 8:  # noqa: PLR2004
         raise refuse("the file ends within its header", "an unfinished download?")
     if version not in VERSIONS and int.from_bytes(start[4:8], "big") in VERSIONS:
@@ -220,4 +222,8 @@ class _Reader:
         return self.error("the file ends within its header", "an unfinished download?")
 
     def error(self, what: str, hint: str = "") -> ArchError:
-        return ArchError(Problem(what, hint or "the header is damaged, or of another program's making", path=str(self.path)))
+        return ArchError(
+            Problem(
+                what, hint or "the header is damaged, or of another program's making", path=str(self.path)
+            )
+        )

@@ -18,8 +18,17 @@ def config_of(facts: Facts) -> Config:
     missing = [key for key in REQUIRED if key not in facts.arch.ignored and facts.get(key) is None]
     if missing:
         what = "metadata key '{}.{}' is missing"
-        raise ArchError([Problem(what.format(facts.name, key), "nothing else says it", path=facts.file) for key in missing])
-    config: Config = {"model_type": facts.arch.model_type, "architectures": [facts.arch.cls], **facts.arch.fixed}
+        raise ArchError(
+            [
+                Problem(what.format(facts.name, key), "nothing else says it", path=facts.file)
+                for key in missing
+            ]
+        )
+    config: Config = {
+        "model_type": facts.arch.model_type,
+        "architectures": [facts.arch.cls],
+        **facts.arch.fixed,
+    }
     for key, theirs in {**KEYS, **facts.arch.keys}.items():
         if key in facts.arch.ignored or (value := facts.get(key)) is None:
             continue
@@ -31,9 +40,13 @@ def config_of(facts: Facts) -> Config:
         config |= {key: facts.has(tensor) for key, tensor in facts.arch.flags.items()}
         config["tie_word_embeddings"] = not facts.has("output.weight")
         if facts.has("output.weight") and facts.name in TIED:
-            facts.notes.append("output.weight is a tensor of its own: the head is counted as untied, though this family's is not")
+            facts.notes.append(
+                "output.weight is a tensor of its own: the head is counted as untied, though this family's is not"
+            )
     else:
-        facts.notes.append("the file lists no tensors: biases and a tied head are the class's default, and no shape was compared")
+        facts.notes.append(
+            "the file lists no tensors: biases and a tied head are the class's default, and no shape was compared"
+        )
     if facts.arch.rope:
         _rope(facts, config)
     if facts.name in SPECIAL:
@@ -46,7 +59,9 @@ def _vocab_size(facts: Facts) -> int:
     """The rows of the token table; of a file without tensors, what it states, or how many tokens it lists."""
     table = facts.header.tensors.get("token_embd.weight")
     tokens = facts.header.metadata.get("tokenizer.ggml.tokens")
-    listed = tokens.length if isinstance(tokens, Skipped) else len(tokens) if isinstance(tokens, list) else None
+    listed = (
+        tokens.length if isinstance(tokens, Skipped) else len(tokens) if isinstance(tokens, list) else None
+    )
     stated = facts.get("vocab_size", listed)
     size = table.shape[0] if table else stated
     if not isinstance(size, int) or isinstance(size, bool) or size < 1:
@@ -69,12 +84,16 @@ def _heads(facts: Facts, config: Config) -> None:
 def _rope(facts: Facts, config: Config) -> None:
     """Base, share of a head and scaling; llama.cpp takes 10000 where a file states no base."""
     config.setdefault("rope_theta", 10000.0)
-    width = facts.whole("attention.key_length", facts.whole("embedding_length") // max(1, facts.whole("attention.head_count")))
+    width = facts.whole(
+        "attention.key_length", facts.whole("embedding_length") // max(1, facts.whole("attention.head_count"))
+    )
     turned = facts.whole("rope.dimension_count", width)
     if facts.arch.partial and width:
         config["partial_rotary_factor"] = turned / width
     elif facts.name not in LATENT_ARCHS and turned != width:
-        raise facts.error(f"{facts.name}.rope.dimension_count {turned} of heads {width} wide is not supported")
+        raise facts.error(
+            f"{facts.name}.rope.dimension_count {turned} of heads {width} wide is not supported"
+        )
     if scaling := _scaling(facts):
         config["rope_scaling"] = {**scaling, **facts.arch.scaling}
     elif facts.arch.scaling:
@@ -86,21 +105,38 @@ def _scaling(facts: Facts) -> Config | None:
     kind, factor = facts.get("rope.scaling.type", "none"), facts.number("rope.scaling.factor")
     original = facts.get("rope.scaling.original_context_length")
     attention = facts.get("rope.scaling.attn_factor") or facts.get("rope.scaling.yarn_attn_factor")
-    more = {"beta_fast": facts.get("rope.scaling.yarn_beta_fast"), "beta_slow": facts.get("rope.scaling.yarn_beta_slow")}
+    more = {
+        "beta_fast": facts.get("rope.scaling.yarn_beta_fast"),
+        "beta_slow": facts.get("rope.scaling.yarn_beta_slow"),
+    }
     multiplier = facts.number("rope.scaling.yarn_log_multiplier") * 10  # written as a tenth of it
     facts.read.add("rope.scaling.yarn_ext_factor")
     stored = [name for name in facts.header.tensors if name.startswith(("rope_freqs", "rope_factors"))]
     if stored or kind == "longrope":
-        facts.notes.append("rotary frequencies are stretched by factors that are not read: no count feels them, logits would")
+        facts.notes.append(
+            "rotary frequencies are stretched by factors that are not read: no count feels them, logits would"
+        )
         return None
     if kind == "none" or not factor or factor == 1:
         return None
     if kind == "linear":
         return {"rope_type": "linear", "factor": factor}
     if kind != "yarn":
-        raise facts.error(f"rope scaling {quoted(str(kind))} is not supported", "known: none, linear, yarn, longrope")
-    scales = {"mscale": multiplier or None, "mscale_all_dim": multiplier or None, "attention_factor": attention}
-    found = {"rope_type": "yarn", "factor": factor, "original_max_position_embeddings": original, **more, **scales}
+        raise facts.error(
+            f"rope scaling {quoted(str(kind))} is not supported", "known: none, linear, yarn, longrope"
+        )
+    scales = {
+        "mscale": multiplier or None,
+        "mscale_all_dim": multiplier or None,
+        "attention_factor": attention,
+    }
+    found = {
+        "rope_type": "yarn",
+        "factor": factor,
+        "original_max_position_embeddings": original,
+        **more,
+        **scales,
+    }
     return {key: value for key, value in found.items() if value is not None}
 
 

@@ -39,7 +39,9 @@ class Facts:
         if isinstance(value, list) and value and all(item == value[0] for item in value):
             value = value[0]
         if isinstance(value, list | Skipped):
-            raise self.error(f"{self.name}.{key} differs from layer to layer, which is not supported for {self.name}")
+            raise self.error(
+                f"{self.name}.{key} differs from layer to layer, which is not supported for {self.name}"
+            )
         return default if value is None else rounded(value) if isinstance(value, float) else value
 
     def number(self, key: str, default: float = 0) -> float:
@@ -82,12 +84,30 @@ def facts_of(header: Header, file: str) -> Facts:
     name = header.metadata.get("general.architecture")
     kind = header.metadata.get("general.type", "model")
     if kind != "model":
-        raise ArchError(Problem(f"the file is of the type {quoted(str(kind))}, no model", "give the model's own file", path=file))
+        raise ArchError(
+            Problem(
+                f"the file is of the type {quoted(str(kind))}, no model",
+                "give the model's own file",
+                path=file,
+            )
+        )
     if not isinstance(name, str) or not name:
-        raise ArchError(Problem("metadata key 'general.architecture' is missing", "it names the family, such as llama", path=file))
+        raise ArchError(
+            Problem(
+                "metadata key 'general.architecture' is missing",
+                "it names the family, such as llama",
+                path=file,
+            )
+        )
     if name not in ARCHS:
         near = closest(name, ARCHS) or sorted(ARCHS)
-        raise ArchError(Problem(f"architecture {quoted(name)} is not supported", f"nearest known: {', '.join(near)}", path=file))
+        raise ArchError(
+            Problem(
+                f"architecture {quoted(name)} is not supported",
+                f"nearest known: {', '.join(near)}",
+                path=file,
+            )
+        )
     facts = Facts(header, file, name, ARCHS[name])
     if name == "llama" and facts.get("expert_count"):
         facts.arch = MIXTRAL

@@ -33,7 +33,14 @@ REQUIRED = ("embedding_length", "block_count", "attention.head_count", "feed_for
 """What no default may fill in."""
 
 UNSAID = frozenset(
-    ("attention.value_length", "attention.causal", "rope.dimension_count", "tensor_data_layout", "rope.scaling.finetuned", "vocab_size")
+    (
+        "attention.value_length",
+        "attention.causal",
+        "rope.dimension_count",
+        "tensor_data_layout",
+        "rope.scaling.finetuned",
+        "vocab_size",
+    )
 )
 """Keys that are read apart, or change nothing that is counted."""
 
@@ -113,7 +120,10 @@ class Arch(NamedTuple):
 BIASED = MappingProxyType({"attention_bias": "blk.0.attn_output.bias"})
 BIASED_MLP = MappingProxyType({**BIASED, "mlp_bias": "blk.0.ffn_up.bias"})
 EPSILON = MappingProxyType({"attention.layer_norm_epsilon": "layer_norm_epsilon"})
-SOFTCAPS = {"attn_logit_softcapping": "attn_logit_softcapping", "final_logit_softcapping": "final_logit_softcapping"}
+SOFTCAPS = {
+    "attn_logit_softcapping": "attn_logit_softcapping",
+    "final_logit_softcapping": "final_logit_softcapping",
+}
 WINDOW = {"attention.sliding_window": "sliding_window"}
 SHARED_EXPERTS = {
     "expert_count": "n_routed_experts",
@@ -152,7 +162,9 @@ ARCHS: dict[str, Arch] = {
     "qwen3": Arch("qwen3", "Qwen3ForCausalLM"),
     "qwen3moe": Arch("qwen3_moe", "Qwen3MoeForCausalLM", fixed={"norm_topk_prob": True}, flags=BIASED),
     "gemma": Arch("gemma", "GemmaForCausalLM", flags=BIASED),
-    "gemma2": Arch("gemma2", "Gemma2ForCausalLM", keys={**SOFTCAPS, **WINDOW}, flags=BIASED, tensors=SANDWICH),
+    "gemma2": Arch(
+        "gemma2", "Gemma2ForCausalLM", keys={**SOFTCAPS, **WINDOW}, flags=BIASED, tensors=SANDWICH
+    ),
     "gemma3": Arch(
         "gemma3_text",
         "Gemma3ForCausalLM",
@@ -210,7 +222,12 @@ ARCHS: dict[str, Arch] = {
         keys={"logit_scale": "logit_scale"},
         flags={"use_qk_norm": "blk.0.attn_q_norm.weight", **BIASED},
     ),
-    "olmo": Arch("olmo", "OlmoForCausalLM", keys={"attention.clamp_kqv": "clip_qkv"}, ignored=("attention.layer_norm_epsilon",)),
+    "olmo": Arch(
+        "olmo",
+        "OlmoForCausalLM",
+        keys={"attention.clamp_kqv": "clip_qkv"},
+        ignored=("attention.layer_norm_epsilon",),
+    ),
     "olmo2": Arch(
         "olmo2",
         "Olmo2ForCausalLM",
@@ -250,7 +267,11 @@ ARCHS: dict[str, Arch] = {
     "gpt-oss": Arch(
         "gpt_oss",
         "GptOssForCausalLM",
-        keys={**WINDOW, "expert_count": "num_local_experts", "expert_feed_forward_length": "intermediate_size"},
+        keys={
+            **WINDOW,
+            "expert_count": "num_local_experts",
+            "expert_feed_forward_length": "intermediate_size",
+        },
         flags=BIASED,
         tensors=LATE,
         ignored=("feed_forward_length",),
@@ -287,7 +308,12 @@ ARCHS: dict[str, Arch] = {
 TIED = frozenset(("gpt2", "gemma", "gemma2", "gemma3", "falcon", "mpt", "bloom", "starcoder2", "command-r"))
 """Architectures whose families have no output matrix of their own."""
 
-MIXTRAL = Arch("mixtral", "MixtralForCausalLM", keys={"expert_count": "num_local_experts"}, ignored=("expert_feed_forward_length",))
+MIXTRAL = Arch(
+    "mixtral",
+    "MixtralForCausalLM",
+    keys={"expert_count": "num_local_experts"},
+    ignored=("expert_feed_forward_length",),
+)
 """A `llama` with experts."""
 
 DEEPSEEK_V3 = ARCHS["deepseek2"]._replace(model_type="deepseek_v3", cls="DeepseekV3ForCausalLM")

@@ -19,7 +19,9 @@ def _query_scale(largest: int) -> Callable[[Facts, Config], None]:
 
     def special(facts: Facts, config: Config) -> None:
         wide = facts.whole("embedding_length") // max(1, facts.whole("attention.head_count"))
-        config["query_pre_attn_scalar"] = wide if facts.whole("block_count") == largest else facts.whole("attention.key_length", wide)
+        config["query_pre_attn_scalar"] = (
+            wide if facts.whole("block_count") == largest else facts.whole("attention.key_length", wide)
+        )
         if facts.name == "gemma3":
             config.setdefault("sliding_window", None)
 
@@ -35,7 +37,12 @@ def _falcon(facts: Facts, config: Config) -> None:
     """The second norm is the new architecture's, and so are several kv heads; the old has one, or as many as queries."""
     kv_heads, norms = config["num_kv_heads"], 1 + facts.has("blk.0.attn_norm_2.weight")
     new = norms > 1 or kv_heads not in (1, config["num_attention_heads"])
-    config |= {"new_decoder_architecture": new, "multi_query": kv_heads == 1, "parallel_attn": True, "alibi": False}
+    config |= {
+        "new_decoder_architecture": new,
+        "multi_query": kv_heads == 1,
+        "parallel_attn": True,
+        "alibi": False,
+    }
     config |= {"num_ln_in_parallel_attn": norms} if new else {}
     config.pop("intermediate_size", None)
 
@@ -51,7 +58,10 @@ def _mpt(facts: Facts, config: Config) -> None:
 
 def _deepseek2(facts: Facts, config: Config) -> None:
     """Widths of heads: `_mla` where keys and values are those of the latent (2025 on), plain before; multi-token layers are apart."""
-    turned, mla = facts.whole("rope.dimension_count"), "_mla" if facts.get("attention.key_length_mla") is not None else ""
+    turned, mla = (
+        facts.whole("rope.dimension_count"),
+        "_mla" if facts.get("attention.key_length_mla") is not None else "",
+    )
     key, value = facts.whole(f"attention.key_length{mla}"), facts.whole(f"attention.value_length{mla}")
     config |= {"qk_rope_head_dim": turned, "qk_nope_head_dim": key - turned, "v_head_dim": value}
     config.setdefault("q_lora_rank", None)

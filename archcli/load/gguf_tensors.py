@@ -16,7 +16,9 @@ from archcli.load.gguf_families import BUFFERS, MODEL_TENSORS, TENSORS, Arch, Na
 from archcli.modules import Model
 from archcli.modules.model import stacks
 
-LAYER = re.compile(r"(?:(?P<half>enc|dec)\.)?blk\.(?P<layer>\d{1,6})\.(?P<stem>\w+?)(?:\.(?P<expert>\d{1,6}))?\.(?P<kind>weight|bias)")
+LAYER = re.compile(
+    r"(?:(?P<half>enc|dec)\.)?blk\.(?P<layer>\d{1,6})\.(?P<stem>\w+?)(?:\.(?P<expert>\d{1,6}))?\.(?P<kind>weight|bias)"
+)
 WHOLE = re.compile(r"(?:(?P<half>enc|dec)\.)?(?P<stem>\w+)\.(?P<kind>weight|bias)")
 IN_LAYER = re.compile(r"blk\.(\d{1,6})\..*")
 PART = re.compile(r"(?P<stem>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})")
@@ -26,9 +28,40 @@ T5: dict[str, Names] = {
     "cross_attn_norm": "cross_attention_norm",
     **{f"cross_attn_{part}": f"cross_attention.{part}_proj" for part in "qkvo"},
 }
-TYPES = {0: "F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 6: "Q5_0", 7: "Q5_1", 8: "Q8_0", 9: "Q8_1", 10: "Q2_K", 11: "Q3_K", 12: "Q4_K"}
-TYPES |= {13: "Q5_K", 14: "Q6_K", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S", 20: "IQ4_NL", 21: "IQ3_S"}
-TYPES |= {22: "IQ2_S", 23: "IQ4_XS", 28: "F64", 29: "IQ1_M", 30: "BF16", 34: "TQ1_0", 35: "TQ2_0", 39: "MXFP4"}
+TYPES = {
+    0: "F32",
+    1: "F16",
+    2: "Q4_0",
+    3: "Q4_1",
+    6: "Q5_0",
+    7: "Q5_1",
+    8: "Q8_0",
+    9: "Q8_1",
+    10: "Q2_K",
+    11: "Q3_K",
+    12: "Q4_K",
+}
+TYPES |= {
+    13: "Q5_K",
+    14: "Q6_K",
+    15: "Q8_K",
+    16: "IQ2_XXS",
+    17: "IQ2_XS",
+    18: "IQ3_XXS",
+    19: "IQ1_S",
+    20: "IQ4_NL",
+    21: "IQ3_S",
+}
+TYPES |= {
+    22: "IQ2_S",
+    23: "IQ4_XS",
+    28: "F64",
+    29: "IQ1_M",
+    30: "BF16",
+    34: "TQ1_0",
+    35: "TQ2_0",
+    39: "MXFP4",
+}
 """ggml.h of github.com/ggml-org/ggml, `enum ggml_type`."""
 
 UNQUANTIZED = {0, 1, 28, 30}
@@ -47,7 +80,11 @@ def read_whole(path: Path) -> Header:
     match = PART.fullmatch(path.stem)
     if match is None or int(match["count"]) != count:
         raise ArchError(
-            Problem(f"one of {count} parts of a model, under a name that does not say which", "NAME-00001-of-…", path=str(path))
+            Problem(
+                f"one of {count} parts of a model, under a name that does not say which",
+                "NAME-00001-of-…",
+                path=str(path),
+            )
         )
     files = [path.with_name(f"{match['stem']}-{i:05}-of-{count:05}.gguf") for i in range(1, count + 1)]
     if absent := [file.name for file in files if not file.is_file()]:
@@ -117,7 +154,9 @@ def _differing(ours: list[Shape | None], theirs: Theirs) -> Iterator[str]:
     elif len(shapes) == 1 == len(stored):
         if _plain(shapes[0]) != _plain(stored[0]):
             yield f"{shown} should be {wanted}"
-    elif sum(map(prod, shapes)) != sum(map(prod, stored)) or (len(shapes) > 1 and not _one_width((*shapes, *stored))):
+    elif sum(map(prod, shapes)) != sum(map(prod, stored)) or (
+        len(shapes) > 1 and not _one_width((*shapes, *stored))
+    ):
         yield f"{shown} should be {wanted}"
 
 
@@ -134,7 +173,11 @@ def _plain(shape: Shape) -> Shape:
 def _disagree(problems: list[str], file: str) -> ArchError:
     more = [f"and {len(problems) - MOST_NAMED} more"] if len(problems) > MOST_NAMED else []
     what = "its tensors are not those of the architecture that its metadata describe: "
-    return ArchError(Problem(what + "; ".join(problems[:MOST_NAMED] + more), "a variant that is not supported yet?", path=file))
+    return ArchError(
+        Problem(
+            what + "; ".join(problems[:MOST_NAMED] + more), "a variant that is not supported yet?", path=file
+        )
+    )
 
 
 def _notes(header: Header, compared: int, buffers: set[str], beyond: int) -> Iterator[str]:

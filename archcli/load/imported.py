@@ -46,7 +46,9 @@ class Origin(NamedTuple):
 
     def _named(self, found: Problem) -> Problem:
         """A problem that speaks of a key of the config.json, with what the file calls it."""
-        called = (own for key, own in self.keys.items() if re.search(rf"(?<!\w){re.escape(key)}(?!\w)", found.what))
+        called = (
+            own for key, own in self.keys.items() if re.search(rf"(?<!\w){re.escape(key)}(?!\w)", found.what)
+        )
         own = next(called, None)
         return found if own is None else Problem(f"{found.what} ({own})", found.hint, path=found.path)
 

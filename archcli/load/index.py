@@ -14,5 +14,7 @@ from archcli.load.source import folder
 def presets_index() -> Sequence[Mapping[str, Any]]:
     """A record for each preset; a test keeps it current."""
     path = folder() / "index.json"
-    records: Sequence[Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    records: Sequence[Mapping[str, Any]] = (
+        json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    )
     return records

@@ -18,7 +18,11 @@ def available_memory(proc: Path = PROC, groups: Path = GROUPS) -> int | None:
 
 def processor(proc: Path = PROC) -> str:
     """What the processor calls itself, and how many of it there are; empty where the system does not say."""
-    names = [line.partition(":")[2].strip() for line in _text(proc / "cpuinfo").splitlines() if line.startswith("model name")]
+    names = [
+        line.partition(":")[2].strip()
+        for line in _text(proc / "cpuinfo").splitlines()
+        if line.startswith("model name")
+    ]
     return f"{len(names)} x {names[0]}" if names else ""
 
 
@@ -41,13 +45,18 @@ def _kernel(proc: Path) -> int | None:
 
 def _control_group(proc: Path, groups: Path) -> list[int | None]:
     """Limit minus use of this process's control groups, version 2 and version 1, as far up as they are visible."""
-    rooms = [_room(groups, "memory.max", "memory.current"), _room(groups / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes")]
+    rooms = [
+        _room(groups, "memory.max", "memory.current"),
+        _room(groups / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+    ]
     for line in _text(proc / "self" / "cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if not controllers:
             rooms.append(_room(groups / path.lstrip("/"), "memory.max", "memory.current"))
         elif "memory" in controllers.split(","):
-            rooms.append(_room(groups / "memory" / path.lstrip("/"), "memory.limit_in_bytes", "memory.usage_in_bytes"))
+            rooms.append(
+                _room(groups / "memory" / path.lstrip("/"), "memory.limit_in_bytes", "memory.usage_in_bytes")
+            )
     return rooms
 
 
@@ -56,7 +65,11 @@ def _room(folder: Path, limit_name: str, used_name: str) -> int | None:
     limit, used = _text(folder / limit_name).strip(), _text(folder / used_name).strip()
     if not limit.isdigit() or not used.isdigit():  # "max" is no limit
         return None
-    droppable = sum(int(line.split()[1]) for line in _text(folder / "memory.stat").splitlines() if line.startswith("inactive_file "))
+    droppable = sum(
+        int(line.split()[1])
+        for line in _text(folder / "memory.stat").splitlines()
+        if line.startswith("inactive_file ")
+    )
     return int(limit) - int(used) + droppable
 
 

@@ -47,7 +47,9 @@ class Node:
 
     __slots__ = ("key", "place", "size", "text", "value")
 
-    def __init__(self, value: Any, place: Place, key: Place | None = None, text: str = "", size: int = 1) -> None:
+    def __init__(
+        self, value: Any, place: Place, key: Place | None = None, text: str = "", size: int = 1
+    ) -> None:
         self.value, self.place, self.key, self.text, self.size = value, place, key, text, size
 
     @property

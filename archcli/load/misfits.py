@@ -27,7 +27,11 @@ def unknown_key(key: str, cls: type[Spec], *, takes_kind: bool) -> tuple[str, st
     ours = OUR_WORD.get(key, "")
     if ours:
         return what, f"Hugging Face's {key} is {ours} here", [ours]
-    below = [name for name, field in fields(cls).items() if field.want is None and any(key in fields(one) for one in _classes(field.spec))]
+    below = [
+        name
+        for name, field in fields(cls).items()
+        if field.want is None and any(key in fields(one) for one in _classes(field.spec))
+    ]
     if below:
         return what, f"it belongs under {either(below)}", []
     close = closest(key, known)
@@ -53,7 +57,10 @@ def unknown_kind(kind: Node, family: str, options: Options) -> tuple[str, str]:
     meant = MEANT.get(kind.value.lower().replace("_", ""))
     if meant:
         return f"unknown kind {quoted(kind.value)} of {family}", f"write {meant}"
-    return f"unknown kind {quoted(kind.value)} of {family}", f"did you mean {either(close)}?" if close else f"one of {', '.join(options)}"
+    return (
+        f"unknown kind {quoted(kind.value)} of {family}",
+        f"did you mean {either(close)}?" if close else f"one of {', '.join(options)}",
+    )
 
 
 def no_mapping(path: str, node: Node, options: Options) -> tuple[str, str]:
@@ -67,9 +74,14 @@ def no_mapping(path: str, node: Node, options: Options) -> tuple[str, str]:
 def missing_kind(node: Node, options: Options) -> tuple[str, str]:
     """What and hint for a mapping that does not say what it is."""
     made = node.where.source.name == SET
-    return "missing key kind", f"one of {', '.join(options)}" + ("; nothing is written there that --set could change" if made else "")
+    return "missing key kind", f"one of {', '.join(options)}" + (
+        "; nothing is written there that --set could change" if made else ""
+    )
 
 
 def missing(field: Field) -> tuple[str, str]:
     """What and hint for a key that must be there."""
-    return f"missing key {field.name}", "give it here, or once at the top of the file" if field.inherits else ""
+    return (
+        f"missing key {field.name}",
+        "give it here, or once at the top of the file" if field.inherits else "",
+    )

@@ -43,10 +43,16 @@ def read(text: str) -> Override:
     lead = f"{SET} {key}=" + value[: len(value) - len(value.lstrip())]
     place = Place(Source(SET, [f"{SET} {text}"]), 0, len(SET) + 1, len(key))
     if not equals or not all(key.split(".")) or key.count(".") > DEEPEST:
-        raise ArchError(Problem("KEY=VALUE is needed", "such as d_ff=11008 or groups.0.layer.ffn.d_ff=11008", place.mark()))
+        raise ArchError(
+            Problem(
+                "KEY=VALUE is needed", "such as d_ff=11008 or groups.0.layer.ffn.d_ff=11008", place.mark()
+            )
+        )
     document = parse(text_of(value.lstrip(), SET, lead))
     if document.root is None or document.problems:
-        raise ArchError(document.problems or [Problem(f"no value for {quoted(key)}", "write null for none", place.mark())])
+        raise ArchError(
+            document.problems or [Problem(f"no value for {quoted(key)}", "write null for none", place.mark())]
+        )
     return Override(key, Place(document.source, 0, place.column, place.width), _sized(document.root))
 
 
@@ -69,7 +75,9 @@ def _is_place(one: Override, root: Node) -> bool:
     return bool(found) if len(one.steps) > 1 else any(field.want is None for field in found)
 
 
-def _put(node: Node | None, steps: Sequence[str], one: Override, part: Any = None, top: Node | None = None) -> Node:
+def _put(
+    node: Node | None, steps: Sequence[str], one: Override, part: Any = None, top: Node | None = None
+) -> Node:
     """The node with the override below it.
 
     Mappings that are not there yet are made, of the same kind as the default `part` that was built in their place; those inherited
@@ -89,7 +97,11 @@ def _put(node: Node | None, steps: Sequence[str], one: Override, part: Any = Non
         return node.holding(items)
     whole = lifted(node)
     if not isinstance(whole.value, dict):
-        raise ArchError(Problem(f"{so_far} is {shown(node)}, not a mapping", f"it has no {quoted(step)}", one.place.mark()))
+        raise ArchError(
+            Problem(
+                f"{so_far} is {shown(node)}, not a mapping", f"it has no {quoted(step)}", one.place.mark()
+            )
+        )
     below = whole.value.get(step) or _entries(top).get(_inherits(part, step))
     return whole.holding({**whole.value, step: _put(below, rest, one, inner, top)})
 
@@ -97,11 +109,15 @@ def _put(node: Node | None, steps: Sequence[str], one: Override, part: Any = Non
 def _index(step: str, length: int, path: str, one: Override) -> int:
     if step.isdecimal() and step.isascii() and len(step) <= len(str(length)) and int(step) < length:
         return int(step)
-    entries = ("is empty", "has the entry 0 alone")[length] if length <= 1 else f"has the entries 0 to {length - 1}"
+    entries = (
+        ("is empty", "has the entry 0 alone")[length] if length <= 1 else f"has the entries 0 to {length - 1}"
+    )
     raise ArchError(Problem(f"no entry {quoted(step)} in {path}", f"{path} {entries}", one.place.mark()))
 
 
-def _put_everywhere(root: Node, model: Module, overrides: Sequence[Override], problems: list[Problem]) -> Node:
+def _put_everywhere(
+    root: Node, model: Module, overrides: Sequence[Override], problems: list[Problem]
+) -> Node:
     """Each override in every place of the model that its key means."""
     now: dict[str, list[tuple[str, Any]]] = {}
     for path, value in _places(model):
@@ -138,7 +154,9 @@ def _doubts(one: Override, found: dict[str, Any], now: Iterable[str]) -> Iterabl
         yield Problem(f"no {what} {quoted(one.key)}", suggest(one.steps[-1], now), one.place.mark())
     elif any(type(value) is not type(values[0]) or value != values[0] for value in values):
         each = ", ".join(f"{path} ({_told(value)})" for path, value in found.items())
-        yield Problem(f"{one.key} stands for fields of different values", f"name one: {each}", one.place.mark())
+        yield Problem(
+            f"{one.key} stands for fields of different values", f"name one: {each}", one.place.mark()
+        )
 
 
 def _told(value: Any) -> str:
@@ -152,7 +170,9 @@ def _written_at(root: Node, steps: Sequence[str], part: Any) -> str:
         entries, above = _entries(node), _inherits(part, step)
         if above and step not in entries:
             return ".".join([above, *steps[i + 1 :]]) if above in _entries(root) else ""
-        node = node.value[int(step)] if node is not None and isinstance(node.value, list) else entries.get(step)
+        node = (
+            node.value[int(step)] if node is not None and isinstance(node.value, list) else entries.get(step)
+        )
         part = _part(part, step)
     return ""
 

@@ -48,7 +48,9 @@ def patch_of(root: Node, changes: Iterable[Change]) -> Patch:
             left.append((path, value))
         else:
             before = edits.get((edit.line, edit.column))
-            edits[edit.line, edit.column] = edit if before is None or edit.width else edit._replace(words=before.words + edit.words)
+            edits[edit.line, edit.column] = (
+                edit if before is None or edit.width else edit._replace(words=before.words + edit.words)
+            )
     text = "" if lines is None else _diff(lines, _edited(lines, edits.values()), source.name)
     return Patch(text, tuple(left))
 
@@ -89,7 +91,14 @@ def _quoted(name: str) -> str:
     if name.isprintable() and not set(name) & {'"', "\\"}:
         return f"{name}\t" if " " in name else name
     named = {'"': '\\"', "\\": "\\\\"}
-    return '"' + "".join(named.get(c, c if c.isprintable() else "".join(f"\\{byte:03o}" for byte in c.encode())) for c in name) + '"'
+    return (
+        '"'
+        + "".join(
+            named.get(c, c if c.isprintable() else "".join(f"\\{byte:03o}" for byte in c.encode()))
+            for c in name
+        )
+        + '"'
+    )
 
 
 def _edit(root: Node, path: str, words: str, file: str) -> _Edit | None:
@@ -102,7 +111,11 @@ def _edit(root: Node, path: str, words: str, file: str) -> _Edit | None:
     own = _child(parent, name)
     if own is not None:
         place = own.place
-        return _Edit(place.line, place.column, place.width, words) if place.source.name == file and own.text else None
+        return (
+            _Edit(place.line, place.column, place.width, words)
+            if place.source.name == file and own.text
+            else None
+        )
     return _inserted(parent, name, words, file)
 
 
@@ -122,10 +135,17 @@ def _inserted(parent: Node, name: str, words: str, file: str) -> _Edit | None:
     """A new key before the first one that is written there, on a line of its own in block style."""
     if not isinstance(parent.value, dict):
         return None
-    keys = [node.key for node in parent.value.values() if node.key is not None and node.key.source.name == file]
+    keys = [
+        node.key for node in parent.value.values() if node.key is not None and node.key.source.name == file
+    ]
     first: Place | None = min(keys, key=lambda place: (place.line, place.column), default=None)
     if first is None or (parent.place.line, parent.place.column) > (first.line, first.column):
         return None
     line = first.source.lines[first.line][: first.column]
     block = re.fullmatch(r"[\s-]*", line) is not None
-    return _Edit(first.line, first.column, 0, f"{name}: {words}\n{' ' * first.column}" if block else f"{name}: {words}, ")
+    return _Edit(
+        first.line,
+        first.column,
+        0,
+        f"{name}: {words}\n{' ' * first.column}" if block else f"{name}: {words}, ",
+    )

@@ -60,7 +60,9 @@ def read_tensor(stored: Stored) -> bytearray:
             if file.readinto(data) != len(data):
                 raise ArchError(Problem("the file became shorter while it was read", path=str(stored.path)))
     except OSError as error:
-        raise ArchError(Problem(f"cannot be read: {error.strerror or error}", path=str(stored.path))) from None
+        raise ArchError(
+            Problem(f"cannot be read: {error.strerror or error}", path=str(stored.path))
+        ) from None
     return data
 
 
@@ -69,11 +71,19 @@ def _header(file: BinaryIO, path: Path) -> dict[str, Stored]:
     file.seek(0)
     start = file.read(len(POINTER))
     if start.startswith(POINTER):
-        raise ArchError(Problem("a pointer of git-lfs, not the file itself", "git lfs pull fetches it", path=str(path)))
+        raise ArchError(
+            Problem("a pointer of git-lfs, not the file itself", "git lfs pull fetches it", path=str(path))
+        )
     length = int.from_bytes(start[:LENGTH_BYTES], "little")
     if size < LENGTH_BYTES or not len("{}") <= length <= min(MOST_HEADER, size - LENGTH_BYTES):
         what = f"says that {length:,} bytes of header follow" if size >= LENGTH_BYTES else f"has {size} bytes"
-        raise ArchError(Problem(f"not a safetensors file: it {what}", "of its header, 2 bytes to 100 MB are read", path=str(path)))
+        raise ArchError(
+            Problem(
+                f"not a safetensors file: it {what}",
+                "of its header, 2 bytes to 100 MB are read",
+                path=str(path),
+            )
+        )
     file.seek(LENGTH_BYTES)
     entries = parsed(file.read(length), str(path))
     entries.pop("__metadata__", None)
@@ -104,8 +114,12 @@ def _stored(name: str, entry: Any, path: Path, start: int, size: int) -> Stored:
     """One entry of the header, held against the file."""
     entry = entry if isinstance(entry, dict) else {}
     dtype, shape, place = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
-    if not isinstance(dtype, str) or not whole(shape, MOST_AXES) or not whole(place, 2) or len(place) != 2:  # noqa: PLR2004 - begin, end
-        raise ArchError(Problem(f"tensor {quoted(name)} has no dtype, shape and data_offsets that can be read", path=str(path)))
+    if not isinstance(dtype, str) or not whole(shape, MOST_AXES) or not whole(place, 2) or len(place) != 2:  # noqa: PLR2004
+        raise ArchError(
+            Problem(
+                f"tensor {quoted(name)} has no dtype, shape and data_offsets that can be read", path=str(path)
+            )
+        )
     begin, end = place
     elements = 1
     for axis in shape:
@@ -114,7 +128,12 @@ def _stored(name: str, entry: Any, path: Path, start: int, size: int) -> Stored:
         what = f"tensor {quoted(name)} of {dtype} {'×'.join(map(str, shape)) or 'scalar'} cannot lie in bytes {begin:,} to {end:,}"
         raise ArchError(Problem(what, path=str(path)))
     if start + end > size:
-        raise ArchError(Problem(f"the file is cut short: tensor {quoted(name)} ends {start + end - size:,} bytes after it", path=str(path)))
+        raise ArchError(
+            Problem(
+                f"the file is cut short: tensor {quoted(name)} ends {start + end - size:,} bytes after it",
+                path=str(path),
+            )
+        )
     return Stored(dtype, tuple(shape), path, start + begin, start + end)
 
 
@@ -122,4 +141,7 @@ def whole(numbers: Any, most: int) -> bool:
     """Whether this is a short list of whole numbers from 0."""
     if not isinstance(numbers, list) or len(numbers) > most:
         return False
-    return all(isinstance(number, int) and not isinstance(number, bool) and 0 <= number < LARGEST_AXIS for number in numbers)
+    return all(
+        isinstance(number, int) and not isinstance(number, bool) and 0 <= number < LARGEST_AXIS
+        for number in numbers
+    )

@@ -26,10 +26,18 @@ def read_result(path: Path, command: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict) or "schema_version" not in document or "command" not in document:
-        raise ArchError(Problem("not a result of archcli", f"archcli {command} … --json -o FILE writes one", path=str(path)))
+        raise ArchError(
+            Problem(
+                "not a result of archcli", f"archcli {command} … --json -o FILE writes one", path=str(path)
+            )
+        )
     if document["schema_version"] != VERSION:
         raise ArchError(
-            Problem(f"of form {document['schema_version']!r}, and this archcli knows {VERSION}", "use its own archcli", path=str(path))
+            Problem(
+                f"of form {document['schema_version']!r}, and this archcli knows {VERSION}",
+                "use its own archcli",
+                path=str(path),
+            )
         )
     if document["command"] != command:
         raise ArchError(Problem(f"a result of {document['command']!r}, not of {command}", "", path=str(path)))

@@ -85,7 +85,10 @@ def json_schema() -> Json:
     definitions |= {cls.__name__: _definition(cls) for cls in classes}
     for cls in _models().values():
         if "groups" in fields(cls):
-            definitions[cls.__name__]["properties"]["layer"] = {"$ref": "#/$defs/block", "description": "What all layers share."}
+            definitions[cls.__name__]["properties"]["layer"] = {
+                "$ref": "#/$defs/block",
+                "description": "What all layers share.",
+            }
     return {"$schema": DIALECT, "title": "archcli architecture", **_top(), "$defs": definitions}
 
 
@@ -126,7 +129,9 @@ def rows() -> Iterator[Json]:
 def meaning(cls: type[Spec], name: str) -> str:
     """What a key means: the sentence of the class's docstring, or of a base's, that names it in backticks."""
     told = (sentence for owner in cls.__mro__ for sentence in _sentences(owner.__dict__.get("__doc__") or ""))
-    return next((sentence.rstrip(";") for sentence in told if f"`{name}`" in sentence), MEANINGS.get(name, ""))
+    return next(
+        (sentence.rstrip(";") for sentence in told if f"`{name}`" in sentence), MEANINGS.get(name, "")
+    )
 
 
 def _sentences(text: str) -> Iterator[str]:
@@ -160,7 +165,9 @@ def _name(base: type[Spec]) -> str:
 def _any_of(base: type[Spec]) -> Json:
     """A kind alone, or the fields of one; `silu` is short for `{kind: silu}`."""
     named = choices(base)
-    return {"anyOf": [{"enum": list(named)}, *({"$ref": f"#/$defs/{cls.__name__}"} for cls in named.values())]}
+    return {
+        "anyOf": [{"enum": list(named)}, *({"$ref": f"#/$defs/{cls.__name__}"} for cls in named.values())]
+    }
 
 
 def _definition(cls: type[Spec]) -> Json:
@@ -168,18 +175,33 @@ def _definition(cls: type[Spec]) -> Json:
     properties: Json = {"kind": {"const": kind, "description": MEANINGS["kind"]}} if kind else {}
     values = cls.model_json_schema()["properties"]
     for name, field in fields(cls).items():
-        value = values[name] if field.want else _reference(field.spec, many=field.many, nullable=field.nullable)
+        value = (
+            values[name] if field.want else _reference(field.spec, many=field.many, nullable=field.nullable)
+        )
         properties[name] = _tidy(value) | {"description": meaning(cls, name)}
-    required = [name for name, field in fields(cls).items() if field.required and not field.inherits and cls in COMPLETE]
+    required = [
+        name
+        for name, field in fields(cls).items()
+        if field.required and not field.inherits and cls in COMPLETE
+    ]
     text = " ".join((cls.__doc__ or "").split("\n\n")[0].split())
-    found: Json = {"type": "object", "description": text, "properties": properties, "additionalProperties": False}
+    found: Json = {
+        "type": "object",
+        "description": text,
+        "properties": properties,
+        "additionalProperties": False,
+    }
     return found | ({"required": required} if required else {})
 
 
 def _tidy(value: Any) -> Any:
     """What pydantic says of a value, without titles, and in the same words whatever its version."""
     if isinstance(value, dict):
-        return {key: _tidy(item) for key, item in value.items() if key != "title" and not (key == "enum" and "const" in value)}
+        return {
+            key: _tidy(item)
+            for key, item in value.items()
+            if key != "title" and not (key == "enum" and "const" in value)
+        }
     if isinstance(value, list):
         return [_tidy(item) for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -11,7 +11,11 @@ from archcli.load.marks import Node
 
 def expand(root: Node) -> Node:
     """The same model with every layer spelled out. What is no mapping or list where one belongs is left for `build` to refuse."""
-    if not isinstance(root.value, dict) or not isinstance(groups := root.value.get("groups"), Node) or not isinstance(groups.value, list):
+    if (
+        not isinstance(root.value, dict)
+        or not isinstance(groups := root.value.get("groups"), Node)
+        or not isinstance(groups.value, list)
+    ):
         return root
     base = root.value.get("layer")
     entries = {key: node for key, node in root.value.items() if key != "layer"}
@@ -42,7 +46,7 @@ def merge(base: Node | None, over: Node | None) -> Node | None:
     if both_short or not isinstance(lower.value, dict) or not isinstance(upper.value, dict):
         return over
     kinds = [node.value["kind"].value for node in (lower, upper) if "kind" in node.value]
-    if len(kinds) == 2 and kinds[0] != kinds[1]:  # noqa: PLR2004 - both say one
+    if len(kinds) == 2 and kinds[0] != kinds[1]:  # noqa: PLR2004
         return over
     keys = dict.fromkeys([*lower.value, *upper.value])
     return upper.holding({key: merge(lower.value.get(key), upper.value.get(key)) for key in keys})

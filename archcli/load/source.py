@@ -55,7 +55,9 @@ def load(model: str, overrides: Sequence[str] = (), *, strict: bool = True) -> L
     Where it is not `strict`, values that contradict each other are no problem but `misfits` of what is loaded.
     """
     if model == STDIN:
-        return load_text(decode(sys.stdin.buffer.read(MOST_BYTES + 1), "<stdin>"), "<stdin>", overrides, strict=strict)
+        return load_text(
+            decode(sys.stdin.buffer.read(MOST_BYTES + 1), "<stdin>"), "<stdin>", overrides, strict=strict
+        )
     path = Path(model)
     if model.endswith(SUFFIXES) and _exists(path):
         return _load_path(path, overrides, strict=strict)
@@ -72,7 +74,9 @@ def identity(model: str) -> str:
     return str(path.resolve()) if model != STDIN and _exists(path) else model
 
 
-def load_text(text: str, name: str, overrides: Sequence[str] = (), source: str = "", *, strict: bool = True) -> Loaded:
+def load_text(
+    text: str, name: str, overrides: Sequence[str] = (), source: str = "", *, strict: bool = True
+) -> Loaded:
     """The architecture a text describes; `name` stands in messages, and for the model where it has no name of its own."""
     content = text_of(text, name)
     config = config_of(content)
@@ -97,7 +101,9 @@ def load_config(
     tree, stated = None, stated or {}
     try:
         understood = understand(config, origin.name)
-        content = text_of(mapping_to_yaml({"name": name, **stated, **understood.mapping, **stated}), origin.as_yaml)
+        content = text_of(
+            mapping_to_yaml({"name": name, **stated, **understood.mapping, **stated}), origin.as_yaml
+        )
         tree = parse(content).root
         loaded = _load_yaml(content, overrides, origin.name, strict=strict)
     except ArchError as error:
@@ -114,17 +120,31 @@ def _load_yaml(content: Text, overrides: Sequence[str], source: str, *, strict: 
     name, document = content.source.name, parse(content)
     root = document.root
     if root is None or (root.value is None and not root.text):
-        problem = Problem("the file is empty", "an architecture needs vocab_size, d_model, norm and groups", path=name)
+        problem = Problem(
+            "the file is empty", "an architecture needs vocab_size, d_model, norm and groups", path=name
+        )
         raise ArchError([*document.problems, problem])
     if isinstance(root.value, dict) and is_foreign(root.value):
         where = root.value[min(THEIRS_ALONE.intersection(root.value))].key
-        problem = Problem("a config.json of Hugging Face has to be JSON", "this is YAML", where.mark() if where else None, name)
+        problem = Problem(
+            "a config.json of Hugging Face has to be JSON",
+            "this is YAML",
+            where.mark() if where else None,
+            name,
+        )
         raise ArchError(problem)
     tree = _overridden(root, overrides, document.problems) if overrides else expand(root)
     misfits: list[Problem] = []
     notes: list[str] = []
     model = build(tree, document.problems, None if strict else misfits, notes)
-    return Loaded(model, getattr(model, "name", "") or Path(name).stem, source, tree, tuple(notes), misfits=tuple(misfits))
+    return Loaded(
+        model,
+        getattr(model, "name", "") or Path(name).stem,
+        source,
+        tree,
+        tuple(notes),
+        misfits=tuple(misfits),
+    )
 
 
 def _overridden(root: Node, overrides: Sequence[str], problems: list[Problem]) -> Node:
@@ -164,7 +184,11 @@ def folder() -> Path:
 
 def _preset(name: str) -> Path:
     """Where a preset or a workload of that name is, or would be: never outside the folder."""
-    plain = len(name) <= LONGEST_NAME and name.isascii() and name.replace("-", "").replace(".", "").replace("_", "").isalnum()
+    plain = (
+        len(name) <= LONGEST_NAME
+        and name.isascii()
+        and name.replace("-", "").replace(".", "").replace("_", "").isalnum()
+    )
     file = f"{name if plain else ''}.yaml"
     return folder() / WORKLOADS / file if plain and name in workloads() else folder() / file
 
@@ -213,7 +237,9 @@ def _load_gguf(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
     loaded = load_config(config, origin, name, (), facts.arch.stated, strict=strict)
     notes = (*loaded.notes, *facts.notes)
     if header.tensors and isinstance(loaded.model, Model) and not loaded.misfits:
-        notes += tuple(compare(loaded.model, header, facts.arch, str(path), config.get("num_hidden_layers", sys.maxsize)))
+        notes += tuple(
+            compare(loaded.model, header, facts.arch, str(path), config.get("num_hidden_layers", sys.maxsize))
+        )
     if overrides:
         loaded = load_config(config, origin, name, overrides, facts.arch.stated, strict=strict)
     return loaded._replace(notes=notes)
@@ -233,8 +259,17 @@ def _load_hub(model: str, overrides: Sequence[str], *, strict: bool) -> Loaded |
     content = text_of(decode(_start(found.path, name), name), name)
     config = config_of(content)
     if config is None:
-        raise ArchError(Problem("no config.json of a model", "it has neither model_type nor architectures", path=name))
-    loaded = load_config(config, Origin(name, content), found.reference.repo, overrides, {"source": str(found.reference)}, strict=strict)
+        raise ArchError(
+            Problem("no config.json of a model", "it has neither model_type nor architectures", path=name)
+        )
+    loaded = load_config(
+        config,
+        Origin(name, content),
+        found.reference.repo,
+        overrides,
+        {"source": str(found.reference)},
+        strict=strict,
+    )
     return loaded._replace(source=str(found.reference), notes=(*loaded.notes, found.note))
 
 
@@ -242,18 +277,30 @@ def _refuse_unknown(model: str, path: Path) -> NoReturn:
     """No such file or preset: name what comes close, and do not ask the network."""
     near = _neighbours(path) if model.endswith(SUFFIXES) or path.parent != Path() else []
     close = closest(model, [*presets(), *workloads()]) + closest(path.name, near)
-    what = f"no file {quoted(model, LONGEST_PATH)}" if model.endswith(SUFFIXES) else f"no file or preset {quoted(model, LONGEST_PATH)}"
+    what = (
+        f"no file {quoted(model, LONGEST_PATH)}"
+        if model.endswith(SUFFIXES)
+        else f"no file or preset {quoted(model, LONGEST_PATH)}"
+    )
     hint = f"did you mean {either(close)}?" if close else "`archcli list` names the presets"
     raise ArchError(Problem(what, f"{hint}; hf://{model} asks the hub" if _hub_names(model) else hint))
 
 
 def _hub_names(model: str) -> bool:
     """Whether `hf://` before it would make it a model's name on the hub."""
-    return model.count("/") == 1 and not model.endswith(SUFFIXES) and model.replace("/", "").replace("-", "").replace(".", "").isalnum()
+    return (
+        model.count("/") == 1
+        and not model.endswith(SUFFIXES)
+        and model.replace("/", "").replace("-", "").replace(".", "").isalnum()
+    )
 
 
 def _neighbours(path: Path) -> list[str]:
     try:
-        return [entry.name for entry in path.parent.iterdir() if entry.suffix in SUFFIXES or (entry / "config.json").is_file()]
+        return [
+            entry.name
+            for entry in path.parent.iterdir()
+            if entry.suffix in SUFFIXES or (entry / "config.json").is_file()
+        ]
     except (OSError, ValueError):
         return []

@@ -25,7 +25,10 @@ SAYS = {
     "found character '\\t'": ("a tab in the indentation", "indent with spaces"),
     "expected <document start>": ("a second document begins here", "a file holds one model"),
     "did not find expected <document start>": ("a second document begins here", "a file holds one model"),
-    "incompatible YAML document": ("this version of YAML is not read", "write %YAML 1.2, or leave the line out"),
+    "incompatible YAML document": (
+        "this version of YAML is not read",
+        "write %YAML 1.2, or leave the line out",
+    ),
 }
 """Part of what the parser says (libyaml and PyYAML's own differ a little): what we say, and the hint."""
 
@@ -39,7 +42,9 @@ def explained(error: Any, source: Source) -> Problem:
     if mark is None:
         return Problem(what, hint, path=source.name)
     line = min(mark.line, len(source.lines) - 1)
-    column = mark.column + (0 if mark.line else source.shift) if line == mark.line else len(source.lines[line])
+    column = (
+        mark.column + (0 if mark.line else source.shift) if line == mark.line else len(source.lines[line])
+    )
     odd = source.lines[line][column : column + 1]
     if "cannot start any token" in said and odd != "\t":
         what, hint = f"a value cannot begin with {odd}", "put it in quotes"

@@ -45,13 +45,19 @@ def text_of(content: str, name: str, lead: str = "") -> Text:
 
 def _refuse_huge(size: int, name: str) -> None:
     if size > MOST_BYTES:
-        raise ArchError(Problem(f"larger than {MOST_BYTES >> 20} MiB", "an architecture is a few lines of text", path=name))
+        raise ArchError(
+            Problem(
+                f"larger than {MOST_BYTES >> 20} MiB", "an architecture is a few lines of text", path=name
+            )
+        )
 
 
 def _refuse_control(content: str, source: Source) -> None:
     """Control characters, some of which would also start a line of their own in the eyes of the parser."""
     for i, line in enumerate(content.split("\n")):
         for column, c in enumerate(line):
-            if c != "\t" and (c < " " or "\x7f" <= c <= "\x9f" or c in "\u2028\u2029\ufeff" or "\ud800" <= c <= "\udfff"):
+            if c != "\t" and (
+                c < " " or "\x7f" <= c <= "\x9f" or c in "\u2028\u2029\ufeff" or "\ud800" <= c <= "\udfff"
+            ):
                 place = Place(source, i, column + (0 if i else source.shift))
                 raise ArchError(Problem(f"a control character, U+{ord(c):04X}", "remove it", place.mark()))

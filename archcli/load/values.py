@@ -17,7 +17,7 @@ from archcli.load.scalars import OLD_BOOLEANS, resolve
 from archcli.load.words import closest, either, shown, written
 
 
-class Refusal(Exception):  # noqa: N818 - a verdict on its way up, not an error of the program
+class Refusal(Exception):  # noqa: N818
     """A node that is not what was wanted, at `path` below the field."""
 
     def __init__(self, node: Node, words: str, path: str = "") -> None:
@@ -55,7 +55,12 @@ def want(annotation: Any, metadata: Iterable[Any] = ()) -> Want:
 def hint(refused: Refusal, wanted: Want) -> str:
     """How to mend the commonest slips: 4096.0 and "4096" for 4096, yes for true, a word misspelled; empty where there is no guess."""
     node, value = refused.node, refused.node.value
-    if isinstance(value, float) and math.isfinite(value) and value == int(value) and _takes(wanted, int(value), node):
+    if (
+        isinstance(value, float)
+        and math.isfinite(value)
+        and value == int(value)
+        and _takes(wanted, int(value), node)
+    ):
         return f"write {int(value)}"
     if isinstance(value, int | float) and _takes(wanted, node.text, node):
         return "put it in quotes"
@@ -88,7 +93,9 @@ def _takes(wanted: Want, value: Any, node: Node) -> bool:
     return True
 
 
-def _taking(words: str, accepts: Callable[[Any], bool], convert: Callable[[Any], Any] = lambda value: value) -> Want:
+def _taking(
+    words: str, accepts: Callable[[Any], bool], convert: Callable[[Any], Any] = lambda value: value
+) -> Want:
     def take(node: Node) -> Any:
         if not accepts(node.value):
             raise Refusal(node, words)
@@ -98,7 +105,9 @@ def _taking(words: str, accepts: Callable[[Any], bool], convert: Callable[[Any],
 
 
 def _whole(bounds: list[Any]) -> Want:
-    return _taking("a whole number" + _limits(bounds), lambda value: type(value) is int and _within(value, bounds))
+    return _taking(
+        "a whole number" + _limits(bounds), lambda value: type(value) is int and _within(value, bounds)
+    )
 
 
 def _real(bounds: list[Any]) -> Want:
@@ -113,12 +122,22 @@ WITHIN: dict[str, Callable[[float, float], bool]] = {"gt": gt, "ge": ge, "lt": l
 
 
 def _limits(bounds: list[Any]) -> str:
-    found = [f" {words} {getattr(bound, name)}" for bound in bounds for name, words in LIMITS.items() if hasattr(bound, name)]
+    found = [
+        f" {words} {getattr(bound, name)}"
+        for bound in bounds
+        for name, words in LIMITS.items()
+        if hasattr(bound, name)
+    ]
     return " and".join(found)
 
 
 def _within(value: float, bounds: list[Any]) -> bool:
-    return all(test(value, getattr(bound, name)) for bound in bounds for name, test in WITHIN.items() if hasattr(bound, name))
+    return all(
+        test(value, getattr(bound, name))
+        for bound in bounds
+        for name, test in WITHIN.items()
+        if hasattr(bound, name)
+    )
 
 
 def _literal(choices: tuple[Any, ...]) -> Want:
@@ -181,7 +200,11 @@ def _by_pydantic(annotation: Any, metadata: list[Any]) -> Want:
 
     from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-    config = None if isinstance(annotation, type) and hasattr(annotation, "model_config") else ConfigDict(strict=True, allow_inf_nan=False)
+    config = (
+        None
+        if isinstance(annotation, type) and hasattr(annotation, "model_config")
+        else ConfigDict(strict=True, allow_inf_nan=False)
+    )
     adapter: Any = TypeAdapter(Annotated[annotation, *metadata] if metadata else annotation, config=config)
 
     def take(node: Node) -> Any:

@@ -17,7 +17,11 @@ WORTH_MATCHING = 64
 
 def clean(text: str) -> str:
     r"""The text with whatever does not print spelled out: \x1b, \u202e."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return (
+        text
+        if text.isprintable()
+        else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    )
 
 
 def shorten(text: str, most: int = SHOWN) -> str:

@@ -126,7 +126,9 @@ class _Reader:
         self._count(1, place)
         if event.anchor:
             self.anchors[event.anchor] = None
-        self.stack.append(_Open(Node({} if isinstance(event, pyyaml.MappingStartEvent) else [], place), event.anchor))
+        self.stack.append(
+            _Open(Node({} if isinstance(event, pyyaml.MappingStartEvent) else [], place), event.anchor)
+        )
 
     def _close(self, event: Any) -> None:
         done = self.stack.pop()
@@ -167,10 +169,14 @@ class _Reader:
             self._problem("merge keys (<<) are not part of YAML 1.2", SHARING, node.place)
             return None
         if len(parent.keys) >= MOST_KEYS:
-            self._stop(f"more than {MOST_KEYS} keys in one mapping", "an architecture needs about ten", node.place)
+            self._stop(
+                f"more than {MOST_KEYS} keys in one mapping", "an architecture needs about ten", node.place
+            )
         first = parent.keys.setdefault(node.value, node.place)
         if first is not node.place:
-            where = f"line {first.line + 1}" if first.line != node.place.line else f"column {first.column + 1}"
+            where = (
+                f"line {first.line + 1}" if first.line != node.place.line else f"column {first.column + 1}"
+            )
             self._problem(f"duplicate key {quoted(node.value)}", f"it is already at {where}", node.place)
             return None
         if len(parent.keys) == 1 and parent.node.place[1:3] == node.place[1:3]:
@@ -195,7 +201,11 @@ class _Reader:
     def _place(self, event: Any) -> Place:
         start, end = event.start_mark, event.end_mark
         shift = 0 if start.line else self.source.shift
-        width = end.column - start.column if start.line == end.line else len(self.source.lines[start.line]) - start.column - shift
+        width = (
+            end.column - start.column
+            if start.line == end.line
+            else len(self.source.lines[start.line]) - start.column - shift
+        )
         return Place(self.source, start.line, start.column + shift, max(1, width))
 
     def _problem(self, what: str, hint: str, place: Place) -> None:

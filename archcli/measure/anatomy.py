@@ -9,9 +9,7 @@ from archcli.measure.passes import beyond, forward_pass
 from archcli.measure.report import Column, Report, Table
 from archcli.modules import Model
 
-CONVENTION = (
-    "A layer stands once for all its like, `times` as often. Shapes are [batch, tokens, …]; params are those of all times and experts."
-)
+CONVENTION = "A layer stands once for all its like, `times` as often. Shapes are [batch, tokens, …]; params are those of all times and experts."  # noqa: E501
 
 
 def list_rows(model: Model, batch_size: int = 1, seq_len: int = 2048) -> Report:

@@ -24,7 +24,12 @@ SHOWN = (
     Column("kv_bytes_per_token", "KV/token", "bytes"),
     Column("max_seq_len", "context", "number", minor=True),
 )
-COLUMNS = (*SHOWN, Column("kind", "kind"), Column("d_model", "d_model", "number"), Column("vocab_size", "vocab_size", "number"))
+COLUMNS = (
+    *SHOWN,
+    Column("kind", "kind"),
+    Column("d_model", "d_model", "number"),
+    Column("vocab_size", "vocab_size", "number"),
+)
 """What can be asked for by name; the first of them are shown."""
 
 

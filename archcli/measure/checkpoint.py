@@ -71,7 +71,11 @@ def compare(model: Model, stored: Mapping[str, Shape | None], weights: WeightMap
         place = weights.find(name)
         place = place if place is None else _through_the_tie(place, model, ours)
         if place is None or not all(one in ours for one in place.names):
-            reason = EMPTY if shape and 0 in shape else weights.reason(name, shape) or _other_head(place, model, ours)
+            reason = (
+                EMPTY
+                if shape and 0 in shape
+                else weights.reason(name, shape) or _other_head(place, model, ours)
+            )
             found.lines.append(Line("extra" if reason else "unexpected", name, "", shape, None, reason))
             continue
         place = place._replace(packed=place.packed or weights.packed_beside(name, stored))
@@ -88,7 +92,12 @@ def compare(model: Model, stored: Mapping[str, Shape | None], weights: WeightMap
 
 def _through_the_tie(place: Place, model: Model, ours: Mapping[str, Shape]) -> Place:
     """The head's weight is the table's where the two are one."""
-    if place.names == (HEAD,) and HEAD not in ours and model.embedding.tied and getattr(model, "head", None) is not None:
+    if (
+        place.names == (HEAD,)
+        and HEAD not in ours
+        and model.embedding.tied
+        and getattr(model, "head", None) is not None
+    ):
         return place.renamed((TABLE,))
     return place
 
@@ -104,7 +113,9 @@ def _other_head(place: Place | None, model: Model, ours: Mapping[str, Shape]) ->
 
 def _placed(line: Line, place: Place, ours: Mapping[str, Shape], holders: Holders) -> Line:
     """A tensor that has a place: whether it fits, and whether it is the first to take it."""
-    taken = next((holders[name][place.nth] for name in place.names if place.nth in holders.get(name, {})), None)
+    taken = next(
+        (holders[name][place.nth] for name in place.names if place.nth in holders.get(name, {})), None
+    )
     for name in place.names:
         holders.setdefault(name, {}).setdefault(place.nth, (line.name, place.take.again))
     needed = place.stored_shape(ours)
@@ -116,7 +127,9 @@ def _placed(line: Line, place: Place, ours: Mapping[str, Shape], holders: Holder
         return line
     holder, again = taken
     tied = again or place.take.again
-    return line._replace(status="again" if tied else "unexpected", reason=TIED if tied else "stored twice", holder=holder)
+    return line._replace(
+        status="again" if tied else "unexpected", reason=TIED if tied else "stored twice", holder=holder
+    )
 
 
 def _missing(ours: Mapping[str, Shape], holders: Holders, weights: WeightMap) -> Iterator[Line]:
@@ -127,7 +140,10 @@ def _missing(ours: Mapping[str, Shape], holders: Holders, weights: WeightMap) ->
             yield Line("missing", weights.theirs(name) or name, name, None, shape)
         elif None not in held:
             lost = (nth for nth in range(shape[0]) if nth not in held)
-            yield from (Line("missing", weights.theirs(name, nth) or name, f"{name}[{nth}]", None, shape[1:]) for nth in lost)
+            yield from (
+                Line("missing", weights.theirs(name, nth) or name, f"{name}[{nth}]", None, shape[1:])
+                for nth in lost
+            )
 
 
 def compare_sums(model: Model, stored: Mapping[str, Shape | None], weights: WeightMap) -> Comparison:
@@ -168,9 +184,18 @@ def count_checkpoint(model: Model, source: str, found: Comparison, notes: Sequen
         "shape_differences": statuses["shape"],
         "ok": found.ok,
     }
-    named = () if statuses["unnamed"] else ((f"{'all' if found.ok else 'not all'} tensors have their name and shape", "", "text"),)
+    named = (
+        ()
+        if statuses["unnamed"]
+        else ((f"{'all' if found.ok else 'not all'} tensors have their name and shape", "", "text"),)
+    )
     lines = [("unique", "params"), ("stored", "stored_elements"), ("active", "active_params")]
-    summary = facts("Parameters", *((what, totals[key], "count") for what, key in lines), ("tensors", len(stored), "number"), *named)
+    summary = facts(
+        "Parameters",
+        *((what, totals[key], "count") for what, key in lines),
+        ("tensors", len(stored), "number"),
+        *named,
+    )
     tables = (summary, *_differences(rows), *_reasons(found.lines))
     return Report("params", {}, {"against": source}, CONVENTION, totals, rows, tables, tuple(notes))
 
@@ -179,13 +204,21 @@ def folded(lines: Iterable[Line]) -> Iterator[dict[str, Any]]:
     """A record for all lines that differ in an index alone, what is wrong first; `first` is the name of the first of them."""
     found: dict[Line, list[str]] = {}
     for line in lines:
-        starred = line._replace(name=_starred(line.name), ours=_starred(line.ours), holder=_starred(line.holder))
+        starred = line._replace(
+            name=_starred(line.name), ours=_starred(line.ours), holder=_starred(line.holder)
+        )
         found.setdefault(starred, []).append(line.name)
     order = {status: i for i, status in enumerate((*WRONG, *EXPLAINED))}
     for line, names in sorted(found.items(), key=lambda item: order.get(item[0].status, len(order))):
         size = None if line.shape is None else int(prod(line.shape)) * len(names)
         own = line if len(names) > 1 else line._replace(name=names[0])
-        yield {**own._asdict(), "ok": line.status not in WRONG, "times": len(names), "elements": size, "first": names[0]}
+        yield {
+            **own._asdict(),
+            "ok": line.status not in WRONG,
+            "times": len(names),
+            "elements": size,
+            "first": names[0],
+        }
 
 
 def _starred(name: str) -> str:
@@ -206,7 +239,9 @@ TITLES = {
 
 def _differences(rows: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
     """What is wrong, as it is stored and as it is needed; columns that say nothing are left out."""
-    wrong = [{**row, **{key: shape_text(row[key]) for key in ("shape", "needed")}} for row in rows if not row["ok"]]
+    wrong = [
+        {**row, **{key: shape_text(row[key]) for key in ("shape", "needed")}} for row in rows if not row["ok"]
+    ]
     if all(row["times"] == 1 for row in wrong):
         wrong = [{**row, "times": "", "first": ""} for row in wrong]
     columns = [Column(key, title, "number" if key == "times" else "text") for key, title in TITLES.items()]
@@ -228,7 +263,12 @@ def _reasons(lines: Iterable[Line]) -> Iterator[Table]:
             found.setdefault(line.reason, []).append(line)
     if found:
         records = [
-            {"reason": reason, "tensors": len(same), "elements": elements(same), "first": same[0].name} for reason, same in found.items()
+            {"reason": reason, "tensors": len(same), "elements": elements(same), "first": same[0].name}
+            for reason, same in found.items()
         ]
-        columns = (Column("reason", "why"), Column("tensors", "tensors", "number"), Column("elements", "elements", "count"))
+        columns = (
+            Column("reason", "why"),
+            Column("tensors", "tensors", "number"),
+            Column("elements", "elements", "count"),
+        )
         yield Table("Explained", (*columns, Column("first", "such as")), records)

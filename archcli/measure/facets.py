@@ -81,7 +81,10 @@ def _year(shape: Shape) -> int | None:
 def _depths(shape: Shape) -> dict[str, Number]:
     """Layers of each stack, by its name."""
     kind = getattr(shape.model, "kind", "decoder")
-    return {stem[:-1] or kind: sum(group.n_layers for group in stack.groups) for stem, stack in stacks(shape.model)}
+    return {
+        stem[:-1] or kind: sum(group.n_layers for group in stack.groups)
+        for stem, stack in stacks(shape.model)
+    }
 
 
 def _n_layers(shape: Shape) -> Number:
@@ -102,7 +105,10 @@ def _placement(_: Shape, layer: Layer) -> str:
 
 def _position(_: Shape, layer: Layer) -> str:
     """What is added to the embeddings, what the attention does, and what is added to its scores."""
-    kinds = [getattr(part, "kind", None) for part in (layer.position, layer.block.attention.position, layer.stack.score_bias)]
+    kinds = [
+        getattr(part, "kind", None)
+        for part in (layer.position, layer.block.attention.position, layer.stack.score_bias)
+    ]
     return " + ".join(kind for kind in kinds if kind not in {None, "none"}) or "none"
 
 
@@ -132,7 +138,9 @@ def _pattern(_: Shape, layer: Layer) -> str:
 
 def _heads(_: Shape, layer: Layer) -> tuple[Number, Number] | None:
     """Query heads and their width: the first heads that the attention's rows split off."""
-    return next((row.outputs[0][-2:] for row in layer.below("attention") if isinstance(row.op, SplitHeads)), None)
+    return next(
+        (row.outputs[0][-2:] for row in layer.below("attention") if isinstance(row.op, SplitHeads)), None
+    )
 
 
 def _head_dim(shape: Shape, layer: Layer) -> Number | None:
@@ -215,7 +223,13 @@ _ALL = (
     Facet("vocab_size", "vocabulary", "number", "Size", lambda shape: shape.model.vocab_size),
     Facet("tied", "tied", "flag", "Size", lambda shape: shape.model.embedding.tied),
     Facet("max_seq_len", "context", "number", "Size", lambda shape: shape.model.max_seq_len),
-    Facet("stacks", "layers", "text", "", lambda shape: ", ".join(f"{name} {depth}" for name, depth in _depths(shape).items())),
+    Facet(
+        "stacks",
+        "layers",
+        "text",
+        "",
+        lambda shape: ", ".join(f"{name} {depth}" for name, depth in _depths(shape).items()),
+    ),
     Facet("n_layers", "layers", "number", "Shape", _n_layers),
     Facet("d_model", "d_model", "number", "Shape", lambda shape: shape.model.d_model),
     Facet("aspect_ratio", "d/layers", "ratio", "Shape", lambda shape: shape.model.d_model / _n_layers(shape)),
@@ -224,9 +238,21 @@ _ALL = (
     Facet("active_d_ff", "active d_ff", "number", "", of_layer=_active_d_ff),
     Facet("active_d_ff_ratio", "active d_ff/d", "ratio", "Shape", of_layer=_active_d_ff_ratio),
     Facet("head_ratio", "heads/d", "ratio", "Shape", of_layer=_head_ratio),
-    Facet("norm", "norm", "text", "Norms and wiring", of_layer=lambda _, layer: getattr(layer.block.norm, "kind", "?")),
+    Facet(
+        "norm",
+        "norm",
+        "text",
+        "Norms and wiring",
+        of_layer=lambda _, layer: getattr(layer.block.norm, "kind", "?"),
+    ),
     Facet("placement", "placement", "text", "Norms and wiring", of_layer=_placement),
-    Facet("final_norm", "final norm", "flag", "Norms and wiring", of_layer=lambda _, layer: layer.stack.final_norm),
+    Facet(
+        "final_norm",
+        "final norm",
+        "flag",
+        "Norms and wiring",
+        of_layer=lambda _, layer: layer.stack.final_norm,
+    ),
     Facet(
         "wiring",
         "wiring",
@@ -235,7 +261,13 @@ _ALL = (
         of_layer=lambda _, layer: "parallel" if isinstance(layer.block, Parallel) else "serial",
     ),
     Facet("bias", "bias", "text", "Norms and wiring", of_layer=_bias),
-    Facet("ffn", "ffn", "text", "Feed-forward and position", of_layer=lambda _, layer: getattr(_network(layer), "kind", "?")),
+    Facet(
+        "ffn",
+        "ffn",
+        "text",
+        "Feed-forward and position",
+        of_layer=lambda _, layer: getattr(_network(layer), "kind", "?"),
+    ),
     Facet(
         "activation",
         "activation",
@@ -250,9 +282,21 @@ _ALL = (
     Facet("pattern", "pattern", "text", "Attention", of_layer=_pattern),
     Facet("stability", "stability", "text", "Attention", of_layer=_stability),
     Facet("n_heads", "heads", "number", "Heads", of_layer=lambda _, layer: layer.block.attention.n_heads),
-    Facet("n_kv_heads", "kv", "number", "Heads", of_layer=lambda _, layer: getattr(layer.block.attention, "kv_heads", None)),
+    Facet(
+        "n_kv_heads",
+        "kv",
+        "number",
+        "Heads",
+        of_layer=lambda _, layer: getattr(layer.block.attention, "kv_heads", None),
+    ),
     Facet("head_dim", "head_dim", "number", "Heads", of_layer=_head_dim),
-    Facet("kv_bytes_per_token", "KV/token", "bytes", "Heads", lambda shape: to_bytes(shape.counted.growth(), DTYPE)),
+    Facet(
+        "kv_bytes_per_token",
+        "KV/token",
+        "bytes",
+        "Heads",
+        lambda shape: to_bytes(shape.counted.growth(), DTYPE),
+    ),
     Facet("n_experts", "experts", "number", "Experts", of_layer=_moe("n_experts")),
     Facet("top_k", "top_k", "number", "Experts", of_layer=_moe("top_k")),
     Facet("expert_ratio", "experts/top_k", "ratio", "Experts", of_layer=_expert_ratio),

@@ -162,7 +162,11 @@ def _tables(totals: dict[str, Any], rows: list[dict[str, Any]], *, macs: bool) -
         ("tokens", totals["tokens"], "number"),
         (f"matmul {word} per token", per_token, shown),
     )
-    columns = (Column("component", "component"), Column("matmul", f"matmul {word}", shown), Column("share", "share", "share"))
+    columns = (
+        Column("component", "component"),
+        Column("matmul", f"matmul {word}", shown),
+        Column("share", "share", "share"),
+    )
     records = [
         {
             "component": r["component"],
@@ -175,7 +179,9 @@ def _tables(totals: dict[str, Any], rows: list[dict[str, Any]], *, macs: bool) -
     footer = {"component": "total", "matmul": matmul, "share": 1.0, "other": other}
     yield Table("By component", (*columns, Column("other", "other FLOPs", "flops")), records, footer)
     by_class = [{"class": name, "flops": n} for name, n in totals["by_class"].items()]
-    yield Table("By class of operation", (Column("class", "class"), Column("flops", "FLOPs", "flops")), by_class)
+    yield Table(
+        "By class of operation", (Column("class", "class"), Column("flops", "FLOPs", "flops")), by_class
+    )
 
 
 def _notes(model: Model, question: Question) -> Iterator[str]:

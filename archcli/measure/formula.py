@@ -36,26 +36,49 @@ def formula(model: Model, *, batch_size: int = 1, seq_len: int = 2048, dense: bo
     from sympy import Symbol
 
     names = _names(model)
-    symbols = {name: Symbol(name, integer=True, positive=True) for name in ("batch_size", "seq_len", *names.values())}
+    symbols = {
+        name: Symbol(name, integer=True, positive=True) for name in ("batch_size", "seq_len", *names.values())
+    }
     sizes = _sizes(model)
     values = {symbols[name]: sizes[path] for path, name in names.items()}
     values |= {symbols["batch_size"]: batch_size, symbols["seq_len"]: seq_len}
     periods = _periods(model, names)
-    whole = {symbols[name]: period * Symbol(f"{name}/{period}", integer=True, positive=True) for name, period in periods.items()}
-    placed = substitute(model, {path: whole.get(symbols[name], symbols[name]) for path, name in names.items()})
-    known = values | {many / period: values[name] // period for (name, many), period in zip(whole.items(), periods.values(), strict=True)}
-    back = {many / period: name / period for (name, many), period in zip(whole.items(), periods.values(), strict=True)}
-    found = [_tidy(expression, known).subs(back) for expression in _read(placed, symbols["batch_size"], symbols["seq_len"], dense=dense)]
+    whole = {
+        symbols[name]: period * Symbol(f"{name}/{period}", integer=True, positive=True)
+        for name, period in periods.items()
+    }
+    placed = substitute(
+        model, {path: whole.get(symbols[name], symbols[name]) for path, name in names.items()}
+    )
+    known = values | {
+        many / period: values[name] // period
+        for (name, many), period in zip(whole.items(), periods.values(), strict=True)
+    }
+    back = {
+        many / period: name / period
+        for (name, many), period in zip(whole.items(), periods.values(), strict=True)
+    }
+    found = [
+        _tidy(expression, known).subs(back)
+        for expression in _read(placed, symbols["batch_size"], symbols["seq_len"], dense=dense)
+    ]
     for expression, count in zip(found, _read(model, batch_size, seq_len, dense=dense), strict=True):
         if expression.subs(values) != count:
-            raise ArchError(f"the formula {expression} gives {expression.subs(values)}, counting gives {count}", "report this")
+            raise ArchError(
+                f"the formula {expression} gives {expression.subs(values)}, counting gives {count}",
+                "report this",
+            )
     params, matmul, other, cached = map(_factored, found)
     return Formula(params, matmul, other, cached, values)
 
 
 def _read(model: Model, batch_size: Any, seq_len: Any, *, dense: bool) -> Iterator[Any]:
     counted = forward_pass(model, batch_size, seq_len)
-    yield from (counted.params(), *counted.flops(dense=dense), prefill_pass(model, batch_size, seq_len).cached())
+    yield from (
+        counted.params(),
+        *counted.flops(dense=dense),
+        prefill_pass(model, batch_size, seq_len).cached(),
+    )
 
 
 def _sizes(model: Model) -> dict[str, int]:
@@ -73,7 +96,9 @@ def _is_size(info: Any) -> bool:
     from typing import get_args
 
     optional = Size in get_args(info.annotation)
-    return optional or (info.annotation is int and any(getattr(bound, "gt", None) == 0 for bound in info.metadata))
+    return optional or (
+        info.annotation is int and any(getattr(bound, "gt", None) == 0 for bound in info.metadata)
+    )
 
 
 def _names(model: Model) -> dict[str, str]:
@@ -116,7 +141,9 @@ def _tidy(expression: Any, values: dict[Any, int]) -> Any:
         less = all(number.as_coeff_Add()[0] == -1 for number in numbers)
         return Min(*[number + 1 for number in numbers]) - 1 if less else Min(*numbers)
 
-    even = sympify(expression).replace(floor, lambda inner: inner if inner.subs(values).is_integer else floor(inner))
+    even = sympify(expression).replace(
+        floor, lambda inner: inner if inner.subs(values).is_integer else floor(inner)
+    )
     return even.replace(Min, raised)
 
 

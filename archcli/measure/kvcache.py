@@ -13,7 +13,14 @@ from archcli.graph import Row
 from archcli.measure.passes import beyond, find, forward_pass, is_cross, layers, prefill_pass, without_source
 from archcli.measure.report import Column, Report, Table, facts
 from archcli.measure.storage import weight_bytes
-from archcli.modules import Attention, CrossAttention, LinearAttention, Model, MultiHeadLatentAttention, substitute
+from archcli.modules import (
+    Attention,
+    CrossAttention,
+    LinearAttention,
+    Model,
+    MultiHeadLatentAttention,
+    substitute,
+)
 from archcli.modules.attention.convert import expanded, to_gqa, to_mha, to_mla, to_mqa
 from archcli.modules.mtp import MTP
 from archcli.ops import Cache
@@ -40,7 +47,9 @@ def count_kv_cache(
     totals: Record = {
         "cross_elements": prefill_pass(model, batch_size, context, source_len=source_len).cross_cached(),
         **_held(model, context, batch_size, dtype),
-        "held_by_engines": {name: _held(changed, context, batch_size, dtype) for name, changed in _engines(model)},
+        "held_by_engines": {
+            name: _held(changed, context, batch_size, dtype) for name, changed in _engines(model)
+        },
         "as_kind": {name: _held(changed, context, batch_size, dtype) for name, changed in _kinds(model)},
     }
     if memory_bytes is not None:
@@ -49,7 +58,13 @@ def count_kv_cache(
     return Report(
         command="kvcache",
         model={"name": model.name, "source": model.source},
-        inputs={"context": context, "batch_size": batch_size, "dtype": dtype, "memory_bytes": memory_bytes, "source_len": source_len},
+        inputs={
+            "context": context,
+            "batch_size": batch_size,
+            "dtype": dtype,
+            "memory_bytes": memory_bytes,
+            "source_len": source_len,
+        },
         convention=CONVENTION,
         totals=totals,
         rows=rows,
@@ -91,7 +106,10 @@ def fits(model: Model, memory_bytes: int, context: int, batch_size: int, dtype: 
     one = to_bytes(kv_elements(model, context), dtype)
 
     def both(budget: int) -> Record:
-        return {"tokens": _most_tokens(model, budget, batch_size, dtype), "sequences": max(budget, 0) // one if one else None}
+        return {
+            "tokens": _most_tokens(model, budget, batch_size, dtype),
+            "sequences": max(budget, 0) // one if one else None,
+        }
 
     return {
         "memory_bytes": memory_bytes,
@@ -127,17 +145,26 @@ def _cached_attention(model: Model) -> dict[str, Attention]:
     return {
         path: item
         for path, item in find(model, Attention)
-        if item.causal and not isinstance(item, CrossAttention | LinearAttention) and not path.startswith(f"{MTP}.")
+        if item.causal
+        and not isinstance(item, CrossAttention | LinearAttention)
+        and not path.startswith(f"{MTP}.")
     }
 
 
 def _engines(model: Model) -> Iterator[tuple[str, Model]]:
     """What some engines keep instead, by name, where it differs from what is needed."""
     found = _cached_attention(model)
-    bounds = {f"{path}.{field}": None for path, item in found.items() for field in ("window", "chunk") if getattr(item, field) is not None}
+    bounds = {
+        f"{path}.{field}": None
+        for path, item in found.items()
+        for field in ("window", "chunk")
+        if getattr(item, field) is not None
+    }
     if bounds:
         yield "every layer at full length", substitute(model, bounds)
-    latent = {path: expanded(item) for path, item in found.items() if isinstance(item, MultiHeadLatentAttention)}
+    latent = {
+        path: expanded(item) for path, item in found.items() if isinstance(item, MultiHeadLatentAttention)
+    }
     if latent:
         yield "keys and values rebuilt from the latent", substitute(model, latent)
 
@@ -175,7 +202,10 @@ def _kept(own: list[Row]) -> Record:
     shapes = [row.outputs[1] for row in own if isinstance(row.op, Cache)]
     if not shapes:  # a constant state, which no token adds to
         return {"tokens": None, "elements_per_token": 0}
-    return {"tokens": max(shape[1] for shape in shapes), "elements_per_token": sum(prod(shape[2:]) for shape in shapes)}
+    return {
+        "tokens": max(shape[1] for shape in shapes),
+        "elements_per_token": sum(prod(shape[2:]) for shape in shapes),
+    }
 
 
 def _kind(attention: Attention) -> str:
@@ -193,9 +223,16 @@ def _tables(totals: Record, rows: list[Record], context: int, batch_size: int, d
         ("elements", totals["elements"], "count"),
         (f"bytes in {dtype}", totals["bytes"], "bytes"),
         ("bytes per token", totals["bytes_per_token"], "bytes"),
-        *([("elements of the source, apart", totals["cross_elements"], "count")] if totals["cross_elements"] else ()),
         *(
-            [("weights", totals["fits"]["weights_bytes"], "bytes"), ("memory", totals["fits"]["memory_bytes"], "bytes")]
+            [("elements of the source, apart", totals["cross_elements"], "count")]
+            if totals["cross_elements"]
+            else ()
+        ),
+        *(
+            [
+                ("weights", totals["fits"]["weights_bytes"], "bytes"),
+                ("memory", totals["fits"]["memory_bytes"], "bytes"),
+            ]
             if "fits" in totals
             else ()
         ),
@@ -234,7 +271,9 @@ def _notes(totals: Record) -> Iterator[str]:
 
 
 def _beside(title: str, totals: Record, others: dict[str, Record]) -> Table:
-    records = [{"what": name, **held, "ratio": held["bytes"] / totals["bytes"]} for name, held in others.items()]
+    records = [
+        {"what": name, **held, "ratio": held["bytes"] / totals["bytes"]} for name, held in others.items()
+    ]
     columns = (
         Column("what", ""),
         Column("bytes_per_token", "per token", "bytes"),
@@ -245,12 +284,19 @@ def _beside(title: str, totals: Record, others: dict[str, Record]) -> Table:
 
 
 def _fit(fit: Record, context: int, batch_size: int) -> Table:
-    columns = (Column("what", ""), Column("beside_weights", "beside the weights", "number"), Column("cache_alone", "cache alone", "number"))
+    columns = (
+        Column("what", ""),
+        Column("beside_weights", "beside the weights", "number"),
+        Column("cache_alone", "cache alone", "number"),
+    )
     records = [
         {
             "what": "tokens" if batch_size == 1 else f"tokens in each of {batch_size:,} sequences",
             **{key: fit[key]["tokens"] for key in ("beside_weights", "cache_alone")},
         },
-        {"what": f"sequences of {context:,}", **{key: fit[key]["sequences"] for key in ("beside_weights", "cache_alone")}},
+        {
+            "what": f"sequences of {context:,}",
+            **{key: fit[key]["sequences"] for key in ("beside_weights", "cache_alone")},
+        },
     ]
     return Table("What fits", columns, records)

@@ -14,7 +14,9 @@ from archcli.measure.passes import Pass
 from archcli.ops import Add, Attend, Linear
 
 SOFTMAX_BYTES = 4  # eager attention computes its softmax in fp32, whatever the dtype
-TORCH_BYTES = 400 * 2**20  # torch itself, its threads, workspaces and tracer: what torch 2.13 took on Linux beside the rest
+TORCH_BYTES = (
+    400 * 2**20
+)  # torch itself, its threads, workspaces and tracer: what torch 2.13 took on Linux beside the rest
 
 
 def memory_of(counted: Pass, dtype: str, attention: str) -> dict[str, int]:
@@ -46,11 +48,21 @@ def require_memory(name: str, memory: dict[str, int], available: int | None, dty
     if weights > available:
         what, hint = f"{_gib(weights)} of weights", "a smaller preset or --set n_layers=…"
     else:
-        listed = {part.removesuffix("_bytes"): size for part, size in memory.items() if part not in {"needed_bytes", "torch_bytes"}}
+        listed = {
+            part.removesuffix("_bytes"): size
+            for part, size in memory.items()
+            if part not in {"needed_bytes", "torch_bytes"}
+        }
         rest = ", ".join(f"{_gib(size)} {part}" for part, size in listed.items() if size)
-        what, hint = f"about {_gib(needed)} ({rest})", "a shorter --seq-len, a smaller --batch-size or --set n_layers=…"
-    narrower = "" if to_bytes(1, dtype) <= 2 else "--dtype bf16, "  # noqa: PLR2004 - bytes of the narrowest dtype that runs
-    raise ArchError(f"{name} in {dtype} needs {what}; this machine has {_gib(available)} available", f"try {narrower}{hint}")
+        what, hint = (
+            f"about {_gib(needed)} ({rest})",
+            "a shorter --seq-len, a smaller --batch-size or --set n_layers=…",
+        )
+    narrower = "" if to_bytes(1, dtype) <= 2 else "--dtype bf16, "  # noqa: PLR2004
+    raise ArchError(
+        f"{name} in {dtype} needs {what}; this machine has {_gib(available)} available",
+        f"try {narrower}{hint}",
+    )
 
 
 def _gib(size: int) -> str:
@@ -87,13 +99,20 @@ def _scores(row: Row, attention: str) -> int:
     """Bytes of attention's scores and probabilities, where they are stored at all."""
     if not isinstance(row.op, Attend) or (attention != "eager" and _can_fuse(row.op, row.inputs)):
         return 0
-    softmax = [part.written for part in row.parts if part.op_class is OpClass.NORMALIZATION and not part.training]
+    softmax = [
+        part.written for part in row.parts if part.op_class is OpClass.NORMALIZATION and not part.training
+    ]
     return 2 * SOFTMAX_BYTES * int(max(softmax, default=0))
 
 
 def _can_fuse(op: Attend, inputs: Sequence[Shape]) -> bool:
     """Whether torch has a fused kernel for it: plain scores, no sinks, and keys as wide as values."""
-    return not op.softcap and not op.alibi and len(inputs) == len(("q", "k", "v", "positions")) and inputs[1][-1] == inputs[2][-1]
+    return (
+        not op.softcap
+        and not op.alibi
+        and len(inputs) == len(("q", "k", "v", "positions"))
+        and inputs[1][-1] == inputs[2][-1]
+    )
 
 
 def _elements(shapes: Sequence[Shape]) -> int:

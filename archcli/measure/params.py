@@ -72,8 +72,14 @@ def prediction_totals(model: Model, rows: Iterable[Row]) -> Totals:
     own = prediction_rows(model)
     params, active = (sum(getattr(row, which) for row in own) for which in ("params", "active_params"))
     table = sum(row.params for row in rows if row.group == "embedding")
-    copies = table + (table if model.embedding.tied else sum(row.params for row in rows if row.group == "lm_head"))
-    return {"mtp_params": params, "mtp_active_params": active, "mtp_stored_params": params + model.further_tokens * copies}
+    copies = table + (
+        table if model.embedding.tied else sum(row.params for row in rows if row.group == "lm_head")
+    )
+    return {
+        "mtp_params": params,
+        "mtp_active_params": active,
+        "mtp_stored_params": params + model.further_tokens * copies,
+    }
 
 
 def _notes(model: Model, totals: Totals) -> Iterator[str]:
@@ -110,7 +116,10 @@ def _by_path(each: Iterable[tuple[Row, Stored]], depth: int) -> list[dict[str, A
             entry["params"] += row.params
             entry["active_params"] += row.active_params
             kept[path] = kept.get(path, Kept()).with_row(row, one)
-    return [{**entry, "bytes": kept[path].whole.bytes, "bits_per_weight": kept[path].bits_per_weight} for path, entry in found.items()]
+    return [
+        {**entry, "bytes": kept[path].whole.bytes, "bits_per_weight": kept[path].bits_per_weight}
+        for path, entry in found.items()
+    ]
 
 
 def _summary(model: Model, totals: Totals, dtype: str) -> Table:
@@ -121,15 +130,24 @@ def _summary(model: Model, totals: Totals, dtype: str) -> Table:
         ("active, without the input table", totals["active_params_excl_input_embedding"]),
     ]
     new = [line for before, line in zip([("", -1), *lines], lines, strict=False) if line[1] != before[1]]
-    new += [("token embedding", totals["embedding_params"]), ("non-embedding", totals["non_embedding_params"])]
+    new += [
+        ("token embedding", totals["embedding_params"]),
+        ("non-embedding", totals["non_embedding_params"]),
+    ]
     if totals["lora_params"]:
-        new += [("without adapters", totals["params"] - totals["lora_params"]), ("adapters, which alone train", totals["trainable_params"])]
+        new += [
+            ("without adapters", totals["params"] - totals["lora_params"]),
+            ("adapters, which alone train", totals["trainable_params"]),
+        ]
     if totals["mtp_params"]:
         new += [("multi-token prediction (not in the total)", totals["mtp_params"])]
     shown: list[tuple[str, int, Unit]] = [(what, n, "count") for what, n in new]
     if model.quantization is None:
         return facts("Parameters", *shown, (f"bytes in {dtype}", totals["bytes"], "bytes"))
-    shown += [(f"of {width} bits" if width.isdecimal() else f"in {width}", n, "count") for width, n in totals["params_by_width"].items()]
+    shown += [
+        (f"of {width} bits" if width.isdecimal() else f"in {width}", n, "count")
+        for width, n in totals["params_by_width"].items()
+    ]
     return facts(
         "Parameters",
         *shown,
@@ -141,7 +159,11 @@ def _summary(model: Model, totals: Totals, dtype: str) -> Table:
 
 def _groups(totals: Totals) -> Table:
     whole = totals["params"] or 1
-    columns = (Column("group", "group"), Column("params", "params", "count"), Column("share", "share", "share"))
+    columns = (
+        Column("group", "group"),
+        Column("params", "params", "count"),
+        Column("share", "share", "share"),
+    )
     records = [{"group": group, "params": n, "share": n / whole} for group, n in totals["by_group"].items()]
     return Table("By group", columns, records, {"group": "total", "params": totals["params"], "share": 1.0})
 

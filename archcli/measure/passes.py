@@ -10,7 +10,15 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from archcli.arith import Number, Shape, exact, label, whole
 from archcli.errors import ArchError, Problem
 from archcli.graph import Abstract, CountTape, OpClass, Part, Row, Tensor, tree_map
-from archcli.modules import AdaptiveHead, Block, Model, MultiHeadLatentAttention, children, settings, substitute
+from archcli.modules import (
+    AdaptiveHead,
+    Block,
+    Model,
+    MultiHeadLatentAttention,
+    children,
+    settings,
+    substitute,
+)
 from archcli.modules.base import Spec
 from archcli.modules.lora import adapted
 from archcli.modules.model import stacks
@@ -54,7 +62,12 @@ class Pass:
 
     def sizes(self) -> dict[str, Number | None]:
         """How much goes through the model, by the names JSON gives it; `source_len` is None where no source is read."""
-        return {"batch_size": self.batch_size, "seq_len": self.new, "past": self.past, "source_len": self.source_len}
+        return {
+            "batch_size": self.batch_size,
+            "seq_len": self.new,
+            "past": self.past,
+            "source_len": self.source_len,
+        }
 
     def costs(self, *, dense: bool = False) -> Iterator[Cost]:
         """What every part of every row costs; `dense` counts the scores a mask forbids, too. Training adds the backward."""
@@ -89,7 +102,9 @@ class Pass:
 
     def growth(self) -> Number:
         """Those of `cached` that grow with the tokens: all but the constant state of linear attention."""
-        return sum((row.cached * row.times for row in self.rows if isinstance(row.op, Cache) and not row.op.cross), 0)
+        return sum(
+            (row.cached * row.times for row in self.rows if isinstance(row.op, Cache) and not row.op.cross), 0
+        )
 
     def cross_cached(self) -> Number:
         """Elements the cache holds afterwards of an encoder's output: keys and values of cross attention."""
@@ -105,13 +120,26 @@ def _outside_training(row: Row) -> Iterator[Part]:
 
 
 def forward_pass(
-    model: Model, batch_size: Number = 1, seq_len: Number = 2048, *, last_only: bool = False, source_len: Number | None = None
+    model: Model,
+    batch_size: Number = 1,
+    seq_len: Number = 2048,
+    *,
+    last_only: bool = False,
+    source_len: Number | None = None,
 ) -> Pass:
     """All tokens at once, nothing cached: what evaluation and training run. `source_len` left out is `seq_len`."""
-    return _pass("forward", model, (batch_size, seq_len), seq_len if source_len is None else source_len, last_only=last_only)
+    return _pass(
+        "forward",
+        model,
+        (batch_size, seq_len),
+        seq_len if source_len is None else source_len,
+        last_only=last_only,
+    )
 
 
-def train_pass(model: Model, batch_size: Number = 1, seq_len: Number = 2048, *, source_len: Number | None = None) -> Pass:
+def train_pass(
+    model: Model, batch_size: Number = 1, seq_len: Number = 2048, *, source_len: Number | None = None
+) -> Pass:
     """The forward whose parts also carry a backward; the reader adds them.
 
     It ends with the loss where the model states one, or needs targets for its head or its further predictions; else
@@ -119,7 +147,10 @@ def train_pass(model: Model, batch_size: Number = 1, seq_len: Number = 2048, *, 
     """
     further = model.further_tokens
     if further and isinstance(seq_len, int) and seq_len <= further:
-        raise ArchError(f"{seq_len} tokens are too few to predict {further} beyond the next", f"train on more than {further}")
+        raise ArchError(
+            f"{seq_len} tokens are too few to predict {further} beyond the next",
+            f"train on more than {further}",
+        )
     return _pass("train", model, (batch_size, seq_len), seq_len if source_len is None else source_len)
 
 
@@ -134,13 +165,24 @@ def prefill_pass(
 ) -> Pass:
     """`seq_len` new tokens into a cache that is empty, or already holds `past`; logits of the last one."""
     length = seq_len if source_len is None else source_len
-    return _pass("prefill", model, (batch_size, seq_len), length, _cached(model, batch_size, past, length), last_only=last_only)
+    return _pass(
+        "prefill",
+        model,
+        (batch_size, seq_len),
+        length,
+        _cached(model, batch_size, past, length),
+        last_only=last_only,
+    )
 
 
-def decode_pass(model: Model, batch_size: Number = 1, past: Number | None = 2048, *, source_len: Number | None = None) -> Pass:
+def decode_pass(
+    model: Model, batch_size: Number = 1, past: Number | None = 2048, *, source_len: Number | None = None
+) -> Pass:
     """One new token against a cache of `past` tokens (None: an empty one). `source_len` left out is `past`."""
     length = (past or 1) if source_len is None else source_len
-    return _pass("decode", model, (batch_size, 1), length, _cached(model, batch_size, past, length), last_only=True)
+    return _pass(
+        "decode", model, (batch_size, 1), length, _cached(model, batch_size, past, length), last_only=True
+    )
 
 
 def layers(model: Model) -> Iterator[tuple[str, Block, Number]]:
@@ -157,7 +199,10 @@ def layers(model: Model) -> Iterator[tuple[str, Block, Number]]:
 def folded_path(path: str, depth: int | None = None) -> str:
     """The first `depth` steps of a row's path (None: all), with `layers.7` as `layers.*`: what all layers of a stack share."""
     steps = path.split(".")
-    steps = ["*" if before in {"layers", "rotary"} else step for before, step in zip(["", *steps], steps, strict=False)]
+    steps = [
+        "*" if before in {"layers", "rotary"} else step
+        for before, step in zip(["", *steps], steps, strict=False)
+    ]
     return ".".join(steps[:depth])
 
 
@@ -172,7 +217,9 @@ def tensors(model: Model) -> tuple[dict[str, Shape], dict[str, Shape]]:
         for path in places[found[0]] if found else [row.path]:
             whole = path + row.path[found.end() :] if found else path
             weights |= {f"{whole}.{name}": (*stacked, *shape) for name, shape in row.weights.items()}
-            buffers |= {f"{whole}.{name}": (*stacked, *shape) for name, shape in row.op.buffers(*row.inputs).items()}
+            buffers |= {
+                f"{whole}.{name}": (*stacked, *shape) for name, shape in row.op.buffers(*row.inputs).items()
+            }
     return weights, buffers
 
 
@@ -204,7 +251,13 @@ def named(model: Model, name: str) -> list[str]:
         raise ArchError(Problem("no field of this name", path=name))
     if len({repr(fields[path]) for path in paths}) > 1:
         values = ", ".join(f"{path} {fields[path]}" for path in paths)
-        raise ArchError(Problem("fields of this name have different values", f"say which by its full path: {values}", path=name))
+        raise ArchError(
+            Problem(
+                "fields of this name have different values",
+                f"say which by its full path: {values}",
+                path=name,
+            )
+        )
     return paths
 
 
@@ -215,7 +268,9 @@ def with_mla(model: Model, form: MlaForm) -> Model:
 
 def beyond(model: Model, tokens: int) -> Iterator[str]:
     """A note where so many tokens are more than the model was made for: it is answered all the same."""
-    limits = [value for path, value in settings(model) if path.split(".")[-1] == "max_seq_len" and value is not None]
+    limits = [
+        value for path, value in settings(model) if path.split(".")[-1] == "max_seq_len" and value is not None
+    ]
     if limits and tokens > min(limits):
         yield f"{tokens:,} tokens are beyond max_seq_len {min(limits):,}: counted by shape all the same."
 
@@ -225,7 +280,11 @@ def without_source(model: Model, source_len: int | None) -> Iterator[str]:
     length = None if source_len is None else model.source_length(source_len)
     if length == source_len:
         return
-    states = "this model has no encoder" if length is None else f"this model's encoder always has {length:,} positions"
+    states = (
+        "this model has no encoder"
+        if length is None
+        else f"this model's encoder always has {length:,} positions"
+    )
     yield f"--source-len has no effect: {states}."
 
 
@@ -268,7 +327,15 @@ def is_prediction(row: Row) -> bool:
     return row.path.startswith(f"{MTP}.")
 
 
-def _pass(phase: Phase, model: Model, tokens: Shape, source_len: Number, start: _Start = UNCACHED, *, last_only: bool = False) -> Pass:
+def _pass(
+    phase: Phase,
+    model: Model,
+    tokens: Shape,
+    source_len: Number,
+    start: _Start = UNCACHED,
+    *,
+    last_only: bool = False,
+) -> Pass:
     to_the_loss = phase == "train" and model.trains_on_targets
     rows, _ = _traced(model, tokens, source_len, start, last_only=last_only, to_the_loss=to_the_loss)
     length = model.source_length(source_len)
@@ -276,7 +343,13 @@ def _pass(phase: Phase, model: Model, tokens: Shape, source_len: Number, start: 
 
 
 def _traced(
-    model: Model, tokens: Shape, source_len: Number, start: _Start, *, last_only: bool, to_the_loss: bool = False
+    model: Model,
+    tokens: Shape,
+    source_len: Number,
+    start: _Start,
+    *,
+    last_only: bool,
+    to_the_loss: bool = False,
 ) -> tuple[tuple[Row, ...], Any]:
     rows: list[Row] = []
     tape = CountTape(rows)

@@ -74,7 +74,9 @@ def _layers(model: Model, rows: tuple[Row, ...]) -> Iterator[Layer]:
     for path, block, times in layers(model):
         stack = found[path[: path.index("layers.")]]
         position = stack.position if isinstance(stack, EncoderStack) else model.embedding.position
-        yield Layer(path, block, times, tuple(row for row in rows if row.path.startswith(f"{path}.")), stack, position)
+        yield Layer(
+            path, block, times, tuple(row for row in rows if row.path.startswith(f"{path}.")), stack, position
+        )
 
 
 def tallied(values: Iterable[tuple[Any, Number]]) -> dict[Any, Number]:

@@ -73,11 +73,17 @@ def stored(model: Model, rows: Iterable[Row], dtype: str) -> Iterator[tuple[Row,
     width = ELEMENT_BITS[dtype]
     for row in rows:
         matrices = Stored()
-        for packing, n in model.quantization.packings(row, layers) if model.quantization is not None and quantizable(row) else ():
+        for packing, n in (
+            model.quantization.packings(row, layers)
+            if model.quantization is not None and quantizable(row)
+            else ()
+        ):
             shape, many = row.weights["weight"], n * (row.experts.n_experts if row.experts else 1)
             values, scales = packing.stored(shape, width)
             name = dtype if packing.bits == "dtype" else str(packing.bits)
-            matrices += Stored(prod(shape) * many, values * many, scales * many, Counter({name: prod(shape) * many}))
+            matrices += Stored(
+                prod(shape) * many, values * many, scales * many, Counter({name: prod(shape) * many})
+            )
         plain = row.params - matrices.params
         yield row, matrices + Stored(plain, plain * width, 0, Counter({dtype: plain}))
 

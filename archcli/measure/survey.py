@@ -14,11 +14,16 @@ from archcli.modules import Model
 By = Literal["year", "series"]
 Record = dict[str, Any]
 
-OF_MANY = f"KV: cache that a token adds below every window, in {DTYPE}. Quartiles interpolate between neighbours."
+OF_MANY = (
+    f"KV: cache that a token adds below every window, in {DTYPE}. Quartiles interpolate between neighbours."
+)
 UNSTATED = "not stated"
 SPREAD = (
     Column("n", "models", "number"),
-    *(Column(key, title, unit_key="unit") for key, title in [("min", "least"), ("q1", "25%"), ("median", "median")]),
+    *(
+        Column(key, title, unit_key="unit")
+        for key, title in [("min", "least"), ("q1", "25%"), ("median", "median")]
+    ),
     *(Column(key, title, unit_key="unit") for key, title in [("q3", "75%"), ("max", "most")]),
 )
 
@@ -47,7 +52,11 @@ def survey_models(
         convention=f"{CONVENTION} {OF_MANY}",
         totals={"models": len(records), "spread": {entry["column"]: entry for entry in spread}},
         rows=groups if by else [_chosen(record, shown) for record in records],
-        tables=tuple(_by_tables(groups, spread, by) if by else _tables(records, shown, spread, listed=bool(columns))) if records else (),
+        tables=tuple(
+            _by_tables(groups, spread, by) if by else _tables(records, shown, spread, listed=bool(columns))
+        )
+        if records
+        else (),
         notes=() if records else ("no model meets the conditions.",),
     )
 
@@ -57,11 +66,15 @@ def spreads(records: Sequence[Record], shown: Iterable[Facet]) -> Iterator[Recor
     from statistics import median, quantiles
 
     for facet in shown:
-        values = [record[facet.key] for record in records if facet.is_figure and record[facet.key] is not None]
+        values = [
+            record[facet.key] for record in records if facet.is_figure and record[facet.key] is not None
+        ]
         if values and facet.key != "year":
             q1, _, q3 = quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
             figures = {"min": min(values), "q1": q1, "median": median(values), "q3": q3, "max": max(values)}
-            exact = {key: value if isinstance(value, int) else as_int(value) for key, value in figures.items()}
+            exact = {
+                key: value if isinstance(value, int) else as_int(value) for key, value in figures.items()
+            }
             yield {"column": facet.key, "title": facet.title, "unit": facet.unit, "n": len(values), **exact}
 
 
@@ -81,16 +94,24 @@ def _chosen(record: Record, shown: Iterable[Facet]) -> Record:
     return {"name": record["name"], **{key: record[key] for key in keys}, "mixed": mixed}
 
 
-def _tables(records: list[Record], shown: list[Facet], spread: list[Record], *, listed: bool) -> Iterator[Table]:
+def _tables(
+    records: list[Record], shown: list[Facet], spread: list[Record], *, listed: bool
+) -> Iterator[Table]:
     """One table of the columns that were asked for; else one for each section."""
     if listed:
         records = [{**record, "year": _text(record["year"])} for record in records]
         yield Table("", [Column("name", "model"), *(facet.column for facet in shown)], records)
     else:
-        yield from (_section(section, records) for section in SECTIONS if section != "Experts" or _mixtures(records))
+        yield from (
+            _section(section, records) for section in SECTIONS if section != "Experts" or _mixtures(records)
+        )
     mixed = list(_mixed(records, [facet for facet in shown if listed or facet.section]))
     if mixed:
-        yield Table("Layers that differ", (Column("name", "model"), Column("title", "figure"), Column("values", "values")), mixed)
+        yield Table(
+            "Layers that differ",
+            (Column("name", "model"), Column("title", "figure"), Column("values", "values")),
+            mixed,
+        )
     if spread:
         yield Table("Spread", (Column("title", "figure"), *SPREAD), spread)
 
@@ -105,7 +126,10 @@ def _mixtures(records: list[Record]) -> list[Record]:
 
 
 def _section(section: str, records: list[Record]) -> Table:
-    columns = [Column("name", "model"), *(facet.column for facet in FACETS.values() if facet.section == section)]
+    columns = [
+        Column("name", "model"),
+        *(facet.column for facet in FACETS.values() if facet.section == section),
+    ]
     return Table(section, columns, _mixtures(records) if section == "Experts" else records)
 
 

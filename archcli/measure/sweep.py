@@ -73,7 +73,9 @@ def _ends(number: Number) -> tuple[int, int]:
     return (number.low, number.high) if isinstance(number, Bounds) else (number, number)
 
 
-def sweep(model: Model, values: Mapping[str, Any], *, batch_size: int = 1, seq_len: int = 2048, dense: bool = False) -> Sweep:
+def sweep(
+    model: Model, values: Mapping[str, Any], *, batch_size: int = 1, seq_len: int = 2048, dense: bool = False
+) -> Sweep:
     """Count `model` with the named sizes replaced, candidate by candidate.
 
     `values` maps a field's name (`d_ff`, or a full path) to an array, one whole number above 0 per candidate. Sizes that
@@ -87,12 +89,20 @@ def sweep(model: Model, values: Mapping[str, Any], *, batch_size: int = 1, seq_l
     if len(lengths) != 1 or 0 in lengths:
         raise ArchError("a sweep needs arrays of one length", "give each field as many values as the others")
     paths = [(path, array) for name, array in arrays.items() for path in named(model, name)]
-    _prove(model, {path: Bounds(int(array.min()), int(array.max())) for path, array in paths}, batch_size, seq_len, dense=dense)
+    _prove(
+        model,
+        {path: Bounds(int(array.min()), int(array.max())) for path, array in paths},
+        batch_size,
+        seq_len,
+        dense=dense,
+    )
     length = lengths.pop()
     out = np.empty((3, length), dtype=np.int64)
     for start in range(0, length, CHUNK):
         part = {path: array[start : start + CHUNK] for path, array in paths}
-        for row, figures in zip(out, _counted(substitute(model, part), batch_size, seq_len, dense=dense), strict=True):
+        for row, figures in zip(
+            out, _counted(substitute(model, part), batch_size, seq_len, dense=dense), strict=True
+        ):
             row[start : start + CHUNK] = figures
     return Sweep(*out)
 
@@ -104,7 +114,9 @@ def _sizes(np: Any, name: str, value: Any) -> Any:
     return array.astype(np.int64)
 
 
-def _counted(model: Model, batch_size: Number, seq_len: Number, *, dense: bool) -> tuple[Number, Number, Number]:
+def _counted(
+    model: Model, batch_size: Number, seq_len: Number, *, dense: bool
+) -> tuple[Number, Number, Number]:
     counted = forward_pass(model, batch_size, seq_len)
     return counted.params(), *counted.flops(dense=dense)
 
@@ -112,6 +124,10 @@ def _counted(model: Model, batch_size: Number, seq_len: Number, *, dense: bool) 
 def _prove(model: Model, values: Mapping[str, Any], batch_size: int, seq_len: int, *, dense: bool) -> None:
     """Raise ArchError where a count of the largest candidate might not fit into 64 bits."""
     try:
-        _counted(substitute(model, values), Bounds(batch_size, batch_size), Bounds(seq_len, seq_len), dense=dense)
+        _counted(
+            substitute(model, values), Bounds(batch_size, batch_size), Bounds(seq_len, seq_len), dense=dense
+        )
     except OverflowError:
-        raise ArchError("some candidates are too large for 64-bit counts", "sweep smaller shapes, or a shorter sequence") from None
+        raise ArchError(
+            "some candidates are too large for 64-bit counts", "sweep smaller shapes, or a shorter sequence"
+        ) from None

@@ -16,7 +16,15 @@ from archcli.measure.report import Column
 from archcli.units import parse_bytes, parse_quantity
 
 Record = Mapping[str, Any]
-COMPARES: dict[str, Callable[[Any, Any], bool]] = {"=": eq, "==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+COMPARES: dict[str, Callable[[Any, Any], bool]] = {
+    "=": eq,
+    "==": eq,
+    "!=": ne,
+    "<": lt,
+    "<=": le,
+    ">": gt,
+    ">=": ge,
+}
 SIGNS = ("=", "!=", "<", "<=", ">", ">=", "~")
 WORDS = ("text", "flag")
 """Units of columns that are not more or less than anything."""
@@ -54,7 +62,10 @@ class Condition(NamedTuple):
 
 
 def select(
-    records: Sequence[dict[str, Any]], columns: Sequence[Column], where: Sequence[str] = (), sort: str | None = None
+    records: Sequence[dict[str, Any]],
+    columns: Sequence[Column],
+    where: Sequence[str] = (),
+    sort: str | None = None,
 ) -> list[dict[str, Any]]:
     """The records that meet all conditions, in the order of a column if one is named; ArchError with all that is wrong."""
     problems: list[Problem] = []
@@ -70,7 +81,13 @@ def _condition(text: str, columns: Sequence[Column], problems: list[Problem]) ->
     path = f"--where {_short(text)}"
     parts = CONDITION.fullmatch(text)
     if parts is None or not parts[3]:
-        problems.append(Problem("not a condition", f"write a column, one of {' '.join(SIGNS)} and a value: params>10B", path=path))
+        problems.append(
+            Problem(
+                "not a condition",
+                f"write a column, one of {' '.join(SIGNS)} and a value: params>10B",
+                path=path,
+            )
+        )
         return None
     column = _column(parts[1], columns, path, problems)
     if column is None:
@@ -91,7 +108,11 @@ def _unfit(sign: str, column: Column) -> tuple[str, str] | None:
         return None if sign in {"=", "==", "!=", "~"} else (f"{column.key} is text", "use =, != or ~")
     if sign == "~":
         return f"{column.key} is no text", f"use one of {' '.join(SIGNS[:-1])}"
-    return None if column.unit not in WORDS or sign in {"=", "==", "!="} else (f"{column.key} is true or false", "use = or !=")
+    return (
+        None
+        if column.unit not in WORDS or sign in {"=", "==", "!="}
+        else (f"{column.key} is true or false", "use = or !=")
+    )
 
 
 def _value(text: str, sign: str, column: Column) -> Any:
@@ -107,7 +128,9 @@ def _value(text: str, sign: str, column: Column) -> Any:
         return _decimal(text)
     if column.unit == "date":
         if not DATE.fullmatch(text):
-            raise ArchError(f"{text[:LONGEST]!r} is not a date", "write a year, or a year and a month: 2024 or 2024-07")
+            raise ArchError(
+                f"{text[:LONGEST]!r} is not a date", "write a year, or a year and a month: 2024 or 2024-07"
+            )
         return text
     return parse_bytes(text) if column.unit == "bytes" else parse_quantity(text)
 
@@ -124,7 +147,9 @@ def _order(text: str, columns: Sequence[Column], problems: list[Problem]) -> tup
     path, (name, _, order) = f"--sort {_short(text)}", text.partition(":")
     column = _column(name.strip(), columns, path, problems)
     if order not in ORDERS:
-        problems.append(Problem(f"unknown order {_short(order)!r}", "write COLUMN:desc for the largest first", path=path))
+        problems.append(
+            Problem(f"unknown order {_short(order)!r}", "write COLUMN:desc for the largest first", path=path)
+        )
         return None
     return None if column is None else (column, ORDERS[order])
 
@@ -134,7 +159,9 @@ def _column(name: str, columns: Sequence[Column], path: str, problems: list[Prob
     if name.lower() in known:
         return known[name.lower()]
     close = get_close_matches(name.lower(), known, 1) if len(name) <= LONGEST else []
-    hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(column.key for column in columns)}"
+    hint = (
+        f"did you mean {close[0]}?" if close else f"known are {', '.join(column.key for column in columns)}"
+    )
     problems.append(Problem(f"unknown column {_short(name)!r}", hint, path=path))
     return None
 

@@ -17,7 +17,7 @@ class Activation(Inline):
 
     def forward(self, x: Tensor, *, name: str) -> Tensor:
         """f(x), element by element; the kind names the function."""
-        y: Tensor = Activate(name, getattr(self, "kind"))(x)  # noqa: B009 - every concrete activation has a kind
+        y: Tensor = Activate(name, getattr(self, "kind"))(x)  # noqa: B009
         return y
 
 

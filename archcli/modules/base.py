@@ -72,7 +72,10 @@ class Spec(BaseModel):
     @model_validator(mode="after")
     def _checked(self, info: ValidationInfo) -> Self:
         if not (info.context or {}).get("checks_later"):
-            problems = [Problem(what, hint, path=f"{type(self).__name__}.{field}") for field, what, hint in self.check()]
+            problems = [
+                Problem(what, hint, path=f"{type(self).__name__}.{field}")
+                for field, what, hint in self.check()
+            ]
             if problems:
                 raise ArchError(problems)
         return self
@@ -122,7 +125,9 @@ def settings(spec: Spec, path: str = "") -> Iterator[tuple[str, Any]]:
     """(full path, value) of every field below a spec that is not itself a spec: what YAML could set."""
     for field in type(spec).model_fields:
         value = getattr(spec, field)
-        if not isinstance(value, Spec) and not (isinstance(value, tuple) and any(isinstance(item, Spec) for item in value)):
+        if not isinstance(value, Spec) and not (
+            isinstance(value, tuple) and any(isinstance(item, Spec) for item in value)
+        ):
             yield path + field, value
     for step, child in children(spec):
         yield from settings(child, f"{path}{step}.")
@@ -142,8 +147,23 @@ def _substituted(value: Any, values: Mapping[str, Any], path: str) -> Any:
         return value
     stem = f"{path}." if path else ""
     return type(value).model_construct(
-        **{field: _substituted(getattr(value, field), values, stem + field) for field in type(value).model_fields}
+        **{
+            field: _substituted(getattr(value, field), values, stem + field)
+            for field in type(value).model_fields
+        }
     )
 
 
-__all__ = ["Count", "Inherit", "Inline", "Module", "Positive", "Share", "Size", "Spec", "children", "settings", "substitute"]
+__all__ = [
+    "Count",
+    "Inherit",
+    "Inline",
+    "Module",
+    "Positive",
+    "Share",
+    "Size",
+    "Spec",
+    "children",
+    "settings",
+    "substitute",
+]

@@ -51,7 +51,9 @@ class Block(Module):
         """Whether its attention fits a residual stream of width D."""
         for step, child in children(self):
             if isinstance(child, Attention):
-                yield from ((f"{step}.{field}", what, hint) for field, what, hint in child.check_width(d_model))
+                yield from (
+                    (f"{step}.{field}", what, hint) for field, what, hint in child.check_width(d_model)
+                )
 
     def _add(self, x: Tensor, y: Tensor, name: str) -> Tensor:
         y = dropped(y, self.dropout, f"{name}_dropout")
@@ -86,7 +88,9 @@ class Sequential(Block):
         y, kept = self.attention(self.before(x, "attention"), context._replace(cache=own), name="attention")
         x = self.after(x, y, "attention")
         if self.cross_attention is not None:
-            y, source = self.cross_attention(self.before(x, "cross_attention"), context._replace(cache=crossed), name="cross_attention")
+            y, source = self.cross_attention(
+                self.before(x, "cross_attention"), context._replace(cache=crossed), name="cross_attention"
+            )
             x, kept = self.after(x, y, "cross_attention"), kept and (kept, source)
         return self.after(x, self.ffn(self.before(x, "ffn"), name="ffn"), "ffn"), kept
 

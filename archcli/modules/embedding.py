@@ -45,13 +45,17 @@ class Embedding(Module):
     width: Size | None = None
     dropout: Share = 0.0
 
-    def forward(self, tokens: Tensor, positions: Tensor, vocab_size: Number, d_model: Number) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, tokens: Tensor, positions: Tensor, vocab_size: Number, d_model: Number
+    ) -> tuple[Tensor, Tensor]:
         """Ids [B, T] to vectors [B, T, D], and the table itself for a tied head."""
         lookup = Lookup("tokens", vocab_size, d_model if self.width is None else self.width)
         x = self._scaled(lookup(tokens), "scale")
         x = x if self.width is None else Linear("project_in", d_model)(x, group=PROJECTION)
         if self.token_types:
-            types = Lookup("token_types", self.token_types, d_model)(Zeros("first_type")(tokens), group="token_type_embedding")
+            types = Lookup("token_types", self.token_types, d_model)(
+                Zeros("first_type")(tokens), group="token_type_embedding"
+            )
             x = Add("token_types_add", meets=False)(x, types)
         x = self.position(x, positions, name="positions")
         x = x if self.norm is None else self.norm(x, name="norm")
@@ -93,9 +97,13 @@ class Head(OutputHead):
     scale: Positive = 1.0
     softcap: Positive | None = None
 
-    def forward(self, x: Tensor, vocab_size: Number, table: Tensor | None, targets: Tensor | None = None, *, name: str) -> Any:
+    def forward(
+        self, x: Tensor, vocab_size: Number, table: Tensor | None, targets: Tensor | None = None, *, name: str
+    ) -> Any:
         """[B, T, D] to logits [B, T, V], or with targets to their likelihoods; `table` is the tied weight, or None."""
-        logits: Tensor = Linear(name, vocab_size, self.bias, table is not None, self.stored_bias)(x, *_borrowed(table))
+        logits: Tensor = Linear(name, vocab_size, self.bias, table is not None, self.stored_bias)(
+            x, *_borrowed(table)
+        )
         if self.scale != 1.0:
             logits = Scale("logit_scale", self.scale)(logits)
         logits = logits if self.softcap is None else Softcap("logit_softcap", self.softcap)(logits)

@@ -95,7 +95,9 @@ class EncoderDecoder(Generator):
         positions = Positions("positions")(tokens) if positions is None else positions
         x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
         memory = None if cache or source is None else self._encoded(source, table)
-        x, kept = self.decoder(x, Context(positions, past, cache=cache, memory=memory), last_only, name="decoder")
+        x, kept = self.decoder(
+            x, Context(positions, past, cache=cache, memory=memory), last_only, name="decoder"
+        )
         return self.answered(x, table, targets), kept
 
     def _encoded(self, source: Tensor, table: Tensor) -> Tensor:
@@ -110,9 +112,17 @@ class EncoderDecoder(Generator):
         """What the encoder reads is clear, and as wide as the stream."""
         yield from super().check()
         if self.encoder.vocab_size is not None and self.encoder.front_end is not None:
-            yield "encoder.vocab_size", "an encoder reads tokens or features, not both", "leave vocab_size or front_end out"
+            yield (
+                "encoder.vocab_size",
+                "an encoder reads tokens or features, not both",
+                "leave vocab_size or front_end out",
+            )
         if self.encoder.front_end is not None and self.encoder.front_end.d_model != self.d_model:
             width = self.encoder.front_end.d_model
-            yield "encoder.front_end.d_model", f"the front end makes vectors {width} wide, not {self.d_model}", "make both alike"
+            yield (
+                "encoder.front_end.d_model",
+                f"the front end makes vectors {width} wide, not {self.d_model}",
+                "make both alike",
+            )
         if self.embedding.width is not None:
             yield "embedding.width", "an encoder-decoder's table is as wide as d_model", "leave width out"

@@ -52,7 +52,9 @@ class OutputHead(Inline):
     ties: ClassVar[bool] = True
     """Whether the embedding's table can be its matrix."""
 
-    def forward(self, x: Tensor, vocab_size: Number, table: Tensor | None, targets: Tensor | None = None, *, name: str) -> Any:
+    def forward(
+        self, x: Tensor, vocab_size: Number, table: Tensor | None, targets: Tensor | None = None, *, name: str
+    ) -> Any:
         """[B, T, D] to a figure per word [B, T, V]; with targets [B, T] to a `Likelihood`. `table` is the tied weight, or None."""
         raise NotImplementedError
 
@@ -68,7 +70,9 @@ def words(x: Tensor, vocab_size: Number, table: Tensor | None, name: str) -> Ten
 
 def all_logits(x: Tensor, vocab_size: Number, table: Tensor | None, name: str) -> Tensor:
     """Logits [B, T, V] by that matrix."""
-    logits: Tensor = Linear(name, vocab_size, borrowed=table is not None)(x, *([] if table is None else [table]))
+    logits: Tensor = Linear(name, vocab_size, borrowed=table is not None)(
+        x, *([] if table is None else [table])
+    )
     return logits
 
 
@@ -94,7 +98,9 @@ class AdaptiveHead(OutputHead):
     head_bias: bool = False
     cluster_shares: tuple[ClusterShare, ...]
 
-    def forward(self, x: Tensor, vocab_size: Number, table: Tensor | None, targets: Tensor | None = None, *, name: str) -> Any:
+    def forward(
+        self, x: Tensor, vocab_size: Number, table: Tensor | None, targets: Tensor | None = None, *, name: str
+    ) -> Any:
         """[B, T, D] to log-probabilities [B, T, V], or with targets to their likelihoods."""
         first = Linear(name, self.cutoffs[0] + len(self.cutoffs), self.head_bias)(x)
         if targets is None:
@@ -104,7 +110,9 @@ class AdaptiveHead(OutputHead):
         for i, (low, high) in enumerate(self._bounds(vocab_size)):
             tail = f"{name}_tail_{i}"
             own, entry, place = Select(f"{tail}_tokens", low, high, self.cluster_shares[i + 1])(x, targets)
-            nll = AddAt(f"{tail}_add")(nll, likelihood(self._tail(own, i, high - low, tail), entry, tail).nll, place)
+            nll = AddAt(f"{tail}_add")(
+                nll, likelihood(self._tail(own, i, high - low, tail), entry, tail).nll, place
+            )
         return Likelihood(nll, found.log_z)
 
     def _bounds(self, vocab_size: Number) -> list[tuple[Number, Number]]:
@@ -133,21 +141,37 @@ class AdaptiveHead(OutputHead):
     def check(self) -> Iterator[tuple[str, str, str]]:
         """Cutoffs that rise, and a share for each cluster."""
         if not self.cutoffs:
-            yield "cutoffs", "an adaptive head needs a cutoff", "the ids below the first are its most frequent words"
+            yield (
+                "cutoffs",
+                "an adaptive head needs a cutoff",
+                "the ids below the first are its most frequent words",
+            )
         if any(low >= high for low, high in zip(self.cutoffs, self.cutoffs[1:], strict=False)):
             yield "cutoffs", "cutoffs must rise", "write them from the smallest to the largest, each once"
         if len(self.cluster_shares) != len(self.cutoffs) + 1:
             given, needed = len(self.cluster_shares), len(self.cutoffs) + 1
-            yield "cluster_shares", f"{len(self.cutoffs)} cutoffs make {needed} clusters, not {given}", f"write {needed} shares"
+            yield (
+                "cluster_shares",
+                f"{len(self.cutoffs)} cutoffs make {needed} clusters, not {given}",
+                f"write {needed} shares",
+            )
         total = sum(exact(share) for share in self.cluster_shares)
         if total != 1:
             nearly = total if float(total) == 1 else float(total)
-            yield "cluster_shares", f"the shares of all clusters sum to {nearly}, not 1", "they are counted as they are written"
+            yield (
+                "cluster_shares",
+                f"the shares of all clusters sum to {nearly}, not 1",
+                "they are counted as they are written",
+            )
 
     def check_sizes(self, vocab_size: int, width: int) -> Iterator[tuple[str, str, str]]:
         """The last cluster has words, and a width."""
         if self.cutoffs and self.cutoffs[-1] >= vocab_size:
-            yield "cutoffs", f"the last cutoff {self.cutoffs[-1]} leaves no words of vocab_size {vocab_size} behind it", "lower it"
+            yield (
+                "cutoffs",
+                f"the last cutoff {self.cutoffs[-1]} leaves no words of vocab_size {vocab_size} behind it",
+                "lower it",
+            )
         if self.width(width, len(self.cutoffs) - 1) < 1:
             yield (
                 "div_value",
@@ -170,7 +194,9 @@ class HierarchicalHead(OutputHead):
     kind: Literal["hierarchical"] = "hierarchical"
     n_classes: Size
 
-    def forward(self, x: Tensor, vocab_size: Number, table: Tensor | None, targets: Tensor | None = None, *, name: str) -> Any:
+    def forward(
+        self, x: Tensor, vocab_size: Number, table: Tensor | None, targets: Tensor | None = None, *, name: str
+    ) -> Any:
         """[B, T, D] to log-probabilities [B, T, V], or with targets to their likelihoods."""
         classes = Linear(f"{name}_classes", self.n_classes)(x)
         if targets is None:
@@ -202,18 +228,28 @@ class SampledHead(OutputHead):
     kind: Literal["sampled"] = "sampled"
     n_samples: Size
 
-    def forward(self, x: Tensor, vocab_size: Number, table: Tensor | None, targets: Tensor | None = None, *, name: str) -> Any:
+    def forward(
+        self, x: Tensor, vocab_size: Number, table: Tensor | None, targets: Tensor | None = None, *, name: str
+    ) -> Any:
         """[B, T, D] to logits [B, T, V], or with targets to their likelihoods among the candidates."""
         if targets is None:
             return all_logits(x, vocab_size, table, name)
         matrix = words(x, vocab_size, table, name)
-        own = Contract(f"{name}_target_logit", "btd,btd->bt")(x, Gather(f"{name}_target_rows")(targets, matrix))
+        own = Contract(f"{name}_target_logit", "btd,btd->bt")(
+            x, Gather(f"{name}_target_rows")(targets, matrix)
+        )
         ids = Sample(f"{name}_samples", self.n_samples, vocab_size)(x)
-        logits = Linear(f"{name}_sample_logits", self.n_samples, borrowed=True)(x, Gather(f"{name}_sample_rows")(ids, matrix))
+        logits = Linear(f"{name}_sample_logits", self.n_samples, borrowed=True)(
+            x, Gather(f"{name}_sample_rows")(ids, matrix)
+        )
         log_z = LogSumExp(f"{name}_log_z")(Candidates(f"{name}_candidates")(own, logits, ids, targets))
         return Likelihood(Subtract(f"{name}_nll")(log_z, own), log_z)
 
     def check_sizes(self, vocab_size: int, width: int) -> Iterator[tuple[str, str, str]]:
         """No more samples than words."""
         if self.n_samples > vocab_size:
-            yield "n_samples", f"n_samples {self.n_samples} is more than vocab_size {vocab_size}", "a word is drawn once"
+            yield (
+                "n_samples",
+                f"n_samples {self.n_samples} is more than vocab_size {vocab_size}",
+                "a word is drawn once",
+            )

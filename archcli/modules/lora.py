@@ -58,12 +58,18 @@ class LoRA(Spec):
     def adapts(self, op: Op) -> bool:
         """Whether this op is one of the targets."""
         word = target_of(op)
-        return word is not None and (word in self.targets or (EVERY in self.targets and not NOT_IN_EVERY.fullmatch(word)))
+        return word is not None and (
+            word in self.targets or (EVERY in self.targets and not NOT_IN_EVERY.fullmatch(word))
+        )
 
     def check(self) -> Iterator[tuple[str, str, str]]:
         """Something is adapted."""
         if not self.targets:
-            yield "targets", "targets must not be empty", "name projections, such as [q, v], or leave lora out"
+            yield (
+                "targets",
+                "targets must not be empty",
+                "name projections, such as [q, v], or leave lora out",
+            )
 
     def check_model(self, model: Model) -> Iterator[tuple[str, str, str]]:
         """Every target is a projection that this model has."""
@@ -71,13 +77,29 @@ class LoRA(Spec):
         words = dict.fromkeys([word for row in rows if (word := target_of(row.op)) is not None])
         for i, target in enumerate(self.targets):
             if target not in words and target != EVERY:
-                yield f"lora.targets.{i}", f"no projection of this model is called {target!r}", f"it has {', '.join(words)}; or all_linear"
+                yield (
+                    f"lora.targets.{i}",
+                    f"no projection of this model is called {target!r}",
+                    f"it has {', '.join(words)}; or all_linear",
+                )
         if TABLE in self.targets and any(row.op.name == "source" and not row.weights for row in rows):
-            yield "lora.targets", "the embedding cannot be adapted where source and target share it", "leave embedding out of the targets"
+            yield (
+                "lora.targets",
+                "the embedding cannot be adapted where source and target share it",
+                "leave embedding out of the targets",
+            )
         if TABLE in self.targets and model.further_tokens:
-            yield "lora.targets", "the embedding cannot be adapted where mtp shares it", "leave embedding out of the targets, or mtp out"
+            yield (
+                "lora.targets",
+                "the embedding cannot be adapted where mtp shares it",
+                "leave embedding out of the targets, or mtp out",
+            )
         if HEAD in self.targets and model.embedding.tied and (model.further_tokens or model.trains_on_rows):
-            yield "lora.targets", "the head cannot be adapted where training reads the table it is tied to", "write tied: false"
+            yield (
+                "lora.targets",
+                "the head cannot be adapted where training reads the table it is tied to",
+                "write tied: false",
+            )
 
 
 def target_of(op: Op) -> str | None:
@@ -110,9 +132,13 @@ class AdaptTape:
         weight = self.inner.weight(op, *xs, group=group, trained=False)
         if isinstance(op, Linear) and self.lora.adapts(op):
             low = Tensor(self.inner, Abstract((self.lora.rank,)))
-            a = self.inner.weight(Linear(f"{op.name}.lora_A", self.lora.rank), Tensor(self.inner, xs[0].value), group=GROUP)
+            a = self.inner.weight(
+                Linear(f"{op.name}.lora_A", self.lora.rank), Tensor(self.inner, xs[0].value), group=GROUP
+            )
             b = self.inner.weight(Linear(f"{op.name}.lora_B", op.out, zeroed=True), low, group=GROUP)
-            weight = self._added(op, weight, Contract(f"{op.name}.lora_merge", "or,ri->oi")(b, a, group=GROUP))
+            weight = self._added(
+                op, weight, Contract(f"{op.name}.lora_merge", "or,ri->oi")(b, a, group=GROUP)
+            )
         merged: Tensor = _on(self, weight)
         return merged
 
@@ -133,13 +159,17 @@ class AdaptTape:
         """
         known = list(self.inner.occurrences(n_layers, period))
         yield from ((i, 1) for i, _ in known)
-        yield from ((i + period, times - 1) for i, times in known if not (isinstance(times, int) and times == 1))
+        yield from (
+            (i + period, times - 1) for i, times in known if not (isinstance(times, int) and times == 1)
+        )
 
     def _low(self, op: Op, x: Tensor) -> Tensor:
         """B A x; of a table B a for the row a of A [entries, rank], and there it is A that starts as zero."""
         width = op.shape(x.shape)[-1]
         if isinstance(op, Embedding):
-            low = Embedding(f"{op.name}.lora_embedding_A", op.entries, self.lora.rank, zeroed=True)(x, group=GROUP)
+            low = Embedding(f"{op.name}.lora_embedding_A", op.entries, self.lora.rank, zeroed=True)(
+                x, group=GROUP
+            )
             looked_up: Tensor = Linear(f"{op.name}.lora_embedding_B", width)(low, group=GROUP)
             return looked_up
         x = dropped(x, self.lora.dropout, f"{op.name}.lora_dropout", GROUP)
@@ -168,7 +198,9 @@ class Adapted:
 
     def forward(self, *args: Any, **options: Any) -> Any:
         """The module's forward, its projections adapted. Results stay on the tape that was given."""
-        args, options = tree_map(lambda x: Tensor(AdaptTape(x.tape, self.lora), x.value), Tensor, (args, options))
+        args, options = tree_map(
+            lambda x: Tensor(AdaptTape(x.tape, self.lora), x.value), Tensor, (args, options)
+        )
         return self.module.forward(*args, **options)
 
 

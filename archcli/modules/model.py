@@ -89,8 +89,16 @@ class Model(Module):
         """Every layer fits d_model; what is spoken of by name is there; a date is one."""
         yield from super().check()
         if self.released is not None and not RELEASED.fullmatch(str(self.released)):
-            yield "released", f"released must be a year, or a year and a month, not {str(self.released)[:40]!r}", 'write 2024 or "2024-07"'
-        misfits = [(path + field, what, hint) for path, stack in stacks(self) for field, what, hint in stack.check_width(self.d_model)]
+            yield (
+                "released",
+                f"released must be a year, or a year and a month, not {str(self.released)[:40]!r}",
+                'write 2024 or "2024-07"',
+            )
+        misfits = [
+            (path + field, what, hint)
+            for path, stack in stacks(self)
+            for field, what, hint in stack.check_width(self.d_model)
+        ]
         yield from misfits
         if self.lora is not None and not misfits:
             yield from self.lora.check_model(self)
@@ -151,13 +159,22 @@ class Generator(Model):
         if head is None:
             return
         yield from (
-            (f"head.{field}", what, hint) for field, what, hint in head.check_sizes(self.vocab_size, self.embedding.width or self.d_model)
+            (f"head.{field}", what, hint)
+            for field, what, hint in head.check_sizes(self.vocab_size, self.embedding.width or self.d_model)
         )
         if self.embedding.tied and not head.ties:
             kind = getattr(head, "kind", "")
-            yield "embedding.tied", f"a head of kind {kind} has matrices of other shapes than the table", "write tied: false"
+            yield (
+                "embedding.tied",
+                f"a head of kind {kind} has matrices of other shapes than the table",
+                "write tied: false",
+            )
         if head.by_targets and isinstance(self.loss, CrossEntropy) and self.loss.z_loss is not None:
-            yield "loss.z_loss", "z-loss is defined for one softmax over all words", "use a head of kind linear, or leave z_loss out"
+            yield (
+                "loss.z_loss",
+                "z-loss is defined for one softmax over all words",
+                "use a head of kind linear, or leave z_loss out",
+            )
 
 
 class Decoder(Generator, Stack):
@@ -201,14 +218,23 @@ class Decoder(Generator, Stack):
         if self.mtp is None or self.head is None or targets is None:
             return answer, kept
         matrix = table if self.embedding.tied else words(y, self.vocab_size, None, "lm_head")
-        shared = Shared(self.embedding, table, self.head, matrix, self.mtp.layer or self.groups[-1].blocks[-1], self.vocab_size)
+        shared = Shared(
+            self.embedding,
+            table,
+            self.head,
+            matrix,
+            self.mtp.layer or self.groups[-1].blocks[-1],
+            self.vocab_size,
+        )
         return self.mtp.add_losses(answer, x, targets, shared), kept
 
     def check(self) -> Iterator[tuple[str, str, str]]:
         """What multi-token prediction borrows can be borrowed."""
         yield from super().check()
         if self.mtp is not None:
-            yield from self.mtp.check_shared(self.embedding, self.head, self.d_model, biased=self.score_bias is not None)
+            yield from self.mtp.check_shared(
+                self.embedding, self.head, self.d_model, biased=self.score_bias is not None
+            )
 
 
 class Encoder(Model, Stack):
@@ -228,7 +254,12 @@ class Encoder(Model, Stack):
     head: MaskedHead | None = None
 
     def forward(
-        self, tokens: Tensor, positions: Tensor | None = None, past: Number = 0, cache: Cached = None, last_only: bool = False
+        self,
+        tokens: Tensor,
+        positions: Tensor | None = None,
+        past: Number = 0,
+        cache: Cached = None,
+        last_only: bool = False,
     ) -> tuple[Tensor | tuple[Tensor, Tensor], Cached]:
         """[B, 1 or T, labels] with labels, else the hidden states, pooled or not; never a cache.
 
@@ -242,10 +273,17 @@ class Encoder(Model, Stack):
             y = Linear("classifier", self.n_labels, True)(y, group="classifier")
         if self.head is None:
             return y, None
-        logits: Tensor = self.head(self.embedding.narrowed(x), self.vocab_size, table if self.embedding.tied else None, name="lm_head")
+        logits: Tensor = self.head(
+            self.embedding.narrowed(x),
+            self.vocab_size,
+            table if self.embedding.tied else None,
+            name="lm_head",
+        )
         return (logits, y) if self.pooler or self.n_labels is not None else logits, None
 
     def _pooled(self, x: Tensor) -> Tensor:
         first = KeepFirst("first")(x)
-        pooled: Tensor = Activate("pooler_tanh", "tanh")(Linear("pooler", x.shape[-1], True)(first, group="pooler"), group="pooler")
+        pooled: Tensor = Activate("pooler_tanh", "tanh")(
+            Linear("pooler", x.shape[-1], True)(first, group="pooler"), group="pooler"
+        )
         return pooled

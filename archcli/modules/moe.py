@@ -81,7 +81,13 @@ class MixtureOfExperts(FeedForward):
         weights, index = self.router(x, self.n_experts, self.top_k, name="router")
         gated = x if self.weigh == "output" else Multiply("weighted_input")(x, weights)
         tokens, expert_of, order = Dispatch("dispatch")(gated, index)
-        routed = self.expert(tokens, name="experts", group="experts", experts=Experts(self.n_experts, self.top_k), index=expert_of)
+        routed = self.expert(
+            tokens,
+            name="experts",
+            group="experts",
+            experts=Experts(self.n_experts, self.top_k),
+            index=expert_of,
+        )
         y: Tensor = Combine("combine", weighted=self.weigh == "output")(routed, weights, order)
         return y if self.shared is None else Add("add_shared")(y, self._shared(x, self.shared))
 
@@ -89,7 +95,9 @@ class MixtureOfExperts(FeedForward):
         y: Tensor = shared(x, name="shared", group=SHARED)
         if not self.shared_gate:
             return y
-        gate = Activate("shared_gate_sigmoid", "sigmoid")(Linear("shared_gate", 1)(x, group=SHARED), group=SHARED)
+        gate = Activate("shared_gate_sigmoid", "sigmoid")(
+            Linear("shared_gate", 1)(x, group=SHARED), group=SHARED
+        )
         gated: Tensor = Multiply("shared_gated")(y, gate, group=SHARED)
         return gated
 
@@ -97,13 +105,29 @@ class MixtureOfExperts(FeedForward):
         """k of E, from groups that E falls into evenly."""
         router = self.router
         if self.top_k > self.n_experts:
-            yield "top_k", f"top_k {self.top_k} is more than n_experts {self.n_experts}", "a token cannot visit an expert twice"
+            yield (
+                "top_k",
+                f"top_k {self.top_k} is more than n_experts {self.n_experts}",
+                "a token cannot visit an expert twice",
+            )
         elif self.n_experts % router.n_groups:
-            yield "router", f"n_experts {self.n_experts} does not fall into {router.n_groups} equal groups", "mend n_groups"
+            yield (
+                "router",
+                f"n_experts {self.n_experts} does not fall into {router.n_groups} equal groups",
+                "mend n_groups",
+            )
         elif router.top_k_groups > router.n_groups:
-            yield "router", f"top_k_groups {router.top_k_groups} is more than n_groups {router.n_groups}", "mend top_k_groups"
+            yield (
+                "router",
+                f"top_k_groups {router.top_k_groups} is more than n_groups {router.n_groups}",
+                "mend top_k_groups",
+            )
         elif self.top_k > router.top_k_groups * (self.n_experts // router.n_groups):
-            yield "top_k", f"top_k {self.top_k} is more than the experts of {router.top_k_groups} groups", "raise top_k_groups"
+            yield (
+                "top_k",
+                f"top_k {self.top_k} is more than the experts of {router.top_k_groups} groups",
+                "raise top_k_groups",
+            )
         if isinstance(self.expert, MixtureOfExperts) or isinstance(self.shared, MixtureOfExperts):
             yield "expert", "an expert cannot itself be a mixture of experts", "use kind mlp or glu"
         if self.weigh == "input" and self.top_k != 1:

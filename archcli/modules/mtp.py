@@ -60,11 +60,22 @@ class MultiTokenPrediction(Module):
     norm: Annotated[Norm, Inherit("norm"), Field()]
     loss_weight: Positive = 0.3
 
-    def check_shared(self, embedding: Embedding, head: OutputHead | None, d_model: int, *, biased: bool) -> Iterator[tuple[str, str, str]]:
+    def check_shared(
+        self, embedding: Embedding, head: OutputHead | None, d_model: int, *, biased: bool
+    ) -> Iterator[tuple[str, str, str]]:
         """Whether what it borrows can be borrowed, and its layer fits a stream of width D; `biased`: layers share a score bias."""
         if not isinstance(head, Head) or head.bias or head.stored_bias:
-            yield MTP, "multi-token prediction shares a head, which must be of kind linear, without a bias", "change head, or leave mtp out"
-        if not isinstance(embedding.position, NoPosition) or embedding.norm or embedding.token_types or embedding.width:
+            yield (
+                MTP,
+                "multi-token prediction shares a head, which must be of kind linear, without a bias",
+                "change head, or leave mtp out",
+            )
+        if (
+            not isinstance(embedding.position, NoPosition)
+            or embedding.norm
+            or embedding.token_types
+            or embedding.width
+        ):
             yield (
                 MTP,
                 "multi-token prediction shares the embedding, which must be a table alone",
@@ -93,11 +104,15 @@ class MultiTokenPrediction(Module):
         before, _ = Split("kept", (length, 1), axis=1)(h)
         known, _ = Split("known", (length, 1), axis=1)(targets)
         _, wanted = Split("wanted", (1, length), axis=1)(targets)
-        vectors = dropped(shared.embedding.vectors(known, shared.table, "embedding"), shared.embedding.dropout)
+        vectors = dropped(
+            shared.embedding.vectors(known, shared.table, "embedding"), shared.embedding.dropout
+        )
         embedded = self.norm(vectors, name="enorm")
         x = Linear("eh_proj", width)(Concat("concat")(embedded, self.norm(before, name="hnorm")))
         positions = Positions("positions")(known)
         context = Context(positions, rotary=shared.layer.table(positions, width, "rotary"))
         x, _ = shared.layer(x, context, name="layer")
-        scored = shared.head(self.norm(x, name="norm"), shared.vocab_size, shared.matrix, wanted, name="logits", group=MTP)
+        scored = shared.head(
+            self.norm(x, name="norm"), shared.vocab_size, shared.matrix, wanted, name="logits", group=MTP
+        )
         return x, wanted, scored

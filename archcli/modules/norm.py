@@ -73,7 +73,15 @@ class LayerNorm(Norm):
 
     def normalize(self, name: str, axes: int = 1) -> Normalize:
         """Mean and variance over the last axis."""
-        return Normalize(name, self.eps, centred=True, weight=self.weight, bias=self.bias, offset=float(self.offset), axes=axes)
+        return Normalize(
+            name,
+            self.eps,
+            centred=True,
+            weight=self.weight,
+            bias=self.bias,
+            offset=float(self.offset),
+            axes=axes,
+        )
 
 
 class BatchNorm(Norm):
@@ -116,7 +124,11 @@ class QKNorm(Inline):
     def check(self) -> Iterator[tuple[str, str, str]]:
         """BatchNorm's channels are one axis."""
         if self.per == "head_distinct" and isinstance(self.norm, BatchNorm):
-            yield "per", "batchnorm has a gain per channel, not per head and channel", "use per: full, or another norm"
+            yield (
+                "per",
+                "batchnorm has a gain per channel, not per head and channel",
+                "use per: full, or another norm",
+            )
 
     def forward(self, x: Tensor, *, name: str) -> Tensor:
         """Normalize heads x [B, T, H, d]."""

@@ -101,7 +101,9 @@ class Sinusoidal(Position):
 
     def forward(self, x: Tensor, positions: Tensor, *, name: str) -> Tensor:
         """x + sinusoid(positions)."""
-        total: Tensor = Add(f"{name}_add")(x, SinusoidOp(name, x.shape[-1], self.base, self.pairing)(positions))
+        total: Tensor = Add(f"{name}_add")(
+            x, SinusoidOp(name, x.shape[-1], self.base, self.pairing)(positions)
+        )
         return total
 
 
@@ -139,7 +141,9 @@ class RelativeKey(Position):
 
     def score_bias(self, q: Tensor, positions: Tensor, visible: Number, scale: float) -> Tensor:
         """scale q . a, for every query and key."""
-        bias: Tensor = RelativeKeys("relative_keys", self.max_distance, visible, scale)(q, positions, group=self.group)
+        bias: Tensor = RelativeKeys("relative_keys", self.max_distance, visible, scale)(
+            q, positions, group=self.group
+        )
         return bias
 
 
@@ -180,9 +184,17 @@ class Rope(Position):
     def check_width(self, width: int) -> Iterator[tuple[str, str, str]]:
         """Pairs need an even number of dims, no more than the head has."""
         if self.rotary_dim is None and width % 2:
-            yield "position", f"RoPE turns dims in pairs, and heads are {width} wide", "state an even rotary_dim, or an even head_dim"
+            yield (
+                "position",
+                f"RoPE turns dims in pairs, and heads are {width} wide",
+                "state an even rotary_dim, or an even head_dim",
+            )
         if self.rotary_dim is not None and self.rotary_dim > width:
-            yield "position.rotary_dim", f"rotary_dim {self.rotary_dim} is more than the {width} dims of a head", "leave it out to turn all"
+            yield (
+                "position.rotary_dim",
+                f"rotary_dim {self.rotary_dim} is more than the {width} dims of a head",
+                "leave it out to turn all",
+            )
 
     def check(self) -> Iterator[tuple[str, str, str]]:
         """Pairs need an even number of dims."""

@@ -47,7 +47,11 @@ class Packing(NamedTuple):
         if not isinstance(self.bits, int):
             return Bits(prod(shape) * width, 0)
         groups = self._groups(shape)
-        second = ceil_div(groups, self.second_group_size) * self.second_scale_bits if isinstance(self.second_group_size, int) else 0
+        second = (
+            ceil_div(groups, self.second_group_size) * self.second_scale_bits
+            if isinstance(self.second_group_size, int)
+            else 0
+        )
         return Bits(prod(shape) * self.bits, groups * (self.scale_bits + self.zero_bits) + second)
 
     def _groups(self, shape: Shape) -> Number:
@@ -114,11 +118,20 @@ class Quantization(Format):
         at = _number_at(row.path)
         numbers = range(1) if at < 0 else layers[_layer(row.path, at)]
         named = [(usual, EVERYWHERE)]
-        named += [(rule.packing(usual._asdict()), span) for rule in self.rules for span in rule.spans(row, at)]
-        bounds = {numbers.start, numbers.stop, *(bound for _, (low, high) in named for bound in (low, high + 1))}
+        named += [
+            (rule.packing(usual._asdict()), span) for rule in self.rules for span in rule.spans(row, at)
+        ]
+        bounds = {
+            numbers.start,
+            numbers.stop,
+            *(bound for _, (low, high) in named for bound in (low, high + 1)),
+        }
         inside = sorted(bound for bound in bounds if numbers.start <= bound <= numbers.stop)
         for start, stop in pairwise(inside):
-            yield [packing for packing, (low, high) in named if low <= start < high + 1][-1], _count(numbers, start, stop)
+            yield (
+                [packing for packing, (low, high) in named if low <= start < high + 1][-1],
+                _count(numbers, start, stop),
+            )
 
     def check_model(self, model: Model, layers: Layers) -> Iterator[tuple[str, str, str]]:
         """Every rule names a matrix of this model."""
@@ -127,12 +140,18 @@ class Quantization(Format):
         for i, rule in enumerate(self.rules):
             if not any(_meets(rule, row, layers) for row in rows):
                 what = f"no matrix of this model is called {rule.match!r}"
-                yield f"quantization.rules.{i}.match", what, f"it has {groups}; or write steps of a path, such as layers.0-3.ffn"
+                yield (
+                    f"quantization.rules.{i}.match",
+                    what,
+                    f"it has {groups}; or write steps of a path, such as layers.0-3.ffn",
+                )
 
 
 def quantizable(row: Row) -> bool:
     """Whether a row's weight is a matrix that is multiplied with or looked up in, and no adapter."""
-    return isinstance(row.op, Linear | Embedding | Conv1d) and "weight" in row.weights and row.group != ADAPTERS
+    return (
+        isinstance(row.op, Linear | Embedding | Conv1d) and "weight" in row.weights and row.group != ADAPTERS
+    )
 
 
 def _span(want: str, step: str, *, numbered: bool) -> Span | None:
@@ -160,7 +179,10 @@ def _layer(path: str, at: int) -> str:
 def _meets(rule: Rule, row: Row, layers: Layers) -> bool:
     at = _number_at(row.path)
     numbers = range(1) if at < 0 else layers[_layer(row.path, at)]
-    return any(_count(numbers, max(low, numbers.start), min(high + 1, numbers.stop)) > 0 for low, high in rule.spans(row, at))
+    return any(
+        _count(numbers, max(low, numbers.start), min(high + 1, numbers.stop)) > 0
+        for low, high in rule.spans(row, at)
+    )
 
 
 def _count(numbers: range, start: float, stop: float) -> Number:

@@ -46,7 +46,11 @@ class RelativeBuckets(ScoreBias):
             least = 4 if self.bidirectional else 2
             yield "n_buckets", f"n_buckets {self.n_buckets} has none for far distances", f"{least} at least"
         elif self.max_distance <= near:
-            yield "max_distance", f"max_distance {self.max_distance} is among the {near} near ones", f"{near + 1} at least"
+            yield (
+                "max_distance",
+                f"max_distance {self.max_distance} is among the {near} near ones",
+                f"{near + 1} at least",
+            )
 
     def forward(self, positions: Tensor, visible: Number, n_heads: Number, *, name: str) -> Tensor:
         """The bias [1, H, T, S]."""

@@ -109,7 +109,11 @@ class Llama3Scaling(RopeScaling):
     def check(self) -> Iterator[tuple[str, str, str]]:
         """The band of the blend may be empty (Llama 4 Scout has 1 and 1), but not inside out."""
         if self.high_freq_factor < self.low_freq_factor:
-            yield "high_freq_factor", "high_freq_factor must not be below low_freq_factor", f"low_freq_factor is {self.low_freq_factor}"
+            yield (
+                "high_freq_factor",
+                "high_freq_factor must not be below low_freq_factor",
+                f"low_freq_factor is {self.low_freq_factor}",
+            )
 
 
 class YarnScaling(RopeScaling):
@@ -183,12 +187,19 @@ class LongRopeScaling(RopeScaling):
         """The factor on cos and sin."""
         if self.attention_factor is not None:
             return self.attention_factor
-        return 1.0 if self.factor <= 1 else math.sqrt(1 + math.log(self.factor) / math.log(self.original_max_seq_len))
+        return (
+            1.0
+            if self.factor <= 1
+            else math.sqrt(1 + math.log(self.factor) / math.log(self.original_max_seq_len))
+        )
 
     def frequencies(self, torch: Any, theta: float, width: int, positions: Any) -> Any:
         """f_i over its divisor; which list is decided by the newest position."""
         plain = super().frequencies(torch, theta, width, positions)
-        short, long = (torch.tensor(factors, dtype=torch.float32, device=plain.device) for factors in (self.short_factor, self.long_factor))
+        short, long = (
+            torch.tensor(factors, dtype=torch.float32, device=plain.device)
+            for factors in (self.short_factor, self.long_factor)
+        )
         return plain / torch.where(positions[-1] + 1 > self.original_max_seq_len, long, short)
 
     def check(self) -> Iterator[tuple[str, str, str]]:

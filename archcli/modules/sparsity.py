@@ -60,7 +60,11 @@ class FixedPattern(Sparsity):
     def check(self) -> Iterator[tuple[str, str, str]]:
         """The summary is part of the block."""
         if self.summary > self.stride:
-            yield "summary", f"summary {self.summary} is more than stride {self.stride}", "a block has no more keys than its stride"
+            yield (
+                "summary",
+                f"summary {self.summary} is more than stride {self.stride}",
+                "a block has no more keys than its stride",
+            )
 
 
 class WindowedGlobal(Sparsity):

@@ -42,7 +42,10 @@ class Group(Spec):
         The cache has an entry per layer, when counting per distinct layer.
         """
         blocks, cache = self.blocks, context.cache
-        tables = [block.table(context.positions, x.shape[-1], f"rotary.{label(start + i)}") for i, block in enumerate(blocks)]
+        tables = [
+            block.table(context.positions, x.shape[-1], f"rotary.{label(start + i)}")
+            for i, block in enumerate(blocks)
+        ]
         kept = []
         for i, times in x.tape.occurrences(self.n_layers, len(blocks)):
             own = context._replace(rotary=tables[i % len(blocks)], cache=cache[i] if cache else cache)
@@ -61,7 +64,9 @@ class Group(Spec):
         """What the layers cannot know alone: whether they fit a residual stream of width D."""
         for step, block in children(self):
             if isinstance(block, Block):
-                yield from ((f"{step}.{field}", what, hint) for field, what, hint in block.check_width(d_model))
+                yield from (
+                    (f"{step}.{field}", what, hint) for field, what, hint in block.check_width(d_model)
+                )
 
 
 class Stack(Module):
@@ -82,7 +87,9 @@ class Stack(Module):
         cache = context.cache
         start: Number = 0
         if self.score_bias is not None:
-            bias = self.score_bias(context.positions, self._visible(context), self._n_heads, name="score_bias")
+            bias = self.score_bias(
+                context.positions, self._visible(context), self._n_heads, name="score_bias"
+            )
             context = context._replace(bias=bias)
         kept = []
         for i, group in enumerate(self.groups):
@@ -108,15 +115,25 @@ class Stack(Module):
     def check_width(self, d_model: int) -> Iterator[tuple[str, str, str]]:
         """What is wrong with any layer on a residual stream of width D."""
         for i, group in enumerate(self.groups):
-            yield from ((f"groups.{i}.{field}", what, hint) for field, what, hint in group.check_width(d_model))
+            yield from (
+                (f"groups.{i}.{field}", what, hint) for field, what, hint in group.check_width(d_model)
+            )
 
     def check(self) -> Iterator[tuple[str, str, str]]:
         """A score bias is shared, so all layers have as many heads and no window."""
         yield from super().check()
         for i, group in enumerate(self.groups if self.score_bias is not None else ()):
             for block in group.blocks:
-                if block.attention.n_heads != self._n_heads or block.attention.window or block.attention.chunk:
-                    yield f"groups.{i}", "layers that share a score bias need equal n_heads, no window and no chunk", "make them alike"
+                if (
+                    block.attention.n_heads != self._n_heads
+                    or block.attention.window
+                    or block.attention.chunk
+                ):
+                    yield (
+                        f"groups.{i}",
+                        "layers that share a score bias need equal n_heads, no window and no chunk",
+                        "make them alike",
+                    )
 
 
 def _first(cache: Any) -> Tensor:

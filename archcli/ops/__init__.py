@@ -8,7 +8,18 @@ from archcli.ops.batch_normalize import BatchNormalize
 from archcli.ops.classes import ClassLinear, ClassLogProbs, ClassOf
 from archcli.ops.dense import Contract, Conv1d, Embedding, Gather, Linear, Parameter
 from archcli.ops.dropout import Dropout
-from archcli.ops.layout import Cache, Concat, KeepFirst, KeepLast, MergeHeads, Split, SplitHeads, Transpose, Unsqueeze, Zeros
+from archcli.ops.layout import (
+    Cache,
+    Concat,
+    KeepFirst,
+    KeepLast,
+    MergeHeads,
+    Split,
+    SplitHeads,
+    Transpose,
+    Unsqueeze,
+    Zeros,
+)
 from archcli.ops.linear_attend import FeatureMap, LinearAttend
 from archcli.ops.loss import LogSoftmax, LogSumExp, Mean, Pick, Subtract
 from archcli.ops.mask import Causal, Chunked, Full, Mask, SlidingWindow

@@ -51,7 +51,11 @@ class Attend(Op):
         batch, new, heads, width = q
         exact = batch * heads * self.mask.pairs(new, self.past, k[1])
         dense = batch * heads * new * k[1]
-        queries, keys, values = batch * new * heads * width, batch * k[1] * k[2] * width, batch * k[1] * k[2] * v[3]
+        queries, keys, values = (
+            batch * new * heads * width,
+            batch * k[1] * k[2] * width,
+            batch * k[1] * k[2] * v[3],
+        )
         out = batch * new * heads * v[3]
         scores = contraction("scores", 2 * exact * width, [(queries, 0), (keys, 1)], dense, 2 * dense * width)
         below = (0, 1, *range(4, 4 + len(extras)))  # whatever the probabilities come from
@@ -59,7 +63,9 @@ class Attend(Op):
         if self.relu:
             weigh = _relu(exact, dense, below)
         elif "sinks" in self.extras:
-            weigh = _with_sinks(exact, dense, batch * new * heads, heads, below, 4 + self.extras.index("sinks"))
+            weigh = _with_sinks(
+                exact, dense, batch * new * heads, heads, below, 4 + self.extras.index("sinks")
+            )
         else:
             weigh = _softmax(exact, dense, below)
         dropped = _dropout(exact, dense, below) if self.dropout else ()
@@ -68,20 +74,40 @@ class Attend(Op):
     def _pointwise(self, exact: Number, dense: Number, extras: tuple[Shape, ...]) -> Iterator[Part]:
         """What happens to the scores one by one. Whatever is added passes its gradient on; a shared bias gets the sum of all."""
         if self.softcap:
-            back = Part("d_softcap", OpClass.ELEMENTWISE, SOFTCAP * exact, 2 * dense, dense, executed=SOFTCAP * dense, wrt=(0, 1))
-            yield Part("softcap", OpClass.ELEMENTWISE, SOFTCAP * exact, dense, dense, (back,), SOFTCAP * dense)
+            back = Part(
+                "d_softcap",
+                OpClass.ELEMENTWISE,
+                SOFTCAP * exact,
+                2 * dense,
+                dense,
+                executed=SOFTCAP * dense,
+                wrt=(0, 1),
+            )
+            yield Part(
+                "softcap", OpClass.ELEMENTWISE, SOFTCAP * exact, dense, dense, (back,), SOFTCAP * dense
+            )
         if self.alibi:
             yield Part("alibi", OpClass.ELEMENTWISE, exact, dense, dense, executed=dense)
         for i, name in enumerate(self.extras):
             if name in ("bias", "shared_bias"):
-                total = Part(f"d_{name}", OpClass.NORMALIZATION, exact, dense, prod(extras[i]), executed=dense, wrt=4 + i)
+                total = Part(
+                    f"d_{name}",
+                    OpClass.NORMALIZATION,
+                    exact,
+                    dense,
+                    prod(extras[i]),
+                    executed=dense,
+                    wrt=4 + i,
+                )
                 shared = (total,) if name == "shared_bias" else ()
                 yield Part("bias", OpClass.ELEMENTWISE, exact, dense + prod(extras[i]), dense, shared, dense)
 
     def in_training(self) -> Attend:
         return replace(self, training=True) if self.dropout else self
 
-    def run(self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, positions: Any, *extras: Any) -> Any:
+    def run(
+        self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, positions: Any, *extras: Any
+    ) -> Any:
         """Eager attention: scores, softmax and mix as three steps, over all T x S pairs."""
         given = dict(zip(self.extras, extras, strict=True))
         batch, new, heads, width = q.shape
@@ -106,7 +132,9 @@ class Attend(Op):
         mixed = probabilities.view(batch, kv_heads, -1, k.shape[1]) @ v.transpose(1, 2)
         return mixed.view(batch, heads, new, -1).transpose(1, 2)
 
-    def run_fused(self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, positions: Any, *extras: Any) -> Any:
+    def run_fused(
+        self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, positions: Any, *extras: Any
+    ) -> Any:
         """torch's fused kernel where it can express this attention, else the eager form."""
         if self.softcap or self.alibi or extras or self.relu:
             return self.run(torch, weights, q, k, v, positions, *extras)
@@ -134,7 +162,9 @@ class Attend(Op):
         """One slope per head; a count that is no power of two takes every other slope of the next power for the rest (Press et al.)."""
         heads = int(heads)  # a size is a tensor while torch.jit traces
         power = 1 << (heads - 1).bit_length()
-        exponents = torch.arange(1, power + 1, device=like.device, dtype=torch.float32) * (-(self.alibi or 0) / power)
+        exponents = torch.arange(1, power + 1, device=like.device, dtype=torch.float32) * (
+            -(self.alibi or 0) / power
+        )
         slopes = torch.exp2(exponents) * self.alibi_factor
         if power == heads:
             return slopes.to(like.dtype)
@@ -150,25 +180,44 @@ def _relu(exact: Number, dense: Number, below: tuple[int, ...]) -> Part:
 def _softmax(exact: Number, dense: Number, below: tuple[int, ...]) -> Part:
     flops, executed = SOFTMAX_BACKWARD * exact, SOFTMAX_BACKWARD * dense
     back = Part("d_softmax", OpClass.NORMALIZATION, flops, 2 * dense, dense, executed=executed, wrt=below)
-    return Part("softmax", OpClass.NORMALIZATION, SOFTMAX_FORWARD * exact, dense, dense, (back,), SOFTMAX_FORWARD * dense)
+    return Part(
+        "softmax",
+        OpClass.NORMALIZATION,
+        SOFTMAX_FORWARD * exact,
+        dense,
+        dense,
+        (back,),
+        SOFTMAX_FORWARD * dense,
+    )
 
 
-def _with_sinks(exact: Number, dense: Number, queries: Number, heads: Number, below: tuple[int, ...], wrt: int) -> Part:
+def _with_sinks(
+    exact: Number, dense: Number, queries: Number, heads: Number, below: tuple[int, ...], wrt: int
+) -> Part:
     """The softmax with one more logit per query and head, which is not scaled; its gradients add up to one per head."""
     part = _softmax(exact, dense, below)
     more, more_back = (SOFTMAX_FORWARD - 1) * queries, (SOFTMAX_BACKWARD - 1) * queries
     back = part.backward[0]
-    back = replace(back, flops=back.flops + more_back, executed=back.dense_flops + more_back, written=dense + queries)
+    back = replace(
+        back, flops=back.flops + more_back, executed=back.dense_flops + more_back, written=dense + queries
+    )
     gradients = (back, summed(wrt, queries, heads))
     return replace(
-        part, flops=part.flops + more, executed=part.dense_flops + more, read=dense + heads, written=dense + queries, backward=gradients
+        part,
+        flops=part.flops + more,
+        executed=part.dense_flops + more,
+        read=dense + heads,
+        written=dense + queries,
+        backward=gradients,
     )
 
 
 def _dropout(exact: Number, dense: Number, below: tuple[int, ...]) -> tuple[Part, ...]:
     """The multiplication by the mask; the mask and what is left are written, and the mask is read by the softmax's gradient."""
     back = Part("d_dropout", OpClass.NORMALIZATION, 0, dense, 0, wrt=below)
-    return (Part("dropout", OpClass.NORMALIZATION, exact, 0, 2 * dense, (back,), executed=dense, training=True),)
+    return (
+        Part("dropout", OpClass.NORMALIZATION, exact, 0, 2 * dense, (back,), executed=dense, training=True),
+    )
 
 
 def _key_positions(torch: Any, positions: Any, visible: int) -> Any:

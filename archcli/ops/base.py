@@ -26,7 +26,9 @@ LOG_SUM_EXP_PER_ROW = 2  # the logarithm, and the maximum added back
 LOG_SUM_EXP_BACKWARD = 3  # subtract the result, exp, times the gradient
 LOG_SOFTMAX = SOFTMAX_FORWARD - 1  # no scale; a subtraction in place of the division
 LOG_SOFTMAX_PER_ROW = 1  # the logarithm
-LOG_SOFTMAX_BACKWARD = SOFTMAX_BACKWARD - 1  # exp of the result, the sum of the gradients, their product, subtract
+LOG_SOFTMAX_BACKWARD = (
+    SOFTMAX_BACKWARD - 1
+)  # exp of the result, the sum of the gradients, their product, subtract
 SOFTCAP = 3  # divide, tanh, multiply; Gemma 2, arXiv:2408.00118 section 2
 ROTATE = 3  # two products and a sum per rotated element; RoFormer, arXiv:2104.09864 equation 34
 
@@ -35,7 +37,11 @@ WHOLE_NUMBERS = "whole numbers: no floating-point arithmetic"
 
 
 def contraction(
-    name: str, flops: Number, operands: Sequence[tuple[Number, int | str | tuple[int, ...]]], out: Number, executed: Number | None = None
+    name: str,
+    flops: Number,
+    operands: Sequence[tuple[Number, int | str | tuple[int, ...]]],
+    out: Number,
+    executed: Number | None = None,
 ) -> Part:
     """A matrix product. Its backward is one product of the same cost per operand that needs a gradient, `(elements, wrt)` each."""
     total = sum(size for size, _ in operands)
@@ -66,7 +72,9 @@ def summed(wrt: int | str, terms: Number, sums: Number, index: Number = 0) -> Pa
     return Part(f"d_{wrt}", OpClass.NORMALIZATION, terms, terms + index, sums, wrt=wrt)
 
 
-def elementwise(name: str, elements: Number, per_element: int = 1, *, back: int | None = None, saved: int = 0) -> Part:
+def elementwise(
+    name: str, elements: Number, per_element: int = 1, *, back: int | None = None, saved: int = 0
+) -> Part:
     """An element-wise function of one input; the gradient costs the same per element unless stated.
 
     `saved` tensors of the same size, the input or the output, are read beside the gradient that comes in: 1 for a curve,

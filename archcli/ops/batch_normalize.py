@@ -42,7 +42,14 @@ class BatchNormalize(Op):
         )
         return (
             Part("statistics", OpClass.NORMALIZATION, STATISTICS * n, n, width, training=True),
-            Part("normalize", OpClass.NORMALIZATION, (base.LAYERNORM_FORWARD - STATISTICS) * n, n + 2 * width, n, gradients),
+            Part(
+                "normalize",
+                OpClass.NORMALIZATION,
+                (base.LAYERNORM_FORWARD - STATISTICS) * n,
+                n + 2 * width,
+                n,
+                gradients,
+            ),
         )
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:

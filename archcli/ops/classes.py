@@ -11,7 +11,13 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, ceil_div, prod
 from archcli.graph import Op, OpClass, Part
-from archcli.ops.base import LOG_SOFTMAX, LOG_SOFTMAX_BACKWARD, LOG_SOFTMAX_PER_ROW, WHOLE_NUMBERS, contraction
+from archcli.ops.base import (
+    LOG_SOFTMAX,
+    LOG_SOFTMAX_BACKWARD,
+    LOG_SOFTMAX_PER_ROW,
+    WHOLE_NUMBERS,
+    contraction,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +54,11 @@ class ClassLinear(Op):
 
     def parts(self, x: Shape, class_of: Shape, table: Shape) -> tuple[Part, ...]:
         size = ceil_div(table[0], self.n_classes)
-        return (contraction("matmul", 2 * prod(x) * size, [(prod(x), 0), (prod(table), 2)], prod(class_of) * size),)
+        return (
+            contraction(
+                "matmul", 2 * prod(x) * size, [(prod(x), 0), (prod(table), 2)], prod(class_of) * size
+            ),
+        )
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, class_of: Any, table: Any) -> Any:
         size = ceil_div(len(table), self.n_classes)
@@ -56,7 +66,9 @@ class ClassLinear(Op):
         padded = torch.nn.functional.pad(table, (0, 0, 0, lacking)) if lacking else table
         tokens, classes = x.flatten(0, -2), class_of.flatten()
         gathers = x.device.type == "meta" or torch.compiler.is_compiling()
-        logits = (_gathered if gathers else _grouped)(torch, tokens, classes, padded.unflatten(0, (self.n_classes, size)))
+        logits = (_gathered if gathers else _grouped)(
+            torch, tokens, classes, padded.unflatten(0, (self.n_classes, size))
+        )
         if lacking:
             words = classes.unsqueeze(-1) * size + torch.arange(size, device=x.device)
             logits = logits.masked_fill(words >= len(table), float("-inf"))
@@ -92,7 +104,14 @@ class ClassLogProbs(Op):
         softmax = Part("d_1", OpClass.NORMALIZATION, LOG_SOFTMAX_BACKWARD * n, 2 * n, n, wrt=1)
         summed = Part("d_0", OpClass.NORMALIZATION, n, n, c, wrt=0)
         return (
-            Part("log_softmax", OpClass.NORMALIZATION, LOG_SOFTMAX * n + LOG_SOFTMAX_PER_ROW * c, n, n, (softmax,)),
+            Part(
+                "log_softmax",
+                OpClass.NORMALIZATION,
+                LOG_SOFTMAX * n + LOG_SOFTMAX_PER_ROW * c,
+                n,
+                n,
+                (softmax,),
+            ),
             Part("add", OpClass.ELEMENTWISE, n, n + c, n, (summed,)),
         )
 

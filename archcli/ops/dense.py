@@ -37,14 +37,19 @@ class Linear(Op):
 
     def parts(self, x: Shape, weight: Shape | None = None) -> tuple[Part, ...]:
         out = prod(x[:-1]) * self.out
-        operands: list[tuple[Number, int | str]] = [(prod(x), 0), (self.out * x[-1], 1 if self.borrowed else "weight")]
+        operands: list[tuple[Number, int | str]] = [
+            (prod(x), 0),
+            (self.out * x[-1], 1 if self.borrowed else "weight"),
+        ]
         product = contraction("matmul", 2 * prod(x) * self.out, operands, out)
         if self.stored_bias:
             return (product, replace(bias(out, self.out), backward=()))
         return (product, bias(out, self.out)) if self.bias else (product,)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, weight: Any = None) -> Any:
-        return torch.nn.functional.linear(x, weights["weight"] if weight is None else weight, weights.get("bias"))
+        return torch.nn.functional.linear(
+            x, weights["weight"] if weight is None else weight, weights.get("bias")
+        )
 
     def leaf(self, nn: Any, x: Shape, weight: Shape | None = None) -> Any:
         return None if self.borrowed or self.stored_bias else nn.Linear(x[-1], self.out, bias=self.bias)
@@ -146,7 +151,9 @@ class Gather(Op):
 
     def parts(self, ids: Shape, table: Shape) -> tuple[Part, ...]:
         moved = prod(ids) * table[1]
-        return (movement("gather", moved + prod(ids), moved, (summed(1, moved, prod(table), index=prod(ids)),)),)
+        return (
+            movement("gather", moved + prod(ids), moved, (summed(1, moved, prod(table), index=prod(ids)),)),
+        )
 
     def run(self, torch: Any, weights: dict[str, Any], ids: Any, table: Any) -> Any:
         return torch.nn.functional.embedding(ids, table)
@@ -176,7 +183,9 @@ class Conv1d(Op):
         return (product, bias(out, self.out)) if self.bias else (product,)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
-        return torch.nn.functional.conv1d(x, weights["weight"], weights.get("bias"), self.stride, self.padding)
+        return torch.nn.functional.conv1d(
+            x, weights["weight"], weights.get("bias"), self.stride, self.padding
+        )
 
     def leaf(self, nn: Any, x: Shape) -> Any:
         return nn.Conv1d(x[1], self.out, self.kernel, self.stride, self.padding, bias=self.bias)

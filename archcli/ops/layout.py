@@ -86,7 +86,9 @@ class Concat(Op):
         out, repeated = prod(self.shape(a, b)), prod(a[:-1]) * b[-1]
         gradients = (
             Part("d_0", OpClass.MOVEMENT, 0, prod(a), prod(a), wrt=0),
-            Part("d_1", OpClass.MOVEMENT, repeated - prod(b), repeated, prod(b), wrt=1),  # a sum over the heads it was repeated for
+            Part(
+                "d_1", OpClass.MOVEMENT, repeated - prod(b), repeated, prod(b), wrt=1
+            ),  # a sum over the heads it was repeated for
         )
         return (movement("concat", prod(a) + prod(b), out, gradients),)
 
@@ -209,5 +211,7 @@ class Cache(Op):
 
     def run(self, torch: Any, weights: dict[str, Any], new: Any, past: Any = None) -> Any:
         every = new if past is None else torch.cat([past, new], dim=1)
-        (_, visible, *_), (_, kept, *_) = self.shape(tuple(new.shape), None if past is None else tuple(past.shape))
+        (_, visible, *_), (_, kept, *_) = self.shape(
+            tuple(new.shape), None if past is None else tuple(past.shape)
+        )
         return every[:, -visible:], every[:, -kept:]

@@ -77,13 +77,18 @@ class LinearAttend(Op):
 
     def parts(self, q: Shape, k: Shape, v: Shape, *state: Shape) -> tuple[Part, ...]:
         tokens, m, e = prod(q[:3]), q[3], v[3]
-        totals = prod(k) if self.causal else q[0] * q[2] * m  # elements of all z: one per token, or one per sequence
+        totals = (
+            prod(k) if self.causal else q[0] * q[2] * m
+        )  # elements of all z: one per token, or one per sequence
         sums = totals * e
         update = contraction("state", 2 * tokens * m * e, [(prod(k), 1), (prod(v), 2)], sums)
         readout = contraction("readout", 2 * tokens * m * e, [(prod(q), 0), (sums, (1, 2))], tokens * e)
         cached = [prod(shape) for shape in state] or [0, 0]
         if self.causal:
-            steps = [_running("accumulate", sums, cached[0], (1, 2)), _running("add_keys", totals, cached[1], (1,))]
+            steps = [
+                _running("accumulate", sums, cached[0], (1, 2)),
+                _running("add_keys", totals, cached[1], (1,)),
+            ]
         else:  # every key gets the gradient of z as it is
             steps = [Part("add_keys", OpClass.NORMALIZATION, prod(k), prod(k), totals)]
             steps += [Part("add_cached", OpClass.ELEMENTWISE, n, 2 * n, n) for n in cached if state]

@@ -33,7 +33,16 @@ class LogSumExp(Op):
     def parts(self, x: Shape) -> tuple[Part, ...]:
         n, rows = prod(x), prod(x[:-1])
         gradient = Part("d_0", OpClass.NORMALIZATION, LOG_SUM_EXP_BACKWARD * n, n + 2 * rows, n, wrt=0)
-        return (Part("log_sum_exp", OpClass.NORMALIZATION, LOG_SUM_EXP * n + LOG_SUM_EXP_PER_ROW * rows, n, rows, (gradient,)),)
+        return (
+            Part(
+                "log_sum_exp",
+                OpClass.NORMALIZATION,
+                LOG_SUM_EXP * n + LOG_SUM_EXP_PER_ROW * rows,
+                n,
+                rows,
+                (gradient,),
+            ),
+        )
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return torch.logsumexp(x.float(), dim=-1)
@@ -51,7 +60,16 @@ class LogSoftmax(Op):
     def parts(self, x: Shape) -> tuple[Part, ...]:
         n, rows = prod(x), prod(x[:-1])
         gradient = Part("d_0", OpClass.NORMALIZATION, LOG_SOFTMAX_BACKWARD * n, 2 * n, n, wrt=0)
-        return (Part("log_softmax", OpClass.NORMALIZATION, LOG_SOFTMAX * n + LOG_SOFTMAX_PER_ROW * rows, n, n, (gradient,)),)
+        return (
+            Part(
+                "log_softmax",
+                OpClass.NORMALIZATION,
+                LOG_SOFTMAX * n + LOG_SOFTMAX_PER_ROW * rows,
+                n,
+                n,
+                (gradient,),
+            ),
+        )
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return torch.log_softmax(x, dim=-1)

@@ -48,7 +48,9 @@ class Full(Mask):
         return new * visible
 
     def allows(self, query: Any, key: Any) -> Any:
-        return (query >= key) | (query < key)  # true of each pair, in the shape of all; a source has positions of its own
+        return (query >= key) | (
+            query < key
+        )  # true of each pair, in the shape of all; a source has positions of its own
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -59,7 +59,11 @@ class Swish(Op):
         if not self.learnt:
             return (part,)
         gradient = Part("d_beta", OpClass.NORMALIZATION, n, 2 * n, 1, wrt="beta")
-        return (Part(part.name, part.op_class, part.flops, part.read + 1, part.written, (*part.backward, gradient)),)
+        return (
+            Part(
+                part.name, part.op_class, part.flops, part.read + 1, part.written, (*part.backward, gradient)
+            ),
+        )
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x * torch.sigmoid(weights.get("beta", self.beta) * x)

@@ -35,7 +35,14 @@ class RelativeBias(Op):
     def parts(self, positions: Shape) -> tuple[Part, ...]:
         pairs = positions[0] * self.visible
         moved = pairs * self.heads
-        return (movement("gather", moved + pairs, moved, (summed("weight", moved, self.n_buckets * self.heads, index=pairs),)),)
+        return (
+            movement(
+                "gather",
+                moved + pairs,
+                moved,
+                (summed("weight", moved, self.n_buckets * self.heads, index=pairs),),
+            ),
+        )
 
     def run(self, torch: Any, weights: dict[str, Any], positions: Any) -> Any:
         keys = positions[-1] + 1 - self.visible + torch.arange(self.visible, device=positions.device)
@@ -80,7 +87,11 @@ class RelativeKeys(Op):
         entries = 2 * self.reach + 1
         scores, pairs, index = prod(q[:3]) * entries, prod(self.shape(q, positions)), q[1] * self.visible
         product = contraction("matmul", 2 * scores * q[3], [(prod(q), 0), (entries * q[3], "weight")], scores)
-        return (product, elementwise("scale", scores), movement("gather", pairs + index, pairs, (summed(0, pairs, scores, index=index),)))
+        return (
+            product,
+            elementwise("scale", scores),
+            movement("gather", pairs + index, pairs, (summed(0, pairs, scores, index=index),)),
+        )
 
     def run(self, torch: Any, weights: dict[str, Any], q: Any, positions: Any) -> Any:
         keys = positions[-1] + 1 - self.visible + torch.arange(self.visible, device=positions.device)

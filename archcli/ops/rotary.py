@@ -75,7 +75,9 @@ class RotaryTable(Op):
 
     def parts(self, positions: Shape) -> tuple[Part, ...]:
         n = positions[0] * (self.rotary_dim // 2)
-        per_element = 3 if self.factor == 1.0 else 5  # the angle, its cosine and sine, and each times the factor
+        per_element = (
+            3 if self.factor == 1.0 else 5
+        )  # the angle, its cosine and sine, and each times the factor
         return (Part("angles", OpClass.ELEMENTWISE, per_element * n, positions[0], 2 * n),)
 
     def run(self, torch: Any, weights: dict[str, Any], positions: Any) -> Any:
@@ -144,4 +146,8 @@ class Sinusoid(Op):
         steps = torch.arange(0, self.width, 2, device=positions.device, dtype=torch.float32)
         angles = positions.to(torch.float32)[:, None] * torch.exp(steps * (-math.log(self.base) / self.width))
         pair = (angles.sin(), angles.cos())
-        return torch.stack(pair, dim=-1).flatten(-2) if self.pairing == "interleaved" else torch.cat(pair, dim=-1)
+        return (
+            torch.stack(pair, dim=-1).flatten(-2)
+            if self.pairing == "interleaved"
+            else torch.cat(pair, dim=-1)
+        )

@@ -52,14 +52,22 @@ class Route(Op):
         chosen = tokens * self.top_k
         scored = chosen if self.scores == "softmax_after" else every
         forward, back = (1, 1) if self.scores == "sigmoid" else (SOFTMAX_FORWARD - 1, SOFTMAX_BACKWARD - 1)
-        weighing = (2 if self.normalized and self.scores != "softmax_after" else 0) + (1 if self.scale != 1.0 else 0)
+        weighing = (2 if self.normalized and self.scores != "softmax_after" else 0) + (
+            1 if self.scale != 1.0 else 0
+        )
         flops = forward * scored + (every if self.correction else 0) + weighing * chosen
-        gradient = Part("d_0", OpClass.ROUTING, back * scored + weighing * chosen, every + chosen, every, wrt=0)
+        gradient = Part(
+            "d_0", OpClass.ROUTING, back * scored + weighing * chosen, every + chosen, every, wrt=0
+        )
         return (Part("route", OpClass.ROUTING, flops, every, 2 * chosen, (gradient,)),)
 
     def run(self, torch: Any, weights: dict[str, Any], logits: Any) -> Any:
         wide = logits.float()
-        scores = {"softmax": lambda: wide.softmax(-1), "sigmoid": wide.sigmoid, "softmax_after": lambda: wide}[self.scores]()
+        scores = {
+            "softmax": lambda: wide.softmax(-1),
+            "sigmoid": wide.sigmoid,
+            "softmax_after": lambda: wide,
+        }[self.scores]()
         ranked = scores + weights["correction_bias"] if self.correction else scores
         if self.groups > 1:
             ranked = self._within_groups(torch, ranked)
@@ -95,7 +103,9 @@ class Dispatch(Op):
 
     def parts(self, x: Shape, index: Shape) -> tuple[Part, ...]:
         moved, places = prod(index) * x[-1], prod(index)
-        gradient = Part("d_0", OpClass.ROUTING, moved, moved + places, prod(x), wrt=0)  # a token adds up what its k copies send back
+        gradient = Part(
+            "d_0", OpClass.ROUTING, moved, moved + places, prod(x), wrt=0
+        )  # a token adds up what its k copies send back
         return (Part("gather", OpClass.ROUTING, 0, moved + places, moved, (gradient,)),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, index: Any) -> Any:
@@ -126,7 +136,9 @@ class Combine(Op):
             Part("d_0", OpClass.ROUTING, n, out + prod(weights), n, wrt=0),
             Part("d_1", OpClass.ROUTING, 2 * n, n + out, prod(weights), wrt=1),
         )
-        return (Part("combine", OpClass.ROUTING, 2 * n - out, n + prod(weights) + prod(order), out, gradients),)
+        return (
+            Part("combine", OpClass.ROUTING, 2 * n - out, n + prod(weights) + prod(order), out, gradients),
+        )
 
     def run(self, torch: Any, weights: dict[str, Any], y: Any, gates: Any, order: Any) -> Any:
         copies = torch.unflatten(y.index_select(0, order.argsort()), 0, tuple(gates.shape))

@@ -71,7 +71,10 @@ class Select(Op):
     def _on_meta(self, tokens: int) -> int:
         n = share_of(tokens, self.share)
         if not isinstance(n, int):
-            raise ArchError(f"{self.name}: a share of {self.share} of {tokens} tokens is no whole number", "give as many as make it whole")
+            raise ArchError(
+                f"{self.name}: a share of {self.share} of {tokens} tokens is no whole number",
+                "give as many as make it whole",
+            )
         return n
 
 
@@ -129,10 +132,14 @@ class Candidates(Op):
 
     def parts(self, own: Shape, logits: Shape, samples: Shape, targets: Shape) -> tuple[Part, ...]:
         n = prod(own) + prod(logits)
-        gradients = tuple(Part(f"d_{i}", OpClass.MOVEMENT, 0, m, m, wrt=i) for i, m in enumerate((prod(own), prod(logits))))
+        gradients = tuple(
+            Part(f"d_{i}", OpClass.MOVEMENT, 0, m, m, wrt=i) for i, m in enumerate((prod(own), prod(logits)))
+        )
         part = movement("join", n + prod(samples) + prod(targets), n)
         return (Part(part.name, part.op_class, 0, part.read, part.written, gradients),)
 
-    def run(self, torch: Any, weights: dict[str, Any], own: Any, logits: Any, samples: Any, targets: Any) -> Any:
+    def run(
+        self, torch: Any, weights: dict[str, Any], own: Any, logits: Any, samples: Any, targets: Any
+    ) -> Any:
         others = logits.masked_fill(samples == targets.unsqueeze(-1), float("-inf"))
         return torch.cat([own.unsqueeze(-1), others], dim=-1)

@@ -31,7 +31,9 @@ RENDERERS: dict[str, tuple[str, str]] = {
 BY_SUFFIX: dict[str, Format] = {".json": "json", ".csv": "csv", ".md": "md"}
 
 
-def show(report: Report, form: Format | None = None, output: Path | None = None, *, as_json: bool = False) -> None:
+def show(
+    report: Report, form: Format | None = None, output: Path | None = None, *, as_json: bool = False
+) -> None:
     """Print the report, or write it to a file.
 
     Without a format: a table on a terminal, plain text into a pipe, and what the suffix says into a file.

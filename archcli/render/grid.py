@@ -45,7 +45,13 @@ def grid(table: Table, *, brief: bool = False) -> Grid:
     def pick(line: list[Any]) -> tuple[Any, ...]:
         return tuple(line[i] for i in kept)
 
-    return Grid(clean(table.title), pick(heads), pick(numeric), tuple(map(pick, rows)), pick(footer) if footer else None)
+    return Grid(
+        clean(table.title),
+        pick(heads),
+        pick(numeric),
+        tuple(map(pick, rows)),
+        pick(footer) if footer else None,
+    )
 
 
 def _both(columns: Sequence[Column], record: Mapping[str, Any]) -> list[str]:

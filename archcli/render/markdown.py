@@ -21,7 +21,9 @@ def _drawn(table: Grid) -> str:
     rule = "|".join(" ---: " if numeric else " --- " for numeric in table.numeric)
     lines = [_line(table.heads), f"|{rule}|", *map(_line, table.rows)]
     if table.footer:
-        lines.append(_line(tuple(f"**{cell}**" if cell else "" for cell in map(_escaped, table.footer)), escaped=True))
+        lines.append(
+            _line(tuple(f"**{cell}**" if cell else "" for cell in map(_escaped, table.footer)), escaped=True)
+        )
     return "\n".join([f"### {_escaped(table.title)}", "", *lines] if table.title else lines)
 
 

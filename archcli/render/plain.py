@@ -21,7 +21,9 @@ def heading(report: Report) -> str:
     """What was asked of which model: `gpt2: kvcache, context 1,024, batch size 1`."""
     if not report.model.get("name"):
         return ""
-    asked = [f"{key.replace('_', ' ')} {_said(value)}" for key, value in report.inputs.items() if value is not None]
+    asked = [
+        f"{key.replace('_', ' ')} {_said(value)}" for key, value in report.inputs.items() if value is not None
+    ]
     return clean(f"{report.model['name']}: {', '.join([report.command, *asked])}")
 
 
@@ -38,7 +40,10 @@ def closing(report: Report) -> list[str]:
 def _drawn(table: Grid) -> str:
     lines = [table.heads] if any(table.heads) else []
     lines += [*table.rows, *([table.footer] if table.footer else [])]
-    body = ["  ".join(_set(*cell) for cell in zip(line, table.widths, table.numeric, strict=True)).rstrip() for line in lines]
+    body = [
+        "  ".join(_set(*cell) for cell in zip(line, table.widths, table.numeric, strict=True)).rstrip()
+        for line in lines
+    ]
     return "\n".join([table.title, *body] if table.title else body)
 
 

@@ -22,7 +22,9 @@ def progress(title: str) -> Iterator[Tick]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(escape(title), total=None)
-        yield lambda what, done, total: bar.update(task, description=escape(f"{title}: {what}"), completed=done, total=total)
+        yield lambda what, done, total: bar.update(
+            task, description=escape(f"{title}: {what}"), completed=done, total=total
+        )
 
 
 def _silent(what: str, done: int, total: int) -> None:

@@ -54,7 +54,10 @@ def short(value: Any, unit: Unit) -> str:
 def scaled(value: float, base: int, prefixes: tuple[str, ...], gap: str = "") -> str:
     """Three figures and a prefix: 8030261248 is 8.03B. Four figures take the next prefix, binary ones too: 0.98 GiB."""
     power = 0
-    while power + 1 < len(prefixes) and round(abs(value) / base**power, _decimals(value, base**power)) >= FOUR_FIGURES:
+    while (
+        power + 1 < len(prefixes)
+        and round(abs(value) / base**power, _decimals(value, base**power)) >= FOUR_FIGURES
+    ):
         power += 1
     shown = value / base**power
     digits = _decimals(value, base**power) if power else (0 if isinstance(value, int) else 1)
@@ -65,7 +68,7 @@ def scaled(value: float, base: int, prefixes: tuple[str, ...], gap: str = "") ->
 def _decimals(value: float, unit: int) -> int:
     """How many decimals make three figures."""
     whole = abs(value) / unit
-    return 2 if whole < 9.995 else 1 if whole < 99.95 else 0  # noqa: PLR2004 - where rounding would add a figure
+    return 2 if whole < 9.995 else 1 if whole < 99.95 else 0  # noqa: PLR2004
 
 
 def _seconds(value: float) -> str:

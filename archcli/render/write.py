@@ -15,7 +15,10 @@ BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended: 128 +
 
 def write(text: str, output: Path | None) -> None:
     """Write to `output`, or to standard output where that is None. Raises ArchError where that is impossible."""
-    _guarded(output, lambda: _print(text) if output is None else _replace(Path(os.path.realpath(output)), text.encode()))
+    _guarded(
+        output,
+        lambda: _print(text) if output is None else _replace(Path(os.path.realpath(output)), text.encode()),
+    )
 
 
 def write_data(data: bytes, output: Path) -> None:
@@ -44,7 +47,9 @@ def _guarded(output: Path | None, write_it: Callable[[], None]) -> None:
     except OSError as problem:
         if output is None:
             _mute()
-        raise ArchError(f"cannot write {output or 'to standard output'}: {problem.strerror or problem}") from None
+        raise ArchError(
+            f"cannot write {output or 'to standard output'}: {problem.strerror or problem}"
+        ) from None
 
 
 def _print(text: str) -> None:

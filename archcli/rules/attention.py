@@ -7,7 +7,13 @@ from typing import ClassVar
 
 from archcli.errors import Problem
 from archcli.measure.passes import find
-from archcli.modules import Attention, MultiHeadAttention, MultiHeadLatentAttention, ProjectedAttention, substitute
+from archcli.modules import (
+    Attention,
+    MultiHeadAttention,
+    MultiHeadLatentAttention,
+    ProjectedAttention,
+    substitute,
+)
 from archcli.modules.attention.convert import to_gqa, to_mqa
 from archcli.modules.model import stacks
 from archcli.rules.base import Case, Finding, Fix, Rule, Severity, cached_bytes, example
@@ -28,10 +34,10 @@ class KvHeadsDivideHeads(Rule):
     code = "ATT001"
     severity = Severity.ERROR
     title = "n_kv_heads does not divide n_heads"
-    reason = (
-        "Every kv head serves a group of n_heads / n_kv_heads query heads; with a remainder there is no such group, and kernels refuse it."
+    reason = "Every kv head serves a group of n_heads / n_kv_heads query heads; with a remainder there is no such group, and kernels refuse it."  # noqa: E501
+    source = (
+        "GQA, arXiv:2305.13245 section 2.2 (id confirmed); FlashAttention's README asks the same (confirmed)"
     )
-    source = "GQA, arXiv:2305.13245 section 2.2 (id confirmed); FlashAttention's README asks the same (confirmed)"
     valid = (example(attention=GQA.format(8, 2)),)
     invalid = (example(attention=GQA.format(8, 3)),)
 
@@ -75,7 +81,10 @@ class GroupQueries(Rule):
     valid = (
         example(),
         example(
-            d_model="8192", n_layers="64", max_seq_len="4096", attention="{kind: mha, n_heads: 64, position: {kind: rope, theta: 10000}}"
+            d_model="8192",
+            n_layers="64",
+            max_seq_len="4096",
+            attention="{kind: mha, n_heads: 64, position: {kind: rope, theta: 10000}}",
         ),
     )
     invalid = (
@@ -98,10 +107,19 @@ class GroupQueries(Rule):
                 grouped = to_gqa(attention, model.d_model)
                 groups = grouped.n_kv_heads if grouped.n_kv_heads < attention.n_heads else 1
                 fewer = grouped if groups > 1 else to_mqa(attention, model.d_model)
-                now, then = (cached_bytes(each, context) / 2**30 for each in (model, substitute(model, {path: fewer})))
+                now, then = (
+                    cached_bytes(each, context) / 2**30 for each in (model, substitute(model, {path: fewer}))
+                )
                 help_ = f"{groups} kv heads here would save {now - then:.3g} of {now:.3g} GiB of cache (bf16, {context:,} tokens)"
                 fixes = (Fix(f"{path}.kind", "gqa"), Fix(f"{path}.n_kv_heads", groups))
-                yield Finding(f"{path}.kind", f"{attention.n_heads} heads, as many kv heads", attention.n_heads, "kind gqa", help_, fixes)
+                yield Finding(
+                    f"{path}.kind",
+                    f"{attention.n_heads} heads, as many kv heads",
+                    attention.n_heads,
+                    "kind gqa",
+                    help_,
+                    fixes,
+                )
 
 
 class WindowBeyondContext(Rule):
@@ -110,8 +128,12 @@ class WindowBeyondContext(Rule):
     code = "ATT006"
     severity = Severity.WARNING
     title = "a window as wide as the context or wider"
-    reason = "A window that no sequence outgrows masks nothing; kernels may still take the slower path for it."
-    source = "Mistral 7B, arXiv:2310.06825 (id confirmed), its config: a window of 4,096 in a context of 32,768"
+    reason = (
+        "A window that no sequence outgrows masks nothing; kernels may still take the slower path for it."
+    )
+    source = (
+        "Mistral 7B, arXiv:2310.06825 (id confirmed), its config: a window of 4,096 in a context of 32,768"
+    )
     spares = "files without max_seq_len"
     valid = (example(attention=f"{MHA}, window: 1024}}"),)
     invalid = (example(attention=f"{MHA}, window: 4096}}"),)
@@ -150,7 +172,9 @@ class NobodySeesAll(Rule):
             if bounded and all(bounded):
                 name = "window" if own[0].block.attention.window else "chunk"
                 message = f"all layers see at most {max(bounded):,} tokens at once"
-                yield Finding(f"{own[0].path}.attention.{name}", message, max(bounded), "a full layer among them")
+                yield Finding(
+                    f"{own[0].path}.attention.{name}", message, max(bounded), "a full layer among them"
+                )
 
 
 class LatentRanks(Rule):
@@ -164,7 +188,9 @@ class LatentRanks(Rule):
         "a rank as large as those saves nothing. A rank below the width of one head leaves every head less than its width. DeepSeek-V2 "
         "has four times a head, 512 for 128."
     )
-    source = "DeepSeek-V2, arXiv:2405.04434 section 2.1.4 and Table 1: 576 elements against 32,768 (confirmed)"
+    source = (
+        "DeepSeek-V2, arXiv:2405.04434 section 2.1.4 and Table 1: 576 elements against 32,768 (confirmed)"
+    )
     valid = (example(attention=MLA.format(256, 128)),)
     invalid = (
         example(attention=MLA.format(256, 1024)),
@@ -177,10 +203,16 @@ class LatentRanks(Rule):
         """A rank outside of what lies between one head and all of them (of queries: d_model)."""
         for path, mla in find(case.model, MultiHeadLatentAttention):
             kv, q = mla.kv_lora_rank, mla.q_lora_rank
-            least, most = max(mla.qk_nope_head_dim, mla.v_head_dim), mla.n_heads * (mla.qk_nope_head_dim + mla.v_head_dim)
+            least, most = (
+                max(mla.qk_nope_head_dim, mla.v_head_dim),
+                mla.n_heads * (mla.qk_nope_head_dim + mla.v_head_dim),
+            )
             if not least <= kv < most:
                 yield Finding(
-                    f"{path}.kv_lora_rank", f"a latent of {kv:,} for heads of {least:,}, in all {most:,} elements", kv, _range(least, most)
+                    f"{path}.kv_lora_rank",
+                    f"a latent of {kv:,} for heads of {least:,}, in all {most:,} elements",
+                    kv,
+                    _range(least, most),
                 )
             least, most = mla.qk_nope_head_dim + mla.qk_rope_head_dim, case.model.d_model
             if q is not None and not least <= q < most:

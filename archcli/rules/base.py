@@ -159,9 +159,15 @@ def example(**changed: str) -> str:
         "ffn": "{kind: glu, activation: silu, d_ff: 1408}",
         "top": "",
     } | changed
-    top = "\n".join(f"{key}: {lines[key]}" for key in ("vocab_size", "d_model", "max_seq_len", "norm", "embedding") if lines[key])
+    top = "\n".join(
+        f"{key}: {lines[key]}"
+        for key in ("vocab_size", "d_model", "max_seq_len", "norm", "embedding")
+        if lines[key]
+    )
     layer = f"      kind: {lines['block']}\n      attention: {lines['attention']}\n      ffn: {lines['ffn']}"
-    return f"{lines['top']}\n{top}\ngroups:\n  - n_layers: {lines['n_layers']}\n    layer:\n{layer}\n".lstrip("\n")
+    return f"{lines['top']}\n{top}\ngroups:\n  - n_layers: {lines['n_layers']}\n    layer:\n{layer}\n".lstrip(
+        "\n"
+    )
 
 
 def cached_bytes(model: Model, context: int) -> int:
@@ -179,7 +185,9 @@ def widths(case: Case) -> Iterator[tuple[str, int]]:
 
 def head_width(attention: ProjectedAttention, d_model: int) -> int | None:
     """How wide its heads are; None where they do not divide d_model, of which another rule tells."""
-    return None if attention.head_dim is None and d_model % attention.n_heads else int(attention.width(d_model))
+    return (
+        None if attention.head_dim is None and d_model % attention.n_heads else int(attention.width(d_model))
+    )
 
 
 def nearest_multiple(value: int, unit: int) -> int:

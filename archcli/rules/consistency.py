@@ -6,7 +6,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from archcli.measure.passes import find
-from archcli.modules import ALiBi, Attention, CrossAttention, DecoderStack, Encoder, Learned, NoPosition, Rope, Sinusoidal
+from archcli.modules import (
+    ALiBi,
+    Attention,
+    CrossAttention,
+    DecoderStack,
+    Encoder,
+    Learned,
+    NoPosition,
+    Rope,
+    Sinusoidal,
+)
 from archcli.modules.model import stacks
 from archcli.rules import all_rules
 from archcli.rules.base import Case, Finding, Rule, Severity, example
@@ -47,8 +57,15 @@ class UnknownIgnore(Rule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Every prefix of no code."""
         for i, prefix in enumerate(case.model.ignore):
-            if prefix.upper() != "ALL" and not (prefix and any(code.startswith(prefix.upper()) for code in all_rules())):
-                yield Finding(f"ignore.{i}", f"{prefix!r} is the beginning of no rule's code", prefix, "a code or its beginning")
+            if prefix.upper() != "ALL" and not (
+                prefix and any(code.startswith(prefix.upper()) for code in all_rules())
+            ):
+                yield Finding(
+                    f"ignore.{i}",
+                    f"{prefix!r} is the beginning of no rule's code",
+                    prefix,
+                    "a code or its beginning",
+                )
 
 
 class LooksTheWrongWay(Rule):
@@ -63,7 +80,12 @@ class LooksTheWrongWay(Rule):
     )
     source = "Vaswani et al., arXiv:1706.03762 section 3.2.3 (id confirmed)"
     spares = "cross attention, sparse patterns, which say themselves what is seen"
-    valid = (example(), example(attention="{kind: mha, n_heads: 8, causal: false, position: {kind: rope}}", top="kind: encoder"))
+    valid = (
+        example(),
+        example(
+            attention="{kind: mha, n_heads: 8, causal: false, position: {kind: rope}}", top="kind: encoder"
+        ),
+    )
     invalid = (
         example(attention="{kind: mha, n_heads: 8, causal: false, position: {kind: rope}}"),
         example(attention="{kind: mha, n_heads: 8, position: {kind: rope}}", top="kind: encoder"),
@@ -72,13 +94,21 @@ class LooksTheWrongWay(Rule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Every layer that looks another way than its stack."""
         decodes = not isinstance(case.model, Encoder)
-        back = {stem: isinstance(stack, DecoderStack) if stem else decodes for stem, stack in stacks(case.model)}
+        back = {
+            stem: isinstance(stack, DecoderStack) if stem else decodes for stem, stack in stacks(case.model)
+        }
         for layer in case.layers:
             attention, wanted = layer.block.attention, back[layer.path[: layer.path.index("groups.")]]
             if attention.causal != wanted and attention.sparsity is None:
-                what = "an encoder's layer does not see what comes" if attention.causal else "a decoder's layer sees what comes"
+                what = (
+                    "an encoder's layer does not see what comes"
+                    if attention.causal
+                    else "a decoder's layer sees what comes"
+                )
                 value = str(wanted).lower()
-                yield Finding(f"{layer.path}.attention.causal", what, attention.causal, value, f"causal: {value}")
+                yield Finding(
+                    f"{layer.path}.attention.causal", what, attention.causal, value, f"causal: {value}"
+                )
 
 
 class ShortContext(Rule):
@@ -87,10 +117,10 @@ class ShortContext(Rule):
     code = "CON004"
     severity = Severity.WARNING
     title = "max_seq_len shorter than a sentence"
-    reason = (
-        "Text encoders beside images have contexts of 64 and 77 tokens (SigLIP, CLIP), language models 512 and more; below 32 it is a slip."
+    reason = "Text encoders beside images have contexts of 64 and 77 tokens (SigLIP, CLIP), language models 512 and more; below 32 it is a slip."  # noqa: E501
+    source = (
+        "the defaults of transformers' CLIPTextConfig and SiglipTextConfig, classes whose config names them"
     )
-    source = "the defaults of transformers' CLIPTextConfig and SiglipTextConfig, classes whose config names them"
     spares = "files without max_seq_len"
     valid = (example(max_seq_len="77"), example(max_seq_len=""))
     invalid = (example(max_seq_len="8"),)
@@ -143,10 +173,21 @@ class TwoPositions(Rule):
         if isinstance(case.model.embedding.position, NoPosition):
             return
         for path, attention in find(case.model, Attention):
-            added = isinstance(case.model.embedding.position, Learned | Sinusoidal) and not path.startswith("encoder.")
-            if added and isinstance(attention.position, Rope | ALiBi) and not isinstance(attention, CrossAttention):
+            added = isinstance(case.model.embedding.position, Learned | Sinusoidal) and not path.startswith(
+                "encoder."
+            )
+            if (
+                added
+                and isinstance(attention.position, Rope | ALiBi)
+                and not isinstance(attention, CrossAttention)
+            ):
                 kind = getattr(case.model.embedding.position, "kind", "")
-                yield Finding(f"{path}.position", f"{getattr(attention.position, 'kind', '')} beside a {kind} table", kind, "one of them")
+                yield Finding(
+                    f"{path}.position",
+                    f"{getattr(attention.position, 'kind', '')} beside a {kind} table",
+                    kind,
+                    "one of them",
+                )
                 return
 
 
@@ -167,7 +208,9 @@ class TableTooShort(Rule):
         table, context = case.model.embedding.position, case.model.max_seq_len
         if isinstance(table, Learned) and context is not None and table.max_seq_len < context:
             message = f"{table.max_seq_len:,} rows for a context of {context:,}"
-            yield Finding("embedding.position.max_seq_len", message, table.max_seq_len, f"at least {context:,}")
+            yield Finding(
+                "embedding.position.max_seq_len", message, table.max_seq_len, f"at least {context:,}"
+            )
 
 
 class PatternCutShort(Rule):
@@ -197,4 +240,9 @@ groups:
             for i, group in enumerate(stack.groups):
                 if group.layer is None and group.n_layers < len(group.pattern):
                     message = f"{group.n_layers} layers of a pattern of {len(group.pattern)}"
-                    yield Finding(f"{stem}groups.{i}.n_layers", message, group.n_layers, f"at least {len(group.pattern)}")
+                    yield Finding(
+                        f"{stem}groups.{i}.n_layers",
+                        message,
+                        group.n_layers,
+                        f"at least {len(group.pattern)}",
+                    )

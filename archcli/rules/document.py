@@ -62,7 +62,9 @@ def _paragraphs(rule: Rule, among: str) -> Iterator[str]:
     if among or rule.evidence:
         yield f"**Evidence:** {among or f'{rule.evidence} of the presets, which every finding names: percentile and nearest models'}"
     if rule.known:
-        yield "**Known exceptions among the presets:** " + "; ".join(f"{name}: {why}" for name, why in sorted(rule.known.items()))
+        yield "**Known exceptions among the presets:** " + "; ".join(
+            f"{name}: {why}" for name, why in sorted(rule.known.items())
+        )
     changed = [text for text in map(_changed, rule.valid) if text]
     yield from (f"Passes:\n\n```yaml\n{text}\n```" for text in changed or ["# the sound example as it is"])
     yield from (f"Stops:\n\n```yaml\n{_changed(text)}\n```" for text in rule.invalid)

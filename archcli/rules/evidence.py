@@ -24,7 +24,11 @@ class Neighbour(NamedTuple):
 
     def words(self) -> str:
         """gemma-2b (2024) 8."""
-        return f"{self.name} ({self.year}) {_short(self.value)}" if self.year else f"{self.name} {_short(self.value)}"
+        return (
+            f"{self.name} ({self.year}) {_short(self.value)}"
+            if self.year
+            else f"{self.name} {_short(self.value)}"
+        )
 
 
 class Standing(NamedTuple):
@@ -40,7 +44,11 @@ class Standing(NamedTuple):
 
     def record(self) -> dict[str, Any]:
         """For machines."""
-        return {"percentile": self.percentile, "models": self.models, "nearest": [each._asdict() for each in self.nearest]}
+        return {
+            "percentile": self.percentile,
+            "models": self.models,
+            "nearest": [each._asdict() for each in self.nearest],
+        }
 
 
 def entry(name: str, model: Model) -> dict[str, Any]:
@@ -48,7 +56,10 @@ def entry(name: str, model: Model) -> dict[str, Any]:
     from archcli.measure.facets import described
 
     facets = described(name, model)
-    spared = {"d_ff_ratio": facets["n_experts"] is not None, "head_ratio": "mla" in (facets["attention"] or "")}
+    spared = {
+        "d_ff_ratio": facets["n_experts"] is not None,
+        "head_ratio": "mla" in (facets["attention"] or ""),
+    }
     return {
         "name": name,
         "released": facets["released"],
@@ -65,7 +76,9 @@ def standing(index: Index, column: str, value: float, own: str = "") -> Standing
     if not known or value <= 0:
         return None
     below = sum(1.0 if each.value < value else 0.5 if each.value == value else 0.0 for each in known)
-    near = sorted(known, key=lambda each: (max(each.value / value, value / each.value), -each.year, each.name))[:NEAREST]
+    near = sorted(
+        known, key=lambda each: (max(each.value / value, value / each.value), -each.year, each.name)
+    )[:NEAREST]
     return Standing(100 * below / len(known), len(known), tuple(near))
 
 
@@ -82,7 +95,9 @@ def spread(index: Index, column: str) -> str:
 
 def _known(index: Index, column: str, own: str = "") -> list[Neighbour]:
     records = (each for each in index if each.get(column) and each["name"] != own)
-    return [Neighbour(each["name"], int(str(each.get("released") or 0)[:4]), each[column]) for each in records]
+    return [
+        Neighbour(each["name"], int(str(each.get("released") or 0)[:4]), each[column]) for each in records
+    ]
 
 
 def _short(value: float) -> str:

@@ -46,7 +46,9 @@ class UnusualWidth(Rule):
             least, most = (2.5, 4.0) if gated else (3.9, 4.1)
             if not least <= ratio <= most and LEAST <= ratio <= MOST:
                 kind, usual = ("gated", "2.5 to 4") if gated else ("plain", "4")
-                yield Finding(f"{path}.d_ff", f"a {kind} network {ratio:.3g} times as wide as the stream", ratio, usual)
+                yield Finding(
+                    f"{path}.d_ff", f"a {kind} network {ratio:.3g} times as wide as the stream", ratio, usual
+                )
 
 
 class FarFromSeenWidth(Rule):
@@ -67,7 +69,9 @@ class FarFromSeenWidth(Rule):
     )
     spares = "experts of a mixture, which are narrow on purpose"
     evidence = "d_ff_ratio"
-    known: ClassVar[Mapping[str, str]] = {"t5-11b": "d_ff 65,536 on a stream of 1,024, stated so in its config: 64"}
+    known: ClassVar[Mapping[str, str]] = {
+        "t5-11b": "d_ff 65,536 on a stream of 1,024, stated so in its config: 64"
+    }
     valid = (example(ffn="{kind: mlp, d_ff: 2048}"), example(ffn="{kind: glu, d_ff: 4096}"))
     invalid = (example(ffn="{kind: glu, d_ff: 8192}"), example(ffn="{kind: mlp, d_ff: 512}"))
 
@@ -77,7 +81,12 @@ class FarFromSeenWidth(Rule):
         for path, ffn in dense(case):
             ratio = ffn.d_ff / width
             if not LEAST <= ratio <= MOST:
-                yield Finding(f"{path}.d_ff", f"d_ff {ffn.d_ff:,} is {ratio:.3g} times d_model {width:,}", ratio, "1.5 to 8")
+                yield Finding(
+                    f"{path}.d_ff",
+                    f"d_ff {ffn.d_ff:,} is {ratio:.3g} times d_model {width:,}",
+                    ratio,
+                    "1.5 to 8",
+                )
 
 
 class GatedIsUsual(Rule):

@@ -7,7 +7,18 @@ from typing import ClassVar
 
 from archcli.measure.passes import find
 from archcli.modules import ProjectedAttention
-from archcli.rules.base import Case, Finding, Fix, Rule, Severity, example, head_width, nearest_multiple, padded, widths
+from archcli.rules.base import (
+    Case,
+    Finding,
+    Fix,
+    Rule,
+    Severity,
+    example,
+    head_width,
+    nearest_multiple,
+    padded,
+    widths,
+)
 
 TILE, HALF_TILE = 64, 8
 NVIDIA = "NVIDIA's matrix multiplication guide as Bekman's README quotes it (secondary); 64 elements are 128 bytes of bf16 (derived)"
@@ -26,14 +37,19 @@ class WidthsFillTiles(Rule):
         "8 runs on slower kernels. Other sizes run, too; the figure of 64 is A100's, for H100 none was found."
     )
     source = f"{NVIDIA}; {CO_DESIGN}"
-    known: ClassVar[Mapping[str, str]] = {"afm-on-device": "d_ff 8,032 is worked out from the published total, not published itself"}
+    known: ClassVar[Mapping[str, str]] = {
+        "afm-on-device": "d_ff 8,032 is worked out from the published total, not published itself"
+    }
     valid = (example(),)
     invalid = (example(ffn="{kind: glu, d_ff: 1365}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Every width that is no multiple of 64."""
         unit = TILE * case.parallel.tp
-        for path, name, value in (("d_model", "d_model", case.model.d_model), *((path, "d_ff", d_ff) for path, d_ff in widths(case))):
+        for path, name, value in (
+            ("d_model", "d_model", case.model.d_model),
+            *((path, "d_ff", d_ff) for path, d_ff in widths(case)),
+        ):
             if value % TILE:
                 full = padded(value, TILE)
                 message = f"{name} {value:,} is no multiple of {TILE}: padded to {full:,}, {(full - value) / full:.2%} wasted"
@@ -51,11 +67,11 @@ class HeadsFillTiles(Rule):
         "Fused attention loads heads in 16 bytes at a time, 8 elements of bf16; other widths are padded or run on slower kernels. 64 and "
         "128 are usual."
     )
-    source = (
-        f"{CO_DESIGN}: head sizes divisible by powers of two; torch's flash kernel asks for multiples of 8 of nested tensors (confirmed)"
-    )
+    source = f"{CO_DESIGN}: head sizes divisible by powers of two; torch's flash kernel asks for multiples of 8 of nested tensors (confirmed)"  # noqa: E501
     valid = (example(),)
-    invalid = (example(attention="{kind: mha, n_heads: 5, head_dim: 100, position: {kind: rope, theta: 10000}}"),)
+    invalid = (
+        example(attention="{kind: mha, n_heads: 5, head_dim: 100, position: {kind: rope, theta: 10000}}"),
+    )
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Every attention with such heads; 64 and 128 are nearest."""
@@ -63,7 +79,13 @@ class HeadsFillTiles(Rule):
             if dim % HALF_TILE:
                 unit = TILE if dim > TILE // 2 else HALF_TILE
                 fixes = (Fix(f"{path}.head_dim", nearest_multiple(dim, unit)),) if name == "head_dim" else ()
-                yield Finding(f"{path}.{name}", f"heads {dim:,} wide", dim, f"a multiple of {HALF_TILE}, at best of {TILE}", fixes=fixes)
+                yield Finding(
+                    f"{path}.{name}",
+                    f"heads {dim:,} wide",
+                    dim,
+                    f"a multiple of {HALF_TILE}, at best of {TILE}",
+                    fixes=fixes,
+                )
 
 
 class HeadsOfHalfTiles(Rule):
@@ -76,7 +98,9 @@ class HeadsOfHalfTiles(Rule):
     source = f"{CO_DESIGN}; Bekman's README, citing it (secondary)"
     spares = "heads of up to 32"
     valid = (example(),)
-    invalid = (example(attention="{kind: mha, n_heads: 6, head_dim: 80, position: {kind: rope, theta: 10000}}"),)
+    invalid = (
+        example(attention="{kind: mha, n_heads: 6, head_dim: 80, position: {kind: rope, theta: 10000}}"),
+    )
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Every attention with such heads."""
@@ -97,7 +121,9 @@ class VocabularyFillsTiles(Rule):
     )
     source = f"{KARPATHY}; Megatron pads to 128 times the tensor-parallel size (confirmed)"
     known: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(("gpt2", "gpt3-175b"), "50,257 entries of GPT-2's tokenizer; nanoGPT pads them to 50,304"),
+        **dict.fromkeys(
+            ("gpt2", "gpt3-175b"), "50,257 entries of GPT-2's tokenizer; nanoGPT pads them to 50,304"
+        ),
         "gpt-1": "40,478 entries of its tokenizer",
         **dict.fromkeys(("bert-base-uncased", "bert-large-uncased"), "30,522 entries of its tokenizer"),
         "longformer-base-4096": "50,265 entries, RoBERTa's",
@@ -118,7 +144,9 @@ class VocabularyOfHalfTiles(Rule):
     code = "HWD005"
     severity = Severity.INFO
     title = "vocab_size is a multiple of 8, not of 64"
-    reason = "Co-design recommendations ask for a vocabulary divisible by 64; padding it costs next to nothing."
+    reason = (
+        "Co-design recommendations ask for a vocabulary divisible by 64; padding it costs next to nothing."
+    )
     source = f"{CO_DESIGN}; nanochat's README and code: padded to 64 (confirmed)"
     valid = (example(vocab_size="32000"),)
     invalid = (example(vocab_size="32008"),)

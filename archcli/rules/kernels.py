@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from archcli.measure.passes import find
-from archcli.modules import ALiBi, Attention, LinearAttention, MultiHeadLatentAttention, ProjectedAttention, RelativeKey
+from archcli.modules import (
+    ALiBi,
+    Attention,
+    LinearAttention,
+    MultiHeadLatentAttention,
+    ProjectedAttention,
+    RelativeKey,
+)
 from archcli.modules.model import stacks
 from archcli.rules.base import Case, Finding, Rule, Severity, example, head_width
 
@@ -27,8 +34,12 @@ class HeadsBeyondKernels(Rule):
     reason = "Fused attention kernels stop at heads of 256; wider ones fall back to scores written out in full, S x S of them."
     source = f"{FLASH}; torch on ROCm takes up to 512 with AOTriton 0.9 (confirmed)"
     spares = "linear attention, which has no scores"
-    valid = (example(attention="{kind: mha, n_heads: 2, head_dim: 256, position: {kind: rope, theta: 10000}}"),)
-    invalid = (example(attention="{kind: mha, n_heads: 1, head_dim: 512, position: {kind: rope, theta: 10000}}"),)
+    valid = (
+        example(attention="{kind: mha, n_heads: 2, head_dim: 256, position: {kind: rope, theta: 10000}}"),
+    )
+    invalid = (
+        example(attention="{kind: mha, n_heads: 1, head_dim: 512, position: {kind: rope, theta: 10000}}"),
+    )
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Every attention with wider heads, of queries or of values."""
@@ -53,7 +64,9 @@ class UnequalHeads(Rule):
     spares = "linear attention"
     valid = (example(),)
     invalid = (
-        example(attention="{kind: mha, n_heads: 8, head_dim: 64, v_head_dim: 128, position: {kind: rope, theta: 10000}}"),
+        example(
+            attention="{kind: mha, n_heads: 8, head_dim: 64, v_head_dim: 128, position: {kind: rope, theta: 10000}}"
+        ),
         example(attention=MLA),
     )
 
@@ -62,7 +75,12 @@ class UnequalHeads(Rule):
         for path, attention in find(case.model, Attention):
             pair = _widths(attention, case.model.d_model)
             if pair is not None and pair[0] != pair[1]:
-                yield Finding(f"{path}.v_head_dim", f"queries and keys {pair[0]} wide, values {pair[1]}", list(pair), "one width")
+                yield Finding(
+                    f"{path}.v_head_dim",
+                    f"queries and keys {pair[0]} wide, values {pair[1]}",
+                    list(pair),
+                    "one width",
+                )
 
 
 class SoftcapExcludesKernels(Rule):
@@ -83,7 +101,12 @@ class SoftcapExcludesKernels(Rule):
         """Every capped attention."""
         for path, attention in find(case.model, Attention):
             if attention.softcap is not None:
-                yield Finding(f"{path}.softcap", f"scores are capped at {attention.softcap:g}", attention.softcap, "none")
+                yield Finding(
+                    f"{path}.softcap",
+                    f"scores are capped at {attention.softcap:g}",
+                    attention.softcap,
+                    "none",
+                )
 
 
 class MaskExcludesKernels(Rule):
@@ -99,7 +122,10 @@ class MaskExcludesKernels(Rule):
     source = "torch sdp_utils_cpp.h: no attn_mask that is not null (confirmed); FlashAttention's README, changelog (confirmed)"
     spares = "windows no narrower than max_seq_len"
     valid = (example(), example(attention=f"{MHA}, window: 2048}}"))
-    invalid = (example(attention=f"{MHA}, window: 1024}}"), example(attention="{kind: mha, n_heads: 8, position: {kind: alibi}}"))
+    invalid = (
+        example(attention=f"{MHA}, window: 1024}}"),
+        example(attention="{kind: mha, n_heads: 8, position: {kind: alibi}}"),
+    )
 
     def check(self, case: Case) -> Iterator[Finding]:
         """The first place of each sort of mask."""
@@ -121,8 +147,15 @@ def _masks(case: Case) -> Iterator[tuple[str, str]]:
         if attention.sparsity is not None:
             yield f"{path}.sparsity", "a sparse pattern"
         if isinstance(attention.position, ALiBi | RelativeKey):
-            yield f"{path}.position", "ALiBi" if isinstance(attention.position, ALiBi) else "a bias of relative keys"
-    yield from ((f"{stem}score_bias", "a relative bias") for stem, stack in stacks(case.model) if stack.score_bias is not None)
+            yield (
+                f"{path}.position",
+                "ALiBi" if isinstance(attention.position, ALiBi) else "a bias of relative keys",
+            )
+    yield from (
+        (f"{stem}score_bias", "a relative bias")
+        for stem, stack in stacks(case.model)
+        if stack.score_bias is not None
+    )
 
 
 def _widths(attention: Attention, d_model: int) -> tuple[int, int] | None:

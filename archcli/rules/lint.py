@@ -45,8 +45,13 @@ def lint(case: Case, selection: Selection, ignored: Sequence[str] = ()) -> Itera
 
 def check_prefixes(given: Mapping[str, Sequence[str]]) -> None:
     """Raises ArchError for every prefix of an option that no code begins with, with the nearest codes."""
-    unknown = [(option, prefix) for option, prefixes in given.items() for prefix in prefixes if not _known(prefix)]
-    problems = [Problem(f"{option} {prefix!r} is the beginning of no rule's code", _near(prefix)) for option, prefix in unknown]
+    unknown = [
+        (option, prefix) for option, prefixes in given.items() for prefix in prefixes if not _known(prefix)
+    ]
+    problems = [
+        Problem(f"{option} {prefix!r} is the beginning of no rule's code", _near(prefix))
+        for option, prefix in unknown
+    ]
     if problems:
         raise ArchError(problems)
 
@@ -69,7 +74,11 @@ def failing(found: Sequence[Found], floor: Severity) -> bool:
 def _longest(code: str, prefixes: Sequence[str]) -> int:
     """The length of the longest prefix of the code; ALL is the empty one, and none is -1."""
     return max(
-        (0 if prefix == "ALL" else len(prefix) for prefix in prefixes if prefix == "ALL" or (prefix and code.startswith(prefix))),
+        (
+            0 if prefix == "ALL" else len(prefix)
+            for prefix in prefixes
+            if prefix == "ALL" or (prefix and code.startswith(prefix))
+        ),
         default=-1,
     )
 

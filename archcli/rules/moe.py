@@ -52,7 +52,12 @@ class AllExpertsActive(Rule):
         """top_k equal to n_experts."""
         for path, moe in find(case.model, MixtureOfExperts):
             if moe.top_k == moe.n_experts:
-                yield Finding(f"{path}.top_k", f"all {moe.n_experts} experts work on every token", moe.top_k, f"below {moe.n_experts}")
+                yield Finding(
+                    f"{path}.top_k",
+                    f"all {moe.n_experts} experts work on every token",
+                    moe.top_k,
+                    f"below {moe.n_experts}",
+                )
 
 
 class ActiveShare(Rule):

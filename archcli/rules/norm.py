@@ -48,10 +48,12 @@ class PostNormNeedsWarmUp(Rule):
     )
     known: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(
-            ("transformer-base", "transformer-big"), "post-norm and warmed up, which the preset, an architecture, does not state"
+            ("transformer-base", "transformer-big"),
+            "post-norm and warmed up, which the preset, an architecture, does not state",
         ),
         **dict.fromkeys(
-            ("bert-base-uncased", "bert-large-uncased", "gpt-1", "longformer-base-4096"), "post-norm; the preset states no recipe"
+            ("bert-base-uncased", "bert-large-uncased", "gpt-1", "longformer-base-4096"),
+            "post-norm; the preset states no recipe",
         ),
         "performer": "the original Transformer's blocks; the preset states no recipe",
     }
@@ -65,7 +67,13 @@ class PostNormNeedsWarmUp(Rule):
         deep = max(sum(group.n_layers for group in stack.groups) for _, stack in stacks(case.model)) >= 6  # noqa: PLR2004
         for layer in case.layers:
             if layer.block.kind == "post_norm" and deep and not stated:  # type: ignore[attr-defined]
-                yield Finding(f"{layer.path}.kind", "norms stand after the sum", "post_norm", "pre_norm", "or state training.warmup_steps")
+                yield Finding(
+                    f"{layer.path}.kind",
+                    "norms stand after the sum",
+                    "post_norm",
+                    "pre_norm",
+                    "or state training.warmup_steps",
+                )
                 return
 
 
@@ -79,7 +87,9 @@ class Biases(Rule):
         "Most language models since PaLM have none; PaLM's authors found large models to train more stably without. Qwen2 keeps those of "
         "q, k and v."
     )
-    source = "PaLM, arXiv:2204.02311 section 2 (id confirmed, as others quote it); shipped models by their configs"
+    source = (
+        "PaLM, arXiv:2204.02311 section 2 (id confirmed, as others quote it); shipped models by their configs"
+    )
     valid = (example(),)
     invalid = (example(ffn="{kind: glu, d_ff: 1408, bias: true}"),)
 
@@ -89,7 +99,12 @@ class Biases(Rule):
             found = ((path, getattr(each, "bias", False)) for path, each in find(case.model, cls))
             path, bias = next((each for each in found if each[1]), ("", False))
             if bias:
-                yield Finding(f"{path}.bias", "linear layers have a bias", list(bias) if isinstance(bias, tuple) else bias, "false")
+                yield Finding(
+                    f"{path}.bias",
+                    "linear layers have a bias",
+                    list(bias) if isinstance(bias, tuple) else bias,
+                    "false",
+                )
 
 
 class ParallelBlocks(Rule):
@@ -110,7 +125,12 @@ class ParallelBlocks(Rule):
         """The first parallel layer."""
         for layer in case.layers:
             if layer.block.kind == "parallel":  # type: ignore[attr-defined]
-                yield Finding(f"{layer.path}.kind", "attention and network run side by side", "parallel", "one after the other")
+                yield Finding(
+                    f"{layer.path}.kind",
+                    "attention and network run side by side",
+                    "parallel",
+                    "one after the other",
+                )
                 return
 
 
@@ -121,7 +141,9 @@ class PreNormWithoutFinalNorm(Rule):
     severity = Severity.WARNING
     title = "pre-norm layers and no final norm"
     reason = "The stream of a pre-norm stack is never normalized and grows with depth; without a last norm the head reads it as it is."
-    source = "GPT-2 (2019): a norm after the final block; Xiong et al., arXiv:2002.04745 section 3 (id confirmed)"
+    source = (
+        "GPT-2 (2019): a norm after the final block; Xiong et al., arXiv:2002.04745 section 3 (id confirmed)"
+    )
     valid = (example(),)
     invalid = (example(top="final_norm: false"),)
 
@@ -130,7 +152,13 @@ class PreNormWithoutFinalNorm(Rule):
         for stem, stack in stacks(case.model):
             blocks = stack.groups[-1].blocks
             if not stack.final_norm and blocks and blocks[-1].kind in {"pre_norm", "parallel"}:  # type: ignore[attr-defined]
-                yield Finding(f"{stem}final_norm", "the last layer's output is never normalized", False, "true", "leave final_norm out")
+                yield Finding(
+                    f"{stem}final_norm",
+                    "the last layer's output is never normalized",
+                    False,
+                    "true",
+                    "leave final_norm out",
+                )
 
 
 class EpsOfNoNorm(Rule):

@@ -7,7 +7,18 @@ from collections.abc import Iterator
 from archcli.measure.passes import find
 from archcli.modules import Attention, MixtureOfExperts, MultiHeadLatentAttention, ProjectedAttention
 from archcli.modules.model import stacks
-from archcli.rules.base import Case, Finding, Fix, Parallel, Rule, Severity, example, nearest_multiple, padded, widths
+from archcli.rules.base import (
+    Case,
+    Finding,
+    Fix,
+    Parallel,
+    Rule,
+    Severity,
+    example,
+    nearest_multiple,
+    padded,
+    widths,
+)
 
 TILE = 64
 MEGATRON = "Megatron-LM, arXiv:1909.08053 section 3 (id confirmed)"
@@ -24,18 +35,27 @@ class TensorParallel(Rule):
     spares = "runs without --tp; fewer kv heads than devices where they divide the devices (HWD014); experts that --ep spreads"
     parallel = Parallel(tp=4)
     valid = (example(),)
-    invalid = (example(d_model="384", attention="{kind: mha, n_heads: 6, position: {kind: rope, theta: 10000}}"),)
+    invalid = (
+        example(d_model="384", attention="{kind: mha, n_heads: 6, position: {kind: rope, theta: 10000}}"),
+    )
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Every attention and every network with a remainder."""
         tp = case.parallel.tp
         for path, name, value in _heads(case):
             if value % tp:
-                yield Finding(f"{path}.{name}", f"{name} {value:,} does not divide by {tp}", value, f"a multiple of {tp}")
+                yield Finding(
+                    f"{path}.{name}",
+                    f"{name} {value:,} does not divide by {tp}",
+                    value,
+                    f"a multiple of {tp}",
+                )
         for path, value in widths(case):
             if value % tp and not (case.parallel.ep > 1 and path.endswith(".expert.d_ff")):
                 fixes = (Fix(path, nearest_multiple(value, TILE * tp)),)
-                yield Finding(path, f"d_ff {value:,} does not divide by {tp}", value, f"a multiple of {tp}", fixes=fixes)
+                yield Finding(
+                    path, f"d_ff {value:,} does not divide by {tp}", value, f"a multiple of {tp}", fixes=fixes
+                )
 
 
 def _heads(case: Case) -> Iterator[tuple[str, str, int]]:
@@ -89,7 +109,12 @@ class ExpertParallel(Rule):
         ep = case.parallel.ep
         for path, moe in find(case.model, MixtureOfExperts):
             if moe.n_experts % ep:
-                yield Finding(f"{path}.n_experts", f"{moe.n_experts} experts do not divide by {ep}", moe.n_experts, f"a multiple of {ep}")
+                yield Finding(
+                    f"{path}.n_experts",
+                    f"{moe.n_experts} experts do not divide by {ep}",
+                    moe.n_experts,
+                    f"a multiple of {ep}",
+                )
 
 
 class VocabularyParallel(Rule):
@@ -111,7 +136,9 @@ class VocabularyParallel(Rule):
         if size % tp:
             best = padded(size, TILE * tp)
             message = f"{size:,} entries do not divide by {tp}; padded to {best:,}, {(best - size) / best:.2%} wasted"
-            yield Finding("vocab_size", message, size, f"a multiple of {tp}", fixes=(Fix("vocab_size", best),))
+            yield Finding(
+                "vocab_size", message, size, f"a multiple of {tp}", fixes=(Fix("vocab_size", best),)
+            )
 
 
 class CopiedKeys(Rule):
@@ -120,13 +147,13 @@ class CopiedKeys(Rule):
     code = "HWD014"
     severity = Severity.INFO
     title = "a cache that --tp copies"
-    reason = (
-        "With fewer kv heads than devices each is kept by several of them, and a latent by all: the cache of one device shrinks no further."
-    )
+    reason = "With fewer kv heads than devices each is kept by several of them, and a latent by all: the cache of one device shrinks no further."  # noqa: E501
     source = f"GQA, arXiv:2305.13245 section 2.2 (id confirmed): kv heads are copied for as many partitions; {MEGATRON}"
     spares = "runs without --tp"
     parallel = Parallel(tp=4)
-    valid = (example(attention="{kind: gqa, n_heads: 8, n_kv_heads: 4, position: {kind: rope, theta: 10000}}"),)
+    valid = (
+        example(attention="{kind: gqa, n_heads: 8, n_kv_heads: 4, position: {kind: rope, theta: 10000}}"),
+    )
     invalid = (example(),)
 
     def check(self, case: Case) -> Iterator[Finding]:
@@ -141,4 +168,6 @@ class CopiedKeys(Rule):
                 break
         latent = next(iter(find(case.model, MultiHeadLatentAttention)), None)
         if latent is not None and tp > 1:
-            yield Finding(f"{latent[0]}.kv_lora_rank", f"each of {tp} devices keeps the whole latent", tp, "1")
+            yield Finding(
+                f"{latent[0]}.kv_lora_rank", f"each of {tp} devices keeps the whole latent", tp, "1"
+            )

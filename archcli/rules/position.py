@@ -8,7 +8,15 @@ from math import exp, log
 
 from archcli.errors import Problem
 from archcli.measure.passes import find
-from archcli.modules import Attention, Encoder, Learned, MultiHeadLatentAttention, NoPosition, ProjectedAttention, Rope
+from archcli.modules import (
+    Attention,
+    Encoder,
+    Learned,
+    MultiHeadLatentAttention,
+    NoPosition,
+    ProjectedAttention,
+    Rope,
+)
 from archcli.rules.base import Case, Finding, Rule, Severity, example
 
 ROPE = "{{kind: mha, n_heads: 4, head_dim: 128, position: {{kind: rope, theta: {}}}}}"
@@ -43,12 +51,16 @@ class LearnedBoundsContext(Rule):
     reason = "A learned table has no row beyond max_seq_len: the model cannot run on longer sequences, nor be stretched to them."
     source = "Press et al., arXiv:2108.12409 (id confirmed); GPT-2's table of 1,024 rows (its config)"
     valid = (example(),)
-    invalid = (example(embedding="{tied: true, position: {kind: learned}}", attention="{kind: mha, n_heads: 8}"),)
+    invalid = (
+        example(embedding="{tied: true, position: {kind: learned}}", attention="{kind: mha, n_heads: 8}"),
+    )
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Every learned table."""
         for path, table in find(case.model, Learned):
-            yield Finding(path, f"a table of {table.max_seq_len:,} positions", table.max_seq_len, "rope, alibi or none")
+            yield Finding(
+                path, f"a table of {table.max_seq_len:,} positions", table.max_seq_len, "rope, alibi or none"
+            )
 
 
 class BaseBelowBound(Rule):
@@ -77,13 +89,21 @@ class BaseBelowBound(Rule):
         context = case.model.max_seq_len
         for path, attention in find(case.model, Attention):
             rope = attention.position
-            if not isinstance(rope, Rope) or rope.scaling.kind != "none" or attention.window or attention.chunk or context is None:  # type: ignore[attr-defined]
+            if (
+                not isinstance(rope, Rope)
+                or rope.scaling.kind != "none"
+                or attention.window
+                or attention.chunk
+                or context is None
+            ):  # type: ignore[attr-defined]
                 continue
             dims = _rotary_dims(attention, rope, case.model.d_model)
             least = least_base(dims, context)
             if least is not None and rope.theta < least:
                 message = f"base {rope.theta:,.0f} with {dims} rotary dims at {context:,} tokens"
-                yield Finding(f"{path}.position.theta", message, rope.theta, f"at least {float(f'{least:.2g}'):,.0f}")
+                yield Finding(
+                    f"{path}.position.theta", message, rope.theta, f"at least {float(f'{least:.2g}'):,.0f}"
+                )
 
 
 class OddRotaryDims(Rule):
@@ -108,7 +128,9 @@ class OddRotaryDims(Rule):
 
     def claims(self, misfit: Problem) -> bool:
         """What the modules say of rotary dims and of the heads they are of."""
-        return misfit.path.endswith(("rotary_dim", "qk_rope_head_dim")) or (misfit.path.endswith(".position") and "RoPE" in misfit.what)
+        return misfit.path.endswith(("rotary_dim", "qk_rope_head_dim")) or (
+            misfit.path.endswith(".position") and "RoPE" in misfit.what
+        )
 
 
 class NoOrder(Rule):
@@ -121,22 +143,35 @@ class NoOrder(Rule):
         "Without a causal mask and without positions a model sees a bag of tokens. A causal decoder can do without (NoPE), an encoder "
         "cannot."
     )
-    source = (
-        "Vaswani et al., arXiv:1706.03762 section 3.5 (id confirmed); Kazemnejad et al., arXiv:2305.19466 for causal decoders (not checked)"
-    )
+    source = "Vaswani et al., arXiv:1706.03762 section 3.5 (id confirmed); Kazemnejad et al., arXiv:2305.19466 for causal decoders (not checked)"  # noqa: E501
     spares = "causal decoders, models whose layers share a table of relative positions"
-    valid = (example(attention="{kind: mha, n_heads: 8, causal: false, position: {kind: rope}}", top="kind: encoder"), example())
+    valid = (
+        example(
+            attention="{kind: mha, n_heads: 8, causal: false, position: {kind: rope}}", top="kind: encoder"
+        ),
+        example(),
+    )
     invalid = (example(attention="{kind: mha, n_heads: 8, causal: false}", top="kind: encoder"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
         """An encoder with no position anywhere."""
         model = case.model
-        if not isinstance(model, Encoder) or model.score_bias is not None or not isinstance(model.embedding.position, NoPosition):
+        if (
+            not isinstance(model, Encoder)
+            or model.score_bias is not None
+            or not isinstance(model.embedding.position, NoPosition)
+        ):
             return
         if case.layers and all(
-            isinstance(layer.block.attention.position, NoPosition) and not layer.block.attention.causal for layer in case.layers
+            isinstance(layer.block.attention.position, NoPosition) and not layer.block.attention.causal
+            for layer in case.layers
         ):
-            yield Finding(f"{case.layers[0].path}.attention", "no layer knows where a token stands", "none", "a position")
+            yield Finding(
+                f"{case.layers[0].path}.attention",
+                "no layer knows where a token stands",
+                "none",
+                "a position",
+            )
 
 
 class BaseOfNoRope(Rule):

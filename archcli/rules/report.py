@@ -12,9 +12,7 @@ from archcli.rules.base import Severity
 from archcli.rules.evidence import Standing
 from archcli.rules.lint import Found
 
-CONVENTION = (
-    "error: no model could mean it. warning: a reviewer would ask. info: worth knowing. Every rule names its source: archcli rule CODE."
-)
+CONVENTION = "error: no model could mean it. warning: a reviewer would ask. info: worth knowing. Every rule names its source: archcli rule CODE."  # noqa: E501
 
 
 class Placed(NamedTuple):
@@ -27,7 +25,10 @@ class Placed(NamedTuple):
 
 
 def report_of(
-    placed: Sequence[Placed], models: Sequence[Mapping[str, str]], inputs: Mapping[str, Any], notes: Sequence[str] = ()
+    placed: Sequence[Placed],
+    models: Sequence[Mapping[str, str]],
+    inputs: Mapping[str, Any],
+    notes: Sequence[str] = (),
 ) -> Report:
     """What `archcli check` reports of one model or of many; `notes` are what their imports said."""
     rows = [_row(each) for each in placed]
@@ -41,13 +42,20 @@ def report_of(
         "by_code": dict(sorted(Counter(row["code"] for row in rows).items())),
     }
     named = models[0] if len(models) == 1 else {"name": f"{len(models)} models", "source": ""}
-    return Report("check", dict(named), dict(inputs), CONVENTION, totals, rows, (_findings(rows),), tuple(notes))
+    return Report(
+        "check", dict(named), dict(inputs), CONVENTION, totals, rows, (_findings(rows),), tuple(notes)
+    )
 
 
 def _findings(rows: Sequence[Mapping[str, Any]]) -> Table:
     """A line for each finding."""
     records = [{**row, "place": "{file}:{line}:{column}".format(**row["where"])} for row in rows]
-    columns = (Column("place", "place"), Column("severity", "severity"), Column("code", "code"), Column("message", "finding"))
+    columns = (
+        Column("place", "place"),
+        Column("severity", "severity"),
+        Column("code", "code"),
+        Column("message", "finding"),
+    )
     return Table("", columns, records)
 
 
@@ -56,8 +64,16 @@ def statistics(placed: Sequence[Placed]) -> Table:
     counts = Counter(each.found.rule.code for each in placed)
     rules = {each.found.rule.code: each.found.rule for each in placed}
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    records = [{"code": code, "severity": str(rules[code].severity), "findings": n, "title": rules[code].title} for code, n in ordered]
-    columns = (Column("code", "code"), Column("severity", "severity"), Column("findings", "findings", "number"), Column("title", "rule"))
+    records = [
+        {"code": code, "severity": str(rules[code].severity), "findings": n, "title": rules[code].title}
+        for code, n in ordered
+    ]
+    columns = (
+        Column("code", "code"),
+        Column("severity", "severity"),
+        Column("findings", "findings", "number"),
+        Column("title", "rule"),
+    )
     return Table("Findings by rule", columns, records)
 
 

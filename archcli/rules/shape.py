@@ -51,7 +51,9 @@ class UnusualAspectRatio(Rule):
         """Every stack outside of 80 to 210: the usual range with the seen ones at its edges, Gemma 3's 86.7 and BLOOM's 204.8."""
         for path, layers, ratio in aspect_ratios(case):
             if not is_small_or_sparse(case) and not 80 <= ratio <= 210:  # noqa: PLR2004
-                message = f"{layers} layers of width {case.model.d_model:,} are {ratio:.3g} units of width a layer"
+                message = (
+                    f"{layers} layers of width {case.model.d_model:,} are {ratio:.3g} units of width a layer"
+                )
                 yield Finding(path, message, ratio, "100 to 200")
 
 
@@ -65,7 +67,9 @@ class ExtremeAspectRatio(Rule):
         "Shipped models lie between 33 (GPT-2 XL) and 205 (BLOOM), small ones down to 19 (SmolLM2-135M). Far outside, a slip in n_layers "
         "or d_model is likelier than a choice, though loss is flat over a wide range."
     )
-    source = f"{KAPLAN}; T5-11B 42.7, where a slide prints 33 (corrected); the others derived from their configs"
+    source = (
+        f"{KAPLAN}; T5-11B 42.7, where a slide prints 33 (corrected); the others derived from their configs"
+    )
     spares = "stacks of one or two layers; the lower bound is 15 below two billion parameters and for mixtures of experts"
     evidence = "aspect_ratio"
     counts = True
@@ -77,7 +81,9 @@ class ExtremeAspectRatio(Rule):
         least, most = (15 if is_small_or_sparse(case) else 30), 260
         for path, layers, ratio in aspect_ratios(case):
             if not least <= ratio <= most and layers > 2:  # noqa: PLR2004
-                message = f"{layers} layers of width {case.model.d_model:,} are {ratio:.3g} units of width a layer"
+                message = (
+                    f"{layers} layers of width {case.model.d_model:,} are {ratio:.3g} units of width a layer"
+                )
                 yield Finding(path, message, ratio, f"{least} to {most}, usually 100 to 200")
 
 
@@ -97,7 +103,9 @@ class HeadsAgainstWidth(Rule):
     )
     spares = "latent attention, whose heads are wider than the stream by design"
     evidence = "head_ratio"
-    known: ClassVar[Mapping[str, str]] = {"t5-11b": "128 heads of 128 on a stream of 1,024, stated so in its config: 16"}
+    known: ClassVar[Mapping[str, str]] = {
+        "t5-11b": "128 heads of 128 on a stream of 1,024, stated so in its config: 16"
+    }
     valid = (example(),)
     invalid = (
         example(attention="{kind: mha, n_heads: 64, head_dim: 64, position: {kind: rope, theta: 10000}}"),
@@ -112,4 +120,9 @@ class HeadsAgainstWidth(Rule):
             ratio = 1.0 if dim is None else heads * dim / width
             if not 0.6 <= ratio <= 3.1:  # noqa: PLR2004
                 where = f"{path}.{'n_heads' if attention.head_dim is None else 'head_dim'}"
-                yield Finding(where, f"{heads} heads of {dim} are {ratio:.3g} times d_model {width:,}", ratio, "0.67 to 3")
+                yield Finding(
+                    where,
+                    f"{heads} heads of {dim} are {ratio:.3g} times d_model {width:,}",
+                    ratio,
+                    "0.67 to 3",
+                )

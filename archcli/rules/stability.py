@@ -29,7 +29,12 @@ class NothingHoldsLogits(Rule):
     )
     spares = "models below 10 billion parameters, encoders; clipped q, k and v (OLMo, MPT) hold scores, too"
     counts = True
-    valid = (example(), example(**WIDE, attention="{kind: mha, n_heads: 64, qk_norm: {}, position: {kind: rope, theta: 500000}}"))
+    valid = (
+        example(),
+        example(
+            **WIDE, attention="{kind: mha, n_heads: 64, qk_norm: {}, position: {kind: rope, theta: 500000}}"
+        ),
+    )
     invalid = (example(**WIDE, attention="{kind: mha, n_heads: 64, position: {kind: rope, theta: 500000}}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
@@ -37,16 +42,24 @@ class NothingHoldsLogits(Rule):
         model = case.model
         if isinstance(model, Encoder) or not case.layers or case.totals["params"] < LARGE or case.z_loss:
             return
-        if not any(_held(each) for _, each in find(model, Attention)) and getattr(getattr(model, "head", None), "softcap", None) is None:
+        if (
+            not any(_held(each) for _, each in find(model, Attention))
+            and getattr(getattr(model, "head", None), "softcap", None) is None
+        ):
             params = case.totals["params"]
             yield Finding(
-                f"{case.layers[0].path}.attention", f"{params:,} parameters and nothing that holds scores or logits", params, "one of them"
+                f"{case.layers[0].path}.attention",
+                f"{params:,} parameters and nothing that holds scores or logits",
+                params,
+                "one of them",
             )
 
 
 def _held(attention: Attention) -> bool:
     """Whether something bounds its scores: a softcap, normalized queries and keys, or clipped ones."""
-    return attention.softcap is not None or (isinstance(attention, ProjectedAttention) and bool(attention.qk_norm or attention.clip))
+    return attention.softcap is not None or (
+        isinstance(attention, ProjectedAttention) and bool(attention.qk_norm or attention.clip)
+    )
 
 
 class UnusualSoftcap(Rule):

@@ -54,8 +54,17 @@ class WeightDecayRange(Rule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Less than 0.01 or more than 0.1."""
         training = case.model.training
-        if training is not None and training.weight_decay is not None and not 0.01 <= training.weight_decay <= 0.1:  # noqa: PLR2004
-            yield Finding("training.weight_decay", f"weight decay {training.weight_decay:g}", training.weight_decay, "0.01 to 0.1")
+        if (
+            training is not None
+            and training.weight_decay is not None
+            and not 0.01 <= training.weight_decay <= 0.1  # noqa: PLR2004
+        ):
+            yield Finding(
+                "training.weight_decay",
+                f"weight decay {training.weight_decay:g}",
+                training.weight_decay,
+                "0.01 to 0.1",
+            )
 
 
 class DecayedNorms(Rule):

@@ -48,11 +48,18 @@ class TieSmallEmbeddings(Rule):
     def check(self, case: Case) -> Iterator[Finding]:
         """An untied head whose tables are more than a fifth of a small model."""
         totals, head = case.totals, getattr(case.model, "head", None)
-        if head is None or case.model.embedding.tied or not getattr(head, "ties", True) or totals["params"] >= SMALL:
+        if (
+            head is None
+            or case.model.embedding.tied
+            or not getattr(head, "ties", True)
+            or totals["params"] >= SMALL
+        ):
             return
         own = totals["by_group"].get("lm_head", 0)
         share = (own + totals["embedding_params"]) / totals["params"]
         if share > LARGE_SHARE:
             message = f"two token tables are {share:.0%} of {totals['params']:,} parameters"
             help_ = f"embedding.tied=true saves {own:,}"
-            yield Finding("embedding.tied", message, share, "tied, or below 20%", help_, (Fix("embedding.tied", True),))
+            yield Finding(
+                "embedding.tied", message, share, "tied, or below 20%", help_, (Fix("embedding.tied", True),)
+            )

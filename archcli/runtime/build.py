@@ -53,7 +53,9 @@ class Node(nn.Module):
     def forward(self, *args: Any, expert_of: torch.Tensor | None = None, **options: Any) -> Any:
         """Run the spec's forward on this node's leaves and children; tensors in, tensors out."""
         routed = None if expert_of is None else Assignment(expert_of)
-        if torch.compiler.is_compiling() or torch._C._get_tracing_state() or _has_any_global_hook():  # these follow each call themselves
+        if (
+            torch.compiler.is_compiling() or torch._C._get_tracing_state() or _has_any_global_hook()
+        ):  # these follow each call themselves
             return self._read(args, options, routed)
         values: list[torch.Tensor] = []
         key = self._key((args, options), values, routed=routed is not None)
@@ -110,7 +112,11 @@ class LanguageModel(Node):
     spec: Model
 
     def forward(
-        self, tokens: torch.Tensor, *source: torch.Tensor, positions: torch.Tensor | None = None, targets: torch.Tensor | None = None
+        self,
+        tokens: torch.Tensor,
+        *source: torch.Tensor,
+        positions: torch.Tensor | None = None,
+        targets: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Logits [B, T, V] of token ids [B, T], which start at position 0 unless positions [T] are given.
 
@@ -118,18 +124,26 @@ class LanguageModel(Node):
         """
         further = self.spec.further_tokens
         if targets is not None and tokens.shape[1] <= further:
-            raise ArchError(f"{tokens.shape[1]} tokens are too few to predict {further} beyond the next", f"train on more than {further}")
+            raise ArchError(
+                f"{tokens.shape[1]} tokens are too few to predict {further} beyond the next",
+                f"train on more than {further}",
+            )
         more = {} if targets is None else {"targets": targets}
         answer: torch.Tensor = super().forward(tokens, positions, 0, None, False, *source, **more)[0]
         return answer
 
-    def step(self, tokens: torch.Tensor, cache: Cache, *source: torch.Tensor, last_only: bool = False) -> tuple[torch.Tensor, Cache]:
+    def step(
+        self, tokens: torch.Tensor, cache: Cache, *source: torch.Tensor, last_only: bool = False
+    ) -> tuple[torch.Tensor, Cache]:
         """Logits of new tokens [B, T] after what the cache holds, and the cache that now holds them too.
 
         Raises ArchError for an encoder, which caches nothing.
         """
         if not unadapted(self.spec).caches:
-            raise ArchError("an encoder has no cache to fill and generates nothing", "call the model on all tokens at once")
+            raise ArchError(
+                "an encoder has no cache to fill and generates nothing",
+                "call the model on all tokens at once",
+            )
         end = cache.length + tokens.shape[1]
         positions = torch.arange(cache.length, end, device=tokens.device)
         logits, layers = super().forward(tokens, positions, 0, cache.layers, last_only, *source)
@@ -144,7 +158,9 @@ class LanguageModel(Node):
         return self.step(token, cache)
 
 
-def build_model(spec: Model, *, device: str = "cpu", dtype: torch.dtype = torch.float32, attention: str = "sdpa") -> LanguageModel:
+def build_model(
+    spec: Model, *, device: str = "cpu", dtype: torch.dtype = torch.float32, attention: str = "sdpa"
+) -> LanguageModel:
     """The model with fresh random weights.
 
     `attention` is "sdpa" (torch's fused kernel where it can express the layer) or "eager".
@@ -158,7 +174,9 @@ def build_model(spec: Model, *, device: str = "cpu", dtype: torch.dtype = torch.
     try:
         with torch.device("meta"), torch.no_grad():
             tape = BuildTape(model, "", None)
-            tokens, *source = [Tensor(tape, value) for value in example_inputs(spec, 1, 2 + spec.further_tokens)]
+            tokens, *source = [
+                Tensor(tape, value) for value in example_inputs(spec, 1, 2 + spec.further_tokens)
+            ]
             training = {"targets": tokens} if spec.further_tokens else {}  # only then do its layers run
             whole.forward(tokens, None, 0, None, False, *source, **training)
     finally:
@@ -166,7 +184,9 @@ def build_model(spec: Model, *, device: str = "cpu", dtype: torch.dtype = torch.
     return model if device == "meta" else _materialized(model, device)
 
 
-def example_inputs(spec: Model, batch_size: int, seq_len: int, source_len: int | None = None) -> list[torch.Tensor]:
+def example_inputs(
+    spec: Model, batch_size: int, seq_len: int, source_len: int | None = None
+) -> list[torch.Tensor]:
     """Empty inputs of the right kinds: ids [B, T], and for an encoder-decoder a source (ids, or features), as long if not stated."""
     tokens = torch.empty((batch_size, seq_len), dtype=torch.int64)
     shape = spec.source_shape(batch_size, seq_len if source_len is None else source_len)

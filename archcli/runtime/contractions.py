@@ -22,8 +22,18 @@ from archcli.runtime.tape import MismatchError
 
 JOINS = {
     *("cat", "stack", "copy", "index_copy", "index_add", "index_put", "scatter", "scatter_add"),  # move
-    *("native_layer_norm", "native_layer_norm_backward", "_fused_rms_norm", "_fused_rms_norm_backward"),  # reduce, then scale
-    *("_native_batch_norm_legit", "_native_batch_norm_legit_no_training", "native_batch_norm", "native_batch_norm_backward"),
+    *(
+        "native_layer_norm",
+        "native_layer_norm_backward",
+        "_fused_rms_norm",
+        "_fused_rms_norm_backward",
+    ),  # reduce, then scale
+    *(
+        "_native_batch_norm_legit",
+        "_native_batch_norm_legit_no_training",
+        "native_batch_norm",
+        "native_batch_norm_backward",
+    ),
     *("_softmax_backward_data", "_log_softmax_backward_data"),
     "elu_backward",  # a derivative times a gradient, not tagged as pointwise
 }
@@ -59,7 +69,9 @@ class Contractions(TorchDispatchMode):
         packet = func.overloadpacket
         name = packet.__name__.rstrip("_")
         if packet in flop_registry:
-            (self.forward if node is None else self.backward)[path] += flop_registry[packet](*args, **kwargs, out_val=out)
+            (self.forward if node is None else self.backward)[path] += flop_registry[packet](
+                *args, **kwargs, out_val=out
+            )
         elif name not in JOINS and torch.Tag.pointwise not in func.tags and _multiplies(args, kwargs):
             self.unknown[name, path] += 1
         else:
@@ -78,7 +90,9 @@ def contractions(model: nn.Module) -> Iterator[Contractions]:
             with Contractions(regions) as entered:
                 yield entered
         except RuntimeError as problem:
-            raise MismatchError(next(reversed(regions.ran), ""), "runs", "yes", str(problem).splitlines()[0]) from problem
+            raise MismatchError(
+                next(reversed(regions.ran), ""), "runs", "yes", str(problem).splitlines()[0]
+            ) from problem
 
 
 def _multiplies(args: Any, kwargs: Any) -> bool:

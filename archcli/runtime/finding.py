@@ -38,13 +38,20 @@ class Verdict:
 
 
 def agreement(
-    witness: str, what: str, ours: Mapping[str, Any], theirs: Mapping[str, Any], where: Callable[[str], str], missing: Any = None
+    witness: str,
+    what: str,
+    ours: Mapping[str, Any],
+    theirs: Mapping[str, Any],
+    where: Callable[[str], str],
+    missing: Any = None,
 ) -> Iterator[Finding]:
     """How many of our entries the witness confirms, then each that differs; what `where` says the same of is told once, with how often."""
     same = sum(theirs.get(name, missing) == value for name, value in ours.items())
     yield Finding(witness, what, len(ours), same)
     differ = [name for name in {**ours, **theirs} if ours.get(name, missing) != theirs.get(name, missing)]
-    told = Counter((where(name), _shown(ours.get(name, missing)), _shown(theirs.get(name, missing))) for name in differ)
+    told = Counter(
+        (where(name), _shown(ours.get(name, missing)), _shown(theirs.get(name, missing))) for name in differ
+    )
     for (place, own, other), times in told.items():
         yield Finding(witness, what, own, other, f"{place} ×{times}" if times > 1 else place)
 
@@ -59,4 +66,6 @@ def _shown(value: Any) -> int | str:
 
 def listed(counts: Mapping[str, int]) -> str:
     """Names with how often, the most frequent first."""
-    return ", ".join(f"{name} ×{count:,}" for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+    return ", ".join(
+        f"{name} ×{count:,}" for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    )

@@ -37,7 +37,11 @@ class Layers:
     def _split(self, path: str) -> tuple[str, int, str]:
         """The path up to a layer's index, the index, and what follows; -1 where it lies in no layer."""
         found = _LAYER.match(path)
-        return (found[1], int(found[2]), found[3]) if found and (found[1], int(found[2])) in self._counted else ("", -1, path)
+        return (
+            (found[1], int(found[2]), found[3])
+            if found and (found[1], int(found[2])) in self._counted
+            else ("", -1, path)
+        )
 
 
 def _parted(path: str) -> tuple[str, int]:

@@ -27,7 +27,11 @@ def leaf_of(op: Op, shapes: list[Any], n_experts: int | None) -> nn.Module | Non
     if not op.weights(*shapes) and not op.buffers(*shapes):
         return op.leaf(nn, *shapes) if op.modal else None
     if n_experts is not None:
-        return StackedLinear(op, shapes, n_experts) if isinstance(op, Linear) else StackedLeaf(op, shapes, n_experts)
+        return (
+            StackedLinear(op, shapes, n_experts)
+            if isinstance(op, Linear)
+            else StackedLeaf(op, shapes, n_experts)
+        )
     if isinstance(op, BatchNormalize):
         return TokenBatchNorm(shapes[0][-1], eps=op.eps, momentum=op.momentum)
     if isinstance(op, Linear) and op.zeroed:
@@ -141,7 +145,9 @@ class StackedLinear(Leaf):
     def store(self, distinct: int) -> None:
         """Have so many matrices only; what they held is lost."""
         weight = self.get_parameter("weight")
-        self.weight = nn.Parameter(weight.new_empty(min(distinct, self.n_experts), *weight.shape[1:]), weight.requires_grad)
+        self.weight = nn.Parameter(
+            weight.new_empty(min(distinct, self.n_experts), *weight.shape[1:]), weight.requires_grad
+        )
 
     def forward(self, x: torch.Tensor, *, op: Op | None = None, routed: Assignment) -> torch.Tensor:
         """[N k, in] to [N k, out]."""
@@ -173,9 +179,17 @@ def _taken(gradient: torch.Tensor) -> torch.Tensor:
 
 def _in_one_kernel(x: torch.Tensor, weight: torch.Tensor) -> bool:
     """Whether torch's grouped product takes these: of 16, 32 bits; rows of whole 16 bytes; on a GPU, of compute capability 8 and more."""
-    if not HAS_GROUPED or x.dtype not in GROUPED or not x.is_contiguous() or x.data_ptr() % ALIGNED or weight.data_ptr() % ALIGNED:
+    if (
+        not HAS_GROUPED
+        or x.dtype not in GROUPED
+        or not x.is_contiguous()
+        or x.data_ptr() % ALIGNED
+        or weight.data_ptr() % ALIGNED
+    ):
         return False
     _, rows, columns = weight.shape
     if rows * x.itemsize % ALIGNED or columns * x.itemsize % ALIGNED:
         return False
-    return x.device.type == "cpu" or (x.device.type == "cuda" and torch.cuda.get_device_capability(x.device) >= (8, 0))
+    return x.device.type == "cpu" or (
+        x.device.type == "cuda" and torch.cuda.get_device_capability(x.device) >= (8, 0)
+    )

@@ -125,7 +125,14 @@ class Pair(NamedTuple):
 
 
 def record(
-    work: Work, device: str, pairs: int | None, tick: Tick, *, trace: str = "", hide_launch: bool = False, most: int = PAIRS
+    work: Work,
+    device: str,
+    pairs: int | None,
+    tick: Tick,
+    *,
+    trace: str = "",
+    hide_launch: bool = False,
+    most: int = PAIRS,
 ) -> Recording:
     """Warm up, take the census, time `pairs` plain and as many traced passes in turn; None times `most`, fewer if they are slow.
 
@@ -204,7 +211,16 @@ def recording_of(done: list[Pair], census: Census, device: str, *, chosen: bool 
         framework_s=median(left),
         executed=sum(census.calls.values()),
         counted=min(sum(counts.values()) for counts in found),
-        differing=tuple(sorted({f"{key.path}:{key.name}" for counts in found for key in census.calls if counts[key] != census.calls[key]})),
+        differing=tuple(
+            sorted(
+                {
+                    f"{key.path}:{key.name}"
+                    for counts in found
+                    for key in census.calls
+                    if counts[key] != census.calls[key]
+                }
+            )
+        ),
         rejected=len(done) - len(kept),
         page_faults=int(median(pair.plain.faults for pair in kept)),
         switches_per_s=sum(pair.plain.switches for pair in kept) / sum(pair.plain.lasted_s for pair in kept),
@@ -225,9 +241,13 @@ def _executed(kept: list[Pair], census: Census) -> Iterator[Did]:
     ran = {each.path: each for each in census.ran}
     sums = {(key.path, key.name) for key in kept[0].spent if key.phase == "sums"}
     for key, calls in sorted(census.calls.items()):
-        place = key._replace(phase="sums") if key.phase == "backward" and (key.path, key.name) in sums else key
+        place = (
+            key._replace(phase="sums") if key.phase == "backward" and (key.path, key.name) in sums else key
+        )
         one = ran.get(key.path)
-        yield Did(*place, class_of(place, one.op.parts(*one.inputs)) if one else FRAMEWORK, calls, *census.did[key])
+        yield Did(
+            *place, class_of(place, one.op.parts(*one.inputs)) if one else FRAMEWORK, calls, *census.did[key]
+        )
 
 
 def _timed(kept: list[Pair], census: Census) -> tuple[Timed, ...]:
@@ -243,7 +263,10 @@ def _timed(kept: list[Pair], census: Census) -> tuple[Timed, ...]:
         name = class_of(key, one.op.parts(*one.inputs)) if one else FRAMEWORK
         timed.append(Timed(*key, name, median(each.ns for each in every) / 1e9, every[-1].calls))
     fused = {each.path for each in timed if each.op_class == FUSED}
-    return tuple(replace(each, op_class=FUSED) if each.path in fused and _goes_with_it(each) else each for each in timed)
+    return tuple(
+        replace(each, op_class=FUSED) if each.path in fused and _goes_with_it(each) else each
+        for each in timed
+    )
 
 
 def _goes_with_it(timed: Timed) -> bool:

@@ -55,7 +55,11 @@ class _Counting(TorchDispatchMode):
 
     def _place(self) -> tuple[str, Phase]:
         node = torch._C._current_autograd_node()
-        return (self.regions.current, "forward") if node is None else (self.regions.owner(node._sequence_nr()), "backward")
+        return (
+            (self.regions.current, "forward")
+            if node is None
+            else (self.regions.owner(node._sequence_nr()), "backward")
+        )
 
 
 def is_view(func: Any) -> bool:
@@ -63,4 +67,6 @@ def is_view(func: Any) -> bool:
     returns = func._schema.returns
     if func._schema.name == "aten::_unsafe_view":
         return True
-    return bool(returns) and all(result.alias_info is not None and not result.alias_info.is_write for result in returns)
+    return bool(returns) and all(
+        result.alias_info is not None and not result.alias_info.is_write for result in returns
+    )

@@ -16,7 +16,18 @@ RANDOM = "random"
 """Drawing random numbers, wherever it happens: no arithmetic of the architecture, and on a CPU a large part of training with dropout."""
 
 _FUSED = ("_scaled_dot_product", "_flash_attention", "_efficient_attention", "_cudnn_attention")
-_PRODUCTS = {"mm", "bmm", "addmm", "_addmm_activation", "baddbmm", "addbmm", "mv", "addmv", "dot", "_grouped_mm"}
+_PRODUCTS = {
+    "mm",
+    "bmm",
+    "addmm",
+    "_addmm_activation",
+    "baddbmm",
+    "addbmm",
+    "mv",
+    "addmv",
+    "dot",
+    "_grouped_mm",
+}
 _PRODUCTS |= {"convolution", "convolution_backward"}
 _RANDOM = {
     "bernoulli",
@@ -31,13 +42,57 @@ _RANDOM = {
     "randint",
     "randperm",
 }
-_RANDOM |= {"native_dropout", "_fused_dropout", "random", "normal_functional"}  # of a GPU's dropout, drawing and multiplying are one kernel
+_RANDOM |= {
+    "native_dropout",
+    "_fused_dropout",
+    "random",
+    "normal_functional",
+}  # of a GPU's dropout, drawing and multiplying are one kernel
 _SUMS = {"sum", "cumsum"}
 _SOFTMAX = {"softmax", "_softmax", "_safe_softmax", "_softmax_backward_data", "logsumexp"}
-_COPIES = {"clone", "copy", "_to_copy", "cat", "stack", "index_select", "index", "index_copy", "gather", "repeat", "fill"}
-_MAKERS = {"empty", "empty_like", "new_empty", "zeros", "zeros_like", "new_zeros", "bincount", "_local_scalar_dense"}
-NO_ARITHMETIC = _COPIES | _MAKERS | _RANDOM | {"relu", "threshold_backward", "clamp", "clamp_min", "maximum", "masked_fill", "where"}
-NO_ARITHMETIC |= {"lt", "le", "gt", "ge", "eq", "ne", "bitwise_not", "bitwise_and", "bitwise_or", "arange", "detach", "zero"}
+_COPIES = {
+    "clone",
+    "copy",
+    "_to_copy",
+    "cat",
+    "stack",
+    "index_select",
+    "index",
+    "index_copy",
+    "gather",
+    "repeat",
+    "fill",
+}
+_MAKERS = {
+    "empty",
+    "empty_like",
+    "new_empty",
+    "zeros",
+    "zeros_like",
+    "new_zeros",
+    "bincount",
+    "_local_scalar_dense",
+}
+NO_ARITHMETIC = (
+    _COPIES
+    | _MAKERS
+    | _RANDOM
+    | {"relu", "threshold_backward", "clamp", "clamp_min", "maximum", "masked_fill", "where"}
+)
+NO_ARITHMETIC |= {
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "eq",
+    "ne",
+    "bitwise_not",
+    "bitwise_and",
+    "bitwise_or",
+    "arange",
+    "detach",
+    "zero",
+}
 NO_ARITHMETIC |= {"embedding", "embedding_dense_backward"}
 """What computes nothing: it copies, compares, chooses or draws. A maximum is no FLOP, as in the table of the architecture's operations."""
 

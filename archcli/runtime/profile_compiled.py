@@ -43,9 +43,15 @@ PLATFORMS = ("linux", "win32")
 def check_compiler(device: str) -> None:
     """Raises ArchError where nothing can be compiled, or not be told apart afterwards; to be called before anything is built."""
     if device != "cpu":
-        raise ArchError(f"compiled kernels are told apart on a CPU alone, not on {device}", "leave --compile out, or --device")
+        raise ArchError(
+            f"compiled kernels are told apart on a CPU alone, not on {device}",
+            "leave --compile out, or --device",
+        )
     if sys.platform not in PLATFORMS or not hasattr(torch.fx.traceback, "annotate"):
-        raise ArchError(f"torch {torch.__version__} on {sys.platform} cannot tell compiled kernels apart", "torch 2.9 on Linux can")
+        raise ArchError(
+            f"torch {torch.__version__} on {sys.platform} cannot tell compiled kernels apart",
+            "torch 2.9 on Linux can",
+        )
     from torch._inductor.cpp_builder import get_cpp_compiler
     from torch._inductor.exc import InvalidCxxCompiler
 
@@ -63,7 +69,9 @@ def record_compiled(work: Work, device: str, pairs: int | None, tick: Tick, *, t
     return replace(timing.recording, trace=kept[-1] if kept else None)
 
 
-def compiled_contender(work: Work, device: str, tick: Tick, trace: str = "", kept: list[dict[str, Any]] | None = None) -> Contender:
+def compiled_contender(
+    work: Work, device: str, tick: Tick, trace: str = "", kept: list[dict[str, Any]] | None = None
+) -> Contender:
     """A variant whose operations torch fuses: compiled, and warmed up. The model given is compiled in place."""
     check_compiler(device)
     tick("counting operations", 0, 1)
@@ -77,10 +85,14 @@ def compiled_contender(work: Work, device: str, tick: Tick, trace: str = "", kep
             run = run_pass(step, clock)
         events = list(events_of(found))
         if kept is not None and trace:
-            kept[:] = [chrome_trace(with_groups(events, compiled.graphs, PREFIX), lambda _: "", PREFIX, trace)]
+            kept[:] = [
+                chrome_trace(with_groups(events, compiled.graphs, PREFIX), lambda _: "", PREFIX, trace)
+            ]
         return Traced(run, walk_compiled(events, compiled.graphs))
 
-    return Contender(lambda: run_pass(step, clock), traced, lambda pairs: _recording(pairs, compiled, census, device))
+    return Contender(
+        lambda: run_pass(step, clock), traced, lambda pairs: _recording(pairs, compiled, census, device)
+    )
 
 
 def compile_work(work: Work, ran: dict[str, Ran]) -> tuple[Compiled, Callable[[], Any]]:
@@ -96,7 +108,9 @@ def compile_work(work: Work, ran: dict[str, Ran]) -> tuple[Compiled, Callable[[]
         except ArchError:
             raise
         except Exception as problem:
-            raise ArchError(f"torch.compile cannot take this pass: {reason(problem)}", "leave --compile out") from problem
+            raise ArchError(
+                f"torch.compile cannot take this pass: {reason(problem)}", "leave --compile out"
+            ) from problem
     return compiled_of(found.graphs, ran, time.perf_counter() - start), work.step
 
 
@@ -109,7 +123,9 @@ def _annotate(model: nn.Module) -> None:
 def reason(problem: Exception) -> str:
     """The line of a compiler's complaint that says what is wrong: the first error of C++, else the first line."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
-    said = [line for line in lines if "error: " in line] or [line for line in lines if not line.endswith("raised:")]
+    said = [line for line in lines if "error: " in line] or [
+        line for line in lines if not line.endswith("raised:")
+    ]
     return said[0][:200] if said else type(problem).__name__
 
 
@@ -120,10 +136,16 @@ def _nothing_left() -> Iterator[None]:
     from torch._inductor import async_compile
 
     pool = async_compile.AsyncCompile.pool
-    threads, processes, watched = pool.cache_info().currsize, bool(async_compile._pool_set), _progress_watch() is not None
+    threads, processes, watched = (
+        pool.cache_info().currsize,
+        bool(async_compile._pool_set),
+        _progress_watch() is not None,
+    )
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # the compiler's own code uses what torch has deprecated
+            warnings.simplefilter(
+                "ignore", DeprecationWarning
+            )  # the compiler's own code uses what torch has deprecated
             yield
     finally:
         if not threads and pool.cache_info().currsize:
@@ -147,10 +169,17 @@ def _recording(pairs: list[Pair], compiled: Compiled, census: Census, device: st
     """What the pairs come to: launches in place of what a census counts, classes of kernels in place of those of operations."""
     keys = [kernel.key for kernel in compiled.kernels]
     launched = Counter(key._replace(phase="backward" if key.phase == "sums" else key.phase) for key in keys)
-    recording = recording_of(pairs, census._replace(calls=dict(launched), did=defaultdict(Executed)), device, chosen=True)
+    recording = recording_of(
+        pairs, census._replace(calls=dict(launched), did=defaultdict(Executed)), device, chosen=True
+    )
     classes = {kernel.key: kernel.op_class for kernel in compiled.kernels}
-    timed = [replace(each, op_class=classes.get(Key(each.path, each.phase, each.name), FRAMEWORK)) for each in recording.timed]
-    others = sorted({each.name for each in timed if Key(each.path, each.phase, each.name) not in classes} - IDLE)
+    timed = [
+        replace(each, op_class=classes.get(Key(each.path, each.phase, each.name), FRAMEWORK))
+        for each in recording.timed
+    ]
+    others = sorted(
+        {each.name for each in timed if Key(each.path, each.phase, each.name) not in classes} - IDLE
+    )
     unknown = [f"{name}: in no compiled graph" for name in others]
     return replace(
         recording,

@@ -112,7 +112,10 @@ def launched_ns(events: Iterable[Event]) -> Callable[[Event], int]:
 def _pass_of(events: Sequence[Event]) -> Span:
     """From the start of the pass to its end; all there is where it was not marked."""
     marked = [event for event in events if event.name == TIMED] or events
-    return Span(min((event.start_ns for event in marked), default=0), max((event.end_ns for event in marked), default=0))
+    return Span(
+        min((event.start_ns for event in marked), default=0),
+        max((event.end_ns for event in marked), default=0),
+    )
 
 
 def _launches(events: Sequence[Event], whole: Span, ahead: set[int]) -> tuple[dict[int, Event], set[int]]:
@@ -120,7 +123,9 @@ def _launches(events: Sequence[Event], whole: Span, ahead: set[int]) -> tuple[di
     ours: dict[int, Event] = {}
     others: set[int] = set(ahead)
     until: dict[int, int] = defaultdict(int)
-    for event in sorted((event for event in events if event.launches), key=lambda event: (event.start_ns, -event.end_ns)):
+    for event in sorted(
+        (event for event in events if event.launches), key=lambda event: (event.start_ns, -event.end_ns)
+    ):
         if event.id in ahead or not whole.start_ns <= event.start_ns < whole.end_ns:
             others.add(event.id)
         elif event.start_ns >= until[event.thread]:
@@ -149,7 +154,9 @@ def _lost(events: Iterable[Event], launches: dict[int, Event], ours: Iterable[Ev
 def _union(events: Iterable[Event], window: Span) -> list[Span]:
     """The stretches within the window in which at least one of them ran, in order."""
     found: list[Span] = []
-    for start, end in sorted((max(event.start_ns, window.start_ns), min(event.end_ns, window.end_ns)) for event in events):
+    for start, end in sorted(
+        (max(event.start_ns, window.start_ns), min(event.end_ns, window.end_ns)) for event in events
+    ):
         if start >= end:
             continue
         if found and start <= found[-1].end_ns:
@@ -165,5 +172,7 @@ def _length(spans: Iterable[Span]) -> int:
 
 def _overlap(gaps: Iterable[Span], others: Sequence[Span]) -> int:
     """How long stretches of both run at once; neither overlap among themselves."""
-    shared = ((max(gap.start_ns, other.start_ns), min(gap.end_ns, other.end_ns)) for gap in gaps for other in others)
+    shared = (
+        (max(gap.start_ns, other.start_ns), min(gap.end_ns, other.end_ns)) for gap in gaps for other in others
+    )
     return sum(end - start for start, end in shared if end > start)

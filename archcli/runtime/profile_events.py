@@ -17,7 +17,9 @@ TIMED = "archcli pass"
 """The range that a timed pass is on a device: all that belongs to it begins within."""
 
 _CALL = re.compile(r"(cuda|cu|hip)[A-Z]")
-_LAUNCH = re.compile(r"(cuda|cu|hip)(Launch(Cooperative)?Kernel|GraphLaunch|(Ext)?ModuleLaunch|Memcpy|Memset)")
+_LAUNCH = re.compile(
+    r"(cuda|cu|hip)(Launch(Cooperative)?Kernel|GraphLaunch|(Ext)?ModuleLaunch|Memcpy|Memset)"
+)
 _DEVICE_KINDS: dict[str, Kind] = {"kernel": "kernel", "gpu_memcpy": "copy", "gpu_memset": "fill"}
 
 

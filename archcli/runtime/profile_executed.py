@@ -13,7 +13,13 @@ import torch
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
-from archcli.ops.base import LAYERNORM_BACKWARD, LAYERNORM_FORWARD, LAYERNORM_WEIGHT, SOFTMAX_BACKWARD, SOFTMAX_FORWARD
+from archcli.ops.base import (
+    LAYERNORM_BACKWARD,
+    LAYERNORM_FORWARD,
+    LAYERNORM_WEIGHT,
+    SOFTMAX_BACKWARD,
+    SOFTMAX_FORWARD,
+)
 from archcli.runtime.profile_classes import NO_ARITHMETIC, is_fused
 
 PER_ELEMENT = {

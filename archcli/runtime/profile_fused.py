@@ -27,7 +27,20 @@ JOIN = " + "
 """Between the paths of a group."""
 CALL = "## Call CompiledFxGraph"
 """What a trace calls the range of a compiled graph."""
-IDLE = {"empty", "empty_strided", "empty_like", "as_strided", "detach", "alias", "view", "reshape", "expand", "permute", "slice", "select"}
+IDLE = {
+    "empty",
+    "empty_strided",
+    "empty_like",
+    "as_strided",
+    "detach",
+    "alias",
+    "view",
+    "reshape",
+    "expand",
+    "permute",
+    "slice",
+    "select",
+}
 """What a compiled graph may run between its kernels: it makes room or looks at a tensor in another way, and computes nothing."""
 Place = tuple[str, str, str]
 """(path, phase, class of cost) of what an operation of the architecture does."""
@@ -75,12 +88,23 @@ class Compiled:
 def compiled_of(graphs: Sequence[Graph], ran: Mapping[str, Ran], seconds: float = 0.0) -> Compiled:
     """Join what was compiled with the operations that run."""
     order = sorted(graphs, key=lambda graph: graph.backward)
-    fused = {(piece.path, graph.backward) for graph in order for each in graph.launches if is_fused(each.name) for piece in each.pieces}
-    made = tuple(tuple(_kernel(each, ran, fused, backward=graph.backward) for each in graph.launches) for graph in order)
+    fused = {
+        (piece.path, graph.backward)
+        for graph in order
+        for each in graph.launches
+        if is_fused(each.name)
+        for piece in each.pieces
+    }
+    made = tuple(
+        tuple(_kernel(each, ran, fused, backward=graph.backward) for each in graph.launches)
+        for graph in order
+    )
     homes = _homes([kernel for kernels in made for kernel in kernels])
     lost = [each for each in ran.values() if _computes(each) and (each.path, "forward", "") not in homes]
     held = {_content(each) for each in ran.values() if (each.path, "forward", "") in homes}
-    shared, missing = (tuple(each.path for each in lost if (_content(each) in held) is found) for found in (True, False))
+    shared, missing = (
+        tuple(each.path for each in lost if (_content(each) in held) is found) for found in (True, False)
+    )
     return Compiled(made, homes, shared, missing, seconds)
 
 
@@ -93,15 +117,26 @@ def _content(ran: Ran) -> str:
     return repr((ran.op, ran.inputs)).replace(f"name={ran.op.name!r}", "")
 
 
-def _kernel(launch: Launch, ran: Mapping[str, Ran], fused: set[tuple[str, bool]], *, backward: bool) -> Kernel:
+def _kernel(
+    launch: Launch, ran: Mapping[str, Ran], fused: set[tuple[str, bool]], *, backward: bool
+) -> Kernel:
     phase: Phase = "backward" if backward else "forward"
-    parts = {path: ran[path].op.parts(*ran[path].inputs) for path in ran if any(piece.path == path for piece in launch.pieces)}
+    parts = {
+        path: ran[path].op.parts(*ran[path].inputs)
+        for path in ran
+        if any(piece.path == path for piece in launch.pieces)
+    }
     costing = [path for path, own in parts.items() if own] or list(parts)
     if not costing:  # of no operation: sums of gradients that meet, or something of torch's own
         key = Key("", "sums" if backward else phase, launch.name)
         return Kernel(key, OpClass.ELEMENTWISE if backward else FRAMEWORK, (), launch.library)
     pieces = dict.fromkeys(
-        (each.path, FUSED if (each.path, backward) in fused else str(class_of(Key(each.path, phase, each.name), parts[each.path])))
+        (
+            each.path,
+            FUSED
+            if (each.path, backward) in fused
+            else str(class_of(Key(each.path, phase, each.name), parts[each.path])),
+        )
         for each in launch.pieces
         if each.path in costing
     )
@@ -117,7 +152,9 @@ def _kernel(launch: Launch, ran: Mapping[str, Ran], fused: set[tuple[str, bool]]
 def _homes(kernels: Iterable[Kernel]) -> dict[Place, Home]:
     """The first kernel for each class of what an operation does; for what has none, the first of a library's, else the first."""
     homes: dict[Place, Home] = {}
-    for kernel in sorted(kernels, key=lambda kernel: not kernel.library):  # stable: each sort stays in the order of running
+    for kernel in sorted(
+        kernels, key=lambda kernel: not kernel.library
+    ):  # stable: each sort stays in the order of running
         for path, _ in kernel.pieces:
             homes.setdefault((path, kernel.key.phase, ""), Home(kernel.key.path, kernel.op_class))
     for kernel in kernels:
@@ -137,25 +174,42 @@ def walk_compiled(events: Iterable[Event], graphs: Sequence[Sequence[Kernel]]) -
 
 def with_groups(events: Sequence[Event], graphs: Sequence[Sequence[Kernel]], prefix: str) -> list[Event]:
     """The trace with a range around each kernel that is named after the operations it holds."""
-    around = [event._replace(name=prefix + kernel.key.path, id=-1) for event, kernel in launched(events, graphs) if kernel]
+    around = [
+        event._replace(name=prefix + kernel.key.path, id=-1)
+        for event, kernel in launched(events, graphs)
+        if kernel
+    ]
     return [*events, *around]
 
 
-def launched(events: Iterable[Event], graphs: Sequence[Sequence[Kernel]]) -> Iterator[tuple[Event, Kernel | None]]:
+def launched(
+    events: Iterable[Event], graphs: Sequence[Sequence[Kernel]]
+) -> Iterator[tuple[Event, Kernel | None]]:
     """Everything that compiled graphs ran, with the kernel that it is."""
     for i, ranges in enumerate(calls(events)):
         kernels = graphs[i] if i < len(graphs) else ()
         found = matched([operation(event.name) for event in ranges], [kernel.key.name for kernel in kernels])
-        yield from ((event, None if place is None else kernels[place]) for event, place in zip(ranges, found, strict=True))
+        yield from (
+            (event, None if place is None else kernels[place])
+            for event, place in zip(ranges, found, strict=True)
+        )
 
 
 def calls(events: Iterable[Event]) -> Iterator[list[Event]]:
     """What each compiled graph launched, a list for each call of a graph, in the order of time."""
-    ordered = sorted((event for event in events if not event.on_device), key=lambda event: (event.start_ns, -event.end_ns, event.id))
+    ordered = sorted(
+        (event for event in events if not event.on_device),
+        key=lambda event: (event.start_ns, -event.end_ns, event.id),
+    )
     for call in [event for event in ordered if event.name.startswith(CALL)]:
         inside, end = list[Event](), call.start_ns
         for event in ordered:
-            within = event is not call and event.thread == call.thread and end <= event.start_ns and event.end_ns <= call.end_ns
+            within = (
+                event is not call
+                and event.thread == call.thread
+                and end <= event.start_ns
+                and event.end_ns <= call.end_ns
+            )
             if within:
                 inside.append(event)
                 end = event.end_ns

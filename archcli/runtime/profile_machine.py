@@ -19,15 +19,27 @@ PRODUCTS = {"highest": "in fp32", "high": "in TF32", "medium": "in TF32"}
 def machine(device: str) -> dict[str, Any]:
     """What the figures depend on besides the model."""
     on_gpu = device.startswith("cuda")
-    libraries = [name for name, there in (("MKL", torch.backends.mkl), ("oneDNN", torch.backends.mkldnn)) if there.is_available()]
+    libraries = [
+        name
+        for name, there in (("MKL", torch.backends.mkl), ("oneDNN", torch.backends.mkldnn))
+        if there.is_available()
+    ]
     return {
         "device": device,
-        "processor": torch.cuda.get_device_name(device) if on_gpu else torch.backends.cpu.get_cpu_capability(),
+        "processor": torch.cuda.get_device_name(device)
+        if on_gpu
+        else torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
         "math library": " + ".join(libraries),
-        **({"CUDA": torch.version.cuda, "fp32 products": PRODUCTS[torch.get_float32_matmul_precision()]} if on_gpu else {}),
-        "allocator": "large blocks kept" if "MALLOC_MMAP_THRESHOLD_" in os.environ else "as the system has it",
+        **(
+            {"CUDA": torch.version.cuda, "fp32 products": PRODUCTS[torch.get_float32_matmul_precision()]}
+            if on_gpu
+            else {}
+        ),
+        "allocator": "large blocks kept"
+        if "MALLOC_MMAP_THRESHOLD_" in os.environ
+        else "as the system has it",
     }
 
 

@@ -80,7 +80,9 @@ class Provenance:
 
     def remember(self, graph: fx.Graph) -> None:
         """Note the nodes as they are before passes replace some."""
-        self._before = {node.name: _Known(pieces_of(node), _names(node.all_input_nodes)) for node in graph.nodes}
+        self._before = {
+            node.name: _Known(pieces_of(node), _names(node.all_input_nodes)) for node in graph.nodes
+        }
 
     def mend(self, graph: fx.Graph) -> None:
         """Give nodes that a pass has put in the place of others the pieces of those."""
@@ -90,8 +92,14 @@ class Provenance:
         for node in graph.nodes:
             if node.op != "call_function" or node.name in self._before:
                 continue
-            given[node.name] = frozenset[str]().union(*(given.get(name, {name}) for name in _names(node.all_input_nodes)))
-            pieces = tuple(dict.fromkeys(piece for name in _replaced(gone, given[node.name]) for piece in gone[name].pieces))
+            given[node.name] = frozenset[str]().union(
+                *(given.get(name, {name}) for name in _names(node.all_input_nodes))
+            )
+            pieces = tuple(
+                dict.fromkeys(
+                    piece for name in _replaced(gone, given[node.name]) for piece in gone[name].pieces
+                )
+            )
             if pieces:
                 node.meta[PIECES] = pieces
 
@@ -106,7 +114,9 @@ class Provenance:
         new = [piece for node, piece in found if (node, piece.path) not in self._seen]
         self._seen.update((node, piece.path) for node, piece in found)
         pieces = dict.fromkeys(new or [piece for _, piece in found])
-        self.graphs[self._owners.index(V.graph)].launches.append(Launch(operation(name), tuple(pieces), library))
+        self.graphs[self._owners.index(V.graph)].launches.append(
+            Launch(operation(name), tuple(pieces), library)
+        )
 
 
 def pieces_of(node: fx.Node) -> tuple[Piece, ...]:
@@ -128,7 +138,11 @@ def _replaced(gone: dict[str, _Known], given: frozenset[str]) -> list[str]:
     constants = {name for name, known in gone.items() if not known.inputs}
     chosen: dict[str, None] = {}
     for name, known in gone.items():
-        if known.inputs and known.inputs & (given | chosen.keys()) and known.inputs <= given | chosen.keys() | constants:
+        if (
+            known.inputs
+            and known.inputs & (given | chosen.keys())
+            and known.inputs <= given | chosen.keys() | constants
+        ):
             chosen[name] = None
     return list(chosen)
 
@@ -159,8 +173,14 @@ def provenance() -> Iterator[Provenance]:
     with ExitStack() as stack:
         stack.enter_context(inductor.patch(settings))
         stack.enter_context(functorch.patch({"enable_autograd_cache": False}))
-        stack.enter_context(dynamo.patch({"recompile_limit": 1 << 16, "accumulated_recompile_limit": 1 << 16, "suppress_errors": False}))
-        stack.enter_context(_beside(CppScheduling, "codegen_comment", lambda *given: _generated(found, *given)))
+        stack.enter_context(
+            dynamo.patch(
+                {"recompile_limit": 1 << 16, "accumulated_recompile_limit": 1 << 16, "suppress_errors": False}
+            )
+        )
+        stack.enter_context(
+            _beside(CppScheduling, "codegen_comment", lambda *given: _generated(found, *given))
+        )
         stack.enter_context(_beside(Scheduler, "codegen_extern_call", lambda *given: _called(found, *given)))
         yield found
 

@@ -88,7 +88,9 @@ def _ranges(work: Work) -> list[tuple[int, str]]:
     with labelled(work.model), tracing(clock) as trace:
         run_pass(work.step, clock)
     rows = [event for event in events_of(trace) if event.name.startswith(PREFIX)]
-    log = [(event.start_ns, 1, event.name.removeprefix(PREFIX)) for event in rows] + [(event.end_ns, 0, "") for event in rows]
+    log = [(event.start_ns, 1, event.name.removeprefix(PREFIX)) for event in rows] + [
+        (event.end_ns, 0, "") for event in rows
+    ]
     return [(ns, path) for ns, _, path in sorted(log)]
 
 
@@ -132,7 +134,10 @@ def shares(recording: Recording, regions: Regions) -> dict[str, Shares]:
         if timed.path:
             profile[group[timed.path]] += timed.seconds
     ranges, clock = (_summed(seconds, group) for seconds in (regions.ranged, regions.seconds))
-    return {name: Shares(*(each[name] / sum(each.values()) for each in (profile, ranges, clock))) for name in profile}
+    return {
+        name: Shares(*(each[name] / sum(each.values()) for each in (profile, ranges, clock)))
+        for name in profile
+    }
 
 
 def _summed(seconds: Mapping[str, float], group: Mapping[str, str]) -> dict[str, float]:

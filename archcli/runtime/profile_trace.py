@@ -13,10 +13,18 @@ from archcli.runtime.profile_events import Event, Kind
 from archcli.runtime.profile_walk import ENGINE
 
 PROCESS, DEVICE = 1, 2
-CATEGORIES: dict[Kind, str] = {"cpu": "torch", "call": "cuda", "kernel": "kernel", "copy": "memcpy", "fill": "memset"}
+CATEGORIES: dict[Kind, str] = {
+    "cpu": "torch",
+    "call": "cuda",
+    "kernel": "kernel",
+    "copy": "memcpy",
+    "fill": "memset",
+}
 
 
-def chrome_trace(events: Iterable[Event], owner: Callable[[int], str], prefix: str, name: str) -> dict[str, Any]:
+def chrome_trace(
+    events: Iterable[Event], owner: Callable[[int], str], prefix: str, name: str
+) -> dict[str, Any]:
     """The document: a range for each operation of the architecture by its path, and within it those of torch. Times in microseconds.
 
     `owner` names the path that made the autograd node of a sequence number, which is shown at its backward.
@@ -24,13 +32,19 @@ def chrome_trace(events: Iterable[Event], owner: Callable[[int], str], prefix: s
     threads: dict[tuple[int, int], list[Event]] = defaultdict(list)
     for event in events:
         threads[(DEVICE if event.on_device else PROCESS), event.thread].append(event)
-    ranges = [entry for (process, _), ours in sorted(threads.items()) for entry in _thread(process, ours, owner, prefix)]
+    ranges = [
+        entry
+        for (process, _), ours in sorted(threads.items())
+        for entry in _thread(process, ours, owner, prefix)
+    ]
     first = min((entry["ts"] for entry in ranges), default=0)
     shown = [entry | {"ts": (entry["ts"] - first) / 1000, "dur": entry["dur"] / 1000} for entry in ranges]
     return {"displayTimeUnit": "ms", "otherData": {"model": name}, "traceEvents": [*_names(name), *shown]}
 
 
-def _thread(process: int, ranges: list[Event], owner: Callable[[int], str], prefix: str) -> Iterator[dict[str, Any]]:
+def _thread(
+    process: int, ranges: list[Event], owner: Callable[[int], str], prefix: str
+) -> Iterator[dict[str, Any]]:
     ranges.sort(key=lambda event: (event.start_ns, -event.end_ns, event.id))
     ends: list[int] = []
     for event in ranges:
@@ -40,7 +54,15 @@ def _thread(process: int, ranges: list[Event], owner: Callable[[int], str], pref
         ends.append(end)
         kind, name = _said(event, owner, prefix)
         thread = event.thread % (1 << 31)
-        yield {"ph": "X", "pid": process, "tid": thread, "ts": event.start_ns, "dur": end - event.start_ns, "name": name, "cat": kind}
+        yield {
+            "ph": "X",
+            "pid": process,
+            "tid": thread,
+            "ts": event.start_ns,
+            "dur": end - event.start_ns,
+            "name": name,
+            "cat": kind,
+        }
 
 
 def _said(event: Event, owner: Callable[[int], str], prefix: str) -> tuple[str, str]:

@@ -88,8 +88,16 @@ def record_variants(contenders: Sequence[Contender], pairs: int | None, tick: Ti
             if not done:
                 raise
             interrupted = True
-    kept, states = _undisturbed(done), tuple(state for state in (before, gpu_state(contenders[0].device)) if state)
-    all_over: dict[str, Any] = {"partial": interrupted, "load": load, "rejected": len(done) - len(kept), "states": states}
+    kept, states = (
+        _undisturbed(done),
+        tuple(state for state in (before, gpu_state(contenders[0].device)) if state),
+    )
+    all_over: dict[str, Any] = {
+        "partial": interrupted,
+        "load": load,
+        "rejected": len(done) - len(kept),
+        "states": states,
+    }
     found = [_timing(one, [each[i] for each in kept]) for i, one in enumerate(contenders)]
     return [one._replace(recording=replace(one.recording, **all_over)) for one in found]
 
@@ -105,7 +113,9 @@ def _round(contenders: Sequence[Contender], number: int) -> list[Pair]:
 
 def _undisturbed(done: list[list[Pair]]) -> list[list[Pair]]:
     """The rounds in which nobody was disturbed, where there are enough of them; else all."""
-    quiet = [pairs for pairs in done if not any(pair.plain.disturbed or pair.traced.disturbed for pair in pairs)]
+    quiet = [
+        pairs for pairs in done if not any(pair.plain.disturbed or pair.traced.disturbed for pair in pairs)
+    ]
     return quiet if len(quiet) >= FEWEST_PAIRS else done
 
 

@@ -51,7 +51,12 @@ class _Open(NamedTuple):
 
 
 def walk(
-    events: Sequence[Event], known: Collection[Key], owner: Callable[[int], str], prefix: str, *, device: bool = False
+    events: Sequence[Event],
+    known: Collection[Key],
+    owner: Callable[[int], str],
+    prefix: str,
+    *,
+    device: bool = False,
 ) -> dict[Key, Spent]:
     """Seconds and calls of every known operation of one pass.
 
@@ -104,7 +109,9 @@ def _wrappers(ranges: list[Event]) -> set[int]:
     return found
 
 
-def _entered(outer: _Open, event: Event, known: Collection[Key], owner: Callable[[int], str], prefix: str) -> _Open:
+def _entered(
+    outer: _Open, event: Event, known: Collection[Key], owner: Callable[[int], str], prefix: str
+) -> _Open:
     """What the walk stands in once it has entered the event's range."""
     if outer.taken is not None:
         return outer._replace(end_ns=event.end_ns)

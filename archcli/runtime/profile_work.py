@@ -70,10 +70,18 @@ def prepare(spec: Model, job: Job) -> Work:
     model = skeleton.to_empty(device=device)
     fill(model, generator)
     if to_the_loss:
-        return Work(model, _to_the_loss(model, inputs, random_targets(spec, job.batch_size, job.new, generator).to(device)))
+        return Work(
+            model,
+            _to_the_loss(model, inputs, random_targets(spec, job.batch_size, job.new, generator).to(device)),
+        )
     if job.train:
         return Work(model, _training(model, inputs, gradients))
-    return Work(model, _through_cache(model, inputs, cache, last_only=job.last_only) if job.cached else _forward(model, inputs))
+    return Work(
+        model,
+        _through_cache(model, inputs, cache, last_only=job.last_only)
+        if job.cached
+        else _forward(model, inputs),
+    )
 
 
 def _inputs(spec: Model, job: Job, length: int) -> list[torch.Tensor]:
@@ -87,7 +95,9 @@ def _random(like: torch.Tensor, spec: Model, dtype: torch.dtype, generator: torc
     if like.is_floating_point():
         return torch.randn(like.shape, generator=generator).to(dtype)
     return torch.randint(
-        min(size for path, size in settings(spec) if path.endswith("vocab_size") and size), like.shape, generator=generator
+        min(size for path, size in settings(spec) if path.endswith("vocab_size") and size),
+        like.shape,
+        generator=generator,
     )
 
 
@@ -109,7 +119,10 @@ def check_device(device: str) -> None:
     if device != "cpu" and (kind != "cuda" or (index and not index.isdecimal()) or device.endswith(":")):
         raise ArchError(f"device {device!r} is none of cpu, cuda, cuda:N")
     if kind == "cuda" and int(index or 0) >= torch.cuda.device_count():
-        raise ArchError(f"{device} is not on this machine, which has {torch.cuda.device_count()} CUDA devices", "try --device cpu")
+        raise ArchError(
+            f"{device} is not on this machine, which has {torch.cuda.device_count()} CUDA devices",
+            "try --device cpu",
+        )
 
 
 def free_memory(device: str) -> int:
@@ -120,13 +133,17 @@ def free_memory(device: str) -> int:
 
 def _forward(model: LanguageModel, inputs: Sequence[torch.Tensor]) -> Callable[[], Any]:
     def step() -> Any:
-        with torch.no_grad():  # inference_mode would hide from the census what composite operations are made of
+        with (
+            torch.no_grad()
+        ):  # inference_mode would hide from the census what composite operations are made of
             return model(*inputs)
 
     return step
 
 
-def _through_cache(model: LanguageModel, inputs: Sequence[torch.Tensor], cache: Cache, *, last_only: bool) -> Callable[[], Any]:
+def _through_cache(
+    model: LanguageModel, inputs: Sequence[torch.Tensor], cache: Cache, *, last_only: bool
+) -> Callable[[], Any]:
     tokens, *source = inputs
 
     def step() -> Any:
@@ -136,7 +153,9 @@ def _through_cache(model: LanguageModel, inputs: Sequence[torch.Tensor], cache: 
     return step
 
 
-def _training(model: LanguageModel, inputs: Sequence[torch.Tensor], gradients: Sequence[torch.Tensor]) -> Callable[[], Any]:
+def _training(
+    model: LanguageModel, inputs: Sequence[torch.Tensor], gradients: Sequence[torch.Tensor]
+) -> Callable[[], Any]:
     def step() -> None:
         model.zero_grad(set_to_none=True)
         torch.autograd.backward(tree_leaves(model(*inputs)), gradients)
@@ -151,7 +170,9 @@ def _gradients(skeleton: LanguageModel, job: Job, generator: torch.Generator) ->
     return [torch.randn(answer.shape, generator=generator).to(job.device, answer.dtype) for answer in answers]
 
 
-def _to_the_loss(model: LanguageModel, inputs: Sequence[torch.Tensor], targets: torch.Tensor) -> Callable[[], Any]:
+def _to_the_loss(
+    model: LanguageModel, inputs: Sequence[torch.Tensor], targets: torch.Tensor
+) -> Callable[[], Any]:
     def step() -> None:
         model.zero_grad(set_to_none=True)
         model(*inputs, targets=targets).backward()
@@ -166,7 +187,9 @@ def _filled_cache(skeleton: LanguageModel, job: Job, generator: torch.Generator)
     with torch.no_grad():
         _, cache = skeleton.prefill(*_inputs(skeleton.spec, job, job.past))
     block = torch.randn(BLOCK, generator=generator)
-    filled: Cache = tree_map(lambda x: _tile(torch.empty_like(x, device=job.device), block), torch.Tensor, cache)
+    filled: Cache = tree_map(
+        lambda x: _tile(torch.empty_like(x, device=job.device), block), torch.Tensor, cache
+    )
     return filled
 
 

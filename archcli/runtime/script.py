@@ -87,8 +87,15 @@ class Held(NamedTuple):
 def bare(module: nn.Module) -> bool:
     """Whether calling a module is calling its class's forward: it has no hooks of its own, and nothing stands in the forward's place."""
     own = vars(module)
-    hooked = own["_forward_hooks"] or own["_forward_pre_hooks"] or own["_backward_hooks"] or own["_backward_pre_hooks"]
-    return not (hooked or "forward" in own or own.get("_compiled_call_impl")) and type(module).__call__ is CALL
+    hooked = (
+        own["_forward_hooks"]
+        or own["_forward_pre_hooks"]
+        or own["_backward_hooks"]
+        or own["_backward_pre_hooks"]
+    )
+    return (
+        not (hooked or "forward" in own or own.get("_compiled_call_impl")) and type(module).__call__ is CALL
+    )
 
 
 def directly(op: Op) -> Run:
@@ -115,7 +122,12 @@ class Known(NamedTuple):
 
     def fits(self, child: nn.Module) -> bool:
         """Whether the child would do no more than play this."""
-        return self.child() is child and self.training is child.training and self.listening == child.listening and bare(child)
+        return (
+            self.child() is child
+            and self.training is child.training
+            and self.listening == child.listening
+            and bare(child)
+        )
 
 
 class RememberingRun(ChildRun):
@@ -173,7 +185,9 @@ class WritingTape(NodeTape):
         leaves: list[Tensor] = []
         tree = rebuilder(out, Tensor, leaves)
         places = [leaf.value.place for leaf in leaves]
-        steps = tuple(Step(*each, last) for each, last in zip(self.written, self._last_uses(set(places)), strict=True))
+        steps = tuple(
+            Step(*each, last) for each, last in zip(self.written, self._last_uses(set(places)), strict=True)
+        )
         return Script(steps, tuple(places), tree)
 
     def _last_uses(self, wanted: set[int]) -> list[tuple[int, ...]]:

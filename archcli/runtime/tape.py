@@ -54,7 +54,9 @@ def by_leaf(op: Op) -> Run:
     return run
 
 
-def called(leaf: nn.Module, call: Callable[..., Any], op: Op, values: list[Any], routed: Assignment | None) -> Any:
+def called(
+    leaf: nn.Module, call: Callable[..., Any], op: Op, values: list[Any], routed: Assignment | None
+) -> Any:
     """What a call of the leaf gives: torch's own modules know their op; a bare leaf is told this call's, which may hold a pass's length."""
     if not isinstance(leaf, Leaf):
         return call(*values)
@@ -159,7 +161,9 @@ class BuildTape(NodeTape):
             self._register(op, shapes, trained=trained)
             out = super().emit(op, *xs)
         except (RuntimeError, ValueError, ArithmeticError) as problem:
-            raise MismatchError(path, f"{type(op).__name__} runs", "yes", str(problem).splitlines()[0]) from problem
+            raise MismatchError(
+                path, f"{type(op).__name__} runs", "yes", str(problem).splitlines()[0]
+            ) from problem
         promised, real = op.shape(*shapes), tree_map(lambda x: x.shape, Tensor, out)
         if promised != real:
             raise MismatchError(path, f"shape of {type(op).__name__}", str(promised), str(real))
@@ -200,6 +204,8 @@ class BuildTape(NodeTape):
             place = getattr(place, step)
         child = type(self.node).child(self.node, module, None if experts is None else experts.n_experts)
         place.add_module(own, child)
-        tape = type(self)(child, f"{self.path}.{name}".strip("."), self.n_experts if experts is None else experts.n_experts)
+        tape = type(self)(
+            child, f"{self.path}.{name}".strip("."), self.n_experts if experts is None else experts.n_experts
+        )
         out = module.forward(*tree_map(lambda x: Tensor(tape, x.value), Tensor, args))
         return tree_map(lambda x: Tensor(self, x.value), Tensor, out)

@@ -34,7 +34,9 @@ def pieces(tensor: torch.Tensor, place: Place, shapes: Shapes) -> Iterator[tuple
         yield name, piece.flatten(take.axis, take.axis + 1)
 
 
-def translate(stored: Mapping[str, torch.Tensor], weights: WeightMap, shapes: Shapes) -> dict[str, torch.Tensor]:
+def translate(
+    stored: Mapping[str, torch.Tensor], weights: WeightMap, shapes: Shapes
+) -> dict[str, torch.Tensor]:
     """Our state dict from theirs. Raises KeyError for a name without a rule, and where one of ours would be written twice."""
     found: dict[str, dict[int | None, torch.Tensor]] = {}
     for name, tensor in stored.items():
@@ -46,7 +48,10 @@ def translate(stored: Mapping[str, torch.Tensor], weights: WeightMap, shapes: Sh
             if place.nth in own:
                 raise KeyError(f"{ours} is written twice, the second time by {name}")
             own[place.nth] = piece
-    return {name: own[None] if None in own else torch.stack([own[i] for i in range(len(own))]) for name, own in found.items()}
+    return {
+        name: own[None] if None in own else torch.stack([own[i] for i in range(len(own))])
+        for name, own in found.items()
+    }
 
 
 @torch.no_grad()

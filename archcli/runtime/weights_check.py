@@ -81,7 +81,9 @@ class Closeness(Finding):
 
 
 @torch.inference_mode()
-def check_weights(spec: Model, placed: Placed, job: Job, available: int | None, tell: Tell = lambda *_: None) -> list[Finding]:
+def check_weights(
+    spec: Model, placed: Placed, job: Job, available: int | None, tell: Tell = lambda *_: None
+) -> list[Finding]:
     """Run both models and compare what they say; ArchError where memory, transformers or its class is missing."""
     dtype = RUN_AS.get(job.dtype) or kept(placed)
     _require_memory(job.params, dtype, available)
@@ -91,7 +93,11 @@ def check_weights(spec: Model, placed: Placed, job: Job, available: int | None, 
     gc.collect()
     tell("archcli's model", 1, 2)
     ours = our_logits(loaded(spec, placed, dtype), spec, inputs)
-    found = [_closeness(cls.__name__, f"logits of one pass, {_named(dtype)}", ours.full, theirs.full, TOLERANCE[dtype])]
+    found = [
+        _closeness(
+            cls.__name__, f"logits of one pass, {_named(dtype)}", ours.full, theirs.full, TOLERANCE[dtype]
+        )
+    ]
     if ours.steps is not None and theirs.steps is not None:
         what = f"logits of prefill and {ours.steps.shape[1] - 1} decoded, {_named(dtype)}"
         found.append(_closeness(cls.__name__, what, ours.steps, theirs.steps, TOLERANCE[dtype]))
@@ -105,7 +111,9 @@ def kept(placed: Placed) -> torch.dtype:
         held[stored.dtype] += int(prod(stored.shape))
     dtype = STORED.get(held.most_common(1)[0][0]) if held else torch.float32
     if dtype not in TOLERANCE:
-        raise ArchError("the weights are not stored as numbers that run", "--dtype fp32 runs them all in single precision")
+        raise ArchError(
+            "the weights are not stored as numbers that run", "--dtype fp32 runs them all in single precision"
+        )
     return dtype
 
 
@@ -118,7 +126,9 @@ def loaded(spec: Model, placed: Placed, dtype: torch.dtype) -> LanguageModel:
 
 def _tensor(stored: Stored, read: Callable[[Stored], bytearray]) -> torch.Tensor:
     if stored.dtype not in STORED:
-        raise ArchError(f"{stored.path}: weights of {stored.dtype} are quantized", "give a checkpoint that is not")
+        raise ArchError(
+            f"{stored.path}: weights of {stored.dtype} are quantized", "give a checkpoint that is not"
+        )
     data = read(stored)
     empty = torch.empty(stored.shape, dtype=STORED[stored.dtype])
     return torch.frombuffer(data, dtype=STORED[stored.dtype]).reshape(stored.shape) if data else empty
@@ -142,19 +152,29 @@ def _inputs(spec: Model, job: Job, dtype: torch.dtype) -> Inputs:
     shape = spec.source_shape(job.batch_size, length)
     words = spec.encoder.vocab_size if isinstance(spec, EncoderDecoder) else None
     source: tuple[torch.Tensor, ...] = ()
-    if shape is not None and len(shape) > 2:  # noqa: PLR2004 - [B, S] are ids, more axes are features
+    if shape is not None and len(shape) > 2:  # noqa: PLR2004
         source = (torch.randn(shape, generator=seed).to(dtype),)
     elif shape is not None:
         source = (torch.randint(words or spec.vocab_size, shape, generator=seed),)
     return Inputs(torch.randint(spec.vocab_size, (job.batch_size, length), generator=seed), source)
 
 
-def _closeness(witness: str, what: str, ours: torch.Tensor, theirs: torch.Tensor, tolerance: float) -> Finding:
+def _closeness(
+    witness: str, what: str, ours: torch.Tensor, theirs: torch.Tensor, tolerance: float
+) -> Finding:
     if ours.numel() != theirs.numel():
         return Finding(f"transformers' {witness}", what, str(tuple(ours.shape)), str(tuple(theirs.shape)))
     theirs = theirs.float().reshape(ours.shape)
     difference = float((ours.float() - theirs).abs().max() / theirs.abs().max())
-    return Closeness(f"transformers' {witness}", what, f"differ by {difference:.1e}", f"at most {tolerance:g}", "", difference, tolerance)
+    return Closeness(
+        f"transformers' {witness}",
+        what,
+        f"differ by {difference:.1e}",
+        f"at most {tolerance:g}",
+        "",
+        difference,
+        tolerance,
+    )
 
 
 def our_logits(model: LanguageModel, spec: Model, inputs: Inputs) -> Logits:

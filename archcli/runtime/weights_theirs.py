@@ -43,14 +43,20 @@ def their_class(config: Mapping[str, Any]) -> Any:
     try:
         import transformers
     except ModuleNotFoundError:
-        raise ArchError("logits are compared with those of transformers, which is not installed", "pip install 'transformers>=5'") from None
+        raise ArchError(
+            "logits are compared with those of transformers, which is not installed",
+            "pip install 'transformers>=5'",
+        ) from None
     named = config.get("architectures")
     name = named[0] if isinstance(named, list) and named else "AutoModel"
     cls = getattr(transformers, name, None) if isinstance(name, str) and name.isidentifier() else None
-    if cls is transformers.AutoModel or (isinstance(cls, type) and issubclass(cls, transformers.PreTrainedModel)):
+    if cls is transformers.AutoModel or (
+        isinstance(cls, type) and issubclass(cls, transformers.PreTrainedModel)
+    ):
         return cls
     raise ArchError(
-        f"transformers has no class {str(name)[:MOST_SHOWN]!r} to compare logits with", "params --against compares names and shapes"
+        f"transformers has no class {str(name)[:MOST_SHOWN]!r} to compare logits with",
+        "params --against compares names and shapes",
     )
 
 
@@ -60,21 +66,36 @@ def their_logits(cls: Any, folder: str, dtype: torch.dtype, spec: Model, inputs:
         model = _model(cls, folder, dtype)
         if not isinstance(spec, Encoder) and getattr(spec, "head", None) is None:
             model = model.base_model  # a head that ours does not have is no part of the comparison
-        steps = _steps(model, spec, inputs)  # first: frequencies that stretch with the length seen do not shrink again
+        steps = _steps(
+            model, spec, inputs
+        )  # first: frequencies that stretch with the length seen do not shrink again
         cached = {} if isinstance(spec, Encoder) else {"use_cache": False}
         return Logits(_answer(model(**_given(model, inputs, inputs.tokens), **cached), spec), steps)
 
 
 def _model(cls: Any, folder: str, dtype: torch.dtype) -> Any:
     """Their model with every weight it has from the folder: one it would have had to make up is an ArchError."""
-    options: dict[str, Any] = {"dtype": dtype, "local_files_only": True, "use_safetensors": True, "trust_remote_code": False}
+    options: dict[str, Any] = {
+        "dtype": dtype,
+        "local_files_only": True,
+        "use_safetensors": True,
+        "trust_remote_code": False,
+    }
     try:
         if getattr(cls, "config_class", None) is not None:
             options["config"] = cls.config_class.from_pretrained(folder, local_files_only=True)
             # Kimi K2 says a type of its own, by which transformers would not know how its experts are stored
             options["config"].model_type = cls.config_class.model_type
         model, told = cls.from_pretrained(folder, output_loading_info=True, **options)
-    except (OSError, ValueError, RuntimeError, LookupError, AttributeError, TypeError, ImportError) as problem:
+    except (
+        OSError,
+        ValueError,
+        RuntimeError,
+        LookupError,
+        AttributeError,
+        TypeError,
+        ImportError,
+    ) as problem:
         said = str(problem).strip().partition("\n")[0]
         raise ArchError(f"transformers cannot load {folder} as {cls.__name__}: {said[:MOST_SHOWN]}") from None
     lost = sorted(map(str, told["missing_keys"]))
@@ -109,7 +130,9 @@ def _steps(model: Any, spec: Model, inputs: Inputs) -> torch.Tensor | None:
     steps, name = [_answer(out, spec)[:, -1:]], "decoder_input_ids" if inputs.source else "input_ids"
     memory = {"encoder_outputs": (out.encoder_last_hidden_state,)} if inputs.source else {}
     for i in range(prompt, tokens.shape[1]):
-        out = model(**{name: tokens[:, i : i + 1]}, past_key_values=out.past_key_values, use_cache=True, **memory)
+        out = model(
+            **{name: tokens[:, i : i + 1]}, past_key_values=out.past_key_values, use_cache=True, **memory
+        )
         steps.append(_answer(out, spec))
     return torch.cat(steps, dim=1)
 
@@ -125,6 +148,11 @@ def _answer(out: Any, spec: Model) -> torch.Tensor:
     """What of their output stands beside ours: logits, else what is pooled, else hidden states."""
     if "start_logits" in out:
         return torch.stack([out.start_logits, out.end_logits], dim=-1)
-    keys = ("logits", "prediction_logits", *(("pooler_output",) if getattr(spec, "pooler", False) else ()), "last_hidden_state")
+    keys = (
+        "logits",
+        "prediction_logits",
+        *(("pooler_output",) if getattr(spec, "pooler", False) else ()),
+        "last_hidden_state",
+    )
     found: torch.Tensor = next(out[key] for key in keys if key in out)
     return found

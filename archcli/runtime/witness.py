@@ -48,7 +48,9 @@ def verify(spec: Model, asked: Asked, tell: Tell = lambda *_: None) -> Verdict:
 
     Raises ArchError for a model that torch could hold on no machine.
     """
-    _refuse_the_impossible(spec, [row for counted in (asked.train, *(asked.steps or ())) for row in counted.rows])
+    _refuse_the_impossible(
+        spec, [row for counted in (asked.train, *(asked.steps or ())) for row in counted.rows]
+    )
     tell("building on meta", 0, 5)
     try:
         model = build_model(spec, device="meta", attention="eager")
@@ -79,7 +81,9 @@ def _ask(spec: Model, model: LanguageModel, asked: Asked, tell: Tell) -> Verdict
     if asked.steps is None:
         notes.append("An encoder caches nothing: there is no prefill and no decoding to verify.")
     if asked.train.batch_size != asked.batch_size:
-        notes.append(f"Training runs at batch size {asked.train.batch_size}, of which every cluster_share is a whole number of tokens.")
+        notes.append(
+            f"Training runs at batch size {asked.train.batch_size}, of which every cluster_share is a whole number of tokens."
+        )
     return Verdict((*findings, *found), tuple(notes))
 
 
@@ -88,15 +92,26 @@ def _refuse_the_impossible(spec: Model, rows: Sequence[Row]) -> None:
     n_layers = sum(group.n_layers for _, stack in stacks(spec) for group in stack.groups)
     if n_layers > MOST_LAYERS:
         raise ArchError(
-            Problem(f"{n_layers:,} layers are too many to build", f"at most {MOST_LAYERS:,}: --set n_layers=… to verify a shorter stack")
+            Problem(
+                f"{n_layers:,} layers are too many to build",
+                f"at most {MOST_LAYERS:,}: --set n_layers=… to verify a shorter stack",
+            )
         )
     for row in rows:
         copies = row.experts.n_experts if row.experts else 1
         gathered = row.inputs[0][0] if row.experts else 1
-        largest = max(prod(shape) for shape in (*row.inputs, *row.outputs, (row.unit_params, copies), (row.unit_params, gathered)))
+        largest = max(
+            prod(shape)
+            for shape in (*row.inputs, *row.outputs, (row.unit_params, copies), (row.unit_params, gathered))
+        )
         largest = max(largest, *(part.written for part in row.parts), 0)
         if largest > MOST_ELEMENTS:
-            raise ArchError(Problem(f"{row.path} has a tensor of {largest:,} elements", f"torch holds at most {MOST_ELEMENTS:,}"))
+            raise ArchError(
+                Problem(
+                    f"{row.path} has a tensor of {largest:,} elements",
+                    f"torch holds at most {MOST_ELEMENTS:,}",
+                )
+            )
 
 
 __all__ = ["Asked", "Finding", "Verdict", "verify"]

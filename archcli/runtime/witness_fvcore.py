@@ -22,18 +22,29 @@ from archcli.runtime.witness_torch import dense_flops
 
 N = TypeVar("N", int, Counter[str])
 WITNESS = "fvcore ×2"
-INEXACT = {"aten::einsum", "aten::scaled_dot_product_attention", "aten::baddbmm", "aten::_grouped_mm", "aten::mv", "aten::dot"}
+INEXACT = {
+    "aten::einsum",
+    "aten::scaled_dot_product_attention",
+    "aten::baddbmm",
+    "aten::_grouped_mm",
+    "aten::mv",
+    "aten::dot",
+}
 """Contractions fvcore has no formula for, or one rounded to four digits (einsum): a module that executes one is not compared."""
 
 
-def ask_fvcore(model: LanguageModel, rows: Sequence[Row], layers: Layers, inputs: Sequence[Any]) -> tuple[list[Finding], list[str]]:
+def ask_fvcore(
+    model: LanguageModel, rows: Sequence[Row], layers: Layers, inputs: Sequence[Any]
+) -> tuple[list[Finding], list[str]]:
     """Twice its multiply-adds of a forward beside ours, in total and by module; and in sentences what it cannot count."""
     untraced = _convolutions(model, rows, layers)
     try:
         with _standing_in(model, untraced):
             analysis = _analysis(model, inputs)
     except RuntimeError as problem:  # torch.jit does not know every operation on meta
-        return [], [f"fvcore is not heard: it cannot trace this model on meta ({str(problem).splitlines()[0]})."]
+        return [], [
+            f"fvcore is not heard: it cannot trace this model on meta ({str(problem).splitlines()[0]})."
+        ]
     counts = _own({path: int(count) for path, count in analysis.by_module().items()}, 0)
     missed = _own({path: analysis.unsupported_ops(path) for path in counts}, Counter())
     modules = dict(model.named_modules())
@@ -44,7 +55,9 @@ def ask_fvcore(model: LanguageModel, rows: Sequence[Row], layers: Layers, inputs
     seen = {path: flops for path, flops in ours.items() if path not in blind}
     theirs = {path: 2 * count for path, count in counts.items() if count and path not in blind}
     total = Finding(WITNESS, "forward FLOPs", sum(seen.values()), sum(theirs.values()))
-    rest = agreement(WITNESS, "FLOPs of each module, forward", seen, theirs, lambda path: names.get(path, path), 0)
+    rest = agreement(
+        WITNESS, "FLOPs of each module, forward", seen, theirs, lambda path: names.get(path, path), 0
+    )
     hidden = {path: flops for path, flops in ours.items() if path in blind - set(untraced)}
     skipped = {path: ours[path] for path in untraced}
     return [total, *rest], list(_notes(analysis, hidden, skipped, names))
@@ -75,9 +88,15 @@ def _analysis(model: LanguageModel, inputs: Sequence[Any]) -> Any:
         from fvcore.nn import FlopCountAnalysis, jit_handles
     except ModuleNotFoundError as missing:
         raise missing_extra(missing) from None
-    linear, matmul, product = jit_handles.linear_flop_jit, jit_handles.matmul_flop_jit, jit_handles.bmm_flop_jit
+    linear, matmul, product = (
+        jit_handles.linear_flop_jit,
+        jit_handles.matmul_flop_jit,
+        jit_handles.bmm_flop_jit,
+    )
     analysis = FlopCountAnalysis(model, tuple(inputs)).clear_op_handles()
-    analysis.set_op_handle("aten::linear", linear, "aten::matmul", matmul, "aten::mm", matmul, "aten::bmm", product)
+    analysis.set_op_handle(
+        "aten::linear", linear, "aten::matmul", matmul, "aten::mm", matmul, "aten::bmm", product
+    )
     analysis.set_op_handle("aten::addmm", jit_handles.addmm_flop_jit)
     analysis.unsupported_ops_warnings(False).uncalled_modules_warnings(False)
     with warnings.catch_warnings():
@@ -96,7 +115,9 @@ def _own(counts: Mapping[str, N], nothing: N) -> dict[str, N]:
     return own
 
 
-def _by_module(rows: Iterable[Row], layers: Layers, leaves: set[str], nodes: set[str]) -> tuple[Counter[str], dict[str, str]]:
+def _by_module(
+    rows: Iterable[Row], layers: Layers, leaves: set[str], nodes: set[str]
+) -> tuple[Counter[str], dict[str, str]]:
     """Forward FLOPs by the module that runs the rows, and those rows' names."""
     flops: Counter[str] = Counter()
     names: dict[str, str] = {}
@@ -115,7 +136,9 @@ def _node_above(path: str, nodes: set[str]) -> str:
     return home if home in nodes or not home else _node_above(home, nodes)
 
 
-def _notes(analysis: Any, hidden: Mapping[str, int], skipped: Mapping[str, int], names: Mapping[str, str]) -> Iterable[str]:
+def _notes(
+    analysis: Any, hidden: Mapping[str, int], skipped: Mapping[str, int], names: Mapping[str, str]
+) -> Iterable[str]:
     ops = analysis.unsupported_ops()
     plain = {name: count for name, count in ops.items() if name not in INEXACT}
     if plain:

@@ -60,7 +60,8 @@ def dense_flops(row: Row) -> tuple[int, int]:
     """(forward, backward) matmul FLOPs of one occurrence of a row, masked scores computed too."""
     gradients = [gradient for part in row.parts for gradient in part.backward]
     forward, backward = (
-        sum(part.dense_flops for part in parts if part.op_class is OpClass.CONTRACTION) for parts in (row.parts, gradients)
+        sum(part.dense_flops for part in parts if part.op_class is OpClass.CONTRACTION)
+        for parts in (row.parts, gradients)
     )
     return forward, backward
 
@@ -73,11 +74,17 @@ def ask_parameters(model: LanguageModel, counted: Counted, layers: Layers) -> It
         stacked = () if row.experts is None else (row.experts.n_experts,)
         for path in layers.built(row.path):
             ours |= {f"{path}.{name}": (*stacked, *shape) for name, shape in row.weights.items()}
-            buffers |= {f"{path}.{name}": (*stacked, *shape) for name, shape in row.op.buffers(*row.inputs).items()}
+            buffers |= {
+                f"{path}.{name}": (*stacked, *shape) for name, shape in row.op.buffers(*row.inputs).items()
+            }
     theirs = dict(model.named_parameters())
     yield Finding("torch's parameters", "total", counted.params(), _elements(theirs.values()))
-    yield from agreement("torch's parameters", "names and shapes", ours, _shapes(theirs.items()), layers.counted)
-    yield from agreement("torch's buffers", "names and shapes", buffers, _shapes(model.named_buffers()), layers.counted)
+    yield from agreement(
+        "torch's parameters", "names and shapes", ours, _shapes(theirs.items()), layers.counted
+    )
+    yield from agreement(
+        "torch's buffers", "names and shapes", buffers, _shapes(model.named_buffers()), layers.counted
+    )
 
 
 def ask_training(model: LanguageModel, inputs: Inputs, train: Counted, layers: Layers) -> Answer:
@@ -89,27 +96,40 @@ def ask_training(model: LanguageModel, inputs: Inputs, train: Counted, layers: L
         halfway = counter.get_total_flops()
         torch.autograd.backward(answers, [torch.empty_like(answer) for answer in answers])
     totals = [
-        Finding("FlopCounterMode", "forward FLOPs", sum(row.times * dense_flops(row)[0] for row in train.rows), halfway),
+        Finding(
+            "FlopCounterMode",
+            "forward FLOPs",
+            sum(row.times * dense_flops(row)[0] for row in train.rows),
+            halfway,
+        ),
         Finding("FlopCounterMode", "train FLOPs", train.flops(dense=True)[0], counter.get_total_flops()),
     ]
     return Answer([*totals, *_by_row(train, executed, layers)], executed.other)
 
 
-def ask_step(model: LanguageModel, inputs: Inputs, past: Inputs | None, counted: Counted, layers: Layers) -> Answer:
+def ask_step(
+    model: LanguageModel, inputs: Inputs, past: Inputs | None, counted: Counted, layers: Layers
+) -> Answer:
     """Run new tokens after those of `past` through the cache: what it then holds, FLOPs, and those of each row."""
     model.eval()
     with torch.no_grad():
         cache = Cache() if past is None else model.prefill(*past)[1]
         with contractions(model) as executed, FlopCounterMode(display=False) as counter:
             kept = model.step(inputs[0], cache, *inputs[1:], last_only=True)[1]
-    total = Finding("FlopCounterMode", f"{counted.phase} FLOPs", counted.flops(dense=True)[0], counter.get_total_flops())
-    return Answer([total, *_cached(counted, cache, kept), *_by_row(counted, executed, layers)], executed.other)
+    total = Finding(
+        "FlopCounterMode", f"{counted.phase} FLOPs", counted.flops(dense=True)[0], counter.get_total_flops()
+    )
+    return Answer(
+        [total, *_cached(counted, cache, kept), *_by_row(counted, executed, layers)], executed.other
+    )
 
 
 def _cached(counted: Counted, before: Cache, after: Cache) -> Iterator[Finding]:
     """What the cache holds; and what of it is a source's, made once: the very tensors that were there before."""
     held, cross = tree_leaves(after.layers), counted.cross_cached()
-    yield Finding("torch's cache", f"elements after {counted.phase}", counted.cached() + cross, _elements(held))
+    yield Finding(
+        "torch's cache", f"elements after {counted.phase}", counted.cached() + cross, _elements(held)
+    )
     old = {id(tensor) for tensor in tree_leaves(before.layers)}
     carried = _elements(tensor for tensor in held if id(tensor) in old)
     if old and (cross or carried):
@@ -124,13 +144,21 @@ def _by_row(counted: Counted, executed: Contractions, layers: Layers) -> Iterato
     """The shapes each operation ran on, the FLOPs of each that contracts, and what contracts unseen."""
     phase, ours = counted.phase, [(path, row) for row in counted.rows for path in layers.built(row.path)]
     ran = {path: ran.inputs for path, ran in executed.ran.items()}
-    counts = {path: row.inputs for path, row in ours if row.parts or path in ran}  # a borrowed weight's own row never runs
+    counts = {
+        path: row.inputs for path, row in ours if row.parts or path in ran
+    }  # a borrowed weight's own row never runs
     yield from agreement("torch's shapes", f"inputs of each row, {phase}", counts, ran, layers.counted)
     flops = {path: dense_flops(row) for path, row in ours}
-    sides = {"forward": executed.forward, "backward": executed.backward} if phase == "train" else {phase: executed.forward}
+    sides = (
+        {"forward": executed.forward, "backward": executed.backward}
+        if phase == "train"
+        else {phase: executed.forward}
+    )
     for i, (side, theirs) in enumerate(sides.items()):
         contracting = {path: both[i] for path, both in flops.items() if both[i]}
-        yield from agreement("torch's formulas", f"FLOPs of each row, {side}", contracting, theirs, layers.counted, 0)
+        yield from agreement(
+            "torch's formulas", f"FLOPs of each row, {side}", contracting, theirs, layers.counted, 0
+        )
     for (name, path), times in executed.unknown.items():
         yield Finding("torch's formulas", f"no formula for {name}", 0, times, layers.counted(path))
 

@@ -36,7 +36,9 @@ def test_the_full_form_draws_the_line_and_names_the_source(cli, broken):
 
 def test_the_concise_form_is_a_line_each(cli, broken):
     *lines, last = cli("check", broken, "--format", "concise").out.splitlines()
-    assert [re.match(r"broken\.yaml:\d+:\d+: (error|warning)\[[A-Z]+\d+\] ", line) is not None for line in lines] == [True] * 4
+    assert [
+        re.match(r"broken\.yaml:\d+:\d+: (error|warning)\[[A-Z]+\d+\] ", line) is not None for line in lines
+    ] == [True] * 4
     assert last == "1 model: 1 error, 3 warnings."
 
 
@@ -105,18 +107,42 @@ def test_statistics_count_by_rule(cli, broken):
 
 def test_json_says_all_there_is(cli, broken):
     document = json.loads(cli("check", broken, "--json", "--select", "HWD001").out)
-    assert list(document) == ["schema_version", "command", "model", "inputs", "convention", "totals", "rows", "notes"]
-    assert document["totals"] == {"models": 1, "findings": 1, "errors": 0, "warnings": 1, "infos": 0, "by_code": {"HWD001": 1}}
+    assert list(document) == [
+        "schema_version",
+        "command",
+        "model",
+        "inputs",
+        "convention",
+        "totals",
+        "rows",
+        "notes",
+    ]
+    assert document["totals"] == {
+        "models": 1,
+        "findings": 1,
+        "errors": 0,
+        "warnings": 1,
+        "infos": 0,
+        "by_code": {"HWD001": 1},
+    }
     [row] = document["rows"]
     assert row["value"] == 14335
-    assert row["where"] == {"file": "broken.yaml", "line": 11, "column": 48, "end_column": 53, "path": "groups.0.layer.ffn.d_ff"}
+    assert row["where"] == {
+        "file": "broken.yaml",
+        "line": 11,
+        "column": 48,
+        "end_column": 53,
+        "path": "groups.0.layer.ffn.d_ff",
+    }
     assert row["fixes"] == [{"path": "groups.0.layer.ffn.d_ff", "value": 14336}]
 
 
 def test_github_annotations_are_workflow_commands(cli, broken):
     Path("a,b: c%.yaml").write_text(BROKEN)
     lines = cli("check", "a,b: c%.yaml", "--format", "github").out.splitlines()
-    command = re.compile(r"::(error|warning|notice) file=[^,:]+,line=\d+,col=\d+,endColumn=\d+,title=[^,:]+::.+")
+    command = re.compile(
+        r"::(error|warning|notice) file=[^,:]+,line=\d+,col=\d+,endColumn=\d+,title=[^,:]+::.+"
+    )
     assert [bool(command.fullmatch(line)) for line in lines] == [True] * 4
     assert lines[0].startswith("::warning file=a%2Cb%3A c%25.yaml,line=2,col=13,endColumn=19,title=HWD004 ")
 
@@ -129,7 +155,9 @@ def test_sarif_is_read_by_other_peoples_software(cli, broken, tmp_path):
     records = read.get_records()
     assert read.get_distinct_tool_names() == ["archcli"]
     assert {record["Code"] for record in records if record["Location"] == "broken.yaml"} == set(PLACES)
-    assert {(record["Severity"], record["Line"]) for record in records if record["Code"].startswith("ATT001")} == {("error", 10)}
+    assert {
+        (record["Severity"], record["Line"]) for record in records if record["Code"].startswith("ATT001")
+    } == {("error", 10)}
     assert read.get_report().get_issue_count_for_severity("error") == 1
 
 
@@ -140,12 +168,24 @@ def test_a_finding_stands_among_the_presets(cli, broken):
     assert row["evidence"]["nearest"][0]["value"] == widest["d_ff_ratio"]
     assert [set(each) for each in row["evidence"]["nearest"]] == [{"name", "year", "value"}] * 3
     out = cli("check", broken, "--select", "FFN002", "--set", "d_ff=4096000").out
-    assert re.search(rf"= seen: percentile 100 of \d+ models; nearest {widest['name']} (\(\d{{4}}\) )?\d", out)
+    assert re.search(
+        rf"= seen: percentile 100 of \d+ models; nearest {widest['name']} (\(\d{{4}}\) )?\d", out
+    )
     assert re.search(r"\*\*Evidence:\*\* d_ff_ratio of \d+ models: least ", cli("rule", "FFN002").out)
 
 
 def test_overrides_are_told_apart(cli, broken):
-    done = cli("check", broken, "--select", "HWD001,CON", "--set", "groups.0.layer.ffn.d_ff=7", "--set", "d_model=4095", "--json")
+    done = cli(
+        "check",
+        broken,
+        "--select",
+        "HWD001,CON",
+        "--set",
+        "groups.0.layer.ffn.d_ff=7",
+        "--set",
+        "d_model=4095",
+        "--json",
+    )
     assert sorted(row["value"] for row in rows(done) if row["code"] == "HWD001") == [7, 4095]
 
 
@@ -157,7 +197,11 @@ def test_what_is_set_is_not_held_against_what_was_published(cli):
 def test_findings_fit_a_terminal(cli, broken, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setattr("archcli.render.screen.sys.stdout.isatty", lambda: True, raising=False)
-    for arguments in (("check", broken, "gpt2", "--exit-zero"), ("rule", "FFN002"), ("rules", "--format", "table")):
+    for arguments in (
+        ("check", broken, "gpt2", "--exit-zero"),
+        ("rule", "FFN002"),
+        ("rules", "--format", "table"),
+    ):
         lines = re.sub(r"\x1b\[[0-9;]*m", "", cli(*arguments).out).splitlines()
         assert max(map(len, lines)) <= columns
 
@@ -187,8 +231,20 @@ def test_degrees_of_parallelism(cli):
     assert codes(cli("check", "deepseek-v3", "--ep", "48", "--select", "HWD", "--json")) == ["HWD012"]
     fixed = cli("check", "llama-3.1-8b", "--set", "d_ff=14401", "--tp", "8", "--json", "--select", "HWD001")
     assert rows(fixed)[0]["fixes"][0]["value"] == 14336  # 28 x 512: a multiple of 64 on each of 8 devices
-    uneven = cli("check", "llama-3.1-8b", "--tp", "12", "--set", "n_heads=24", "--set", "groups.0.layer.attention.head_dim=128", "--json")
-    assert {row["code"] for row in rows(uneven)} == {"HWD010"}  # 8 kv heads are not copied evenly to 12 devices
+    uneven = cli(
+        "check",
+        "llama-3.1-8b",
+        "--tp",
+        "12",
+        "--set",
+        "n_heads=24",
+        "--set",
+        "groups.0.layer.attention.head_dim=128",
+        "--json",
+    )
+    assert {row["code"] for row in rows(uneven)} == {
+        "HWD010"
+    }  # 8 kv heads are not copied evenly to 12 devices
 
 
 def test_overrides_have_a_place_of_their_own(cli):
@@ -198,7 +254,8 @@ def test_overrides_have_a_place_of_their_own(cli):
 
 
 @pytest.mark.parametrize(
-    ("verb", "code"), [(["rule", "FFN002"], 0), (["rule", "ffn002", "--json"], 0), (["rules"], 0), (["rules", "--json"], 0)]
+    ("verb", "code"),
+    [(["rule", "FFN002"], 0), (["rule", "ffn002", "--json"], 0), (["rules"], 0), (["rules", "--json"], 0)],
 )
 def test_rules_explain_themselves(cli, verb, code):
     done = cli(*verb)
@@ -214,8 +271,19 @@ def test_a_rule_that_is_none_names_near_ones(cli):
 
 def test_what_saves_a_cache_is_told_in_bytes(cli):
     """command-r-v01's shape: 2 tables of 64 heads of 128 in 40 layers, 2 bytes each, 8192 tokens; 8 heads of 64 hold an eighth."""
-    shape = {"groups.0.n_layers": 40, "d_model": 8192, "d_ff": 22528, "max_seq_len": 8192, "groups.0.layer.attention.kind": "mha"}
-    sizes = [word for name, value in {**shape, "n_heads": 64}.items() for word in ("--set", f"{name}={value}")]
+    shape = {
+        "groups.0.n_layers": 40,
+        "d_model": 8192,
+        "d_ff": 22528,
+        "max_seq_len": 8192,
+        "groups.0.layer.attention.kind": "mha",
+    }
+    sizes = [
+        word for name, value in {**shape, "n_heads": 64}.items() for word in ("--set", f"{name}={value}")
+    ]
     whole = 2 * 2 * 64 * 128 * 40 * 8192 / 2**30
     [row] = rows(cli("check", "llama-2-7b", *sizes, "--json", "--select", "ATT005"))
-    assert row["help"] == f"8 kv heads here would save {whole * 7 / 8:.3g} of {whole:.3g} GiB of cache (bf16, 8,192 tokens)"
+    assert (
+        row["help"]
+        == f"8 kv heads here would save {whole * 7 / 8:.3g} of {whole:.3g} GiB of cache (bf16, 8,192 tokens)"
+    )

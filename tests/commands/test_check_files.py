@@ -15,7 +15,9 @@ def test_what_it_suggests_applies_and_ends_every_finding(cli, broken):
     patch = cli("check", broken, "--suggest").out
     apply(patch)
     text = Path(broken).read_text()
-    assert text == BROKEN.replace("128257", "128320").replace("_heads: 7", "_heads: 8").replace("100", "128", 1).replace("14335", "14336")
+    assert text == BROKEN.replace("128257", "128320").replace("_heads: 7", "_heads: 8").replace(
+        "100", "128", 1
+    ).replace("14335", "14336")
     done = cli("check", broken)
     assert done.code == 0
     assert done.out == "1 model: nothing found.\n"
@@ -64,7 +66,10 @@ def test_a_config_json_is_checked_in_its_own_lines(cli, tmp_path):
 def test_a_config_json_is_no_yaml_to_be_patched(cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("config.json").write_text(json.dumps(CONFIG))
-    assert cli("check", "config.json", "--suggest", "--select", "HWD").out == "# config.json: --set groups.0.layer.ffn.d_ff=2816\n"
+    assert (
+        cli("check", "config.json", "--suggest", "--select", "HWD").out
+        == "# config.json: --set groups.0.layer.ffn.d_ff=2816\n"
+    )
     assert cli("check", "config.json", "--select", "HWD", "--set", "groups.0.layer.ffn.d_ff=2816").code == 0
 
 
@@ -115,8 +120,14 @@ def test_a_patch_keeps_what_it_does_not_change(cli, tmp_path, monkeypatch, writt
     Path("m.yaml").write_bytes(written)
     done = cli("check", "m.yaml", "--suggest", "-o", "p")
     assert done.code == 1
-    subprocess.run([shutil.which("git"), "apply", "--whitespace=nowarn", "p"], check=True, capture_output=True)
-    mended = written.replace(b"128257", b"128320").replace(b"_heads: 7", b"_heads: 8").replace(b"dim: 100", b"dim: 128")
+    subprocess.run(
+        [shutil.which("git"), "apply", "--whitespace=nowarn", "p"], check=True, capture_output=True
+    )
+    mended = (
+        written.replace(b"128257", b"128320")
+        .replace(b"_heads: 7", b"_heads: 8")
+        .replace(b"dim: 100", b"dim: 128")
+    )
     assert Path("m.yaml").read_bytes() == mended.replace(b"14335", b"14336")
     assert cli("check", "m.yaml").code == 0
 
@@ -135,11 +146,18 @@ def test_a_patch_finds_files_of_any_name(cli, tmp_path, monkeypatch, name):
 
 def test_a_key_that_is_written_anew_ends_its_line_as_the_others_do(cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = SHARED.replace("norm: {kind: rmsnorm}\n", "norm: {kind: rmsnorm}\nembedding:\n  scale: 1.5\n").replace("1400", "1408")
+    text = SHARED.replace(
+        "norm: {kind: rmsnorm}\n", "norm: {kind: rmsnorm}\nembedding:\n  scale: 1.5\n"
+    ).replace("1400", "1408")
     Path("m.yaml").write_bytes(text.replace("\n", "\r\n").encode())
     cli("check", "m.yaml", "--suggest", "-o", "p")
-    subprocess.run([shutil.which("git"), "apply", "--whitespace=nowarn", "p"], check=True, capture_output=True)
-    assert Path("m.yaml").read_bytes() == text.replace("  scale", "  tied: true\n  scale").replace("\n", "\r\n").encode()
+    subprocess.run(
+        [shutil.which("git"), "apply", "--whitespace=nowarn", "p"], check=True, capture_output=True
+    )
+    assert (
+        Path("m.yaml").read_bytes()
+        == text.replace("  scale", "  tied: true\n  scale").replace("\n", "\r\n").encode()
+    )
 
 
 def test_a_name_with_a_blank_ends_as_git_ends_it(cli, tmp_path, monkeypatch):
@@ -177,7 +195,9 @@ def test_standard_input_is_checked(archcli):
     done = archcli("check", "-", "--format", "concise", text_in=BROKEN)
     assert done.returncode == 1
     assert done.stdout.startswith("<stdin>:2:13: warning[HWD004]")
-    assert archcli("check", "-", "--suggest", text_in=BROKEN).stdout.startswith("# <stdin>: --set vocab_size=128320\n")
+    assert archcli("check", "-", "--suggest", text_in=BROKEN).stdout.startswith(
+        "# <stdin>: --set vocab_size=128320\n"
+    )
 
 
 def test_a_key_that_is_not_written_is_written_by_the_patch(cli, tmp_path, monkeypatch):

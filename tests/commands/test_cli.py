@@ -27,7 +27,14 @@ QUICK = {
 }
 KEYS = {"schema_version", "command", "model", "inputs", "convention", "totals", "rows", "notes"}
 TOTALS = {
-    "params": {"params", "active_params", "active_params_excl_input_embedding", "embedding_params", "non_embedding_params", "by_group"},
+    "params": {
+        "params",
+        "active_params",
+        "active_params_excl_input_embedding",
+        "embedding_params",
+        "non_embedding_params",
+        "by_group",
+    },
     "flops": {"matmul_flops", "other_flops", "macs", "by_component"},
     "kvcache": {"elements", "cross_elements", "bytes", "bytes_per_token"},
     "list": {"models"},
@@ -153,7 +160,14 @@ def test_a_place_one_cannot_write_is_one_error(cli, tmp_path, command, where):
 
 
 def process(*args, **options):
-    return subprocess.run([sys.executable, "-m", "archcli", *args], capture_output=True, text=True, timeout=60, check=False, **options)
+    return subprocess.run(
+        [sys.executable, "-m", "archcli", *args],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        **options,
+    )
 
 
 def on_a_terminal(*args, columns=80, **environment):
@@ -165,7 +179,13 @@ def on_a_terminal(*args, columns=80, **environment):
         stdin=side,
         stdout=side,
         stderr=side,
-        env={**inherited, "TERM": "xterm-256color", "COLUMNS": str(columns), "PYTHONIOENCODING": "utf-8", **environment},
+        env={
+            **inherited,
+            "TERM": "xterm-256color",
+            "COLUMNS": str(columns),
+            "PYTHONIOENCODING": "utf-8",
+            **environment,
+        },
     )
     os.close(side)
     sent = b""
@@ -173,7 +193,7 @@ def on_a_terminal(*args, columns=80, **environment):
         try:
             piece = os.read(main, 4096)
         except OSError as end:
-            assert end.errno == errno.EIO  # noqa: PT017 - how Linux says that the other side is closed
+            assert end.errno == errno.EIO  # noqa: PT017
             break
         if not piece:
             break
@@ -208,7 +228,12 @@ def test_a_reader_that_leaves_is_no_error():
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
-        [sys.executable, "-m", "archcli", "list"], stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        [sys.executable, "-m", "archcli", "list"],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
     )
     os.close(writing)
     assert (done.returncode, done.stderr) == (141, "")
@@ -219,7 +244,10 @@ def test_ctrl_c_ends_quietly(tmp_path):
     fifo = tmp_path / "never.yaml"
     os.mkfifo(fifo)
     child = subprocess.Popen(
-        [sys.executable, "-m", "archcli", "params", str(fifo)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "archcli", "params", str(fifo)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     time.sleep(2)
     child.send_signal(signal.SIGINT)
@@ -232,7 +260,12 @@ def test_the_module_is_the_command(cli):
 
 
 def test_completion_knows_the_commands():
-    environment = {**os.environ, "_ARCHCLI_COMPLETE": "complete_bash", "COMP_WORDS": "archcli k", "COMP_CWORD": "1"}
+    environment = {
+        **os.environ,
+        "_ARCHCLI_COMPLETE": "complete_bash",
+        "COMP_WORDS": "archcli k",
+        "COMP_CWORD": "1",
+    }
     assert process(env=environment).stdout.split() == ["kvcache"]
 
 
@@ -254,8 +287,13 @@ def test_a_model_of_several_is_changed_by_its_number(cli):
 
 
 def test_a_survey_is_of_the_presets_and_what_is_given(cli, tmp_path):
-    (tmp_path / "my, own.yaml").write_text(cli("show", "gpt2", "--format", "yaml").out.replace("name: gpt2\n", ""))
-    names = [row["name"] for row in json.loads(cli("survey", tmp_path / "my, own.yaml", "gpt2", "--json").out)["rows"]]
+    (tmp_path / "my, own.yaml").write_text(
+        cli("show", "gpt2", "--format", "yaml").out.replace("name: gpt2\n", "")
+    )
+    names = [
+        row["name"]
+        for row in json.loads(cli("survey", tmp_path / "my, own.yaml", "gpt2", "--json").out)["rows"]
+    ]
     assert names[:2] == ["my, own", "gpt2"]
     assert sorted(names[1:]) == sorted(json_names(cli("list", "--json").out))
     out = cli("survey", tmp_path / "my, own.yaml", "--no-presets", "--format", "csv").out

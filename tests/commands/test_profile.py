@@ -52,17 +52,24 @@ def profiled(cli, tmp_path, text, *args):
 def test_an_encoder_is_profiled_forward_and_in_training(cli, tmp_path, phase):
     found = profiled(cli, tmp_path, BERT, "-s", 8, "--phase", phase)
     assert found["inputs"]["source_len"] is None
-    assert {"layers.*.attention.attend", "pooler", "lm_head", "embedding.token_types"} <= {row["path"] for row in found["rows"]}
+    assert {"layers.*.attention.attend", "pooler", "lm_head", "embedding.token_types"} <= {
+        row["path"] for row in found["rows"]
+    }
 
 
 @pytest.mark.parametrize(
-    ("phase", "args", "source_len"), [("train", ["--source-len", 9], 9), ("prefill", [], 8), ("decode", ["--past", 7], 7)]
+    ("phase", "args", "source_len"),
+    [("train", ["--source-len", 9], 9), ("prefill", [], 8), ("decode", ["--past", 7], 7)],
 )
 def test_an_encoder_decoder_is_profiled_in_every_phase(cli, tmp_path, phase, args, source_len):
     found = profiled(cli, tmp_path, WHISPER, "-s", 8, "--phase", phase, *args)
     assert found["inputs"]["source_len"] == source_len
     paths = {row["path"] for row in found["rows"]}
-    assert {"decoder.layers.*.attention.attend", "decoder.layers.*.cross_attention.attend", "lm_head"} <= paths
+    assert {
+        "decoder.layers.*.attention.attend",
+        "decoder.layers.*.cross_attention.attend",
+        "lm_head",
+    } <= paths
     assert ("encoder.layers.*.ffn.up_proj" in paths) is (phase != "decode")
     assert not [path for path in paths if "layers.0" in path]
 
@@ -77,10 +84,26 @@ def test_a_source_length_without_effect_is_noted(cli, tmp_path):
 
 
 NOT_IN_THE_TABLE = {
-    "an encoder decodes nothing": (BERT, ["--phase", "decode"], "an encoder has no cache to fill and generates nothing"),
-    "nor is it prefilled": (BERT, ["--phase", "prefill"], "an encoder has no cache to fill and generates nothing"),
-    "a prompt too long": (WHISPER, ["-s", "21"], "embedding.positions has 20 positions, and 21 tokens are asked for"),
-    "too many in the cache": (WHISPER, ["--phase", "decode", "--past", "20"], "embedding.positions has 20 positions, and 21 tokens"),
+    "an encoder decodes nothing": (
+        BERT,
+        ["--phase", "decode"],
+        "an encoder has no cache to fill and generates nothing",
+    ),
+    "nor is it prefilled": (
+        BERT,
+        ["--phase", "prefill"],
+        "an encoder has no cache to fill and generates nothing",
+    ),
+    "a prompt too long": (
+        WHISPER,
+        ["-s", "21"],
+        "embedding.positions has 20 positions, and 21 tokens are asked for",
+    ),
+    "too many in the cache": (
+        WHISPER,
+        ["--phase", "decode", "--past", "20"],
+        "embedding.positions has 20 positions, and 21 tokens",
+    ),
     "a source too long": (
         WHISPER,
         ["-s", "5", "--source-len", "13"],
@@ -99,7 +122,12 @@ def test_what_an_encoder_cannot_do_is_refused(cli, tmp_path, text, args, words):
 
 
 def test_the_last_position_of_a_shifted_table_runs(cli, tmp_path):
-    assert profiled(cli, tmp_path, WHISPER, "--phase", "decode", "--past", 19, "--source-len", 12)["inputs"]["past"] == 19
+    assert (
+        profiled(cli, tmp_path, WHISPER, "--phase", "decode", "--past", 19, "--source-len", 12)["inputs"][
+            "past"
+        ]
+        == 19
+    )
 
 
 LOSSES = {"none": ((), 0), "a kernel": (("aten::mm: cudaLaunchKernel without a kernel",), 1)}
@@ -110,7 +138,9 @@ def test_a_trace_that_lacks_kernels_is_a_failure(cli, tmp_path, monkeypatch, los
     path = tmp_path / "model.yaml"
     path.write_text(BERT)
     measured = profile.record
-    monkeypatch.setattr(profile, "record", lambda *args, **options: replace(measured(*args, **options), lost=lost))
+    monkeypatch.setattr(
+        profile, "record", lambda *args, **options: replace(measured(*args, **options), lost=lost)
+    )
     done = cli("profile", path, "-s", 4, "--pairs", 1, "--threads", 1, "--no-ceilings", "--json")
     assert (done.code, done.err) == (code, "")
     assert json.loads(done.out)["totals"]["launches_lost"] == list(lost)

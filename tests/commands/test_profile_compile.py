@@ -15,7 +15,20 @@ def llama(llama):
 
 
 def test_eager_against_compiled(cli, llama):
-    done = cli("profile", llama, "-s", 8, "--pairs", 2, "--threads", 1, "--compile", "--vs", "compile=false", "--json")
+    done = cli(
+        "profile",
+        llama,
+        "-s",
+        8,
+        "--pairs",
+        2,
+        "--threads",
+        1,
+        "--compile",
+        "--vs",
+        "compile=false",
+        "--json",
+    )
     assert (done.code, done.err) == (0, "")
     found = json.loads(done.out)
     assert misfit(found) is None
@@ -23,26 +36,38 @@ def test_eager_against_compiled(cli, llama):
     assert found["inputs"]["compile"] is True
     assert b["settings"] == [{"setting": "compile", "from": "true", "to": "false"}]
     assert a["operations_differing"] == b["operations_differing"] == []
-    assert (a["compiled"]["graphs"], a["compiled"]["kernels"], b["compiled"]) == (1, a["operations_executed"], None)
+    assert (a["compiled"]["graphs"], a["compiled"]["kernels"], b["compiled"]) == (
+        1,
+        a["operations_executed"],
+        None,
+    )
     lines = {line["path"]: line for line in b["operators"]}
     # both stand on the line of what was fused, and cost the same
     fused = lines["layers.*.ffn.{activation, gated}"]
     assert fused["operators"] == ["layers.*.ffn.activation", "layers.*.ffn.gated"]
     assert min(fused["base_seconds"], fused["seconds"], fused["ratio"]) > 0
-    assert all(line["base_flops"] == line["flops"] and line["base_bytes"] == line["bytes"] for line in lines.values())
+    assert all(
+        line["base_flops"] == line["flops"] and line["base_bytes"] == line["bytes"] for line in lines.values()
+    )
     assert sum(line["flops"] for line in lines.values()) == a["matmul_flops"] + a["other_flops"]
     for side, one in (("base_seconds", a), ("seconds", b)):
         assert sum(row[side] for row in found["rows"]) == pytest.approx(one["wall_s"])
     classes = {row["class"]: row for row in found["rows"]}
     assert {"contraction", "fused_kernels", "fused_attention"} <= classes.keys()
-    assert "B runs operation by operation: its times stand on the lines of A's kernels, and in their classes." in found["notes"]
+    assert (
+        "B runs operation by operation: its times stand on the lines of A's kernels, and in their classes."
+        in found["notes"]
+    )
 
 
 REFUSED = {
     "a GPU": (["--compile", "--device", "cuda"], "cuda"),
     "an unknown way": (["--vs", "compile=yes"], "compile 'yes' is none of true, false"),
     "no difference": (["--compile", "--vs", "compile=true"], "this variant is the model as it is"),
-    "kinds of layer": (["--compile", "--per-kind"], "--compile is of the whole model, as kernels reach across layers"),
+    "kinds of layer": (
+        ["--compile", "--per-kind"],
+        "--compile is of the whole model, as kernels reach across layers",
+    ),
 }
 
 
@@ -72,7 +97,10 @@ def test_a_missing_compiler_is_told_before_anything_is_built(cli, llama, how):
 
 def test_gradients_of_experts_for_each_token_are_reckoned_with(cli, llama):
     # 2 * 4 Mi gradients of a matrix of 32 x 3000 in fp32
-    experts = ["--set", "groups.0.layer.ffn={kind: moe, n_experts: 4, top_k: 2, expert: {kind: glu, d_ff: 3000}}"]
+    experts = [
+        "--set",
+        "groups.0.layer.ffn={kind: moe, n_experts: 4, top_k: 2, expert: {kind: glu, d_ff: 3000}}",
+    ]
     done = cli("profile", llama, *experts, "-s", 64, "-b", 65536, "--phase", "train", "--compile")
     assert (done.code, done.out) == (2, "")
     assert "3,000.0 GiB gradients" in done.err

@@ -32,7 +32,19 @@ def profiled(cli, tmp_path):
     (tmp_path / "tiny.yaml").write_text(TINY)
 
     def run(*args):
-        return cli("profile", tmp_path / "tiny.yaml", "-s", 8, "--pairs", 1, "--threads", 1, "--no-ceilings", "--json", *args)
+        return cli(
+            "profile",
+            tmp_path / "tiny.yaml",
+            "-s",
+            8,
+            "--pairs",
+            1,
+            "--threads",
+            1,
+            "--no-ceilings",
+            "--json",
+            *args,
+        )
 
     return run
 
@@ -72,7 +84,9 @@ def test_a_model_that_does_not_fit_is_measured_by_kinds(profiled, monkeypatch):
     assert found["notes"][0] == reason
     assert found["totals"]["extrapolated"] is True
     assert (
-        found["totals"]["memory"]["needed_bytes"] > 200 * 2**10 > max(kind["memory"]["needed_bytes"] for kind in found["totals"]["kinds"])
+        found["totals"]["memory"]["needed_bytes"]
+        > 200 * 2**10
+        > max(kind["memory"]["needed_bytes"] for kind in found["totals"]["kinds"])
     )
 
 
@@ -91,12 +105,18 @@ def test_a_cut_model_is_measured_itself(profiled, tmp_path):
     found = json.loads(profiled("--layers", 4).out)
     assert found["model"]["name"] == "tiny (cut to 4 of 8 layers)"
     assert found["totals"]["extrapolated"] is False
-    assert found["totals"]["flops_by_class"] == count_flops(cut(load(str(tmp_path / "tiny.yaml")).model, 4), EIGHT).totals["by_class"]
+    assert (
+        found["totals"]["flops_by_class"]
+        == count_flops(cut(load(str(tmp_path / "tiny.yaml")).model, 4), EIGHT).totals["by_class"]
+    )
     assert found["inputs"]["layers"] == 4
 
 
 REFUSED = {
-    "both": (["--layers", 2, "--per-kind"], "--layers and --per-kind are two ways to take less than all layers"),
+    "both": (
+        ["--layers", 2, "--per-kind"],
+        "--layers and --per-kind are two ways to take less than all layers",
+    ),
     "all layers": (["--layers", 8], "tiny has 8 layers, of which --layers 8 leaves out none"),
     "a trace": (["--per-kind", "--trace", "trace.json"], "--trace is of one pass of the whole model"),
 }

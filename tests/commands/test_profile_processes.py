@@ -40,7 +40,11 @@ def one(cli, tiny):
     return json.loads(cli("profile", tiny, *SHORT, "--json").out)
 
 
-@pytest.mark.parametrize("more", [(), ("--per-kind",), ("--allocator", "system", "--set", "d_ff=40")], ids=["plain", "kinds", "options"])
+@pytest.mark.parametrize(
+    "more",
+    [(), ("--per-kind",), ("--allocator", "system", "--set", "d_ff=40")],
+    ids=["plain", "kinds", "options"],
+)
 def test_two_processes_make_one_report(archcli, tiny, more):
     done = archcli("profile", tiny, *SHORT, *more, "--repeat-process", 2, "--json")
     assert (done.returncode, done.stderr) == (0, "")
@@ -67,7 +71,9 @@ def test_a_paper_s_workload_keeps_its_table(archcli):
 
 
 def test_standard_input_reaches_every_process(archcli, tmp_path):
-    done = archcli("profile", "-", *SHORT, "--repeat-process", 2, "--plot", tmp_path / "p.svg", "--json", text_in=TINY)
+    done = archcli(
+        "profile", "-", *SHORT, "--repeat-process", 2, "--plot", tmp_path / "p.svg", "--json", text_in=TINY
+    )
     assert json.loads(done.stdout)["totals"]["processes"] == 2
     assert (tmp_path / "p.svg").read_text().startswith("<svg")
 
@@ -76,15 +82,37 @@ def test_options_are_handed_on_and_what_is_shown_is_not(cli, tiny, one, monkeypa
     commands = []
     monkeypatch.setattr(processes, "_printed", lambda command, text: commands.append(command[3:]) or one)
     done = cli(
-        "profile", tiny, *SHORT, "--set", "d_ff=40", "--set", "n_layers=1", "--repeat-process", 3, "--top", 2, "--json", "--dtype=bf16"
+        "profile",
+        tiny,
+        *SHORT,
+        "--set",
+        "d_ff=40",
+        "--set",
+        "n_layers=1",
+        "--repeat-process",
+        3,
+        "--top",
+        2,
+        "--json",
+        "--dtype=bf16",
     )
     assert done.code == 0
     command = commands[0]
     assert commands == [command] * 3
     assert (command[0], command[-3:]) == ("profile", ["--json", "--", str(tiny)])
-    for option in ("--seq-len=8", "--pairs=1", "--threads=1", "--no-ceilings", "--set=d_ff=40", "--set=n_layers=1", "--dtype=bf16"):
+    for option in (
+        "--seq-len=8",
+        "--pairs=1",
+        "--threads=1",
+        "--no-ceilings",
+        "--set=d_ff=40",
+        "--set=n_layers=1",
+        "--dtype=bf16",
+    ):
         assert option in command
-    assert not [option for option in command if option.startswith(("--repeat", "--top", "--output", "--per-kind"))]
+    assert not [
+        option for option in command if option.startswith(("--repeat", "--top", "--output", "--per-kind"))
+    ]
 
 
 @pytest.mark.parametrize("finished", [0, 1])
@@ -152,7 +180,18 @@ def children(pid):
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
 def test_an_interrupt_leaves_no_process_behind(tiny):
     """The signal is sent to the parent alone, so that it has to end its child itself."""
-    command = [sys.executable, "-m", "archcli", "profile", str(tiny), *map(str, SHORT), "--pairs", "2000", "--repeat-process", "2"]
+    command = [
+        sys.executable,
+        "-m",
+        "archcli",
+        "profile",
+        str(tiny),
+        *map(str, SHORT),
+        "--pairs",
+        "2000",
+        "--repeat-process",
+        "2",
+    ]
     parent = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while not children(parent.pid):
         assert parent.poll() is None

@@ -84,7 +84,14 @@ def test_what_the_reports_are_made_of_is_what_is_required(printed):
     _, document = printed("--pairs", 1)
     totals = json_schema()["$defs"]["Totals"]
     assert set(totals["required"]) == set(document["totals"])
-    assert set(totals["properties"]) - set(totals["required"]) == {"wall_s_range", "wall_s_sd", "estimates", "kinds", "ends", "ivanov"}
+    assert set(totals["properties"]) - set(totals["required"]) == {
+        "wall_s_range",
+        "wall_s_sd",
+        "estimates",
+        "kinds",
+        "ends",
+        "ivanov",
+    }
 
 
 MISTAKES = {
@@ -93,10 +100,19 @@ MISTAKES = {
         lambda one: one["totals"]["by_class"]["contraction"].pop("time_share"),
         "totals.by_class.contraction.time_share: field required",
     ),
-    "a number in words": (lambda one: one["totals"].update(wall_s="1 s"), "totals.wall_s: input should be a valid number"),
-    "no number at all": (lambda one: one["totals"].update(wall_s=float("inf")), "totals.wall_s: input should be a finite number"),
+    "a number in words": (
+        lambda one: one["totals"].update(wall_s="1 s"),
+        "totals.wall_s: input should be a valid number",
+    ),
+    "no number at all": (
+        lambda one: one["totals"].update(wall_s=float("inf")),
+        "totals.wall_s: input should be a finite number",
+    ),
     "an operator": (lambda one: one["rows"].append({"path": "x"}), "rows.{rows}.class: field required"),
-    "a key nobody knows": (lambda one: one["inputs"].update(speed=3), "inputs.speed: extra inputs are not permitted"),
+    "a key nobody knows": (
+        lambda one: one["inputs"].update(speed=3),
+        "inputs.speed: extra inputs are not permitted",
+    ),
 }
 
 
@@ -129,4 +145,6 @@ def test_the_command_prints_the_schema_and_a_table_of_it(cli):
     table = cli("schema", "--of", "profile", "--format", "csv").out
     assert table.splitlines()[0] == "record,key,takes,always,meaning"
     assert len(table.splitlines()) == 1 + len(list(keys()))
-    assert import_module("archcli.load.schema").json_schema()["title"] == json.loads(cli("schema").out)["title"]
+    assert (
+        import_module("archcli.load.schema").json_schema()["title"] == json.loads(cli("schema").out)["title"]
+    )

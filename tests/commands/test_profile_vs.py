@@ -27,7 +27,16 @@ def operators(found, letter="B"):
 
 
 def test_one_command_compares_several(cli, llama):
-    found = profiled(cli, llama, "--vs", "norm.kind=layernorm", "--vs", "ffn.kind=mlp,ffn.activation=gelu", "--vs", "layer.kind=parallel")
+    found = profiled(
+        cli,
+        llama,
+        "--vs",
+        "norm.kind=layernorm",
+        "--vs",
+        "ffn.kind=mlp,ffn.activation=gelu",
+        "--vs",
+        "layer.kind=parallel",
+    )
     a, b, c, d = found["totals"]["variants"]
     assert [one["changed"] for one in (a, b, c, d)] == [
         "as it is",
@@ -59,7 +68,9 @@ def test_every_norm_changes_and_is_timed_on_both_sides(cli, llama):
 
 
 def test_heads_of_keys_at_decode(cli, llama):
-    found = profiled(cli, llama, "--phase", "decode", "--past", "9", "--vs", "attention.kind=mha", "--vs", "n_kv_heads=4")
+    found = profiled(
+        cli, llama, "--phase", "decode", "--past", "9", "--vs", "attention.kind=mha", "--vs", "n_kv_heads=4"
+    )
     assert settings(found)["groups.0.layer.attention.kind"] == ("gqa", "mha")
     assert settings(found, "C") == {"groups.0.layer.attention.n_kv_heads": ("2", "4")}
     b, c = found["totals"]["variants"][1:]

@@ -46,7 +46,10 @@ def test_json_has_the_fixed_names(cli):
         "ok": True,
         "where": "",
     }
-    assert [note.split(" for ")[0] for note in report["notes"]] == ["torch has no formula", "fvcore has no formula"]
+    assert [note.split(" for ")[0] for note in report["notes"]] == [
+        "torch has no formula",
+        "fvcore has no formula",
+    ]
 
 
 ENCODER = {
@@ -94,11 +97,16 @@ def test_an_encoder_decoder_agrees_on_a_source_of_its_own_length(cli, tmp_path):
     assert report["totals"] == {"comparisons": 19, "failed": 0}
     assert report["inputs"]["source_len"] == 5
     (carried,) = [row for row in report["rows"] if row["what"] == "elements of the source, carried over"]
-    assert carried["ours"] == carried["theirs"] == 3 * 2 * 5 * 4 * 3  # layers, keys and values, tokens, heads, width
+    assert (
+        carried["ours"] == carried["theirs"] == 3 * 2 * 5 * 4 * 3
+    )  # layers, keys and values, tokens, heads, width
 
 
 def test_a_source_length_that_changes_nothing_is_noted(cli):
-    assert "note: --source-len has no effect: this model has no encoder." in cli("verify", *SMALL, "--source-len", "4").out
+    assert (
+        "note: --source-len has no effect: this model has no encoder."
+        in cli("verify", *SMALL, "--source-len", "4").out
+    )
 
 
 def test_too_large_for_torch_is_bad_input(cli):
@@ -109,9 +117,7 @@ def test_too_large_for_torch_is_bad_input(cli):
 
 @pytest.mark.parametrize("package", ["torch", "fvcore"])
 def test_a_missing_package_is_one_line_and_2(package):
-    code = (
-        f"import sys; sys.modules[{package!r}] = None; sys.argv = ['archcli', 'verify', *{SMALL!r}]; from archcli.cli import main; main()"
-    )
+    code = f"import sys; sys.modules[{package!r}] = None; sys.argv = ['archcli', 'verify', *{SMALL!r}]; from archcli.cli import main; main()"  # noqa: E501
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [

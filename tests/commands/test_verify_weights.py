@@ -18,7 +18,18 @@ from saved import edited, stated
 torch.set_num_threads(1)
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
-ENDS = ["gpt2", "falcon-40b", "mixtral", "qwen2-moe", "deepseek-v3", "gpt-oss", "bert-masked", "t5-v1.1", "marian-two-tables", "whisper"]
+ENDS = [
+    "gpt2",
+    "falcon-40b",
+    "mixtral",
+    "qwen2-moe",
+    "deepseek-v3",
+    "gpt-oss",
+    "bert-masked",
+    "t5-v1.1",
+    "marian-two-tables",
+    "whisper",
+]
 
 
 @pytest.mark.parametrize("name", ENDS)
@@ -113,7 +124,10 @@ def test_the_correction_of_scores_is_felt(folder, cli, monkeypatch):
     full = deepseek_v3.weights
 
     def without(config):
-        return {**full(config), "[model.]layers.*.mlp.gate.e_score_correction_bias": Take(("layers.*.ffn.router.weight",))}
+        return {
+            **full(config),
+            "[model.]layers.*.mlp.gate.e_score_correction_bias": Take(("layers.*.ffn.router.weight",)),
+        }
 
     monkeypatch.setattr(deepseek_v3, "weights", without)
     assert cli("verify", path, "--weights", path, "-s", "9").code == 1
@@ -121,7 +135,10 @@ def test_the_correction_of_scores_is_felt(folder, cli, monkeypatch):
 
 @pytest.mark.parametrize("dtype", ["bf16", "keep"])
 def test_half_precision_is_compared_coarsely(dtype, folder, cli):
-    path = edited(folder("llama"), lambda tensors: tensors.update({name: tensor.bfloat16() for name, tensor in tensors.items()}))
+    path = edited(
+        folder("llama"),
+        lambda tensors: tensors.update({name: tensor.bfloat16() for name, tensor in tensors.items()}),
+    )
     done = cli("verify", path, "--weights", path, "-s", "9", "--dtype", dtype, "--json")
     report = json.loads(done.out)
     assert (done.code, report["inputs"]["dtype"]) == (0, dtype)
@@ -140,7 +157,9 @@ def test_what_is_quantized_is_not_run(folder, cli):
     assert "quantized, as 'model.layers.0.mlp.up_proj.weight_scale_inv' says" in done.err
 
 
-@pytest.mark.parametrize("name", ["LlamaForCausalLMThatIsNot", "pipeline", "__builtins__", "LlamaConfig", "a b"])
+@pytest.mark.parametrize(
+    "name", ["LlamaForCausalLMThatIsNot", "pipeline", "__builtins__", "LlamaConfig", "a b"]
+)
 def test_a_class_that_transformers_does_not_have_is_told(name, folder, cli):
     path = folder("llama")
     stated(path, architectures=[name], auto_map={"AutoModel": "evil.Evil"})
@@ -205,10 +224,16 @@ def test_a_missing_transformers_is_one_line_and_2(folder):
     path = str(folder("llama"))
     code = f"import sys; sys.modules['transformers'] = None; sys.argv = ['archcli', 'verify', {path!r}, '--weights', {path!r}]; "
     done = subprocess.run(
-        [sys.executable, "-c", code + "from archcli.cli import main; main()"], capture_output=True, text=True, check=False
+        [sys.executable, "-c", code + "from archcli.cli import main; main()"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.splitlines()[0] == "error: logits are compared with those of transformers, which is not installed"
+    assert (
+        done.stderr.splitlines()[0]
+        == "error: logits are compared with those of transformers, which is not installed"
+    )
 
 
 def test_too_little_memory_is_told_before_anything_is_loaded(folder, cli, monkeypatch):

@@ -37,12 +37,18 @@ def weights(model):
 
 def made_of(entry, shapes):
     """The tensors of the file that are parameters of the model."""
-    return [name for name in stored(entry, shapes)[1] if name not in entry.extra and "exp_probs_b" not in name]
+    return [
+        name for name in stored(entry, shapes)[1] if name not in entry.extra and "exp_probs_b" not in name
+    ]
 
 
 def transposed(entry, name, shape):
     """GPT-2's Conv1D and stacked experts of some classes are [in, out]; llama.cpp turns them."""
-    turned = ".c_" in name if entry.arch == "gpt2" else entry.arch in ("llama4", "gpt-oss") and name.endswith("_proj")
+    turned = (
+        ".c_" in name
+        if entry.arch == "gpt2"
+        else entry.arch in ("llama4", "gpt-oss") and name.endswith("_proj")
+    )
     return (*shape[:-2], shape[-1], shape[-2]) if turned and len(shape) > 1 else shape
 
 
@@ -63,17 +69,29 @@ def test_a_stored_model_is_the_model_of_its_config(entry, file):
     loaded = load(str(file(*stored(entry, shapes))))
     config = {"architectures": [type(model).__name__], **entry.config}
     stated = load_text(
-        json.dumps({key: value for key, value in config.items() if value is not None or key in ("sliding_window", "q_lora_rank")}), "f.json"
+        json.dumps(
+            {
+                key: value
+                for key, value in config.items()
+                if value is not None or key in ("sliding_window", "q_lora_rank")
+            }
+        ),
+        "f.json",
     )
     expected = stated.model.model_copy(update={"name": "tiny"})
     if entry.arch == "bert":
         expected = expected.model_copy(update={"pooler": False})
     assert loaded.model == expected
-    assert f"all {len(made_of(entry, shapes))} weights that the file lists were compared in name and shape" in loaded.notes
+    assert (
+        f"all {len(made_of(entry, shapes))} weights that the file lists were compared in name and shape"
+        in loaded.notes
+    )
     assert not [note for note in loaded.notes if "not understood" in note]
 
 
 def test_every_architecture_is_tried_and_named_in_the_readme():
     assert {entry.arch for entry in STORED.values()} == set(ARCHS)
-    listed = re.search(r"^## A GGUF file$.*?^Known: (.*?)\.$", README.read_text(), re.DOTALL | re.MULTILINE)[1]
+    listed = re.search(r"^## A GGUF file$.*?^Known: (.*?)\.$", README.read_text(), re.DOTALL | re.MULTILINE)[
+        1
+    ]
     assert re.split(r",\s+", listed.replace(" (Mistral and Mixtral as\nwell)", "")) == sorted(ARCHS)

@@ -15,8 +15,19 @@ from drawing import TINY
 from hub_files import BERT, BERT_FILE, CHATGLM, CHATGLM_FILE, GPT2, GPT2_FILE, OSS, V3
 from importing import imported_file
 
-LLAMA = {**TINY, "model_type": "llama", "num_attention_heads": 4, "num_hidden_layers": 2, "architectures": ["LlamaForCausalLM"]}
-D, F, V, KV = TINY["hidden_size"], TINY["intermediate_size"], TINY["vocab_size"], 4 * (TINY["hidden_size"] // 4)
+LLAMA = {
+    **TINY,
+    "model_type": "llama",
+    "num_attention_heads": 4,
+    "num_hidden_layers": 2,
+    "architectures": ["LlamaForCausalLM"],
+}
+D, F, V, KV = (
+    TINY["hidden_size"],
+    TINY["intermediate_size"],
+    TINY["vocab_size"],
+    4 * (TINY["hidden_size"] // 4),
+)
 
 
 def llama_file(prefix="model."):
@@ -32,7 +43,10 @@ def llama_file(prefix="model."):
         "post_attention_layernorm.weight": (D,),
     }
     whole = {f"{prefix}embed_tokens.weight": (V, D), f"{prefix}norm.weight": (D,)}
-    return {**whole, **{f"{prefix}layers.{i}.{name}": shape for i in range(2) for name, shape in layer.items()}}
+    return {
+        **whole,
+        **{f"{prefix}layers.{i}.{name}": shape for i in range(2) for name, shape in layer.items()},
+    }
 
 
 HEADED = {**llama_file(), "lm_head.weight": (V, D)}
@@ -44,11 +58,17 @@ def against(config, held):
 
 def told(found):
     """(name, reason) of all that is explained."""
-    return {line.name: line.reason for line in found.lines if line.status not in {"same", "missing", "unexpected", "shape"}}
+    return {
+        line.name: line.reason
+        for line in found.lines
+        if line.status not in {"same", "missing", "unexpected", "shape"}
+    }
 
 
 def wrong(found):
-    return {(line.status, line.name) for line in found.lines if line.status in {"missing", "unexpected", "shape"}}
+    return {
+        (line.status, line.name) for line in found.lines if line.status in {"missing", "unexpected", "shape"}
+    }
 
 
 def test_a_checkpoint_of_the_base_class_has_no_prefix():
@@ -139,8 +159,15 @@ def test_a_head_that_the_class_does_not_have_is_explained():
 def test_packed_weights_are_told_and_not_compared():
     held = dict(HEADED)
     shape = held.pop("model.layers.0.mlp.up_proj.weight")
-    gptq = {"qweight": (shape[1] // 8, shape[0]), "qzeros": (1, shape[0] // 8), "scales": (1, shape[0]), "g_idx": (shape[1],)}
-    found = against(LLAMA, {**held, **{f"model.layers.0.mlp.up_proj.{name}": own for name, own in gptq.items()}})
+    gptq = {
+        "qweight": (shape[1] // 8, shape[0]),
+        "qzeros": (1, shape[0] // 8),
+        "scales": (1, shape[0]),
+        "g_idx": (shape[1],),
+    }
+    found = against(
+        LLAMA, {**held, **{f"model.layers.0.mlp.up_proj.{name}": own for name, own in gptq.items()}}
+    )
     assert wrong(found) == set()
     assert told(found)["model.layers.0.mlp.up_proj.qweight"].startswith("packed weight")
     assert len(told(found)) == 4
@@ -148,7 +175,12 @@ def test_packed_weights_are_told_and_not_compared():
 
 def test_a_weight_that_bitsandbytes_packed_keeps_its_name():
     name = "model.layers.0.mlp.up_proj.weight"
-    four = {name: (D * F // 2, 1), f"{name}.absmax": (9,), f"{name}.quant_map": (16,), f"{name}.quant_state.bitsandbytes__nf4": (90,)}
+    four = {
+        name: (D * F // 2, 1),
+        f"{name}.absmax": (9,),
+        f"{name}.quant_map": (16,),
+        f"{name}.quant_state.bitsandbytes__nf4": (90,),
+    }
     found = against(LLAMA, {**HEADED, **four})
     assert wrong(found) == set()
     assert told(found).keys() == four.keys()
@@ -160,9 +192,14 @@ def test_a_multimodal_file_holds_the_language_model_above_or_below():
     model = imported_file(config)
     weights = weight_map(config)
     names = {weights.theirs(ours): shape for part in tensors(model) for ours, shape in part.items()}
-    for rename in (lambda name: f"language_model.{name}", lambda name: name.replace("model.", "model.language_model.")):
+    for rename in (
+        lambda name: f"language_model.{name}",
+        lambda name: name.replace("model.", "model.language_model."),
+    ):
         held = {rename(name): shape for name, shape in names.items()}
-        found = compare(model, {**held, "vision_tower.x.weight": (1,), "model.multi_modal_projector.y": (1,)}, weights)
+        found = compare(
+            model, {**held, "vision_tower.x.weight": (1,), "model.multi_modal_projector.y": (1,)}, weights
+        )
         assert wrong(found) == set()
         assert len(told(found)) == 2
 
@@ -206,18 +243,31 @@ def v3_file():
                 held[name] = shape[1:] if stacked else shape
                 if len(held[name]) == 2 and name.startswith("model.layers.") and ".gate." not in name:
                     held[f"{name}_scale_inv"] = (1, 1)
-    extra = ("embed_tokens.weight", "enorm.weight", "eh_proj.weight", "shared_head.head.weight", "mlp.experts.3.up_proj.weight")
+    extra = (
+        "embed_tokens.weight",
+        "enorm.weight",
+        "eh_proj.weight",
+        "shared_head.head.weight",
+        "mlp.experts.3.up_proj.weight",
+    )
     return {**held, **{f"model.layers.2.{name}": (16,) for name in extra}}
 
 
 def test_the_file_of_deepseek_v3_is_explained():
     held = v3_file()
-    assert {"model.layers.1.mlp.experts.3.down_proj.weight", "model.layers.1.mlp.experts.3.down_proj.weight_scale_inv"} <= held.keys()
+    assert {
+        "model.layers.1.mlp.experts.3.down_proj.weight",
+        "model.layers.1.mlp.experts.3.down_proj.weight_scale_inv",
+    } <= held.keys()
     found = against(V3, held)
     assert wrong(found) == set()
     reasons = told(found)
-    assert {why.split(":")[0] for name, why in reasons.items() if name.startswith("model.layers.2.")} == {"multi-token prediction"}
-    assert {why for name, why in reasons.items() if name.endswith("_scale_inv")} == {"scale of a quantized weight"}
+    assert {why.split(":")[0] for name, why in reasons.items() if name.startswith("model.layers.2.")} == {
+        "multi-token prediction"
+    }
+    assert {why for name, why in reasons.items() if name.endswith("_scale_inv")} == {
+        "scale of a quantized weight"
+    }
     assert reasons["model.layers.1.mlp.gate.e_score_correction_bias"] == "buffer: stored, not trained"
 
 
@@ -232,24 +282,38 @@ def test_an_expert_that_is_missing_is_told_by_its_number():
     held = v3_file()
     del held["model.layers.1.mlp.experts.2.up_proj.weight"]
     (line,) = [line for line in against(V3, held).lines if line.status == "missing"]
-    assert (line.name, line.ours) == ("model.layers.1.mlp.experts.2.up_proj.weight", "layers.1.ffn.experts.up_proj.weight[2]")
+    assert (line.name, line.ours) == (
+        "model.layers.1.mlp.experts.2.up_proj.weight",
+        "layers.1.ffn.experts.up_proj.weight[2]",
+    )
     held["model.layers.1.mlp.experts.4.up_proj.weight"] = (8, 16)
     assert ("shape", "model.layers.1.mlp.experts.4.up_proj.weight") in wrong(against(V3, held))
 
 
 def test_the_file_of_gpt_oss_has_packed_experts():
     weights, model = weight_map(OSS), imported_file(OSS)
-    held = {weights.theirs(ours): shape for ours, shape in tensors(model)[0].items() if ".experts." not in ours}
+    held = {
+        weights.theirs(ours): shape for ours, shape in tensors(model)[0].items() if ".experts." not in ours
+    }
     experts = "model.layers.0.mlp.experts."
     held |= {f"{experts}gate_up_proj_bias": (2, 64), f"{experts}down_proj_bias": (2, 64)}
-    packed = {"gate_up_proj_blocks": (2, 64, 2, 16), "gate_up_proj_scales": (2, 64, 2), "down_proj_blocks": (2, 64, 1, 16)}
+    packed = {
+        "gate_up_proj_blocks": (2, 64, 2, 16),
+        "gate_up_proj_scales": (2, 64, 2),
+        "down_proj_blocks": (2, 64, 1, 16),
+    }
     found = compare(model, {**held, **{experts + name: shape for name, shape in packed.items()}}, weights)
     assert wrong(found) == set()
     assert told(found).keys() == {experts + name for name in packed}
 
 
 def test_the_leftovers_of_t5_and_marian_are_explained():
-    t5 = {"model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "num_layers": 1, "num_decoder_layers": 1}
+    t5 = {
+        "model_type": "t5",
+        "architectures": ["T5ForConditionalGeneration"],
+        "num_layers": 1,
+        "num_decoder_layers": 1,
+    }
     weights, model = weight_map(t5), imported_file(t5)
     held = {weights.theirs(ours): shape for ours, shape in tensors(model)[0].items()}
     assert "shared.weight" in held
@@ -258,7 +322,12 @@ def test_the_leftovers_of_t5_and_marian_are_explained():
     found = compare(model, {**held, **copies, cross: (32, 8)}, weights)
     assert wrong(found) == set()
     assert told(found).keys() == {*copies, cross}
-    marian = {"model_type": "marian", "architectures": ["MarianMTModel"], "encoder_layers": 1, "decoder_layers": 1}
+    marian = {
+        "model_type": "marian",
+        "architectures": ["MarianMTModel"],
+        "encoder_layers": 1,
+        "decoder_layers": 1,
+    }
     with torch.device("meta"):
         own = transformers.MarianMTModel(transformers.MarianConfig(**marian))
     found = against(marian, {name: tuple(tensor.shape) for name, tensor in own.state_dict().items()})

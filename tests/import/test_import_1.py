@@ -27,9 +27,13 @@ def ours(model_type, config):
 
 
 def theirs(model_type, config, device="meta"):
-    config = transformers.AutoConfig.for_model(model_type, **copy.deepcopy(config))  # they write into the mappings they are given
+    config = transformers.AutoConfig.for_model(
+        model_type, **copy.deepcopy(config)
+    )  # they write into the mappings they are given
     with torch.device(device):
-        return transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager", experts_implementation="eager").eval()
+        return transformers.AutoModelForCausalLM.from_config(
+            config, attn_implementation="eager", experts_implementation="eager"
+        ).eval()
 
 
 def total(model):
@@ -74,7 +78,10 @@ class Case(NamedTuple):
     theirs: Any
 
 
-@pytest.fixture(scope="module", params=[pytest.param((kind, config), id=f"{kind}-{name}") for kind, name, config in cases()])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param((kind, config), id=f"{kind}-{name}") for kind, name, config in cases()],
+)
 def case(request):
     model_type, config = request.param
     return Case(ours(model_type, config), theirs(model_type, config, "cpu"))
@@ -88,11 +95,17 @@ def test_a_config_computes_as_much(case):
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         case.theirs(torch.zeros((BATCH, LENGTH), dtype=torch.int64), use_cache=False)
     parts = [(part, row) for row in forward_pass(case.ours, BATCH, LENGTH).rows for part in row.parts]
-    assert sum(part.dense_flops * row.times for part, row in parts if part.op_class is OpClass.CONTRACTION) == counter.get_total_flops()
+    assert (
+        sum(part.dense_flops * row.times for part, row in parts if part.op_class is OpClass.CONTRACTION)
+        == counter.get_total_flops()
+    )
 
 
 def test_each_layer_has_the_window_that_their_cache_keeps(case):
-    kept = [getattr(layer, "sliding_window", None) for layer in transformers.DynamicCache(config=case.theirs.config).layers]
+    kept = [
+        getattr(layer, "sliding_window", None)
+        for layer in transformers.DynamicCache(config=case.theirs.config).layers
+    ]
     windows = [block.attention.window for block in layers(case.ours)]
     assert windows == (kept or [None] * len(windows))
 
@@ -106,7 +119,9 @@ def test_frequencies_of_rope_are_theirs(case):
             continue
         name = f"{config.layer_types[index]}_" if config.model_type == "gemma3_text" else ""
         width = place.rotary_dim or block.attention.width(case.ours.d_model)
-        torch.testing.assert_close(place.frequencies(torch, width, torch.arange(LENGTH)), getattr(rotary, f"{name}inv_freq"))
+        torch.testing.assert_close(
+            place.frequencies(torch, width, torch.arange(LENGTH)), getattr(rotary, f"{name}inv_freq")
+        )
         assert place.scaling.amplitude == pytest.approx(getattr(rotary, f"{name}attention_scaling", 1.0))
 
 
@@ -128,10 +143,22 @@ AS_GLM = {**TINY, "num_hidden_layers": 3, "num_attention_heads": 6, "head_dim": 
     [
         ({}, {"num_key_value_heads": 6, "attention_bias": False}),
         ({"add_qkv_bias": True}, {"num_key_value_heads": 6, "attention_bias": True}),
-        ({"multi_query_attention": True, "multi_query_group_num": 2}, {"num_key_value_heads": 2, "attention_bias": False}),
-        ({"multi_query_group_num": 2, "rope_ratio": 50}, {"num_key_value_heads": 6, "attention_bias": False, "rope_theta": 500000.0}),
-        ({"kv_channels": 16, "vocab_size": 9}, {"num_key_value_heads": 6, "attention_bias": False, "head_dim": 16}),
-        ({"tie_word_embeddings": True}, {"num_key_value_heads": 6, "attention_bias": False, "tie_word_embeddings": True}),
+        (
+            {"multi_query_attention": True, "multi_query_group_num": 2},
+            {"num_key_value_heads": 2, "attention_bias": False},
+        ),
+        (
+            {"multi_query_group_num": 2, "rope_ratio": 50},
+            {"num_key_value_heads": 6, "attention_bias": False, "rope_theta": 500000.0},
+        ),
+        (
+            {"kv_channels": 16, "vocab_size": 9},
+            {"num_key_value_heads": 6, "attention_bias": False, "head_dim": 16},
+        ),
+        (
+            {"tie_word_embeddings": True},
+            {"num_key_value_heads": 6, "attention_bias": False, "tie_word_embeddings": True},
+        ),
     ],
     ids=lambda value: "-".join(value) or "plain",
 )
@@ -139,12 +166,17 @@ def test_a_chatglm_is_the_glm_of_the_same_sizes(stated, mapped):
     mine, model = ours("chatglm", {**CHATGLM, **stated}), theirs("glm", {**AS_GLM, **mapped}, "cpu")
     assert our_total(mine) == total(model)
     place, width = mine.groups[0].layer.attention.position, mapped.get("head_dim", 20) // 2
-    torch.testing.assert_close(place.frequencies(torch, width, torch.arange(LENGTH)), model.model.rotary_emb.inv_freq)
+    torch.testing.assert_close(
+        place.frequencies(torch, width, torch.arange(LENGTH)), model.model.rotary_emb.inv_freq
+    )
     assert place.pairing == "interleaved"
 
 
 def test_the_norms_and_biases_of_an_odd_chatglm_are_counted():
-    plain, odd = ours("chatglm", CHATGLM), ours("chatglm", {**CHATGLM, "rmsnorm": False, "post_layer_norm": False, "add_bias_linear": True})
+    plain, odd = (
+        ours("chatglm", CHATGLM),
+        ours("chatglm", {**CHATGLM, "rmsnorm": False, "post_layer_norm": False, "add_bias_linear": True}),
+    )
     norms = 2 * 3 * 96 - 96  # a bias for each of two norms in three layers; the final norm's weight is gone
     biases = 3 * (3 * 6 * 20 + 96 + 2 * 52 + 96)
     assert our_total(odd) - our_total(plain) == norms + biases
@@ -180,7 +212,11 @@ def test_the_norms_and_biases_of_an_odd_chatglm_are_counted():
         ("starcoder2", {"mlp_type": "gated"}, "mlp_type"),
         ("granite", {"logits_scaling": 0}, "logits_scaling"),
         ("cohere", {"logit_scale": -1.0}, "logit_scale"),
-        ("chatglm", {"apply_residual_connection_post_layernorm": True}, "apply_residual_connection_post_layernorm"),
+        (
+            "chatglm",
+            {"apply_residual_connection_post_layernorm": True},
+            "apply_residual_connection_post_layernorm",
+        ),
         ("chatglm", {"pre_seq_len": 128}, "pre_seq_len"),
         ("chatglm", {"position_encoding_2d": True, "inner_hidden_size": 16384}, "first generation"),
     ],

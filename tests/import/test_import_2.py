@@ -11,7 +11,20 @@ from archcli.errors import ArchError
 from archcli.graph import OpClass
 from archcli.load.hf.base import Config
 from archcli.measure.passes import forward_pass
-from import_variants import BERT, DEEPSEEK, FALCON, GPT2, GROUPED, LLAMA4, MARIAN, NEOX, OPT, T5, VARIANTS, WHISPER
+from import_variants import (
+    BERT,
+    DEEPSEEK,
+    FALCON,
+    GPT2,
+    GROUPED,
+    LLAMA4,
+    MARIAN,
+    NEOX,
+    OPT,
+    T5,
+    VARIANTS,
+    WHISPER,
+)
 from importing import families, imported, imported_file
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
@@ -41,7 +54,11 @@ CLASSES = {
 
 CASES = pytest.mark.parametrize(
     ("model_type", "config"),
-    [pytest.param(kind, config, id=f"{kind}-{name}") for kind, variants in VARIANTS.items() for name, config in variants.items()],
+    [
+        pytest.param(kind, config, id=f"{kind}-{name}")
+        for kind, variants in VARIANTS.items()
+        for name, config in variants.items()
+    ],
 )
 REQUIRED = {"deepseek_v2": {"num_experts_per_tok": 6}}  # the class has no default that its router can use
 
@@ -54,13 +71,19 @@ def theirs(model_type, config, device="meta"):
     name = next(iter(config.get("architectures", [])), CLASSES[model_type])
     config = transformers.AutoConfig.for_model(model_type, **config)
     with torch.device(device):
-        return getattr(transformers, name)._from_config(config, attn_implementation="eager", experts_implementation="eager").eval()
+        return (
+            getattr(transformers, name)
+            ._from_config(config, attn_implementation="eager", experts_implementation="eager")
+            .eval()
+        )
 
 
 def total(model):
     """Tied tensors once; Marian's sinusoid is computed, so its two tables are none."""
     computed = model.config.model_type == "marian"
-    return sum(p.numel() for name, p in model.named_parameters() if not (computed and "embed_positions" in name))
+    return sum(
+        p.numel() for name, p in model.named_parameters() if not (computed and "embed_positions" in name)
+    )
 
 
 def our_total(model):
@@ -77,9 +100,15 @@ def test_an_empty_config_is_the_default_of_the_class(model_type):
 def test_stated_defaults_are_those_of_the_class(model_type):
     cls = type(transformers.AutoConfig.for_model(model_type))
     fields = {field.name: field.default for field in dataclasses.fields(cls)}
-    stated = {name: value for name, value in family(model_type).DEFAULTS.items() if name in fields and name != "rope_parameters"}
+    stated = {
+        name: value
+        for name, value in family(model_type).DEFAULTS.items()
+        if name in fields and name != "rope_parameters"
+    }
     assert stated == {name: fields[name] for name in stated}
-    assert {name for name in family(model_type).DEFAULTS if name not in fields} <= {"tie_word_embeddings"}  # T5's class overrides it
+    assert {name for name in family(model_type).DEFAULTS if name not in fields} <= {
+        "tie_word_embeddings"
+    }  # T5's class overrides it
 
 
 @CASES
@@ -94,8 +123,15 @@ def test_a_variant_computes_as_much(model_type, config):
         model(**_inputs(model_type, config))
     rows = forward_pass(imported(family(model_type), config), BATCH, LENGTH).rows
     # Llama 4's class sends every token through every expert
-    every = {row.path: row.experts.n_experts if row.experts and model_type == "llama4_text" else 1 for row in rows}
-    ours = sum(part.dense_flops * row.times * every[row.path] for row in rows for part in row.parts if part.op_class is OpClass.CONTRACTION)
+    every = {
+        row.path: row.experts.n_experts if row.experts and model_type == "llama4_text" else 1 for row in rows
+    }
+    ours = sum(
+        part.dense_flops * row.times * every[row.path]
+        for row in rows
+        for part in row.parts
+        if part.op_class is OpClass.CONTRACTION
+    )
     assert ours == counter.get_total_flops()
 
 
@@ -103,10 +139,15 @@ def _inputs(model_type, config):
     ids = torch.zeros((BATCH, LENGTH), dtype=torch.int64)
     if model_type == "whisper":
         return {
-            "input_features": torch.zeros((BATCH, config["num_mel_bins"], 2 * config["max_source_positions"])),
+            "input_features": torch.zeros(
+                (BATCH, config["num_mel_bins"], 2 * config["max_source_positions"])
+            ),
             "decoder_input_ids": ids,
         }
-    if CLASSES[model_type] in ("MarianMTModel", "T5ForConditionalGeneration") and "architectures" not in config:
+    if (
+        CLASSES[model_type] in ("MarianMTModel", "T5ForConditionalGeneration")
+        and "architectures" not in config
+    ):
         return {"input_ids": ids, "decoder_input_ids": ids}
     return {"input_ids": ids} | ({} if model_type in ("bert", "t5") else {"use_cache": False})
 
@@ -114,7 +155,9 @@ def _inputs(model_type, config):
 @pytest.mark.parametrize("proj", ["relu", "gated-gelu"])
 def test_an_untied_t5_has_a_head_of_its_own(proj):
     config = {**T5, "feed_forward_proj": proj, "tie_word_embeddings": False}
-    head = T5["vocab_size"] * T5["d_model"]  # the class ties it since transformers 5; the checkpoints of v1.1 hold both
+    head = (
+        T5["vocab_size"] * T5["d_model"]
+    )  # the class ties it since transformers 5; the checkpoints of v1.1 hold both
     assert our_total(imported(family("t5"), config)) == total(theirs("t5", config)) + head
 
 
@@ -129,7 +172,11 @@ def test_an_untied_bert_has_a_head_of_its_own():
     [
         ("gpt2", {"add_cross_attention": True}, "add_cross_attention"),
         ("gpt2", {"activation_function": "mish"}, "mish"),
-        ("bloom", {"apply_residual_connection_post_layernorm": True}, "apply_residual_connection_post_layernorm"),
+        (
+            "bloom",
+            {"apply_residual_connection_post_layernorm": True},
+            "apply_residual_connection_post_layernorm",
+        ),
         ("mpt", {"expansion_ratio": 3}, "expansion_ratio"),
         ("mpt", {"attn_config": {"qk_ln": True}}, "qk_ln"),
         ("falcon", {"new_decoder_architecture": True, "parallel_attn": False}, "parallel_attn"),
@@ -171,10 +218,14 @@ def test_what_cannot_be_expressed_is_refused_by_name(model_type, config, named):
 def test_a_base_model_has_no_head(name, config):
     kind = config["model_type"]
     rest = {key: value for key, value in config.items() if key != "model_type"}
-    assert our_total(imported_file({**config, "architectures": [name]})) == total(theirs(kind, {**rest, "architectures": [name]}))
+    assert our_total(imported_file({**config, "architectures": [name]})) == total(
+        theirs(kind, {**rest, "architectures": [name]})
+    )
 
 
-@pytest.mark.parametrize("name", ["BertForGeneration", "MarianForCausalLM", "WhisperForAudioClassification", "BertLMHeadModel"])
+@pytest.mark.parametrize(
+    "name", ["BertForGeneration", "MarianForCausalLM", "WhisperForAudioClassification", "BertLMHeadModel"]
+)
 def test_a_class_of_other_parts_is_refused(name):
     kind = name.partition("For")[0].removesuffix("LMHeadModel").lower()
     with pytest.raises(ArchError, match=name):
@@ -182,14 +233,20 @@ def test_a_class_of_other_parts_is_refused(name):
 
 
 def test_llama_4_is_read_from_its_text_config():
-    config = {"model_type": "llama4", "architectures": ["Llama4ForConditionalGeneration"], "text_config": LLAMA4}
+    config = {
+        "model_type": "llama4",
+        "architectures": ["Llama4ForConditionalGeneration"],
+        "text_config": LLAMA4,
+    }
     assert our_total(imported_file(config)) == total(theirs("llama4_text", LLAMA4))
 
 
 def test_kimi_k2_is_read_as_deepseek_v3():
     config = {**DEEPSEEK, **GROUPED, "model_type": "kimi_k2"}
     assert "kimi_k2" in family("kimi_k2").MODEL_TYPES
-    assert our_total(imported(family("kimi_k2"), config)) == total(theirs("deepseek_v3", {**DEEPSEEK, **GROUPED}))
+    assert our_total(imported(family("kimi_k2"), config)) == total(
+        theirs("deepseek_v3", {**DEEPSEEK, **GROUPED})
+    )
 
 
 @pytest.mark.parametrize(("first", "layer"), [(1, set()), (9, {"layer"})])
@@ -206,9 +263,17 @@ def test_multi_token_prediction_is_read_beside_the_layers(first, layer):
     assert found["mtp"].keys() == {"depth"} | layer
     model = imported(family("deepseek_v3"), config)
     assert (model.mtp.depth, (model.mtp.layer or model.groups[-1].blocks[-1]).ffn.kind) == (2, "moe")
-    assert our_total(model) == total(theirs("deepseek_v3", {**DEEPSEEK, **GROUPED, "first_k_dense_replace": first}))
+    assert our_total(model) == total(
+        theirs("deepseek_v3", {**DEEPSEEK, **GROUPED, "first_k_dense_replace": first})
+    )
 
 
 def test_multi_token_prediction_goes_with_the_head():
-    config = {**DEEPSEEK, **GROUPED, "model_type": "deepseek_v3", "num_nextn_predict_layers": 1, "architectures": ["DeepseekV3Model"]}
+    config = {
+        **DEEPSEEK,
+        **GROUPED,
+        "model_type": "deepseek_v3",
+        "num_nextn_predict_layers": 1,
+        "architectures": ["DeepseekV3Model"],
+    }
     assert imported_file(config).mtp is None

@@ -32,10 +32,15 @@ def as_chatglm(tensors):
         name = reduce(lambda name, pair: name.replace(*pair), CHATGLM_NAMES.items(), own)
         stem, _, which = name.rpartition("self_attention.")
         if which[:2] in {"q_", "k_", "v_"}:
-            fused.setdefault(f"{stem}self_attention.query_key_value.{which.split('.')[-1]}", {})[which[0]] = tensor
+            fused.setdefault(f"{stem}self_attention.query_key_value.{which.split('.')[-1]}", {})[which[0]] = (
+                tensor
+            )
         else:
             renamed[name] = tensor
-    return {**renamed, **{name: torch.cat([parts[which] for which in "qkv"]) for name, parts in fused.items()}}
+    return {
+        **renamed,
+        **{name: torch.cat([parts[which] for which in "qkv"]) for name, parts in fused.items()},
+    }
 
 
 # after transformers' own convert_glm_weights_to_hf.py, the other way round

@@ -17,7 +17,13 @@ pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are 
 
 CHATGLM = {"model_type": "chatglm", "architectures": ["ChatGLMModel"], "num_layers": 2}
 
-FILE = {**TINY, "model_type": "llama", "num_attention_heads": 4, "num_hidden_layers": 2, "architectures": ["LlamaForCausalLM"]}
+FILE = {
+    **TINY,
+    "model_type": "llama",
+    "num_attention_heads": 4,
+    "num_hidden_layers": 2,
+    "architectures": ["LlamaForCausalLM"],
+}
 
 
 def understood(config):
@@ -28,7 +34,9 @@ def understood(config):
 
 def causal(model_type, config):
     with torch.device("meta"):
-        return transformers.AutoModelForCausalLM.from_config(transformers.AutoConfig.for_model(**{**config, "model_type": model_type}))
+        return transformers.AutoModelForCausalLM.from_config(
+            transformers.AutoConfig.for_model(**{**config, "model_type": model_type})
+        )
 
 
 def total(model):
@@ -40,7 +48,9 @@ def our_total(model):
 
 
 @pytest.mark.parametrize(
-    "stated", [{"architectures": ["LlamaModel"]}, {"architectures": []}, {"architectures": None}], ids=["LlamaModel", "empty", "null"]
+    "stated",
+    [{"architectures": ["LlamaModel"]}, {"architectures": []}, {"architectures": None}],
+    ids=["LlamaModel", "empty", "null"],
 )
 @pytest.mark.parametrize("tied", [True, False])
 def test_without_a_class_that_has_a_head_there_is_none(stated, tied):
@@ -69,8 +79,12 @@ def test_the_base_class_of_chatglm_has_the_head():
 
 
 def test_keys_that_no_one_reads_are_reported():
-    _, notes = understood({**FILE, "n_extra_norms": 2, "use_gate": True, "use_mrope": False, "eos_token_id": 2, "more": None})
-    assert notes == tuple(f"key {key!r} was not understood and may change the count" for key in ("n_extra_norms", "use_gate"))
+    _, notes = understood(
+        {**FILE, "n_extra_norms": 2, "use_gate": True, "use_mrope": False, "eos_token_id": 2, "more": None}
+    )
+    assert notes == tuple(
+        f"key {key!r} was not understood and may change the count" for key in ("n_extra_norms", "use_gate")
+    )
 
 
 def test_a_flood_of_keys_is_reported_in_short():
@@ -81,7 +95,12 @@ def test_a_flood_of_keys_is_reported_in_short():
 
 VISION = {"hidden_size": 1152, "num_hidden_layers": 27}
 TEXT = {**TINY, "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 7}
-GEMMA3 = {"model_type": "gemma3", "architectures": ["Gemma3ForConditionalGeneration"], "text_config": TEXT, "vision_config": VISION}
+GEMMA3 = {
+    "model_type": "gemma3",
+    "architectures": ["Gemma3ForConditionalGeneration"],
+    "text_config": TEXT,
+    "vision_config": VISION,
+}
 
 
 @pytest.mark.parametrize(
@@ -154,7 +173,11 @@ def test_every_family_is_found_by_every_type_it_states():
 def test_layers_fall_into_runs_and_patterns(kinds, expected):
     found = groups([{"kind": kind} for kind in kinds])
     assert found == [
-        {"n_layers": n, **({"layer": {"kind": p}} if len(p) == 1 else {"pattern": [{"kind": kind} for kind in p]})} for n, p in expected
+        {
+            "n_layers": n,
+            **({"layer": {"kind": p}} if len(p) == 1 else {"pattern": [{"kind": kind} for kind in p]}),
+        }
+        for n, p in expected
     ]
 
 

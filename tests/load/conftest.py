@@ -49,7 +49,9 @@ def asked(tmp_path):
 
     def model(data, tensors=None, name="f.gguf", overrides=()):
         path = tmp_path / name
-        path.write_bytes(data if isinstance(data, bytes) else gguf(data, TENSORS if tensors is None else tensors))
+        path.write_bytes(
+            data if isinstance(data, bytes) else gguf(data, TENSORS if tensors is None else tensors)
+        )
         return load(str(path), overrides)
 
     return model

@@ -16,7 +16,11 @@ ADAPTED = {
         "d_model: 64\nlora: {rank: 4, targets: []}",
         "5:17: targets must not be empty; name projections, such as [q, v], or leave lora out",
     ),
-    "adapter-rank": ("d_model: 64", "d_model: 64\nlora: {rank: 0}", "5:14: rank must be a whole number above 0, not 0"),
+    "adapter-rank": (
+        "d_model: 64",
+        "d_model: 64\nlora: {rank: 0}",
+        "5:14: rank must be a whole number above 0, not 0",
+    ),
     "adapter-no-rank": ("d_model: 64", "d_model: 64\nlora: {alpha: 2}", "5:1: missing key rank"),
     "adapter-peft-key": (
         "d_model: 64",
@@ -32,7 +36,11 @@ ADAPTED = {
             "or write steps of a path, such as layers.0-3.ffn"
         ),
     ),
-    "quantized-without-bits": ("d_model: 64", "d_model: 64\nquantization: {group_size: 32}", "5:1: missing key bits"),
+    "quantized-without-bits": (
+        "d_model: 64",
+        "d_model: 64\nquantization: {group_size: 32}",
+        "5:1: missing key bits",
+    ),
     "quantized-half-bits": (
         "d_model: 64",
         "d_model: 64\nquantization: {bits: 1.58}",

@@ -44,34 +44,49 @@ def test_what_is_inherited_is_one_object():
 
 
 def test_a_shared_layer_is_merged_key_by_key():
-    narrow, wide = layers(BASE + "groups: [{n_layers: 1}, {n_layers: 1, layer: {attention: {window: 16}, ffn: {d_ff: 16}}}]")
+    narrow, wide = layers(
+        BASE + "groups: [{n_layers: 1}, {n_layers: 1, layer: {attention: {window: 16}, ffn: {d_ff: 16}}}]"
+    )
     assert (narrow.ffn.d_ff, narrow.attention.window) == (8, None)
     assert (wide.ffn.d_ff, wide.attention.window, wide.attention.position.theta) == (16, 16, 500.0)
 
 
 def test_another_kind_replaces_the_shared_mapping_whole():
-    [layer] = layers(BASE + "groups: [{n_layers: 1, layer: {attention: {position: none}, ffn: {kind: glu, d_ff: 9}}}]")
+    [layer] = layers(
+        BASE + "groups: [{n_layers: 1, layer: {attention: {position: none}, ffn: {kind: glu, d_ff: 9}}}]"
+    )
     assert (layer.attention.position, layer.ffn) == (NoPosition(), GLU(d_ff=9))
 
 
 def test_the_same_kind_does_not():
-    [layer] = layers(BASE + "groups: [{n_layers: 1, layer: {attention: {position: {kind: rope, rotary_dim: 4}}}}]")
+    [layer] = layers(
+        BASE + "groups: [{n_layers: 1, layer: {attention: {position: {kind: rope, rotary_dim: 4}}}}]"
+    )
     assert layer.attention.position == Rope(theta=500.0, rotary_dim=4)
 
 
 def test_a_layer_beside_a_pattern_is_the_base_of_its_entries():
-    local, full = layers(BASE + "groups: [{n_layers: 2, layer: {ffn: {d_ff: 9}}, pattern: [{attention: {window: 16}}, {}]}]")
+    local, full = layers(
+        BASE + "groups: [{n_layers: 2, layer: {ffn: {d_ff: 9}}, pattern: [{attention: {window: 16}}, {}]}]"
+    )
     assert (local.attention.window, full.attention.window) == (16, None)
     assert (local.ffn.d_ff, full.ffn.d_ff) == (9, 9)
 
 
 def test_null_takes_a_shared_setting_back():
-    [layer] = layers(BASE.replace("n_heads: 4", "n_heads: 4, window: 16") + "groups: [{n_layers: 1, layer: {attention: {window: null}}}]")
+    [layer] = layers(
+        BASE.replace("n_heads: 4", "n_heads: 4, window: 16")
+        + "groups: [{n_layers: 1, layer: {attention: {window: null}}}]"
+    )
     assert layer.attention.window is None
 
 
 def test_a_mistake_in_a_shared_layer_is_answered_once(refused):
-    text = HEAD + BASE.replace("n_heads: 4", "n_heads: 0") + "groups: [{n_layers: 1}, {n_layers: 2}, {n_layers: 3}]"
+    text = (
+        HEAD
+        + BASE.replace("n_heads: 4", "n_heads: 0")
+        + "groups: [{n_layers: 1}, {n_layers: 2}, {n_layers: 3}]"
+    )
     assert refused(text) == ["4:57: n_heads must be a whole number above 0, not 0"]
 
 
@@ -81,7 +96,10 @@ def test_a_mistake_in_what_layers_inherit_is_answered_once(refused):
 
 
 def test_aliases_stand_for_what_they_name():
-    text = BASE + "groups:\n  - {n_layers: 1, layer: {ffn: &wide {kind: glu, d_ff: 9}}}\n  - {n_layers: 2, layer: {ffn: *wide}}"
+    text = (
+        BASE
+        + "groups:\n  - {n_layers: 1, layer: {ffn: &wide {kind: glu, d_ff: 9}}}\n  - {n_layers: 2, layer: {ffn: *wide}}"
+    )
     first, second = layers(text)
     assert first.ffn is second.ffn
 
@@ -94,6 +112,9 @@ def test_markup_in_a_name_is_text():
     assert model("name: '[bold]x[/bold]'\n" + BASE + "groups: [{n_layers: 1}]").name == "[bold]x[/bold]"
 
 
-@pytest.mark.parametrize("change", [lambda text: text.replace("\n", "\r\n"), lambda text: text.replace("\n", "\r"), "\ufeff".__add__])
+@pytest.mark.parametrize(
+    "change",
+    [lambda text: text.replace("\n", "\r\n"), lambda text: text.replace("\n", "\r"), "\ufeff".__add__],
+)
 def test_line_endings_and_a_byte_order_mark_do_not_matter(change, tiny):
     assert load_text(change(tiny), "f").model == load_text(tiny, "f").model

@@ -23,7 +23,9 @@ def sharded(tmp_path):
     """A folder with an index of two shards."""
     for name, tensors in zip(SHARDS.values(), (ONE, TWO), strict=True):
         save_file(tensors, tmp_path / name)
-    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"metadata": {"total_size": 40}, "weight_map": SHARDS}))
+    (tmp_path / "model.safetensors.index.json").write_text(
+        json.dumps({"metadata": {"total_size": 40}, "weight_map": SHARDS})
+    )
     return tmp_path
 
 
@@ -90,7 +92,11 @@ def test_one_name_in_two_files_is_told(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("", "without .safetensors"), ("pytorch_model.bin", "pickles run code"), ("model.gguf", "ends in .safetensors")],
+    [
+        ("", "without .safetensors"),
+        ("pytorch_model.bin", "pickles run code"),
+        ("model.gguf", "ends in .safetensors"),
+    ],
 )
 def test_what_is_no_safetensors_is_refused(tmp_path, name, said):
     (tmp_path / (name or "other.txt")).write_bytes(b"x")
@@ -111,7 +117,10 @@ def test_what_is_not_there_is_told(source, tmp_path, monkeypatch):
 
 
 def metadata(shapes):
-    files = {name: SafetensorsFileMetadata({}, {key: TensorInfo("BF16", list(shapes[key]), (0, 0))}) for key, name in SHARDS.items()}
+    files = {
+        name: SafetensorsFileMetadata({}, {key: TensorInfo("BF16", list(shapes[key]), (0, 0))})
+        for key, name in SHARDS.items()
+    }
     return SafetensorsRepoMetadata({}, True, SHARDS, files)
 
 
@@ -122,12 +131,18 @@ def online(monkeypatch):
 
 @pytest.mark.parametrize(
     ("source", "asked"),
-    [("org/name-1.5b", ("org/name-1.5b", None)), ("org/name@refs/pr/1", ("org/name", "refs/pr/1")), ("hf://org/name", ("org/name", None))],
+    [
+        ("org/name-1.5b", ("org/name-1.5b", None)),
+        ("org/name@refs/pr/1", ("org/name", "refs/pr/1")),
+        ("hf://org/name", ("org/name", None)),
+    ],
 )
 def test_a_repository_tells_its_headers(source, asked, online, monkeypatch):
     calls = []
     monkeypatch.setattr(
-        huggingface_hub, "get_safetensors_metadata", lambda name, revision: calls.append((name, revision)) or metadata(SHAPES)
+        huggingface_hub,
+        "get_safetensors_metadata",
+        lambda name, revision: calls.append((name, revision)) or metadata(SHAPES),
     )
     assert read_checkpoint(source).shapes == SHAPES
     assert calls == [asked]
@@ -146,7 +161,9 @@ def test_a_missing_client_is_told(online, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "error", [NotASafetensorsRepoError("no model.safetensors there"), ConnectionError("no way\nout")], ids=["other", "no-network"]
+    "error",
+    [NotASafetensorsRepoError("no model.safetensors there"), ConnectionError("no way\nout")],
+    ids=["other", "no-network"],
 )
 def test_what_the_hub_says_is_one_line(error, online, monkeypatch):
     def fail(name, revision):

@@ -47,7 +47,11 @@ def test_a_config_is_the_model_that_the_yaml_describes(folder, tiny):
     ours = load_text(tiny.replace("        head_dim: 8\n", ""), "f").model
     loaded = load(str(folder / "config.json"))
     assert loaded.model == ours.model_copy(update={"source": loaded.model.source})
-    assert total(loaded.model) == total(ours) == 2 * 1000 * 64 + 3 * (2 * 64 * 64 + 2 * 64 * 16 + 3 * 64 * 128 + 2 * 64) + 64
+    assert (
+        total(loaded.model)
+        == total(ours)
+        == 2 * 1000 * 64 + 3 * (2 * 64 * 64 + 2 * 64 * 16 + 3 * 64 * 128 + 2 * 64) + 64
+    )
     assert (loaded.name, loaded.source, loaded.notes) == ("tiny-llama", str(folder / "config.json"), ())
 
 
@@ -96,7 +100,9 @@ def test_notes_are_carried():
     )
 
 
-@pytest.mark.parametrize(("config", "params"), [(BERT, 109_482_240), (T5, 60_506_624)], ids=["bert-base", "t5-small"])
+@pytest.mark.parametrize(
+    ("config", "params"), [(BERT, 109_482_240), (T5, 60_506_624)], ids=["bert-base", "t5-small"]
+)
 def test_encoders_and_encoder_decoders(config, params):
     model = load_text(json.dumps(config), "f.json").model
     assert total(model) == params
@@ -110,8 +116,14 @@ def test_our_limits_are_not_theirs():
 
 # id: (what is put over LLAMA, the answer)
 WRONG = {
-    "type-unknown": ({"model_type": "lama"}, "f: model_type 'lama' is not supported; nearest known: llama, llama4, glm"),
-    "type-missing": ({"model_type": None}, "f: key 'model_type' is missing; it names the family, such as llama"),
+    "type-unknown": (
+        {"model_type": "lama"},
+        "f: model_type 'lama' is not supported; nearest known: llama, llama4, glm",
+    ),
+    "type-missing": (
+        {"model_type": None},
+        "f: key 'model_type' is missing; it names the family, such as llama",
+    ),
     "type-number": ({"model_type": 7}, "f: key 'model_type' is missing; it names the family, such as llama"),
     "type-with-halves": (
         {"model_type": "encoder-decoder", "encoder": {}, "decoder": {}},
@@ -121,7 +133,10 @@ WRONG = {
         {"model_type": "deepseek_v2"},
         "f: key 'num_experts_per_tok' is missing; the class of this model has no default for it",
     ),
-    "many-layers": ({"num_hidden_layers": 10**9}, "f: num_hidden_layers 1000000000 is beyond reason; at most 100,000 are read"),
+    "many-layers": (
+        {"num_hidden_layers": 10**9},
+        "f: num_hidden_layers 1000000000 is beyond reason; at most 100,000 are read",
+    ),
     "size-text": ({"hidden_size": "64"}, "f: hidden_size must be a whole number above 0, not '64'"),
     "size-list": ({"hidden_size": [64]}, "f: hidden_size must be a whole number above 0, not [64]"),
     "size-zero": ({"vocab_size": 0}, "f: vocab_size must be a whole number above 0, not 0"),
@@ -152,17 +167,38 @@ def test_a_mistake_is_shown_in_the_file_it_is_in(folder):
 
 
 def test_the_place_is_that_of_the_key_that_is_meant(refused):
-    text = {"max_position_embeddings": 128, "num_attention_heads": 8, "num_key_value_heads": 3, "vocab_size": 1000, "hidden_size": 64}
-    vision = {"num_key_value_heads": 5, "note": 'a "num_key_value_heads": 3 in a text', "num_attention_heads": True}
-    config = {"model_type": "gemma3", "vision_config": vision, "text_config": {"model_type": "gemma3_text", "head_dim": 8, **text}}
+    text = {
+        "max_position_embeddings": 128,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 3,
+        "vocab_size": 1000,
+        "hidden_size": 64,
+    }
+    vision = {
+        "num_key_value_heads": 5,
+        "note": 'a "num_key_value_heads": 3 in a text',
+        "num_attention_heads": True,
+    }
+    config = {
+        "model_type": "gemma3",
+        "vision_config": vision,
+        "text_config": {"model_type": "gemma3_text", "head_dim": 8, **text},
+    }
     written = json.dumps(config, indent=1)
-    line = [i for i, line in enumerate(written.split("\n"), 1) if '"num_key_value_heads": 3,' in line and "note" not in line]
+    line = [
+        i
+        for i, line in enumerate(written.split("\n"), 1)
+        if '"num_key_value_heads": 3,' in line and "note" not in line
+    ]
     assert refused(written) == [f"{line[0]}:26: n_kv_heads 3 does not divide n_heads 8; 2 or 4 would"]
 
 
 def test_what_the_file_does_not_say_is_shown_as_yaml(refused):
     [found] = refused(json.dumps({**LLAMA, "hidden_size": 60}))
-    assert found == "f as YAML:11:70: RoPE turns dims in pairs, and heads are 7 wide; state an even rotary_dim, or an even head_dim"
+    assert (
+        found
+        == "f as YAML:11:70: RoPE turns dims in pairs, and heads are 7 wide; state an even rotary_dim, or an even head_dim"
+    )
 
 
 def test_an_override_keeps_its_own_place(refused):

@@ -13,13 +13,28 @@ DRAWN = {
         Problem("bad", "mend it", Mark("my.yaml", 3, 4, "a: bcd", 3)),
         "my.yaml:3:4: error: bad\n    a: bcd\n       ^^^\n  = help: mend it",
     ),
-    "no-hint": (Problem("bad", "", Mark("my.yaml", 3, 4, "a: bcd", 3)), "my.yaml:3:4: error: bad\n    a: bcd\n       ^^^"),
+    "no-hint": (
+        Problem("bad", "", Mark("my.yaml", 3, 4, "a: bcd", 3)),
+        "my.yaml:3:4: error: bad\n    a: bcd\n       ^^^",
+    ),
     "no-place": (Problem("bad", "mend it"), "error: bad\n  = help: mend it"),
     "path": (Problem("bad", path="my.yaml"), "my.yaml: error: bad"),
-    "set": (Problem("bad", "", Mark("--set", 1, 11, "--set a.b=c", 1)), "--set: error: bad\n    --set a.b=c\n              ^"),
-    "tab": (Problem("bad", "", Mark("f", 1, 5, "a: \tb", 1)), "f:1:5: error: bad\n    a:     b\n           ^"),
-    "wide": (Problem("bad", "", Mark("f", 1, 6, "模型: bc", 2)), "f:1:6: error: bad\n    模型: bc\n           ^"),
-    "wide-itself": (Problem("bad", "", Mark("f", 1, 4, "a: 模型", 2)), "f:1:4: error: bad\n    a: 模型\n       ^^^^"),
+    "set": (
+        Problem("bad", "", Mark("--set", 1, 11, "--set a.b=c", 1)),
+        "--set: error: bad\n    --set a.b=c\n              ^",
+    ),
+    "tab": (
+        Problem("bad", "", Mark("f", 1, 5, "a: \tb", 1)),
+        "f:1:5: error: bad\n    a:     b\n           ^",
+    ),
+    "wide": (
+        Problem("bad", "", Mark("f", 1, 6, "模型: bc", 2)),
+        "f:1:6: error: bad\n    模型: bc\n           ^",
+    ),
+    "wide-itself": (
+        Problem("bad", "", Mark("f", 1, 4, "a: 模型", 2)),
+        "f:1:4: error: bad\n    a: 模型\n       ^^^^",
+    ),
     "control": (
         Problem("bad \x1b", "no \x07", Mark("f\n", 1, 2, "\x1ba", 1)),
         "f\\n:1:2: error: bad \\x1b\n    \\x1ba\n        ^\n  = help: no \\x07",

@@ -59,7 +59,8 @@ def test_a_name_that_yaml_could_take_for_something_else_is_quoted(name, tiny):
     released=st.sampled_from([None, 2024, "2024", "2024-07"]),
     series=TEXTS,
     d_model=st.integers(1, 10**12),
-    norm=st.builds(RMSNorm, eps=st.floats(1e-12, 1e12), offset=st.sampled_from([0, 1])) | st.builds(LayerNorm, bias=st.booleans()),
+    norm=st.builds(RMSNorm, eps=st.floats(1e-12, 1e12), offset=st.sampled_from([0, 1]))
+    | st.builds(LayerNorm, bias=st.booleans()),
     position=st.builds(Rope, theta=st.floats(1, exclude_min=True, allow_infinity=False)) | st.builds(ALiBi),
 )
 def test_any_model_survives(name, published, released, series, d_model, norm, position):
@@ -74,7 +75,10 @@ def test_any_model_survives(name, published, released, series, d_model, norm, po
         "series": series,
         "d_model": d_model,
         "norm": norm,
-        "groups": (group.model_copy(update={"layer": layer}), group.model_copy(update={"n_layers": 1, "layer": layer})),
+        "groups": (
+            group.model_copy(update={"layer": layer}),
+            group.model_copy(update={"n_layers": 1, "layer": layer}),
+        ),
     }
     model = model.model_copy(update=changes)
     assert load_text(to_yaml(model), "f").model == model

@@ -15,8 +15,35 @@ PRESETS = st.sampled_from(presets()).map(preset_text)
 SIGNS = ["\n", "\n  ", "\t", "- ", "? ", "#", "&a ", "*a", "!t ", "---\n", "...", "<<: ", *":{}[],|>'\"%"]
 ODD = ["\x00", "\x1b", "\u2028", "\ufeff", "\ud800", "😀"]
 WORDS = [*SIGNS, *ODD, *["kind", "norm", "groups", "layer", "pattern", "null", "true", "-1", "1e999", ".nan"]]
-KEYS = ["d_ff", "kind", "groups.0.layer", "groups.0.pattern.0", "norm", "embedding.position", "layer.ffn", "groups", "name", "a.b"]
-VALUES = ["3", "8K", "null", "{}", "[]", "{kind: mla}", "mlp", "[{}]", "*a", "1.5", "'", "{d_ff: {a: 1}}", "", "=", "\x07"]
+KEYS = [
+    "d_ff",
+    "kind",
+    "groups.0.layer",
+    "groups.0.pattern.0",
+    "norm",
+    "embedding.position",
+    "layer.ffn",
+    "groups",
+    "name",
+    "a.b",
+]
+VALUES = [
+    "3",
+    "8K",
+    "null",
+    "{}",
+    "[]",
+    "{kind: mla}",
+    "mlp",
+    "[{}]",
+    "*a",
+    "1.5",
+    "'",
+    "{d_ff: {a: 1}}",
+    "",
+    "=",
+    "\x07",
+]
 
 
 def answered(text, *overrides):
@@ -67,7 +94,13 @@ def test_a_preset_with_its_words_mixed(text, data):
     assert model is None or load_text(to_yaml(model), "f").model == model
 
 
-@given(PRESETS, st.lists(st.builds("{}={}".format, st.sampled_from(KEYS) | st.text(max_size=5), st.sampled_from(VALUES)), max_size=3))
+@given(
+    PRESETS,
+    st.lists(
+        st.builds("{}={}".format, st.sampled_from(KEYS) | st.text(max_size=5), st.sampled_from(VALUES)),
+        max_size=3,
+    ),
+)
 def test_a_preset_with_overrides(text, overrides):
     model = answered(text, *overrides)
     assert model is None or load_text(to_yaml(model), "f").model == model

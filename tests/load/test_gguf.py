@@ -29,9 +29,22 @@ def total(model):
 
 
 def test_every_type_of_value_is_read(read):
-    values = {"a": (0, 255), "b": (1, -3), "c": (2, 65535), "d": (3, -300), "e": (4, 1 << 31), "f": (5, -(1 << 31)), "g": (6, 0.5)}
+    values = {
+        "a": (0, 255),
+        "b": (1, -3),
+        "c": (2, 65535),
+        "d": (3, -300),
+        "e": (4, 1 << 31),
+        "f": (5, -(1 << 31)),
+        "g": (6, 0.5),
+    }
     values |= {"h": (7, True), "i": (8, "naïve"), "j": (10, 1 << 63), "k": (11, -(1 << 63)), "l": (12, 0.1)}
-    arrays = {"m": array(U32, [1, 2]), "n": array(STRING, ["a", "bc"]), "o": array(F32, [0.25] * 5000), "p": array(BOOL, [True, False])}
+    arrays = {
+        "m": array(U32, [1, 2]),
+        "n": array(STRING, ["a", "bc"]),
+        "o": array(F32, [0.25] * 5000),
+        "p": array(BOOL, [True, False]),
+    }
     found = read(gguf({**values, **arrays}, {}))
     assert found.metadata == {
         **{key: value for key, (_, value) in values.items()},
@@ -55,7 +68,11 @@ def test_tensors_have_their_shapes_as_torch_has_them(read, version):
 
 def test_a_vocabulary_is_counted_and_not_kept(read):
     tokens = array(STRING, [f"token {i}" for i in range(128_256)])
-    assert read(gguf({"before": 1, "tokens": tokens, "after": 2}, {})).metadata == {"before": 1, "tokens": Skipped(128_256), "after": 2}
+    assert read(gguf({"before": 1, "tokens": tokens, "after": 2}, {})).metadata == {
+        "before": 1,
+        "tokens": Skipped(128_256),
+        "after": 2,
+    }
 
 
 def test_a_file_is_the_model_that_its_tensors_make(asked):
@@ -72,7 +89,9 @@ def test_a_file_without_the_suffix_is_known_by_its_first_bytes(asked):
 
 
 def test_a_file_can_be_overridden(asked):
-    assert total(asked(WHOLE, overrides=["n_layers=1"]).model) == COUNTED - 2 * sum(prod(shape) for shape in layer(0).values())
+    assert total(asked(WHOLE, overrides=["n_layers=1"]).model) == COUNTED - 2 * sum(
+        prod(shape) for shape in layer(0).values()
+    )
 
 
 def test_an_absent_output_is_tied(asked):
@@ -116,7 +135,12 @@ def test_what_the_file_has_besides_is_said(asked):
 
 
 def test_a_head_of_its_own_where_the_family_ties_it_is_said(asked):
-    metadata = {"gpt2.context_length": 64, "gpt2.embedding_length": 16, "gpt2.feed_forward_length": 64, "gpt2.block_count": 1}
+    metadata = {
+        "gpt2.context_length": 64,
+        "gpt2.embedding_length": 16,
+        "gpt2.feed_forward_length": 64,
+        "gpt2.block_count": 1,
+    }
     metadata |= {ARCH: "gpt2", "gpt2.attention.head_count": 4, "gpt2.attention.layer_norm_epsilon": 1e-5}
     shapes = {
         "attn_norm": (16,),
@@ -126,17 +150,29 @@ def test_a_head_of_its_own_where_the_family_ties_it_is_said(asked):
         "ffn_up": (64, 16),
         "ffn_down": (16, 64),
     }
-    tensors = {f"blk.0.{name}.weight": shape for name, shape in shapes.items()} | {"output_norm.weight": (16,)}
+    tensors = {f"blk.0.{name}.weight": shape for name, shape in shapes.items()} | {
+        "output_norm.weight": (16,)
+    }
     tensors |= {name.replace("weight", "bias"): shape[:1] for name, shape in tensors.items()}
     tensors |= {"token_embd.weight": (50, 16), "position_embd.weight": (64, 16), "output.weight": (50, 16)}
     loaded = asked(metadata, tensors)
     assert total(loaded.model) == sum(prod(shape) for shape in tensors.values())
-    assert "output.weight is a tensor of its own: the head is counted as untied, though this family's is not" in loaded.notes
+    assert (
+        "output.weight is a tensor of its own: the head is counted as untied, though this family's is not"
+        in loaded.notes
+    )
 
 
 def test_how_weights_are_stored_is_said(asked):
-    data = gguf(LLAMA, TENSORS, types={"blk.0.attn_q.weight": 12, "blk.1.attn_q.weight": 14, "blk.2.attn_q.weight": 99})
-    assert asked(data).notes[1] == "the file is quantized (Q4_K, Q6_K, type 99): parameters are counted, not what they are stored as"
+    data = gguf(
+        LLAMA,
+        TENSORS,
+        types={"blk.0.attn_q.weight": 12, "blk.1.attn_q.weight": 14, "blk.2.attn_q.weight": 99},
+    )
+    assert (
+        asked(data).notes[1]
+        == "the file is quantized (Q4_K, Q6_K, type 99): parameters are counted, not what they are stored as"
+    )
 
 
 def moe(metadata, *, stacked):
@@ -164,12 +200,23 @@ def test_a_missing_expert_is_seen(answer_of):
 
 
 def test_the_halves_of_a_latent_matrix_are_one(asked):
-    metadata = {key.replace("llama", "minicpm3"): "minicpm3" if value == "llama" else value for key, value in LLAMA.items()}
-    metadata |= {"minicpm3.attention.q_lora_rank": 5, "minicpm3.attention.kv_lora_rank": 6, "minicpm3.attention.key_length": 10}
+    metadata = {
+        key.replace("llama", "minicpm3"): "minicpm3" if value == "llama" else value
+        for key, value in LLAMA.items()
+    }
+    metadata |= {
+        "minicpm3.attention.q_lora_rank": 5,
+        "minicpm3.attention.kv_lora_rank": 6,
+        "minicpm3.attention.key_length": 10,
+    }
     metadata |= {"minicpm3.rope.dimension_count": 4, "minicpm3.attention.head_count_kv": 4}
     tensors = {name: shape for name, shape in TENSORS.items() if "attn_" not in name or "norm" in name}
     for i in range(3):
-        tensors |= {f"blk.{i}.attn_q_a.weight": (5, 16), f"blk.{i}.attn_q_a_norm.weight": (5,), f"blk.{i}.attn_q_b.weight": (40, 5)}
+        tensors |= {
+            f"blk.{i}.attn_q_a.weight": (5, 16),
+            f"blk.{i}.attn_q_a_norm.weight": (5,),
+            f"blk.{i}.attn_q_b.weight": (40, 5),
+        }
         tensors |= {f"blk.{i}.attn_kv_a_mqa.weight": (10, 16), f"blk.{i}.attn_kv_a_norm.weight": (6,)}
         tensors |= {f"blk.{i}.attn_output.weight": (16, 16)}
         tensors |= {f"blk.{i}.attn_k_b.weight": (4, 6, 6), f"blk.{i}.attn_v_b.weight": (4, 4, 6)}
@@ -182,7 +229,8 @@ PARTS = [dict(list(TENSORS.items())[:10]), dict(list(TENSORS.items())[10:])]
 def test_a_model_in_parts_is_read_from_all_of_them(asked):
     asked_of = {"split.no": 1, "split.count": 2}
     with pytest.raises(
-        ArchError, match=r"one of 2 parts of a model, of which 1 are not beside it; the first that is missing is m-00001-of"
+        ArchError,
+        match=r"one of 2 parts of a model, of which 1 are not beside it; the first that is missing is m-00001-of",
     ):
         asked(gguf(asked_of, PARTS[1]), name="m-00002-of-00002.gguf")
     loaded = asked(gguf({**LLAMA, "split.no": 0, "split.count": 2}, PARTS[0]), name="m-00001-of-00002.gguf")

@@ -4,7 +4,16 @@ import pytest
 
 from archcli.load.dump import to_mapping, to_yaml
 from archcli.load.source import load_text
-from archcli.modules import AdaptiveHead, CrossEntropy, Head, HierarchicalHead, MultiTokenPrediction, PreNorm, RMSNorm, SampledHead
+from archcli.modules import (
+    AdaptiveHead,
+    CrossEntropy,
+    Head,
+    HierarchicalHead,
+    MultiTokenPrediction,
+    PreNorm,
+    RMSNorm,
+    SampledHead,
+)
 
 ADAPTIVE = "head: {kind: adaptive, cutoffs: [100, 400], cluster_shares: [0.7, 0.2, 0.1]}"
 LAYER = "{kind: pre_norm, attention: {kind: mha, n_heads: 8}, ffn: {kind: glu, d_ff: 7}}"
@@ -41,12 +50,17 @@ def test_a_layer_of_its_own_takes_the_models_norm(tiny):
 
 
 def test_the_usual_kind_is_not_written_down(tiny):
-    assert to_mapping(load_text(f"{tiny}head: {{kind: linear, softcap: 30}}\n", "f").model)["head"] == {"softcap": 30}
+    assert to_mapping(load_text(f"{tiny}head: {{kind: linear, softcap: 30}}\n", "f").model)["head"] == {
+        "softcap": 30
+    }
 
 
 # the line added below tiny.yaml, and the answers
 MISTAKES = {
-    "kind-misspelt": ("head: {kind: adaptiv}", ["19:14: unknown kind 'adaptiv' of head; did you mean adaptive?"]),
+    "kind-misspelt": (
+        "head: {kind: adaptiv}",
+        ["19:14: unknown kind 'adaptiv' of head; did you mean adaptive?"],
+    ),
     "head-of-nothing": ("head: 3", ["19:7: head must be a mapping, not 3; such as {kind: linear, …}"]),
     "a-key-of-another-kind": (
         "head: {n_samples: 3}",
@@ -68,7 +82,9 @@ MISTAKES = {
     ),
     "shares-so-nearly-1-that-a-float-is": (
         "head: {kind: adaptive, cutoffs: [100], cluster_shares: [1, 1e-20]}",
-        [f"19:40: the shares of all clusters sum to {10**20 + 1}/{10**20}, not 1; they are counted as they are written"],
+        [
+            f"19:40: the shares of all clusters sum to {10**20 + 1}/{10**20}, not 1; they are counted as they are written"
+        ],
     ),
     "a-share-too-few": (
         "head: {kind: adaptive, cutoffs: [100, 400], cluster_shares: [0.7, 0.3]}",
@@ -120,19 +136,31 @@ MISTAKES = {
     ),
     "z-loss-of-several-softmaxes": (
         f"{ADAPTIVE}\nloss: {{z_loss: 1e-4}}".replace("{z", "{kind: cross_entropy, z"),
-        ["20:37: z-loss is defined for one softmax over all words; use a head of kind linear, or leave z_loss out"],
+        [
+            "20:37: z-loss is defined for one softmax over all words; use a head of kind linear, or leave z_loss out"
+        ],
     ),
-    "z-loss-negative": ("loss: {kind: cross_entropy, z_loss: -1}", ["19:37: z_loss must be a number above 0, not -1"]),
+    "z-loss-negative": (
+        "loss: {kind: cross_entropy, z_loss: -1}",
+        ["19:37: z_loss must be a number above 0, not -1"],
+    ),
     "loss-without-kind": ("loss: {z_loss: 1e-4}", ["19:1: missing key kind; one of cross_entropy"]),
-    "loss-without-a-head": ("head: null\nloss: cross_entropy", ["20:7: a loss needs a head; add head, or leave loss out"]),
+    "loss-without-a-head": (
+        "head: null\nloss: cross_entropy",
+        ["20:7: a loss needs a head; add head, or leave loss out"],
+    ),
     "mtp-depth-0": ("mtp: {depth: 0}", ["19:14: depth must be a whole number of at least 1, not 0"]),
     "mtp-with-an-adaptive-head": (
         f"{ADAPTIVE}\nmtp: {{}}",
-        ["20:1: multi-token prediction shares a head, which must be of kind linear, without a bias; change head, or leave mtp out"],
+        [
+            "20:1: multi-token prediction shares a head, which must be of kind linear, without a bias; change head, or leave mtp out"
+        ],
     ),
     "mtp-with-a-biased-head": (
         "head: {bias: true}\nmtp: {}",
-        ["20:1: multi-token prediction shares a head, which must be of kind linear, without a bias; change head, or leave mtp out"],
+        [
+            "20:1: multi-token prediction shares a head, which must be of kind linear, without a bias; change head, or leave mtp out"
+        ],
     ),
     "mtp-layer-that-does-not-fit": (
         "mtp: {layer: {kind: pre_norm, attention: {kind: mha, n_heads: 5}, ffn: {kind: glu, d_ff: 7}}}",
@@ -148,11 +176,17 @@ def test_a_mistake_is_answered(text, said, tiny, refused):
 
 def test_a_table_cannot_be_tied_to_clusters(tiny, refused):
     text = tiny.replace("tied: false", "tied: true") + ADAPTIVE
-    assert refused(text) == ["7:19: a head of kind adaptive has matrices of other shapes than the table; write tied: false"]
+    assert refused(text) == [
+        "7:19: a head of kind adaptive has matrices of other shapes than the table; write tied: false"
+    ]
 
 
-@pytest.mark.parametrize("extra", ["position: {kind: learned, max_seq_len: 8}", "norm: layernorm", "token_types: 2", "width: 16"])
+@pytest.mark.parametrize(
+    "extra", ["position: {kind: learned, max_seq_len: 8}", "norm: layernorm", "token_types: 2", "width: 16"]
+)
 def test_multi_token_prediction_wants_a_table_alone(extra, tiny, refused):
     text = tiny.replace("tied: false", f"tied: false, {extra}") + "mtp: {}"
     (said,) = refused(text)
-    assert said.endswith("shares the embedding, which must be a table alone; take positions into attention, or leave mtp out")
+    assert said.endswith(
+        "shares the embedding, which must be a table alone; take positions into attention, or leave mtp out"
+    )

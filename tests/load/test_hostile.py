@@ -15,10 +15,14 @@ UNCLOSED = "this list is not closed; it ends with ]"
 COLON = "a ':' is out of place here; put text that holds ': ' in quotes, and check the indentation"
 TAB = "a tab in the indentation; indent with spaces"
 EMPTY = "f: the file is empty; an architecture needs vocab_size, d_model, norm and groups"
-BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(f"{b}: &{b} [{', '.join(8 * ['*' + a])}]\n" for a, b in pairwise("abcdefgh"))
+BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
+    f"{b}: &{b} [{', '.join(8 * ['*' + a])}]\n" for a, b in pairwise("abcdefgh")
+)
 
 JSON_KEY = (
-    "Illegal trailing comma before end of object" if sys.version_info >= (3, 13) else "Expecting property name enclosed in double quotes"
+    "Illegal trailing comma before end of object"
+    if sys.version_info >= (3, 13)
+    else "Expecting property name enclosed in double quotes"
 )
 
 # id: (a whole file, the answers)
@@ -54,28 +58,42 @@ FILES = {
     "many-mistakes": (60_000 * "1: 1\n", [f"{i}:1: a key must be text, not 1" for i in range(1, 101)]),
     "huge": ("a: " + MOST_BYTES * "x", ["f: larger than 1 MiB; an architecture is a few lines of text"]),
     "long-number": ("a: " + 100_000 * "9", ["1:4: a number of 100,000 characters; no size is that large"]),
-    "long-fraction": ("a: 1." + 100_000 * "9", ["1:4: a number of 100,002 characters; no size is that large"]),
-    "long-hexadecimal": ("a: 0x" + 100_000 * "f", ["1:4: a number of 100,002 characters; no size is that large"]),
+    "long-fraction": (
+        "a: 1." + 100_000 * "9",
+        ["1:4: a number of 100,002 characters; no size is that large"],
+    ),
+    "long-hexadecimal": (
+        "a: 0x" + 100_000 * "f",
+        ["1:4: a number of 100,002 characters; no size is that large"],
+    ),
     "open-quote": ('a: "' + 500_000 * "x", ["1:4: this quote is not closed"]),
     "open-list": ("a: [1, 2\nb: 3\n", [f"1:4: {UNCLOSED}"]),
     "open-mapping": ("a: {b: 2\n", ["1:4: this mapping is not closed; it ends with }"]),
     "wrong-bracket": ("a: [1, 2}\n", [f"1:4: {UNCLOSED}"]),
     "two-colons": ("a: b: c\n", [f"1:5: {COLON}"]),
     "indented-too-far": ("a: 1\n  b: 2\n", [f"2:4: {COLON}"]),
-    "indented-too-little": ("a:\n  - 1\n  b: 2\n", ["3:3: expected another '- ' here; check the indentation of this line"]),
+    "indented-too-little": (
+        "a:\n  - 1\n  b: 2\n",
+        ["3:3: expected another '- ' here; check the indentation of this line"],
+    ),
     "no-colon": ("a: 1\nb\nc: 2\n", ["3:1: this line is no `key: value`; a key is followed by ': '"]),
     "tab": ("a:\n\tb: 1\n", [f"2:1: {TAB}"]),
     "tab-after-spaces": ("a:\n  b: 1\n\tc: 2\n", [f"3:1: {TAB}"]),
     "begins-with-at": ("a: @b\n", ["1:4: a value cannot begin with @; put it in quotes"]),
     "begins-with-percent": ("a: %b\n", ["1:4: a value cannot begin with %; put it in quotes"]),
-    "tag": ("a: !!python/object:os.system 1\n", ["1:4: a tag, '!!python/object:os.system'; values are written without tags"]),
+    "tag": (
+        "a: !!python/object:os.system 1\n",
+        ["1:4: a tag, '!!python/object:os.system'; values are written without tags"],
+    ),
     "tag-of-the-core": ("a: !!int 1\n", ["1:4: a tag, '!!int'; values are written without tags"]),
     "alias-of-nothing": ("a: *b\n", ["1:4: *b refers to nothing; no value before it is marked &b"]),
     "duplicate-key": ("a: 1\nb: 2\na: 3\n", ["3:1: duplicate key 'a'; it is already at line 1"]),
     "duplicate-key-on-a-line": ("{a: 1, 'a': 3}\n", ["1:8: duplicate key 'a'; it is already at column 2"]),
     "merge-key": (
         "a: &a {b: 1}\nc: {<<: *a}\n",
-        ["2:5: merge keys (<<) are not part of YAML 1.2; what all groups share may be said once, under a top-level `layer`"],
+        [
+            "2:5: merge keys (<<) are not part of YAML 1.2; what all groups share may be said once, under a top-level `layer`"
+        ],
     ),
     "key-number": ("1: 2\n", ["1:1: a key must be text, not 1"]),
     "key-boolean": ("true: 2\n", ["1:1: a key must be text, not true"]),
@@ -87,13 +105,25 @@ FILES = {
     "escaped-control": ('a: "\\x07"\n', ["1:4: an invisible character, U+0007; remove it"]),
     "no-break-space": ("\u00a0a: 1\n", ["1:1: an invisible character, U+00A0; remove it"]),
     "surrogate": ('a: "\\ud800"\n', ["1:7: not YAML: found invalid Unicode character escape code"]),
-    "old-version": ("%YAML 1.0\n---\na: 1\n", ["1:1: this version of YAML is not read; write %YAML 1.2, or leave the line out"]),
+    "old-version": (
+        "%YAML 1.0\n---\na: 1\n",
+        ["1:1: this version of YAML is not read; write %YAML 1.2, or leave the line out"],
+    ),
     "config-json": ('{"model_type": "llama", }', ["1:25: a config.json has to be JSON: " + JSON_KEY]),
-    "config-json-cut-off": ('{"model_type": "llama",\n "a": [', ["2:8: a config.json has to be JSON: Expecting value"]),
+    "config-json-cut-off": (
+        '{"model_type": "llama",\n "a": [',
+        ["2:8: a config.json has to be JSON: Expecting value"],
+    ),
     "config-json-and-more": ('{"model_type": "llama"} x', ["1:25: a config.json has to be JSON: Extra data"]),
-    "config-yaml": ("a: 1\nmodel_type: llama\n", ["2:1: a config.json of Hugging Face has to be JSON; this is YAML"]),
+    "config-yaml": (
+        "a: 1\nmodel_type: llama\n",
+        ["2:1: a config.json of Hugging Face has to be JSON; this is YAML"],
+    ),
     "config-nested": ('{"model_type": ' + 100_000 * "[", ["f: nested too deep; no config.json is like that"]),
-    "config-digits": ('{"model_type": ' + 100_000 * "9" + "}", ["f: a number of thousands of digits; no config.json is like that"]),
+    "config-digits": (
+        '{"model_type": ' + 100_000 * "9" + "}",
+        ["f: a number of thousands of digits; no config.json is like that"],
+    ),
 }
 
 

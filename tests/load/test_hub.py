@@ -45,17 +45,24 @@ def test_a_name_is_of_the_hub_by_its_shape(model, expected, cache, tmp_path):
     assert hub.reference(model) == expected
 
 
-@pytest.mark.parametrize("model", ["hf://", "hf:///a", "hf://a/b/c", "hf://datasets/a/b", "hf://a/b\n", "hf://-a/b", "hf://a/../b"])
+@pytest.mark.parametrize(
+    "model", ["hf://", "hf:///a", "hf://a/b/c", "hf://datasets/a/b", "hf://a/b\n", "hf://-a/b", "hf://a/../b"]
+)
 def test_what_the_scheme_cannot_mean_is_refused(model):
     assert "names no model; write hf://org/name or hf://org/name@revision" in answer(model)
 
 
-@pytest.mark.parametrize("revision", ["", "../main", "/etc", "a//b", "a b", "..", "a..b", "-x/../y", "a\0b", ".git"])
+@pytest.mark.parametrize(
+    "revision", ["", "../main", "/etc", "a//b", "a b", "..", "a..b", "-x/../y", "a\0b", ".git"]
+)
 def test_a_revision_does_not_lead_out_of_the_cache(revision, cache):
     assert "is no revision; a branch, a tag or a commit follows the @" in answer(f"org/name@{revision}")
 
 
-@pytest.mark.parametrize("page", ["https://huggingface.co/org/name", "huggingface.co/org/name/tree/main", "http://hf.co/org/name?x"])
+@pytest.mark.parametrize(
+    "page",
+    ["https://huggingface.co/org/name", "huggingface.co/org/name/tree/main", "http://hf.co/org/name?x"],
+)
 def test_the_address_of_a_page_is_answered_with_the_name(page):
     assert answer(page).endswith("is a web page; hf://org/name names the model")
 
@@ -65,13 +72,18 @@ def test_a_folder_of_that_name_makes_it_a_path(cache, tmp_path):
     (tmp_path / "org" / "other" / "config.json").write_text(json.dumps(CONFIG))
     cached(cache, "org/othre", SHA, CONFIG)
     assert load("org/other").source == "org/other/config.json"
-    assert answer("org/othre") == "no file or preset 'org/othre'; did you mean other?; hf://org/othre asks the hub"
+    assert (
+        answer("org/othre")
+        == "no file or preset 'org/othre'; did you mean other?; hf://org/othre asks the hub"
+    )
     assert load("hf://org/othre").source == f"hf://org/othre@{SHA}"
 
 
 def test_a_folder_without_a_config_is_told_of_the_hub(cache, tmp_path):
     (tmp_path / "org" / "name").mkdir(parents=True)
-    assert answer("org/name").endswith("without a config.json; give a YAML file, or the name of a preset; hf://org/name asks the hub")
+    assert answer("org/name").endswith(
+        "without a config.json; give a YAML file, or the name of a preset; hf://org/name asks the hub"
+    )
 
 
 @pytest.mark.parametrize("model", ["configs/llama.yaml", "org/name.json", "org/name.gguf"])
@@ -85,7 +97,11 @@ def test_a_missing_file_is_not_looked_for_on_the_hub(model, cache):
 def test_the_cache_answers(cache):
     cached(cache, "org/name", SHA, CONFIG)
     loaded = load("org/name", ["n_layers=1"])
-    assert (loaded.name, loaded.source, loaded.model.source) == ("org/name", f"hf://org/name@{SHA}", f"hf://org/name@{SHA}")
+    assert (loaded.name, loaded.source, loaded.model.source) == (
+        "org/name",
+        f"hf://org/name@{SHA}",
+        f"hf://org/name@{SHA}",
+    )
     assert loaded.model.groups[0].n_layers == 1
     assert loaded.notes == (f"config.json of hf://org/name@{SHA}, from the cache of the hub",)
 
@@ -94,7 +110,8 @@ def test_each_revision_is_its_own(cache):
     cached(cache, "org/name", SHA, CONFIG)
     cached(cache, "org/name", OLDER, {**CONFIG, "num_hidden_layers": 7}, "refs/pr/1")
     layers = {
-        revision: load(f"org/name{revision}").model.groups[0].n_layers for revision in ("", "@main", f"@{SHA}", "@refs/pr/1", f"@{OLDER}")
+        revision: load(f"org/name{revision}").model.groups[0].n_layers
+        for revision in ("", "@main", f"@{SHA}", "@refs/pr/1", f"@{OLDER}")
     }
     assert layers == {"": 3, "@main": 3, f"@{SHA}": 3, "@refs/pr/1": 7, f"@{OLDER}": 7}
 
@@ -126,7 +143,9 @@ def test_the_cache_is_where_the_library_has_it(variables, monkeypatch):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     asked = [sys.executable, "-c", "from huggingface_hub import constants; print(constants.HF_HUB_CACHE)"]
-    theirs = subprocess.run(asked, capture_output=True, text=True, check=True, env={**os.environ}).stdout.strip()
+    theirs = subprocess.run(
+        asked, capture_output=True, text=True, check=True, env={**os.environ}
+    ).stdout.strip()
     assert str(hub.cache_folder()) == theirs
 
 
@@ -146,12 +165,18 @@ def test_what_is_in_the_cache_is_found_as_the_library_finds_it(cache):
     ("content", "said"),
     [
         ("{", "/config.json:1:1: an architecture is a mapping"),
-        ('{"model_type": "llama"', "/config.json:1:23: a config.json has to be JSON: Expecting ',' delimiter"),
+        (
+            '{"model_type": "llama"',
+            "/config.json:1:23: a config.json has to be JSON: Expecting ',' delimiter",
+        ),
         ("[]", "/config.json: no config.json of a model; it has neither model_type nor architectures"),
         ("{}", "/config.json: no config.json of a model; it has neither model_type nor architectures"),
         ({"model_type": "lama"}, "/config.json: model_type 'lama' is not supported; nearest known: llama, "),
         ({**CONFIG, "hidden_size": "x"}, "/config.json: hidden_size must be a whole number above 0, not 'x'"),
-        ({**CONFIG, "num_key_value_heads": 3}, "/config.json:10:26: n_kv_heads 3 does not divide n_heads 4; 2 or 4 would"),
+        (
+            {**CONFIG, "num_key_value_heads": 3},
+            "/config.json:10:26: n_kv_heads 3 does not divide n_heads 4; 2 or 4 would",
+        ),
         ("x" * (2 << 20), "/config.json: larger than 1 MiB"),
     ],
     ids=["open", "no-json", "list", "empty", "type", "size", "heads", "huge"],
@@ -196,5 +221,7 @@ except SystemExit as end:
 
 def test_the_cache_is_read_without_the_library(cache, tmp_path):
     cached(cache, "org/name", SHA, CONFIG)
-    done = subprocess.run([sys.executable, "-c", IMPORTED], capture_output=True, text=True, check=False, cwd=tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTED], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
     assert done.stderr.split() == ["0"]

@@ -44,7 +44,9 @@ class Hub(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(status, headers=None, body=b"", **more):
-    handler = type("Handler", (Hub,), {"answers": {"HEAD": (status, headers or {}, body), **more}, "asked": []})
+    handler = type(
+        "Handler", (Hub,), {"answers": {"HEAD": (status, headers or {}, body), **more}, "asked": []}
+    )
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
@@ -59,10 +61,21 @@ def ask(tmp_path):
     """`archcli params MODEL --json` with a hub of that address, an empty cache, and nothing else of the user's."""
 
     def run(endpoint, model="org/name", **variables):
-        env = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "HUGGING", "TRANSFORMERS"))}
-        env |= {"HF_HOME": str(tmp_path / "home"), "HF_ENDPOINT": endpoint, "NO_PROXY": "127.0.0.1", **variables}
+        env = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("HF_", "HUGGING", "TRANSFORMERS"))
+        }
+        env |= {
+            "HF_HOME": str(tmp_path / "home"),
+            "HF_ENDPOINT": endpoint,
+            "NO_PROXY": "127.0.0.1",
+            **variables,
+        }
         command = [sys.executable, "-m", "archcli", "params", model, "--json"]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=env, cwd=tmp_path)
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=120, check=False, env=env, cwd=tmp_path
+        )
 
     return run
 
@@ -109,7 +122,11 @@ REFUSED = {
     "bad-token": (401, {"X-Error-Message": "Invalid credentials in Authorization header"}, "answers 401"),
     "forbidden": (403, {}, "answers 403"),
     "no-revision": (404, {"X-Error-Code": "RevisionNotFound"}, "the model has no revision 'main'"),
-    "no-config": (404, {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": SHA}, "the model has no config.json"),
+    "no-config": (
+        404,
+        {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": SHA},
+        "the model has no config.json",
+    ),
     "disabled": (403, {"X-Error-Message": "Access to this resource is disabled."}, "answers 403"),
     "too-many": (429, {"Retry-After": "600"}, "answers 429"),
     "no-such-page": (404, {}, "answers 404; HF_ENDPOINT says where the hub is"),
@@ -127,7 +144,9 @@ def here(cache, monkeypatch):
 
     def at(endpoint):
         monkeypatch.setattr(constants, "ENDPOINT", endpoint)
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", endpoint + "/{repo_id}/resolve/{revision}/{filename}")
+        monkeypatch.setattr(
+            constants, "HUGGINGFACE_CO_URL_TEMPLATE", endpoint + "/{repo_id}/resolve/{revision}/{filename}"
+        )
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
 
     return at
@@ -180,8 +199,14 @@ def test_a_server_that_says_nothing_is_waited_for_once(here, monkeypatch):
 @pytest.mark.parametrize(
     ("endpoint", "said"),
     [
-        ("http://127.0.0.1:1", "cannot be reached (ConnectError)\n  = help: check the network; what has been fetched once is"),
-        ("http://nowhere.invalid", "cannot be reached (ConnectError)\n  = help: check the network; what has been fetched once is"),
+        (
+            "http://127.0.0.1:1",
+            "cannot be reached (ConnectError)\n  = help: check the network; what has been fetched once is",
+        ),
+        (
+            "http://nowhere.invalid",
+            "cannot be reached (ConnectError)\n  = help: check the network; what has been fetched once is",
+        ),
         ("127.0.0.1", "cannot be reached (UnsupportedProtocol)\n  = help: check the network; "),
         ("http://[", "hf://org/name@main: error: "),
     ],

@@ -29,25 +29,46 @@ LAYERS = ("0.layer", "1.pattern.0", "1.pattern.1")
 CHANGES = {
     "top": ("d_model=32", {"d_model": 32}),
     "path": ("groups.0.layer.ffn.d_ff=96", {"groups.0.layer.ffn.d_ff": 96}),
-    "path-into-a-pattern": ("groups.1.pattern.0.attention.window=4", {"groups.1.pattern.0.attention.window": 4}),
+    "path-into-a-pattern": (
+        "groups.1.pattern.0.attention.window=4",
+        {"groups.1.pattern.0.attention.window": 4},
+    ),
     "path-not-written-yet": ("head.bias=true", {"head.bias": True}),
     "path-through-a-short-form": ("embedding.position.offset=2", {"embedding.position.offset": 2}),
     "path-into-what-is-shared": (
         "layer.attention.sinks=true",
         {f"groups.{layer}.attention.sinks": True for layer in ("0.layer", "1.pattern.0", "1.pattern.1")},
     ),
-    "everywhere": ("n_heads=8", {f"groups.{layer}.attention.n_heads": 8 for layer in ("0.layer", "1.pattern.0", "1.pattern.1")}),
+    "everywhere": (
+        "n_heads=8",
+        {f"groups.{layer}.attention.n_heads": 8 for layer in ("0.layer", "1.pattern.0", "1.pattern.1")},
+    ),
     "everywhere-where-it-is-inherited": (
         "eps=1e-3",
-        {f"{at}norm.eps": 1e-3 for at in ("", "groups.0.layer.", "groups.1.pattern.0.", "groups.1.pattern.1.")},
+        {
+            f"{at}norm.eps": 1e-3
+            for at in ("", "groups.0.layer.", "groups.1.pattern.0.", "groups.1.pattern.1.")
+        },
     ),
-    "end-of-a-path": ("ffn.activation=silu", {f"groups.{layer}.ffn.activation.kind": "silu" for layer in LAYERS}),
-    "end-of-a-path-to-a-kind": ("attention.kind=mqa", {f"groups.{layer}.attention.kind": "mqa" for layer in LAYERS}),
-    "part-by-its-name": ("activation=relu", {f"groups.{layer}.ffn.activation.kind": "relu" for layer in LAYERS}),
+    "end-of-a-path": (
+        "ffn.activation=silu",
+        {f"groups.{layer}.ffn.activation.kind": "silu" for layer in LAYERS},
+    ),
+    "end-of-a-path-to-a-kind": (
+        "attention.kind=mqa",
+        {f"groups.{layer}.attention.kind": "mqa" for layer in LAYERS},
+    ),
+    "part-by-its-name": (
+        "activation=relu",
+        {f"groups.{layer}.ffn.activation.kind": "relu" for layer in LAYERS},
+    ),
     "inherited-by-its-name": ("max_seq_len=64", {"max_seq_len": 64, "embedding.position.max_seq_len": 64}),
     "inherited-part": (
         "norm.offset=1",
-        {f"{at}norm.offset": 1 for at in ("", "groups.0.layer.", "groups.1.pattern.0.", "groups.1.pattern.1.")},
+        {
+            f"{at}norm.offset": 1
+            for at in ("", "groups.0.layer.", "groups.1.pattern.0.", "groups.1.pattern.1.")
+        },
     ),
     "everywhere-in-what-is-not-written": ("tied=true", {"embedding.tied": True}),
     "thousands": ("vocab_size=8k", {"vocab_size": 8000}),
@@ -75,7 +96,9 @@ def test_an_override_changes_what_it_names_and_nothing_else(override, changes, r
 
 
 def test_a_whole_part_can_be_replaced():
-    now = after("norm={kind: layernorm, bias: false}", "groups.0.layer.ffn={kind: glu, d_ff: 96, activation: silu}")
+    now = after(
+        "norm={kind: layernorm, bias: false}", "groups.0.layer.ffn={kind: glu, d_ff: 96, activation: silu}"
+    )
     assert (now["norm.kind"], now["groups.1.pattern.0.norm.bias"]) == ("layernorm", False)
     assert (now["groups.0.layer.ffn.kind"], now["groups.1.pattern.0.ffn.kind"]) == ("glu", "mlp")
 
@@ -83,7 +106,11 @@ def test_a_whole_part_can_be_replaced():
 def test_a_bare_name_changes_what_is_inherited_without_losing_the_rest_of_it():
     text = TWO_GROUPS.replace("norm: rmsnorm", "norm: {kind: rmsnorm, offset: 1}")
     now = dict(settings(load_text(text, "f", ["eps=1e-3"]).model))
-    assert (now["norm.eps"], now["groups.0.layer.norm.eps"], now["groups.0.layer.norm.offset"]) == (1e-3, 1e-3, 1)
+    assert (now["norm.eps"], now["groups.0.layer.norm.eps"], now["groups.0.layer.norm.offset"]) == (
+        1e-3,
+        1e-3,
+        1,
+    )
 
 
 def test_a_bare_name_at_the_top_also_changes_its_namesakes_below():
@@ -113,20 +140,38 @@ MISTAKES = {
     "empty-value": (["d_model="], ["--set:1:7: no value for 'd_model'; write null for none"]),
     "comment-for-a-value": (["d_model=# 3"], ["--set:1:7: no value for 'd_model'; write null for none"]),
     "not-yaml": (["d_model=[1"], ["--set:1:15: this list is not closed; it ends with ]"]),
-    "two-documents": (["d_model=3\n---\n4"], ["--set:2:1: a second document begins here; a file holds one model"]),
-    "duplicate-key": (["norm={eps: 1, eps: 2}"], ["--set:1:21: duplicate key 'eps'; it is already at column 13"]),
+    "two-documents": (
+        ["d_model=3\n---\n4"],
+        ["--set:2:1: a second document begins here; a file holds one model"],
+    ),
+    "duplicate-key": (
+        ["norm={eps: 1, eps: 2}"],
+        ["--set:1:21: duplicate key 'eps'; it is already at column 13"],
+    ),
     "control-character": (["name=\x1b[31m"], ["--set:1:12: a control character, U+001B; remove it"]),
     "wrong-type": (["d_model=true"], ["--set:1:15: d_model must be a whole number above 0, not true"]),
-    "wrong-type-real": (["d_model=64.0"], ["--set:1:15: d_model must be a whole number above 0, not 64.0; write 64"]),
-    "wrong-fraction-of-k": (["d_model=1.0005k"], ['--set:1:15: d_model must be a whole number above 0, not "1.0005k"']),
+    "wrong-type-real": (
+        ["d_model=64.0"],
+        ["--set:1:15: d_model must be a whole number above 0, not 64.0; write 64"],
+    ),
+    "wrong-fraction-of-k": (
+        ["d_model=1.0005k"],
+        ['--set:1:15: d_model must be a whole number above 0, not "1.0005k"'],
+    ),
     "unknown-name": (["d_modle=3"], ["--set:1:7: no field is called 'd_modle'; did you mean d_model?"]),
     "unknown-path": (["groups.0.layer.ffn.dff=3"], ["--set:1:7: unknown key 'dff'; did you mean d_ff?"]),
-    "no-such-entry": (["groups.2.n_layers=3"], ["--set:1:7: no entry '2' in groups; groups has the entries 0 to 1"]),
+    "no-such-entry": (
+        ["groups.2.n_layers=3"],
+        ["--set:1:7: no entry '2' in groups; groups has the entries 0 to 1"],
+    ),
     "no-such-entry-below": (
         ["groups.1.pattern.x.kind=parallel"],
         ["--set:1:7: no entry 'x' in groups.1.pattern; groups.1.pattern has the entries 0 to 1"],
     ),
-    "unknown-end-of-a-path": (["ffn.dff=3"], ["--set:1:7: no path ends in 'ffn.dff'; did you mean d_ff or ffn?"]),
+    "unknown-end-of-a-path": (
+        ["ffn.dff=3"],
+        ["--set:1:7: no path ends in 'ffn.dff'; did you mean d_ff or ffn?"],
+    ),
     "differing-ends-of-paths": (
         ["ffn.d_ff=96"],
         [
@@ -148,11 +193,16 @@ MISTAKES = {
     ),
     "kind-that-lacks-a-key": (
         ["embedding.position.offset=1", "groups.0.layer.attention={kind: mla}"],
-        [f"--set:1:7: missing key {key}" for key in ("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "n_heads")],
+        [
+            f"--set:1:7: missing key {key}"
+            for key in ("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "n_heads")
+        ],
     ),
     "inherited-part-of-a-layer": (
         ["groups.0.layer.norm.eps=1e-3"],
-        ["--set:1:7: missing key kind; one of rmsnorm, layernorm, batchnorm; nothing is written there that --set could change"],
+        [
+            "--set:1:7: missing key kind; one of rmsnorm, layernorm, batchnorm; nothing is written there that --set could change"
+        ],
     ),
     "several": (
         ["d_modle=3", "n_layer=2", "foo"],
@@ -184,7 +234,9 @@ def test_a_kind_set_over_the_file_leaves_out_what_it_lacks_and_says_so(tiny):
 
 
 def test_a_kind_set_over_the_file_still_refuses_what_no_kind_has(tiny, refused):
-    text = tiny.replace("kind: gqa,", "kind: gqa, n_kv_head: 2,").replace("kind: gqa\n", "kind: gqa\n        n_kv_head: 2\n")
+    text = tiny.replace("kind: gqa,", "kind: gqa, n_kv_head: 2,").replace(
+        "kind: gqa\n", "kind: gqa\n        n_kv_head: 2\n"
+    )
     assert text != tiny
     assert any("unknown key 'n_kv_head'" in line for line in refused(text, "attention.kind=mha"))
 

@@ -33,13 +33,20 @@ def test_what_the_library_writes_is_read(tmp_path):
     path = tmp_path / "model.safetensors"
     save_file(TENSORS, path, metadata={"format": "pt"})
     found = read_header(path)
-    assert {name: stored.shape for name, stored in found.items()} == {name: tuple(tensor.shape) for name, tensor in TENSORS.items()}
+    assert {name: stored.shape for name, stored in found.items()} == {
+        name: tuple(tensor.shape) for name, tensor in TENSORS.items()
+    }
     assert [found[name].dtype for name in TENSORS] == ["F32", "I64", "F16", "BOOL", "BF16", "F8_E4M3"]
     for name, tensor in TENSORS.items():
         assert bytes(read_tensor(found[name])) == bytes(
-            tensor.contiguous().view(torch.uint8).flatten().tolist() if tensor.dim() else tensor.reshape(1).view(torch.uint8).tolist()
+            tensor.contiguous().view(torch.uint8).flatten().tolist()
+            if tensor.dim()
+            else tensor.reshape(1).view(torch.uint8).tolist()
         )
-    assert all(8 * (stored.end - stored.begin) == TENSORS[name].numel() * BITS[stored.dtype] for name, stored in found.items())
+    assert all(
+        8 * (stored.end - stored.begin) == TENSORS[name].numel() * BITS[stored.dtype]
+        for name, stored in found.items()
+    )
 
 
 BROKEN = {

@@ -20,7 +20,9 @@ def fits(value, schema):
         return fits(value, SCHEMA["$defs"][schema["$ref"].rsplit("/", 1)[1]])
     if "if" in schema:
         whole = {key: item for key, item in schema.items() if key not in ("if", "then", "else")}
-        return fits(value, schema["then"] if fits(value, schema["if"]) else schema["else"]) and fits(value, whole)
+        return fits(value, schema["then"] if fits(value, schema["if"]) else schema["else"]) and fits(
+            value, whole
+        )
     if "anyOf" in schema:
         return any(fits(value, one) for one in schema["anyOf"])
     if "enum" in schema or "const" in schema:
@@ -33,18 +35,25 @@ def is_object(value, schema):
         return False
     named, rest = schema.get("properties", {}), schema.get("additionalProperties", True)
     return all(
-        fits(item, named[key]) if key in named else rest is True or (rest is not False and fits(item, rest)) for key, item in value.items()
+        fits(item, named[key]) if key in named else rest is True or (rest is not False and fits(item, rest))
+        for key, item in value.items()
     )
 
 
 def is_number(value, schema):
     real = isinstance(value, int | float) and not isinstance(value, bool)
-    return real and value > schema.get("exclusiveMinimum", float("-inf")) and value >= schema.get("minimum", float("-inf"))
+    return (
+        real
+        and value > schema.get("exclusiveMinimum", float("-inf"))
+        and value >= schema.get("minimum", float("-inf"))
+    )
 
 
 TYPES = {
     "object": is_object,
-    "array": lambda value, schema: isinstance(value, list) and all(fits(item, schema["items"]) for item in value),
+    "array": lambda value, schema: (
+        isinstance(value, list) and all(fits(item, schema["items"]) for item in value)
+    ),
     "string": lambda value, _: isinstance(value, str),
     "boolean": lambda value, _: isinstance(value, bool),
     "null": lambda value, _: value is None,
@@ -65,7 +74,10 @@ layer: {kind: pre_norm, attention: {kind: mha, n_heads: 2}, ffn: {kind: glu, d_f
 groups: [{n_layers: 2}]
 """
 
-ENCODER = GOOD.replace("n_heads: 2", "n_heads: 2, causal: false") + "kind: encoder\npooler: true\nhead: {norm: layernorm}\n"
+ENCODER = (
+    GOOD.replace("n_heads: 2", "n_heads: 2, causal: false")
+    + "kind: encoder\npooler: true\nhead: {norm: layernorm}\n"
+)
 HALVES = """
 kind: encoder_decoder
 vocab_size: 10
@@ -87,7 +99,11 @@ def test_every_preset_fits(name):
     assert fits(read(preset_text(name)), SCHEMA)
 
 
-@pytest.mark.parametrize("text", [GOOD, GOOD + "kind: decoder\n", ENCODER, HALVES], ids=["usual", "decoder", "encoder", "encoder_decoder"])
+@pytest.mark.parametrize(
+    "text",
+    [GOOD, GOOD + "kind: decoder\n", ENCODER, HALVES],
+    ids=["usual", "decoder", "encoder", "encoder_decoder"],
+)
 def test_what_the_loader_takes_fits(text):
     load_text(text, "good.yaml")
     assert fits(read(text), SCHEMA)

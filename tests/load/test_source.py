@@ -91,21 +91,36 @@ ABSENT = {
     "nothing": ("", "no file or preset ''; `archcli list` names the presets"),
     "file": ("{}/tny.yaml", "tny.yaml'; did you mean tiny.yaml or binary.yaml?"),
     "file-of-a-preset": ("gpt2.yaml", "no file 'gpt2.yaml'; did you mean gpt2?"),
-    "preset": ("lama-2-7b", "no file or preset 'lama-2-7b'; did you mean llama-2-7b, llama-1-7b or olmo-2-7b?"),
+    "preset": (
+        "lama-2-7b",
+        "no file or preset 'lama-2-7b'; did you mean llama-2-7b, llama-1-7b or olmo-2-7b?",
+    ),
     "preset-in-capitals": ("GPT2", "no file or preset 'GPT2'; did you mean gpt2?"),
     "nothing-near": ("qqqqqq", "no file or preset 'qqqqqq'; `archcli list` names the presets"),
-    "outside-the-presets": ("../presets/gpt2", "no file or preset '../presets/gpt2'; `archcli list` names the presets"),
+    "outside-the-presets": (
+        "../presets/gpt2",
+        "no file or preset '../presets/gpt2'; `archcli list` names the presets",
+    ),
     "very-long": (9999 * "x", f"no file or preset '{399 * 'x'}…'; `archcli list` names the presets"),
     "nul": ("a\0b", "no file or preset 'a\\x00b'; `archcli list` names the presets"),
     "not-unicode": ("\udcff", "no file or preset '\\udcff'; `archcli list` names the presets"),
     "dots": ("..", "..: this is a folder without a config.json; give a YAML file, or the name of a preset"),
     "folder": ("{}", "this is a folder without a config.json; give a YAML file, or the name of a preset"),
-    "folder-called-yaml": ("{}/folder.yaml", "this is a folder without a config.json; give a YAML file, or the name of a preset"),
-    "folder-of-hugging-face": ("{}/hub", "hub/config.json: model_type 'lama' is not supported; nearest known: llama, llama4, glm"),
+    "folder-called-yaml": (
+        "{}/folder.yaml",
+        "this is a folder without a config.json; give a YAML file, or the name of a preset",
+    ),
+    "folder-of-hugging-face": (
+        "{}/hub",
+        "hub/config.json: model_type 'lama' is not supported; nearest known: llama, llama4, glm",
+    ),
     "gguf": ("{}/x.gguf", "x.gguf: the file ends within its header; an unfinished download?"),
     "binary": ("{}/binary.yaml", "a binary file; an architecture is a YAML or JSON text"),
     "endless": ("/dev/zero", "/dev/zero: larger than 1 MiB; an architecture is a few lines of text"),
-    "config": ("{}/hub/config.json", "hub/config.json: model_type 'lama' is not supported; nearest known: llama, llama4, glm"),
+    "config": (
+        "{}/hub/config.json",
+        "hub/config.json: model_type 'lama' is not supported; nearest known: llama, llama4, glm",
+    ),
 }
 
 

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-import archcli.modules  # noqa: F401 - registers the kinds
+import archcli.modules  # noqa: F401
 from archcli.load.fields import fields
 from archcli.load.marks import Node, Place, Source
 from archcli.load.values import Refusal, hint, refusal_words
@@ -21,11 +21,46 @@ PLACE = Place(Source("f", []), 0, 0)
 
 
 def classes(base=Spec):
-    return [base, *(one for cls in base.__subclasses__() if cls.__module__.startswith("archcli.") for one in classes(cls))]
+    return [
+        base,
+        *(
+            one
+            for cls in base.__subclasses__()
+            if cls.__module__.startswith("archcli.")
+            for one in classes(cls)
+        ),
+    ]
 
 
-VALUES = {f"{cls.__name__}.{name}": (cls, field) for cls in classes() for name, field in fields(cls).items() if field.want is not None}
-SOME = ["0", 0, 1, 2, -1, 4096, 0.0, 1.0, 0.5, -0.5, 1e300, 10**30, True, False, None, "", "q", "half", "sqrt_d_model", math.nan, math.inf]
+VALUES = {
+    f"{cls.__name__}.{name}": (cls, field)
+    for cls in classes()
+    for name, field in fields(cls).items()
+    if field.want is not None
+}
+SOME = [
+    "0",
+    0,
+    1,
+    2,
+    -1,
+    4096,
+    0.0,
+    1.0,
+    0.5,
+    -0.5,
+    1e300,
+    10**30,
+    True,
+    False,
+    None,
+    "",
+    "q",
+    "half",
+    "sqrt_d_model",
+    math.nan,
+    math.inf,
+]
 SCALARS = st.sampled_from(SOME) | st.integers() | st.floats() | st.text(max_size=5)
 ANY = SCALARS | st.lists(SCALARS, max_size=3) | st.dictionaries(st.text(max_size=3), SCALARS, max_size=2)
 

@@ -25,7 +25,12 @@ from small import NORM, decoder
 B, T, S, D, V = 2, 3, 5, 8, 50
 HALF = {"norm": NORM, "final_norm": False}
 READ = PreNorm(attention=MultiHeadAttention(n_heads=4, causal=False), ffn=GLU(d_ff=12), norm=NORM)
-WRITE = PreNorm(attention=MultiHeadAttention(n_heads=4), cross_attention=CrossAttention(n_heads=4), ffn=GLU(d_ff=12), norm=NORM)
+WRITE = PreNorm(
+    attention=MultiHeadAttention(n_heads=4),
+    cross_attention=CrossAttention(n_heads=4),
+    ffn=GLU(d_ff=12),
+    norm=NORM,
+)
 RELATIVE = {"score_bias": RelativeBuckets(n_buckets=6)}
 
 
@@ -69,12 +74,20 @@ def check_positions():
 
 def check_frozen():
     """A frozen table gets nothing, raw features get nothing; what lies behind them does."""
-    front = {"front_end": ConvFrontEnd(in_channels=6, d_model=D), "position": Learned(max_seq_len=S, frozen=True)}
+    front = {
+        "front_end": ConvFrontEnd(in_channels=6, d_model=D),
+        "position": Learned(max_seq_len=S, frozen=True),
+    }
     found = gradients(encoder_decoder(Embedding(tied=True), front))
     assert found["encoder.position_embedding"] == found["encoder.position_embedding_add"] == {}
     assert found["encoder.front_end.conv1"] == {"weight": 2 * B * D * 2 * S * 6 * 3, "bias": B * D * 2 * S}
-    assert found["encoder.front_end.conv2"] == {**dict.fromkeys((0, "weight"), 2 * B * D * S * D * 3), "bias": B * D * S}
-    frozen = encoder_decoder(Embedding(), {"vocab_size": 7, "position": Learned(max_seq_len=S, frozen=True), "input_norm": NORM})
+    assert found["encoder.front_end.conv2"] == {
+        **dict.fromkeys((0, "weight"), 2 * B * D * S * D * 3),
+        "bias": B * D * S,
+    }
+    frozen = encoder_decoder(
+        Embedding(), {"vocab_size": 7, "position": Learned(max_seq_len=S, frozen=True), "input_norm": NORM}
+    )
     assert gradients(frozen)["source"] == {"weight": B * S * D}
 
 
@@ -90,11 +103,21 @@ def check_a_shared_source():
 
 def check_token_types():
     """One vector for all tokens of a kind; what is added to a fresh vector meets nothing."""
-    model = Encoder(vocab_size=V, d_model=D, norm=NORM, embedding=Embedding(token_types=2), groups=(Group(n_layers=1, layer=READ),))
+    model = Encoder(
+        vocab_size=V,
+        d_model=D,
+        norm=NORM,
+        embedding=Embedding(token_types=2),
+        groups=(Group(n_layers=1, layer=READ),),
+    )
     found = gradients(model)
     assert found["embedding.token_types"] == {"weight": B * T * D}
     assert found["embedding.token_types_add"] == {}
     assert found["layers.0.attention_residual"] == {0: B * T * D}
 
 
-CHECKS = {name.removeprefix("check_"): check for name, check in sorted(globals().items()) if name.startswith("check_")}
+CHECKS = {
+    name.removeprefix("check_"): check
+    for name, check in sorted(globals().items())
+    if name.startswith("check_")
+}

@@ -26,7 +26,9 @@ def differing(*models):
 
 
 def compared(*models, **question):
-    return compare_models([Compared(f"m{i}", "here", stated(model)) for i, model in enumerate(models, 1)], Question(**question))
+    return compare_models(
+        [Compared(f"m{i}", "here", stated(model)) for i, model in enumerate(models, 1)], Question(**question)
+    )
 
 
 def rows(report):
@@ -73,7 +75,10 @@ def test_a_width_left_out_is_the_width_it_is():
 
 def test_groups_of_one_layout_line_up():
     def mixed(window):
-        return decoder(Group(n_layers=1, layer=layer()), Group(n_layers=4, pattern=(layer(attention(window=window)), layer())))
+        return decoder(
+            Group(n_layers=1, layer=layer()),
+            Group(n_layers=4, pattern=(layer(attention(window=window)), layer())),
+        )
 
     assert differing(mixed(16), mixed(32)) == {"groups.1.pattern.0.attention.window": ("16", "32")}
 
@@ -104,14 +109,19 @@ def test_patterns_of_another_length_do_not_line_up():
     }
 
 
-BLOCK = "{{kind: pre_norm, attention: {{kind: mha, n_heads: 2{causal}}}, ffn: {{kind: mlp, d_ff: 16}}{cross}}}"
+BLOCK = (
+    "{{kind: pre_norm, attention: {{kind: mha, n_heads: 2{causal}}}, ffn: {{kind: mlp, d_ff: 16}}{cross}}}"
+)
 HALF = f"{{{{groups: [{{{{n_layers: {{n}}, layer: {BLOCK}}}}}]}}}}"
 
 
 def encoder_decoder():
     encoder = HALF.format(n=2, causal=", causal: false", cross="")
     half = HALF.format(n=3, causal="", cross=", cross_attention: {kind: cross, n_heads: 2}")
-    return load_text(f"kind: encoder_decoder\nvocab_size: 50\nd_model: 8\nnorm: rmsnorm\nencoder: {encoder}\ndecoder: {half}\n", "t").model
+    return load_text(
+        f"kind: encoder_decoder\nvocab_size: 50\nd_model: 8\nnorm: rmsnorm\nencoder: {encoder}\ndecoder: {half}\n",
+        "t",
+    ).model
 
 
 def test_a_decoder_stands_beside_the_decoder_half():
@@ -125,10 +135,16 @@ def test_a_decoder_stands_beside_the_decoder_half():
 
 
 def test_parameters_and_their_ratios():
-    two = decoder(Group(n_layers=6, layer=layer()), embedding=Embedding(tied=True, position=Learned(max_seq_len=16)))
+    two = decoder(
+        Group(n_layers=6, layer=layer()), embedding=Embedding(tied=True, position=Learned(max_seq_len=16))
+    )
     found = rows(compared(decoder(), two, dtype="fp8"))
     first, second = 3 * LAYER + 8 + 2 * TABLE, 6 * LAYER + 8 + TABLE + 16 * 8
-    assert (found["params"]["value_1"], found["params"]["value_2"], found["params"]["ratio_2"]) == (first, second, second / first)
+    assert (found["params"]["value_1"], found["params"]["value_2"], found["params"]["ratio_2"]) == (
+        first,
+        second,
+        second / first,
+    )
     assert (found["bytes"]["value_1"], found["bytes"]["value_2"]) == (first, second)
     assert (found["ffn"]["value_2"], found["ffn"]["ratio_2"]) == (6 * FFN, 2.0)
     assert (found["lm_head"]["value_2"], found["lm_head"]["ratio_2"]) == (0, 0.0)
@@ -140,7 +156,9 @@ def test_flops_of_a_forward_and_of_a_token():
     found = rows(compared(decoder(), decoder(), batch_size=2, seq_len=6, past=10))
     projections, head = 2 * (ATTENTION + FFN), 2 * 8 * 50
     pairs = 6 * 7 // 2
-    assert found["forward_matmul_flops"]["value_1"] == 2 * (6 * (3 * projections + head) + 3 * pairs * 4 * 4 * 2)
+    assert found["forward_matmul_flops"]["value_1"] == 2 * (
+        6 * (3 * projections + head) + 3 * pairs * 4 * 4 * 2
+    )
     assert found["decode_matmul_flops"]["value_1"] == 2 * (3 * projections + head + 3 * 11 * 4 * 4 * 2)
     assert found["forward_other_flops"]["value_1"] > 0
 
@@ -162,13 +180,18 @@ def test_a_source_is_apart():
 
 def test_latent_attention_in_the_form_that_is_asked_for():
     deepseek = load_preset("deepseek-v3")
-    forms = [rows(compared(decoder(), deepseek.model, seq_len=16, mla=form))["decode_matmul_flops"] for form in ("naive", "absorbed")]
+    forms = [
+        rows(compared(decoder(), deepseek.model, seq_len=16, mla=form))["decode_matmul_flops"]
+        for form in ("naive", "absorbed")
+    ]
     assert forms[0]["value_1"] == forms[1]["value_1"]
     assert forms[0]["value_2"] > forms[1]["value_2"]
 
 
 def test_an_encoder_generates_nothing():
-    layer_ = "{kind: post_norm, attention: {kind: mha, n_heads: 2, causal: false}, ffn: {kind: mlp, d_ff: 16}}"
+    layer_ = (
+        "{kind: post_norm, attention: {kind: mha, n_heads: 2, causal: false}, ffn: {kind: mlp, d_ff: 16}}"
+    )
     text = f"kind: encoder\nvocab_size: 50\nd_model: 8\nnorm: layernorm\ngroups: [{{n_layers: 2, layer: {layer_}}}]\n"
     found = rows(compared(decoder(), load_text(text, "bert").model, seq_len=6))
     assert (found["decode_matmul_flops"]["value_2"], found["decode_matmul_flops"]["ratio_2"]) == (None, None)
@@ -198,4 +221,6 @@ def test_one_model_cannot_be_compared(n):
 
 def test_a_length_beyond_what_a_model_was_made_for_is_noted():
     notes = compared(decoder(max_seq_len=8), decoder(), seq_len=9).notes
-    assert [note for note in notes if "beyond" in note] == ["m1: 9 tokens are beyond max_seq_len 8: counted by shape all the same."]
+    assert [note for note in notes if "beyond" in note] == [
+        "m1: 9 tokens are beyond max_seq_len 8: counted by shape all the same."
+    ]

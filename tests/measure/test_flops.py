@@ -71,7 +71,9 @@ def test_decoding_one_token(past, keys):
 def test_decoding_sees_the_window_alone():
     model = decoder(Group(n_layers=3, layer=layer(attention(window=4))))
     for mask in ("exact", "dense"):
-        assert totals(model, phase="decode", past=100, mask=mask)["by_component"]["attention_scores"] == 3 * 2 * 4 * 4 * (2 + 2)
+        assert totals(model, phase="decode", past=100, mask=mask)["by_component"][
+            "attention_scores"
+        ] == 3 * 2 * 4 * 4 * (2 + 2)
 
 
 def test_a_decoding_pass_follows_seq_len_tokens_where_past_is_left_out():
@@ -101,7 +103,14 @@ def test_experts_count_their_k_tokens_and_the_router():
 
 
 def latent(**changes):
-    sizes = {"n_heads": 4, "kv_lora_rank": 6, "qk_nope_head_dim": 3, "qk_rope_head_dim": 2, "v_head_dim": 5, "latent_norm": NORM}
+    sizes = {
+        "n_heads": 4,
+        "kv_lora_rank": 6,
+        "qk_nope_head_dim": 3,
+        "qk_rope_head_dim": 2,
+        "v_head_dim": 5,
+        "latent_norm": NORM,
+    }
     return decoder(Group(n_layers=3, layer=layer(MultiHeadLatentAttention(**sizes | changes))))
 
 
@@ -120,14 +129,19 @@ def test_mla_absorbed_works_on_the_latents():
 
 
 def test_mla_decoding_rebuilds_every_cached_token_unless_absorbed():
-    naive, absorbed = (totals(latent(), phase="decode", past=9, mla=form)["by_component"] for form in ("naive", "absorbed"))
+    naive, absorbed = (
+        totals(latent(), phase="decode", past=9, mla=form)["by_component"] for form in ("naive", "absorbed")
+    )
     same = 8 * 4 * (3 + 2) + 8 * (6 + 2) + 4 * 5 * 8
     assert naive["attention_proj"] == 3 * 2 * (same + 10 * 6 * 4 * (3 + 5))
     assert absorbed["attention_proj"] == 3 * 2 * (same + 4 * 3 * 6 + 4 * 5 * 6)
 
 
 def test_macs_halve_what_is_shown_and_nothing_else():
-    plain, halved = count_flops(decoder(), Question(seq_len=T)), count_flops(decoder(), Question(seq_len=T), macs=True)
+    plain, halved = (
+        count_flops(decoder(), Question(seq_len=T)),
+        count_flops(decoder(), Question(seq_len=T), macs=True),
+    )
     assert plain.totals == halved.totals
     shown = [table.footer["matmul"] for report in (plain, halved) for table in report.tables if table.footer]
     assert shown == [plain.totals["matmul_flops"], plain.totals["macs"]]

@@ -5,10 +5,20 @@ import sympy
 
 from archcli.measure.formula import formula
 from archcli.measure.passes import forward_pass, prefill_pass
-from archcli.modules import GLU, AdaptiveHead, Group, HierarchicalHead, MixtureOfExperts, MultiTokenPrediction, SampledHead
+from archcli.modules import (
+    GLU,
+    AdaptiveHead,
+    Group,
+    HierarchicalHead,
+    MixtureOfExperts,
+    MultiTokenPrediction,
+    SampledHead,
+)
 from small import NORM, attention, decoder, layer
 
-L, D, F, V, H, K, d = sympy.symbols("n_layers d_model d_ff vocab_size n_heads n_kv_heads head_dim", integer=True, positive=True)
+L, D, F, V, H, K, d = sympy.symbols(
+    "n_layers d_model d_ff vocab_size n_heads n_kv_heads head_dim", integer=True, positive=True
+)
 B, S, w = sympy.symbols("batch_size seq_len window", integer=True, positive=True)
 
 
@@ -60,7 +70,10 @@ HEADS = {
         AdaptiveHead(cutoffs=(20, 40), cluster_shares=(0.5, 0.3, 0.2), div_value=2),
         22 * D + D // 2 * (D + 20) + D // 4 * (D + V - 40),
     ),
-    "hierarchical": (HierarchicalHead(n_classes=5), sympy.Symbol("n_classes", integer=True, positive=True) * D + V * D),
+    "hierarchical": (
+        HierarchicalHead(n_classes=5),
+        sympy.Symbol("n_classes", integer=True, positive=True) * D + V * D,
+    ),
     "sampled": (SampledHead(n_samples=9), V * D),
 }
 
@@ -76,7 +89,10 @@ def test_a_head_in_its_own_words(name):
 
 
 def test_what_only_training_runs_is_in_no_formula():
-    plain, more = formula(decoder()), formula(decoder(mtp=MultiTokenPrediction(norm=NORM, layer=layer(ffn=GLU(d_ff=7)))))
+    plain, more = (
+        formula(decoder()),
+        formula(decoder(mtp=MultiTokenPrediction(norm=NORM, layer=layer(ffn=GLU(d_ff=7))))),
+    )
     assert more == plain
 
 

@@ -16,7 +16,12 @@ def test_counted_backward(name):
 
 
 def test_a_frozen_table_is_built_frozen():
-    front = {"front_end": ConvFrontEnd(in_channels=6, d_model=8), "position": Learned(max_seq_len=5, frozen=True)}
+    front = {
+        "front_end": ConvFrontEnd(in_channels=6, d_model=8),
+        "position": Learned(max_seq_len=5, frozen=True),
+    }
     built = build_model(encoder_decoder(Embedding(tied=True), front))
     built(torch.zeros(1, 3, dtype=torch.int64), torch.randn(1, 6, 10)).sum().backward()
-    assert [name for name, one in built.named_parameters() if one.grad is None] == ["encoder.position_embedding.weight"]
+    assert [name for name, one in built.named_parameters() if one.grad is None] == [
+        "encoder.position_embedding.weight"
+    ]

@@ -22,7 +22,9 @@ WORD, WORDS = "{:.1f}", "{:.2f}"
 def in_layers(counted):
     """FLOPs of all rows inside of a layer, forward and backward."""
     rows = [row for row in counted.rows if row.path.startswith("layers.")]
-    return sum(row.times * piece.flops for row in rows for part in row.parts for piece in (part, *part.backward))
+    return sum(
+        row.times * piece.flops for row in rows for part in row.parts for piece in (part, *part.backward)
+    )
 
 
 def table(*given, **options):
@@ -36,7 +38,12 @@ def lines():
 
 def printed(line):
     """An operator as the paper prints one: class, GFLOP, and 1e6 words in and out."""
-    return (line["class"], f"{line['flops'] / 1e9:.3f}", WORD.format(line["words_read"] / 1e6), WORDS.format(line["words_written"] / 1e6))
+    return (
+        line["class"],
+        f"{line['flops'] / 1e9:.3f}",
+        WORD.format(line["words_read"] / 1e6),
+        WORDS.format(line["words_written"] / 1e6),
+    )
 
 
 @pytest.mark.parametrize("row", PRINTED, ids=lambda row: f"{row['phase']} {row['operator']}")
@@ -49,10 +56,20 @@ def test_an_operator_is_what_the_paper_prints(row, lines):
 
 
 def test_the_page_shows_what_is_counted(lines):
-    rows = [row.strip("| ").split(" | ") for row in PAGE.read_text().partition("## Measured")[0].splitlines() if row.startswith("| ")]
+    rows = [
+        row.strip("| ").split(" | ")
+        for row in PAGE.read_text().partition("## Measured")[0].splitlines()
+        if row.startswith("| ")
+    ]
     shown = [(name, letter, *map(float, figures)) for name, letter, *figures in rows if letter in LETTERS]
     counted = [
-        (name, letter, round(line["flops"] / 1e9, 3), round(line["words_read"] / 1e6, 2), round(line["words_written"] / 1e6, 2))
+        (
+            name,
+            letter,
+            round(line["flops"] / 1e9, 3),
+            round(line["words_read"] / 1e6, 2),
+            round(line["words_written"] / 1e6, 2),
+        )
         for name, line in lines.items()
         for letter in LETTERS
         if line["class"] == LETTERS[letter]
@@ -67,20 +84,30 @@ def test_the_paper_prints_every_operator(lines):
 
 def test_every_part_of_the_layer_is_in_one_operator():
     counted = train_pass(layer(), 8, 512)
-    assert sum(each.flops for each in operators(counted)) == sum(piece.part.flops for piece in layer_pieces(counted)) == in_layers(counted)
+    assert (
+        sum(each.flops for each in operators(counted))
+        == sum(piece.part.flops for piece in layer_pieces(counted))
+        == in_layers(counted)
+    )
 
 
 def test_classes_have_the_shares_of_flop_that_the_paper_prints():
     classes = table()["classes"]
     assert [round(classes[each]["flops"] / 1e9, 4) for each in LETTERS.values()] == [335.0074, 0.5746, 0.1049]
-    assert [f"{100 * classes[each]['flop_share']:.2f}" for each in LETTERS.values()] == ["99.80", "0.17", "0.03"]
+    assert [f"{100 * classes[each]['flop_share']:.2f}" for each in LETTERS.values()] == [
+        "99.80",
+        "0.17",
+        "0.03",
+    ]
     assert [classes[each]["paper_time_share"] for each in LETTERS.values()] == [0.610, 0.255, 0.135]
 
 
 def test_words_of_a_class_are_those_of_its_operators():
     found = table()
     for name in LETTERS.values():
-        own = [line["words_read"] + line["words_written"] for line in found["operators"] if line["class"] == name]
+        own = [
+            line["words_read"] + line["words_written"] for line in found["operators"] if line["class"] == name
+        ]
         assert found["classes"][name]["words"] == sum(own)
     assert sum(each.get("word_share", 0) for each in found["classes"].values()) == pytest.approx(1.0)
 
@@ -139,15 +166,38 @@ def test_the_share_of_a_roof_is_of_all_that_was_measured_together(lines):
     assert lines["linear 2 dX"]["roof_share"] == pytest.approx(2 * 2 * 4096 * 1024 * 4096 / 1e12 / 0.20)
     # softmax: 33.55 + 100.66 million words of 4 bytes at 1e10 a second, in 0.03 s: more than memory gives, so a cache's
     assert lines["scaled softmax, dropout"]["roof"] == "cache"
-    assert lines["scaled softmax, dropout"]["roof_share"] == pytest.approx(4 * 8 * 16 * 512 * 512 * 4 / 1e11 / 0.03)
+    assert lines["scaled softmax, dropout"]["roof_share"] == pytest.approx(
+        4 * 8 * 16 * 512 * 512 * 4 / 1e11 / 0.03
+    )
 
 
 def test_what_was_executed_stands_apart():
     executed = {each["class"]: each for each in table()["executed"]}
     assert executed == {
-        CONTRACTION: {"class": CONTRACTION, "operations": 1, "flops": 990, "read": 30, "written": 10, "flop_share": 0.99},
-        NORMALIZATION: {"class": NORMALIZATION, "operations": 1, "flops": 8, "read": 12, "written": 10, "flop_share": 0.008},
-        ELEMENTWISE: {"class": ELEMENTWISE, "operations": 3, "flops": 2, "read": 6, "written": 3, "flop_share": 0.002},
+        CONTRACTION: {
+            "class": CONTRACTION,
+            "operations": 1,
+            "flops": 990,
+            "read": 30,
+            "written": 10,
+            "flop_share": 0.99,
+        },
+        NORMALIZATION: {
+            "class": NORMALIZATION,
+            "operations": 1,
+            "flops": 8,
+            "read": 12,
+            "written": 10,
+            "flop_share": 0.008,
+        },
+        ELEMENTWISE: {
+            "class": ELEMENTWISE,
+            "operations": 3,
+            "flops": 2,
+            "read": 6,
+            "written": 3,
+            "flop_share": 0.002,
+        },
     }
 
 
@@ -155,11 +205,16 @@ FUSED = Timed(f"{LAYER}attention.attend", "forward", "_scaled_dot_product_x", "f
 
 
 def test_fused_attention_is_one_time_of_three_operators():
-    fused = replace(MADE_UP, timed=(*(timed for timed in MADE_UP.timed if not timed.path.endswith("attend")), FUSED))
+    fused = replace(
+        MADE_UP, timed=(*(timed for timed in MADE_UP.timed if not timed.path.endswith("attend")), FUSED)
+    )
     found = table(fused)
     lines = {line["operator"]: line for line in found["operators"]}
     assert lines["QK^T"]["seconds"] == pytest.approx(0.1)
-    assert [name for name, line in lines.items() if line["timed_with"] == "QK^T"] == ["scaled softmax, dropout", "gamma"]
+    assert [name for name, line in lines.items() if line["timed_with"] == "QK^T"] == [
+        "scaled softmax, dropout",
+        "gamma",
+    ]
     assert found["classes"][CONTRACTION]["share_of_three"] is None
     assert any("--attention eager" in note for note in report(fused).notes)
 
@@ -183,7 +238,10 @@ def test_other_sizes_are_said_to_be_none_of_the_paper():
 
 
 def test_the_headline_says_where_passes_disagree():
-    assert report(replace(MADE_UP, plain_s=(0.9,), traced_s=(0.9,))).tables[0].title == "Ivanov et al. 2021, Table 1: by class"
+    assert (
+        report(replace(MADE_UP, plain_s=(0.9,), traced_s=(0.9,))).tables[0].title
+        == "Ivanov et al. 2021, Table 1: by class"
+    )
     slow = report(replace(MADE_UP, plain_s=(0.7,), traced_s=(0.7,)))
     assert slow.tables[0].title == "Ivanov et al. 2021, Table 1: by class: NOT RELIABLE, see the notes"
 
@@ -191,13 +249,26 @@ def test_the_headline_says_where_passes_disagree():
 def test_the_report_prints_the_papers_digits():
     text = rendered(report(), "plain")
     assert "T contraction" in text
-    for words in ("335.007", "99.80%", "0.575", "0.17%", "0.105", "0.03%", "100.66", "with Q, K, V", "paper, V100", "61.0%"):
+    for words in (
+        "335.007",
+        "99.80%",
+        "0.575",
+        "0.17%",
+        "0.105",
+        "0.03%",
+        "100.66",
+        "with Q, K, V",
+        "paper, V100",
+        "61.0%",
+    ):
         assert words in text
 
 
 def test_the_layer_is_that_of_torch():
     theirs = nn.TransformerEncoderLayer(1024, 16, 4096, device="meta")
-    assert count_params(layer()).totals["non_embedding_params"] == sum(parameter.numel() for parameter in theirs.parameters())
+    assert count_params(layer()).totals["non_embedding_params"] == sum(
+        parameter.numel() for parameter in theirs.parameters()
+    )
 
 
 def test_a_workload_is_no_preset_but_is_found_like_one():

@@ -26,7 +26,9 @@ WINDOWED = Group(n_layers=3, pattern=(layer(attention(window=4)), layer()))
 LATENT = Group(
     n_layers=3,
     layer=layer(
-        MultiHeadLatentAttention(n_heads=4, kv_lora_rank=6, qk_nope_head_dim=3, qk_rope_head_dim=2, v_head_dim=5, latent_norm=NORM)
+        MultiHeadLatentAttention(
+            n_heads=4, kv_lora_rank=6, qk_nope_head_dim=3, qk_rope_head_dim=2, v_head_dim=5, latent_norm=NORM
+        )
     ),
 )
 
@@ -66,7 +68,9 @@ def elements(found, key):
 
 def test_what_engines_hold_instead_is_a_second_figure():
     assert elements(count_kv_cache(decoder(), 10), "held_by_engines") == {}
-    assert elements(count_kv_cache(decoder(WINDOWED), 10), "held_by_engines") == {"every layer at full length": 10 * TOKEN}
+    assert elements(count_kv_cache(decoder(WINDOWED), 10), "held_by_engines") == {
+        "every layer at full length": 10 * TOKEN
+    }
     rebuilt = {"keys and values rebuilt from the latent": 3 * 10 * 4 * ((3 + 2) + 5)}
     assert elements(count_kv_cache(decoder(LATENT), 10), "held_by_engines") == rebuilt
 
@@ -95,7 +99,12 @@ def test_gqa_takes_eight_kv_heads_or_the_most_that_divide(heads, kv_heads):
 
 def test_each_is_told_per_token_too():
     found = count_kv_cache(decoder(), 10, batch_size=2, dtype="bf16").totals["as_kind"]["mqa"]
-    assert found == {"elements": 2 * 10 * 3 * 4, "bytes": 4 * 10 * 3 * 4, "elements_per_token": 3 * 4, "bytes_per_token": 2 * 3 * 4}
+    assert found == {
+        "elements": 2 * 10 * 3 * 4,
+        "bytes": 4 * 10 * 3 * 4,
+        "elements_per_token": 3 * 4,
+        "bytes_per_token": 2 * 3 * 4,
+    }
 
 
 def test_windows_stay_when_the_kind_changes():
@@ -104,7 +113,10 @@ def test_windows_stay_when_the_kind_changes():
 
 def test_like_layers_share_a_row():
     rows = count_kv_cache(decoder(WINDOWED), 10).rows
-    assert [(row["layers"], row["window"], row["tokens"], row["elements"]) for row in rows] == [(2, 4, 4, 2 * 4 * 8), (1, None, 10, 10 * 8)]
+    assert [(row["layers"], row["window"], row["tokens"], row["elements"]) for row in rows] == [
+        (2, 4, 4, 2 * 4 * 8),
+        (1, None, 10, 10 * 8),
+    ]
     assert sum(row["elements"] for row in rows) == kv_elements(decoder(WINDOWED), 10)
 
 
@@ -140,9 +152,15 @@ def layers(attention, **more):
 
 
 def test_an_encoder_caches_nothing_and_says_so():
-    model = Encoder(vocab_size=9, d_model=8, norm=RMSNorm(), groups=layers(MultiHeadAttention(n_heads=2, causal=False)))
+    model = Encoder(
+        vocab_size=9, d_model=8, norm=RMSNorm(), groups=layers(MultiHeadAttention(n_heads=2, causal=False))
+    )
     report = count_kv_cache(model, 16, memory_bytes=1024**3)
-    assert (report.totals["elements"], report.totals["cross_elements"], report.totals["bytes_per_token"]) == (0, 0, 0)
+    assert (report.totals["elements"], report.totals["cross_elements"], report.totals["bytes_per_token"]) == (
+        0,
+        0,
+        0,
+    )
     assert (report.totals["as_kind"], report.rows) == ({}, [])
     assert report.totals["fits"]["cache_alone"] == {"tokens": None, "sequences": None}
     assert report.notes == ("nothing is cached: no layer of this model generates.",)

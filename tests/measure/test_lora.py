@@ -29,7 +29,9 @@ def totals(model):
 
 
 def flops(model, phase="train"):
-    return count_flops(model, Question(phase=phase, batch_size=1, seq_len=5, mask="dense")).totals["matmul_flops"]
+    return count_flops(model, Question(phase=phase, batch_size=1, seq_len=5, mask="dense")).totals[
+        "matmul_flops"
+    ]
 
 
 def test_adapters_are_listed_apart_and_in_the_total():
@@ -64,7 +66,9 @@ def test_every_expert_has_its_own_and_k_of_them_are_active():
     moe = MixtureOfExperts(n_experts=6, top_k=2, expert=GLU(d_ff=5))
     model = decoder(Group(n_layers=3, layer=layer(ffn=moe)), lora=lora("up"))
     assert totals(model)["lora_params"] == 3 * 6 * R * (8 + 5)
-    assert totals(model)["active_params"] == totals(decoder(Group(n_layers=3, layer=layer(ffn=moe))))["active_params"] + 3 * 2 * R * (8 + 5)
+    assert totals(model)["active_params"] == totals(decoder(Group(n_layers=3, layer=layer(ffn=moe))))[
+        "active_params"
+    ] + 3 * 2 * R * (8 + 5)
 
 
 TOKENS = 5
@@ -81,9 +85,15 @@ def test_a_forward_adds_the_adapters():
 def test_training_goes_back_through_frozen_matrices_but_not_below_the_first_adapter():
     forward = 3 * (LAYER + ATTENTION + 2 * TOKENS * Q_AND_V) + HEAD
     down, up = 2 * TOKENS * R * 8, 2 * TOKENS * R * (8 + 4)  # A of q and of v; B of q and of v
-    adapters = 3 * (2 * up + 2 * down) + (3 - 1) * 2 * down  # dB, dA and B's input in all layers; A's input above the first
-    through = (3 - 1) * LAYER + LAYER - 2 * TOKENS * (8 * 8 + 2 * 8 * 4)  # inputs of frozen matrices, but for q, k and v of the first
-    attention = 3 * 2 * ATTENTION - ATTENTION // 2  # the keys of the first layer are frozen: one product fewer
+    adapters = (
+        3 * (2 * up + 2 * down) + (3 - 1) * 2 * down
+    )  # dB, dA and B's input in all layers; A's input above the first
+    through = (
+        (3 - 1) * LAYER + LAYER - 2 * TOKENS * (8 * 8 + 2 * 8 * 4)
+    )  # inputs of frozen matrices, but for q, k and v of the first
+    attention = (
+        3 * 2 * ATTENTION - ATTENTION // 2
+    )  # the keys of the first layer are frozen: one product fewer
     assert flops(decoder(lora=lora())) == forward + adapters + through + attention + HEAD
 
 
@@ -102,7 +112,10 @@ def test_a_pattern_counts_its_first_layers_apart():
 
 
 def test_the_cache_is_the_same():
-    assert count_kv_cache(decoder(lora=lora()), 64).totals["elements"] == count_kv_cache(decoder(), 64).totals["elements"]
+    assert (
+        count_kv_cache(decoder(lora=lora()), 64).totals["elements"]
+        == count_kv_cache(decoder(), 64).totals["elements"]
+    )
 
 
 def test_gradients_are_kept_of_adapters_alone():

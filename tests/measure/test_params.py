@@ -19,7 +19,13 @@ def totals(model, **options):
 
 def test_groups_add_up_to_the_total():
     found = totals(decoder())
-    assert found["by_group"] == {"ffn": 3 * FFN, "attention": 3 * ATTENTION, "embedding": TABLE, "lm_head": TABLE, "norms": 3 * NORMS + 8}
+    assert found["by_group"] == {
+        "ffn": 3 * FFN,
+        "attention": 3 * ATTENTION,
+        "embedding": TABLE,
+        "lm_head": TABLE,
+        "norms": 3 * NORMS + 8,
+    }
     assert found["params"] == sum(found["by_group"].values()) == 3 * (ATTENTION + FFN + NORMS) + 8 + 2 * TABLE
     assert found["active_params"] == found["params"]
 

@@ -18,11 +18,25 @@ FORMATS = {
     "Q5_0": ({"bits": 5, "group_size": 32}, (2 + 4 + 16) * 8 / 32),
     "Q8_0": ({"bits": 8, "group_size": 32}, (2 + 32) * 8 / 32),
     "Q2_K": (
-        {"bits": 2, "group_size": 16, "scale_bits": 4, "zero_bits": 4, "second_group_size": 16, "second_scale_bits": 32},
+        {
+            "bits": 2,
+            "group_size": 16,
+            "scale_bits": 4,
+            "zero_bits": 4,
+            "second_group_size": 16,
+            "second_scale_bits": 32,
+        },
         (2 * 2 + 16 + 64) * 8 / 256,
     ),
     "Q4_K": (
-        {"bits": 4, "group_size": 32, "scale_bits": 6, "zero_bits": 6, "second_group_size": 8, "second_scale_bits": 32},
+        {
+            "bits": 4,
+            "group_size": 32,
+            "scale_bits": 6,
+            "zero_bits": 6,
+            "second_group_size": 8,
+            "second_scale_bits": 32,
+        },
         (2 * 2 + 12 + 128) * 8 / 256,
     ),
     "Q6_K": (
@@ -31,8 +45,14 @@ FORMATS = {
     ),
     "GPTQ-4bit-128g": ({"bits": 4, "group_size": 128, "zero_bits": 4}, 4 + (16 + 4) / 128),
     "4-bit-128g with a zero point of fp16": ({"bits": 4, "group_size": 128, "zero_bits": 16}, 4.25),
-    "NF4": ({"bits": 4, "group_size": 64, "scale_bits": 32}, 4 + 0.5),  # QLoRA section 3: 0.5 bits of scales a weight
-    "NF4 double": ({"bits": 4, "group_size": 64, "scale_bits": 8, "second_group_size": 256}, 4 + 8 / 64 + 32 / (64 * 256)),  # 0.127
+    "NF4": (
+        {"bits": 4, "group_size": 64, "scale_bits": 32},
+        4 + 0.5,
+    ),  # QLoRA section 3: 0.5 bits of scales a weight
+    "NF4 double": (
+        {"bits": 4, "group_size": 64, "scale_bits": 8, "second_group_size": 256},
+        4 + 8 / 64 + 32 / (64 * 256),
+    ),  # 0.127
     "MXFP4": ({"bits": 4, "group_size": 32, "scale_bits": 8}, 4.25),
     "int8 by row": ({"bits": 8}, 8 + 16 / 4096),
     "int8 by tensor": ({"bits": 8, "group_size": "tensor"}, 8 + 16 / 4096**2),
@@ -63,14 +83,27 @@ def test_the_kernel_of_a_convolution_is_one_row_an_output():
 Q3_K = {"bits": 3, "group_size": 16, "scale_bits": 6, "second_group_size": 16, "second_scale_bits": 16}
 Q4_K, Q6_K = FORMATS["Q4_K"][0], FORMATS["Q6_K"][0] | {"zero_bits": 0}
 Q5_K = Q4_K | {"bits": 5}
-MORE_BITS = [0, 1, 2, 3, *range(6, 28, 3), 28, 29, 30, 31]  # of the value and down projections of Q4_K_M; llama-quant.cpp, use_more_bits
+MORE_BITS = [
+    0,
+    1,
+    2,
+    3,
+    *range(6, 28, 3),
+    28,
+    29,
+    30,
+    31,
+]  # of the value and down projections of Q4_K_M; llama-quant.cpp, use_more_bits
 
 # Bits per weight of Llama 2 7B, as tools/quantize/README.md of llama.cpp lists them.
 LLAMA_2_7B = {
     "Q3_K_S": (Q3_K, [("lm_head", Q6_K)], 3.50),
     "Q4_K_M": (
         Q4_K,
-        [("lm_head", Q6_K), *((f"layers.{i}.{which}", Q6_K) for i in MORE_BITS for which in ("*.v_proj", "*.down_proj"))],
+        [
+            ("lm_head", Q6_K),
+            *((f"layers.{i}.{which}", Q6_K) for i in MORE_BITS for which in ("*.v_proj", "*.down_proj")),
+        ],
         4.84,
     ),
     "Q5_K_S": (Q5_K, [("lm_head", Q6_K)], 5.52),
@@ -97,7 +130,9 @@ def totals(model):
 
 
 def stored(*rules, model=None, lora=None, **fields):
-    spec = (model or decoder()).model_copy(update={"lora": lora, "quantization": Quantization(**{"bits": 4} | fields, rules=rules)})
+    spec = (model or decoder()).model_copy(
+        update={"lora": lora, "quantization": Quantization(**{"bits": 4} | fields, rules=rules)}
+    )
     return totals(type(spec)(**{name: getattr(spec, name) for name in type(spec).model_fields}))
 
 
@@ -106,7 +141,11 @@ def test_matrices_are_quantized_and_norms_are_not():
     matrices = PARAMS - NORMS
     assert found["bytes"] == (4 * matrices + 16 * NORMS) // 8
     assert found["params_by_width"] == {"4": matrices, "bf16": NORMS}
-    assert found["bits_per_weight"] == found["bits_per_weight_without_scales"] == (4 * matrices + 16 * NORMS) / PARAMS
+    assert (
+        found["bits_per_weight"]
+        == found["bits_per_weight_without_scales"]
+        == (4 * matrices + 16 * NORMS) / PARAMS
+    )
 
 
 def test_scales_are_told_apart():
@@ -146,14 +185,21 @@ def test_a_rule_names_what_it_says(match):
     assert stored(Rule(match=pattern, bits=2))["params_by_width"]["2"] == params
 
 
-@pytest.mark.parametrize("pattern", ["layers.3", "layers.1-0.ffn", "norms", "ff", "layers.1-.ffn", "layers.-1", "final_norm", "bias", ""])
+@pytest.mark.parametrize(
+    "pattern",
+    ["layers.3", "layers.1-0.ffn", "norms", "ff", "layers.1-.ffn", "layers.-1", "final_norm", "bias", ""],
+)
 def test_a_rule_that_names_nothing_is_refused(pattern):
     with pytest.raises(ArchError, match="no matrix of this model is called"):
         stored(Rule(match=pattern, bits=2))
 
 
 def test_the_last_rule_decides():
-    rules = Rule(match="ffn", bits=3), Rule(match="layers.1-2", bits=2), Rule(match="layers.2.ffn.up_proj", bits="dtype")
+    rules = (
+        Rule(match="ffn", bits=3),
+        Rule(match="layers.1-2", bits=2),
+        Rule(match="layers.2.ffn.up_proj", bits="dtype"),
+    )
     assert stored(*rules)["params_by_width"] == {
         "4": ATTENTION + 2 * TABLE,
         "3": FFN,
@@ -163,7 +209,13 @@ def test_the_last_rule_decides():
 
 
 def test_a_rule_takes_what_it_leaves_out_from_the_rest():
-    grouped = {"group_size": 4, "scale_bits": 8, "zero_bits": 2, "second_group_size": 3, "second_scale_bits": 5}
+    grouped = {
+        "group_size": 4,
+        "scale_bits": 8,
+        "zero_bits": 2,
+        "second_group_size": 3,
+        "second_scale_bits": 5,
+    }
     alike = stored(Rule(match="ffn", bits=4), **grouped)
     assert alike == stored(**grouped)
     own = stored(Rule(match="lm_head", bits=4, group_size="row", second_group_size="none"), **grouped)
@@ -177,25 +229,37 @@ def test_a_rule_takes_what_it_leaves_out_from_the_rest():
 def test_layers_are_counted_by_their_number_in_patterns_and_groups(n_layers, adapted):
     """One by one: every layer a group of its own, of which each has a rule of its own."""
     wide, own = layer(ffn=GLU(d_ff=20)), attention(n_kv_heads=4)
-    groups = Group(n_layers=1, layer=layer(own)), Group(n_layers=n_layers, pattern=(layer(), wide, layer(own)))
+    groups = (
+        Group(n_layers=1, layer=layer(own)),
+        Group(n_layers=n_layers, pattern=(layer(), wide, layer(own))),
+    )
     single = [layer(own), *((layer(), wide, layer(own))[i % 3] for i in range(n_layers))]
     last = n_layers // 2 + 1
     folded = stored(Rule(match=f"layers.1-{last}", bits=2), model=decoder(*groups), lora=adapted)
     alone = decoder(*(Group(n_layers=1, layer=one) for one in single))
-    assert folded == stored(*(Rule(match=f"layers.{i}", bits=2) for i in range(1, last + 1)), model=alone, lora=adapted)
+    assert folded == stored(
+        *(Rule(match=f"layers.{i}", bits=2) for i in range(1, last + 1)), model=alone, lora=adapted
+    )
 
 
 def test_of_a_billion_layers_a_range_is_counted_at_once():
-    found = stored(Rule(match="layers.5-999999994", bits=2), model=decoder(Group(n_layers=10**9, layer=layer())))
+    found = stored(
+        Rule(match="layers.5-999999994", bits=2), model=decoder(Group(n_layers=10**9, layer=layer()))
+    )
     assert found["params_by_width"]["2"] == (10**9 - 10) * (ATTENTION + FFN)
 
 
 def test_every_expert_is_a_matrix_with_scales_of_its_own():
-    moe = decoder(Group(n_layers=3, layer=layer(ffn=MixtureOfExperts(n_experts=6, top_k=2, expert=GLU(d_ff=5)))))
+    moe = decoder(
+        Group(n_layers=3, layer=layer(ffn=MixtureOfExperts(n_experts=6, top_k=2, expert=GLU(d_ff=5))))
+    )
     found = stored(Rule(match="router", bits="dtype"), Rule(match="experts", bits=2), model=moe)
     assert found["params_by_width"]["2"] == 3 * 6 * 3 * 5 * 8
     rows = 2 * 50 + 3 * (8 + 4 + 4 + 8) + 3 * 6 * (5 + 5 + 8)
-    assert round((found["bits_per_weight"] - found["bits_per_weight_without_scales"]) * found["params"]) == 16 * rows
+    assert (
+        round((found["bits_per_weight"] - found["bits_per_weight_without_scales"]) * found["params"])
+        == 16 * rows
+    )
 
 
 def test_adapters_keep_the_dtype_and_are_in_the_bytes_but_not_in_the_average():
@@ -205,7 +269,9 @@ def test_adapters_keep_the_dtype_and_are_in_the_bytes_but_not_in_the_average():
 
 
 def test_paths_add_up():
-    spec = decoder(quantization=Quantization(bits=4, group_size=4, rules=(Rule(match="layers.0-1.ffn", bits=2),)))
+    spec = decoder(
+        quantization=Quantization(bits=4, group_size=4, rules=(Rule(match="layers.0-1.ffn", bits=2),))
+    )
     report = count_params(spec, depth=4)
     assert sum(row["bytes"] for row in report.rows) == report.totals["bytes"]
     bits = {row["path"]: row["bits_per_weight"] for row in report.rows}

@@ -34,7 +34,9 @@ def table(name):
 SHAPES = {row["name"]: row for row in table("shapes")}
 FIGURES = [(row["column"], name, row["figure"]) for row in table("figures") for name in row["models"].split()]
 
-LAYER = "kind: pre_norm, attention: {{kind: mha, n_heads: {n_heads}, head_dim: {head_dim}{causal}}}, ffn: {ffn}"
+LAYER = (
+    "kind: pre_norm, attention: {{kind: mha, n_heads: {n_heads}, head_dim: {head_dim}{causal}}}, ffn: {ffn}"
+)
 NETWORKS = {
     "mlp": "{{kind: mlp, d_ff: {d_ff}}}",
     "glu": "{{kind: glu, d_ff: {d_ff}}}",
@@ -55,7 +57,9 @@ def of_shape(shape):
     if shape["kind"] == "decoder":
         return load_text(head + groups(shape), shape["name"]).model
     cross = f"}}, cross_attention: {{kind: cross, n_heads: {shape['n_heads']}, head_dim: {shape['head_dim']}"
-    halves = f"encoder: {{{groups(shape, causal=', causal: false')}}}\ndecoder: {{{groups(shape, causal=cross)}}}"
+    halves = (
+        f"encoder: {{{groups(shape, causal=', causal: false')}}}\ndecoder: {{{groups(shape, causal=cross)}}}"
+    )
     return load_text(f"kind: encoder_decoder\n{head}{halves}", shape["name"]).model
 
 
@@ -80,7 +84,10 @@ def of(*groups, **changes):
 
 def test_words_of_layers_that_differ_stand_with_how_many_they_are():
     windowed = layer(attention(window=16, position=Rope(theta=100.0)))
-    found = of(Group(n_layers=5, pattern=(windowed, windowed, layer())), Group(n_layers=2, layer=layer(attention(chunk=4))))
+    found = of(
+        Group(n_layers=5, pattern=(windowed, windowed, layer())),
+        Group(n_layers=2, layer=layer(attention(chunk=4))),
+    )
     assert found["pattern"] == "window 16 ×4, full ×1, chunk 4 ×2"
     assert found["position"] == "rope ×4, none ×3"
     assert (found["rope_theta"], found["mixed"]["rope_theta"]) == (100, [[100, 4], [None, 3]])
@@ -88,9 +95,13 @@ def test_words_of_layers_that_differ_stand_with_how_many_they_are():
 
 
 def test_figures_of_layers_that_differ_are_those_of_most_and_all_are_listed():
-    found = of(Group(n_layers=1, layer=layer(ffn=GLU(d_ff=32))), Group(n_layers=2, layer=layer(ffn=GLU(d_ff=12))))
+    found = of(
+        Group(n_layers=1, layer=layer(ffn=GLU(d_ff=32))), Group(n_layers=2, layer=layer(ffn=GLU(d_ff=12)))
+    )
     assert (found["d_ff"], found["d_ff_ratio"]) == (12, 12 / 8)
-    assert found["mixed"] == {key: found["mixed"][key] for key in ("d_ff", "d_ff_ratio", "active_d_ff", "active_d_ff_ratio")}
+    assert found["mixed"] == {
+        key: found["mixed"][key] for key in ("d_ff", "d_ff_ratio", "active_d_ff", "active_d_ff_ratio")
+    }
     assert found["mixed"]["d_ff_ratio"] == [[4.0, 1], [1.5, 2]]
 
 
@@ -141,13 +152,42 @@ def test_where_norms_are_and_how_a_block_is_wired(block, placement, wiring):
 @pytest.mark.parametrize(
     ("name", "facts"),
     [
-        ("gpt2", {"position": "learned", "norm": "layernorm", "ffn": "mlp", "activation": "gelu_tanh", "bias": "attention + ffn"}),
-        ("qwen2-7b", {"bias": "attention", "attention": "gqa", "n_kv_heads": 4, "activation": "silu", "ffn": "glu"}),
+        (
+            "gpt2",
+            {
+                "position": "learned",
+                "norm": "layernorm",
+                "ffn": "mlp",
+                "activation": "gelu_tanh",
+                "bias": "attention + ffn",
+            },
+        ),
+        (
+            "qwen2-7b",
+            {"bias": "attention", "attention": "gqa", "n_kv_heads": 4, "activation": "silu", "ffn": "glu"},
+        ),
         ("gpt-j-6b", {"bias": "ffn", "wiring": "parallel", "attention": "mha"}),
         ("falcon-7b", {"wiring": "parallel", "attention": "mqa", "n_kv_heads": 1, "tied": True}),
-        ("gemma-2-9b", {"pattern": "window 4096 ×21, full ×21", "stability": "softcap + logit softcap", "placement": "sandwich"}),
+        (
+            "gemma-2-9b",
+            {
+                "pattern": "window 4096 ×21, full ×21",
+                "stability": "softcap + logit softcap",
+                "placement": "sandwich",
+            },
+        ),
         ("qwen3-8b", {"stability": "qk_norm", "bias": "none", "rope_theta": 1000000}),
-        ("deepseek-v3", {"attention": "mla", "n_experts": 256, "top_k": 8, "expert_ratio": 32.0, "d_ff": 2048, "rope_scaling": "yarn"}),
+        (
+            "deepseek-v3",
+            {
+                "attention": "mla",
+                "n_experts": 256,
+                "top_k": 8,
+                "expert_ratio": 32.0,
+                "d_ff": 2048,
+                "rope_scaling": "yarn",
+            },
+        ),
     ],
 )
 def test_what_is_known_of_presets(name, facts):
@@ -172,14 +212,19 @@ def test_each_half_has_positions_of_its_own():
 
 
 def widths(*sizes):
-    return [(f"m{i}", decoder(Group(n_layers=1, layer=layer(ffn=GLU(d_ff=d_ff))))) for i, d_ff in enumerate(sizes)]
+    return [
+        (f"m{i}", decoder(Group(n_layers=1, layer=layer(ffn=GLU(d_ff=d_ff))))) for i, d_ff in enumerate(sizes)
+    ]
 
 
 @pytest.mark.parametrize(
     ("sizes", "spread"),
     [
         ((40, 8, 32, 16, 24), {"n": 5, "min": 8, "q1": 16, "median": 24, "q3": 32, "max": 40}),
-        ((8, 16, 24, 32), {"n": 4, "min": 8, "q1": 8 + 0.75 * 8, "median": 20, "q3": 24 + 0.25 * 8, "max": 32}),
+        (
+            (8, 16, 24, 32),
+            {"n": 4, "min": 8, "q1": 8 + 0.75 * 8, "median": 20, "q3": 24 + 0.25 * 8, "max": 32},
+        ),
         ((8, 16, 24, 34), {"n": 4, "min": 8, "q1": 14, "median": 20, "q3": 26.5, "max": 34}),
         ((8,), dict.fromkeys(("min", "q1", "median", "q3", "max"), 8) | {"n": 1}),
     ],
@@ -195,7 +240,11 @@ def test_a_year_has_a_spread_of_its_own(monkeypatch):
     monkeypatch.setattr(Decoder, "released", property(lambda self: released.get(self.name)), raising=False)
     models = [(name, model.model_copy(update={"name": name})) for name, model in widths(8, 16, 24, 80)]
     report = survey_models(models, ["d_ff"], by="year")
-    assert [(row["year"], row["n"], row["median"]) for row in report.rows] == [(2023, 2, 12), (2024, 1, 24), ("not stated", 1, 80)]
+    assert [(row["year"], row["n"], row["median"]) for row in report.rows] == [
+        (2023, 2, 12),
+        (2024, 1, 24),
+        ("not stated", 1, 80),
+    ]
     assert report.totals["spread"]["d_ff"]["median"] == 20
     assert [record["year"] for record in report.tables[0].records] == ["2023", "2024", "not stated"]
     shown = survey_models(models, ["year"], where=["year>=2024"])
@@ -211,7 +260,11 @@ def test_chosen_and_in_order():
     models = widths(40, 8, 32, 16)
     assert names(survey_models(models, where=["d_ff>=16", "d_ff_ratio<5"], sort="d_ff:desc")) == ["m2", "m3"]
     assert names(survey_models(models, sort="d_ff")) == ["m1", "m3", "m2", "m0"]
-    assert names(survey_models(models, where=["attention=GQA", "pattern~ul", "name!=m0"])) == ["m1", "m2", "m3"]
+    assert names(survey_models(models, where=["attention=GQA", "pattern~ul", "name!=m0"])) == [
+        "m1",
+        "m2",
+        "m3",
+    ]
     assert names(survey_models(models, where=["params>1M"])) == []
     assert names(survey_models(models, where=["n_experts!=none"])) == []
     assert names(survey_models(models, where=["n_experts=none", "tied=false", "d_ff<=8"])) == ["m1"]

@@ -12,7 +12,13 @@ from archcli.measure.sweep import Bounds, sweep
 from archcli.modules import GLU, Group, MixtureOfExperts, substitute
 from small import attention, decoder, layer
 
-WIDE = {"d_model": [8, 16, 32], "d_ff": [5, 100, 12], "n_layers": [3, 1, 2], "n_heads": [2, 4, 8], "n_kv_heads": [1, 4, 2]}
+WIDE = {
+    "d_model": [8, 16, 32],
+    "d_ff": [5, 100, 12],
+    "n_layers": [3, 1, 2],
+    "n_heads": [2, 4, 8],
+    "n_kv_heads": [1, 4, 2],
+}
 PATHS = {
     "d_model": ["d_model"],
     "d_ff": ["groups.0.layer.ffn.d_ff"],
@@ -74,7 +80,12 @@ intervals = st.tuples(st.integers(-50, 50), st.integers(0, 20)).map(lambda pair:
 def test_bounds_enclose_what_any_numbers_between_them_give(a, b, data):
     x, y = (data.draw(st.integers(*ends)) for ends in (a, b))
     wide, other = Bounds(*a), Bounds(*b)
-    cases = [(wide + other, x + y), (wide - other, x - y), (wide * other, x * y), (wide.minimum(other), min(x, y))]
+    cases = [
+        (wide + other, x + y),
+        (wide - other, x - y),
+        (wide * other, x * y),
+        (wide.minimum(other), min(x, y)),
+    ]
     cases += [(3 + wide, 3 + x), (3 - wide, 3 - x), (wide * 3, 3 * x), (wide // 3, x // 3)]
     if a[0] > 0:
         cases += [(other // wide, y // x), (100 // wide, 100 // x)]

@@ -19,12 +19,18 @@ def other(model, phase):
 
 def dropping(**shares):
     """The small decoder with shares dropped by place: probabilities, hidden, residual."""
-    block = layer(attention(dropout=shares.get("probabilities", 0.0)), GLU(d_ff=12, dropout=shares.get("hidden", 0.0)))
+    block = layer(
+        attention(dropout=shares.get("probabilities", 0.0)), GLU(d_ff=12, dropout=shares.get("hidden", 0.0))
+    )
     return decoder(Group(n_layers=3, layer=block.model_copy(update={"dropout": shares.get("residual", 0.0)})))
 
 
 # elements that are dropped of, in the forward and in the backward; a softmax's gradient holds that of its dropout
-PLACES = {"probabilities": (3 * PAIRS, 0), "hidden": (3 * TOKENS * 12,) * 2, "residual": (3 * 2 * TOKENS * 8,) * 2}
+PLACES = {
+    "probabilities": (3 * PAIRS, 0),
+    "hidden": (3 * TOKENS * 12,) * 2,
+    "residual": (3 * 2 * TOKENS * 8,) * 2,
+}
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -117,7 +123,12 @@ def parts(tmp_path_factory):
     path = tmp_path_factory.mktemp("ivanov") / "layer.yaml"
     path.write_text(IVANOV)
     rows = train_pass(load(str(path)).model, 8, 512).rows
-    return [(f"{row.path.removeprefix('layers.0.')}.{part.name}", part) for row in rows if "layers" in row.path for part in row.parts]
+    return [
+        (f"{row.path.removeprefix('layers.0.')}.{part.name}", part)
+        for row in rows
+        if "layers" in row.path
+        for part in row.parts
+    ]
 
 
 def flops(parts, op_class):
@@ -138,12 +149,21 @@ def test_an_operator_of_ivanov_has_their_flops(parts, name):
 
 
 def test_operators_that_ivanov_fuse_add_up_to_theirs(parts):
-    projections = [part for path, part in parts if path.endswith(("q_proj.matmul", "k_proj.matmul", "v_proj.matmul"))]
+    projections = [
+        part for path, part in parts if path.endswith(("q_proj.matmul", "k_proj.matmul", "v_proj.matmul"))
+    ]
     assert f"{sum(part.flops for part in projections) / 1e9:.3f}" == "25.770"
     biases = [part for path, part in parts if path.endswith(("q_proj.bias", "k_proj.bias", "v_proj.bias"))]
-    assert f"{sum(part.flops for part in biases) / 1e9:.3f}" == f"{sum(part.backward[0].flops for part in biases) / 1e9:.3f}" == "0.013"
+    assert (
+        f"{sum(part.flops for part in biases) / 1e9:.3f}"
+        == f"{sum(part.backward[0].flops for part in biases) / 1e9:.3f}"
+        == "0.013"
+    )
     softmax = [part for path, part in parts if path.endswith(("attend.softmax", "attend.dropout"))]
     assert f"{sum(part.flops for part in softmax) / 1e9:.3f}" == "0.201"
     assert f"{sum(back.flops for part in softmax for back in part.backward) / 1e9:.3f}" == "0.168"
-    assert f"{sum(part.read for part in softmax) / 1e6:.1f} {sum(part.written for part in softmax) / 1e6:.2f}" == "33.6 100.66"
+    assert (
+        f"{sum(part.read for part in softmax) / 1e6:.1f} {sum(part.written for part in softmax) / 1e6:.2f}"
+        == "33.6 100.66"
+    )
     assert f"{sum(back.read for part in softmax for back in part.backward) / 1e6:.1f}" == "100.7"

@@ -16,7 +16,15 @@ COLUMNS = (
     Column("tied", "tied", "flag"),
 )
 RECORDS = (
-    {"name": "a", "released": "2023", "active_params": 7_000_000_000, "kv": 1024, "layers": 2, "share": 0.25, "tied": True},
+    {
+        "name": "a",
+        "released": "2023",
+        "active_params": 7_000_000_000,
+        "kv": 1024,
+        "layers": 2,
+        "share": 0.25,
+        "tied": True,
+    },
     {
         "name": "b Window 512 / b",
         "released": "2024-07",
@@ -111,7 +119,9 @@ def test_an_order_sorts(order, sorted_):
 KNOWN = "known are name, released, active_params, kv, layers, share, tied"
 WRITE = "not a condition; write a column, one of = != < <= > >= ~ and a value: params>10B"
 NUMBER = "is not a whole number such as 4096, 8k, 1.5M, 70B or 8e9"
-MEMORY = "is not an amount of memory such as 80GiB or 24GB; write KiB (powers of 1,024) or KB (powers of 1,000)"
+MEMORY = (
+    "is not an amount of memory such as 80GiB or 24GB; write KiB (powers of 1,024) or KB (powers of 1,000)"
+)
 WRONG = {
     "column": ("activ>3", "--where activ>3: unknown column 'activ'; did you mean active?"),
     "column-unlike-any": ("zzz>3", f"--where zzz>3: unknown column 'zzz'; {KNOWN}"),
@@ -122,7 +132,10 @@ WRONG = {
     "value-count": ("active>ten", f"--where active>ten: 'ten' {NUMBER}"),
     "value-fraction": ("layers>2.5", f"--where layers>2.5: '2.5' {NUMBER}; it must come to a whole number"),
     "value-bytes": ("kv<1K", f"--where kv<1K: '1K' {MEMORY}"),
-    "value-date": ("released>July", "--where released>July: 'July' is not a date; write a year, or a year and a month: 2024 or 2024-07"),
+    "value-date": (
+        "released>July",
+        "--where released>July: 'July' is not a date; write a year, or a year and a month: 2024 or 2024-07",
+    ),
     "text-ordered": ("name>a", "--where name>a: name is text; use =, != or ~"),
     "flag-ordered": ("tied>true", "--where tied>true: tied is true or false; use = or !="),
     "flag-value": ("tied=maybe", "--where tied=maybe: 'maybe' is neither true nor false"),
@@ -145,7 +158,9 @@ def test_a_mistake_is_answered(condition, said):
 
 def test_an_order_is_answered():
     assert refused(sort="layer") == ["--sort layer: unknown column 'layer'; did you mean layers?"]
-    assert refused(sort="layers:down") == ["--sort layers:down: unknown order 'down'; write COLUMN:desc for the largest first"]
+    assert refused(sort="layers:down") == [
+        "--sort layers:down: unknown order 'down'; write COLUMN:desc for the largest first"
+    ]
 
 
 def test_all_mistakes_are_told_at_once():

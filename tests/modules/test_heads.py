@@ -9,7 +9,16 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from archcli.errors import ArchError
 from archcli.measure.passes import forward_pass, train_pass
-from archcli.modules import GLU, AdaptiveHead, CrossEntropy, Embedding, Head, HierarchicalHead, PreNorm, SampledHead
+from archcli.modules import (
+    GLU,
+    AdaptiveHead,
+    CrossEntropy,
+    Embedding,
+    Head,
+    HierarchicalHead,
+    PreNorm,
+    SampledHead,
+)
 from archcli.ops import Sample
 from archcli.runtime.build import build_model
 from archcli.runtime.targets import random_targets
@@ -20,7 +29,9 @@ from runtime.zoo import RMS, D, V, assert_close, built, gqa, model, tokens
 torch.set_num_threads(1)
 CUTOFFS, SHARES = (6, 14), (0.5, 0.3, 0.2)
 ADAPTIVE = AdaptiveHead(cutoffs=CUTOFFS, cluster_shares=SHARES, div_value=2)
-NAMES = {"head": "lm_head"} | {f"tail.{i}.{j}": f"lm_head_tail_{i}_{which}" for i in range(2) for j, which in enumerate(("down", "up"))}
+NAMES = {"head": "lm_head"} | {
+    f"tail.{i}.{j}": f"lm_head_tail_{i}_{which}" for i in range(2) for j, which in enumerate(("down", "up"))
+}
 
 
 def with_head(head, **options):
@@ -57,7 +68,12 @@ def torchs(spec, made):
     head = spec.head
     theirs = nn.AdaptiveLogSoftmaxWithLoss(D, V, list(head.cutoffs), head.div_value, head.head_bias)
     state = made.state_dict()
-    ours = {key: key.replace(*pair) for key in theirs.state_dict() for pair in NAMES.items() if key.startswith(f"{pair[0]}.")}
+    ours = {
+        key: key.replace(*pair)
+        for key in theirs.state_dict()
+        for pair in NAMES.items()
+        if key.startswith(f"{pair[0]}.")
+    }
     theirs.load_state_dict({key: state[name] for key, name in ours.items()})
     return theirs, ours
 
@@ -89,7 +105,9 @@ def test_targets_of_one_cluster_alone_are_scored_too():
     theirs, _ = torchs(HEADS["adaptive"], made)
     for low, high in zip((0, *CUTOFFS), (*CUTOFFS, V), strict=True):
         wanted = torch.randint(low, high, (2, 10), generator=torch.Generator().manual_seed(2))
-        assert_close(made(ids, targets=wanted), theirs(read(made, ids).flatten(0, 1), wanted.flatten()).loss, 1e-6)
+        assert_close(
+            made(ids, targets=wanted), theirs(read(made, ids).flatten(0, 1), wanted.flatten()).loss, 1e-6
+        )
 
 
 def test_the_hierarchical_head_multiplies_two_probabilities():
@@ -98,13 +116,19 @@ def test_the_hierarchical_head_multiplies_two_probabilities():
     x = read(made, ids)
     words, classes = made.lm_head.weight, made.lm_head_classes.weight
     outer = (x @ classes.T).log_softmax(-1)
-    inner = torch.cat([(x @ words[5 * c : 5 * c + 5].T).log_softmax(-1) + outer[..., c : c + 1] for c in range(6)], dim=-1)
+    inner = torch.cat(
+        [(x @ words[5 * c : 5 * c + 5].T).log_softmax(-1) + outer[..., c : c + 1] for c in range(6)], dim=-1
+    )
     assert_close(inner.exp().sum(-1), torch.ones(2, 10))
     assert_close(made(ids), inner)
     expected = nn.functional.nll_loss(inner.flatten(0, 1), wanted.flatten())
     loss = made(ids, targets=wanted)
     assert_close(loss, expected, 1e-6)
-    for ours, theirs in zip(torch.autograd.grad(loss, [words, classes]), torch.autograd.grad(expected, [words, classes]), strict=True):
+    for ours, theirs in zip(
+        torch.autograd.grad(loss, [words, classes]),
+        torch.autograd.grad(expected, [words, classes]),
+        strict=True,
+    ):
         assert_close(ours, theirs, 1e-6)
 
 
@@ -153,17 +177,28 @@ def test_the_loss_is_torchs_cross_entropy_and_a_z_loss(coefficient):
     loss = made(ids, targets=wanted)
     assert_close(loss, expected, 1e-6)
     parameters = list(made.parameters())
-    for ours, theirs in zip(torch.autograd.grad(loss, parameters), torch.autograd.grad(expected, parameters), strict=True):
+    for ours, theirs in zip(
+        torch.autograd.grad(loss, parameters), torch.autograd.grad(expected, parameters), strict=True
+    ):
         assert_close(ours, theirs, 1e-6)
 
 
 def test_a_model_without_a_loss_gives_cross_entropy_to_whoever_brings_targets():
     made, ids = built(with_head(Head())), tokens(2, 10)
-    assert_close(made(ids, targets=ids), nn.functional.cross_entropy(made(ids).flatten(0, 1), ids.flatten()), 1e-6)
+    assert_close(
+        made(ids, targets=ids), nn.functional.cross_entropy(made(ids).flatten(0, 1), ids.flatten()), 1e-6
+    )
     assert not with_head(Head()).trains_on_targets
 
 
-T5 = {"model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "d_model": 16, "d_ff": 20, "d_kv": 4, "num_heads": 2}
+T5 = {
+    "model_type": "t5",
+    "architectures": ["T5ForConditionalGeneration"],
+    "d_model": 16,
+    "d_ff": 20,
+    "d_kv": 4,
+    "num_heads": 2,
+}
 
 
 def test_an_encoder_decoder_has_a_loss_too():

@@ -13,7 +13,16 @@ from archcli.measure.flops import Question, count_flops
 from archcli.measure.kvcache import count_kv_cache
 from archcli.measure.params import count_params
 from archcli.measure.passes import forward_pass, prediction_rows, train_pass
-from archcli.modules import GLU, CrossEntropy, Embedding, Head, MultiTokenPrediction, PreNorm, RMSNorm, substitute
+from archcli.modules import (
+    GLU,
+    CrossEntropy,
+    Embedding,
+    Head,
+    MultiTokenPrediction,
+    PreNorm,
+    RMSNorm,
+    substitute,
+)
 from archcli.runtime.build import build_model
 from runtime.asking import ask, failures
 from runtime.zoo import DEEPSEEK, RMS, D, V, assert_close, built, gqa, mla, model, tokens
@@ -30,7 +39,11 @@ COUNTED = {
         loss=CrossEntropy(z_loss=0.1),
         head=Head(scale=0.5),
     ),
-    "tied": model(DENSE, mtp=MultiTokenPrediction(depth=3, layer=OTHER, norm=RMS), embedding=Embedding(tied=True, scale=2.0)),
+    "tied": model(
+        DENSE,
+        mtp=MultiTokenPrediction(depth=3, layer=OTHER, norm=RMS),
+        embedding=Embedding(tied=True, scale=2.0),
+    ),
 }
 EVERY = pytest.mark.parametrize("name", COUNTED)
 
@@ -50,10 +63,14 @@ def by_the_paper(spec, made, ids, follow):
     h, losses = seen[0], []
     for k, part in enumerate(made.mtp, start=1):
         ahead = table[text[:, k:length]] * (spec.embedding.scale or 1.0)  # Emb(t_i+k) of i = 1 … T-k
-        both = torch.cat([rms(ahead, part.enorm.weight, eps), rms(h[:, : length - k], part.hnorm.weight, eps)], dim=-1)
+        both = torch.cat(
+            [rms(ahead, part.enorm.weight, eps), rms(h[:, : length - k], part.hnorm.weight, eps)], dim=-1
+        )
         h = part.layer(both @ part.eh_proj.weight.T)[0]
         scored = spec.head.scale * rms(h, part.norm.weight, eps) @ matrix.T
-        losses.append(cross_entropy(scored.flatten(0, 1), text[:, k + 1 :].flatten(), reduction="sum") / ids.numel())
+        losses.append(
+            cross_entropy(scored.flatten(0, 1), text[:, k + 1 :].flatten(), reduction="sum") / ids.numel()
+        )
     main = cross_entropy(logits.flatten(0, 1), follow.flatten())
     main = main + (spec.loss.z_loss if spec.loss else 0.0) * logits.logsumexp(-1).square().mean()
     return main + spec.mtp.loss_weight * torch.stack(losses).mean()
@@ -68,7 +85,9 @@ def test_the_loss_is_that_of_the_paper(name):
     expected = by_the_paper(spec, made, ids, follow)
     assert_close(loss, expected, 1e-6)
     parameters = list(made.parameters())
-    for ours, theirs in zip(torch.autograd.grad(loss, parameters), torch.autograd.grad(expected, parameters), strict=True):
+    for ours, theirs in zip(
+        torch.autograd.grad(loss, parameters), torch.autograd.grad(expected, parameters), strict=True
+    ):
         assert_close(ours, theirs, 1e-5)
 
 
@@ -83,7 +102,9 @@ def test_nothing_but_training_knows_of_it(name):
     plain = substitute(spec, {"mtp": None})
     made = built(spec)
     other = build_model(plain)
-    other.load_state_dict({key: value for key, value in made.state_dict().items() if not key.startswith("mtp.")})
+    other.load_state_dict(
+        {key: value for key, value in made.state_dict().items() if not key.startswith("mtp.")}
+    )
     assert torch.equal(made(tokens()), other(tokens()))
     assert forward_pass(spec, 2, 9).flops() == forward_pass(plain, 2, 9).flops()
     assert count_kv_cache(spec, 9).totals == count_kv_cache(plain, 9).totals
@@ -99,15 +120,24 @@ def test_its_parameters_are_those_torch_has_beyond_the_model(name):
     spec, made = COUNTED[name], build_model(COUNTED[name], device="meta")
     own = sum(parameter.numel() for key, parameter in made.named_parameters() if key.startswith("mtp."))
     found = count_params(spec).totals
-    assert (found["mtp_params"], found["params"] + found["mtp_params"]) == (own, sum(p.numel() for p in made.parameters()))
+    assert (found["mtp_params"], found["params"] + found["mtp_params"]) == (
+        own,
+        sum(p.numel() for p in made.parameters()),
+    )
     assert found["mtp_stored_params"] == own + spec.mtp.depth * 2 * V * D
 
 
 def test_what_one_depth_costs_beside_its_layer():
     """Two norms, the projection, the norm and the shared head, on 9 - 1 of 9 tokens; forward."""
     spec = COUNTED["deepseek"]
-    rows = {row.path: row for row in train_pass(spec, 2, 9).rows if row.path.startswith("mtp.") and ".layer." not in row.path}
-    matmul = {path: part.flops for path, row in rows.items() for part in row.parts if part.op_class == "contraction"}
+    rows = {
+        row.path: row
+        for row in train_pass(spec, 2, 9).rows
+        if row.path.startswith("mtp.") and ".layer." not in row.path
+    }
+    matmul = {
+        path: part.flops for path, row in rows.items() for part in row.parts if part.op_class == "contraction"
+    }
     assert matmul == {"mtp.0.eh_proj": 2 * (2 * 8) * (2 * D) * D, "mtp.0.logits": 2 * (2 * 8) * D * V}
     assert {path: row.unit_params for path, row in rows.items() if row.weights} == {
         "mtp.0.enorm": D,
@@ -118,7 +148,11 @@ def test_what_one_depth_costs_beside_its_layer():
 
 
 def test_each_further_depth_has_a_token_less():
-    lengths = {row.path.split(".")[1]: row.outputs[0][1] for row in train_pass(COUNTED["tied"], 1, 9).rows if row.path.endswith("eh_proj")}
+    lengths = {
+        row.path.split(".")[1]: row.outputs[0][1]
+        for row in train_pass(COUNTED["tied"], 1, 9).rows
+        if row.path.endswith("eh_proj")
+    }
     assert lengths == {"0": 8, "1": 7, "2": 6}
 
 
@@ -131,7 +165,10 @@ def test_flops_of_training_hold_it_as_a_component_of_its_own():
     assert found["matmul_flops"] == plain["matmul_flops"] + own
 
 
-@pytest.mark.parametrize("count", [lambda spec: train_pass(spec, 1, 3), lambda spec: build_model(spec)(tokens(1, 3), targets=tokens(1, 3))])
+@pytest.mark.parametrize(
+    "count",
+    [lambda spec: train_pass(spec, 1, 3), lambda spec: build_model(spec)(tokens(1, 3), targets=tokens(1, 3))],
+)
 def test_too_few_tokens_are_told(count):
     with pytest.raises(ArchError, match="3 tokens are too few to predict 3 beyond the next"):
         count(COUNTED["tied"])
@@ -167,8 +204,14 @@ def test_the_preset_is_the_checkpoint():
     expert = 3 * 7168 * 2048
     query, keys = 7168 * 1536 + 1536 + 1536 * 128 * 192, 7168 * (512 + 64) + 512 + 512 * 128 * 256
     layer = 257 * expert + 256 * 7168 + query + keys + 128 * 128 * 7168 + 2 * 7168
-    assert CHECKPOINTS["deepseek-v3"]["beyond_the_model"] == layer + 2 * 7168 * 7168 + 3 * 7168 + 2 * 129280 * 7168
-    assert count_params(load("deepseek-v3").model).totals["mtp_stored_params"] == CHECKPOINTS["deepseek-v3"]["beyond_the_model"]
+    assert (
+        CHECKPOINTS["deepseek-v3"]["beyond_the_model"]
+        == layer + 2 * 7168 * 7168 + 3 * 7168 + 2 * 129280 * 7168
+    )
+    assert (
+        count_params(load("deepseek-v3").model).totals["mtp_stored_params"]
+        == CHECKPOINTS["deepseek-v3"]["beyond_the_model"]
+    )
 
 
 def test_rows_of_a_model_without_it_are_none():
@@ -183,6 +226,7 @@ def test_its_rows_have_paths_of_their_own():
 
 def test_its_layer_is_its_own_or_like_the_last():
     widths = {
-        name: {row.weights["weight"][0] for row in prediction_rows(spec) if row.path.endswith("up_proj")} for name, spec in COUNTED.items()
+        name: {row.weights["weight"][0] for row in prediction_rows(spec) if row.path.endswith("up_proj")}
+        for name, spec in COUNTED.items()
     }
     assert widths == {"deepseek": {10, 6}, "two": {20}, "tied": {9}}

@@ -2,7 +2,14 @@
 
 import pytest
 
-from archcli.modules import Attention, DilatedWindow, FixedPattern, MultiHeadAttention, StridedPattern, WindowedGlobal
+from archcli.modules import (
+    Attention,
+    DilatedWindow,
+    FixedPattern,
+    MultiHeadAttention,
+    StridedPattern,
+    WindowedGlobal,
+)
 
 PATTERNS = {
     "dilated": (

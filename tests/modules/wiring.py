@@ -52,10 +52,14 @@ BLOCKS = {
     "sandwich": (
         Sandwich,
         lambda n, A, F, x: (
-            (y := x + n.attention_post_norm(A(n.attention_norm(x), bare=True))) + n.ffn_post_norm(F(n.ffn_norm(y), bare=True))
+            (y := x + n.attention_post_norm(A(n.attention_norm(x), bare=True)))
+            + n.ffn_post_norm(F(n.ffn_norm(y), bare=True))
         ),
     ),
-    "norm_after": (NormAfter, lambda n, A, F, x: (y := x + n.attention_norm(A(x, bare=True))) + n.ffn_norm(F(y, bare=True))),
+    "norm_after": (
+        NormAfter,
+        lambda n, A, F, x: (y := x + n.attention_norm(A(x, bare=True))) + n.ffn_norm(F(y, bare=True)),
+    ),
     "parallel-1": (Parallel, lambda n, A, F, x: x + A(n.attention_norm(x)) + F(n.attention_norm(x))),
     "parallel-2": (Parallel, lambda n, A, F, x: x + A(n.attention_norm(x)) + F(n.ffn_norm(x))),
 }
@@ -66,7 +70,10 @@ def check_block(name):
     cls, equation = BLOCKS[name]
     extra = {"n_norms": int(name[-1])} if cls is Parallel else {}
     node = layer_of(cls(attention=gqa(), ffn=FFN, norm=RMS, **extra))
-    assert_close(node(X)[0], equation(node, lambda x, bare=False: node.attention(x)[0], lambda x, bare=False: node.ffn(x), X))
+    assert_close(
+        node(X)[0],
+        equation(node, lambda x, bare=False: node.attention(x)[0], lambda x, bare=False: node.ffn(x), X),
+    )
 
 
 def check_multiplier():
@@ -75,18 +82,29 @@ def check_multiplier():
     assert_close(node(X)[0], y + 0.25 * node.ffn(node.ffn_norm(y)))
 
 
-NORMS = {"rmsnorm": (RMS, 1e-6), "rmsnorm-offset": (RMS.model_copy(update={"offset": 1}), 1e-6), "layernorm": (LN, 1e-5)}
-NORMS |= {"layernorm-gain": (LayerNorm(bias=False, offset=1), 1e-5), "layernorm-bare": (LayerNorm(weight=False, bias=False, eps=0.1), 0.1)}
+NORMS = {
+    "rmsnorm": (RMS, 1e-6),
+    "rmsnorm-offset": (RMS.model_copy(update={"offset": 1}), 1e-6),
+    "layernorm": (LN, 1e-5),
+}
+NORMS |= {
+    "layernorm-gain": (LayerNorm(bias=False, offset=1), 1e-5),
+    "layernorm-bare": (LayerNorm(weight=False, bias=False, eps=0.1), 0.1),
+}
 
 
 def check_norm(name):
     spec, eps = NORMS[name]
     node = layer_of(PreNorm(attention=gqa(), ffn=FFN, norm=spec))
     centred = X - X.mean(-1, keepdim=True) if "layer" in name else X
-    state = dict(node.attention_norm.named_parameters()) if "attention_norm" in dict(node.named_children()) else {}
-    expected = centred / (centred.pow(2).mean(-1, keepdim=True) + eps).sqrt() * (spec.offset + state.get("weight", 1.0)) + state.get(
-        "bias", 0.0
+    state = (
+        dict(node.attention_norm.named_parameters())
+        if "attention_norm" in dict(node.named_children())
+        else {}
     )
+    expected = centred / (centred.pow(2).mean(-1, keepdim=True) + eps).sqrt() * (
+        spec.offset + state.get("weight", 1.0)
+    ) + state.get("bias", 0.0)
     seen = []
     node.attention.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
     node(X)
@@ -142,7 +160,13 @@ ATTENTIONS = {
     "mha": MultiHeadAttention(n_heads=4, position=NoPosition()),
     "mqa": MultiQueryAttention(n_heads=4, head_dim=4, v_head_dim=5, position=ALiBi()),
     "gqa": gqa(bias=True, window=3),
-    "gqa-partial": gqa(position=Rope(theta=100.0, rotary_dim=4, pairing="interleaved"), chunk=3, softcap=1.0, sinks=True, scale=0.7),
+    "gqa-partial": gqa(
+        position=Rope(theta=100.0, rotary_dim=4, pairing="interleaved"),
+        chunk=3,
+        softcap=1.0,
+        sinks=True,
+        scale=0.7,
+    ),
     "gqa-clip": gqa(clip=0.5, bias=("v", "o")),
     "qk-norm": gqa(qk_norm=QKNorm(norm=RMS)),
     "qk-norm-distinct": gqa(qk_norm=QKNorm(per="head_distinct", when="after_rope", norm=LN)),
@@ -153,9 +177,16 @@ ATTENTIONS = {
 def check_attention(name):
     spec = ATTENTIONS[name]
     node = layer_of(PreNorm(attention=spec, ffn=FFN, norm=RMS)).attention
-    heads = {"q": spec.n_heads, "k": {"mha": 4, "mqa": 1, "gqa": 2}[spec.kind], "v": {"mha": 4, "mqa": 1, "gqa": 2}[spec.kind]}
+    heads = {
+        "q": spec.n_heads,
+        "k": {"mha": 4, "mqa": 1, "gqa": 2}[spec.kind],
+        "v": {"mha": 4, "mqa": 1, "gqa": 2}[spec.kind],
+    }
     bound = spec.clip or float("inf")
-    q, k, v = (getattr(node, f"{which}_proj")(X).clamp(-bound, bound).unflatten(-1, (count, -1)) for which, count in heads.items())
+    q, k, v = (
+        getattr(node, f"{which}_proj")(X).clamp(-bound, bound).unflatten(-1, (count, -1))
+        for which, count in heads.items()
+    )
     expected = node.o_proj(attended(node, spec, q, k, v, spec.scale or q.shape[-1] ** -0.5).flatten(-2))
     assert_close(node(X)[0], expected)
     biased = {which for which in "qkvo" if getattr(node, f"{which}_proj").bias is not None}
@@ -191,8 +222,22 @@ def check_mixture(name):
     node = layer_of(PreNorm(attention=gqa(), ffn=spec, norm=RMS)).ffn
     router = spec.router
     assert (node.router.bias is not None) == router.bias
-    op = type("Choice", (), {"top_k": spec.top_k, "scores": router.scores, "normalized": router.normalized, "scale": router.scale})
-    op.correction, op.groups, op.kept_groups, op.group_score = router.correction, router.n_groups, router.top_k_groups, router.group_score
+    op = type(
+        "Choice",
+        (),
+        {
+            "top_k": spec.top_k,
+            "scores": router.scores,
+            "normalized": router.normalized,
+            "scale": router.scale,
+        },
+    )
+    op.correction, op.groups, op.kept_groups, op.group_score = (
+        router.correction,
+        router.n_groups,
+        router.top_k_groups,
+        router.group_score,
+    )
     x = X[:, :3]
     bias = {"correction_bias": node.route.correction_bias} if router.correction else {}
     gates, index = REFERENCES["Route"](op, bias, node.router(x))
@@ -200,10 +245,13 @@ def check_mixture(name):
     for b in range(2):
         for t in range(3):
             expected[b, t] = sum(
-                gate * expert(node.experts, spec.expert, e, x[b, t]) for gate, e in zip(gates[b, t], index[b, t], strict=True)
+                gate * expert(node.experts, spec.expert, e, x[b, t])
+                for gate, e in zip(gates[b, t], index[b, t], strict=True)
             )
     if spec.shared is not None:
-        expected = expected + node.shared(x) * (torch.sigmoid(node.shared_gate(x)) if spec.shared_gate else 1.0)
+        expected = expected + node.shared(x) * (
+            torch.sigmoid(node.shared_gate(x)) if spec.shared_gate else 1.0
+        )
     assert_close(node(x), expected)
 
 
@@ -222,7 +270,11 @@ def expert(stack, spec, e, x):
 ENDS = {
     "tied": ({"embedding": Embedding(tied=True, scale="sqrt_d_model", norm=RMS)}, 4.0, lambda y: y),
     "untied": ({"head": Head(bias=True, scale=0.25)}, 1.0, lambda y: 0.25 * y),
-    "softcap": ({"embedding": Embedding(scale=0.5), "head": Head(softcap=2.0), "final_norm": False}, 0.5, lambda y: 2 * torch.tanh(y / 2)),
+    "softcap": (
+        {"embedding": Embedding(scale=0.5), "head": Head(softcap=2.0), "final_norm": False},
+        0.5,
+        lambda y: 2 * torch.tanh(y / 2),
+    ),
     "learned": ({"embedding": Embedding(position=Learned(max_seq_len=9, offset=2))}, 1.0, lambda y: y),
     "sinusoidal": ({"embedding": Embedding(position=Sinusoidal())}, 1.0, lambda y: y),
 }
@@ -231,7 +283,10 @@ ENDS = {
 def check_ends(name):
     """Embedding, what is added to it, the layers, the final norm and the head."""
     fields, scale, shaped = ENDS[name]
-    made, ids = built(model(PreNorm(attention=gqa(position=NoPosition()), ffn=FFN, norm=RMS), **fields)), tokens()
+    made, ids = (
+        built(model(PreNorm(attention=gqa(position=NoPosition()), ffn=FFN, norm=RMS), **fields)),
+        tokens(),
+    )
     x = made.embedding.tokens.weight[ids] * scale
     if name == "learned":
         x = x + made.embedding.positions.weight[2:11]

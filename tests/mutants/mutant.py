@@ -26,7 +26,12 @@ def plus(step):
 
 def changed(**fields):
     """A property or method whose spec first has these fields replaced."""
-    return lambda old: _like(old, lambda function: lambda self, *args, **kwargs: function(self.model_copy(update=fields), *args, **kwargs))
+    return lambda old: _like(
+        old,
+        lambda function: (
+            lambda self, *args, **kwargs: function(self.model_copy(update=fields), *args, **kwargs)
+        ),
+    )
 
 
 def _like(old, wrap):

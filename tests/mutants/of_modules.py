@@ -7,8 +7,20 @@ from mutants.mutant import Mutant, changed, identity, plus, result, value
 
 ATTENTION = [
     Mutant("MHA heads", m.MultiHeadAttention, "kv_heads", value(lambda self: 1), ("oracle.gpt2",)),
-    Mutant("MQA heads", m.MultiQueryAttention, "kv_heads", value(lambda self: self.n_heads), ("oracle.falcon-7b",)),
-    Mutant("GQA heads", m.GroupedQueryAttention, "kv_heads", value(lambda self: self.n_heads), ("oracle.llama-3.1-8b",)),
+    Mutant(
+        "MQA heads",
+        m.MultiQueryAttention,
+        "kv_heads",
+        value(lambda self: self.n_heads),
+        ("oracle.falcon-7b",),
+    ),
+    Mutant(
+        "GQA heads",
+        m.GroupedQueryAttention,
+        "kv_heads",
+        value(lambda self: self.n_heads),
+        ("oracle.llama-3.1-8b",),
+    ),
     Mutant("width of a head", m.ProjectedAttention, "width", plus(2), ("oracle.gpt2",)),
     Mutant(
         "a bias forgotten",
@@ -39,20 +51,30 @@ ATTENTION = [
     ),
     Mutant("no clip", m.ProjectedAttention, "forward", changed(clip=None), ("wiring.attention-gqa-clip",)),
     *(
-        Mutant(f"no {field}", m.Attention, "attend", changed(**{field: None}), ("wiring.attention-gqa-partial",))
+        Mutant(
+            f"no {field}", m.Attention, "attend", changed(**{field: None}), ("wiring.attention-gqa-partial",)
+        )
         for field in ("scale", "softcap", "chunk")
     ),
-    Mutant("no window", m.Attention, "mask", changed(window=None), ("oracle.gemma-2-9b", "wiring.attention-gqa")),
+    Mutant(
+        "no window", m.Attention, "mask", changed(window=None), ("oracle.gemma-2-9b", "wiring.attention-gqa")
+    ),
     Mutant("no sinks", m.Attention, "attend", changed(sinks=False), ("wiring.attention-gqa-partial",)),
     Mutant(
         "the cache holds keys twice",
         m.Attention,
         "extend",
-        lambda old: lambda self, context, **new: old(self, context, **dict.fromkeys(new, next(iter(new.values())))),
+        lambda old: (
+            lambda self, context, **new: old(self, context, **dict.fromkeys(new, next(iter(new.values()))))
+        ),
         ("oracle.deepseek-v3",),
     ),
     Mutant(
-        "MLA: width of a query", m.MultiHeadLatentAttention, "_d_query", value(lambda self: self.qk_nope_head_dim), ("wiring.mla-naive",)
+        "MLA: width of a query",
+        m.MultiHeadLatentAttention,
+        "_d_query",
+        value(lambda self: self.qk_nope_head_dim),
+        ("wiring.mla-naive",),
     ),
     Mutant(
         "MLA: no keys rebuilt",
@@ -61,8 +83,20 @@ ATTENTION = [
         value(lambda self: Linear("kv_b_proj", self.n_heads * self.v_head_dim)),
         ("oracle.deepseek-v3",),
     ),
-    Mutant("MLA: absorbed is naive", m.MultiHeadLatentAttention, "_absorbed", lambda old: m.MultiHeadLatentAttention._naive, ("absorbed",)),
-    Mutant("MLA: queries not compressed", m.MultiHeadLatentAttention, "_queries", changed(q_lora_rank=None), ("oracle.deepseek-v3",)),
+    Mutant(
+        "MLA: absorbed is naive",
+        m.MultiHeadLatentAttention,
+        "_absorbed",
+        lambda old: m.MultiHeadLatentAttention._naive,
+        ("absorbed",),
+    ),
+    Mutant(
+        "MLA: queries not compressed",
+        m.MultiHeadLatentAttention,
+        "_queries",
+        changed(q_lora_rank=None),
+        ("oracle.deepseek-v3",),
+    ),
     Mutant("QK-norm does nothing", m.QKNorm, "forward", identity, ("oracle.qwen3-0.6b",)),
     Mutant("QK-norm full is per head", m.QKNorm, "forward", changed(per="head"), ("oracle.olmo-2-7b",)),
 ]
@@ -71,14 +105,28 @@ ATTENTION = [
 POSITIONS = [
     Mutant("Learned: no offset", m.Learned, "forward", changed(offset=0), ("wiring.ends-learned",)),
     Mutant("Learned: nothing added", m.Learned, "forward", lambda old: Position.forward, ("oracle.gpt2",)),
-    Mutant("Sinusoidal: halves", m.Sinusoidal, "forward", changed(pairing="half"), ("wiring.ends-sinusoidal",)),
+    Mutant(
+        "Sinusoidal: halves", m.Sinusoidal, "forward", changed(pairing="half"), ("wiring.ends-sinusoidal",)
+    ),
     Mutant("Sinusoidal: base", m.Sinusoidal, "forward", changed(base=100.0), ("wiring.ends-sinusoidal",)),
     Mutant("ALiBi: exponent", m.ALiBi, "max_bias", result(lambda bias: bias / 2), ("wiring.attention-mqa",)),
     Mutant("ALiBi: none", m.ALiBi, "max_bias", value(lambda self: None), ("wiring.attention-mqa",)),
     Mutant("RoPE: theta", m.Rope, "frequencies", changed(theta=10.0), ("wiring.attention-gqa",)),
     Mutant("RoPE: all dims", m.Rope, "table", changed(rotary_dim=None), ("wiring.attention-gqa-partial",)),
-    Mutant("RoPE: pairs", m.Rope, "rotate", changed(pairing="half"), ("wiring.attention-gqa-partial", "wiring.mla-naive")),
-    Mutant("RoPE: turns nothing", m.Rope, "rotate", lambda old: lambda self, x, table, name: x, ("wiring.attention-gqa",)),
+    Mutant(
+        "RoPE: pairs",
+        m.Rope,
+        "rotate",
+        changed(pairing="half"),
+        ("wiring.attention-gqa-partial", "wiring.mla-naive"),
+    ),
+    Mutant(
+        "RoPE: turns nothing",
+        m.Rope,
+        "rotate",
+        lambda old: lambda self, x, table, name: x,
+        ("wiring.attention-gqa",),
+    ),
     *(
         Mutant(f"{cls.__name__}: a factor too much", cls, "frequencies", result(lambda f: f * 1.5), (suite,))
         for cls, suite in (
@@ -88,7 +136,13 @@ POSITIONS = [
             (m.LongRopeScaling, "longrope"),
         )
     ),
-    Mutant("YaRN: scale of scores", m.YarnScaling, "score_factor", value(lambda self: 1.0), ("wiring.yarn-scale",)),
+    Mutant(
+        "YaRN: scale of scores",
+        m.YarnScaling,
+        "score_factor",
+        value(lambda self: 1.0),
+        ("wiring.yarn-scale",),
+    ),
     Mutant("YaRN: amplitude", m.YarnScaling, "amplitude", value(lambda self: 2.0), ("wiring.yarn-scale",)),
 ]
 
@@ -98,13 +152,27 @@ NORMS = [
     Mutant("RMSNorm: eps", m.RMSNorm, "normalize", changed(eps=0.01), ("wiring.norm-rmsnorm",)),
     Mutant("LayerNorm: no bias", m.LayerNorm, "normalize", changed(bias=False), ("oracle.gpt2",)),
     Mutant("LayerNorm: no weight", m.LayerNorm, "normalize", changed(weight=False), ("oracle.gpt2",)),
-    Mutant("LayerNorm: no mean", m.LayerNorm, "normalize", lambda old: m.RMSNorm.normalize, ("wiring.norm-layernorm",)),
-    Mutant("LayerNorm: no offset", m.LayerNorm, "normalize", changed(offset=0), ("wiring.norm-layernorm-gain",)),
+    Mutant(
+        "LayerNorm: no mean",
+        m.LayerNorm,
+        "normalize",
+        lambda old: m.RMSNorm.normalize,
+        ("wiring.norm-layernorm",),
+    ),
+    Mutant(
+        "LayerNorm: no offset", m.LayerNorm, "normalize", changed(offset=0), ("wiring.norm-layernorm-gain",)
+    ),
 ]
 
 FEEDFORWARD = [
     *(
-        Mutant(f"{cls.__name__} does nothing", cls, "forward", identity, (f"wiring.activation-{cls.model_fields['kind'].default}",))
+        Mutant(
+            f"{cls.__name__} does nothing",
+            cls,
+            "forward",
+            identity,
+            (f"wiring.activation-{cls.model_fields['kind'].default}",),
+        )
         for cls in (m.Activation, m.Swish)
         if "kind" in cls.model_fields
     ),
@@ -126,8 +194,16 @@ FEEDFORWARD = [
         lambda old: lambda self, x: old(self.model_copy(update={"d_ff": 2 * self.d_ff}), x),
         ("oracle.llama-3.1-8b",),
     ),
-    Mutant("MoE: no shared expert", m.MixtureOfExperts, "forward", changed(shared=None), ("oracle.deepseek-v3",)),
-    Mutant("MoE: no gate of the shared", m.MixtureOfExperts, "_shared", changed(shared_gate=False), ("wiring.moe-qwen",)),
+    Mutant(
+        "MoE: no shared expert", m.MixtureOfExperts, "forward", changed(shared=None), ("oracle.deepseek-v3",)
+    ),
+    Mutant(
+        "MoE: no gate of the shared",
+        m.MixtureOfExperts,
+        "_shared",
+        changed(shared_gate=False),
+        ("wiring.moe-qwen",),
+    ),
     Mutant(
         "MoE: one expert fewer",
         m.MixtureOfExperts,
@@ -138,15 +214,39 @@ FEEDFORWARD = [
     Mutant("MoE: top 1", m.MixtureOfExperts, "forward", changed(top_k=1), ("oracle.mixtral-8x7b",)),
     Mutant("Router: no bias", m.Router, "forward", changed(bias=False), ("wiring.moe-qwen",)),
     *(
-        Mutant(f"Router: {field} {other}", m.Router, "forward", changed(**{field: other}), ("wiring.moe-deepseek",))
-        for field, other in (("scores", "softmax"), ("normalized", False), ("scale", 1.0), ("correction", False), ("n_groups", 1))
+        Mutant(
+            f"Router: {field} {other}",
+            m.Router,
+            "forward",
+            changed(**{field: other}),
+            ("wiring.moe-deepseek",),
+        )
+        for field, other in (
+            ("scores", "softmax"),
+            ("normalized", False),
+            ("scale", 1.0),
+            ("correction", False),
+            ("n_groups", 1),
+        )
     ),
-    Mutant("Router: groups by their best", m.Router, "forward", changed(group_score="max"), ("wiring.moe-deepseek",)),
+    Mutant(
+        "Router: groups by their best",
+        m.Router,
+        "forward",
+        changed(group_score="max"),
+        ("wiring.moe-deepseek",),
+    ),
 ]
 
 BLOCKS = [
     *(
-        Mutant(f"{cls.__name__} {step} is {other.__name__}'s", cls, step, lambda old, other=other, step=step: getattr(other, step), suites)
+        Mutant(
+            f"{cls.__name__} {step} is {other.__name__}'s",
+            cls,
+            step,
+            lambda old, other=other, step=step: getattr(other, step),
+            suites,
+        )
         for cls, other, step, suites in (
             (m.PreNorm, m.PostNorm, "before", ("wiring.block-pre_norm",)),
             (m.PreNorm, m.NormAfter, "after", ("wiring.block-pre_norm",)),
@@ -162,17 +262,35 @@ BLOCKS = [
         "Parallel is one after the other",
         m.Parallel,
         "forward",
-        lambda old: lambda self, x, context=None: m.PreNorm.forward(m.PreNorm.model_construct(**dict(self)), x, context),
+        lambda old: (
+            lambda self, x, context=None: m.PreNorm.forward(
+                m.PreNorm.model_construct(**dict(self)), x, context
+            )
+        ),
         ("wiring.block-parallel-1", "oracle.falcon-7b"),
     ),
     Mutant("Parallel: one norm", m.Parallel, "forward", changed(n_norms=1), ("oracle.gpt-neox-20b",)),
-    Mutant("no residual multiplier", m.Block, "_add", changed(residual_multiplier=1.0), ("wiring.block-multiplier",)),
+    Mutant(
+        "no residual multiplier",
+        m.Block,
+        "_add",
+        changed(residual_multiplier=1.0),
+        ("wiring.block-multiplier",),
+    ),
 ]
 
 ENDS = [
-    Mutant("Embedding: no scale", m.Embedding, "forward", changed(scale=None), ("wiring.ends-tied", "wiring.ends-softcap")),
+    Mutant(
+        "Embedding: no scale",
+        m.Embedding,
+        "forward",
+        changed(scale=None),
+        ("wiring.ends-tied", "wiring.ends-softcap"),
+    ),
     Mutant("Embedding: no norm", m.Embedding, "forward", changed(norm=None), ("wiring.ends-tied",)),
-    Mutant("Embedding: no position", m.Embedding, "forward", changed(position=m.NoPosition()), ("oracle.gpt2",)),
+    Mutant(
+        "Embedding: no position", m.Embedding, "forward", changed(position=m.NoPosition()), ("oracle.gpt2",)
+    ),
     Mutant("Head: no bias", m.Head, "forward", changed(bias=False), ("oracle.phi-2",)),
     Mutant("Head: no scale", m.Head, "forward", changed(scale=1.0), ("wiring.ends-untied",)),
     Mutant("Head: no softcap", m.Head, "forward", changed(softcap=None), ("wiring.ends-softcap",)),
@@ -189,7 +307,10 @@ ENDS = [
         m.Decoder,
         "forward",
         lambda old: (
-            lambda self, *args: old(self.model_copy(update={"embedding": self.embedding.model_copy(update={"tied": False})}), *args)
+            lambda self, *args: old(
+                self.model_copy(update={"embedding": self.embedding.model_copy(update={"tied": False})}),
+                *args,
+            )
         ),
         ("oracle.gpt2",),
     ),
@@ -197,7 +318,11 @@ ENDS = [
         "Decoder: all logits of a prefill",
         m.Decoder,
         "forward",
-        lambda old: lambda self, tokens, positions=None, past=0, cache=None, last_only=False: old(self, tokens, positions, past, cache),
+        lambda old: (
+            lambda self, tokens, positions=None, past=0, cache=None, last_only=False: old(
+                self, tokens, positions, past, cache
+            )
+        ),
         ("prefill",),
     ),
 ]

@@ -34,7 +34,10 @@ from ops.cases import CASES
 def first(parts, **changes):
     """The parts with the first one changed: a number raised by one."""
     head, *rest = parts
-    return (dataclasses.replace(head, **{name: change(getattr(head, name)) for name, change in changes.items()}), *rest)
+    return (
+        dataclasses.replace(head, **{name: change(getattr(head, name)) for name, change in changes.items()}),
+        *rest,
+    )
 
 
 def more(number):
@@ -46,7 +49,9 @@ PARTS = {
     "executed": lambda parts: first(parts, executed=lambda old: None if old is None else old + 1),
     "read": lambda parts: first(parts, read=more),
     "written": lambda parts: first(parts, written=more),
-    "class": lambda parts: first(parts, op_class=lambda old: OpClass.MOVEMENT if old is not OpClass.MOVEMENT else OpClass.ROUTING),
+    "class": lambda parts: first(
+        parts, op_class=lambda old: OpClass.MOVEMENT if old is not OpClass.MOVEMENT else OpClass.ROUTING
+    ),
     "no-backward": lambda parts: first(parts, backward=lambda old: ()),
     "backward-flops": lambda parts: first(parts, backward=lambda old: first(old, flops=more) if old else ()),
     "backward-moved": lambda parts: first(parts, backward=lambda old: first(old, read=more) if old else ()),
@@ -71,7 +76,10 @@ def off(out):
 
 METHODS = {
     "shape": {"longer": grown},
-    "weights": {"longer": lambda shapes: {name: grown(shape) for name, shape in shapes.items()}, "none": lambda shapes: {}},
+    "weights": {
+        "longer": lambda shapes: {name: grown(shape) for name, shape in shapes.items()},
+        "none": lambda shapes: {},
+    },
     "buffers": {"none": lambda shapes: {}},
     "cached": {"more": more},
     "parts": PARTS,
@@ -83,8 +91,15 @@ METHODS = {
 
 def _sizes(leaf):
     """The sizes with which torch's module was made."""
-    names = {torch.nn.Linear: ("in_features", "out_features"), torch.nn.Embedding: ("num_embeddings", "embedding_dim")}
-    return [getattr(leaf, name) for name in names[type(leaf)]] if type(leaf) in names else [leaf.normalized_shape[0]]
+    names = {
+        torch.nn.Linear: ("in_features", "out_features"),
+        torch.nn.Embedding: ("num_embeddings", "embedding_dim"),
+    }
+    return (
+        [getattr(leaf, name) for name in names[type(leaf)]]
+        if type(leaf) in names
+        else [leaf.normalized_shape[0]]
+    )
 
 
 def vocabulary():
@@ -98,7 +113,13 @@ def of_ops() -> Iterator[Mutant]:
         for method, changes in METHODS.items():
             for what, change in changes.items() if method in vars(cls) else ():
                 if any(_shows(case, method, change) for case in own):
-                    yield Mutant(f"{cls.__name__}.{method}:{what}", cls, method, _after(change), (f"ops.{cls.__name__}",))
+                    yield Mutant(
+                        f"{cls.__name__}.{method}:{what}",
+                        cls,
+                        method,
+                        _after(change),
+                        (f"ops.{cls.__name__}",),
+                    )
 
 
 def _after(change):
@@ -124,7 +145,11 @@ def without_experts(old):
 CONSTANTS = [
     Mutant("softmax forward", attend, "SOFTMAX_FORWARD", constant(6), ("ops.Attend",)),
     Mutant("softmax backward", attend, "SOFTMAX_BACKWARD", constant(4), ("ops.Attend",)),
-    *(Mutant(name, loss, name, lambda old: old + 1, ("ops.LogSumExp", "ops.LogSoftmax")) for name in vars(base) if name.startswith("LOG_")),
+    *(
+        Mutant(name, loss, name, lambda old: old + 1, ("ops.LogSumExp", "ops.LogSoftmax"))
+        for name in vars(base)
+        if name.startswith("LOG_")
+    ),
     *(
         Mutant(name, normalize.base, name, lambda old: old + 1, ("ops.Normalize",))
         for name in vars(base)
@@ -132,9 +157,18 @@ CONSTANTS = [
     ),
 ]
 MASKS = [
-    *(Mutant(f"{cls.__name__}.pairs", cls, "pairs", plus(1), ("masks", "ops.Attend")) for cls in (Causal, SlidingWindow, Chunked)),
     *(
-        Mutant(f"{cls.__name__}.allows", cls, "allows", lambda old: lambda self, query, key: old(self, query, key + 1), ("masks",))
+        Mutant(f"{cls.__name__}.pairs", cls, "pairs", plus(1), ("masks", "ops.Attend"))
+        for cls in (Causal, SlidingWindow, Chunked)
+    ),
+    *(
+        Mutant(
+            f"{cls.__name__}.allows",
+            cls,
+            "allows",
+            lambda old: lambda self, query, key: old(self, query, key + 1),
+            ("masks",),
+        )
         for cls in (Causal, SlidingWindow, Chunked)
     ),
     *(
@@ -143,12 +177,23 @@ MASKS = [
     ),
     *(Mutant(f"{cls.__name__}.pairs", cls, "pairs", plus(1), ("masks",)) for cls in (Full, WindowAndGlobal)),
     *(
-        Mutant(f"{cls.__name__}.allows", cls, "allows", lambda old: lambda self, query, key: old(self, query, key + 1), ("masks",))
+        Mutant(
+            f"{cls.__name__}.allows",
+            cls,
+            "allows",
+            lambda old: lambda self, query, key: old(self, query, key + 1),
+            ("masks",),
+        )
         for cls in (Dilated, Strided, Fixed, WindowAndGlobal)
     ),
-    *(Mutant(f"{cls.__name__}.keep", cls, "keep", plus(1), ("ops.Cache",)) for cls in (SlidingWindow, Chunked)),
     *(
-        Mutant(f"{cls.__name__}.covers", cls, "covers", lambda old: lambda self, new, visible: True, ("masks",))
+        Mutant(f"{cls.__name__}.keep", cls, "keep", plus(1), ("ops.Cache",))
+        for cls in (SlidingWindow, Chunked)
+    ),
+    *(
+        Mutant(
+            f"{cls.__name__}.covers", cls, "covers", lambda old: lambda self, new, visible: True, ("masks",)
+        )
         for cls in (SlidingWindow, Chunked)
     ),
     Mutant("triangle", mask, "triangle", plus(1), ("masks",)),
@@ -172,7 +217,9 @@ MASKS = [
 
 def _unmasked(torch, q, k, v):
     grouped = q.shape[2] != k.shape[2]
-    return torch.nn.functional.scaled_dot_product_attention(*(x.transpose(1, 2) for x in (q, k, v)), enable_gqa=grouped).transpose(1, 2)
+    return torch.nn.functional.scaled_dot_product_attention(
+        *(x.transpose(1, 2) for x in (q, k, v)), enable_gqa=grouped
+    ).transpose(1, 2)
 
 
 WAIST = [
@@ -197,16 +244,30 @@ WAIST = [
         without_experts,
         ("oracle.mixtral-8x7b",),
     ),
-    Mutant("a raw input has a gradient", archcli.graph, "_needed", lambda old: lambda part, grads: part, ("gradients.frozen",)),
-    Mutant("a frozen table is trained", Embedding, "trained", constant(lambda *args: True), ("gradients.frozen",)),
+    Mutant(
+        "a raw input has a gradient",
+        archcli.graph,
+        "_needed",
+        lambda old: lambda part, grads: part,
+        ("gradients.frozen",),
+    ),
+    Mutant(
+        "a frozen table is trained", Embedding, "trained", constant(lambda *args: True), ("gradients.frozen",)
+    ),
     Mutant(
         "a table has no gradient",
         archcli.graph,
         "_needed",
-        lambda old: lambda part, grads: dataclasses.replace(part, backward=tuple(b for b in part.backward if b.wrt == 0)),
+        lambda old: (
+            lambda part, grads: dataclasses.replace(
+                part, backward=tuple(b for b in part.backward if b.wrt == 0)
+            )
+        ),
         ("gradients.a_tied_table",),
     ),
-    Mutant("positions are trained", Positions, "trained", constant(lambda *args: True), ("gradients.positions",)),
+    Mutant(
+        "positions are trained", Positions, "trained", constant(lambda *args: True), ("gradients.positions",)
+    ),
     Mutant(
         "a fixed table has a gradient",
         archcli.graph.Abstract,

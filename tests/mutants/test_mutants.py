@@ -61,11 +61,16 @@ def masks():
         for past in range(1 if isinstance(mask, WindowAndGlobal) else 5):
             for new in range(1, 8):
                 seen = [[sees(query, key) for key in range(past + new)] for query in range(past, past + new)]
-                said = [[bool(mask.allows(query, key)) for key in range(past + new)] for query in range(past, past + new)]
+                said = [
+                    [bool(mask.allows(query, key)) for key in range(past + new)]
+                    for query in range(past, past + new)
+                ]
                 assert said == seen
                 assert mask.pairs(new, past, past + new) == sum(map(sum, seen))
                 if mask.covers(new, past + new):
-                    assert sum(map(sum, seen)) == sum(past + i + 1 if mask.causal else past + new for i in range(new))
+                    assert sum(map(sum, seen)) == sum(
+                        past + i + 1 if mask.causal else past + new for i in range(new)
+                    )
 
 
 SEEN = [
@@ -109,7 +114,9 @@ SUITES = {
     "linear": lambda: frequencies(LinearScaling(factor=4.0), [f / 4 for f in PLAIN]),
     "ntk": lambda: frequencies(NTKScaling(factor=4.0), [(100 * 4 ** (8 / 6)) ** (-i / 4) for i in range(4)]),
     "longrope": lambda: frequencies(
-        LongRopeScaling(factor=4.0, original_max_seq_len=16, short_factor=(1.0,) * 4, long_factor=(1.0, 2.0, 4.0, 8.0)),
+        LongRopeScaling(
+            factor=4.0, original_max_seq_len=16, short_factor=(1.0,) * 4, long_factor=(1.0, 2.0, 4.0, 8.0)
+        ),
         [f / 2**i for i, f in enumerate(PLAIN)],
     ),
 }
@@ -124,7 +131,7 @@ def run(suite):
 def is_red(suite):
     try:
         run(suite)
-    except Exception:  # noqa: BLE001 - however it fails, it fails
+    except Exception:  # noqa: BLE001
         return True
     return False
 

@@ -22,7 +22,12 @@ def attend(op, inputs, pairs, *between, softmax=5, added=0, extra=(), back=None)
     """
     (batch, new, heads, d), (_, seen, kv_heads, _), (*_, e), _ = inputs
     pairs, every = batch * heads * pairs, batch * heads * new * seen
-    q, k, v, out = batch * new * heads * d, batch * seen * kv_heads * d, batch * seen * kv_heads * e, batch * new * heads * e
+    q, k, v, out = (
+        batch * new * heads * d,
+        batch * seen * kv_heads * d,
+        batch * seen * kv_heads * e,
+        batch * new * heads * e,
+    )
     if back is None:
         back = [(N, 5 * pairs + 4 * added, 5 * every + 4 * added, 2 * every, every + added)]
     return ledger(
@@ -32,7 +37,19 @@ def attend(op, inputs, pairs, *between, softmax=5, added=0, extra=(), back=None)
         [
             (C, 2 * d * pairs, 2 * d * every, q + k, every),
             *[forward for forward, _ in between],
-            *([(N, 5 * pairs + 4 * added, 5 * every + 4 * added, every + (heads if added else 0), every + added)] if softmax else []),
+            *(
+                [
+                    (
+                        N,
+                        5 * pairs + 4 * added,
+                        5 * every + 4 * added,
+                        every + (heads if added else 0),
+                        every + added,
+                    )
+                ]
+                if softmax
+                else []
+            ),
             (C, 2 * e * pairs, 2 * e * every, every + v, out),
         ],
         [
@@ -64,7 +81,9 @@ SHARED = (1, 3, 4, 4)
 
 CASES = {
     "attend": attend(Attend("y", Causal(), 0.5), GROUPED, CAUSAL),
-    "attend-mqa": attend(Attend("y", SlidingWindow(2), 0.5), (GROUPED[0], (1, 3, 1, 2), (1, 3, 1, 5), (3,)), 1 + 2 + 2),
+    "attend-mqa": attend(
+        Attend("y", SlidingWindow(2), 0.5), (GROUPED[0], (1, 3, 1, 2), (1, 3, 1, 5), (3,)), 1 + 2 + 2
+    ),
     "attend-full": attend(Attend("y", Full(), 0.5), GROUPED, 3 * 3),
     "attend-six": attend(Attend("y", Causal(), 0.5), SIX, CAUSAL_OF_FOUR),
     # one key to either side: 2 + 3 + 3 + 2
@@ -80,7 +99,9 @@ CASES = {
     # blocks of 3 whose last 2 are seen by all that follow: 1 + 2 + 3, then 1 and 2
     "attend-fixed": attend(Attend("y", Fixed(3, 2), 0.5), SIX, 9),
     # the last of 3 cached and 1 new token, a window of 2: query 3 sees keys 2 and 3, which are all that are left
-    "attend-decode": attend(Attend("y", SlidingWindow(2), 0.5, past=3), ((1, 1, 4, 2), (1, 2, 2, 2), (1, 2, 2, 5), (1,)), 2),
+    "attend-decode": attend(
+        Attend("y", SlidingWindow(2), 0.5, past=3), ((1, 1, 4, 2), (1, 2, 2, 2), (1, 2, 2, 5), (1,)), 2
+    ),
     # chunks of 2: query 0 sees 1 key, 1 sees 2, 2 sees 1; tanh(s/c) c is 3, the gradient reads it and what comes in; 12 sinks
     "attend-everything": attend(
         Attend("y", Chunked(2), 0.5, softcap=3.0, alibi=8.0, extras=("sinks",)),
@@ -92,11 +113,19 @@ CASES = {
         extra=((4,),),
     ),
     "attend-alibi-of-three": attend(Attend("y", Causal(), 0.5, alibi=8.0), SIX, CAUSAL_OF_FOUR, ALIBI_OF_SIX),
-    "attend-alibi-factor": attend(Attend("y", Causal(), 0.5, alibi=4.0, alibi_factor=0.3), SIX, CAUSAL_OF_FOUR, ALIBI_OF_SIX),
+    "attend-alibi-factor": attend(
+        Attend("y", Causal(), 0.5, alibi=4.0, alibi_factor=0.3), SIX, CAUSAL_OF_FOUR, ALIBI_OF_SIX
+    ),
     # an encoder: keys on either side lose by their distance
-    "attend-alibi-full": attend(Attend("y", Full(), 0.5, alibi=8.0), GROUPED, 9, ((E, 4 * 9, 4 * 9, 4 * 9, 4 * 9), [])),
+    "attend-alibi-full": attend(
+        Attend("y", Full(), 0.5, alibi=8.0), GROUPED, 9, ((E, 4 * 9, 4 * 9, 4 * 9, 4 * 9), [])
+    ),
     "attend-own-bias": attend(
-        Attend("y", Causal(), 0.5, extras=("bias",)), SIX, CAUSAL_OF_FOUR, added_bias(60, 96, 2 * 48), extra=((2, 3, 4, 4),)
+        Attend("y", Causal(), 0.5, extras=("bias",)),
+        SIX,
+        CAUSAL_OF_FOUR,
+        added_bias(60, 96, 2 * 48),
+        extra=((2, 3, 4, 4),),
     ),
     # what all sequences share is 48 elements, and gets the sum of their gradients
     "attend-shared-bias": attend(
@@ -122,11 +151,26 @@ CASES = {
         added_bias(96, 96, 48, [(N, 96, 96, 96, 48)]),
         extra=((2, 3, 4, 4), SHARED),
     ),
-    "attend-relu": attend(Attend("y", Causal(), 0.5, relu=True), SIX, CAUSAL_OF_FOUR, *relu(60, 96), softmax=0, back=[]),
-    "attend-relu-full": attend(Attend("y", Full(), 0.5, relu=True), SIX, 16, *relu(96, 96), softmax=0, back=[]),
-    "attend-relu-window": attend(Attend("y", SlidingWindow(2), 0.5, relu=True), SIX, 1 + 2 + 2 + 2, *relu(6 * 7, 96), softmax=0, back=[]),
-    "attend-relu-chunk": attend(Attend("y", Chunked(3), 0.5, relu=True), SIX, 1 + 2 + 3 + 1, *relu(6 * 7, 96), softmax=0, back=[]),
-    "attend-relu-band": attend(Attend("y", WindowAndGlobal(1, 1), 0.5, relu=True), SIX, 14, *relu(6 * 14, 96), softmax=0, back=[]),
+    "attend-relu": attend(
+        Attend("y", Causal(), 0.5, relu=True), SIX, CAUSAL_OF_FOUR, *relu(60, 96), softmax=0, back=[]
+    ),
+    "attend-relu-full": attend(
+        Attend("y", Full(), 0.5, relu=True), SIX, 16, *relu(96, 96), softmax=0, back=[]
+    ),
+    "attend-relu-window": attend(
+        Attend("y", SlidingWindow(2), 0.5, relu=True),
+        SIX,
+        1 + 2 + 2 + 2,
+        *relu(6 * 7, 96),
+        softmax=0,
+        back=[],
+    ),
+    "attend-relu-chunk": attend(
+        Attend("y", Chunked(3), 0.5, relu=True), SIX, 1 + 2 + 3 + 1, *relu(6 * 7, 96), softmax=0, back=[]
+    ),
+    "attend-relu-band": attend(
+        Attend("y", WindowAndGlobal(1, 1), 0.5, relu=True), SIX, 14, *relu(6 * 14, 96), softmax=0, back=[]
+    ),
     # the query at position 3 sees the two keys that are left
     "attend-relu-decode": attend(
         Attend("y", SlidingWindow(2), 0.5, past=3, relu=True),

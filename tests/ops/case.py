@@ -33,7 +33,10 @@ class Case:
 
 def ledger(op, inputs, shape, forward, backward, **rest):
     """A case from lines of (class, FLOPs, elements read, elements written), or of (class, FLOPs, of all pairs, read, written)."""
-    ahead, back = ([line if len(line) == 5 else (*line[:2], *line[1:]) for line in lines] for lines in (forward, backward))
+    ahead, back = (
+        [line if len(line) == 5 else (*line[:2], *line[1:]) for line in lines]
+        for lines in (forward, backward)
+    )
     return Case(
         op,
         inputs,

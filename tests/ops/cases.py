@@ -56,7 +56,14 @@ def curve(op, flops):
 
 CASES = {
     "linear": Case(
-        Linear("y", 5), (X,), (2, 3, 5), {C: 2 * n * 5}, {C: 2 * 2 * n * 5}, (n + 5 * 4, 6 * 5), 2 * (n + 5 * 4 + 6 * 5), {"weight": (5, 4)}
+        Linear("y", 5),
+        (X,),
+        (2, 3, 5),
+        {C: 2 * n * 5},
+        {C: 2 * 2 * n * 5},
+        (n + 5 * 4, 6 * 5),
+        2 * (n + 5 * 4 + 6 * 5),
+        {"weight": (5, 4)},
     ),
     "linear-bias": Case(
         Linear("y", 5, bias=True),
@@ -69,7 +76,13 @@ CASES = {
         {"weight": (5, 4), "bias": (5,)},
     ),
     "linear-borrowed": Case(
-        Linear("y", 5, borrowed=True), (X, (5, 4)), (2, 3, 5), {C: 2 * n * 5}, {C: 2 * 2 * n * 5}, (n + 20, 30), 2 * (n + 20 + 30)
+        Linear("y", 5, borrowed=True),
+        (X, (5, 4)),
+        (2, 3, 5),
+        {C: 2 * n * 5},
+        {C: 2 * 2 * n * 5},
+        (n + 20, 30),
+        2 * (n + 20 + 30),
     ),
     # a buffer, not a parameter: no gradient
     "linear-stored-bias": Case(
@@ -84,8 +97,19 @@ CASES = {
         {"bias": (5,)},
     ),
     # backward: 6 gradients of 4, each added to the row of its id, in a table of zeros
-    "embedding": Case(Embedding("y", 7, 4), ((2, 3),), X, {M: 0}, {N: 6 * 4}, (n + 6, n), (n + 6) + 7 * 4, {"weight": (7, 4)}),
-    "embedding-frozen": Case(Embedding("y", 7, 4, frozen=True), ((2, 3),), X, {M: 0}, {}, (n + 6, n), 0, {"weight": (7, 4)}),
+    "embedding": Case(
+        Embedding("y", 7, 4),
+        ((2, 3),),
+        X,
+        {M: 0},
+        {N: 6 * 4},
+        (n + 6, n),
+        (n + 6) + 7 * 4,
+        {"weight": (7, 4)},
+    ),
+    "embedding-frozen": Case(
+        Embedding("y", 7, 4, frozen=True), ((2, 3),), X, {M: 0}, {}, (n + 6, n), 0, {"weight": (7, 4)}
+    ),
     "parameter": Case(Parameter("y", (3,)), (X,), (3,), weights={"weight": (3,)}),
     "contract": Case(
         Contract("y", "bthn,hnc->bthc"),
@@ -110,21 +134,40 @@ CASES = {
     "sigmoid": curve(Activate("y", "sigmoid"), 1),
     "tanh": curve(Activate("y", "tanh"), 1),
     "swish": curve(Swish("y", 1.5), 1),
-    "swish-learnt": Case(Swish("y", 1.5, learnt=True), (X,), X, {E: n}, {E: n, N: n}, (n + 1, n), 3 * n + (2 * n + 1), {"beta": (1,)}),
+    "swish-learnt": Case(
+        Swish("y", 1.5, learnt=True),
+        (X,),
+        X,
+        {E: n},
+        {E: n, N: n},
+        (n + 1, n),
+        3 * n + (2 * n + 1),
+        {"beta": (1,)},
+    ),
     "add": Case(Add("y"), (X, X), X, {E: n}, {E: n}, (2 * n, n), 3 * n),
     "add-apart": Case(Add("y", meets=False), (X, X), X, {E: n}, {}, (2 * n, n), 0),
     # a vector of 4 for each of 3 places, the same for 2 sequences: its gradient is their sum
     "add-table": Case(Add("y"), (X, (3, 4)), X, {E: n}, {N: n}, (n + 12, n), n + 12),
     "multiply": Case(Multiply("y"), (X, X), X, {E: n}, {E: 2 * n}, (2 * n, n), 6 * n),
     # backward n products either way; of the factors', 6 sums of 4 are made
-    "multiply-per-token": Case(Multiply("y"), (X, (2, 3, 1)), X, {E: n}, {E: 2 * n + 6 * 3}, (n + 6, n), (n + 6 + n) + (2 * n + 6)),
+    "multiply-per-token": Case(
+        Multiply("y"), (X, (2, 3, 1)), X, {E: n}, {E: 2 * n + 6 * 3}, (n + 6, n), (n + 6 + n) + (2 * n + 6)
+    ),
     "scale": Case(Scale("y", 0.3), (X,), X, {E: n}, {E: n}, (n, n), 2 * n),  # the gradient reads no input
     "softcap": curve(Softcap("y", 3.0), 3),
     "clip": curve(Clip("y", 0.8), 0),
     "positions": Case(Positions("y"), ((2, 3),), (3,)),
     "shift": Case(Shift("y", 2), ((3,),), (3,), {E: 3}, {}, (3, 3)),
-    "rotary-table": Case(RotaryTable("y", 4, Rope(scaling=NoScaling())), ((3,),), ((3, 2), (3, 2)), {E: 3 * 3 * 2}, moved=(3, 2 * 3 * 2)),
-    "rotary-table-factor": Case(RotaryTable("y", 4, Rope(), 1.5), ((3,),), ((3, 2), (3, 2)), {E: 5 * 3 * 2}, moved=(3, 2 * 3 * 2)),
+    "rotary-table": Case(
+        RotaryTable("y", 4, Rope(scaling=NoScaling())),
+        ((3,),),
+        ((3, 2), (3, 2)),
+        {E: 3 * 3 * 2},
+        moved=(3, 2 * 3 * 2),
+    ),
+    "rotary-table-factor": Case(
+        RotaryTable("y", 4, Rope(), 1.5), ((3,),), ((3, 2), (3, 2)), {E: 5 * 3 * 2}, moved=(3, 2 * 3 * 2)
+    ),
     "rotate": Case(
         Rotate("y"),
         ((2, 3, 5, 6), (3, 2), (3, 2)),
@@ -164,7 +207,13 @@ CASES = {
         buffers={"correction_bias": (5,)},
     ),
     "route-after": Case(
-        Route("y", 2, "softmax_after"), ((2, 3, 5),), ((2, 3, 2), (2, 3, 2)), {R: 4 * 12}, {R: 4 * 12}, (30, 2 * 12), 30 + 12 + 30
+        Route("y", 2, "softmax_after"),
+        ((2, 3, 5),),
+        ((2, 3, 2), (2, 3, 2)),
+        {R: 4 * 12},
+        {R: 4 * 12},
+        (30, 2 * 12),
+        30 + 12 + 30,
     ),
     "route-groups": Case(
         Route("y", 2, normalized=False, groups=2, kept_groups=1, group_score="top2"),
@@ -176,7 +225,9 @@ CASES = {
         36 + 12 + 36,
     ),
     # 12 copies of 4; backward each is added to its token
-    "dispatch": Case(Dispatch("y"), (X, (2, 3, 2)), ((12, 4), (12,), (12,)), {R: 0}, {R: 48}, (48 + 12, 48), (48 + 12) + 24),
+    "dispatch": Case(
+        Dispatch("y"), (X, (2, 3, 2)), ((12, 4), (12,), (12,)), {R: 0}, {R: 48}, (48 + 12, 48), (48 + 12) + 24
+    ),
     "combine": Case(
         Combine("y"),
         ((12, 4), (2, 3, 2), (12,)),
@@ -190,13 +241,30 @@ CASES = {
     "split-heads-first": Case(SplitHeads("y", 2, axis=0), ((6, 4),), (2, 3, 4)),
     "merge-heads": Case(MergeHeads("y"), ((2, 3, 2, 5),), (2, 3, 10)),
     "split": Case(Split("y", (1, 3)), (X,), ((2, 3, 1), (2, 3, 3))),
-    "concat": Case(Concat("y"), ((2, 3, 4, 5), (2, 3, 4, 2)), (2, 3, 4, 7), {M: 0}, {M: 0}, (120 + 48, 168), 168 + 168),
+    "concat": Case(
+        Concat("y"), ((2, 3, 4, 5), (2, 3, 4, 2)), (2, 3, 4, 7), {M: 0}, {M: 0}, (120 + 48, 168), 168 + 168
+    ),
     # one head of 2 for four: backward 12 sums of 4
-    "concat-one-head": Case(Concat("y"), ((2, 3, 4, 5), (2, 3, 1, 2)), (2, 3, 4, 7), {M: 0}, {M: 12 * 3}, (120 + 12, 168), 168 + 132),
+    "concat-one-head": Case(
+        Concat("y"),
+        ((2, 3, 4, 5), (2, 3, 1, 2)),
+        (2, 3, 4, 7),
+        {M: 0},
+        {M: 12 * 3},
+        (120 + 12, 168),
+        168 + 132,
+    ),
     "unsqueeze": Case(Unsqueeze("y"), (X,), (2, 3, 1, 4)),
     "keep-last": Case(KeepLast("y"), (X,), (2, 1, 4)),
     "cache": Case(
-        Cache("y", Causal()), ((2, 3, 1, 4), (2, 5, 1, 4)), ((2, 8, 1, 4), (2, 8, 1, 4)), {M: 0}, {M: 0}, (24, 24), 48, cached=2 * 8 * 4
+        Cache("y", Causal()),
+        ((2, 3, 1, 4), (2, 5, 1, 4)),
+        ((2, 8, 1, 4), (2, 8, 1, 4)),
+        {M: 0},
+        {M: 0},
+        (24, 24),
+        48,
+        cached=2 * 8 * 4,
     ),
     # a window of 4 keeps 4; 3 new tokens see at most the 3 before them
     "cache-window": Case(
@@ -210,7 +278,20 @@ CASES = {
         cached=2 * 4 * 4,
     ),
     "cache-empty": Case(
-        Cache("y", Chunked(2)), ((2, 3, 1, 4),), ((2, 3, 1, 4), (2, 2, 1, 4)), {M: 0}, {M: 0}, (24, 24), 48, cached=2 * 2 * 4
+        Cache("y", Chunked(2)),
+        ((2, 3, 1, 4),),
+        ((2, 3, 1, 4), (2, 2, 1, 4)),
+        {M: 0},
+        {M: 0},
+        (24, 24),
+        48,
+        cached=2 * 2 * 4,
     ),
 }
-CASES |= attend_cases.CASES | linear_cases.CASES | more_cases.CASES | head_cases.CASES | training(attend_cases.CASES["attend"])
+CASES |= (
+    attend_cases.CASES
+    | linear_cases.CASES
+    | more_cases.CASES
+    | head_cases.CASES
+    | training(attend_cases.CASES["attend"])
+)

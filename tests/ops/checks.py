@@ -68,7 +68,10 @@ def tensors(shapes):
 def arguments(case):
     """Tensors of the case's input shapes; whole numbers where the op looks something up."""
     generator = torch.Generator().manual_seed(2)
-    return [ARGUMENTS.get((type(case.op).__name__, i), floats)(shape, generator) for i, shape in enumerate(case.inputs)]
+    return [
+        ARGUMENTS.get((type(case.op).__name__, i), floats)(shape, generator)
+        for i, shape in enumerate(case.inputs)
+    ]
 
 
 def floats(shape, generator):
@@ -130,12 +133,23 @@ def check_gradients(case):
     if case.op.free:
         return
     weights, inputs = (
-        {name: one.requires_grad_(case.op.trained([], *case.inputs)) for name, one in tensors(case.weights).items()},
+        {
+            name: one.requires_grad_(case.op.trained([], *case.inputs))
+            for name, one in tensors(case.weights).items()
+        },
         arguments(case),
     )
-    given = {i: one.requires_grad_() for i, one in enumerate(inputs) if one.is_floating_point() and i not in untrained(case)}
+    given = {
+        i: one.requires_grad_()
+        for i, one in enumerate(inputs)
+        if one.is_floating_point() and i not in untrained(case)
+    }
     with torch.enable_grad():
-        made = [one for one in several(case.op.run(torch, weights | tensors(case.buffers), *inputs)) if one.requires_grad]
+        made = [
+            one
+            for one in several(case.op.run(torch, weights | tensors(case.buffers), *inputs))
+            if one.requires_grad
+        ]
         torch.autograd.backward(made, [torch.randn_like(one) for one in made])
     got = {name for name, one in {**given, **weights}.items() if one.grad is not None}
     stated = (gradient.wrt for part in case.op.parts(*case.inputs) for gradient in part.backward)
@@ -157,4 +171,13 @@ def passed_on(case):
     return own.get(type(case.op).__name__, set())
 
 
-CHECKS = (check_shape, check_weights, check_cost, check_run, check_leaf, check_result, check_fused, check_gradients)
+CHECKS = (
+    check_shape,
+    check_weights,
+    check_cost,
+    check_run,
+    check_leaf,
+    check_result,
+    check_fused,
+    check_gradients,
+)

@@ -34,17 +34,45 @@ CASES = {
     "mean-of-more": Case(Mean("y", 30), (X,), (), {N: 23 + 1}, {N: 1}, (n, 1), 1 + n),
     "cluster-index": Case(ClusterIndex("y", (2, 4)), (IDS,), IDS),
     # half of 6 tokens
-    "select": Case(Select("y", 2, 5, 0.5), (X, IDS), ((3, 4), (3,), (3,)), {M: 0}, {M: 0}, (6 + 12, 12 + 3 + 3), (12 + 3) + 12),
+    "select": Case(
+        Select("y", 2, 5, 0.5),
+        (X, IDS),
+        ((3, 4), (3,), (3,)),
+        {M: 0},
+        {M: 0},
+        (6 + 12, 12 + 3 + 3),
+        (12 + 3) + 12,
+    ),
     "add-at": Case(AddAt("y"), (IDS, (2,), (2,)), IDS, {E: 2}, {M: 0}, (2 + 2 + 2, 2), 2 + 2 + 2),
     "sample": Case(Sample("y", 3, 7), (X,), (3,)),
-    "candidates": Case(Candidates("y"), (IDS, X, (4,), IDS), (2, 3, 5), {M: 0}, {M: 0}, (6 + n + 4 + 6, 6 + n), (6 + 6) + (n + n)),
+    "candidates": Case(
+        Candidates("y"),
+        (IDS, X, (4,), IDS),
+        (2, 3, 5),
+        {M: 0},
+        {M: 0},
+        (6 + n + 4 + 6, 6 + n),
+        (6 + 6) + (n + n),
+    ),
     "class-of": Case(ClassOf("y", 2), (IDS,), (IDS, IDS)),
     # 5 words in 3 classes: 2 to a class, the last computed as wide
     "class-linear": Case(
-        ClassLinear("y", 3), (X, IDS, (5, 4)), (2, 3, 2), {C: 2 * n * 2}, {C: 2 * 2 * n * 2}, (n + 20, 12), 2 * (n + 20 + 12)
+        ClassLinear("y", 3),
+        (X, IDS, (5, 4)),
+        (2, 3, 2),
+        {C: 2 * n * 2},
+        {C: 2 * 2 * n * 2},
+        (n + 20, 12),
+        2 * (n + 20 + 12),
     ),
     "class-linear-even": Case(
-        ClassLinear("y", 3), (X, IDS, (6, 4)), (2, 3, 2), {C: 2 * n * 2}, {C: 2 * 2 * n * 2}, (n + 24, 12), 2 * (n + 24 + 12)
+        ClassLinear("y", 3),
+        (X, IDS, (6, 4)),
+        (2, 3, 2),
+        {C: 2 * n * 2},
+        {C: 2 * 2 * n * 2},
+        (n + 24, 12),
+        2 * (n + 24 + 12),
     ),
     # a log-softmax of 30 words in 18 classes, then a sum for each word
     "class-log-probs": Case(
@@ -99,7 +127,11 @@ def pick(op, weights, x, index):
 def select(op, weights, x, targets):
     found = [(b, t) for b in range(2) for t in range(3) if op.low <= targets[b, t] < op.high]
     local = [int(targets[b, t]) - op.low for b, t in found]
-    return torch.stack([x[b, t] for b, t in found]), torch.tensor(local), torch.tensor([3 * b + t for b, t in found])
+    return (
+        torch.stack([x[b, t] for b, t in found]),
+        torch.tensor(local),
+        torch.tensor([3 * b + t for b, t in found]),
+    )
 
 
 def add_at(op, weights, x, values, place):
@@ -148,12 +180,16 @@ REFERENCES = {
     "Pick": pick,
     "Subtract": lambda op, weights, a, b: -(b - a),
     "Mean": lambda op, weights, x: torch.tensor(math.fsum(x.flatten().tolist()) / (op.count or 24)),
-    "ClusterIndex": lambda op, weights, targets: torch.tensor([[0, 1, 2], [2, 3, 3]]),  # below 2 as it is; [2, 4) is 2, from 4 on 3
+    "ClusterIndex": lambda op, weights, targets: torch.tensor(
+        [[0, 1, 2], [2, 3, 3]]
+    ),  # below 2 as it is; [2, 4) is 2, from 4 on 3
     "Select": select,
     "AddAt": add_at,
     "Sample": lambda op, weights, anchor: torch.randperm(op.entries)[: op.size],
     "Candidates": candidates,
-    "ClassOf": lambda op, weights, targets: tuple(targets.clone().apply_(lambda w, i=i: divmod(w, op.size)[i]) for i in range(2)),
+    "ClassOf": lambda op, weights, targets: tuple(
+        targets.clone().apply_(lambda w, i=i: divmod(w, op.size)[i]) for i in range(2)
+    ),
     "ClassLinear": class_linear,
     "ClassLogProbs": class_log_probs,
 }

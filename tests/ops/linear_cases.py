@@ -54,7 +54,9 @@ ALL_BACK = [
 
 CASES = {
     # elu, and 1 is added; the gradient reads what came in and the output
-    "features-elu": ledger(FeatureMap("y", "elu", 4, True), (H,), H, [(E, 2 * 48, 48, 48)], [(E, 48, 48 + 48, 48)]),
+    "features-elu": ledger(
+        FeatureMap("y", "elu", 4, True), (H,), H, [(E, 2 * 48, 48, 48)], [(E, 48, 48 + 48, 48)]
+    ),
     "features-softmax": ledger(
         FeatureMap("y", "softmax", 5, True),
         (H,),
@@ -77,7 +79,12 @@ CASES = {
     ),
     "linear-attend": ledger(LinearAttend("y", True, False), (H, H, V), (V,), CAUSAL, CAUSAL_BACK),
     "linear-attend-cached": ledger(
-        LinearAttend("y", True, True), (H, H, V, STATE, NORM), (V, STATE, NORM), CAUSAL_AFTER, CAUSAL_BACK, cached=2 * 2 * 4 * (5 + 1)
+        LinearAttend("y", True, True),
+        (H, H, V, STATE, NORM),
+        (V, STATE, NORM),
+        CAUSAL_AFTER,
+        CAUSAL_BACK,
+        cached=2 * 2 * 4 * (5 + 1),
     ),
     "linear-attend-all": ledger(LinearAttend("y", False, False), (H, H, V), (V,), ALL, ALL_BACK),
     # what went before is added, element by element

@@ -41,13 +41,35 @@ CASES = {
     "temper": Case(Temper("y", 0.1, 2), (H, (3,)), H, {E: 48}, {E: 48}, (48, 48), 96),
     "clip-above": Case(Clip("y", 0.5, from_below=False), (X,), X, {E: 0}, {E: 0}, (n, n), 3 * n),
     # 12 copies of 4: each token adds up its two
-    "combine-unweighted": Case(Combine("y", weighted=False), ((12, 4), (2, 3, 2), (12,)), X, {R: 48 - 24}, {R: 0}, (48 + 12, 24), 24 + 48),
+    "combine-unweighted": Case(
+        Combine("y", weighted=False),
+        ((12, 4), (2, 3, 2), (12,)),
+        X,
+        {R: 48 - 24},
+        {R: 0},
+        (48 + 12, 24),
+        24 + 48,
+    ),
     # 3 x 3 pairs, 2 heads; backward each of 18 gradients is added to its bucket, which is looked up again
     "relative-bias": Case(
-        RelativeBias("y", 4, 2, 3, 8, False), ((3,),), (1, 2, 3, 3), {M: 0}, {N: 18}, (18 + 9, 18), (18 + 9) + 8, {"weight": (4, 2)}
+        RelativeBias("y", 4, 2, 3, 8, False),
+        ((3,),),
+        (1, 2, 3, 3),
+        {M: 0},
+        {N: 18},
+        (18 + 9, 18),
+        (18 + 9) + 8,
+        {"weight": (4, 2)},
     ),
     "relative-bias-both": Case(
-        RelativeBias("y", 8, 2, 3, 8, True), ((3,),), (1, 2, 3, 3), {M: 0}, {N: 18}, (18 + 9, 18), (18 + 9) + 16, {"weight": (8, 2)}
+        RelativeBias("y", 8, 2, 3, 8, True),
+        ((3,),),
+        (1, 2, 3, 3),
+        {M: 0},
+        {N: 18},
+        (18 + 9, 18),
+        (18 + 9) + 16,
+        {"weight": (8, 2)},
     ),
     # 12 queries against 2 * 2 + 1 vectors: 60 scores, of which 2 * 2 * 9 are gathered by 9 distances; backward 36 are added up to 60
     "relative-keys": Case(
@@ -81,7 +103,10 @@ def bucket(op, distance):
     near = buckets // 2
     if distance < near:
         return start + distance
-    return start + min(near + int(math.log(distance / near) / math.log(op.max_distance / near) * (buckets - near)), buckets - 1)
+    return start + min(
+        near + int(math.log(distance / near) / math.log(op.max_distance / near) * (buckets - near)),
+        buckets - 1,
+    )
 
 
 def relative_bias(op, weights, positions):
@@ -99,12 +124,16 @@ def relative_keys(op, weights, q, positions):
 
 
 REFERENCES = {
-    "Gather": lambda op, weights, i, table: torch.stack([torch.stack([table[int(e)] for e in row]) for row in i]),
+    "Gather": lambda op, weights, i, table: torch.stack(
+        [torch.stack([table[int(e)] for e in row]) for row in i]
+    ),
     "Conv1d": conv,
     "KeepFirst": lambda op, weights, x: x[:, 0:1],
     "Transpose": lambda op, weights, x: torch.stack(list(x.unbind(-1)), dim=1),
     "Zeros": lambda op, weights, ids: ids * 0,
-    "Temper": lambda op, weights, q, p: q * torch.tensor([1 + 0.1 * math.log(1 + (t + 1) // 2) for t in range(3)])[:, None, None],
+    "Temper": lambda op, weights, q, p: (
+        q * torch.tensor([1 + 0.1 * math.log(1 + (t + 1) // 2) for t in range(3)])[:, None, None]
+    ),
     "RelativeBias": relative_bias,
     "RelativeKeys": relative_keys,
 }

@@ -61,16 +61,24 @@ def attend(op, weights, q, k, v, positions, *extras):
                         score - slope(h, heads, op.alibi) * op.alibi_factor * abs(first + s - query)
                         for score, s in zip(scores, keys, strict=True)
                     ]
-                for bias in (None if own is None else own[b], None if shared_bias is None else shared_bias[0]):
+                for bias in (
+                    None if own is None else own[b],
+                    None if shared_bias is None else shared_bias[0],
+                ):
                     if bias is not None:
                         scores = [score + float(bias[h, t, s]) for score, s in zip(scores, keys, strict=True)]
                 if op.relu:
                     weights = [max(score, 0.0) / len(keys) for score in scores]
-                    out[b, t, h] = sum(weight * v[b, s, h // shared] for weight, s in zip(weights, keys, strict=True))
+                    out[b, t, h] = sum(
+                        weight * v[b, s, h // shared] for weight, s in zip(weights, keys, strict=True)
+                    )
                     continue
                 extra = [] if sinks is None else [float(sinks[h])]
                 total = sum(math.exp(score) for score in [*scores, *extra])
-                out[b, t, h] = sum(math.exp(score) / total * v[b, s, h // shared] for score, s in zip(scores, keys, strict=True))
+                out[b, t, h] = sum(
+                    math.exp(score) / total * v[b, s, h // shared]
+                    for score, s in zip(scores, keys, strict=True)
+                )
     return out
 
 
@@ -80,7 +88,11 @@ def slope(head, heads, exponent):
     Press et al. 2021, the note on 12 heads: every other one of the slopes of 2 p heads, from the first on.
     """
     power = max(p for p in (1, 2, 4, 8, 16, 32) if p <= heads)
-    return 2 ** (-exponent * (head + 1) / power) if head < power else 2 ** (-exponent * (2 * (head - power) + 1) / (2 * power))
+    return (
+        2 ** (-exponent * (head + 1) / power)
+        if head < power
+        else 2 ** (-exponent * (2 * (head - power) + 1) / (2 * power))
+    )
 
 
 def normalize(op, weights, x):
@@ -100,7 +112,10 @@ def normalize(op, weights, x):
 def rotary_table(op, weights, positions):
     pairs = op.rotary_dim // 2
     angles = [[float(p) * op.source.theta ** (-i / pairs) for i in range(pairs)] for p in positions]
-    return tuple(torch.tensor([[op.factor * f(angle) for angle in row] for row in angles]) for f in (math.cos, math.sin))
+    return tuple(
+        torch.tensor([[op.factor * f(angle) for angle in row] for row in angles])
+        for f in (math.cos, math.sin)
+    )
 
 
 def rotate(op, weights, x, cos, sin):
@@ -125,8 +140,16 @@ def route(op, weights, logits):
         for t in range(3):
             row = logits[b, t].tolist()
             total = sum(math.exp(z) for z in row)
-            scores = {"softmax": [math.exp(z) / total for z in row], "sigmoid": [sigmoid(z) for z in row], "softmax_after": row}[op.scores]
-            ranked = [s + float(weights["correction_bias"][e]) for e, s in enumerate(scores)] if op.correction else list(scores)
+            scores = {
+                "softmax": [math.exp(z) / total for z in row],
+                "sigmoid": [sigmoid(z) for z in row],
+                "softmax_after": row,
+            }[op.scores]
+            ranked = (
+                [s + float(weights["correction_bias"][e]) for e, s in enumerate(scores)]
+                if op.correction
+                else list(scores)
+            )
             best = sorted(_eligible(op, ranked), key=lambda e: -ranked[e])[: op.top_k]
             weigh = [scores[e] for e in best]
             if op.scores == "softmax_after":
@@ -171,18 +194,24 @@ def cache(op, weights, new, past=None):
 
 REFERENCES = {
     "Linear": linear,
-    "Embedding": lambda op, weights, i: torch.stack([torch.stack([weights["weight"][int(e)] for e in row]) for row in i]),
+    "Embedding": lambda op, weights, i: torch.stack(
+        [torch.stack([weights["weight"][int(e)] for e in row]) for row in i]
+    ),
     "Parameter": lambda op, weights, x: weights["weight"],
     "Contract": contract,
     "Attend": attend,
     "Normalize": normalize,
     "Activate": lambda op, weights, x: each(ACTIVATIONS[op.function])(op, weights, x),
-    "Swish": lambda op, weights, x: each(lambda z: z * sigmoid(float(weights.get("beta", op.beta)) * z))(op, weights, x),
+    "Swish": lambda op, weights, x: each(lambda z: z * sigmoid(float(weights.get("beta", op.beta)) * z))(
+        op, weights, x
+    ),
     "Add": lambda op, weights, a, b: b + a,
     "Multiply": lambda op, weights, a, b: torch.einsum("btd,btd->btd", a, b.expand_as(a)),
     "Scale": lambda op, weights, x: each(lambda z: op.factor * z)(op, weights, x),
     "Softcap": lambda op, weights, x: each(lambda z: op.cap * math.tanh(z / op.cap))(op, weights, x),
-    "Clip": lambda op, weights, x: each(lambda z: min(max(z, -op.bound if op.from_below else z), op.bound))(op, weights, x),
+    "Clip": lambda op, weights, x: each(lambda z: min(max(z, -op.bound if op.from_below else z), op.bound))(
+        op, weights, x
+    ),
     "Positions": lambda op, weights, x: torch.tensor([0, 1, 2]),
     "Shift": lambda op, weights, x: torch.tensor([op.by, op.by + 1, op.by + 2]),
     "RotaryTable": rotary_table,
@@ -195,7 +224,8 @@ REFERENCES = {
     "MergeHeads": lambda op, weights, x: torch.cat(list(x.unbind(-2)), dim=-1),
     "Split": lambda op, weights, x: (x[..., :1], x[..., 1:]),
     "Concat": lambda op, weights, a, b: torch.stack(
-        [torch.cat([a[..., h, :], b[..., min(h, b.shape[-2] - 1), :]], dim=-1) for h in range(a.shape[-2])], dim=-2
+        [torch.cat([a[..., h, :], b[..., min(h, b.shape[-2] - 1), :]], dim=-1) for h in range(a.shape[-2])],
+        dim=-2,
     ),
     "Unsqueeze": lambda op, weights, x: x[..., None, :],
     "KeepLast": lambda op, weights, x: x[:, 2:3],

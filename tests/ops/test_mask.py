@@ -19,10 +19,19 @@ MASKS = {
     "window": (lambda a, b: SlidingWindow(a), lambda a, b, i, j: i - a < j <= i),
     "chunk": (lambda a, b: Chunked(a), lambda a, b, i, j: a * (i // a) <= j <= i),
     "dilated": (lambda a, b: Dilated(a, b + 1), lambda a, b, i, j: j in range(i, i - a * (b + 1), -b - 1)),
-    "strided": (lambda a, b: Strided(a), lambda a, b, i, j: j in range(max(i - a, 0), i + 1) or j in range(i, -1, -a)),
+    "strided": (
+        lambda a, b: Strided(a),
+        lambda a, b, i, j: j in range(max(i - a, 0), i + 1) or j in range(i, -1, -a),
+    ),
     # arXiv:1904.10509 section 4.2 with stride l = a + b and c = a summaries
-    "fixed": (lambda a, b: Fixed(a + b, a), lambda a, b, i, j: j <= i and (j // (a + b) == i // (a + b) or j % (a + b) in range(b, a + b))),
-    "window and global": (lambda a, b: WindowAndGlobal(b, a - 1), lambda a, b, i, j: abs(i - j) <= b or min(i, j) < a - 1),
+    "fixed": (
+        lambda a, b: Fixed(a + b, a),
+        lambda a, b, i, j: j <= i and (j // (a + b) == i // (a + b) or j % (a + b) in range(b, a + b)),
+    ),
+    "window and global": (
+        lambda a, b: WindowAndGlobal(b, a - 1),
+        lambda a, b, i, j: abs(i - j) <= b or min(i, j) < a - 1,
+    ),
 }
 every_mask = pytest.mark.parametrize(("make", "sees"), MASKS.values(), ids=MASKS)
 lengths = st.integers(0, 40)
@@ -113,7 +122,9 @@ def test_a_causal_mask_sees_nothing_later(make, sees, new, past, a, b):
 
 
 def test_every_mask_is_here():
-    named = {cls for _, cls in inspect.getmembers(archcli.ops, inspect.isclass) if issubclass(cls, Mask)} - {Mask}
+    named = {cls for _, cls in inspect.getmembers(archcli.ops, inspect.isclass) if issubclass(cls, Mask)} - {
+        Mask
+    }
     assert {type(make(1, 0)) for make, _ in MASKS.values()} == named
 
 

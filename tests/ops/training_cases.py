@@ -42,10 +42,14 @@ def training(attend):
 def batch_norm(op, weights, x):
     out = x.clone()
     for channel in range(D):
-        mean, var, weight, bias = (float(weights[name][channel]) for name in ("running_mean", "running_var", "weight", "bias"))
+        mean, var, weight, bias = (
+            float(weights[name][channel]) for name in ("running_mean", "running_var", "weight", "bias")
+        )
         for b in range(2):
             for t in range(3):
-                out[b, t, channel] = (float(x[b, t, channel]) - mean) / math.sqrt(var + op.eps) * weight + bias
+                out[b, t, channel] = (float(x[b, t, channel]) - mean) / math.sqrt(
+                    var + op.eps
+                ) * weight + bias
     return out
 
 

@@ -24,7 +24,14 @@ from typing import NamedTuple
 import torch
 import transformers
 from torch.utils.flop_counter import FlopCounterMode
-from transformers import AutoConfig, AutoModelForCausalLM, Cache, DynamicCache, EncoderDecoderCache, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    Cache,
+    DynamicCache,
+    EncoderDecoderCache,
+    PreTrainedModel,
+)
 from transformers.modeling_outputs import BaseModelOutput
 
 HERE = Path(__file__).parent
@@ -81,11 +88,18 @@ def figures(settings: dict) -> dict:
         if settings["model_type"] in CACHELESS:
             return found
         cache = {n: _filled(model, n) for n in lengths.contexts}
-        cross = {str(n): _elements(filled.cross_attention_cache) for n, filled in cache.items() if hasattr(filled, "cross_attention_cache")}
+        cross = {
+            str(n): _elements(filled.cross_attention_cache)
+            for n, filled in cache.items()
+            if hasattr(filled, "cross_attention_cache")
+        }
         return {
             **found,
             "decode_flops": {str(lengths.past): _flops(model, 1, _filled(model, lengths.past))},
-            "kv_elements": {str(n): _elements(getattr(filled, "self_attention_cache", filled), n) for n, filled in cache.items()},
+            "kv_elements": {
+                str(n): _elements(getattr(filled, "self_attention_cache", filled), n)
+                for n, filled in cache.items()
+            },
             **({"cross_elements": cross} if cross else {}),
         }
 
@@ -109,7 +123,11 @@ def _params(model: PreTrainedModel) -> dict:
         if name not in computed:
             by_group[_group(name)] += tensor.numel()
     total = by_group.total()
-    return {"params": total, "active_params": total - _idle(model), "by_group": dict(sorted(by_group.items()))}
+    return {
+        "params": total,
+        "active_params": total - _idle(model),
+        "by_group": dict(sorted(by_group.items())),
+    }
 
 
 def _group(name: str) -> str:
@@ -119,7 +137,9 @@ def _group(name: str) -> str:
 def _idle(model: PreTrainedModel) -> int:
     """Parameters of the experts that a token does not visit."""
     stacks = [tensor for name, tensor in model.named_parameters() if _group(name) == "experts"]
-    return sum(stack.numel() // len(stack) * (len(stack) - model.config.num_experts_per_tok) for stack in stacks)
+    return sum(
+        stack.numel() // len(stack) * (len(stack) - model.config.num_experts_per_tok) for stack in stacks
+    )
 
 
 def _flops(model: PreTrainedModel, new: int, cache: Cache | None = None) -> int:
@@ -151,7 +171,12 @@ def _run(model: PreTrainedModel, new: int, cache: Cache | None) -> None:
     elif not model.config.is_encoder_decoder:
         model(input_ids=tokens, attention_mask=mask, **kept)
     else:
-        model(decoder_input_ids=tokens, decoder_attention_mask=mask, **_source(model, past or new, read=not past), **kept)
+        model(
+            decoder_input_ids=tokens,
+            decoder_attention_mask=mask,
+            **_source(model, past or new, read=not past),
+            **kept,
+        )
 
 
 def _source(model: PreTrainedModel, length: int, *, read: bool) -> dict:
@@ -172,8 +197,13 @@ def _elements(cache: DynamicCache, tokens: int | None = None) -> int:
     """
     if tokens is None:
         return sum(layer.keys.numel() + layer.values.numel() for layer in cache.layers)
-    per_layer = [(sum(prod(x.shape) // x.shape[2] for x in (layer.keys, layer.values)), layer) for layer in cache.layers]
-    return sum(each * min(tokens, getattr(layer, "sliding_window", None) or tokens) for each, layer in per_layer)
+    per_layer = [
+        (sum(prod(x.shape) // x.shape[2] for x in (layer.keys, layer.values)), layer)
+        for layer in cache.layers
+    ]
+    return sum(
+        each * min(tokens, getattr(layer, "sliding_window", None) or tokens) for each, layer in per_layer
+    )
 
 
 def main(ids: list[str]) -> None:
@@ -183,7 +213,9 @@ def main(ids: list[str]) -> None:
         kept[name] = figures(json.loads((CONFIGS / f"{name}.json").read_text()))
         sys.stderr.write(f"{name}\n")
     software = {package: version(package) for package in ("torch", "transformers")}
-    FIGURES.write_text(json.dumps({"software": software, "models": dict(sorted(kept.items()))}, indent=2) + "\n")
+    FIGURES.write_text(
+        json.dumps({"software": software, "models": dict(sorted(kept.items()))}, indent=2) + "\n"
+    )
 
 
 if __name__ == "__main__":

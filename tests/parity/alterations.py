@@ -83,7 +83,11 @@ def kinds(*classes: type[Spec], **fixed: Any) -> Alteration:
 
     def changes(spec: Spec, _: str) -> Iterator[tuple[str, Spec]]:
         for cls in classes:
-            known = {field: getattr(spec, field) for field in cls.model_fields if field != "kind" and field in type(spec).model_fields}
+            known = {
+                field: getattr(spec, field)
+                for field in cls.model_fields
+                if field != "kind" and field in type(spec).model_fields
+            }
             yield cls.__name__, cls.model_construct(**{**known, **fixed})
 
     return changes

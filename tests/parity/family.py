@@ -74,4 +74,8 @@ def decoder(norm: Norm, *groups: Group, d_model: int = D_MODEL, **options: Any) 
 
 def layers(*blocks: Block, n_layers: int = 2) -> Group:
     """One block repeated, or a pattern of several."""
-    return Group(n_layers=n_layers, layer=blocks[0]) if len(blocks) == 1 else Group(n_layers=n_layers, pattern=blocks)
+    return (
+        Group(n_layers=n_layers, layer=blocks[0])
+        if len(blocks) == 1
+        else Group(n_layers=n_layers, pattern=blocks)
+    )

@@ -11,13 +11,25 @@ from typing import Any
 
 from archcli import modules as m
 from archcli.modules.base import Spec
-from parity.alterations import Alteration, altered, both, dropped, filled, kinds, nothing, off, plus, times, to
+from parity.alterations import (
+    Alteration,
+    altered,
+    both,
+    dropped,
+    filled,
+    kinds,
+    nothing,
+    off,
+    plus,
+    times,
+    to,
+)
 
 STRUCTURE = set(
     """kind name source released series published groups embedding head attention ffn layer norm latent_norm activation scaling expert
     router vocab_size d_model max_seq_len n_heads n_kv_heads head_dim v_head_dim d_ff n_experts kv_lora_rank q_lora_rank qk_nope_head_dim
     qk_rope_head_dim weight per tied form token_types width pooler n_labels source_len encoder decoder in_channels frozen
-    n_buckets front_end max_distance lora quantization dropout momentum loss mtp ignore training""".split()  # noqa: SIM905 - a list to read
+    n_buckets front_end max_distance lora quantization dropout momentum loss mtp ignore training""".split()  # noqa: SIM905
 )
 
 
@@ -124,7 +136,11 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     m.RelativeBuckets: {"max_distance": times(0.5), "bidirectional": to(True, False)},
     m.Rope: {"theta": times(2), "pairing": to("half", "interleaved"), "rotary_dim": turned},
     m.NoScaling: {"kind": kinds(m.LinearScaling, factor=2.0)},
-    m.DynamicNTKScaling: {"factor": times(2), "original_max_seq_len": times(1.5), "kind": kinds(m.NoScaling, m.NTKScaling)},
+    m.DynamicNTKScaling: {
+        "factor": times(2),
+        "original_max_seq_len": times(1.5),
+        "kind": kinds(m.NoScaling, m.NTKScaling),
+    },
     m.NTKScaling: {"factor": times(2), "kind": kinds(m.NoScaling, m.LinearScaling)},
     m.LinearScaling: {"factor": times(2), "kind": kinds(m.NoScaling)},
     m.Llama3Scaling: {
@@ -161,7 +177,12 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     m.Sigmoid: {"kind": kinds(m.SiLU)},
     m.SiLU: {"kind": kinds(m.GELU, m.Sigmoid)},
     m.MLP: {"bias": off},
-    m.GLU: {"bias": off, "kind": kinds(m.MLP), "limit": both(times(0.5), dropped, filled(0.5)), "up_offset": to(0, 1)},
+    m.GLU: {
+        "bias": off,
+        "kind": kinds(m.MLP),
+        "limit": both(times(0.5), dropped, filled(0.5)),
+        "up_offset": to(0, 1),
+    },
     m.Router: {
         "scores": score_kinds,
         "normalized": normalization,
@@ -175,7 +196,10 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     m.MixtureOfExperts: {"top_k": top_k, "shared": dropped, "shared_gate": off, "weigh": weighing},
     m.LengthTemperature: {"scale": times(2), "floor_scale": times(2)},
     m.Attention: {
-        "position": both(to(m.NoPosition()), lambda spec, field: to(ROPE)(spec, field) if spec.position.kind == "none" else iter(())),
+        "position": both(
+            to(m.NoPosition()),
+            lambda spec, field: to(ROPE)(spec, field) if spec.position.kind == "none" else iter(()),
+        ),
         "window": both(plus(1, -1), dropped, visibility),
         "chunk": both(plus(1, -1), dropped, visibility),
         "scale": both(times(1.1), filled(0.4)),
@@ -186,10 +210,20 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "normalizer": to("relu"),
         "temperature": both(dropped, filled(m.LengthTemperature(scale=0.5, floor_scale=4))),
     },
-    m.ProjectedAttention: {"bias": each_bias, "clip": both(times(1.5), dropped, filled(0.5)), "qk_norm": both(dropped, norm_place)},
+    m.ProjectedAttention: {
+        "bias": each_bias,
+        "clip": both(times(1.5), dropped, filled(0.5)),
+        "qk_norm": both(dropped, norm_place),
+    },
     m.MultiHeadAttention: {"n_heads": heads},
     m.MultiHeadLatentAttention: {"bias": off},
-    m.CrossAttention: {"causal": nothing, "position": nothing, "window": nothing, "chunk": nothing, "temperature": nothing},
+    m.CrossAttention: {
+        "causal": nothing,
+        "position": nothing,
+        "window": nothing,
+        "chunk": nothing,
+        "temperature": nothing,
+    },
     m.Block: {"residual_multiplier": times(1.1), "cross_attention": dropped},
     m.PreNorm: {"kind": kinds(m.PostNorm, m.NormAfter)},
     m.PostNorm: {"kind": kinds(m.PreNorm, m.NormAfter)},
@@ -203,7 +237,12 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "norm": dropped,
         "position": place,
     },
-    m.Head: {"bias": off, "stored_bias": off, "scale": times(1.1), "softcap": both(times(2), dropped, filled(3.0))},
+    m.Head: {
+        "bias": off,
+        "stored_bias": off,
+        "scale": times(1.1),
+        "softcap": both(times(2), dropped, filled(3.0)),
+    },
     m.Stack: {"final_norm": off, "score_bias": dropped},
     m.EncoderStack: {"position": place, "input_norm": both(dropped, filled(m.LayerNorm()))},
 }
@@ -211,7 +250,11 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
 
 def mutants(spec: m.Model) -> Iterator[tuple[str, m.Model]]:
     """(where and what, the changed model) of every single change."""
-    unused = {f"{path}.norm".strip(".") for path, part in parts(spec) if isinstance(part, m.Model | m.Stack) and not ends_in_norm(part)}
+    unused = {
+        f"{path}.norm".strip(".")
+        for path, part in parts(spec)
+        if isinstance(part, m.Model | m.Stack) and not ends_in_norm(part)
+    }
     for path, part in parts(spec):
         if path in unused:
             continue
@@ -231,7 +274,9 @@ def alteration(cls: type[Spec], field: str) -> Alteration:
         if field in ALTERED.get(kin, {}):
             return ALTERED[kin][field]
     if field not in STRUCTURE:
-        raise KeyError(f"{cls.__name__}.{field} has no mutant: give it one in ALTERED, or list it in STRUCTURE")
+        raise KeyError(
+            f"{cls.__name__}.{field} has no mutant: give it one in ALTERED, or list it in STRUCTURE"
+        )
     return nothing
 
 

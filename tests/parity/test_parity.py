@@ -12,19 +12,32 @@ from archcli.runtime.weights import translate
 from archcli.runtime.weights_check import Placed, loaded
 from parity.families import FAMILIES
 from parity.mutations import mutants, parts
-from parity.witness import SHORT, TOLERANCE, difference, expected_steps, mutant_model, our_model, spans, witness
+from parity.witness import (
+    SHORT,
+    TOLERANCE,
+    difference,
+    expected_steps,
+    mutant_model,
+    our_model,
+    spans,
+    witness,
+)
 
 FAMILY = pytest.mark.parametrize("name", FAMILIES)
 ATTENTION = pytest.mark.parametrize("attention", ["eager", "sdpa"])
 PARTS = {name: [part for _, part in parts(family.spec)] for name, family in FAMILIES.items()}
 GENERATORS = [name for name, family in FAMILIES.items() if not isinstance(family.spec, Encoder)]
-MIXTURES = [name for name, below in PARTS.items() if any(isinstance(part, MixtureOfExperts) for part in below)]
+MIXTURES = [
+    name for name, below in PARTS.items() if any(isinstance(part, MixtureOfExperts) for part in below)
+]
 
 
 @FAMILY
 def test_every_weight_has_its_name_and_is_random(name):
     ours, model = witness(name).ours, our_model(name, "eager")
-    assert {key: value.shape for key, value in model.state_dict().items()} == {key: value.shape for key, value in ours.items()}
+    assert {key: value.shape for key, value in model.state_dict().items()} == {
+        key: value.shape for key, value in ours.items()
+    }
     assert [key for key, value in ours.items() if value.min() == value.max()] == []
 
 
@@ -55,7 +68,10 @@ def test_one_pass_gives_the_same_logits(name, attention):
     assert difference(model(seen.tokens, *seen.source), seen.logits) <= TOLERANCE
     # on both sides of every window's and chunk's edge; of an encoder each length is another answer
     for length in range(1 if name in GENERATORS else SHORT, SHORT + 1):
-        assert difference(model(seen.tokens[:, :length], *seen.source), seen.short_logits[:, :length]) <= TOLERANCE
+        assert (
+            difference(model(seen.tokens[:, :length], *seen.source), seen.short_logits[:, :length])
+            <= TOLERANCE
+        )
 
 
 @torch.inference_mode()
@@ -68,7 +84,11 @@ def test_prefill_and_decode_give_the_same_logits(name, attention, prompt):
     logits, cache = model.prefill(tokens[:, first], *witness(name).source)
     steps = [logits]
     for span in rest:
-        logits, cache = model.step(tokens[:, span], cache) if span.stop - span.start > 1 else model.decode(tokens[:, span], cache)
+        logits, cache = (
+            model.step(tokens[:, span], cache)
+            if span.stop - span.start > 1
+            else model.decode(tokens[:, span], cache)
+        )
         steps.append(logits)
     assert difference(torch.cat(steps, dim=1), expected_steps(name, prompt)) <= TOLERANCE
 
@@ -101,5 +121,7 @@ def test_mutants_change_what_is_easily_mistaken(name):
     mistakes = {"eps", "scale", "softcap", "window" if name in GENERATORS else "causal"}
     if any(isinstance(part, Rope) for part in PARTS[name]):
         mistakes |= {"theta", "pairing"}
-    assert {mistake for mistake in mistakes if any(what.startswith(mistake) for _, what in labels)} == mistakes
+    assert {
+        mistake for mistake in mistakes if any(what.startswith(mistake) for _, what in labels)
+    } == mistakes
     assert any(path.endswith("activation") for path, _ in labels)

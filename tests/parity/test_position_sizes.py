@@ -12,7 +12,15 @@ from transformers.models.bloom.modeling_bloom import build_alibi_tensor
 from transformers.models.mpt.modeling_mpt import build_mpt_alibi_tensor
 from transformers.models.t5.modeling_t5 import T5Attention
 
-from archcli.modules import DynamicNTKScaling, LinearScaling, Llama3Scaling, LongRopeScaling, NTKScaling, Rope, YarnScaling
+from archcli.modules import (
+    DynamicNTKScaling,
+    LinearScaling,
+    Llama3Scaling,
+    LongRopeScaling,
+    NTKScaling,
+    Rope,
+    YarnScaling,
+)
 from archcli.ops import Attend, Causal, RelativeBias
 
 torch.set_num_threads(1)
@@ -22,13 +30,22 @@ CONTEXTS = st.sampled_from([16, 64, 100, 2048, 4096])
 ROTARY = {"half": st.integers(2, 64), "theta": st.floats(100.0, 1e6), "length": LENGTHS}
 
 
-@given(buckets=st.integers(1, 40), both=st.booleans(), more=st.integers(1, 200), new=st.integers(1, 40), past=st.integers(0, 300))
+@given(
+    buckets=st.integers(1, 40),
+    both=st.booleans(),
+    more=st.integers(1, 200),
+    new=st.integers(1, 40),
+    past=st.integers(0, 300),
+)
 def test_buckets_are_those_of_t5(buckets, both, more, new, past):
     near = buckets // (4 if both else 2)
     assume(near)
     distance = torch.arange(past + new)[None, :] - torch.arange(past, past + new)[:, None]
     theirs = T5Attention._relative_position_bucket(distance, both, buckets, near + more)
-    op, table = RelativeBias("bias", buckets, 1, past + new, near + more, both), torch.arange(buckets)[:, None]
+    op, table = (
+        RelativeBias("bias", buckets, 1, past + new, near + more, both),
+        torch.arange(buckets)[:, None],
+    )
     assert torch.equal(op.run(torch, {"weight": table}, torch.arange(past, past + new))[0, 0], theirs)
 
 
@@ -73,7 +90,11 @@ def test_dynamic_ntk(factor, context, half, theta, length):
 @given(factor=FACTORS, **ROTARY)
 def test_ntk(factor, half, theta, length):
     """arXiv:2309.00071 equation 7: the base times s^(r/(r-2)), so that the slowest pair turns s times slower."""
-    ours = Rope(theta=theta, scaling=NTKScaling(factor=factor)).frequencies(torch, 2 * half, torch.arange(length)).tolist()
+    ours = (
+        Rope(theta=theta, scaling=NTKScaling(factor=factor))
+        .frequencies(torch, 2 * half, torch.arange(length))
+        .tolist()
+    )
     assert ours[0] == 1.0
     assert ours[-1] == pytest.approx(theta ** (-(2 * half - 2) / (2 * half)) / factor, rel=1e-5)
     ratios = [slow / fast for fast, slow in pairwise(ours)]
@@ -84,28 +105,61 @@ def test_ntk(factor, half, theta, length):
 def test_llama3(factor, context, low, band, half, theta, length):
     sizes = {"factor": factor, "low_freq_factor": low, "high_freq_factor": low + band}
     theirs = {**sizes, "original_max_position_embeddings": context}
-    same(Llama3Scaling(original_max_seq_len=context, **sizes), "llama3", theirs, 8 * context, half, theta, length)
+    same(
+        Llama3Scaling(original_max_seq_len=context, **sizes),
+        "llama3",
+        theirs,
+        8 * context,
+        half,
+        theta,
+        length,
+    )
 
 
 YARN = st.fixed_dictionaries(
-    {"factor": FACTORS, "beta_slow": st.floats(0.5, 4.0), "beta_fast": st.floats(4.5, 40.0), "truncate": st.booleans()},
+    {
+        "factor": FACTORS,
+        "beta_slow": st.floats(0.5, 4.0),
+        "beta_fast": st.floats(4.5, 40.0),
+        "truncate": st.booleans(),
+    },
     optional={"attention_factor": st.floats(0.5, 2.0)},
 )
-MSCALES = st.just({}) | st.fixed_dictionaries({"mscale": st.floats(0.5, 2.0), "mscale_all_dim": st.floats(0.5, 2.0)})
+MSCALES = st.just({}) | st.fixed_dictionaries(
+    {"mscale": st.floats(0.5, 2.0), "mscale_all_dim": st.floats(0.5, 2.0)}
+)
 
 
 @given(own=YARN, mscales=MSCALES, context=CONTEXTS, **ROTARY)
 def test_yarn(own, mscales, context, half, theta, length):
     theirs = {**own, **mscales, "original_max_position_embeddings": context}
-    same(YarnScaling(original_max_seq_len=context, **own, **mscales), "yarn", theirs, int(context * own["factor"]), half, theta, length)
+    same(
+        YarnScaling(original_max_seq_len=context, **own, **mscales),
+        "yarn",
+        theirs,
+        int(context * own["factor"]),
+        half,
+        theta,
+        length,
+    )
 
 
-LONGROPE = st.fixed_dictionaries({"factor": st.floats(1.5, 40.0)}, optional={"attention_factor": st.floats(0.5, 2.0)})
+LONGROPE = st.fixed_dictionaries(
+    {"factor": st.floats(1.5, 40.0)}, optional={"attention_factor": st.floats(0.5, 2.0)}
+)
 
 
-@given(own=LONGROPE, context=CONTEXTS, beyond=st.integers(-2, 2) | LENGTHS, seed=st.integers(0, 99), half=ROTARY["half"])
+@given(
+    own=LONGROPE,
+    context=CONTEXTS,
+    beyond=st.integers(-2, 2) | LENGTHS,
+    seed=st.integers(0, 99),
+    half=ROTARY["half"],
+)
 def test_longrope(own, context, beyond, seed, half):
     short, long = (torch.rand(2, half, generator=torch.Generator().manual_seed(seed)) * 10 + 1).tolist()
-    scaling = LongRopeScaling(original_max_seq_len=context, short_factor=tuple(short), long_factor=tuple(long), **own)
+    scaling = LongRopeScaling(
+        original_max_seq_len=context, short_factor=tuple(short), long_factor=tuple(long), **own
+    )
     theirs = {**own, "short_factor": short, "long_factor": long, "original_max_position_embeddings": context}
     same(scaling, "longrope", theirs, context, half, 1e4, context + beyond)

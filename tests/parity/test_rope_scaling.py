@@ -5,14 +5,28 @@ import torch
 from transformers import LlamaConfig
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
-from archcli.modules import DynamicNTKScaling, LinearScaling, Llama3Scaling, LongRopeScaling, NTKScaling, Rope, YarnScaling
+from archcli.modules import (
+    DynamicNTKScaling,
+    LinearScaling,
+    Llama3Scaling,
+    LongRopeScaling,
+    NTKScaling,
+    Rope,
+    YarnScaling,
+)
 
 SHORT, LONG = tuple(1.0 + i / 50 for i in range(48)), tuple(1.0 + i for i in range(48))
 
 # name: theta, rotary dims, our scaling, their rope parameters, their max_position_embeddings
 SCALINGS = {
     "gemma-3 linear": (1e6, 256, LinearScaling(factor=8.0), {"rope_type": "linear", "factor": 8.0}, 131072),
-    "dynamic": (1e4, 64, DynamicNTKScaling(factor=4.0, original_max_seq_len=2048), {"rope_type": "dynamic", "factor": 4.0}, 2048),
+    "dynamic": (
+        1e4,
+        64,
+        DynamicNTKScaling(factor=4.0, original_max_seq_len=2048),
+        {"rope_type": "dynamic", "factor": 4.0},
+        2048,
+    ),
     "llama-3.1": (
         5e5,
         128,
@@ -73,7 +87,13 @@ SCALINGS = {
         1e4,
         8,
         YarnScaling(factor=2.0, original_max_seq_len=8, beta_fast=32.0, beta_slow=16.0),
-        {"rope_type": "yarn", "factor": 2.0, "beta_fast": 32.0, "beta_slow": 16.0, "original_max_position_embeddings": 8},
+        {
+            "rope_type": "yarn",
+            "factor": 2.0,
+            "beta_fast": 32.0,
+            "beta_slow": 16.0,
+            "original_max_position_embeddings": 8,
+        },
         16,
     ),
     "phi-3 longrope": (
@@ -95,7 +115,9 @@ SCALINGS = {
 @pytest.mark.parametrize("length", [1, 2048, 2049, 4096, 4097, 10000])
 @pytest.mark.parametrize(("theta", "width", "scaling", "theirs", "context"), SCALINGS.values(), ids=SCALINGS)
 def test_frequencies_and_amplitude(theta, width, scaling, theirs, context, length):
-    config = LlamaConfig(head_dim=width, max_position_embeddings=context, rope_parameters={"rope_theta": theta, **theirs})
+    config = LlamaConfig(
+        head_dim=width, max_position_embeddings=context, rope_parameters={"rope_theta": theta, **theirs}
+    )
     expected, amplitude = ROPE_INIT_FUNCTIONS[theirs["rope_type"]](config, "cpu", seq_len=length)
     ours = Rope(theta=theta, scaling=scaling).frequencies(torch, width, torch.arange(length))
     torch.testing.assert_close(ours, expected, rtol=2e-6, atol=0)
@@ -106,5 +128,6 @@ def test_ntk_is_dynamic_ntk_at_one_length():
     positions = torch.arange(24)
     dynamic = DynamicNTKScaling(factor=2.0, original_max_seq_len=16)  # 2 * 24 / 16 - (2 - 1) = 2
     torch.testing.assert_close(
-        NTKScaling(factor=2.0).frequencies(torch, 1e4, 64, positions), dynamic.frequencies(torch, 1e4, 64, positions)
+        NTKScaling(factor=2.0).frequencies(torch, 1e4, 64, positions),
+        dynamic.frequencies(torch, 1e4, 64, positions),
     )

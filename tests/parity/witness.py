@@ -63,12 +63,18 @@ def random_source(spec: Model, seed: torch.Generator, length: int = SOURCE) -> t
         return ()
     vocab_size = spec.encoder.vocab_size if isinstance(spec, EncoderDecoder) else None
     features = len(shape) > 2
-    return (torch.randn(shape, generator=seed) if features else torch.randint(vocab_size or spec.vocab_size, shape, generator=seed),)
+    return (
+        torch.randn(shape, generator=seed)
+        if features
+        else torch.randint(vocab_size or spec.vocab_size, shape, generator=seed),
+    )
 
 
 def answer(model: Any, family: Family, tokens: torch.Tensor, *source: torch.Tensor) -> torch.Tensor:
     """What their model makes of the tokens in one pass: logits [B, T, V], or of one token [B, 1, …] what it pools."""
-    given: dict[str, Any] = {model.main_input_name: source[0], "decoder_input_ids": tokens} if source else {"input_ids": tokens}
+    given: dict[str, Any] = (
+        {model.main_input_name: source[0], "decoder_input_ids": tokens} if source else {"input_ids": tokens}
+    )
     if not isinstance(family.spec, Encoder):
         given["use_cache"] = False
     out: torch.Tensor = getattr(model(**given), family.answer)
@@ -83,7 +89,9 @@ def expected_steps(name: str, prompt: int) -> torch.Tensor:
         return seen.logits[:, prompt - 1 :]
     logits, cache = [], None
     with torch.no_grad():
-        seen.model(seen.tokens[:, :1], use_cache=False)  # their dynamic frequencies remember the longest pass until a short one
+        seen.model(
+            seen.tokens[:, :1], use_cache=False
+        )  # their dynamic frequencies remember the longest pass until a short one
         for span in spans(prompt):
             out = seen.model(seen.tokens[:, span], past_key_values=cache, use_cache=True)
             logits.append(out.logits)
@@ -93,7 +101,11 @@ def expected_steps(name: str, prompt: int) -> torch.Tensor:
 
 def spans(prompt: int) -> list[slice]:
     """How the tokens are decoded: the prompt, three at once, then one by one."""
-    return [slice(0, prompt), slice(prompt, prompt + 3), *(slice(i, i + 1) for i in range(prompt + 3, LENGTH))]
+    return [
+        slice(0, prompt),
+        slice(prompt, prompt + 3),
+        *(slice(i, i + 1) for i in range(prompt + 3, LENGTH)),
+    ]
 
 
 def their_model(family: Family) -> Any:
@@ -112,7 +124,9 @@ def their_model(family: Family) -> Any:
 def tensors(model: Any) -> dict[str, torch.Tensor]:
     """Everything a checkpoint would store, tied tensors once: parameters and persistent buffers."""
     stored = model.state_dict().keys() - set(model._keys_to_ignore_on_save or ())
-    return {name: tensor for name, tensor in [*model.named_parameters(), *model.named_buffers()] if name in stored}
+    return {
+        name: tensor for name, tensor in [*model.named_parameters(), *model.named_buffers()] if name in stored
+    }
 
 
 def randomise(theirs: Mapping[str, torch.Tensor], family: Family, seed: torch.Generator) -> None:
@@ -124,14 +138,24 @@ def randomise(theirs: Mapping[str, torch.Tensor], family: Family, seed: torch.Ge
         else:
             table = take.ours[0].startswith("embedding.") and not family.spec.embedding.tied
             convolves = ".conv" in take.ours[0]
-            inputs = 1 if table else tensor[0].numel() if convolves else tensor.shape[-2 if take.transposed else -1]
+            inputs = (
+                1
+                if table
+                else tensor[0].numel()
+                if convolves
+                else tensor.shape[-2 if take.transposed else -1]
+            )
             tensor.copy_(noise * inputs**-0.5)
         tensor.mul_(quietness(name, family))
 
 
 def quietness(name: str, family: Family) -> float:
     """The factor the family puts on this tensor's spread."""
-    factors = [factor for pattern, factor in family.quiet.items() if re.fullmatch(re.escape(pattern).replace(r"\*", "[^.]+"), name)]
+    factors = [
+        factor
+        for pattern, factor in family.quiet.items()
+        if re.fullmatch(re.escape(pattern).replace(r"\*", "[^.]+"), name)
+    ]
     return factors[0] if factors else 1.0
 
 

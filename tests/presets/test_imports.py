@@ -8,7 +8,10 @@ import pytest
 from archcli.load.source import load, load_text
 from archcli.modules import settings
 
-CONFIGS = {path.stem: path.read_text() for path in sorted((Path(__file__).parents[1] / "oracle" / "configs").glob("*.json"))}
+CONFIGS = {
+    path.stem: path.read_text()
+    for path in sorted((Path(__file__).parents[1] / "oracle" / "configs").glob("*.json"))
+}
 ABOUT = {"name", "source", "released", "series", "published"}
 # a default said aloud; in cs336-small the pairs of Llama's class, which it is counted by, are others
 STATED = {
@@ -31,7 +34,9 @@ def stated(model, skipped):
 def imported(name):
     """As the class that transformers makes of a config in which none is named: a causal language model."""
     config = json.loads(CONFIGS[name])
-    return load_text(json.dumps({"architectures": ["ForCausalLM"], **config, **RELEASED.get(name, {})}), "config.json").model
+    return load_text(
+        json.dumps({"architectures": ["ForCausalLM"], **config, **RELEASED.get(name, {})}), "config.json"
+    ).model
 
 
 @pytest.mark.parametrize("name", sorted(CONFIGS.keys() - NO_IMPORTER))
@@ -43,7 +48,9 @@ def test_is_what_its_config_imports_as(name):
 @pytest.mark.parametrize("name", STATED)
 def test_what_is_skipped_differs(name):
     ours, theirs = stated(load(name).model, ABOUT), stated(imported(name), ABOUT)
-    assert {path.rpartition(".")[2] for path in ours.keys() | theirs.keys() if ours.get(path) != theirs.get(path)} == STATED[name]
+    assert {
+        path.rpartition(".")[2] for path in ours.keys() | theirs.keys() if ours.get(path) != theirs.get(path)
+    } == STATED[name]
 
 
 def test_the_skipped_defaults_are_those():

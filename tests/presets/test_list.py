@@ -18,7 +18,9 @@ NARROW = {"gemma-3-1b", "gpt-oss-20b"}
 @pytest.mark.parametrize("name", ORACLE)
 def test_says_what_the_oracle_says(name):
     truth = ORACLE[name]
-    assert {key: ROWS[name][key] for key in ("params", "active_params")} == {key: truth[key] for key in ("params", "active_params")}
+    assert {key: ROWS[name][key] for key in ("params", "active_params")} == {
+        key: truth[key] for key in ("params", "active_params")
+    }
     if "kv_elements" in truth and name not in NARROW:
         context, elements = next(iter(truth["kv_elements"].items()))
         assert ROWS[name]["kv_bytes_per_token"] * int(context) == 2 * elements

@@ -41,7 +41,9 @@ def figures(name):
         "kv_elements": lambda n: cached(name, n)["elements"],
         "cross_elements": lambda n: cached(name, n)["cross_elements"],
     }
-    shapes = {key: {n: ask(int(n)) for n in ORACLE[name][key]} for key, ask in asked.items() if key in ORACLE[name]}
+    shapes = {
+        key: {n: ask(int(n)) for n in ORACLE[name][key]} for key, ask in asked.items() if key in ORACLE[name]
+    }
     return {key: params[key] for key in ("params", "active_params", "by_group")} | shapes
 
 
@@ -50,7 +52,9 @@ def test_counts_what_the_oracle_counts(name):
     assert figures(name) == ORACLE[name]
 
 
-@pytest.mark.parametrize("name", [name for name, truth in ORACLE.items() if "kv_elements" not in truth and name != "gpt-1"])
+@pytest.mark.parametrize(
+    "name", [name for name, truth in ORACLE.items() if "kv_elements" not in truth and name != "gpt-1"]
+)
 def test_an_encoder_caches_nothing(name):
     assert (cached(name, 1024)["elements"], cached(name, 1024)["cross_elements"]) == (0, 0)
 
@@ -75,7 +79,11 @@ def test_counts_what_is_worked_out(name):
 def test_counts_what_was_published(name):
     """Of some, papers state rounded figures alone; there the oracle is the witness, or the sum above."""
     published, totals = preset(name).published.get("params"), count_params(preset(name)).totals
-    assert published == totals["params"] - totals["lora_params"] if published is not None else name in (ORACLE | OPEN)
+    assert (
+        published == totals["params"] - totals["lora_params"]
+        if published is not None
+        else name in (ORACLE | OPEN)
+    )
 
 
 @every_preset
@@ -91,7 +99,9 @@ def test_says_its_name_source_date_and_series(name):
 def test_is_short_and_tells_editors_its_schema(name):
     lines = FILES[name].read_text().splitlines()
     assert lines[0] == "# yaml-language-server: $schema=./schema.json"
-    kinds_of_layer = {id(block) for _, stack in stacks(preset(name)) for group in stack.groups for block in group.blocks}
+    kinds_of_layer = {
+        id(block) for _, stack in stacks(preset(name)) for group in stack.groups for block in group.blocks
+    }
     keys = sum(":" in line for line in lines)  # a list of numbers may go on
     assert keys <= 18 + 10 * len(kinds_of_layer)
 
@@ -100,7 +110,9 @@ def test_a_model_of_apples_kind_has_its_bits_per_weight_and_rank():
     """arXiv:2407.21075 section 5: 3.7 bits per weight, adapters of rank 16 that take tens of megabytes in 16 bits."""
     totals = count_params(preset("llama-3.2-3b-lora-3.7bit")).totals
     assert round(totals["bits_per_weight"], 1) == round(totals["bits_per_weight_without_scales"], 1) == 3.7
-    widths = 2 * (3072 + 3072) + 2 * (3072 + 1024) + 3 * (3072 + 8192)  # in + out of q and o, k and v, the three of the FFN
+    widths = (
+        2 * (3072 + 3072) + 2 * (3072 + 1024) + 3 * (3072 + 8192)
+    )  # in + out of q and o, k and v, the three of the FFN
     assert totals["lora_params"] == 28 * 16 * widths
     two_bits, table, gains = 17 * 3 * 3072 * 8192, 128256 * 3072, (2 * 28 + 1) * 3072
     four_bits = totals["params"] - totals["lora_params"] - two_bits - table - gains
@@ -110,11 +122,15 @@ def test_a_model_of_apples_kind_has_its_bits_per_weight_and_rank():
 def test_llama_405b_in_the_open():
     layers, d_model, heads, kv_heads, width, d_ff, vocab = 126, 16384, 128, 8, 128, 53248, 128256
     attention = 2 * d_model * heads * width + 2 * d_model * kv_heads * width  # q and o, k and v
-    matrices = layers * (attention + 3 * d_model * d_ff) + vocab * d_model  # the head is one more; the input table multiplies nothing
+    matrices = (
+        layers * (attention + 3 * d_model * d_ff) + vocab * d_model
+    )  # the head is one more; the input table multiplies nothing
     gains = (2 * layers + 1) * d_model
     totals = count_params(preset("llama-3.1-405b")).totals
     assert totals["params"] == matrices + vocab * d_model + gains == 405_853_388_800
     scores_and_mix = layers * heads * (2 * width + 2 * width)  # per pair of a query and a key
     assert flops("llama-3.1-405b", seq_len=2048) == 2 * 2048 * matrices + 2048**2 * scores_and_mix
     assert flops("llama-3.1-405b", phase="decode", past=1024) == 2 * matrices + (1024 + 1) * scores_and_mix
-    assert count_kv_cache(preset("llama-3.1-405b"), 1024).totals["elements"] == 1024 * layers * kv_heads * (width + width)
+    assert count_kv_cache(preset("llama-3.1-405b"), 1024).totals["elements"] == 1024 * layers * kv_heads * (
+        width + width
+    )

@@ -94,7 +94,15 @@ SMALL = {
 NAMES = {
     "vocab_size": ("vocab_size", "decoder_vocab_size"),
     "d_ff": (
-        *("intermediate_size", "moe_intermediate_size", "intermediate_size_mlp", "n_inner", "ffn_hidden_size", "d_ff", "ffn_dim"),
+        *(
+            "intermediate_size",
+            "moe_intermediate_size",
+            "intermediate_size_mlp",
+            "n_inner",
+            "ffn_hidden_size",
+            "d_ff",
+            "ffn_dim",
+        ),
         *("encoder_ffn_dim", "decoder_ffn_dim"),
     ),
     "n_heads": (
@@ -118,7 +126,9 @@ DERIVED = {
     "t5": {"head.scale": lambda config: config["d_model"] ** -0.5},
     "minicpm3": {
         "head.scale": lambda config: config["dim_model_base"] / config["hidden_size"],
-        "groups.0.layer.residual_multiplier": lambda config: config["scale_depth"] / config["num_hidden_layers"] ** 0.5,
+        "groups.0.layer.residual_multiplier": lambda config: (
+            config["scale_depth"] / config["num_hidden_layers"] ** 0.5
+        ),
     },
 }
 """Settings that a class works out from sizes."""
@@ -133,14 +143,20 @@ def small(model, model_type):
     found = dict(settings(model))
     heads = next(value for path, value in found.items() if path.endswith("n_heads"))
     d_model = SMALL["n_heads"] * model.d_model // heads
-    sizes = {path: SMALL[path.split(".")[-1]] for path, value in found.items() if path.split(".")[-1] in SMALL and value is not None}
+    sizes = {
+        path: SMALL[path.split(".")[-1]]
+        for path, value in found.items()
+        if path.split(".")[-1] in SMALL and value is not None
+    }
     for path, size in list(sizes.items()):
         if path.endswith("shared.d_ff"):  # of so many experts' width
             sizes[path] = size * (found[path] // found[path.replace("shared", "expert")])
         elif path.endswith("d_ff") and model_type in FOURFOLD:
             sizes[path] = 4 * d_model
     for prefix, stack in stacks(model):
-        sizes |= {f"{prefix}groups.{i}.n_layers": max(2, len(group.blocks)) for i, group in enumerate(stack.groups)}
+        sizes |= {
+            f"{prefix}groups.{i}.n_layers": max(2, len(group.blocks)) for i, group in enumerate(stack.groups)
+        }
     if model_type == "whisper":
         sizes |= {"encoder.front_end.d_model": d_model, "encoder.position.max_seq_len": SOURCE}
     return substitute(model, {**sizes, "d_model": d_model})
@@ -152,7 +168,10 @@ def small_config(name, model):
     for ours, theirs in NAMES.items():
         config.update({key: SMALL[ours] for key in theirs if config.get(key) is not None or key in UNSTATED})
     [n_layers] = {sum(group.n_layers for group in stack.groups) for _, stack in stacks(model)}
-    config = {key: value[:n_layers] if isinstance(value, list) and key != "architectures" else value for key, value in config.items()}
+    config = {
+        key: value[:n_layers] if isinstance(value, list) and key != "architectures" else value
+        for key, value in config.items()
+    }
     config.update({key: model.d_model for key in WIDTHS if key in config})
     config.update({key: n_layers for key in DEPTHS if key in config})
     config["pad_token_id"] = config.get("pad_token_id") and 0

@@ -59,7 +59,9 @@ SHARPENED = maybe(st.builds(LengthTemperature, floor_scale=SIZES))
 SPARSITIES = st.one_of(
     st.builds(DilatedWindow, window=SIZES, dilation=SIZES),
     st.builds(StridedPattern, stride=SIZES),
-    st.builds(lambda summary, more: FixedPattern(stride=summary + more, summary=summary), SIZES, st.integers(0, 3)),
+    st.builds(
+        lambda summary, more: FixedPattern(stride=summary + more, summary=summary), SIZES, st.integers(0, 3)
+    ),
 )
 
 
@@ -70,7 +72,8 @@ NORMS = st.one_of(
     st.builds(LayerNorm, weight=st.just(False), bias=BOOL),
 )
 ACTIVATIONS = st.one_of(
-    st.sampled_from([ReLU(), SquaredReLU(), GELU(), GELUTanh(), SiLU(), Sigmoid()]), st.builds(Swish, beta=NUMBERS, learnt=BOOL)
+    st.sampled_from([ReLU(), SquaredReLU(), GELU(), GELUTanh(), SiLU(), Sigmoid()]),
+    st.builds(Swish, beta=NUMBERS, learnt=BOOL),
 )
 
 
@@ -81,11 +84,25 @@ def scalings(draw, pairs):
     choices = [
         st.just(NoScaling()),
         st.just(LinearScaling(factor=4.0)),
-        st.builds(DynamicNTKScaling, factor=st.just(2.0), original_max_seq_len=st.just(4)) if pairs > 1 else st.nothing(),
+        st.builds(DynamicNTKScaling, factor=st.just(2.0), original_max_seq_len=st.just(4))
+        if pairs > 1
+        else st.nothing(),
         st.just(NTKScaling(factor=8.0)) if pairs > 1 else st.nothing(),
         st.just(Llama3Scaling(factor=8.0, original_max_seq_len=16)),
-        st.builds(YarnScaling, factor=st.just(4.0), original_max_seq_len=st.just(8), mscale=maybe(NUMBERS), mscale_all_dim=maybe(NUMBERS)),
-        st.builds(LongRopeScaling, factor=st.just(4.0), original_max_seq_len=st.just(4), short_factor=divisors, long_factor=divisors),
+        st.builds(
+            YarnScaling,
+            factor=st.just(4.0),
+            original_max_seq_len=st.just(8),
+            mscale=maybe(NUMBERS),
+            mscale_all_dim=maybe(NUMBERS),
+        ),
+        st.builds(
+            LongRopeScaling,
+            factor=st.just(4.0),
+            original_max_seq_len=st.just(4),
+            short_factor=divisors,
+            long_factor=divisors,
+        ),
     ]
     return draw(st.one_of(choices))
 
@@ -97,7 +114,12 @@ def positions(draw, width):
         return draw(st.sampled_from([NoPosition(), ALiBi(), ALiBi(slope_exponent=4.0, scaled=True)]))
     turned = draw(maybe(st.integers(1, width // 2).map(lambda pairs: 2 * pairs)))
     scaling = draw(scalings((turned or width) // 2))
-    return Rope(theta=100.0, rotary_dim=turned, pairing=draw(st.sampled_from(["half", "interleaved"])), scaling=scaling)
+    return Rope(
+        theta=100.0,
+        rotary_dim=turned,
+        pairing=draw(st.sampled_from(["half", "interleaved"])),
+        scaling=scaling,
+    )
 
 
 @st.composite
@@ -110,14 +132,18 @@ def masks(draw):
 @st.composite
 def weighing(draw):
     """Softmax with or without sinks, or relu; queries sharpened or not."""
-    return draw(st.sampled_from([{}, {"sinks": True}, {"normalizer": "relu"}])) | {"temperature": draw(SHARPENED)}
+    return draw(st.sampled_from([{}, {"sinks": True}, {"normalizer": "relu"}])) | {
+        "temperature": draw(SHARPENED)
+    }
 
 
 @st.composite
 def heads(draw, d_model):
     """How many heads, and their width where d_model does not say it."""
     n_heads = draw(st.sampled_from([1, 2, 3, 4]))
-    return n_heads, draw(st.integers(1, 4).map(lambda half: 2 * half)) if d_model % n_heads else draw(maybe(st.integers(1, 7)))
+    return n_heads, draw(st.integers(1, 4).map(lambda half: 2 * half)) if d_model % n_heads else draw(
+        maybe(st.integers(1, 7))
+    )
 
 
 @st.composite
@@ -125,7 +151,11 @@ def linear(draw, d_model):
     """Attention by running sums, of either feature map."""
     n_heads, own = draw(heads(d_model))
     placed = positions(own or d_model // n_heads).filter(lambda position: not isinstance(position, ALiBi))
-    kernel = draw(st.sampled_from([{"features": "elu"}, {"features": "softmax"}, {"features": "softmax", "n_features": 3}]))
+    kernel = draw(
+        st.sampled_from(
+            [{"features": "elu"}, {"features": "softmax"}, {"features": "softmax", "n_features": 3}]
+        )
+    )
     return LinearAttention(
         n_heads=n_heads,
         head_dim=own,
@@ -149,7 +179,9 @@ def projected(draw, d_model):
     return cls(
         **fields,
         v_head_dim=draw(maybe(SIZES)),
-        bias=draw(BOOL | st.sets(st.sampled_from(["q", "k", "v", "o"])).map(lambda names: tuple(sorted(names)))),
+        bias=draw(
+            BOOL | st.sets(st.sampled_from(["q", "k", "v", "o"])).map(lambda names: tuple(sorted(names)))
+        ),
         qk_norm=draw(
             maybe(
                 st.builds(
@@ -190,7 +222,12 @@ def latent(draw):
 
 
 DENSE = st.builds(MLP, d_ff=SIZES, activation=ACTIVATIONS, bias=BOOL) | st.builds(
-    GLU, d_ff=SIZES, activation=ACTIVATIONS, bias=BOOL, limit=maybe(NUMBERS), up_offset=st.sampled_from([0, 1])
+    GLU,
+    d_ff=SIZES,
+    activation=ACTIVATIONS,
+    bias=BOOL,
+    limit=maybe(NUMBERS),
+    up_offset=st.sampled_from([0, 1]),
 )
 
 
@@ -228,7 +265,13 @@ def blocks(draw, d_model):
     cls = draw(st.sampled_from([PreNorm, PostNorm, Sandwich, NormAfter, Parallel]))
     extra = {"n_norms": draw(st.sampled_from([1, 2]))} if cls is Parallel else {}
     attention, ffn = draw(projected(d_model) | latent() | linear(d_model)), draw(DENSE | mixtures())
-    return cls(attention=attention, ffn=ffn, norm=draw(NORMS), residual_multiplier=draw(st.sampled_from([1.0, 0.5])), **extra)
+    return cls(
+        attention=attention,
+        ffn=ffn,
+        norm=draw(NORMS),
+        residual_multiplier=draw(st.sampled_from([1.0, 0.5])),
+        **extra,
+    )
 
 
 @st.composite
@@ -236,14 +279,18 @@ def groups(draw, d_model):
     """One layer repeated, or a pattern of two. (A stack shorter than its pattern has no formula in n_layers: it is tested apart.)"""
     if draw(BOOL):
         return Group(n_layers=draw(st.integers(1, 2)), layer=draw(blocks(d_model)))
-    return Group(n_layers=draw(st.sampled_from([2, 2, 3])), pattern=(draw(blocks(d_model)), draw(blocks(d_model))))
+    return Group(
+        n_layers=draw(st.sampled_from([2, 2, 3])), pattern=(draw(blocks(d_model)), draw(blocks(d_model)))
+    )
 
 
 ADAPTERS = st.builds(
     LoRA,
     rank=st.integers(2, 4),  # torch.einsum over an axis of 1 multiplies, and counts nothing
     alpha=maybe(NUMBERS),
-    targets=st.lists(st.sampled_from(["all_linear", "o", "down", "lm_head", "embedding"]), min_size=1, max_size=3).map(tuple),
+    targets=st.lists(
+        st.sampled_from(["all_linear", "o", "down", "lm_head", "embedding"]), min_size=1, max_size=3
+    ).map(tuple),
 )
 
 
@@ -252,7 +299,10 @@ def decoders(draw):
     """A whole model of one or two groups."""
     d_model, vocab_size = draw(st.integers(1, 8)), draw(st.integers(2, 11))
     even = d_model % 2 == 0
-    added = [st.just(NoPosition()), st.builds(Learned, max_seq_len=st.integers(16, 20), offset=st.integers(0, 2))]
+    added = [
+        st.just(NoPosition()),
+        st.builds(Learned, max_seq_len=st.integers(16, 20), offset=st.integers(0, 2)),
+    ]
     added += [st.builds(Sinusoidal, pairing=st.sampled_from(["half", "interleaved"]))] if even else []
     tied = draw(BOOL)
     head = draw(outputs(vocab_size, d_model).filter(lambda head: head.ties or not tied))
@@ -268,7 +318,9 @@ def decoders(draw):
             position=draw(st.one_of(added)),
             norm=draw(maybe(NORMS)),
         ),
-        lora=draw(maybe(ADAPTERS.filter(lambda lora: not (tied and head.by_targets and "lm_head" in lora.targets)))),
+        lora=draw(
+            maybe(ADAPTERS.filter(lambda lora: not (tied and head.by_targets and "lm_head" in lora.targets)))
+        ),
         head=head,
         loss=draw(maybe(st.builds(CrossEntropy, z_loss=z_loss))),
         groups=tuple(draw(st.lists(groups(d_model), min_size=1, max_size=2))),

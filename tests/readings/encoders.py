@@ -26,7 +26,19 @@ from archcli.modules import (
     Sinusoidal,
     WindowedGlobal,
 )
-from readings.architectures import ACTIVATIONS, BOOL, DENSE, NORMS, NUMBERS, SIZES, blocks, decoders, heads, maybe, positions
+from readings.architectures import (
+    ACTIVATIONS,
+    BOOL,
+    DENSE,
+    NORMS,
+    NUMBERS,
+    SIZES,
+    blocks,
+    decoders,
+    heads,
+    maybe,
+    positions,
+)
 
 BANDS = maybe(st.builds(WindowedGlobal, window=SIZES, n_global=st.integers(0, 3)))
 
@@ -37,11 +49,21 @@ def both_sides(draw, d_model):
     n_heads, own = draw(heads(d_model))
     width = own or d_model // n_heads
     position = draw(positions(width))
-    fields = {"n_heads": n_heads, "head_dim": own, "causal": False, "bias": draw(BOOL), "v_head_dim": draw(maybe(SIZES))}
+    fields = {
+        "n_heads": n_heads,
+        "head_dim": own,
+        "causal": False,
+        "bias": draw(BOOL),
+        "v_head_dim": draw(maybe(SIZES)),
+    }
     if position.kind != "alibi" and draw(st.integers(0, 2)) == 0:
-        return LinearAttention(**fields, position=position, features=draw(st.sampled_from(["elu", "softmax"])))
+        return LinearAttention(
+            **fields, position=position, features=draw(st.sampled_from(["elu", "softmax"]))
+        )
     placed = draw(st.just(position) | st.builds(RelativeKey, max_distance=SIZES))
-    return MultiHeadAttention(**fields, position=placed, sparsity=draw(BANDS), normalizer=draw(st.sampled_from(["softmax", "relu"])))
+    return MultiHeadAttention(
+        **fields, position=placed, sparsity=draw(BANDS), normalizer=draw(st.sampled_from(["softmax", "relu"]))
+    )
 
 
 @st.composite
@@ -85,13 +107,19 @@ def halves(draw, d_model):
     """Encoder and decoder layers of an encoder-decoder, the decoder's with cross attention; a bias on scores in either, or in none."""
     n_heads, own = draw(heads(d_model))
     shared = {"n_heads": n_heads, "head_dim": own}
-    cross = CrossAttention(**shared, n_kv_heads=draw(maybe(st.just(1))), bias=draw(BOOL), v_head_dim=draw(maybe(SIZES)))
+    cross = CrossAttention(
+        **shared, n_kv_heads=draw(maybe(st.just(1))), bias=draw(BOOL), v_head_dim=draw(maybe(SIZES))
+    )
     bias = draw(maybe(st.builds(RelativeBuckets, n_buckets=st.sampled_from([4, 6]), bidirectional=BOOL)))
     if bias is None:
         write = draw(blocks(d_model).filter(lambda block: block.kind != "parallel"))
         return draw(readers(d_model)), write.model_copy(update={"cross_attention": cross}), None
     read = PreNorm(attention=MultiHeadAttention(**shared, causal=False), ffn=draw(DENSE), norm=draw(NORMS))
-    write = PreNorm(attention=MultiHeadAttention(**shared, softcap=draw(maybe(NUMBERS))), ffn=draw(DENSE), norm=draw(NORMS))
+    write = PreNorm(
+        attention=MultiHeadAttention(**shared, softcap=draw(maybe(NUMBERS))),
+        ffn=draw(DENSE),
+        norm=draw(NORMS),
+    )
     return read, write.model_copy(update={"cross_attention": cross}), bias
 
 
@@ -100,14 +128,20 @@ def encoder_decoders(draw):
     """T5, Marian, Whisper and their kin: one table or two, or features in place of source tokens."""
     d_model = draw(st.integers(1, 8))
     read, write, bias = draw(halves(d_model))
-    front = draw(maybe(st.builds(ConvFrontEnd, in_channels=SIZES, d_model=st.just(d_model), activation=ACTIVATIONS)))
+    front = draw(
+        maybe(st.builds(ConvFrontEnd, in_channels=SIZES, d_model=st.just(d_model), activation=ACTIVATIONS))
+    )
     shared = {"norm": draw(NORMS), "score_bias": bias, "final_norm": draw(BOOL)}
     return EncoderDecoder(
         vocab_size=draw(st.integers(2, 11)),
         d_model=d_model,
         norm=draw(NORMS),
         source_len=None if front is None else draw(maybe(SIZES)),
-        embedding=Embedding(tied=draw(BOOL), position=draw(added(d_model, 20)), scale=draw(st.sampled_from([None, "sqrt_d_model"]))),
+        embedding=Embedding(
+            tied=draw(BOOL),
+            position=draw(added(d_model, 20)),
+            scale=draw(st.sampled_from([None, "sqrt_d_model"])),
+        ),
         encoder=EncoderStack(
             **shared,
             front_end=front,

@@ -22,7 +22,13 @@ def outputs(draw, vocab_size, d_model):
     if d_model > 1:  # torch's einsum over an axis of 1 multiplies, and counts nothing
         kinds.append(st.builds(SampledHead, n_samples=st.integers(1, vocab_size)))
     kinds.append(
-        st.sampled_from([HierarchicalHead(n_classes=n) for n in range(1, vocab_size + 1) if -(-vocab_size // -(-vocab_size // n)) == n])
+        st.sampled_from(
+            [
+                HierarchicalHead(n_classes=n)
+                for n in range(1, vocab_size + 1)
+                if -(-vocab_size // -(-vocab_size // n)) == n
+            ]
+        )
     )
     cutoffs = sorted(draw(st.sets(st.integers(1, vocab_size - 1), min_size=1, max_size=2)))
     widest = max(n for n in range(1, 9) if d_model // n ** len(cutoffs) > 0)

@@ -11,8 +11,18 @@ from readings.outputs import LINEAR
 def predictors(draw):
     """A model that predicts further tokens, by layers of their own or like its last."""
     model = draw(decoders())
-    lora = draw(maybe(ADAPTERS.filter(lambda lora: not {"embedding", *(["lm_head"] if model.embedding.tied else [])} & {*lora.targets})))
+    lora = draw(
+        maybe(
+            ADAPTERS.filter(
+                lambda lora: (
+                    not {"embedding", *(["lm_head"] if model.embedding.tied else [])} & {*lora.targets}
+                )
+            )
+        )
+    )
     head = draw(LINEAR).model_copy(update={"bias": False})
     embedding = model.embedding.model_copy(update={"position": NoPosition(), "norm": None})
-    mtp = MultiTokenPrediction(depth=draw(st.integers(1, 2)), layer=draw(maybe(blocks(model.d_model))), norm=draw(NORMS))
+    mtp = MultiTokenPrediction(
+        depth=draw(st.integers(1, 2)), layer=draw(maybe(blocks(model.d_model))), norm=draw(NORMS)
+    )
     return model.model_copy(update={"head": head, "embedding": embedding, "mtp": mtp, "lora": lora})

@@ -13,8 +13,30 @@ from archcli.modules.base import settings
 from archcli.runtime.build import build_model, example_inputs
 
 SIZES = {
-    *("vocab_size", "d_model", "max_seq_len", "n_layers", "n_heads", "n_kv_heads", "head_dim", "v_head_dim", "d_ff"),
-    *("window", "chunk", "dilation", "stride", "summary", "n_global", "n_features", "max_distance", "rotary_dim", "n_experts", "top_k"),
+    *(
+        "vocab_size",
+        "d_model",
+        "max_seq_len",
+        "n_layers",
+        "n_heads",
+        "n_kv_heads",
+        "head_dim",
+        "v_head_dim",
+        "d_ff",
+    ),
+    *(
+        "window",
+        "chunk",
+        "dilation",
+        "stride",
+        "summary",
+        "n_global",
+        "n_features",
+        "max_distance",
+        "rotary_dim",
+        "n_experts",
+        "top_k",
+    ),
     *("n_labels", "n_buckets", "in_channels", "source_len", "rank", "div_value", "n_classes", "n_samples"),
     *("kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim"),
 }
@@ -22,7 +44,11 @@ SIZES = {
 
 def sizes_of(model):
     """The sizes of an architecture by full path: what may be a symbol or an array."""
-    return {path: value for path, value in settings(model) if path.rpartition(".")[2] in SIZES and isinstance(value, int) and value}
+    return {
+        path: value
+        for path, value in settings(model)
+        if path.rpartition(".")[2] in SIZES and isinstance(value, int) and value
+    }
 
 
 def counted(model, batch_size, seq_len, past):
@@ -37,14 +63,23 @@ def counted(model, batch_size, seq_len, past):
         return figures
     prefill, decode = prefill_pass(model, batch_size, seq_len), decode_pass(model, batch_size, past)
     figures["decode matmul"], figures["decode other"] = decode.flops()
-    figures |= {"prefill moved": moved(prefill), "decode moved": moved(decode), "source cached": prefill.cross_cached()}
+    figures |= {
+        "prefill moved": moved(prefill),
+        "decode moved": moved(decode),
+        "source cached": prefill.cross_cached(),
+    }
     return figures | {"prefill cached": prefill.cached(), "decode cached": decode.cached()}
 
 
 def moved(one):
     """Elements read and written by a pass, in training backward too."""
     backward = one.phase == "train"
-    parts = [(row, piece) for row in one.rows for part in row.parts for piece in (part, *(part.backward if backward else ()))]
+    parts = [
+        (row, piece)
+        for row in one.rows
+        for part in row.parts
+        for piece in (part, *(part.backward if backward else ()))
+    ]
     return sum(row.times * (part.read + part.written) for row, part in parts)
 
 
@@ -60,14 +95,21 @@ def counted_dense(model, batch_size, seq_len):
         return figures
     prefill, decode = prefill_pass(model, batch_size, seq_len), decode_pass(model, batch_size, seq_len)
     for one in (prefill, decode):  # what is kept of the source stays as it was
-        figures |= {one.phase: one.flops(dense=True)[0], f"{one.phase} cached": one.cached() + prefill.cross_cached()}
+        figures |= {
+            one.phase: one.flops(dense=True)[0],
+            f"{one.phase} cached": one.cached() + prefill.cross_cached(),
+        }
     return figures
 
 
 def by_symbols(model, batch_size, seq_len, past):
     """The same figures as closed forms, evaluated at the sizes."""
-    values = {sympy.Symbol(path, positive=True, integer=True): value for path, value in sizes_of(model).items()}
-    asked = dict(zip(sympy.symbols("B T P", positive=True, integer=True), (batch_size, seq_len, past), strict=True))
+    values = {
+        sympy.Symbol(path, positive=True, integer=True): value for path, value in sizes_of(model).items()
+    }
+    asked = dict(
+        zip(sympy.symbols("B T P", positive=True, integer=True), (batch_size, seq_len, past), strict=True)
+    )
     figures = counted(substitute(model, {symbol.name: symbol for symbol in values}), *asked)
     numbers = {symbol: sympy.Integer(value) for symbol, value in (values | asked).items()}
     return {name: sympy.sympify(figure).xreplace(numbers) for name, figure in figures.items()}

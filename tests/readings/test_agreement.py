@@ -39,15 +39,22 @@ def test_symbols_evaluate_to_what_ints_count(model, batch_size, seq_len, past):
 @given(model=MODELS, steps=st.lists(st.integers(0, 3), min_size=3, max_size=3), past=PAST, **LENGTHS)
 def test_arrays_hold_what_ints_count_of_each_candidate(model, steps, batch_size, seq_len, past):
     sizes = sizes_of(model)
-    arrays = {path: value + (4 if path == "d_model" else 1 + i % 3) * np.array(steps) for i, (path, value) in enumerate(sizes.items())}
+    arrays = {
+        path: value + (4 if path == "d_model" else 1 + i % 3) * np.array(steps)
+        for i, (path, value) in enumerate(sizes.items())
+    }
     # heads without a width of their own are as wide as d_model has room for; a candidate with none for them is no model
-    heads, widths = ([sizes for path, sizes in arrays.items() if path.endswith(name)] for name in ("n_heads", "d_model"))
+    heads, widths = (
+        [sizes for path, sizes in arrays.items() if path.endswith(name)] for name in ("n_heads", "d_model")
+    )
     assume(all((width >= sizes).all() for width in widths for sizes in heads))
     figures = counted(substitute(model, arrays), batch_size, seq_len, past)
     for candidate in range(len(steps)):
         one = substitute(model, {path: int(array[candidate]) for path, array in arrays.items()})
         expected = counted(one, batch_size, seq_len, past)
-        assert {name: int(np.broadcast_to(figure, len(steps))[candidate]) for name, figure in figures.items()} == expected
+        assert {
+            name: int(np.broadcast_to(figure, len(steps))[candidate]) for name, figure in figures.items()
+        } == expected
 
 
 @given(model=predictors(), batch_size=st.integers(1, 3), seq_len=st.integers(3, 9), past=PAST)

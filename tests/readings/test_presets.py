@@ -15,7 +15,8 @@ torch.set_num_threads(1)
 def test_training_costs_what_torch_counts(name):
     model = load(name).model
     ours = {
-        phase: count_flops(model, Question(phase=phase, mask="dense", seq_len=16)).totals["matmul_flops"] for phase in ("forward", "train")
+        phase: count_flops(model, Question(phase=phase, mask="dense", seq_len=16)).totals["matmul_flops"]
+        for phase in ("forward", "train")
     }
     params = count_params(model).totals
     assert ours | {"params": params["params"] + params["mtp_params"]} == by_torch(model, 1, 16)

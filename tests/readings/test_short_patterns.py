@@ -18,10 +18,20 @@ from readings.readings import by_torch, by_torch_cache, counted_dense
 
 torch.set_num_threads(1)
 NORM = RMSNorm()
-LOCAL = PreNorm(attention=GroupedQueryAttention(n_heads=4, n_kv_heads=2, head_dim=4, position=Rope(), window=3), ffn=GLU(d_ff=5), norm=NORM)
+LOCAL = PreNorm(
+    attention=GroupedQueryAttention(n_heads=4, n_kv_heads=2, head_dim=4, position=Rope(), window=3),
+    ffn=GLU(d_ff=5),
+    norm=NORM,
+)
 GLOBAL = PreNorm(
     attention=MultiHeadLatentAttention(
-        n_heads=2, kv_lora_rank=3, qk_nope_head_dim=2, qk_rope_head_dim=2, v_head_dim=3, form="absorbed", latent_norm=NORM
+        n_heads=2,
+        kv_lora_rank=3,
+        qk_nope_head_dim=2,
+        qk_rope_head_dim=2,
+        v_head_dim=3,
+        form="absorbed",
+        latent_norm=NORM,
     ),
     ffn=GLU(d_ff=7),
     norm=NORM,

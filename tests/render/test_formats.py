@@ -10,7 +10,10 @@ from archcli.measure.report import Column, Report, Table, facts
 from archcli.render import rendered
 
 COLUMNS = (Column("path", "path"), Column("params", "params", "count"), Column("share", "share", "share"))
-ROWS = [{"path": "a|b.*", "params": 12_345_678, "share": 0.75}, {"path": "[red]c", "params": 7, "share": 0.25, "shape": [2, 3]}]
+ROWS = [
+    {"path": "a|b.*", "params": 12_345_678, "share": 0.75},
+    {"path": "[red]c", "params": 7, "share": 0.25, "shape": [2, 3]},
+]
 REPORT = Report(
     command="params",
     model={"name": "evil [bold]\x1b[31m", "source": "x.yaml"},
@@ -46,13 +49,24 @@ def test_markdown_escapes_what_it_would_read():
     assert "| a\\|b.\\* | 12,345,678 | 12.3M | 75.0% |" in text
     assert "| **total** | **12,345,685** | **12.3M** | **100.0%** |" in text
     assert "note: note \\<b\\>well\\</b\\>" in text
-    widths = {line.replace("\\|", "").count("|") for line in text.splitlines() if "12.3M" in line or "---:" in line}
+    widths = {
+        line.replace("\\|", "").count("|") for line in text.splitlines() if "12.3M" in line or "---:" in line
+    }
     assert widths == {5, 4}
 
 
 def test_json_has_the_fixed_names_and_exact_numbers():
     document = json.loads(rendered(REPORT, "json"))
-    assert list(document) == ["schema_version", "command", "model", "inputs", "convention", "totals", "rows", "notes"]
+    assert list(document) == [
+        "schema_version",
+        "command",
+        "model",
+        "inputs",
+        "convention",
+        "totals",
+        "rows",
+        "notes",
+    ]
     assert document["schema_version"] == 1
     assert document["model"] == dict(REPORT.model)
     assert document["totals"] == {"params": 12_345_685}
@@ -66,7 +80,11 @@ def test_json_does_not_round():
 
 def test_csv_has_the_rows_alone():
     lines = list(csv.reader(io.StringIO(rendered(REPORT, "csv"))))
-    assert lines == [["path", "params", "share", "shape"], ["a|b.*", "12345678", "0.75", ""], ["[red]c", "7", "0.25", "[2, 3]"]]
+    assert lines == [
+        ["path", "params", "share", "shape"],
+        ["a|b.*", "12345678", "0.75", ""],
+        ["[red]c", "7", "0.25", "[2, 3]"],
+    ]
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 200])

@@ -30,7 +30,14 @@ DOCUMENT = {
     "schema_version": 1,
     "command": "profile",
     "model": {"name": "tiny <b>&", "source": ""},
-    "inputs": {"phase": "forward", "batch_size": 1, "seq_len": 8, "past": 0, "dtype": "fp32", "device": "cpu"},
+    "inputs": {
+        "phase": "forward",
+        "batch_size": 1,
+        "seq_len": 8,
+        "past": 0,
+        "dtype": "fp32",
+        "device": "cpu",
+    },
     "convention": "FLOP = 2 x multiply-add <&>.",
     "totals": {
         "wall_s": 10.0,
@@ -53,7 +60,7 @@ DOCUMENT = {
 
 def drawn(tmp_path, document=DOCUMENT):
     save(document, tmp_path / "p.svg")
-    return ET.parse(tmp_path / "p.svg").getroot()  # noqa: S314 - it is ours
+    return ET.parse(tmp_path / "p.svg").getroot()  # noqa: S314
 
 
 def said(root):
@@ -80,7 +87,11 @@ def test_what_passes_the_whole_is_drawn_with_a_line_where_the_whole_ends(tmp_pat
     root = drawn(tmp_path, document)
     widths = [float(each.get("width")) for each in root.iter(f"{SVG}rect") if each.get("height") == "34"][-2:]
     assert widths == [round(840 * 1.1 / 1.4, 1), round(840 * 0.3 / 1.4, 1)]
-    [line] = [each for each in root.iter(f"{SVG}line") if each.get("x1") == each.get("x2") == str(90 + 840 / 1.4).removesuffix(".0")]
+    [line] = [
+        each
+        for each in root.iter(f"{SVG}line")
+        if each.get("x1") == each.get("x2") == str(90 + 840 / 1.4).removesuffix(".0")
+    ]
     assert line.get("class") == "roof"
 
 

@@ -77,7 +77,9 @@ def test_a_folder_one_may_not_write_is_refused(tmp_path):
 def test_a_failure_half_way_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "out"
     path.write_text("old")
-    monkeypatch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    monkeypatch.setattr(
+        "pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+    )
     with pytest.raises(ArchError, match="No space left"):
         write("new", path)
     assert path.read_text() == "old"
@@ -85,7 +87,9 @@ def test_a_failure_half_way_leaves_the_old_file(tmp_path, monkeypatch):
 
 
 def run(code, **options):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=False, **options)
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, timeout=60, check=False, **options
+    )
 
 
 def test_a_full_disk_behind_standard_output_is_one_error():
@@ -119,5 +123,8 @@ write("x" * 100_000, None)
 
 
 def test_an_encoding_that_knows_no_ticks_still_prints():
-    done = run("from archcli.render.write import write\nwrite('✓ 1 × 2\\n', None)", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    done = run(
+        "from archcli.render.write import write\nwrite('✓ 1 × 2\\n', None)",
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
     assert (done.returncode, done.stdout) == (0, b"? 1 ? 2\n")

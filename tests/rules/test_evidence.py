@@ -36,7 +36,11 @@ def test_the_columns_are_those_that_rules_use():
 @pytest.mark.parametrize(
     ("value", "percentile", "nearest"),
     [
-        (4.0, 100 * (1 + 0.5 + 0.5) / 4, ["b", "c", "a"]),  # one below, two equal; 2 is half of it, 16 four times
+        (
+            4.0,
+            100 * (1 + 0.5 + 0.5) / 4,
+            ["b", "c", "a"],
+        ),  # one below, two equal; 2 is half of it, 16 four times
         (1.0, 0.0, ["a", "b", "c"]),
         (100.0, 100.0, ["d", "b", "c"]),
         (8.0, 100 * 3 / 4, ["d", "b", "c"]),  # 16 and 4 are as far: the later one first
@@ -56,7 +60,10 @@ def test_a_model_is_not_compared_with_itself():
 
 
 def test_evidence_in_words():
-    assert standing(INDEX[:2], "ratio", 4.0).words() == "percentile 75 of 2 models; nearest b (2021) 4, a (2019) 2"
+    assert (
+        standing(INDEX[:2], "ratio", 4.0).words()
+        == "percentile 75 of 2 models; nearest b (2021) 4, a (2019) 2"
+    )
     assert spread(INDEX, "ratio") == "ratio of 4 models: least a (2019) 2, median 4, most d (2024) 16"
     assert spread(INDEX, "none") == ""
 

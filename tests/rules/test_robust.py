@@ -52,7 +52,10 @@ def test_any_architecture_with_other_sizes(text, parallel, data):
     findings(altered(data, text), parallel)
 
 
-@given(st.sampled_from([text for rule in all_rules().values() for text in (*rule.valid, *rule.invalid)]), st.data())
+@given(
+    st.sampled_from([text for rule in all_rules().values() for text in (*rule.valid, *rule.invalid)]),
+    st.data(),
+)
 def test_any_example_with_other_sizes(text, data):
     findings(altered(data, text))
 
@@ -65,7 +68,10 @@ MISFITS = {
     "no-layer-in-an-encoder": f"kind: encoder\n{TOP}groups: [{{n_layers: 2}}]",
     "no-layer-under-a-bias": f"{TOP}score_bias: {{kind: buckets, n_buckets: 8, max_distance: 16}}\ngroups: [{{n_layers: 2}}]",
     "empty-pattern": f"{TOP}groups: [{{n_layers: 2, pattern: []}}]",
-    "window-and-chunk": TOP + "groups: [{n_layers: 2, layer: " + LAYER.replace("4}", "4, window: 4, chunk: 4}") + "}]",
+    "window-and-chunk": TOP
+    + "groups: [{n_layers: 2, layer: "
+    + LAYER.replace("4}", "4, window: 4, chunk: 4}")
+    + "}]",
     "no-width": TOP + "groups: [{n_layers: 2, layer: " + LAYER.replace("4}", "100, position: rope}") + "}]",
     "an-expert-of-experts": TOP
     + "groups: [{n_layers: 2, layer: {kind: pre_norm, attention: {kind: mha, n_heads: 4}, ffn: {kind: moe, n_experts: 2, top_k: 1, "

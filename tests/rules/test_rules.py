@@ -27,7 +27,11 @@ def findings(rule, text):
 def broken_by(name):
     """The codes a preset breaks, information left out."""
     loaded = load(name)
-    return {found.rule.code for found in lint(Case(loaded.model), Selection()) if found.rule.severity is not Severity.INFO}
+    return {
+        found.rule.code
+        for found in lint(Case(loaded.model), Selection())
+        if found.rule.severity is not Severity.INFO
+    }
 
 
 @every_rule
@@ -75,7 +79,11 @@ def test_rules_that_count_wait_until_sizes_agree():
     text = next(iter(RULES["ATT001"].invalid))
     loaded = load_text(text, "f", strict=False)
     assert loaded.misfits
-    assert [found.rule.code for found in lint(Case(loaded.model, loaded.misfits), Selection()) if found.rule.counts] == []
+    assert [
+        found.rule.code
+        for found in lint(Case(loaded.model, loaded.misfits), Selection())
+        if found.rule.counts
+    ] == []
 
 
 @pytest.mark.parametrize("name", presets())

@@ -36,7 +36,11 @@ from runtime.zoo import LN, RMS, D, V, gqa, model, moe
 SOURCE = 11
 """How many positions Whisper's encoder has; the others read as many ids, more than there are tokens."""
 FFN = MLP(d_ff=20, bias=True)
-TYPED = {"embedding": Embedding(tied=True, position=Learned(max_seq_len=32), token_types=2, norm=LN), "norm": LN, "final_norm": False}
+TYPED = {
+    "embedding": Embedding(tied=True, position=Learned(max_seq_len=32), token_types=2, norm=LN),
+    "norm": LN,
+    "final_norm": False,
+}
 
 
 def mha(**fields):
@@ -48,7 +52,9 @@ def groups(*blocks, n_layers=None):
 
 
 def encoder(*blocks, n_layers=None, **fields):
-    return Encoder(**{"vocab_size": V, "d_model": D, "norm": RMS, "groups": groups(*blocks, n_layers=n_layers)} | fields)
+    return Encoder(
+        **{"vocab_size": V, "d_model": D, "norm": RMS, "groups": groups(*blocks, n_layers=n_layers)} | fields
+    )
 
 
 def bert(**fields):
@@ -62,13 +68,24 @@ ENCODERS = {
     "bert-tagger": bert(n_labels=3),
     "bert-pretraining": bert(pooler=True, n_labels=2, head=MaskedHead(norm=LN)),
     "longformer": encoder(
-        PreNorm(norm=RMS, attention=mha(causal=False, sparsity=WindowedGlobal(window=4, n_global=1)), ffn=GLU(d_ff=20)),
+        PreNorm(
+            norm=RMS,
+            attention=mha(causal=False, sparsity=WindowedGlobal(window=4, n_global=1)),
+            ffn=GLU(d_ff=20),
+        ),
         PreNorm(norm=RMS, attention=mha(causal=False, position=RelativeKey(max_distance=3)), ffn=moe()),
         n_layers=3,
     ),
-    "linear": encoder(PreNorm(norm=RMS, attention=LinearAttention(n_heads=4, causal=False), ffn=FFN), head=MaskedHead(norm=RMS)),
+    "linear": encoder(
+        PreNorm(norm=RMS, attention=LinearAttention(n_heads=4, causal=False), ffn=FFN),
+        head=MaskedHead(norm=RMS),
+    ),
     "performer": encoder(
-        PreNorm(norm=RMS, attention=LinearAttention(n_heads=4, features="softmax", n_features=5, causal=False), ffn=FFN),
+        PreNorm(
+            norm=RMS,
+            attention=LinearAttention(n_heads=4, features="softmax", n_features=5, causal=False),
+            ffn=FFN,
+        ),
     ),
 }
 """Encoders: what BERT puts on one, and attention that is no plain softmax over all pairs."""
@@ -88,7 +105,11 @@ def t5(ffn, **fields):
     buckets = {"n_buckets": 8, "max_distance": 14}
     return pair(
         [PreNorm(norm=RMS, attention=mha(**heads, bias=False, causal=False), ffn=ffn)],
-        [PreNorm(norm=RMS, attention=mha(**heads, bias=False), cross_attention=CrossAttention(**heads), ffn=ffn)],
+        [
+            PreNorm(
+                norm=RMS, attention=mha(**heads, bias=False), cross_attention=CrossAttention(**heads), ffn=ffn
+            )
+        ],
         read_as={"score_bias": RelativeBuckets(**buckets, bidirectional=True)},
         write_as={"score_bias": RelativeBuckets(**buckets)},
         **fields,
@@ -100,7 +121,14 @@ def vaswani(**fields):
     half = {"norm": LN, "final_norm": False}
     return pair(
         [PostNorm(norm=LN, attention=mha(causal=False), ffn=FFN)],
-        [PostNorm(norm=LN, attention=mha(n_heads=2), cross_attention=CrossAttention(n_heads=2, bias=True), ffn=MLP(d_ff=12, bias=True))],
+        [
+            PostNorm(
+                norm=LN,
+                attention=mha(n_heads=2),
+                cross_attention=CrossAttention(n_heads=2, bias=True),
+                ffn=MLP(d_ff=12, bias=True),
+            )
+        ],
         **{
             "read_as": {**half, "position": Sinusoidal(), "vocab_size": fields.pop("source", None)},
             "write_as": half,
@@ -119,7 +147,14 @@ PAIRS = {
     "marian": vaswani(source=23, head=Head(stored_bias=True)),
     "whisper": pair(
         [PreNorm(norm=LN, attention=mha(causal=False, bias=BIASED), ffn=FFN)],
-        [PreNorm(norm=LN, attention=mha(n_heads=2, bias=BIASED), cross_attention=CrossAttention(n_heads=2, bias=BIASED), ffn=FFN)],
+        [
+            PreNorm(
+                norm=LN,
+                attention=mha(n_heads=2, bias=BIASED),
+                cross_attention=CrossAttention(n_heads=2, bias=BIASED),
+                ffn=FFN,
+            )
+        ],
         read_as={
             "norm": LN,
             "position": Learned(max_seq_len=SOURCE, frozen=True),
@@ -131,8 +166,18 @@ PAIRS = {
         embedding=Embedding(tied=True, position=Learned(max_seq_len=26)),
     ),
     "modern": pair(
-        [PreNorm(norm=RMS, attention=gqa(causal=False), ffn=GLU(d_ff=20)), PreNorm(norm=RMS, attention=gqa(causal=False), ffn=moe())],
-        [PreNorm(norm=RMS, attention=gqa(window=4), cross_attention=CrossAttention(n_heads=4, n_kv_heads=2, head_dim=6), ffn=GLU(d_ff=20))],
+        [
+            PreNorm(norm=RMS, attention=gqa(causal=False), ffn=GLU(d_ff=20)),
+            PreNorm(norm=RMS, attention=gqa(causal=False), ffn=moe()),
+        ],
+        [
+            PreNorm(
+                norm=RMS,
+                attention=gqa(window=4),
+                cross_attention=CrossAttention(n_heads=4, n_kv_heads=2, head_dim=6),
+                ffn=GLU(d_ff=20),
+            )
+        ],
         read_as={"input_norm": RMS},
         head=None,
     ),
@@ -147,17 +192,29 @@ DECODERS = {
     ),
     "linear-decoder": model(PreNorm(norm=RMS, attention=LinearAttention(n_heads=4), ffn=FFN), n_layers=2),
     "performer-decoder": model(
-        PreNorm(norm=RMS, attention=LinearAttention(n_heads=4, features="softmax", n_features=5), ffn=FFN), n_layers=2
+        PreNorm(norm=RMS, attention=LinearAttention(n_heads=4, features="softmax", n_features=5), ffn=FFN),
+        n_layers=2,
     ),
-    "relu-attention": model(PreNorm(norm=RMS, attention=gqa(normalizer="relu", temperature=LengthTemperature(floor_scale=2)), ffn=FFN)),
-    "shaw": model(PreNorm(norm=RMS, attention=mha(position=RelativeKey(max_distance=3)), ffn=FFN), n_layers=2),
-    "opt-350m": model(PreNorm(norm=LN, attention=mha(), ffn=FFN), norm=LN, embedding=Embedding(tied=True, width=10)),
+    "relu-attention": model(
+        PreNorm(
+            norm=RMS, attention=gqa(normalizer="relu", temperature=LengthTemperature(floor_scale=2)), ffn=FFN
+        )
+    ),
+    "shaw": model(
+        PreNorm(norm=RMS, attention=mha(position=RelativeKey(max_distance=3)), ffn=FFN), n_layers=2
+    ),
+    "opt-350m": model(
+        PreNorm(norm=LN, attention=mha(), ffn=FFN), norm=LN, embedding=Embedding(tied=True, width=10)
+    ),
 }
 """Decoders whose attention is no plain softmax, and one whose table is narrower than the stream."""
 
 BASES = {
     "gpt2-base": model(
-        PreNorm(norm=LN, attention=mha(), ffn=FFN), norm=LN, head=None, embedding=Embedding(tied=True, position=Learned(max_seq_len=32))
+        PreNorm(norm=LN, attention=mha(), ffn=FFN),
+        norm=LN,
+        head=None,
+        embedding=Embedding(tied=True, position=Learned(max_seq_len=32)),
     ),
     "llama-base": model(PreNorm(norm=RMS, attention=gqa(), ffn=GLU(d_ff=20)), n_layers=2, head=None),
     "bert-base": bert(),
@@ -174,4 +231,8 @@ def source_of(spec, batch_size=2, length=SOURCE):
         return ()
     seed = torch.Generator().manual_seed(2)
     features = len(shape) > 2
-    return (torch.randn(shape, generator=seed) if features else torch.randint(spec.encoder.vocab_size or V, shape, generator=seed),)
+    return (
+        torch.randn(shape, generator=seed)
+        if features
+        else torch.randint(spec.encoder.vocab_size or V, shape, generator=seed),
+    )

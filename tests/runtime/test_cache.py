@@ -3,7 +3,16 @@
 import pytest
 import torch
 
-from archcli.modules import GLU, ALiBi, MultiHeadAttention, MultiQueryAttention, NoPosition, PreNorm, RMSNorm, Rope
+from archcli.modules import (
+    GLU,
+    ALiBi,
+    MultiHeadAttention,
+    MultiQueryAttention,
+    NoPosition,
+    PreNorm,
+    RMSNorm,
+    Rope,
+)
 from runtime.sources import DECODERS, OTHERS, PAIRS, SOURCE, source_of
 from runtime.zoo import ZOO, D, assert_close, built, gqa, mla, model, tokens
 
@@ -80,7 +89,10 @@ def test_the_caller_owns_the_cache():
         made.decode(ids[:, 6:7], cache)
         again, _ = made.decode(ids[:, 5:6], cache)
     assert torch.equal(first, again)
-    assert all(torch.equal(a, b) for a, b in zip(held, [entry for layer in cache.layers[0] for entry in layer], strict=True))
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(held, [entry for layer in cache.layers[0] for entry in layer], strict=True)
+    )
 
 
 def test_a_window_keeps_no_more_than_it_sees():

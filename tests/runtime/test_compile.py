@@ -25,7 +25,17 @@ def compiled(function):
 @pytest.mark.parametrize(
     "name",
     [
-        *("llama", "gemma2", "gpt2", "qwen-moe", "gpt-oss", "deepseek", "deepseek-absorbed", "llama4", "bloom"),
+        *(
+            "llama",
+            "gemma2",
+            "gpt2",
+            "qwen-moe",
+            "gpt-oss",
+            "deepseek",
+            "deepseek-absorbed",
+            "llama4",
+            "bloom",
+        ),
         *("bert-pretraining", "longformer", "performer", "whisper", "linear-decoder"),
     ],
 )
@@ -33,7 +43,9 @@ def test_one_graph_gives_the_same_logits(name):
     made = built(EVERY[name])
     inputs = tokens(), *source_of(made.spec)
     with torch.no_grad():
-        for ours, theirs in zip(tree_leaves(compiled(made)(*inputs)), tree_leaves(made(*inputs)), strict=True):
+        for ours, theirs in zip(
+            tree_leaves(compiled(made)(*inputs)), tree_leaves(made(*inputs)), strict=True
+        ):
             assert_close(ours, theirs)
 
 

@@ -23,7 +23,11 @@ def outcome(stack, expert_of, seed, form="grouped"):
     """(result, gradient of the tokens, gradient of the matrices), the gradient that comes in being `seed` of the result."""
     stack.form = form
     stack.zero_grad()
-    x = torch.randn(len(expert_of), IN, generator=torch.Generator().manual_seed(1)).to(stack.weight.dtype).requires_grad_()
+    x = (
+        torch.randn(len(expert_of), IN, generator=torch.Generator().manual_seed(1))
+        .to(stack.weight.dtype)
+        .requires_grad_()
+    )
     y = stack(x, routed=Assignment(expert_of))
     seed(y).backward()
     return y.detach(), x.grad, stack.weight.grad
@@ -41,7 +45,11 @@ SEEDS = {
 def kernels(monkeypatch):
     """How often torch's one kernel was called."""
     calls, ordinary = [], torch.nn.functional.grouped_mm
-    monkeypatch.setattr(torch.nn.functional, "grouped_mm", lambda *args, **options: calls.append(1) or ordinary(*args, **options))
+    monkeypatch.setattr(
+        torch.nn.functional,
+        "grouped_mm",
+        lambda *args, **options: calls.append(1) or ordinary(*args, **options),
+    )
     return calls
 
 

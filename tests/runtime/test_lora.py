@@ -50,7 +50,9 @@ def merged(made, spec):
         base = name.replace(".lora_A", "").replace(".lora_embedding_A", "")
         first, second = state.pop(name), state.pop(name.replace("_A.", "_B."))
         lookup = "embedding" in name.rpartition("lora_")[2]
-        state[base] = state[base] + ALPHA / RANK * (first @ second.transpose(-1, -2) if lookup else second @ first)
+        state[base] = state[base] + ALPHA / RANK * (
+            first @ second.transpose(-1, -2) if lookup else second @ first
+        )
         pairs[base] = (name, name.replace("_A.", "_B."), first, second, lookup)
     plain = build_model(spec.model_copy(update={"lora": None}))
     plain.load_state_dict(state)
@@ -110,22 +112,38 @@ def test_fresh_adapters_change_nothing(case):
     plain.load_state_dict({name: value for name, value in made.state_dict().items() if "lora_" not in name})
     assert torch.equal(made(tokens()), plain(tokens()))
     factors = {name: bool(value.any()) for name, value in made.named_parameters() if "lora_" in name}
-    assert all(started != ("lora_B" in name or "lora_embedding_A" in name) for name, started in factors.items())
+    assert all(
+        started != ("lora_B" in name or "lora_embedding_A" in name) for name, started in factors.items()
+    )
 
 
 def test_weights_are_called_as_peft_calls_them():
-    names = [name for name, _ in build_model(adapted("llama", "q", "down", "embedding"), device="meta").named_parameters()]
+    names = [
+        name
+        for name, _ in build_model(
+            adapted("llama", "q", "down", "embedding"), device="meta"
+        ).named_parameters()
+    ]
     assert {name for name in names if "lora" in name} == {
         "embedding.tokens.lora_embedding_A.weight",
         "embedding.tokens.lora_embedding_B.weight",
-        *(f"layers.{i}.{which}.lora_{side}.weight" for i in (0, 1) for which in ("attention.q_proj", "ffn.down_proj") for side in "AB"),
+        *(
+            f"layers.{i}.{which}.lora_{side}.weight"
+            for i in (0, 1)
+            for which in ("attention.q_proj", "ffn.down_proj")
+            for side in "AB"
+        ),
     }
     assert "layers.0.attention.q_proj.weight" in names
 
 
 def test_it_prints_as_a_nested_tree():
     lines = [line.strip() for line in str(build_model(adapted("llama", "q"), device="meta")).splitlines()]
-    assert {"Decoder(", "(attention): GroupedQueryAttention(", "(lora_A): Linear(in_features=16, out_features=3, bias=False)"} <= set(lines)
+    assert {
+        "Decoder(",
+        "(attention): GroupedQueryAttention(",
+        "(lora_A): Linear(in_features=16, out_features=3, bias=False)",
+    } <= set(lines)
 
 
 def test_the_cache_gives_the_same_logits():
@@ -140,7 +158,9 @@ def test_the_cache_gives_the_same_logits():
 def test_a_copy_learns_alone():
     made, ids = build_model(adapted("llama", "q", "v")), tokens()
     other = copy.deepcopy(made)
-    optimizer = torch.optim.Adam([parameter for parameter in other.parameters() if parameter.requires_grad], lr=0.05)
+    optimizer = torch.optim.Adam(
+        [parameter for parameter in other.parameters() if parameter.requires_grad], lr=0.05
+    )
     before = {name: value.clone() for name, value in other.named_parameters()}
     losses = []
     for _ in range(12):

@@ -39,16 +39,28 @@ def encoder_decoder(lora, vocab_size=None):
     return EncoderDecoder(
         **SIZES,
         encoder=EncoderStack(norm=NORM, vocab_size=vocab_size, groups=layers(causal=False)),
-        decoder=DecoderStack(norm=NORM, groups=layers(causal=True, cross_attention=CrossAttention(n_heads=2))),
+        decoder=DecoderStack(
+            norm=NORM, groups=layers(causal=True, cross_attention=CrossAttention(n_heads=2))
+        ),
         lora=lora,
     )
 
 
-KINDS = {"encoder": encoder, "encoder-decoder": encoder_decoder, "two-tables": lambda lora: encoder_decoder(lora, 17)}
-TARGETS = {"encoder": ["q", "k", "v", "up", "pooler", "embedding"], "encoder-decoder": ["q", "k", "lm_head"], "two-tables": ["embedding"]}
+KINDS = {
+    "encoder": encoder,
+    "encoder-decoder": encoder_decoder,
+    "two-tables": lambda lora: encoder_decoder(lora, 17),
+}
+TARGETS = {
+    "encoder": ["q", "k", "v", "up", "pooler", "embedding"],
+    "encoder-decoder": ["q", "k", "lm_head"],
+    "two-tables": ["embedding"],
+}
 
 
-@pytest.mark.parametrize(("kind", "target"), [(kind, target) for kind in KINDS for target in [*TARGETS[kind], "all_linear"]])
+@pytest.mark.parametrize(
+    ("kind", "target"), [(kind, target) for kind in KINDS for target in [*TARGETS[kind], "all_linear"]]
+)
 def test_training_costs_what_torch_counts(kind, target):
     spec = KINDS[kind](LoRA(rank=3, targets=(target,)))
     made = build_model(spec, device="meta", attention="eager")

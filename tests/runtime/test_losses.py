@@ -83,7 +83,9 @@ def test_the_loss_and_its_gradients_are_those_of_merged_matrices(name):
     ours.backward()
     theirs.backward()
     gradients, whole = ({key: one.grad for key, one in each.named_parameters()} for each in (made, plain))
-    assert {key for key, one in gradients.items() if one is not None} <= {key for pair in pairs.values() for key in pair[:2]}
+    assert {key for key, one in gradients.items() if one is not None} <= {
+        key for pair in pairs.values() for key in pair[:2]
+    }
     assert "lm_head.weight" in pairs or spec.embedding.tied
     trained = [base for base in pairs if whole[base] is not None]
     assert len(trained) >= len(pairs) - 4  # the tails of an adaptive head that no target falls into
@@ -95,17 +97,28 @@ def test_the_loss_and_its_gradients_are_those_of_merged_matrices(name):
 
 @every
 def test_all_linear_leaves_the_head_to_itself(name):
-    names = [key for key, _ in build_model(adapted(name, "all_linear"), device="meta").named_parameters() if "lora" in key]
+    names = [
+        key
+        for key, _ in build_model(adapted(name, "all_linear"), device="meta").named_parameters()
+        if "lora" in key
+    ]
     assert names
     assert not [key for key in names if key.startswith("lm_head") or "logits" in key]
 
 
 @pytest.mark.parametrize(
     ("name", "tied", "target"),
-    [("hierarchical", True, "lm_head"), ("sampled", True, "lm_head"), ("tied mtp", True, "lm_head"), ("dense mtp", False, "embedding")],
+    [
+        ("hierarchical", True, "lm_head"),
+        ("sampled", True, "lm_head"),
+        ("tied mtp", True, "lm_head"),
+        ("dense mtp", False, "embedding"),
+    ],
 )
 def test_what_training_shares_cannot_be_adapted(name, tied, target):
-    spec = substitute(MODELS[name], {"embedding": Embedding(tied=tied), "lora": LoRA(rank=2, targets=(target,))})
+    spec = substitute(
+        MODELS[name], {"embedding": Embedding(tied=tied), "lora": LoRA(rank=2, targets=(target,))}
+    )
     fields = {field: getattr(spec, field) for field in type(spec).model_fields}
     with pytest.raises(ArchError, match="cannot be adapted where"):
         type(spec)(**fields)
@@ -131,9 +144,13 @@ def test_dropout_and_batch_statistics_on_the_way_to_a_loss(name):
     spec = model(layer, embedding=Embedding(dropout=0.2), norm=norm, **fields)
     assert failures(ask(spec, 2, 10)) == []
     places = [row.path for row in train_pass(spec, 2, 10).rows if isinstance(row.op, Dropout)]
-    assert len(places) == (8 if fields["mtp"] else 4)  # the embedding and three in a layer; that of scores is part of attention
+    assert len(places) == (
+        8 if fields["mtp"] else 4
+    )  # the embedding and three in a layer; that of scores is part of attention
     made = build_model(spec).eval()
-    without = substitute(spec, {"embedding": Embedding(), "groups": model(LAYER.model_copy(update={"norm": norm})).groups})
+    without = substitute(
+        spec, {"embedding": Embedding(), "groups": model(LAYER.model_copy(update={"norm": norm})).groups}
+    )
     plain = build_model(without).eval()
     plain.load_state_dict(made.state_dict())
     assert_close(loss_of(made), loss_of(plain), 0.0)
@@ -149,7 +166,9 @@ def test_encoder_decoders_train_on_targets_too(pair, name):
     made = built(spec)
     loss = made(tokens(), *source_of(spec), targets=tokens() % 6)
     loss.backward()
-    assert all(one.grad is not None for key, one in made.named_parameters() if key.startswith("encoder.layers"))
+    assert all(
+        one.grad is not None for key, one in made.named_parameters() if key.startswith("encoder.layers")
+    )
 
 
 def test_a_linear_head_of_an_encoder_decoder_gives_torchs_cross_entropy():
@@ -162,12 +181,20 @@ def test_a_linear_head_of_an_encoder_decoder_gives_torchs_cross_entropy():
 
 
 def test_quantized_bytes_and_totals_are_those_without_further_predictions():
-    spec = PREDICTING["sparse mtp"].model_copy(update={"quantization": Quantization(bits=4, group_size=4, scale_bits=8)})
+    spec = PREDICTING["sparse mtp"].model_copy(
+        update={"quantization": Quantization(bits=4, group_size=4, scale_bits=8)}
+    )
     ours = count_params(spec).totals
     plain = count_params(spec.model_copy(update={"mtp": None})).totals
     apart = {key for key in ours if key.startswith("mtp")}
-    assert {key: ours[key] for key in ours.keys() - apart} == {key: plain[key] for key in plain.keys() - apart}
+    assert {key: ours[key] for key in ours.keys() - apart} == {
+        key: plain[key] for key in plain.keys() - apart
+    }
     # P [D, 2D], norms of both inputs and of the output, and the layer, which is like the last
-    last = sum(one.numel() for key, one in build_model(spec, device="meta").named_parameters() if key.startswith("layers.1."))
+    last = sum(
+        one.numel()
+        for key, one in build_model(spec, device="meta").named_parameters()
+        if key.startswith("layers.1.")
+    )
     assert ours["mtp_params"] == D * 2 * D + 3 * D + last
     assert ours["mtp_stored_params"] == ours["mtp_params"] + 2 * V * D

@@ -21,7 +21,9 @@ EVERY = ZOO | OTHERS
 FAMILIES = pytest.mark.parametrize("name", EVERY)
 FROZEN = {"whisper": {"encoder.position_embedding.weight"}}
 """Tables that are parameters and get no gradient."""
-MIXTURES = [name for name, spec in EVERY.items() if "experts" in {row.group for row in forward_pass(spec, 1, 2).rows}]
+MIXTURES = [
+    name for name, spec in EVERY.items() if "experts" in {row.group for row in forward_pass(spec, 1, 2).rows}
+]
 
 
 def answers(made, ids=None):
@@ -38,14 +40,18 @@ def loss_of(made, ids):
     """Of logits of every token the next token's cross entropy, of anything else the distance from random numbers."""
     first, *more = answers(made, ids)
     if first.shape[1:] == (ids.shape[1], V):
-        return nn.functional.cross_entropy(first[:, :-1].flatten(0, 1), ids[:, 1:].flatten()) + sum(each.square().mean() for each in more)
+        return nn.functional.cross_entropy(first[:, :-1].flatten(0, 1), ids[:, 1:].flatten()) + sum(
+            each.square().mean() for each in more
+        )
     return nn.functional.mse_loss(first, torch.randn(first.shape, generator=torch.Generator().manual_seed(3)))
 
 
 def grads_of(made, ids):
     made.zero_grad()
     loss_of(made, ids).backward()
-    return {name: parameter.grad.clone() for name, parameter in made.named_parameters() if parameter.requires_grad}
+    return {
+        name: parameter.grad.clone() for name, parameter in made.named_parameters() if parameter.requires_grad
+    }
 
 
 def blocks(made):
@@ -96,7 +102,11 @@ def test_an_encoder_decoder_prints_both_halves():
 
 
 def test_weighted_operations_are_torchs_own_modules():
-    kinds = {type(module) for name in ("llama", "gpt2") for module in leaves(build_model(ZOO[name], device="meta")).values()}
+    kinds = {
+        type(module)
+        for name in ("llama", "gpt2")
+        for module in leaves(build_model(ZOO[name], device="meta")).values()
+    }
     assert kinds == {nn.Embedding, nn.Linear, nn.RMSNorm, nn.LayerNorm}
 
 
@@ -130,14 +140,20 @@ def test_hooks_fire_once_on_every_leaf(name):
 @FAMILIES
 def test_hooks_fire_on_every_node(name):
     made, fired = built(EVERY[name]), []
-    nodes = {path: node for path, node in made.named_modules() if list(node.children()) and not isinstance(node, nn.ModuleList)}
+    nodes = {
+        path: node
+        for path, node in made.named_modules()
+        if list(node.children()) and not isinstance(node, nn.ModuleList)
+    }
     for path, node in nodes.items():
         node.register_forward_hook(lambda *_, path=path: fired.append(path))
     answers(made)
     assert sorted(fired) == sorted(nodes)
 
 
-@pytest.mark.parametrize("name", [name for name in EVERY if "t5" not in name])  # a T5 layer's bias is the stack's
+@pytest.mark.parametrize(
+    "name", [name for name in EVERY if "t5" not in name]
+)  # a T5 layer's bias is the stack's
 def test_a_layer_runs_alone(name):
     made, seen = built(EVERY[name]), {}
     layer = blocks(made)[0]
@@ -177,7 +193,9 @@ def test_training_lowers_the_loss_and_reaches_every_parameter(name):
         optimizer.zero_grad()
         loss = loss_of(made, ids)
         loss.backward()
-        assert {path for path, parameter in made.named_parameters() if parameter.grad is None} == FROZEN.get(name, set())
+        assert {path for path, parameter in made.named_parameters() if parameter.grad is None} == FROZEN.get(
+            name, set()
+        )
         optimizer.step()
         losses.append(loss.item())
     assert losses[-1] < losses[0]
@@ -217,7 +235,9 @@ def test_bf16_runs_and_is_near(name):
             found += [prefilled, decoded, *tree_leaves(cache.layers)]
     assert {each.dtype for each in found} == {torch.bfloat16}
     # a router may choose another expert in low precision; everything else stays near
-    near = (torch.cat([each.flatten() for each in said]).float() - answer(made)).abs().mean() / answer(made).abs().mean()
+    near = (torch.cat([each.flatten() for each in said]).float() - answer(made)).abs().mean() / answer(
+        made
+    ).abs().mean()
     assert near < (0.5 if name in MIXTURES else 0.05)
 
 
@@ -247,7 +267,11 @@ def test_both_forms_of_experts_agree(name):
 
 def test_absorbed_latent_attention_is_the_naive_one():
     spec = ZOO["deepseek-absorbed"]
-    naive = spec.model_copy(update={"groups": (spec.groups[0].model_copy(update={"pattern": (_naive(spec.groups[0].pattern[0]),)}),)})
+    naive = spec.model_copy(
+        update={
+            "groups": (spec.groups[0].model_copy(update={"pattern": (_naive(spec.groups[0].pattern[0]),)}),)
+        }
+    )
     absorbed, other = built(spec), build_model(naive)
     other.load_state_dict(absorbed.state_dict())
     assert_close(absorbed(tokens()), other(tokens()))
@@ -268,7 +292,11 @@ def test_weights_start_such_that_the_model_is_sane():
 @pytest.mark.parametrize("name", ENCODERS)
 def test_an_encoder_generates_nothing(name):
     made, ids = built(ENCODERS[name]), tokens()
-    for ask in (lambda: made.prefill(ids), lambda: made.step(ids, Cache()), lambda: made.decode(ids[:, :1], Cache())):
+    for ask in (
+        lambda: made.prefill(ids),
+        lambda: made.step(ids, Cache()),
+        lambda: made.decode(ids[:, :1], Cache()),
+    ):
         with pytest.raises(ArchError, match="an encoder has no cache to fill and generates nothing"):
             ask()
 
@@ -279,5 +307,7 @@ def test_a_head_and_a_classifier_answer_as_they_do_alone():
     for name, expected in [("bert-masked", logits), ("bert-classifier", classes)]:
         spec = ENCODERS[name].model_copy(update={"n_labels": 2} if "classifier" in name else {})
         alone = build_model(spec)
-        alone.load_state_dict({key: value for key, value in both.state_dict().items() if key in alone.state_dict()})
+        alone.load_state_dict(
+            {key: value for key, value in both.state_dict().items() if key in alone.state_dict()}
+        )
         assert torch.equal(alone(tokens()), expected)

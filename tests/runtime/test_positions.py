@@ -5,7 +5,16 @@ import math
 import pytest
 import torch
 
-from archcli.modules import DynamicNTKScaling, LinearScaling, Llama3Scaling, LongRopeScaling, NoScaling, NTKScaling, Rope, YarnScaling
+from archcli.modules import (
+    DynamicNTKScaling,
+    LinearScaling,
+    Llama3Scaling,
+    LongRopeScaling,
+    NoScaling,
+    NTKScaling,
+    Rope,
+    YarnScaling,
+)
 from archcli.ops import Attend, Causal, RotaryTable, Rotate, Sinusoid
 
 torch.set_num_threads(1)
@@ -17,7 +26,12 @@ SCALINGS = {
     "dynamic_ntk": DynamicNTKScaling(factor=4.0, original_max_seq_len=16),
     "llama3": Llama3Scaling(factor=8.0, original_max_seq_len=16),
     "yarn": YarnScaling(factor=4.0, original_max_seq_len=16),
-    "longrope": LongRopeScaling(factor=4.0, original_max_seq_len=16, short_factor=(1.0, 1.1, 1.2, 1.3), long_factor=(1.0, 2.0, 4.0, 8.0)),
+    "longrope": LongRopeScaling(
+        factor=4.0,
+        original_max_seq_len=16,
+        short_factor=(1.0, 1.1, 1.2, 1.3),
+        long_factor=(1.0, 2.0, 4.0, 8.0),
+    ),
 }
 
 
@@ -65,7 +79,9 @@ def test_pairs_turn_by_their_own_angle():
     assert apart == pytest.approx([math.cos(3.0), math.sin(3.0), 0.0, 0.0], abs=1e-6)
     x = torch.zeros(1, 1, 1, 4)
     x[..., 1] = 1.0  # pair 1 turns by theta^(-2/4) = 1/10 of the position
-    assert turned_at(Rope(theta=theta), x, position) == pytest.approx([0.0, math.cos(0.3), 0.0, math.sin(0.3)], abs=1e-6)
+    assert turned_at(Rope(theta=theta), x, position) == pytest.approx(
+        [0.0, math.cos(0.3), 0.0, math.sin(0.3)], abs=1e-6
+    )
 
 
 def turned_at(rope, x, position):
@@ -85,7 +101,10 @@ def test_dims_beyond_the_rotary_ones_stay():
     [
         ("none", [1.0, 10**-0.5, 0.1, 10**-1.5]),
         ("linear", [0.25, 0.25 * 10**-0.5, 0.025, 0.25 * 10**-1.5]),
-        ("ntk", [(100 * 4 ** (8 / 6)) ** (-i / 4) for i in range(4)]),  # the slowest is 4 times slower, the fastest the same
+        (
+            "ntk",
+            [(100 * 4 ** (8 / 6)) ** (-i / 4) for i in range(4)],
+        ),  # the slowest is 4 times slower, the fastest the same
         ("longrope", [1.0, 10**-0.5 / 2, 0.1 / 4, 10**-1.5 / 8]),
     ],
 )
@@ -126,7 +145,9 @@ def test_alibi_slopes_of_the_paper(heads, slopes):
     keys = 4
     q, k = torch.zeros(1, keys, heads, 1), torch.zeros(1, keys, heads, 1)
     v = torch.eye(keys)[None, :, None, :].expand(1, keys, heads, keys)
-    probabilities = Attend("attend", Causal(), 1.0, alibi=8.0).run(torch, {}, q, k, v, torch.arange(keys))[0, -1]
+    probabilities = Attend("attend", Causal(), 1.0, alibi=8.0).run(torch, {}, q, k, v, torch.arange(keys))[
+        0, -1
+    ]
     steps = probabilities.log().diff(dim=-1)
     for head, slope in enumerate(slopes):
         assert steps[head].tolist() == pytest.approx([slope] * (keys - 1), abs=1e-6)

@@ -91,10 +91,15 @@ def test_every_place_a_row_names_is_called_where_someone_looks():
     learn(made)
     names = [name for name, module in made.named_modules() if name and not isinstance(module, nn.ModuleList)]
     heard = []
-    hooks = [made.get_submodule(name).register_forward_hook(lambda *_, name=name: heard.append(name)) for name in names]
+    hooks = [
+        made.get_submodule(name).register_forward_hook(lambda *_, name=name: heard.append(name))
+        for name in names
+    ]
     answers(made, tokens())
     assert sorted(heard) == sorted(names)
-    assert {row.path for row in forward_pass(made.spec, 1, 2).rows if row.weights} <= set(heard) | {"layers.0.ffn.route"}
+    assert {row.path for row in forward_pass(made.spec, 1, 2).rows if row.weights} <= set(heard) | {
+        "layers.0.ffn.route"
+    }
     for hook in hooks:
         hook.remove()
     answers(made, tokens())
@@ -131,7 +136,10 @@ def test_what_is_put_in_the_place_of_a_module_is_what_runs():
 
 
 def test_a_layer_of_another_kind_in_the_place_of_one_is_read_for_itself():
-    made, spec = built(ZOO["llama"]), ZOO["llama"].model_copy(update={"groups": built(ZOO["bloom"]).spec.groups})
+    made, spec = (
+        built(ZOO["llama"]),
+        ZOO["llama"].model_copy(update={"groups": built(ZOO["bloom"]).spec.groups}),
+    )
     stranger = built(spec)
     learn(made)
     learn(stranger)
@@ -152,7 +160,11 @@ def test_other_parameters_are_used_where_they_are_lent():
 
 
 def test_dropout_is_a_matter_of_the_part_that_trains():
-    made = build_model(ZOO["llama"].model_copy(update={"embedding": ZOO["llama"].embedding.model_copy(update={"dropout": 0.5})})).eval()
+    made = build_model(
+        ZOO["llama"].model_copy(
+            update={"embedding": ZOO["llama"].embedding.model_copy(update={"dropout": 0.5})}
+        )
+    ).eval()
     calm = learn(made)
     made.train()
     assert not same(learn(made), answers(made, tokens()))
@@ -164,7 +176,9 @@ def test_layers_alone_may_train():
     layer = ZOO["llama"].groups[0].blocks[0]
     shaken = layer.model_copy(update={"attention": layer.attention.model_copy(update={"dropout": 0.5})})
     made = build_model(
-        ZOO["llama"].model_copy(update={"groups": (ZOO["llama"].groups[0].model_copy(update={"pattern": (shaken,)}),)})
+        ZOO["llama"].model_copy(
+            update={"groups": (ZOO["llama"].groups[0].model_copy(update={"pattern": (shaken,)}),)}
+        )
     ).eval()
     calm = learn(made)
     made.layers[1].train()

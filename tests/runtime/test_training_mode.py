@@ -29,7 +29,10 @@ def test_dropout_is_torchs_own_module_in_its_place():
     made = build_model(dropping(**SHARES))
     found = {name: module.p for name, module in made.named_modules() if isinstance(module, nn.Dropout)}
     layer = {"attention_dropout": 0.2, "ffn_dropout": 0.2, "ffn.dropout": 0.3}
-    assert found == {"embedding.dropout": 0.1, **{f"layers.{i}.{name}": p for i in range(2) for name, p in layer.items()}}
+    assert found == {
+        "embedding.dropout": 0.1,
+        **{f"layers.{i}.{name}": p for i in range(2) for name, p in layer.items()},
+    }
 
 
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
@@ -96,10 +99,20 @@ def test_dropout_compiles_in_both_modes():
 
 
 BATCH_NORMED = {
-    "gqa": model(PreNorm(attention=gqa(qk_norm=QKNorm(norm=BATCH)), ffn=GLU(d_ff=20), norm=BATCH), n_layers=2, norm=BATCH),
-    "qk-norm over all heads": model(PreNorm(attention=gqa(qk_norm=QKNorm(per="full", norm=BATCH)), ffn=moe(), norm=BATCH), norm=BATCH),
-    "latents": model(PreNorm(attention=mla(q_lora_rank=6, latent_norm=BATCH), ffn=GLU(d_ff=20), norm=BATCH), norm=BATCH),
-    "embedding": model(PreNorm(attention=gqa(), ffn=GLU(d_ff=20), norm=BATCH), norm=BATCH, embedding=Embedding(norm=BATCH)),
+    "gqa": model(
+        PreNorm(attention=gqa(qk_norm=QKNorm(norm=BATCH)), ffn=GLU(d_ff=20), norm=BATCH),
+        n_layers=2,
+        norm=BATCH,
+    ),
+    "qk-norm over all heads": model(
+        PreNorm(attention=gqa(qk_norm=QKNorm(per="full", norm=BATCH)), ffn=moe(), norm=BATCH), norm=BATCH
+    ),
+    "latents": model(
+        PreNorm(attention=mla(q_lora_rank=6, latent_norm=BATCH), ffn=GLU(d_ff=20), norm=BATCH), norm=BATCH
+    ),
+    "embedding": model(
+        PreNorm(attention=gqa(), ffn=GLU(d_ff=20), norm=BATCH), norm=BATCH, embedding=Embedding(norm=BATCH)
+    ),
 }
 
 
@@ -133,7 +146,9 @@ def test_batch_norm_is_torchs_own_over_all_tokens():
 
 
 def test_a_fresh_batch_norm_starts_as_torchs_does_with_what_its_yaml_says():
-    made = build_model(model(PreNorm(attention=gqa(), ffn=GLU(d_ff=20), norm=BatchNorm(eps=0.5, momentum=0.7)), norm=BATCH))
+    made = build_model(
+        model(PreNorm(attention=gqa(), ffn=GLU(d_ff=20), norm=BatchNorm(eps=0.5, momentum=0.7)), norm=BATCH)
+    )
     norm = made.layers[0].attention_norm
     assert isinstance(norm, nn.BatchNorm1d)
     assert (norm.eps, norm.momentum, norm.num_batches_tracked) == (0.5, 0.7, 0)

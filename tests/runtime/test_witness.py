@@ -21,7 +21,10 @@ LLAMA = ZOO["llama"]
 def raised(parts, **changes):
     """The parts with the first one's numbers raised by as much."""
     first, *rest = parts
-    return (dataclasses.replace(first, **{name: getattr(first, name) + more for name, more in changes.items()}), *rest)
+    return (
+        dataclasses.replace(first, **{name: getattr(first, name) + more for name, more in changes.items()}),
+        *rest,
+    )
 
 
 @pytest.mark.parametrize("name", ZOO)
@@ -56,11 +59,15 @@ def test_every_witness_is_heard():
 
 def test_what_cannot_be_counted_is_listed():
     notes = ask(ZOO["deepseek-absorbed"]).notes
-    attention = 2 * 2 * 5 * 3 * (5 * 7 + 7 * 3) + 2 * 2 * 5 * 5 * 3 * (7 + 4 + 7)  # both absorbed matrices; scores and mix
+    attention = 2 * 2 * 5 * 3 * (5 * 7 + 7 * 3) + 2 * 2 * 5 * 5 * 3 * (
+        7 + 4 + 7
+    )  # both absorbed matrices; scores and mix
     assert notes[0].startswith("torch has no formula for ")
     assert "_softmax ×" in notes[0]
     assert "aten::rms_norm ×" in notes[1]
-    assert notes[2].startswith(f"fvcore cannot count aten::einsum ×2 exactly: {attention:,} FLOPs of layers.0.attention.q_absorb, ")
+    assert notes[2].startswith(
+        f"fvcore cannot count aten::einsum ×2 exactly: {attention:,} FLOPs of layers.0.attention.q_absorb, "
+    )
     assert notes[3] == "fvcore saw no call of layers.0.attention.kv_b_proj: their weights are used elsewhere."
 
 
@@ -87,8 +94,15 @@ def test_what_cannot_be_counted_is_listed():
         (
             Linear,
             "parts",
-            lambda old: lambda op, x, *rest: tuple(dataclasses.replace(part, backward=part.backward[:1]) for part in old(op, x, *rest)),
-            {("FlopCounterMode", "train FLOPs", ""), ("torch's formulas", "FLOPs of each row, backward", "layers.0.ffn.up_proj ×2")},
+            lambda old: (
+                lambda op, x, *rest: tuple(
+                    dataclasses.replace(part, backward=part.backward[:1]) for part in old(op, x, *rest)
+                )
+            ),
+            {
+                ("FlopCounterMode", "train FLOPs", ""),
+                ("torch's formulas", "FLOPs of each row, backward", "layers.0.ffn.up_proj ×2"),
+            },
         ),
         (
             Attend,
@@ -100,7 +114,10 @@ def test_what_cannot_be_counted_is_listed():
             Normalize,
             "weights",
             lambda old: lambda op, x: {"weight": (x[-1] + 1,)},
-            {("torch's parameters", "total", ""), ("torch's parameters", "names and shapes", "layers.0.ffn_norm.weight ×2")},
+            {
+                ("torch's parameters", "total", ""),
+                ("torch's parameters", "names and shapes", "layers.0.ffn_norm.weight ×2"),
+            },
         ),
         (
             Linear,
@@ -137,7 +154,11 @@ def test_a_broken_formula_is_told_with_its_rows(op, method, broken, told, monkey
 
 def test_rows_that_are_right_are_not_told(monkeypatch):
     old = Linear.parts
-    monkeypatch.setattr(Linear, "parts", lambda op, x, *rest: raised(old(op, x, *rest), flops=2 if op.name == "down_proj" else 0))
+    monkeypatch.setattr(
+        Linear,
+        "parts",
+        lambda op, x, *rest: raised(old(op, x, *rest), flops=2 if op.name == "down_proj" else 0),
+    )
     assert {where for _, _, where in failures(ask(LLAMA))} == {"", "layers.0.ffn.down_proj ×2"}
 
 
@@ -166,7 +187,11 @@ def test_a_run_that_fails_later_is_told_with_its_row(monkeypatch):
 
     monkeypatch.setattr(Cache, "run", cached)
     (finding,) = ask(LLAMA).findings
-    assert (finding.ok, finding.theirs, finding.where) == (False, "out of order", "layers.0.attention.k_cache")
+    assert (finding.ok, finding.theirs, finding.where) == (
+        False,
+        "out of order",
+        "layers.0.attention.k_cache",
+    )
 
 
 def test_buffers_are_compared(monkeypatch):
@@ -177,25 +202,34 @@ def test_buffers_are_compared(monkeypatch):
 
 def test_layers_stand_for_each_other():
     layer = PreNorm(attention=gqa(), ffn=GLU(d_ff=4), norm=RMS)
-    spec = model(layer).model_copy(update={"groups": (Group(n_layers=1, layer=layer), Group(n_layers=5, pattern=(layer, layer)))})
+    spec = model(layer).model_copy(
+        update={"groups": (Group(n_layers=1, layer=layer), Group(n_layers=5, pattern=(layer, layer)))}
+    )
     layers = Layers(spec)
     assert layers.built("layers.0.ffn") == ["layers.0.ffn"]
     assert layers.built("layers.1.ffn") == ["layers.1.ffn", "layers.3.ffn", "layers.5.ffn"]
     assert layers.built("layers.2") == ["layers.2", "layers.4"]
     assert layers.built("lm_head") == ["lm_head"]
-    assert [layers.counted(f"layers.{i}.x") for i in range(7)] == [f"layers.{i}.x" for i in (0, 1, 2, 1, 2, 1, 6)]
+    assert [layers.counted(f"layers.{i}.x") for i in range(7)] == [
+        f"layers.{i}.x" for i in (0, 1, 2, 1, 2, 1, 6)
+    ]
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"n_layers": 10**9}, "1,000,000,000 layers are too many to build; at most 2,000: --set n_layers=… to verify a shorter stack"),
+        (
+            {"n_layers": 10**9},
+            "1,000,000,000 layers are too many to build; at most 2,000: --set n_layers=… to verify a shorter stack",
+        ),
         ({"d_ff": 10**18}, "layers.0.ffn.gate_proj has a tensor of 16,000,000,000,000,000,000 elements"),
     ],
 )
 def test_the_impossible_is_refused_at_once(changes, message):
     layer = PreNorm(attention=gqa(), ffn=GLU(d_ff=changes.get("d_ff", 4)), norm=RMS)
-    spec = model(layer).model_copy(update={"groups": (Group(n_layers=changes.get("n_layers", 1), layer=layer),)})
+    spec = model(layer).model_copy(
+        update={"groups": (Group(n_layers=changes.get("n_layers", 1), layer=layer),)}
+    )
     with pytest.raises(ArchError) as caught:
         ask(spec)
     assert str(caught.value).startswith(message)
@@ -205,6 +239,7 @@ def test_the_impossible_is_refused_at_once(changes, message):
 def test_building_what_torch_refuses_names_the_row(monkeypatch):
     monkeypatch.setattr(Linear, "shape", lambda op, x, *rest: (*x[:-1], op.out + 1))
     with pytest.raises(
-        ArchError, match=r"^layers\.0\.attention\.q_proj: shape of Linear: archcli says \(1, 2, 25\), torch says \(1, 2, 24\)$"
+        ArchError,
+        match=r"^layers\.0\.attention\.q_proj: shape of Linear: archcli says \(1, 2, 25\), torch says \(1, 2, 24\)$",
     ):
         build_model(LLAMA)

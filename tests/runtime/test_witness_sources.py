@@ -18,7 +18,11 @@ from runtime.asking import ask, failures
 from runtime.sources import ENCODERS, OTHERS, PAIRS, SOURCE, D
 
 torch.set_num_threads(1)
-PARAMETERS = [("torch's parameters", "total"), ("torch's parameters", "names and shapes"), ("torch's buffers", "names and shapes")]
+PARAMETERS = [
+    ("torch's parameters", "total"),
+    ("torch's parameters", "names and shapes"),
+    ("torch's buffers", "names and shapes"),
+]
 TRAINING = [
     ("FlopCounterMode", "forward FLOPs"),
     ("FlopCounterMode", "train FLOPs"),
@@ -76,7 +80,10 @@ def found(verdict, what):
 
 def test_own_and_source_elements_are_those_of_the_architecture():
     verdict = ask(PAIRS["t5"], batch_size=2, seq_len=5, source_len=7)
-    own, source = 2 * 5 * 3 * 2 * 4 * 6, 2 * 7 * 3 * 2 * 4 * 6  # B tokens layers, keys and values of 4 heads of 6
+    own, source = (
+        2 * 5 * 3 * 2 * 4 * 6,
+        2 * 7 * 3 * 2 * 4 * 6,
+    )  # B tokens layers, keys and values of 4 heads of 6
     assert found(verdict, "elements after prefill") == (own + source,) * 2
     assert found(verdict, "elements after decode") == (own * 6 // 5 + source,) * 2
     assert found(verdict, "elements of the source, carried over") == (source,) * 2
@@ -110,7 +117,10 @@ def test_a_source_whose_keys_are_made_anew_at_every_step_is_told(monkeypatch):
 
 @pytest.mark.parametrize(
     ("broken", "where"),
-    [("up_proj", {"encoder.layers.0.ffn.up_proj ×2", "decoder.layers.0.ffn.up_proj ×3"}), ("lm_head", {"lm_head"})],
+    [
+        ("up_proj", {"encoder.layers.0.ffn.up_proj ×2", "decoder.layers.0.ffn.up_proj ×3"}),
+        ("lm_head", {"lm_head"}),
+    ],
 )
 def test_a_broken_formula_is_told_with_the_rows_of_each_stack(broken, where, monkeypatch):
     old = Linear.parts
@@ -126,7 +136,9 @@ def test_a_broken_formula_is_told_with_the_rows_of_each_stack(broken, where, mon
 def test_layers_of_either_stack_stand_for_each_other():
     layers = Layers(PAIRS["modern"])
     assert layers.built("encoder.layers.1.ffn") == ["encoder.layers.1.ffn"]
-    assert layers.built("decoder.layers.0.ffn.up_proj") == [f"decoder.layers.{i}.ffn.up_proj" for i in range(3)]
+    assert layers.built("decoder.layers.0.ffn.up_proj") == [
+        f"decoder.layers.{i}.ffn.up_proj" for i in range(3)
+    ]
     assert layers.built("layers.0.ffn") == ["layers.0.ffn"]
     assert layers.counted("decoder.layers.2.ffn") == "decoder.layers.0.ffn"
     assert layers.counted("encoder.layers.1.ffn") == "encoder.layers.1.ffn"
@@ -138,7 +150,9 @@ def test_layers_of_either_stack_stand_for_each_other():
 
 
 def test_what_fvcore_cannot_trace_is_left_out_and_said():
-    flops = 2 * 2 * D * 2 * SOURCE * 6 * 3 + 2 * 2 * D * SOURCE * D * 3  # 6 channels at 2 S frames, then D channels at S
+    flops = (
+        2 * 2 * D * 2 * SOURCE * 6 * 3 + 2 * 2 * D * SOURCE * D * 3
+    )  # 6 channels at 2 S frames, then D channels at S
     assert ask(PAIRS["whisper"]).notes[2] == (
         f"fvcore cannot trace a convolution on meta: {flops:,} FLOPs of encoder.front_end.conv1, encoder.front_end.conv2 "
         "are left out of its comparison."
@@ -163,7 +177,9 @@ def test_a_model_fvcore_cannot_trace_at_all_is_said(monkeypatch):
     monkeypatch.setattr(witness_fvcore, "_analysis", analysis)
     verdict = ask(PAIRS["t5"])
     assert verdict.ok
-    assert verdict.notes[1:] == ("fvcore is not heard: it cannot trace this model on meta (no such operation on meta).",)
+    assert verdict.notes[1:] == (
+        "fvcore is not heard: it cannot trace this model on meta (no such operation on meta).",
+    )
     assert "fvcore ×2" not in {finding.witness for finding in verdict.findings}
 
 

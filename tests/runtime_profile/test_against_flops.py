@@ -18,7 +18,9 @@ def report(name, phase, attention):
 @pytest.mark.parametrize(("name", "phase"), RUNS)
 def test_contractions_are_those_of_flops_counted_exactly_and_run_densely(name, phase):
     _, recording, found = report(name, phase, "eager")
-    asked = [count_flops(MODELS[name], replace(question(phase), mask=mask)).totals for mask in ("exact", "dense")]
+    asked = [
+        count_flops(MODELS[name], replace(question(phase), mask=mask)).totals for mask in ("exact", "dense")
+    ]
     exact, dense = (totals["by_class"]["contraction"] for totals in asked)
     assert found.totals["by_class"]["contraction"]["flops"] == exact > 0
     assert found.totals["by_class"]["contraction"]["executed_flops"] == dense >= exact
@@ -36,6 +38,8 @@ def test_experts_move_the_matrices_of_those_that_were_reached(phase):
     reached = [recording.reached[f"layers.{layer}.ffn.experts.up_proj"] for layer in (0, 1)]
     assert all(2 <= each <= 4 for each in reached)  # two of four for each token
     once = tokens * (width + d_ff)
-    moves = {"train": 3}.get(phase, 1)  # the product, and those of both gradients: each reads two of the three and writes the other
+    moves = {"train": 3}.get(
+        phase, 1
+    )  # the product, and those of both gradients: each reads two of the three and writes the other
     bytes_ = next(line["bytes"] for line in found.rows if line["path"] == "layers.*.ffn.experts.up_proj")
     assert bytes_ == 4 * moves * sum(once + each * width * d_ff for each in reached)

@@ -14,12 +14,24 @@ from archcli.runtime.profile_work import Job, fill, prepare
 from runtime_profile.tiny import GQA, MODELS, RMS, decoder, question
 
 CASES = [(name, phase) for name in ("gemma2", "deepseek", "t5") for phase in ("forward", "train", "decode")]
-CASES += [("gpt2", "prefill"), ("whisper", "decode"), ("bert-pretraining", "train"), ("longformer", "forward"), ("marian", "prefill")]
+CASES += [
+    ("gpt2", "prefill"),
+    ("whisper", "decode"),
+    ("bert-pretraining", "train"),
+    ("longformer", "forward"),
+    ("marian", "prefill"),
+]
 
 
 def plan_for(model, phase, distinct=None):
     asked = question(phase, past=5)
-    sizing = Sizing(lambda each: run_pass(each, asked), lambda counted: memory_of(counted, "fp32", "sdpa"), "fp32", None, 0)
+    sizing = Sizing(
+        lambda each: run_pass(each, asked),
+        lambda counted: memory_of(counted, "fp32", "sdpa"),
+        "fp32",
+        None,
+        0,
+    )
     return run_pass(model, asked), plan_of("it", model, run_pass(model, asked), sizing)
 
 
@@ -46,7 +58,13 @@ def test_every_operation_of_the_model_is_measured_in_some_stack(name, phase):
 
 
 def mixture(n_experts, top_k):
-    return decoder(PreNorm(norm=RMS, attention=GQA, ffn=MixtureOfExperts(n_experts=n_experts, top_k=top_k, expert=GLU(d_ff=24))))
+    return decoder(
+        PreNorm(
+            norm=RMS,
+            attention=GQA,
+            ffn=MixtureOfExperts(n_experts=n_experts, top_k=top_k, expert=GLU(d_ff=24)),
+        )
+    )
 
 
 MIXTURE = mixture(5, 2)
@@ -61,20 +79,26 @@ def test_experts_that_share_memory_compute_what_equal_experts_compute():
     stored = shared.state_dict()
     assert stored["layers.0.ffn.experts.up_proj.weight"].shape == (3, 24, 32)
     assert whole.state_dict()["layers.0.ffn.experts.up_proj.weight"].shape == (5, 24, 32)
-    whole.load_state_dict({name: value[[0, 1, 2, 0, 1]] if ".experts." in name else value for name, value in stored.items()})
+    whole.load_state_dict(
+        {name: value[[0, 1, 2, 0, 1]] if ".experts." in name else value for name, value in stored.items()}
+    )
     with torch.no_grad():
         torch.testing.assert_close(shared(TOKENS), whole(TOKENS), rtol=0, atol=0)
 
 
 def test_a_stack_of_shared_experts_multiplies_as_many_matrices():
-    _, plan = plan_for(mixture(32, 1), "decode")  # of a token in each of 2 sequences: 30 experts or more get none
+    _, plan = plan_for(
+        mixture(32, 1), "decode"
+    )  # of a token in each of 2 sequences: 30 experts or more get none
     whole, shared = (recorded(plan.pairs[0].more, distinct_experts=distinct) for distinct in (None, 2))
     paths = {f"layers.{layer}.ffn.experts.{name}_proj" for layer in (0, 1) for name in ("gate", "up", "down")}
     assert shared.reached.keys() == whole.reached.keys() == paths
     assert {each.path: each.calls for each in shared.timed if each.path in paths and each.name == "mm"} == {
         path: shared.reached[path] for path in paths
     }
-    assert {(each.path, each.calls) for each in whole.timed if each.name == "_grouped_mm"} == {(path, 1) for path in paths}
+    assert {(each.path, each.calls) for each in whole.timed if each.name == "_grouped_mm"} == {
+        (path, 1) for path in paths
+    }
 
 
 def test_what_is_prepared_stores_no_more_experts_than_asked():

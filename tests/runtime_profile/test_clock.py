@@ -4,7 +4,17 @@ import pytest
 import torch
 from torch.autograd import profiler
 
-from archcli.runtime.profile_clock import LEAST_WAIT_S, MARGIN, PROBE_CYCLES, DeviceClock, HidingClock, HostClock, Run, clock_of, run_pass
+from archcli.runtime.profile_clock import (
+    LEAST_WAIT_S,
+    MARGIN,
+    PROBE_CYCLES,
+    DeviceClock,
+    HidingClock,
+    HostClock,
+    Run,
+    clock_of,
+    run_pass,
+)
 from archcli.runtime.profile_events import TIMED, events_of
 from runtime_profile.card import Card
 
@@ -58,7 +68,9 @@ def test_the_host_times_a_pass_until_it_returns(monkeypatch):
 def test_a_device_is_timed_until_its_last_kernel_ends(card):
     run = run_pass(step_of(card), warmed(DeviceClock("cuda"), step_of(card)))
     assert run.seconds == run.host_s == pytest.approx((MANY * LAUNCH + KERNEL) / 1e9)
-    assert run.device_s == pytest.approx((MANY * LAUNCH + KERNEL) / 1e9)  # the events are recorded at once: nothing was queued before
+    assert run.device_s == pytest.approx(
+        (MANY * LAUNCH + KERNEL) / 1e9
+    )  # the events are recorded at once: nothing was queued before
     assert card.slept == []
 
 
@@ -105,4 +117,9 @@ def test_the_range_of_a_timed_pass_is_in_the_trace(card):
     with profiler.profile(use_kineto=True) as trace:
         run_pass(lambda: torch.ones(3) + 1, DeviceClock("cuda"))
     events = {event.name: event for event in events_of(trace)}
-    assert events[TIMED].start_ns <= events["aten::add"].start_ns < events["aten::add"].end_ns <= events[TIMED].end_ns
+    assert (
+        events[TIMED].start_ns
+        <= events["aten::add"].start_ns
+        < events["aten::add"].end_ns
+        <= events[TIMED].end_ns
+    )

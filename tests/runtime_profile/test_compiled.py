@@ -26,7 +26,14 @@ def state():
     """What compiling must leave as it was; torch's own caches of functions and its atexit hooks apart."""
     settings = [config.get_config_copy() for config in (dynamo, functorch, inductor)]
     hooks = vars(CppScheduling)["codegen_comment"], vars(Scheduler)["codegen_extern_call"]
-    return settings, hooks, dict(os.environ), torch.get_num_threads(), threading.active_count(), sorted(os.listdir())  # noqa: PTH208
+    return (
+        settings,
+        hooks,
+        dict(os.environ),
+        torch.get_num_threads(),
+        threading.active_count(),
+        sorted(os.listdir()),  # noqa: PTH208
+    )
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +60,9 @@ def test_every_kernel_has_operations_and_a_class(compiled):
     for kernel in recording.compiled.kernels:
         assert set(kernel.key.path.split(JOIN)) <= paths
         assert kernel.op_class in CLASSES
-    assert {timed.path for timed in recording.timed} == {kernel.key.path for kernel in recording.compiled.kernels}
+    assert {timed.path for timed in recording.timed} == {
+        kernel.key.path for kernel in recording.compiled.kernels
+    }
 
 
 def test_every_operation_that_computes_is_in_a_kernel(compiled):
@@ -65,7 +74,11 @@ def test_every_operation_that_computes_is_in_a_kernel(compiled):
 
 def test_products_are_kernels_of_their_own(compiled):
     _, recording, _ = compiled
-    classes = {(kernel.key.path, kernel.key.phase): kernel.op_class for kernel in recording.compiled.kernels if kernel.library}
+    classes = {
+        (kernel.key.path, kernel.key.phase): kernel.op_class
+        for kernel in recording.compiled.kernels
+        if kernel.library
+    }
     for name in ("layers.0.attention.q_proj", "layers.1.ffn.down_proj", "lm_head"):
         assert classes[name, "forward"] == classes[name, "backward"] == "contraction"
     assert classes["layers.0.attention.attend", "forward"] == "fused_attention"
@@ -73,7 +86,11 @@ def test_products_are_kernels_of_their_own(compiled):
 
 def test_a_norm_is_fused_with_the_residual_before_it(compiled):
     _, recording, _ = compiled
-    found = {kernel.key.path: kernel.op_class for kernel in recording.compiled.kernels if kernel.key.phase == "forward"}
+    found = {
+        kernel.key.path: kernel.op_class
+        for kernel in recording.compiled.kernels
+        if kernel.key.phase == "forward"
+    }
     assert found["layers.1.attention_residual + layers.1.ffn_norm"] == FUSED_KERNELS
     assert found["layers.0.ffn.activation"] == found["layers.1.ffn.activation"] == "elementwise"
 
@@ -115,7 +132,9 @@ def test_the_report_says_what_was_compiled(compiled, report):
     _, recording, _ = compiled
     found = report.totals["compiled"]
     assert (found["graphs"], found["kernels"]) == (2, recording.executed)
-    assert found["kernels_of_several_operators"] == sum(JOIN in kernel.key.path for kernel in recording.compiled.kernels)
+    assert found["kernels_of_several_operators"] == sum(
+        JOIN in kernel.key.path for kernel in recording.compiled.kernels
+    )
     assert found["operators_in_no_kernel"] == []
     assert any("whose time is not split" in note for note in report.notes)
 

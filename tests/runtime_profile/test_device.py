@@ -31,7 +31,11 @@ def raw(recorded):
 
 
 def read(records):
-    return list(events_of(SimpleNamespace(kineto_results=SimpleNamespace(events=lambda: [raw(each) for each in records]))))
+    return list(
+        events_of(
+            SimpleNamespace(kineto_results=SimpleNamespace(events=lambda: [raw(each) for each in records]))
+        )
+    )
 
 
 RECORDS = json.loads(FIXTURE.read_text())
@@ -50,8 +54,13 @@ def test_every_event_is_of_its_kind():
     found = kinds(PASS)
     assert len(PASS) == len(RECORDS) - 2  # not the range's shadow on the device, not the tracer's overhead
     assert {kind for name, kind in found if name.startswith(("aten", "archcli", "autograd"))} == {"cpu"}
-    assert {name for name, kind in found if kind == "call"} == {name for name, _ in found if name.startswith("cu")}
-    assert [name for name, kind in found if kind == "copy"] == ["Memcpy DtoH (Device -> Pageable)", "Memcpy DtoD (Device -> Device)"]
+    assert {name for name, kind in found if kind == "call"} == {
+        name for name, _ in found if name.startswith("cu")
+    }
+    assert [name for name, kind in found if kind == "copy"] == [
+        "Memcpy DtoH (Device -> Pageable)",
+        "Memcpy DtoD (Device -> Device)",
+    ]
     assert [name for name, kind in found if kind == "fill"] == ["Memset (Device)"]
     assert {event.thread for event in PASS if event.on_device} == {7, 20}
 
@@ -83,7 +92,12 @@ def test_launches_and_kernels_are_held_against_each_other_by_their_numbers():
 
 
 def test_operations_take_the_time_of_what_they_launched():
-    names = {"l.0.q": "addmm", "l.0.norm": "native_layer_norm", "l.0.attend": "_scaled_dot_product_flash_attention", "l.0.copy": "clone"}
+    names = {
+        "l.0.q": "addmm",
+        "l.0.norm": "native_layer_norm",
+        "l.0.attend": "_scaled_dot_product_flash_attention",
+        "l.0.copy": "clone",
+    }
     known = {Key(path, "forward", name) for path, name in names.items()}
     known |= {Key("l.0.q", "backward", "mm"), Key("", "forward", "_local_scalar_dense")}
     assert walk(PASS, known, owner, "archcli:", device=True) == {
@@ -91,7 +105,9 @@ def test_operations_take_the_time_of_what_they_launched():
         Key("l.0.norm", "forward", "native_layer_norm"): Spent(3500 - 2800, 1),
         Key("", "forward", "_local_scalar_dense"): Spent(4300 - 4000, 1),
         Key("l.0.q", "backward", "mm"): Spent(6800 - 6000, 2),
-        Key("l.0.attend", "forward", "_scaled_dot_product_flash_attention"): Spent((7500 - 7200) + (7600 - 7500), 1),
+        Key("l.0.attend", "forward", "_scaled_dot_product_flash_attention"): Spent(
+            (7500 - 7200) + (7600 - 7500), 1
+        ),
         Key("l.0.copy", "forward", "clone"): Spent(7900 - 7700, 1),
     }
 
@@ -104,7 +120,11 @@ def test_a_number_of_a_call_is_none_of_a_range():
 
 def test_a_trace_of_a_gpu_shows_streams_apart():
     document = chrome_trace(PASS, owner, "archcli:", "tiny")
-    shown = {(entry["cat"], entry["tid"]) for entry in document["traceEvents"] if entry.get("pid") == 2 and entry["ph"] == "X"}
+    shown = {
+        (entry["cat"], entry["tid"])
+        for entry in document["traceEvents"]
+        if entry.get("pid") == 2 and entry["ph"] == "X"
+    }
     assert shown == {("kernel", 7), ("kernel", 20), ("memcpy", 7), ("memset", 7)}
 
 
@@ -126,12 +146,29 @@ ACCOUNTS = {  # events: busy, copy, sync, launch, ends
     "nothing": ([], (0, 0, 0, 0, 0)),
     "no kernel": ([WHOLE], (0, 0, 0, 0, 1000)),
     "a copy beside a kernel is the kernel's time": (
-        [WHOLE, call(1, 5), kernel(1, 100, 300), call(2, 15, "cudaMemcpyAsync"), kernel(2, 200, 450, "Memcpy HtoD", "copy")],
+        [
+            WHOLE,
+            call(1, 5),
+            kernel(1, 100, 300),
+            call(2, 15, "cudaMemcpyAsync"),
+            kernel(2, 200, 450, "Memcpy HtoD", "copy"),
+        ],
         (200, 150, 0, 0, 100 + 550),
     ),
-    "a kernel inside of another": ([WHOLE, call(1, 5), kernel(1, 100, 900), call(2, 15), kernel(2, 300, 400)], (800, 0, 0, 0, 200)),
+    "a kernel inside of another": (
+        [WHOLE, call(1, 5), kernel(1, 100, 900), call(2, 15), kernel(2, 300, 400)],
+        (800, 0, 0, 0, 200),
+    ),
     "a pass begins behind the kernel that waits": (
-        [WHOLE, call(1, 5), kernel(1, 10, 400, SPIN), call(2, 20), kernel(2, 400, 600), call(3, 30), kernel(3, 650, 900)],
+        [
+            WHOLE,
+            call(1, 5),
+            kernel(1, 10, 400, SPIN),
+            call(2, 20),
+            kernel(2, 400, 600),
+            call(3, 30),
+            kernel(3, 650, 900),
+        ],
         (200 + 250, 0, 0, 50, 100),
     ),
     "what was launched before the pass is not the pass's": (
@@ -143,7 +180,14 @@ ACCOUNTS = {  # events: busy, copy, sync, launch, ends
         (300 + 600, 0, 0, 100, 0),
     ),
     "waiting while the device computes is no idling": (
-        [WHOLE, call(1, 5), kernel(1, 100, 300), call(9, 20, "cudaStreamSynchronize", 300), call(2, 330), kernel(2, 400, 1000)],
+        [
+            WHOLE,
+            call(1, 5),
+            kernel(1, 100, 300),
+            call(9, 20, "cudaStreamSynchronize", 300),
+            call(2, 330),
+            kernel(2, 400, 1000),
+        ],
         (200 + 600, 0, 20, 80, 100),
     ),
 }
@@ -158,12 +202,16 @@ def test_an_account(events, parts):
 
 
 def test_a_graph_is_one_launch_of_many_kernels():
-    found = account([WHOLE, call(1, 5, "cudaGraphLaunch"), kernel(1, 100, 200), kernel(1, 200, 300), kernel(1, 250, 400)])
+    found = account(
+        [WHOLE, call(1, 5, "cudaGraphLaunch"), kernel(1, 100, 200), kernel(1, 200, 300), kernel(1, 250, 400)]
+    )
     assert (found.activities, found.launches, found.lost) == (3, 1, ())
 
 
 def test_a_call_of_the_driver_within_one_of_the_runtime_is_the_same_launch():
-    found = account([WHOLE, call(1, 5, "cudaLaunchKernelExC", 20), call(2, 10, "cuLaunchKernelEx"), kernel(1, 100, 200)])
+    found = account(
+        [WHOLE, call(1, 5, "cudaLaunchKernelExC", 20), call(2, 10, "cuLaunchKernelEx"), kernel(1, 100, 200)]
+    )
     assert (found.activities, found.launches, found.lost) == (1, 1, ())
 
 
@@ -172,7 +220,10 @@ def test_what_the_tracer_lost_is_counted():
     assert account([WHOLE, *lost]).lost == ("no operation: cudaLaunchKernel without a kernel x3",)
 
 
-@pytest.mark.parametrize("name", ["cudaLaunchHostFunc", "cudaEventRecord", "cudaMalloc", "cudaStreamWaitEvent", "cudaFuncGetAttributes"])
+@pytest.mark.parametrize(
+    "name",
+    ["cudaLaunchHostFunc", "cudaEventRecord", "cudaMalloc", "cudaStreamWaitEvent", "cudaFuncGetAttributes"],
+)
 def test_a_call_that_gives_the_device_no_work_is_no_launch(name):
     assert not call(1, 5, name).launches
 
@@ -197,7 +248,10 @@ def test_a_call_that_does_is_one(name):
 
 
 def test_the_middle_of_passes_is_that_of_each_figure():
-    quick, slow = account([WHOLE, call(1, 5), kernel(1, 100, 200)]), account([WHOLE, call(1, 5), kernel(1, 100, 500), call(2, 15)])
+    quick, slow = (
+        account([WHOLE, call(1, 5), kernel(1, 100, 200)]),
+        account([WHOLE, call(1, 5), kernel(1, 100, 500), call(2, 15)]),
+    )
     found = middle([quick, slow, slow])
     assert (found.busy_ns, found.ends_ns, found.wall_ns) == (400, 600, 1000)
     assert found.lost == slow.lost

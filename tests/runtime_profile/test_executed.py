@@ -11,12 +11,20 @@ X, W = torch.zeros(6, 4), torch.zeros(4, 5)
 aten = torch.ops.aten
 DID = {
     "a product": (aten.mm.default, (X, W), Executed(2 * 6 * 4 * 5, 24 + 20, 30)),
-    "a sum with a bias": (aten.addmm.default, (torch.zeros(5), X, W), Executed(2 * 6 * 4 * 5, 5 + 24 + 20, 30)),
+    "a sum with a bias": (
+        aten.addmm.default,
+        (torch.zeros(5), X, W),
+        Executed(2 * 6 * 4 * 5, 5 + 24 + 20, 30),
+    ),
     "element by element": (aten.add.Tensor, (X, X), Executed(24, 48, 24)),
     "a row for all": (aten.mul.Tensor, (X, torch.zeros(4).expand(6, 4)), Executed(24, 24 + 4, 24)),
     "a reduction": (aten.sum.dim_IntList, (X, [0]), Executed(24, 24, 4)),
     "scaled before": (aten._softmax.default, (X, -1, False), Executed(4 * 24, 24, 24)),
-    "a norm": (aten.native_layer_norm.default, (X, [4], torch.zeros(4), torch.zeros(4), 1e-5), Executed(7 * 24, 24 + 8, 24 + 6 + 6)),
+    "a norm": (
+        aten.native_layer_norm.default,
+        (X, [4], torch.zeros(4), torch.zeros(4), 1e-5),
+        Executed(7 * 24, 24 + 8, 24 + 6 + 6),
+    ),
     "a maximum": (aten.relu.default, (X,), Executed(0, 24, 24)),
     "a choice": (aten.masked_fill.Scalar, (X, X > 0, 0.0), Executed(0, 48, 24)),
     "a copy": (aten.clone.default, (X,), Executed(0, 24, 24)),

@@ -26,7 +26,12 @@ def plan(model, phase="forward", available=None, asked=None):
     def needs(counted):
         return memory_of(counted, "fp32", "sdpa")
 
-    return plan_of("it", model, run_pass(model, asked), Sizing(lambda each: run_pass(each, asked), needs, "fp32", available, 0))
+    return plan_of(
+        "it",
+        model,
+        run_pass(model, asked),
+        Sizing(lambda each: run_pass(each, asked), needs, "fp32", available, 0),
+    )
 
 
 def timed(path, seconds, name="addmm", op_class="contraction"):
@@ -47,19 +52,33 @@ def stack(n_layers, layer_s, below, extra_s=0.0):
     layers = [timed(f"layers.{i}.{below}", layer_s + sway[i]) for i in range(n_layers)]
     wall_s = 0.25 + ROTARY_S * bool(n_layers) + n_layers * (layer_s + FRAMEWORK_S + extra_s)
     table = [timed("rotary.0", ROTARY_S, "mul", "elementwise")] if n_layers else []
-    return recording(wall_s, timed("final_norm", 0.125), *table, *layers, framework_s=0.125 + n_layers * FRAMEWORK_S, page_faults=n_layers)
+    return recording(
+        wall_s,
+        timed("final_norm", 0.125),
+        *table,
+        *layers,
+        framework_s=0.125 + n_layers * FRAMEWORK_S,
+        page_faults=n_layers,
+    )
 
 
 def recordings(mixed=(1, 2), extra_s=0.0):
     ends = recording(
-        ENDS_S, timed("lm_head", 1.5), timed("", 0.125, "arange", "framework"), timed("final_norm", 0.125), framework_s=0.25, rejected=2
+        ENDS_S,
+        timed("lm_head", 1.5),
+        timed("", 0.125, "arange", "framework"),
+        timed("final_norm", 0.125),
+        framework_s=0.25,
+        rejected=2,
     )
     found = {f"{n} x layers.0": stack(n, DENSE_S, Q, extra_s) for n in (1, 2)}
     found |= {f"{n} x layers.2" if n else "no layer": stack(n, MIXED_S, MOE, extra_s) for n in mixed}
     return {"embedding and head": ends} | found
 
 
-WALL = ENDS_S + 6 * (DENSE_S + FRAMEWORK_S) + 6 * (MIXED_S + FRAMEWORK_S) + 5 * ROTARY_S  # one rotary table a place of the pattern
+WALL = (
+    ENDS_S + 6 * (DENSE_S + FRAMEWORK_S) + 6 * (MIXED_S + FRAMEWORK_S) + 5 * ROTARY_S
+)  # one rotary table a place of the pattern
 
 
 def test_the_wall_time_is_that_of_the_ends_and_every_layer():
@@ -69,7 +88,13 @@ def test_the_wall_time_is_that_of_the_ends_and_every_layer():
 def test_a_slope_against_no_layer_is_that_of_one_layer():
     whole = plan(DEEP)
     dense, mixed = whole.pairs
-    lowered = replace(whole, pairs=(dense, replace(mixed, n_layers=0, fewer=replace(mixed.fewer, name="no layer"), more=mixed.fewer)))
+    lowered = replace(
+        whole,
+        pairs=(
+            dense,
+            replace(mixed, n_layers=0, fewer=replace(mixed.fewer, name="no layer"), more=mixed.fewer),
+        ),
+    )
     found = extrapolated(lowered, recordings(mixed=(0, 1)))
     assert found.plain_s == (WALL,)
     assert sum(each.seconds for each in found.timed if each.path.endswith(MOE)) == 6 * MIXED_S
@@ -78,7 +103,9 @@ def test_a_slope_against_no_layer_is_that_of_one_layer():
 def test_operations_are_those_of_a_layer_at_every_place_it_is_counted_at():
     found = {each.path: (each.seconds, each.calls) for each in extrapolated(plan(DEEP), recordings()).timed}
     # 12 layers in a pattern of 5: places 0 and 1 are there three times, places 2, 3 and 4 twice
-    layers = {f"layers.{i}.{Q}": (3 * DENSE_S, 3) for i in (0, 1)} | {f"layers.{i}.{MOE}": (2 * MIXED_S, 2) for i in (2, 3, 4)}
+    layers = {f"layers.{i}.{Q}": (3 * DENSE_S, 3) for i in (0, 1)} | {
+        f"layers.{i}.{MOE}": (2 * MIXED_S, 2) for i in (2, 3, 4)
+    }
     tables = {f"rotary.{i}": (ROTARY_S, 1) for i in range(5)}
     assert found == layers | tables | {"lm_head": (1.5, 1), "final_norm": (0.125, 1), "": (0.125, 1)}
 
@@ -100,7 +127,11 @@ def test_a_stack_whose_trace_differs_makes_the_whole_unreliable():
 def test_ends_with_a_layer_lend_it_to_the_whole():
     """T5: 2 layers of an encoder and 3 of a decoder, one of each measured with the ends."""
     write, read = 0.25, 0.5
-    several = {"embedding and head": recording(2.0, timed("lm_head", 1.0), timed("encoder.layers.0.ffn.up_proj", write))}
+    several = {
+        "embedding and head": recording(
+            2.0, timed("lm_head", 1.0), timed("encoder.layers.0.ffn.up_proj", write)
+        )
+    }
     for stem, seconds in (("encoder", write), ("decoder", read)):
         for n in (1, 2):
             each = [timed(f"{stem}.layers.{i}.ffn.up_proj", seconds) for i in range(n)]
@@ -124,7 +155,13 @@ def test_no_model_is_quicker_than_its_embedding_and_head():
 def report(extra_s=0.0, model=DEEP, phase="forward", **more):
     whole = plan(model, phase)
     several = recordings(extra_s=extra_s)
-    found = profile_of(model, run_pass(model, question(phase)), extrapolated(whole, several), {"phase": phase, "dtype": "fp32"}, **more)
+    found = profile_of(
+        model,
+        run_pass(model, question(phase)),
+        extrapolated(whole, several),
+        {"phase": phase, "dtype": "fp32"},
+        **more,
+    )
     return by_kind(found, whole, several, 0)
 
 
@@ -133,14 +170,20 @@ def test_the_report_says_that_it_is_extrapolated():
     assert found.totals["extrapolated"] is True
     assert found.tables[0].title == "Where the time goes, extrapolated"
     assert any(note.startswith("EXTRAPOLATED from small stacks") for note in found.notes)
-    assert sum(each["time_share"] for each in found.totals["by_class"].values()) == pytest.approx(1.0, abs=1e-12)
+    assert sum(each["time_share"] for each in found.totals["by_class"].values()) == pytest.approx(
+        1.0, abs=1e-12
+    )
 
 
 def test_each_kind_has_its_figures():
     dense, mixed = report().totals["kinds"]
     assert (dense["kind"], dense["what"], dense["layers"]) == ("layers.0", "mla, glu", 6)
     assert dense["walls_s"] == {"1": 0.25 + ROTARY_S + 0.625, "2": 0.25 + ROTARY_S + 1.25}
-    assert (dense["slope_s"], dense["operations_s"], dense["by_class_s"]) == (DENSE_S + FRAMEWORK_S, DENSE_S, {"contraction": DENSE_S})
+    assert (dense["slope_s"], dense["operations_s"], dense["by_class_s"]) == (
+        DENSE_S + FRAMEWORK_S,
+        DENSE_S,
+        {"contraction": DENSE_S},
+    )
     assert (mixed["slope_s"], mixed["operations_s"], mixed["share"]) == (0.375, MIXED_S, 6 * 0.375 / WALL)
     assert mixed["memory"]["needed_bytes"] > 0
     assert report().totals["ends"]["wall_s"] == ENDS_S
@@ -154,7 +197,12 @@ def test_two_estimates_are_told_and_where_they_part_the_headline_says_so(part, s
     assert estimates["slope_s"] == found.totals["wall_s"] == pytest.approx(WALL / (1 - part))
     assert found.totals["reliable"] is sound
     assert ("NOT RELIABLE HERE" in found.tables[0].title) is not sound
-    assert any("the sum of operations and the slope of the wall time part by 11%" in note for note in found.notes) is not sound
+    assert (
+        any(
+            "the sum of operations and the slope of the wall time part by 11%" in note for note in found.notes
+        )
+        is not sound
+    )
     assert not any("plain and traced passes differ" in note for note in found.notes)
 
 
@@ -163,7 +211,9 @@ def test_flops_and_bytes_are_those_of_the_whole_model(name, phase):
     whole = plan(MODELS[name], phase)
     several = {small.name: recording(1.0, timed("lm_head", 0.5)) for small in whole.stacks()}
     counted = run_pass(MODELS[name], question(phase))
-    found = profile_of(MODELS[name], counted, extrapolated(whole, several), {"phase": phase, "dtype": "fp32"}).totals
+    found = profile_of(
+        MODELS[name], counted, extrapolated(whole, several), {"phase": phase, "dtype": "fp32"}
+    ).totals
     theirs = count_flops(MODELS[name], question(phase)).totals
     assert found["flops_by_class"] == theirs["by_class"]
     assert (found["matmul_flops"], found["other_flops"]) == (theirs["matmul_flops"], theirs["other_flops"])
@@ -179,7 +229,16 @@ def test_flops_and_bytes_are_those_of_the_whole_model(name, phase):
 
 def test_small_layers_that_a_cache_may_hold_are_told():
     whole, several = plan(DEEP), recordings()
-    found = profile_of(DEEP, run_pass(DEEP, question("forward")), extrapolated(whole, several), {"phase": "forward", "dtype": "fp32"})
-    told = [note for note in by_kind(found, whole, several, 1 << 30).notes if "may stay in this machine's cache of 1,024.0 MiB" in note]
+    found = profile_of(
+        DEEP,
+        run_pass(DEEP, question("forward")),
+        extrapolated(whole, several),
+        {"phase": "forward", "dtype": "fp32"},
+    )
+    told = [
+        note
+        for note in by_kind(found, whole, several, 1 << 30).notes
+        if "may stay in this machine's cache of 1,024.0 MiB" in note
+    ]
     assert len(told) == 2
     assert not any("cache of" in note for note in by_kind(found, whole, several, 0).notes)

@@ -8,7 +8,15 @@ from archcli.measure.flops import run_pass
 from archcli.measure.profile.groups import label, members, occurrences
 from archcli.ops import Add, Linear, Normalize
 from archcli.runtime.profile_events import Event
-from archcli.runtime.profile_fused import CALL, FUSED_KERNELS, compiled_of, launched, matched, walk_compiled, with_groups
+from archcli.runtime.profile_fused import (
+    CALL,
+    FUSED_KERNELS,
+    compiled_of,
+    launched,
+    matched,
+    walk_compiled,
+    with_groups,
+)
 from archcli.runtime.profile_label import Ran, census, labelled
 from archcli.runtime.profile_provenance import PIECES, ROW, Graph, Launch, Piece, Provenance, pieces_of
 from archcli.runtime.profile_walk import Key, Spent
@@ -32,7 +40,10 @@ def test_a_group_is_named_after_what_it_holds(path, name):
 
 def test_a_group_is_folded_as_its_operators_are():
     assert label("layers.0.ffn.up + layers.0.norm", 2) == "layers.*"
-    assert members("layers.0.ffn.up + layers.1.ffn.up + layers.0.norm", 3) == ["layers.*.ffn", "layers.*.norm"]
+    assert members("layers.0.ffn.up + layers.1.ffn.up + layers.0.norm", 3) == [
+        "layers.*.ffn",
+        "layers.*.norm",
+    ]
 
 
 MATCHES = {
@@ -65,7 +76,9 @@ FORWARD = Graph(
         Launch("graph_0_cpp_1", (Piece(NORM, "mul"),), False),
     ],
 )
-BACKWARD = Graph(True, [Launch("mm", (MULTIPLIED,), True), Launch("graph_0_cpp_2", (Piece("", "add"),), False)])
+BACKWARD = Graph(
+    True, [Launch("mm", (MULTIPLIED,), True), Launch("graph_0_cpp_2", (Piece("", "add"),), False)]
+)
 MADE = compiled_of([BACKWARD, FORWARD], RAN)
 
 
@@ -151,7 +164,9 @@ def graph(*calls):
         for each in inputs:
             if each not in nodes:
                 nodes[each] = made.placeholder(each)
-        nodes[name] = made.create_node("call_function", function, tuple(nodes[each] for each in inputs), name=name)
+        nodes[name] = made.create_node(
+            "call_function", function, tuple(nodes[each] for each in inputs), name=name
+        )
         nodes[name].meta["custom"] = {ROW: path}
     return made
 
@@ -170,7 +185,10 @@ def test_a_node_that_replaces_others_takes_over_whose_they_were():
             ("a", aten.add.Tensor, ["m", "r"], "residual"),
         )
     )
-    after = graph(("n", aten.mm.default, ["x", "v"], "other"), ("fused", aten.addmm.default, ["r", "x", "w"], "residual"))
+    after = graph(
+        ("n", aten.mm.default, ["x", "v"], "other"),
+        ("fused", aten.addmm.default, ["r", "x", "w"], "residual"),
+    )
     found.mend(after)
     nodes = {node.name: node for node in after.nodes}
     assert nodes["fused"].meta[PIECES] == (Piece("proj", "mm"), Piece("residual", "add"))
@@ -181,7 +199,15 @@ def test_a_node_that_replaces_others_takes_over_whose_they_were():
 def test_every_occurrence_of_a_row_is_found_where_it_ran(name, phase):
     counted = run_pass(MODELS[name], question(phase, past=5))
     cached = phase in {"prefill", "decode"}
-    job = Job(2, counted.new, counted.past, counted.source_len, cached=cached, last_only=cached, train=phase == "train")
+    job = Job(
+        2,
+        counted.new,
+        counted.past,
+        counted.source_len,
+        cached=cached,
+        last_only=cached,
+        train=phase == "train",
+    )
     work = prepare(MODELS[name], job)
     with labelled(work.model, census) as regions:
         work.step()

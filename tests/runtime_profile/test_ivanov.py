@@ -7,7 +7,9 @@ import pytest
 
 @pytest.fixture(scope="module")
 def found(archcli):
-    done = archcli("profile", "ivanov", "-b", 1, "-s", 4, "--pairs", 1, "--threads", 1, "--no-ceilings", "--json")
+    done = archcli(
+        "profile", "ivanov", "-b", 1, "-s", 4, "--pairs", 1, "--threads", 1, "--no-ceilings", "--json"
+    )
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout)
 
@@ -26,14 +28,18 @@ def test_time_by_class_adds_up_and_random_numbers_are_apart(found):
     classes = found["totals"]["ivanov"]["classes"]
     assert sum(each["seconds"] for each in classes.values()) == pytest.approx(found["totals"]["wall_s"])
     assert classes["random"]["seconds"] > 0
-    assert found["totals"]["by_class"]["random"]["flops"] == found["totals"]["by_class"]["random"]["bytes"] == 0
+    assert (
+        found["totals"]["by_class"]["random"]["flops"] == found["totals"]["by_class"]["random"]["bytes"] == 0
+    )
     assert {"contraction", "normalization", "elementwise", "framework", "unattributed"} <= set(classes)
 
 
 def test_every_operator_was_timed_once(found):
     lines = found["totals"]["ivanov"]["operators"]
     assert len(lines) == 46
-    assert [line["operator"] for line in lines if (line["seconds"] is None) is (line["timed_with"] is None)] == []
+    assert [
+        line["operator"] for line in lines if (line["seconds"] is None) is (line["timed_with"] is None)
+    ] == []
     together = {line["operator"]: line["timed_with"] for line in lines if line["timed_with"]}
     assert together == {
         "input bias": "Q, K, V",

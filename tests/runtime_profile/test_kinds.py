@@ -16,7 +16,10 @@ from runtime_profile.tiny import BY_KIND, MODELS, question
 GIB = 2**30
 KINDS = {
     "gemma-2-9b": [("layers.0", "gqa window 4096, glu", 21), ("layers.1", "gqa, glu", 21)],
-    "gemma-3-1b": [("layers.0", "mqa window 512, glu", 22), ("layers.5", "mqa, glu", 4)],  # 26 layers, every 6th global
+    "gemma-3-1b": [
+        ("layers.0", "mqa window 512, glu", 22),
+        ("layers.5", "mqa, glu", 4),
+    ],  # 26 layers, every 6th global
     "deepseek-v3": [("layers.0", "mla, glu", 3), ("layers.3", "mla, moe", 58)],
     "mixtral-8x7b": [("layers.0", "gqa, moe", 32)],
     "llama-3.1-70b": [("layers.0", "gqa, glu", 80)],
@@ -30,7 +33,13 @@ def test_kinds_of_layer(name, expected):
 
 
 def sizing(asked, available=None, cache=0, dtype="bf16"):
-    return Sizing(lambda model: run_pass(model, asked), lambda counted: memory_of(counted, dtype, "sdpa"), dtype, available, cache)
+    return Sizing(
+        lambda model: run_pass(model, asked),
+        lambda counted: memory_of(counted, dtype, "sdpa"),
+        dtype,
+        available,
+        cache,
+    )
 
 
 def plan(model, asked, **room):
@@ -40,7 +49,9 @@ def plan(model, asked, **room):
 def cost(rows):
     """FLOPs and elements moved of rows, there and back."""
     parts = [(row.times, piece) for row in rows for part in row.parts for piece in (part, *part.backward)]
-    return sum(times * part.flops for times, part in parts), sum(times * (part.read + part.written) for times, part in parts)
+    return sum(times * part.flops for times, part in parts), sum(
+        times * (part.read + part.written) for times, part in parts
+    )
 
 
 @pytest.mark.parametrize(("name", "phase"), BY_KIND)
@@ -53,9 +64,10 @@ def test_a_layer_of_a_stack_costs_what_it_costs_in_the_model(name, phase):
         first = pair.kind.layer(0)
         for small, n_layers in ((pair.fewer, 1), (pair.more, 2)):
             ours = {row.path: row for row in small.counted.rows if row.path.startswith(f"{first}.")}
-            assert {row.path.replace(pair.kind.path, first): (row.inputs, row.weights, row.parts) for row in theirs} == {
-                path: (row.inputs, row.weights, row.parts) for path, row in ours.items()
-            }
+            assert {
+                row.path.replace(pair.kind.path, first): (row.inputs, row.weights, row.parts)
+                for row in theirs
+            } == {path: (row.inputs, row.weights, row.parts) for path, row in ours.items()}
             assert {row.times for row in ours.values()} == {n_layers}
 
 
@@ -66,7 +78,9 @@ def inside(row):
 @pytest.mark.parametrize(("name", "phase"), BY_KIND)
 def test_embedding_and_head_cost_what_they_cost_in_the_model(name, phase):
     whole, ends = run_pass(MODELS[name], question(phase)), plan(MODELS[name], question(phase)).ends.counted
-    assert cost(row for row in ends.rows if not inside(row)) == cost(row for row in whole.rows if not inside(row))
+    assert cost(row for row in ends.rows if not inside(row)) == cost(
+        row for row in whole.rows if not inside(row)
+    )
 
 
 def test_embedding_and_head_are_measured_without_layers_where_that_runs():
@@ -90,7 +104,9 @@ def test_the_vocabulary_is_measured_once():
 
 def forms(name, available, phase="forward", cache=32 << 20, overrides=(), **more):
     """(layers, distinct experts) of each larger stack."""
-    found = plan(load(name, overrides).model, question(phase), available=int(available * GIB), cache=cache, **more)
+    found = plan(
+        load(name, overrides).model, question(phase), available=int(available * GIB), cache=cache, **more
+    )
     return [(pair.n_layers + 1, pair.more.distinct) for pair in found.pairs]
 
 
@@ -135,7 +151,10 @@ def refusal(*args, **more):
 
 def test_training_shares_no_experts_and_is_refused_with_figures():
     told = refusal("deepseek-v3", 20, phase="train", overrides=["mtp=null"])
-    assert "it in bf16 does not fit one kind of layer at a time either: layers like layers.3 (mla, moe) need two " in told
+    assert (
+        "it in bf16 does not fit one kind of layer at a time either: layers like layers.3 (mla, moe) need two "
+        in told
+    )
     assert "this machine has 20.0 GiB available" in told
     assert "layers.0" not in told
 
@@ -154,7 +173,10 @@ def test_experts_of_an_encoder_decoder_share_memory_but_in_training():
 def test_equal_layers_of_two_stacks_are_two_kinds():
     t5 = load("t5-base").model
     twin = t5.model_copy(update={"encoder": t5.encoder.model_copy(update={"groups": t5.decoder.groups})})
-    assert [(kind.path, kind.count) for kind in kinds_of(twin)] == [("encoder.layers.0", 12), ("decoder.layers.0", 12)]
+    assert [(kind.path, kind.count) for kind in kinds_of(twin)] == [
+        ("encoder.layers.0", 12),
+        ("decoder.layers.0", 12),
+    ]
 
 
 def test_experts_that_would_stay_in_a_cache_share_nothing():
@@ -165,14 +187,22 @@ def test_experts_that_would_stay_in_a_cache_share_nothing():
 def test_all_that_does_not_fit_is_told_at_once():
     told = refusal("deepseek-v3", 0.5)
     assert all(
-        words in told for words in ("embedding and head need ", "layers like layers.0 (mla, glu)", "layers like layers.3 (mla, moe)")
+        words in told
+        for words in (
+            "embedding and head need ",
+            "layers like layers.0 (mla, glu)",
+            "layers like layers.3 (mla, moe)",
+        )
     )
 
 
 def test_a_cut_model_has_the_first_layers_of_each_stack():
     deepseek = load("deepseek-v3").model
     assert depth(deepseek) == 3 + 58
-    assert [(kind.path, kind.count) for kind in kinds_of(cut(deepseek, 5))] == [("layers.0", 3), ("layers.3", 2)]
+    assert [(kind.path, kind.count) for kind in kinds_of(cut(deepseek, 5))] == [
+        ("layers.0", 3),
+        ("layers.3", 2),
+    ]
     assert [(kind.path, kind.count) for kind in kinds_of(cut(deepseek, 2))] == [("layers.0", 2)]
     assert [kind.count for kind in kinds_of(cut(load("t5-base").model, 3))] == [3, 3]
     assert [kind.count for kind in kinds_of(cut(load("gemma-3-1b").model, 13))] == [11, 2]
@@ -187,5 +217,7 @@ def test_the_cache_is_that_of_the_last_level_of_all_processors(tmp_path):
             folder.mkdir(parents=True)
             (folder / "level").write_text(f"{level}\n")
             (folder / "size").write_text(f"{size}\n")
-            (folder / "shared_cpu_list").write_text(("0-1" if cpu < 2 else "2-3") if index == "index3" else str(cpu))
+            (folder / "shared_cpu_list").write_text(
+                ("0-1" if cpu < 2 else "2-3") if index == "index3" else str(cpu)
+            )
     assert cache_size(tmp_path) == 2 * 16384 * 1024

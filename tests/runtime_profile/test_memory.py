@@ -16,7 +16,9 @@ PARAMS = 124_439_808
 def test_weights_and_cache_are_exact():
     memory = memory_of(decode_pass(GPT2, 3, 100), "bf16", "sdpa")
     assert memory["weights_bytes"] == 2 * PARAMS
-    assert memory["cache_bytes"] == 2 * (2 * 12 * 768 * 3 * 101) * 2  # before and after; keys and values; bf16
+    assert (
+        memory["cache_bytes"] == 2 * (2 * 12 * 768 * 3 * 101) * 2
+    )  # before and after; keys and values; bf16
 
 
 def test_a_source_is_cached_once():
@@ -26,20 +28,28 @@ def test_a_source_is_cached_once():
 
 
 def test_the_stream_that_waits_is_that_of_the_longer_stack():
-    activations = [memory_of(forward_pass(OTHERS["whisper"], 1, new), "fp32", "sdpa")["activations_bytes"] for new in (1, 3)]
+    activations = [
+        memory_of(forward_pass(OTHERS["whisper"], 1, new), "fp32", "sdpa")["activations_bytes"]
+        for new in (1, 3)
+    ]
     attend = 4 * 11 * 16 + 11  # queries, keys, values, output and positions of the encoder's 11 positions
     assert activations == [4 * (attend + 11 * 16)] * 2
 
 
 def test_training_holds_gradients_and_every_output():
-    forward, train = (memory_of(counted, "fp32", "sdpa") for counted in (forward_pass(GPT2, 1, 64), train_pass(GPT2, 1, 64)))
+    forward, train = (
+        memory_of(counted, "fp32", "sdpa") for counted in (forward_pass(GPT2, 1, 64), train_pass(GPT2, 1, 64))
+    )
     assert forward["gradients_bytes"] == 0
     assert train["gradients_bytes"] == 4 * (PARAMS + 50257 * 768)
     assert train["activations_bytes"] > 12 * 64 * (8 * 768 + 2 * 3072) * 4 > forward["activations_bytes"]
 
 
 def test_eager_attention_holds_its_scores():
-    fused, eager = (memory_of(forward_pass(GPT2, 2, 512), "bf16", attention)["activations_bytes"] for attention in ("sdpa", "eager"))
+    fused, eager = (
+        memory_of(forward_pass(GPT2, 2, 512), "bf16", attention)["activations_bytes"]
+        for attention in ("sdpa", "eager")
+    )
     assert eager - fused == 2 * 4 * (2 * 12 * 512 * 512)  # scores and probabilities, in fp32
 
 
@@ -82,19 +92,30 @@ def machine(tmp_path, files):
 
 MEMINFO = {"proc/meminfo": "MemTotal: 2000 kB\nMemAvailable:    1000 kB\n"}
 GROUP = {"proc/self/cgroup": "0::/job\n", "groups/job/memory.current": "300000\n"}
-OLD_GROUP = {"proc/self/cgroup": "5:memory:/job\n4:cpu:/\n", "groups/memory/job/memory.usage_in_bytes": "100000\n"}
+OLD_GROUP = {
+    "proc/self/cgroup": "5:memory:/job\n4:cpu:/\n",
+    "groups/memory/job/memory.usage_in_bytes": "100000\n",
+}
 MACHINES = {
     "no group": (MEMINFO, 1000 * 1024),
     "a group without a limit": (MEMINFO | GROUP | {"groups/job/memory.max": "max\n"}, 1000 * 1024),
     "a group with a limit": (MEMINFO | GROUP | {"groups/job/memory.max": "800000\n"}, 500_000),
     "file pages count as free": (
-        MEMINFO | GROUP | {"groups/job/memory.max": "800000\n", "groups/job/memory.stat": "anon 5\ninactive_file 7000\n"},
+        MEMINFO
+        | GROUP
+        | {"groups/job/memory.max": "800000\n", "groups/job/memory.stat": "anon 5\ninactive_file 7000\n"},
         507_000,
     ),
     "a wide group": (MEMINFO | GROUP | {"groups/job/memory.max": "80000000\n"}, 1000 * 1024),
     "an exhausted group": (MEMINFO | GROUP | {"groups/job/memory.max": "200000\n"}, 0),
-    "a group of version 1": (MEMINFO | OLD_GROUP | {"groups/memory/job/memory.limit_in_bytes": "400000\n"}, 300_000),
-    "inside a container": (MEMINFO | {"groups/memory.max": "9000\n", "groups/memory.current": "1000\n"}, 8000),
+    "a group of version 1": (
+        MEMINFO | OLD_GROUP | {"groups/memory/job/memory.limit_in_bytes": "400000\n"},
+        300_000,
+    ),
+    "inside a container": (
+        MEMINFO | {"groups/memory.max": "9000\n", "groups/memory.current": "1000\n"},
+        8000,
+    ),
     "no Linux": ({}, None),
 }
 

@@ -22,8 +22,22 @@ from runtime_profile.test_report import INPUTS, QUIET, report
 from runtime_profile.tiny import MODELS, question
 
 MS = 1_000_000
-DEVICE = OnDevice(busy_ns=800 * MS, copy_ns=20 * MS, sync_ns=30 * MS, launch_ns=100 * MS, ends_ns=50 * MS, activities=120, launches=118)
-COOL = {"sm_clock_mhz": 1980, "memory_clock_mhz": 2619, "power_w": 300.0, "temperature_c": 50, "slowed_by": []}
+DEVICE = OnDevice(
+    busy_ns=800 * MS,
+    copy_ns=20 * MS,
+    sync_ns=30 * MS,
+    launch_ns=100 * MS,
+    ends_ns=50 * MS,
+    activities=120,
+    launches=118,
+)
+COOL = {
+    "sm_clock_mhz": 1980,
+    "memory_clock_mhz": 2619,
+    "power_w": 300.0,
+    "temperature_c": 50,
+    "slowed_by": [],
+}
 GPU = replace(
     QUIET,
     machine={"device": "cuda"},
@@ -109,7 +123,10 @@ def test_variants_say_so_too():
     ]
     found = versus(sides, INPUTS)
     assert [one["launches_lost"] for one in found.totals["variants"]] == [[], list(LOST)]
-    assert [one["reliable"] for one in found.totals["variants"]] == [report(recording=GPU).totals["reliable"], False]
+    assert [one["reliable"] for one in found.totals["variants"]] == [
+        report(recording=GPU).totals["reliable"],
+        False,
+    ]
     assert "B: device busy / plain wall" in rendered(found, "plain")
     assert any(note.startswith("B: NOT RELIABLE: kernels and launches differ") for note in found.notes)
 
@@ -141,12 +158,20 @@ def test_a_cpu_has_no_clock_but_its_own():
     work = prepare(MODELS["gpt2"], Job(1, 4))
     (timing,) = record_variants([contender(work, "cpu")], 1, lambda what, done, total: None)
     recording = timing.recording
-    assert (recording.on_device, recording.lost, recording.host_s, recording.device_s, recording.hidden) == (None, (), (), (), False)
+    assert (recording.on_device, recording.lost, recording.host_s, recording.device_s, recording.hidden) == (
+        None,
+        (),
+        (),
+        (),
+        False,
+    )
     assert recording.states == ()
 
 
 def test_buffers_for_a_gpu_fit_its_cache_or_do_not(monkeypatch):
-    monkeypatch.setattr("torch.cuda.get_device_properties", lambda place: SimpleNamespace(L2_cache_size=48 << 20))
+    monkeypatch.setattr(
+        "torch.cuda.get_device_properties", lambda place: SimpleNamespace(L2_cache_size=48 << 20)
+    )
     sizes = sizes_of("cuda:0")
     assert max(sizes.caches) == (48 << 20) // 2
     assert sizes.dram > 10 * (48 << 20)

@@ -14,7 +14,11 @@ from archcli.runtime.profile_work import Job, prepare
 from runtime_profile.tiny import MODELS, PHASES, RUNS, profiled
 
 CASES = [("gpt2", phase, attention) for phase in PHASES for attention in ("sdpa", "eager")]
-CASES += [(name, phase, "sdpa" if phase == "train" else "eager") for name, phase in RUNS if name != "gpt2" and phase in {"train", "decode"}]
+CASES += [
+    (name, phase, "sdpa" if phase == "train" else "eager")
+    for name, phase in RUNS
+    if name != "gpt2" and phase in {"train", "decode"}
+]
 CASES += [(name, "prefill", "sdpa") for name in ("gemma2", "deepseek", "t5")] + [
     (name, "forward", "eager") for name in ("whisper", "linear")
 ]
@@ -42,7 +46,9 @@ def test_what_ran_is_what_was_counted(case):
     ran = {each.path: each for each in recording.ran}
     rows = costing(counted.rows)
     assert {path: ran[path].inputs for path in rows} == {path: row.inputs for path, row in rows.items()}
-    assert {folded_path(each.path) for each in recording.ran if each.op.parts(*each.inputs)} == {folded_path(path) for path in rows}
+    assert {folded_path(each.path) for each in recording.ran if each.op.parts(*each.inputs)} == {
+        folded_path(path) for path in rows
+    }
 
 
 def test_what_ran_costs_what_was_counted(case):
@@ -61,7 +67,11 @@ def test_every_time_belongs_to_a_row_and_a_class(case):
 def test_every_row_that_computes_was_timed(case):
     counted, recording = case
     timed = {each.path for each in recording.timed if each.seconds > 0}
-    assert [path for path, row in costing(counted.rows).items() if path not in timed and any(part.flops for part in row.parts)] == []
+    assert [
+        path
+        for path, row in costing(counted.rows).items()
+        if path not in timed and any(part.flops for part in row.parts)
+    ] == []
 
 
 def classes(recording, path):
@@ -99,21 +109,37 @@ def test_a_convolution_is_a_contraction_there_and_back():
 
 def test_sums_of_linear_attention_are_reductions():
     found = classes(profiled(MODELS["linear-decoder"], "forward")[1], "layers.0.attention.attend")
-    assert {("bmm", "contraction"), ("cumsum", "normalization"), ("sum", "normalization"), ("div", "elementwise")} <= found
+    assert {
+        ("bmm", "contraction"),
+        ("cumsum", "normalization"),
+        ("sum", "normalization"),
+        ("div", "elementwise"),
+    } <= found
 
 
 def encoder_ran(phase, past):
-    return {each.path.split(".")[0] for each in profiled(MODELS["t5"], phase, past=past)[1].ran} & {"encoder", "decoder", "source"}
+    return {each.path.split(".")[0] for each in profiled(MODELS["t5"], phase, past=past)[1].ran} & {
+        "encoder",
+        "decoder",
+        "source",
+    }
 
 
 def test_an_encoder_runs_only_where_no_cache_holds_its_source():
-    assert encoder_ran("forward", 0) == encoder_ran("prefill", 0) == encoder_ran("decode", 0) == {"encoder", "decoder", "source"}
+    assert (
+        encoder_ran("forward", 0)
+        == encoder_ran("prefill", 0)
+        == encoder_ran("decode", 0)
+        == {"encoder", "decoder", "source"}
+    )
     assert encoder_ran("prefill", 5) == encoder_ran("decode", 5) == {"decoder"}
 
 
 def test_everything_a_model_answers_has_a_gradient():
     recording = profiled(MODELS["bert-pretraining"], "train")[1]
-    assert {"lm_head", "classifier", "pooler"} <= {timed.path for timed in recording.timed if timed.phase == "backward"}
+    assert {"lm_head", "classifier", "pooler"} <= {
+        timed.path for timed in recording.timed if timed.phase == "backward"
+    }
 
 
 def test_gradients_that_meet_are_summed_in_a_phase_of_their_own():
@@ -128,7 +154,12 @@ def test_nothing_stays_switched_on(monkeypatch):
     plain = [set(vars(module)) for module in work.model.modules()]
     with threads(2):
         record(work, "cpu", 1, lambda what, done, total: None)
-    assert before == (dict(os.environ), torch.get_num_threads(), torch.is_grad_enabled(), torch.get_default_dtype())
+    assert before == (
+        dict(os.environ),
+        torch.get_num_threads(),
+        torch.is_grad_enabled(),
+        torch.get_default_dtype(),
+    )
     assert [set(vars(module)) for module in work.model.modules()] == plain
     assert not torch.autograd._profiler_enabled()
     assert gc.isenabled()

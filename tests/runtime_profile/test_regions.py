@@ -58,7 +58,12 @@ def test_a_row_of_several_classes_is_of_a_group_of_its_own():
         Timed("", "forward", "arange", "framework", 5.0, 1),
     )
     recording = Recording(timed, (), (9.0,), (9.0,), 0.0, 5, 5, (), 0, 0, 0.0, {})
-    regions = Regions({"up": 3.5, "attend": 4.0, "norm": 2.5, "a view": 1.0}, {}, (), {"up": 4.0, "attend": 4.0, "norm": 8.0})
+    regions = Regions(
+        {"up": 3.5, "attend": 4.0, "norm": 2.5, "a view": 1.0},
+        {},
+        (),
+        {"up": 4.0, "attend": 4.0, "norm": 8.0},
+    )
     assert shares(recording, regions) == {
         "contraction": (3.0 / 8.0, 4.0 / 16.0, 3.5 / 10.0),
         "contraction + normalization": (3.0 / 8.0, 4.0 / 16.0, 4.0 / 10.0),

@@ -15,14 +15,34 @@ from conforming import conforms
 from runtime_profile.test_report import QUIET
 from runtime_profile.tiny import MODELS, question
 
-MEMORY = dict.fromkeys(("weights_bytes", "gradients_bytes", "activations_bytes", "cache_bytes", "torch_bytes", "needed_bytes"), 1)
-SIZES = {"batch_size": 2, "seq_len": 9, "past": 0, "source_len": None, "dtype": "fp32", "device": "cpu", "attention": "sdpa"}
-INPUTS = {"phase": "forward", **SIZES, "hide_launch": False, "compile": False, "threads": None, "pairs": 3, "layers": None}
+MEMORY = dict.fromkeys(
+    ("weights_bytes", "gradients_bytes", "activations_bytes", "cache_bytes", "torch_bytes", "needed_bytes"), 1
+)
+SIZES = {
+    "batch_size": 2,
+    "seq_len": 9,
+    "past": 0,
+    "source_len": None,
+    "dtype": "fp32",
+    "device": "cpu",
+    "attention": "sdpa",
+}
+INPUTS = {
+    "phase": "forward",
+    **SIZES,
+    "hide_launch": False,
+    "compile": False,
+    "threads": None,
+    "pairs": 3,
+    "layers": None,
+}
 
 
 def printed(norm_s=0.05, wall_s=1.0, **changes):
     """What one process prints whose first norm took so long, in passes of so long."""
-    timed = tuple(replace(one, seconds=norm_s) if one.op_class == "normalization" else one for one in QUIET.timed)
+    timed = tuple(
+        replace(one, seconds=norm_s) if one.op_class == "normalization" else one for one in QUIET.timed
+    )
     plain = (wall_s, 0.9 * wall_s, 1.1 * wall_s)
     recording = replace(QUIET, timed=timed, plain_s=plain, traced_s=plain, **changes)
     report = profile_of(MODELS["gpt2"], run_pass(MODELS["gpt2"], question("forward")), recording, INPUTS)
@@ -42,7 +62,10 @@ SHARES = [0.05, 0.09, 0.06 / 1.2]
         ([None, None], None),
         ([None, 4.0], 4.0),
         (["a", "b", "b"], "b"),
-        ([{"x": 1.0, "y": [1.0, 4.0]}, {"x": 3.0, "y": [2.0, 8.0], "z": "w"}], {"x": 2.0, "y": [1.5, 6.0], "z": "w"}),
+        (
+            [{"x": 1.0, "y": [1.0, 4.0]}, {"x": 3.0, "y": [2.0, 8.0], "z": "w"}],
+            {"x": 2.0, "y": [1.5, 6.0], "z": "w"},
+        ),
         ([True, False, True], True),
     ],
 )
@@ -68,7 +91,15 @@ def test_the_wall_time_and_the_passes_are_of_all_processes():
 
 def test_counts_stay_exact():
     one, all_of_them = THREE[0]["totals"], repeated(THREE, 3).totals
-    for key in ("matmul_flops", "other_flops", "executed_flops", "bytes", "flops_by_class", "memory", "machine"):
+    for key in (
+        "matmul_flops",
+        "other_flops",
+        "executed_flops",
+        "bytes",
+        "flops_by_class",
+        "memory",
+        "machine",
+    ):
         assert all_of_them[key] == one[key]
     for name, figures in one["by_class"].items():
         for key in ("flops", "executed_flops", "bytes", "flop_share", "byte_share"):
@@ -85,7 +116,10 @@ def test_operators_are_joined_by_their_path():
 def test_of_fewer_than_asked_the_report_is_partial():
     report = repeated(THREE[:1], 3)
     assert report.totals["partial"] is True
-    assert report.notes[:2] == ("PARTIAL: interrupted after 1 of 3 processes.", "1 process is few: a range of so few says little.")
+    assert report.notes[:2] == (
+        "PARTIAL: interrupted after 1 of 3 processes.",
+        "1 process is few: a range of so few says little.",
+    )
     assert report.totals["wall_s_sd"] is None
 
 
@@ -96,7 +130,9 @@ def test_a_note_of_some_says_of_how_many():
     assert "Weights are random." in notes
 
 
-@pytest.mark.parametrize(("walls", "reliable"), [((1.0, 1.0, 5.0), True), ((1.0, 5.0, 5.0), False), ((1.0, 5.0), False)])
+@pytest.mark.parametrize(
+    ("walls", "reliable"), [((1.0, 1.0, 5.0), True), ((1.0, 5.0, 5.0), False), ((1.0, 5.0), False)]
+)
 def test_it_is_as_reliable_as_most_of_them(walls, reliable):
     report = repeated([printed(0.1, wall_s=wall) for wall in walls], len(walls))
     assert report.totals["reliable"] is reliable

@@ -63,15 +63,23 @@ def test_flops_are_those_of_the_flops_command(name, phase):
     theirs, ours = count_flops(MODELS[name], question(phase)).totals, report(name, phase).totals
     assert ours["flops_by_class"] == theirs["by_class"]
     assert (ours["matmul_flops"], ours["other_flops"]) == (theirs["matmul_flops"], theirs["other_flops"])
-    assert sum(each["flops"] for each in ours["by_class"].values()) == theirs["matmul_flops"] + theirs["other_flops"]
-    assert sum(row["flops"] for row in report(name, phase).rows) == theirs["matmul_flops"] + theirs["other_flops"]
+    assert (
+        sum(each["flops"] for each in ours["by_class"].values())
+        == theirs["matmul_flops"] + theirs["other_flops"]
+    )
+    assert (
+        sum(row["flops"] for row in report(name, phase).rows)
+        == theirs["matmul_flops"] + theirs["other_flops"]
+    )
 
 
 def test_flop_shares_are_those_of_the_flops_command_where_attention_is_not_fused():
     eager = replace(QUIET, timed=tuple(timed for timed in QUIET.timed if timed.op_class != FUSED))
     theirs = count_flops(MODELS["gpt2"], question("forward")).totals["by_class"]
     ours = report(recording=eager).totals["by_class"]
-    assert {name: ours[name]["flop_share"] for name in theirs} == {name: flops / sum(theirs.values()) for name, flops in theirs.items()}
+    assert {name: ours[name]["flop_share"] for name in theirs} == {
+        name: flops / sum(theirs.values()) for name, flops in theirs.items()
+    }
 
 
 def test_a_fused_row_counts_as_one_class_with_all_its_parts():
@@ -89,7 +97,11 @@ def test_masked_fused_attention_executes_every_pair():
 
 def test_layers_are_folded_and_the_slowest_operator_comes_first():
     rows = report().rows
-    assert [row["path"] for row in rows[:3]] == ["layers.*.attention.q_proj", "layers.*.attention.attend", "layers.*.ffn_norm"]
+    assert [row["path"] for row in rows[:3]] == [
+        "layers.*.attention.q_proj",
+        "layers.*.attention.attend",
+        "layers.*.ffn_norm",
+    ]
     assert rows[0]["seconds"] == pytest.approx(0.6)
     assert rows[0]["class"] == "contraction"
 
@@ -123,7 +135,9 @@ def test_a_note_warns(words, recording):
 
 @pytest.mark.parametrize(("wall_s", "reliable"), [(0.80, False), (0.87, True), (1.05, True), (1.10, False)])
 def test_the_headline_says_where_passes_disagree(wall_s, reliable):
-    found = report(recording=replace(QUIET, plain_s=(wall_s,), traced_s=(wall_s,)))  # operations and framework took 0.95 s
+    found = report(
+        recording=replace(QUIET, plain_s=(wall_s,), traced_s=(wall_s,))
+    )  # operations and framework took 0.95 s
     assert found.totals["reliable"] is reliable
     assert ("NOT RELIABLE" in found.tables[0].title) is not reliable
 

@@ -18,7 +18,10 @@ from archcli.runtime.profile_walk import Key, Spent
 from archcli.runtime.profile_work import Job, prepare
 from runtime_profile.tiny import GQA, MODELS, decoder, question
 
-NORM, MATMUL = Key("layers.0.ffn_norm", "forward", "native_layer_norm"), Key("layers.0.ffn.up_proj", "forward", "mm")
+NORM, MATMUL = (
+    Key("layers.0.ffn_norm", "forward", "native_layer_norm"),
+    Key("layers.0.ffn.up_proj", "forward", "mm"),
+)
 CLASSES = {NORM: "normalization", MATMUL: "contraction"}
 BILLION = 1_000_000_000
 
@@ -26,7 +29,10 @@ BILLION = 1_000_000_000
 def recording(pairs, differing=()):
     """Medians of what the pairs hold, as a real one has them."""
     middle = len(pairs) // 2
-    timed = tuple(Timed(*key, CLASSES[key], sorted(pair.spent[key].ns for pair in pairs)[middle] / BILLION, 1) for key in CLASSES)
+    timed = tuple(
+        Timed(*key, CLASSES[key], sorted(pair.spent[key].ns for pair in pairs)[middle] / BILLION, 1)
+        for key in CLASSES
+    )
     plain, traced = (tuple(getattr(pair, which).seconds for pair in pairs) for which in ("plain", "traced"))
     return Recording(timed, (), plain, traced, 0.1, 2, 2, differing, 0, 0, 0.0, {"device": "cpu"})
 
@@ -46,7 +52,10 @@ class Clock:
 
         def traced():
             self.turns.append(f"{name} traced")
-            return Run(1.0, 0, 0), {NORM: Spent(int(next(rounds[1]) * BILLION), 1), MATMUL: Spent(BILLION // 2, 1)}
+            return Run(1.0, 0, 0), {
+                NORM: Spent(int(next(rounds[1]) * BILLION), 1),
+                MATMUL: Spent(BILLION // 2, 1),
+            }
 
         return Contender(plain, traced, recording)
 
@@ -86,7 +95,9 @@ def test_an_interrupt_keeps_whole_rounds():
     found = record_variants([Clock().contender(name, [1.0] * 5, [0.1] * 5) for name in "AB"], 5, tick)
     assert all(one.recording.partial and len(one.walls) == 2 for one in found)
     with pytest.raises(KeyboardInterrupt):
-        record_variants([Clock().contender("A", [1.0], [0.1])], 5, lambda what, done, total: tick(what, 2, total))
+        record_variants(
+            [Clock().contender("A", [1.0], [0.1])], 5, lambda what, done, total: tick(what, 2, total)
+        )
 
 
 def test_a_ratio_is_taken_within_a_round():
@@ -96,7 +107,9 @@ def test_a_ratio_is_taken_within_a_round():
     assert set(ratios([2.0], [3.0]).values()) == {1.5}
 
 
-@pytest.mark.parametrize(("base", "other"), [([], []), ([1.0, 0.0], [1.0, 1.0]), ([1.0], [0.0]), ([1.0, 1.0], [1.0])])
+@pytest.mark.parametrize(
+    ("base", "other"), [([], []), ([1.0, 0.0], [1.0, 1.0]), ([1.0], [0.0]), ([1.0, 1.0], [1.0])]
+)
 def test_where_there_is_nothing_to_divide_there_is_no_ratio(base, other):
     assert ratios(base, other) == NONE
 
@@ -108,7 +121,10 @@ def compared(norms=(0.1, 0.2, 0.3), walls=(1.0, 1.0, 1.0), **options):
     timings = record_variants([base, clock.contender("B", walls, norms)], 3, silent)
     texts = ("as it is", "norm.kind=rmsnorm")
     return versus(
-        [Variant(letter, text, MODELS["gpt2"], counted, "fp32", one) for letter, text, one in zip("AB", texts, timings, strict=True)],
+        [
+            Variant(letter, text, MODELS["gpt2"], counted, "fp32", one)
+            for letter, text, one in zip("AB", texts, timings, strict=True)
+        ],
         {"phase": "forward"},
         **options,
     )
@@ -120,8 +136,14 @@ def line(report, name):
 
 def test_classes_are_compared_with_their_spread():
     found = line(compared(), "normalization")
-    assert (found["variant"], found["base_seconds"], found["seconds"]) == ("B", pytest.approx(0.1), pytest.approx(0.2))
-    assert [found[key] for key in ("ratio", "ratio_q1", "ratio_q3", "ratio_min", "ratio_max")] == pytest.approx([2.0, 1.5, 2.5, 1.0, 3.0])
+    assert (found["variant"], found["base_seconds"], found["seconds"]) == (
+        "B",
+        pytest.approx(0.1),
+        pytest.approx(0.2),
+    )
+    assert [
+        found[key] for key in ("ratio", "ratio_q1", "ratio_q3", "ratio_min", "ratio_max")
+    ] == pytest.approx([2.0, 1.5, 2.5, 1.0, 3.0])
     assert line(compared(), "contraction")["ratio"] == 1.0
 
 
@@ -136,20 +158,32 @@ def test_classes_framework_and_the_rest_add_up_to_the_wall_time():
 
 def test_operators_are_compared_the_largest_difference_first():
     one = compared().totals["variants"][1]["operators"][0]
-    assert (one["path"], one["difference_s"], one["ratio"]) == ("layers.*.ffn_norm", pytest.approx(0.1), pytest.approx(2.0))
+    assert (one["path"], one["difference_s"], one["ratio"]) == (
+        "layers.*.ffn_norm",
+        pytest.approx(0.1),
+        pytest.approx(2.0),
+    )
     assert len(compared(top=1).tables[2].records) == 1
     assert "layers.*" in {each["path"] for each in compared(depth=2).totals["variants"][1]["operators"]}
 
 
 def test_the_wall_time_is_compared_round_by_round():
     one = compared(walls=(1.0, 3.0, 2.0)).totals["variants"][1]
-    assert (one["ratio"], one["ratio_min"], one["ratio_max"], one["params_ratio"], one["flops_ratio"]) == (2.0, 1.0, 3.0, 1.0, 1.0)
+    assert (one["ratio"], one["ratio_min"], one["ratio_max"], one["params_ratio"], one["flops_ratio"]) == (
+        2.0,
+        1.0,
+        3.0,
+        1.0,
+        1.0,
+    )
     assert compared().totals["variants"][0]["ratio"] is None
 
 
 def test_a_variant_that_tells_two_stories_is_marked():
     assert "NOT RELIABLE" in compared(walls=(5.0, 5.0, 5.0)).tables[0].title
-    assert any("B's plain and traced passes differ by" in note for note in compared(walls=(5.0, 5.0, 5.0)).notes)
+    assert any(
+        "B's plain and traced passes differ by" in note for note in compared(walls=(5.0, 5.0, 5.0)).notes
+    )
     sound = compared(norms=(0.29, 0.3, 0.31), walls=(0.9, 0.9, 0.9))
     assert [one["reliable"] for one in sound.totals["variants"]] == [False, True]
 
@@ -171,7 +205,10 @@ def test_it_is_readable_at_80_columns(monkeypatch):
 
 def test_real_variants_are_timed_operation_by_operation():
     # norms of the first model are fused kernels, those of the second composites of several operations
-    models = [decoder(PreNorm(norm=norm, attention=GQA, ffn=MLP(d_ff=48)), norm=norm) for norm in (LayerNorm(), RMSNorm())]
+    models = [
+        decoder(PreNorm(norm=norm, attention=GQA, ffn=MLP(d_ff=48)), norm=norm)
+        for norm in (LayerNorm(), RMSNorm())
+    ]
     found = record_variants([contender(prepare(model, Job(1, 4)), "cpu") for model in models], 2, silent)
     for timing in found:
         assert timing.recording.differing == ()
@@ -186,7 +223,9 @@ def widths(ffn):
 
 def test_the_width_that_gives_as_many_parameters_is_told():
     # three matrices of 48 are two of 72
-    assert next(matched(widths(GLU(d_ff=48)), widths(MLP(d_ff=48)))).endswith("d_ff was kept, and d_ff=72 would give as many")
+    assert next(matched(widths(GLU(d_ff=48)), widths(MLP(d_ff=48)))).endswith(
+        "d_ff was kept, and d_ff=72 would give as many"
+    )
     assert [*matched(widths(GLU(d_ff=48)), widths(MLP(d_ff=72)))] == []
     assert "d_ff" not in next(matched(widths(MLP(d_ff=48)), widths(MLP(d_ff=96))))
 

@@ -30,7 +30,11 @@ FORWARD = [
     event("aten::copy_", 46, 50),
 ]
 TRACES = {
-    "the first known name takes its whole duration": (FORWARD, {NORM, LINEAR}, {NORM: Spent(20, 1), LINEAR: Spent(35, 1)}),
+    "the first known name takes its whole duration": (
+        FORWARD,
+        {NORM, LINEAR},
+        {NORM: Spent(20, 1), LINEAR: Spent(35, 1)},
+    ),
     "what no row knows is left": (FORWARD, {NORM}, {NORM: Spent(20, 1)}),
     "a name counts only in the row that executes it": (FORWARD, {Key("l.0.norm", "forward", "addmm")}, {}),
     "calls of one row add up": (
@@ -44,7 +48,12 @@ TRACES = {
         {LINEAR: Spent(9, 1)},
     ),
     "a composite operation is its parts": (
-        [event("archcli:a", 0, 50), event("aten::where", 1, 40), event("aten::scalar_tensor", 2, 4), event("aten::where", 5, 35)],
+        [
+            event("archcli:a", 0, 50),
+            event("aten::where", 1, 40),
+            event("aten::scalar_tensor", 2, 4),
+            event("aten::where", 5, 35),
+        ],
         {Key("a", "forward", "where"), Key("a", "forward", "scalar_tensor")},
         {Key("a", "forward", "where"): Spent(30, 1), Key("a", "forward", "scalar_tensor"): Spent(2, 1)},
     ),
@@ -70,7 +79,11 @@ TRACES = {
         {BACK: Spent(18, 2), SUM._replace(phase="sums"): Spent(8, 1)},
     ),
     "an addition inside a node is the row's own": (
-        [event(EVALUATE + "XBackward0", 0, 50, sequence=7), event("XBackward0", 1, 40), event("aten::add", 2, 12)],
+        [
+            event(EVALUATE + "XBackward0", 0, 50, sequence=7),
+            event("XBackward0", 1, 40),
+            event("aten::add", 2, 12),
+        ],
         {SUM},
         {SUM: Spent(10, 1)},
     ),
@@ -84,15 +97,28 @@ def test_walk(events, known, expected):
 
 
 def test_on_a_gpu_an_operation_takes_as_long_as_the_kernels_it_launched():
-    launches = [event("archcli:l.0.q", 0, 50, id=1), event("aten::addmm", 1, 10, id=2), event("cudaLaunchKernel", 3, 5, id=3, kind="call")]
+    launches = [
+        event("archcli:l.0.q", 0, 50, id=1),
+        event("aten::addmm", 1, 10, id=2),
+        event("cudaLaunchKernel", 3, 5, id=3, kind="call"),
+    ]
     launches += [event("aten::copy_", 5, 9, id=4)]
-    kernels = [event("gemm", 100, 180, launched_by=2, kind="kernel"), event("copy", 180, 190, launched_by=4, kind="kernel")]
+    kernels = [
+        event("gemm", 100, 180, launched_by=2, kind="kernel"),
+        event("copy", 180, 190, launched_by=4, kind="kernel"),
+    ]
     kernels += [event("stray", 190, 195, launched_by=99, kind="kernel")]
     assert walk(launches + kernels, {LINEAR}, owner, "archcli:", device=True) == {LINEAR: Spent(90, 1)}
 
 
 @pytest.mark.parametrize(
-    ("name", "plain"), [("aten::add_", "add"), ("aten::_softmax", "_softmax"), ("gelu", "gelu"), ("aten::_index_put_impl_", "index_put")]
+    ("name", "plain"),
+    [
+        ("aten::add_", "add"),
+        ("aten::_softmax", "_softmax"),
+        ("gelu", "gelu"),
+        ("aten::_index_put_impl_", "index_put"),
+    ],
 )
 def test_the_trace_and_the_dispatcher_name_operations_alike(name, plain):
     assert operation(name) == plain

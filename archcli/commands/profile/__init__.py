@@ -46,7 +46,7 @@ from archcli.measure.profile.workloads import workload_of
 from archcli.measure.report import Report
 
 
-def run(  # noqa: PLR0913, PLR0917 - one parameter per option
+def run(  # noqa: PLR0913, PLR0917
     context: typer.Context,
     model: Model,
     phase: PhaseOption = None,
@@ -93,8 +93,21 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     keep_large_blocks(allocator, device)
     usual = workload_of(model, compiled=compiled)
     phase, form_of = phase or usual.phase, attention or usual.attention
-    how = How(dtype, device, form_of, threads, pairs, not no_ceilings, refresh, trace is not None, hide_launch, compiled)
-    question = settled(Question(phase, batch_size or usual.batch_size, seq_len or usual.seq_len, past, source_len))
+    how = How(
+        dtype,
+        device,
+        form_of,
+        threads,
+        pairs,
+        not no_ceilings,
+        refresh,
+        trace is not None,
+        hide_launch,
+        compiled,
+    )
+    question = settled(
+        Question(phase, batch_size or usual.batch_size, seq_len or usual.seq_len, past, source_len)
+    )
     if vs:
         several = variants(model, overrides, how, vs)
         report = compared(several, question, {"phase": phase, **how.inputs()}, depth, top)
@@ -107,12 +120,19 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     plan = planned(asked, counted, question, how, per_kind=per_kind) if layers is None else None
     if plan is None:
         recording, ceilings = measured(asked, counted, how, checked(asked.name, counted, how))
-        report = usual.report(profile_of(asked.model, counted, recording, inputs, depth, top, ceilings), counted, recording)
+        report = usual.report(
+            profile_of(asked.model, counted, recording, inputs, depth, top, ceilings), counted, recording
+        )
     else:
         report, recording = profiled_by_kind(asked, counted, plan, how, inputs, (depth, top))
     memory = needed(counted, how)
     notes = (*without_source(asked.model, source_len), *report.notes)
-    report = replace(report, model={"name": asked.name, "source": asked.source}, totals={**report.totals, "memory": memory}, notes=notes)
+    report = replace(
+        report,
+        model={"name": asked.name, "source": asked.source},
+        totals={**report.totals, "memory": memory},
+        notes=notes,
+    )
     write_files(report, recording, plot, trace)
     asked.show(report, form, output, as_json=as_json)
     _leave(report)
@@ -121,5 +141,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
 def _leave(report: Report) -> NoReturn:
     """End with the exit code of what was reported: of one model, or of several variants."""
     totals = report.totals
-    amiss = any(one["operations_differing"] or one["launches_lost"] for one in totals.get("variants", [totals]))
+    amiss = any(
+        one["operations_differing"] or one["launches_lost"] for one in totals.get("variants", [totals])
+    )
     raise typer.Exit(INTERRUPTED if totals["partial"] else int(amiss))

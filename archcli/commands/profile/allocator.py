@@ -25,7 +25,7 @@ def keep_large_blocks(choice: str, device: str) -> None:
         return
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execve(sys.executable, [sys.executable, "-m", "archcli", *sys.argv[1:]], {**os.environ, **SETTINGS})  # noqa: S606 - itself
+    os.execve(sys.executable, [sys.executable, "-m", "archcli", *sys.argv[1:]], {**os.environ, **SETTINGS})  # noqa: S606
 
 
 def _is_program() -> bool:

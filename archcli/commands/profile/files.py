@@ -18,11 +18,17 @@ if TYPE_CHECKING:
 def check_files(plot: Path | None, trace: Path | None, *, compares: bool = False) -> None:
     """Refuse, before anything is measured, files that could not be written afterwards, or not of a run that compares."""
     if compares and (plot or trace):
-        raise ArchError("--vs compares: there is no picture and no trace of it", "leave --plot and --trace out, or --vs")
+        raise ArchError(
+            "--vs compares: there is no picture and no trace of it", "leave --plot and --trace out, or --vs"
+        )
     if plot is not None:
         check_suffix(plot)
     if trace is not None and not trace.name.endswith((".json", ".json.gz")):
-        raise ArchError(Problem(f"{trace.name} ends in neither .json nor .json.gz", "Perfetto reads both", path=str(trace)))
+        raise ArchError(
+            Problem(
+                f"{trace.name} ends in neither .json nor .json.gz", "Perfetto reads both", path=str(trace)
+            )
+        )
     for file in (plot, trace):
         if file is not None and not file.absolute().parent.is_dir():
             raise ArchError(Problem(f"there is no folder {file.parent}", "make it first", path=str(file)))

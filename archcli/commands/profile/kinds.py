@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from archcli.commands.base import Subject
-from archcli.commands.profile.measuring import INTERRUPTED, Ceilings, How, available, ceilings_of, checked_positions, job_of
+from archcli.commands.profile.measuring import (
+    INTERRUPTED,
+    Ceilings,
+    How,
+    available,
+    ceilings_of,
+    checked_positions,
+    job_of,
+)
 from archcli.errors import ArchError
 from archcli.load.machine import cache_size
 from archcli.measure.flops import Question, run_pass
@@ -38,11 +46,18 @@ def cut_to(asked: Subject, layers: int | None, *, per_kind: bool) -> Subject:
     if layers is None:
         return asked
     if per_kind:
-        raise ArchError("--layers and --per-kind are two ways to take less than all layers", "leave one of them out")
+        raise ArchError(
+            "--layers and --per-kind are two ways to take less than all layers", "leave one of them out"
+        )
     whole = depth(asked.model)
     if layers >= whole:
-        raise ArchError(f"{asked.name} has {whole} layers, of which --layers {layers} leaves out none", "leave --layers out, or give fewer")
-    return asked._replace(model=cut(asked.model, layers), name=f"{asked.name} (cut to {layers} of {whole} layers)")
+        raise ArchError(
+            f"{asked.name} has {whole} layers, of which --layers {layers} leaves out none",
+            "leave --layers out, or give fewer",
+        )
+    return asked._replace(
+        model=cut(asked.model, layers), name=f"{asked.name} (cut to {layers} of {whole} layers)"
+    )
 
 
 def planned(asked: Subject, counted: Pass, question: Question, how: How, *, per_kind: bool) -> Plan | None:
@@ -62,13 +77,19 @@ def planned(asked: Subject, counted: Pass, question: Question, how: How, *, per_
         return None
     if how.compile:
         hint = "leave one of them out, or give --layers in place of --per-kind"
-        raise ArchError("--compile is of the whole model, as kernels reach across layers; --per-kind takes it apart", hint)
+        raise ArchError(
+            "--compile is of the whole model, as kernels reach across layers; --per-kind takes it apart", hint
+        )
     if how.trace:
         raise ArchError(
-            "--trace is of one pass of the whole model, which is measured by kinds of layer here", "leave it out, or give --layers"
+            "--trace is of one pass of the whole model, which is measured by kinds of layer here",
+            "leave it out, or give --layers",
         )
     if counted.phase == "train" and getattr(asked.model, "mtp", None) is not None:
-        raise ArchError("layers that predict further tokens are not measured by kinds", "--set mtp=null trains without them")
+        raise ArchError(
+            "layers that predict further tokens are not measured by kinds",
+            "--set mtp=null trains without them",
+        )
     sizing = Sizing(lambda model: run_pass(model, question), needs, how.dtype, room, cache_size() or CACHE)
     plan = plan_of(asked.name, asked.model, counted, sizing)
     if per_kind:
@@ -79,7 +100,9 @@ def planned(asked: Subject, counted: Pass, question: Question, how: How, *, per_
     return replace(plan, reason=reason)
 
 
-def profiled_by_kind(asked: Subject, counted: Pass, plan: Plan, how: How, inputs: dict[str, Any], shown: tuple[int, int]) -> Profiled:
+def profiled_by_kind(
+    asked: Subject, counted: Pass, plan: Plan, how: How, inputs: dict[str, Any], shown: tuple[int, int]
+) -> Profiled:
     """The extrapolated report, to the depth and with the number of operators that are `shown`, and the recording it is of."""
     recordings, ceilings = measured_by_kind(asked, plan, how)
     recording = extrapolated(plan, recordings)
@@ -92,10 +115,13 @@ def measured_by_kind(asked: Subject, plan: Plan, how: How) -> tuple[dict[str, Re
     try:
         from archcli.runtime import profile_machine
 
-        with progress(f"profiling {asked.name} by kinds of layer") as tick, profile_machine.threads(how.threads):
+        with (
+            progress(f"profiling {asked.name} by kinds of layer") as tick,
+            profile_machine.threads(how.threads),
+        ):
             recordings = dict(_all_recorded(plan, how, tick))
             if any(small.name not in recordings for small in plan.stacks()):
-                raise KeyboardInterrupt  # noqa: TRY301 - what came while passes were timed is treated as what comes at any other time
+                raise KeyboardInterrupt  # noqa: TRY301
             return recordings, ceilings_of(recordings[plan.ends.name], how, tick)
     except KeyboardInterrupt:
         typer.echo("interrupted before every kind of layer was measured", err=True)

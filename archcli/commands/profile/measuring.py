@@ -49,7 +49,8 @@ class How:
     def __post_init__(self) -> None:
         if self.hide_launch and self.device == "cpu":
             raise ArchError(
-                "--hide-launch is for a GPU, to which kernels are launched; a CPU runs them itself", "--device cuda, or leave it out"
+                "--hide-launch is for a GPU, to which kernels are launched; a CPU runs them itself",
+                "--device cuda, or leave it out",
             )
 
     def inputs(self) -> dict[str, Any]:
@@ -72,7 +73,9 @@ def checked(name: str, counted: Pass, how: How) -> dict[str, int]:
     return memory
 
 
-def measured(asked: Subject, counted: Pass, how: How, memory: dict[str, int]) -> tuple[Recording, Ceilings | None]:
+def measured(
+    asked: Subject, counted: Pass, how: How, memory: dict[str, int]
+) -> tuple[Recording, Ceilings | None]:
     """Build, time, and ask the machine what it can do at best. Imports torch."""
     try:
         from archcli.runtime import profile, profile_compiled, profile_machine, profile_work
@@ -90,7 +93,9 @@ def measured(asked: Subject, counted: Pass, how: How, memory: dict[str, int]) ->
             if how.compile:
                 recording = profile_compiled.record_compiled(work, job.device, how.pairs, tick, trace=name)
             else:
-                recording = profile.record(work, job.device, how.pairs, tick, trace=name, hide_launch=how.hide_launch)
+                recording = profile.record(
+                    work, job.device, how.pairs, tick, trace=name, hide_launch=how.hide_launch
+                )
             return recording, ceilings_of(recording, how, tick)
     except KeyboardInterrupt:
         typer.echo("interrupted before the first pair of passes was timed", err=True)
@@ -135,7 +140,10 @@ def ceilings_of(recording: Recording, how: How, tick: Tick) -> Ceilings | None:
 
     machine = recording.machine
     parts = [processor(), machine["processor"], machine["threads"], how.dtype, how.device, machine["torch"]]
-    key = " | ".join(str(part) for part in [*parts, *(machine[name] for name in ("CUDA", "fp32 products") if name in machine)])
+    key = " | ".join(
+        str(part)
+        for part in [*parts, *(machine[name] for name in ("CUDA", "fp32 products") if name in machine)]
+    )
     file = ceilings_file()
     kept = kept_ceilings(file)
     if key in kept and not how.refresh:
@@ -155,10 +163,15 @@ def checked_positions(counted: Pass) -> None:
     for row in counted.rows:
         if isinstance(row.op, Embedding) and len(row.inputs[0]) == 1:
             # an encoder runs only where nothing is cached, so that its first position is 0, too
-            tokens, entries = row.inputs[0][0] + counted.past, row.op.entries - shifts.get(f"{row.path}_rows", 0)
+            tokens, entries = (
+                row.inputs[0][0] + counted.past,
+                row.op.entries - shifts.get(f"{row.path}_rows", 0),
+            )
             if entries < tokens:
                 hint = "lower --seq-len, --past or --source-len"
-                raise ArchError(f"{row.path} has {entries} positions, and {tokens} tokens are asked for", hint)
+                raise ArchError(
+                    f"{row.path} has {entries} positions, and {tokens} tokens are asked for", hint
+                )
 
 
 def check_shares(model: Any, question: Question) -> None:
@@ -166,5 +179,6 @@ def check_shares(model: Any, question: Question) -> None:
     tokens, needed = question.batch_size * question.seq_len, whole_tokens(model)
     if question.phase == "train" and tokens % needed:
         raise ArchError(
-            f"the cluster_shares of {tokens} tokens are no whole numbers", f"--batch-size times --seq-len a multiple of {needed}"
+            f"the cluster_shares of {tokens} tokens are no whole numbers",
+            f"--batch-size times --seq-len a multiple of {needed}",
         )

@@ -27,7 +27,10 @@ FOUND_FAULT, SUCCESS = 1, 0
 """Exit codes of a process that has printed a whole report."""
 OURS = {"model", "repeat_process", "top", "plot", "form", "as_json", "output"}
 """Parameters that are not handed on as they are: what is shown is shown once, of all processes together."""
-REFUSED = {"trace": "is of one pass, which is in one process", "vs": "takes its ratios within the rounds of one process"}
+REFUSED = {
+    "trace": "is of one pass, which is in one process",
+    "vs": "takes its ratios within the rounds of one process",
+}
 
 
 def in_processes(context: typer.Context, number: int) -> Report:
@@ -48,7 +51,16 @@ def in_processes(context: typer.Context, number: int) -> Report:
 
 def _documents(context: typer.Context, number: int) -> list[Any]:
     """What each of the processes prints that finish."""
-    command = [sys.executable, "-m", "archcli", "profile", *_options(context), "--json", "--", context.params["model"]]
+    command = [
+        sys.executable,
+        "-m",
+        "archcli",
+        "profile",
+        *_options(context),
+        "--json",
+        "--",
+        context.params["model"],
+    ]
     text = sys.stdin.buffer.read() if context.params["model"] == STDIN else b""
     done: list[Any] = []
     try:
@@ -84,7 +96,9 @@ def _printed(command: list[str], text: bytes) -> Mapping[str, Any]:
     typer.echo(err.decode(errors="replace").rstrip(), err=True)
     if code > 0:
         raise typer.Exit(code)
-    raise ArchError(f"a process was ended by signal {-code}", "signal 9 is often that of a machine without memory left")
+    raise ArchError(
+        f"a process was ended by signal {-code}", "signal 9 is often that of a machine without memory left"
+    )
 
 
 def _ended(command: list[str], text: bytes) -> tuple[int, bytes, bytes]:
@@ -92,7 +106,7 @@ def _ended(command: list[str], text: bytes) -> tuple[int, bytes, bytes]:
     process = None
     try:
         with _interrupts_wait():
-            process = subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE)  # noqa: S603 - archcli itself
+            process = subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE)  # noqa: S603
         out, err = process.communicate(text)
     finally:
         if process is not None:
@@ -104,7 +118,9 @@ def _ended(command: list[str], text: bytes) -> tuple[int, bytes, bytes]:
 @contextmanager
 def _interrupts_wait() -> Iterator[None]:
     """Let an interrupt come afterwards: between a process's start and the moment that it is known, nobody could end it."""
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # interrupts are ignored here, and are to be in what is started
+    if (
+        signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):  # interrupts are ignored here, and are to be in what is started
         yield
         return
     came: list[int] = []

@@ -17,7 +17,11 @@ from archcli.measure.profile.document.versus import Setting
 
 OPENING, CLOSING, QUOTES = "[{(", ")}]", "'\""
 SWITCH = {"true": True, "false": False}
-WAYS: dict[str, tuple[str, ...]] = {"attention": get_args(AttentionForm), "dtype": get_args(get_args(Dtype)[0]), "compile": tuple(SWITCH)}
+WAYS: dict[str, tuple[str, ...]] = {
+    "attention": get_args(AttentionForm),
+    "dtype": get_args(get_args(Dtype)[0]),
+    "compile": tuple(SWITCH),
+}
 """Ways of running that a variant may change, and what they can be."""
 MOST = 25  # the letters after A
 
@@ -36,7 +40,9 @@ class Asked:
 def variants(model: str, overrides: Sequence[str] | None, how: How, texts: Sequence[str]) -> list[Asked]:
     """The model as it is, as A, and each variant after it; ArchError with the problems of all."""
     if len(texts) > MOST:
-        raise ArchError(Problem(f"{len(texts)} variants are too many", f"at most {MOST} at once", path="--vs"))
+        raise ArchError(
+            Problem(f"{len(texts)} variants are too many", f"at most {MOST} at once", path="--vs")
+        )
     base = Asked("A", "as it is", subject(model, overrides), how)
     found, problems = [base], list[Problem]()
     for i, text in enumerate(texts):
@@ -61,7 +67,11 @@ def _variant(letter: str, text: str, model: str, overrides: list[str], base: Ask
     changed = subject(model, [*overrides, *fields]) if fields else base.subject
     changes = (*_settings(base.subject, changed), *_ways(base.how, how))
     if not changes:
-        raise ArchError(Problem("this variant is the model as it is", "name something that differs", path=f"--vs {text[:60]}"))
+        raise ArchError(
+            Problem(
+                "this variant is the model as it is", "name something that differs", path=f"--vs {text[:60]}"
+            )
+        )
     return Asked(letter, text, changed, how, changes)
 
 
@@ -77,20 +87,31 @@ def split(text: str) -> list[str]:
             items[-1] += char
     found = [item.strip() for item in items]
     if not all(found):
-        raise ArchError(Problem("a change is missing", "such as --vs norm.kind=layernorm,d_ff=4096", path=f"--vs {text[:60]}"))
+        raise ArchError(
+            Problem(
+                "a change is missing", "such as --vs norm.kind=layernorm,d_ff=4096", path=f"--vs {text[:60]}"
+            )
+        )
     return found
 
 
 def _way(key: str, value: str) -> str | bool:
     if value not in WAYS[key]:
-        raise ArchError(Problem(f"{key} {value[:40]!r} is none of {', '.join(WAYS[key])}", path=f"--vs {key}={value[:40]}"))
+        raise ArchError(
+            Problem(
+                f"{key} {value[:40]!r} is none of {', '.join(WAYS[key])}", path=f"--vs {key}={value[:40]}"
+            )
+        )
     return SWITCH[value] if key == "compile" else value
 
 
 def _settings(base: Subject, other: Subject) -> list[Setting]:
     """Every setting that is written for one of the two and differs."""
     stated = [Stated(each.model, to_mapping(each.model)) for each in (base, other)]
-    return [{"setting": one.path, "from": one.values[0] or "-", "to": one.values[1] or "-"} for one in differences(stated)]
+    return [
+        {"setting": one.path, "from": one.values[0] or "-", "to": one.values[1] or "-"}
+        for one in differences(stated)
+    ]
 
 
 def _ways(base: How, other: How) -> list[Setting]:

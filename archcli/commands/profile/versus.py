@@ -25,28 +25,51 @@ ONCE = ("activations_bytes", "torch_bytes")
 """What variants that run one after the other need but once."""
 
 
-def compared(asked: Sequence[Asked], question: Question, inputs: dict[str, Any], depth: int, top: int) -> Report:
+def compared(
+    asked: Sequence[Asked], question: Question, inputs: dict[str, Any], depth: int, top: int
+) -> Report:
     """Count every variant, refuse what cannot run, time them in turn."""
     passes = [run_pass(one.subject.model, question) for one in asked]
-    memory = _together([checked(one.subject.name, counted, one.how) for one, counted in zip(asked, passes, strict=True)])
+    memory = _together(
+        [checked(one.subject.name, counted, one.how) for one, counted in zip(asked, passes, strict=True)]
+    )
     if asked[0].how.device == "cpu":
-        require_memory(f"all {len(asked)} variants of {asked[0].subject.name}", memory, available_memory(), asked[0].how.dtype)
+        require_memory(
+            f"all {len(asked)} variants of {asked[0].subject.name}",
+            memory,
+            available_memory(),
+            asked[0].how.dtype,
+        )
     timings = _timed(asked, passes, memory)
-    variants = [_variant(asked[0], one, counted, timing) for one, counted, timing in zip(asked, passes, timings, strict=True)]
-    report = versus(variants, inputs | passes[0].sizes() | {"vs": [one.text for one in asked[1:]]}, depth, top)
+    variants = [
+        _variant(asked[0], one, counted, timing)
+        for one, counted, timing in zip(asked, passes, timings, strict=True)
+    ]
+    report = versus(
+        variants, inputs | passes[0].sizes() | {"vs": [one.text for one in asked[1:]]}, depth, top
+    )
     report.totals["memory"] = memory  # type: ignore[index]
     return report
 
 
 def _variant(base: Asked, one: Asked, counted: Pass, timing: Timing) -> Variant:
-    notes = [*without_source(one.subject.model, counted.source_len), *(one.subject.notes if one is not base else ())]
+    notes = [
+        *without_source(one.subject.model, counted.source_len),
+        *(one.subject.notes if one is not base else ()),
+    ]
     notes += [] if one is base else matched(base.subject.model, one.subject.model)
-    return Variant(one.letter, one.text, one.subject.model, counted, one.how.dtype, timing, one.changes, tuple(notes))
+    return Variant(
+        one.letter, one.text, one.subject.model, counted, one.how.dtype, timing, one.changes, tuple(notes)
+    )
 
 
 def _together(each: Sequence[dict[str, int]]) -> dict[str, int]:
     """The memory of all variants at once: their weights, gradients and caches side by side."""
-    parts = {key: (max if key in ONCE else sum)(one[key] for one in each) for key in each[0] if key != "needed_bytes"}
+    parts = {
+        key: (max if key in ONCE else sum)(one[key] for one in each)
+        for key in each[0]
+        if key != "needed_bytes"
+    }
     return {**parts, "needed_bytes": sum(parts.values())}
 
 
@@ -59,8 +82,16 @@ def _timed(asked: Sequence[Asked], passes: Sequence[Pass], memory: dict[str, int
         if any(one.how.compile for one in asked):
             profile_compiled.check_compiler(how.device)
         if how.device != "cpu":
-            require_memory(f"all {len(asked)} variants of {name}", memory, profile_work.free_memory(how.device), how.dtype)
-        with progress(f"profiling {len(asked)} variants of {name}") as tick, profile_machine.threads(how.threads):
+            require_memory(
+                f"all {len(asked)} variants of {name}",
+                memory,
+                profile_work.free_memory(how.device),
+                how.dtype,
+            )
+        with (
+            progress(f"profiling {len(asked)} variants of {name}") as tick,
+            profile_machine.threads(how.threads),
+        ):
             contenders = []
             for i, (one, counted) in enumerate(zip(asked, passes, strict=True)):
                 tick("building and warming up", i, len(asked))
@@ -68,7 +99,9 @@ def _timed(asked: Sequence[Asked], passes: Sequence[Pass], memory: dict[str, int
                 if one.how.compile:
                     contenders.append(profile_compiled.compiled_contender(work, how.device, _of(one, tick)))
                 else:
-                    contenders.append(profile_variants.contender(work, how.device, hide_launch=how.hide_launch))
+                    contenders.append(
+                        profile_variants.contender(work, how.device, hide_launch=how.hide_launch)
+                    )
             return profile_variants.record_variants(contenders, how.pairs, tick)
     except KeyboardInterrupt:
         typer.echo("interrupted before the first round of passes was timed", err=True)

@@ -50,7 +50,12 @@ def understand(data: Any, file: str = "config.json") -> Understood:
     if data is not config.data:
         _note_towers(data, config)
     if config.get("per_layer_config", default=None):
-        raise ArchError(Problem(f"{file}: per_layer_config is not supported", "layers that differ are written as groups in a YAML"))
+        raise ArchError(
+            Problem(
+                f"{file}: per_layer_config is not supported",
+                "layers that differ are written as groups in a YAML",
+            )
+        )
     mapping = family.mapping(config)
     if mapping.get("kind", "decoder") != "encoder":
         mapping = _with_head(mapping, config, getattr(family, "HEADED", ()))
@@ -65,9 +70,18 @@ def weight_map(data: Any, file: str = "config.json") -> WeightMap:
         raise ArchError(Problem(f"{file}: a config.json is a mapping of keys to values"))
     family = _family(data, file)
     stated = getattr(family, "weights", None)
-    table = getattr(family, "WEIGHTS", None) if stated is None else stated(Config(_text(data, family, file), file))
+    table = (
+        getattr(family, "WEIGHTS", None)
+        if stated is None
+        else stated(Config(_text(data, family, file), file))
+    )
     if table is None:
-        raise ArchError(Problem(f"{file}: the weight names of {shown(data['model_type'])} are not known", "its totals can be compared"))
+        raise ArchError(
+            Problem(
+                f"{file}: the weight names of {shown(data['model_type'])} are not known",
+                "its totals can be compared",
+            )
+        )
     return WeightMap(table)
 
 
@@ -97,7 +111,9 @@ def _unknown(kind: str, data: Mapping[str, Any], known: Mapping[str, str], file:
     inner = inner if isinstance(inner, str) else None
     near = get_close_matches(kind[:MOST_COMPARED], known, n=3, cutoff=0.5) or sorted(known)
     hint = (
-        f"its text_config is of the known type {inner!r}: give that part alone" if inner in known else "nearest known: " + ", ".join(near)
+        f"its text_config is of the known type {inner!r}: give that part alone"
+        if inner in known
+        else "nearest known: " + ", ".join(near)
     )
     return ArchError(Problem(f"{file}: model_type {shown(kind)} is not supported", hint))
 
@@ -113,10 +129,18 @@ def _text(data: Mapping[str, Any], family: ModuleType, file: str) -> Mapping[str
         raise ArchError(Problem(f"{file}: text_config must be a mapping, not {shown(text)}"))
     if text.get("model_type", within) not in family.MODEL_TYPES:
         raise ArchError(
-            Problem(f"{file}: a text_config of model_type {shown(text['model_type'])} is not supported in a {kind}", f"supported: {within}")
+            Problem(
+                f"{file}: a text_config of model_type {shown(text['model_type'])} is not supported in a {kind}",
+                f"supported: {within}",
+            )
         )
     whole = {key: data[key] for key in ("tie_word_embeddings",) if data.get(key) is not None}
-    return {**whole, **text, "model_type": within, "architectures": data.get("architectures") or ["ForConditionalGeneration"]}
+    return {
+        **whole,
+        **text,
+        "model_type": within,
+        "architectures": data.get("architectures") or ["ForConditionalGeneration"],
+    }
 
 
 def _note_towers(data: Mapping[str, Any], config: Config) -> None:
@@ -124,8 +148,14 @@ def _note_towers(data: Mapping[str, Any], config: Config) -> None:
     config.note("only the language model is counted (text_config)")
     for key in data:
         if key.endswith("_config") and key not in ("text_config", "quantization_config"):
-            config.note(f"{key.removesuffix('_config')} tower ({key}) is not counted, nor what joins it to the language model")
-    outer = {key: value for key, value in data.items() if not key.endswith("_config") and key != "tie_word_embeddings"}
+            config.note(
+                f"{key.removesuffix('_config')} tower ({key}) is not counted, nor what joins it to the language model"
+            )
+    outer = {
+        key: value
+        for key, value in data.items()
+        if not key.endswith("_config") and key != "tie_word_embeddings"
+    }
     Config(outer, config.file, notes=config.notes).report_leftovers()
 
 
@@ -137,14 +167,18 @@ def _with_head(mapping: Mapped, config: Config, headed: tuple[str, ...]) -> Mapp
     if name and not name.endswith("Model"):
         config.note(f"the head of {name} is not counted, the base model is")
     else:
-        config.note(f"{name or 'no architectures: the base model'} has no output head: its parameters and FLOPs are not counted")
+        config.note(
+            f"{name or 'no architectures: the base model'} has no output head: its parameters and FLOPs are not counted"
+        )
     rest = {key: value for key, value in mapping.items() if key != "mtp"}  # it predicts through the head
     return {**rest, "embedding": {**mapping.get("embedding", {}), "tied": False}, "head": None}
 
 
 def _note_storage(data: Mapping[str, Any], config: Config) -> None:
     if data.get("quantization_config"):
-        config.note("the file states a quantization (quantization_config); parameters are counted, not what they are stored as")
+        config.note(
+            "the file states a quantization (quantization_config); parameters are counted, not what they are stored as"
+        )
         config.ignore("quantization_config")
     if data.get("auto_map"):
         config.note("the file points to code of its own (auto_map), which is not run")

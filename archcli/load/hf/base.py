@@ -21,7 +21,15 @@ MOST_LAYERS = 100_000
 
 LARGEST = 10**18
 
-HEADS = ("ForCausalLM", "LMHeadModel", "MTModel", "DoubleHeadsModel", "ForConditionalGeneration", "ForPreTraining", "ForMaskedLM")
+HEADS = (
+    "ForCausalLM",
+    "LMHeadModel",
+    "MTModel",
+    "DoubleHeadsModel",
+    "ForConditionalGeneration",
+    "ForPreTraining",
+    "ForMaskedLM",
+)
 """How the names of classes end that turn hidden states into logits over the vocabulary."""
 
 HARMLESS = frozenset(
@@ -91,7 +99,10 @@ class Config:
                     return source[name]
         if default is MISSING:
             raise ArchError(
-                Problem(f"{self.file}: key {self._own(names[0])!r} is missing", "the class of this model has no default for it")
+                Problem(
+                    f"{self.file}: key {self._own(names[0])!r} is missing",
+                    "the class of this model has no default for it",
+                )
             )
         return default
 
@@ -108,9 +119,17 @@ class Config:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-            raise ArchError(Problem(f"{self.file}: {self._own(names[0])} must be a whole number above 0, not {shown(value)}"))
+            raise ArchError(
+                Problem(
+                    f"{self.file}: {self._own(names[0])} must be a whole number above 0, not {shown(value)}"
+                )
+            )
         if value > LARGEST:
-            raise ArchError(Problem(f"{self.file}: {self._own(names[0])} is beyond reason", f"at most {LARGEST:,} is read"))
+            raise ArchError(
+                Problem(
+                    f"{self.file}: {self._own(names[0])} is beyond reason", f"at most {LARGEST:,} is read"
+                )
+            )
         return value
 
     def count(self, *names: str, default: Any = MISSING) -> int:
@@ -121,14 +140,18 @@ class Config:
         """A real number."""
         value = self.get(*names, default=default)
         if not is_number(value):
-            raise ArchError(Problem(f"{self.file}: {self._own(names[0])} must be a number, not {shown(value)}"))
+            raise ArchError(
+                Problem(f"{self.file}: {self._own(names[0])} must be a number, not {shown(value)}")
+            )
         return float(value)
 
     def flag(self, *names: str, default: Any = MISSING) -> bool:
         """true or false."""
         value = self.get(*names, default=default)
         if not isinstance(value, bool):
-            raise ArchError(Problem(f"{self.file}: {self._own(names[0])} must be true or false, not {shown(value)}"))
+            raise ArchError(
+                Problem(f"{self.file}: {self._own(names[0])} must be true or false, not {shown(value)}")
+            )
         return value
 
     def _own(self, name: str) -> str:
@@ -140,7 +163,9 @@ class Config:
         value = self.get(name, default=default)
         if value not in allowed:
             meant = " or ".join(repr(item) for item in allowed)
-            raise ArchError(Problem(f"{self.file}: {name} {shown(value)} is not supported", f"supported: {meant}"))
+            raise ArchError(
+                Problem(f"{self.file}: {name} {shown(value)} is not supported", f"supported: {meant}")
+            )
 
     def ignore(self, *names: str) -> None:
         """Keys that change no count and no logit of a plain forward."""
@@ -156,7 +181,10 @@ class Config:
         count = int(self.size("num_hidden_layers"))
         if count > MOST_LAYERS:
             raise ArchError(
-                Problem(f"{self.file}: {self._own('num_hidden_layers')} {count} is beyond reason", f"at most {MOST_LAYERS:,} are read")
+                Problem(
+                    f"{self.file}: {self._own('num_hidden_layers')} {count} is beyond reason",
+                    f"at most {MOST_LAYERS:,} are read",
+                )
             )
         return count
 
@@ -167,7 +195,9 @@ class Config:
             return None
         if not isinstance(stated, list) or len(stated) < count:
             found = f"{len(stated)} entries" if isinstance(stated, list) else shown(stated)
-            raise ArchError(Problem(f"{self.file}: {name} must have an entry for each of {count} layers, not {found}"))
+            raise ArchError(
+                Problem(f"{self.file}: {name} must have an entry for each of {count} layers, not {found}")
+            )
         return stated[:count]
 
     @property
@@ -185,16 +215,29 @@ class Config:
     def only_architectures(self, *known: str) -> None:
         """Refuse a class that is made of other parts than these are."""
         if self.architecture and self.architecture not in known:
-            raise ArchError(Problem(f"{self.file}: architecture {shown(self.architecture)} is not supported", "known: " + ", ".join(known)))
+            raise ArchError(
+                Problem(
+                    f"{self.file}: architecture {shown(self.architecture)} is not supported",
+                    "known: " + ", ".join(known),
+                )
+            )
 
     def labels(self) -> int:
         """How many labels a classifier tells apart; two where the file does not say."""
         named = self.get("id2label", default={})
-        return len(named) if isinstance(named, dict | list) and named else int(self.size("num_labels", default=2))
+        return (
+            len(named)
+            if isinstance(named, dict | list) and named
+            else int(self.size("num_labels", default=2))
+        )
 
     def leftovers(self) -> list[str]:
         """Keys that no one has read and that say something; what is null, false, 0 or empty adds nothing."""
-        return [str(key) for key, value in self.data.items() if value and key not in self.read and key not in HARMLESS]
+        return [
+            str(key)
+            for key, value in self.data.items()
+            if value and key not in self.read and key not in HARMLESS
+        ]
 
     def report_leftovers(self) -> None:
         """Note every key that was not understood."""
@@ -227,7 +270,12 @@ def activation(config: Config, *names: str, default: Any = MISSING) -> Any:
     """archcli's word for the activation function."""
     name = config.get(*names, default=default)
     if not isinstance(name, str) or name not in ACTIVATIONS:
-        raise ArchError(Problem(f"{config.file}: activation {shown(name)} is not supported", "known: " + ", ".join(ACTIVATIONS)))
+        raise ArchError(
+            Problem(
+                f"{config.file}: activation {shown(name)} is not supported",
+                "known: " + ", ".join(ACTIVATIONS),
+            )
+        )
     return ACTIVATIONS[name]
 
 
@@ -252,7 +300,12 @@ def groups(layers: Sequence[Mapped], longest: int = 12) -> list[Mapped]:
         found.append(_group(layers[start : start - period], covered))
         start += covered
         if len(found) > MOST_GROUPS:
-            raise ArchError(Problem(f"the layers fall into more than {MOST_GROUPS:,} groups", "no pattern of theirs comes twice"))
+            raise ArchError(
+                Problem(
+                    f"the layers fall into more than {MOST_GROUPS:,} groups",
+                    "no pattern of theirs comes twice",
+                )
+            )
     return found
 
 
@@ -265,7 +318,11 @@ def _covered(kinds: Sequence[int], start: int, period: int) -> int:
 
 
 def _group(period: Sequence[Mapped], count: int) -> Mapped:
-    return {"n_layers": count, "layer": period[0]} if len(period) == 1 else {"n_layers": count, "pattern": list(period)}
+    return (
+        {"n_layers": count, "layer": period[0]}
+        if len(period) == 1
+        else {"n_layers": count, "pattern": list(period)}
+    )
 
 
 def without_none(mapping: Mapped) -> Mapped:

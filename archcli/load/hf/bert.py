@@ -34,7 +34,9 @@ PARTS = {
 }
 """What each class puts on the encoder: a pooler, a head that guesses words, a classifier of so many labels."""
 
-POOLER = tuple(f"pooler_{key}" for key in ("fc_size", "num_attention_heads", "num_fc_layers", "size_per_head", "type"))
+POOLER = tuple(
+    f"pooler_{key}" for key in ("fc_size", "num_attention_heads", "num_fc_layers", "size_per_head", "type")
+)
 """Keys of the first multilingual files that no class reads."""
 
 
@@ -48,12 +50,23 @@ def mapping(config: Config) -> Mapped:
     norm = layernorm(config.number("layer_norm_eps"))
     layer = {
         "kind": "post_norm",
-        "attention": {"kind": "mha", "n_heads": config.size("num_attention_heads"), "bias": True, "causal": False},
+        "attention": {
+            "kind": "mha",
+            "n_heads": config.size("num_attention_heads"),
+            "bias": True,
+            "causal": False,
+        },
         "ffn": mlp(config, config.size("intermediate_size"), "hidden_act"),
     }
-    embedding = {"position": {"kind": "learned"}, "token_types": config.count("type_vocab_size"), "norm": norm}
+    embedding = {
+        "position": {"kind": "learned"},
+        "token_types": config.count("type_vocab_size"),
+        "norm": norm,
+    }
     layers = [layer] * config.layers()
-    return decoder(config, norm, layers, kind="encoder", final_norm=False, embedding=embedding, **_head(config))
+    return decoder(
+        config, norm, layers, kind="encoder", final_norm=False, embedding=embedding, **_head(config)
+    )
 
 
 def _head(config: Config) -> Mapped:

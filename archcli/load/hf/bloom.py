@@ -42,7 +42,12 @@ def mapping(config: Config) -> Mapped:
     layer = {
         "kind": "pre_norm",
         "attention": {"kind": "mha", "n_heads": heads, "bias": True, "position": {"kind": "alibi"}},
-        "ffn": {"kind": "mlp", "d_ff": 4 * config.size("hidden_size"), "activation": "gelu_tanh", "bias": True},
+        "ffn": {
+            "kind": "mlp",
+            "d_ff": 4 * config.size("hidden_size"),
+            "activation": "gelu_tanh",
+            "bias": True,
+        },
     }
     more = {"max_seq_len": config.size("seq_length", default=None)}
     return decoder(config, norm, [layer] * config.layers(), embedding={"norm": norm}, **more)

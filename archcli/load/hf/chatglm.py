@@ -31,7 +31,11 @@ DEFAULTS = {
     "rope_ratio": 1,
     "tie_word_embeddings": False,
 }
-ALIASES = {"num_hidden_layers": "num_layers", "vocab_size": "padded_vocab_size", "max_position_embeddings": "seq_length"}
+ALIASES = {
+    "num_hidden_layers": "num_layers",
+    "vocab_size": "padded_vocab_size",
+    "max_position_embeddings": "seq_length",
+}
 FIRST_GENERATION = ("position_encoding_2d", "inner_hidden_size")
 SAME_SCORES = (
     "apply_query_key_layer_scaling",
@@ -47,7 +51,12 @@ def mapping(config: Config) -> Mapped:
     """Pre-norm, RMSNorm, interleaved RoPE on half of each head, SwiGLU; post_layer_norm is the norm after the last layer."""
     config = config.of_class(DEFAULTS, **ALIASES)
     if any(key in config.data for key in FIRST_GENERATION):
-        raise ArchError(Problem(f"{config.file}: ChatGLM of the first generation is not supported", "ChatGLM 2 and 3 and GLM-4 are"))
+        raise ArchError(
+            Problem(
+                f"{config.file}: ChatGLM of the first generation is not supported",
+                "ChatGLM 2 and 3 and GLM-4 are",
+            )
+        )
     config.only("apply_residual_connection_post_layernorm", False, default=False)
     config.only("pre_seq_len", None, 0, default=None)
     config.ignore(*SAME_SCORES, "prefix_projection", "quantization_bit", "classifier_dropout")
@@ -55,7 +64,8 @@ def mapping(config: Config) -> Mapped:
     layer = {
         "kind": "pre_norm",
         "attention": _attention(config, biased=biased),
-        "ffn": {"kind": "glu", "d_ff": config.size("ffn_hidden_size"), "activation": "silu"} | ({"bias": True} if biased else {}),
+        "ffn": {"kind": "glu", "d_ff": config.size("ffn_hidden_size"), "activation": "silu"}
+        | ({"bias": True} if biased else {}),
     }
     norm = {"kind": "rmsnorm", "eps": eps} if config.flag("rmsnorm") else layernorm(eps)
     last = None if config.flag("post_layer_norm") else False
@@ -84,7 +94,9 @@ WEIGHTS: Weights = {
     "[transformer.]encoder.layers.*.self_attention.query_key_value.*": Take(FUSED),
     "[transformer.]encoder.layers.*.self_attention.dense.*": "layers.*.attention.o_proj.*",
     "[transformer.]encoder.layers.*.post_attention_layernorm.*": "layers.*.ffn_norm.*",
-    "[transformer.]encoder.layers.*.mlp.dense_h_to_4h.*": Take(("layers.*.ffn.gate_proj.*", "layers.*.ffn.up_proj.*")),
+    "[transformer.]encoder.layers.*.mlp.dense_h_to_4h.*": Take(
+        ("layers.*.ffn.gate_proj.*", "layers.*.ffn.up_proj.*")
+    ),
     "[transformer.]encoder.layers.*.mlp.dense_4h_to_h.*": "layers.*.ffn.down_proj.*",
     "[transformer.]encoder.final_layernorm.*": "final_norm.*",
     "[transformer.]output_layer.weight": "lm_head.weight",

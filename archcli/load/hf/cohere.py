@@ -35,14 +35,18 @@ def mapping(config: Config) -> Mapped:
     qk_norm = {"per": "head_distinct"} if config.flag("use_qk_norm") else None
     layer = {
         "kind": "parallel",
-        "attention": attention(config, width, bias=bias, position=rope(config, width, pairing="interleaved"), qk_norm=qk_norm),
+        "attention": attention(
+            config, width, bias=bias, position=rope(config, width, pairing="interleaved"), qk_norm=qk_norm
+        ),
         "ffn": gated(config),
     }
     scale = config.number("logit_scale")
     if scale <= 0:
         raise ArchError(Problem(f"{config.file}: logit_scale must be above 0, not {scale}"))
     head = None if scale == 1 else {"scale": scale}
-    return decoder(config, layernorm(config.number("layer_norm_eps"), bias=False), [layer] * config.layers(), head=head)
+    return decoder(
+        config, layernorm(config.number("layer_norm_eps"), bias=False), [layer] * config.layers(), head=head
+    )
 
 
 WEIGHTS: Weights = {**LLAMA, **QK_NORM}

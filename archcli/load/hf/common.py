@@ -9,7 +9,14 @@ from archcli.errors import ArchError, Problem
 from archcli.load.hf.base import Config, Mapped, activation, groups, shown, without_none
 from archcli.load.hf.rope import rope
 
-PLAIN = ("use_cache", "pretraining_tp", "attention_dropout", "initializer_range", "output_router_logits", "router_aux_loss_coef")
+PLAIN = (
+    "use_cache",
+    "pretraining_tp",
+    "attention_dropout",
+    "initializer_range",
+    "output_router_logits",
+    "router_aux_loss_coef",
+)
 
 
 def head_dim(config: Config, default: int | None = None) -> int:
@@ -18,7 +25,12 @@ def head_dim(config: Config, default: int | None = None) -> int:
     fallback = config.size("hidden_size") // heads if default is None else default
     width: int = config.size("head_dim", default=fallback)
     if width < 1:
-        raise ArchError(Problem(f"{config.file}: {heads} heads are more than hidden_size {config.size('hidden_size')}", "state head_dim"))
+        raise ArchError(
+            Problem(
+                f"{config.file}: {heads} heads are more than hidden_size {config.size('hidden_size')}",
+                "state head_dim",
+            )
+        )
     return width
 
 
@@ -28,18 +40,32 @@ def head_counts(heads: int, kv_heads: int) -> Mapped:
     return {**kind, "n_heads": heads}
 
 
-def attention(config: Config, width: int, *, bias: Any = False, position: Mapped | None = None, **more: Any) -> Mapped:
+def attention(
+    config: Config, width: int, *, bias: Any = False, position: Mapped | None = None, **more: Any
+) -> Mapped:
     """Grouped-query attention by the usual keys; kv heads are the class's default where left out, as many as heads where null."""
     heads = config.size("num_attention_heads")
-    kv_heads = heads if config.stated_null("num_key_value_heads") else config.size("num_key_value_heads", default=heads)
+    kv_heads = (
+        heads
+        if config.stated_null("num_key_value_heads")
+        else config.size("num_key_value_heads", default=heads)
+    )
     own = width if width * heads != config.size("hidden_size") else None
     position = rope(config, width) if position is None else position
-    return without_none({**head_counts(heads, kv_heads), "head_dim": own, "bias": bias or None, "position": position, **more})
+    return without_none(
+        {**head_counts(heads, kv_heads), "head_dim": own, "bias": bias or None, "position": position, **more}
+    )
 
 
-def gated(config: Config, *, width: str = "intermediate_size", act: str = "hidden_act", bias: bool = False) -> Mapped:
+def gated(
+    config: Config, *, width: str = "intermediate_size", act: str = "hidden_act", bias: bool = False
+) -> Mapped:
     """SwiGLU and its kin, by the keys that name the width and the function."""
-    mapping = {"kind": "glu", "d_ff": config.size(width), "activation": activation(config, act, default="silu")}
+    mapping = {
+        "kind": "glu",
+        "d_ff": config.size(width),
+        "activation": activation(config, act, default="silu"),
+    }
     return mapping | ({"bias": True} if bias else {})
 
 
@@ -57,31 +83,49 @@ def window(config: Config) -> int | None:
     return width
 
 
-def windows(config: Config, layer: Callable[[int | None], Mapped], slides: Callable[[int], bool], *, used: bool = True) -> list[Mapped]:
+def windows(
+    config: Config, layer: Callable[[int | None], Mapped], slides: Callable[[int], bool], *, used: bool = True
+) -> list[Mapped]:
     """All layers, of which some have a window: those that `layer_types` names, else those by whose index `slides`; none unless `used`."""
     count, width = config.layers(), window(config)
     width = width if used else None
     types = layer_types(config, [SLIDING if width and slides(index) else FULL for index in range(count)])
     if width is None and SLIDING in types:
-        raise ArchError(Problem(f"{config.file}: layer_types names {SLIDING}, but there is no window", "state sliding_window"))
+        raise ArchError(
+            Problem(
+                f"{config.file}: layer_types names {SLIDING}, but there is no window", "state sliding_window"
+            )
+        )
     made = {kind: layer(width if kind == SLIDING else None) for kind in dict.fromkeys(types)}
     return [made[kind] for kind in types]
 
 
 def layer_types(config: Config, default: list[str]) -> list[str]:
     """The kind of attention of each layer: sliding or full."""
-    types = [FULL if kind == "attention" else kind for kind in config.per_layer("layer_types", len(default)) or default]
+    types = [
+        FULL if kind == "attention" else kind
+        for kind in config.per_layer("layer_types", len(default)) or default
+    ]
     unknown = [kind for kind in types if kind not in (SLIDING, FULL)]
     if unknown:
-        raise ArchError(Problem(f"{config.file}: layer_types {shown(unknown[0])} is not supported", f"known: {SLIDING}, {FULL}"))
+        raise ArchError(
+            Problem(
+                f"{config.file}: layer_types {shown(unknown[0])} is not supported",
+                f"known: {SLIDING}, {FULL}",
+            )
+        )
     return types
 
 
-def sparse_layers(config: Config, layers: list[Mapped], dense: Mapped, experts: Callable[[Config], Mapped]) -> list[Mapped]:
+def sparse_layers(
+    config: Config, layers: list[Mapped], dense: Mapped, experts: Callable[[Config], Mapped]
+) -> list[Mapped]:
     """The layers with their feed-forward part: every decoder_sparse_step-th has experts unless mlp_only_layers names it."""
     step, plain = config.size("decoder_sparse_step"), config.get("mlp_only_layers", default=[])
     if not isinstance(plain, list) or not all(isinstance(index, int) for index in plain):
-        raise ArchError(Problem(f"{config.file}: mlp_only_layers must be a list of whole numbers, not {shown(plain)}"))
+        raise ArchError(
+            Problem(f"{config.file}: mlp_only_layers must be a list of whole numbers, not {shown(plain)}")
+        )
     some = config.count("num_experts", "num_local_experts") > 0
     routed = [some and (index + 1) % step == 0 for index in range(len(layers))]
     for index in plain:
@@ -89,7 +133,10 @@ def sparse_layers(config: Config, layers: list[Mapped], dense: Mapped, experts: 
             routed[index] = False
     ffns = {True: experts(config) if True in routed else dense, False: dense}
     made: dict[tuple[int, bool], Mapped] = {}
-    return [made.setdefault((id(layer), moe), {**layer, "ffn": ffns[moe]}) for layer, moe in zip(layers, routed, strict=True)]
+    return [
+        made.setdefault((id(layer), moe), {**layer, "ffn": ffns[moe]})
+        for layer, moe in zip(layers, routed, strict=True)
+    ]
 
 
 def optional_number(config: Config, name: str) -> float | None:
@@ -107,17 +154,25 @@ def query_scale(config: Config, width: int) -> float | None:
 
 def mlp(config: Config, d_ff: int, act: str, *, bias: bool = True) -> Mapped:
     """Two matrices and an activation function, by the key that names the function."""
-    return {"kind": "mlp", "d_ff": d_ff, "activation": activation(config, act)} | ({"bias": True} if bias else {})
+    return {"kind": "mlp", "d_ff": d_ff, "activation": activation(config, act)} | (
+        {"bias": True} if bias else {}
+    )
 
 
 def layernorm(eps: float, *, weight: bool = True, bias: bool = True) -> Mapped:
     """LayerNorm; without `weight` it is not trained, without `bias` it is a gain alone."""
-    return {"kind": "layernorm", "eps": eps} | ({} if weight else {"weight": False}) | ({} if bias else {"bias": False})
+    return (
+        {"kind": "layernorm", "eps": eps}
+        | ({} if weight else {"weight": False})
+        | ({} if bias else {"bias": False})
+    )
 
 
 def rmsnorm(config: Config, *, eps: float = 1e-6, offset: int = 0) -> Mapped:
     """RMSNorm by the usual key."""
-    return {"kind": "rmsnorm", "eps": config.number("rms_norm_eps", default=eps)} | ({"offset": offset} if offset else {})
+    return {"kind": "rmsnorm", "eps": config.number("rms_norm_eps", default=eps)} | (
+        {"offset": offset} if offset else {}
+    )
 
 
 def multi_token_prediction(config: Config, layer: Callable[[], Mapped], *, alike: bool) -> Mapped | None:

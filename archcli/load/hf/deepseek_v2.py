@@ -60,7 +60,11 @@ def _experts(config: Config, *, bias: bool) -> Mapped:
             "n_experts": config.size("num_experts"),
             "top_k": config.size("num_experts_per_tok"),
             "expert": expert,
-            "router": {"normalized": False, "scale": config.number("routed_scaling_factor"), **_groups(config)},
+            "router": {
+                "normalized": False,
+                "scale": config.number("routed_scaling_factor"),
+                **_groups(config),
+            },
             "shared": shared_expert(config, gated(config, width="moe_intermediate_size", bias=bias)),
         }
     )
@@ -74,9 +78,16 @@ def _groups(config: Config) -> Mapped:
         return {}
     if method != "group_limited_greedy":
         raise ArchError(
-            Problem(f"{config.file}: topk_method {shown(method)} is not supported", "supported: 'greedy' or 'group_limited_greedy'")
+            Problem(
+                f"{config.file}: topk_method {shown(method)} is not supported",
+                "supported: 'greedy' or 'group_limited_greedy'",
+            )
         )
-    return {"n_groups": config.size("n_group"), "top_k_groups": config.size("topk_group"), "group_score": "max"}
+    return {
+        "n_groups": config.size("n_group"),
+        "top_k_groups": config.size("topk_group"),
+        "group_score": "max",
+    }
 
 
 WEIGHTS: Weights = {**LLAMA, **MLA, **EXPERTS, **SHARED}

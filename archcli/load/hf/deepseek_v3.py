@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped, without_none
-from archcli.load.hf.common import decoder, gated, latent_attention, multi_token_prediction, rmsnorm, shared_expert
+from archcli.load.hf.common import (
+    decoder,
+    gated,
+    latent_attention,
+    multi_token_prediction,
+    rmsnorm,
+    shared_expert,
+)
 from archcli.load.hf.names import CORRECTED, EXPERTS, LLAMA, MLA, SHARED, prediction_layers
 from archcli.load.hf.weights import Weights
 

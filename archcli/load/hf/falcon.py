@@ -45,7 +45,12 @@ def mapping(config: Config) -> Mapped:
     layer = {
         **_wiring(config),
         "attention": _attention(config) | ({"bias": True} if bias else {}),
-        "ffn": mlp(config, config.size("ffn_hidden_size", default=4 * config.size("hidden_size")), "activation", bias=bias),
+        "ffn": mlp(
+            config,
+            config.size("ffn_hidden_size", default=4 * config.size("hidden_size")),
+            "activation",
+            bias=bias,
+        ),
     }
     return decoder(config, layernorm(config.number("layer_norm_epsilon")), [layer] * config.layers())
 
@@ -55,7 +60,9 @@ def _wiring(config: Config) -> Mapped:
     new, parallel = config.flag("new_decoder_architecture"), config.flag("parallel_attn")
     norms = config.size("num_ln_in_parallel_attn", default=2 if new else 1)
     if new and not parallel:
-        raise ArchError(Problem(f"{config.file}: new_decoder_architecture with parallel_attn false is not supported"))
+        raise ArchError(
+            Problem(f"{config.file}: new_decoder_architecture with parallel_attn false is not supported")
+        )
     if not parallel:
         return {"kind": "pre_norm"}
     if norms > (2 if new else 1):

@@ -36,7 +36,9 @@ def mapping(config: Config) -> Mapped:
         "attention": attention(config, head_dim(config), bias=config.flag("attention_bias")),
         "ffn": ffn | ({"activation": "gelu_tanh"} if ffn["activation"] == "gelu" else {}),
     }
-    return decoder(config, rmsnorm(config, offset=1), [layer] * config.layers(), embedding={"scale": "sqrt_d_model"})
+    return decoder(
+        config, rmsnorm(config, offset=1), [layer] * config.layers(), embedding={"scale": "sqrt_d_model"}
+    )
 
 
 WEIGHTS: Weights = LLAMA

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped
-from archcli.load.hf.common import attention, decoder, gated, head_dim, optional_number, query_scale, rmsnorm, windows
+from archcli.load.hf.common import (
+    attention,
+    decoder,
+    gated,
+    head_dim,
+    optional_number,
+    query_scale,
+    rmsnorm,
+    windows,
+)
 from archcli.load.hf.names import SANDWICH
 from archcli.load.hf.weights import Weights
 
@@ -39,7 +48,11 @@ def mapping(config: Config) -> Mapped:
     cap = optional_number(config, "attn_logit_softcapping")
 
     def layer(window: int | None) -> Mapped:
-        return {"kind": "sandwich", "attention": attention(config, width, bias=bias, scale=scale, softcap=cap, window=window), "ffn": ffn}
+        return {
+            "kind": "sandwich",
+            "attention": attention(config, width, bias=bias, scale=scale, softcap=cap, window=window),
+            "ffn": ffn,
+        }
 
     layers = windows(config, layer, lambda index: index % 2 == 0)
     final_cap = optional_number(config, "final_logit_softcapping")

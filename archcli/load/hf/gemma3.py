@@ -56,7 +56,16 @@ def mapping(config: Config) -> Mapped:
 
     def layer(window: int | None) -> Mapped:
         place = far if window is None else near
-        attend = attention(config, width, bias=bias, position=place, qk_norm=PER_HEAD, scale=scale, softcap=cap, window=window)
+        attend = attention(
+            config,
+            width,
+            bias=bias,
+            position=place,
+            qk_norm=PER_HEAD,
+            scale=scale,
+            softcap=cap,
+            window=window,
+        )
         return {"kind": "sandwich", "attention": attend, "ffn": ffn}
 
     layers = windows(config, layer, lambda index: (index + 1) % period != 0)
@@ -67,7 +76,10 @@ def mapping(config: Config) -> Mapped:
 
 def _positions(config: Config, width: int) -> tuple[Mapped, Mapped]:
     """RoPE within the window, and over the whole context: `rope_scaling` and `rope_theta` are of the latter alone."""
-    near = {"rope_theta": config.number("rope_local_base_freq"), **parameters(config, "rope_parameters", SLIDING)}
+    near = {
+        "rope_theta": config.number("rope_local_base_freq"),
+        **parameters(config, "rope_parameters", SLIDING),
+    }
     far = {**parameters(config, "rope_parameters", FULL), **parameters(config, "rope_scaling")}
     return position(config, width, near), position(config, width, far)
 

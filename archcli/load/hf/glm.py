@@ -32,7 +32,11 @@ def mapping(config: Config) -> Mapped:
     width = head_dim(config)
     bias = ["q", "k", "v"] if config.flag("attention_bias") else False
     place = rope(config, width, pairing="interleaved", partial=0.5)
-    layer = {"kind": "pre_norm", "attention": attention(config, width, bias=bias, position=place), "ffn": gated(config)}
+    layer = {
+        "kind": "pre_norm",
+        "attention": attention(config, width, bias=bias, position=place),
+        "ffn": gated(config),
+    }
     return decoder(config, rmsnorm(config), [layer] * config.layers())
 
 

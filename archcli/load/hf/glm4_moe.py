@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped
-from archcli.load.hf.common import PER_HEAD, attention, decoder, gated, head_dim, multi_token_prediction, rmsnorm
+from archcli.load.hf.common import (
+    PER_HEAD,
+    attention,
+    decoder,
+    gated,
+    head_dim,
+    multi_token_prediction,
+    rmsnorm,
+)
 from archcli.load.hf.names import CORRECTED, EXPERTS, LLAMA, QK_NORM, SHARED, prediction_layers
 from archcli.load.hf.rope import rope
 from archcli.load.hf.weights import Weights
@@ -41,20 +49,32 @@ def mapping(config: Config) -> Mapped:
     width = head_dim(config)
     bias = ["q", "k", "v"] if config.flag("attention_bias") else False
     attend = attention(
-        config, width, bias=bias, position=rope(config, width, partial=0.5), qk_norm=PER_HEAD if config.flag("use_qk_norm") else None
+        config,
+        width,
+        bias=bias,
+        position=rope(config, width, partial=0.5),
+        qk_norm=PER_HEAD if config.flag("use_qk_norm") else None,
     )
     count = config.layers()
     first = min(config.count("first_k_dense_replace"), count)
     layers = [{"kind": "pre_norm", "attention": attend, "ffn": gated(config)}] * first
     if first < count:
         layers += [{"kind": "pre_norm", "attention": attend, "ffn": _experts(config)}] * (count - first)
-    mtp = multi_token_prediction(config, lambda: {"kind": "pre_norm", "attention": attend, "ffn": _experts(config)}, alike=first < count)
+    mtp = multi_token_prediction(
+        config,
+        lambda: {"kind": "pre_norm", "attention": attend, "ffn": _experts(config)},
+        alike=first < count,
+    )
     return decoder(config, rmsnorm(config), layers, mtp=mtp)
 
 
 def _experts(config: Config) -> Mapped:
     shared = config.count("n_shared_experts") * config.size("moe_intermediate_size")
-    group_of = {"n_groups": config.size("n_group"), "top_k_groups": config.size("topk_group"), "group_score": "top2"}
+    group_of = {
+        "n_groups": config.size("n_group"),
+        "top_k_groups": config.size("topk_group"),
+        "group_score": "top2",
+    }
     expert = gated(config, width="moe_intermediate_size")
     return {
         "kind": "moe",
@@ -75,5 +95,7 @@ def _experts(config: Config) -> Mapped:
 def weights(config: Config) -> Weights:
     """Those of Llama with routed and shared experts, and the layers after the last that predict further tokens."""
     config = config.of_class(DEFAULTS)
-    predicting = prediction_layers(config.layers(), config.count("num_nextn_predict_layers", "num_mtp_layers", default=0))
+    predicting = prediction_layers(
+        config.layers(), config.count("num_nextn_predict_layers", "num_mtp_layers", default=0)
+    )
     return {**LLAMA, **EXPERTS, **SHARED, **QK_NORM, **CORRECTED, **predicting}

@@ -40,7 +40,10 @@ def mapping(config: Config) -> Mapped:
     config.ignore("reorder_and_upcast_attn", *SUMMARY)
     width = config.size("hidden_size")
     ffn = mlp(config, config.size("n_inner", default=4 * width), "activation_function")
-    layers = [{"kind": "pre_norm", "attention": _attention(config, width, index), "ffn": ffn} for index in range(config.layers())]
+    layers = [
+        {"kind": "pre_norm", "attention": _attention(config, width, index), "ffn": ffn}
+        for index in range(config.layers())
+    ]
     norm = layernorm(config.number("layer_norm_epsilon"))
     return decoder(config, norm, layers, embedding={"position": {"kind": "learned"}})
 

@@ -33,7 +33,11 @@ def mapping(config: Config) -> Mapped:
     position = rope(config, config.size("hidden_size") // heads, partial=0.25)
     bias = config.flag("attention_bias")
     layer = {
-        **({"kind": "parallel", "n_norms": 2} if config.flag("use_parallel_residual") else {"kind": "pre_norm"}),
+        **(
+            {"kind": "parallel", "n_norms": 2}
+            if config.flag("use_parallel_residual")
+            else {"kind": "pre_norm"}
+        ),
         "attention": {"kind": "mha", "n_heads": heads, "bias": bias, "position": position},
         "ffn": mlp(config, config.size("intermediate_size"), "hidden_act"),
     }

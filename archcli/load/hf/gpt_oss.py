@@ -55,7 +55,9 @@ def mapping(config: Config) -> Mapped:
 def _attention(config: Config, window: int | None) -> Mapped:
     width = head_dim(config)
     position = rope(config, width, theta=150000.0)
-    return attention(config, width, bias=config.flag("attention_bias"), position=position, window=window, sinks=True)
+    return attention(
+        config, width, bias=config.flag("attention_bias"), position=position, window=window, sinks=True
+    )
 
 
 def _experts(config: Config) -> Mapped:
@@ -79,14 +81,21 @@ def _experts(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """Experts are stacked and stored [in, out]; the columns of gate and up take turns: as many groups of one and one."""
-    gates = {kind: tuple(f"layers.*.ffn.experts.{name}_proj.{kind}" for name in ("gate", "up")) for kind in ("weight", "bias")}
+    gates = {
+        kind: tuple(f"layers.*.ffn.experts.{name}_proj.{kind}" for name in ("gate", "up"))
+        for kind in ("weight", "bias")
+    }
     width = config.of_class(DEFAULTS).size("intermediate_size")
     return {
         **LLAMA,
         "[model.]layers.*.self_attn.sinks": "layers.*.attention.sinks.weight",
         "[model.]layers.*.mlp.router.*": "layers.*.ffn.router.*",
-        "[model.]layers.*.mlp.experts.gate_up_proj": Take(gates["weight"], axis=1, groups=width, transposed=True),
+        "[model.]layers.*.mlp.experts.gate_up_proj": Take(
+            gates["weight"], axis=1, groups=width, transposed=True
+        ),
         "[model.]layers.*.mlp.experts.gate_up_proj_bias": Take(gates["bias"], axis=1, groups=width),
-        "[model.]layers.*.mlp.experts.down_proj": Take(("layers.*.ffn.experts.down_proj.weight",), transposed=True),
+        "[model.]layers.*.mlp.experts.down_proj": Take(
+            ("layers.*.ffn.experts.down_proj.weight",), transposed=True
+        ),
         "[model.]layers.*.mlp.experts.down_proj_bias": "layers.*.ffn.experts.down_proj.bias",
     }

@@ -17,7 +17,10 @@ OPTIMIZER = "state of an optimizer, left over from training"
 REASONS: tuple[tuple[str, str], ...] = (
     (r"(^|\.)rotary_(pos_)?emb\.(\w*inv_freq|cos_cached|sin_cached)$", ROTARY),
     (r"(^|\.)embeddings\.position_ids$", POSITIONS),
-    (r"\.(weight_scale_inv|weight_scale|weight_scale_2|input_scale|activation_scale|output_scale|[kv]_scale)$", SCALE),
+    (
+        r"\.(weight_scale_inv|weight_scale|weight_scale_2|input_scale|activation_scale|output_scale|[kv]_scale)$",
+        SCALE,
+    ),
     (r"\.(qzeros|scales|g_idx|SCB|weight_format|weight_zero_point|weight_shape|weight_g_idx)$", PACKED),
     (r"\.(weight|[a-z_]+_proj)\.(absmax|quant_map|nested_absmax|nested_quant_map|quant_state\..+)$", PACKED),
     (r"\.experts\.\w+_scales$", PACKED),
@@ -30,7 +33,10 @@ REASONS: tuple[tuple[str, str], ...] = (
 )
 """What is known by its name alone."""
 
-PACKED_AS: tuple[tuple[str, str], ...] = ((r"(.+)\.(qweight|weight_packed)", r"\1.weight"), (r"(.+\.experts\.\w+)_blocks", r"\1"))
+PACKED_AS: tuple[tuple[str, str], ...] = (
+    (r"(.+)\.(qweight|weight_packed)", r"\1.weight"),
+    (r"(.+\.experts\.\w+)_blocks", r"\1"),
+)
 """Names of tensors that hold a weight in fewer bits (GPTQ and AWQ, compressed-tensors, MXFP4), and of the weight they hold."""
 
 BESIDE_PACKED = (".absmax", ".quant_state.bitsandbytes__nf4", ".quant_state.bitsandbytes__fp4")
@@ -57,5 +63,5 @@ def _is_mask(name: str, shape: Shape | None) -> bool:
     """`attn.bias` is a mask [1, 1, n, n] in old files of GPT-2 and its kin; as a vector it would be a bias."""
     if re.search(r"\.masked_bias$", name):
         return shape in ((), (1,), None)
-    square = shape is None or (len(shape) == 4 and shape[:2] == (1, 1) and shape[2] == shape[3])  # noqa: PLR2004 - a batch, a head, n x n
+    square = shape is None or (len(shape) == 4 and shape[:2] == (1, 1) and shape[2] == shape[3])  # noqa: PLR2004
     return bool(re.search(r"\.(attn|attention|self_attn|attn\.attention)\.bias$", name)) and square

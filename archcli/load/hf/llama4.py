@@ -42,7 +42,9 @@ LAYER_TYPES = ("chunked_attention", "full_attention")
 def mapping(config: Config) -> Mapped:
     """Layers with RoPE attend within chunks, those without to everything; some or all have experts, one of them chosen, one shared."""
     config = config.of_class(DEFAULTS)
-    config.ignore("for_llm_compressor", "intermediate_size_mlp")  # the latter is not read where all layers have experts
+    config.ignore(
+        "for_llm_compressor", "intermediate_size_mlp"
+    )  # the latter is not read where all layers have experts
     count = config.layers()
     step = config.size("interleave_moe_layer_step")
     sparse = config.get("moe_layers", default=[*range(step - 1, count, step)])
@@ -51,10 +53,17 @@ def mapping(config: Config) -> Mapped:
     interval = config.size("no_rope_layer_interval")
     turned = config.get("no_rope_layers", default=[]) and config.per_layer("no_rope_layers", count)
     turned = turned or [(i + 1) % interval != 0 for i in range(count)]
-    types = config.per_layer("layer_types", count) or [LAYER_TYPES[0] if turns else LAYER_TYPES[1] for turns in turned]
+    types = config.per_layer("layer_types", count) or [
+        LAYER_TYPES[0] if turns else LAYER_TYPES[1] for turns in turned
+    ]
     unknown = [kind for kind in types if kind not in LAYER_TYPES]
     if unknown:
-        raise ArchError(Problem(f"{config.file}: layer_types {shown(unknown[0])} is not supported", "known: " + ", ".join(LAYER_TYPES)))
+        raise ArchError(
+            Problem(
+                f"{config.file}: layer_types {shown(unknown[0])} is not supported",
+                "known: " + ", ".join(LAYER_TYPES),
+            )
+        )
     layers = [
         {
             "kind": "pre_norm",
@@ -75,7 +84,10 @@ def _attention(config: Config, *, turns: bool, chunked: bool) -> Mapped:
     if turns and config.flag("use_qk_norm"):
         more["qk_norm"] = {"when": "after_rope", "norm": {**rmsnorm(config), "weight": False}}
     if not turns and config.get("attn_temperature_tuning"):
-        more["temperature"] = {"scale": config.number("attn_scale"), "floor_scale": config.size("floor_scale")}
+        more["temperature"] = {
+            "scale": config.number("attn_scale"),
+            "floor_scale": config.size("floor_scale"),
+        }
     position = rope(config, width, theta=500000.0, pairing="interleaved") if turns else {"kind": "none"}
     return attention(config, width, bias=config.flag("attention_bias"), position=position, **more)
 
@@ -102,8 +114,12 @@ WEIGHTS: Weights = {
     },
     "[model.]layers.*.feed_forward.router.weight": "layers.*.ffn.router.weight",
     "[model.]layers.*.feed_forward.experts.gate_up_proj": Take(
-        ("layers.*.ffn.experts.gate_proj.weight", "layers.*.ffn.experts.up_proj.weight"), axis=1, transposed=True
+        ("layers.*.ffn.experts.gate_proj.weight", "layers.*.ffn.experts.up_proj.weight"),
+        axis=1,
+        transposed=True,
     ),
-    "[model.]layers.*.feed_forward.experts.down_proj": Take(("layers.*.ffn.experts.down_proj.weight",), transposed=True),
+    "[model.]layers.*.feed_forward.experts.down_proj": Take(
+        ("layers.*.ffn.experts.down_proj.weight",), transposed=True
+    ),
 }
 """Experts are stacked and stored [in, out]."""

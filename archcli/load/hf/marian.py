@@ -25,7 +25,12 @@ DEFAULTS = {
     "is_decoder": False,
     "tie_word_embeddings": True,
 }
-BART = {"normalize_before": False, "normalize_embedding": False, "add_final_layer_norm": False, "static_position_embeddings": True}
+BART = {
+    "normalize_before": False,
+    "normalize_embedding": False,
+    "add_final_layer_norm": False,
+    "static_position_embeddings": True,
+}
 """Keys of the class that this one was made from; it knows no other values."""
 SINUSOID = {"kind": "sinusoidal", "pairing": "half"}
 HARMLESS = (
@@ -61,7 +66,9 @@ def mapping(config: Config) -> Mapped:
             "max_seq_len": config.size("max_position_embeddings"),
             "norm": layernorm(1e-5),  # nn.LayerNorm's own eps: the file has no key for it
             "embedding": without_none(embedding),
-            "encoder": without_none({"vocab_size": None if shared else source, "position": SINUSOID, **_half(config, "encoder")}),
+            "encoder": without_none(
+                {"vocab_size": None if shared else source, "position": SINUSOID, **_half(config, "encoder")}
+            ),
             "decoder": _half(config, "decoder"),
             "head": {"stored_bias": True},
         }

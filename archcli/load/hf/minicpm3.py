@@ -40,14 +40,18 @@ def mapping(config: Config) -> Mapped:
         "kind": "pre_norm",
         "attention": latent_attention(config, "half"),
         "ffn": gated(config, bias=config.flag("mlp_bias")),
-        "residual_multiplier": 1.0 if config.stated_null("scale_depth") else config.number("scale_depth") / count**0.5,
+        "residual_multiplier": 1.0
+        if config.stated_null("scale_depth")
+        else config.number("scale_depth") / count**0.5,
     }
     return decoder(
         config,
         rmsnorm(config),
         [layer] * count,
         embedding={"scale": config.number("scale_emb")},
-        head={"scale": 1.0 if config.stated_null("dim_model_base") else config.number("dim_model_base") / width},
+        head={
+            "scale": 1.0 if config.stated_null("dim_model_base") else config.number("dim_model_base") / width
+        },
     )
 
 

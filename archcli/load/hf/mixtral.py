@@ -35,7 +35,11 @@ def mapping(config: Config) -> Mapped:
         "top_k": config.size("num_experts_per_tok"),
         "expert": gated(config),
     }
-    layer = {"kind": "pre_norm", "attention": attention(config, head_dim(config), window=window(config)), "ffn": experts}
+    layer = {
+        "kind": "pre_norm",
+        "attention": attention(config, head_dim(config), window=window(config)),
+        "ffn": experts,
+    }
     return decoder(config, rmsnorm(config), [layer] * config.layers())
 
 

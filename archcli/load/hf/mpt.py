@@ -29,7 +29,13 @@ ALIASES = {
     "num_attention_heads": "n_heads",
     "num_hidden_layers": "n_layers",
 }
-ATTENTION_DEFAULTS = {"attn_type": "multihead_attention", "prefix_lm": False, "qk_ln": False, "alibi": True, "alibi_bias_max": 8}
+ATTENTION_DEFAULTS = {
+    "attn_type": "multihead_attention",
+    "prefix_lm": False,
+    "qk_ln": False,
+    "alibi": True,
+    "alibi_bias_max": 8,
+}
 """Those of MptAttentionConfig; the class knows no other values of the first four."""
 
 
@@ -40,7 +46,9 @@ def mapping(config: Config) -> Mapped:
     config.only("no_bias", True)
     config.only("logit_scale", None, default=None)
     config.only("norm_type", "low_precision_layernorm", "layernorm", default="low_precision_layernorm")
-    config.ignore("emb_pdrop", "embedding_fraction", "init_config", "learned_pos_emb", "verbose", "tokenizer_name")
+    config.ignore(
+        "emb_pdrop", "embedding_fraction", "init_config", "learned_pos_emb", "verbose", "tokenizer_name"
+    )
     layer = {
         "kind": "pre_norm",
         "attention": _attention(config),
@@ -62,7 +70,8 @@ def _attention(config: Config) -> Mapped:
         {
             "kind": "mha",
             "n_heads": config.size("num_attention_heads"),
-            "position": {"kind": "alibi"} | ({} if steepest == ATTENTION_DEFAULTS["alibi_bias_max"] else {"slope_exponent": steepest}),
+            "position": {"kind": "alibi"}
+            | ({} if steepest == ATTENTION_DEFAULTS["alibi_bias_max"] else {"slope_exponent": steepest}),
             "clip": own.number("clip_qkv", default=0.0) or None,
             "scale": own.number("softmax_scale", default=0.0) or None,
         }

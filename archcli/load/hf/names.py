@@ -48,7 +48,10 @@ NORM_AFTER: Weights = {
 
 EXPERTS: Weights = {
     "[model.]layers.*.mlp.gate.weight": "layers.*.ffn.router.weight",
-    **{f"[model.]layers.*.mlp.experts.#.{name}_proj.weight": f"layers.*.ffn.experts.{name}_proj.weight" for name in ("gate", "up", "down")},
+    **{
+        f"[model.]layers.*.mlp.experts.#.{name}_proj.weight": f"layers.*.ffn.experts.{name}_proj.weight"
+        for name in ("gate", "up", "down")
+    },
     "[model.]layers.*.mlp.experts.gate_up_proj": Take(
         ("layers.*.ffn.experts.gate_proj.weight", "layers.*.ffn.experts.up_proj.weight"), axis=1
     ),
@@ -63,7 +66,9 @@ SHARED: Weights = {
 }
 """The expert that sees every token, or as many of them as DeepSeek makes one."""
 
-CORRECTED: Weights = {"[model.]layers.*.mlp.gate.e_score_correction_bias": "layers.*.ffn.route.correction_bias"}
+CORRECTED: Weights = {
+    "[model.]layers.*.mlp.gate.e_score_correction_bias": "layers.*.ffn.route.correction_bias"
+}
 """What is added to the scores by which experts are chosen: stored, not trained by gradients."""
 
 MLA: Weights = {
@@ -105,7 +110,10 @@ ENCODER_DECODER: Weights = {
         for theirs, ours in {**SUBLAYERS, "final": "ffn"}.items()
     },
     **{f"[model.]{half}.layers.*.fc1.*": f"{half}.layers.*.ffn.up_proj.*" for half in ("encoder", "decoder")},
-    **{f"[model.]{half}.layers.*.fc2.*": f"{half}.layers.*.ffn.down_proj.*" for half in ("encoder", "decoder")},
+    **{
+        f"[model.]{half}.layers.*.fc2.*": f"{half}.layers.*.ffn.down_proj.*"
+        for half in ("encoder", "decoder")
+    },
 }
 """Marian, Whisper and their kin."""
 

@@ -31,7 +31,9 @@ def mapping(config: Config) -> Mapped:
     width = head_dim(config)
     layer = {
         "kind": "pre_norm",
-        "attention": attention(config, width, bias=config.flag("attention_bias"), position=rope(config, width, partial=0.5)),
+        "attention": attention(
+            config, width, bias=config.flag("attention_bias"), position=rope(config, width, partial=0.5)
+        ),
         "ffn": mlp(config, config.size("intermediate_size"), "hidden_act", bias=config.flag("mlp_bias")),
     }
     norm = layernorm(config.number("norm_eps")) | {"offset": 1}

@@ -28,7 +28,9 @@ def mapping(config: Config) -> Mapped:
     config = config.of_class(DEFAULTS)
     layer = {
         "kind": "norm_after",
-        "attention": attention(config, head_dim(config), bias=config.flag("attention_bias"), qk_norm={"per": "full"}),
+        "attention": attention(
+            config, head_dim(config), bias=config.flag("attention_bias"), qk_norm={"per": "full"}
+        ),
         "ffn": gated(config),
     }
     return decoder(config, rmsnorm(config), [layer] * config.layers())

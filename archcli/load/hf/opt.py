@@ -29,7 +29,11 @@ OFFSET = 2
 def mapping(config: Config) -> Mapped:
     """Pre-norm, or post-norm without a final norm (350m, whose token table is narrower than d_model); learned positions."""
     config = config.of_class(DEFAULTS)
-    width, before, bias = config.size("hidden_size"), config.flag("do_layer_norm_before"), config.flag("enable_bias")
+    width, before, bias = (
+        config.size("hidden_size"),
+        config.flag("do_layer_norm_before"),
+        config.flag("enable_bias"),
+    )
     affine = config.flag("layer_norm_elementwise_affine")
     table = config.size("word_embed_proj_dim", default=width)
     layer = {
@@ -38,7 +42,10 @@ def mapping(config: Config) -> Mapped:
         "ffn": mlp(config, config.size("ffn_dim"), "activation_function", bias=bias),
     }
     ends_in_norm = before and not config.flag("_remove_final_layer_norm")
-    embedding = {"width": None if table == width else table, "position": {"kind": "learned", "offset": OFFSET}}
+    embedding = {
+        "width": None if table == width else table,
+        "position": {"kind": "learned", "offset": OFFSET},
+    }
     return decoder(
         config,
         layernorm(1e-5, weight=affine, bias=affine),  # nn.LayerNorm's own eps: the file has no key for it

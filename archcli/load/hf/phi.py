@@ -31,7 +31,9 @@ def mapping(config: Config) -> Mapped:
     qk_norm = {"norm": norm} if config.flag("qk_layernorm") else None
     layer = {
         "kind": "parallel",
-        "attention": attention(config, width, bias=True, position=rope(config, width, partial=0.5), qk_norm=qk_norm),
+        "attention": attention(
+            config, width, bias=True, position=rope(config, width, partial=0.5), qk_norm=qk_norm
+        ),
         "ffn": mlp(config, config.size("intermediate_size"), "hidden_act"),
     }
     return decoder(config, norm, [layer] * config.layers(), head={"bias": True})

@@ -32,7 +32,9 @@ def mapping(config: Config) -> Mapped:
     width = head_dim(config)
     layer = {
         "kind": "pre_norm",
-        "attention": attention(config, width, position=rope(config, width, partial=1.0, renamed=LONG), window=window(config)),
+        "attention": attention(
+            config, width, position=rope(config, width, partial=1.0, renamed=LONG), window=window(config)
+        ),
         "ffn": gated(config),
     }
     return decoder(config, rmsnorm(config), [layer] * config.layers())

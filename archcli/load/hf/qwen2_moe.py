@@ -51,7 +51,10 @@ def mapping(config: Config) -> Mapped:
 def _experts(config: Config) -> Mapped:
     if config.count("shared_expert_intermediate_size") == 0:
         raise ArchError(
-            Problem(f"{config.file}: shared_expert_intermediate_size 0 is not supported", "its gate would be left without an expert")
+            Problem(
+                f"{config.file}: shared_expert_intermediate_size 0 is not supported",
+                "its gate would be left without an expert",
+            )
         )
     return {
         "kind": "moe",

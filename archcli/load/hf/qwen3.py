@@ -35,7 +35,11 @@ def mapping(config: Config) -> Mapped:
     ffn, width, bias = gated(config), head_dim(config), config.flag("attention_bias")
 
     def layer(window: int | None) -> Mapped:
-        return {"kind": "pre_norm", "attention": attention(config, width, bias=bias, qk_norm=PER_HEAD, window=window), "ffn": ffn}
+        return {
+            "kind": "pre_norm",
+            "attention": attention(config, width, bias=bias, qk_norm=PER_HEAD, window=window),
+            "ffn": ffn,
+        }
 
     return decoder(config, rmsnorm(config), windows(config, layer, lambda index: index >= first, used=used))
 

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from archcli.load.hf.base import Config, Mapped
-from archcli.load.hf.common import PER_HEAD, attention, decoder, gated, head_dim, rmsnorm, sparse_layers, window
+from archcli.load.hf.common import (
+    PER_HEAD,
+    attention,
+    decoder,
+    gated,
+    head_dim,
+    rmsnorm,
+    sparse_layers,
+    window,
+)
 from archcli.load.hf.names import EXPERTS, LLAMA, QK_NORM
 from archcli.load.hf.weights import Weights
 
@@ -36,7 +45,9 @@ def mapping(config: Config) -> Mapped:
     config = config.of_class(DEFAULTS)
     config.ignore("max_window_layers")
     own = window(config) if config.flag("use_sliding_window") else None
-    attend = attention(config, head_dim(config), bias=config.flag("attention_bias"), qk_norm=PER_HEAD, window=own)
+    attend = attention(
+        config, head_dim(config), bias=config.flag("attention_bias"), qk_norm=PER_HEAD, window=own
+    )
     layers = [{"kind": "pre_norm", "attention": attend}] * config.layers()
     return decoder(config, rmsnorm(config), sparse_layers(config, layers, gated(config), _experts))
 

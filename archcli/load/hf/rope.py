@@ -22,7 +22,9 @@ def rope(
     `partial` is the class's default share of a head that is turned; None where the class turns all of it whatever the file
     says. `renamed` are kinds of scaling that the class takes for another.
     """
-    return position(config, head_dim, stated(config), theta=theta, pairing=pairing, partial=partial, renamed=renamed)
+    return position(
+        config, head_dim, stated(config), theta=theta, pairing=pairing, partial=partial, renamed=renamed
+    )
 
 
 def position(
@@ -50,7 +52,9 @@ def position(
     return without_none(
         {
             "kind": "rope",
-            "theta": base if even == turned else base ** (even / turned),  # they round pairs up, and divide exponents by the odd width
+            "theta": base
+            if even == turned
+            else base ** (even / turned),  # they round pairs up, and divide exponents by the odd width
             "rotary_dim": even if even != head_dim else None,
             "pairing": pairing if pairing != "half" else None,
             "scaling": _scaling(config, found, renamed or {}),
@@ -79,7 +83,12 @@ def _scaling(config: Config, stated: Mapped, renamed: Mapping[str, str]) -> Mapp
         return None
     build = _KINDS.get(renamed.get(kind, kind)) if isinstance(kind, str) else None
     if build is None:
-        raise ArchError(Problem(f"{config.file}: rope scaling {shown(kind)} is not supported", "known: default, " + ", ".join(_KINDS)))
+        raise ArchError(
+            Problem(
+                f"{config.file}: rope scaling {shown(kind)} is not supported",
+                "known: default, " + ", ".join(_KINDS),
+            )
+        )
     return build(config, stated)
 
 
@@ -87,7 +96,10 @@ def _original(config: Config, stated: Mapped) -> int:
     """The context before scaling; a key outside of the scaling's own (Phi-3) goes before the one inside."""
     key = "original_max_position_embeddings"
     inside = {"max_position_embeddings": config.size("max_position_embeddings"), **stated}
-    return int(config.size(key, default=None) or _number(config, inside, key if key in stated else "max_position_embeddings"))
+    return int(
+        config.size(key, default=None)
+        or _number(config, inside, key if key in stated else "max_position_embeddings")
+    )
 
 
 def _number(config: Config, stated: Mapped, key: str) -> float:
@@ -125,7 +137,11 @@ def _llama3(config: Config, stated: Mapped) -> Mapped:
 
 
 def _yarn(config: Config, stated: Mapped) -> Mapped:
-    optional = {key: _number(config, stated, key) for key in ("attention_factor", "mscale", "mscale_all_dim") if stated.get(key)}
+    optional = {
+        key: _number(config, stated, key)
+        for key in ("attention_factor", "mscale", "mscale_all_dim")
+        if stated.get(key)
+    }
     return {
         "kind": "yarn",
         "factor": _number(config, stated, "factor"),
@@ -139,7 +155,11 @@ def _yarn(config: Config, stated: Mapped) -> Mapped:
 
 def _longrope(config: Config, stated: Mapped) -> Mapped:
     original = _original(config, stated)
-    factor = _number(config, stated, "factor") if stated.get("factor") else config.size("max_position_embeddings") / original
+    factor = (
+        _number(config, stated, "factor")
+        if stated.get("factor")
+        else config.size("max_position_embeddings") / original
+    )
     return without_none(
         {
             "kind": "longrope",
@@ -147,7 +167,9 @@ def _longrope(config: Config, stated: Mapped) -> Mapped:
             "original_max_seq_len": original,
             "short_factor": _numbers(config, stated, "short_factor"),
             "long_factor": _numbers(config, stated, "long_factor"),
-            "attention_factor": _number(config, stated, "attention_factor") if stated.get("attention_factor") else None,
+            "attention_factor": _number(config, stated, "attention_factor")
+            if stated.get("attention_factor")
+            else None,
         }
     )
 

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from archcli.errors import ArchError, Problem
 from archcli.load.hf.base import Config, Mapped
-from archcli.load.hf.common import FULL, SLIDING, attention, decoder, gated, head_dim, layer_types, rmsnorm, window
+from archcli.load.hf.common import (
+    FULL,
+    SLIDING,
+    attention,
+    decoder,
+    gated,
+    head_dim,
+    layer_types,
+    rmsnorm,
+    window,
+)
 from archcli.load.hf.names import LLAMA
 from archcli.load.hf.weights import Weights
 
@@ -34,15 +44,23 @@ def mapping(config: Config) -> Mapped:
     config = config.of_class(DEFAULTS)
     config.ignore("max_window_layers")
     count, interval = config.layers(), config.size("no_rope_layer_interval")
-    turned = config.per_layer("no_rope_layers", count) or [int((index + 1) % interval != 0) for index in range(count)]
+    turned = config.per_layer("no_rope_layers", count) or [
+        int((index + 1) % interval != 0) for index in range(count)
+    ]
     width = window(config) if config.flag("use_sliding_window") else None
     types = layer_types(config, [SLIDING if width and not turns else FULL for turns in turned])
     if width is None and SLIDING in types:
         raise ArchError(
-            Problem(f"{config.file}: layer_types names {SLIDING}, but there is no window", "state use_sliding_window and sliding_window")
+            Problem(
+                f"{config.file}: layer_types names {SLIDING}, but there is no window",
+                "state use_sliding_window and sliding_window",
+            )
         )
     kinds = [(bool(turns), kind == SLIDING) for turns, kind in zip(turned, types, strict=True)]
-    made = {(turns, slides): _layer(config, turns=turns, width=width if slides else None) for turns, slides in dict.fromkeys(kinds)}
+    made = {
+        (turns, slides): _layer(config, turns=turns, width=width if slides else None)
+        for turns, slides in dict.fromkeys(kinds)
+    }
     return decoder(config, rmsnorm(config), [made[kind] for kind in kinds])
 
 

@@ -30,12 +30,19 @@ DEFAULTS = {
 def mapping(config: Config) -> Mapped:
     """LayerNorm, RoPE on a quarter of each head, SwiGLU; parallel (12B) with one norm and a norm for each head of queries and keys."""
     config = config.of_class(DEFAULTS)
-    eps, width = config.number("layer_norm_eps"), config.size("hidden_size") // config.size("num_attention_heads")
+    eps, width = (
+        config.number("layer_norm_eps"),
+        config.size("hidden_size") // config.size("num_attention_heads"),
+    )
     bias = ["q", "k", "v"] if config.flag("use_qkv_bias") else False
-    qk_norm = {"per": "head_distinct", "norm": layernorm(eps, bias=False)} if config.flag("qk_layernorm") else None
+    qk_norm = (
+        {"per": "head_distinct", "norm": layernorm(eps, bias=False)} if config.flag("qk_layernorm") else None
+    )
     layer = {
         "kind": "parallel" if config.flag("use_parallel_residual") else "pre_norm",
-        "attention": attention(config, width, bias=bias, position=rope(config, width, partial=0.25), qk_norm=qk_norm),
+        "attention": attention(
+            config, width, bias=bias, position=rope(config, width, partial=0.25), qk_norm=qk_norm
+        ),
         "ffn": gated(config),
     }
     return decoder(config, layernorm(eps), [layer] * config.layers())

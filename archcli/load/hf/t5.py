@@ -22,7 +22,12 @@ DEFAULTS = {
     "feed_forward_proj": "relu",
     "tie_word_embeddings": True,
 }
-ALIASES = {"hidden_size": "d_model", "num_attention_heads": "num_heads", "num_hidden_layers": "num_layers", "head_dim": "d_kv"}
+ALIASES = {
+    "hidden_size": "d_model",
+    "num_attention_heads": "num_heads",
+    "num_hidden_layers": "num_layers",
+    "head_dim": "d_kv",
+}
 ENCODERS = ("T5EncoderModel", "T5ForTokenClassification")
 
 
@@ -43,7 +48,9 @@ def mapping(config: Config) -> Mapped:
     }
     if config.architecture in ENCODERS:
         labels = None if config.architecture == ENCODERS[0] else config.labels()
-        return without_none({"kind": "encoder", **whole, **_half(config, depth, causal=False), "n_labels": labels})
+        return without_none(
+            {"kind": "encoder", **whole, **_half(config, depth, causal=False), "n_labels": labels}
+        )
     # transformers 5 writes tie_word_embeddings true over every false, which it keeps as scale_decoder_outputs
     tied = config.flag("tie_word_embeddings") and config.flag("scale_decoder_outputs", default=True)
     return without_none(
@@ -79,7 +86,10 @@ def _ffn(config: Config) -> Mapped:
     name = "gelu_new" if stated == "gated-gelu" else name
     if gate not in ("", "gated") or name not in ACTIVATIONS:
         raise ArchError(
-            Problem(f"{config.file}: feed_forward_proj {shown(stated)} is not supported", "known: relu, gated-gelu and their like")
+            Problem(
+                f"{config.file}: feed_forward_proj {shown(stated)} is not supported",
+                "known: relu, gated-gelu and their like",
+            )
         )
     return {"kind": "glu" if gate else "mlp", "d_ff": config.size("d_ff"), "activation": ACTIVATIONS[name]}
 
@@ -96,7 +106,9 @@ def weights(config: Config) -> Weights:
         "shared.weight": table,
         "encoder.embed_tokens.weight": table,
         "decoder.embed_tokens.weight": table,
-        "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight": Drop("left over: cross attention has no positions"),
+        "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight": Drop(
+            "left over: cross attention has no positions"
+        ),
         **_half_weights("encoder", "" if alone else "encoder."),
         **({} if alone else _half_weights("decoder", "decoder.")),
     }

@@ -101,7 +101,11 @@ class WeightMap:
 
     def reason(self, name: str, shape: Shape | None) -> str:
         """Why their tensor `name` may stand in a checkpoint although no model of ours holds it; empty where nothing is known."""
-        dropped = (rule.reason for rule, _, _ in _matches(self._tree, plain(name).split(".")) if isinstance(rule, Drop))
+        dropped = (
+            rule.reason
+            for rule, _, _ in _matches(self._tree, plain(name).split("."))
+            if isinstance(rule, Drop)
+        )
         return next(dropped, "") or leftover(name, shape)
 
     def packed_beside(self, name: str, stored: Container[str]) -> bool:
@@ -159,7 +163,9 @@ MOST_DIGITS = 6
 """More is no index of an expert."""
 
 
-def _matches(node: dict[str, Any], steps: list[str], words: tuple[str, ...] = ()) -> Iterator[tuple[Any, list[str], int | None]]:
+def _matches(
+    node: dict[str, Any], steps: list[str], words: tuple[str, ...] = ()
+) -> Iterator[tuple[Any, list[str], int | None]]:
     """(rule, words, index) of every path through the tree that the steps can take."""
     if not steps:
         if "" in node:

@@ -7,7 +7,9 @@ OUR_WORD = {
     **dict.fromkeys(("num_hidden_layers", "num_layers", "n_layer"), "n_layers"),
     **dict.fromkeys(("num_attention_heads", "num_heads", "n_head"), "n_heads"),
     **dict.fromkeys(("num_key_value_heads", "num_kv_heads"), "n_kv_heads"),
-    **dict.fromkeys(("intermediate_size", "moe_intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"), "d_ff"),
+    **dict.fromkeys(
+        ("intermediate_size", "moe_intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"), "d_ff"
+    ),
     **dict.fromkeys(("max_position_embeddings", "n_positions", "n_ctx"), "max_seq_len"),
     **dict.fromkeys(("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps"), "eps"),
     **dict.fromkeys(("hidden_act", "activation_function", "hidden_activation"), "activation"),

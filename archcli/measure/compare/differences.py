@@ -56,7 +56,10 @@ def aligned(models: Sequence[Model]) -> bool:
 
 def _layout(model: Model) -> tuple[Any, ...]:
     """Of each stack, how many layers the patterns of its groups have."""
-    return tuple((stem, *((group.layer is None, len(group.blocks)) for group in stack.groups)) for stem, stack in stacks(model))
+    return tuple(
+        (stem, *((group.layer is None, len(group.blocks)) for group in stack.groups))
+        for stem, stack in stacks(model)
+    )
 
 
 def _written(one: Stated) -> Iterator[str]:
@@ -98,8 +101,17 @@ def _value(part: Any, path: str, d_model: int | None = None) -> Any:
         if isinstance(part, tuple) and step.isdecimal():
             part = part[int(step)] if int(step) < len(part) else _NO_PLACE
         else:
-            part = getattr(part, step) if isinstance(part, Spec) and step in type(part).model_fields else _NO_PLACE
-        if part is None and step == "head_dim" and d_model is not None and isinstance(above, ProjectedAttention):
+            part = (
+                getattr(part, step)
+                if isinstance(part, Spec) and step in type(part).model_fields
+                else _NO_PLACE
+            )
+        if (
+            part is None
+            and step == "head_dim"
+            and d_model is not None
+            and isinstance(above, ProjectedAttention)
+        ):
             part = above.width(d_model)
     return part
 
@@ -148,7 +160,9 @@ def _of_layers(paths: Iterable[str], models: Sequence[Stated]) -> Iterator[Diffe
     blocks = [_blocks(one.model, _is_named(models)) for one in models]
     for stem in dict.fromkeys(stem for own in blocks for stem in own):
         for rest in rests:
-            values = tuple(_tally(own.get(stem, []), rest, one.model) for own, one in zip(blocks, models, strict=True))
+            values = tuple(
+                _tally(own.get(stem, []), rest, one.model) for own, one in zip(blocks, models, strict=True)
+            )
             yield Difference(f"{stem}layers.*.{rest}", values)
 
 

@@ -57,7 +57,12 @@ class Figure(NamedTuple):
 def figures(name: str, model: Model, question: Question) -> list[Figure]:
     """All figures of a model, in the order they are shown."""
     record = described(name, model)
-    return [*_params(model, question), *_flops(with_mla(model, question.mla), question), *_cache(model, question), *_facets(record)]
+    return [
+        *_params(model, question),
+        *_flops(with_mla(model, question.mla), question),
+        *_cache(model, question),
+        *_facets(record),
+    ]
 
 
 def _params(model: Model, question: Question) -> Iterator[Figure]:
@@ -65,7 +70,9 @@ def _params(model: Model, question: Question) -> Iterator[Figure]:
     total = sum(row.params for row in rows)
     yield Figure("Parameters", "params", "total", "count", total)
     yield Figure("Parameters", "active_params", "active", "count", sum(row.active_params for row in rows))
-    yield Figure("Parameters", "bytes", f"bytes in {question.dtype}", "bytes", to_bytes(total, question.dtype))
+    yield Figure(
+        "Parameters", "bytes", f"bytes in {question.dtype}", "bytes", to_bytes(total, question.dtype)
+    )
     groups: dict[str, int] = {}
     for row in rows:
         groups[row.group] = groups.get(row.group, 0) + row.params
@@ -77,7 +84,9 @@ def _flops(model: Model, question: Question) -> Iterator[Figure]:
     forward = forward_pass(model, question.batch_size, question.seq_len, source_len=question.source_len)
     yield from _spent(f"forward of {question.seq_len:,} tokens", "forward", forward)
     decodes = not isinstance(model, Encoder)
-    decode = decode_pass(model, question.batch_size, past, source_len=question.source_len) if decodes else None
+    decode = (
+        decode_pass(model, question.batch_size, past, source_len=question.source_len) if decodes else None
+    )
     yield from _spent(f"a token after {past:,}", "decode", decode)
 
 
@@ -93,7 +102,9 @@ def _cache(model: Model, question: Question) -> Iterator[Figure]:
     growth = prefill_pass(model, 1, 1).growth()
     title = "KV cache"
     yield Figure(title, "kv_bytes_per_token", "per token", "bytes", to_bytes(growth, question.dtype))
-    yield Figure(title, "kv_bytes", f"at {context:,} tokens", "bytes", to_bytes(held.cached(), question.dtype))
+    yield Figure(
+        title, "kv_bytes", f"at {context:,} tokens", "bytes", to_bytes(held.cached(), question.dtype)
+    )
     cross = to_bytes(held.cross_cached(), question.dtype)
     yield Figure(title, "cross_kv_bytes", "of the source, apart", "bytes", cross)
 

@@ -36,12 +36,16 @@ class Compared(NamedTuple):
 def compare_models(models: Sequence[Compared], question: Question | None = None) -> Report:
     """What `archcli compare` reports. Raises ArchError for fewer than two models."""
     if len(models) < FEWEST:
-        raise ArchError("compare needs two models or more", "a model can be named twice, and changed with --set 2:KEY=VALUE")
+        raise ArchError(
+            "compare needs two models or more",
+            "a model can be named twice, and changed with --set 2:KEY=VALUE",
+        )
     question = question or Question()
     models = _told_apart(models)
     stated = [one.stated for one in models]
     differing = [
-        {"section": "YAML", "key": one.path, "title": one.path, "unit": "text", "values": list(one.values)} for one in differences(stated)
+        {"section": "YAML", "key": one.path, "title": one.path, "unit": "text", "values": list(one.values)}
+        for one in differences(stated)
     ]
     rows = [*differing, *_side_by_side([figures(one.name, one.stated.model, question) for one in models])]
     names = [one.name for one in models]
@@ -60,7 +64,10 @@ def compare_models(models: Sequence[Compared], question: Question | None = None)
 def _told_apart(models: Sequence[Compared]) -> list[Compared]:
     """The same, numbered where two have one name."""
     names = [one.name for one in models]
-    return [one._replace(name=f"{one.name} #{i}") if names.count(one.name) > 1 else one for i, one in enumerate(models, 1)]
+    return [
+        one._replace(name=f"{one.name} #{i}") if names.count(one.name) > 1 else one
+        for i, one in enumerate(models, 1)
+    ]
 
 
 def _side_by_side(found: Sequence[Sequence[Figure]]) -> Iterator[Record]:
@@ -121,9 +128,16 @@ def _models_as_rows(section: str, rows: Sequence[Record], names: Sequence[str]) 
         part = rows[start : start + FIGURES_A_TABLE]
         columns = [Column("model", "model")]
         for row in part:
-            columns += [Column(row["key"], row["title"], row["unit"]), Column(f"ratio {row['key']}", "ratio", "ratio")]
+            columns += [
+                Column(row["key"], row["title"], row["unit"]),
+                Column(f"ratio {row['key']}", "ratio", "ratio"),
+            ]
         records = [
-            {"model": name, **{row["key"]: row["values"][i] for row in part}, **{f"ratio {row['key']}": _ratio(row, i) for row in part}}
+            {
+                "model": name,
+                **{row["key"]: row["values"][i] for row in part},
+                **{f"ratio {row['key']}": _ratio(row, i) for row in part},
+            }
             for i, name in enumerate(names)
         ]
         yield Table(section if start == 0 else "", columns, records)

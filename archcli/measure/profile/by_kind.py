@@ -31,19 +31,34 @@ def by_kind(report: Report, plan: Plan, recordings: Mapping[str, Recording], cac
     """The report of an extrapolated recording, with what it was made of."""
     wall = report.totals["wall_s"]
     kinds = [_record(each, recordings, wall) for each in layers_of(plan, recordings)]
-    ends: Ends = {"wall_s": median(recordings[plan.ends.name].plain_s), "memory": cast("Memory", plan.ends.memory)}
+    ends: Ends = {
+        "wall_s": median(recordings[plan.ends.name].plain_s),
+        "memory": cast("Memory", plan.ends.memory),
+    }
     operations = wall * (report.totals["attributed_share"] + report.totals["framework_share"])
     estimates: Estimates = {"operations_and_framework_s": operations, "slope_s": wall}
-    totals: dict[str, Any] = {**report.totals, "pairs": _pairs(recordings), "estimates": estimates, "kinds": kinds, "ends": ends}
+    totals: dict[str, Any] = {
+        **report.totals,
+        "pairs": _pairs(recordings),
+        "estimates": estimates,
+        "kinds": kinds,
+        "ends": ends,
+    }
     *shares, honesty = report.tables
     return replace(
-        report, totals=totals, tables=(*shares, *tables_of(totals), honesty), notes=(*_notes(plan), *_doubts(plan, cache), *report.notes)
+        report,
+        totals=totals,
+        tables=(*shares, *tables_of(totals), honesty),
+        notes=(*_notes(plan), *_doubts(plan, cache), *report.notes),
     )
 
 
 def _record(each: PerLayer, recordings: Mapping[str, Recording], wall: float) -> Kind:
     pair = each.pair
-    walls = {str(pair.n_layers + i): median(recordings[small.name].plain_s) for i, small in enumerate((pair.fewer, pair.more))}
+    walls = {
+        str(pair.n_layers + i): median(recordings[small.name].plain_s)
+        for i, small in enumerate((pair.fewer, pair.more))
+    }
     return {
         "kind": pair.kind.path,
         "what": pair.kind.what,
@@ -78,10 +93,18 @@ def tables_of(totals: Mapping[str, Any]) -> Iterator[Table]:
 
 
 def _kinds(kinds: list[Kind], ends: Ends, wall: float) -> Table:
-    records: list[dict[str, Any]] = [{**kind, "memory_bytes": kind["memory"]["needed_bytes"]} for kind in kinds]
+    records: list[dict[str, Any]] = [
+        {**kind, "memory_bytes": kind["memory"]["needed_bytes"]} for kind in kinds
+    ]
     rest = wall - sum(kind["layers"] * kind["slope_s"] for kind in kinds)
     records.append(
-        {"kind": "", "what": f"{ENDS}: the rest", "slope_s": None, "share": rest / wall, "memory_bytes": ends["memory"]["needed_bytes"]}
+        {
+            "kind": "",
+            "what": f"{ENDS}: the rest",
+            "slope_s": None,
+            "share": rest / wall,
+            "memory_bytes": ends["memory"]["needed_bytes"],
+        }
     )
     return Table("By kind of layer", COLUMNS, records)
 

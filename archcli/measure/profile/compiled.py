@@ -59,8 +59,16 @@ def counts(recording: Recording) -> tuple[Fact, ...]:
     kernels, library = made["kernels"], made["library_kernels"]
     return (
         ("kernels in the trace as compiled", of, "text"),
-        ("graphs; kernels made for them, kernels of torch's", f"{made['graphs']}; {kernels - library}, {library}", "text"),
-        ("kernels that hold several operators", f"{made['kernels_of_several_operators']} of {kernels}", "text"),
+        (
+            "graphs; kernels made for them, kernels of torch's",
+            f"{made['graphs']}; {kernels - library}, {library}",
+            "text",
+        ),
+        (
+            "kernels that hold several operators",
+            f"{made['kernels_of_several_operators']} of {kernels}",
+            "text",
+        ),
         ("operators that compute, in no kernel", _lost(compiled), "text"),
         ("compiling", compiled.seconds, "seconds"),
     )
@@ -97,6 +105,12 @@ def explained(counted: Pass, recording: Recording) -> Iterator[str]:
         yield "Kernels into which operators of several classes were fused are a class of their own."
     if counted.phase == "train":
         yield "Sums of gradients that meet are fused into the kernels beside them."
-    experts = sorted({folded_path(row.path) for row in counted.rows if row.experts is not None and isinstance(row.op, Linear)})
+    experts = sorted(
+        {
+            folded_path(row.path)
+            for row in counted.rows
+            if row.experts is not None and isinstance(row.op, Linear)
+        }
+    )
     if experts:
         yield f"Compiled, every token reads its expert's matrices anew: {experts[0]} and its like move more bytes than are counted."

@@ -51,7 +51,9 @@ class PerLayer:
 def extrapolated(plan: Plan, recordings: Recordings) -> Recording:
     """The recording that the whole model would leave, going by those of its stacks."""
     ends, kinds = recordings[plan.ends.name], layers_of(plan, recordings)
-    wall = max(_wall(plan, kinds, ends), median(ends.plain_s))  # no model is quicker than its embedding and head
+    wall = max(
+        _wall(plan, kinds, ends), median(ends.plain_s)
+    )  # no model is quicker than its embedding and head
     every = [recordings[small.name] for small in plan.stacks()]
     overhead = sum(sum(each.traced_s) for each in every) / sum(sum(each.plain_s) for each in every)
     return replace(
@@ -63,7 +65,9 @@ def extrapolated(plan: Plan, recordings: Recordings) -> Recording:
         framework_s=_linear(plan, recordings, lambda each: each.framework_s),
         executed=sum(each.executed for each in every),
         counted=sum(each.counted for each in every),
-        differing=tuple(f"{small.name}: {what}" for small in plan.stacks() for what in recordings[small.name].differing),
+        differing=tuple(
+            f"{small.name}: {what}" for small in plan.stacks() for what in recordings[small.name].differing
+        ),
         rejected=sum(each.rejected for each in every),
         page_faults=max(0, round(_linear(plan, recordings, lambda each: each.page_faults))),
         system_s=max(0.0, _linear(plan, recordings, lambda each: each.system_s)),
@@ -75,7 +79,9 @@ def extrapolated(plan: Plan, recordings: Recordings) -> Recording:
         extrapolated=True,
         reached=dict(_reached(plan, recordings)),
         on_device=None,
-        lost=tuple(f"{small.name}: {what}" for small in plan.stacks() for what in recordings[small.name].lost),
+        lost=tuple(
+            f"{small.name}: {what}" for small in plan.stacks() for what in recordings[small.name].lost
+        ),
         host_s=(),
         device_s=(),
     )
@@ -105,7 +111,9 @@ def _of_a_layer(pair: Pair, recording: Recording) -> Iterator[Timed]:
                 found[below.path, below.phase, below.name, below.op_class].append(below)
     for same in found.values():
         yield replace(
-            same[0], seconds=sum(each.seconds for each in same) / len(starts), calls=sum(each.calls for each in same) // len(starts)
+            same[0],
+            seconds=sum(each.seconds for each in same) / len(starts),
+            calls=sum(each.calls for each in same) // len(starts),
         )
 
 
@@ -123,14 +131,23 @@ def _timed(plan: Plan, recordings: Recordings, kinds: list[PerLayer]) -> Iterato
         for index, times in kind.places:
             yield from (replace(once, path=kind.rotary(index)) for once in each.once)
             for of in each.timed:
-                yield replace(of, path=f"{kind.layer(index)}.{of.path}", seconds=of.seconds * times, calls=of.calls * times)
+                yield replace(
+                    of,
+                    path=f"{kind.layer(index)}.{of.path}",
+                    seconds=of.seconds * times,
+                    calls=of.calls * times,
+                )
 
 
 def _reached(plan: Plan, recordings: Recordings) -> Iterator[tuple[str, int]]:
     """How many experts were reached where layers of a kind are counted: as many as in the first of its stack."""
     for pair in plan.pairs:
         start = f"{pair.kind.layer(0)}."
-        of_first = {path.removeprefix(start): n for path, n in recordings[pair.more.name].reached.items() if path.startswith(start)}
+        of_first = {
+            path.removeprefix(start): n
+            for path, n in recordings[pair.more.name].reached.items()
+            if path.startswith(start)
+        }
         for index, _ in pair.kind.places:
             yield from ((f"{pair.kind.layer(index)}.{path}", n) for path, n in of_first.items())
 
@@ -142,7 +159,9 @@ def _outside(plan: Plan, recordings: Recordings) -> dict[tuple[str, str], Timed]
 
 
 def _seconds(recording: Recording, key: tuple[str, str]) -> float:
-    return sum(timed.seconds for timed in recording.timed if not timed.path and (timed.phase, timed.name) == key)
+    return sum(
+        timed.seconds for timed in recording.timed if not timed.path and (timed.phase, timed.name) == key
+    )
 
 
 def _wall(plan: Plan, kinds: list[PerLayer], ends: Recording) -> float:

@@ -46,7 +46,11 @@ class Entry:
 
     def cost(self, flops: int, executed: int, moved: int, op_class: str) -> None:
         """Add what was counted."""
-        self.flops, self.executed_flops, self.bytes = self.flops + flops, self.executed_flops + executed, self.bytes + moved
+        self.flops, self.executed_flops, self.bytes = (
+            self.flops + flops,
+            self.executed_flops + executed,
+            self.bytes + moved,
+        )
         self.by_class[op_class] += 0.0
 
     def spend(self, seconds: float, op_class: str) -> None:
@@ -83,10 +87,19 @@ class Folded:
     @property
     def attributed_share(self) -> float:
         """The share of the plain wall time that operations of the rows took."""
-        return sum(entry.seconds for name, entry in self.by_class.items() if name not in {FRAMEWORK, UNATTRIBUTED}) / self.wall_s
+        return (
+            sum(
+                entry.seconds
+                for name, entry in self.by_class.items()
+                if name not in {FRAMEWORK, UNATTRIBUTED}
+            )
+            / self.wall_s
+        )
 
 
-def fold(counted: Pass, recording: Recording, dtype: str, depth: int, ceilings: Mapping[str, Any] | None = None) -> Folded:
+def fold(
+    counted: Pass, recording: Recording, dtype: str, depth: int, ceilings: Mapping[str, Any] | None = None
+) -> Folded:
     """Join counted rows and measured times on the row's path, folded to `depth` steps (0: all of them).
 
     A row whose attention ran as one fused kernel counts as that class with all its parts; rows that a compiler fused count together.
@@ -96,7 +109,9 @@ def fold(counted: Pass, recording: Recording, dtype: str, depth: int, ceilings: 
     by_path: dict[str, Entry] = defaultdict(Entry)
     for one in charges(counted, recording, FUSED):
         part, times = one.part, one.times
-        moved = to_bytes(rounded(times * (part.read + part.written + part.weights * (one.experts - 1))), dtype)
+        moved = to_bytes(
+            rounded(times * (part.read + part.written + part.weights * (one.experts - 1))), dtype
+        )
         for entry in (by_class[one.op_class], by_path[label(one.path, depth)]):
             entry.cost(times * part.flops, times * one.executed, moved, one.op_class)
     for timed in recording.timed:

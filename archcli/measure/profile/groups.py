@@ -72,13 +72,28 @@ def charges(counted: Pass, recording: Recording, fused: str) -> Iterator[Charge]
             for _, part in pieces(row, counted.phase):
                 op_class = fused if row.path in whole else str(part.op_class)
                 yield Charge(
-                    row.path, op_class, part, _ran(row, part, op_class == fused), int(row.times), reached.get(folded_path(row.path), 1)
+                    row.path,
+                    op_class,
+                    part,
+                    _ran(row, part, op_class == fused),
+                    int(row.times),
+                    reached.get(folded_path(row.path), 1),
                 )
         return
     for path, row, times in occurrences(counted.rows, recording.ran):
         for phase, part in pieces(row, counted.phase):
-            place, op_class = recording.compiled.home(path, phase, str(part.op_class)) or (path, str(part.op_class))
-            yield Charge(place, op_class, part, _ran(row, part, op_class == fused), times, recording.reached.get(path, 1))
+            place, op_class = recording.compiled.home(path, phase, str(part.op_class)) or (
+                path,
+                str(part.op_class),
+            )
+            yield Charge(
+                place,
+                op_class,
+                part,
+                _ran(row, part, op_class == fused),
+                times,
+                recording.reached.get(path, 1),
+            )
 
 
 def _ran(row: Row, part: Part, fused: bool) -> int:
@@ -103,7 +118,14 @@ def occurrences(rows: Sequence[Row], ran: Iterable[Ran]) -> Iterator[tuple[str, 
         alike[folded_path(row.path)].append(i)
     for each in sorted(ran, key=lambda each: each.path not in exact):
         places = [exact[each.path]] if each.path in exact else alike[folded_path(each.path)]
-        found = next((i for i in places if left[i] and rows[i].inputs == each.inputs and _said(rows[i].op) == _said(each.op)), None)
+        found = next(
+            (
+                i
+                for i in places
+                if left[i] and rows[i].inputs == each.inputs and _said(rows[i].op) == _said(each.op)
+            ),
+            None,
+        )
         if found is not None:
             left[found] -= 1
             yield each.path, rows[found], 1
@@ -152,4 +174,6 @@ def regrouped(timing: Timing, compiled: Compiled) -> Timing:
         each if home is None else replace(each, path=home.path, op_class=home.op_class)
         for each, home in zip(timing.recording.timed, homes, strict=True)
     ]
-    return timing._replace(recording=replace(timing.recording, timed=tuple(timed), compiled=compiled), places=tuple(rounds))
+    return timing._replace(
+        recording=replace(timing.recording, timed=tuple(timed), compiled=compiled), places=tuple(rounds)
+    )

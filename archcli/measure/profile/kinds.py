@@ -62,12 +62,17 @@ def kinds_of(model: Model) -> tuple[Kind, ...]:
             found.append((stem, block, same := []))
         same.append((int(index), times))
     words = _told([block for _, block, _ in found])
-    return tuple(Kind(stem, block, tuple(places), what) for (stem, block, places), what in zip(found, words, strict=True))
+    return tuple(
+        Kind(stem, block, tuple(places), what)
+        for (stem, block, places), what in zip(found, words, strict=True)
+    )
 
 
 def with_layers(model: Model, chosen: Mapping[str, tuple[Block, int]]) -> Model:
     """The model with so many layers of a block in the stack of each stem, none where the number is 0; other stacks stay as they are."""
-    return _with_groups(model, {stem: (Group(n_layers=n, layer=block),) if n else () for stem, (block, n) in chosen.items()})
+    return _with_groups(
+        model, {stem: (Group(n_layers=n, layer=block),) if n else () for stem, (block, n) in chosen.items()}
+    )
 
 
 def cut(model: Model, n_layers: int) -> Model:
@@ -82,11 +87,18 @@ def depth(model: Model) -> int:
 
 def without_ends(model: Model) -> Model:
     """The model with a vocabulary of a few words and nothing behind its last norm: what layers are measured in."""
-    changes: dict[str, Any] = {"vocab_size": min(FEW, model.vocab_size), "head": None, "pooler": False, "n_labels": None}
+    changes: dict[str, Any] = {
+        "vocab_size": min(FEW, model.vocab_size),
+        "head": None,
+        "pooler": False,
+        "n_labels": None,
+    }
     for stem, stack in stacks(model):
         if stem and getattr(stack, "vocab_size", None):
             changes[stem[:-1]] = stack.model_copy(update={"vocab_size": FEW})
-    return model.model_copy(update={name: value for name, value in changes.items() if name in type(model).model_fields})
+    return model.model_copy(
+        update={name: value for name, value in changes.items() if name in type(model).model_fields}
+    )
 
 
 def may_be_empty(model: Model) -> bool:
@@ -120,7 +132,9 @@ def _told(blocks: list[Block]) -> list[str]:
     told = []
     for block in blocks:
         cross = " + cross" if getattr(block, "cross_attention", None) is not None else ""
-        settings = "".join(f" {name} {value}" for name in apart if (value := _setting(block, name)) not in {"", "none"})
+        settings = "".join(
+            f" {name} {value}" for name in apart if (value := _setting(block, name)) not in {"", "none"}
+        )
         told.append(f"{_kind(block.attention)}{settings}{cross}, {_kind(block.ffn)}")
     return told
 

@@ -84,7 +84,9 @@ def device_doubts(recording: Recording) -> Iterator[str]:
             f"NOT RELIABLE: kernels and launches differ: {', '.join(recording.lost[:5])}. The tracer loses kernels at the start of a pass "
             "after much idling (pytorch#192021); repeat it."
         )
-    for reason in dict.fromkeys(reason for state in recording.states for reason in state.get("slowed_by", ())):
+    for reason in dict.fromkeys(
+        reason for state in recording.states for reason in state.get("slowed_by", ())
+    ):
         yield f"The card was slowed down: {reason}."
     clocks = [state["sm_clock_mhz"] for state in recording.states if "sm_clock_mhz" in state]
     if len(clocks) > 1 and clocks[-1] < (1 - MOST_FALL) * clocks[0]:

@@ -27,7 +27,13 @@ class Spread(NamedTuple):
 
     def figures(self) -> Ratios:
         """By the names JSON gives them."""
-        return {"ratio": self.median, "ratio_q1": self.q1, "ratio_q3": self.q3, "ratio_min": self.least, "ratio_max": self.most}
+        return {
+            "ratio": self.median,
+            "ratio_q1": self.q1,
+            "ratio_q3": self.q3,
+            "ratio_min": self.least,
+            "ratio_max": self.most,
+        }
 
 
 NONE: Ratios = {"ratio": None, "ratio_q1": None, "ratio_q3": None, "ratio_min": None, "ratio_max": None}

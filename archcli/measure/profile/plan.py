@@ -92,16 +92,23 @@ def plan_of(name: str, model: Model, counted: Pass, sizing: Sizing) -> Plan:
     kinds = kinds_of(model)
     fillers = _fillers(model, kinds)
     empty = may_be_empty(model)
-    ends = _small(ENDS, with_layers(model, {stem: (kind.block, int(not empty)) for stem, kind in fillers.items()}), sizing)
+    ends = _small(
+        ENDS,
+        with_layers(model, {stem: (kind.block, int(not empty)) for stem, kind in fillers.items()}),
+        sizing,
+    )
     running = [kind for kind in kinds if kind.rows(counted)]
     tried = {kind.path: _pairs(model, kind, fillers, sizing) for kind in running}
     pairs = [_fitting(tried[kind.path], sizing) for kind in running]
     lacking = [] if sizing.fits(ends) else [f"{ENDS} need {_gib(ends.needed)}"]
     lacking += [_need(tried[kind.path]) for kind, pair in zip(running, pairs, strict=True) if pair is None]
     if lacking:
-        what = f"{name} in {sizing.dtype} does not fit one kind of layer at a time either: {'; '.join(lacking)}"
+        what = (
+            f"{name} in {sizing.dtype} does not fit one kind of layer at a time either: {'; '.join(lacking)}"
+        )
         raise ArchError(
-            f"{what}; this machine has {_gib(sizing.available or 0)} available", "try a shorter --seq-len or a smaller --batch-size"
+            f"{what}; this machine has {_gib(sizing.available or 0)} available",
+            "try a shorter --seq-len or a smaller --batch-size",
         )
     held = frozenset() if empty else frozenset(kind.path for kind in fillers.values() if kind in running)
     return Plan(ends, held, tuple(pair for pair in pairs if pair is not None))
@@ -111,7 +118,10 @@ def _fillers(model: Model, kinds: tuple[Kind, ...]) -> dict[str, Kind]:
     """The smallest kind of each stack, of which there is a layer where a stack cannot be empty."""
     counted = forward_pass(model, 1, 1)
     sizes = {kind.path: sum(row.params // row.times for row in kind.rows(counted)) for kind in kinds}
-    return {stem: min((kind for kind in kinds if kind.stem == stem), key=lambda kind: sizes[kind.path]) for stem in {k.stem for k in kinds}}
+    return {
+        stem: min((kind for kind in kinds if kind.stem == stem), key=lambda kind: sizes[kind.path])
+        for stem in {k.stem for k in kinds}
+    }
 
 
 def _small(name: str, model: Model, sizing: Sizing) -> Small:
@@ -151,7 +161,7 @@ def _shared(stack: Small, sizing: Sizing) -> Small | None:
     others = _sharing(stack, 0, sizing.dtype).needed
     each = sum(_bytes(row, sizing.dtype) * row.times for row in rows)
     distinct = min(int((PART * sizing.available - others) // each), _experts(rows))
-    if distinct < 2 or distinct * min(_bytes(row, sizing.dtype) for row in rows) < BEYOND * sizing.cache:  # noqa: PLR2004 - one would never leave
+    if distinct < 2 or distinct * min(_bytes(row, sizing.dtype) for row in rows) < BEYOND * sizing.cache:  # noqa: PLR2004
         return None
     return _sharing(stack, distinct, sizing.dtype)
 
@@ -159,8 +169,15 @@ def _shared(stack: Small, sizing: Sizing) -> Small | None:
 def _sharing(stack: Small, distinct: int, dtype: str) -> Small:
     """The stack with memory for so many experts of each layer."""
     rows = _matrices(stack.counted)
-    saved = sum(_bytes(row, dtype) * row.times * (row.experts.n_experts - distinct) for row in rows if row.experts is not None)
-    memory = {name: size - saved if name in {"weights_bytes", "needed_bytes"} else size for name, size in stack.memory.items()}
+    saved = sum(
+        _bytes(row, dtype) * row.times * (row.experts.n_experts - distinct)
+        for row in rows
+        if row.experts is not None
+    )
+    memory = {
+        name: size - saved if name in {"weights_bytes", "needed_bytes"} else size
+        for name, size in stack.memory.items()
+    }
     return replace(stack, memory=memory, experts=_experts(rows), distinct=distinct)
 
 
@@ -181,7 +198,11 @@ def _bytes(row: Row, dtype: str) -> int:
 def _need(pairs: list[Pair]) -> str:
     """What a kind needs in the forms that share nothing."""
     kind = pairs[0].kind
-    needs = [f"{('one', 'two')[pair.n_layers]} {_gib(pair.more.needed)}" for pair in pairs if pair.more.distinct is None]
+    needs = [
+        f"{('one', 'two')[pair.n_layers]} {_gib(pair.more.needed)}"
+        for pair in pairs
+        if pair.more.distinct is None
+    ]
     return f"layers like {kind.path} ({kind.what}) need {', '.join(needs)}"
 
 

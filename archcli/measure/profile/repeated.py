@@ -20,9 +20,7 @@ from archcli.measure.profile.ivanov.report import tables_of as tables_of_ivanov
 from archcli.measure.profile.report import words
 from archcli.measure.report import Column, Report, Table, facts
 
-CONVENTION = (
-    "Figures are medians over fresh processes, each for itself, so that shares need not add up to 100%; least and most are of one process."
-)
+CONVENTION = "Figures are medians over fresh processes, each for itself, so that shares need not add up to 100%; least and most are of one process."  # noqa: E501
 COLUMNS = (
     Column("flop_share", "FLOP share", "share", minor=True),
     Column("byte_share", "byte share", "share", minor=True),
@@ -58,7 +56,10 @@ def middle(values: Sequence[Any]) -> Any:
     if not said or all(value == said[0] for value in said):
         return said[0] if said else None
     if isinstance(said[0], Mapping):
-        return {key: middle([one[key] for one in said if key in one]) for key in dict.fromkeys(chain.from_iterable(said))}
+        return {
+            key: middle([one[key] for one in said if key in one])
+            for key in dict.fromkeys(chain.from_iterable(said))
+        }
     if isinstance(said[0], list):
         return [middle(each) for each in zip(*said, strict=False)]
     if isinstance(said[0], str | bool):
@@ -71,8 +72,15 @@ def _totals(documents: Sequence[Profile], asked: int) -> dict[str, Any]:
     passes = ("plain_s", "traced_s", "operations_differing", "launches_lost")
     walls = [each["wall_s"] for each in every]
     return {
-        **middle([{key: value for key, value in each.items() if key not in {"by_class", *passes}} for each in every]),
-        "by_class": {name: _varied([each["by_class"][name] for each in every]) for name in every[0]["by_class"]},
+        **middle(
+            [
+                {key: value for key, value in each.items() if key not in {"by_class", *passes}}
+                for each in every
+            ]
+        ),
+        "by_class": {
+            name: _varied([each["by_class"][name] for each in every]) for name in every[0]["by_class"]
+        },
         "processes": len(every),
         "pairs": sum(each["pairs"] for each in every),
         "pairs_rejected": sum(each["pairs_rejected"] for each in every),
@@ -80,7 +88,10 @@ def _totals(documents: Sequence[Profile], asked: int) -> dict[str, Any]:
         "reliable": 2 * sum(each["reliable"] for each in every) > len(every) and not any(map(_amiss, every)),
         "plain_s": [seconds for each in every for seconds in each["plain_s"]],
         "traced_s": [seconds for each in every for seconds in each["traced_s"]],
-        **{key: sorted({name for each in every for name in each[key]}) for key in ("operations_differing", "launches_lost")},
+        **{
+            key: sorted({name for each in every for name in each[key]})
+            for key in ("operations_differing", "launches_lost")
+        },
         "wall_s_range": [min(walls), max(walls)],
         "wall_s_sd": _deviation(walls),
     }
@@ -101,7 +112,11 @@ def _rows(documents: Sequence[Profile]) -> list[dict[str, Any]]:
 def _varied(figures: Sequence[Any]) -> dict[str, Any]:
     """The figures of one class or operator in every process, with how its share of the time varies."""
     shares = [each["time_share"] for each in figures]
-    return {**middle(figures), "time_share_range": [min(shares), max(shares)], "time_share_sd": _deviation(shares)}
+    return {
+        **middle(figures),
+        "time_share_range": [min(shares), max(shares)],
+        "time_share_sd": _deviation(shares),
+    }
 
 
 def _deviation(values: Sequence[float]) -> float | None:
@@ -109,16 +124,26 @@ def _deviation(values: Sequence[float]) -> float | None:
 
 
 def _tables(totals: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], top: int) -> Iterator[Table]:
-    classes = [{"class": name, **each} for name, each in totals["by_class"].items() if each["seconds"] or each["bytes"]]
+    classes = [
+        {"class": name, **each}
+        for name, each in totals["by_class"].items()
+        if each["seconds"] or each["bytes"]
+    ]
     classes.sort(key=lambda record: (record["class"] in {FRAMEWORK, UNATTRIBUTED}, -record["seconds"]))
-    title = f"Where the time goes, in {totals['processes']} processes{', extrapolated' * totals['extrapolated']}"
+    title = (
+        f"Where the time goes, in {totals['processes']} processes{', extrapolated' * totals['extrapolated']}"
+    )
     doubt = "" if totals["reliable"] else ": NOT RELIABLE, see the notes"
     yield Table(f"{title}{doubt}", (Column("class", "class"), *COLUMNS), _shown(classes))
     if "ivanov" in totals:
         yield from tables_of_ivanov(totals)
         return
     title = f"By operator: the slowest {top} of {len(rows)}" if 0 < top < len(rows) else "By operator"
-    yield Table(title, (Column("path", "operator"), Column("class", "class", minor=True), *COLUMNS), _shown(rows[: top or None]))
+    yield Table(
+        title,
+        (Column("path", "operator"), Column("class", "class", minor=True), *COLUMNS),
+        _shown(rows[: top or None]),
+    )
     if "kinds" in totals:
         yield from tables_of_kinds(totals)
 
@@ -126,7 +151,8 @@ def _tables(totals: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], top: i
 def _shown(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ends = [each["time_share_range"] for each in records]
     return [
-        {**each, "class": words(each["class"]), "least": least, "most": most} for each, (least, most) in zip(records, ends, strict=True)
+        {**each, "class": words(each["class"]), "least": least, "most": most}
+        for each, (least, most) in zip(records, ends, strict=True)
     ]
 
 
@@ -138,14 +164,22 @@ def _honesty(totals: Mapping[str, Any]) -> Table:
         ("plain wall, median over processes", totals["wall_s"], "seconds"),
         ("plain wall, fastest to slowest process", f"{least:.1f} to {most:.1f} ms", "text"),
         ("plain wall, standard deviation between processes", totals["wall_s_sd"], "seconds"),
-        ("pairs of passes in all, rejected as disturbed", f"{totals['pairs']}, {totals['pairs_rejected']}", "text"),
+        (
+            "pairs of passes in all, rejected as disturbed",
+            f"{totals['pairs']}, {totals['pairs_rejected']}",
+            "text",
+        ),
         ("traced / plain", totals["overhead_ratio"], "ratio"),
         ("operations / plain", totals["attributed_share"], "share"),
         ("framework (Python, dispatch, views)", totals["framework_share"], "share"),
         ("unattributed", totals["unattributed_share"], "share"),
         ("torch operations outside of any row", totals["unlabelled_share"], "share"),
         ("page faults per pass", totals["page_faults_per_pass"], "count"),
-        ("time in the system, for page faults above all, all threads", totals["system_s_per_pass"], "seconds"),
+        (
+            "time in the system, for page faults above all, all threads",
+            totals["system_s_per_pass"],
+            "seconds",
+        ),
         ("involuntary context switches per second", round(totals["context_switches_per_s"]), "count"),
         ("processes per processor when they began", f"{totals['load_per_processor']:.1f}", "text"),
         *((name, value, "text") for name, value in totals["machine"].items()),
@@ -163,4 +197,8 @@ def _notes(documents: Sequence[Profile], asked: int) -> Iterator[str]:
     for note in chain.from_iterable(document["notes"] for document in documents):
         found[re.sub(r"-?\d[\d.,]*", "#", note)].append(note)
     for notes in found.values():
-        yield notes[0] if len(notes) == done and len(set(notes)) == 1 else f"In {len(notes)} of {done} processes: {notes[0]}"
+        yield (
+            notes[0]
+            if len(notes) == done and len(set(notes)) == 1
+            else f"In {len(notes)} of {done} processes: {notes[0]}"
+        )

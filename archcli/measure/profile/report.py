@@ -12,7 +12,14 @@ from archcli.measure.profile.compiled import counts, explained, figures, named, 
 from archcli.measure.profile.document.figures import Ceilings, Figures, Operator
 from archcli.measure.profile.document.whole import Measured
 from archcli.measure.profile.fold import FRAMEWORK, FUSED, RANDOM, UNATTRIBUTED, Entry, Folded, fold
-from archcli.measure.profile.on_device import device_doubts, device_lines, device_notes, device_of, is_gpu, machine_of
+from archcli.measure.profile.on_device import (
+    device_doubts,
+    device_lines,
+    device_notes,
+    device_of,
+    is_gpu,
+    machine_of,
+)
 from archcli.measure.profile.roofs import bound
 from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.modules import Model
@@ -155,9 +162,15 @@ def _by_class(recording: Recording, folded: Folded) -> Table:
 
 def _by_operator(folded: Folded, rows: list[Operator], top: int) -> Table:
     shown = rows[: top or None]
-    records = [{**row, "path": short(row["path"], row["operators"]), "class": words(row["class"])} for row in shown]
-    title = "By operator" if len(shown) == len(rows) else f"By operator: the slowest {len(shown)} of {len(rows)}"
-    return Table(title, (Column("path", "operator"), Column("class", "class", minor=True), *_columns(folded)), records)
+    records = [
+        {**row, "path": short(row["path"], row["operators"]), "class": words(row["class"])} for row in shown
+    ]
+    title = (
+        "By operator" if len(shown) == len(rows) else f"By operator: the slowest {len(shown)} of {len(rows)}"
+    )
+    return Table(
+        title, (Column("path", "operator"), Column("class", "class", minor=True), *_columns(folded)), records
+    )
 
 
 def _columns(folded: Folded) -> tuple[Column, ...]:
@@ -177,7 +190,9 @@ def _line(folded: Folded, entry: Entry) -> Figures:
         "flop_share": entry.flops / whole.flops if whole.flops else 0.0,
         "byte_share": entry.bytes / whole.bytes if whole.bytes else 0.0,
         "time_share": entry.seconds / whole.seconds,
-        "busy_share": entry.operations_s / folded.busy_s if folded.busy_s and entry.operations_s is not None else None,
+        "busy_share": entry.operations_s / folded.busy_s
+        if folded.busy_s and entry.operations_s is not None
+        else None,
         "gflops_per_s": _rate(entry.executed_flops, entry.seconds),
         "gbytes_per_s": _rate(entry.bytes, entry.seconds),
         "intensity": entry.executed_flops / entry.bytes if entry.bytes else None,
@@ -199,7 +214,11 @@ def _classes(entry: Entry) -> str:
 
 def words(name: str) -> str:
     """How a class reads."""
-    return name.replace("fused_", "fused ").replace("elementwise", "element-wise").replace(RANDOM, "random numbers")
+    return (
+        name.replace("fused_", "fused ")
+        .replace("elementwise", "element-wise")
+        .replace(RANDOM, "random numbers")
+    )
 
 
 def _honesty(recording: Recording, folded: Folded) -> Table:
@@ -228,7 +247,11 @@ def _honesty(recording: Recording, folded: Folded) -> Table:
 
 
 def _spread(recording: Recording) -> Iterator[tuple[str, str, Unit]]:
-    yield "plain wall, fastest to slowest", f"{min(recording.plain_s) * 1e3:.1f} to {max(recording.plain_s) * 1e3:.1f} ms", "text"
+    yield (
+        "plain wall, fastest to slowest",
+        f"{min(recording.plain_s) * 1e3:.1f} to {max(recording.plain_s) * 1e3:.1f} ms",
+        "text",
+    )
     yield "pairs of passes, rejected as disturbed", f"{len(recording.traced_s)}, {recording.rejected}", "text"
 
 
@@ -261,7 +284,11 @@ def _explanations(counted: Pass, recording: Recording) -> Iterator[str]:
             "Fused attention is one kernel of products and softmax: a class of its own, FLOPs and bytes included. "
             f"--attention eager runs and times them apart{'' if recording.compiled is None else ', where the compiler leaves them so'}."
         )
-    attends = {row.path for row in counted.rows if isinstance(row.op, Attend) and any(p.op_class == "elementwise" for p in row.parts)}
+    attends = {
+        row.path
+        for row in counted.rows
+        if isinstance(row.op, Attend) and any(p.op_class == "elementwise" for p in row.parts)
+    }
     if attends & {timed.path for timed in recording.timed if timed.op_class == "elementwise"}:
         yield "Scaling and masking of scores cannot be told from their softcap or bias and are timed with it, as element-wise."
     if any(isinstance(row.op, Linear) and row.op.bias for row in counted.rows):

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from archcli.measure.passes import Pass
 from archcli.measure.profile.compiled import explained, figures, named, short
-from archcli.measure.profile.document.versus import Both, ComparedClass, ComparedOperator, ReportedVariant, Setting
+from archcli.measure.profile.document.versus import (
+    Both,
+    ComparedClass,
+    ComparedOperator,
+    ReportedVariant,
+    Setting,
+)
 from archcli.measure.profile.document.versus import Variant as Summary
 from archcli.measure.profile.fold import FRAMEWORK, FUSED, UNATTRIBUTED, Entry, Folded, fold
 from archcli.measure.profile.groups import regrouped
@@ -29,7 +35,11 @@ CONVENTION = (
 )
 SURE = 4
 """Rounds below which quartiles say little."""
-RATIO = (Column("ratio", "ratio", "ratio"), Column("ratio_q1", "25%", "ratio"), Column("ratio_q3", "75%", "ratio"))
+RATIO = (
+    Column("ratio", "ratio", "ratio"),
+    Column("ratio_q1", "25%", "ratio"),
+    Column("ratio_q3", "75%", "ratio"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +82,16 @@ def versus(variants: Sequence[Variant], inputs: Mapping[str, Any], depth: int = 
     alike = {side.variant.letter: _alike(base, side, depth) for side in others}
     classes = {letter: _by_class(*pair) for letter, pair in alike.items()}
     operators = {letter: _by_operator(*pair, depth) for letter, pair in alike.items()}
-    summary: list[ReportedVariant] = [{**_summary(base, side), "operators": operators.get(side.variant.letter, [])} for side in sides]
+    summary: list[ReportedVariant] = [
+        {**_summary(base, side), "operators": operators.get(side.variant.letter, [])} for side in sides
+    ]
     tables = [_overview(summary)]
     for side in others:
         letter = side.variant.letter
-        tables += [_class_table(side.variant, classes[letter]), _operator_table(side.variant, operators[letter], top)]
+        tables += [
+            _class_table(side.variant, classes[letter]),
+            _operator_table(side.variant, operators[letter], top),
+        ]
     recording = base.variant.timing.recording
     return Report(
         command="profile",
@@ -133,7 +148,9 @@ def _summary(base: _Side, side: _Side) -> Summary:
         "unattributed_share": side.unattributed,
         "reliable": side.reliable,
         "compiled": figures(recording.compiled),
-        "overhead_ratio": median(traced / plain for plain, traced in zip(recording.plain_s, recording.traced_s, strict=True)),
+        "overhead_ratio": median(
+            traced / plain for plain, traced in zip(recording.plain_s, recording.traced_s, strict=True)
+        ),
         "operations_executed": recording.executed,
         "operations_counted": recording.counted,
         "operations_differing": list(recording.differing),
@@ -151,9 +168,20 @@ def _by_class(base: _Side, side: _Side) -> list[ComparedClass]:
         ours, theirs = (each.folded.by_class.get(name, Entry()) for each in (base, side))
         if not (ours.seconds or theirs.seconds or ours.bytes or theirs.bytes):
             continue
-        spread = NONE if name == UNATTRIBUTED else ratios(of_class(base.variant.timing, name), of_class(side.variant.timing, name))
+        spread = (
+            NONE
+            if name == UNATTRIBUTED
+            else ratios(of_class(base.variant.timing, name), of_class(side.variant.timing, name))
+        )
         lines.append({"variant": side.variant.letter, "class": name, **_pair(ours, theirs), **spread})
-    return sorted(lines, key=lambda line: (line["class"] in {FRAMEWORK, UNATTRIBUTED}, -line["base_seconds"], -line["seconds"]))
+    return sorted(
+        lines,
+        key=lambda line: (
+            line["class"] in {FRAMEWORK, UNATTRIBUTED},
+            -line["base_seconds"],
+            -line["seconds"],
+        ),
+    )
 
 
 def _by_operator(base: _Side, side: _Side, depth: int) -> list[ComparedOperator]:
@@ -201,7 +229,10 @@ def _overview(summary: Sequence[Mapping[str, Any]]) -> Table:
 
 def _class_table(variant: Variant, lines: Sequence[Mapping[str, Any]]) -> Table:
     records = [{**line, "class": words(line["class"])} for line in lines]
-    costs = (Column("flops_ratio", "FLOPs", "ratio", minor=True), Column("bytes_ratio", "bytes", "ratio", minor=True))
+    costs = (
+        Column("flops_ratio", "FLOPs", "ratio", minor=True),
+        Column("bytes_ratio", "bytes", "ratio", minor=True),
+    )
     columns = (Column("class", "class"), *_times(variant), *costs)
     return Table(f"{variant.letter} against A, by class: {variant.text}", columns, records)
 
@@ -209,7 +240,12 @@ def _class_table(variant: Variant, lines: Sequence[Mapping[str, Any]]) -> Table:
 def _operator_table(variant: Variant, lines: Sequence[Mapping[str, Any]], top: int) -> Table:
     shown = [{**line, "path": short(line["path"], line["operators"])} for line in lines[: top or None]]
     title = f"{variant.letter} against A: the {len(shown)} operators of {len(lines)} whose time differs most"
-    columns = (Column("path", "operator"), *_times(variant)[:2], Column("difference_s", f"{variant.letter} - A", "seconds"), *RATIO)
+    columns = (
+        Column("path", "operator"),
+        *_times(variant)[:2],
+        Column("difference_s", f"{variant.letter} - A", "seconds"),
+        *RATIO,
+    )
     return Table(title, columns, shown)
 
 
@@ -219,20 +255,35 @@ def _times(variant: Variant) -> tuple[Column, ...]:
 
 def _trust(sides: Sequence[_Side]) -> Table:
     first = sides[0].variant.timing
-    lines: list[tuple[str, Any, Any]] = [("rounds, rejected as disturbed", f"{len(first.walls)}, {first.recording.rejected}", "text")]
+    lines: list[tuple[str, Any, Any]] = [
+        ("rounds, rejected as disturbed", f"{len(first.walls)}, {first.recording.rejected}", "text")
+    ]
     for side in sides:
         letter, recording, folded = side.variant.letter, side.variant.timing.recording, side.folded
-        overhead = median(traced / plain for plain, traced in zip(recording.plain_s, recording.traced_s, strict=True))
+        overhead = median(
+            traced / plain for plain, traced in zip(recording.plain_s, recording.traced_s, strict=True)
+        )
         slowest = f"{min(recording.plain_s) * 1e3:.1f} to {max(recording.plain_s) * 1e3:.1f} ms"
         lines += [
             (f"{letter}: plain wall, fastest to slowest", slowest, "text"),
             (f"{letter}: traced / plain", overhead, "ratio"),
             (f"{letter}: operations / plain", folded.attributed_share, "share"),
             (f"{letter}: unattributed", side.unattributed, "share"),
-            (f"{letter}: operations in the trace as expected", f"{recording.counted} of {recording.executed}", "text"),
-            *((f"{letter}: {name}", value, unit) for name, value, unit in device_lines(recording, folded.wall_s)),
+            (
+                f"{letter}: operations in the trace as expected",
+                f"{recording.counted} of {recording.executed}",
+                "text",
+            ),
+            *(
+                (f"{letter}: {name}", value, unit)
+                for name, value, unit in device_lines(recording, folded.wall_s)
+            ),
         ]
-    return facts("How far to trust it", *lines, *((name, value, "text") for name, value in first.recording.machine.items()))
+    return facts(
+        "How far to trust it",
+        *lines,
+        *((name, value, "text") for name, value in first.recording.machine.items()),
+    )
 
 
 def _timed_classes(side: _Side) -> set[str]:
@@ -255,7 +306,10 @@ def _notes(sides: Sequence[_Side]) -> Iterator[str]:
             one, other = ("A", side.variant.letter) if ours else (side.variant.letter, "A")
             yield f"{one} runs operation by operation: its times stand on the lines of {other}'s kernels, and in their classes."
     for side in sides:
-        yield from (f"{side.variant.letter}: {note}" for note in explained(side.variant.counted, side.variant.timing.recording))
+        yield from (
+            f"{side.variant.letter}: {note}"
+            for note in explained(side.variant.counted, side.variant.timing.recording)
+        )
         for change in side.variant.changes:
             yield f"{side.variant.letter}: {change['setting']} {change['from']} -> {change['to']}"
         yield from (f"{side.variant.letter}: {note}" for note in side.variant.notes)

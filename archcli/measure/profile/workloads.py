@@ -36,5 +36,8 @@ WORKLOADS = {"ivanov": Workload("train", 8, 512, "eager", with_table)}
 def workload_of(model: str, *, compiled: bool = False) -> Workload:
     """What MODEL names on the command line. Raises ArchError where its table is of operators run one by one, and it is to be compiled."""
     if compiled and model in WORKLOADS:
-        raise ArchError(f"the table of {model} is of operators that run one by one", "leave --compile out, or name another model")
+        raise ArchError(
+            f"the table of {model} is of operators that run one by one",
+            "leave --compile out, or name another model",
+        )
     return WORKLOADS.get(model, MODEL)

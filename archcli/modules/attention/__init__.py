@@ -2,7 +2,12 @@
 
 from archcli.modules.attention.base import Attention, LengthTemperature
 from archcli.modules.attention.cross import CrossAttention
-from archcli.modules.attention.grouped import GroupedQueryAttention, MultiHeadAttention, MultiQueryAttention, ProjectedAttention
+from archcli.modules.attention.grouped import (
+    GroupedQueryAttention,
+    MultiHeadAttention,
+    MultiQueryAttention,
+    ProjectedAttention,
+)
 from archcli.modules.attention.latent import MultiHeadLatentAttention
 from archcli.modules.attention.linear import LinearAttention
 

@@ -79,12 +79,27 @@ class Attention(Module):
         if self.temperature is not None:
             q = Temper("temper", self.temperature.scale, self.temperature.floor_scale)(q, context.positions)
         scale = (d_query**-0.5 if self.scale is None else self.scale) * self.position.score_factor
-        extras = {"sinks": Parameter("sinks", (self.n_heads,))(q, group="attention_sinks")} if self.sinks else {}
+        extras = (
+            {"sinks": Parameter("sinks", (self.n_heads,))(q, group="attention_sinks")} if self.sinks else {}
+        )
         own = self.position.score_bias(q, context.positions, k.shape[1], scale)
-        extras |= {name: bias for name, bias in (("bias", own), ("shared_bias", context.bias)) if bias is not None}
+        extras |= {
+            name: bias for name, bias in (("bias", own), ("shared_bias", context.bias)) if bias is not None
+        }
         relu = self.normalizer == "relu"
         slope, factor = self.position.max_bias, self.position.bias_factor(scale)
-        op = Attend("attend", self.mask, scale, context.past, self.softcap, slope, tuple(extras), relu, factor, self.dropout)
+        op = Attend(
+            "attend",
+            self.mask,
+            scale,
+            context.past,
+            self.softcap,
+            slope,
+            tuple(extras),
+            relu,
+            factor,
+            self.dropout,
+        )
         mixed: Tensor = op(q, k, v, context.positions, *extras.values())
         return mixed
 
@@ -113,6 +128,14 @@ class Attention(Module):
             yield "causal", "windows and chunks are causal", "leave causal out, or the window"
         if self.sparsity is not None and self.sparsity.mask.causal is not self.causal:
             sees = "looks back alone" if self.causal is False else "looks to both sides"
-            yield "sparsity", f"the pattern {sees}", "leave causal out" if self.causal is False else "state causal: false"
+            yield (
+                "sparsity",
+                f"the pattern {sees}",
+                "leave causal out" if self.causal is False else "state causal: false",
+            )
         if self.sinks and self.normalizer == "relu":
-            yield "sinks", "sinks are logits of a softmax, and normalizer relu has none", "leave one of them out"
+            yield (
+                "sinks",
+                "sinks are logits of a softmax, and normalizer relu has none",
+                "leave one of them out",
+            )

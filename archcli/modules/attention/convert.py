@@ -9,11 +9,18 @@ from __future__ import annotations
 
 from archcli.arith import Number, ceil_div
 from archcli.modules.attention.base import Attention
-from archcli.modules.attention.grouped import GroupedQueryAttention, MultiHeadAttention, MultiQueryAttention, ProjectedAttention
+from archcli.modules.attention.grouped import (
+    GroupedQueryAttention,
+    MultiHeadAttention,
+    MultiQueryAttention,
+    ProjectedAttention,
+)
 from archcli.modules.attention.latent import MultiHeadLatentAttention
 from archcli.modules.norm import Norm
 
-USUAL_KV_HEADS = 8  # Llama 2 70B, Mistral, Llama 3: arXiv:2307.09288 section 2.2, arXiv:2310.06825, arXiv:2407.21783
+USUAL_KV_HEADS = (
+    8  # Llama 2 70B, Mistral, Llama 3: arXiv:2307.09288 section 2.2, arXiv:2310.06825, arXiv:2407.21783
+)
 
 
 def to_mha(attention: Attention, d_model: Number) -> MultiHeadAttention:
@@ -43,7 +50,12 @@ def to_mla(attention: Attention, d_model: Number, norm: Norm) -> MultiHeadLatent
         return attention
     heads = _heads(attention, d_model)
     d = heads.pop("head_dim")
-    sizes = {"kv_lora_rank": 4 * d, "qk_nope_head_dim": d, "qk_rope_head_dim": 2 * ceil_div(d, 4), "v_head_dim": heads.pop("v_head_dim")}
+    sizes = {
+        "kv_lora_rank": 4 * d,
+        "qk_nope_head_dim": d,
+        "qk_rope_head_dim": 2 * ceil_div(d, 4),
+        "v_head_dim": heads.pop("v_head_dim"),
+    }
     return MultiHeadLatentAttention.model_construct(**heads, **sizes, latent_norm=norm)
 
 
@@ -53,7 +65,9 @@ def expanded(attention: MultiHeadLatentAttention) -> MultiHeadAttention:
     H (n + r) and H v per token.
     """
     d = attention.qk_nope_head_dim + attention.qk_rope_head_dim
-    return MultiHeadAttention.model_construct(n_heads=attention.n_heads, head_dim=d, v_head_dim=attention.v_head_dim, **_mask(attention))
+    return MultiHeadAttention.model_construct(
+        n_heads=attention.n_heads, head_dim=d, v_head_dim=attention.v_head_dim, **_mask(attention)
+    )
 
 
 def _heads(attention: Attention, d_model: Number) -> dict[str, Number]:

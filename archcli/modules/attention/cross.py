@@ -52,7 +52,9 @@ class CrossAttention(ProjectedAttention):
     def _source(self, context: Context, d: Number) -> tuple[Tensor, Tensor]:
         """Keys and values of the encoder's output, kept if a cache is being started."""
         if context.memory is None:
-            raise ArchError("cross attention needs the encoder's output, or a cache that holds its keys and values")
+            raise ArchError(
+                "cross attention needs the encoder's output, or a cache that holds its keys and values"
+            )
         k = self._placed(self._heads(context.memory, "k", self.kv_heads, d), "k", None)
         v = self._heads(context.memory, "v", self.kv_heads, d if self.v_head_dim is None else self.v_head_dim)
         if context.cache is not None:

@@ -86,7 +86,11 @@ class ProjectedAttention(Attention):
         """Heads divide d_model where nothing else gives their width, and RoPE finds pairs in them."""
         if self.head_dim is None and d_model % self.n_heads:
             fits = " or ".join(str(k) for k in _divisors_near(d_model, self.n_heads))
-            yield "n_heads", f"n_heads {self.n_heads} does not divide d_model {d_model}", f"{fits} would, or state head_dim"
+            yield (
+                "n_heads",
+                f"n_heads {self.n_heads} does not divide d_model {d_model}",
+                f"{fits} would, or state head_dim",
+            )
         else:
             yield from self.position.check_width(self.width(d_model))
 
@@ -141,7 +145,11 @@ class GroupedQueryAttention(ProjectedAttention):
         yield from super().check()
         if self.n_heads % self.n_kv_heads:
             fits = " or ".join(str(k) for k in _divisors_near(self.n_heads, self.n_kv_heads))
-            yield "n_kv_heads", f"n_kv_heads {self.n_kv_heads} does not divide n_heads {self.n_heads}", f"{fits} would"
+            yield (
+                "n_kv_heads",
+                f"n_kv_heads {self.n_kv_heads} does not divide n_heads {self.n_heads}",
+                f"{fits} would",
+            )
 
 
 def _divisors_near(n: int, wanted: int, reach: int = 4096) -> list[int]:

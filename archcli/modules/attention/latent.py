@@ -71,7 +71,9 @@ class MultiHeadLatentAttention(Attention):
         if self.q_lora_rank is None:
             q = Linear("q_proj", width)(x)
         else:
-            compressed = self.latent_norm(Linear("q_a_proj", self.q_lora_rank, self.bias)(x), name="q_a_norm", group=LATENT)
+            compressed = self.latent_norm(
+                Linear("q_a_proj", self.q_lora_rank, self.bias)(x), name="q_a_norm", group=LATENT
+            )
             q = Linear("q_b_proj", width)(compressed)
         split: Tensor = SplitHeads("q_heads", self.n_heads)(q)
         return split
@@ -82,13 +84,17 @@ class MultiHeadLatentAttention(Attention):
         k_nope, v = Split("kv_b_split", (self.qk_nope_head_dim, self.v_head_dim))(rebuilt)
         return self.attend(context, self._d_query, Concat("q")(q_nope, q_pe), Concat("k")(k_nope, k_pe), v)
 
-    def _absorbed(self, context: Context, q_nope: Tensor, q_pe: Tensor, latent: Tensor, k_pe: Tensor) -> Tensor:
+    def _absorbed(
+        self, context: Context, q_nope: Tensor, q_pe: Tensor, latent: Tensor, k_pe: Tensor
+    ) -> Tensor:
         """Carry the queries into the latent space, attend there as MQA does, carry the result out."""
         weight = SplitHeads("kv_b_heads", self.n_heads, axis=0)(latent.tape.weight(self._kv_b, latent))
         w_k, w_v = Split("kv_b_split", (self.qk_nope_head_dim, self.v_head_dim), axis=1)(weight)
         q_latent = Contract("q_absorb", "bthn,hnc->bthc")(q_nope, w_k)
         head = Unsqueeze("latent_head")(latent)
-        mixed = self.attend(context, self._d_query, Concat("q")(q_latent, q_pe), Concat("k")(head, k_pe), head)
+        mixed = self.attend(
+            context, self._d_query, Concat("q")(q_latent, q_pe), Concat("k")(head, k_pe), head
+        )
         out: Tensor = Contract("v_absorb", "bthc,hvc->bthv")(mixed, w_v)
         return out
 
@@ -108,6 +114,10 @@ class MultiHeadLatentAttention(Attention):
         """RoPE turns the r dims in pairs."""
         yield from super().check()
         if self.qk_rope_head_dim % 2:
-            yield "qk_rope_head_dim", f"qk_rope_head_dim must be even, not {self.qk_rope_head_dim}", "RoPE turns dims in pairs"
+            yield (
+                "qk_rope_head_dim",
+                f"qk_rope_head_dim must be even, not {self.qk_rope_head_dim}",
+                "RoPE turns dims in pairs",
+            )
         if isinstance(self.position, RelativeKey):
             yield "position", "relative keys are not defined for latent attention", "use kind rope"

@@ -46,7 +46,9 @@ class LinearAttention(ProjectedAttention):
         v = self._heads(x, "v", self.n_heads, d if self.v_head_dim is None else self.v_head_dim)
         op = LinearAttend("attend", self.causal, context.cache is not None)
         mixed, *state = op(q, k, v, *(context.cache or ()))
-        return Linear("o_proj", x.shape[-1], self._biased("o"))(MergeHeads("merge")(mixed)), None if context.cache is None else tuple(state)
+        return Linear("o_proj", x.shape[-1], self._biased("o"))(
+            MergeHeads("merge")(mixed)
+        ), None if context.cache is None else tuple(state)
 
     def check(self) -> Iterator[tuple[str, str, str]]:
         """There are no scores to mask, scale or bias, and no probabilities to drop."""
@@ -55,11 +57,19 @@ class LinearAttention(ProjectedAttention):
         for field in (field for field in scored if getattr(self, field)):
             yield field, f"{field} is about scores, of which linear attention has none", "leave it out"
         if self.dropout:
-            yield "dropout", "linear attention has no probabilities of which some could be dropped", "leave dropout out"
+            yield (
+                "dropout",
+                "linear attention has no probabilities of which some could be dropped",
+                "leave dropout out",
+            )
         if self.normalizer != "softmax":
             yield "normalizer", "linear attention has no scores to normalize", "leave it out"
         if isinstance(self.position, ALiBi | RelativeKey):
-            yield "position", "a bias on scores, of which linear attention has none", "use rope, or what is added to the embedding"
+            yield (
+                "position",
+                "a bias on scores, of which linear attention has none",
+                "use rope, or what is added to the embedding",
+            )
 
     def _featured(self, x: Tensor, which: str, d: Number) -> Tensor:
         m = d if self.n_features is None else self.n_features

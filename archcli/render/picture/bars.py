@@ -20,7 +20,10 @@ def bars(by_class: Mapping[str, Mapping[str, Any]], top: float) -> Iterator[str]
         y = top + i * STEP
         yield text(LEFT - 12, y + HEIGHT / 2 + 4, name, anchor="end")
         yield from _bar({each: by_class[each][key] for each in order}, y)
-    yield from _legend([name for name in order if any(abs(by_class[name][key]) > 0 for key, _ in BARS)], top + len(BARS) * STEP + 8)
+    yield from _legend(
+        [name for name in order if any(abs(by_class[name][key]) > 0 for key, _ in BARS)],
+        top + len(BARS) * STEP + 8,
+    )
 
 
 def height(by_class: Mapping[str, Any]) -> float:

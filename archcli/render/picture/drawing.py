@@ -27,7 +27,18 @@ def svg(document: Document) -> str:
     ]
     size = f"0 0 {WIDTH} {height:.0f}"
     body = "\n".join(inside)
-    return element("svg", f"\n{body}\n", xmlns="http://www.w3.org/2000/svg", viewBox=size, width=WIDTH, height=height, role="img") + "\n"
+    return (
+        element(
+            "svg",
+            f"\n{body}\n",
+            xmlns="http://www.w3.org/2000/svg",
+            viewBox=size,
+            width=WIDTH,
+            height=height,
+            role="img",
+        )
+        + "\n"
+    )
 
 
 def headline(document: Document) -> str:
@@ -38,7 +49,9 @@ def headline(document: Document) -> str:
 def _heading(document: Document) -> Iterator[str]:
     inputs, totals = document["inputs"], document["totals"]
     words = [
-        f"{key.replace('_', ' ')} {inputs[key]}" for key in ("phase", "batch_size", "seq_len", "past", "dtype", "device") if inputs.get(key)
+        f"{key.replace('_', ' ')} {inputs[key]}"
+        for key in ("phase", "batch_size", "seq_len", "past", "dtype", "device")
+        if inputs.get(key)
     ]
     yield text(24, 30, headline(document), "title")
     reliable = "" if totals.get("reliable", True) else "   NOT RELIABLE, see the notes"

@@ -41,11 +41,22 @@ def escaped(text: object) -> str:
 
 def element(name: str, inside: str = "", **attributes: Any) -> str:
     """`<name key="value">inside</name>`; `class_` and `stroke_width` are written as SVG spells them, numbers to a tenth."""
-    words = "".join(f' {key.rstrip("_").replace("_", "-")}="{_said(value)}"' for key, value in attributes.items() if value is not None)
+    words = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{_said(value)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
     return f"<{name}{words}>{inside}</{name}>" if inside else f"<{name}{words}/>"
 
 
-def text(x: float, y: float, words: object, class_: str | None = None, anchor: str | None = None, turned: float = 0.0) -> str:
+def text(
+    x: float,
+    y: float,
+    words: object,
+    class_: str | None = None,
+    anchor: str | None = None,
+    turned: float = 0.0,
+) -> str:
     """A line of text at a point; `anchor` middle or end; `turned` by degrees about the point."""
     turn = f"rotate({turned:.1f} {x:.1f} {y:.1f})" if turned else None
     return element("text", escaped(words), x=x, y=y, class_=class_, text_anchor=anchor, transform=turn)

@@ -20,7 +20,9 @@ def save(document: Mapping[str, Any], output: Path) -> None:
     try:
         text = page(document) if suffix == ".html" else svg(document)
     except (KeyError, TypeError, ValueError, AttributeError):  # a document by another hand
-        raise ArchError(Problem("this profile holds no figures by class and operator, or not as archcli writes them")) from None
+        raise ArchError(
+            Problem("this profile holds no figures by class and operator, or not as archcli writes them")
+        ) from None
     if suffix == ".png":
         write_data(bytes(_renderer()(svg_string=text, zoom=2.0)), output)
     else:
@@ -31,7 +33,13 @@ def check_suffix(output: Path) -> str:
     """The suffix; ArchError for one that names no picture, so that nothing is measured in vain."""
     suffix = output.suffix.lower()
     if suffix not in SUFFIXES:
-        raise ArchError(Problem(f"{output.name} ends in none of {', '.join(SUFFIXES)}", "the suffix says what is drawn", path=str(output)))
+        raise ArchError(
+            Problem(
+                f"{output.name} ends in none of {', '.join(SUFFIXES)}",
+                "the suffix says what is drawn",
+                path=str(output),
+            )
+        )
     if suffix == ".png":
         _renderer()
     return suffix
@@ -41,5 +49,7 @@ def _renderer() -> Any:
     try:
         from resvg_py import svg_to_bytes
     except ModuleNotFoundError:
-        raise ArchError(Problem("a .png needs archcli[plot]", "pip install 'archcli[plot]', or write an .svg or .html")) from None
+        raise ArchError(
+            Problem("a .png needs archcli[plot]", "pip install 'archcli[plot]', or write an .svg or .html")
+        ) from None
     return svg_to_bytes

@@ -25,7 +25,10 @@ def page(document: Mapping[str, Any]) -> str:
     """One file: the drawing, a table by class, one by operator, the notes."""
     totals = document["totals"]
     title = escaped(headline(document))
-    classes = [(said(name), each) for name, each in sorted(totals["by_class"].items(), key=lambda item: -item[1]["time_share"])]
+    classes = [
+        (said(name), each)
+        for name, each in sorted(totals["by_class"].items(), key=lambda item: -item[1]["time_share"])
+    ]
     operators = [(row["path"], row) for row in document["rows"][:SHOWN]]
     parts = [
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>',

@@ -48,7 +48,9 @@ def roofline(rows: Sequence[Row], ceilings: Mapping[str, float] | None, top: flo
     named: list[tuple[float, float]] = []
     for row in sorted(marks, key=lambda row: -row["time_share"]):
         x, y = scale.at(*_place(row))
-        free = len(named) < NAMED and all(abs(x - other) > APART[0] or abs(y - above) > APART[1] for other, above in named)
+        free = len(named) < NAMED and all(
+            abs(x - other) > APART[0] or abs(y - above) > APART[1] for other, above in named
+        )
         named += [(x, y)] if free else []
         yield _mark(scale, row, named=free)
 
@@ -109,7 +111,15 @@ def _mark(scale: _Scale, row: Row, *, named: bool) -> str:
     intensity, speed = _place(row)
     x, y = scale.at(intensity, speed)
     radius = max(2.0, LARGEST * sqrt(row["time_share"] / 0.5))
-    shape = element("circle", cx=x, cy=y, r=radius, fill=colour(row["class"]), fill_opacity=0.65, stroke=colour(row["class"]))
+    shape = element(
+        "circle",
+        cx=x,
+        cy=y,
+        r=radius,
+        fill=colour(row["class"]),
+        fill_opacity=0.65,
+        stroke=colour(row["class"]),
+    )
     if named:
         shape += text(x, y - radius - 4, row["path"].removeprefix("layers.*."), "soft", "middle")
     words = f"{row['path']}: {row['time_share']:.1%} of the time, {intensity:.3g} FLOP/byte, {speed / 1e9:,.1f} GFLOP/s"

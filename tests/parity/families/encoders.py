@@ -39,7 +39,11 @@ def mha(**options):
 
 BERT_LAYER = PostNorm(norm=LN, attention=mha(causal=False), ffn=MLP(d_ff=D_FF, bias=True))
 BERT_CONFIG = {
-    **{key: value for key, value in SIZES.items() if key not in ("num_key_value_heads", "tie_word_embeddings")},
+    **{
+        key: value
+        for key, value in SIZES.items()
+        if key not in ("num_key_value_heads", "tie_word_embeddings")
+    },
     "model_type": "bert",
     "layer_norm_eps": EPS,
     "type_vocab_size": 3,
@@ -49,7 +53,13 @@ BERT_CONFIG = {
 def bert(*, tied=True, **options):
     embedding = Embedding(tied=tied, position=Learned(max_seq_len=64), token_types=3, norm=LN)
     return Encoder(
-        vocab_size=VOCAB, d_model=D_MODEL, norm=LN, final_norm=False, embedding=embedding, groups=(layers(BERT_LAYER),), **options
+        vocab_size=VOCAB,
+        d_model=D_MODEL,
+        norm=LN,
+        final_norm=False,
+        embedding=embedding,
+        groups=(layers(BERT_LAYER),),
+        **options,
     )
 
 
@@ -74,13 +84,19 @@ def t5(ffn, **options):
     heads = {"n_heads": HEADS, "head_dim": 10, "scale": 1.0}
     buckets = {"n_buckets": 8, "max_distance": 14}
     read = PreNorm(norm=RMS, attention=mha(**heads, bias=False, causal=False), ffn=ffn)
-    write = PreNorm(norm=RMS, attention=mha(**heads, bias=False), cross_attention=CrossAttention(**heads), ffn=ffn)
+    write = PreNorm(
+        norm=RMS, attention=mha(**heads, bias=False), cross_attention=CrossAttention(**heads), ffn=ffn
+    )
     return EncoderDecoder(
         vocab_size=VOCAB,
         d_model=D_MODEL,
         norm=RMS,
-        encoder=EncoderStack(norm=RMS, score_bias=RelativeBuckets(**buckets, bidirectional=True), groups=(layers(read),)),
-        decoder=DecoderStack(norm=RMS, score_bias=RelativeBuckets(**buckets), groups=(layers(write, n_layers=3),)),
+        encoder=EncoderStack(
+            norm=RMS, score_bias=RelativeBuckets(**buckets, bidirectional=True), groups=(layers(read),)
+        ),
+        decoder=DecoderStack(
+            norm=RMS, score_bias=RelativeBuckets(**buckets), groups=(layers(write, n_layers=3),)
+        ),
         **options,
     )
 
@@ -102,14 +118,17 @@ PLAIN_LN = LayerNorm()
 # eps is 1e-5 whatever the config says; a stream this quiet feels it
 WRITERS = ("self_attn.out_proj.*", "encoder_attn.out_proj.*", "fc2.*")
 MARIAN_QUIET = {
-    f"model.*.layers.*.{name}": 0.3 for name in ("self_attn_layer_norm.*", "encoder_attn_layer_norm.*", "final_layer_norm.*", *WRITERS)
+    f"model.*.layers.*.{name}": 0.3
+    for name in ("self_attn_layer_norm.*", "encoder_attn_layer_norm.*", "final_layer_norm.*", *WRITERS)
 }
 MARIAN_CONFIG = {"model_type": "marian", "max_position_embeddings": 64, **HALVES}
 SINUSOID = Sinusoidal(pairing="half")
 
 
 def marian(activation, *, source=None, **embedding):
-    read = PostNorm(norm=PLAIN_LN, attention=mha(causal=False), ffn=MLP(d_ff=D_FF, activation=activation, bias=True))
+    read = PostNorm(
+        norm=PLAIN_LN, attention=mha(causal=False), ffn=MLP(d_ff=D_FF, activation=activation, bias=True)
+    )
     write = PostNorm(
         norm=PLAIN_LN,
         attention=mha(n_heads=2),
@@ -130,7 +149,11 @@ def marian(activation, *, source=None, **embedding):
 
 BIASED = ("q", "v", "o")
 WHISPER_LAYERS = {
-    "encoder": PreNorm(norm=PLAIN_LN, attention=mha(causal=False, bias=BIASED), ffn=MLP(d_ff=D_FF, activation=SiLU(), bias=True)),
+    "encoder": PreNorm(
+        norm=PLAIN_LN,
+        attention=mha(causal=False, bias=BIASED),
+        ffn=MLP(d_ff=D_FF, activation=SiLU(), bias=True),
+    ),
     "decoder": PreNorm(
         norm=PLAIN_LN,
         attention=mha(n_heads=2, bias=BIASED),
@@ -168,7 +191,9 @@ FAMILIES = {
     ),
     "t5": Family(
         config=T5_CONFIG,
-        spec=t5(MLP(d_ff=D_FF, activation=ReLU()), embedding=Embedding(tied=True), head=Head(scale=D_MODEL**-0.5)),
+        spec=t5(
+            MLP(d_ff=D_FF, activation=ReLU()), embedding=Embedding(tied=True), head=Head(scale=D_MODEL**-0.5)
+        ),
         cls="T5ForConditionalGeneration",
     ),
     "t5-v1.1": Family(

@@ -15,7 +15,21 @@ from archcli.modules import (
     Rope,
     Router,
 )
-from parity.family import D_FF, EPS, HEAD_DIM, HEADS, KV_HEADS, RMS, SIZES, THETA, WINDOW, Family, decoder, layers, rope
+from parity.family import (
+    D_FF,
+    EPS,
+    HEAD_DIM,
+    HEADS,
+    KV_HEADS,
+    RMS,
+    SIZES,
+    THETA,
+    WINDOW,
+    Family,
+    decoder,
+    layers,
+    rope,
+)
 
 E, K, WIDTH = 6, 2, 20
 SWIGLU, EXPERT = GLU(d_ff=D_FF), GLU(d_ff=WIDTH)
@@ -38,7 +52,11 @@ FAMILIES = {
         spec=decoder(
             RMS,
             layers(
-                PreNorm(norm=RMS, attention=gqa(window=WINDOW), ffn=MixtureOfExperts(n_experts=E, top_k=K, expert=SWIGLU)),
+                PreNorm(
+                    norm=RMS,
+                    attention=gqa(window=WINDOW),
+                    ffn=MixtureOfExperts(n_experts=E, top_k=K, expert=SWIGLU),
+                ),
             ),
         ),
     ),
@@ -58,7 +76,9 @@ FAMILIES = {
                 PreNorm(
                     norm=RMS,
                     attention=gqa(scale=0.2),
-                    ffn=MixtureOfExperts(n_experts=E, top_k=K, expert=SWIGLU, router=Router(scores="softmax_after")),
+                    ffn=MixtureOfExperts(
+                        n_experts=E, top_k=K, expert=SWIGLU, router=Router(scores="softmax_after")
+                    ),
                     residual_multiplier=0.6,
                 )
             ),
@@ -69,7 +89,9 @@ FAMILIES = {
             **{name.replace(".mlp.", ".block_sparse_moe."): rule for name, rule in MOE.items()},
             "[model.]layers.*.block_sparse_moe.router.weight": "layers.*.ffn.router.weight",
             "[model.]layers.*.block_sparse_moe.router.layer.weight": "layers.*.ffn.router.weight",
-            "model.layers.*.block_sparse_moe.input_linear.weight": EXPERTS["[model.]layers.*.mlp.experts.gate_up_proj"],
+            "model.layers.*.block_sparse_moe.input_linear.weight": EXPERTS[
+                "[model.]layers.*.mlp.experts.gate_up_proj"
+            ],
             "model.layers.*.block_sparse_moe.output_linear.weight": "layers.*.ffn.experts.down_proj.weight",
         },
     ),
@@ -89,7 +111,12 @@ FAMILIES = {
                     norm=RMS,
                     attention=gqa(bias=("q", "k", "v")),
                     ffn=MixtureOfExperts(
-                        n_experts=E, top_k=K, expert=EXPERT, router=Router(normalized=False), shared=GLU(d_ff=28), shared_gate=True
+                        n_experts=E,
+                        top_k=K,
+                        expert=EXPERT,
+                        router=Router(normalized=False),
+                        shared=GLU(d_ff=28),
+                        shared_gate=True,
                     ),
                 )
             ),
@@ -108,7 +135,10 @@ FAMILIES = {
         spec=decoder(
             RMS,
             *(
-                layers(PreNorm(norm=RMS, attention=gqa(head_dim=HEAD_DIM, qk_norm=QKNorm(norm=RMS)), ffn=ffn), n_layers=1)
+                layers(
+                    PreNorm(norm=RMS, attention=gqa(head_dim=HEAD_DIM, qk_norm=QKNorm(norm=RMS)), ffn=ffn),
+                    n_layers=1,
+                )
                 for ffn in (SWIGLU, MixtureOfExperts(n_experts=E, top_k=K, expert=EXPERT))
             ),
         ),
@@ -172,7 +202,9 @@ FAMILIES = {
                     PreNorm(
                         norm=RMS,
                         attention=gqa(head_dim=HEAD_DIM, qk_norm=QKNorm(norm=RMS), window=window),
-                        ffn=MixtureOfExperts(n_experts=E, top_k=K, expert=EXPERT, router=GROUPED, shared=EXPERT),
+                        ffn=MixtureOfExperts(
+                            n_experts=E, top_k=K, expert=EXPERT, router=GROUPED, shared=EXPERT
+                        ),
                     )
                     for window in (None, WINDOW)
                 )
@@ -188,7 +220,9 @@ FAMILIES = {
                 PreNorm(
                     norm=RMS,
                     attention=gqa(qk_norm=QKNorm(per="full", norm=RMS)),
-                    ffn=MixtureOfExperts(n_experts=E, top_k=K, expert=SWIGLU, router=Router(normalized=False)),
+                    ffn=MixtureOfExperts(
+                        n_experts=E, top_k=K, expert=SWIGLU, router=Router(normalized=False)
+                    ),
                 )
             ),
         ),
@@ -218,7 +252,12 @@ FAMILIES = {
             layers(
                 PreNorm(
                     norm=RMS,
-                    attention=MultiQueryAttention(n_heads=HEADS, head_dim=HEAD_DIM, v_head_dim=6, position=Rope(theta=500.0, rotary_dim=4)),
+                    attention=MultiQueryAttention(
+                        n_heads=HEADS,
+                        head_dim=HEAD_DIM,
+                        v_head_dim=6,
+                        position=Rope(theta=500.0, rotary_dim=4),
+                    ),
                     ffn=SWIGLU,
                 ),
                 n_layers=1,
@@ -226,7 +265,13 @@ FAMILIES = {
             layers(
                 PreNorm(
                     norm=RMS,
-                    attention=gqa(Rope(theta=THETA, rotary_dim=4), head_dim=HEAD_DIM, v_head_dim=6, window=WINDOW, sinks=True),
+                    attention=gqa(
+                        Rope(theta=THETA, rotary_dim=4),
+                        head_dim=HEAD_DIM,
+                        v_head_dim=6,
+                        window=WINDOW,
+                        sinks=True,
+                    ),
                     ffn=MixtureOfExperts(n_experts=E, top_k=K, expert=EXPERT, router=SIGMOID),
                 ),
                 n_layers=1,

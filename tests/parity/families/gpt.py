@@ -21,7 +21,21 @@ from archcli.modules import (
     Rope,
     Sinusoidal,
 )
-from parity.family import D_FF, D_MODEL, EPS, HEADS, KV_HEADS, LN, SIZES, THETA, WINDOW, Family, decoder, layers, rope
+from parity.family import (
+    D_FF,
+    D_MODEL,
+    EPS,
+    HEADS,
+    KV_HEADS,
+    LN,
+    SIZES,
+    THETA,
+    WINDOW,
+    Family,
+    decoder,
+    layers,
+    rope,
+)
 
 TANH = MLP(d_ff=D_FF, activation=GELUTanh(), bias=True)
 
@@ -65,7 +79,10 @@ LEARNED = Embedding(tied=True, position=Learned(max_seq_len=64))
 OFFSET = Embedding(tied=True, position=Learned(max_seq_len=64, offset=2))
 OPT_SIZES = {**SIZES, "model_type": "opt", "ffn_dim": D_FF, "tie_word_embeddings": True}
 # OPT's eps is 1e-5 whatever the config says; a stream this quiet feels it.
-OPT_WRITERS = {f"model.decoder.{name}": 0.1 for name in ("embed_*.weight", "layers.*.self_attn.out_proj.*", "layers.*.fc2.*")}
+OPT_WRITERS = {
+    f"model.decoder.{name}": 0.1
+    for name in ("embed_*.weight", "layers.*.self_attn.out_proj.*", "layers.*.fc2.*")
+}
 OPT_LN, GAIN = LayerNorm(), LayerNorm(eps=EPS, bias=False)
 OPT_LAYER = {
     "norm": OPT_LN,
@@ -76,11 +93,19 @@ OPT_LAYER = {
 FAMILIES = {
     "gpt2": Family(
         config={**GPT_SIZES, "model_type": "gpt2"},
-        spec=decoder(LN, layers(PreNorm(norm=LN, attention=MultiHeadAttention(n_heads=HEADS, bias=True), ffn=TANH)), embedding=LEARNED),
+        spec=decoder(
+            LN,
+            layers(PreNorm(norm=LN, attention=MultiHeadAttention(n_heads=HEADS, bias=True), ffn=TANH)),
+            embedding=LEARNED,
+        ),
     ),
     "gpt-bigcode": Family(
         config={**GPT_SIZES, "model_type": "gpt_bigcode", "multi_query": True},
-        spec=decoder(LN, layers(PreNorm(norm=LN, attention=MultiQueryAttention(n_heads=HEADS, bias=True), ffn=TANH)), embedding=LEARNED),
+        spec=decoder(
+            LN,
+            layers(PreNorm(norm=LN, attention=MultiQueryAttention(n_heads=HEADS, bias=True), ffn=TANH)),
+            embedding=LEARNED,
+        ),
         weights={
             **GPT2,
             "transformer.h.*.attn.c_attn.*": Take(FUSED),
@@ -122,7 +147,11 @@ FAMILIES = {
             LN,
             layers(
                 *(
-                    PreNorm(norm=LN, attention=MultiHeadAttention(n_heads=HEADS, bias=("o",), scale=1.0, window=window), ffn=TANH)
+                    PreNorm(
+                        norm=LN,
+                        attention=MultiHeadAttention(n_heads=HEADS, bias=("o",), scale=1.0, window=window),
+                        ffn=TANH,
+                    )
                     for window in (None, WINDOW)
                 )
             ),
@@ -145,7 +174,9 @@ FAMILIES = {
             head=Head(bias=True),
         ),
         weights=CTRL,
-        inert={"groups.0.layer.norm: eps*10": "eps is 1e-6 whatever the config says, and the sinusoid keeps the stream at size 1"},
+        inert={
+            "groups.0.layer.norm: eps*10": "eps is 1e-6 whatever the config says, and the sinusoid keeps the stream at size 1"
+        },
     ),
     "opt": Family(
         config=OPT_SIZES,
@@ -156,7 +187,8 @@ FAMILIES = {
         config={**OPT_SIZES, "do_layer_norm_before": False},
         spec=decoder(OPT_LN, layers(PostNorm(**OPT_LAYER)), embedding=OFFSET, final_norm=False),
         quiet={
-            f"model.decoder.layers.*.{name}.*": 0.3 for name in ("self_attn_layer_norm", "final_layer_norm", "self_attn.out_proj", "fc2")
+            f"model.decoder.layers.*.{name}.*": 0.3
+            for name in ("self_attn_layer_norm", "final_layer_norm", "self_attn.out_proj", "fc2")
         },
     ),
     "bloom": Family(
@@ -220,7 +252,11 @@ FAMILIES = {
                 PreNorm(
                     norm=LN,
                     attention=GroupedQueryAttention(
-                        n_heads=HEADS, n_kv_heads=KV_HEADS, bias=True, window=WINDOW, position=Rope(theta=THETA)
+                        n_heads=HEADS,
+                        n_kv_heads=KV_HEADS,
+                        bias=True,
+                        window=WINDOW,
+                        position=Rope(theta=THETA),
                     ),
                     ffn=TANH,
                 )

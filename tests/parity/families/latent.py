@@ -42,12 +42,18 @@ LIMITED = Router(normalized=False, scale=1.7, n_groups=4, top_k_groups=2)
 
 
 def mla(position=PAIRS, **options):
-    return MultiHeadLatentAttention(**{"n_heads": HEADS, "latent_norm": LATENT, "q_lora_rank": 18, **RANKS, **options}, position=position)
+    return MultiHeadLatentAttention(
+        **{"n_heads": HEADS, "latent_norm": LATENT, "q_lora_rank": 18, **RANKS, **options}, position=position
+    )
 
 
 def deepseek(attention, router, n_shared=1):
-    moe = MixtureOfExperts(n_experts=8, top_k=3, expert=EXPERT, router=router, shared=GLU(d_ff=WIDTH * n_shared))
-    return decoder(RMS, *(layers(PreNorm(norm=RMS, attention=attention, ffn=ffn), n_layers=1) for ffn in (SWIGLU, moe)))
+    moe = MixtureOfExperts(
+        n_experts=8, top_k=3, expert=EXPERT, router=router, shared=GLU(d_ff=WIDTH * n_shared)
+    )
+    return decoder(
+        RMS, *(layers(PreNorm(norm=RMS, attention=attention, ffn=ffn), n_layers=1) for ffn in (SWIGLU, moe))
+    )
 
 
 V3 = {**BASE, "model_type": "deepseek_v3", "n_group": 4, "topk_group": 2}
@@ -55,7 +61,9 @@ V3_YARN = {**V3, "rope_parameters": rope(rope_type="yarn", original_max_position
 
 FAMILIES = {
     "deepseek-v3": Family(config=V3_YARN, spec=deepseek(mla(STRETCHED), GROUPED), quiet=QUIET),
-    "deepseek-v3-absorbed": Family(config=V3_YARN, spec=deepseek(mla(STRETCHED, form="absorbed"), GROUPED), quiet=QUIET),
+    "deepseek-v3-absorbed": Family(
+        config=V3_YARN, spec=deepseek(mla(STRETCHED, form="absorbed"), GROUPED), quiet=QUIET
+    ),
     "deepseek-v3-no-q-lora": Family(
         config={
             **V3,
@@ -65,11 +73,21 @@ FAMILIES = {
             "norm_topk_prob": False,
             "n_shared_experts": 2,
         },
-        spec=deepseek(mla(Rope(theta=THETA), q_lora_rank=None, bias=True), GROUPED.model_copy(update={"normalized": False}), n_shared=2),
+        spec=deepseek(
+            mla(Rope(theta=THETA), q_lora_rank=None, bias=True),
+            GROUPED.model_copy(update={"normalized": False}),
+            n_shared=2,
+        ),
         quiet=QUIET,
     ),
     "deepseek-v2": Family(
-        config={**BASE, "model_type": "deepseek_v2", "n_group": 4, "topk_group": 2, "topk_method": "group_limited_greedy"},
+        config={
+            **BASE,
+            "model_type": "deepseek_v2",
+            "n_group": 4,
+            "topk_group": 2,
+            "topk_method": "group_limited_greedy",
+        },
         spec=deepseek(mla(), LIMITED, n_shared=2),
         quiet=QUIET,
     ),
@@ -84,7 +102,11 @@ FAMILIES = {
         },
         spec=decoder(
             RMS,
-            layers(PreNorm(norm=RMS, attention=mla(Rope(theta=THETA)), ffn=SWIGLU, residual_multiplier=1.4 / 2**0.5)),
+            layers(
+                PreNorm(
+                    norm=RMS, attention=mla(Rope(theta=THETA)), ffn=SWIGLU, residual_multiplier=1.4 / 2**0.5
+                )
+            ),
             embedding=Embedding(tied=True, scale=3.0),
             head=Head(scale=8 / D_MODEL),
         ),

@@ -27,7 +27,21 @@ from archcli.modules import (
     SquaredReLU,
     YarnScaling,
 )
-from parity.family import D_FF, EPS, HEAD_DIM, HEADS, KV_HEADS, RMS, SIZES, THETA, WINDOW, Family, decoder, layers, rope
+from parity.family import (
+    D_FF,
+    EPS,
+    HEAD_DIM,
+    HEADS,
+    KV_HEADS,
+    RMS,
+    SIZES,
+    THETA,
+    WINDOW,
+    Family,
+    decoder,
+    layers,
+    rope,
+)
 
 BASE = {**SIZES, "rms_norm_eps": EPS, "rope_parameters": rope()}
 SWIGLU, ROPE = GLU(d_ff=D_FF), Rope(theta=THETA)
@@ -52,7 +66,9 @@ def llama(scaling: RopeScaling, activation: Activation, theta: float = THETA, **
             "hidden_act": activation.kind,
             "rope_parameters": rope(theta, **theirs),
         },
-        spec=decoder(RMS, layers(PreNorm(norm=RMS, attention=attend, ffn=GLU(d_ff=D_FF, activation=activation)))),
+        spec=decoder(
+            RMS, layers(PreNorm(norm=RMS, attention=attend, ffn=GLU(d_ff=D_FF, activation=activation)))
+        ),
     )
 
 
@@ -74,7 +90,13 @@ LONG = {"short_factor": (1.0, 1.3, 1.7, 2.0), "long_factor": (1.5, 2.5, 4.0, 6.0
 FAMILIES = {
     "llama": LLAMA3,
     "llama-biased": Family(
-        config={**BASE, "model_type": "llama", "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True},
+        config={
+            **BASE,
+            "model_type": "llama",
+            "attention_bias": True,
+            "mlp_bias": True,
+            "tie_word_embeddings": True,
+        },
         spec=decoder(
             RMS,
             layers(PreNorm(norm=RMS, attention=attention(bias=True), ffn=GLU(d_ff=D_FF, bias=True))),
@@ -83,7 +105,11 @@ FAMILIES = {
     ),
     "llama-linear": llama(LinearScaling(factor=3.0), ReLU(), rope_type="linear", factor=3.0),
     "llama-yarn": llama(
-        YarnScaling(original_max_seq_len=16, **YARN), Sigmoid(), rope_type="yarn", original_max_position_embeddings=16, **YARN
+        YarnScaling(original_max_seq_len=16, **YARN),
+        Sigmoid(),
+        rope_type="yarn",
+        original_max_position_embeddings=16,
+        **YARN,
     ),
     "llama-dynamic": Family(
         config={
@@ -92,7 +118,14 @@ FAMILIES = {
             "max_position_embeddings": 12,
             "rope_parameters": rope(rope_type="dynamic", factor=3.0),
         },
-        spec=decoder(RMS, layers(block(position=Rope(theta=THETA, scaling=DynamicNTKScaling(factor=3.0, original_max_seq_len=12))))),
+        spec=decoder(
+            RMS,
+            layers(
+                block(
+                    position=Rope(theta=THETA, scaling=DynamicNTKScaling(factor=3.0, original_max_seq_len=12))
+                )
+            ),
+        ),
         restretched=True,
     ),
     "mistral": Family(
@@ -100,7 +133,13 @@ FAMILIES = {
         spec=decoder(RMS, layers(block(head_dim=HEAD_DIM, window=WINDOW))),
     ),
     "qwen2": Family(
-        config={**BASE, "model_type": "qwen2", "use_sliding_window": True, "sliding_window": WINDOW, "max_window_layers": 1},
+        config={
+            **BASE,
+            "model_type": "qwen2",
+            "use_sliding_window": True,
+            "sliding_window": WINDOW,
+            "max_window_layers": 1,
+        },
         spec=decoder(RMS, layers(block(bias=("q", "k", "v")), block(bias=("q", "k", "v"), window=WINDOW))),
     ),
     "qwen3": Family(
@@ -135,7 +174,9 @@ FAMILIES = {
             "max_position_embeddings": 40,
             "original_max_position_embeddings": 12,
             "rope_parameters": rope(
-                rope_type="longrope", original_max_position_embeddings=12, **{key: list(value) for key, value in LONG.items()}
+                rope_type="longrope",
+                original_max_position_embeddings=12,
+                **{key: list(value) for key, value in LONG.items()},
             ),
             "sliding_window": WINDOW + 2,
         },
@@ -143,7 +184,10 @@ FAMILIES = {
             RMS,
             layers(
                 block(
-                    window=WINDOW + 2, position=Rope(theta=THETA, scaling=LongRopeScaling(factor=40 / 12, original_max_seq_len=12, **LONG))
+                    window=WINDOW + 2,
+                    position=Rope(
+                        theta=THETA, scaling=LongRopeScaling(factor=40 / 12, original_max_seq_len=12, **LONG)
+                    ),
                 )
             ),
         ),
@@ -160,7 +204,11 @@ FAMILIES = {
         spec=decoder(
             RMS,
             layers(
-                block(head_dim=HEAD_DIM, bias=("q", "k", "v"), position=Rope(theta=THETA, rotary_dim=HEAD_DIM // 2, pairing="interleaved"))
+                block(
+                    head_dim=HEAD_DIM,
+                    bias=("q", "k", "v"),
+                    position=Rope(theta=THETA, rotary_dim=HEAD_DIM // 2, pairing="interleaved"),
+                )
             ),
         ),
     ),
@@ -220,7 +268,9 @@ FAMILIES = {
             layers(
                 PreNorm(
                     norm=RMS,
-                    attention=attention(Rope(theta=THETA, pairing="interleaved"), head_dim=HEAD_DIM, bias=True),
+                    attention=attention(
+                        Rope(theta=THETA, pairing="interleaved"), head_dim=HEAD_DIM, bias=True
+                    ),
                     ffn=GLU(d_ff=D_FF, bias=True),
                 )
             ),
@@ -229,7 +279,10 @@ FAMILIES = {
     ),
     "arcee": Family(
         config={**BASE, "model_type": "arcee", "hidden_act": "relu2"},
-        spec=decoder(RMS, layers(PreNorm(norm=RMS, attention=attention(), ffn=MLP(d_ff=D_FF, activation=SquaredReLU())))),
+        spec=decoder(
+            RMS,
+            layers(PreNorm(norm=RMS, attention=attention(), ffn=MLP(d_ff=D_FF, activation=SquaredReLU()))),
+        ),
         weights=LLAMA,
     ),
 }

@@ -22,13 +22,33 @@ from archcli.modules import (
     Sandwich,
     SquaredReLU,
 )
-from parity.family import D_FF, EPS, HEAD_DIM, HEADS, KV_HEADS, RMS, SIZES, THETA, WINDOW, Family, decoder, layers, rope
+from parity.family import (
+    D_FF,
+    EPS,
+    HEAD_DIM,
+    HEADS,
+    KV_HEADS,
+    RMS,
+    SIZES,
+    THETA,
+    WINDOW,
+    Family,
+    decoder,
+    layers,
+    rope,
+)
 
 OFFSET, BARE = RMSNorm(eps=EPS, offset=1), LayerNorm(weight=False, bias=False)
 NEMOTRON = LayerNorm(eps=EPS, offset=1)
 GEGLU, SWIGLU = GLU(d_ff=D_FF, activation=GELUTanh()), GLU(d_ff=D_FF)
 ROPE = Rope(theta=THETA)
-GEMMA_SIZES = {**SIZES, "head_dim": HEAD_DIM, "rms_norm_eps": EPS, "rope_parameters": rope(), "tie_word_embeddings": True}
+GEMMA_SIZES = {
+    **SIZES,
+    "head_dim": HEAD_DIM,
+    "rms_norm_eps": EPS,
+    "rope_parameters": rope(),
+    "tie_word_embeddings": True,
+}
 OLMO_SIZES = {**SIZES, "rope_parameters": rope()}
 SCALED = Embedding(tied=True, scale="sqrt_d_model")
 LOCAL = {"sliding_window": WINDOW, "layer_types": ["sliding_attention", "full_attention"]}
@@ -39,7 +59,9 @@ def gqa(position=ROPE, **options):
 
 
 def gemma2(**options):
-    return Sandwich(norm=OFFSET, attention=gqa(head_dim=HEAD_DIM, scale=10**-0.5, softcap=1.5, **options), ffn=GEGLU)
+    return Sandwich(
+        norm=OFFSET, attention=gqa(head_dim=HEAD_DIM, scale=10**-0.5, softcap=1.5, **options), ffn=GEGLU
+    )
 
 
 def gemma3(position, **options):
@@ -52,7 +74,9 @@ def exaone(position, **options):
 
 
 def olmo(position=ROPE, **options):
-    return NormAfter(norm=RMS, attention=gqa(position, qk_norm=QKNorm(per="full", norm=RMS), **options), ffn=SWIGLU)
+    return NormAfter(
+        norm=RMS, attention=gqa(position, qk_norm=QKNorm(per="full", norm=RMS), **options), ffn=SWIGLU
+    )
 
 
 FAMILIES = {
@@ -60,7 +84,13 @@ FAMILIES = {
         config={**GEMMA_SIZES, "model_type": "gemma", "num_key_value_heads": 1},
         spec=decoder(
             OFFSET,
-            layers(PreNorm(norm=OFFSET, attention=MultiQueryAttention(n_heads=HEADS, head_dim=HEAD_DIM, position=ROPE), ffn=GEGLU)),
+            layers(
+                PreNorm(
+                    norm=OFFSET,
+                    attention=MultiQueryAttention(n_heads=HEADS, head_dim=HEAD_DIM, position=ROPE),
+                    ffn=GEGLU,
+                )
+            ),
             embedding=SCALED,
         ),
     ),
@@ -73,7 +103,9 @@ FAMILIES = {
             "attn_logit_softcapping": 1.5,
             "final_logit_softcapping": 4.0,
         },
-        spec=decoder(OFFSET, layers(gemma2(window=WINDOW), gemma2()), embedding=SCALED, head=Head(softcap=4.0)),
+        spec=decoder(
+            OFFSET, layers(gemma2(window=WINDOW), gemma2()), embedding=SCALED, head=Head(softcap=4.0)
+        ),
     ),
     "gemma3": Family(
         config={
@@ -81,17 +113,25 @@ FAMILIES = {
             **LOCAL,
             "model_type": "gemma3_text",
             "query_pre_attn_scalar": 10,
-            "rope_parameters": {"full_attention": rope(500.0, rope_type="linear", factor=2.0), "sliding_attention": rope()},
+            "rope_parameters": {
+                "full_attention": rope(500.0, rope_type="linear", factor=2.0),
+                "sliding_attention": rope(),
+            },
         },
         spec=decoder(
-            OFFSET, layers(gemma3(ROPE, window=WINDOW), gemma3(Rope(theta=500.0, scaling=LinearScaling(factor=2.0)))), embedding=SCALED
+            OFFSET,
+            layers(gemma3(ROPE, window=WINDOW), gemma3(Rope(theta=500.0, scaling=LinearScaling(factor=2.0)))),
+            embedding=SCALED,
         ),
     ),
     "olmo": Family(
         config={**OLMO_SIZES, "model_type": "olmo", "clip_qkv": 1.0},
         spec=decoder(BARE, layers(PreNorm(norm=BARE, attention=gqa(clip=1.0), ffn=SWIGLU))),
         # eps is 1e-5 whatever the config says; a stream this quiet feels it
-        quiet={f"model.{name}.weight": 0.1 for name in ("embed_tokens", "layers.*.self_attn.o_proj", "layers.*.mlp.down_proj")},
+        quiet={
+            f"model.{name}.weight": 0.1
+            for name in ("embed_tokens", "layers.*.self_attn.o_proj", "layers.*.mlp.down_proj")
+        },
     ),
     "olmo2": Family(
         config={**OLMO_SIZES, "model_type": "olmo2", "rms_norm_eps": EPS},
@@ -103,9 +143,14 @@ FAMILIES = {
             **LOCAL,
             "model_type": "olmo3",
             "rms_norm_eps": EPS,
-            "rope_parameters": {"full_attention": rope(rope_type="linear", factor=2.0), "sliding_attention": rope()},
+            "rope_parameters": {
+                "full_attention": rope(rope_type="linear", factor=2.0),
+                "sliding_attention": rope(),
+            },
         },
-        spec=decoder(RMS, layers(olmo(window=WINDOW), olmo(Rope(theta=THETA, scaling=LinearScaling(factor=2.0))))),
+        spec=decoder(
+            RMS, layers(olmo(window=WINDOW), olmo(Rope(theta=THETA, scaling=LinearScaling(factor=2.0))))
+        ),
         weights=NORM_AFTER,
     ),
     "exaone4": Family(
@@ -128,7 +173,9 @@ FAMILIES = {
                 Sandwich(
                     norm=RMS,
                     attention=gqa(
-                        Rope(theta=THETA, rotary_dim=HEAD_DIM // 2, pairing="interleaved"), head_dim=HEAD_DIM, bias=("q", "k", "v")
+                        Rope(theta=THETA, rotary_dim=HEAD_DIM // 2, pairing="interleaved"),
+                        head_dim=HEAD_DIM,
+                        bias=("q", "k", "v"),
                     ),
                     ffn=SWIGLU,
                 )

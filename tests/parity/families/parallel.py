@@ -20,17 +20,41 @@ from archcli.modules import (
     Rope,
     Swish,
 )
-from parity.family import D_FF, D_MODEL, EPS, HEADS, KV_HEADS, LN, SIZES, THETA, WINDOW, Family, decoder, layers, rope
+from parity.family import (
+    D_FF,
+    D_MODEL,
+    EPS,
+    HEADS,
+    KV_HEADS,
+    LN,
+    SIZES,
+    THETA,
+    WINDOW,
+    Family,
+    decoder,
+    layers,
+    rope,
+)
 
 TANH = MLP(d_ff=D_FF, activation=GELUTanh(), bias=True)
 PLAIN, SWIGLU = MLP(d_ff=D_FF), GLU(d_ff=D_FF)
 GAIN = LayerNorm(eps=EPS, bias=False)
-FULL, HALF, PAIRS = Rope(theta=THETA), Rope(theta=THETA, rotary_dim=4), Rope(theta=THETA, pairing="interleaved")
+FULL, HALF, PAIRS = (
+    Rope(theta=THETA),
+    Rope(theta=THETA, rotary_dim=4),
+    Rope(theta=THETA, pairing="interleaved"),
+)
 QUARTER = rope(partial_rotary_factor=0.5)
 
 
 NEOX_SIZES = {**SIZES, "model_type": "gpt_neox", "layer_norm_eps": EPS, "rope_parameters": QUARTER}
-PHI_SIZES = {**SIZES, "model_type": "phi", "layer_norm_eps": EPS, "rope_parameters": QUARTER, "num_key_value_heads": HEADS}
+PHI_SIZES = {
+    **SIZES,
+    "model_type": "phi",
+    "layer_norm_eps": EPS,
+    "rope_parameters": QUARTER,
+    "num_key_value_heads": HEADS,
+}
 FALCON_SIZES = {
     **SIZES,
     "model_type": "falcon",
@@ -72,7 +96,9 @@ FAMILIES = {
             "layer_norm_epsilon": EPS,
         },
         spec=decoder(
-            LN, layers(Parallel(norm=LN, attention=mha(Rope(rotary_dim=4, pairing="interleaved")), ffn=TANH)), head=Head(bias=True)
+            LN,
+            layers(Parallel(norm=LN, attention=mha(Rope(rotary_dim=4, pairing="interleaved")), ffn=TANH)),
+            head=Head(bias=True),
         ),
     ),
     "gpt-neox": Family(
@@ -111,23 +137,43 @@ FAMILIES = {
     ),
     "falcon-40b": Family(
         config={**FALCON_SIZES, "new_decoder_architecture": True, "num_kv_heads": KV_HEADS},
-        spec=decoder(LN, layers(Parallel(n_norms=2, norm=LN, attention=gqa(), ffn=PLAIN)), embedding=Embedding(tied=True)),
+        spec=decoder(
+            LN,
+            layers(Parallel(n_norms=2, norm=LN, attention=gqa(), ffn=PLAIN)),
+            embedding=Embedding(tied=True),
+        ),
     ),
     "falcon-11b": Family(
-        config={**FALCON_SIZES, "new_decoder_architecture": True, "num_kv_heads": KV_HEADS, "num_ln_in_parallel_attn": 1},
-        spec=decoder(LN, layers(Parallel(norm=LN, attention=gqa(), ffn=PLAIN)), embedding=Embedding(tied=True)),
+        config={
+            **FALCON_SIZES,
+            "new_decoder_architecture": True,
+            "num_kv_heads": KV_HEADS,
+            "num_ln_in_parallel_attn": 1,
+        },
+        spec=decoder(
+            LN, layers(Parallel(norm=LN, attention=gqa(), ffn=PLAIN)), embedding=Embedding(tied=True)
+        ),
     ),
     "command-r": Family(
         config=COHERE_SIZES,
         spec=decoder(
-            GAIN, layers(Parallel(norm=GAIN, attention=gqa(PAIRS), ffn=SWIGLU)), embedding=Embedding(tied=True), head=Head(scale=0.3)
+            GAIN,
+            layers(Parallel(norm=GAIN, attention=gqa(PAIRS), ffn=SWIGLU)),
+            embedding=Embedding(tied=True),
+            head=Head(scale=0.3),
         ),
     ),
     "command-r-plus": Family(
         config={**COHERE_SIZES, "use_qk_norm": True},
         spec=decoder(
             GAIN,
-            layers(Parallel(norm=GAIN, attention=gqa(PAIRS, qk_norm=QKNorm(per="head_distinct", norm=GAIN)), ffn=SWIGLU)),
+            layers(
+                Parallel(
+                    norm=GAIN,
+                    attention=gqa(PAIRS, qk_norm=QKNorm(per="head_distinct", norm=GAIN)),
+                    ffn=SWIGLU,
+                )
+            ),
             embedding=Embedding(tied=True),
             head=Head(scale=0.3),
         ),
@@ -156,6 +202,13 @@ FAMILIES = {
     ),
     "stablelm-12b": Family(
         config={**STABLE_SIZES, "use_parallel_residual": True, "qk_layernorm": True},
-        spec=decoder(LN, layers(Parallel(norm=LN, attention=gqa(HALF, qk_norm=QKNorm(per="head_distinct", norm=GAIN)), ffn=SWIGLU))),
+        spec=decoder(
+            LN,
+            layers(
+                Parallel(
+                    norm=LN, attention=gqa(HALF, qk_norm=QKNorm(per="head_distinct", norm=GAIN)), ffn=SWIGLU
+                )
+            ),
+        ),
     ),
 }

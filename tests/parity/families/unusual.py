@@ -22,7 +22,22 @@ from archcli.modules import (
     YarnScaling,
 )
 from parity.families.gpt import OFFSET, OPT_LAYER, OPT_LN, OPT_SIZES
-from parity.family import D_FF, EPS, HEAD_DIM, HEADS, KV_HEADS, LN, RMS, SIZES, THETA, WINDOW, Family, decoder, layers, rope
+from parity.family import (
+    D_FF,
+    EPS,
+    HEAD_DIM,
+    HEADS,
+    KV_HEADS,
+    LN,
+    RMS,
+    SIZES,
+    THETA,
+    WINDOW,
+    Family,
+    decoder,
+    layers,
+    rope,
+)
 
 E, WIDTH = 6, 20
 
@@ -74,7 +89,9 @@ LLAMA4_CONFIG = {
     "rope_parameters": rope(),
 }
 TURNED = gqa(
-    position=Rope(theta=THETA, pairing="interleaved"), chunk=WINDOW, qk_norm=QKNorm(when="after_rope", norm=RMSNorm(eps=EPS, weight=False))
+    position=Rope(theta=THETA, pairing="interleaved"),
+    chunk=WINDOW,
+    qk_norm=QKNorm(when="after_rope", norm=RMSNorm(eps=EPS, weight=False)),
 )
 TEMPERED = gqa(position=NoPosition(), temperature=LengthTemperature(scale=0.5, floor_scale=4))
 DENSE, ROUTED = (
@@ -96,7 +113,11 @@ FAMILIES = {
             RMS,
             layers(
                 *(
-                    PreNorm(norm=RMS, attention=gqa(bias=True, position=STRETCHED, sinks=True, window=window), ffn=CLIPPED)
+                    PreNorm(
+                        norm=RMS,
+                        attention=gqa(bias=True, position=STRETCHED, sinks=True, window=window),
+                        ffn=CLIPPED,
+                    )
                     for window in (WINDOW, None)
                 )
             ),
@@ -114,7 +135,12 @@ FAMILIES = {
     ),
     "opt-350m": Family(
         config={**OPT_SIZES, "do_layer_norm_before": False, "word_embed_proj_dim": 20},
-        spec=decoder(OPT_LN, layers(PostNorm(**OPT_LAYER)), embedding=OFFSET.model_copy(update={"width": 20}), final_norm=False),
+        spec=decoder(
+            OPT_LN,
+            layers(PostNorm(**OPT_LAYER)),
+            embedding=OFFSET.model_copy(update={"width": 20}),
+            final_norm=False,
+        ),
         quiet={
             f"model.decoder.layers.*.{name}": 0.3
             for name in ("self_attn_layer_norm.*", "final_layer_norm.*", "self_attn.out_proj.*", "fc2.*")
@@ -137,7 +163,9 @@ FAMILIES = {
             LN,
             layers(
                 PreNorm(
-                    norm=LN, attention=MultiHeadAttention(n_heads=8, bias=True, position=ALiBi(scaled=True)), ffn=MLP(d_ff=D_FF, bias=True)
+                    norm=LN,
+                    attention=MultiHeadAttention(n_heads=8, bias=True, position=ALiBi(scaled=True)),
+                    ffn=MLP(d_ff=D_FF, bias=True),
                 )
             ),
             embedding=Embedding(tied=True),

@@ -54,7 +54,9 @@ def keys() -> Iterator[dict[str, Any]]:
     for name, record in records.items():
         for key, value in record["properties"].items():
             taken, always = _taken(value), key in record.get("required", ())
-            meaning = value.get("description") or records[taken]["description"]  # pydantic leaves out that of a record used once
+            meaning = (
+                value.get("description") or records[taken]["description"]
+            )  # pydantic leaves out that of a record used once
             yield {"record": name, "key": key, "takes": taken, "always": always, "meaning": meaning}
 
 
@@ -66,7 +68,9 @@ def _adapter(of: Any) -> TypeAdapter[Any]:
 def _tidy(value: Any) -> Any:
     """Without the titles that pydantic makes of names."""
     if isinstance(value, dict):
-        return {key: _tidy(item) for key, item in value.items() if not (key == "title" and isinstance(item, str))}
+        return {
+            key: _tidy(item) for key, item in value.items() if not (key == "title" and isinstance(item, str))
+        }
     return [_tidy(item) for item in value] if isinstance(value, list) else value
 
 

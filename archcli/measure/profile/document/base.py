@@ -42,14 +42,21 @@ class Ran(Record):
     batch_size: Annotated[Amount, says("Sequences side by side.")]
     seq_len: Annotated[Amount, says("New tokens in each.")]
     past: Annotated[Amount, says("Tokens in the cache before the new ones.")]
-    source_len: Annotated[Amount | None, says("Positions an encoder-decoder's encoder has; null for any other model.")]
+    source_len: Annotated[
+        Amount | None, says("Positions an encoder-decoder's encoder has; null for any other model.")
+    ]
     dtype: Annotated[str, says("In which numbers it was run.")]
     device: Annotated[str, says("cpu, cuda or cuda:N.")]
     hide_launch: Annotated[bool, says("Whether launches were hidden behind a kernel that waits: of a GPU.")]
-    attention: Annotated[str, says("sdpa: torch's fused kernel where it can; eager: products and softmax apart.")]
+    attention: Annotated[
+        str, says("sdpa: torch's fused kernel where it can; eager: products and softmax apart.")
+    ]
     compile: Annotated[bool, says("Whether it was run under torch.compile.")]
     threads: Annotated[Amount | None, says("Threads within an operation, as asked; null is torch's choice.")]
-    pairs: Annotated[Amount | None, says("Plain and traced passes, as asked; null is as many as the time allows, up to ten.")]
+    pairs: Annotated[
+        Amount | None,
+        says("Plain and traced passes, as asked; null is as many as the time allows, up to ten."),
+    ]
 
 
 class Memory(Record):
@@ -70,7 +77,9 @@ class State(Record):
     memory_clock_mhz: NotRequired[Annotated[float, says("Clock of its memory, MHz.")]]
     power_w: NotRequired[Annotated[float, says("Power it draws, W.")]]
     temperature_c: NotRequired[Annotated[float, says("Its temperature, degrees Celsius.")]]
-    slowed_by: NotRequired[Annotated[list[str], says("What holds its clock down; being idle is none of them.")]]
+    slowed_by: NotRequired[
+        Annotated[list[str], says("What holds its clock down; being idle is none of them.")]
+    ]
 
 
 Machine = dict[str, str | int | list[State]]

@@ -25,7 +25,11 @@ class IvanovClass(Record):
     words: NotRequired[Annotated[Amount, says("Elements read and written.")]]
     flop_share: NotRequired[Annotated[float, says("Of the layer's FLOPs; 1 is all.")]]
     word_share: NotRequired[Annotated[float, says("Of the layer's words; 1 is all.")]]
-    share_of_three: NotRequired[Annotated[float | None, says("Of the time of the paper's three classes; null beside fused attention.")]]
+    share_of_three: NotRequired[
+        Annotated[
+            float | None, says("Of the time of the paper's three classes; null beside fused attention.")
+        ]
+    ]
     paper_time_share: NotRequired[Annotated[float, says("Of the time in the paper.")]]
 
 

@@ -13,7 +13,9 @@ class Kind(Record):
     kind: Annotated[str, says("The path of the first such layer.")]
     what: Annotated[str, says("Its attention and its feed-forward network.")]
     layers: Annotated[Amount, says("How many layers of the model are of the kind.")]
-    walls_s: Annotated[dict[str, Seconds], says("Seconds of a plain pass, by the number of layers in the stack.")]
+    walls_s: Annotated[
+        dict[str, Seconds], says("Seconds of a plain pass, by the number of layers in the stack.")
+    ]
     slope_s: Annotated[float, says("Seconds that one more layer adds to the wall time.")]
     operations_s: Annotated[Seconds, says("Seconds of one layer's operations.")]
     by_class_s: Annotated[dict[str, Seconds], says("Seconds of one layer's operations by class.")]
@@ -33,5 +35,7 @@ class Ends(Record):
 class Estimates(Record):
     """Two estimates of the whole pass."""
 
-    operations_and_framework_s: Annotated[float, says("Seconds of the operations of the layers and the rest, and of the framework.")]
+    operations_and_framework_s: Annotated[
+        float, says("Seconds of the operations of the layers and the rest, and of the framework.")
+    ]
     slope_s: Annotated[float, says("Seconds of the slopes of the layers and of the rest: totals.wall_s.")]

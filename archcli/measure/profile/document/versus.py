@@ -6,7 +6,17 @@ from typing import Annotated, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from archcli.measure.profile.document.base import Amount, Device, Machine, Memory, Model, Ran, Record, Seconds, says
+from archcli.measure.profile.document.base import (
+    Amount,
+    Device,
+    Machine,
+    Memory,
+    Model,
+    Ran,
+    Record,
+    Seconds,
+    says,
+)
 from archcli.measure.profile.document.figures import Classed, Compiled
 
 Change = TypedDict(
@@ -41,17 +51,29 @@ class Both(Record):
     difference_s: Annotated[float, says("Seconds by which the variant takes longer.")]
     base_flops: Annotated[Amount, says("FLOPs of A, counted.")]
     flops: Annotated[Amount, says("FLOPs of the variant, counted.")]
-    flops_ratio: Annotated[float | None, says("The variant's FLOPs as a multiple of A's; null where A has none.")]
+    flops_ratio: Annotated[
+        float | None, says("The variant's FLOPs as a multiple of A's; null where A has none.")
+    ]
     base_bytes: Annotated[Amount, says("Bytes of A.")]
     bytes: Annotated[Amount, says("Bytes of the variant.")]
-    bytes_ratio: Annotated[float | None, says("The variant's bytes as a multiple of A's; null where A has none.")]
+    bytes_ratio: Annotated[
+        float | None, says("The variant's bytes as a multiple of A's; null where A has none.")
+    ]
 
 
 class ComparedOperator(Ratios, Both):
     """An operator of A and of the variant."""
 
-    path: Annotated[str, says("Where it stands in the model, * for the layer's index; of several that were fused, their common name.")]
-    operators: Annotated[list[str] | None, says("Compiled: the operators that kernels of this line hold; null where none was compiled.")]
+    path: Annotated[
+        str,
+        says(
+            "Where it stands in the model, * for the layer's index; of several that were fused, their common name."
+        ),
+    ]
+    operators: Annotated[
+        list[str] | None,
+        says("Compiled: the operators that kernels of this line hold; null where none was compiled."),
+    ]
 
 
 class ComparedClass(Classed, Ratios, Both):
@@ -75,15 +97,27 @@ class Variant(Ratios):
     bytes_ratio: Annotated[float | None, says("As a multiple of A's.")]
     dtype: Annotated[str, says("In which numbers it was run.")]
     wall_s: Annotated[Seconds, says("Seconds: the median plain pass.")]
-    attributed_share: Annotated[float, says("Of the plain wall time, taken by operations of the architecture; 1 is all.")]
+    attributed_share: Annotated[
+        float, says("Of the plain wall time, taken by operations of the architecture; 1 is all.")
+    ]
     unattributed_share: Annotated[float, says("Of the plain wall time, left by operations and framework.")]
-    reliable: Annotated[bool, says("Whether trace and census agree, and plain and traced passes, to a tenth.")]
+    reliable: Annotated[
+        bool, says("Whether trace and census agree, and plain and traced passes, to a tenth.")
+    ]
     overhead_ratio: Annotated[Seconds, says("A traced pass as a multiple of the plain one, the median.")]
-    compiled: Annotated[Compiled | None, says("What torch.compile made of it; null where it was run operation by operation.")]
-    operations_executed: Annotated[Amount, says("Torch operations in a pass, by the census; compiled, its kernels.")]
+    compiled: Annotated[
+        Compiled | None, says("What torch.compile made of it; null where it was run operation by operation.")
+    ]
+    operations_executed: Annotated[
+        Amount, says("Torch operations in a pass, by the census; compiled, its kernels.")
+    ]
     operations_counted: Annotated[Amount, says("Those found in the trace.")]
-    operations_differing: Annotated[list[str], says("Those that the trace has more or less often, as path:operation.")]
-    launches_lost: Annotated[list[str], says("What the trace of a GPU lacks: kernels without a launch, launches without a kernel.")]
+    operations_differing: Annotated[
+        list[str], says("Those that the trace has more or less often, as path:operation.")
+    ]
+    launches_lost: Annotated[
+        list[str], says("What the trace of a GPU lacks: kernels without a launch, launches without a kernel.")
+    ]
     device: Annotated[Device | None, says("What a GPU did; null on a CPU, and where it is extrapolated.")]
     plain_s: Annotated[list[Seconds], says("Seconds of its plain pass in each round.")]
     traced_s: Annotated[list[Seconds], says("Seconds of its traced pass in each round.")]
@@ -99,7 +133,9 @@ class ComparedTotals(Record):
     """What was measured of all variants."""
 
     variants: Annotated[list[ReportedVariant], says("A, and each variant.")]
-    rounds: Annotated[Amount, says("Rounds that count, each with a plain and a traced pass of every variant.")]
+    rounds: Annotated[
+        Amount, says("Rounds that count, each with a plain and a traced pass of every variant.")
+    ]
     rounds_rejected: Annotated[Amount, says("Rounds in which one was disturbed.")]
     partial: Annotated[bool, says("Whether it was interrupted.")]
     machine: Annotated[Machine, says("What the figures depend on besides the models.")]

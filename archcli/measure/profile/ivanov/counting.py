@@ -40,7 +40,10 @@ def operators(counted: Pass) -> tuple[Operator, ...]:
     for piece in pieces:
         if id(piece) not in named:
             others.setdefault((piece.path, "/" in piece.name), []).append(piece)
-    found += [(Line(f"{path} dX" if back else path, (path,), tuple(p.name for p in own)), own) for (path, back), own in others.items()]
+    found += [
+        (Line(f"{path} dX" if back else path, (path,), tuple(p.name for p in own)), own)
+        for (path, back), own in others.items()
+    ]
     return tuple(_operator(line, own) for line, own in found if own)
 
 
@@ -64,7 +67,9 @@ def within_layer(path: str) -> str:
 
 def _belongs(piece: Piece, line: Line) -> bool:
     same_phase = ("/" in piece.name) == (line.phase == "backward")
-    return same_phase and piece.path in line.paths and any(fnmatchcase(piece.name, part) for part in line.parts)
+    return (
+        same_phase and piece.path in line.paths and any(fnmatchcase(piece.name, part) for part in line.parts)
+    )
 
 
 def _operator(line: Line, pieces: list[Piece]) -> Operator:

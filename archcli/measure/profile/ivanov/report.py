@@ -25,8 +25,19 @@ CONVENTION = (
     "dropout, its gradient 5; LayerNorm 7, its gradients 9 and 4; ReLU 0; all else 1."
 )
 SIZES = {"phase": "train", "batch_size": 8, "seq_len": 512}
-WORDS = {**{str(each): str(each) for each in LETTERS}, "elementwise": "element-wise", FUSED: "fused attention", "movement": "data movement"}
-WORDS |= {"routing": "routing", RANDOM: "random numbers", OUTSIDE: OUTSIDE, FRAMEWORK: FRAMEWORK, UNATTRIBUTED: UNATTRIBUTED}
+WORDS = {
+    **{str(each): str(each) for each in LETTERS},
+    "elementwise": "element-wise",
+    FUSED: "fused attention",
+    "movement": "data movement",
+}
+WORDS |= {
+    "routing": "routing",
+    RANDOM: "random numbers",
+    OUTSIDE: OUTSIDE,
+    FRAMEWORK: FRAMEWORK,
+    UNATTRIBUTED: UNATTRIBUTED,
+}
 BY_CLASS = (
     Column("class", "class"),
     Column("flops", "GFLOP", "gflop", minor=True),
@@ -66,7 +77,11 @@ def with_table(report: Report, counted: Pass, recording: Recording) -> Report:
     classes, executed = _classes(report, found, measured), _executed(recording)
     table: Ivanov = {
         "source": SOURCE,
-        "paper": {"measured_on": MEASURED_ON, "wall_s": WALL_S, "time_shares": {str(each): share for each, share in TIME_SHARES.items()}},
+        "paper": {
+            "measured_on": MEASURED_ON,
+            "wall_s": WALL_S,
+            "time_shares": {str(each): share for each, share in TIME_SHARES.items()},
+        },
         "classes": classes,
         "operators": lines,
         "executed": executed,
@@ -101,13 +116,17 @@ def _lines(report: Report, found: Sequence[Operator], groups: Sequence[Group]) -
     for group in groups:
         first, *others = group.members
         lines[first]["seconds"] = group.seconds
-        lines[first]["roof"], lines[first]["roof_share"] = _roof(report, [found[i] for i in group.members], group.seconds)
+        lines[first]["roof"], lines[first]["roof_share"] = _roof(
+            report, [found[i] for i in group.members], group.seconds
+        )
         for other in others:
             lines[other]["timed_with"] = found[first].line.name
     return lines
 
 
-def _roof(report: Report, members: Sequence[Operator], seconds: float | None) -> tuple[str, float] | tuple[None, None]:
+def _roof(
+    report: Report, members: Sequence[Operator], seconds: float | None
+) -> tuple[str, float] | tuple[None, None]:
     flops, words = sum(each.flops for each in members), sum(each.read + each.written for each in members)
     moved = int(to_bytes(words, report.inputs["dtype"]))
     return bound(flops, moved, seconds or 0.0, report.totals["ceilings"]) or (None, None)
@@ -123,7 +142,11 @@ def _classes(report: Report, found: Sequence[Operator], measured: Times) -> dict
     records: dict[str, IvanovClass] = {}
     for each in LETTERS:
         own = [operator for operator in found if operator.op_class is each]
-        spent, done, moved = seconds.get(each, 0.0), sum(one.flops for one in own), sum(one.read + one.written for one in own)
+        spent, done, moved = (
+            seconds.get(each, 0.0),
+            sum(one.flops for one in own),
+            sum(one.read + one.written for one in own),
+        )
         records[str(each)] = {
             "flops": done,
             "words": moved,
@@ -145,10 +168,19 @@ def _executed(recording: Recording) -> list[Executed]:
     done: dict[str, Executed] = {}
     for each in recording.census:
         if within_layer(each.path) or each.phase == "sums":
-            none: Executed = {"class": each.op_class, "operations": 0, "flops": 0, "flop_share": None, "read": 0, "written": 0}
+            none: Executed = {
+                "class": each.op_class,
+                "operations": 0,
+                "flops": 0,
+                "flop_share": None,
+                "read": 0,
+                "written": 0,
+            }
             record = done.setdefault(each.op_class, none)
             record["operations"] += each.calls
-            record["flops"] = None if each.flops is None or record["flops"] is None else record["flops"] + each.flops
+            record["flops"] = (
+                None if each.flops is None or record["flops"] is None else record["flops"] + each.flops
+            )
             record["read"] += each.read
             record["written"] += each.written
     flops = {name: record["flops"] for name, record in done.items()}
@@ -164,7 +196,10 @@ def tables_of(totals: Mapping[str, Any]) -> Iterator[Table]:
     classes = [{"class": name, **record} for name, record in found["classes"].items()]
     title = "Ivanov et al. 2021, Table 1"
     wall = {"class": "plain wall", "seconds": totals["wall_s"], "time_share": 1.0}
-    whole = wall | {key: sum(record.get(key) or 0 for record in classes) for key in ("flops", "flop_share", "words", "word_share")}
+    whole = wall | {
+        key: sum(record.get(key) or 0 for record in classes)
+        for key in ("flops", "flop_share", "words", "word_share")
+    }
     doubt = "" if totals["reliable"] else ": NOT RELIABLE, see the notes"
     yield Table(f"{title}: by class{doubt}", BY_CLASS, [_named(record) for record in classes], whole)
     columns = BY_OPERATOR if totals["ceilings"] is not None else BY_OPERATOR[:-2]
@@ -172,7 +207,11 @@ def tables_of(totals: Mapping[str, Any]) -> Iterator[Table]:
         own = [_shown(line) for line in found["operators"] if line["phase"] == phase]
         if own:
             yield Table(f"{title}: {phase}, in 1e6 words", columns, own)
-    yield Table("As executed, operation by operation of torch", EXECUTED, [_named(record) for record in found["executed"]])
+    yield Table(
+        "As executed, operation by operation of torch",
+        EXECUTED,
+        [_named(record) for record in found["executed"]],
+    )
 
 
 def _named(record: Mapping[str, Any]) -> Record:
@@ -184,7 +223,13 @@ def _shown(line: Mapping[str, Any]) -> Record:
     words = f"with {line['timed_with']}" if line["timed_with"] else line["seconds"]
     unit = "text" if line["timed_with"] else "seconds"
     counts = {"read": line["words_read"], "written": line["words_written"]}
-    return {**line, **counts, "letter": LETTERS.get(line["class"], line["class"]), "shown": words, "shown_unit": unit}
+    return {
+        **line,
+        **counts,
+        "letter": LETTERS.get(line["class"], line["class"]),
+        "shown": words,
+        "shown_unit": unit,
+    }
 
 
 def _notes(report: Report, measured: Times) -> Iterator[str]:

@@ -73,7 +73,13 @@ def _groups(keys: Sequence[set[Key]], spent: Mapping[Key, float]) -> tuple[Group
     joined: list[tuple[set[int], set[Key]]] = []
     for i, own in enumerate(keys):
         touched = [group for group in joined if group[1] & own]
-        members, both = {i}.union(*(group[0] for group in touched)), own.union(*(group[1] for group in touched))
+        members, both = (
+            {i}.union(*(group[0] for group in touched)),
+            own.union(*(group[1] for group in touched)),
+        )
         joined = [*(group for group in joined if group not in touched), (members, both)]
-    found = (Group(tuple(sorted(members)), sum(spent[key] for key in both) if both else None) for members, both in joined)
+    found = (
+        Group(tuple(sorted(members)), sum(spent[key] for key in both) if both else None)
+        for members, both in joined
+    )
     return tuple(sorted(found))

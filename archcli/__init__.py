@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from archcli.measure.flops import Question
-    from archcli.measure.formula import Formula
     from archcli.measure.report import Report
-    from archcli.measure.sweep import Sweep
+    from archcli.measure.symbolic.formula import Formula
+    from archcli.measure.symbolic.sweep import Sweep
     from archcli.modules import Model, Module
 
     def load(model: str, overrides: Sequence[str] = ()) -> Module:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def build(model: str | Model, *, device: str = "cpu", attention: str = "sdpa", **options: Any) -> Any:
     """A torch.nn.Module with fresh random weights. Device "meta" allocates nothing; attention is "sdpa" or "eager"."""
-    from archcli.runtime.build import build_model
+    from archcli.runtime.model.build import build_model
 
     return build_model(_model(model), device=device, attention=attention, **options)
 
@@ -56,7 +56,7 @@ def count_kv_cache(
     source_len: int | None = None,
 ) -> Report:
     """What `archcli kvcache` says."""
-    from archcli.measure.kvcache import count_kv_cache as count
+    from archcli.measure.kvcache.kvcache import count_kv_cache as count
 
     return count(_model(model), context, batch_size, dtype, source_len=source_len)
 
@@ -64,7 +64,7 @@ def count_kv_cache(
 def survey(*models: str | Model, **options: Any) -> Report:
     """What `archcli survey` says of these models, of all presets where none is given. Options: columns, where, sort, by."""
     from archcli.load.source import presets
-    from archcli.measure.survey import survey_models
+    from archcli.measure.survey.survey import survey_models
 
     found = map(_model, models or presets())
     return survey_models(((model.name, model) for model in found), **options)
@@ -72,7 +72,7 @@ def survey(*models: str | Model, **options: Any) -> Report:
 
 def compare(*models: str | Model, **options: Any) -> Report:
     """What `archcli compare` says of two models or more. Options: batch_size, seq_len, past, context, source_len, dtype, mla."""
-    from archcli.load.dump import to_mapping
+    from archcli.load.yaml.writer import to_mapping
     from archcli.measure.compare.differences import Stated
     from archcli.measure.compare.figures import Question
     from archcli.measure.compare.report import Compared, compare_models
@@ -85,14 +85,14 @@ def compare(*models: str | Model, **options: Any) -> Report:
 
 def formula(model: str | Model, **options: Any) -> Formula:
     """Closed forms of parameters, FLOPs and cache, in the names of the YAML (needs sympy)."""
-    from archcli.measure.formula import formula as closed_form
+    from archcli.measure.symbolic.formula import formula as closed_form
 
     return closed_form(_model(model), **options)
 
 
 def sweep(model: str | Model, values: dict[str, Any], **options: Any) -> Sweep:
     """Parameters and FLOPs with the named sizes replaced by arrays of candidates (needs numpy)."""
-    from archcli.measure.sweep import sweep as count
+    from archcli.measure.symbolic.sweep import sweep as count
 
     return count(_model(model), values, **options)
 

@@ -78,7 +78,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except ArchError as error:
-        from archcli.load.diagnostics import explain
+        from archcli.render.problems import explain
 
         typer.echo(explain(error), err=True)
         sys.exit(2)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+SET = "--set"
+"""The name of the source that an override on the command line is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Mark:

@@ -19,11 +19,11 @@ import torch
 import transformers
 
 from archcli.commands.profile.allocator import SETTINGS
-from archcli.load.dump import mapping_to_yaml
-from archcli.load.hf import understand, weight_map
+from archcli.load.huggingface.understand import understand, weight_map
 from archcli.load.source import load_text
-from archcli.runtime.build import build_model
-from archcli.runtime.weights import translate
+from archcli.load.yaml.writer import mapping_to_yaml
+from archcli.runtime.model.build import build_model
+from archcli.runtime.weights.translate import translate
 
 ROPE = {"rope_type": "default", "rope_theta": 500000.0}
 LLAMA = {

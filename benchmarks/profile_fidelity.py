@@ -126,8 +126,8 @@ def print_regions(name):
     """The shares of one model's forward by the profile and by the clock, measured in this process. Brings torch."""
     from archcli.load.source import load, load_text
     from archcli.render.progress import progress
-    from archcli.runtime.profile_regions import cross_check, shares
-    from archcli.runtime.profile_work import Job, prepare
+    from archcli.runtime.profile.regions import cross_check, shares
+    from archcli.runtime.profile.work import Job, prepare
 
     model, text = MODELS[name]
     work = prepare((load(model) if text is None else load_text(text, name)).model, Job(batch_size=1, new=128))

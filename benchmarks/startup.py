@@ -23,7 +23,7 @@ import numpy as np
 
 import archcli
 from archcli.measure.passes import forward_pass
-from archcli.measure.sweep import sweep
+from archcli.measure.symbolic.sweep import sweep
 
 PRESETS = sorted(path.stem for path in (Path(__file__).parents[1] / "presets").glob("*.yaml"))
 CANDIDATES = 1_000_000

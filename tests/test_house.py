@@ -67,7 +67,13 @@ FORGED = [
     (house.not_downwards, {"archcli.measure.a": "import archcli"}),
     (house.not_downwards, {"archcli.graph": "from .load import base"}),
     (house.sideways, {"archcli.commands.a": "from archcli.commands import b", "archcli.commands.b": ""}),
-    (house.sideways, {"archcli.load.hf.a": "from archcli.load.hf.b import x", "archcli.load.hf.b": ""}),
+    (
+        house.sideways,
+        {
+            "archcli.load.huggingface.families.a": "from archcli.load.huggingface.families.b import x",
+            "archcli.load.huggingface.families.b": "",
+        },
+    ),
     (house.wrong_doors, {"archcli.ops.a": "def f():\n    import torch.nn"}),
     (house.wrong_doors, {"archcli.commands.a": "from rich.table import Table"}),
     (house.wrong_doors, {"archcli.measure.a": "import importlib\nx = importlib.import_module('torch')"}),

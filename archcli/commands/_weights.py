@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from archcli.commands.base import Subject
 from archcli.errors import ArchError
-from archcli.load.checkpoint import Checkpoint, read_checkpoint
-from archcli.load.hf import weight_map
-from archcli.load.hf.leftovers import PACKED, SCALE
-from archcli.load.hf.weights import WeightMap
-from archcli.load.machine import available_memory
-from archcli.load.safetensors import read_tensor
-from archcli.load.words import quoted
+from archcli.load.checkpoint.checkpoint import Checkpoint, read_checkpoint
+from archcli.load.checkpoint.safetensors import read_tensor
+from archcli.load.huggingface.leftovers import PACKED, SCALE
+from archcli.load.huggingface.understand import weight_map
+from archcli.load.huggingface.weights import WeightMap
 from archcli.measure.checkpoint import Comparison, compare, compare_sums, folded, shape_text
+from archcli.measure.memory.machine import available_memory
 from archcli.measure.passes import forward_pass
 from archcli.render.progress import progress
+from archcli.wording import quoted
 
 if TYPE_CHECKING:
-    from archcli.runtime.finding import Finding, Verdict
+    from archcli.runtime.verify.finding import Finding, Verdict
 
 LONGEST_NAME = 200
 UNNAMED = "names were not compared: no config.json, of the model or beside the weights, says which family's they are."
@@ -57,8 +57,8 @@ def verify_weights(asked: Subject, folder: str, dtype: str, batch_size: int, seq
             f"{folder}: quantized, as {quoted(packed, LONGEST_NAME)} says",
             "params --against compares names and shapes",
         )
-    from archcli.runtime.finding import Verdict
-    from archcli.runtime.weights_check import Job, Placed, check_weights
+    from archcli.runtime.verify.finding import Verdict
+    from archcli.runtime.weights.compare import Job, Placed, check_weights
 
     findings = tuple(_findings(found))
     if not found.ok:
@@ -78,7 +78,7 @@ def verify_weights(asked: Subject, folder: str, dtype: str, batch_size: int, seq
 
 def _findings(found: Comparison) -> list[Finding]:
     """How many tensors have their place, and each that is wrong, layers folded."""
-    from archcli.runtime.finding import Finding
+    from archcli.runtime.verify.finding import Finding
 
     wrong = [record for record in folded(found.lines) if not record["ok"]]
     count = len(found.places) + sum(record["times"] for record in wrong)
@@ -97,7 +97,7 @@ def _findings(found: Comparison) -> list[Finding]:
 
 def _copies(checkpoint: Checkpoint, found: Comparison) -> Iterator[Finding]:
     """Whether tied weights that are stored more than once are the same, byte by byte."""
-    from archcli.runtime.finding import Finding
+    from archcli.runtime.verify.finding import Finding
 
     pairs = [(checkpoint.tensors[name], checkpoint.tensors[holder]) for name, holder in found.copies]
     equal = sum(

@@ -12,18 +12,18 @@ import typer
 
 from archcli.commands.options import Output, Set
 from archcli.errors import ArchError, Mark, Problem
-from archcli.load.diagnostics import paragraph
-from archcli.load.index import presets_index
-from archcli.load.patch import patch_of
+from archcli.load.presets import presets_index
 from archcli.load.source import Loaded, identity, load
-from archcli.load.words import clean, written
+from archcli.load.yaml.patch import patch_of
 from archcli.modules import Model
 from archcli.render import rendered, write
+from archcli.render.problems import paragraph
 from archcli.render.screen import columns, painted
 from archcli.rules.base import Case, Finding, Parallel, Severity
 from archcli.rules.evidence import standing
 from archcli.rules.lint import Found, Selection, check_prefixes, failing, lint
 from archcli.rules.report import Placed, report_of, statistics, summary
+from archcli.wording import clean, written
 
 MOST_OPTIONS = 4
 PRAGMA = re.compile(r"#\s*archcli:\s*ignore(?:\[([^\]]*)\])?")

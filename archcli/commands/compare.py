@@ -23,7 +23,7 @@ from archcli.commands.options import (
     SourceLen,
 )
 from archcli.errors import ArchError, Problem
-from archcli.load.dump import to_mapping
+from archcli.load.yaml.writer import to_mapping
 from archcli.measure.compare.differences import Stated
 from archcli.measure.compare.figures import Question
 from archcli.measure.compare.report import FEWEST, Compared, compare_models

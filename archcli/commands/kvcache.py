@@ -15,7 +15,7 @@ from archcli.commands.options import (
     Set,
     SourceLen,
 )
-from archcli.measure.kvcache import count_kv_cache
+from archcli.measure.kvcache.kvcache import count_kv_cache
 
 
 def run(  # noqa: PLR0913

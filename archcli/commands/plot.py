@@ -27,7 +27,7 @@ Picture = Annotated[
 
 def run(profile: Saved, output: Picture = Path("profile.svg")) -> None:
     """Draw a saved profile: FLOPs, bytes and time by class of operation, and a roofline of the operators."""
-    from archcli.measure.profile.document import compares, misfit
+    from archcli.measure.profile.schema import compares, misfit
 
     document = read_result(profile, "profile")
     wrong = misfit(document)

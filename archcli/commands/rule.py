@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from archcli.commands.options import Json, Output
-from archcli.load.index import presets_index
+from archcli.load.presets import presets_index
 from archcli.measure.report import Report
 from archcli.render import rendered, write
 from archcli.render.screen import fitted

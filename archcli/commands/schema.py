@@ -33,13 +33,13 @@ def run(of: Of = "yaml", form: Form = None, as_json: Json = False, output: Outpu
 
 
 def _yaml() -> tuple[dict[str, Any], Report]:
-    from archcli.load.schema import json_schema, rows
+    from archcli.load.spec.schema import json_schema, rows
 
     return json_schema(), _table(YAML, list(rows()), ("class", "kind", "key", "takes", "default", "meaning"))
 
 
 def _profile() -> tuple[dict[str, Any], Report]:
-    from archcli.measure.profile.document import json_schema, keys
+    from archcli.measure.profile.schema import json_schema, keys
 
     return json_schema(), _table(PROFILE, list(keys()), ("record", "key", "takes", "always", "meaning"))
 

@@ -8,8 +8,8 @@ import typer
 
 from archcli.commands.base import subject
 from archcli.commands.options import BatchSize, Json, Model, Output, SeqLen, Set
-from archcli.load.dump import to_yaml
-from archcli.measure.anatomy import list_rows
+from archcli.load.yaml.writer import to_yaml
+from archcli.measure.show import list_rows
 from archcli.render import write
 
 FormOrYaml = Annotated[

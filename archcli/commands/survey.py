@@ -10,8 +10,8 @@ from archcli.commands.base import subjects
 from archcli.commands.options import Form, Json, Output, Sort, Where
 from archcli.errors import ArchError
 from archcli.load.source import presets
-from archcli.measure.facets import FACETS
-from archcli.measure.survey import By, survey_models
+from archcli.measure.survey.columns import FACETS
+from archcli.measure.survey.survey import By, survey_models
 from archcli.render import show
 
 Models = Annotated[

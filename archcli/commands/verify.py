@@ -22,7 +22,7 @@ from archcli.measure.report import Column, Report, Table
 from archcli.render.progress import progress
 
 if TYPE_CHECKING:
-    from archcli.runtime.witness import Verdict
+    from archcli.runtime.verify.verify import Verdict
 
 CONVENTION = (
     "FLOP = 2 x multiply-add, of matrix products; every score of S x S counted, as eager attention executes (--mask dense). "
@@ -98,7 +98,7 @@ def _ask(asked: Subject, batch_size: int, seq_len: int, source_len: int | None) 
             prefill_pass(model, batch_size, seq_len, source_len=source),
             decode_pass(model, batch_size, seq_len, source_len=source),
         )
-    from archcli.runtime import witness
+    from archcli.runtime.verify import verify as witness
 
     with progress(f"verifying {asked.name}") as tick:
         return witness.verify(model, witness.Asked(forward, train, steps, batch_size, seq_len, source), tick)

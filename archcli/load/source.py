@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from archcli.errors import ArchError, Mark, Problem
-from archcli.load.build import build
-from archcli.load.hf.words import THEIRS_ALONE
-from archcli.load.imported import Origin, config_of, is_foreign
-from archcli.load.marks import Node, locate
-from archcli.load.shared import expand
-from archcli.load.text import MOST_BYTES, Text, decode, text_of
-from archcli.load.words import clean, closest, either, quoted
-from archcli.load.yaml import parse
+from archcli.load.huggingface.imported import Origin, config_of, is_foreign
+from archcli.load.huggingface.words import THEIRS_ALONE
+from archcli.load.spec.build import build
+from archcli.load.spec.layers import expand
+from archcli.load.yaml.nodes import Node, locate
+from archcli.load.yaml.reader import parse
+from archcli.load.yaml.text import MOST_BYTES, Text, decode, text_of
 from archcli.modules import Model, Module
+from archcli.wording import clean, closest, either, quoted
 
 STDIN = "-"
 SUFFIXES = (".yaml", ".yml", ".json", ".gguf")
@@ -95,8 +95,8 @@ def load_config(
     strict: bool = True,
 ) -> Loaded:
     """The model of a config.json's data, as the YAML it stands for, read like any other; `stated` are keys that go before its own."""
-    from archcli.load.dump import mapping_to_yaml
-    from archcli.load.hf import understand
+    from archcli.load.huggingface.understand import understand
+    from archcli.load.yaml.writer import mapping_to_yaml
 
     tree, stated = None, stated or {}
     try:
@@ -148,7 +148,7 @@ def _load_yaml(content: Text, overrides: Sequence[str], source: str, *, strict: 
 
 
 def _overridden(root: Node, overrides: Sequence[str], problems: list[Problem]) -> Node:
-    from archcli.load.overrides import apply
+    from archcli.load.spec.overrides import apply
 
     return apply(root, overrides, problems)
 
@@ -223,9 +223,9 @@ def _start(path: Path, name: str) -> bytes:
 
 def _load_gguf(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
     """The model of a GGUF file: as it stands, held against the tensors that it lists; then with the overrides."""
-    from archcli.load.gguf_config import config_of as config_of_gguf
-    from archcli.load.gguf_facts import facts_of
-    from archcli.load.gguf_tensors import compare, own_name, read_whole
+    from archcli.load.gguf.config import config_of as config_of_gguf
+    from archcli.load.gguf.facts import facts_of
+    from archcli.load.gguf.tensors import compare, own_name, read_whole
 
     try:
         header = read_whole(path)
@@ -249,7 +249,7 @@ def _load_hub(model: str, overrides: Sequence[str], *, strict: bool) -> Loaded |
     """The model that `hf://org/name` or `org/name` names on the hub; None where MODEL is of neither shape."""
     if "/" not in model or (model.endswith(SUFFIXES) and "://" not in model):
         return None
-    from archcli.load import hub
+    from archcli.load.huggingface import hub
 
     wanted = hub.reference(model)
     if wanted is None:

@@ -14,7 +14,7 @@ from archcli.measure.report import Column, Report, Table, facts
 from archcli.modules import Model
 
 if TYPE_CHECKING:
-    from archcli.load.hf.weights import Place, WeightMap
+    from archcli.load.huggingface.weights import Place, WeightMap
 
 Holders = dict[str, dict[int | None, tuple[str, bool]]]
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from archcli.graph import Row
+from archcli.measure.memory.weight_bytes import Kept, Stored, stored
 from archcli.measure.passes import folded_path, forward_pass, prediction_rows
 from archcli.measure.report import Column, Report, Table, Unit, facts
-from archcli.measure.storage import Kept, Stored, stored
 from archcli.modules import Model
 
 CONVENTION = (

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, model_validator
 
 from archcli.errors import ArchError, Problem
-from archcli.registry import register
+from archcli.modules.kinds import register
 
 Size = Annotated[int, Field(gt=0)]
 """A strictly positive whole number; `true`, `4.0` and `"8"` are none."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from archcli.errors import Problem
+from archcli.measure.kvcache.variants import to_gqa, to_mqa
 from archcli.measure.passes import find
 from archcli.modules import (
     Attention,
@@ -14,7 +15,6 @@ from archcli.modules import (
     ProjectedAttention,
     substitute,
 )
-from archcli.modules.attention.convert import to_gqa, to_mqa
 from archcli.modules.model import stacks
 from archcli.rules.base import Case, Finding, Fix, Rule, Severity, cached_bytes, example
 

@@ -53,7 +53,7 @@ class Standing(NamedTuple):
 
 def entry(name: str, model: Model) -> dict[str, Any]:
     """A model's record in the index: what its rules would judge and no more, so no width of experts and no heads of latents."""
-    from archcli.measure.facets import described
+    from archcli.measure.survey.columns import described
 
     facets = described(name, model)
     spared = {

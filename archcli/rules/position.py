@@ -91,11 +91,11 @@ class BaseBelowBound(Rule):
             rope = attention.position
             if (
                 not isinstance(rope, Rope)
-                or rope.scaling.kind != "none"
+                or rope.scaling.kind != "none"  # type: ignore[attr-defined]
                 or attention.window
                 or attention.chunk
                 or context is None
-            ):  # type: ignore[attr-defined]
+            ):
                 continue
             dims = _rotary_dims(attention, rope, case.model.d_model)
             least = least_base(dims, context)

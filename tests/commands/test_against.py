@@ -114,7 +114,7 @@ def test_names_of_a_file_are_never_escape_sequences(folder, cli):
 
 def test_no_tensor_is_read_by_params(folder, cli, monkeypatch):
     path = folder("llama")
-    monkeypatch.setattr("archcli.load.safetensors.read_tensor", None)
+    monkeypatch.setattr("archcli.load.checkpoint.safetensors.read_tensor", None)
     assert cli("params", path, "--against", path).code == 0
     code = f"import sys; sys.argv = ['archcli', 'params', {str(path)!r}, '--against', {str(path)!r}]; from archcli.cli import main\n"
     code += "try: main()\nexcept SystemExit: pass\n"

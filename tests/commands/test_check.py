@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from archcli.load.index import presets_index
+from archcli.load.presets import presets_index
 from checking import BROKEN, codes, rows
 
 PLACES = {"HWD004": (2, "128257"), "ATT001": (10, "7,"), "HWD002": (10, "100"), "HWD001": (11, "14335")}

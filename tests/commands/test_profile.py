@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from archcli.runtime import profile
+from archcli.runtime.profile import record as profile
 
 BERT = """
 kind: encoder

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from archcli.measure.profile.document import misfit
+from archcli.measure.profile.schema import misfit
 
 
 @pytest.fixture

@@ -8,8 +8,9 @@ import pytest
 
 from archcli.load.source import load
 from archcli.measure.flops import Question, count_flops
-from archcli.measure.profile.kinds import cut
-from archcli.runtime import profile, profile_work
+from archcli.measure.profile.extrapolate.kinds import cut
+from archcli.runtime.profile import record as profile
+from archcli.runtime.profile import work as profile_work
 
 measuring = import_module("archcli.commands.profile.measuring")
 EIGHT = Question(seq_len=8)
@@ -75,7 +76,7 @@ def test_a_model_that_fits_is_measured_itself(profiled, monkeypatch):
 
 
 def test_a_model_that_does_not_fit_is_measured_by_kinds(profiled, monkeypatch):
-    monkeypatch.setattr("archcli.measure.memory.TORCH_BYTES", 0)
+    monkeypatch.setattr("archcli.measure.memory.estimate.TORCH_BYTES", 0)
     with_memory(monkeypatch, 200 / 2**20)
     code, out, err = profiled()
     found = json.loads(out)

@@ -9,8 +9,9 @@ from importlib import import_module
 import pytest
 from jsonschema import ValidationError
 
-from archcli.measure.profile.document import compares, json_schema, keys, misfit
-from archcli.runtime import profile, profile_variants
+from archcli.measure.profile.schema import compares, json_schema, keys, misfit
+from archcli.runtime.profile import record as profile
+from archcli.runtime.profile import variants as profile_variants
 from conforming import validator
 
 TINY = """
@@ -146,5 +147,6 @@ def test_the_command_prints_the_schema_and_a_table_of_it(cli):
     assert table.splitlines()[0] == "record,key,takes,always,meaning"
     assert len(table.splitlines()) == 1 + len(list(keys()))
     assert (
-        import_module("archcli.load.schema").json_schema()["title"] == json.loads(cli("schema").out)["title"]
+        import_module("archcli.load.spec.schema").json_schema()["title"]
+        == json.loads(cli("schema").out)["title"]
     )

@@ -10,8 +10,8 @@ import torch
 import transformers
 from safetensors.torch import load_file
 
-from archcli.load.hf import deepseek_v3, gpt2, llama, mixtral
-from archcli.load.hf.weights import Take
+from archcli.load.huggingface.families import deepseek_v3, gpt2, llama, mixtral
+from archcli.load.huggingface.weights import Take
 from parity.families import FAMILIES
 from saved import edited, stated
 

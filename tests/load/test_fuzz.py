@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archcli.errors import ArchError
-from archcli.load.diagnostics import explain
-from archcli.load.dump import to_yaml
 from archcli.load.source import load_text, preset_text, presets
-from archcli.load.text import decode
+from archcli.load.yaml.text import decode
+from archcli.load.yaml.writer import to_yaml
+from archcli.render.problems import explain
 
 PRESETS = st.sampled_from(presets()).map(preset_text)
 SIGNS = ["\n", "\n  ", "\t", "- ", "? ", "#", "&a ", "*a", "!t ", "---\n", "...", "<<: ", *":{}[],|>'\"%"]

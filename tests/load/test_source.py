@@ -10,8 +10,8 @@ import pytest
 
 import archcli.load
 from archcli.errors import ArchError
-from archcli.load.dump import to_mapping
 from archcli.load.source import load, load_preset, preset_text, presets
+from archcli.load.yaml.writer import to_mapping
 
 
 def answer(model, *overrides):

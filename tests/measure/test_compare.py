@@ -3,8 +3,8 @@
 import pytest
 
 from archcli.errors import ArchError
-from archcli.load.dump import to_mapping
 from archcli.load.source import load_preset, load_text
+from archcli.load.yaml.writer import to_mapping
 from archcli.measure.compare.differences import Stated, differences
 from archcli.measure.compare.figures import Question
 from archcli.measure.compare.report import Compared, compare_models

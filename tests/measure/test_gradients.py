@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from archcli.modules import ConvFrontEnd, Embedding, Learned
-from archcli.runtime.build import build_model
-from measure.gradients import CHECKS, encoder_decoder
+from archcli.runtime.model.build import build_model
+from gradients import CHECKS, encoder_decoder
 
 torch.set_num_threads(1)
 

@@ -4,12 +4,12 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.measure.flops import Question, count_flops
-from archcli.measure.formula import formula
-from archcli.measure.kvcache import count_kv_cache
-from archcli.measure.memory import memory_of
+from archcli.measure.kvcache.kvcache import count_kv_cache
+from archcli.measure.memory.estimate import memory_of
 from archcli.measure.params import count_params
 from archcli.measure.passes import train_pass
-from archcli.measure.sweep import sweep
+from archcli.measure.symbolic.formula import formula
+from archcli.measure.symbolic.sweep import sweep
 from archcli.modules import GLU, Group, MixtureOfExperts
 from archcli.modules.lora import LoRA
 from small import decoder, layer

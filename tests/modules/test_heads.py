@@ -20,11 +20,11 @@ from archcli.modules import (
     SampledHead,
 )
 from archcli.ops import Sample
-from archcli.runtime.build import build_model
-from archcli.runtime.targets import random_targets
+from archcli.runtime.model.build import build_model
+from archcli.runtime.profile.targets import random_targets
+from asking import ask, failures
 from importing import imported_file
-from runtime.asking import ask, failures
-from runtime.zoo import RMS, D, V, assert_close, built, gqa, model, tokens
+from zoo import RMS, D, V, assert_close, built, gqa, model, tokens
 
 torch.set_num_threads(1)
 CUTOFFS, SHARES = (6, 14), (0.5, 0.3, 0.2)

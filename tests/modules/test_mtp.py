@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.measure.flops import Question, count_flops
-from archcli.measure.kvcache import count_kv_cache
+from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.params import count_params
 from archcli.measure.passes import forward_pass, prediction_rows, train_pass
 from archcli.modules import (
@@ -23,9 +23,9 @@ from archcli.modules import (
     RMSNorm,
     substitute,
 )
-from archcli.runtime.build import build_model
-from runtime.asking import ask, failures
-from runtime.zoo import DEEPSEEK, RMS, D, V, assert_close, built, gqa, mla, model, tokens
+from archcli.runtime.model.build import build_model
+from asking import ask, failures
+from zoo import DEEPSEEK, RMS, D, V, assert_close, built, gqa, mla, model, tokens
 
 torch.set_num_threads(1)
 DENSE = PreNorm(attention=gqa(), ffn=GLU(d_ff=20), norm=RMS)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from modules.wiring import CHECKS
+from wiring import CHECKS
 
 torch.set_num_threads(1)
 

@@ -9,18 +9,18 @@ import torch
 
 from archcli.load.source import load
 from archcli.measure.flops import Question, count_flops
-from archcli.measure.kvcache import count_kv_cache
+from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.params import count_params
 from archcli.measure.passes import forward_pass
 from archcli.modules import LinearScaling, LongRopeScaling, NTKScaling
 from archcli.ops import Causal, Chunked, Dilated, Fixed, Full, SlidingWindow, Strided, WindowAndGlobal
-from measure.gradients import CHECKS as GRADIENTS
-from modules.wiring import CHECKS as WIRING
+from asking import ask
+from gradients import CHECKS as GRADIENTS
 from mutants import of_modules, of_ops
 from ops.cases import CASES
 from ops.checks import CHECKS
-from runtime.asking import ask
-from runtime.zoo import ZOO, built, tokens
+from wiring import CHECKS as WIRING
+from zoo import ZOO, built, tokens
 
 torch.set_num_threads(1)
 MUTANTS = [*of_ops.MUTANTS, *of_modules.MUTANTS]

@@ -4,12 +4,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from archcli.load.safetensors import read_header, read_tensor
+from archcli.load.checkpoint.safetensors import read_header, read_tensor
 from archcli.measure.checkpoint import compare
 from archcli.modules import Encoder, MixtureOfExperts, Rope
-from archcli.runtime.build import set_expert_form
-from archcli.runtime.weights import translate
-from archcli.runtime.weights_check import Placed, loaded
+from archcli.runtime.model.build import set_expert_form
+from archcli.runtime.weights.compare import Placed, loaded
+from archcli.runtime.weights.translate import translate
 from parity.families import FAMILIES
 from parity.mutations import mutants, parts
 from parity.witness import (

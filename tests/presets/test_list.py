@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from archcli.load.source import load, presets
-from archcli.measure.catalogue import COLUMNS, describe
-from archcli.measure.where import select
+from archcli.measure.list_presets import COLUMNS, describe
+from archcli.measure.survey.filter import select
 from presets.test_presets import ORACLE
 
 ROWS = {name: describe(name, load(name).model) for name in presets()}

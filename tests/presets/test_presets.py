@@ -8,7 +8,7 @@ import pytest
 
 from archcli.load.source import load
 from archcli.measure.flops import Question, count_flops
-from archcli.measure.kvcache import count_kv_cache
+from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.params import count_params
 from archcli.modules.model import stacks
 

@@ -16,7 +16,7 @@ from archcli.load.source import load
 from archcli.modules import settings, substitute
 from archcli.modules.model import inferring, stacks
 from archcli.runtime import build_model
-from archcli.runtime.weights import translate
+from archcli.runtime.weights.translate import translate
 from parity.families import FAMILIES
 from parity.witness import SOURCE, answer, random_source, randomise, tensors, their_model
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from archcli.load.index import presets_index
+from archcli.load.presets import presets_index
 from archcli.load.source import folder, load, presets
 from archcli.rules import all_rules
 from archcli.rules.evidence import COLUMNS, entry, spread, standing

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archcli.errors import ArchError
-from archcli.load.dump import to_yaml
 from archcli.load.source import load_text, preset_text, presets
+from archcli.load.yaml.writer import to_yaml
 from archcli.rules import all_rules
 from archcli.rules.base import ONE_DEVICE, Case, Parallel
 from archcli.rules.lint import Selection, lint

@@ -41,7 +41,7 @@ from archcli.commands.profile.variants import variants
 from archcli.commands.profile.versus import compared
 from archcli.measure.flops import Question, run_pass, settled
 from archcli.measure.passes import without_source
-from archcli.measure.profile.report import profile_of
+from archcli.measure.profile.reports.one import profile_of
 from archcli.measure.profile.workloads import workload_of
 from archcli.measure.report import Report
 

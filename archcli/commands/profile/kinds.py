@@ -19,20 +19,20 @@ from archcli.commands.profile.measuring import (
     job_of,
 )
 from archcli.errors import ArchError
-from archcli.load.machine import cache_size
 from archcli.measure.flops import Question, run_pass
-from archcli.measure.memory import memory_of
+from archcli.measure.memory.estimate import memory_of
+from archcli.measure.memory.machine import cache_size
 from archcli.measure.passes import Pass
-from archcli.measure.profile.by_kind import by_kind
-from archcli.measure.profile.extrapolate import extrapolated
-from archcli.measure.profile.kinds import cut, depth
-from archcli.measure.profile.plan import Plan, Sizing, Small, plan_of
-from archcli.measure.profile.report import profile_of
+from archcli.measure.profile.extrapolate.kinds import cut, depth
+from archcli.measure.profile.extrapolate.plan import Plan, Sizing, Small, plan_of
+from archcli.measure.profile.extrapolate.stacks import extrapolated
+from archcli.measure.profile.reports.by_kind import by_kind
+from archcli.measure.profile.reports.one import profile_of
 from archcli.measure.report import Report
 from archcli.render.progress import Tick, progress
 
 if TYPE_CHECKING:
-    from archcli.runtime.profile import Recording
+    from archcli.runtime.profile.record import Recording
 
 Profiled = tuple[Report, "Recording"]
 MOST_PAIRS = 50
@@ -113,7 +113,7 @@ def profiled_by_kind(
 def measured_by_kind(asked: Subject, plan: Plan, how: How) -> tuple[dict[str, Recording], Ceilings | None]:
     """A recording of each stack by its name. Imports torch."""
     try:
-        from archcli.runtime import profile_machine
+        from archcli.runtime.profile import machine as profile_machine
 
         with (
             progress(f"profiling {asked.name} by kinds of layer") as tick,
@@ -130,7 +130,7 @@ def measured_by_kind(asked: Subject, plan: Plan, how: How) -> tuple[dict[str, Re
 
 def _all_recorded(plan: Plan, how: How, tick: Tick) -> Iterator[tuple[str, Recording]]:
     """(name, recording) of each stack until one is interrupted; built one after another, so that no two take memory."""
-    from archcli.runtime.profile_machine import release_memory
+    from archcli.runtime.profile.machine import release_memory
 
     for small in plan.stacks():
         recording = _recorded(small, how, tick)
@@ -141,7 +141,8 @@ def _all_recorded(plan: Plan, how: How, tick: Tick) -> Iterator[tuple[str, Recor
 
 
 def _recorded(small: Small, how: How, tick: Tick) -> Recording:
-    from archcli.runtime import profile, profile_work
+    from archcli.runtime.profile import record as profile
+    from archcli.runtime.profile import work as profile_work
 
     def told(what: str, done: int, total: int) -> None:
         tick(f"{small.name}, {what}", done, total)

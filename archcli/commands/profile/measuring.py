@@ -10,18 +10,18 @@ import typer
 from archcli.commands.base import Subject
 from archcli.errors import ArchError
 from archcli.load.ceilings import ceilings_file, kept_ceilings
-from archcli.load.machine import available_memory, processor
 from archcli.measure.flops import Question
-from archcli.measure.memory import memory_of, require_memory
+from archcli.measure.memory.estimate import memory_of, require_memory
+from archcli.measure.memory.machine import available_memory, processor
 from archcli.measure.passes import Pass, whole_tokens
-from archcli.measure.profile.compiled import with_copies
+from archcli.measure.profile.reports.compiled import with_copies
 from archcli.ops import Embedding, Shift
 from archcli.render.progress import Tick, progress
 from archcli.render.write import remember
 
 if TYPE_CHECKING:
-    from archcli.runtime.profile import Recording
-    from archcli.runtime.profile_work import Job
+    from archcli.runtime.profile.record import Recording
+    from archcli.runtime.profile.work import Job
 
 INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 BUSY = 0.5
@@ -78,7 +78,10 @@ def measured(
 ) -> tuple[Recording, Ceilings | None]:
     """Build, time, and ask the machine what it can do at best. Imports torch."""
     try:
-        from archcli.runtime import profile, profile_compiled, profile_machine, profile_work
+        from archcli.runtime.profile import compiled as profile_compiled
+        from archcli.runtime.profile import machine as profile_machine
+        from archcli.runtime.profile import record as profile
+        from archcli.runtime.profile import work as profile_work
 
         job = job_of(counted, how)
         profile_work.check_device(job.device)
@@ -106,7 +109,7 @@ def available(how: How) -> int | None:
     """Bytes that the device has left; None where nobody knows. Imports torch for any but the CPU."""
     if how.device == "cpu":
         return available_memory()
-    from archcli.runtime import profile_work
+    from archcli.runtime.profile import work as profile_work
 
     profile_work.check_device(how.device)
     return profile_work.free_memory(how.device)
@@ -114,7 +117,7 @@ def available(how: How) -> int | None:
 
 def job_of(counted: Pass, how: How, distinct_experts: int | None = None) -> Job:
     """What the runtime is to run: the pass that was counted, in the way that was asked."""
-    from archcli.runtime.profile_work import Job
+    from archcli.runtime.profile.work import Job
 
     stepwise = counted.phase in {"prefill", "decode"}
     return Job(
@@ -136,7 +139,7 @@ def ceilings_of(recording: Recording, how: How, tick: Tick) -> Ceilings | None:
     """What the machine can do, measured now or known from an earlier run of the same machine, dtype, threads and torch."""
     if not how.ceilings or recording.partial:
         return None
-    from archcli.runtime.profile_work import DTYPES
+    from archcli.runtime.profile.work import DTYPES
 
     machine = recording.machine
     parts = [processor(), machine["processor"], machine["threads"], how.dtype, how.device, machine["torch"]]
@@ -148,7 +151,7 @@ def ceilings_of(recording: Recording, how: How, tick: Tick) -> Ceilings | None:
     kept = kept_ceilings(file)
     if key in kept and not how.refresh:
         return kept[key] | {"measured": "earlier"}
-    from archcli.runtime.ceilings import measure_ceilings
+    from archcli.runtime.profile.ceilings import measure_ceilings
 
     tick("measuring what this machine can do", 0, 1)
     found = measure_ceilings(how.dtype, DTYPES[how.dtype], how.device)._asdict()

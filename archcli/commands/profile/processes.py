@@ -16,7 +16,7 @@ import typer
 from archcli.commands.profile.measuring import INTERRUPTED
 from archcli.errors import ArchError
 from archcli.load.source import STDIN
-from archcli.measure.profile.repeated import repeated
+from archcli.measure.profile.reports.processes import repeated
 from archcli.measure.report import Report
 from archcli.render import show
 from archcli.render.data import document

@@ -9,11 +9,10 @@ from typing import Any, get_args
 from archcli.commands.base import Subject, subject
 from archcli.commands.profile.measuring import How
 from archcli.commands.profile.options import AttentionForm, Dtype
-from archcli.errors import ArchError, Problem
-from archcli.load.dump import to_mapping
-from archcli.load.marks import SET
+from archcli.errors import SET, ArchError, Problem
+from archcli.load.yaml.writer import to_mapping
 from archcli.measure.compare.differences import Stated, differences
-from archcli.measure.profile.document.versus import Setting
+from archcli.measure.profile.schema.versus import Setting
 
 OPENING, CLOSING, QUOTES = "[{(", ")}]", "'\""
 SWITCH = {"true": True, "false": False}

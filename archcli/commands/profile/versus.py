@@ -9,17 +9,17 @@ import typer
 
 from archcli.commands.profile.measuring import INTERRUPTED, checked, job_of
 from archcli.commands.profile.variants import Asked
-from archcli.load.machine import available_memory
 from archcli.measure.flops import Question, run_pass
-from archcli.measure.memory import require_memory
+from archcli.measure.memory.estimate import require_memory
+from archcli.measure.memory.machine import available_memory
 from archcli.measure.passes import Pass, without_source
 from archcli.measure.profile.matched import matched
-from archcli.measure.profile.versus import Variant, versus
+from archcli.measure.profile.reports.versus import Variant, versus
 from archcli.measure.report import Report
 from archcli.render.progress import Tick, progress
 
 if TYPE_CHECKING:
-    from archcli.runtime.profile_variants import Timing
+    from archcli.runtime.profile.variants import Timing
 
 ONCE = ("activations_bytes", "torch_bytes")
 """What variants that run one after the other need but once."""
@@ -76,7 +76,10 @@ def _together(each: Sequence[dict[str, int]]) -> dict[str, int]:
 def _timed(asked: Sequence[Asked], passes: Sequence[Pass], memory: dict[str, int]) -> list[Timing]:
     name, how = asked[0].subject.name, asked[0].how
     try:
-        from archcli.runtime import profile_compiled, profile_machine, profile_variants, profile_work
+        from archcli.runtime.profile import compiled as profile_compiled
+        from archcli.runtime.profile import machine as profile_machine
+        from archcli.runtime.profile import variants as profile_variants
+        from archcli.runtime.profile import work as profile_work
 
         profile_work.check_device(how.device)
         if any(one.how.compile for one in asked):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from archcli.measure.passes import layers
-from archcli.measure.shape import spelled, tallied, told
+from archcli.measure.survey.layers import spelled, tallied, told
 from archcli.modules import Block, Group, Model, ProjectedAttention
 from archcli.modules.base import Spec
 from archcli.modules.model import stacks

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from archcli.arith import to_bytes
-from archcli.measure.facets import FACETS, described
 from archcli.measure.passes import MlaForm, Pass, decode_pass, forward_pass, prefill_pass, with_mla
 from archcli.measure.report import Unit
+from archcli.measure.survey.columns import FACETS, described
 from archcli.modules import Encoder, Model
 
 RATIOS = (

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from archcli.errors import ArchError
 from archcli.measure.compare.differences import Stated, aligned, differences
 from archcli.measure.compare.figures import Figure, Question, figures
-from archcli.measure.facets import CONVENTION as FACETS_CONVENTION
 from archcli.measure.passes import beyond
 from archcli.measure.report import Column, Report, Table
+from archcli.measure.survey.columns import CONVENTION as FACETS_CONVENTION
 
 CONVENTION = (
     "Ratios are to the first model. FLOP = 2 x multiply-add: matrix products, and the rest as `other`; a forward has the logits of all "

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from archcli.arith import rounded, to_bytes
 from archcli.graph import OpClass
 from archcli.measure.passes import Pass
-from archcli.measure.profile.groups import charges, label
+from archcli.measure.profile.reports.groups import charges, label
 
 if TYPE_CHECKING:
-    from archcli.runtime.profile import Recording, Timed
-    from archcli.runtime.profile_variants import Place
+    from archcli.runtime.profile.record import Recording, Timed
+    from archcli.runtime.profile.variants import Place
 
 FUSED, RANDOM, FRAMEWORK, UNATTRIBUTED = "fused_attention", "random", "framework", "unattributed"
 FUSED_KERNELS = "fused_kernels"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.hf.names import FUSED, GPT2
-from archcli.load.hf.weights import Take
+from archcli.load.huggingface.names import FUSED, GPT2
+from archcli.load.huggingface.weights import Take
 from archcli.modules import (
     MLP,
     ALiBi,

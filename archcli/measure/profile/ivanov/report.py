@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from archcli.arith import to_bytes
 from archcli.measure.passes import Pass
-from archcli.measure.profile.document.ivanov import Executed, Ivanov, IvanovClass, IvanovOperator
 from archcli.measure.profile.fold import FRAMEWORK, FUSED, RANDOM, UNATTRIBUTED
 from archcli.measure.profile.ivanov.counting import Operator, operators, within_layer
 from archcli.measure.profile.ivanov.table import LETTERS, MEASURED_ON, SOURCE, TIME_SHARES, WALL_S
 from archcli.measure.profile.ivanov.timing import OUTSIDE, Group, Times, times
-from archcli.measure.profile.roofs import bound
+from archcli.measure.profile.roofline import bound
+from archcli.measure.profile.schema.ivanov import Executed, Ivanov, IvanovClass, IvanovOperator
 from archcli.measure.report import Column, Report, Table
 
 if TYPE_CHECKING:
-    from archcli.runtime.profile import Recording
+    from archcli.runtime.profile.record import Recording
 
 Record = dict[str, Any]
 CONVENTION = (

@@ -15,7 +15,7 @@ from archcli.measure.profile.fold import FRAMEWORK, FUSED
 from archcli.measure.profile.ivanov.counting import Operator, within_layer
 
 if TYPE_CHECKING:
-    from archcli.runtime.profile import Recording
+    from archcli.runtime.profile.record import Recording
 
 OUTSIDE = "outside of the layer"
 

@@ -1,0 +1,1 @@
+"""Checkpoints: the names, shapes and dtypes of stored tensors."""

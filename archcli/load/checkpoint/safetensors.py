@@ -1,0 +1,147 @@
+"""The header of a .safetensors file, and one tensor's bytes: https://huggingface.co/docs/safetensors/index#format.
+
+Eight bytes, the header's length, little-endian; the header, a JSON mapping of each tensor's name to its dtype, shape and place; the data.
+Every number is held against the others and against the file before anything trusts it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from archcli.errors import ArchError, Problem
+from archcli.wording import quoted
+
+MOST_HEADER = 100_000_000
+"""What safetensors itself reads at most, MAX_HEADER_SIZE."""
+
+LENGTH_BYTES = 8
+POINTER = b"version https://git-lfs"
+MOST_AXES, LARGEST_AXIS = 16, 2**63
+MOST_SHOWN = 120
+
+BITS = {
+    **dict.fromkeys(("F64", "I64", "U64", "C64"), 64),
+    **dict.fromkeys(("F32", "I32", "U32"), 32),
+    **dict.fromkeys(("F16", "BF16", "I16", "U16"), 16),
+    **dict.fromkeys(("F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "I8", "U8", "BOOL"), 8),
+    **dict.fromkeys(("F6_E2M3", "F6_E3M2"), 6),
+    "F4": 4,
+}
+"""Width of an element by the format's names of dtypes."""
+
+
+class Stored(NamedTuple):
+    """One tensor of a file: its dtype and shape, and where its bytes are, from the file's first."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    path: Path
+    begin: int
+    end: int
+
+
+def read_header(path: Path) -> dict[str, Stored]:
+    """Every tensor of a file by its name; ArchError for a file that is none, or is not whole."""
+    try:
+        with path.open("rb") as file:
+            return _header(file, path)
+    except OSError as error:
+        raise ArchError(Problem(f"cannot be read: {error.strerror or error}", path=str(path))) from None
+
+
+def read_tensor(stored: Stored) -> bytearray:
+    """The bytes of one tensor, little-endian; the only place that reads any."""
+    data = bytearray(stored.end - stored.begin)
+    try:
+        with stored.path.open("rb") as file:
+            file.seek(stored.begin)
+            if file.readinto(data) != len(data):
+                raise ArchError(Problem("the file became shorter while it was read", path=str(stored.path)))
+    except OSError as error:
+        raise ArchError(
+            Problem(f"cannot be read: {error.strerror or error}", path=str(stored.path))
+        ) from None
+    return data
+
+
+def _header(file: BinaryIO, path: Path) -> dict[str, Stored]:
+    size = file.seek(0, 2)
+    file.seek(0)
+    start = file.read(len(POINTER))
+    if start.startswith(POINTER):
+        raise ArchError(
+            Problem("a pointer of git-lfs, not the file itself", "git lfs pull fetches it", path=str(path))
+        )
+    length = int.from_bytes(start[:LENGTH_BYTES], "little")
+    if size < LENGTH_BYTES or not len("{}") <= length <= min(MOST_HEADER, size - LENGTH_BYTES):
+        what = f"says that {length:,} bytes of header follow" if size >= LENGTH_BYTES else f"has {size} bytes"
+        raise ArchError(
+            Problem(
+                f"not a safetensors file: it {what}",
+                "of its header, 2 bytes to 100 MB are read",
+                path=str(path),
+            )
+        )
+    file.seek(LENGTH_BYTES)
+    entries = parsed(file.read(length), str(path))
+    entries.pop("__metadata__", None)
+    return {name: _stored(name, entry, path, LENGTH_BYTES + length, size) for name, entry in entries.items()}
+
+
+def parsed(data: bytes, path: str) -> dict[str, Any]:
+    """A JSON mapping whose keys come once."""
+    try:
+        found = json.loads(data.decode("utf-8"), object_pairs_hook=_once)
+    except RecursionError:
+        raise ArchError(Problem("its JSON is nested too deep", path=path)) from None
+    except ValueError as error:  # no UTF-8, no JSON, a key twice, a number of thousands of digits
+        raise ArchError(Problem(f"its JSON cannot be read: {str(error)[:MOST_SHOWN]}", path=path)) from None
+    if not isinstance(found, dict):
+        raise ArchError(Problem("its JSON is no mapping", path=path))
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key comes twice")
+    return found
+
+
+def _stored(name: str, entry: Any, path: Path, start: int, size: int) -> Stored:
+    """One entry of the header, held against the file."""
+    entry = entry if isinstance(entry, dict) else {}
+    dtype, shape, place = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
+    if not isinstance(dtype, str) or not whole(shape, MOST_AXES) or not whole(place, 2) or len(place) != 2:  # noqa: PLR2004
+        raise ArchError(
+            Problem(
+                f"tensor {quoted(name)} has no dtype, shape and data_offsets that can be read", path=str(path)
+            )
+        )
+    begin, end = place
+    elements = 1
+    for axis in shape:
+        elements *= axis
+    if begin > end or (dtype in BITS and (elements * BITS[dtype] + 7) // 8 != end - begin):
+        what = f"tensor {quoted(name)} of {dtype} {'×'.join(map(str, shape)) or 'scalar'} cannot lie in bytes {begin:,} to {end:,}"
+        raise ArchError(Problem(what, path=str(path)))
+    if start + end > size:
+        raise ArchError(
+            Problem(
+                f"the file is cut short: tensor {quoted(name)} ends {start + end - size:,} bytes after it",
+                path=str(path),
+            )
+        )
+    return Stored(dtype, tuple(shape), path, start + begin, start + end)
+
+
+def whole(numbers: Any, most: int) -> bool:
+    """Whether this is a short list of whole numbers from 0."""
+    if not isinstance(numbers, list) or len(numbers) > most:
+        return False
+    return all(
+        isinstance(number, int) and not isinstance(number, bool) and 0 <= number < LARGEST_AXIS
+        for number in numbers
+    )

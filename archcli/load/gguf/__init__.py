@@ -1,0 +1,1 @@
+"""GGUF: the header of a file to the config.json it was made from."""

@@ -1,0 +1,149 @@
+"""From the header of a GGUF file to the config.json that it was made from, as far as the header tells; what it does not tell is said.
+
+What a family is made of is not said here: the config.json goes to the importer that knows it (`load/huggingface/families`).
+"""
+
+from __future__ import annotations
+
+from archcli.errors import ArchError, Problem
+from archcli.load.gguf.facts import Facts
+from archcli.load.gguf.families import KEYS, REQUIRED, TIED, UNSAID
+from archcli.load.gguf.header import Skipped
+from archcli.load.gguf.special import LATENT_ARCHS, SPECIAL, Config
+from archcli.wording import quoted
+
+
+def config_of(facts: Facts) -> Config:
+    """The config.json. Notes what was left unread, as a key that no importer knows is."""
+    missing = [key for key in REQUIRED if key not in facts.arch.ignored and facts.get(key) is None]
+    if missing:
+        what = "metadata key '{}.{}' is missing"
+        raise ArchError(
+            [
+                Problem(what.format(facts.name, key), "nothing else says it", path=facts.file)
+                for key in missing
+            ]
+        )
+    config: Config = {
+        "model_type": facts.arch.model_type,
+        "architectures": [facts.arch.cls],
+        **facts.arch.fixed,
+    }
+    for key, theirs in {**KEYS, **facts.arch.keys}.items():
+        if key in facts.arch.ignored or (value := facts.get(key)) is None:
+            continue
+        config[theirs] = value
+        facts.keys[theirs] = f"{facts.name}.{key}"
+    config["vocab_size"] = _vocab_size(facts)
+    _heads(facts, config)
+    if facts.header.tensors:
+        config |= {key: facts.has(tensor) for key, tensor in facts.arch.flags.items()}
+        config["tie_word_embeddings"] = not facts.has("output.weight")
+        if facts.has("output.weight") and facts.name in TIED:
+            facts.notes.append(
+                "output.weight is a tensor of its own: the head is counted as untied, though this family's is not"
+            )
+    else:
+        facts.notes.append(
+            "the file lists no tensors: biases and a tied head are the class's default, and no shape was compared"
+        )
+    if facts.arch.rope:
+        _rope(facts, config)
+    if facts.name in SPECIAL:
+        SPECIAL[facts.name](facts, config)
+    _leftovers(facts)
+    return {key: value for key, value in config.items() if key not in facts.arch.unread}
+
+
+def _vocab_size(facts: Facts) -> int:
+    """The rows of the token table; of a file without tensors, what it states, or how many tokens it lists."""
+    table = facts.header.tensors.get("token_embd.weight")
+    tokens = facts.header.metadata.get("tokenizer.ggml.tokens")
+    listed = (
+        tokens.length if isinstance(tokens, Skipped) else len(tokens) if isinstance(tokens, list) else None
+    )
+    stated = facts.get("vocab_size", listed)
+    size = table.shape[0] if table else stated
+    if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+        hint = f"{facts.name}.vocab_size, tokenizer.ggml.tokens or token_embd.weight would state it"
+        raise facts.error("the size of the vocabulary is not stated", hint)
+    return size
+
+
+def _heads(facts: Facts, config: Config) -> None:
+    """A head's width, and how many of them are keys': as many as queries where the file does not say."""
+    key, value = facts.get("attention.key_length"), facts.get("attention.value_length")
+    if facts.name not in LATENT_ARCHS and None not in {key, value} and key != value:
+        raise facts.error(f"keys {key} wide and values {value} wide are not supported for {facts.name}")
+    theirs = facts.arch.keys.get("attention.head_count_kv", KEYS["attention.head_count_kv"])
+    config.setdefault(theirs, facts.get("attention.head_count"))
+    if facts.get("attention.causal", default=True) is False and facts.name not in ("bert", "t5"):
+        raise facts.error(f"attention that is not causal is not supported for {facts.name}")
+
+
+def _rope(facts: Facts, config: Config) -> None:
+    """Base, share of a head and scaling; llama.cpp takes 10000 where a file states no base."""
+    config.setdefault("rope_theta", 10000.0)
+    width = facts.whole(
+        "attention.key_length", facts.whole("embedding_length") // max(1, facts.whole("attention.head_count"))
+    )
+    turned = facts.whole("rope.dimension_count", width)
+    if facts.arch.partial and width:
+        config["partial_rotary_factor"] = turned / width
+    elif facts.name not in LATENT_ARCHS and turned != width:
+        raise facts.error(
+            f"{facts.name}.rope.dimension_count {turned} of heads {width} wide is not supported"
+        )
+    if scaling := _scaling(facts):
+        config["rope_scaling"] = {**scaling, **facts.arch.scaling}
+    elif facts.arch.scaling:
+        config["rope_parameters"] = {"rope_type": "default"}  # the class would stretch where nothing is said
+
+
+def _scaling(facts: Facts) -> Config | None:
+    """`linear` and `yarn`, which metadata state; factors kept as a tensor are left out, which no count feels."""
+    kind, factor = facts.get("rope.scaling.type", "none"), facts.number("rope.scaling.factor")
+    original = facts.get("rope.scaling.original_context_length")
+    attention = facts.get("rope.scaling.attn_factor") or facts.get("rope.scaling.yarn_attn_factor")
+    more = {
+        "beta_fast": facts.get("rope.scaling.yarn_beta_fast"),
+        "beta_slow": facts.get("rope.scaling.yarn_beta_slow"),
+    }
+    multiplier = facts.number("rope.scaling.yarn_log_multiplier") * 10  # written as a tenth of it
+    facts.read.add("rope.scaling.yarn_ext_factor")
+    stored = [name for name in facts.header.tensors if name.startswith(("rope_freqs", "rope_factors"))]
+    if stored or kind == "longrope":
+        facts.notes.append(
+            "rotary frequencies are stretched by factors that are not read: no count feels them, logits would"
+        )
+        return None
+    if kind == "none" or not factor or factor == 1:
+        return None
+    if kind == "linear":
+        return {"rope_type": "linear", "factor": factor}
+    if kind != "yarn":
+        raise facts.error(
+            f"rope scaling {quoted(str(kind))} is not supported", "known: none, linear, yarn, longrope"
+        )
+    scales = {
+        "mscale": multiplier or None,
+        "mscale_all_dim": multiplier or None,
+        "attention_factor": attention,
+    }
+    found = {
+        "rope_type": "yarn",
+        "factor": factor,
+        "original_max_position_embeddings": original,
+        **more,
+        **scales,
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _leftovers(facts: Facts) -> None:
+    """Keys of the architecture that no one has read."""
+    prefix = f"{facts.name}."
+    for key in facts.header.metadata:
+        own = key.removeprefix(prefix)
+        if own != key and own not in facts.read and own not in UNSAID and own not in facts.arch.ignored:
+            facts.notes.append(f"metadata key {quoted(key)} was not understood and may change the count")

@@ -1,0 +1,117 @@
+"""What the header of a GGUF file states under its architecture's name, read key by key."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import Any
+
+from archcli.errors import ArchError, Problem
+from archcli.load.gguf.families import ARCHS, DEEPSEEK_V3, MIXTRAL, Arch
+from archcli.load.gguf.header import Header, Skipped
+from archcli.wording import closest, quoted, shorten
+
+SIGMOID = 2
+"""`expert_gating_func`: 1 softmax, 2 sigmoid."""
+
+DIGITS = range(6, 10)
+"""Significant digits that a float of 32 bits may need."""
+
+FLOAT = struct.Struct("<f")
+
+
+@dataclass
+class Facts:
+    """What a header states under its architecture's name; remembers what was read."""
+
+    header: Header
+    file: str
+    name: str
+    arch: Arch
+    read: set[str] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+    keys: dict[str, str] = field(default_factory=dict)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value of a key; of one for each layer that says the same of all, that."""
+        self.read.add(key)
+        value = self.header.metadata.get(f"{self.name}.{key}")
+        if isinstance(value, list) and value and all(item == value[0] for item in value):
+            value = value[0]
+        if isinstance(value, list | Skipped):
+            raise self.error(
+                f"{self.name}.{key} differs from layer to layer, which is not supported for {self.name}"
+            )
+        return default if value is None else rounded(value) if isinstance(value, float) else value
+
+    def number(self, key: str, default: float = 0) -> float:
+        """A number, or the default where the key is absent."""
+        value = self.get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.error(f"{self.name}.{key} must be a number, not {shorten(repr(value))}")
+        return value
+
+    def whole(self, key: str, default: int | None = None) -> int:
+        """A whole number. Raises ArchError where it is none, or there is neither key nor default."""
+        value = self.get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            said = "is missing" if value is None else f"must be a whole number, not {shorten(repr(value))}"
+            raise self.error(f"metadata key '{self.name}.{key}' {said}")
+        return value
+
+    def has(self, tensor: str) -> bool:
+        """Whether the file has a tensor of that name."""
+        return tensor in self.header.tensors
+
+    def error(self, what: str, hint: str = "") -> ArchError:
+        """A user's error about this file."""
+        return ArchError(Problem(what, hint, path=self.file))
+
+
+def rounded(value: float) -> float:
+    """The shortest number that a float of 32 bits takes for this one: 1e-05, not 9.999999747378752e-06."""
+    try:
+        stored = FLOAT.pack(value)
+        shorter = (float(f"{value:.{digits}g}") for digits in DIGITS)
+        same = FLOAT.unpack(stored)[0] == value
+        return next((short for short in shorter if same and FLOAT.pack(short) == stored), value)
+    except OverflowError:
+        return value
+
+
+def facts_of(header: Header, file: str) -> Facts:
+    """The facts of a file of a known architecture. Raises ArchError for another."""
+    name = header.metadata.get("general.architecture")
+    kind = header.metadata.get("general.type", "model")
+    if kind != "model":
+        raise ArchError(
+            Problem(
+                f"the file is of the type {quoted(str(kind))}, no model",
+                "give the model's own file",
+                path=file,
+            )
+        )
+    if not isinstance(name, str) or not name:
+        raise ArchError(
+            Problem(
+                "metadata key 'general.architecture' is missing",
+                "it names the family, such as llama",
+                path=file,
+            )
+        )
+    if name not in ARCHS:
+        near = closest(name, ARCHS) or sorted(ARCHS)
+        raise ArchError(
+            Problem(
+                f"architecture {quoted(name)} is not supported",
+                f"nearest known: {', '.join(near)}",
+                path=file,
+            )
+        )
+    facts = Facts(header, file, name, ARCHS[name])
+    if name == "llama" and facts.get("expert_count"):
+        facts.arch = MIXTRAL
+    if name == "deepseek2" and facts.get("expert_gating_func") == SIGMOID:
+        facts.arch = DEEPSEEK_V3
+    facts.read.add("expert_gating_func")
+    return facts

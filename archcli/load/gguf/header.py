@@ -1,0 +1,229 @@
+"""The header of a GGUF file: its metadata, and the names, shapes and types of its tensors. Their data is never read.
+
+The layout is that of the specification (docs/gguf.md of github.com/ggml-org/ggml), versions 2 and 3, little-endian: magic, version, count
+of tensors, count of metadata; each of the latter a key, a type, a value; then each tensor's name, shape, type and offset. The file is
+mapped, so that only pages of the header are touched, and a vocabulary is hopped over: of a long array its length is kept. Every count and
+length is held against what is left of the file before it is believed.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from pathlib import Path
+from struct import Struct
+from typing import Any, NamedTuple, TypeVar
+
+from archcli.errors import ArchError, Problem
+from archcli.wording import quoted, shorten
+
+MAGIC = b"GGUF"
+BEFORE = {b"lmgg": "ggml", b"fmgg": "ggmf", b"tjgg": "ggjt", b"algg": "ggla", b"GGML": "ggml"}
+"""Magics of the formats that GGUF replaced in August 2023."""
+
+VERSIONS = (2, 3)
+SCALARS = tuple(Struct(f"<{code}") for code in "BbHhIif?")
+WIDE = {10: Struct("<Q"), 11: Struct("<q"), 12: Struct("<d")}
+BY_TYPE: dict[int, Struct] = {**dict(enumerate(SCALARS)), **WIDE}
+BOOL, STRING, ARRAY = 7, 8, 9
+U32, U64, PAIR = Struct("<I"), Struct("<Q"), Struct("<IQ")
+
+MOST_KEYS, MOST_TENSORS, MOST_STRINGS = 1 << 16, 1 << 18, 1 << 22
+"""Ten to a thousand times what the largest known files hold: keys, tensors, strings in all arrays together."""
+
+LONGEST_KEY, LONGEST_TEXT, LONGEST_LIST = 1 << 16, 1 << 16, 1 << 12
+"""The specification's limit of a key; texts and lists beyond theirs are left out, and only their length kept."""
+
+MOST_AXES, LARGEST = 4, 1 << 60
+
+T = TypeVar("T")
+
+
+class Skipped(NamedTuple):
+    """A value that was not read: how many elements, or bytes of text, it has."""
+
+    length: int
+
+
+class Tensor(NamedTuple):
+    """Shape, outermost axis first as torch has it, and the number of its type."""
+
+    shape: tuple[int, ...]
+    type: int
+
+
+class Header(NamedTuple):
+    """What a file says of itself."""
+
+    metadata: dict[str, Any]
+    tensors: dict[str, Tensor]
+
+
+def read(path: Path) -> Header:
+    """The header of a file. Raises ArchError for a file that is no GGUF, is cut off, or states what cannot be."""
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        _refuse_others(file.read(8), path)
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return _Reader(data, size, path).header()
+
+
+def _refuse_others(start: bytes, path: Path) -> None:
+    """What is no GGUF of a version that is read, by the first eight bytes."""
+
+    def refuse(what: str, hint: str) -> ArchError:
+        return ArchError(Problem(what, hint, path=str(path)))
+
+    magic, version = start[:4], int.from_bytes(start[4:8], "little")
+    if magic in BEFORE:
+        raise refuse(f"an old {BEFORE[magic]} file, from before GGUF", "convert the model anew")
+    if start == b"version ":
+        raise refuse("a pointer of Git LFS, not the file itself", "`git lfs pull` fetches it")
+    if magic != MAGIC:
+        raise refuse(
+            "no GGUF file: it does not begin with GGUF", "a YAML file or a config.json has another suffix"
+        )
+    if len(start) < 8:  # noqa: PLR2004
+        raise refuse("the file ends within its header", "an unfinished download?")
+    if version not in VERSIONS and int.from_bytes(start[4:8], "big") in VERSIONS:
+        raise refuse("a big-endian GGUF file is not read", "gguf_convert_endian.py of llama.cpp turns it")
+    if version not in VERSIONS:
+        raise refuse(f"GGUF version {version} is not read", "versions 2 and 3 are; convert the model anew")
+
+
+class _Reader:
+    """Where in the file the reading stands; each step checks before it moves on."""
+
+    def __init__(self, data: mmap.mmap, size: int, path: Path) -> None:
+        self.data, self.size, self.path = data, size, path
+        self.at: int = 8
+        self.strings = 0
+
+    def header(self) -> Header:
+        tensors = self.count("tensors", MOST_TENSORS, 24)
+        keys = self.count("metadata keys", MOST_KEYS, 13)
+        return Header(self.metadata(keys), self.tensors(tensors))
+
+    def metadata(self, count: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for _ in range(count):
+            key = self.name("a metadata key")
+            if key in found:
+                raise self.error(f"metadata key {quoted(key)} occurs twice")
+            found[key] = self.value(key, self.number(U32))
+        return found
+
+    def tensors(self, count: int) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = {}
+        for _ in range(count):
+            name = self.name("a tensor's name")
+            if name in found:
+                raise self.error(f"tensor {quoted(name)} occurs twice")
+            axes = self.number(U32)
+            if axes > MOST_AXES:
+                raise self.error(f"tensor {quoted(name)} has {axes} axes, more than {MOST_AXES}")
+            shape = tuple(self.number(U64) for _ in range(axes))[::-1]
+            size = 1
+            for length in shape:
+                size *= length
+            if not 0 < size < LARGEST:
+                raise self.error(f"tensor {quoted(name)} has the impossible shape {list(shape)}")
+            found[name] = Tensor(shape, self.unpacked(PAIR)[0])
+        return found
+
+    def value(self, key: str, kind: int) -> Any:
+        """A value of that type; of what is long, the length."""
+        if kind == STRING:
+            length = self.number(U64)
+            start = self.advance(length, 1)
+            return self.text(start, key) if length <= LONGEST_TEXT else Skipped(length)
+        if kind == ARRAY:
+            return self.array(key)
+        if kind == BOOL:
+            return self.flag(key)
+        return self.number(self.scalar(kind, key))
+
+    def array(self, key: str) -> Any:
+        kind, length = self.number(U32), self.number(U64)
+        if kind == ARRAY:
+            raise self.error(f"metadata key {quoted(key)} is an array of arrays, which is not read")
+        if kind == STRING:
+            return self.hop(key, length)
+        scalar = self.scalar(kind, key)
+        start = self.advance(length, scalar.size)
+        if length > LONGEST_LIST:
+            return Skipped(length)
+        return [scalar.unpack_from(self.data, start + i * scalar.size)[0] for i in range(length)]
+
+    def hop(self, key: str, length: int) -> Skipped:
+        """Past so many strings, without making any of them."""
+        self.strings += length
+        if length > (self.size - self.at) // U64.size:
+            raise self.short()
+        if self.strings > MOST_STRINGS:
+            raise self.error(f"metadata key {quoted(key)} has {length:,} strings, which is beyond reason")
+        data, at, size, unpack, step = self.data, self.at, self.size, U64.unpack_from, U64.size
+        for _ in range(length):
+            if at + step > size:
+                raise self.short()
+            at += step + unpack(data, at)[0]
+        if at > size:
+            raise self.short()
+        self.at = at
+        return Skipped(length)
+
+    def flag(self, key: str) -> bool:
+        value = self.data[self.advance(1, 1)]
+        if value > 1:
+            raise self.error(f"metadata key {quoted(key)} is a truth value of {value}")
+        return value == 1
+
+    def scalar(self, kind: int, key: str) -> Struct:
+        if kind not in BY_TYPE:
+            raise self.error(f"metadata key {quoted(key)} is of the unknown type {kind}")
+        return BY_TYPE[kind]
+
+    def name(self, what: str) -> str:
+        length = self.number(U64)
+        if length > LONGEST_KEY:
+            raise self.error(f"{what} of {length:,} bytes is beyond reason")
+        return self.text(self.advance(length, 1), what)
+
+    def text(self, start: int, what: str) -> str:
+        try:
+            return self.data[start : self.at].decode("utf-8")
+        except UnicodeDecodeError:
+            raise self.error(f"{shorten(what)} is not UTF-8") from None
+
+    def count(self, what: str, most: int, least_bytes: int) -> int:
+        """How many follow: no more than there is room for."""
+        count: int = self.number(U64)
+        if count > most:
+            raise self.error(f"{count:,} {what} are beyond reason")
+        if count * least_bytes > self.size - self.at:
+            raise self.short()
+        return count
+
+    def number(self, kind: Struct) -> Any:
+        return self.unpacked(kind)[0]
+
+    def unpacked(self, kind: Struct) -> tuple[Any, ...]:
+        return kind.unpack_from(self.data, self.advance(1, kind.size))
+
+    def advance(self, length: int, width: int) -> int:
+        """Move on over so many elements; where they begin."""
+        start = self.at
+        if length * width > self.size - start:
+            raise self.short()
+        self.at = start + length * width
+        return start
+
+    def short(self) -> ArchError:
+        return self.error("the file ends within its header", "an unfinished download?")
+
+    def error(self, what: str, hint: str = "") -> ArchError:
+        return ArchError(
+            Problem(
+                what, hint or "the header is damaged, or of another program's making", path=str(self.path)
+            )
+        )

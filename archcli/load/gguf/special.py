@@ -1,0 +1,132 @@
+"""What one architecture of GGUF files states in a way of its own, architecture by architecture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from archcli.load.gguf.facts import Facts
+from archcli.load.gguf.families import DEEPSEEK_V3
+
+Config = dict[str, Any]
+
+LATENT_ARCHS = ("deepseek2", "minicpm3")
+"""Their keys and values differ in width, and RoPE turns a part of the key."""
+
+
+def _query_scale(largest: int) -> Callable[[Facts, Config], None]:
+    """Gemma 2 and 3 scale queries by the width of a head, but the largest of each, which is known by its layers, by d_model / heads."""
+
+    def special(facts: Facts, config: Config) -> None:
+        wide = facts.whole("embedding_length") // max(1, facts.whole("attention.head_count"))
+        config["query_pre_attn_scalar"] = (
+            wide if facts.whole("block_count") == largest else facts.whole("attention.key_length", wide)
+        )
+        if facts.name == "gemma3":
+            config.setdefault("sliding_window", None)
+
+    return special
+
+
+def _phi3(facts: Facts, config: Config) -> None:
+    """A window of 0 is none."""
+    config["sliding_window"] = facts.whole("attention.sliding_window", 0) or None
+
+
+def _falcon(facts: Facts, config: Config) -> None:
+    """The second norm is the new architecture's, and so are several kv heads; the old has one, or as many as queries."""
+    kv_heads, norms = config["num_kv_heads"], 1 + facts.has("blk.0.attn_norm_2.weight")
+    new = norms > 1 or kv_heads not in (1, config["num_attention_heads"])
+    config |= {
+        "new_decoder_architecture": new,
+        "multi_query": kv_heads == 1,
+        "parallel_attn": True,
+        "alibi": False,
+    }
+    config |= {"num_ln_in_parallel_attn": norms} if new else {}
+    config.pop("intermediate_size", None)
+
+
+def _mpt(facts: Facts, config: Config) -> None:
+    """Attention has a mapping of its own."""
+    bias, clip = facts.number("attention.max_alibi_bias"), facts.get("attention.clamp_kqv")
+    config["attn_config"] = {"alibi": bias > 0, "alibi_bias_max": bias, "clip_qkv": clip}
+    config["expansion_ratio"] = facts.whole("feed_forward_length") / max(1, facts.whole("embedding_length"))
+    config["no_bias"] = not facts.has("blk.0.attn_qkv.bias")
+    _without(config, "intermediate_size", "num_key_value_heads")
+
+
+def _deepseek2(facts: Facts, config: Config) -> None:
+    """Widths of heads: `_mla` where keys and values are those of the latent (2025 on), plain before; multi-token layers are apart."""
+    turned, mla = (
+        facts.whole("rope.dimension_count"),
+        "_mla" if facts.get("attention.key_length_mla") is not None else "",
+    )
+    key, value = facts.whole(f"attention.key_length{mla}"), facts.whole(f"attention.value_length{mla}")
+    config |= {"qk_rope_head_dim": turned, "qk_nope_head_dim": key - turned, "v_head_dim": value}
+    config.setdefault("q_lora_rank", None)
+    config["attention_bias"] = facts.has("blk.0.attn_kv_a_mqa.bias")
+    config.setdefault("n_shared_experts", None)
+    config.setdefault("norm_topk_prob", False)
+    config.setdefault("routed_scaling_factor", 1.0)
+    groups = facts.whole("expert_group_count", 0) > 1
+    if facts.arch is DEEPSEEK_V3:
+        config["n_group"], config["topk_group"] = config.get("n_group", 1), config.get("topk_group", 1)
+    else:
+        config["topk_method"] = "group_limited_greedy" if groups else "greedy"
+    _without(config, "head_dim", "num_key_value_heads")
+    _without_prediction(facts, config)
+
+
+def _without_prediction(facts: Facts, config: Config) -> None:
+    """`block_count` includes the layers that predict further tokens."""
+    config["num_hidden_layers"] = facts.whole("block_count") - facts.whole("nextn_predict_layers", 0)
+
+
+def _minicpm3(facts: Facts, config: Config) -> None:
+    """The width of a value is what the latent's matrix leaves for it."""
+    turned, heads = facts.whole("rope.dimension_count"), max(1, facts.whole("attention.head_count"))
+    config |= {"qk_rope_head_dim": turned, "qk_nope_head_dim": facts.whole("attention.key_length") - turned}
+    if table := facts.header.tensors.get("blk.0.attn_kv_b.weight"):
+        config["v_head_dim"] = table.shape[0] // heads - config["qk_nope_head_dim"]
+    _without(config, "head_dim", "num_key_value_heads")
+
+
+def _llama4(facts: Facts, config: Config) -> None:
+    """Queries and keys are normalized but in the model of 128 experts; llama.cpp knows them by their number as well."""
+    config["use_qk_norm"] = facts.get("expert_count") != 128  # noqa: PLR2004
+
+
+def _t5(facts: Facts, config: Config) -> None:
+    """Gated, it is v1.1's, by the tanh form of GELU."""
+    config["feed_forward_proj"] = "gated-gelu" if facts.has("enc.blk.0.ffn_gate.weight") else "relu"
+    _without(config, "num_key_value_heads")
+
+
+def _bert(facts: Facts, config: Config) -> None:
+    """Segments are counted by their table; no file of this kind has a head over the vocabulary."""
+    table = facts.header.tensors.get("token_types.weight")
+    stated = facts.header.metadata.get("tokenizer.ggml.token_type_count", 0)
+    config["type_vocab_size"] = table.shape[0] if table else stated
+    config["tie_word_embeddings"] = True
+    _without(config, "num_key_value_heads")
+
+
+def _without(config: Config, *keys: str) -> None:
+    for key in keys:
+        config.pop(key, None)
+
+
+SPECIAL: Mapping[str, Callable[[Facts, Config], None]] = {
+    "gemma2": _query_scale(46),
+    "gemma3": _query_scale(62),
+    "phi3": _phi3,
+    "falcon": _falcon,
+    "mpt": _mpt,
+    "deepseek2": _deepseek2,
+    "glm4moe": _without_prediction,
+    "minicpm3": _minicpm3,
+    "llama4": _llama4,
+    "t5": _t5,
+    "bert": _bert,
+}

@@ -1,0 +1,70 @@
+"""BLOOM: BloomConfig and BloomForCausalLM."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.common import decoder, layernorm
+from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.names import FUSED
+from archcli.load.huggingface.weights import Take, Weights
+
+MODEL_TYPES = ("bloom",)
+
+DEFAULTS = {
+    "vocab_size": 250880,
+    "hidden_size": 64,
+    "n_layer": 2,
+    "n_head": 8,
+    "layer_norm_epsilon": 1e-5,
+    "apply_residual_connection_post_layernorm": False,
+    "tie_word_embeddings": True,
+}
+ALIASES = {"hidden_size": "n_embed", "num_attention_heads": "n_head", "num_hidden_layers": "n_layer"}
+TRAINED_WITH = (
+    "attention_softmax_in_fp32",
+    "bias_dropout_fusion",
+    "masked_softmax_fusion",
+    "n_inner",
+    "offset_alibi",
+    "skip_bias_add",
+    "skip_bias_add_qkv",
+    "slow_but_exact",
+)
+"""Keys of its training software; the class makes the feed-forward network four times as wide as d_model whatever n_inner says."""
+
+
+def mapping(config: Config) -> Mapped:
+    """Pre-norm, ALiBi, everything biased, a norm after the embeddings, the tanh form of GELU."""
+    config = config.of_class(DEFAULTS, **ALIASES)
+    config.only("apply_residual_connection_post_layernorm", False)
+    config.ignore(*TRAINED_WITH)
+    norm = layernorm(config.number("layer_norm_epsilon"))
+    heads = config.size("num_attention_heads")
+    layer = {
+        "kind": "pre_norm",
+        "attention": {"kind": "mha", "n_heads": heads, "bias": True, "position": {"kind": "alibi"}},
+        "ffn": {
+            "kind": "mlp",
+            "d_ff": 4 * config.size("hidden_size"),
+            "activation": "gelu_tanh",
+            "bias": True,
+        },
+    }
+    more = {"max_seq_len": config.size("seq_length", default=None)}
+    return decoder(config, norm, [layer] * config.layers(), embedding={"norm": norm}, **more)
+
+
+def weights(config: Config) -> Weights:
+    """Queries, keys and values of one head after the other."""
+    heads = config.of_class(DEFAULTS, **ALIASES).size("num_attention_heads")
+    return {
+        "[transformer.]word_embeddings.weight": "embedding.tokens.weight",
+        "[transformer.]word_embeddings_layernorm.*": "embedding.norm.*",
+        "[transformer.]h.*.input_layernorm.*": "layers.*.attention_norm.*",
+        "[transformer.]h.*.self_attention.query_key_value.*": Take(FUSED, groups=heads),
+        "[transformer.]h.*.self_attention.dense.*": "layers.*.attention.o_proj.*",
+        "[transformer.]h.*.post_attention_layernorm.*": "layers.*.ffn_norm.*",
+        "[transformer.]h.*.mlp.dense_h_to_4h.*": "layers.*.ffn.up_proj.*",
+        "[transformer.]h.*.mlp.dense_4h_to_h.*": "layers.*.ffn.down_proj.*",
+        "[transformer.]ln_f.*": "final_norm.*",
+        "lm_head.weight": "lm_head.weight",
+    }

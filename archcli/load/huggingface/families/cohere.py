@@ -1,0 +1,52 @@
+"""Command R and R+ (and PaLM, whose block is the same): CohereConfig and CohereForCausalLM."""
+
+from __future__ import annotations
+
+from archcli.errors import ArchError, Problem
+from archcli.load.huggingface.common import attention, decoder, gated, head_dim, layernorm
+from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.names import LLAMA, QK_NORM
+from archcli.load.huggingface.rope import rope
+from archcli.load.huggingface.weights import Weights
+
+MODEL_TYPES = ("cohere",)
+
+DEFAULTS = {
+    "vocab_size": 256000,
+    "hidden_size": 8192,
+    "intermediate_size": 22528,
+    "logit_scale": 0.0625,
+    "num_hidden_layers": 40,
+    "num_attention_heads": 64,
+    "hidden_act": "silu",
+    "max_position_embeddings": 8192,
+    "layer_norm_eps": 1e-5,
+    "rope_theta": 500000.0,
+    "attention_bias": False,
+    "use_qk_norm": False,
+    "tie_word_embeddings": True,
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """Parallel with one norm, LayerNorm without bias, interleaved RoPE; use_qk_norm gives each head of q and k a norm of its own."""
+    config = config.of_class(DEFAULTS)
+    width, bias = head_dim(config), config.flag("attention_bias")
+    qk_norm = {"per": "head_distinct"} if config.flag("use_qk_norm") else None
+    layer = {
+        "kind": "parallel",
+        "attention": attention(
+            config, width, bias=bias, position=rope(config, width, pairing="interleaved"), qk_norm=qk_norm
+        ),
+        "ffn": gated(config),
+    }
+    scale = config.number("logit_scale")
+    if scale <= 0:
+        raise ArchError(Problem(f"{config.file}: logit_scale must be above 0, not {scale}"))
+    head = None if scale == 1 else {"scale": scale}
+    return decoder(
+        config, layernorm(config.number("layer_norm_eps"), bias=False), [layer] * config.layers(), head=head
+    )
+
+
+WEIGHTS: Weights = {**LLAMA, **QK_NORM}

@@ -1,0 +1,93 @@
+"""DeepSeek-V2 and V2-Lite: DeepseekV2Config and DeepseekV2ForCausalLM."""
+
+from __future__ import annotations
+
+from archcli.errors import ArchError, Problem
+from archcli.load.huggingface.common import decoder, gated, latent_attention, rmsnorm, shared_expert
+from archcli.load.huggingface.config import Config, Mapped, shown, without_none
+from archcli.load.huggingface.names import EXPERTS, LLAMA, MLA, SHARED
+from archcli.load.huggingface.weights import Weights
+
+MODEL_TYPES = ("deepseek_v2",)
+
+DEFAULTS = {
+    "vocab_size": 102400,
+    "hidden_size": 4096,
+    "intermediate_size": 11008,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "hidden_act": "silu",
+    "max_position_embeddings": 2048,
+    "rms_norm_eps": 1e-6,
+    "tie_word_embeddings": False,
+    "attention_bias": False,
+    "mlp_bias": False,
+    "first_k_dense_replace": 0,
+    "kv_lora_rank": 512,
+    "q_lora_rank": 1536,
+    "n_routed_experts": 64,
+    "n_shared_experts": 2,
+    "qk_nope_head_dim": 128,
+    "qk_rope_head_dim": 64,
+    "routed_scaling_factor": 1.0,
+    "topk_method": "greedy",
+    "v_head_dim": 128,
+    "moe_intermediate_size": 1407,
+}
+ALIASES = {"num_experts": "n_routed_experts"}
+
+
+def mapping(config: Config) -> Mapped:
+    """Latent attention, whose RoPE pairs neighbouring dims; dense layers first, then a mixture of experts with shared ones."""
+    config = config.of_class(DEFAULTS, **ALIASES)
+    config.only("moe_layer_freq", 1, default=1)
+    config.only("scoring_func", "softmax", default="softmax")
+    config.ignore("norm_topk_prob")  # the class does not normalize whatever norm_topk_prob says
+    bias = config.flag("mlp_bias")
+    attention = latent_attention(config, "interleaved")
+    dense = {"kind": "pre_norm", "attention": attention, "ffn": gated(config, bias=bias)}
+    sparse = {"kind": "pre_norm", "attention": attention, "ffn": _experts(config, bias=bias)}
+    first, count = config.count("first_k_dense_replace"), config.layers()
+    return decoder(config, rmsnorm(config), [dense if i < first else sparse for i in range(count)])
+
+
+def _experts(config: Config, *, bias: bool) -> Mapped:
+    """`mlp_bias` biases the shared expert and not the routed ones."""
+    expert = gated(config, width="moe_intermediate_size")
+    return without_none(
+        {
+            "kind": "moe",
+            "n_experts": config.size("num_experts"),
+            "top_k": config.size("num_experts_per_tok"),
+            "expert": expert,
+            "router": {
+                "normalized": False,
+                "scale": config.number("routed_scaling_factor"),
+                **_groups(config),
+            },
+            "shared": shared_expert(config, gated(config, width="moe_intermediate_size", bias=bias)),
+        }
+    )
+
+
+def _groups(config: Config) -> Mapped:
+    """`greedy` has no groups whatever n_group says."""
+    method = config.get("topk_method")
+    if method == "greedy":
+        config.ignore("n_group", "topk_group")
+        return {}
+    if method != "group_limited_greedy":
+        raise ArchError(
+            Problem(
+                f"{config.file}: topk_method {shown(method)} is not supported",
+                "supported: 'greedy' or 'group_limited_greedy'",
+            )
+        )
+    return {
+        "n_groups": config.size("n_group"),
+        "top_k_groups": config.size("topk_group"),
+        "group_score": "max",
+    }
+
+
+WEIGHTS: Weights = {**LLAMA, **MLA, **EXPERTS, **SHARED}

@@ -1,0 +1,91 @@
+"""DeepSeek-V3 and R1, and Kimi K2, which runs DeepSeek's code: DeepseekV3Config and DeepseekV3ForCausalLM."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.common import (
+    decoder,
+    gated,
+    latent_attention,
+    multi_token_prediction,
+    rmsnorm,
+    shared_expert,
+)
+from archcli.load.huggingface.config import Config, Mapped, without_none
+from archcli.load.huggingface.names import CORRECTED, EXPERTS, LLAMA, MLA, SHARED, prediction_layers
+from archcli.load.huggingface.weights import Weights
+
+MODEL_TYPES = ("deepseek_v3", "kimi_k2")
+
+DEFAULTS = {
+    "vocab_size": 129280,
+    "hidden_size": 7168,
+    "intermediate_size": 18432,
+    "moe_intermediate_size": 2048,
+    "num_hidden_layers": 61,
+    "num_attention_heads": 128,
+    "n_shared_experts": 1,
+    "n_routed_experts": 256,
+    "routed_scaling_factor": 2.5,
+    "kv_lora_rank": 512,
+    "q_lora_rank": 1536,
+    "qk_rope_head_dim": 64,
+    "v_head_dim": 128,
+    "qk_nope_head_dim": 128,
+    "n_group": 8,
+    "topk_group": 4,
+    "num_experts_per_tok": 8,
+    "first_k_dense_replace": 3,
+    "norm_topk_prob": True,
+    "hidden_act": "silu",
+    "max_position_embeddings": 4096,
+    "rms_norm_eps": 1e-6,
+    "tie_word_embeddings": False,
+    "rope_interleave": True,
+    "attention_bias": False,
+}
+ALIASES = {"num_local_experts": "n_routed_experts"}
+
+
+def mapping(config: Config) -> Mapped:
+    """Latent attention; dense layers first, then experts chosen by sigmoid scores and a correction bias, and a shared one."""
+    config = config.of_class(DEFAULTS, **ALIASES)
+    config.only("moe_layer_freq", 1, default=1)
+    config.only("scoring_func", "sigmoid", default="sigmoid")
+    config.only("topk_method", "noaux_tc", default="noaux_tc")
+    attention = latent_attention(config, "interleaved" if config.flag("rope_interleave") else "half")
+    dense = {"kind": "pre_norm", "attention": attention, "ffn": gated(config)}
+    sparse = {"kind": "pre_norm", "attention": attention, "ffn": _experts(config)}
+    first, count = config.count("first_k_dense_replace"), config.layers()
+    mtp = multi_token_prediction(config, lambda: sparse, alike=first < count)
+    return decoder(config, rmsnorm(config), [dense if i < first else sparse for i in range(count)], mtp=mtp)
+
+
+def _experts(config: Config) -> Mapped:
+    """Chosen by their scores and a bias that is stored, not trained, within the best groups."""
+    expert = gated(config, width="moe_intermediate_size")
+    router = {
+        "scores": "sigmoid",
+        "normalized": config.flag("norm_topk_prob"),
+        "scale": config.number("routed_scaling_factor"),
+        "correction": True,
+        "n_groups": config.size("n_group"),
+        "top_k_groups": config.size("topk_group"),
+        "group_score": "top2",
+    }
+    return without_none(
+        {
+            "kind": "moe",
+            "n_experts": config.size("num_local_experts"),
+            "top_k": config.size("num_experts_per_tok"),
+            "expert": expert,
+            "router": router,
+            "shared": shared_expert(config, expert),
+        }
+    )
+
+
+def weights(config: Config) -> Weights:
+    """Those of V2, the correction of the scores, and the layers after the last that predict further tokens."""
+    config = config.of_class(DEFAULTS, **ALIASES)
+    predicting = prediction_layers(config.layers(), config.count("num_nextn_predict_layers", default=0))
+    return {**LLAMA, **MLA, **EXPERTS, **SHARED, **CORRECTED, **predicting}

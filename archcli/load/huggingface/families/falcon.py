@@ -1,0 +1,101 @@
+"""Falcon 1 and 2: FalconConfig and FalconForCausalLM. One class, three ways to wire a layer.
+
+rw-1b                    7b (parallel_attn)      40b, 180b, 11b (new_decoder_architecture)
+x = x + A(N1 x)          y = N x                 x = x + A(N1 x) + F(N2 x)
+x = x + F(N2 x)          x = x + A y + F y       or one norm for both
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archcli.errors import ArchError, Problem
+from archcli.load.huggingface.common import decoder, layernorm, mlp
+from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.names import FUSED
+from archcli.load.huggingface.rope import rope
+from archcli.load.huggingface.weights import Take, Weights
+
+MODEL_TYPES = ("falcon",)
+
+DEFAULTS = {
+    "vocab_size": 65024,
+    "hidden_size": 4544,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 71,
+    "layer_norm_epsilon": 1e-5,
+    "alibi": False,
+    "new_decoder_architecture": False,
+    "multi_query": True,
+    "parallel_attn": True,
+    "bias": False,
+    "max_position_embeddings": 2048,
+    "activation": "gelu",
+    "tie_word_embeddings": True,
+}
+ALIASES = {"hidden_size": "n_embed"}
+
+
+def mapping(config: Config) -> Mapped:
+    """LayerNorm, RoPE or ALiBi, a plain feed-forward network; `bias` biases all matrices."""
+    config = config.of_class(DEFAULTS, **ALIASES)
+    config.only("apply_residual_connection_post_layernorm", False, default=False)
+    config.ignore("ff_factor")
+    bias = config.flag("bias")
+    layer = {
+        **_wiring(config),
+        "attention": _attention(config) | ({"bias": True} if bias else {}),
+        "ffn": mlp(
+            config,
+            config.size("ffn_hidden_size", default=4 * config.size("hidden_size")),
+            "activation",
+            bias=bias,
+        ),
+    }
+    return decoder(config, layernorm(config.number("layer_norm_epsilon")), [layer] * config.layers())
+
+
+def _wiring(config: Config) -> Mapped:
+    """Two norms are the new architecture's; the class itself cannot run the two combinations refused here."""
+    new, parallel = config.flag("new_decoder_architecture"), config.flag("parallel_attn")
+    norms = config.size("num_ln_in_parallel_attn", default=2 if new else 1)
+    if new and not parallel:
+        raise ArchError(
+            Problem(f"{config.file}: new_decoder_architecture with parallel_attn false is not supported")
+        )
+    if not parallel:
+        return {"kind": "pre_norm"}
+    if norms > (2 if new else 1):
+        raise ArchError(Problem(f"{config.file}: num_ln_in_parallel_attn {norms} is not supported here"))
+    return {"kind": "parallel"} | ({"n_norms": 2} if norms > 1 else {})
+
+
+def _attention(config: Config) -> Mapped:
+    """`num_kv_heads` counts in the new architecture alone; in the old one it is one head, or all."""
+    heads = config.size("num_attention_heads")
+    kv_heads: Any = heads if config.flag("new_decoder_architecture") or not config.flag("multi_query") else 1
+    stated = config.size("num_kv_heads", default=kv_heads)
+    kv_heads = stated if config.flag("new_decoder_architecture") else kv_heads
+    kind = {heads: {"kind": "mha"}, 1: {"kind": "mqa"}}.get(kv_heads, {"kind": "gqa", "n_kv_heads": kv_heads})
+    alibi = {"kind": "alibi", "scaled": True} if config.flag("alibi") else None
+    return {**kind, "n_heads": heads, "position": alibi or rope(config, config.size("hidden_size") // heads)}
+
+
+def weights(config: Config) -> Weights:
+    """Queries, keys and values of each group of heads that share one key head: of all heads in 7b, of one in rw-1b."""
+    config = config.of_class(DEFAULTS, **ALIASES)
+    attend = _attention(config)
+    groups = {"mqa": 1, "mha": attend["n_heads"]}.get(attend["kind"]) or attend["n_kv_heads"]
+    return {
+        "[transformer.]word_embeddings.weight": "embedding.tokens.weight",
+        "[transformer.]h.*.input_layernorm.*": "layers.*.attention_norm.*",
+        "[transformer.]h.*.ln_attn.*": "layers.*.attention_norm.*",
+        "[transformer.]h.*.ln_mlp.*": "layers.*.ffn_norm.*",
+        "[transformer.]h.*.post_attention_layernorm.*": "layers.*.ffn_norm.*",
+        "[transformer.]h.*.self_attention.query_key_value.*": Take(FUSED, groups=groups),
+        "[transformer.]h.*.self_attention.dense.*": "layers.*.attention.o_proj.*",
+        "[transformer.]h.*.mlp.dense_h_to_4h.*": "layers.*.ffn.up_proj.*",
+        "[transformer.]h.*.mlp.dense_4h_to_h.*": "layers.*.ffn.down_proj.*",
+        "[transformer.]ln_f.*": "final_norm.*",
+        "lm_head.weight": "lm_head.weight",
+    }

@@ -1,0 +1,63 @@
+"""Gemma 2: Gemma2Config and Gemma2ForCausalLM."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.common import (
+    attention,
+    decoder,
+    gated,
+    head_dim,
+    optional_number,
+    query_scale,
+    rmsnorm,
+    windows,
+)
+from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.names import SANDWICH
+from archcli.load.huggingface.weights import Weights
+
+MODEL_TYPES = ("gemma2",)
+
+DEFAULTS = {
+    "vocab_size": 256000,
+    "hidden_size": 2304,
+    "intermediate_size": 9216,
+    "num_hidden_layers": 26,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "head_dim": 256,
+    "hidden_activation": "gelu_pytorch_tanh",
+    "max_position_embeddings": 8192,
+    "rms_norm_eps": 1e-6,
+    "attention_bias": False,
+    "query_pre_attn_scalar": 256,
+    "sliding_window": 4096,
+    "final_logit_softcapping": 30.0,
+    "attn_logit_softcapping": 50.0,
+    "tie_word_embeddings": True,
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """Sandwich norms, GeGLU, soft-capped scores and logits, a window in layers 0, 2, 4, …; queries scaled by a number of their own."""
+    config = config.of_class(DEFAULTS)
+    config.only("use_bidirectional_attention", None, False, default=None)
+    config.ignore("hidden_act", "sliding_window_size")
+    width, bias = head_dim(config), config.flag("attention_bias")
+    ffn, scale = gated(config, act="hidden_activation"), query_scale(config, width)
+    cap = optional_number(config, "attn_logit_softcapping")
+
+    def layer(window: int | None) -> Mapped:
+        return {
+            "kind": "sandwich",
+            "attention": attention(config, width, bias=bias, scale=scale, softcap=cap, window=window),
+            "ffn": ffn,
+        }
+
+    layers = windows(config, layer, lambda index: index % 2 == 0)
+    final_cap = optional_number(config, "final_logit_softcapping")
+    head = None if final_cap is None else {"softcap": final_cap}
+    return decoder(config, rmsnorm(config, offset=1), layers, embedding={"scale": "sqrt_d_model"}, head=head)
+
+
+WEIGHTS: Weights = SANDWICH

@@ -1,0 +1,87 @@
+"""Gemma 3, its text part: Gemma3TextConfig and Gemma3ForCausalLM. Files of the models with vision nest it in text_config."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.common import (
+    FULL,
+    PER_HEAD,
+    SLIDING,
+    attention,
+    decoder,
+    gated,
+    head_dim,
+    optional_number,
+    query_scale,
+    rmsnorm,
+    windows,
+)
+from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.names import QK_NORM, SANDWICH
+from archcli.load.huggingface.rope import parameters, position
+from archcli.load.huggingface.weights import Weights
+
+MODEL_TYPES = ("gemma3_text", "gemma3")
+TEXT_TYPE = {"gemma3": "gemma3_text"}
+
+DEFAULTS = {
+    "vocab_size": 262208,
+    "hidden_size": 2304,
+    "intermediate_size": 9216,
+    "num_hidden_layers": 26,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "head_dim": 256,
+    "hidden_activation": "gelu_pytorch_tanh",
+    "max_position_embeddings": 131072,
+    "rms_norm_eps": 1e-6,
+    "attention_bias": False,
+    "query_pre_attn_scalar": 256,
+    "sliding_window": 4096,
+    "sliding_window_pattern": 6,
+    "rope_theta": 1000000.0,
+    "rope_local_base_freq": 10000.0,
+    "tie_word_embeddings": True,
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """Gemma 2 with normalized queries and keys in place of soft caps; of six layers five have a window and a RoPE of their own."""
+    config = config.of_class(DEFAULTS)
+    config.only("use_bidirectional_attention", None, False, default=None)
+    config.ignore("hidden_act", "_sliding_window_pattern")
+    width, bias = head_dim(config), config.flag("attention_bias")
+    ffn, scale = gated(config, act="hidden_activation"), query_scale(config, width)
+    cap, period = optional_number(config, "attn_logit_softcapping"), config.size("sliding_window_pattern")
+    near, far = _positions(config, width)
+
+    def layer(window: int | None) -> Mapped:
+        place = far if window is None else near
+        attend = attention(
+            config,
+            width,
+            bias=bias,
+            position=place,
+            qk_norm=PER_HEAD,
+            scale=scale,
+            softcap=cap,
+            window=window,
+        )
+        return {"kind": "sandwich", "attention": attend, "ffn": ffn}
+
+    layers = windows(config, layer, lambda index: (index + 1) % period != 0)
+    final_cap = optional_number(config, "final_logit_softcapping")
+    head = None if final_cap is None else {"softcap": final_cap}
+    return decoder(config, rmsnorm(config, offset=1), layers, embedding={"scale": "sqrt_d_model"}, head=head)
+
+
+def _positions(config: Config, width: int) -> tuple[Mapped, Mapped]:
+    """RoPE within the window, and over the whole context: `rope_scaling` and `rope_theta` are of the latter alone."""
+    near = {
+        "rope_theta": config.number("rope_local_base_freq"),
+        **parameters(config, "rope_parameters", SLIDING),
+    }
+    far = {**parameters(config, "rope_parameters", FULL), **parameters(config, "rope_scaling")}
+    return position(config, width, near), position(config, width, far)
+
+
+WEIGHTS: Weights = {**SANDWICH, **QK_NORM}

@@ -1,0 +1,101 @@
+"""GLM-4.5 and 4.6: Glm4MoeConfig and Glm4MoeForCausalLM."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.common import (
+    PER_HEAD,
+    attention,
+    decoder,
+    gated,
+    head_dim,
+    multi_token_prediction,
+    rmsnorm,
+)
+from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.names import CORRECTED, EXPERTS, LLAMA, QK_NORM, SHARED, prediction_layers
+from archcli.load.huggingface.rope import rope
+from archcli.load.huggingface.weights import Weights
+
+MODEL_TYPES = ("glm4_moe",)
+
+DEFAULTS = {
+    "vocab_size": 151552,
+    "hidden_size": 4096,
+    "intermediate_size": 10944,
+    "num_hidden_layers": 46,
+    "num_attention_heads": 96,
+    "num_key_value_heads": 8,
+    "hidden_act": "silu",
+    "max_position_embeddings": 131072,
+    "rms_norm_eps": 1e-5,
+    "attention_bias": False,
+    "use_qk_norm": False,
+    "moe_intermediate_size": 1408,
+    "num_experts_per_tok": 8,
+    "n_shared_experts": 1,
+    "n_routed_experts": 128,
+    "routed_scaling_factor": 1.0,
+    "n_group": 1,
+    "topk_group": 1,
+    "first_k_dense_replace": 1,
+    "norm_topk_prob": True,
+    "tie_word_embeddings": False,
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """Pre-norm, RMSNorm, RoPE on half of each head; after the first dense layers, experts routed as DeepSeek-V3's and one shared."""
+    config = config.of_class(DEFAULTS)
+    width = head_dim(config)
+    bias = ["q", "k", "v"] if config.flag("attention_bias") else False
+    attend = attention(
+        config,
+        width,
+        bias=bias,
+        position=rope(config, width, partial=0.5),
+        qk_norm=PER_HEAD if config.flag("use_qk_norm") else None,
+    )
+    count = config.layers()
+    first = min(config.count("first_k_dense_replace"), count)
+    layers = [{"kind": "pre_norm", "attention": attend, "ffn": gated(config)}] * first
+    if first < count:
+        layers += [{"kind": "pre_norm", "attention": attend, "ffn": _experts(config)}] * (count - first)
+    mtp = multi_token_prediction(
+        config,
+        lambda: {"kind": "pre_norm", "attention": attend, "ffn": _experts(config)},
+        alike=first < count,
+    )
+    return decoder(config, rmsnorm(config), layers, mtp=mtp)
+
+
+def _experts(config: Config) -> Mapped:
+    shared = config.count("n_shared_experts") * config.size("moe_intermediate_size")
+    group_of = {
+        "n_groups": config.size("n_group"),
+        "top_k_groups": config.size("topk_group"),
+        "group_score": "top2",
+    }
+    expert = gated(config, width="moe_intermediate_size")
+    return {
+        "kind": "moe",
+        "n_experts": config.size("n_routed_experts", "num_local_experts"),
+        "top_k": config.size("num_experts_per_tok"),
+        "expert": expert,
+        "router": {
+            "scores": "sigmoid",
+            "normalized": config.flag("norm_topk_prob"),
+            "scale": config.number("routed_scaling_factor"),
+            "correction": True,
+            **(group_of if group_of["n_groups"] != 1 else {}),
+        },
+        **({"shared": {**expert, "d_ff": shared}} if shared else {}),
+    }
+
+
+def weights(config: Config) -> Weights:
+    """Those of Llama with routed and shared experts, and the layers after the last that predict further tokens."""
+    config = config.of_class(DEFAULTS)
+    predicting = prediction_layers(
+        config.layers(), config.count("num_nextn_predict_layers", "num_mtp_layers", default=0)
+    )
+    return {**LLAMA, **EXPERTS, **SHARED, **QK_NORM, **CORRECTED, **predicting}

@@ -1,0 +1,61 @@
+"""GPT-NeoX and Pythia: GPTNeoXConfig and GPTNeoXForCausalLM."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.common import decoder, layernorm, mlp
+from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.names import FUSED
+from archcli.load.huggingface.rope import rope
+from archcli.load.huggingface.weights import Take, Weights
+
+MODEL_TYPES = ("gpt_neox",)
+
+DEFAULTS = {
+    "vocab_size": 50432,
+    "hidden_size": 6144,
+    "num_hidden_layers": 44,
+    "num_attention_heads": 64,
+    "intermediate_size": 24576,
+    "hidden_act": "gelu",
+    "max_position_embeddings": 2048,
+    "layer_norm_eps": 1e-5,
+    "tie_word_embeddings": False,
+    "use_parallel_residual": True,
+    "attention_bias": True,
+}
+ALIASES = {"rope_theta": "rotary_emb_base", "partial_rotary_factor": "rotary_pct"}
+
+
+def mapping(config: Config) -> Mapped:
+    """Parallel with a norm each for attention and feed-forward, or sequential; RoPE on a quarter of each head."""
+    config = config.of_class(DEFAULTS, **ALIASES)
+    heads = config.size("num_attention_heads")
+    position = rope(config, config.size("hidden_size") // heads, partial=0.25)
+    bias = config.flag("attention_bias")
+    layer = {
+        **(
+            {"kind": "parallel", "n_norms": 2}
+            if config.flag("use_parallel_residual")
+            else {"kind": "pre_norm"}
+        ),
+        "attention": {"kind": "mha", "n_heads": heads, "bias": bias, "position": position},
+        "ffn": mlp(config, config.size("intermediate_size"), "hidden_act"),
+    }
+    return decoder(config, layernorm(config.number("layer_norm_eps")), [layer] * config.layers())
+
+
+def weights(config: Config) -> Weights:
+    """Queries, keys and values of one head after the other; the head is `embed_out` in files, `lm_head` in transformers 5."""
+    heads = config.of_class(DEFAULTS, **ALIASES).size("num_attention_heads")
+    return {
+        "[gpt_neox.]embed_in.weight": "embedding.tokens.weight",
+        "[gpt_neox.]layers.*.input_layernorm.*": "layers.*.attention_norm.*",
+        "[gpt_neox.]layers.*.post_attention_layernorm.*": "layers.*.ffn_norm.*",
+        "[gpt_neox.]layers.*.attention.query_key_value.*": Take(FUSED, groups=heads),
+        "[gpt_neox.]layers.*.attention.dense.*": "layers.*.attention.o_proj.*",
+        "[gpt_neox.]layers.*.mlp.dense_h_to_4h.*": "layers.*.ffn.up_proj.*",
+        "[gpt_neox.]layers.*.mlp.dense_4h_to_h.*": "layers.*.ffn.down_proj.*",
+        "[gpt_neox.]final_layer_norm.*": "final_norm.*",
+        "lm_head.weight": "lm_head.weight",
+        "embed_out.weight": "lm_head.weight",
+    }

@@ -1,0 +1,101 @@
+"""gpt-oss: GptOssConfig and GptOssForCausalLM."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.common import attention, decoder, head_dim, rmsnorm, windows
+from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.names import LLAMA
+from archcli.load.huggingface.rope import rope
+from archcli.load.huggingface.weights import Take, Weights
+
+MODEL_TYPES = ("gpt_oss",)
+
+YARN = {
+    "rope_type": "yarn",
+    "factor": 32.0,
+    "beta_fast": 32.0,
+    "beta_slow": 1.0,
+    "truncate": False,
+    "original_max_position_embeddings": 4096,
+}
+DEFAULTS = {
+    "num_hidden_layers": 36,
+    "num_local_experts": 128,
+    "vocab_size": 201088,
+    "hidden_size": 2880,
+    "intermediate_size": 2880,
+    "head_dim": 64,
+    "num_attention_heads": 64,
+    "num_key_value_heads": 8,
+    "sliding_window": 128,
+    "tie_word_embeddings": False,
+    "max_position_embeddings": 131072,
+    "rms_norm_eps": 1e-5,
+    "rope_parameters": YARN,
+    "num_experts_per_tok": 4,
+    "swiglu_alpha": 1.702,
+    "swiglu_limit": 7.0,
+    "attention_bias": True,
+}
+ALIASES = {"num_experts": "num_local_experts"}
+
+
+def mapping(config: Config) -> Mapped:
+    """GQA with sinks, every other layer in a sliding window; a mixture of biased experts in each layer."""
+    config = config.of_class(DEFAULTS, **ALIASES)
+    config.ignore("hidden_act", "initial_context_length", "experts_per_token")
+    ffn = _experts(config)
+
+    def layer(window: int | None) -> Mapped:
+        return {"kind": "pre_norm", "attention": _attention(config, window), "ffn": ffn}
+
+    return decoder(config, rmsnorm(config), windows(config, layer, lambda index: index % 2 == 0))
+
+
+def _attention(config: Config, window: int | None) -> Mapped:
+    width = head_dim(config)
+    position = rope(config, width, theta=150000.0)
+    return attention(
+        config, width, bias=config.flag("attention_bias"), position=position, window=window, sinks=True
+    )
+
+
+def _experts(config: Config) -> Mapped:
+    """(clip(up) + 1) * clip(gate) sigmoid(alpha clip(gate)), then down; gate, up and down biased, and so is the router."""
+    expert = {
+        "kind": "glu",
+        "d_ff": config.size("intermediate_size"),
+        "activation": {"kind": "swish", "beta": config.number("swiglu_alpha")},
+        "bias": True,
+        "limit": config.number("swiglu_limit"),
+        "up_offset": 1,
+    }
+    return {
+        "kind": "moe",
+        "n_experts": config.size("num_experts"),
+        "top_k": config.size("num_experts_per_tok"),
+        "expert": expert,
+        "router": {"scores": "softmax_after", "bias": True},
+    }
+
+
+def weights(config: Config) -> Weights:
+    """Experts are stacked and stored [in, out]; the columns of gate and up take turns: as many groups of one and one."""
+    gates = {
+        kind: tuple(f"layers.*.ffn.experts.{name}_proj.{kind}" for name in ("gate", "up"))
+        for kind in ("weight", "bias")
+    }
+    width = config.of_class(DEFAULTS).size("intermediate_size")
+    return {
+        **LLAMA,
+        "[model.]layers.*.self_attn.sinks": "layers.*.attention.sinks.weight",
+        "[model.]layers.*.mlp.router.*": "layers.*.ffn.router.*",
+        "[model.]layers.*.mlp.experts.gate_up_proj": Take(
+            gates["weight"], axis=1, groups=width, transposed=True
+        ),
+        "[model.]layers.*.mlp.experts.gate_up_proj_bias": Take(gates["bias"], axis=1, groups=width),
+        "[model.]layers.*.mlp.experts.down_proj": Take(
+            ("layers.*.ffn.experts.down_proj.weight",), transposed=True
+        ),
+        "[model.]layers.*.mlp.experts.down_proj_bias": "layers.*.ffn.experts.down_proj.bias",
+    }

@@ -1,0 +1,91 @@
+"""MPT: MptConfig and MptForCausalLM."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from archcli.errors import ArchError, Problem
+from archcli.load.huggingface.common import decoder, layernorm
+from archcli.load.huggingface.config import Config, Mapped, shown, without_none
+from archcli.load.huggingface.names import FUSED
+from archcli.load.huggingface.weights import Take, Weights
+
+MODEL_TYPES = ("mpt",)
+
+DEFAULTS = {
+    "d_model": 2048,
+    "n_heads": 16,
+    "n_layers": 24,
+    "expansion_ratio": 4,
+    "max_seq_len": 2048,
+    "vocab_size": 50368,
+    "layer_norm_epsilon": 1e-5,
+    "no_bias": True,
+    "tie_word_embeddings": True,
+}
+ALIASES = {
+    "hidden_size": "d_model",
+    "max_position_embeddings": "max_seq_len",
+    "num_attention_heads": "n_heads",
+    "num_hidden_layers": "n_layers",
+}
+ATTENTION_DEFAULTS = {
+    "attn_type": "multihead_attention",
+    "prefix_lm": False,
+    "qk_ln": False,
+    "alibi": True,
+    "alibi_bias_max": 8,
+}
+"""Those of MptAttentionConfig; the class knows no other values of the first four."""
+
+
+def mapping(config: Config) -> Mapped:
+    """Pre-norm with gains alone, ALiBi, no bias anywhere; refuses what the class would leave out without a word."""
+    config = config.of_class(DEFAULTS, **ALIASES)
+    config.only("expansion_ratio", 4)
+    config.only("no_bias", True)
+    config.only("logit_scale", None, default=None)
+    config.only("norm_type", "low_precision_layernorm", "layernorm", default="low_precision_layernorm")
+    config.ignore(
+        "emb_pdrop", "embedding_fraction", "init_config", "learned_pos_emb", "verbose", "tokenizer_name"
+    )
+    layer = {
+        "kind": "pre_norm",
+        "attention": _attention(config),
+        "ffn": {"kind": "mlp", "d_ff": 4 * config.size("hidden_size"), "activation": "gelu"},
+    }
+    norm = layernorm(config.number("layer_norm_epsilon"), bias=False)
+    return decoder(config, norm, [layer] * config.layers())
+
+
+def _attention(config: Config) -> Mapped:
+    stated = config.get("attn_config", default={})
+    if not isinstance(stated, dict):
+        raise ArchError(Problem(f"{config.file}: attn_config must be a mapping, not {shown(stated)}"))
+    own = replace(config, data=stated, read=set(), defaults=ATTENTION_DEFAULTS, aliases={})
+    for key in ("attn_type", "prefix_lm", "qk_ln", "alibi"):
+        own.only(key, ATTENTION_DEFAULTS[key])
+    steepest = own.number("alibi_bias_max")
+    return without_none(
+        {
+            "kind": "mha",
+            "n_heads": config.size("num_attention_heads"),
+            "position": {"kind": "alibi"}
+            | ({} if steepest == ATTENTION_DEFAULTS["alibi_bias_max"] else {"slope_exponent": steepest}),
+            "clip": own.number("clip_qkv", default=0.0) or None,
+            "scale": own.number("softmax_scale", default=0.0) or None,
+        }
+    )
+
+
+WEIGHTS: Weights = {
+    "[transformer.]wte.weight": "embedding.tokens.weight",
+    "[transformer.]blocks.*.norm_1.*": "layers.*.attention_norm.*",
+    "[transformer.]blocks.*.attn.Wqkv.*": Take(FUSED),
+    "[transformer.]blocks.*.attn.out_proj.*": "layers.*.attention.o_proj.*",
+    "[transformer.]blocks.*.norm_2.*": "layers.*.ffn_norm.*",
+    "[transformer.]blocks.*.ffn.up_proj.*": "layers.*.ffn.up_proj.*",
+    "[transformer.]blocks.*.ffn.down_proj.*": "layers.*.ffn.down_proj.*",
+    "[transformer.]norm_f.*": "final_norm.*",
+    "lm_head.weight": "lm_head.weight",
+}

@@ -1,0 +1,43 @@
+"""Nemotron-4 and Minitron: NemotronConfig and NemotronForCausalLM."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.common import attention, decoder, head_dim, layernorm, mlp
+from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.names import LLAMA
+from archcli.load.huggingface.rope import rope
+from archcli.load.huggingface.weights import Weights
+
+MODEL_TYPES = ("nemotron",)
+
+DEFAULTS = {
+    "vocab_size": 256000,
+    "hidden_size": 6144,
+    "intermediate_size": 24576,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 48,
+    "hidden_act": "relu2",
+    "max_position_embeddings": 4096,
+    "norm_eps": 1e-5,
+    "attention_bias": False,
+    "mlp_bias": False,
+    "tie_word_embeddings": False,
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """Pre-norm, LayerNorm of weights stored minus one, RoPE on half of each head, a feed-forward network without gate."""
+    config = config.of_class(DEFAULTS)
+    width = head_dim(config)
+    layer = {
+        "kind": "pre_norm",
+        "attention": attention(
+            config, width, bias=config.flag("attention_bias"), position=rope(config, width, partial=0.5)
+        ),
+        "ffn": mlp(config, config.size("intermediate_size"), "hidden_act", bias=config.flag("mlp_bias")),
+    }
+    norm = layernorm(config.number("norm_eps")) | {"offset": 1}
+    return decoder(config, norm, [layer] * config.layers())
+
+
+WEIGHTS: Weights = LLAMA

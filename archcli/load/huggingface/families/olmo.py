@@ -1,0 +1,39 @@
+"""OLMo 1: OlmoConfig and OlmoForCausalLM."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.common import attention, decoder, gated, head_dim, layernorm, optional_number
+from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.names import LLAMA
+from archcli.load.huggingface.weights import Weights
+
+MODEL_TYPES = ("olmo",)
+
+DEFAULTS = {
+    "vocab_size": 50304,
+    "hidden_size": 4096,
+    "intermediate_size": 11008,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "hidden_act": "silu",
+    "max_position_embeddings": 2048,
+    "attention_bias": False,
+    "tie_word_embeddings": False,
+}
+EPS = 1e-5
+"""Fixed in OlmoLayerNorm."""
+
+
+def mapping(config: Config) -> Mapped:
+    """As Llama, but with a LayerNorm that has no parameters, and queries, keys and values clipped where clip_qkv says so."""
+    config = config.of_class(DEFAULTS)
+    clip = optional_number(config, "clip_qkv")
+    layer = {
+        "kind": "pre_norm",
+        "attention": attention(config, head_dim(config), bias=config.flag("attention_bias"), clip=clip),
+        "ffn": gated(config),
+    }
+    return decoder(config, layernorm(EPS, weight=False, bias=False), [layer] * config.layers())
+
+
+WEIGHTS: Weights = LLAMA

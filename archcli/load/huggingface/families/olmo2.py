@@ -1,0 +1,39 @@
+"""OLMo 2: Olmo2Config and Olmo2ForCausalLM."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.common import attention, decoder, gated, head_dim, rmsnorm
+from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.names import NORM_AFTER
+from archcli.load.huggingface.weights import Weights
+
+MODEL_TYPES = ("olmo2",)
+
+DEFAULTS = {
+    "vocab_size": 50304,
+    "hidden_size": 4096,
+    "intermediate_size": 11008,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "hidden_act": "silu",
+    "max_position_embeddings": 2048,
+    "rms_norm_eps": 1e-5,
+    "attention_bias": False,
+    "tie_word_embeddings": False,
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """Norms after attention and feed-forward, inside the residual; one more over all queries and one over all keys."""
+    config = config.of_class(DEFAULTS)
+    layer = {
+        "kind": "norm_after",
+        "attention": attention(
+            config, head_dim(config), bias=config.flag("attention_bias"), qk_norm={"per": "full"}
+        ),
+        "ffn": gated(config),
+    }
+    return decoder(config, rmsnorm(config), [layer] * config.layers())
+
+
+WEIGHTS: Weights = NORM_AFTER

@@ -1,0 +1,73 @@
+"""OPT: OPTConfig and OPTForCausalLM."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.common import decoder, layernorm, mlp
+from archcli.load.huggingface.config import Config, Mapped, without_none
+from archcli.load.huggingface.weights import Weights
+
+MODEL_TYPES = ("opt",)
+
+DEFAULTS = {
+    "vocab_size": 50272,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "ffn_dim": 3072,
+    "max_position_embeddings": 2048,
+    "do_layer_norm_before": True,
+    "_remove_final_layer_norm": False,
+    "num_attention_heads": 12,
+    "activation_function": "relu",
+    "enable_bias": True,
+    "layer_norm_elementwise_affine": True,
+    "tie_word_embeddings": True,
+}
+OFFSET = 2
+"""OPTLearnedPositionalEmbedding keeps two rows for padding."""
+
+
+def mapping(config: Config) -> Mapped:
+    """Pre-norm, or post-norm without a final norm (350m, whose token table is narrower than d_model); learned positions."""
+    config = config.of_class(DEFAULTS)
+    width, before, bias = (
+        config.size("hidden_size"),
+        config.flag("do_layer_norm_before"),
+        config.flag("enable_bias"),
+    )
+    affine = config.flag("layer_norm_elementwise_affine")
+    table = config.size("word_embed_proj_dim", default=width)
+    layer = {
+        "kind": "pre_norm" if before else "post_norm",
+        "attention": {"kind": "mha", "n_heads": config.size("num_attention_heads"), "bias": bias},
+        "ffn": mlp(config, config.size("ffn_dim"), "activation_function", bias=bias),
+    }
+    ends_in_norm = before and not config.flag("_remove_final_layer_norm")
+    embedding = {
+        "width": None if table == width else table,
+        "position": {"kind": "learned", "offset": OFFSET},
+    }
+    return decoder(
+        config,
+        layernorm(1e-5, weight=affine, bias=affine),  # nn.LayerNorm's own eps: the file has no key for it
+        [layer] * config.layers(),
+        embedding=without_none(embedding),
+        final_norm=None if ends_in_norm else False,
+    )
+
+
+WEIGHTS: Weights = {
+    "[model.]decoder.embed_tokens.weight": "embedding.tokens.weight",
+    "[model.]decoder.embed_positions.weight": "embedding.positions.weight",
+    "[model.]decoder.project_in.weight": "embedding.project_in.weight",
+    "[model.]decoder.layers.*.self_attn.q_proj.*": "layers.*.attention.q_proj.*",
+    "[model.]decoder.layers.*.self_attn.k_proj.*": "layers.*.attention.k_proj.*",
+    "[model.]decoder.layers.*.self_attn.v_proj.*": "layers.*.attention.v_proj.*",
+    "[model.]decoder.layers.*.self_attn.out_proj.*": "layers.*.attention.o_proj.*",
+    "[model.]decoder.layers.*.self_attn_layer_norm.*": "layers.*.attention_norm.*",
+    "[model.]decoder.layers.*.fc1.*": "layers.*.ffn.up_proj.*",
+    "[model.]decoder.layers.*.fc2.*": "layers.*.ffn.down_proj.*",
+    "[model.]decoder.layers.*.final_layer_norm.*": "layers.*.ffn_norm.*",
+    "[model.]decoder.final_layer_norm.*": "final_norm.*",
+    "[model.]decoder.project_out.weight": "project_out.weight",
+    "lm_head.weight": "lm_head.weight",
+}

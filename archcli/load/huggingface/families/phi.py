@@ -1,0 +1,50 @@
+"""Phi-1, 1.5 and 2: PhiConfig and PhiForCausalLM."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.common import attention, decoder, head_dim, layernorm, mlp
+from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.names import LLAMA
+from archcli.load.huggingface.rope import rope
+from archcli.load.huggingface.weights import Weights
+
+MODEL_TYPES = ("phi",)
+
+DEFAULTS = {
+    "vocab_size": 51200,
+    "hidden_size": 2048,
+    "intermediate_size": 8192,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 32,
+    "hidden_act": "gelu_new",
+    "max_position_embeddings": 2048,
+    "layer_norm_eps": 1e-5,
+    "tie_word_embeddings": False,
+    "qk_layernorm": False,
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """Parallel with one norm, everything biased, the head too; RoPE on half of each head."""
+    config = config.of_class(DEFAULTS)
+    width, norm = head_dim(config), layernorm(config.number("layer_norm_eps"))
+    qk_norm = {"norm": norm} if config.flag("qk_layernorm") else None
+    layer = {
+        "kind": "parallel",
+        "attention": attention(
+            config, width, bias=True, position=rope(config, width, partial=0.5), qk_norm=qk_norm
+        ),
+        "ffn": mlp(config, config.size("intermediate_size"), "hidden_act"),
+    }
+    return decoder(config, norm, [layer] * config.layers(), head={"bias": True})
+
+
+WEIGHTS: Weights = {
+    **LLAMA,
+    "[model.]layers.*.self_attn.dense.*": "layers.*.attention.o_proj.*",
+    "[model.]layers.*.self_attn.q_layernorm.*": "layers.*.attention.q_norm.*",
+    "[model.]layers.*.self_attn.k_layernorm.*": "layers.*.attention.k_norm.*",
+    "[model.]layers.*.mlp.fc1.*": "layers.*.ffn.up_proj.*",
+    "[model.]layers.*.mlp.fc2.*": "layers.*.ffn.down_proj.*",
+    "[model.]final_layernorm.*": "final_norm.*",
+}

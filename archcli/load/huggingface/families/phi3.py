@@ -1,0 +1,47 @@
+"""Phi-3, 3.5 and 4: Phi3Config and Phi3ForCausalLM."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.common import attention, decoder, gated, head_dim, rmsnorm, window
+from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.names import FUSED, GATE_UP, LLAMA
+from archcli.load.huggingface.rope import rope
+from archcli.load.huggingface.weights import Take, Weights
+
+MODEL_TYPES = ("phi3",)
+
+DEFAULTS = {
+    "vocab_size": 32064,
+    "hidden_size": 3072,
+    "intermediate_size": 8192,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "hidden_act": "silu",
+    "max_position_embeddings": 4096,
+    "original_max_position_embeddings": 4096,
+    "rms_norm_eps": 1e-5,
+    "tie_word_embeddings": False,
+}
+LONG = {"su": "longrope", "yarn": "longrope"}
+"""Names that old files give to the one scaling the class knows."""
+
+
+def mapping(config: Config) -> Mapped:
+    """As Llama without any bias, LongRoPE for long contexts; the fused projections qkv_proj and gate_up_proj are the same weights."""
+    config = config.of_class(DEFAULTS)
+    width = head_dim(config)
+    layer = {
+        "kind": "pre_norm",
+        "attention": attention(
+            config, width, position=rope(config, width, partial=1.0, renamed=LONG), window=window(config)
+        ),
+        "ffn": gated(config),
+    }
+    return decoder(config, rmsnorm(config), [layer] * config.layers())
+
+
+WEIGHTS: Weights = {
+    **LLAMA,
+    "[model.]layers.*.self_attn.qkv_proj.*": Take(FUSED),
+    "[model.]layers.*.mlp.gate_up_proj.weight": GATE_UP,
+}

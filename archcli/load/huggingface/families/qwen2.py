@@ -1,0 +1,47 @@
+"""Qwen 1.5, 2 and 2.5: Qwen2Config and Qwen2ForCausalLM."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.common import attention, decoder, gated, head_dim, rmsnorm, windows
+from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.names import LLAMA
+from archcli.load.huggingface.weights import Weights
+
+MODEL_TYPES = ("qwen2",)
+
+DEFAULTS = {
+    "vocab_size": 151936,
+    "hidden_size": 4096,
+    "intermediate_size": 22016,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
+    "hidden_act": "silu",
+    "max_position_embeddings": 32768,
+    "rms_norm_eps": 1e-6,
+    "use_sliding_window": False,
+    "sliding_window": 4096,
+    "max_window_layers": 28,
+    "tie_word_embeddings": False,
+}
+BIASED = ["q", "k", "v"]
+"""Whatever the file says: the class knows no other."""
+
+
+def mapping(config: Config) -> Mapped:
+    """As Llama with biased queries, keys and values; where windows are used, layers from max_window_layers on have one."""
+    config = config.of_class(DEFAULTS)
+    first, used = config.count("max_window_layers"), config.flag("use_sliding_window")
+    ffn, width = gated(config), head_dim(config)
+
+    def layer(window: int | None) -> Mapped:
+        return {
+            "kind": "pre_norm",
+            "attention": attention(config, width, bias=BIASED, window=window),
+            "ffn": ffn,
+        }
+
+    return decoder(config, rmsnorm(config), windows(config, layer, lambda index: index >= first, used=used))
+
+
+WEIGHTS: Weights = LLAMA

@@ -1,0 +1,83 @@
+"""Qwen 1.5 and 2 with experts: Qwen2MoeConfig and Qwen2MoeForCausalLM."""
+
+from __future__ import annotations
+
+from archcli.errors import ArchError, Problem
+from archcli.load.huggingface.common import (
+    attention,
+    decoder,
+    gated,
+    head_dim,
+    rmsnorm,
+    sparse_layers,
+    windows,
+)
+from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.names import EXPERTS, LLAMA, SHARED
+from archcli.load.huggingface.weights import Weights
+
+MODEL_TYPES = ("qwen2_moe",)
+
+DEFAULTS = {
+    "vocab_size": 151936,
+    "hidden_size": 2048,
+    "intermediate_size": 5632,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 16,
+    "hidden_act": "silu",
+    "max_position_embeddings": 32768,
+    "rms_norm_eps": 1e-6,
+    "use_sliding_window": False,
+    "sliding_window": 4096,
+    "max_window_layers": 28,
+    "decoder_sparse_step": 1,
+    "moe_intermediate_size": 1408,
+    "shared_expert_intermediate_size": 5632,
+    "num_experts_per_tok": 4,
+    "num_experts": 60,
+    "norm_topk_prob": False,
+    "qkv_bias": True,
+    "tie_word_embeddings": False,
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """As Qwen 2, with routed experts and one shared behind a sigmoid gate; where windows are used, every other early layer has one."""
+    config = config.of_class(DEFAULTS)
+    last, used = config.count("max_window_layers"), config.flag("use_sliding_window")
+    bias = ["q", "k", "v"] if config.flag("qkv_bias") else False
+    width = head_dim(config)
+
+    def layer(window: int | None) -> Mapped:
+        return {"kind": "pre_norm", "attention": attention(config, width, bias=bias, window=window)}
+
+    layers = windows(config, layer, lambda index: index % 2 == 0 and index < last, used=used)
+    return decoder(config, rmsnorm(config), sparse_layers(config, layers, gated(config), _experts))
+
+
+def _experts(config: Config) -> Mapped:
+    if config.count("shared_expert_intermediate_size") == 0:
+        raise ArchError(
+            Problem(
+                f"{config.file}: shared_expert_intermediate_size 0 is not supported",
+                "its gate would be left without an expert",
+            )
+        )
+    return {
+        "kind": "moe",
+        "n_experts": config.size("num_experts"),
+        "top_k": config.size("num_experts_per_tok"),
+        "expert": gated(config, width="moe_intermediate_size"),
+        "router": {"normalized": config.flag("norm_topk_prob")},
+        "shared": gated(config, width="shared_expert_intermediate_size"),
+        "shared_gate": True,
+    }
+
+
+WEIGHTS: Weights = {
+    **LLAMA,
+    **EXPERTS,
+    **SHARED,
+    "[model.]layers.*.mlp.shared_expert_gate.weight": "layers.*.ffn.shared_gate.weight",
+}

@@ -1,0 +1,47 @@
+"""Qwen 3, dense: Qwen3Config and Qwen3ForCausalLM."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.common import PER_HEAD, attention, decoder, gated, head_dim, rmsnorm, windows
+from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.names import LLAMA, QK_NORM
+from archcli.load.huggingface.weights import Weights
+
+MODEL_TYPES = ("qwen3",)
+
+DEFAULTS = {
+    "vocab_size": 151936,
+    "hidden_size": 4096,
+    "intermediate_size": 22016,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
+    "head_dim": 128,
+    "hidden_act": "silu",
+    "max_position_embeddings": 32768,
+    "rms_norm_eps": 1e-6,
+    "attention_bias": False,
+    "use_sliding_window": False,
+    "sliding_window": 4096,
+    "max_window_layers": 28,
+    "tie_word_embeddings": False,
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """As Qwen 2 with normalized queries and keys, and all four projections biased or none."""
+    config = config.of_class(DEFAULTS)
+    first, used = config.count("max_window_layers"), config.flag("use_sliding_window")
+    ffn, width, bias = gated(config), head_dim(config), config.flag("attention_bias")
+
+    def layer(window: int | None) -> Mapped:
+        return {
+            "kind": "pre_norm",
+            "attention": attention(config, width, bias=bias, qk_norm=PER_HEAD, window=window),
+            "ffn": ffn,
+        }
+
+    return decoder(config, rmsnorm(config), windows(config, layer, lambda index: index >= first, used=used))
+
+
+WEIGHTS: Weights = {**LLAMA, **QK_NORM}

@@ -1,0 +1,65 @@
+"""Qwen 3 with experts: Qwen3MoeConfig and Qwen3MoeForCausalLM."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.common import (
+    PER_HEAD,
+    attention,
+    decoder,
+    gated,
+    head_dim,
+    rmsnorm,
+    sparse_layers,
+    window,
+)
+from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.names import EXPERTS, LLAMA, QK_NORM
+from archcli.load.huggingface.weights import Weights
+
+MODEL_TYPES = ("qwen3_moe",)
+
+DEFAULTS = {
+    "vocab_size": 151936,
+    "hidden_size": 2048,
+    "intermediate_size": 6144,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 4,
+    "hidden_act": "silu",
+    "max_position_embeddings": 32768,
+    "rms_norm_eps": 1e-6,
+    "attention_bias": False,
+    "use_sliding_window": False,
+    "sliding_window": 4096,
+    "decoder_sparse_step": 1,
+    "moe_intermediate_size": 768,
+    "num_experts_per_tok": 8,
+    "num_experts": 128,
+    "norm_topk_prob": False,
+    "tie_word_embeddings": False,
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """As Qwen 3, with routed experts, none shared. Unstated, a head is hidden_size / heads wide; all layers have a window or none."""
+    config = config.of_class(DEFAULTS)
+    config.ignore("max_window_layers")
+    own = window(config) if config.flag("use_sliding_window") else None
+    attend = attention(
+        config, head_dim(config), bias=config.flag("attention_bias"), qk_norm=PER_HEAD, window=own
+    )
+    layers = [{"kind": "pre_norm", "attention": attend}] * config.layers()
+    return decoder(config, rmsnorm(config), sparse_layers(config, layers, gated(config), _experts))
+
+
+def _experts(config: Config) -> Mapped:
+    return {
+        "kind": "moe",
+        "n_experts": config.size("num_experts", "num_local_experts"),
+        "top_k": config.size("num_experts_per_tok"),
+        "expert": gated(config, width="moe_intermediate_size"),
+        "router": {"normalized": config.flag("norm_topk_prob")},
+    }
+
+
+WEIGHTS: Weights = {**LLAMA, **EXPERTS, **QK_NORM}

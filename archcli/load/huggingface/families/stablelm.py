@@ -1,0 +1,55 @@
+"""StableLM 3B and StableLM 2: StableLmConfig and StableLmForCausalLM."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.common import attention, decoder, gated, layernorm
+from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.names import LLAMA
+from archcli.load.huggingface.rope import rope
+from archcli.load.huggingface.weights import Weights
+
+MODEL_TYPES = ("stablelm",)
+
+DEFAULTS = {
+    "vocab_size": 50304,
+    "hidden_size": 2560,
+    "intermediate_size": 6912,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
+    "hidden_act": "silu",
+    "max_position_embeddings": 4096,
+    "layer_norm_eps": 1e-5,
+    "use_qkv_bias": False,
+    "qk_layernorm": False,
+    "use_parallel_residual": False,
+    "tie_word_embeddings": False,
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """LayerNorm, RoPE on a quarter of each head, SwiGLU; parallel (12B) with one norm and a norm for each head of queries and keys."""
+    config = config.of_class(DEFAULTS)
+    eps, width = (
+        config.number("layer_norm_eps"),
+        config.size("hidden_size") // config.size("num_attention_heads"),
+    )
+    bias = ["q", "k", "v"] if config.flag("use_qkv_bias") else False
+    qk_norm = (
+        {"per": "head_distinct", "norm": layernorm(eps, bias=False)} if config.flag("qk_layernorm") else None
+    )
+    layer = {
+        "kind": "parallel" if config.flag("use_parallel_residual") else "pre_norm",
+        "attention": attention(
+            config, width, bias=bias, position=rope(config, width, partial=0.25), qk_norm=qk_norm
+        ),
+        "ffn": gated(config),
+    }
+    return decoder(config, layernorm(eps), [layer] * config.layers())
+
+
+WEIGHTS: Weights = {
+    **LLAMA,
+    "[model.]layers.*.self_attn.q_layernorm.norms.#.weight": "layers.*.attention.q_norm.weight",
+    "[model.]layers.*.self_attn.k_layernorm.norms.#.weight": "layers.*.attention.k_norm.weight",
+}

@@ -1,0 +1,45 @@
+"""StarCoder 2: Starcoder2Config and Starcoder2ForCausalLM."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.common import attention, decoder, head_dim, layernorm, mlp, window
+from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.names import LLAMA
+from archcli.load.huggingface.weights import Weights
+
+MODEL_TYPES = ("starcoder2",)
+
+DEFAULTS = {
+    "vocab_size": 49152,
+    "hidden_size": 3072,
+    "intermediate_size": 12288,
+    "num_hidden_layers": 30,
+    "num_attention_heads": 24,
+    "num_key_value_heads": 2,
+    "hidden_act": "gelu_pytorch_tanh",
+    "max_position_embeddings": 4096,
+    "norm_epsilon": 1e-5,
+    "use_bias": True,
+    "tie_word_embeddings": True,
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """Pre-norm, LayerNorm, RoPE, a feed-forward network without gate; use_bias biases every matrix but the head."""
+    config = config.of_class(DEFAULTS)
+    config.only("mlp_type", "default", default="default")
+    config.only("norm_type", "layer_norm", default="layer_norm")
+    bias = config.flag("use_bias")
+    layer = {
+        "kind": "pre_norm",
+        "attention": attention(config, head_dim(config), bias=bias, window=window(config)),
+        "ffn": mlp(config, config.size("intermediate_size"), "hidden_act", bias=bias),
+    }
+    return decoder(config, layernorm(config.number("norm_epsilon")), [layer] * config.layers())
+
+
+WEIGHTS: Weights = {
+    **LLAMA,
+    "[model.]layers.*.mlp.c_fc.*": "layers.*.ffn.up_proj.*",
+    "[model.]layers.*.mlp.c_proj.*": "layers.*.ffn.down_proj.*",
+}

@@ -1,0 +1,132 @@
+"""T5 and T5 v1.1 (Flan): T5Config and T5ForConditionalGeneration."""
+
+from __future__ import annotations
+
+from archcli.errors import ArchError, Problem
+from archcli.load.huggingface.common import PLAIN
+from archcli.load.huggingface.config import ACTIVATIONS, Config, Mapped, shown, without_none
+from archcli.load.huggingface.weights import Drop, Rule, Take, Weights
+
+MODEL_TYPES = ("t5",)
+
+DEFAULTS = {
+    "vocab_size": 32128,
+    "d_model": 512,
+    "d_kv": 64,
+    "d_ff": 2048,
+    "num_layers": 6,
+    "num_heads": 8,
+    "relative_attention_num_buckets": 32,
+    "relative_attention_max_distance": 128,
+    "layer_norm_epsilon": 1e-6,
+    "feed_forward_proj": "relu",
+    "tie_word_embeddings": True,
+}
+ALIASES = {
+    "hidden_size": "d_model",
+    "num_attention_heads": "num_heads",
+    "num_hidden_layers": "num_layers",
+    "head_dim": "d_kv",
+}
+ENCODERS = ("T5EncoderModel", "T5ForTokenClassification")
+
+
+def mapping(config: Config) -> Mapped:
+    """Pre-norm, RMSNorm, no bias, unscaled scores with relative buckets shared by all layers of a half.
+
+    A tied head reads x / sqrt(d_model). `tie_word_embeddings: false` (v1.1, Flan) gives an untied head that reads x itself; the class
+    since transformers 5 ties it all the same, the checkpoints do not.
+    """
+    config = config.of_class(DEFAULTS, **ALIASES)
+    config.ignore(*PLAIN, "dropout_rate", "dense_act_fn", "is_gated_act", "output_past")
+    width, depth = config.size("hidden_size"), config.size("num_hidden_layers")
+    whole = {
+        "vocab_size": config.size("vocab_size"),
+        "d_model": width,
+        "max_seq_len": config.size("n_positions", default=None),
+        "norm": {"kind": "rmsnorm", "eps": config.number("layer_norm_epsilon")},
+    }
+    if config.architecture in ENCODERS:
+        labels = None if config.architecture == ENCODERS[0] else config.labels()
+        return without_none(
+            {"kind": "encoder", **whole, **_half(config, depth, causal=False), "n_labels": labels}
+        )
+    # transformers 5 writes tie_word_embeddings true over every false, which it keeps as scale_decoder_outputs
+    tied = config.flag("tie_word_embeddings") and config.flag("scale_decoder_outputs", default=True)
+    return without_none(
+        {
+            "kind": "encoder_decoder",
+            **whole,
+            "embedding": {"tied": tied},
+            "encoder": _half(config, depth, causal=False),
+            "decoder": _half(config, config.size("num_decoder_layers", default=depth), causal=True),
+            "head": {"scale": width**-0.5} if tied else None,
+        }
+    )
+
+
+def _half(config: Config, depth: int, *, causal: bool) -> Mapped:
+    """The encoder, or the decoder, which also attends to the encoder."""
+    heads = {"n_heads": config.size("num_attention_heads"), "head_dim": config.size("head_dim"), "scale": 1.0}
+    buckets = {
+        "kind": "buckets",
+        "n_buckets": config.size("relative_attention_num_buckets"),
+        "max_distance": config.size("relative_attention_max_distance"),
+    }
+    layer = {"kind": "pre_norm", "attention": {"kind": "mha", **heads, "causal": causal}}
+    layer |= {"cross_attention": heads} if causal else {}
+    group = {"n_layers": depth, "layer": {**layer, "ffn": _ffn(config)}}
+    return {"score_bias": buckets if causal else {**buckets, "bidirectional": True}, "groups": [group]}
+
+
+def _ffn(config: Config) -> Mapped:
+    """`relu`, or `gated-` and the name of the gate's function; `gated-gelu` means its tanh form."""
+    stated = config.get("feed_forward_proj")
+    gate, _, name = stated.rpartition("-") if isinstance(stated, str) else ("", "", "")
+    name = "gelu_new" if stated == "gated-gelu" else name
+    if gate not in ("", "gated") or name not in ACTIVATIONS:
+        raise ArchError(
+            Problem(
+                f"{config.file}: feed_forward_proj {shown(stated)} is not supported",
+                "known: relu, gated-gelu and their like",
+            )
+        )
+    return {"kind": "glu" if gate else "mlp", "d_ff": config.size("d_ff"), "activation": ACTIVATIONS[name]}
+
+
+PARTS = {"SelfAttention": "attention", "EncDecAttention": "cross_attention", "DenseReluDense": "ffn"}
+PROJECTIONS = {**{name: f"{name}_proj" for name in "qkvo"}, "wo": "down_proj"}
+SUBLAYERS = {"encoder": ("SelfAttention", "DenseReluDense"), "decoder": tuple(PARTS)}
+
+
+def weights(config: Config) -> Weights:
+    """An encoder alone is the model itself here, and half of one there. `wi` is the up projection, or `wi_1` where `wi_0` gates it."""
+    table, alone = Take(("embedding.tokens.weight",), again=True), config.architecture in ENCODERS
+    found = {
+        "shared.weight": table,
+        "encoder.embed_tokens.weight": table,
+        "decoder.embed_tokens.weight": table,
+        "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight": Drop(
+            "left over: cross attention has no positions"
+        ),
+        **_half_weights("encoder", "" if alone else "encoder."),
+        **({} if alone else _half_weights("decoder", "decoder.")),
+    }
+    below = "transformer." if config.architecture == "T5ForTokenClassification" else ""
+    heads = {"lm_head.weight": "lm_head.weight", "classifier.*": "classifier.*"}
+    return {**{below + name: rule for name, rule in found.items()}, **heads}
+
+
+def _half_weights(half: str, own: str) -> dict[str, Rule]:
+    """The names of the encoder or of the decoder, whose sublayers are numbered."""
+    found: dict[str, Rule] = {
+        f"{half}.block.0.layer.0.SelfAttention.relative_attention_bias.weight": f"{own}score_bias.weight",
+        f"{half}.final_layer_norm.weight": f"{own}final_norm.weight",
+    }
+    for i, part in enumerate(SUBLAYERS[half]):
+        ours = f"{own}layers.*.{PARTS[part]}"
+        found[f"{half}.block.*.layer.{i}.layer_norm.weight"] = f"{ours}_norm.weight"
+        for theirs, name in {**PROJECTIONS, "wi": "up_proj", "wi_0": "gate_proj", "wi_1": "up_proj"}.items():
+            if (part == "DenseReluDense") == theirs.startswith("w"):
+                found[f"{half}.block.*.layer.{i}.{part}.{theirs}.weight"] = f"{ours}.{name}.weight"
+    return found

@@ -1,0 +1,125 @@
+"""Tables of weight names that many families share; each family takes what fits and states what differs."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.weights import Drop, Rule, Take, Weights
+
+FUSED = tuple(f"layers.*.attention.{which}_proj.*" for which in "qkv")
+"""Queries, keys and values, which some families store as one matrix and one bias."""
+
+GATE_UP = Take(("layers.*.ffn.gate_proj.weight", "layers.*.ffn.up_proj.weight"))
+"""Gate and up, one after the other in one matrix."""
+
+LLAMA: Weights = {
+    "[model.]embed_tokens.weight": "embedding.tokens.weight",
+    "[model.]layers.*.self_attn.q_proj.*": "layers.*.attention.q_proj.*",
+    "[model.]layers.*.self_attn.k_proj.*": "layers.*.attention.k_proj.*",
+    "[model.]layers.*.self_attn.v_proj.*": "layers.*.attention.v_proj.*",
+    "[model.]layers.*.self_attn.o_proj.*": "layers.*.attention.o_proj.*",
+    "[model.]layers.*.input_layernorm.*": "layers.*.attention_norm.*",
+    "[model.]layers.*.post_attention_layernorm.*": "layers.*.ffn_norm.*",
+    "[model.]layers.*.mlp.gate_proj.*": "layers.*.ffn.gate_proj.*",
+    "[model.]layers.*.mlp.up_proj.*": "layers.*.ffn.up_proj.*",
+    "[model.]layers.*.mlp.down_proj.*": "layers.*.ffn.down_proj.*",
+    "[model.]norm.*": "final_norm.*",
+    "lm_head.*": "lm_head.*",
+}
+"""The names most families share."""
+
+QK_NORM: Weights = {
+    "[model.]layers.*.self_attn.q_norm.weight": "layers.*.attention.q_norm.weight",
+    "[model.]layers.*.self_attn.k_norm.weight": "layers.*.attention.k_norm.weight",
+}
+
+SANDWICH: Weights = {
+    **{name: rule for name, rule in LLAMA.items() if ".post_attention_layernorm." not in name},
+    "[model.]layers.*.post_attention_layernorm.weight": "layers.*.attention_post_norm.weight",
+    "[model.]layers.*.pre_feedforward_layernorm.weight": "layers.*.ffn_norm.weight",
+    "[model.]layers.*.post_feedforward_layernorm.weight": "layers.*.ffn_post_norm.weight",
+}
+"""A norm before and one after each sublayer."""
+
+NORM_AFTER: Weights = {
+    **LLAMA,
+    **QK_NORM,
+    "[model.]layers.*.post_attention_layernorm.*": "layers.*.attention_norm.*",
+    "[model.]layers.*.post_feedforward_layernorm.*": "layers.*.ffn_norm.*",
+}
+
+EXPERTS: Weights = {
+    "[model.]layers.*.mlp.gate.weight": "layers.*.ffn.router.weight",
+    **{
+        f"[model.]layers.*.mlp.experts.#.{name}_proj.weight": f"layers.*.ffn.experts.{name}_proj.weight"
+        for name in ("gate", "up", "down")
+    },
+    "[model.]layers.*.mlp.experts.gate_up_proj": Take(
+        ("layers.*.ffn.experts.gate_proj.weight", "layers.*.ffn.experts.up_proj.weight"), axis=1
+    ),
+    "[model.]layers.*.mlp.experts.down_proj": "layers.*.ffn.experts.down_proj.weight",
+}
+"""The router, and the experts: a tensor for each, as checkpoints are stored, or stacked, as transformers 5 holds them in memory."""
+
+SHARED: Weights = {
+    f"[model.]layers.*.mlp.shared_expert{plural}.{name}_proj.*": f"layers.*.ffn.shared.{name}_proj.*"
+    for plural in ("", "s")
+    for name in ("gate", "up", "down")
+}
+"""The expert that sees every token, or as many of them as DeepSeek makes one."""
+
+CORRECTED: Weights = {
+    "[model.]layers.*.mlp.gate.e_score_correction_bias": "layers.*.ffn.route.correction_bias"
+}
+"""What is added to the scores by which experts are chosen: stored, not trained by gradients."""
+
+MLA: Weights = {
+    "[model.]layers.*.self_attn.q_a_proj.*": "layers.*.attention.q_a_proj.*",
+    "[model.]layers.*.self_attn.q_a_layernorm.weight": "layers.*.attention.q_a_norm.weight",
+    "[model.]layers.*.self_attn.q_b_proj.weight": "layers.*.attention.q_b_proj.weight",
+    "[model.]layers.*.self_attn.kv_a_proj_with_mqa.*": "layers.*.attention.kv_a_proj.*",
+    "[model.]layers.*.self_attn.kv_a_layernorm.weight": "layers.*.attention.kv_a_norm.weight",
+    "[model.]layers.*.self_attn.kv_b_proj.weight": "layers.*.attention.kv_b_proj.weight",
+}
+"""Multi-head latent attention."""
+
+GPT2: Weights = {
+    "[transformer.]wte.weight": "embedding.tokens.weight",
+    "[transformer.]wpe.weight": "embedding.positions.weight",
+    "[transformer.]h.*.ln_1.*": "layers.*.attention_norm.*",
+    "[transformer.]h.*.attn.c_attn.*": Take(FUSED, transposed=True),
+    "[transformer.]h.*.attn.c_proj.*": Take(("layers.*.attention.o_proj.*",), transposed=True),
+    "[transformer.]h.*.ln_2.*": "layers.*.ffn_norm.*",
+    "[transformer.]h.*.mlp.c_fc.*": Take(("layers.*.ffn.up_proj.*",), transposed=True),
+    "[transformer.]h.*.mlp.c_proj.*": Take(("layers.*.ffn.down_proj.*",), transposed=True),
+    "[transformer.]ln_f.*": "final_norm.*",
+    "lm_head.*": "lm_head.*",
+}
+"""GPT-2's Conv1D holds its matrices [in, out]."""
+
+SUBLAYERS = {"self_attn": "attention", "encoder_attn": "cross_attention"}
+ENCODER_DECODER: Weights = {
+    "[model.]shared.weight": "embedding.tokens.weight",
+    **{
+        f"[model.]{half}.layers.*.{theirs}.{'out' if which == 'o' else which}_proj.*": f"{half}.layers.*.{ours}.{which}_proj.*"
+        for half in ("encoder", "decoder")
+        for theirs, ours in SUBLAYERS.items()
+        for which in "qkvo"
+    },
+    **{
+        f"[model.]{half}.layers.*.{theirs}_layer_norm.*": f"{half}.layers.*.{ours}_norm.*"
+        for half in ("encoder", "decoder")
+        for theirs, ours in {**SUBLAYERS, "final": "ffn"}.items()
+    },
+    **{f"[model.]{half}.layers.*.fc1.*": f"{half}.layers.*.ffn.up_proj.*" for half in ("encoder", "decoder")},
+    **{
+        f"[model.]{half}.layers.*.fc2.*": f"{half}.layers.*.ffn.down_proj.*"
+        for half in ("encoder", "decoder")
+    },
+}
+"""Marian, Whisper and their kin."""
+
+PREDICTION = "multi-token prediction: a layer after the last, which no class of transformers holds"
+
+
+def prediction_layers(first: int, count: int) -> dict[str, Rule]:
+    """The layers after the last that predict further tokens."""
+    return {f"[model.]layers.{first + i}.**": Drop(PREDICTION) for i in range(count)}

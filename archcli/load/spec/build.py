@@ -1,0 +1,228 @@
+"""A marked mapping to a model: `kind` picks the class, the other keys are its fields. Collects every problem before it gives up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from archcli.errors import ArchError, Problem
+from archcli.load.spec.fields import (
+    USUAL_MODEL,
+    Field,
+    choices,
+    default,
+    fields,
+    has_own_validators,
+    own_kind,
+)
+from archcli.load.spec.layers import lifted
+from archcli.load.spec.misfits import (
+    belonged_to_another_kind,
+    missing,
+    missing_kind,
+    no_mapping,
+    unknown_key,
+    unknown_kind,
+)
+from archcli.load.spec.validate import Refusal, Want, hint, refusal_words
+from archcli.load.yaml.nodes import MOST_PROBLEMS, Node, locate, shown
+from archcli.modules import Module
+from archcli.modules.base import Spec
+from archcli.modules.kinds import kinds
+
+FAILED = object()
+
+
+def build(
+    root: Node,
+    problems: Iterable[Problem] = (),
+    misfits: list[Problem] | None = None,
+    notes: list[str] | None = None,
+) -> Module:
+    """The model that a tree (its shared layers expanded) describes; ArchError with the problems so far and all that are found here.
+
+    With `misfits`, values that are fine alone but not beside the others go there, and the model is made all the same: nothing can be
+    counted of it, but its shape can be judged. What was left out because an override changed a kind is told in `notes`.
+    """
+    builder = _Builder(root, [*problems], misfits)
+    model = builder.model()
+    if notes is not None:
+        notes += dict.fromkeys(builder.left_out)
+    if builder.problems or not isinstance(model, Module):
+        raise ArchError(in_order(builder.problems, root.place.source.name))
+    return model
+
+
+def in_order(problems: Iterable[Problem], file: str) -> list[Problem]:
+    """Each once, as a reader of the file meets them; those of other places, such as --set, follow."""
+    once: dict[Any, Problem] = {}
+    for problem in problems:
+        once.setdefault((problem.what, problem.mark or problem.path), problem)
+    return sorted(once.values(), key=lambda problem: _position(problem, file))
+
+
+def _position(problem: Problem, file: str) -> tuple[bool, int, int]:
+    mark = problem.mark
+    return (False, mark.line, mark.column) if mark and mark.file == file else (True, 0, 0)
+
+
+def _join(path: str, step: str) -> str:
+    return f"{path}.{step}" if path else step
+
+
+class _Builder:
+    def __init__(self, root: Node, problems: list[Problem], misfits: list[Problem] | None) -> None:
+        self.root, self.problems, self.misfits = root, problems, misfits
+        self.top: Mapping[str, Node] = root.value if isinstance(root.value, dict) else {}
+        self.top_fields: Mapping[str, Field] = {}
+        self.built: dict[tuple[int, type], Any] = {}
+        self.left_out: list[str] = []
+
+    def model(self) -> Any:
+        """The whole file; without a `kind` it is a decoder."""
+        options: Mapping[str, type[Spec]] = kinds("model")
+        if not isinstance(self.root.value, dict):
+            self._problem(
+                "an architecture is a mapping of keys to values", f"this is {shown(self.root)}", self.root
+            )
+            return FAILED
+        cls = self._class(self.root, "", options, options[USUAL_MODEL], "model")
+        if cls is None:
+            return FAILED
+        self.top_fields = fields(cls)
+        return self._instance(cls, self.root, "", options)
+
+    def spec(self, base: type[Spec], node: Node, path: str) -> Any:
+        """A module for a field of that class, or FAILED. What is inherited or aliased is built once and shared."""
+        seen = (id(node.value), base)
+        if seen in self.built:
+            return self.built[seen]
+        options = choices(base)
+        whole = lifted(node) if options else node
+        if not isinstance(whole.value, dict):
+            self._problem(*no_mapping(path, node, options), node, path)
+            return FAILED
+        alone = base if not options or own_kind(base) else options.get(base.usual)
+        cls = self._class(whole, path, options, alone, base.family)
+        made = FAILED if cls is None else self._instance(cls, whole, path, options)
+        if isinstance(node.value, dict):
+            self.built[seen] = made
+        return made
+
+    def _class(
+        self, node: Node, path: str, options: Mapping[str, type[Spec]], alone: type[Spec] | None, family: str
+    ) -> type[Spec] | None:
+        kind = node.value.get("kind")
+        if alone is not None and (kind is None or not options):
+            return alone
+        if kind is None:
+            self._problem(*missing_kind(node, options), node, path)
+        elif isinstance(kind.value, str) and kind.value in options:
+            return options[kind.value]
+        else:
+            self._problem(*unknown_kind(kind, family, options), kind, _join(path, "kind"))
+        return None
+
+    def _instance(self, cls: type[Spec], node: Node, path: str, options: Mapping[str, type[Spec]]) -> Any:
+        known = fields(cls)
+        meant: set[str] = set()
+        for key in node.value:
+            if key in known or (key == "kind" and options):
+                continue
+            if belonged_to_another_kind(node, key, options):
+                self.left_out.append(f"{own_kind(cls)} has no {key}: what the file says of it was left out.")
+            else:
+                what, help_, close = unknown_key(key, cls, takes_kind=bool(options))
+                self.problems.append(
+                    Problem(what, help_, (node.value[key].key or node.place).mark(), _join(path, key))
+                )
+                self._stop_early()
+                meant.update(close)
+        values = {
+            name: self._field(cls, field, node, path, quiet=name in meant) for name, field in known.items()
+        }
+        if any(value is FAILED for value in values.values()):
+            return FAILED
+        return self._made(cls, values, node, path)
+
+    def _field(self, cls: type[Spec], field: Field, node: Node, path: str, *, quiet: bool) -> Any:
+        child, place = node.value.get(field.name), _join(path, field.name)
+        if child is None and field.inherits:
+            child, place = self.top.get(field.inherits), field.inherits
+            child = None if child is not None and child.value is None else child
+        if child is None:
+            return (
+                self._absent(field, node, path, quiet=quiet) if field.required else default(cls, field.name)
+            )
+        if field.want is not None:
+            return self._value(field, field.want, child, place)
+        if field.many:
+            return self._list(field, child, place)
+        return None if field.nullable and child.value is None else self.spec(field.spec, child, place)
+
+    def _absent(self, field: Field, node: Node, path: str, *, quiet: bool) -> Any:
+        above = self.top_fields.get(field.inherits)
+        reported_above = above is not None and above.required
+        if not quiet and not reported_above:
+            self._problem(*missing(field), node, path)
+        return FAILED
+
+    def _value(self, field: Field, wanted: Want, node: Node, path: str) -> Any:
+        try:
+            return wanted.take(node)
+        except Refusal as refused:
+            help_ = (
+                "leave the key out" if node.value is None and not field.required else hint(refused, wanted)
+            )
+            self._problem(refusal_words(refused, field.name), help_, refused.node, path + refused.path)
+            return FAILED
+
+    def _list(self, field: Field, node: Node, path: str) -> Any:
+        if not isinstance(node.value, list):
+            self._problem(
+                f"{field.name} must be a list, not {shown(node)}", "begin each entry with '- '", node, path
+            )
+            return FAILED
+        if len(node.value) < field.least:
+            self._problem(f"{field.name} must not be empty", "", node, path)
+            return FAILED
+        items = [self.spec(field.spec, item, f"{path}.{i}") for i, item in enumerate(node.value)]
+        return FAILED if any(item is FAILED for item in items) else tuple(items)
+
+    def _made(self, cls: type[Spec], values: dict[str, Any], node: Node, path: str) -> Any:
+        made = (
+            self._validated(cls, values, node, path)
+            if has_own_validators(cls)
+            else cls.model_construct(**values)
+        )
+        if not isinstance(made, Spec):
+            return FAILED
+        found = [
+            Problem(what, help_, locate(node, field).mark(), _join(path, field))
+            for field, what, help_ in made.check()
+        ]
+        if self.misfits is not None:
+            self.misfits += found
+            return made
+        self.problems += found
+        self._stop_early()
+        return FAILED if found else made
+
+    def _validated(self, cls: type[Spec], values: dict[str, Any], node: Node, path: str) -> Any:
+        from pydantic import ValidationError
+
+        try:
+            return cls.model_validate(values, context={"checks_later": True})
+        except ValidationError as error:
+            for one in error.errors():
+                field = ".".join(map(str, one["loc"]))
+                self.problems.append(Problem(one["msg"], "", locate(node, field).mark(), _join(path, field)))
+            return FAILED
+
+    def _problem(self, what: str, help_: str, node: Node, path: str = "") -> None:
+        self.problems.append(Problem(what, help_, node.where.mark(), path))
+        self._stop_early()
+
+    def _stop_early(self) -> None:
+        if len(self.problems) >= MOST_PROBLEMS:
+            raise ArchError(in_order(self.problems, self.root.place.source.name))

@@ -1,0 +1,57 @@
+"""What all groups share is said once: a `layer` at the top is the base of every layer, one beside a `pattern` that of its entries.
+
+Mappings are merged key by key, the inner one winning. Where both state a `kind` and the kinds differ, the inner mapping stands alone: the
+fields of another class would make no sense in it.
+"""
+
+from __future__ import annotations
+
+from archcli.load.yaml.nodes import Node
+
+
+def expand(root: Node) -> Node:
+    """The same model with every layer spelled out. What is no mapping or list where one belongs is left for `build` to refuse."""
+    if (
+        not isinstance(root.value, dict)
+        or not isinstance(groups := root.value.get("groups"), Node)
+        or not isinstance(groups.value, list)
+    ):
+        return root
+    base = root.value.get("layer")
+    entries = {key: node for key, node in root.value.items() if key != "layer"}
+    entries["groups"] = groups.holding([_group(group, base) for group in groups.value])
+    return root.holding(entries)
+
+
+def _group(group: Node, base: Node | None) -> Node:
+    if not isinstance(group.value, dict):
+        return group
+    entries = dict(group.value)
+    layer, pattern = entries.get("layer"), entries.get("pattern")
+    own = merge(base, layer)
+    if pattern is not None and isinstance(pattern.value, list):
+        entries.pop("layer", None)
+        entries["pattern"] = pattern.holding([merge(own, entry) or entry for entry in pattern.value])
+    elif own is not None:
+        entries["layer"] = own
+    return group.holding(entries)
+
+
+def merge(base: Node | None, over: Node | None) -> Node | None:
+    """`over` on top of `base`; either may be absent."""
+    if base is None or over is None:
+        return base if over is None else over
+    lower, upper = lifted(base), lifted(over)
+    both_short = isinstance(base.value, str) and isinstance(over.value, str)
+    if both_short or not isinstance(lower.value, dict) or not isinstance(upper.value, dict):
+        return over
+    kinds = [node.value["kind"].value for node in (lower, upper) if "kind" in node.value]
+    if len(kinds) == 2 and kinds[0] != kinds[1]:  # noqa: PLR2004
+        return over
+    keys = dict.fromkeys([*lower.value, *upper.value])
+    return upper.holding({key: merge(lower.value.get(key), upper.value.get(key)) for key in keys})
+
+
+def lifted(node: Node) -> Node:
+    """`silu` is short for `{kind: silu}`."""
+    return node.holding({"kind": node.named(node.place)}) if isinstance(node.value, str) else node

@@ -1,0 +1,88 @@
+"""What is said of keys and kinds that do not fit: (what is wrong, how to mend it)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from archcli.errors import SET
+from archcli.load.huggingface.words import OUR_WORD
+from archcli.load.spec.fields import Field, choices, fields
+from archcli.load.yaml.nodes import Node, shown
+from archcli.modules.base import Spec
+from archcli.wording import closest, either, quoted
+
+Options = Mapping[str, type[Spec]]
+
+MEANT = {
+    "swiglu": "{kind: glu, activation: silu}",
+    "geglu": "{kind: glu, activation: gelu}",
+    "reglu": "{kind: glu, activation: relu}",
+}
+"""Names people give to a kind with certain fields. Shazeer 2020, arXiv:2002.05202."""
+
+
+def unknown_key(key: str, cls: type[Spec], *, takes_kind: bool) -> tuple[str, str, list[str]]:
+    """What and hint for a key the class does not have, and the keys it may have been meant to be."""
+    known = [*(("kind",) if takes_kind else ()), *fields(cls)]
+    what = f"unknown key {quoted(key)}"
+    ours = OUR_WORD.get(key, "")
+    if ours:
+        return what, f"Hugging Face's {key} is {ours} here", [ours]
+    below = [
+        name
+        for name, field in fields(cls).items()
+        if field.want is None and any(key in fields(one) for one in _classes(field.spec))
+    ]
+    if below:
+        return what, f"it belongs under {either(below)}", []
+    close = closest(key, known)
+    return what, f"did you mean {either(close)}?" if close else f"known are {', '.join(known)}", close
+
+
+def belonged_to_another_kind(node: Node, key: str, options: Options) -> bool:
+    """Whether an override changed the kind, and the file wrote this key for the one it had."""
+    kind, other = node.value.get("kind"), node.value[key]
+    was_set = kind is not None and kind.where.source.name == SET != other.where.source.name
+    return was_set and any(key in fields(cls) for cls in options.values())
+
+
+def _classes(base: type[Spec]) -> list[type[Spec]]:
+    return [*choices(base).values()] or [base]
+
+
+def unknown_kind(kind: Node, family: str, options: Options) -> tuple[str, str]:
+    """What and hint for a kind that the family does not have."""
+    if not isinstance(kind.value, str):
+        return f"kind must be {either(options)}, not {shown(kind)}", ""
+    close = closest(kind.value, options)
+    meant = MEANT.get(kind.value.lower().replace("_", ""))
+    if meant:
+        return f"unknown kind {quoted(kind.value)} of {family}", f"write {meant}"
+    return (
+        f"unknown kind {quoted(kind.value)} of {family}",
+        f"did you mean {either(close)}?" if close else f"one of {', '.join(options)}",
+    )
+
+
+def no_mapping(path: str, node: Node, options: Options) -> tuple[str, str]:
+    """What and hint for a module that is given as something else."""
+    *above, name = path.split(".")
+    name = f"{above[-1]}.{name}" if name.isdecimal() else name
+    example = f"{{kind: {next(iter(options))}, …}}" if options else ""
+    return f"{name} must be a mapping, not {shown(node)}", f"such as {example}" if example else ""
+
+
+def missing_kind(node: Node, options: Options) -> tuple[str, str]:
+    """What and hint for a mapping that does not say what it is."""
+    made = node.where.source.name == SET
+    return "missing key kind", f"one of {', '.join(options)}" + (
+        "; nothing is written there that --set could change" if made else ""
+    )
+
+
+def missing(field: Field) -> tuple[str, str]:
+    """What and hint for a key that must be there."""
+    return (
+        f"missing key {field.name}",
+        "give it here, or once at the top of the file" if field.inherits else "",
+    )

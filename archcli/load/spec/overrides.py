@@ -1,0 +1,211 @@
+"""`--set KEY=VALUE`: a value put into the tree before it is built.
+
+A path (`groups.0.layer.ffn.d_ff`) names one place, which need not be written yet. A bare name (`d_ff`) means every field of that name, and
+the end of a path (`ffn.activation`, `layer.kind`) every place whose path ends so; where their values differ, the one at the top of the
+file, if there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from archcli.errors import SET, ArchError, Problem
+from archcli.load.spec.build import build
+from archcli.load.spec.fields import fields, own_kind
+from archcli.load.spec.layers import expand, lifted
+from archcli.load.yaml.nodes import Node, Place, Source, shown
+from archcli.load.yaml.reader import DEEPEST, parse
+from archcli.load.yaml.text import text_of
+from archcli.modules import Module
+from archcli.modules.base import Spec, children
+from archcli.modules.kinds import kinds
+from archcli.units import parse_count
+from archcli.wording import quoted, suggest, written
+
+
+class Override(NamedTuple):
+    """One KEY=VALUE, read: the steps of the key, the place of the key, the value as a node."""
+
+    key: str
+    place: Place
+    node: Node
+
+    @property
+    def steps(self) -> list[str]:
+        """The key, step by step."""
+        return self.key.split(".")
+
+
+def read(text: str) -> Override:
+    """Parse one KEY=VALUE; ArchError where it is none."""
+    key, equals, value = text.partition("=")
+    lead = f"{SET} {key}=" + value[: len(value) - len(value.lstrip())]
+    place = Place(Source(SET, [f"{SET} {text}"]), 0, len(SET) + 1, len(key))
+    if not equals or not all(key.split(".")) or key.count(".") > DEEPEST:
+        raise ArchError(
+            Problem(
+                "KEY=VALUE is needed", "such as d_ff=11008 or groups.0.layer.ffn.d_ff=11008", place.mark()
+            )
+        )
+    document = parse(text_of(value.lstrip(), SET, lead))
+    if document.root is None or document.problems:
+        raise ArchError(
+            document.problems or [Problem(f"no value for {quoted(key)}", "write null for none", place.mark())]
+        )
+    return Override(key, Place(document.source, 0, place.column, place.width), _sized(document.root))
+
+
+def _sized(node: Node) -> Node:
+    """8k and 8K as the numbers they stand for."""
+    if not node.text or node.text[-1] not in "kK" or not isinstance(node.value, str):
+        return node
+    try:
+        return Node(parse_count(node.text), node.place, text=node.text)
+    except ArchError:
+        return node
+
+
+def _is_place(one: Override, root: Node) -> bool:
+    """Whether the key names a place from the top: a path, or a part of the model (norm, groups, …), not a setting of many."""
+    first = one.steps[0]
+    if first == "layer":
+        return first in _entries(root)
+    found = [fields(cls)[first] for cls in kinds("model").values() if first in fields(cls)]
+    return bool(found) if len(one.steps) > 1 else any(field.want is None for field in found)
+
+
+def _put(
+    node: Node | None, steps: Sequence[str], one: Override, part: Any = None, top: Node | None = None
+) -> Node:
+    """The node with the override below it.
+
+    Mappings that are not there yet are made, of the same kind as the default `part` that was built in their place; those inherited
+    begin as what the `top` has.
+    """
+    if not steps:
+        return one.node.named(one.place)
+    step, rest, inner = steps[0], steps[1:], _part(part, steps[0])
+    so_far = ".".join(one.steps[: len(one.steps) - len(steps)])
+    if node is None or node.value is None:
+        kind = own_kind(type(part)) if isinstance(part, Spec) else ""
+        node = Node({"kind": Node(kind, one.place, one.place)} if kind else {}, one.place, one.place)
+    if isinstance(node.value, list):
+        items = list(node.value)
+        at = _index(step, len(items), so_far, one)
+        items[at] = _put(items[at], rest, one, inner, top)
+        return node.holding(items)
+    whole = lifted(node)
+    if not isinstance(whole.value, dict):
+        raise ArchError(
+            Problem(
+                f"{so_far} is {shown(node)}, not a mapping", f"it has no {quoted(step)}", one.place.mark()
+            )
+        )
+    below = whole.value.get(step) or _entries(top).get(_inherits(part, step))
+    return whole.holding({**whole.value, step: _put(below, rest, one, inner, top)})
+
+
+def _index(step: str, length: int, path: str, one: Override) -> int:
+    if step.isdecimal() and step.isascii() and len(step) <= len(str(length)) and int(step) < length:
+        return int(step)
+    entries = (
+        ("is empty", "has the entry 0 alone")[length] if length <= 1 else f"has the entries 0 to {length - 1}"
+    )
+    raise ArchError(Problem(f"no entry {quoted(step)} in {path}", f"{path} {entries}", one.place.mark()))
+
+
+def _put_everywhere(
+    root: Node, model: Module, overrides: Sequence[Override], problems: list[Problem]
+) -> Node:
+    """Each override in every place of the model that its key means."""
+    now: dict[str, list[tuple[str, Any]]] = {}
+    for path, value in _places(model):
+        now.setdefault(path.rpartition(".")[2], []).append((path, value))
+    for one in overrides:
+        found = {path: value for path, value in now.get(one.steps[-1], ()) if _ends(path, one.steps)}
+        doubts = [*_doubts(one, found, now)]
+        meant = {path: value for path, value in found.items() if path == one.key} if doubts else found
+        problems += [] if meant else doubts
+        for path in meant:
+            steps = path.split(".")
+            root = root if _written_at(root, steps, model) in meant else _put(root, steps, one, model, root)
+    return root
+
+
+def _places(spec: Spec, path: str = "") -> Iterator[tuple[str, Any]]:
+    """(full path, value) of every field below a spec, of those too that are specs of their own."""
+    yield from ((path + field, getattr(spec, field)) for field in type(spec).model_fields)
+    for step, child in children(spec):
+        yield from _places(child, f"{path}{step}.")
+
+
+def _ends(path: str, steps: Sequence[str]) -> bool:
+    """Whether a full path ends in these steps; an entry of a pattern is a `layer`, too."""
+    own = path.split(".")
+    named = ["layer" if before == "pattern" else step for before, step in zip(["", *own], own, strict=False)]
+    return named[-len(steps) :] == [*steps]
+
+
+def _doubts(one: Override, found: dict[str, Any], now: Iterable[str]) -> Iterable[Problem]:
+    values = [*found.values()]
+    if not values:
+        what = "field is called" if len(one.steps) == 1 else "path ends in"
+        yield Problem(f"no {what} {quoted(one.key)}", suggest(one.steps[-1], now), one.place.mark())
+    elif any(type(value) is not type(values[0]) or value != values[0] for value in values):
+        each = ", ".join(f"{path} ({_told(value)})" for path, value in found.items())
+        yield Problem(
+            f"{one.key} stands for fields of different values", f"name one: {each}", one.place.mark()
+        )
+
+
+def _told(value: Any) -> str:
+    return own_kind(type(value)) if isinstance(value, Spec) else written(value)
+
+
+def _written_at(root: Node, steps: Sequence[str], part: Any) -> str:
+    """Where a built value is written that is not written at its own path but inherited from the top; empty for any other."""
+    node: Node | None = root
+    for i, step in enumerate(steps):
+        entries, above = _entries(node), _inherits(part, step)
+        if above and step not in entries:
+            return ".".join([above, *steps[i + 1 :]]) if above in _entries(root) else ""
+        node = (
+            node.value[int(step)] if node is not None and isinstance(node.value, list) else entries.get(step)
+        )
+        part = _part(part, step)
+    return ""
+
+
+def _inherits(part: Any, step: str) -> str:
+    """Which key of the top a field takes its value from where it is left out."""
+    field = fields(type(part)).get(step) if isinstance(part, Spec) else None
+    return field.inherits if field else ""
+
+
+def _part(whole: Any, step: str) -> Any:
+    return whole[int(step)] if isinstance(whole, tuple) else getattr(whole, step, None)
+
+
+def _entries(node: Node | None) -> dict[str, Node]:
+    value = None if node is None else lifted(node).value
+    return value if isinstance(value, dict) else {}
+
+
+def apply(root: Node, texts: Iterable[str], problems: list[Problem]) -> Node:
+    """The tree with shared layers expanded and all overrides in it; what is wrong with them is added to the problems.
+
+    Those by full path come first, whatever their order; names and ends of paths need the model, and are left out where there is none.
+    """
+    bare: list[Override] = []
+    for text in texts if isinstance(root.value, dict) else ():
+        try:
+            one = read(text)
+            if _is_place(one, root):
+                root = _put(root, one.steps, one)
+            else:
+                bare.append(one)
+        except ArchError as error:
+            problems += error.problems
+    root = expand(root)
+    return _put_everywhere(root, build(root, problems, []), bare, problems) if bare else root

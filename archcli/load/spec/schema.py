@@ -1,0 +1,219 @@
+"""The YAML's grammar, from the classes themselves: as a JSON Schema for editors, and as rows for people.
+
+The top is one of the kinds of model, a decoder where it does not say. A layer may leave out what it shares with others, so
+only the top, its stacks and a group's `n_layers` have required keys here; the loader demands the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from archcli.load.spec.fields import USUAL_MODEL, choices, default, fields, own_kind
+from archcli.modules import Decoder, DecoderStack, Encoder, EncoderDecoder, EncoderStack, Group
+from archcli.modules.base import Spec
+from archcli.modules.kinds import kinds
+from archcli.wording import written
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+COMPLETE = (Decoder, Encoder, EncoderDecoder, EncoderStack, DecoderStack, Group)
+"""Classes of which nothing is shared, so that what they require can be required."""
+
+MEANINGS = {
+    "kind": "Which class this is.",
+    "name": "What reports call the model.",
+    "source": "The paper or model card it is described in.",
+    "d_model": "Width of the residual stream.",
+    "vocab_size": "Entries of the token table, and logits per token.",
+    "groups": "The layers, in order.",
+    "encoder": "The half that reads the source.",
+    "decoder": "The half that writes the target.",
+    "cross_attention": "Attention to the encoder's output, in the decoder of an encoder-decoder.",
+    "n_buckets": "Buckets of distance, each with a bias for every head.",
+    "n_features": "Features of a query or key; left out, as many as a head is wide.",
+    "frozen": "Whether the table is kept as it was drawn rather than trained.",
+    "in_channels": "Channels of the features that are read, such as the bands of a spectrogram.",
+    "embedding": "From token ids to vectors.",
+    "head": "From vectors to logits.",
+    "attention": "The layer's attention.",
+    "ffn": "The layer's feed-forward network.",
+    "norm": "The norm used here; left out, the model's.",
+    "latent_norm": "The norm of the latents; left out, the model's.",
+    "n_heads": "Heads of queries.",
+    "n_kv_heads": "Heads of keys and values; divides n_heads.",
+    "q_lora_rank": "Width of the latent that queries are rebuilt from; left out, queries are projected directly.",
+    "kv_lora_rank": "Width of the latent that keys and values are rebuilt from.",
+    "qk_nope_head_dim": "Width of a query or key head that is not rotated.",
+    "qk_rope_head_dim": "Width of a query or key head that is rotated; even.",
+    "v_head_dim": "Width of a value head.",
+    "position": "How tokens know their order.",
+    "d_ff": "Width of the hidden layer.",
+    "activation": "The function between the projections.",
+    "n_experts": "Experts there are.",
+    "top_k": "Experts each token visits.",
+    "router": "How experts are chosen.",
+    "group_score": "What a group of experts is worth: its best expert (max), or its two best (top2).",
+    "eps": "Added to the mean square before its root is taken.",
+    "theta": "Base of the rotary frequencies.",
+    "base": "Base of the sinusoid's wavelengths.",
+    "pairing": "Which dimensions turn or alternate together: half, or interleaved.",
+    "offset": "Rows of the table before the first position.",
+    "max_seq_len": "Longest context.",
+    "slope_exponent": "The slopes of the heads go down to 2^-slope_exponent.",
+    "beta": "Steepness of the sigmoid.",
+    "bias": "Whether there is a bias.",
+    "factor": "By how much the context is stretched.",
+    "original_max_seq_len": "The context before it was stretched.",
+    "low_freq_factor": "Longer wavelengths than original_max_seq_len over this are stretched in full.",
+    "high_freq_factor": "Shorter wavelengths than original_max_seq_len over this are kept.",
+    "beta_fast": "Pairs that turn more often than this within the original context are kept.",
+    "beta_slow": "Pairs that turn less often than this are stretched in full.",
+    "truncate": "Whether the ramp's ends are rounded to whole pairs.",
+    "short_factor": "Divisor of each pair's frequency up to the original context.",
+    "long_factor": "Divisor of each pair's frequency beyond it.",
+}
+"""Keys about which their class's docstring says nothing."""
+
+Json = dict[str, Any]
+
+
+def json_schema() -> Json:
+    """A JSON Schema of the YAML: what an editor completes and checks."""
+    classes = list(_classes())
+    definitions = {_name(base): _any_of(base) for base in _bases(classes)}
+    definitions |= {cls.__name__: _definition(cls) for cls in classes}
+    for cls in _models().values():
+        if "groups" in fields(cls):
+            definitions[cls.__name__]["properties"]["layer"] = {
+                "$ref": "#/$defs/block",
+                "description": "What all layers share.",
+            }
+    return {"$schema": DIALECT, "title": "archcli architecture", **_top(), "$defs": definitions}
+
+
+def _top() -> Json:
+    """The definition that the kind asks for, rather than any of them: so an editor knows which keys to offer and what is wrong."""
+    usual, *others = _models().items()
+    chosen: Json = {"$ref": f"#/$defs/{usual[1].__name__}"}
+    for kind, cls in reversed(others):
+        stated = {"type": "object", "properties": {"kind": {"const": kind}}, "required": ["kind"]}
+        chosen = {"if": stated, "then": {"$ref": f"#/$defs/{cls.__name__}"}, "else": chosen}
+    kind_key = {"enum": list(_models()), "default": USUAL_MODEL, "description": MEANINGS["kind"]}
+    return {"type": "object", "properties": {"kind": kind_key}, **chosen}
+
+
+def _models() -> dict[str, type[Spec]]:
+    """The kinds of model, the usual one first."""
+    found = kinds("model")
+    return {USUAL_MODEL: found[USUAL_MODEL], **found}
+
+
+def rows() -> Iterator[Json]:
+    """Every key of every class: what it takes, its default, what it means."""
+    for cls in _classes():
+        for name, field in fields(cls).items():
+            taken = field.want.words if field.want else " | ".join(choices(field.spec)) or "a mapping"
+            left_out = "" if field.required else _default(cls, name)
+            yield {
+                "class": cls.__name__,
+                "kind": own_kind(cls),
+                "key": name,
+                "takes": f"a list, each {taken}" if field.many and not field.want else taken,
+                "default": f"the model's {field.inherits}" if field.inherits else left_out,
+                "required": field.required and not field.inherits,
+                "meaning": meaning(cls, name),
+            }
+
+
+def meaning(cls: type[Spec], name: str) -> str:
+    """What a key means: the sentence of the class's docstring, or of a base's, that names it in backticks."""
+    told = (sentence for owner in cls.__mro__ for sentence in _sentences(owner.__dict__.get("__doc__") or ""))
+    return next(
+        (sentence.rstrip(";") for sentence in told if f"`{name}`" in sentence), MEANINGS.get(name, "")
+    )
+
+
+def _sentences(text: str) -> Iterator[str]:
+    for paragraph in text.split("\n\n"):
+        yield from re.split(r"(?<=[.;])\s+(?=[A-Z`])", " ".join(paragraph.split()))
+
+
+def _classes() -> Iterator[type[Spec]]:
+    """Every class the YAML can spell, each before those its fields hold."""
+    found: dict[type[Spec], None] = dict.fromkeys(_models().values())
+    waiting: list[type[Spec]] = list(found)
+    while waiting:
+        cls = waiting.pop(0)
+        yield cls
+        for field in fields(cls).values():
+            held = [] if field.want else list(choices(field.spec).values()) or [field.spec]
+            waiting += [one for one in held if one not in found]
+            found |= dict.fromkeys(held)
+
+
+def _bases(classes: list[type[Spec]]) -> list[type[Spec]]:
+    """What fields are annotated with that leave a choice of kinds."""
+    held = [field.spec for cls in classes for field in fields(cls).values() if field.want is None]
+    return list(dict.fromkeys(base for base in held if choices(base)))
+
+
+def _name(base: type[Spec]) -> str:
+    return base.family if choices(base) else base.__name__
+
+
+def _any_of(base: type[Spec]) -> Json:
+    """A kind alone, or the fields of one; `silu` is short for `{kind: silu}`."""
+    named = choices(base)
+    return {
+        "anyOf": [{"enum": list(named)}, *({"$ref": f"#/$defs/{cls.__name__}"} for cls in named.values())]
+    }
+
+
+def _definition(cls: type[Spec]) -> Json:
+    kind = own_kind(cls)
+    properties: Json = {"kind": {"const": kind, "description": MEANINGS["kind"]}} if kind else {}
+    values = cls.model_json_schema()["properties"]
+    for name, field in fields(cls).items():
+        value = (
+            values[name] if field.want else _reference(field.spec, many=field.many, nullable=field.nullable)
+        )
+        properties[name] = _tidy(value) | {"description": meaning(cls, name)}
+    required = [
+        name
+        for name, field in fields(cls).items()
+        if field.required and not field.inherits and cls in COMPLETE
+    ]
+    text = " ".join((cls.__doc__ or "").split("\n\n")[0].split())
+    found: Json = {
+        "type": "object",
+        "description": text,
+        "properties": properties,
+        "additionalProperties": False,
+    }
+    return found | ({"required": required} if required else {})
+
+
+def _tidy(value: Any) -> Any:
+    """What pydantic says of a value, without titles, and in the same words whatever its version."""
+    if isinstance(value, dict):
+        return {
+            key: _tidy(item)
+            for key, item in value.items()
+            if key != "title" and not (key == "enum" and "const" in value)
+        }
+    if isinstance(value, list):
+        return [_tidy(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _reference(base: type[Spec], *, many: bool, nullable: bool) -> Json:
+    one: Json = {"$ref": f"#/$defs/{_name(base)}"}
+    if many:
+        return {"type": "array", "items": one}
+    return {"anyOf": [one, {"type": "null"}]} if nullable else one
+
+
+def _default(cls: type[Spec], name: str) -> str:
+    value = default(cls, name)
+    return (own_kind(type(value)) or "{}") if isinstance(value, Spec) else written(value)

@@ -1,0 +1,101 @@
+"""The marked tree: what a file says, each key and value with its place, so that an error can draw a caret under it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from archcli.errors import Mark
+from archcli.wording import shorten, written
+
+MOST_PROBLEMS = 100
+"""After so many, reading and building stop: the rest would bury them."""
+
+
+class Source(NamedTuple):
+    """A text that places point into: its name for messages, its lines, and by how many columns a parser counts its first line short."""
+
+    name: str
+    lines: Sequence[str]
+    shift: int = 0
+
+
+class Place(NamedTuple):
+    """A stretch of one line; line and column count from 0, as parsers do."""
+
+    source: Source
+    line: int
+    column: int
+    width: int = 1
+
+    def mark(self) -> Mark:
+        """The same for people: counted from 1, with the line's text."""
+        lines = self.source.lines
+        line = min(self.line, max(len(lines) - 1, 0))
+        text = lines[line] if lines else ""
+        column = min(self.column if line == self.line else len(text), len(text))
+        return Mark(self.source.name, line + 1, column + 1, text, max(1, min(self.width, len(text) - column)))
+
+
+class Node:
+    """A value (None, bool, int, float, str, list of nodes, dict of nodes), its place, and the place of the key that names it.
+
+    `text` is a plain scalar as it was written; `size` counts the nodes below and itself.
+    """
+
+    __slots__ = ("key", "place", "size", "text", "value")
+
+    def __init__(
+        self, value: Any, place: Place, key: Place | None = None, text: str = "", size: int = 1
+    ) -> None:
+        self.value, self.place, self.key, self.text, self.size = value, place, key, text, size
+
+    @property
+    def where(self) -> Place:
+        """What to point at: the value itself, or the name of one that spans lines."""
+        return self.key if self.key is not None and isinstance(self.value, dict | list) else self.place
+
+    def named(self, key: Place | None) -> Node:
+        """The same value under another key."""
+        return Node(self.value, self.place, key, self.text, self.size)
+
+    def holding(self, value: Any) -> Node:
+        """Another value in the same place."""
+        return Node(value, self.place, self.key)
+
+
+def locate(node: Node, path: str) -> Place:
+    """Where the value at a dotted path stands; of a path that is not written out, the place of what is."""
+    for step in path.split("."):
+        inner = _step(node, step)
+        if inner is None:
+            break
+        node = inner
+    return node.where
+
+
+def _step(node: Node, step: str) -> Node | None:
+    if isinstance(node.value, dict):
+        found: Node | None = node.value.get(step)
+        return found
+    if isinstance(node.value, list) and step.isdecimal() and int(step) < len(node.value):
+        item: Node = node.value[int(step)]
+        return item
+    return None
+
+
+def plain(node: Node) -> Any:
+    """The value without places."""
+    if isinstance(node.value, dict):
+        return {key: plain(item) for key, item in node.value.items()}
+    return [plain(item) for item in node.value] if isinstance(node.value, list) else node.value
+
+
+def shown(node: Node) -> str:
+    """A value as messages show it: true, 4096.0, "4096", a list, a mapping."""
+    value = node.value
+    if isinstance(value, str):
+        return f'"{shorten(value)}"'
+    if isinstance(value, dict | list):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    return shorten(node.text) or written(value)

@@ -1,0 +1,151 @@
+"""New values written into a file where the old ones stand, and the difference as a patch. Nothing else of the text changes."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from difflib import unified_diff
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from archcli.load.yaml.nodes import Node, Place, Source
+from archcli.load.yaml.text import BOM, MOST_BYTES
+from archcli.wording import written
+
+Change = tuple[str, Any]
+"""The full path of a field, and its new value."""
+
+NO_END = "\\ No newline at end of file\n"
+
+
+class Patch(NamedTuple):
+    """A unified diff that `patch -p1` and `git apply` take (empty where nothing changes), and the changes it does not hold."""
+
+    text: str
+    left: tuple[Change, ...]
+
+
+class _Edit(NamedTuple):
+    line: int
+    column: int
+    width: int
+    words: str
+
+
+def patch_of(root: Node, changes: Iterable[Change]) -> Patch:
+    """The changes as a patch of the file that the tree was read from: in place of the old value, or as a new key of a mapping there.
+
+    Values that stand elsewhere (an import, an override) are left; so are all of a text that is no file: a preset, standard input.
+    """
+    source = root.place.source
+    lines = _lines(source)
+    edits: dict[tuple[int, int], _Edit] = {}
+    left: list[Change] = []
+    for path, value in dict(changes).items():
+        edit = _edit(root, path, written(value), source.name) if lines is not None else None
+        if edit is None:
+            left.append((path, value))
+        else:
+            before = edits.get((edit.line, edit.column))
+            edits[edit.line, edit.column] = (
+                edit if before is None or edit.width else edit._replace(words=before.words + edit.words)
+            )
+    text = "" if lines is None else _diff(lines, _edited(lines, edits.values()), source.name)
+    return Patch(text, tuple(left))
+
+
+def _lines(source: Source) -> list[str] | None:
+    """The file's own lines, each with its end and the first with its byte order mark; None where there is no file that says the same."""
+    try:
+        with Path(source.name).open("rb") as file:
+            text = file.read(MOST_BYTES + 1).decode("utf-8")
+    except (OSError, ValueError):
+        return None
+    lines = re.findall(r"[^\n]*\n|[^\n]+", text)
+    bare = [line.removesuffix("\n").removesuffix("\r") for line in lines]
+    if bare:
+        bare[0] = bare[0].removeprefix(BOM)
+    return lines if [*bare, ""][: len(source.lines)] == list(source.lines) else None
+
+
+def _edited(lines: Sequence[str], edits: Iterable[_Edit]) -> list[str]:
+    new = list(lines)
+    for edit in sorted(edits, reverse=True):
+        line = new[edit.line]
+        start = edit.column + line.startswith(BOM)
+        words = edit.words.replace("\n", "\r\n") if line.endswith("\r\n") else edit.words
+        new[edit.line] = line[:start] + words + line[start + edit.width :]
+    return [line for text in new for line in re.findall(r"[^\n]*\n|[^\n]+", text)]
+
+
+def _diff(old: Sequence[str], new: Sequence[str], file: str) -> str:
+    name = os.path.relpath(file)
+    name = file if name.startswith("..") else name.replace(os.sep, "/")
+    lines = unified_diff(old, new, _quoted(f"a/{name}"), _quoted(f"b/{name}"))
+    return "".join(line if line.endswith("\n") else f"{line}\n{NO_END}" for line in lines)
+
+
+def _quoted(name: str) -> str:
+    """As git writes names: in quotes where they hold a quote or a control character, with a tab behind where they hold a blank."""
+    if name.isprintable() and not set(name) & {'"', "\\"}:
+        return f"{name}\t" if " " in name else name
+    named = {'"': '\\"', "\\": "\\\\"}
+    return (
+        '"'
+        + "".join(
+            named.get(c, c if c.isprintable() else "".join(f"\\{byte:03o}" for byte in c.encode()))
+            for c in name
+        )
+        + '"'
+    )
+
+
+def _edit(root: Node, path: str, words: str, file: str) -> _Edit | None:
+    *above, name = path.split(".")
+    parent: Node | None = root
+    for step in above:
+        parent = _child(parent, step)
+    if parent is None:
+        return None
+    own = _child(parent, name)
+    if own is not None:
+        place = own.place
+        return (
+            _Edit(place.line, place.column, place.width, words)
+            if place.source.name == file and own.text
+            else None
+        )
+    return _inserted(parent, name, words, file)
+
+
+def _child(node: Node | None, step: str) -> Node | None:
+    if node is None:
+        return None
+    if isinstance(node.value, dict):
+        found: Node | None = node.value.get(step)
+        return found
+    if isinstance(node.value, list) and step.isdecimal() and int(step) < len(node.value):
+        item: Node = node.value[int(step)]
+        return item
+    return None
+
+
+def _inserted(parent: Node, name: str, words: str, file: str) -> _Edit | None:
+    """A new key before the first one that is written there, on a line of its own in block style."""
+    if not isinstance(parent.value, dict):
+        return None
+    keys = [
+        node.key for node in parent.value.values() if node.key is not None and node.key.source.name == file
+    ]
+    first: Place | None = min(keys, key=lambda place: (place.line, place.column), default=None)
+    if first is None or (parent.place.line, parent.place.column) > (first.line, first.column):
+        return None
+    line = first.source.lines[first.line][: first.column]
+    block = re.fullmatch(r"[\s-]*", line) is not None
+    return _Edit(
+        first.line,
+        first.column,
+        0,
+        f"{name}: {words}\n{' ' * first.column}" if block else f"{name}: {words}, ",
+    )

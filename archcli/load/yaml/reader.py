@@ -1,0 +1,218 @@
+"""YAML text to a marked tree, from PyYAML's events (libyaml's where it is compiled in), with scalars by YAML 1.2.
+
+What could surprise or exhaust is refused here: aliases that multiply, duplicate and merge keys, tags, depth, size. What the keys mean is no
+business of this file.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import yaml as pyyaml
+
+from archcli.errors import ArchError, Problem
+from archcli.load.yaml.nodes import MOST_PROBLEMS, Node, Place, Source, shown
+from archcli.load.yaml.scalars import resolve
+from archcli.load.yaml.syntax_errors import explained
+from archcli.load.yaml.text import Text
+from archcli.wording import quoted
+
+MOST_NODES = 20_000
+MOST_KEYS = 200
+DEEPEST = 32
+LONGEST_TEXT = 500
+
+SHARING = "what all groups share may be said once, under a top-level `layer`"
+
+
+class Document(NamedTuple):
+    """What was read: the tree, if there is one, and every mistake on the way."""
+
+    source: Source
+    root: Node | None
+    problems: list[Problem]
+
+
+def parse(text: Text) -> Document:
+    """The tree of one document. Only what ends the reading raises ArchError; other mistakes are collected beside the tree."""
+    return _Reader(text.source).read(text.content)
+
+
+class _Open:
+    """A list or mapping whose end has not been read yet; `key` waits for its value, None also where the value goes nowhere."""
+
+    __slots__ = ("anchor", "awaits_value", "key", "keys", "node")
+
+    def __init__(self, node: Node, anchor: str | None) -> None:
+        self.node, self.anchor = node, anchor
+        self.key: Node | None = None
+        self.awaits_value = False
+        self.keys: dict[str, Place] = {}
+
+
+class _Reader:
+    """Builds the tree on a stack of its own, so that neither depth nor aliases reach Python's or C's."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.problems: list[Problem] = []
+        self.stack: list[_Open] = []
+        self.anchors: dict[str, Node | None] = {}
+        self.root: Node | None = None
+        self.nodes = 0
+
+    def read(self, text: str) -> Document:
+        loader = getattr(pyyaml, "CLoader", pyyaml.Loader)(text)
+        take = {
+            pyyaml.ScalarEvent: self._scalar,
+            pyyaml.AliasEvent: self._alias,
+            pyyaml.MappingStartEvent: self._open,
+            pyyaml.SequenceStartEvent: self._open,
+            pyyaml.MappingEndEvent: self._close,
+            pyyaml.SequenceEndEvent: self._close,
+            pyyaml.DocumentStartEvent: self._document,
+        }
+        try:
+            while (event := loader.get_event()) is not None:
+                if handler := take.get(type(event)):
+                    handler(event)
+        except pyyaml.MarkedYAMLError as error:
+            self.problems.append(explained(error, self.source))
+            raise ArchError(self.problems) from None
+        except pyyaml.YAMLError as error:
+            raise ArchError([*self.problems, Problem(f"not YAML: {error}", path=self.source.name)]) from None
+        finally:
+            loader.dispose()
+        return Document(self.source, self.root, self.problems)
+
+    def _document(self, event: Any) -> None:
+        if self.root is not None:
+            self._stop("a second document begins here", "a file holds one model", self._place(event))
+
+    def _scalar(self, event: Any) -> None:
+        place = self._place(event)
+        self._refuse_tag(event, place)
+        value, text = event.value, ""
+        if event.implicit[0]:
+            text = value
+            try:
+                value = resolve(text)
+            except OverflowError as error:
+                self._problem(str(error), "no size is that large", place)
+                value = 1
+        if isinstance(value, str):
+            self._check_text(value, place)
+        self._count(1, place)
+        self._add(Node(value, place, text=text), event.anchor)
+
+    def _alias(self, event: Any) -> None:
+        place, name = self._place(event), event.anchor
+        if name not in self.anchors:
+            self._problem(f"*{name} refers to nothing", f"no value before it is marked &{name}", place)
+            self._add(Node(None, place), None)
+            return
+        node = self.anchors[name]
+        if node is None:
+            self._stop(f"*{name} refers to itself", "a value cannot contain itself", place)
+        else:
+            self._count(node.size, place)
+            self._add(node.named(None), None)
+
+    def _open(self, event: Any) -> None:
+        place = self._place(event)
+        self._refuse_tag(event, place)
+        if len(self.stack) >= DEEPEST:
+            self._stop(f"nested deeper than {DEEPEST} levels", "an architecture needs about ten", place)
+        self._count(1, place)
+        if event.anchor:
+            self.anchors[event.anchor] = None
+        self.stack.append(
+            _Open(Node({} if isinstance(event, pyyaml.MappingStartEvent) else [], place), event.anchor)
+        )
+
+    def _close(self, event: Any) -> None:
+        done = self.stack.pop()
+        self._add(done.node, done.anchor)
+
+    def _count(self, new: int, place: Place) -> None:
+        self.nodes += new
+        if self.nodes > MOST_NODES:
+            self._stop(f"more than {MOST_NODES:,} values", "aliases count as often as they are used", place)
+
+    def _add(self, node: Node, anchor: str | None) -> None:
+        """Put a finished node where it belongs."""
+        if anchor:
+            self.anchors[anchor] = node
+        if not self.stack:
+            self.root = node
+            return
+        parent = self.stack[-1]
+        parent.node.size += node.size
+        if isinstance(parent.node.value, list):
+            parent.node.value.append(node)
+        elif parent.awaits_value:
+            self._value(parent, node)
+        else:
+            parent.key, parent.awaits_value = self._key(parent, node), True
+
+    def _value(self, parent: _Open, node: Node) -> None:
+        if parent.key is not None:
+            parent.node.value[parent.key.value] = node.named(parent.key.place)
+        parent.awaits_value = False
+
+    def _key(self, parent: _Open, node: Node) -> Node | None:
+        """The node itself if it can be a key here; otherwise a problem, and None."""
+        if not isinstance(node.value, str):
+            self._problem(f"a key must be text, not {shown(node)}", "", node.place)
+            return None
+        if node.value == "<<" and node.text:
+            self._problem("merge keys (<<) are not part of YAML 1.2", SHARING, node.place)
+            return None
+        if len(parent.keys) >= MOST_KEYS:
+            self._stop(
+                f"more than {MOST_KEYS} keys in one mapping", "an architecture needs about ten", node.place
+            )
+        first = parent.keys.setdefault(node.value, node.place)
+        if first is not node.place:
+            where = (
+                f"line {first.line + 1}" if first.line != node.place.line else f"column {first.column + 1}"
+            )
+            self._problem(f"duplicate key {quoted(node.value)}", f"it is already at {where}", node.place)
+            return None
+        if len(parent.keys) == 1 and parent.node.place[1:3] == node.place[1:3]:
+            parent.node.place = node.place
+        return node
+
+    def _refuse_tag(self, event: Any, place: Place) -> None:
+        if event.tag is not None:
+            tag = event.tag.replace("tag:yaml.org,2002:", "!!")
+            self._problem(f"a tag, {quoted(tag)}", "values are written without tags", place)
+
+    def _check_text(self, text: str, place: Place) -> None:
+        if len(text) > LONGEST_TEXT:
+            self._problem(f"a text of {len(text):,} characters", f"{LONGEST_TEXT} are enough", place)
+        if not text.isprintable():
+            odd = next(c for c in text if not c.isprintable())
+            if odd == "\n":
+                self._problem("a line break in a text", "write it on one line", place)
+            else:
+                self._problem(f"an invisible character, U+{ord(odd):04X}", "remove it", place)
+
+    def _place(self, event: Any) -> Place:
+        start, end = event.start_mark, event.end_mark
+        shift = 0 if start.line else self.source.shift
+        width = (
+            end.column - start.column
+            if start.line == end.line
+            else len(self.source.lines[start.line]) - start.column - shift
+        )
+        return Place(self.source, start.line, start.column + shift, max(1, width))
+
+    def _problem(self, what: str, hint: str, place: Place) -> None:
+        self.problems.append(Problem(what, hint, place.mark()))
+        if len(self.problems) >= MOST_PROBLEMS:
+            raise ArchError(self.problems)
+
+    def _stop(self, what: str, hint: str, place: Place) -> None:
+        self.problems.append(Problem(what, hint, place.mark()))
+        raise ArchError(self.problems)

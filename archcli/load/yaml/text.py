@@ -1,0 +1,63 @@
+"""From bytes to a text that can be parsed: one encoding, one kind of line ending, no control characters, a bounded size."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from archcli.errors import ArchError, Problem
+from archcli.load.yaml.nodes import Place, Source
+
+MOST_BYTES = 1 << 20
+BOM = "\ufeff"
+
+
+class Text(NamedTuple):
+    """What a parser reads, and the source that its places point into."""
+
+    content: str
+    source: Source
+
+
+def decode(data: bytes, name: str) -> str:
+    """The text of a file: UTF-8 with or without a byte order mark. ArchError for what is binary, huge or in another encoding."""
+    _refuse_huge(len(data), name)
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise ArchError(Problem("the text is UTF-16", "save it as UTF-8", path=name))
+    if b"\0" in data:
+        raise ArchError(Problem("a binary file", "an architecture is a YAML or JSON text", path=name))
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        what = f"not UTF-8: byte 0x{data[error.start]:02x}"
+        raise ArchError(Problem(what, "save it as UTF-8", path=f"{name}:{line}")) from None
+
+
+def text_of(content: str, name: str, lead: str = "") -> Text:
+    """The text with its source. `lead` is shown before the first line: a value stands behind `--set key=`."""
+    _refuse_huge(len(content), name)
+    content = content.removeprefix(BOM).replace("\r\n", "\n").replace("\r", "\n")
+    source = Source(name, (lead + content).split("\n"), len(lead))
+    if not content.replace("\n", "").replace("\t", "").isprintable():
+        _refuse_control(content, source)
+    return Text(content, source)
+
+
+def _refuse_huge(size: int, name: str) -> None:
+    if size > MOST_BYTES:
+        raise ArchError(
+            Problem(
+                f"larger than {MOST_BYTES >> 20} MiB", "an architecture is a few lines of text", path=name
+            )
+        )
+
+
+def _refuse_control(content: str, source: Source) -> None:
+    """Control characters, some of which would also start a line of their own in the eyes of the parser."""
+    for i, line in enumerate(content.split("\n")):
+        for column, c in enumerate(line):
+            if c != "\t" and (
+                c < " " or "\x7f" <= c <= "\x9f" or c in "\u2028\u2029\ufeff" or "\ud800" <= c <= "\udfff"
+            ):
+                place = Place(source, i, column + (0 if i else source.shift))
+                raise ArchError(Problem(f"a control character, U+{ord(c):04X}", "remove it", place.mark()))

@@ -1,0 +1,1 @@
+"""The KV cache: its size, and its size with other kinds of attention."""

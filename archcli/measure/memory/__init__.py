@@ -1,0 +1,1 @@
+"""Memory: the bytes of stored weights, of a run, and of this machine."""

@@ -1,0 +1,1 @@
+"""Reports: what is shown of a recording; one file per form."""

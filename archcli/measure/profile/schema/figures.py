@@ -1,0 +1,96 @@
+"""The figures of a class of operation or of an operator."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+from archcli.measure.profile.schema.base import Amount, Range, Record, says
+
+Classed = TypedDict(
+    "Classed",
+    {"class": Annotated[str, says("The class of operation; several, the slowest first, with + between.")]},
+)
+
+
+class Figures(Record):
+    """Costs and time, their shares of the whole pass, rates, and the roof that binds; null where nothing was done or no time taken.
+
+    Where several processes measured it, also how the share of the time varies between them.
+    """
+
+    flops: Annotated[Amount, says("FLOPs counted, exact for the mask; a multiply-add is 2.")]
+    executed_flops: Annotated[Amount, says("FLOPs that the kernels ran, masked scores included.")]
+    bytes: Annotated[
+        Amount, says("Bytes read and written by operations that run one by one; a fused kernel moves fewer.")
+    ]
+    seconds: Annotated[float, says("Seconds of a pass; of what is unattributed perhaps below zero.")]
+    flop_share: Annotated[float, says("Of the pass's counted FLOPs; 1 is all.")]
+    byte_share: Annotated[float, says("Of the pass's bytes; 1 is all.")]
+    time_share: Annotated[float, says("Of the plain wall time; 1 is all.")]
+    busy_share: Annotated[
+        float | None, says("Of the time that a GPU was busy in a traced pass; null on a CPU.")
+    ]
+    gflops_per_s: Annotated[float | None, says("1e9 executed FLOPs a second.")]
+    gbytes_per_s: Annotated[float | None, says("1e9 bytes a second.")]
+    intensity: Annotated[float | None, says("Executed FLOPs a byte.")]
+    roof: Annotated[
+        Literal["compute", "memory", "cache"] | None,
+        says("Which of the machine's ceilings binds it; null without ceilings."),
+    ]
+    roof_share: Annotated[
+        float | None,
+        says("How much of that was reached; above 1 where counted bytes never moved, as in fused kernels."),
+    ]
+    time_share_range: NotRequired[
+        Annotated[Range, says("The least and the most of time_share between processes.")]
+    ]
+    time_share_sd: NotRequired[
+        Annotated[
+            float | None, says("The standard deviation of time_share between processes; null of one alone.")
+        ]
+    ]
+
+
+class Operator(Classed, Figures):
+    """The figures of an operator of the architecture, layers folded."""
+
+    path: Annotated[
+        str,
+        says(
+            "Where it stands in the model, * for the layer's index; of several that were fused, their common name."
+        ),
+    ]
+    operators: Annotated[
+        list[str] | None,
+        says("Compiled: the operators that kernels of this line hold; null where none was compiled."),
+    ]
+
+
+class Compiled(Record):
+    """What a compiler made of the model."""
+
+    graphs: Annotated[Amount, says("Compiled graphs: forward, and in training backward.")]
+    kernels: Annotated[Amount, says("Kernels that a pass launches.")]
+    library_kernels: Annotated[Amount, says("Those of them that torch has ready, such as matrix products.")]
+    kernels_of_several_operators: Annotated[Amount, says("Those that hold more than one operator.")]
+    operators_sharing_a_result: Annotated[
+        list[str], says("Operators in no kernel, as an equal one's result was taken, by full path.")
+    ]
+    operators_in_no_kernel: Annotated[
+        list[str], says("Other operators that compute and are in no kernel: there should be none.")
+    ]
+    compile_s: Annotated[float, says("Seconds that compiling took.")]
+
+
+class Ceilings(Record):
+    """What the machine can do at best."""
+
+    gemm_flops_per_s: Annotated[float, says("FLOPs a second of the fastest matrix product.")]
+    dram_bytes_per_s: Annotated[float, says("Bytes a second of a copy beyond the caches, read and written.")]
+    cache_bytes_per_s: Annotated[float, says("Bytes a second of a copy within a cache, read and written.")]
+    dtype: Annotated[str, says("In which numbers the product was.")]
+    measured: Annotated[
+        Literal["now", "earlier"], says("In this run, or in an earlier one of the same machine.")
+    ]

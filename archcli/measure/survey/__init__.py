@@ -1,0 +1,1 @@
+"""Survey: many architectures by the same columns."""

@@ -1,0 +1,153 @@
+"""Survey: many architectures by their facets, and how each figure spreads over all of them, over a year or over a series."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal
+
+from archcli.measure.report import Column, Report, Table
+from archcli.measure.survey.columns import CONVENTION, DTYPE, FACETS, SECTIONS, Facet, described
+from archcli.measure.survey.filter import column_of, select
+from archcli.measure.survey.layers import as_int, told
+from archcli.modules import Model
+
+By = Literal["year", "series"]
+Record = dict[str, Any]
+
+OF_MANY = (
+    f"KV: cache that a token adds below every window, in {DTYPE}. Quartiles interpolate between neighbours."
+)
+UNSTATED = "not stated"
+SPREAD = (
+    Column("n", "models", "number"),
+    *(
+        Column(key, title, unit_key="unit")
+        for key, title in [("min", "least"), ("q1", "25%"), ("median", "median")]
+    ),
+    *(Column(key, title, unit_key="unit") for key, title in [("q3", "75%"), ("max", "most")]),
+)
+
+
+def survey_models(
+    models: Iterable[tuple[str, Model]],
+    columns: Sequence[str] = (),
+    where: Sequence[str] = (),
+    sort: str | None = None,
+    by: By | None = None,
+) -> Report:
+    """What `archcli survey` reports; `columns` left out are all.
+
+    `rows` are the models, or with `by` the spread of each figure in each group. Raises ArchError for columns that are not.
+    """
+    known = (Column("name", "model"), *(facet.column for facet in FACETS.values()))
+    wanted = [column_of(key, known, "--columns").key for key in columns]
+    records = select([described(name, model) for name, model in models], known, where, sort)
+    shown = [FACETS[key] for key in dict.fromkeys(wanted) if key in FACETS] or list(FACETS.values())
+    spread = list(spreads(records, shown))
+    groups = [] if by is None else list(_grouped(records, shown, by))
+    return Report(
+        command="survey",
+        model={},
+        inputs={"columns": list(columns), "where": list(where), "sort": sort, "by": by},
+        convention=f"{CONVENTION} {OF_MANY}",
+        totals={"models": len(records), "spread": {entry["column"]: entry for entry in spread}},
+        rows=groups if by else [_chosen(record, shown) for record in records],
+        tables=tuple(
+            _by_tables(groups, spread, by) if by else _tables(records, shown, spread, listed=bool(columns))
+        )
+        if records
+        else (),
+        notes=() if records else ("no model meets the conditions.",),
+    )
+
+
+def spreads(records: Sequence[Record], shown: Iterable[Facet]) -> Iterator[Record]:
+    """For each figure that some record has: how many have it, least, quartiles, median and most."""
+    from statistics import median, quantiles
+
+    for facet in shown:
+        values = [
+            record[facet.key] for record in records if facet.is_figure and record[facet.key] is not None
+        ]
+        if values and facet.key != "year":
+            q1, _, q3 = quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
+            figures = {"min": min(values), "q1": q1, "median": median(values), "q3": q3, "max": max(values)}
+            exact = {
+                key: value if isinstance(value, int) else as_int(value) for key, value in figures.items()
+            }
+            yield {"column": facet.key, "title": facet.title, "unit": facet.unit, "n": len(values), **exact}
+
+
+def _grouped(records: Sequence[Record], shown: Iterable[Facet], by: By) -> Iterator[Record]:
+    """The spread of each figure in each group, groups in order, those that state none last."""
+    figures = [facet for facet in shown if facet.is_figure]
+    names = sorted({record[by] for record in records if record[by] is not None})
+    for name in [*names, None]:
+        group = [record for record in records if record[by] == name]
+        yield from ({by: UNSTATED if name is None else name, **entry} for entry in spreads(group, figures))
+
+
+def _chosen(record: Record, shown: Iterable[Facet]) -> Record:
+    """What data shows of a record: its name, the columns, and what is mixed among them."""
+    keys = [facet.key for facet in shown]
+    mixed = {key: values for key, values in record["mixed"].items() if key in keys}
+    return {"name": record["name"], **{key: record[key] for key in keys}, "mixed": mixed}
+
+
+def _tables(
+    records: list[Record], shown: list[Facet], spread: list[Record], *, listed: bool
+) -> Iterator[Table]:
+    """One table of the columns that were asked for; else one for each section."""
+    if listed:
+        records = [{**record, "year": _text(record["year"])} for record in records]
+        yield Table("", [Column("name", "model"), *(facet.column for facet in shown)], records)
+    else:
+        yield from (
+            _section(section, records) for section in SECTIONS if section != "Experts" or _mixtures(records)
+        )
+    mixed = list(_mixed(records, [facet for facet in shown if listed or facet.section]))
+    if mixed:
+        yield Table(
+            "Layers that differ",
+            (Column("name", "model"), Column("title", "figure"), Column("values", "values")),
+            mixed,
+        )
+    if spread:
+        yield Table("Spread", (Column("title", "figure"), *SPREAD), spread)
+
+
+def _text(year: int | str | None) -> str | None:
+    """A year without a comma in it."""
+    return None if year is None else str(year)
+
+
+def _mixtures(records: list[Record]) -> list[Record]:
+    return [record for record in records if record["n_experts"] is not None]
+
+
+def _section(section: str, records: list[Record]) -> Table:
+    columns = [
+        Column("name", "model"),
+        *(facet.column for facet in FACETS.values() if facet.section == section),
+    ]
+    return Table(section, columns, _mixtures(records) if section == "Experts" else records)
+
+
+def _mixed(records: list[Record], shown: Iterable[Facet]) -> Iterator[Record]:
+    for record in records:
+        for facet in shown:
+            values = record["mixed"].get(facet.key)
+            if values:
+                rounded = {_rounded(value, facet): times for value, times in values}
+                yield {"name": record["name"], "title": facet.title, "values": told(rounded)}
+
+
+def _rounded(value: Any, facet: Facet) -> Any:
+    return f"{value:.3g}" if facet.unit == "ratio" and value is not None else value
+
+
+def _by_tables(groups: list[Record], spread: list[Record], by: By) -> Iterator[Table]:
+    """A table for each figure: a line for each group, and all models below."""
+    for entry in spread:
+        records = [{**group, by: _text(group[by])} for group in groups if group["column"] == entry["column"]]
+        yield Table(entry["title"], (Column(by, by), *SPREAD), records, {**entry, by: "all"})

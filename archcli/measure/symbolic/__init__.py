@@ -1,0 +1,1 @@
+"""Symbolic: the forward read with sympy symbols or numpy arrays."""

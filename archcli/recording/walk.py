@@ -1,0 +1,132 @@
+"""The walk through a trace: nested ranges in, seconds and calls per (path, phase, operation) out. Plain Python, no torch.
+
+A range named by a label opens an operation of the architecture; one of the autograd engine opens the backward of the
+operation that made its node. Within either, the first range whose name the census knows takes its whole duration and
+whatever ran inside it; what no range takes (Python, the dispatcher, views) is left to the framework.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
+from typing import Literal, NamedTuple
+
+from archcli.recording.device import launched_ns
+from archcli.recording.events import Event
+
+Phase = Literal["forward", "backward", "sums"]
+"""`sums` are additions by which the autograd engine joins gradients that meet, after the node that made the last of them."""
+ENGINE = "autograd::engine::evaluate_function"
+ALIASES = {"_index_put_impl": "index_put"}
+"""The gradient of indexing runs the one where nobody watches, the other under a dispatch mode, as the census is."""
+
+
+class Key(NamedTuple):
+    """An operation of torch within an operation of the architecture; an empty path is outside of all of them."""
+
+    path: str
+    phase: Phase
+    name: str
+
+
+class Spent(NamedTuple):
+    """Time and calls of one key in one pass."""
+
+    ns: int = 0
+    calls: int = 0
+
+    def plus(self, ns: int, calls: int = 0) -> Spent:
+        """With more on top."""
+        return Spent(self.ns + ns, self.calls + calls)
+
+
+class _Open(NamedTuple):
+    """A range the walk stands in: until when, whose it is, and which key has taken it."""
+
+    end_ns: int
+    path: str
+    phase: Phase
+    taken: Key | None = None
+    engine: bool = False
+
+
+def walk(
+    events: Sequence[Event],
+    known: Collection[Key],
+    owner: Callable[[int], str],
+    prefix: str,
+    *,
+    device: bool = False,
+) -> dict[Key, Spent]:
+    """Seconds and calls of every known operation of one pass.
+
+    `owner` names the path that made the autograd node of a sequence number. On a `device` an operation's time is that
+    of the kernels, copies and fills it launched, on the CPU its own.
+    """
+    spent: dict[Key, Spent] = defaultdict(Spent)
+    threads: dict[int, list[Event]] = defaultdict(list)
+    for event in events:
+        if not event.on_device:
+            threads[event.thread].append(event)
+    launched = launched_ns(events) if device else None
+    for ranges in threads.values():
+        if any(event.name.startswith((prefix, ENGINE)) for event in ranges):
+            _walk_thread(ranges, known, owner, prefix, launched, spent)
+    return dict(spent)
+
+
+def _walk_thread(
+    ranges: list[Event],
+    known: Collection[Key],
+    owner: Callable[[int], str],
+    prefix: str,
+    launched: Callable[[Event], int] | None,
+    spent: dict[Key, Spent],
+) -> None:
+    ranges.sort(key=lambda event: (event.start_ns, -event.end_ns, event.id))
+    wrappers = _wrappers(ranges)
+    stack = [_Open(ranges[-1].end_ns, "", "forward")]
+    for i, event in enumerate(ranges):
+        while len(stack) > 1 and stack[-1].end_ns <= event.start_ns:
+            stack.pop()
+        inner = _entered(stack[-1], event, () if i in wrappers else known, owner, prefix)
+        if inner.taken is not None:
+            first = stack[-1].taken is None
+            ns = (event.end_ns - event.start_ns) * first if launched is None else launched(event)
+            spent[inner.taken] = spent[inner.taken].plus(ns, int(first))
+        stack.append(inner)
+
+
+def _wrappers(ranges: list[Event]) -> set[int]:
+    """Places of ranges that hold another of their own name: composite operations, whose parts are what is executed."""
+    found: set[int] = set()
+    stack: list[tuple[int, Event]] = []
+    for i, event in enumerate(ranges):
+        while stack and stack[-1][1].end_ns <= event.start_ns:
+            stack.pop()
+        found.update(place for place, outer in stack if outer.name == event.name)
+        stack.append((i, event))
+    return found
+
+
+def _entered(
+    outer: _Open, event: Event, known: Collection[Key], owner: Callable[[int], str], prefix: str
+) -> _Open:
+    """What the walk stands in once it has entered the event's range."""
+    if outer.taken is not None:
+        return outer._replace(end_ns=event.end_ns)
+    if event.name.startswith(prefix):
+        return _Open(event.end_ns, event.name[len(prefix) :], "forward")
+    if event.name.startswith(ENGINE):
+        return _Open(event.end_ns, owner(event.sequence), "backward", engine=True)
+    key = Key(outer.path, outer.phase, operation(event.name))
+    if key in known:
+        taken = key._replace(phase="sums") if outer.engine and key.name == "add" else key
+        return outer._replace(end_ns=event.end_ns, taken=taken)
+    return outer._replace(end_ns=event.end_ns, engine=outer.engine and "::AccumulateGrad" in event.name)
+
+
+def operation(name: str) -> str:
+    """The operation's name as both the trace and the dispatcher give it: no namespace, no mark of working in place."""
+    plain = name.rpartition("::")[2].rstrip("_")
+    return ALIASES.get(plain, plain)

@@ -1,0 +1,81 @@
+"""Problems as a compiler prints them: place, what is wrong, the line, a caret under it, help. Plain text; `cli.py` prints it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from unicodedata import combining, east_asian_width
+
+from archcli.errors import SET, ArchError, Mark, Problem
+from archcli.wording import clean
+
+TAB = "    "
+WINDOW = 100
+"""Columns of a long line that are shown around the caret."""
+BEFORE = 40
+"""How many of those stand before it."""
+EDGE = 6
+"""Columns that the indent and the marks of what is cut take."""
+
+
+def explain(error: ArchError) -> str:
+    """Every problem of an error, one paragraph each."""
+    return "\n".join(paragraph(problem) for problem in error.problems)
+
+
+def paragraph(
+    problem: Problem, label: str = "error", *notes: tuple[str, str], width: int | None = None
+) -> str:
+    """One problem: its place and what is wrong after `label`, the line, a caret, help, and further notes under a name each.
+
+    With a `width` no line is longer than that.
+    """
+    mark = problem.mark
+    where = clean((mark.file if mark.file == SET else str(mark)) if mark else problem.path)
+    lines = [f"{where}: {label}: {clean(problem.what)}" if where else f"{label}: {clean(problem.what)}"]
+    drawing = (
+        _drawing(mark, WINDOW if width is None else min(WINDOW, width - EDGE))
+        if mark and mark.text.strip()
+        else ()
+    )
+    told = [f"  = {name}: {clean(text)}" for name, text in (("help", problem.hint), *notes) if text]
+    return "\n".join([*_folded(lines, width), *drawing, *_folded(told, width)])
+
+
+def _folded(lines: Iterable[str], width: int | None) -> list[str]:
+    """Lines that are too long go on below, indented."""
+    if width is None:
+        return list(lines)
+    from textwrap import wrap
+
+    return [
+        part for line in lines for part in wrap(line, width, subsequent_indent="    ", break_on_hyphens=False)
+    ]
+
+
+def _drawing(mark: Mark, window: int = WINDOW) -> tuple[str, str]:
+    """The line and the caret under it."""
+    start, end = mark.column - 1, mark.column - 1 + mark.width
+    first = max(0, start - min(BEFORE, window // 2)) if len(mark.text) > window else 0
+    last = min(len(mark.text), first + window)
+    lead, tail = "…" if first else "", "…" if last < len(mark.text) else ""
+    before, under, after = (
+        mark.text[first:start],
+        mark.text[start : min(end, last)],
+        mark.text[min(end, last) : last],
+    )
+    line = lead + _shown(before) + _shown(under) + _shown(after) + tail
+    caret = " " * _columns(lead + _shown(before)) + "^" * max(1, _columns(_shown(under)))
+    return f"    {line.rstrip()}", f"    {caret}"
+
+
+def _shown(text: str) -> str:
+    return clean(text.replace("\t", TAB))
+
+
+def _columns(text: str) -> int:
+    """How wide a terminal draws it: East Asian wide characters take two columns, combining ones none."""
+    return (
+        len(text)
+        if text.isascii()
+        else sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+    )

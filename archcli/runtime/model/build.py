@@ -1,0 +1,219 @@
+"""Build: an architecture becomes an ordinary nn.Module tree whose rows, names and shapes are those that counting reports."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+from torch.nn.modules.module import _has_any_global_hook
+
+from archcli.errors import ArchError
+from archcli.graph import Tensor, tree_map
+from archcli.modules import Model, Module
+from archcli.modules.lora import adapted, unadapted
+from archcli.runtime.model.leaves import Assignment, Beside, StackedLinear
+from archcli.runtime.model.script import Script, Scripts, write
+from archcli.runtime.model.tape import BuildTape, Listening, NodeTape
+from archcli.runtime.model.trees import shape_of
+
+FUSED = {"Attend": "run_fused"}
+EAGER: dict[str, str] = {}
+
+
+class Node(nn.Module):
+    """One module of the architecture: its leaves and children are torch modules, its forward is the spec's."""
+
+    listening: Listening | None = None
+    """Who hears of each operation; the profiler puts itself here while it listens."""
+
+    spec: Any
+
+    def __init__(self, spec: Module, forms: dict[str, str], n_experts: int | None = None) -> None:
+        super().__init__()
+        self.runs, self.spec = spec, unadapted(spec)
+        self.forms, self.n_experts = forms, n_experts
+        self.scripts = Scripts()
+
+    @staticmethod
+    def child(parent: Node, spec: Module, n_experts: int | None) -> Node:
+        """An empty node below `parent`, run in the same forms."""
+        return Node(spec, parent.forms, n_experts)
+
+    def part(self, name: str) -> nn.Module | None:
+        """The leaf or child of that name, if there is one; a dot leads to what stands beside a leaf."""
+        found = self._modules.get(name)
+        if found is None and "." in name:
+            own, _, rest = name.partition(".")
+            beside = self._modules.get(own)
+            found = None if beside is None else beside._modules.get(rest)
+        return None if isinstance(found, Beside) else found
+
+    def forward(self, *args: Any, expert_of: torch.Tensor | None = None, **options: Any) -> Any:
+        """Run the spec's forward on this node's leaves and children; tensors in, tensors out."""
+        routed = None if expert_of is None else Assignment(expert_of)
+        if (
+            torch.compiler.is_compiling() or torch._C._get_tracing_state() or _has_any_global_hook()
+        ):  # these follow each call themselves
+            return self._read(args, options, routed)
+        values: list[torch.Tensor] = []
+        key = self._key((args, options), values, routed=routed is not None)
+        if key is None:
+            return self._read(args, options, routed)
+        script = self.scripts.get(key)
+        if script is not None:
+            return script.tree(script.play(self, values, routed))
+        if self.listening is None and key not in self.scripts:  # seldom seen again where tokens are generated
+            self.scripts.keep(key, None)
+            return self._read(args, options, routed)
+        answer, script = write(self, args, options, routed)
+        self.scripts.keep(key, script)
+        return answer
+
+    def script_of(self, args: Any, *, routed: bool) -> Script | None:
+        """What it plays for these inputs, if that is written already; `routed` where it runs within routed experts."""
+        key = self._key((args, {}), [], routed=routed)
+        return None if key is None or type(self).forward is not Node.forward else self.scripts.get(key)
+
+    def _key(self, inputs: Any, values: list[torch.Tensor], *, routed: bool) -> Hashable:
+        """By which a script is found again, and the inputs appended to `values`; None for inputs that cannot be known again."""
+        try:
+            key = (self.training, self.listening, routed, shape_of(inputs, values))
+            hash(key)
+        except TypeError:
+            return None
+        return key
+
+    def _read(self, args: Any, options: Any, routed: Assignment | None) -> Any:
+        tape = NodeTape(self, routed)
+        args, options = tree_map(lambda value: Tensor(tape, value), torch.Tensor, (args, options))
+        return tree_map(lambda x: x.value, Tensor, self.runs.forward(*args, **options))
+
+    def _get_name(self) -> str:
+        return type(self.spec).__name__
+
+
+class Cache(NamedTuple):
+    """What a model remembers of `length` tokens; owned by the caller, replaced at every step."""
+
+    length: int = 0
+    layers: tuple[Any, ...] = ()
+
+
+class LanguageModel(Node):
+    """A model: `model(tokens)` gives logits, without a head hidden states; with an encoder-decoder, `model(tokens, source)`.
+
+    `model(tokens, targets=ids)` gives the loss of a model that predicts tokens: the cross entropy, if it states no other.
+    `prefill` and `decode` run through a cache that the caller owns. An encoder has none; one with a head and a
+    classifier gives a pair.
+    """
+
+    spec: Model
+
+    def forward(
+        self,
+        tokens: torch.Tensor,
+        *source: torch.Tensor,
+        positions: torch.Tensor | None = None,
+        targets: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Logits [B, T, V] of token ids [B, T], which start at position 0 unless positions [T] are given.
+
+        With targets [B, T], each token's successor, the loss. Raises ArchError where the tokens are too few for it.
+        """
+        further = self.spec.further_tokens
+        if targets is not None and tokens.shape[1] <= further:
+            raise ArchError(
+                f"{tokens.shape[1]} tokens are too few to predict {further} beyond the next",
+                f"train on more than {further}",
+            )
+        more = {} if targets is None else {"targets": targets}
+        answer: torch.Tensor = super().forward(tokens, positions, 0, None, False, *source, **more)[0]
+        return answer
+
+    def step(
+        self, tokens: torch.Tensor, cache: Cache, *source: torch.Tensor, last_only: bool = False
+    ) -> tuple[torch.Tensor, Cache]:
+        """Logits of new tokens [B, T] after what the cache holds, and the cache that now holds them too.
+
+        Raises ArchError for an encoder, which caches nothing.
+        """
+        if not unadapted(self.spec).caches:
+            raise ArchError(
+                "an encoder has no cache to fill and generates nothing",
+                "call the model on all tokens at once",
+            )
+        end = cache.length + tokens.shape[1]
+        positions = torch.arange(cache.length, end, device=tokens.device)
+        logits, layers = super().forward(tokens, positions, 0, cache.layers, last_only, *source)
+        return logits, Cache(end, layers)
+
+    def prefill(self, tokens: torch.Tensor, *source: torch.Tensor) -> tuple[torch.Tensor, Cache]:
+        """Logits [B, 1, V] of the last token of a prompt, and its cache; the source is read here and not again."""
+        return self.step(tokens, Cache(), *source, last_only=True)
+
+    def decode(self, token: torch.Tensor, cache: Cache) -> tuple[torch.Tensor, Cache]:
+        """Logits [B, 1, V] of one more token [B, 1], and the longer cache."""
+        return self.step(token, cache)
+
+
+def build_model(
+    spec: Model, *, device: str = "cpu", dtype: torch.dtype = torch.float32, attention: str = "sdpa"
+) -> LanguageModel:
+    """The model with fresh random weights.
+
+    `attention` is "sdpa" (torch's fused kernel where it can express the layer) or "eager".
+
+    Device "meta" allocates nothing.
+    """
+    whole = adapted(spec)
+    model = LanguageModel(whole, EAGER if attention == "eager" else FUSED)
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        with torch.device("meta"), torch.no_grad():
+            tape = BuildTape(model, "", None)
+            tokens, *source = [
+                Tensor(tape, value) for value in example_inputs(spec, 1, 2 + spec.further_tokens)
+            ]
+            training = {"targets": tokens} if spec.further_tokens else {}  # only then do its layers run
+            whole.forward(tokens, None, 0, None, False, *source, **training)
+    finally:
+        torch.set_default_dtype(default)
+    return model if device == "meta" else _materialized(model, device)
+
+
+def example_inputs(
+    spec: Model, batch_size: int, seq_len: int, source_len: int | None = None
+) -> list[torch.Tensor]:
+    """Empty inputs of the right kinds: ids [B, T], and for an encoder-decoder a source (ids, or features), as long if not stated."""
+    tokens = torch.empty((batch_size, seq_len), dtype=torch.int64)
+    shape = spec.source_shape(batch_size, seq_len if source_len is None else source_len)
+    if shape is None:
+        return [tokens]
+    return [tokens, torch.empty(shape, dtype=torch.int64 if len(shape) == tokens.ndim else None)]
+
+
+def _materialized(model: LanguageModel, device: str) -> LanguageModel:
+    """Allocate the weights on the device and initialise every leaf."""
+    model.to_empty(device=device)
+    for leaf in model.modules():
+        reset = getattr(leaf, "reset_parameters", None)
+        if reset is not None:
+            reset()
+    return model
+
+
+def set_expert_form(model: nn.Module, form: str) -> None:
+    """Make every stack of experts in the model run as "grouped" or "gather"."""
+    for module in model.modules():
+        if isinstance(module, StackedLinear):
+            module.form = form
+
+
+def store_experts(model: nn.Module, distinct: int) -> None:
+    """Let the experts of each mixture share so many matrices, in place of one each: for timing in less memory. Call it on meta."""
+    for module in model.modules():
+        if isinstance(module, StackedLinear):
+            module.store(distinct)

@@ -1,0 +1,90 @@
+"""What this machine can do at best, measured here and now: matrix products, and copies of buffers larger and smaller than its caches.
+
+A roof is the fastest of many tries, as a neighbour can only slow one down. On a GPU tries are timed by the device with launches hidden,
+and the cache is the L2. Products of fp32 run as torch is set up: in fp32 unless somebody let it take TF32.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+
+from archcli.runtime.profile.clock import Clock, clock_of, run_pass
+
+MIB = 1 << 20
+LEAST_TRIES, BUDGET_S = 3, 0.25
+"""Each figure gets so many tries, and more while its share of time lasts."""
+
+
+class Sizes(NamedTuple):
+    """What is tried on one kind of device: sides of square products, and bytes of buffers; `least` bytes are copied in one try."""
+
+    sides: tuple[int, ...]
+    dram: int
+    caches: tuple[int, ...]
+    least: int
+
+
+CPU = Sizes((512, 1024, 2048), 256 * MIB, (MIB // 8, MIB // 2, 2 * MIB), 4 * MIB)
+"""Square products: large enough to fill the units, small enough for a fraction of a second."""
+L2_PARTS = (8, 4, 2)
+"""Buffers that are such a part of a GPU's L2: one that fills it would not stay there."""
+
+
+class Ceilings(NamedTuple):
+    """Rates per second. `dtype` is that of the products; a copy reads and writes, so its bytes count twice."""
+
+    gemm_flops_per_s: float
+    dram_bytes_per_s: float
+    cache_bytes_per_s: float
+    dtype: str
+
+
+def measure_ceilings(name: str, dtype: torch.dtype, device: str) -> Ceilings:
+    """Measure all three on the device; `name` is the dtype's."""
+    clock, sizes = clock_of(device, hide_launch=True), sizes_of(device)
+    with torch.no_grad():
+        gemm = max(_gemm(side, dtype, device, clock) for side in sizes.sides)
+        dram = _copy(sizes.dram, sizes.least, device, clock)
+        cache = max(_copy(size, sizes.least, device, clock) for size in sizes.caches)
+    return Ceilings(gemm, dram, max(cache, dram), name)
+
+
+def sizes_of(device: str) -> Sizes:
+    """What to try there."""
+    if not device.startswith("cuda"):
+        return CPU
+    l2: int = torch.cuda.get_device_properties(torch.device(device)).L2_cache_size
+    return Sizes((4096, 8192), 1024 * MIB, tuple(l2 // part for part in L2_PARTS), 256 * MIB)
+
+
+def _gemm(side: int, dtype: torch.dtype, device: str, clock: Clock) -> float:
+    """FLOP/s of x w^T, which is what a linear layer runs."""
+    x, weight = (torch.randn(side, side, device=device).to(dtype) for _ in range(2))
+    out = torch.empty(side, side, dtype=dtype, device=device)
+    return 2 * side**3 / _best(lambda: torch.mm(x, weight.t(), out=out), clock)
+
+
+def _copy(size: int, least: int, device: str, clock: Clock) -> float:
+    """Bytes read and written per second by copying within a buffer of `size` bytes, written once before so that its pages are there."""
+    source, target = (torch.ones(size // 8, dtype=torch.float32, device=device) for _ in range(2))
+    repeats = max(1, least // size)
+
+    def copies() -> None:
+        for _ in range(repeats):
+            target.copy_(source)
+
+    return repeats * size / _best(copies, clock)
+
+
+def _best(run: Callable[[], Any], clock: Clock) -> float:
+    """Seconds of the fastest try after some to warm up."""
+    for _ in range(clock.warm_ups):
+        clock.warm_up(run)
+    best, begun, tries = float("inf"), time.perf_counter(), 0
+    while tries < LEAST_TRIES or time.perf_counter() - begun < BUDGET_S:
+        best, tries = min(best, run_pass(run, clock).seconds), tries + 1
+    return best

@@ -1,0 +1,194 @@
+"""Clocks: how long one pass takes, by the processor's clock or the device's, and what the system did to it meanwhile.
+
+A device works through a queue, so that by its clock a pass lasts until its last kernel has ended. Where launching takes longer than
+computing, the device waits for the processor; `HidingClock` puts a kernel that only waits ahead of each pass, behind which all launches
+queue up, and times what follows: Ivanov et al. 2021, arXiv:2007.00072, section 3.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch.autograd import profiler
+
+from archcli.recording.events import TIMED
+
+Step = Callable[[], Any]
+MOST_SWITCHES_PER_S = 120.0
+"""Involuntary context switches beyond which a pass is rejected, as long as enough others are left; a busy neighbour causes more."""
+WARM_UPS, DEVICE_WARM_UPS = 2, 5
+"""Passes before any is timed: a device loads and chooses its kernels in the first ones, and reaches its clock; five are the paper's."""
+LEAST_WAIT_S, MARGIN = 1e-3, 1.5
+"""How long launches hide at least, as in the paper, and against what the last warm-up took to launch: labels take more."""
+PROBE_CYCLES = 10_000_000
+"""Some milliseconds of waiting, by which cycles are converted into time."""
+
+
+class Run(NamedTuple):
+    """One pass over the work: how long it took, and what the system did to it meanwhile.
+
+    `seconds` are those that count: of a pass whose launches hide the device's, else the host's. Without a device, `device_s` is None.
+    """
+
+    seconds: float
+    faults: int
+    switches: int
+    system_s: float = 0.0
+    host_s: float | None = None
+    device_s: float | None = None
+
+    @property
+    def lasted_s(self) -> float:
+        """By the host's clock."""
+        return self.seconds if self.host_s is None else self.host_s
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether others took the processor away more often than on a quiet machine."""
+        return self.switches > MOST_SWITCHES_PER_S * self.lasted_s
+
+
+class Clock(Protocol):
+    """How passes are timed on one kind of device."""
+
+    on_gpu: bool
+    warm_ups: int
+
+    def warm_up(self, step: Step) -> None:
+        """One pass that is not timed."""
+
+    def ready(self) -> None:
+        """Return when nothing is left to do from before."""
+
+    def run(self, step: Step) -> tuple[Any, float | None]:
+        """One whole pass: (what it computed, seconds by the device's clock)."""
+
+    def counted(self, host_s: float, device_s: float | None) -> float:
+        """Which of the two counts."""
+
+
+class HostClock:
+    """The processor's own: a pass is over when it returns."""
+
+    on_gpu, warm_ups = False, WARM_UPS
+
+    def warm_up(self, step: Step) -> None:
+        """One pass that is not timed."""
+        step()
+
+    def ready(self) -> None:
+        """At once."""
+
+    def run(self, step: Step) -> tuple[Any, float | None]:
+        """One pass."""
+        return step(), None
+
+    def counted(self, host_s: float, device_s: float | None) -> float:
+        """The host's time."""
+        return host_s
+
+
+class DeviceClock:
+    """A CUDA device's: a pass is over when its last kernel has ended, and CUDA events say how long that was after the first launch."""
+
+    on_gpu, warm_ups = True, DEVICE_WARM_UPS
+
+    def __init__(self, device: str) -> None:
+        self.device = torch.device(device)
+
+    def warm_up(self, step: Step) -> None:
+        """One pass that is not timed, to its end."""
+        step()
+        self.ready()
+
+    def ready(self) -> None:
+        """When the device has nothing left to do."""
+        torch.cuda.synchronize(self.device)
+
+    def run(self, step: Step) -> tuple[Any, float | None]:
+        """One pass, until the device is done; a range of the trace, where one is made."""
+        with torch.cuda.device(self.device), torch._C._profiler._RecordFunctionFast(TIMED):
+            begun, done = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            self.ahead()
+            begun.record()
+            result = step()
+            done.record()
+            self.ready()
+            return result, begun.elapsed_time(done) / 1e3
+
+    def ahead(self) -> None:
+        """What is put into the queue before a pass: nothing."""
+
+    def counted(self, host_s: float, device_s: float | None) -> float:
+        """The host's time, launching included."""
+        return host_s
+
+
+class HidingClock(DeviceClock):
+    """The same with launches hidden: a kernel that waits is put ahead of each pass, and the time after it counts."""
+
+    def __init__(self, device: str) -> None:
+        super().__init__(device)
+        self.cycles = 0
+
+    def warm_up(self, step: Step) -> None:
+        """One pass, from which it is learnt how long the next ones have to wait: as long as launching takes."""
+        self.ready()
+        start = time.perf_counter()
+        step()
+        launching_s = time.perf_counter() - start
+        self.ready()
+        self.cycles = round(max(LEAST_WAIT_S, MARGIN * launching_s) * self._cycles_per_s())
+
+    def ahead(self) -> None:
+        """The kernel that waits."""
+        torch.cuda._sleep(self.cycles)
+
+    def counted(self, host_s: float, device_s: float | None) -> float:
+        """The device's time: the host's has the wait in it."""
+        return host_s if device_s is None else device_s
+
+    def _cycles_per_s(self) -> float:
+        """How fast the waiting kernel counts, now that the device is busy."""
+        with torch.cuda.device(self.device):
+            begun, done = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            begun.record()
+            torch.cuda._sleep(PROBE_CYCLES)
+            done.record()
+            self.ready()
+            return PROBE_CYCLES / (begun.elapsed_time(done) / 1e3)
+
+
+def clock_of(device: str, *, hide_launch: bool = False) -> Clock:
+    """The clock for a device, where asked for with launches hidden."""
+    if not device.startswith("cuda"):
+        return HostClock()
+    return HidingClock(device) if hide_launch else DeviceClock(device)
+
+
+def run_pass(step: Step, clock: Clock) -> Run:
+    """One pass. What it computed is freed outside of the timed stretch."""
+    clock.ready()
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    start = time.perf_counter()
+    result, device_s = clock.run(step)
+    host_s = time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    del result
+    return Run(
+        clock.counted(host_s, device_s),
+        after.ru_minflt - before.ru_minflt,
+        after.ru_nivcsw - before.ru_nivcsw,
+        after.ru_stime - before.ru_stime,
+        host_s,
+        device_s,
+    )
+
+
+def tracing(clock: Clock) -> Any:
+    """Kineto without shapes and stacks, the cheapest tracer of all that name operations; with CUPTI where there is a device."""
+    return profiler.profile(use_kineto=True, use_device="cuda" if clock.on_gpu else None)

@@ -1,0 +1,191 @@
+"""A model under torch.compile: compiled while somebody notes what each kernel was made of, then timed as any other.
+
+Afterwards the compiler's settings, its pools of workers and the environment are as before. Kernels that the C++ compiler made
+stay in torch's own cache (TORCHINDUCTOR_CACHE_DIR, else in the system's temporary folder), so that a second run is quicker.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from archcli.errors import ArchError
+from archcli.recording.chrome_trace import chrome_trace
+from archcli.recording.classes import FRAMEWORK
+from archcli.recording.events import events_of
+from archcli.recording.kernels import IDLE, Compiled, compiled_of, walk_compiled, with_groups
+from archcli.recording.walk import Key
+from archcli.runtime.model.build import Node
+from archcli.runtime.model.op_hooks import PREFIX, Ran
+from archcli.runtime.model.tape import Listening
+from archcli.runtime.profile.census import Census, take_census
+from archcli.runtime.profile.clock import clock_of, run_pass, tracing
+from archcli.runtime.profile.executed import Executed
+from archcli.runtime.profile.provenance import annotated, provenance
+from archcli.runtime.profile.record import Pair, Recording, Tick, Traced, recording_of, warm_up
+from archcli.runtime.profile.variants import Contender, record_variants
+from archcli.runtime.profile.work import Work
+
+PLATFORMS = ("linux", "win32")
+"""Where inductor can name its kernels in a trace."""
+
+
+def check_compiler(device: str) -> None:
+    """Raises ArchError where nothing can be compiled, or not be told apart afterwards; to be called before anything is built."""
+    if device != "cpu":
+        raise ArchError(
+            f"compiled kernels are told apart on a CPU alone, not on {device}",
+            "leave --compile out, or --device",
+        )
+    if sys.platform not in PLATFORMS or not hasattr(torch.fx.traceback, "annotate"):
+        raise ArchError(
+            f"torch {torch.__version__} on {sys.platform} cannot tell compiled kernels apart",
+            "torch 2.9 on Linux can",
+        )
+    from torch._inductor.cpp_builder import get_cpp_compiler
+    from torch._inductor.exc import InvalidCxxCompiler
+
+    try:
+        get_cpp_compiler()
+    except InvalidCxxCompiler:
+        hint = "install g++, so that `g++ --version` answers, or name another such as clang++ in the environment variable CXX"
+        raise ArchError("--compile needs a C++ compiler, and there is none", hint) from None
+
+
+def record_compiled(work: Work, device: str, pairs: int | None, tick: Tick, *, trace: str = "") -> Recording:
+    """Compile, then time as `record` does an eager model. Raises ArchError for a model that torch cannot compile."""
+    kept: list[dict[str, Any]] = []
+    [timing] = record_variants([compiled_contender(work, device, tick, trace, kept)], pairs, tick)
+    return replace(timing.recording, trace=kept[-1] if kept else None)
+
+
+def compiled_contender(
+    work: Work, device: str, tick: Tick, trace: str = "", kept: list[dict[str, Any]] | None = None
+) -> Contender:
+    """A variant whose operations torch fuses: compiled, and warmed up. The model given is compiled in place."""
+    check_compiler(device)
+    tick("counting operations", 0, 1)
+    census, clock = take_census(work.model, work.step), clock_of(device)
+    tick("compiling", 0, 1)
+    compiled, step = compile_work(work, {each.path: each for each in census.ran})
+    warm_up(work, clock, tick)
+
+    def traced() -> Traced:
+        with tracing(clock) as found:
+            run = run_pass(step, clock)
+        events = list(events_of(found))
+        if kept is not None and trace:
+            kept[:] = [
+                chrome_trace(with_groups(events, compiled.graphs, PREFIX), lambda _: "", PREFIX, trace)
+            ]
+        return Traced(run, walk_compiled(events, compiled.graphs))
+
+    return Contender(
+        lambda: run_pass(step, clock), traced, lambda pairs: _recording(pairs, compiled, census, device)
+    )
+
+
+def compile_work(work: Work, ran: dict[str, Ran]) -> tuple[Compiled, Callable[[], Any]]:
+    """What became of the model, and the pass over it: one graph forward, and in training one backward."""
+    start = time.perf_counter()
+    _annotate(work.model)
+    options: dict[str, Any] = {"fullgraph": True, "dynamic": False}
+    work.model.compile(**options)
+    vars(work.model)["step"] = torch.compile(work.model.step, **options)
+    with _nothing_left(), provenance() as found:
+        try:
+            work.step()
+        except ArchError:
+            raise
+        except Exception as problem:
+            raise ArchError(
+                f"torch.compile cannot take this pass: {reason(problem)}", "leave --compile out"
+            ) from problem
+    return compiled_of(found.graphs, ran, time.perf_counter() - start), work.step
+
+
+def _annotate(model: nn.Module) -> None:
+    for path, node in model.named_modules():
+        if isinstance(node, Node):
+            vars(node).update(listening=Listening(annotated, path))
+
+
+def reason(problem: Exception) -> str:
+    """The line of a compiler's complaint that says what is wrong: the first error of C++, else the first line."""
+    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    said = [line for line in lines if "error: " in line] or [
+        line for line in lines if not line.endswith("raised:")
+    ]
+    return said[0][:200] if said else type(problem).__name__
+
+
+@contextmanager
+def _nothing_left() -> Iterator[None]:
+    """Stop the threads and processes that inductor compiles with, if they were not there before; the environment is left as it was."""
+    environment = dict(os.environ)
+    from torch._inductor import async_compile
+
+    pool = async_compile.AsyncCompile.pool
+    threads, processes, watched = (
+        pool.cache_info().currsize,
+        bool(async_compile._pool_set),
+        _progress_watch() is not None,
+    )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", DeprecationWarning
+            )  # the compiler's own code uses what torch has deprecated
+            yield
+    finally:
+        if not threads and pool.cache_info().currsize:
+            pool().shutdown()
+            pool.cache_clear()
+        if not processes:
+            async_compile.shutdown_compile_workers()
+        if not watched and (watch := _progress_watch()) is not None:
+            watch.exit()
+            sys.modules["tqdm"].tqdm.monitor = None
+        os.environ.clear()
+        os.environ.update(environment)
+
+
+def _progress_watch() -> Any:
+    """The thread by which tqdm, that inductor uses where it is installed, watches over its progress bars; None where there is none."""
+    return getattr(getattr(sys.modules.get("tqdm"), "tqdm", None), "monitor", None)
+
+
+def _recording(pairs: list[Pair], compiled: Compiled, census: Census, device: str) -> Recording:
+    """What the pairs come to: launches in place of what a census counts, classes of kernels in place of those of operations."""
+    keys = [kernel.key for kernel in compiled.kernels]
+    launched = Counter(key._replace(phase="backward" if key.phase == "sums" else key.phase) for key in keys)
+    recording = recording_of(
+        pairs, census._replace(calls=dict(launched), did=defaultdict(Executed)), device, chosen=True
+    )
+    classes = {kernel.key: kernel.op_class for kernel in compiled.kernels}
+    timed = [
+        replace(each, op_class=classes.get(Key(each.path, each.phase, each.name), FRAMEWORK))
+        for each in recording.timed
+    ]
+    others = sorted(
+        {each.name for each in timed if Key(each.path, each.phase, each.name) not in classes} - IDLE
+    )
+    unknown = [f"{name}: in no compiled graph" for name in others]
+    return replace(
+        recording,
+        timed=tuple(timed),
+        counted=min(sum(one.calls for key, one in pair.spent.items() if key in classes) for pair in pairs),
+        differing=(*recording.differing, *unknown, *(f"{path}: in no kernel" for path in compiled.missing)),
+        census=(),
+        compiled=compiled,
+    )

@@ -1,0 +1,74 @@
+"""What an operation of torch computes and moves when it is executed, going by its arguments: for the census, beside what the rows count.
+
+Matrix products by torch's own formulas, where it has one; softmax and LayerNorm, which are one kernel here, by the steps of the
+architecture's table that they contain; a comparison, a copy, a choice, or counting in whole numbers computes nothing; everything else one
+FLOP per element of its largest tensor.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry
+
+from archcli.ops.base import (
+    LAYERNORM_BACKWARD,
+    LAYERNORM_FORWARD,
+    LAYERNORM_WEIGHT,
+    SOFTMAX_BACKWARD,
+    SOFTMAX_FORWARD,
+)
+from archcli.recording.classes import NO_ARITHMETIC, is_fused
+
+PER_ELEMENT = {
+    "addcmul": 2,  # a product, and its sum with what is there
+    "_softmax": SOFTMAX_FORWARD - 1,  # its input is scaled before
+    "_softmax_backward_data": SOFTMAX_BACKWARD - 1,
+    "native_layer_norm": LAYERNORM_FORWARD,
+    "native_layer_norm_backward": LAYERNORM_BACKWARD + LAYERNORM_WEIGHT,
+}
+OVERWRITES = {"bernoulli", "copy", "fill", "normal", "uniform", "zero"}
+"""Operations in place that do not read what they write over."""
+
+
+class Executed(NamedTuple):
+    """FLOPs, elements read and elements written; None FLOPs where a fused kernel's are not known."""
+
+    flops: int | None = 0
+    read: int = 0
+    written: int = 0
+
+    def plus(self, other: Executed) -> Executed:
+        """Both together."""
+        flops = None if self.flops is None or other.flops is None else self.flops + other.flops
+        return Executed(flops, self.read + other.read, self.written + other.written)
+
+
+def executed(func: Any, name: str, args: Any, kwargs: Any, out: Any) -> Executed:
+    """What one call of an operation, `name` without its namespace, did."""
+    given = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    made = [leaf for leaf in tree_leaves(out) if isinstance(leaf, torch.Tensor)]
+    over = {id(each) for each in made} if name in OVERWRITES else set()
+    read = sum(_elements(each) for each in given if id(each) not in over)
+    return Executed(_flops(func, name, args, kwargs, out, [*given, *made]), read, sum(map(_elements, made)))
+
+
+def _flops(func: Any, name: str, args: Any, kwargs: Any, out: Any, tensors: list[torch.Tensor]) -> int | None:
+    if name == "_grouped_mm":
+        tokens, matrices = args[:2]
+        return 2 * tokens.numel() * int(matrices.shape[-1])
+    if func.overloadpacket in flop_registry:
+        flops: int = flop_registry[func.overloadpacket](*args, **kwargs, out_val=out)
+        return flops
+    if is_fused(name):
+        return None
+    if name in NO_ARITHMETIC or not any(tensor.is_floating_point() for tensor in tensors):
+        return 0
+    return PER_ELEMENT.get(name, 1) * max(map(_elements, tensors))
+
+
+def _elements(tensor: torch.Tensor) -> int:
+    """Elements in memory: an expanded tensor has fewer than its shape says."""
+    return min(tensor.numel(), tensor.untyped_storage().nbytes() // tensor.element_size())

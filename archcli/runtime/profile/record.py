@@ -1,0 +1,281 @@
+"""Where the time of one pass goes, measured: plain passes and traced passes in turn, per-operation medians, then sums.
+
+Plain passes carry nothing of ours and say how long the pass takes; traced ones say what shares it. What the two do not
+explain of each other is reported, never scaled away. Medians come before sums: single passes vary by ten points, their
+per-operation medians by a third of one.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from archcli.recording.chrome_trace import chrome_trace
+from archcli.recording.classes import FRAMEWORK, FUSED, RANDOM, class_of
+from archcli.recording.device import OnDevice, account, middle
+from archcli.recording.events import events_of
+from archcli.recording.walk import Key, Phase, Spent, walk
+from archcli.runtime.model.op_hooks import PREFIX, Ran, labelled
+from archcli.runtime.profile.census import Census, take_census
+from archcli.runtime.profile.clock import Clock, Run, clock_of, run_pass, tracing
+from archcli.runtime.profile.machine import machine, quiet_log, without_garbage_collection
+from archcli.runtime.profile.nvml import gpu_state
+from archcli.runtime.profile.work import Work
+
+if TYPE_CHECKING:
+    from archcli.recording.kernels import Compiled
+
+PAIRS, FEWEST_PAIRS, BUDGET_S = 10, 3, 8.0
+"""Pairs of passes unless asked otherwise: so many, or as many as the time allows, but never fewer than three."""
+Tick = Callable[[str, int, int], None]
+"""Told (what is going on, how far, of how much)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """One torch operation within one operation of the architecture: its class, and the median of its time in a pass."""
+
+    path: str
+    phase: Phase
+    name: str
+    op_class: str
+    seconds: float
+    calls: int
+
+
+class Did(NamedTuple):
+    """What one torch operation within one of the architecture executed in a pass; None FLOPs where nobody knows those of a fused kernel."""
+
+    path: str
+    phase: Phase
+    name: str
+    op_class: str
+    calls: int
+    flops: int | None
+    read: int
+    written: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What was measured.
+
+    `plain_s` and `traced_s` are wall times of the passes, in pairs; `framework_s` the median of what operations left of
+    a traced pass. `counted` of the `executed` torch operations were found in the trace; `differing` names those that are
+    there more or less often than the census has them. `rejected` pairs were disturbed and are not in any figure. `load` is
+    how many processes wanted each processor when it began. `census` is what was executed; `system_s` the median time all
+    threads of a plain pass spent in the system, where page faults are most of it. `reached` is how many experts the tokens
+    went to, by the path of each operation within routed ones.
+    An `extrapolated` one is made of those of small stacks. Of a `compiled` model, paths are those of groups of operations that
+    were fused, and what was executed are the kernels that the compiled code launches.
+
+    On a GPU `on_device` is what the device did in a traced pass, and `lost` names what the trace lacks of it; `host_s` and
+    `device_s` are the plain passes by either clock, of which `plain_s` is one, the device's where launches are `hidden`; `states` are
+    readings of the card before and after.
+    """
+
+    timed: tuple[Timed, ...]
+    ran: tuple[Ran, ...]
+    plain_s: tuple[float, ...]
+    traced_s: tuple[float, ...]
+    framework_s: float
+    executed: int
+    counted: int
+    differing: tuple[str, ...]
+    rejected: int
+    page_faults: int
+    switches_per_s: float
+    machine: dict[str, Any]
+    load: float = 0.0
+    partial: bool = False
+    trace: dict[str, Any] | None = None
+    census: tuple[Did, ...] = ()
+    system_s: float = 0.0
+    extrapolated: bool = False
+    compiled: Compiled | None = None
+    reached: Mapping[str, int] = field(default_factory=dict)
+    on_device: OnDevice | None = None
+    lost: tuple[str, ...] = ()
+    host_s: tuple[float, ...] = ()
+    device_s: tuple[float, ...] = ()
+    hidden: bool = False
+    states: tuple[dict[str, Any], ...] = ()
+
+
+class Traced(NamedTuple):
+    """A traced pass, what the trace says of its operations, and of the device where there is one."""
+
+    run: Run
+    spent: dict[Key, Spent]
+    on_device: OnDevice | None = None
+
+
+class Pair(NamedTuple):
+    """A plain pass, a traced one, and what the trace says."""
+
+    plain: Run
+    traced: Run
+    spent: dict[Key, Spent]
+    on_device: OnDevice | None = None
+
+
+def record(
+    work: Work,
+    device: str,
+    pairs: int | None,
+    tick: Tick,
+    *,
+    trace: str = "",
+    hide_launch: bool = False,
+    most: int = PAIRS,
+) -> Recording:
+    """Warm up, take the census, time `pairs` plain and as many traced passes in turn; None times `most`, fewer if they are slow.
+
+    An interrupt ends it early: with at least one pair, what there is is returned as partial; without, it is raised on. Under the name
+    `trace` the last traced pass is kept whole. On a GPU `hide_launch` lets a kernel wait ahead of each pass.
+    """
+    clock, load = clock_of(device, hide_launch=hide_launch), os.getloadavg()[0] / (os.cpu_count() or 1)
+    warm_up(work, clock, tick)
+    tick("counting operations", 0, 1)
+    census = take_census(work.model, work.step)
+    before = gpu_state(device)
+    done: list[Pair] = []
+    kept: list[dict[str, Any]] = []
+    interrupted = False
+    with without_garbage_collection():
+        try:
+            for i in rounds(pairs, most=most):
+                tick("timing", i, pairs or most)
+                done.append(Pair(run_pass(work.step, clock), *traced_pass(work, census, clock, trace, kept)))
+        except KeyboardInterrupt:
+            if not done:
+                raise
+            interrupted = True
+    recording = recording_of(done, census, device)
+    states = tuple(state for state in (before, gpu_state(device)) if state)
+    return replace(recording, partial=interrupted, load=load, trace=kept[-1] if kept else None, states=states)
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Told, and says nothing."""
+
+
+def warm_up(work: Work, clock: Clock, tick: Tick = silent) -> None:
+    """Passes under the tracer, which is slow when it starts for the first time."""
+    with quiet_log(), tracing(clock):
+        for i in range(clock.warm_ups):
+            tick("warming up", i, clock.warm_ups)
+            clock.warm_up(work.step)
+
+
+def rounds(pairs: int | None, budget_s: float = BUDGET_S, most: int = PAIRS) -> Iterator[int]:
+    """0, 1, … for each pair to time: as many as asked for, else up to `most` while the budget lasts."""
+    if pairs is not None:
+        yield from range(pairs)
+        return
+    start = time.perf_counter()
+    for i in range(most):
+        if i >= FEWEST_PAIRS and (time.perf_counter() - start) * (i + 1) / i > budget_s:
+            return
+        yield i
+
+
+def traced_pass(work: Work, census: Census, clock: Clock, name: str, kept: list[dict[str, Any]]) -> Traced:
+    """One pass with its operations labelled and traced; under a `name` the trace itself is put into `kept`."""
+    with labelled(work.model) as regions, tracing(clock) as trace:
+        run = run_pass(work.step, clock)
+    events = list(events_of(trace))
+    if name:
+        kept[:] = [chrome_trace(events, regions.owner, PREFIX, name)]
+    spent = walk(events, census.calls, regions.owner, PREFIX, device=clock.on_gpu)
+    return Traced(run, spent, account(events) if clock.on_gpu else None)
+
+
+def recording_of(done: list[Pair], census: Census, device: str, *, chosen: bool = False) -> Recording:
+    """What the pairs come to, without those that were disturbed, unless they have been `chosen` already."""
+    quiet = [pair for pair in done if not (pair.plain.disturbed or pair.traced.disturbed)]
+    kept = quiet if len(quiet) >= FEWEST_PAIRS and not chosen else done
+    found = [_counts(pair.spent) for pair in kept]
+    left = [pair.traced.seconds - sum(one.ns for one in pair.spent.values()) / 1e9 for pair in kept]
+    on_device = middle([pair.on_device for pair in kept if pair.on_device is not None])
+    return Recording(
+        timed=_timed(kept, census),
+        ran=census.ran,
+        plain_s=tuple(pair.plain.seconds for pair in kept),
+        traced_s=tuple(pair.traced.seconds for pair in kept),
+        framework_s=median(left),
+        executed=sum(census.calls.values()),
+        counted=min(sum(counts.values()) for counts in found),
+        differing=tuple(
+            sorted(
+                {
+                    f"{key.path}:{key.name}"
+                    for counts in found
+                    for key in census.calls
+                    if counts[key] != census.calls[key]
+                }
+            )
+        ),
+        rejected=len(done) - len(kept),
+        page_faults=int(median(pair.plain.faults for pair in kept)),
+        switches_per_s=sum(pair.plain.switches for pair in kept) / sum(pair.plain.lasted_s for pair in kept),
+        machine=machine(device),
+        census=tuple(_executed(kept, census)),
+        system_s=median(pair.plain.system_s for pair in kept),
+        reached=census.reached,
+        on_device=on_device,
+        lost=() if on_device is None else on_device.lost,
+        host_s=tuple(pair.plain.lasted_s for pair in kept) if on_device else (),
+        device_s=tuple(pair.plain.device_s for pair in kept if pair.plain.device_s is not None),
+        hidden=all(pair.plain.seconds == pair.plain.device_s for pair in kept),
+    )
+
+
+def _executed(kept: list[Pair], census: Census) -> Iterator[Did]:
+    """The census with classes: additions that the trace shows to join gradients that meet are element-wise, whatever row they met at."""
+    ran = {each.path: each for each in census.ran}
+    sums = {(key.path, key.name) for key in kept[0].spent if key.phase == "sums"}
+    for key, calls in sorted(census.calls.items()):
+        place = (
+            key._replace(phase="sums") if key.phase == "backward" and (key.path, key.name) in sums else key
+        )
+        one = ran.get(key.path)
+        yield Did(
+            *place, class_of(place, one.op.parts(*one.inputs)) if one else FRAMEWORK, calls, *census.did[key]
+        )
+
+
+def _timed(kept: list[Pair], census: Census) -> tuple[Timed, ...]:
+    """The median of every operation over the passes, with the class it belongs to.
+
+    Where attention ran fused, whatever else its row executed (making the mask) goes with the kernel, as the row's cost does.
+    """
+    ran = {each.path: each for each in census.ran}
+    timed = []
+    for key in sorted({key for pair in kept for key in pair.spent}):
+        one = ran.get(key.path)
+        every = [pair.spent.get(key, Spent()) for pair in kept]
+        name = class_of(key, one.op.parts(*one.inputs)) if one else FRAMEWORK
+        timed.append(Timed(*key, name, median(each.ns for each in every) / 1e9, every[-1].calls))
+    fused = {each.path for each in timed if each.op_class == FUSED}
+    return tuple(
+        replace(each, op_class=FUSED) if each.path in fused and _goes_with_it(each) else each
+        for each in timed
+    )
+
+
+def _goes_with_it(timed: Timed) -> bool:
+    return timed.phase != "sums" and timed.op_class != RANDOM
+
+
+def _counts(spent: dict[Key, Spent]) -> Counter[Key]:
+    """Calls in a pass's trace under the keys of the census, which does not tell gradient sums from other additions."""
+    counts: Counter[Key] = Counter()
+    for key, one in spent.items():
+        counts[key._replace(phase="backward") if key.phase == "sums" else key] += one.calls
+    return counts

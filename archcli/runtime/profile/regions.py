@@ -1,0 +1,148 @@
+"""An instrument of another kind, to check the profile by: a clock read before and after the run of each row. No tracer takes part.
+
+A row's region is all that happens in it, dispatch and Python included, where the profile has torch's operations alone and leaves the rest
+to the framework. So the tracer's own ranges of the rows are summed up, too, which are of the same extent; and what is compared is how
+the time of the rows divides among them. It knows the forward only, and no operation within a row.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from statistics import median
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from archcli.graph import Op
+from archcli.recording.events import events_of
+from archcli.recording.walk import Spent
+from archcli.runtime.model.op_hooks import PREFIX, labelled, regions_of
+from archcli.runtime.profile.clock import clock_of, run_pass, tracing
+from archcli.runtime.profile.machine import without_garbage_collection
+from archcli.runtime.profile.record import PAIRS, Pair, Recording, Tick, rounds
+from archcli.runtime.profile.variants import contender
+from archcli.runtime.profile.work import Work
+
+if TYPE_CHECKING:
+    from archcli.runtime.model.build import Node
+    from archcli.runtime.model.leaves import Assignment
+    from archcli.runtime.model.tape import Run
+
+
+def clocked(_: Op, path: str, run: Run) -> Run:
+    """A run between two looks at the clock, in nanoseconds: the log has when it began, under its path, and when it ended, under none."""
+
+    def heard(node: Node, values: list[Any], routed: Assignment | None) -> Any:
+        log = regions_of(node).log
+        log.append((perf_counter_ns(), path))
+        out = run(node, values, routed)
+        log.append((perf_counter_ns(), ""))
+        return out
+
+    return heard
+
+
+class Regions(NamedTuple):
+    """The median time of each row in a pass and how often it ran, by its path; wall times of the passes with a clock.
+
+    `ranged` is the same time by the ranges of a trace.
+    """
+
+    seconds: Mapping[str, float]
+    calls: Mapping[str, int]
+    clocked_s: tuple[float, ...]
+    ranged: Mapping[str, float]
+
+
+class Shares(NamedTuple):
+    """What some rows take of the time of all: by the profile's operations, by the ranges of the trace, and by the clock."""
+
+    profile: float
+    ranges: float
+    clock: float
+
+
+def cross_check(work: Work, pairs: int | None, tick: Tick) -> tuple[Recording, Regions]:
+    """Plain, traced and clocked passes on the CPU in turn, so that what disturbs one disturbs all: a profile, and the clock's regions.
+
+    `pairs` of each; None as many as a profile would.
+    """
+    profiled = contender(work, "cpu")
+    done, walls = list[Pair](), list[float]()
+    spent, ranged = list[dict[str, Spent]](), list[dict[str, Spent]]()
+    with without_garbage_collection():
+        for i in rounds(pairs):
+            tick("timing in turn", i, pairs or PAIRS)
+            done.append(Pair(profiled.plain(), *profiled.traced()))
+            with labelled(work.model, clocked) as regions:
+                walls.append(profiled.plain().seconds)
+            spent.append(self_times(regions.log))
+            ranged.append(self_times(_ranges(work)))
+    calls = {path: one.calls for path, one in spent[-1].items()}
+    return profiled.recording(done), Regions(_medians(spent), calls, tuple(walls), _medians(ranged))
+
+
+def _ranges(work: Work) -> list[tuple[int, str]]:
+    """A log of one more traced pass, by the tracer's ranges."""
+    clock = clock_of("cpu")
+    with labelled(work.model), tracing(clock) as trace:
+        run_pass(work.step, clock)
+    rows = [event for event in events_of(trace) if event.name.startswith(PREFIX)]
+    log = [(event.start_ns, 1, event.name.removeprefix(PREFIX)) for event in rows] + [
+        (event.end_ns, 0, "") for event in rows
+    ]
+    return [(ns, path) for ns, _, path in sorted(log)]
+
+
+def _medians(spent: list[dict[str, Spent]]) -> dict[str, float]:
+    """Seconds of each path."""
+    return {path: median(each[path].ns for each in spent) / 1e9 for path in spent[-1]}
+
+
+def self_times(log: Iterable[tuple[int, str]]) -> dict[str, Spent]:
+    """Nanoseconds and calls by path, of a log of (time, path) where a region begins and (time, "") where the last one begun ends.
+
+    What runs within a region of its own is not in that of the one around it.
+    """
+    spent: dict[str, Spent] = defaultdict(Spent)
+    around: list[str] = []
+    before = 0
+    for now, path in log:
+        if around:
+            spent[around[-1]] = spent[around[-1]].plus(now - before)
+        if path:
+            around.append(path)
+            spent[path] = spent[path].plus(0, 1)
+        else:
+            around.pop()
+        before = now
+    return dict(spent)
+
+
+def shares(recording: Recording, regions: Regions) -> dict[str, Shares]:
+    """How the time of the rows divides, by the classes that the profile finds in a row: one with several is of a group of its own.
+
+    Rows that execute nothing, as they only look at tensors anew, take no part.
+    """
+    classes: dict[str, set[str]] = defaultdict(set)
+    for timed in recording.timed:
+        if timed.path:
+            classes[timed.path].add(timed.op_class)
+    group = {path: " + ".join(sorted(found)) for path, found in classes.items()}
+    profile: dict[str, float] = defaultdict(float)
+    for timed in recording.timed:
+        if timed.path:
+            profile[group[timed.path]] += timed.seconds
+    ranges, clock = (_summed(seconds, group) for seconds in (regions.ranged, regions.seconds))
+    return {
+        name: Shares(*(each[name] / sum(each.values()) for each in (profile, ranges, clock)))
+        for name in profile
+    }
+
+
+def _summed(seconds: Mapping[str, float], group: Mapping[str, str]) -> dict[str, float]:
+    """The time of each group's paths."""
+    found: dict[str, float] = defaultdict(float)
+    for path, name in group.items():
+        found[name] += seconds[path]
+    return found

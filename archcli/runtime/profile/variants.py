@@ -1,0 +1,131 @@
+"""Variants of an architecture timed against one another: in one process, their passes in turn, the order another one in each round.
+
+A round holds a plain and a traced pass of each. What happens to the machine between two rounds happens to all of them alike, so
+that a ratio is taken within each round, and its spread over the rounds is that of the ratio, not of the machine.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from archcli.recording.walk import Key, Phase
+from archcli.runtime.profile.census import take_census
+from archcli.runtime.profile.clock import Run, clock_of, run_pass
+from archcli.runtime.profile.machine import without_garbage_collection
+from archcli.runtime.profile.nvml import gpu_state
+from archcli.runtime.profile.record import (
+    BUDGET_S,
+    FEWEST_PAIRS,
+    PAIRS,
+    Pair,
+    Recording,
+    Tick,
+    Traced,
+    recording_of,
+    rounds,
+    traced_pass,
+    warm_up,
+)
+from archcli.runtime.profile.work import Work
+
+
+class Place(NamedTuple):
+    """Whose time it is."""
+
+    path: str
+    phase: Phase
+    op_class: str
+
+
+class Contender(NamedTuple):
+    """One variant, warmed up: how to run it plainly, how to run it traced, what pairs of both come to, and where it runs."""
+
+    plain: Callable[[], Run]
+    traced: Callable[[], Traced]
+    recording: Callable[[list[Pair]], Recording]
+    device: str = "cpu"
+
+
+class Timing(NamedTuple):
+    """What was measured of one variant: its recording, and of each round that counts the plain wall time and the seconds by place."""
+
+    recording: Recording
+    walls: tuple[float, ...]
+    places: tuple[Mapping[Place, float], ...]
+
+
+def contender(work: Work, device: str, *, hide_launch: bool = False) -> Contender:
+    """A variant whose operations torch runs one by one: warmed up, its census taken."""
+    clock = clock_of(device, hide_launch=hide_launch)
+    warm_up(work, clock)
+    census = take_census(work.model, work.step)
+    return Contender(
+        lambda: run_pass(work.step, clock),
+        lambda: traced_pass(work, census, clock, "", []),
+        lambda pairs: recording_of(pairs, census, device, chosen=True),
+        device,
+    )
+
+
+def record_variants(contenders: Sequence[Contender], pairs: int | None, tick: Tick) -> list[Timing]:
+    """Time a round of all of them `pairs` times; None as often as `record` would with so much more to run.
+
+    An interrupt ends it early: with at least one whole round, what there is is returned as partial; without, it is raised on.
+    """
+    load, before = os.getloadavg()[0] / (os.cpu_count() or 1), gpu_state(contenders[0].device)
+    done: list[list[Pair]] = []
+    interrupted = False
+    with without_garbage_collection():
+        try:
+            for i in rounds(pairs, BUDGET_S * len(contenders)):
+                tick("timing in turn", i, pairs or PAIRS)
+                done.append(_round(contenders, i))
+        except KeyboardInterrupt:
+            if not done:
+                raise
+            interrupted = True
+    kept, states = (
+        _undisturbed(done),
+        tuple(state for state in (before, gpu_state(contenders[0].device)) if state),
+    )
+    all_over: dict[str, Any] = {
+        "partial": interrupted,
+        "load": load,
+        "rejected": len(done) - len(kept),
+        "states": states,
+    }
+    found = [_timing(one, [each[i] for each in kept]) for i, one in enumerate(contenders)]
+    return [one._replace(recording=replace(one.recording, **all_over)) for one in found]
+
+
+def _round(contenders: Sequence[Contender], number: int) -> list[Pair]:
+    """A plain pass of each, then a traced one of each, beginning with another one in every round."""
+    start = number % len(contenders)
+    order = [*range(start, len(contenders)), *range(start)]
+    plain = {i: contenders[i].plain() for i in order}
+    traced = {i: contenders[i].traced() for i in order}
+    return [Pair(plain[i], *traced[i]) for i in range(len(contenders))]
+
+
+def _undisturbed(done: list[list[Pair]]) -> list[list[Pair]]:
+    """The rounds in which nobody was disturbed, where there are enough of them; else all."""
+    quiet = [
+        pairs for pairs in done if not any(pair.plain.disturbed or pair.traced.disturbed for pair in pairs)
+    ]
+    return quiet if len(quiet) >= FEWEST_PAIRS else done
+
+
+def _timing(one: Contender, pairs: list[Pair]) -> Timing:
+    recording = one.recording(pairs)
+    classes = {Key(timed.path, timed.phase, timed.name): timed.op_class for timed in recording.timed}
+    places = []
+    for pair in pairs:
+        seconds: dict[Place, float] = defaultdict(float)
+        for key, spent in pair.spent.items():
+            seconds[Place(key.path, key.phase, classes[key])] += spent.ns / 1e9
+        places.append(seconds)
+    return Timing(recording, tuple(pair.plain.seconds for pair in pairs), tuple(places))

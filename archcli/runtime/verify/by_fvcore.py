@@ -1,0 +1,159 @@
+"""fvcore as a witness: multiply-adds by module, of the operations it counts exactly; the others are left out by name and number."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from torch import nn
+
+from archcli.arith import Shape
+from archcli.graph import Row
+from archcli.modules.mtp import MTP
+from archcli.runtime.model.build import LanguageModel, Node
+from archcli.runtime.model.layers import Layers
+from archcli.runtime.model.leaves import Beside
+from archcli.runtime.require import missing_extra
+from archcli.runtime.verify.by_torch import dense_flops
+from archcli.runtime.verify.finding import Finding, agreement, listed
+
+N = TypeVar("N", int, Counter[str])
+WITNESS = "fvcore ×2"
+INEXACT = {
+    "aten::einsum",
+    "aten::scaled_dot_product_attention",
+    "aten::baddbmm",
+    "aten::_grouped_mm",
+    "aten::mv",
+    "aten::dot",
+}
+"""Contractions fvcore has no formula for, or one rounded to four digits (einsum): a module that executes one is not compared."""
+
+
+def ask_fvcore(
+    model: LanguageModel, rows: Sequence[Row], layers: Layers, inputs: Sequence[Any]
+) -> tuple[list[Finding], list[str]]:
+    """Twice its multiply-adds of a forward beside ours, in total and by module; and in sentences what it cannot count."""
+    untraced = _convolutions(model, rows, layers)
+    try:
+        with _standing_in(model, untraced):
+            analysis = _analysis(model, inputs)
+    except RuntimeError as problem:  # torch.jit does not know every operation on meta
+        return [], [
+            f"fvcore is not heard: it cannot trace this model on meta ({str(problem).splitlines()[0]})."
+        ]
+    counts = _own({path: int(count) for path, count in analysis.by_module().items()}, 0)
+    missed = _own({path: analysis.unsupported_ops(path) for path in counts}, Counter())
+    modules = dict(model.named_modules())
+    nodes = {path for path in counts if isinstance(modules[path], Node)}
+    leaves = {path for path in counts if not isinstance(modules[path], Node | Beside)}
+    ours, names = _by_module(rows, layers, leaves, nodes)
+    blind = {path for path, ops in missed.items() if INEXACT & set(ops)} | set(untraced)
+    seen = {path: flops for path, flops in ours.items() if path not in blind}
+    theirs = {path: 2 * count for path, count in counts.items() if count and path not in blind}
+    total = Finding(WITNESS, "forward FLOPs", sum(seen.values()), sum(theirs.values()))
+    rest = agreement(
+        WITNESS, "FLOPs of each module, forward", seen, theirs, lambda path: names.get(path, path), 0
+    )
+    hidden = {path: flops for path, flops in ours.items() if path in blind - set(untraced)}
+    skipped = {path: ours[path] for path in untraced}
+    return [total, *rest], list(_notes(analysis, hidden, skipped, names))
+
+
+def _convolutions(model: LanguageModel, rows: Sequence[Row], layers: Layers) -> dict[str, Shape]:
+    """What each convolution returns, by its path: torch.jit cannot trace one on meta."""
+    paths = {path: row.outputs[0] for row in rows if row.weights for path in layers.built(row.path)}
+    leaves = dict(model.named_modules())
+    return {path: shape for path, shape in paths.items() if isinstance(leaves.get(path), nn.Conv1d)}
+
+
+@contextmanager
+def _standing_in(model: LanguageModel, shapes: Mapping[str, Shape]) -> Iterator[None]:
+    """Let these modules return an empty tensor of the given shape, and run again afterwards."""
+    for path, shape in shapes.items():
+        vars(model.get_submodule(path))["forward"] = lambda x, shape=shape: x.new_empty(shape)
+    try:
+        yield
+    finally:
+        for path in shapes:
+            del vars(model.get_submodule(path))["forward"]
+
+
+def _analysis(model: LanguageModel, inputs: Sequence[Any]) -> Any:
+    """The traced model, with exact formulas of contractions only."""
+    try:
+        from fvcore.nn import FlopCountAnalysis, jit_handles
+    except ModuleNotFoundError as missing:
+        raise missing_extra(missing) from None
+    linear, matmul, product = (
+        jit_handles.linear_flop_jit,
+        jit_handles.matmul_flop_jit,
+        jit_handles.bmm_flop_jit,
+    )
+    analysis = FlopCountAnalysis(model, tuple(inputs)).clear_op_handles()
+    analysis.set_op_handle(
+        "aten::linear", linear, "aten::matmul", matmul, "aten::mm", matmul, "aten::bmm", product
+    )
+    analysis.set_op_handle("aten::addmm", jit_handles.addmm_flop_jit)
+    analysis.unsupported_ops_warnings(False).uncalled_modules_warnings(False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        analysis.total()
+    return analysis
+
+
+def _own(counts: Mapping[str, N], nothing: N) -> dict[str, N]:
+    """What of a module's count is not its children's."""
+    own = dict(counts)
+    for path, count in counts.items():
+        if path:
+            parent = path.rpartition(".")[0]
+            own[parent] = own.get(parent, nothing) - count
+    return own
+
+
+def _by_module(
+    rows: Iterable[Row], layers: Layers, leaves: set[str], nodes: set[str]
+) -> tuple[Counter[str], dict[str, str]]:
+    """Forward FLOPs by the module that runs the rows, and those rows' names."""
+    flops: Counter[str] = Counter()
+    names: dict[str, str] = {}
+    for row in rows:
+        count = dense_flops(row)[0]
+        for path in layers.built(row.path) if count else ():
+            home = path if path in leaves else _node_above(path, nodes)
+            names[home] = f"{names[home]}, {row.path}" if home in flops else row.path
+            flops[home] += count
+    return flops, names
+
+
+def _node_above(path: str, nodes: set[str]) -> str:
+    """The node that runs an op that has no leaf of its own."""
+    home = path.rpartition(".")[0]
+    return home if home in nodes or not home else _node_above(home, nodes)
+
+
+def _notes(
+    analysis: Any, hidden: Mapping[str, int], skipped: Mapping[str, int], names: Mapping[str, str]
+) -> Iterable[str]:
+    ops = analysis.unsupported_ops()
+    plain = {name: count for name, count in ops.items() if name not in INEXACT}
+    if plain:
+        yield f"fvcore has no formula for {listed(plain)}; none of them contracts."
+    if hidden:
+        inexact = {name: count for name, count in ops.items() if name in INEXACT}
+        yield f"fvcore cannot count {listed(inexact)} exactly: {_left_out(hidden, names)}"
+    if skipped:
+        yield f"fvcore cannot trace a convolution on meta: {_left_out(skipped, names)}"
+    uncalled = sorted(path for path in analysis.uncalled_modules() if path.partition(".")[0] != MTP)
+    if uncalled:
+        yield f"fvcore saw no call of {', '.join(uncalled)}: their weights are used elsewhere."
+
+
+def _left_out(flops: Mapping[str, int], names: Mapping[str, str]) -> str:
+    """How many FLOPs, and of which rows."""
+    places = ", ".join(sorted({names[path] for path in flops}))
+    return f"{sum(flops.values()):,} FLOPs of {places} are left out of its comparison."

@@ -1,0 +1,167 @@
+"""torch as a witness: parameters and buffers by name and shape, what ran on which shapes, cached tensors, FLOPs in total and row by row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import FlopCounterMode
+
+from archcli.arith import Shape
+from archcli.graph import OpClass, Row
+from archcli.runtime.model.build import Cache, LanguageModel
+from archcli.runtime.model.layers import Layers
+from archcli.runtime.verify.contractions import Contractions, contractions
+from archcli.runtime.verify.finding import Finding, agreement
+
+Inputs = Sequence[Any]
+"""Ids, and for an encoder-decoder its source."""
+
+
+class Counted(Protocol):
+    """A pass as it was counted: `measure.passes.Pass`."""
+
+    @property
+    def phase(self) -> str:
+        """Which pass: train, prefill, decode."""
+
+    @property
+    def batch_size(self) -> Any:
+        """Sequences side by side."""
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """What was counted."""
+
+    def flops(self, *, dense: bool = False) -> tuple[Any, Any]:
+        """FLOPs of matrix products, and others."""
+
+    def params(self) -> Any:
+        """Parameters."""
+
+    def cached(self) -> Any:
+        """Elements the cache holds afterwards."""
+
+    def cross_cached(self) -> Any:
+        """Elements it holds of a source."""
+
+
+class Answer(NamedTuple):
+    """What torch says of a pass, and how often it executed what it has no formula for and what contracts nothing."""
+
+    findings: list[Finding]
+    other: Counter[str]
+
+
+def dense_flops(row: Row) -> tuple[int, int]:
+    """(forward, backward) matmul FLOPs of one occurrence of a row, masked scores computed too."""
+    gradients = [gradient for part in row.parts for gradient in part.backward]
+    forward, backward = (
+        sum(part.dense_flops for part in parts if part.op_class is OpClass.CONTRACTION)
+        for parts in (row.parts, gradients)
+    )
+    return forward, backward
+
+
+def ask_parameters(model: LanguageModel, counted: Counted, layers: Layers) -> Iterator[Finding]:
+    """The total, every tensor's name and shape, and the same for buffers, which are no parameters."""
+    ours: dict[str, Shape] = {}
+    buffers: dict[str, Shape] = {}
+    for row in counted.rows:
+        stacked = () if row.experts is None else (row.experts.n_experts,)
+        for path in layers.built(row.path):
+            ours |= {f"{path}.{name}": (*stacked, *shape) for name, shape in row.weights.items()}
+            buffers |= {
+                f"{path}.{name}": (*stacked, *shape) for name, shape in row.op.buffers(*row.inputs).items()
+            }
+    theirs = dict(model.named_parameters())
+    yield Finding("torch's parameters", "total", counted.params(), _elements(theirs.values()))
+    yield from agreement(
+        "torch's parameters", "names and shapes", ours, _shapes(theirs.items()), layers.counted
+    )
+    yield from agreement(
+        "torch's buffers", "names and shapes", buffers, _shapes(model.named_buffers()), layers.counted
+    )
+
+
+def ask_training(model: LanguageModel, inputs: Inputs, train: Counted, layers: Layers) -> Answer:
+    """Run forward and backward, to the loss and from it where the model trains on targets: FLOPs after either, and of each row."""
+    model.train()
+    targets = inputs[0] if model.spec.trains_on_targets else None
+    with contractions(model) as executed, FlopCounterMode(display=False) as counter:
+        answers = tree_leaves(model(*inputs, targets=targets))
+        halfway = counter.get_total_flops()
+        torch.autograd.backward(answers, [torch.empty_like(answer) for answer in answers])
+    totals = [
+        Finding(
+            "FlopCounterMode",
+            "forward FLOPs",
+            sum(row.times * dense_flops(row)[0] for row in train.rows),
+            halfway,
+        ),
+        Finding("FlopCounterMode", "train FLOPs", train.flops(dense=True)[0], counter.get_total_flops()),
+    ]
+    return Answer([*totals, *_by_row(train, executed, layers)], executed.other)
+
+
+def ask_step(
+    model: LanguageModel, inputs: Inputs, past: Inputs | None, counted: Counted, layers: Layers
+) -> Answer:
+    """Run new tokens after those of `past` through the cache: what it then holds, FLOPs, and those of each row."""
+    model.eval()
+    with torch.no_grad():
+        cache = Cache() if past is None else model.prefill(*past)[1]
+        with contractions(model) as executed, FlopCounterMode(display=False) as counter:
+            kept = model.step(inputs[0], cache, *inputs[1:], last_only=True)[1]
+    total = Finding(
+        "FlopCounterMode", f"{counted.phase} FLOPs", counted.flops(dense=True)[0], counter.get_total_flops()
+    )
+    return Answer(
+        [total, *_cached(counted, cache, kept), *_by_row(counted, executed, layers)], executed.other
+    )
+
+
+def _cached(counted: Counted, before: Cache, after: Cache) -> Iterator[Finding]:
+    """What the cache holds; and what of it is a source's, made once: the very tensors that were there before."""
+    held, cross = tree_leaves(after.layers), counted.cross_cached()
+    yield Finding(
+        "torch's cache", f"elements after {counted.phase}", counted.cached() + cross, _elements(held)
+    )
+    old = {id(tensor) for tensor in tree_leaves(before.layers)}
+    carried = _elements(tensor for tensor in held if id(tensor) in old)
+    if old and (cross or carried):
+        yield Finding("torch's cache", "elements of the source, carried over", cross, carried)
+
+
+def _elements(tensors: Iterable[Any]) -> int:
+    return sum(tensor.numel() for tensor in tensors)
+
+
+def _by_row(counted: Counted, executed: Contractions, layers: Layers) -> Iterator[Finding]:
+    """The shapes each operation ran on, the FLOPs of each that contracts, and what contracts unseen."""
+    phase, ours = counted.phase, [(path, row) for row in counted.rows for path in layers.built(row.path)]
+    ran = {path: ran.inputs for path, ran in executed.ran.items()}
+    counts = {
+        path: row.inputs for path, row in ours if row.parts or path in ran
+    }  # a borrowed weight's own row never runs
+    yield from agreement("torch's shapes", f"inputs of each row, {phase}", counts, ran, layers.counted)
+    flops = {path: dense_flops(row) for path, row in ours}
+    sides = (
+        {"forward": executed.forward, "backward": executed.backward}
+        if phase == "train"
+        else {phase: executed.forward}
+    )
+    for i, (side, theirs) in enumerate(sides.items()):
+        contracting = {path: both[i] for path, both in flops.items() if both[i]}
+        yield from agreement(
+            "torch's formulas", f"FLOPs of each row, {side}", contracting, theirs, layers.counted, 0
+        )
+    for (name, path), times in executed.unknown.items():
+        yield Finding("torch's formulas", f"no formula for {name}", 0, times, layers.counted(path))
+
+
+def _shapes(tensors: Iterable[tuple[str, Any]]) -> dict[str, Shape]:
+    return {name: tuple(tensor.shape) for name, tensor in tensors}

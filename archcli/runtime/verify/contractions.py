@@ -1,0 +1,100 @@
+"""Contractions: what torch multiplies, by the operation of the architecture that asked for it, forward and backward.
+
+FlopCounterMode gives totals per module, but its backward attribution strays and it passes over what it has no formula
+for. Here each operation is labelled, torch's own formulas are used, and what they do not know is listed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry
+
+from archcli.runtime.model.op_hooks import Ran, Regions, census, labelled
+from archcli.runtime.model.tape import MismatchError
+
+JOINS = {
+    *("cat", "stack", "copy", "index_copy", "index_add", "index_put", "scatter", "scatter_add"),  # move
+    *(
+        "native_layer_norm",
+        "native_layer_norm_backward",
+        "_fused_rms_norm",
+        "_fused_rms_norm_backward",
+    ),  # reduce, then scale
+    *(
+        "_native_batch_norm_legit",
+        "_native_batch_norm_legit_no_training",
+        "native_batch_norm",
+        "native_batch_norm_backward",
+    ),
+    *("_softmax_backward_data", "_log_softmax_backward_data"),
+    "elu_backward",  # a derivative times a gradient, not tagged as pointwise
+}
+"""Operations on several floating tensors that torch does not call pointwise and that contract nothing."""
+
+
+class Contractions(TorchDispatchMode):
+    """Enters what is executed under the path of the labelled operation it belongs to.
+
+    `forward` and `backward` hold FLOPs of contractions by path; `unknown` counts contractions torch has no formula for,
+    by (operation, path); `other` counts everything else by operation.
+    """
+
+    def __init__(self, regions: Regions) -> None:
+        super().__init__()
+        self.forward: Counter[str] = Counter()
+        self.backward: Counter[str] = Counter()
+        self.unknown: Counter[tuple[str, str]] = Counter()
+        self.other: Counter[str] = Counter()
+        self._regions = regions
+
+    @property
+    def ran(self) -> dict[str, Ran]:
+        """Every operation of the architecture that ran, with the shapes it was given."""
+        return self._regions.ran
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run the operation and enter it."""
+        kwargs = kwargs or {}
+        out = func(*args, **kwargs)
+        node = torch._C._current_autograd_node()
+        path = self._regions.current if node is None else self._regions.owner(node._sequence_nr())
+        packet = func.overloadpacket
+        name = packet.__name__.rstrip("_")
+        if packet in flop_registry:
+            (self.forward if node is None else self.backward)[path] += flop_registry[packet](
+                *args, **kwargs, out_val=out
+            )
+        elif name not in JOINS and torch.Tag.pointwise not in func.tags and _multiplies(args, kwargs):
+            self.unknown[name, path] += 1
+        else:
+            self.other[name] += 1
+        return out
+
+
+@contextmanager
+def contractions(model: nn.Module) -> Iterator[Contractions]:
+    """Label the model's operations and record what each executes.
+
+    Raises MismatchError, naming the last one, where torch cannot go on.
+    """
+    with labelled(model, census) as regions:
+        try:
+            with Contractions(regions) as entered:
+                yield entered
+        except RuntimeError as problem:
+            raise MismatchError(
+                next(reversed(regions.ran), ""), "runs", "yes", str(problem).splitlines()[0]
+            ) from problem
+
+
+def _multiplies(args: Any, kwargs: Any) -> bool:
+    """Whether an operation has two floating tensors to contract."""
+    return sum(isinstance(x, torch.Tensor) and x.is_floating_point() for x in tree_leaves((args, kwargs))) > 1

@@ -1,0 +1,191 @@
+"""The weights of a checkpoint in our model, and in transformers' own class of it: the same tokens, and logits that must be the same.
+
+The two are held one after the other, so that no more than one is in memory.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+from archcli.arith import prod
+from archcli.errors import ArchError
+from archcli.modules import EncoderDecoder, Model
+from archcli.modules.model import inferring
+from archcli.runtime.model.build import LanguageModel, build_model
+from archcli.runtime.verify.finding import Finding
+from archcli.runtime.weights.transformers import Inputs, Logits, prompt_length, their_class, their_logits
+from archcli.runtime.weights.translate import fill
+
+if TYPE_CHECKING:
+    from archcli.load.checkpoint.safetensors import Stored
+    from archcli.load.huggingface.weights import Place
+
+Tell = Callable[[str, int, int], Any]
+
+STORED = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "I64": torch.int64,
+    "I32": torch.int32,
+    "I16": torch.int16,
+    "I8": torch.int8,
+    "U8": torch.uint8,
+    "BOOL": torch.bool,
+}
+"""safetensors' names of the dtypes that hold numbers as they are."""
+
+RUN_AS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-5, torch.bfloat16: 5e-2, torch.float16: 1e-2}
+"""Of the largest logit. Two correct fp32 runs differ by a few units of the last place; in half precision only coarse mistakes are seen."""
+
+SEED = 20
+
+
+class Job(NamedTuple):
+    """What to run: the folder of the checkpoint, its config.json, the parameters, the dtype ("keep": as stored), how many tokens."""
+
+    folder: str
+    config: Mapping[str, Any]
+    params: int
+    dtype: str
+    batch_size: int
+    seq_len: int
+
+
+class Placed(NamedTuple):
+    """A checkpoint's tensors with their places, and how the bytes of one are read."""
+
+    tensors: tuple[tuple[Stored, Place], ...]
+    read: Callable[[Stored], bytearray]
+
+
+@dataclass(frozen=True, slots=True)
+class Closeness(Finding):
+    """How far two sets of logits are apart, in units of the largest of theirs."""
+
+    difference: float = float("nan")
+    tolerance: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether they are the same but for rounding; no number is not."""
+        return self.difference <= self.tolerance
+
+
+@torch.inference_mode()
+def check_weights(
+    spec: Model, placed: Placed, job: Job, available: int | None, tell: Tell = lambda *_: None
+) -> list[Finding]:
+    """Run both models and compare what they say; ArchError where memory, transformers or its class is missing."""
+    dtype = RUN_AS.get(job.dtype) or kept(placed)
+    _require_memory(job.params, dtype, available)
+    cls, inputs = their_class(job.config), _inputs(spec, job, dtype)
+    tell(f"transformers' {cls.__name__}", 0, 2)
+    theirs = their_logits(cls, job.folder, dtype, spec, inputs)
+    gc.collect()
+    tell("archcli's model", 1, 2)
+    ours = our_logits(loaded(spec, placed, dtype), spec, inputs)
+    found = [
+        _closeness(
+            cls.__name__, f"logits of one pass, {_named(dtype)}", ours.full, theirs.full, TOLERANCE[dtype]
+        )
+    ]
+    if ours.steps is not None and theirs.steps is not None:
+        what = f"logits of prefill and {ours.steps.shape[1] - 1} decoded, {_named(dtype)}"
+        found.append(_closeness(cls.__name__, what, ours.steps, theirs.steps, TOLERANCE[dtype]))
+    return found
+
+
+def kept(placed: Placed) -> torch.dtype:
+    """The dtype most elements are stored in."""
+    held: Counter[str] = Counter()
+    for stored, _ in placed.tensors:
+        held[stored.dtype] += int(prod(stored.shape))
+    dtype = STORED.get(held.most_common(1)[0][0]) if held else torch.float32
+    if dtype not in TOLERANCE:
+        raise ArchError(
+            "the weights are not stored as numbers that run", "--dtype fp32 runs them all in single precision"
+        )
+    return dtype
+
+
+def loaded(spec: Model, placed: Placed, dtype: torch.dtype) -> LanguageModel:
+    """Our model with the stored weights, which are read one by one into its memory."""
+    model = build_model(inferring(spec), device="meta", dtype=dtype, attention="eager").to_empty(device="cpu")
+    fill(model, ((place, _tensor(stored, placed.read)) for stored, place in placed.tensors))
+    return model.eval()
+
+
+def _tensor(stored: Stored, read: Callable[[Stored], bytearray]) -> torch.Tensor:
+    if stored.dtype not in STORED:
+        raise ArchError(
+            f"{stored.path}: weights of {stored.dtype} are quantized", "give a checkpoint that is not"
+        )
+    data = read(stored)
+    empty = torch.empty(stored.shape, dtype=STORED[stored.dtype])
+    return torch.frombuffer(data, dtype=STORED[stored.dtype]).reshape(stored.shape) if data else empty
+
+
+def _require_memory(params: int, dtype: torch.dtype, available: int | None) -> None:
+    needed = params * dtype.itemsize
+    if available is not None and needed > available:
+        sizes = f"{needed / 2**30:,.1f} GiB of weights in {_named(dtype)}; this machine has {available / 2**30:,.1f} GiB available"
+        raise ArchError(f"this needs {sizes}", "params --against compares names and shapes without them")
+
+
+def _named(dtype: torch.dtype) -> str:
+    return next((name for name, own in RUN_AS.items() if own is dtype), str(dtype).removeprefix("torch."))
+
+
+def _inputs(spec: Model, job: Job, dtype: torch.dtype) -> Inputs:
+    """Random ones, no more of them than there are positions."""
+    seed = torch.Generator().manual_seed(SEED)
+    length = min(job.seq_len, spec.max_seq_len or job.seq_len)
+    shape = spec.source_shape(job.batch_size, length)
+    words = spec.encoder.vocab_size if isinstance(spec, EncoderDecoder) else None
+    source: tuple[torch.Tensor, ...] = ()
+    if shape is not None and len(shape) > 2:  # noqa: PLR2004
+        source = (torch.randn(shape, generator=seed).to(dtype),)
+    elif shape is not None:
+        source = (torch.randint(words or spec.vocab_size, shape, generator=seed),)
+    return Inputs(torch.randint(spec.vocab_size, (job.batch_size, length), generator=seed), source)
+
+
+def _closeness(
+    witness: str, what: str, ours: torch.Tensor, theirs: torch.Tensor, tolerance: float
+) -> Finding:
+    if ours.numel() != theirs.numel():
+        return Finding(f"transformers' {witness}", what, str(tuple(ours.shape)), str(tuple(theirs.shape)))
+    theirs = theirs.float().reshape(ours.shape)
+    difference = float((ours.float() - theirs).abs().max() / theirs.abs().max())
+    return Closeness(
+        f"transformers' {witness}",
+        what,
+        f"differ by {difference:.1e}",
+        f"at most {tolerance:g}",
+        "",
+        difference,
+        tolerance,
+    )
+
+
+def our_logits(model: LanguageModel, spec: Model, inputs: Inputs) -> Logits:
+    """One pass; and the prompt, then token by token through the cache."""
+    full = model(inputs.tokens, *inputs.source)
+    prompt = prompt_length(spec, inputs.tokens)
+    if prompt is None:
+        return Logits(full, None)
+    logits, cache = model.prefill(inputs.tokens[:, :prompt], *inputs.source)
+    steps = [logits]
+    for i in range(prompt, inputs.tokens.shape[1]):
+        logits, cache = model.decode(inputs.tokens[:, i : i + 1], cache)
+        steps.append(logits)
+    return Logits(full, torch.cat(steps, dim=1))

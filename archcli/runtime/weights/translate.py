@@ -1,0 +1,65 @@
+"""Weights of a checkpoint into a built model: what a family's table says of names, done to tensors, one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+if TYPE_CHECKING:
+    from archcli.load.huggingface.weights import Place, WeightMap
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+def pieces(tensor: torch.Tensor, place: Place, shapes: Shapes) -> Iterator[tuple[str, torch.Tensor]]:
+    """(our name, its share) of one stored tensor, transposed and split as its rule says; `shapes` are those of ours.
+
+    Raises ValueError where the tensor does not have the shape that ours together need.
+    """
+    needed = place.stored_shape(shapes)
+    if needed != tuple(tensor.shape):
+        raise ValueError(f"{place.names[0]} needs a stored shape {needed}, not {tuple(tensor.shape)}")
+    take, stacked = place.take, place.nth is not None
+    tensor = tensor.flatten() if take.flat else tensor
+    tensor = tensor.transpose(-1, -2) if take.transposed and tensor.dim() > 1 else tensor
+    if len(place.names) == 1:
+        yield place.names[0], tensor
+        return
+    sizes = [shapes[name][take.axis + stacked] // take.groups for name in place.names]
+    grouped = tensor.unflatten(take.axis, (take.groups, -1))
+    for name, piece in zip(place.names, grouped.split(sizes, dim=take.axis + 1), strict=True):
+        yield name, piece.flatten(take.axis, take.axis + 1)
+
+
+def translate(
+    stored: Mapping[str, torch.Tensor], weights: WeightMap, shapes: Shapes
+) -> dict[str, torch.Tensor]:
+    """Our state dict from theirs. Raises KeyError for a name without a rule, and where one of ours would be written twice."""
+    found: dict[str, dict[int | None, torch.Tensor]] = {}
+    for name, tensor in stored.items():
+        place = weights.find(name)
+        if place is None:
+            raise KeyError(f"{name} has no rule")
+        for ours, piece in pieces(tensor, place, shapes):
+            own = found.setdefault(ours, {})
+            if place.nth in own:
+                raise KeyError(f"{ours} is written twice, the second time by {name}")
+            own[place.nth] = piece
+    return {
+        name: own[None] if None in own else torch.stack([own[i] for i in range(len(own))])
+        for name, own in found.items()
+    }
+
+
+@torch.no_grad()
+def fill(model: nn.Module, stored: Iterable[tuple[Place, torch.Tensor]]) -> None:
+    """Copy each stored tensor into the model's own memory, in the model's dtype, so that no more than one is held beside it."""
+    own: dict[str, Any] = dict(model.named_parameters())
+    own |= dict(model.named_buffers())
+    shapes = {name: tuple(tensor.shape) for name, tensor in own.items()}
+    for place, tensor in stored:
+        for name, piece in pieces(tensor, place, shapes):
+            (own[name] if place.nth is None else own[name][place.nth]).copy_(piece)

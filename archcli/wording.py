@@ -1,0 +1,70 @@
+"""How values, keys and suggestions read in a message."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+SHOWN = 40
+"""Characters of a user's text that a message repeats."""
+
+WORTH_MATCHING = 64
+"""Longer words are not looked up: nobody misspells a key that long."""
+
+
+def clean(text: str) -> str:
+    r"""The text with whatever does not print spelled out: \x1b, \u202e."""
+    return (
+        text
+        if text.isprintable()
+        else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    )
+
+
+def shorten(text: str, most: int = SHOWN) -> str:
+    """At most so many characters of it, cleaned."""
+    return clean(text if len(text) <= most else text[: most - 1] + "…")
+
+
+def quoted(text: str, most: int = SHOWN) -> str:
+    """A key or kind as messages show it: 'd_fff'."""
+    return f"'{shorten(text, most)}'"
+
+
+def written(value: Any) -> str:
+    """A plain value as YAML writes it."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {written(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(written, value)) + "]"
+    return str(value)
+
+
+def closest(word: str, known: Iterable[str]) -> list[str]:
+    """The known words nearest to this one, at most three, whatever the case."""
+    if len(word) > WORTH_MATCHING:
+        return []
+    from difflib import get_close_matches
+
+    by_lower = {name.lower(): name for name in known}
+    if word.lower() in by_lower:
+        return [by_lower[word.lower()]]
+    return [by_lower[name] for name in get_close_matches(word.lower(), by_lower, 3)]
+
+
+def suggest(word: str, known: Iterable[str], otherwise: str = "known are") -> str:
+    """Did you mean …? Or else all there are."""
+    known = list(known)
+    close = closest(word, known)
+    return f"did you mean {either(close)}?" if close else f"{otherwise} {', '.join(known)}"
+
+
+def either(words: Iterable[str]) -> str:
+    """A, b or c."""
+    *most, last = words
+    return f"{', '.join(most)} or {last}" if most else last

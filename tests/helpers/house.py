@@ -1,0 +1,259 @@
+"""The rules of the house as functions of parsed source, each of which returns its offences as `module:line: what`. No archcli code is run.
+
+A house is a dict from a module's dotted name to its parsed source, so that tests/test_house.py can also try the rules on forged houses.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+STOREYS = (
+    ("__main__",),
+    ("cli",),
+    ("commands",),
+    ("load", "rules", "measure", "render", "runtime"),
+    ("recording",),
+    ("modules",),
+    ("ops",),
+    ("graph",),
+    ("arith", "part", "units", "wording", "errors"),
+)
+RANK = {room: rank for rank, rooms in enumerate(STOREYS) for room in rooms}
+GROUND = RANK["errors"]
+ACROSS = {("rules", "measure")}
+
+# Rooms whose files do not know each other, and the files of theirs that all of them may use.
+APART = {
+    "archcli.commands": {"_weights", "base", "options"},
+    "archcli.measure": {"passes", "report"},
+    "archcli.rules": {"base", "evidence", "lint"},
+    "archcli.ops": {"base", "mask"},
+    "archcli.load.huggingface.families": set(),
+}
+
+# Package -> the rooms that may import it.
+DOORS = {
+    "torch": {"runtime"},
+    "fvcore": {"runtime"},
+    "transformers": {"runtime"},
+    "rich": {"render"},
+    "typer": {"cli", "commands"},
+    "click": set(),  # typer carries its own since 0.26, so it may not be there
+    "yaml": {"load"},
+    "sympy": {"arith", "measure"},
+    "numpy": {"arith", "measure"},
+    "urllib": {"load"},
+    "http": {"load"},
+    "socket": {"load"},
+    "requests": {"load"},
+    "huggingface_hub": {"load"},
+}
+READERS, WRITERS = {"load"}, {"render"}
+READING = {"read_text", "read_bytes", "urlopen", "fdopen"}
+WRITING = {"write_text", "write_bytes", "mkdir", "makedirs", "unlink", "rmtree", "touch"}
+
+House = dict[str, ast.Module]
+
+
+class Import(NamedTuple):
+    """One imported name: by whom, what, on which line; `lazy` inside a function, `typing` under TYPE_CHECKING."""
+
+    source: str
+    target: str
+    line: int
+    lazy: bool
+    typing: bool
+
+
+def room(module: str) -> str:
+    """The folder or file right below the package: `ops` of archcli.ops.dense; empty for the package itself."""
+    return [*module.split("."), ""][1]
+
+
+def imports(house: House) -> list[Import]:
+    """Every import of every module; `from package import submodule` names the submodule."""
+    return [
+        found for name, tree in house.items() for found in _walk(house, name, tree, lazy=False, typing=False)
+    ]
+
+
+def _walk(house: House, name: str, node: ast.AST, *, lazy: bool, typing: bool) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        for target in _targets(house, name, child):
+            yield Import(name, target, child.lineno, lazy, typing)
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            yield from _walk(house, name, ast.Module(child.body, []), lazy=lazy, typing=True)
+            yield from _walk(house, name, ast.Module(child.orelse, []), lazy=lazy, typing=typing)
+        else:
+            inside = lazy or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            yield from _walk(house, name, child, lazy=inside, typing=typing)
+
+
+def _targets(house: House, name: str, node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        above = name.split(".")[: -node.level] if node.level else []
+        base = ".".join([*above, *filter(None, [node.module])])
+        yield from dict.fromkeys(
+            f"{base}.{alias.name}" if f"{base}.{alias.name}" in house else base for alias in node.names
+        )
+    elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in {
+        "import_module",
+        "__import__",
+    }:
+        yield from (arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant))
+
+
+def not_downwards(house: House) -> list[str]:
+    """Imports point down a storey or more, or stay in their room; the ground floor's files may use each other."""
+    offences = []
+    for one in imports(house):
+        here, there = room(one.source), room(one.target)
+        if (
+            one.typing
+            or not one.target.startswith("archcli")
+            or here in {"", there}
+            or (here, there) in ACROSS
+        ):
+            continue
+        lowest = RANK[there] - (RANK[there] != GROUND) if there else RANK["commands"]
+        if RANK[here] > lowest:
+            offences.append(f"{one.source}:{one.line}: {here} may not import {one.target}")
+    return offences
+
+
+def sideways(house: House) -> list[str]:
+    """Two commands, measures, rule families, ops or importer families do not import each other; a package's table of contents may."""
+    offences = []
+    for one in imports(house):
+        parent, _, file = one.source.rpartition(".")
+        apart, _, other = one.target.rpartition(".")
+        if (
+            not one.typing
+            and parent == apart in APART
+            and file != other
+            and file not in APART[parent]
+            and other not in APART[parent]
+        ):
+            offences.append(f"{one.source}:{one.line}: sideways to {one.target}")
+    return offences
+
+
+def wrong_doors(house: House) -> list[str]:
+    """Each heavy or worldly package is imported in its own room only, for typing too."""
+    offences = []
+    for one in imports(house):
+        package = one.target.split(".")[0]
+        if room(one.source) not in DOORS.get(package, {room(one.source)}):
+            offences.append(
+                f"{one.source}:{one.line}: {package} enters through {', '.join(sorted(DOORS[package])) or 'no room'}"
+            )
+    return offences
+
+
+def wrong_files(house: House) -> list[str]:
+    """Files are read in load/ and written in render/, and nowhere else."""
+    offences = []
+    for name, tree in house.items():
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            verb = ast.unparse(call.func).split(".")[-1]
+            writes = verb in WRITING or (verb == "open" and _mode_writes(call))
+            if (writes and room(name) not in WRITERS) or (
+                not writes and verb in READING | {"open"} and room(name) not in READERS
+            ):
+                offences.append(f"{name}:{call.lineno}: {verb} {'writes' if writes else 'reads'} here")
+    return offences
+
+
+def _mode_writes(call: ast.Call) -> bool:
+    if "O_WRONLY" in ast.unparse(call) or "O_RDWR" in ast.unparse(call):
+        return True
+    after_path = ast.unparse(call.func) in {"open", "io.open", "gzip.open"}
+    modes = [*call.args[after_path:], *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
+    return any(
+        re.fullmatch(r"[rwaxbt+]*[wax+][rwaxbt+]*", str(mode.value))
+        for mode in modes
+        if isinstance(mode, ast.Constant)
+    )
+
+
+def circles(house: House) -> list[str]:
+    """Modules that need each other to be imported at all: strongly tied by imports outside functions and TYPE_CHECKING."""
+    needs: dict[str, set[str]] = {name: set() for name in house}
+    for one in imports(house):
+        if not one.lazy and not one.typing:
+            needs[one.source].add(one.target)
+    paths = [[name] for name in house]
+    return [" -> ".join(path) for path in paths if _returns(needs, path[0], path, set(path))]
+
+
+def _returns(needs: dict[str, set[str]], start: str, path: list[str], seen: set[str]) -> bool:
+    for target in sorted(needs.get(path[-1], set())):
+        if target == start and len(path) > 1:
+            path.append(start)
+            return True
+        if target in needs and target not in seen:
+            seen.add(target)
+            path.append(target)
+            if _returns(needs, start, path, seen):
+                return True
+            path.pop()
+    return False
+
+
+def long_functions(house: House, most: int = 40) -> list[str]:
+    """Functions of more lines than that, docstring included, decorators not; nor the options of a command, one parameter each."""
+    found = [
+        (name, node)
+        for name, tree in house.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    sizes = [(name, node, node.end_lineno - _begin(name, node) + 1) for name, node in found]
+    return [
+        f"{name}:{node.lineno}: {node.name} has {size} lines" for name, node, size in sizes if size > most
+    ]
+
+
+def _begin(name: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return node.body[0].lineno if room(name) == "commands" and node.name == "run" else node.lineno
+
+
+def undocumented(house: House) -> list[str]:
+    """Public modules, classes, functions and methods say what they are; a method may leave that to a base of its class."""
+    told: dict[str, list[tuple[list[str], set[str]]]] = {}
+    for node in (
+        node for tree in house.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+    ):
+        told.setdefault(node.name, []).append(
+            (_bases(node), {item.name for item in _functions(node) if ast.get_docstring(item)})
+        )
+    return [f"{name}: {what}" for name, tree in house.items() for what in _silent(tree, "", told)]
+
+
+def _bases(node: ast.ClassDef) -> list[str]:
+    names = [ast.unparse(base).split("[")[0].split(".")[-1] for base in node.bases]
+    return [name for name in names if name != node.name]
+
+
+def _functions(node: ast.AST) -> list[ast.FunctionDef]:
+    return [item for item in node.body if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def _silent(node: ast.AST, path: str, told: dict) -> Iterator[str]:
+    if not ast.get_docstring(node):
+        yield f"{path or 'the module'} has no docstring"
+    for item in node.body:
+        if isinstance(item, ast.ClassDef) and not item.name.startswith("_"):
+            yield from _silent(item, f"{path}{item.name}.", told)
+    for item in _functions(node):
+        inherited = isinstance(node, ast.ClassDef) and _told_by_a_base(_bases(node), item.name, told)
+        if not item.name.startswith("_") and not ast.get_docstring(item) and not inherited:
+            yield f"{path}{item.name} has no docstring"
+
+
+def _told_by_a_base(bases: list[str], method: str, told: dict) -> bool:
+    classes = [found for base in bases for found in told.get(base, [])]
+    return any(method in methods or _told_by_a_base(above, method, told) for above, methods in classes)

@@ -1,0 +1,314 @@
+"""How modules are wired, written out from their papers around the leaves of a built model; each check raises AssertionError.
+
+The leaves themselves (a linear map, a norm) are held against definitions of their own in tests/ops.
+"""
+
+import torch
+from torch import nn
+
+from archcli.modules import (
+    GELU,
+    GLU,
+    MLP,
+    ALiBi,
+    Embedding,
+    GELUTanh,
+    Head,
+    LayerNorm,
+    Learned,
+    MultiHeadAttention,
+    MultiQueryAttention,
+    NoPosition,
+    NormAfter,
+    Parallel,
+    PostNorm,
+    PreNorm,
+    QKNorm,
+    ReLU,
+    Rope,
+    Sandwich,
+    Sigmoid,
+    SiLU,
+    Sinusoidal,
+    SquaredReLU,
+    Swish,
+    YarnScaling,
+)
+from archcli.ops import Attend, RotaryTable, Rotate, Sinusoid
+from ops.references import REFERENCES
+from zoo import DEEPSEEK, LN, QWEN_MOE, RMS, D, V, assert_close, built, gqa, mla, model, moe, tokens
+
+X = torch.randn(2, 5, D, generator=torch.Generator().manual_seed(3))
+FFN = GLU(d_ff=6)
+
+
+def layer_of(block):
+    return built(model(block)).layers[0]
+
+
+BLOCKS = {
+    "pre_norm": (PreNorm, lambda n, A, F, x: (y := x + A(n.attention_norm(x))) + F(n.ffn_norm(y))),
+    "post_norm": (PostNorm, lambda n, A, F, x: n.ffn_norm((y := n.attention_norm(x + A(x))) + F(y))),
+    "sandwich": (
+        Sandwich,
+        lambda n, A, F, x: (
+            (y := x + n.attention_post_norm(A(n.attention_norm(x), bare=True)))
+            + n.ffn_post_norm(F(n.ffn_norm(y), bare=True))
+        ),
+    ),
+    "norm_after": (
+        NormAfter,
+        lambda n, A, F, x: (y := x + n.attention_norm(A(x, bare=True))) + n.ffn_norm(F(y, bare=True)),
+    ),
+    "parallel-1": (Parallel, lambda n, A, F, x: x + A(n.attention_norm(x)) + F(n.attention_norm(x))),
+    "parallel-2": (Parallel, lambda n, A, F, x: x + A(n.attention_norm(x)) + F(n.ffn_norm(x))),
+}
+
+
+def check_block(name):
+    """The equation over the block's class, with nothing and with 0.5 as the multiplier of what each part adds."""
+    cls, equation = BLOCKS[name]
+    extra = {"n_norms": int(name[-1])} if cls is Parallel else {}
+    node = layer_of(cls(attention=gqa(), ffn=FFN, norm=RMS, **extra))
+    assert_close(
+        node(X)[0],
+        equation(node, lambda x, bare=False: node.attention(x)[0], lambda x, bare=False: node.ffn(x), X),
+    )
+
+
+def check_multiplier():
+    node = layer_of(PreNorm(attention=gqa(), ffn=FFN, norm=RMS, residual_multiplier=0.25))
+    y = X + 0.25 * node.attention(node.attention_norm(X))[0]
+    assert_close(node(X)[0], y + 0.25 * node.ffn(node.ffn_norm(y)))
+
+
+NORMS = {
+    "rmsnorm": (RMS, 1e-6),
+    "rmsnorm-offset": (RMS.model_copy(update={"offset": 1}), 1e-6),
+    "layernorm": (LN, 1e-5),
+}
+NORMS |= {
+    "layernorm-gain": (LayerNorm(bias=False, offset=1), 1e-5),
+    "layernorm-bare": (LayerNorm(weight=False, bias=False, eps=0.1), 0.1),
+}
+
+
+def check_norm(name):
+    spec, eps = NORMS[name]
+    node = layer_of(PreNorm(attention=gqa(), ffn=FFN, norm=spec))
+    centred = X - X.mean(-1, keepdim=True) if "layer" in name else X
+    state = (
+        dict(node.attention_norm.named_parameters())
+        if "attention_norm" in dict(node.named_children())
+        else {}
+    )
+    expected = centred / (centred.pow(2).mean(-1, keepdim=True) + eps).sqrt() * (
+        spec.offset + state.get("weight", 1.0)
+    ) + state.get("bias", 0.0)
+    seen = []
+    node.attention.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
+    node(X)
+    assert_close(seen[0], expected)
+
+
+ACTIVATIONS = {
+    "relu": (ReLU(), nn.functional.relu),
+    "relu2": (SquaredReLU(), lambda x: nn.functional.relu(x) ** 2),
+    "gelu": (GELU(), nn.functional.gelu),
+    "gelu_tanh": (GELUTanh(), lambda x: nn.functional.gelu(x, approximate="tanh")),
+    "silu": (SiLU(), nn.functional.silu),
+    "sigmoid": (Sigmoid(), torch.sigmoid),
+    "swish": (Swish(beta=1.5), lambda x: x * torch.sigmoid(1.5 * x)),
+}
+
+
+def check_activation(name):
+    spec, function = ACTIVATIONS[name]
+    node = layer_of(PreNorm(attention=gqa(), ffn=MLP(d_ff=7, activation=spec, bias=True), norm=RMS)).ffn
+    assert_close(node(X), node.down_proj(function(node.up_proj(X))))
+    node = layer_of(PreNorm(attention=gqa(), ffn=GLU(d_ff=7, activation=spec), norm=RMS)).ffn
+    assert_close(node(X), node.down_proj(function(node.gate_proj(X)) * node.up_proj(X)))
+
+
+def attended(node, spec, q, k, v, scale):
+    """Attention of heads by the definition, after normalizing and turning them as the spec says."""
+    q, k = placed(node, spec, q, "q"), placed(node, spec, k, "k")
+    alibi = spec.position.slope_exponent if isinstance(spec.position, ALiBi) else None
+    extras = {"sinks": node.sinks.weight} if spec.sinks else {}
+    op = Attend("attend", spec.mask, scale, softcap=spec.softcap, alibi=alibi, extras=tuple(extras))
+    return REFERENCES["Attend"](op, {}, q, k, v, torch.arange(q.shape[1]), *extras.values())
+
+
+def placed(node, spec, x, which):
+    norm = getattr(spec, "qk_norm", None)
+    if norm is None:
+        return turned(spec, x)
+    leaf = getattr(node, f"{which}_norm")
+    normalized = (lambda y: leaf(y.flatten(-2)).view_as(y)) if norm.per == "full" else leaf
+    return turned(spec, normalized(x)) if norm.when == "before_rope" else normalized(turned(spec, x))
+
+
+def turned(spec, x):
+    if not isinstance(spec.position, Rope):
+        return x
+    width = spec.position.rotary_dim or x.shape[-1]
+    table = REFERENCES["RotaryTable"](RotaryTable("t", width, spec.position), {}, torch.arange(x.shape[1]))
+    return REFERENCES["Rotate"](Rotate("r", spec.position.pairing), {}, x, *table)
+
+
+ATTENTIONS = {
+    "mha": MultiHeadAttention(n_heads=4, position=NoPosition()),
+    "mqa": MultiQueryAttention(n_heads=4, head_dim=4, v_head_dim=5, position=ALiBi()),
+    "gqa": gqa(bias=True, window=3),
+    "gqa-partial": gqa(
+        position=Rope(theta=100.0, rotary_dim=4, pairing="interleaved"),
+        chunk=3,
+        softcap=1.0,
+        sinks=True,
+        scale=0.7,
+    ),
+    "gqa-clip": gqa(clip=0.5, bias=("v", "o")),
+    "qk-norm": gqa(qk_norm=QKNorm(norm=RMS)),
+    "qk-norm-distinct": gqa(qk_norm=QKNorm(per="head_distinct", when="after_rope", norm=LN)),
+    "qk-norm-full": gqa(qk_norm=QKNorm(per="full", norm=RMS)),
+}
+
+
+def check_attention(name):
+    spec = ATTENTIONS[name]
+    node = layer_of(PreNorm(attention=spec, ffn=FFN, norm=RMS)).attention
+    heads = {
+        "q": spec.n_heads,
+        "k": {"mha": 4, "mqa": 1, "gqa": 2}[spec.kind],
+        "v": {"mha": 4, "mqa": 1, "gqa": 2}[spec.kind],
+    }
+    bound = spec.clip or float("inf")
+    q, k, v = (
+        getattr(node, f"{which}_proj")(X).clamp(-bound, bound).unflatten(-1, (count, -1))
+        for which, count in heads.items()
+    )
+    expected = node.o_proj(attended(node, spec, q, k, v, spec.scale or q.shape[-1] ** -0.5).flatten(-2))
+    assert_close(node(X)[0], expected)
+    biased = {which for which in "qkvo" if getattr(node, f"{which}_proj").bias is not None}
+    assert biased == set(spec.bias if isinstance(spec.bias, tuple) else "qkvo" if spec.bias else "")
+
+
+def check_latent(form):
+    """Keys and values rebuilt from the latent; 3 heads of 5 + 4, values 3, latent 7."""
+    spec = mla(q_lora_rank=6, form=form, bias=True)
+    node = layer_of(PreNorm(attention=spec, ffn=FFN, norm=RMS)).attention
+    q = node.q_b_proj(node.q_a_norm(node.q_a_proj(X))).unflatten(-1, (3, 9))
+    latent, shared = node.kv_a_proj(X).split([7, 4], dim=-1)
+    k, v = node.kv_b_proj(node.kv_a_norm(latent)).unflatten(-1, (3, 8)).split([5, 3], dim=-1)
+    q = torch.cat([q[..., :5], turned(spec, q[..., 5:])], dim=-1)
+    k = torch.cat([k, turned(spec, shared[..., None, :]).expand(-1, -1, 3, -1)], dim=-1)
+    plain = spec.model_copy(update={"position": NoPosition()})
+    assert_close(node(X)[0], node.o_proj(attended(node, plain, q, k, v, 9**-0.5).flatten(-2)))
+
+
+def check_yarn_scale():
+    """DeepSeek's YaRN multiplies the scores by (0.1 mscale_all_dim ln s + 1)^2."""
+    scaling = YarnScaling(factor=4.0, original_max_seq_len=8, mscale=1.0, mscale_all_dim=1.0)
+    assert scaling.amplitude == 1.0
+    assert abs(scaling.score_factor - (0.1 * 1.3862943611 + 1) ** 2) < 1e-9
+
+
+MIXTURES = {"mixtral": moe(), "deepseek": DEEPSEEK, "qwen": QWEN_MOE}
+
+
+def check_mixture(name):
+    """Each token by its own experts, one after the other."""
+    spec = MIXTURES[name]
+    node = layer_of(PreNorm(attention=gqa(), ffn=spec, norm=RMS)).ffn
+    router = spec.router
+    assert (node.router.bias is not None) == router.bias
+    op = type(
+        "Choice",
+        (),
+        {
+            "top_k": spec.top_k,
+            "scores": router.scores,
+            "normalized": router.normalized,
+            "scale": router.scale,
+        },
+    )
+    op.correction, op.groups, op.kept_groups, op.group_score = (
+        router.correction,
+        router.n_groups,
+        router.top_k_groups,
+        router.group_score,
+    )
+    x = X[:, :3]
+    bias = {"correction_bias": node.route.correction_bias} if router.correction else {}
+    gates, index = REFERENCES["Route"](op, bias, node.router(x))
+    expected = torch.zeros_like(x)
+    for b in range(2):
+        for t in range(3):
+            expected[b, t] = sum(
+                gate * expert(node.experts, spec.expert, e, x[b, t])
+                for gate, e in zip(gates[b, t], index[b, t], strict=True)
+            )
+    if spec.shared is not None:
+        expected = expected + node.shared(x) * (
+            torch.sigmoid(node.shared_gate(x)) if spec.shared_gate else 1.0
+        )
+    assert_close(node(x), expected)
+
+
+def expert(stack, spec, e, x):
+    """One expert on one token."""
+
+    def linear(leaf, y):
+        return leaf.weight[e] @ y + (leaf.bias[e] if spec.bias else 0.0)
+
+    up = linear(stack.up_proj, x)
+    if isinstance(spec, MLP):
+        return linear(stack.down_proj, up * torch.sigmoid(stack.activation.beta[e] * up))
+    return linear(stack.down_proj, nn.functional.silu(linear(stack.gate_proj, x)) * up)
+
+
+ENDS = {
+    "tied": ({"embedding": Embedding(tied=True, scale="sqrt_d_model", norm=RMS)}, 4.0, lambda y: y),
+    "untied": ({"head": Head(bias=True, scale=0.25)}, 1.0, lambda y: 0.25 * y),
+    "softcap": (
+        {"embedding": Embedding(scale=0.5), "head": Head(softcap=2.0), "final_norm": False},
+        0.5,
+        lambda y: 2 * torch.tanh(y / 2),
+    ),
+    "learned": ({"embedding": Embedding(position=Learned(max_seq_len=9, offset=2))}, 1.0, lambda y: y),
+    "sinusoidal": ({"embedding": Embedding(position=Sinusoidal())}, 1.0, lambda y: y),
+}
+
+
+def check_ends(name):
+    """Embedding, what is added to it, the layers, the final norm and the head."""
+    fields, scale, shaped = ENDS[name]
+    made, ids = (
+        built(model(PreNorm(attention=gqa(position=NoPosition()), ffn=FFN, norm=RMS), **fields)),
+        tokens(),
+    )
+    x = made.embedding.tokens.weight[ids] * scale
+    if name == "learned":
+        x = x + made.embedding.positions.weight[2:11]
+    if name == "sinusoidal":
+        x = x + REFERENCES["Sinusoid"](Sinusoid("s", D), {}, torch.arange(9))
+    x = made.embedding.norm(x) if name == "tied" else x
+    x = made.layers[0](x)[0]
+    x = made.final_norm(x) if fields.get("final_norm", True) else x
+    head = made.embedding.tokens if name == "tied" else made.lm_head
+    expected = shaped(x @ head.weight.T + (head.bias if name == "untied" else 0.0))
+    assert expected.shape == (2, 9, V)
+    assert_close(made(ids), expected)
+
+
+CHECKS = {
+    **{f"block-{name}": lambda name=name: check_block(name) for name in BLOCKS},
+    "block-multiplier": check_multiplier,
+    **{f"norm-{name}": lambda name=name: check_norm(name) for name in NORMS},
+    **{f"activation-{name}": lambda name=name: check_activation(name) for name in ACTIVATIONS},
+    **{f"attention-{name}": lambda name=name: check_attention(name) for name in ATTENTIONS},
+    **{f"mla-{form}": lambda form=form: check_latent(form) for form in ("naive", "absorbed")},
+    "yarn-scale": check_yarn_scale,
+    **{f"moe-{name}": lambda name=name: check_mixture(name) for name in MIXTURES},
+    **{f"ends-{name}": lambda name=name: check_ends(name) for name in ENDS},
+}

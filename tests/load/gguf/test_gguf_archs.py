@@ -1,0 +1,97 @@
+"""Every architecture of GGUF files: a tiny model of transformers, stored as llama.cpp stores it, is the model that its config.json is."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+
+import gguf_experts
+import gguf_llamas
+import gguf_others
+from archcli.load.gguf.families import ARCHS
+from archcli.load.source import load, load_text
+from gguf_file import gguf
+from gguf_stored import stored
+
+README = Path(__file__).parents[3] / "README.md"
+STORED = {**gguf_llamas.STORED, **gguf_others.STORED, **gguf_experts.STORED}
+
+pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
+
+
+def made(entry):
+    """The transformers model, on meta."""
+    config = transformers.AutoConfig.for_model(**entry.config)
+    with torch.device("meta"):
+        return getattr(transformers, entry.cls).from_config(config)
+
+
+def weights(model):
+    """Shape of every parameter, tied ones once, and of the router's biases."""
+    buffers = {name: b for name, b in model.named_buffers() if name.endswith("e_score_correction_bias")}
+    return {name: tuple(w.shape) for name, w in {**dict(model.named_parameters()), **buffers}.items()}
+
+
+def made_of(entry, shapes):
+    """The tensors of the file that are parameters of the model."""
+    return [
+        name for name in stored(entry, shapes)[1] if name not in entry.extra and "exp_probs_b" not in name
+    ]
+
+
+def transposed(entry, name, shape):
+    """GPT-2's Conv1D and stacked experts of some classes are [in, out]; llama.cpp turns them."""
+    turned = (
+        ".c_" in name
+        if entry.arch == "gpt2"
+        else entry.arch in ("llama4", "gpt-oss") and name.endswith("_proj")
+    )
+    return (*shape[:-2], shape[-1], shape[-2]) if turned and len(shape) > 1 else shape
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(metadata, tensors, name="tiny.gguf", **more):
+        path = tmp_path / name
+        path.write_bytes(gguf(metadata, tensors, **more))
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("entry", STORED.values(), ids=STORED)
+def test_a_stored_model_is_the_model_of_its_config(entry, file):
+    model = made(entry)
+    shapes = {name: transposed(entry, name, shape) for name, shape in weights(model).items()}
+    loaded = load(str(file(*stored(entry, shapes))))
+    config = {"architectures": [type(model).__name__], **entry.config}
+    stated = load_text(
+        json.dumps(
+            {
+                key: value
+                for key, value in config.items()
+                if value is not None or key in ("sliding_window", "q_lora_rank")
+            }
+        ),
+        "f.json",
+    )
+    expected = stated.model.model_copy(update={"name": "tiny"})
+    if entry.arch == "bert":
+        expected = expected.model_copy(update={"pooler": False})
+    assert loaded.model == expected
+    assert (
+        f"all {len(made_of(entry, shapes))} weights that the file lists were compared in name and shape"
+        in loaded.notes
+    )
+    assert not [note for note in loaded.notes if "not understood" in note]
+
+
+def test_every_architecture_is_tried_and_named_in_the_readme():
+    assert {entry.arch for entry in STORED.values()} == set(ARCHS)
+    listed = re.search(r"^## A GGUF file$.*?^Known: (.*?)\.$", README.read_text(), re.DOTALL | re.MULTILINE)[
+        1
+    ]
+    assert re.split(r",\s+", listed.replace(" (Mistral and Mixtral as\nwell)", "")) == sorted(ARCHS)

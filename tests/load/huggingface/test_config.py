@@ -1,0 +1,206 @@
+"""A config.json of Hugging Face is a model like any other: from a file, a folder or a text, with overrides, notes and clear answers."""
+
+import io
+import json
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from archcli.errors import ArchError
+from archcli.load.source import load, load_text
+from archcli.load.yaml.writer import to_yaml
+from archcli.measure.passes import forward_pass
+from archcli.render.problems import explain
+
+LLAMA = {
+    "model_type": "llama",
+    "architectures": ["LlamaForCausalLM"],
+    "vocab_size": 1000,
+    "hidden_size": 64,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "intermediate_size": 128,
+    "max_position_embeddings": 128,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 500000.0,
+}
+BERT = {"model_type": "bert", "architectures": ["BertModel"]}
+T5 = {"model_type": "t5", "architectures": ["T5ForConditionalGeneration"]}
+
+
+def total(model):
+    return sum(row.params for row in forward_pass(model, 1, 1).rows)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder as the hub has it."""
+    found = tmp_path / "tiny-llama"
+    found.mkdir()
+    (found / "config.json").write_text(json.dumps(LLAMA, indent=2))
+    return found
+
+
+def test_a_config_is_the_model_that_the_yaml_describes(folder, tiny):
+    ours = load_text(tiny.replace("        head_dim: 8\n", ""), "f").model
+    loaded = load(str(folder / "config.json"))
+    assert loaded.model == ours.model_copy(update={"source": loaded.model.source})
+    assert (
+        total(loaded.model)
+        == total(ours)
+        == 2 * 1000 * 64 + 3 * (2 * 64 * 64 + 2 * 64 * 16 + 3 * 64 * 128 + 2 * 64) + 64
+    )
+    assert (loaded.name, loaded.source, loaded.notes) == ("tiny-llama", str(folder / "config.json"), ())
+
+
+def test_a_folder_is_its_config(folder):
+    loaded, same = load(str(folder)), load(str(folder / "config.json"))
+    assert loaded._replace(tree=same.tree) == same
+
+
+def test_a_config_of_another_name_is_called_after_itself(folder):
+    (folder / "config.json").rename(folder / "mine.json")
+    assert load(str(folder / "mine.json")).name == "mine"
+
+
+def test_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(json.dumps(LLAMA).encode())))
+    assert load("-").source == "<stdin>"
+
+
+def test_a_config_can_be_overridden(folder):
+    assert load(str(folder), ["d_ff=8"]).model.groups[0].layer.ffn.d_ff == 8
+
+
+# our path: where it stands in the config.json of LLAMA, line by line
+PLACES = {
+    "d_model": "config.json:7:18",
+    "norm.eps": "config.json:13:19",
+    "max_seq_len": "config.json:12:30",
+    "groups.0.n_layers": "config.json:8:24",
+    "groups.0.layer.attention.n_kv_heads": "config.json:10:26",
+    "groups.0.layer.attention.position.theta": "config.json:14:17",
+    "groups.0.layer.ffn.d_ff": "config.json:11:24",
+    "groups.0.layer.ffn.activation": "config.json as YAML:12:47",
+}
+
+
+@pytest.mark.parametrize(("path", "place"), PLACES.items())
+def test_every_setting_has_its_place(path, place, folder):
+    assert str(load(str(folder)).mark(path)) == f"{folder}/{place}"
+
+
+def test_notes_are_carried():
+    loaded = load_text(json.dumps({**LLAMA, "architectures": ["LlamaModel"], "n_extra": 1}), "f.json")
+    assert loaded.notes == (
+        "LlamaModel has no output head: its parameters and FLOPs are not counted",
+        "key 'n_extra' was not understood and may change the count",
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "params"), [(BERT, 109_482_240), (T5, 60_506_624)], ids=["bert-base", "t5-small"]
+)
+def test_encoders_and_encoder_decoders(config, params):
+    model = load_text(json.dumps(config), "f.json").model
+    assert total(model) == params
+    assert load_text(to_yaml(model), "f").model == model
+
+
+def test_our_limits_are_not_theirs():
+    labels = {str(i): f"LABEL_{i}" for i in range(1000)}
+    assert load_text("\ufeff" + json.dumps({**LLAMA, "id2label": labels}), "f").model.d_model == 64
+
+
+# id: (what is put over LLAMA, the answer)
+WRONG = {
+    "type-unknown": (
+        {"model_type": "lama"},
+        "f: model_type 'lama' is not supported; nearest known: llama, llama4, glm",
+    ),
+    "type-missing": (
+        {"model_type": None},
+        "f: key 'model_type' is missing; it names the family, such as llama",
+    ),
+    "type-number": ({"model_type": 7}, "f: key 'model_type' is missing; it names the family, such as llama"),
+    "type-with-halves": (
+        {"model_type": "encoder-decoder", "encoder": {}, "decoder": {}},
+        "f: model_type 'encoder-decoder' is not supported; nearest known: ",
+    ),
+    "key-missing": (
+        {"model_type": "deepseek_v2"},
+        "f: key 'num_experts_per_tok' is missing; the class of this model has no default for it",
+    ),
+    "many-layers": (
+        {"num_hidden_layers": 10**9},
+        "f: num_hidden_layers 1000000000 is beyond reason; at most 100,000 are read",
+    ),
+    "size-text": ({"hidden_size": "64"}, "f: hidden_size must be a whole number above 0, not '64'"),
+    "size-list": ({"hidden_size": [64]}, "f: hidden_size must be a whole number above 0, not [64]"),
+    "size-zero": ({"vocab_size": 0}, "f: vocab_size must be a whole number above 0, not 0"),
+    "size-nan": ({"hidden_size": float("nan")}, "f: hidden_size must be a whole number above 0, not nan"),
+    "flag-text": ({"attention_bias": "yes"}, "f: attention_bias must be true or false, not 'yes'"),
+    "activation": ({"hidden_act": "mish"}, "f: activation 'mish' is not supported; known: relu, "),
+    "kv-heads": ({"num_key_value_heads": 3}, "1:176: n_kv_heads 3 does not divide n_heads 8; 2 or 4 would"),
+}
+
+
+@pytest.mark.parametrize(("wrong", "said"), WRONG.values(), ids=WRONG)
+def test_a_mistake_is_answered_once(wrong, said, refused):
+    [found] = refused(json.dumps({**LLAMA, **wrong}))
+    assert found.startswith(said)
+    assert found == said or said.endswith((": ", ", "))
+
+
+def test_a_mistake_is_shown_in_the_file_it_is_in(folder):
+    (folder / "config.json").write_text(json.dumps({**LLAMA, "num_key_value_heads": 3}, indent=2))
+    with pytest.raises(ArchError) as caught:
+        load(str(folder))
+    assert explain(caught.value).splitlines() == [
+        f"{folder}/config.json:10:26: error: n_kv_heads 3 does not divide n_heads 8",
+        '      "num_key_value_heads": 3,',
+        "                             ^",
+        "  = help: 2 or 4 would",
+    ]
+
+
+def test_the_place_is_that_of_the_key_that_is_meant(refused):
+    text = {
+        "max_position_embeddings": 128,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 3,
+        "vocab_size": 1000,
+        "hidden_size": 64,
+    }
+    vision = {
+        "num_key_value_heads": 5,
+        "note": 'a "num_key_value_heads": 3 in a text',
+        "num_attention_heads": True,
+    }
+    config = {
+        "model_type": "gemma3",
+        "vision_config": vision,
+        "text_config": {"model_type": "gemma3_text", "head_dim": 8, **text},
+    }
+    written = json.dumps(config, indent=1)
+    line = [
+        i
+        for i, line in enumerate(written.split("\n"), 1)
+        if '"num_key_value_heads": 3,' in line and "note" not in line
+    ]
+    assert refused(written) == [f"{line[0]}:26: n_kv_heads 3 does not divide n_heads 8; 2 or 4 would"]
+
+
+def test_what_the_file_does_not_say_is_shown_as_yaml(refused):
+    [found] = refused(json.dumps({**LLAMA, "hidden_size": 60}))
+    assert (
+        found
+        == "f as YAML:11:70: RoPE turns dims in pairs, and heads are 7 wide; state an even rotary_dim, or an even head_dim"
+    )
+
+
+def test_an_override_keeps_its_own_place(refused):
+    [found] = refused(json.dumps(LLAMA), "n_kv_heads=3")
+    assert found == "--set:1:18: n_kv_heads 3 does not divide n_heads 8; 2 or 4 would"

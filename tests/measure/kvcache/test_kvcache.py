@@ -1,0 +1,188 @@
+"""What the small decoder caches, worked out by hand."""
+
+import pytest
+
+from archcli.measure.kvcache.kvcache import count_kv_cache, fits, kv_elements
+from archcli.measure.params import count_params
+from archcli.modules import (
+    GLU,
+    CrossAttention,
+    Decoder,
+    DecoderStack,
+    Encoder,
+    EncoderDecoder,
+    EncoderStack,
+    Group,
+    LinearAttention,
+    MultiHeadAttention,
+    MultiHeadLatentAttention,
+    PreNorm,
+    RMSNorm,
+)
+from small import NORM, attention, decoder, layer
+
+TOKEN = 3 * 2 * (2 + 2)
+WINDOWED = Group(n_layers=3, pattern=(layer(attention(window=4)), layer()))
+LATENT = Group(
+    n_layers=3,
+    layer=layer(
+        MultiHeadLatentAttention(
+            n_heads=4, kv_lora_rank=6, qk_nope_head_dim=3, qk_rope_head_dim=2, v_head_dim=5, latent_norm=NORM
+        )
+    ),
+)
+
+
+@pytest.mark.parametrize("context", [1, 2, 17])
+def test_keys_and_values_of_every_layer_and_token(context):
+    assert kv_elements(decoder(), context) == context * TOKEN
+    assert kv_elements(decoder(), context, batch_size=5) == 5 * context * TOKEN
+
+
+@pytest.mark.parametrize(("context", "kept"), [(3, 3), (4, 4), (5, 4), (100, 4)])
+def test_a_window_holds_no_more_than_itself(context, kept):
+    assert kv_elements(decoder(WINDOWED), context) == (2 * kept + context) * 2 * (2 + 2)
+
+
+def test_a_latent_is_cached_in_the_place_of_keys_and_values():
+    assert kv_elements(decoder(LATENT), 7) == 3 * 7 * (6 + 2)
+
+
+def test_totals_carry_the_agreed_names():
+    found = count_kv_cache(decoder(WINDOWED), context=10, batch_size=2, dtype="fp8").totals
+    assert found["elements"] == found["bytes"] == 2 * (2 * 4 + 10) * 2 * (2 + 2)
+    assert found["cross_elements"] == 0
+    assert found["bytes_per_token"] == TOKEN
+
+
+@pytest.mark.parametrize(("max_seq_len", "context"), [(None, 2048), (100, 100)])
+def test_without_a_context_it_is_the_one_trained_for(max_seq_len, context):
+    report = count_kv_cache(decoder(max_seq_len=max_seq_len))
+    assert report.inputs["context"] == context
+    assert report.totals["elements"] == context * TOKEN
+
+
+def elements(found, key):
+    return {name: held["elements"] for name, held in found.totals[key].items()}
+
+
+def test_what_engines_hold_instead_is_a_second_figure():
+    assert elements(count_kv_cache(decoder(), 10), "held_by_engines") == {}
+    assert elements(count_kv_cache(decoder(WINDOWED), 10), "held_by_engines") == {
+        "every layer at full length": 10 * TOKEN
+    }
+    rebuilt = {"keys and values rebuilt from the latent": 3 * 10 * 4 * ((3 + 2) + 5)}
+    assert elements(count_kv_cache(decoder(LATENT), 10), "held_by_engines") == rebuilt
+
+
+def test_other_kinds_of_attention_beside_it():
+    assert elements(count_kv_cache(decoder(), 10), "as_kind") == {
+        "mha": 3 * 10 * 4 * (2 + 2),
+        "gqa": 3 * 10 * 2 * (2 + 2),
+        "mqa": 3 * 10 * (2 + 2),
+        "mla": 3 * 10 * (4 * 2 + 2),
+    }
+    assert elements(count_kv_cache(decoder(LATENT), 10), "as_kind") == {
+        "mha": 3 * 10 * 4 * (3 + 5),
+        "gqa": 3 * 10 * 4 * (3 + 5),
+        "mqa": 3 * 10 * (3 + 5),
+        "mla": 3 * 10 * (6 + 2),
+    }
+
+
+@pytest.mark.parametrize(("heads", "kv_heads"), [(32, 8), (12, 6), (7, 7), (71, 1)])
+def test_gqa_takes_eight_kv_heads_or_the_most_that_divide(heads, kv_heads):
+
+    model = decoder(Group(n_layers=3, layer=layer(MultiHeadAttention(n_heads=heads, head_dim=2))))
+    assert elements(count_kv_cache(model, 10), "as_kind")["gqa"] == 3 * 10 * kv_heads * (2 + 2)
+
+
+def test_each_is_told_per_token_too():
+    found = count_kv_cache(decoder(), 10, batch_size=2, dtype="bf16").totals["as_kind"]["mqa"]
+    assert found == {
+        "elements": 2 * 10 * 3 * 4,
+        "bytes": 4 * 10 * 3 * 4,
+        "elements_per_token": 3 * 4,
+        "bytes_per_token": 2 * 3 * 4,
+    }
+
+
+def test_windows_stay_when_the_kind_changes():
+    assert elements(count_kv_cache(decoder(WINDOWED), 10), "as_kind")["mqa"] == (2 * 4 + 10) * (2 + 2)
+
+
+def test_like_layers_share_a_row():
+    rows = count_kv_cache(decoder(WINDOWED), 10).rows
+    assert [(row["layers"], row["window"], row["tokens"], row["elements"]) for row in rows] == [
+        (2, 4, 4, 2 * 4 * 8),
+        (1, None, 10, 10 * 8),
+    ]
+    assert sum(row["elements"] for row in rows) == kv_elements(decoder(WINDOWED), 10)
+
+
+@pytest.mark.parametrize("spare", [0, 1, 2 * TOKEN - 1])
+def test_as_many_tokens_fit_as_fit(spare):
+    weights = 2 * count_params(decoder()).totals["params"]
+    found = fits(decoder(), weights + 1000 * 2 * TOKEN + spare, context=300, batch_size=1, dtype="bf16")
+    assert found["weights_bytes"] == weights
+    assert found["beside_weights"] == {"tokens": 1000, "sequences": 3}
+    assert found["cache_alone"]["tokens"] == (weights + 1000 * 2 * TOKEN + spare) // (2 * TOKEN)
+
+
+def test_the_tokens_of_several_sequences():
+    found = fits(decoder(), 1000 * 2 * TOKEN, context=10, batch_size=7, dtype="bf16")
+    assert found["cache_alone"]["tokens"] == 1000 // 7
+
+
+def test_what_is_windowed_throughout_has_no_bound():
+    model = decoder(Group(n_layers=3, layer=layer(attention(window=4))))
+    report = count_kv_cache(model, 10, memory_bytes=1 << 20)
+    assert report.totals["fits"]["cache_alone"]["tokens"] is None
+    assert any("no bound" in note for note in report.notes)
+
+
+def test_memory_too_small_for_the_weights_holds_nothing():
+    report = count_kv_cache(decoder(), 10, memory_bytes=100)
+    assert report.totals["fits"]["beside_weights"] == {"tokens": 0, "sequences": 0}
+    assert "the weights alone are larger than the memory." in report.notes
+
+
+def layers(attention, **more):
+    return (Group(n_layers=2, layer=PreNorm(norm=RMSNorm(), attention=attention, ffn=GLU(d_ff=8), **more)),)
+
+
+def test_an_encoder_caches_nothing_and_says_so():
+    model = Encoder(
+        vocab_size=9, d_model=8, norm=RMSNorm(), groups=layers(MultiHeadAttention(n_heads=2, causal=False))
+    )
+    report = count_kv_cache(model, 16, memory_bytes=1024**3)
+    assert (report.totals["elements"], report.totals["cross_elements"], report.totals["bytes_per_token"]) == (
+        0,
+        0,
+        0,
+    )
+    assert (report.totals["as_kind"], report.rows) == ({}, [])
+    assert report.totals["fits"]["cache_alone"] == {"tokens": None, "sequences": None}
+    assert report.notes == ("nothing is cached: no layer of this model generates.",)
+
+
+def test_an_encoder_decoder_keeps_its_source_apart():
+    own, cross = MultiHeadAttention(n_heads=2), CrossAttention(n_heads=2)
+    model = EncoderDecoder(
+        vocab_size=9,
+        d_model=8,
+        norm=RMSNorm(),
+        encoder=EncoderStack(norm=RMSNorm(), groups=layers(MultiHeadAttention(n_heads=2, causal=False))),
+        decoder=DecoderStack(norm=RMSNorm(), groups=layers(own, cross_attention=cross)),
+    )
+    totals = count_kv_cache(model, 16, source_len=5).totals
+    assert (totals["elements"], totals["cross_elements"]) == (2 * 2 * 8 * 16, 2 * 2 * 8 * 5)
+    assert totals["as_kind"]["mha"]["elements"] == totals["elements"]
+    assert totals["as_kind"]["mqa"]["elements"] == 2 * 2 * 4 * 16
+
+
+def test_linear_attention_has_a_state_that_does_not_grow():
+    model = Decoder(vocab_size=9, d_model=8, norm=RMSNorm(), groups=layers(LinearAttention(n_heads=2)))
+    short, long = (count_kv_cache(model, length).totals for length in (4, 4000))
+    assert short["elements"] == long["elements"] == 2 * 2 * (4 * 4 + 4)
+    assert long["bytes_per_token"] == 0

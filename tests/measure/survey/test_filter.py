@@ -1,0 +1,167 @@
+"""Conditions and orders: what each sign and unit means, and one clear answer for each mistake."""
+
+import pytest
+
+from archcli.errors import ArchError
+from archcli.measure.report import Column
+from archcli.measure.survey.filter import select
+
+COLUMNS = (
+    Column("name", "preset"),
+    Column("released", "released", "date"),
+    Column("active_params", "active", "count"),
+    Column("kv", "KV/token", "bytes"),
+    Column("layers", "layers", "number"),
+    Column("share", "share", "share"),
+    Column("tied", "tied", "flag"),
+)
+RECORDS = (
+    {
+        "name": "a",
+        "released": "2023",
+        "active_params": 7_000_000_000,
+        "kv": 1024,
+        "layers": 2,
+        "share": 0.25,
+        "tied": True,
+    },
+    {
+        "name": "b Window 512 / b",
+        "released": "2024-07",
+        "active_params": 8_000_000_000,
+        "kv": 2048,
+        "layers": 10,
+        "share": 0.5,
+        "tied": False,
+    },
+    {"name": "c", "released": "2024-12", "active_params": 70_000_000_000, "kv": 0, "layers": None},
+    {"name": "d", "released": None, "active_params": 1_500_000, "kv": 100_000, "layers": 9},
+)
+
+
+def names(*where, sort=None):
+    return "".join(record["name"][0] for record in select(RECORDS, COLUMNS, where, sort))
+
+
+# condition: whom it leaves
+HOLD = {
+    "active_params=7B": "a",
+    "active = 8e9": "b",
+    "active==8G": "b",
+    "active!=8e9": "acd",
+    "active>8e9": "c",
+    "active>=8_000M": "bc",
+    "active<8e9": "ad",
+    "active<=8B": "abd",
+    "ACTIVE<1.6M": "d",
+    "active<0.01T": "abd",
+    "kv<2KiB": "ac",
+    "kv<=2 KiB": "abc",
+    "KV/token>=100kB": "d",
+    "kv=0": "c",
+    "layers>2": "bd",
+    "layers=9": "d",
+    "layers<=10": "abd",
+    "layers!=9": "abc",
+    "preset=A": "a",
+    "name=window": "b",
+    "name=b window 512 / b": "b",
+    "name=windo": "",
+    "name!=b": "acd",
+    "name~INDOW": "b",
+    "name~w 512": "b",
+    "layers=none": "c",
+    "layers!=none": "abd",
+    "released=none": "d",
+    "share>=25%": "ab",
+    "share>0.25": "b",
+    "tied=true": "a",
+    "tied!=true": "bcd",
+    "tied=no": "b",
+    "released=2024": "bc",
+    "released!=2024": "ad",
+    "released>2023": "bc",
+    "released>=2024": "bc",
+    "released<2024": "a",
+    "released<=2024": "abc",
+    "released>=2024-08": "c",
+    "released<2024-12": "ab",
+    "released=2023-05": "a",  # it may have been May
+}
+
+
+@pytest.mark.parametrize(("condition", "left"), HOLD.items(), ids=HOLD)
+def test_a_condition_leaves(condition, left):
+    assert names(condition) == left
+
+
+def test_all_conditions_hold():
+    assert names("released=2024", "active<9B") == "b"
+    assert names() == "abcd"
+
+
+# order: those without a value are last either way
+SORTED = {
+    "layers": "adbc",
+    "layers:desc": "bdac",
+    "layers:asc": "adbc",
+    "released:desc": "cbad",
+    "active": "dabc",
+    "preset:desc": "dcba",
+}
+
+
+@pytest.mark.parametrize(("order", "sorted_"), SORTED.items(), ids=SORTED)
+def test_an_order_sorts(order, sorted_):
+    assert names(sort=order) == sorted_
+
+
+KNOWN = "known are name, released, active_params, kv, layers, share, tied"
+WRITE = "not a condition; write a column, one of = != < <= > >= ~ and a value: params>10B"
+NUMBER = "is not a whole number such as 4096, 8k, 1.5M, 70B or 8e9"
+MEMORY = (
+    "is not an amount of memory such as 80GiB or 24GB; write KiB (powers of 1,024) or KB (powers of 1,000)"
+)
+WRONG = {
+    "column": ("activ>3", "--where activ>3: unknown column 'activ'; did you mean active?"),
+    "column-unlike-any": ("zzz>3", f"--where zzz>3: unknown column 'zzz'; {KNOWN}"),
+    "column-missing": (">3", f"--where >3: unknown column ''; {KNOWN}"),
+    "sign-missing": ("active", f"--where active: {WRITE}"),
+    "sign-unknown": ("active=<3", f"--where active=<3: '<3' {NUMBER}"),
+    "value-missing": ("active>", f"--where active>: {WRITE}"),
+    "value-count": ("active>ten", f"--where active>ten: 'ten' {NUMBER}"),
+    "value-fraction": ("layers>2.5", f"--where layers>2.5: '2.5' {NUMBER}; it must come to a whole number"),
+    "value-bytes": ("kv<1K", f"--where kv<1K: '1K' {MEMORY}"),
+    "value-date": (
+        "released>July",
+        "--where released>July: 'July' is not a date; write a year, or a year and a month: 2024 or 2024-07",
+    ),
+    "text-ordered": ("name>a", "--where name>a: name is text; use =, != or ~"),
+    "flag-ordered": ("tied>true", "--where tied>true: tied is true or false; use = or !="),
+    "flag-value": ("tied=maybe", "--where tied=maybe: 'maybe' is neither true nor false"),
+    "part-of-a-number": ("layers~3", "--where layers~3: layers is no text; use one of = != < <= > >="),
+    "value-share": ("share>half", "--where share>half: 'half' is not a number such as 2.5 or 25%"),
+    "long": (f"{50 * 'a'}>3", f"--where {39 * 'a'}…: unknown column '{39 * 'a'}…'; {KNOWN}"),
+}
+
+
+def refused(*where, sort=None):
+    with pytest.raises(ArchError) as error:
+        select(RECORDS, COLUMNS, where, sort)
+    return list(map(str, error.value.problems))
+
+
+@pytest.mark.parametrize(("condition", "said"), WRONG.values(), ids=WRONG)
+def test_a_mistake_is_answered(condition, said):
+    assert refused(condition) == [said]
+
+
+def test_an_order_is_answered():
+    assert refused(sort="layer") == ["--sort layer: unknown column 'layer'; did you mean layers?"]
+    assert refused(sort="layers:down") == [
+        "--sort layers:down: unknown order 'down'; write COLUMN:desc for the largest first"
+    ]
+
+
+def test_all_mistakes_are_told_at_once():
+    assert len(refused("activ>3", "layers>x", sort="foo:up")) == 4

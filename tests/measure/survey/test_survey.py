@@ -1,0 +1,298 @@
+"""What a survey says of a model, against published tables, and how figures spread, worked out by hand."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from archcli.errors import ArchError
+from archcli.load.source import load_preset, load_text, presets
+from archcli.measure.survey.columns import FACETS, described
+from archcli.measure.survey.survey import survey_models
+from archcli.modules import (
+    GLU,
+    Decoder,
+    Group,
+    MixtureOfExperts,
+    MultiHeadLatentAttention,
+    NormAfter,
+    Parallel,
+    PostNorm,
+    Rope,
+    Sandwich,
+)
+from small import NORM, attention, decoder, layer
+
+PUBLISHED = Path(__file__).parents[1] / "published"
+
+
+def table(name):
+    with (PUBLISHED / f"{name}.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+SHAPES = {row["name"]: row for row in table("shapes")}
+FIGURES = [(row["column"], name, row["figure"]) for row in table("figures") for name in row["models"].split()]
+
+LAYER = (
+    "kind: pre_norm, attention: {{kind: mha, n_heads: {n_heads}, head_dim: {head_dim}{causal}}}, ffn: {ffn}"
+)
+NETWORKS = {
+    "mlp": "{{kind: mlp, d_ff: {d_ff}}}",
+    "glu": "{{kind: glu, d_ff: {d_ff}}}",
+    "moe": "{{kind: moe, n_experts: 8, top_k: 2, expert: {{kind: glu, d_ff: {d_ff}}}}}",
+}
+HEAD = "vocab_size: {vocab_size}\nd_model: {d_model}\nnorm: rmsnorm\n"
+
+
+def groups(shape, **changes):
+    ffn = NETWORKS[shape["ffn"]].format(**shape)
+    block = LAYER.format(**{**shape, "ffn": ffn, "causal": "", **changes})
+    return f"groups: [{{n_layers: {shape['n_layers']}, layer: {{{block}}}}}]"
+
+
+def of_shape(shape):
+    """A model of the sizes a source states."""
+    head = HEAD.format(**shape)
+    if shape["kind"] == "decoder":
+        return load_text(head + groups(shape), shape["name"]).model
+    cross = f"}}, cross_attention: {{kind: cross, n_heads: {shape['n_heads']}, head_dim: {shape['head_dim']}"
+    halves = (
+        f"encoder: {{{groups(shape, causal=', causal: false')}}}\ndecoder: {{{groups(shape, causal=cross)}}}"
+    )
+    return load_text(f"kind: encoder_decoder\n{head}{halves}", shape["name"]).model
+
+
+def model_called(name):
+    """The preset, or where there is none, a model of the published sizes."""
+    return load_preset(name).model if name in presets() else of_shape(SHAPES[name])
+
+
+@pytest.mark.parametrize(("column", "name", "figure"), FIGURES)
+def test_a_model_has_the_published_figure(column, name, figure):
+    value = described(name, model_called(name))[column]
+    assert f"{value:.{len(figure.partition('.')[2])}f}" == figure
+
+
+def test_every_source_is_named():
+    assert all(row["source"] for row in [*table("shapes"), *table("figures")])
+
+
+def of(*groups, **changes):
+    return described("small", decoder(*groups, **changes))
+
+
+def test_words_of_layers_that_differ_stand_with_how_many_they_are():
+    windowed = layer(attention(window=16, position=Rope(theta=100.0)))
+    found = of(
+        Group(n_layers=5, pattern=(windowed, windowed, layer())),
+        Group(n_layers=2, layer=layer(attention(chunk=4))),
+    )
+    assert found["pattern"] == "window 16 ×4, full ×1, chunk 4 ×2"
+    assert found["position"] == "rope ×4, none ×3"
+    assert (found["rope_theta"], found["mixed"]["rope_theta"]) == (100, [[100, 4], [None, 3]])
+    assert (found["attention"], found["n_layers"], found["stacks"]) == ("gqa", 7, "decoder 7")
+
+
+def test_figures_of_layers_that_differ_are_those_of_most_and_all_are_listed():
+    found = of(
+        Group(n_layers=1, layer=layer(ffn=GLU(d_ff=32))), Group(n_layers=2, layer=layer(ffn=GLU(d_ff=12)))
+    )
+    assert (found["d_ff"], found["d_ff_ratio"]) == (12, 12 / 8)
+    assert found["mixed"] == {
+        key: found["mixed"][key] for key in ("d_ff", "d_ff_ratio", "active_d_ff", "active_d_ff_ratio")
+    }
+    assert found["mixed"]["d_ff_ratio"] == [[4.0, 1], [1.5, 2]]
+
+
+def test_a_token_meets_top_k_experts_and_the_shared_one():
+    moe = MixtureOfExperts(n_experts=6, top_k=2, expert=GLU(d_ff=5), shared=GLU(d_ff=7))
+    found = of(Group(n_layers=1, layer=layer()), Group(n_layers=2, layer=layer(ffn=moe)))
+    assert (found["d_ff"], found["active_d_ff"]) == (5, 2 * 5 + 7)
+    assert (found["n_experts"], found["top_k"], found["expert_ratio"]) == (6, 2, 3.0)
+    assert found["mixed"]["n_experts"] == [[None, 1], [6, 2]]
+    assert found["active_share"] == found["active_params"] / found["params"]
+    assert found["params"] - found["active_params"] == 2 * 4 * 3 * 8 * 5
+
+
+def test_a_dense_model_has_no_figures_of_experts():
+    found = of()
+    assert [found[key] for key in ("n_experts", "top_k", "expert_ratio", "active_share")] == [None] * 4
+
+
+def test_a_latent_is_what_is_cached_and_queries_have_both_their_parts():
+    """DeepSeek-V2's 576 elements per layer: arXiv:2405.04434 section 2.1.4."""
+    sizes = {"kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128}
+    latent = MultiHeadLatentAttention(n_heads=2, **sizes, position=Rope(), latent_norm=NORM)
+    found = of(Group(n_layers=3, layer=layer(latent)))
+    assert found["kv_bytes_per_token"] == 3 * 576 * 2
+    assert (found["n_kv_heads"], found["head_dim"], found["head_ratio"]) == (None, 128 + 64, 2 * 192 / 8)
+
+
+def test_the_cache_of_grouped_heads():
+    assert of()["kv_bytes_per_token"] == 3 * (2 * 2 * 2) * 2
+
+
+@pytest.mark.parametrize(
+    ("block", "placement", "wiring"),
+    [
+        (PostNorm, "post", "serial"),
+        (Sandwich, "sandwich", "serial"),
+        (NormAfter, "after", "serial"),
+        (Parallel, "pre", "parallel"),
+        (lambda **parts: Parallel(n_norms=2, **parts), "pre", "parallel"),
+        (lambda **parts: layer(parts["attention"], parts["ffn"]), "pre", "serial"),
+    ],
+)
+def test_where_norms_are_and_how_a_block_is_wired(block, placement, wiring):
+    found = of(Group(n_layers=1, layer=block(attention=attention(), ffn=GLU(d_ff=12), norm=NORM)))
+    assert (found["placement"], found["wiring"], found["norm"]) == (placement, wiring, "rmsnorm")
+
+
+@pytest.mark.parametrize(
+    ("name", "facts"),
+    [
+        (
+            "gpt2",
+            {
+                "position": "learned",
+                "norm": "layernorm",
+                "ffn": "mlp",
+                "activation": "gelu_tanh",
+                "bias": "attention + ffn",
+            },
+        ),
+        (
+            "qwen2-7b",
+            {"bias": "attention", "attention": "gqa", "n_kv_heads": 4, "activation": "silu", "ffn": "glu"},
+        ),
+        ("gpt-j-6b", {"bias": "ffn", "wiring": "parallel", "attention": "mha"}),
+        ("falcon-7b", {"wiring": "parallel", "attention": "mqa", "n_kv_heads": 1, "tied": True}),
+        (
+            "gemma-2-9b",
+            {
+                "pattern": "window 4096 ×21, full ×21",
+                "stability": "softcap + logit softcap",
+                "placement": "sandwich",
+            },
+        ),
+        ("qwen3-8b", {"stability": "qk_norm", "bias": "none", "rope_theta": 1000000}),
+        (
+            "deepseek-v3",
+            {
+                "attention": "mla",
+                "n_experts": 256,
+                "top_k": 8,
+                "expert_ratio": 32.0,
+                "d_ff": 2048,
+                "rope_scaling": "yarn",
+            },
+        ),
+    ],
+)
+def test_what_is_known_of_presets(name, facts):
+    found = described(name, load_preset(name).model)
+    assert {key: found[key] for key in facts} == facts
+
+
+def test_both_halves_of_an_encoder_decoder():
+    found = described("t5", of_shape(SHAPES["t5-base"] | {"n_layers": "3"}))
+    assert (found["stacks"], found["n_layers"]) == ("encoder 3, decoder 3", 3)
+    assert (found["attention"], found["pattern"]) == ("mha ×3, mha + cross ×3", "bidirectional ×3, full ×3")
+    assert found["kv_bytes_per_token"] == 3 * 2 * (12 * 64) * 2
+
+
+def test_each_half_has_positions_of_its_own():
+    block = "{kind: post_norm, attention: {kind: mha, n_heads: 2}, ffn: {kind: mlp, d_ff: 8}}"
+    embedding = "embedding: {position: {kind: learned, max_seq_len: 9}}"
+    layers = f"groups: [{{n_layers: 2, layer: {block}}}]"
+    halves = f"encoder: {{{layers}, position: sinusoidal}}\ndecoder: {{{layers}}}"
+    text = f"kind: encoder_decoder\nvocab_size: 50\nd_model: 8\nnorm: layernorm\n{embedding}\n{halves}\n"
+    assert described("t", load_text(text, "t").model)["position"] == "sinusoidal ×2, learned ×2"
+
+
+def widths(*sizes):
+    return [
+        (f"m{i}", decoder(Group(n_layers=1, layer=layer(ffn=GLU(d_ff=d_ff))))) for i, d_ff in enumerate(sizes)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "spread"),
+    [
+        ((40, 8, 32, 16, 24), {"n": 5, "min": 8, "q1": 16, "median": 24, "q3": 32, "max": 40}),
+        (
+            (8, 16, 24, 32),
+            {"n": 4, "min": 8, "q1": 8 + 0.75 * 8, "median": 20, "q3": 24 + 0.25 * 8, "max": 32},
+        ),
+        ((8, 16, 24, 34), {"n": 4, "min": 8, "q1": 14, "median": 20, "q3": 26.5, "max": 34}),
+        ((8,), dict.fromkeys(("min", "q1", "median", "q3", "max"), 8) | {"n": 1}),
+    ],
+)
+def test_medians_and_quartiles(sizes, spread):
+    found = survey_models(widths(*sizes)).totals["spread"]["d_ff"]
+    assert {key: found[key] for key in spread} == spread
+    assert all(isinstance(found[key], int) == (value % 1 == 0) for key, value in spread.items())
+
+
+def test_a_year_has_a_spread_of_its_own(monkeypatch):
+    released = {"m0": "2023-07", "m1": 2023, "m2": "2024-01", "m3": None}
+    monkeypatch.setattr(Decoder, "released", property(lambda self: released.get(self.name)), raising=False)
+    models = [(name, model.model_copy(update={"name": name})) for name, model in widths(8, 16, 24, 80)]
+    report = survey_models(models, ["d_ff"], by="year")
+    assert [(row["year"], row["n"], row["median"]) for row in report.rows] == [
+        (2023, 2, 12),
+        (2024, 1, 24),
+        ("not stated", 1, 80),
+    ]
+    assert report.totals["spread"]["d_ff"]["median"] == 20
+    assert [record["year"] for record in report.tables[0].records] == ["2023", "2024", "not stated"]
+    shown = survey_models(models, ["year"], where=["year>=2024"])
+    assert (shown.rows[0]["year"], shown.tables[0].records[0]["year"]) == (2024, "2024")
+    assert report.tables[0].footer["year"] == "all"
+
+
+def names(report):
+    return [row["name"] for row in report.rows]
+
+
+def test_chosen_and_in_order():
+    models = widths(40, 8, 32, 16)
+    assert names(survey_models(models, where=["d_ff>=16", "d_ff_ratio<5"], sort="d_ff:desc")) == ["m2", "m3"]
+    assert names(survey_models(models, sort="d_ff")) == ["m1", "m3", "m2", "m0"]
+    assert names(survey_models(models, where=["attention=GQA", "pattern~ul", "name!=m0"])) == [
+        "m1",
+        "m2",
+        "m3",
+    ]
+    assert names(survey_models(models, where=["params>1M"])) == []
+    assert names(survey_models(models, where=["n_experts!=none"])) == []
+    assert names(survey_models(models, where=["n_experts=none", "tied=false", "d_ff<=8"])) == ["m1"]
+
+
+def test_columns_are_those_asked_for():
+    report = survey_models(widths(8), ["d_ff", "pattern"])
+    assert [list(row) for row in report.rows] == [["name", "d_ff", "pattern", "mixed"]]
+    assert list(report.totals["spread"]) == ["d_ff"]
+
+
+def test_all_columns_are_in_the_data():
+    assert [*survey_models(widths(8)).rows[0]] == ["name", *FACETS, "mixed"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"columns": ["parms"]}, "--columns: unknown column 'parms'; did you mean params?"),
+        ({"sort": "parms:desc"}, "--sort parms:desc: unknown column 'parms'"),
+        ({"sort": "params:up"}, "unknown order 'up'"),
+        ({"where": ["params"]}, "--where params: not a condition"),
+        ({"where": ["params>>3"]}, "'>3' is not a whole number"),
+        ({"where": ["parms>3", "d_f<2"]}, "unknown column 'd_f'"),
+    ],
+)
+def test_an_unknown_column_is_an_error(options, said):
+    with pytest.raises(ArchError) as error:
+        survey_models([], **options)
+    assert said in str(error.value)
+    assert len(error.value.problems) == len(options.get("where", [0]))

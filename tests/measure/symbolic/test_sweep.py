@@ -1,0 +1,99 @@
+"""A sweep gives for each candidate what counting it alone gives, and refuses what 64 bits cannot hold."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archcli.errors import ArchError
+from archcli.measure.passes import forward_pass
+from archcli.measure.symbolic import sweep as module
+from archcli.measure.symbolic.sweep import Bounds, sweep
+from archcli.modules import GLU, Group, MixtureOfExperts, substitute
+from small import attention, decoder, layer
+
+WIDE = {
+    "d_model": [8, 16, 32],
+    "d_ff": [5, 100, 12],
+    "n_layers": [3, 1, 2],
+    "n_heads": [2, 4, 8],
+    "n_kv_heads": [1, 4, 2],
+}
+PATHS = {
+    "d_model": ["d_model"],
+    "d_ff": ["groups.0.layer.ffn.d_ff"],
+    "n_layers": ["groups.0.n_layers"],
+    "n_heads": ["groups.0.layer.attention.n_heads"],
+    "n_kv_heads": ["groups.0.layer.attention.n_kv_heads"],
+}
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 100])
+@pytest.mark.parametrize("dense", [False, True])
+def test_each_candidate_as_if_it_were_alone(monkeypatch, chunk, dense):
+    monkeypatch.setattr(module, "CHUNK", chunk)
+    model = decoder(Group(n_layers=3, layer=layer(attention(window=6))))
+    found = sweep(model, WIDE, batch_size=2, seq_len=9, dense=dense)
+    for i in range(3):
+        one = substitute(model, {path: WIDE[name][i] for name, paths in PATHS.items() for path in paths})
+        counted = forward_pass(one, 2, 9)
+        assert [int(column[i]) for column in found] == [counted.params(), *counted.flops(dense=dense)]
+
+
+def test_experts_and_their_k_can_vary():
+    moe = MixtureOfExperts(n_experts=6, top_k=2, expert=GLU(d_ff=5))
+    model = decoder(Group(n_layers=3, layer=layer(ffn=moe)))
+    found = sweep(model, {"n_experts": [6, 12], "top_k": [2, 3]}, seq_len=4)
+    assert found.params[1] - found.params[0] == 3 * 6 * (3 * 8 * 5 + 8)
+    assert found.matmul_flops[1] - found.matmul_flops[0] == 3 * 2 * 4 * (3 * 8 * 5 + 8 * 6)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"d_fff": [1]}, "d_fff: no field of this name"),
+        ({"n_layers": [1, 2]}, "groups.0.n_layers 1, groups.1.n_layers 2"),
+        ({"d_ff": [1, 2], "d_model": [8]}, "arrays of one length"),
+        ({"d_ff": []}, "whole numbers above 0"),
+        ({}, "arrays of one length"),
+        ({"d_ff": [0, 1]}, "d_ff: a sweep needs a list of whole numbers above 0"),
+        ({"d_ff": [1.5]}, "d_ff: a sweep needs a list of whole numbers above 0"),
+        ({"d_ff": [2**40], "groups.0.n_layers": [2**40]}, "too large for 64-bit counts"),
+    ],
+)
+def test_what_cannot_be_swept_is_refused(values, said):
+    model = decoder(Group(n_layers=1, layer=layer()), Group(n_layers=2, layer=layer()))
+    with pytest.raises(ArchError, match=said):
+        sweep(model, {name: np.array(value) for name, value in values.items()})
+
+
+def test_a_field_that_is_left_open_can_be_swept():
+    model = decoder(Group(n_layers=3, layer=layer(attention(head_dim=None))))
+    found = sweep(model, {"head_dim": [2, 4]}, seq_len=1)
+    assert found.params[1] - found.params[0] == 3 * 2 * (2 * 8 * 4 + 2 * 8 * 2)
+
+
+intervals = st.tuples(st.integers(-50, 50), st.integers(0, 20)).map(lambda pair: (pair[0], pair[0] + pair[1]))
+
+
+@given(a=intervals, b=intervals, data=st.data())
+def test_bounds_enclose_what_any_numbers_between_them_give(a, b, data):
+    x, y = (data.draw(st.integers(*ends)) for ends in (a, b))
+    wide, other = Bounds(*a), Bounds(*b)
+    cases = [
+        (wide + other, x + y),
+        (wide - other, x - y),
+        (wide * other, x * y),
+        (wide.minimum(other), min(x, y)),
+    ]
+    cases += [(3 + wide, 3 + x), (3 - wide, 3 - x), (wide * 3, 3 * x), (wide // 3, x // 3)]
+    if a[0] > 0:
+        cases += [(other // wide, y // x), (100 // wide, 100 // x)]
+    for bounds, value in cases:
+        assert bounds.low <= value <= bounds.high
+
+
+def test_bounds_refuse_what_int64_cannot_hold():
+    with pytest.raises(OverflowError):
+        Bounds(0, 2**62) * 2
+    assert (Bounds(0, 2**62) + (2**62 - 1)).high == 2**63 - 1

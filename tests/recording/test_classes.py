@@ -1,0 +1,36 @@
+"""The class a torch operation's time belongs to, by its name and by the row it ran in."""
+
+import pytest
+
+from archcli.graph import OpClass, Part
+from archcli.measure.profile.fold import CLASSES
+from archcli.ops.base import bias, contraction, elementwise
+from archcli.recording.classes import class_of
+from archcli.recording.walk import Key
+
+LINEAR = (contraction("matmul", 48, [(6, 0), (8, "weight")], 12), bias(12, 4))
+NORM = (Part("normalize", OpClass.NORMALIZATION, 7, 1, 1),)
+SCALE = (elementwise("scale", 6),)
+DRAWING = ["bernoulli", "native_dropout", "uniform", "normal", "rand", "randint", "multinomial"]
+
+
+@pytest.mark.parametrize("name", DRAWING)
+@pytest.mark.parametrize("parts", [LINEAR, NORM, SCALE], ids=["linear", "norm", "scale"])
+def test_drawing_random_numbers_is_a_class_of_its_own_in_any_row(name, parts):
+    assert class_of(Key("layers.0.x", "forward", name), parts) == "random"
+    assert "random" in CLASSES
+
+
+OTHERS = {
+    "the rest of a dropout is arithmetic": ("div", "forward", SCALE, "elementwise"),
+    "gradients that meet": ("add", "sums", LINEAR, "elementwise"),
+    "a product": ("addmm", "forward", LINEAR, "contraction"),
+    "a bias's gradient": ("sum", "backward", LINEAR, "normalization"),
+    "anything within a norm": ("mul", "forward", NORM, "normalization"),
+    "a fused kernel": ("_scaled_dot_product_flash_attention_for_cpu", "forward", LINEAR, "fused_attention"),
+}
+
+
+@pytest.mark.parametrize(("name", "phase", "parts", "expected"), OTHERS.values(), ids=OTHERS)
+def test_everything_else_goes_by_its_row(name, phase, parts, expected):
+    assert class_of(Key("layers.0.x", phase, name), parts) == expected

@@ -1,0 +1,71 @@
+"""The clock around rows: every row that ran is timed, as often as it ran, within the pass; and how the time divides. No figure of time."""
+
+from collections import Counter
+
+import pytest
+
+from archcli.measure.flops import run_pass
+from archcli.recording.walk import Spent
+from archcli.runtime.model.op_hooks import labelled
+from archcli.runtime.profile.record import Recording, Timed
+from archcli.runtime.profile.regions import Regions, cross_check, self_times, shares
+from archcli.runtime.profile.work import Job, prepare
+from recordings import MODELS, question
+
+
+def silent(what, done, total):
+    pass
+
+
+def work_of(name):
+    counted = run_pass(MODELS[name], question("forward"))
+    return prepare(MODELS[name], Job(2, counted.new, source_len=counted.source_len))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_row_that_ran_is_timed_as_often_within_the_pass(name):
+    work = work_of(name)
+    recording, found = cross_check(work, 1, silent)
+    calls = Counter()
+    with labelled(work.model, lambda _, path, run: lambda *args: calls.update([path]) or run(*args)):
+        work.step()
+    assert set(found.seconds) == set(found.ranged) == {ran.path for ran in recording.ran}
+    assert found.calls == calls
+    assert min(found.seconds.values()) > 0
+    assert sum(found.seconds.values()) <= found.clocked_s[0]
+    assert not any("listening" in vars(module) for module in work.model.modules())
+
+
+def test_the_time_of_the_rows_divides_among_the_classes_of_the_profile():
+    found = shares(*cross_check(work_of("deepseek"), 2, silent))
+    assert sum(each.profile for each in found.values()) == pytest.approx(1.0)
+    assert sum(each.ranges for each in found.values()) == pytest.approx(1.0)
+    assert sum(each.clock for each in found.values()) == pytest.approx(1.0)
+    assert {"contraction", "normalization", "routing"} <= set(found)
+
+
+def test_a_region_within_another_has_its_own_time():
+    log = [(10, "a"), (12, "b"), (15, ""), (20, ""), (30, "b"), (31, "")]
+    assert self_times(log) == {"a": Spent(2 + 5, 1), "b": Spent(3 + 1, 2)}
+
+
+def test_a_row_of_several_classes_is_of_a_group_of_its_own():
+    timed = (
+        Timed("up", "forward", "mm", "contraction", 3.0, 1),
+        Timed("attend", "forward", "bmm", "contraction", 2.0, 2),
+        Timed("attend", "forward", "_softmax", "normalization", 1.0, 1),
+        Timed("norm", "forward", "native_layer_norm", "normalization", 2.0, 1),
+        Timed("", "forward", "arange", "framework", 5.0, 1),
+    )
+    recording = Recording(timed, (), (9.0,), (9.0,), 0.0, 5, 5, (), 0, 0, 0.0, {})
+    regions = Regions(
+        {"up": 3.5, "attend": 4.0, "norm": 2.5, "a view": 1.0},
+        {},
+        (),
+        {"up": 4.0, "attend": 4.0, "norm": 8.0},
+    )
+    assert shares(recording, regions) == {
+        "contraction": (3.0 / 8.0, 4.0 / 16.0, 3.5 / 10.0),
+        "contraction + normalization": (3.0 / 8.0, 4.0 / 16.0, 4.0 / 10.0),
+        "normalization": (2.0 / 8.0, 8.0 / 16.0, 2.5 / 10.0),
+    }

@@ -1,0 +1,194 @@
+"""Witnesses of encoders, encoder-decoders and base models: all agree, what is made of a source is held apart, mistakes name their rows."""
+
+import dataclasses
+
+import pytest
+import torch
+from torch import nn
+
+from archcli.errors import ArchError
+from archcli.measure import passes
+from archcli.measure.passes import forward_pass
+from archcli.modules import CrossAttention
+from archcli.ops import Cache, Linear, Scale
+from archcli.runtime.model.build import build_model, example_inputs
+from archcli.runtime.model.layers import Layers
+from archcli.runtime.verify import by_fvcore as witness_fvcore
+from asking import ask, failures
+from sources import ENCODERS, OTHERS, PAIRS, SOURCE, D
+
+torch.set_num_threads(1)
+PARAMETERS = [
+    ("torch's parameters", "total"),
+    ("torch's parameters", "names and shapes"),
+    ("torch's buffers", "names and shapes"),
+]
+TRAINING = [
+    ("FlopCounterMode", "forward FLOPs"),
+    ("FlopCounterMode", "train FLOPs"),
+    ("torch's shapes", "inputs of each row, train"),
+    ("torch's formulas", "FLOPs of each row, forward"),
+    ("torch's formulas", "FLOPs of each row, backward"),
+]
+FVCORE = [("fvcore ×2", "forward FLOPs"), ("fvcore ×2", "FLOPs of each module, forward")]
+
+
+def step(phase, *more):
+    return [
+        ("FlopCounterMode", f"{phase} FLOPs"),
+        ("torch's cache", f"elements after {phase}"),
+        *(("torch's cache", what) for what in more),
+        ("torch's shapes", f"inputs of each row, {phase}"),
+        ("torch's formulas", f"FLOPs of each row, {phase}"),
+    ]
+
+
+@pytest.mark.parametrize("source_len", [3, SOURCE])
+@pytest.mark.parametrize("name", OTHERS)
+def test_all_agree(name, source_len):
+    assert failures(ask(OTHERS[name], source_len=source_len)) == []
+
+
+def heard(verdict):
+    return [(finding.witness, finding.what) for finding in verdict.findings]
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_an_encoder_decoder_is_asked_about_every_phase(name):
+    verdict = ask(PAIRS[name])
+    assert heard(verdict) == [
+        *PARAMETERS,
+        *TRAINING,
+        *step("prefill"),
+        *step("decode", "elements of the source, carried over"),
+        *FVCORE,
+    ]
+    assert all(finding.ours > 0 for finding in verdict.findings if finding.witness != "torch's buffers")
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_an_encoder_is_asked_about_forward_and_training_alone(name):
+    verdict = ask(ENCODERS[name])
+    assert heard(verdict) == [*PARAMETERS, *TRAINING, *FVCORE]
+    assert verdict.notes[-1] == "An encoder caches nothing: there is no prefill and no decoding to verify."
+
+
+def found(verdict, what):
+    (one,) = [finding for finding in verdict.findings if finding.what == what]
+    return one.ours, one.theirs
+
+
+def test_own_and_source_elements_are_those_of_the_architecture():
+    verdict = ask(PAIRS["t5"], batch_size=2, seq_len=5, source_len=7)
+    own, source = (
+        2 * 5 * 3 * 2 * 4 * 6,
+        2 * 7 * 3 * 2 * 4 * 6,
+    )  # B tokens layers, keys and values of 4 heads of 6
+    assert found(verdict, "elements after prefill") == (own + source,) * 2
+    assert found(verdict, "elements after decode") == (own * 6 // 5 + source,) * 2
+    assert found(verdict, "elements of the source, carried over") == (source,) * 2
+
+
+def test_a_source_that_is_not_counted_is_told(monkeypatch):
+    old = Cache.cached
+    monkeypatch.setattr(Cache, "cached", lambda op, *xs: 0 if op.cross else old(op, *xs))
+    told = ["elements after prefill", "elements after decode", "elements of the source, carried over"]
+    assert [what for _, what, _ in failures(ask(PAIRS["whisper"]))] == told
+
+
+def test_a_source_counted_as_the_tokens_own_is_told(monkeypatch):
+    monkeypatch.setattr(passes, "is_cross", lambda row: False)
+    assert failures(ask(PAIRS["t5"])) == [
+        ("torch's cache", "elements after decode", ""),  # held from before, and in no row of the step
+        ("torch's cache", "elements of the source, carried over", ""),
+    ]
+
+
+def test_a_source_whose_keys_are_made_anew_at_every_step_is_told(monkeypatch):
+    old = CrossAttention.forward
+
+    def forward(attention, x, context=None):
+        y, kept = old(attention, x, context)
+        return y, kept and tuple(Scale("again", 1.0)(tensor) for tensor in kept)
+
+    monkeypatch.setattr(CrossAttention, "forward", forward)
+    assert failures(ask(PAIRS["t5"])) == [("torch's cache", "elements of the source, carried over", "")]
+
+
+@pytest.mark.parametrize(
+    ("broken", "where"),
+    [
+        ("up_proj", {"encoder.layers.0.ffn.up_proj ×2", "decoder.layers.0.ffn.up_proj ×3"}),
+        ("lm_head", {"lm_head"}),
+    ],
+)
+def test_a_broken_formula_is_told_with_the_rows_of_each_stack(broken, where, monkeypatch):
+    old = Linear.parts
+
+    def parts(op, x, *rest):
+        first, *others = old(op, x, *rest)
+        return (dataclasses.replace(first, flops=first.flops + 2 * (op.name == broken)), *others)
+
+    monkeypatch.setattr(Linear, "parts", parts)
+    assert {place for _, _, place in failures(ask(PAIRS["t5"]))} == where | {""}
+
+
+def test_layers_of_either_stack_stand_for_each_other():
+    layers = Layers(PAIRS["modern"])
+    assert layers.built("encoder.layers.1.ffn") == ["encoder.layers.1.ffn"]
+    assert layers.built("decoder.layers.0.ffn.up_proj") == [
+        f"decoder.layers.{i}.ffn.up_proj" for i in range(3)
+    ]
+    assert layers.built("layers.0.ffn") == ["layers.0.ffn"]
+    assert layers.counted("decoder.layers.2.ffn") == "decoder.layers.0.ffn"
+    assert layers.counted("encoder.layers.1.ffn") == "encoder.layers.1.ffn"
+    assert [layers.counted(path) for path in ("encoder.layers.2.x", "layers.1.x", "lm_head")] == [
+        "encoder.layers.2.x",
+        "layers.1.x",
+        "lm_head",
+    ]
+
+
+def test_what_fvcore_cannot_trace_is_left_out_and_said():
+    flops = (
+        2 * 2 * D * 2 * SOURCE * 6 * 3 + 2 * 2 * D * SOURCE * D * 3
+    )  # 6 channels at 2 S frames, then D channels at S
+    assert ask(PAIRS["whisper"]).notes[2] == (
+        f"fvcore cannot trace a convolution on meta: {flops:,} FLOPs of encoder.front_end.conv1, encoder.front_end.conv2 "
+        "are left out of its comparison."
+    )
+
+
+def test_what_stood_in_for_a_convolution_is_gone_afterwards():
+    spec = PAIRS["whisper"]
+    model = build_model(spec, device="meta", attention="eager")
+    with torch.device("meta"):
+        inputs = example_inputs(spec, 1, 4)
+    witness_fvcore.ask_fvcore(model, forward_pass(spec, 1, 4).rows, Layers(spec), inputs)
+    convolutions = [leaf for leaf in model.modules() if isinstance(leaf, nn.Conv1d)]
+    assert len(convolutions) == 2
+    assert not [leaf for leaf in convolutions if "forward" in vars(leaf)]
+
+
+def test_a_model_fvcore_cannot_trace_at_all_is_said(monkeypatch):
+    def analysis(model, inputs):
+        raise RuntimeError("no such operation on meta\nsecond line")
+
+    monkeypatch.setattr(witness_fvcore, "_analysis", analysis)
+    verdict = ask(PAIRS["t5"])
+    assert verdict.ok
+    assert verdict.notes[1:] == (
+        "fvcore is not heard: it cannot trace this model on meta (no such operation on meta).",
+    )
+    assert "fvcore ×2" not in {finding.witness for finding in verdict.findings}
+
+
+def test_layers_of_both_stacks_are_too_many_to_build():
+    t5 = PAIRS["t5"]
+    many = [half.groups[0].model_copy(update={"n_layers": 1001}) for half in (t5.encoder, t5.decoder)]
+    halves = {
+        name: half.model_copy(update={"groups": (group,)})
+        for name, half, group in zip(("encoder", "decoder"), (t5.encoder, t5.decoder), many, strict=True)
+    }
+    with pytest.raises(ArchError, match="2,002 layers are too many to build"):
+        ask(t5.model_copy(update=halves))

@@ -38,9 +38,9 @@ class Op(ABC):
 
     __slots__ = ()
     name: str
-    free: ClassVar[str] = ""
+    zero_cost_reason: ClassVar[str] = ""
     """Why this op costs nothing; an op without parts and without a reason is an error."""
-    modal: ClassVar[bool] = False
+    needs_module: ClassVar[bool] = False
     """Whether torch's module for it must be there even without weights, as it does something else in training."""
 
     def __call__(self, *xs: Tensor, group: str = "") -> Any:
@@ -196,7 +196,7 @@ class CountTape:
         shapes = [x.shape for x in xs]
         grads = [x.value.grad for x in xs]
         parts = tuple(_needed(part, grads, trained=trained) for part in op.parts(*shapes))
-        if not parts and not op.free:
+        if not parts and not op.zero_cost_reason:
             raise NotImplementedError(f"{type(op).__name__} states no cost and no reason for having none")
         row = self._row(op, shapes, parts, group, trained=trained)
         grad = op.trained(grads, *shapes) and (trained or any(grads))

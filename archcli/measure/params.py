@@ -78,13 +78,13 @@ def prediction_totals(model: Model, rows: Iterable[Row]) -> Totals:
     return {
         "mtp_params": params,
         "mtp_active_params": active,
-        "mtp_stored_params": params + model.further_tokens * copies,
+        "mtp_stored_params": params + model.mtp_depth * copies,
     }
 
 
 def _notes(model: Model, totals: Totals) -> Iterator[str]:
     """What the figures of multi-token prediction mean."""
-    if model.further_tokens:
+    if model.mtp_depth:
         stored, whole = totals["mtp_stored_params"], totals["params"] + totals["mtp_stored_params"]
         yield (
             f"Multi-token prediction runs in training alone and is in no other figure. A checkpoint that stores copies of the table "

@@ -24,7 +24,7 @@ from archcli.modules.lora import adapted
 from archcli.modules.model import stacks
 from archcli.modules.mtp import MTP
 from archcli.modules.outline import counted_layers
-from archcli.ops import Cache, Select
+from archcli.ops import ExtendCache, Select
 
 Phase = Literal["forward", "train", "prefill", "decode"]
 MlaForm = Literal["naive", "absorbed"]
@@ -41,7 +41,7 @@ class Cost(NamedTuple):
 
 def is_cross(row: Row) -> bool:
     """Whether what this row caches is the source's."""
-    return isinstance(row.op, Cache) and row.op.cross
+    return isinstance(row.op, ExtendCache) and row.op.cross
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,12 @@ class Pass:
     def growth(self) -> Number:
         """Those of `cached` that grow with the tokens: all but the constant state of linear attention."""
         return sum(
-            (row.cached * row.times for row in self.rows if isinstance(row.op, Cache) and not row.op.cross), 0
+            (
+                row.cached * row.times
+                for row in self.rows
+                if isinstance(row.op, ExtendCache) and not row.op.cross
+            ),
+            0,
         )
 
     def cross_cached(self) -> Number:
@@ -145,7 +150,7 @@ def train_pass(
     It ends with the loss where the model states one, or needs targets for its head or its further predictions; else
     with the logits. Raises ArchError where the tokens are too few for those.
     """
-    further = model.further_tokens
+    further = model.mtp_depth
     if further and isinstance(seq_len, int) and seq_len <= further:
         raise ArchError(
             f"{seq_len} tokens are too few to predict {further} beyond the next",
@@ -309,7 +314,7 @@ def _cached(model: Model, batch_size: Number, past: Number | None, source_len: N
 
 def prediction_rows(model: Model) -> tuple[Row, ...]:
     """The rows of multi-token prediction, which only training runs; none where there is none."""
-    further = model.further_tokens
+    further = model.mtp_depth
     counted = train_pass(model, 1, further + 1).rows if further else ()
     return tuple(row for row in counted if is_prediction(row))
 

@@ -18,7 +18,7 @@ from archcli.modules.attention import (
     ProjectedAttention,
 )
 from archcli.modules.base import Inherit, Inline, Module, children, settings, substitute
-from archcli.modules.block import Block, NormAfter, Parallel, PostNorm, PreNorm, Sandwich
+from archcli.modules.block import Block, Parallel, PostNorm, PreNorm, ResidualPostNorm, Sandwich
 from archcli.modules.context import Context
 from archcli.modules.embedding import Embedding, Head, MaskedHead
 from archcli.modules.encoder_decoder import DecoderStack, EncoderDecoder, EncoderStack
@@ -82,7 +82,7 @@ __all__ = [
     "NoPosition",
     "NoScaling",
     "Norm",
-    "NormAfter",
+    "ResidualPostNorm",
     "Parallel",
     "Position",
     "Packing",

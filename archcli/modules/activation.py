@@ -6,8 +6,7 @@ from typing import ClassVar, Literal
 
 from archcli.graph import Tensor
 from archcli.modules.base import Inline, Positive
-from archcli.ops import Activate
-from archcli.ops import Swish as SwishOp
+from archcli.ops import Activate, ActivateSwish
 
 
 class Activation(Inline):
@@ -66,5 +65,5 @@ class Swish(Activation):
 
     def forward(self, x: Tensor, *, name: str) -> Tensor:
         """x sigmoid(beta x)."""
-        y: Tensor = SwishOp(name, self.beta, self.learnt)(x)
+        y: Tensor = ActivateSwish(name, self.beta, self.learnt)(x)
         return y

@@ -52,7 +52,7 @@ class Spec(BaseModel):
 
     family: ClassVar[str] = ""
     """Which set of kinds this class belongs to."""
-    usual: ClassVar[str] = ""
+    default_kind: ClassVar[str] = ""
     """Which kind of the family is meant where none is stated."""
 
     @classmethod

@@ -16,7 +16,7 @@ from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.attention import Attention, CrossAttention
 from archcli.modules.base import Inherit, Module, Positive, Share, children
-from archcli.modules.context import Context, fresh
+from archcli.modules.context import Context, or_default
 from archcli.modules.dropout import dropped
 from archcli.modules.ffn import FeedForward
 from archcli.modules.norm import Norm
@@ -63,7 +63,7 @@ class Block(Module):
         return total
 
 
-class Sequential(Block):
+class SerialBlock(Block):
     """A then, in a decoder of an encoder-decoder, cross attention C, then F: each reads what the one before has written.
 
     A kind says what a sublayer reads (`before`) and how its output joins the stream (`after`).
@@ -81,7 +81,7 @@ class Sequential(Block):
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
         """Attend, attend to the source if there is one, feed forward."""
-        context = fresh(x, context)
+        context = or_default(x, context)
         own, crossed = context.cache, context.cache
         if self.cross_attention is not None and context.cache:
             own, crossed = context.cache
@@ -95,7 +95,7 @@ class Sequential(Block):
         return self.after(x, self.ffn(self.before(x, "ffn"), name="ffn"), "ffn"), kept
 
 
-class PreNorm(Sequential):
+class PreNorm(SerialBlock):
     """x += A(N x); x += F(N x). The stream itself is never normalized. Xiong et al. 2020, arXiv:2002.04745; GPT-2."""
 
     kind: Literal["pre_norm"] = "pre_norm"
@@ -110,7 +110,7 @@ class PreNorm(Sequential):
         return self._add(x, y, name)
 
 
-class PostNorm(Sequential):
+class PostNorm(SerialBlock):
     """x = N(x + A x); x = N(x + F x). Vaswani et al. 2017, arXiv:1706.03762; BERT."""
 
     kind: Literal["post_norm"] = "post_norm"
@@ -125,7 +125,7 @@ class PostNorm(Sequential):
         return normalized
 
 
-class Sandwich(Sequential):
+class Sandwich(SerialBlock):
     """x += N(A(N x)); x += N(F(N x)): norms before and after, also called double norm.
 
     CogView, arXiv:2105.13290; Gemma 2, arXiv:2408.00118.
@@ -143,7 +143,7 @@ class Sandwich(Sequential):
         return self._add(x, self.norm(y, name=f"{name}_post_norm"), name)
 
 
-class NormAfter(Sequential):
+class ResidualPostNorm(SerialBlock):
     """x += N(A x); x += N(F x): the norm follows the sublayer, inside the residual.
 
     OLMo 2, arXiv:2501.00656 section 2.1.

@@ -28,6 +28,6 @@ class Context(NamedTuple):
     bias: Tensor | None = None
 
 
-def fresh(x: Tensor, context: Context | None) -> Context:
+def or_default(x: Tensor, context: Context | None) -> Context:
     """The given context, or that of a pass over x alone from position 0."""
     return context or Context(Positions("positions")(x))

@@ -19,8 +19,7 @@ from archcli.modules.heads import OutputHead
 from archcli.modules.loss import likelihood
 from archcli.modules.norm import Norm
 from archcli.modules.position import NoPosition, Position
-from archcli.ops import Add, Gather, Linear, Scale, Softcap, Zeros
-from archcli.ops import Embedding as Lookup
+from archcli.ops import Add, Gather, Linear, Lookup, Scale, Softcap, Zeros
 
 PROJECTION = "embedding_projection"
 
@@ -61,7 +60,7 @@ class Embedding(Module):
         x = x if self.norm is None else self.norm(x, name="norm")
         return dropped(x, self.dropout), x.tape.weight(lookup, tokens)
 
-    def narrowed(self, x: Tensor) -> Tensor:
+    def project_out(self, x: Tensor) -> Tensor:
         """What the head reads: x [B, T, D], or [B, T, w] where the table has a width of its own."""
         y: Tensor = x if self.width is None else Linear("project_out", self.width)(x, group=PROJECTION)
         return y

@@ -43,7 +43,7 @@ class EncoderStack(Stack):
         positions = Positions("positions")(x)
         x = self.position(x, positions, name="position_embedding")
         x = x if self.input_norm is None else self.input_norm(x, name="input_norm")
-        return self.finish(self.run(dropped(x, self.dropout), Context(positions))[0])
+        return self.apply_final_norm(self.run(dropped(x, self.dropout), Context(positions))[0])
 
 
 class DecoderStack(Stack):
@@ -52,7 +52,7 @@ class DecoderStack(Stack):
     def forward(self, x: Tensor, context: Context, last_only: bool = False) -> tuple[Tensor, Cached]:
         """[B, T, D] to [B, T, D], or [B, 1, D] with `last_only`, and the cache afterwards."""
         x, kept = self.run(x, context)
-        return self.finish(KeepLast("last")(x) if last_only else x), kept
+        return self.apply_final_norm(KeepLast("last")(x) if last_only else x), kept
 
 
 class EncoderDecoder(Generator):
@@ -98,7 +98,7 @@ class EncoderDecoder(Generator):
         x, kept = self.decoder(
             x, Context(positions, past, cache=cache, memory=memory), last_only, name="decoder"
         )
-        return self.answered(x, table, targets), kept
+        return self.logits_or_loss(x, table, targets), kept
 
     def _encoded(self, source: Tensor, table: Tensor) -> Tensor:
         if self.encoder.vocab_size is not None:

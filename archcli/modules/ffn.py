@@ -15,7 +15,7 @@ from archcli.graph import Tensor
 from archcli.modules.activation import GELU, Activation, SiLU
 from archcli.modules.base import Module, Positive, Share, Size
 from archcli.modules.dropout import dropped
-from archcli.ops import Clip, Linear, Multiply, Shift
+from archcli.ops import AddConstant, Clip, Linear, Multiply
 
 
 class FeedForward(Module):
@@ -73,7 +73,7 @@ class GLU(FeedForward):
         if self.limit is not None:
             gate, up = Clip("gate_clip", self.limit, from_below=False)(gate), Clip("up_clip", self.limit)(up)
         if self.up_offset:
-            up = Shift("up_offset", self.up_offset)(up)
+            up = AddConstant("up_offset", self.up_offset)(up)
         hidden = Multiply("gated")(self.activation(gate, name="activation"), up)
         y: Tensor = Linear("down_proj", x.shape[-1], self.bias)(dropped(hidden, self.dropout))
         return y

@@ -19,19 +19,19 @@ from archcli.modules.base import Inline, Size
 from archcli.modules.loss import Likelihood, likelihood
 from archcli.ops import (
     Add,
-    AddAt,
     Candidates,
     ClassLinear,
     ClassLogProbs,
     ClassOf,
     ClusterIndex,
     Concat,
-    Contract,
+    Einsum,
     Gather,
     Linear,
     LogSoftmax,
     LogSumExp,
     Sample,
+    ScatterAdd,
     Select,
     Split,
     Subtract,
@@ -45,7 +45,7 @@ class OutputHead(Inline):
     """From vectors to logits, or with targets to their likelihoods."""
 
     family: ClassVar[str] = "head"
-    usual: ClassVar[str] = "linear"
+    default_kind: ClassVar[str] = "linear"
     group: ClassVar[str] = "lm_head"
     by_targets: ClassVar[bool] = True
     """Whether training computes something else than the logits of all words."""
@@ -110,7 +110,7 @@ class AdaptiveHead(OutputHead):
         for i, (low, high) in enumerate(self._bounds(vocab_size)):
             tail = f"{name}_tail_{i}"
             own, entry, place = Select(f"{tail}_tokens", low, high, self.cluster_shares[i + 1])(x, targets)
-            nll = AddAt(f"{tail}_add")(
+            nll = ScatterAdd(f"{tail}_add")(
                 nll, likelihood(self._tail(own, i, high - low, tail), entry, tail).nll, place
             )
         return Likelihood(nll, found.log_z)
@@ -235,9 +235,7 @@ class SampledHead(OutputHead):
         if targets is None:
             return all_logits(x, vocab_size, table, name)
         matrix = words(x, vocab_size, table, name)
-        own = Contract(f"{name}_target_logit", "btd,btd->bt")(
-            x, Gather(f"{name}_target_rows")(targets, matrix)
-        )
+        own = Einsum(f"{name}_target_logit", "btd,btd->bt")(x, Gather(f"{name}_target_rows")(targets, matrix))
         ids = Sample(f"{name}_samples", self.n_samples, vocab_size)(x)
         logits = Linear(f"{name}_sample_logits", self.n_samples, borrowed=True)(
             x, Gather(f"{name}_sample_rows")(ids, matrix)

@@ -18,7 +18,7 @@ from archcli.graph import Abstract, Op, Tape, Tensor, tree_map
 from archcli.modules.base import Positive, Share, Size, Spec
 from archcli.modules.dropout import dropped
 from archcli.modules.outline import outline
-from archcli.ops import Add, Contract, Embedding, Linear, Scale
+from archcli.ops import Add, Einsum, Linear, Lookup, Scale
 
 if TYPE_CHECKING:
     from archcli.modules.base import Module
@@ -88,13 +88,13 @@ class LoRA(Spec):
                 "the embedding cannot be adapted where source and target share it",
                 "leave embedding out of the targets",
             )
-        if TABLE in self.targets and model.further_tokens:
+        if TABLE in self.targets and model.mtp_depth:
             yield (
                 "lora.targets",
                 "the embedding cannot be adapted where mtp shares it",
                 "leave embedding out of the targets, or mtp out",
             )
-        if HEAD in self.targets and model.embedding.tied and (model.further_tokens or model.trains_on_rows):
+        if HEAD in self.targets and model.embedding.tied and (model.mtp_depth or model.trains_on_rows):
             yield (
                 "lora.targets",
                 "the head cannot be adapted where training reads the table it is tied to",
@@ -106,7 +106,7 @@ def target_of(op: Op) -> str | None:
     """The word by which `targets` names an op, `q` for q_proj; None for one that cannot be adapted."""
     if isinstance(op, Linear) and (op.name == HEAD or not op.borrowed):
         return op.name.removesuffix("_proj")
-    return TABLES.get(op.name) if isinstance(op, Embedding) else None
+    return TABLES.get(op.name) if isinstance(op, Lookup) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +136,7 @@ class AdaptTape:
                 Linear(f"{op.name}.lora_A", self.lora.rank), Tensor(self.inner, xs[0].value), group=GROUP
             )
             b = self.inner.weight(Linear(f"{op.name}.lora_B", op.out, zeroed=True), low, group=GROUP)
-            weight = self._added(
-                op, weight, Contract(f"{op.name}.lora_merge", "or,ri->oi")(b, a, group=GROUP)
-            )
+            weight = self._added(op, weight, Einsum(f"{op.name}.lora_merge", "or,ri->oi")(b, a, group=GROUP))
         merged: Tensor = _on(self, weight)
         return merged
 
@@ -166,8 +164,8 @@ class AdaptTape:
     def _low(self, op: Op, x: Tensor) -> Tensor:
         """B A x; of a table B a for the row a of A [entries, rank], and there it is A that starts as zero."""
         width = op.shape(x.shape)[-1]
-        if isinstance(op, Embedding):
-            low = Embedding(f"{op.name}.lora_embedding_A", op.entries, self.lora.rank, zeroed=True)(
+        if isinstance(op, Lookup):
+            low = Lookup(f"{op.name}.lora_embedding_A", op.entries, self.lora.rank, zeroed=True)(
                 x, group=GROUP
             )
             looked_up: Tensor = Linear(f"{op.name}.lora_embedding_B", width)(low, group=GROUP)

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, NamedTuple
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.base import Inline, Positive
-from archcli.ops import Add, LogSumExp, Mean, Multiply, Pick, Scale, Subtract
+from archcli.ops import Add, GatherLast, LogSumExp, Mean, Multiply, Scale, Subtract
 
 LOSS = "loss"
 """The heading under which a loss is counted."""
@@ -26,7 +26,7 @@ class Likelihood(NamedTuple):
 def likelihood(logits: Tensor, targets: Tensor, name: str = LOSS) -> Likelihood:
     """Of one softmax over all logits [..., V]: log Z - logit of the target."""
     log_z: Tensor = LogSumExp(f"{name}_log_z")(logits, group=LOSS)
-    own: Tensor = Pick(f"{name}_target_logit")(logits, targets, group=LOSS)
+    own: Tensor = GatherLast(f"{name}_target_logit")(logits, targets, group=LOSS)
     return Likelihood(Subtract(f"{name}_nll")(log_z, own, group=LOSS), log_z)
 
 

@@ -72,7 +72,7 @@ class Model(Module):
         return False
 
     @property
-    def further_tokens(self) -> int:
+    def mtp_depth(self) -> int:
         """How many tokens beyond the next one training predicts."""
         return 0
 
@@ -108,7 +108,7 @@ class Model(Module):
 
 def inferring(model: M) -> M:
     """The model without what only training runs: multi-token prediction, where there is any."""
-    return substitute(model, {"mtp": None}) if model.further_tokens else model
+    return substitute(model, {"mtp": None}) if model.mtp_depth else model
 
 
 def stacks(model: Model) -> Iterator[tuple[str, Stack]]:
@@ -138,7 +138,7 @@ class Generator(Model):
         """As its head says."""
         return self.head is not None and self.head.by_targets
 
-    def answered(self, x: Tensor, table: Tensor, targets: Tensor | None = None) -> Tensor:
+    def logits_or_loss(self, x: Tensor, table: Tensor, targets: Tensor | None = None) -> Tensor:
         """What follows the last layer: x [B, T, D] to logits [B, T, V], with targets [B, T] to the loss; without a head x itself."""
         if self.head is None:
             return x
@@ -192,7 +192,7 @@ class Decoder(Generator, Stack):
         return super().trains_on_targets or self.mtp is not None
 
     @property
-    def further_tokens(self) -> int:
+    def mtp_depth(self) -> int:
         """The depth of multi-token prediction."""
         return 0 if self.mtp is None else self.mtp.depth
 
@@ -213,8 +213,8 @@ class Decoder(Generator, Stack):
         positions = Positions("positions")(tokens) if positions is None else positions
         x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
         x, kept = self.run(x, Context(positions, past, cache=cache))
-        y = self.embedding.narrowed(self.finish(KeepLast("last")(x) if last_only else x))
-        answer = self.answered(y, table, targets)
+        y = self.embedding.project_out(self.apply_final_norm(KeepLast("last")(x) if last_only else x))
+        answer = self.logits_or_loss(y, table, targets)
         if self.mtp is None or self.head is None or targets is None:
             return answer, kept
         matrix = table if self.embedding.tied else words(y, self.vocab_size, None, "lm_head")
@@ -267,14 +267,14 @@ class Encoder(Model, Stack):
         """
         positions = Positions("positions")(tokens) if positions is None else positions
         x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
-        x = self.finish(self.run(x, Context(positions, past))[0])
+        x = self.apply_final_norm(self.run(x, Context(positions, past))[0])
         y = self._pooled(x) if self.pooler else x
         if self.n_labels is not None:
             y = Linear("classifier", self.n_labels, True)(y, group="classifier")
         if self.head is None:
             return y, None
         logits: Tensor = self.head(
-            self.embedding.narrowed(x),
+            self.embedding.project_out(x),
             self.vocab_size,
             table if self.embedding.tied else None,
             name="lm_head",

@@ -15,7 +15,7 @@ from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.base import Count, Inherit, Inline, Positive, Size
 from archcli.modules.rope_scaling import NoScaling, RopeScaling
-from archcli.ops import Add, Embedding, RelativeKeys, RotaryTable, Rotate, Shift
+from archcli.ops import Add, AddConstant, Lookup, RelativeKeys, RotaryTable, Rotate
 from archcli.ops import Sinusoid as SinusoidOp
 from archcli.ops.rotary import Pairing
 
@@ -80,8 +80,8 @@ class Learned(Position):
 
     def forward(self, x: Tensor, positions: Tensor, *, name: str) -> Tensor:
         """x + table[positions + offset]."""
-        rows = Shift(f"{name}_rows", self.offset)(positions) if self.offset else positions
-        lookup = Embedding(name, self.max_seq_len + self.offset, x.shape[-1], frozen=self.frozen)
+        rows = AddConstant(f"{name}_rows", self.offset)(positions) if self.offset else positions
+        lookup = Lookup(name, self.max_seq_len + self.offset, x.shape[-1], frozen=self.frozen)
         looked_up = lookup(rows, group="frozen_positional" if self.frozen else "")
         total: Tensor = Add(f"{name}_add")(x, looked_up)
         return total

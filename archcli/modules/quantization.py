@@ -13,7 +13,7 @@ from archcli.modules.base import Count, Size, Spec
 from archcli.modules.lora import GROUP as ADAPTERS
 from archcli.modules.lora import adapted
 from archcli.modules.outline import outline
-from archcli.ops import Conv1d, Embedding, Linear
+from archcli.ops import Conv1d, Linear, Lookup
 
 if TYPE_CHECKING:
     from archcli.modules.model import Model
@@ -149,9 +149,7 @@ class Quantization(Format):
 
 def quantizable(row: Row) -> bool:
     """Whether a row's weight is a matrix that is multiplied with or looked up in, and no adapter."""
-    return (
-        isinstance(row.op, Linear | Embedding | Conv1d) and "weight" in row.weights and row.group != ADAPTERS
-    )
+    return isinstance(row.op, Linear | Lookup | Conv1d) and "weight" in row.weights and row.group != ADAPTERS
 
 
 def _span(want: str, step: str, *, numbered: bool) -> Span | None:

@@ -98,7 +98,7 @@ class Stack(Module):
             start = start + group.n_layers
         return x, None if cache is None else tuple(kept)
 
-    def finish(self, x: Tensor) -> Tensor:
+    def apply_final_norm(self, x: Tensor) -> Tensor:
         """The final norm, if there is one."""
         normalized: Tensor = self.norm(x, name="final_norm") if self.final_norm else x
         return normalized

@@ -6,11 +6,11 @@ Each op states its output's shape, the weights it owns, what it costs in parts, 
 from archcli.ops.attend import Attend
 from archcli.ops.batch_normalize import BatchNormalize
 from archcli.ops.classes import ClassLinear, ClassLogProbs, ClassOf
-from archcli.ops.dense import Contract, Conv1d, Embedding, Gather, Linear, Parameter
+from archcli.ops.dense import Conv1d, Einsum, Gather, Linear, Lookup, Parameter
 from archcli.ops.dropout import Dropout
 from archcli.ops.layout import (
-    Cache,
     Concat,
+    ExtendCache,
     KeepFirst,
     KeepLast,
     MergeHeads,
@@ -21,37 +21,37 @@ from archcli.ops.layout import (
     Zeros,
 )
 from archcli.ops.linear_attend import FeatureMap, LinearAttend
-from archcli.ops.loss import LogSoftmax, LogSumExp, Mean, Pick, Subtract
-from archcli.ops.mask import Causal, Chunked, Full, Mask, SlidingWindow
+from archcli.ops.loss import GatherLast, LogSoftmax, LogSumExp, Mean, Subtract
+from archcli.ops.mask import Bidirectional, Causal, Chunked, Mask, SlidingWindow
 from archcli.ops.normalize import Normalize
-from archcli.ops.pointwise import Activate, Add, Clip, Multiply, Scale, Softcap, Swish
+from archcli.ops.pointwise import Activate, ActivateSwish, Add, Clip, Multiply, Scale, Softcap
 from archcli.ops.relative import RelativeBias, RelativeKeys
-from archcli.ops.rotary import Positions, RotaryTable, Rotate, Shift, Sinusoid
+from archcli.ops.rotary import AddConstant, Positions, RotaryTable, Rotate, Sinusoid
 from archcli.ops.route import Combine, Dispatch, Route
-from archcli.ops.select import AddAt, Candidates, ClusterIndex, Sample, Select
+from archcli.ops.select import Candidates, ClusterIndex, Sample, ScatterAdd, Select
 from archcli.ops.sparse import Dilated, Fixed, Strided, WindowAndGlobal
-from archcli.ops.temper import Temper
+from archcli.ops.temper import QueryTemperature
 
 __all__ = [
     "Activate",
     "Add",
     "Attend",
     "BatchNormalize",
-    "Cache",
+    "ExtendCache",
     "Causal",
     "Chunked",
     "Clip",
     "Combine",
     "Concat",
-    "Contract",
+    "Einsum",
     "Conv1d",
     "Dilated",
     "Dispatch",
     "Dropout",
-    "Embedding",
+    "Lookup",
     "FeatureMap",
     "Fixed",
-    "Full",
+    "Bidirectional",
     "Gather",
     "KeepFirst",
     "KeepLast",
@@ -69,20 +69,20 @@ __all__ = [
     "RotaryTable",
     "Route",
     "Scale",
-    "Shift",
+    "AddConstant",
     "Sinusoid",
     "SlidingWindow",
     "Softcap",
     "Split",
     "SplitHeads",
     "Strided",
-    "Swish",
-    "Temper",
+    "ActivateSwish",
+    "QueryTemperature",
     "Transpose",
     "Unsqueeze",
     "WindowAndGlobal",
     "Zeros",
-    "AddAt",
+    "ScatterAdd",
     "Candidates",
     "ClassLinear",
     "ClassLogProbs",
@@ -91,7 +91,7 @@ __all__ = [
     "LogSoftmax",
     "LogSumExp",
     "Mean",
-    "Pick",
+    "GatherLast",
     "Sample",
     "Select",
     "Subtract",

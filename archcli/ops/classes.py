@@ -26,7 +26,7 @@ class ClassOf(Op):
 
     name: str
     size: Number
-    free: ClassVar[str] = WHOLE_NUMBERS
+    zero_cost_reason: ClassVar[str] = WHOLE_NUMBERS
 
     def shape(self, targets: Shape) -> tuple[Shape, Shape]:
         return targets, targets

@@ -56,7 +56,7 @@ class Linear(Op):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Embedding(Op):
+class Lookup(Op):
     """A row of a table per id. Input [...] of ids, output [..., width]; weight [entries, width].
 
     A gather: no FLOPs forward; backward adds the gradient of every id to its row. A `frozen` table is a parameter that
@@ -96,7 +96,7 @@ class Parameter(Op):
 
     name: str
     size: Shape
-    free: ClassVar[str] = "the op that uses the tensor reads it"
+    zero_cost_reason: ClassVar[str] = "the op that uses the tensor reads it"
 
     def shape(self, anchor: Shape) -> Shape:
         return self.size
@@ -112,7 +112,7 @@ class Parameter(Op):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Contract(Op):
+class Einsum(Op):
     """A contraction of two tensors neither of which this op owns, in Einstein notation.
 
     `bthn,hnr->bthr` (absorbed MLA).

@@ -19,7 +19,7 @@ class Dropout(Op):
 
     name: str
     p: float
-    modal: ClassVar[bool] = True
+    needs_module: ClassVar[bool] = True
 
     def shape(self, x: Shape) -> Shape:
         return x

@@ -23,7 +23,7 @@ class SplitHeads(Op):
     name: str
     heads: Number
     axis: int = -1
-    free: ClassVar[str] = VIEW
+    zero_cost_reason: ClassVar[str] = VIEW
 
     def shape(self, x: Shape) -> Shape:
         axis = self.axis % len(x)
@@ -41,7 +41,7 @@ class MergeHeads(Op):
     """[..., heads, d] to [..., heads * d]."""
 
     name: str
-    free: ClassVar[str] = "a view of the layout attention writes"
+    zero_cost_reason: ClassVar[str] = "a view of the layout attention writes"
 
     def shape(self, x: Shape) -> Shape:
         return (*x[:-2], x[-2] * x[-1])
@@ -60,7 +60,7 @@ class Split(Op):
     name: str
     sizes: tuple[Number, ...]
     axis: int = -1
-    free: ClassVar[str] = VIEW
+    zero_cost_reason: ClassVar[str] = VIEW
 
     def shape(self, x: Shape) -> tuple[Shape, ...]:
         axis = self.axis % len(x)
@@ -101,7 +101,7 @@ class Unsqueeze(Op):
     """[B, T, d] to [B, T, 1, d]: one head."""
 
     name: str
-    free: ClassVar[str] = VIEW
+    zero_cost_reason: ClassVar[str] = VIEW
 
     def shape(self, x: Shape) -> Shape:
         return (*x[:-1], 1, x[-1])
@@ -118,7 +118,7 @@ class KeepLast(Op):
     """[B, T, D] to [B, 1, D]: the newest token alone, for whoever wants only the next logits."""
 
     name: str
-    free: ClassVar[str] = VIEW
+    zero_cost_reason: ClassVar[str] = VIEW
 
     def shape(self, x: Shape) -> Shape:
         return (x[0], 1, *x[2:])
@@ -135,7 +135,7 @@ class KeepFirst(Op):
     """[B, T, D] to [B, 1, D]: the first token alone, which a pooler reads."""
 
     name: str
-    free: ClassVar[str] = VIEW
+    zero_cost_reason: ClassVar[str] = VIEW
 
     def shape(self, x: Shape) -> Shape:
         return (x[0], 1, *x[2:])
@@ -152,7 +152,7 @@ class Transpose(Op):
     """[B, C, n] to [B, n, C]: channels become the width."""
 
     name: str
-    free: ClassVar[str] = VIEW
+    zero_cost_reason: ClassVar[str] = VIEW
 
     def shape(self, x: Shape) -> Shape:
         return (x[0], x[2], x[1])
@@ -169,7 +169,7 @@ class Zeros(Op):
     """A zero for every id: the first segment's type."""
 
     name: str
-    free: ClassVar[str] = "a constant of the input's shape"
+    zero_cost_reason: ClassVar[str] = "a constant of the input's shape"
 
     def shape(self, ids: Shape) -> Shape:
         return ids
@@ -185,7 +185,7 @@ class Zeros(Op):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cache(Op):
+class ExtendCache(Op):
     """Put new entries [B, T, K, d] behind cached ones [B, P, K, d]; the caller owns both the old cache and the new one.
 
     Returns what attention may see now, [B, keep(P)+T, K, d], and what must be kept for the next step, [B, min(P+T,

@@ -76,7 +76,7 @@ class LogSoftmax(Op):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pick(Op):
+class GatherLast(Op):
     """One entry of the last axis per row: x [..., V], index [...] to [...]. A gather: no FLOPs; the gradient is put back into its place."""
 
     name: str

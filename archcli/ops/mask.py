@@ -39,7 +39,7 @@ class Mask(ABC):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Full(Mask):
+class Bidirectional(Mask):
     """Every key: an encoder's mask, and cross attention's."""
 
     causal: ClassVar[bool] = False

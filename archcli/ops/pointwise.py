@@ -40,7 +40,7 @@ class Activate(Op):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Swish(Op):
+class ActivateSwish(Op):
     """y = x * sigmoid(beta x) (arXiv:1710.05941); beta fixed, or a trained scalar that starts there."""
 
     name: str

@@ -21,7 +21,7 @@ class Positions(Op):
     """0 … T-1 for ids [B, T] or states [B, T, D]: the positions of a pass that starts at the beginning."""
 
     name: str
-    free: ClassVar[str] = "a constant of the input's length"
+    zero_cost_reason: ClassVar[str] = "a constant of the input's length"
 
     def shape(self, x: Shape) -> Shape:
         return (x[1],)
@@ -37,7 +37,7 @@ class Positions(Op):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shift(Op):
+class AddConstant(Op):
     """positions + by: a table that keeps its first rows for something else (OPT keeps two)."""
 
     name: str

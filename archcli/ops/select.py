@@ -23,7 +23,7 @@ class ClusterIndex(Op):
 
     name: str
     cutoffs: tuple[int, ...]
-    free: ClassVar[str] = WHOLE_NUMBERS
+    zero_cost_reason: ClassVar[str] = WHOLE_NUMBERS
 
     def shape(self, targets: Shape) -> Shape:
         return targets
@@ -79,7 +79,7 @@ class Select(Op):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AddAt(Op):
+class ScatterAdd(Op):
     """y = x with values [n] added at their places [n] of the flattened x."""
 
     name: str
@@ -103,7 +103,7 @@ class Sample(Op):
     name: str
     size: Number
     entries: Number
-    free: ClassVar[str] = WHOLE_NUMBERS
+    zero_cost_reason: ClassVar[str] = WHOLE_NUMBERS
 
     def trained(self, grads: list[bool], anchor: Shape) -> bool:
         return False

@@ -11,7 +11,7 @@ from archcli.ops.base import elementwise
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Temper(Op):
+class QueryTemperature(Op):
     """q * (1 + scale * ln(1 + floor((position + 1) / floor_scale))): q [B, T, H, d], positions [T].
 
     Llama 4's NoPE layers.

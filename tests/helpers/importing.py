@@ -45,7 +45,7 @@ def _spec(cls: type[Spec], given: Any, top: dict[str, Any]) -> Any:
         if cls.family
         else {}
     )
-    cls = options.get(given.get("kind", cls.usual), cls)
+    cls = options.get(given.get("kind", cls.default_kind), cls)
     unknown = set(given) - {*cls.model_fields, "kind"}
     assert not unknown, f"{cls.__name__} has no {unknown}"
     values = {}

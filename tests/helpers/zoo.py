@@ -20,11 +20,11 @@ from archcli.modules import (
     MultiHeadLatentAttention,
     MultiQueryAttention,
     NoPosition,
-    NormAfter,
     Parallel,
     PostNorm,
     PreNorm,
     QKNorm,
+    ResidualPostNorm,
     RMSNorm,
     Rope,
     Router,
@@ -108,7 +108,7 @@ ZOO = {
         head=Head(softcap=3.0),
     ),
     "olmo2": model(
-        NormAfter(attention=gqa(qk_norm=QKNorm(per="full", norm=RMS)), ffn=GLU(d_ff=20), norm=RMS)
+        ResidualPostNorm(attention=gqa(qk_norm=QKNorm(per="full", norm=RMS)), ffn=GLU(d_ff=20), norm=RMS)
     ),
     "cohere": model(
         Parallel(

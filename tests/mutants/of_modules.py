@@ -249,13 +249,13 @@ BLOCKS = [
         )
         for cls, other, step, suites in (
             (m.PreNorm, m.PostNorm, "before", ("wiring.block-pre_norm",)),
-            (m.PreNorm, m.NormAfter, "after", ("wiring.block-pre_norm",)),
+            (m.PreNorm, m.ResidualPostNorm, "after", ("wiring.block-pre_norm",)),
             (m.PostNorm, m.PreNorm, "before", ("wiring.block-post_norm",)),
-            (m.PostNorm, m.NormAfter, "after", ("wiring.block-post_norm",)),
+            (m.PostNorm, m.ResidualPostNorm, "after", ("wiring.block-post_norm",)),
             (m.Sandwich, m.PostNorm, "before", ("wiring.block-sandwich",)),
             (m.Sandwich, m.PreNorm, "after", ("wiring.block-sandwich", "oracle.gemma-2-9b")),
-            (m.NormAfter, m.PreNorm, "before", ("wiring.block-norm_after",)),
-            (m.NormAfter, m.PreNorm, "after", ("wiring.block-norm_after",)),
+            (m.ResidualPostNorm, m.PreNorm, "before", ("wiring.block-norm_after",)),
+            (m.ResidualPostNorm, m.PreNorm, "after", ("wiring.block-norm_after",)),
         )
     ),
     Mutant(

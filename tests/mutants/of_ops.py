@@ -11,12 +11,12 @@ from archcli import modules as m
 from archcli.graph import CountTape, Op, OpClass
 from archcli.ops import (
     Attend,
+    Bidirectional,
     Causal,
     Chunked,
     Dilated,
-    Embedding,
     Fixed,
-    Full,
+    Lookup,
     Positions,
     SlidingWindow,
     Strided,
@@ -175,7 +175,10 @@ MASKS = [
         Mutant(f"{cls.__name__}.upto", cls, "upto", lambda old: lambda self, n: old(self, n) + n, ("masks",))
         for cls in (Dilated, Strided, Fixed)
     ),
-    *(Mutant(f"{cls.__name__}.pairs", cls, "pairs", plus(1), ("masks",)) for cls in (Full, WindowAndGlobal)),
+    *(
+        Mutant(f"{cls.__name__}.pairs", cls, "pairs", plus(1), ("masks",))
+        for cls in (Bidirectional, WindowAndGlobal)
+    ),
     *(
         Mutant(
             f"{cls.__name__}.allows",
@@ -187,7 +190,7 @@ MASKS = [
         for cls in (Dilated, Strided, Fixed, WindowAndGlobal)
     ),
     *(
-        Mutant(f"{cls.__name__}.keep", cls, "keep", plus(1), ("ops.Cache",))
+        Mutant(f"{cls.__name__}.keep", cls, "keep", plus(1), ("ops.ExtendCache",))
         for cls in (SlidingWindow, Chunked)
     ),
     *(
@@ -252,7 +255,7 @@ WAIST = [
         ("gradients.frozen",),
     ),
     Mutant(
-        "a frozen table is trained", Embedding, "trained", constant(lambda *args: True), ("gradients.frozen",)
+        "a frozen table is trained", Lookup, "trained", constant(lambda *args: True), ("gradients.frozen",)
     ),
     Mutant(
         "a table has no gradient",

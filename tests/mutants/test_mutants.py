@@ -13,7 +13,16 @@ from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.params import count_params
 from archcli.measure.passes import forward_pass
 from archcli.modules import LinearScaling, LongRopeScaling, NTKScaling
-from archcli.ops import Causal, Chunked, Dilated, Fixed, Full, SlidingWindow, Strided, WindowAndGlobal
+from archcli.ops import (
+    Bidirectional,
+    Causal,
+    Chunked,
+    Dilated,
+    Fixed,
+    SlidingWindow,
+    Strided,
+    WindowAndGlobal,
+)
 from asking import ask
 from gradients import CHECKS as GRADIENTS
 from mutants import of_modules, of_ops
@@ -74,7 +83,7 @@ def masks():
 
 
 SEEN = [
-    (Full(), lambda query, key: True),
+    (Bidirectional(), lambda query, key: True),
     (Causal(), lambda query, key: key <= query),
     (SlidingWindow(3), lambda query, key: 0 <= query - key < 3),
     (Chunked(3), lambda query, key: key <= query and query // 3 == key // 3),
@@ -156,4 +165,4 @@ def test_every_op_is_mutated_in_every_way_it_has():
     for cls in of_ops.vocabulary():
         for method in ("shape", "run"):
             assert (cls, method) in mutated
-        assert bool(cls.free) or (cls, "parts") in mutated
+        assert bool(cls.zero_cost_reason) or (cls, "parts") in mutated

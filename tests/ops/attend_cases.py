@@ -4,7 +4,17 @@ A line is a step on whole tensors: its class, its FLOPs over the pairs the mask 
 elements it reads and those it writes.
 """
 
-from archcli.ops import Attend, Causal, Chunked, Dilated, Fixed, Full, SlidingWindow, Strided, WindowAndGlobal
+from archcli.ops import (
+    Attend,
+    Bidirectional,
+    Causal,
+    Chunked,
+    Dilated,
+    Fixed,
+    SlidingWindow,
+    Strided,
+    WindowAndGlobal,
+)
 from ops.case import C, E, N, ledger
 
 # 1 sequence, 4 query heads, 2 kv heads, d 2, e 5; 3 new tokens
@@ -84,7 +94,7 @@ CASES = {
     "attend-mqa": attend(
         Attend("y", SlidingWindow(2), 0.5), (GROUPED[0], (1, 3, 1, 2), (1, 3, 1, 5), (3,)), 1 + 2 + 2
     ),
-    "attend-full": attend(Attend("y", Full(), 0.5), GROUPED, 3 * 3),
+    "attend-full": attend(Attend("y", Bidirectional(), 0.5), GROUPED, 3 * 3),
     "attend-six": attend(Attend("y", Causal(), 0.5), SIX, CAUSAL_OF_FOUR),
     # one key to either side: 2 + 3 + 3 + 2
     "attend-band": attend(Attend("y", WindowAndGlobal(1, 0), 0.5), SIX, 10),
@@ -118,7 +128,7 @@ CASES = {
     ),
     # an encoder: keys on either side lose by their distance
     "attend-alibi-full": attend(
-        Attend("y", Full(), 0.5, alibi=8.0), GROUPED, 9, ((E, 4 * 9, 4 * 9, 4 * 9, 4 * 9), [])
+        Attend("y", Bidirectional(), 0.5, alibi=8.0), GROUPED, 9, ((E, 4 * 9, 4 * 9, 4 * 9, 4 * 9), [])
     ),
     "attend-own-bias": attend(
         Attend("y", Causal(), 0.5, extras=("bias",)),
@@ -144,7 +154,7 @@ CASES = {
         **SINKS,
     ),
     "attend-bias-alone-and-shared": attend(
-        Attend("y", Full(), 0.5, extras=("bias", "shared_bias")),
+        Attend("y", Bidirectional(), 0.5, extras=("bias", "shared_bias")),
         SIX,
         16,
         added_bias(96, 96, 2 * 48),
@@ -155,7 +165,7 @@ CASES = {
         Attend("y", Causal(), 0.5, relu=True), SIX, CAUSAL_OF_FOUR, *relu(60, 96), softmax=0, back=[]
     ),
     "attend-relu-full": attend(
-        Attend("y", Full(), 0.5, relu=True), SIX, 16, *relu(96, 96), softmax=0, back=[]
+        Attend("y", Bidirectional(), 0.5, relu=True), SIX, 16, *relu(96, 96), softmax=0, back=[]
     ),
     "attend-relu-window": attend(
         Attend("y", SlidingWindow(2), 0.5, relu=True),

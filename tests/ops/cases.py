@@ -7,18 +7,20 @@ are Ivanov et al.'s (arXiv:2007.00072).
 from archcli.modules import NoScaling, Rope
 from archcli.ops import (
     Activate,
+    ActivateSwish,
     Add,
-    Cache,
+    AddConstant,
     Causal,
     Chunked,
     Clip,
     Combine,
     Concat,
-    Contract,
     Dispatch,
-    Embedding,
+    Einsum,
+    ExtendCache,
     KeepLast,
     Linear,
+    Lookup,
     MergeHeads,
     Multiply,
     Normalize,
@@ -28,13 +30,11 @@ from archcli.ops import (
     Rotate,
     Route,
     Scale,
-    Shift,
     Sinusoid,
     SlidingWindow,
     Softcap,
     Split,
     SplitHeads,
-    Swish,
     Unsqueeze,
 )
 from ops import attend_cases, head_cases, linear_cases, more_cases
@@ -98,7 +98,7 @@ CASES = {
     ),
     # backward: 6 gradients of 4, each added to the row of its id, in a table of zeros
     "embedding": Case(
-        Embedding("y", 7, 4),
+        Lookup("y", 7, 4),
         ((2, 3),),
         X,
         {M: 0},
@@ -108,11 +108,11 @@ CASES = {
         {"weight": (7, 4)},
     ),
     "embedding-frozen": Case(
-        Embedding("y", 7, 4, frozen=True), ((2, 3),), X, {M: 0}, {}, (n + 6, n), 0, {"weight": (7, 4)}
+        Lookup("y", 7, 4, frozen=True), ((2, 3),), X, {M: 0}, {}, (n + 6, n), 0, {"weight": (7, 4)}
     ),
     "parameter": Case(Parameter("y", (3,)), (X,), (3,), weights={"weight": (3,)}),
     "contract": Case(
-        Contract("y", "bthn,hnc->bthc"),
+        Einsum("y", "bthn,hnc->bthc"),
         ((2, 3, 4, 5), (4, 5, 6)),
         (2, 3, 4, 6),
         {C: 2 * 2 * 3 * 4 * 5 * 6},
@@ -133,9 +133,9 @@ CASES = {
     "silu": curve(Activate("y", "silu"), 1),
     "sigmoid": curve(Activate("y", "sigmoid"), 1),
     "tanh": curve(Activate("y", "tanh"), 1),
-    "swish": curve(Swish("y", 1.5), 1),
+    "swish": curve(ActivateSwish("y", 1.5), 1),
     "swish-learnt": Case(
-        Swish("y", 1.5, learnt=True),
+        ActivateSwish("y", 1.5, learnt=True),
         (X,),
         X,
         {E: n},
@@ -157,7 +157,7 @@ CASES = {
     "softcap": curve(Softcap("y", 3.0), 3),
     "clip": curve(Clip("y", 0.8), 0),
     "positions": Case(Positions("y"), ((2, 3),), (3,)),
-    "shift": Case(Shift("y", 2), ((3,),), (3,), {E: 3}, {}, (3, 3)),
+    "shift": Case(AddConstant("y", 2), ((3,),), (3,), {E: 3}, {}, (3, 3)),
     "rotary-table": Case(
         RotaryTable("y", 4, Rope(scaling=NoScaling())),
         ((3,),),
@@ -257,7 +257,7 @@ CASES = {
     "unsqueeze": Case(Unsqueeze("y"), (X,), (2, 3, 1, 4)),
     "keep-last": Case(KeepLast("y"), (X,), (2, 1, 4)),
     "cache": Case(
-        Cache("y", Causal()),
+        ExtendCache("y", Causal()),
         ((2, 3, 1, 4), (2, 5, 1, 4)),
         ((2, 8, 1, 4), (2, 8, 1, 4)),
         {M: 0},
@@ -268,7 +268,7 @@ CASES = {
     ),
     # a window of 4 keeps 4; 3 new tokens see at most the 3 before them
     "cache-window": Case(
-        Cache("y", SlidingWindow(4)),
+        ExtendCache("y", SlidingWindow(4)),
         ((2, 3, 1, 4), (2, 5, 1, 4)),
         ((2, 6, 1, 4), (2, 4, 1, 4)),
         {M: 0},
@@ -278,7 +278,7 @@ CASES = {
         cached=2 * 4 * 4,
     ),
     "cache-empty": Case(
-        Cache("y", Chunked(2)),
+        ExtendCache("y", Chunked(2)),
         ((2, 3, 1, 4),),
         ((2, 3, 1, 4), (2, 2, 1, 4)),
         {M: 0},

@@ -35,7 +35,7 @@ def check_cost(case):
         assert fold(gradients, lambda part: part.dense_flops) == case.dense_back
     assert (sum(part.read for part in parts), sum(part.written for part in parts)) == case.moved
     assert sum(part.read + part.written for part in gradients) == case.moved_back
-    assert bool(parts) != bool(case.op.free), "an op costs something, or says why not"
+    assert bool(parts) != bool(case.op.zero_cost_reason), "an op costs something, or says why not"
     twice = {name: count * case.operands for name, count in dense.items()}
     if "contraction" in dense:
         assert fold(gradients, lambda part: part.dense_flops)["contraction"] == twice["contraction"]
@@ -91,17 +91,17 @@ def count_up(shape, generator):
 
 
 ARGUMENTS = {
-    ("Embedding", 0): ids,
+    ("Lookup", 0): ids,
     ("Dispatch", 1): ids,
     ("Combine", 2): lambda shape, generator: torch.randperm(shape[0], generator=generator),
     ("Attend", 3): lambda shape, generator: torch.arange(shape[0]) if shape[0] > 1 else torch.tensor([3]),
     ("Positions", 0): ids,
     ("Gather", 0): ids,
-    ("Temper", 1): count_up,
+    ("QueryTemperature", 1): count_up,
     ("RelativeBias", 0): count_up,
     ("RelativeKeys", 1): count_up,
     **{("LinearAttend", i): positive for i in range(5)},
-    ("Shift", 0): count_up,
+    ("AddConstant", 0): count_up,
     ("RotaryTable", 0): count_up,
     ("Sinusoid", 0): count_up,
     **head_cases.ARGUMENTS,
@@ -130,7 +130,7 @@ def several(out):
 
 def check_gradients(case):
     """Backward has a part for each weight and input that torch gives a gradient, and for no other."""
-    if case.op.free:
+    if case.op.zero_cost_reason:
         return
     weights, inputs = (
         {
@@ -160,14 +160,20 @@ def check_gradients(case):
 
 def untrained(case):
     """Inputs that are numbers of positions, or what a cache holds: nothing is trained through them."""
-    return {"Rotate": {1, 2}, "Cache": {1}, "LinearAttend": {3, 4}}.get(type(case.op).__name__, set())
+    return {"Rotate": {1, 2}, "ExtendCache": {1}, "LinearAttend": {3, 4}}.get(type(case.op).__name__, set())
 
 
 def passed_on(case):
     """What gets the gradient that comes in just as it is, at no cost; and a norm's bias, whose sums are those of the weight."""
     if "bias" in getattr(case.op, "extras", ()):
         return {4 + case.op.extras.index("bias")}
-    own = {"Add": {0, 1}, "Subtract": {0}, "AddAt": {0}, "Normalize": {"bias"}, "BatchNormalize": {"bias"}}
+    own = {
+        "Add": {0, 1},
+        "Subtract": {0},
+        "ScatterAdd": {0},
+        "Normalize": {"bias"},
+        "BatchNormalize": {"bias"},
+    }
     return own.get(type(case.op).__name__, set())
 
 

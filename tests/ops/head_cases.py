@@ -5,17 +5,17 @@ import math
 import torch
 
 from archcli.ops import (
-    AddAt,
     Candidates,
     ClassLinear,
     ClassLogProbs,
     ClassOf,
     ClusterIndex,
+    GatherLast,
     LogSoftmax,
     LogSumExp,
     Mean,
-    Pick,
     Sample,
+    ScatterAdd,
     Select,
     Subtract,
 )
@@ -27,7 +27,7 @@ CASES = {
     "log-sum-exp": Case(LogSumExp("y"), (X,), IDS, {N: 3 * n + 2 * 6}, {N: 3 * n}, (n, 6), (n + 6 + 6) + n),
     # per element: subtract, exp, add, subtract; per token: log. Back: exp, add, times, subtract
     "log-softmax": Case(LogSoftmax("y"), (X,), X, {N: 4 * n + 6}, {N: 4 * n}, (n, n), 2 * n + n),
-    "pick": Case(Pick("y"), (X, IDS), IDS, {M: 0}, {M: 0}, (6 + 6, 6), 6 + 6 + 6),
+    "pick": Case(GatherLast("y"), (X, IDS), IDS, {M: 0}, {M: 0}, (6 + 6, 6), 6 + 6 + 6),
     "subtract": Case(Subtract("y"), (X, X), X, {E: n}, {E: n}, (2 * n, n), 2 * n),
     # 23 additions and a division; back a division, spread
     "mean": Case(Mean("y"), (X,), (), {N: 23 + 1}, {N: 1}, (n, 1), 1 + n),
@@ -43,7 +43,7 @@ CASES = {
         (6 + 12, 12 + 3 + 3),
         (12 + 3) + 12,
     ),
-    "add-at": Case(AddAt("y"), (IDS, (2,), (2,)), IDS, {E: 2}, {M: 0}, (2 + 2 + 2, 2), 2 + 2 + 2),
+    "add-at": Case(ScatterAdd("y"), (IDS, (2,), (2,)), IDS, {E: 2}, {M: 0}, (2 + 2 + 2, 2), 2 + 2 + 2),
     "sample": Case(Sample("y", 3, 7), (X,), (3,)),
     "candidates": Case(
         Candidates("y"),
@@ -98,10 +98,10 @@ def below(bound):
 
 
 ARGUMENTS = {
-    ("Pick", 1): below(4),
+    ("GatherLast", 1): below(4),
     ("ClusterIndex", 0): lambda shape, generator: torch.tensor([[0, 1, 2], [3, 4, 9]]),
     ("Select", 1): lambda shape, generator: torch.tensor([[0, 4, 2], [5, 1, 3]]),
-    ("AddAt", 2): lambda shape, generator: torch.tensor([1, 4]),
+    ("ScatterAdd", 2): lambda shape, generator: torch.tensor([1, 4]),
     ("Sample", 0): seeded,
     ("Candidates", 2): lambda shape, generator: torch.tensor([0, 2, 8, 9]),
     ("Candidates", 3): below(4),
@@ -177,14 +177,14 @@ def class_log_probs(op, weights, classes, logits):
 REFERENCES = {
     "LogSumExp": rows(log_sum_exp),
     "LogSoftmax": rows(lambda row: [x - log_sum_exp(row) for x in row]),
-    "Pick": pick,
+    "GatherLast": pick,
     "Subtract": lambda op, weights, a, b: -(b - a),
     "Mean": lambda op, weights, x: torch.tensor(math.fsum(x.flatten().tolist()) / (op.count or 24)),
     "ClusterIndex": lambda op, weights, targets: torch.tensor(
         [[0, 1, 2], [2, 3, 3]]
     ),  # below 2 as it is; [2, 4) is 2, from 4 on 3
     "Select": select,
-    "AddAt": add_at,
+    "ScatterAdd": add_at,
     "Sample": lambda op, weights, anchor: torch.randperm(op.entries)[: op.size],
     "Candidates": candidates,
     "ClassOf": lambda op, weights, targets: tuple(

@@ -10,9 +10,9 @@ from archcli.ops import (
     Conv1d,
     Gather,
     KeepFirst,
+    QueryTemperature,
     RelativeBias,
     RelativeKeys,
-    Temper,
     Transpose,
     Zeros,
 )
@@ -38,7 +38,7 @@ CASES = {
     "keep-first": Case(KeepFirst("y"), (X,), (2, 1, 4)),
     "transpose": Case(Transpose("y"), (X,), (2, 4, 3)),
     "zeros": Case(Zeros("y"), ((2, 3),), (2, 3)),
-    "temper": Case(Temper("y", 0.1, 2), (H, (3,)), H, {E: 48}, {E: 48}, (48, 48), 96),
+    "temper": Case(QueryTemperature("y", 0.1, 2), (H, (3,)), H, {E: 48}, {E: 48}, (48, 48), 96),
     "clip-above": Case(Clip("y", 0.5, from_below=False), (X,), X, {E: 0}, {E: 0}, (n, n), 3 * n),
     # 12 copies of 4: each token adds up its two
     "combine-unweighted": Case(
@@ -131,7 +131,7 @@ REFERENCES = {
     "KeepFirst": lambda op, weights, x: x[:, 0:1],
     "Transpose": lambda op, weights, x: torch.stack(list(x.unbind(-1)), dim=1),
     "Zeros": lambda op, weights, ids: ids * 0,
-    "Temper": lambda op, weights, q, p: (
+    "QueryTemperature": lambda op, weights, q, p: (
         q * torch.tensor([1 + 0.1 * math.log(1 + (t + 1) // 2) for t in range(3)])[:, None, None]
     ),
     "RelativeBias": relative_bias,

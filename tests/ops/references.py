@@ -194,17 +194,17 @@ def cache(op, weights, new, past=None):
 
 REFERENCES = {
     "Linear": linear,
-    "Embedding": lambda op, weights, i: torch.stack(
+    "Lookup": lambda op, weights, i: torch.stack(
         [torch.stack([weights["weight"][int(e)] for e in row]) for row in i]
     ),
     "Parameter": lambda op, weights, x: weights["weight"],
-    "Contract": contract,
+    "Einsum": contract,
     "Attend": attend,
     "Normalize": normalize,
     "Activate": lambda op, weights, x: each(ACTIVATIONS[op.function])(op, weights, x),
-    "Swish": lambda op, weights, x: each(lambda z: z * sigmoid(float(weights.get("beta", op.beta)) * z))(
-        op, weights, x
-    ),
+    "ActivateSwish": lambda op, weights, x: each(
+        lambda z: z * sigmoid(float(weights.get("beta", op.beta)) * z)
+    )(op, weights, x),
     "Add": lambda op, weights, a, b: b + a,
     "Multiply": lambda op, weights, a, b: torch.einsum("btd,btd->btd", a, b.expand_as(a)),
     "Scale": lambda op, weights, x: each(lambda z: op.factor * z)(op, weights, x),
@@ -213,7 +213,7 @@ REFERENCES = {
         op, weights, x
     ),
     "Positions": lambda op, weights, x: torch.tensor([0, 1, 2]),
-    "Shift": lambda op, weights, x: torch.tensor([op.by, op.by + 1, op.by + 2]),
+    "AddConstant": lambda op, weights, x: torch.tensor([op.by, op.by + 1, op.by + 2]),
     "RotaryTable": rotary_table,
     "Rotate": rotate,
     "Sinusoid": sinusoid,
@@ -229,7 +229,7 @@ REFERENCES = {
     ),
     "Unsqueeze": lambda op, weights, x: x[..., None, :],
     "KeepLast": lambda op, weights, x: x[:, 2:3],
-    "Cache": cache,
+    "ExtendCache": cache,
     **linear_cases.REFERENCES,
     **more_cases.REFERENCES,
     **training_cases.REFERENCES,

@@ -10,12 +10,22 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import archcli.ops
-from archcli.ops import Causal, Chunked, Dilated, Fixed, Full, Mask, SlidingWindow, Strided, WindowAndGlobal
+from archcli.ops import (
+    Bidirectional,
+    Causal,
+    Chunked,
+    Dilated,
+    Fixed,
+    Mask,
+    SlidingWindow,
+    Strided,
+    WindowAndGlobal,
+)
 
 # name: how it is made of two sizes a >= 1 and b >= 0, and whether query i sees key j
 MASKS = {
     "causal": (lambda a, b: Causal(), lambda a, b, i, j: j <= i),
-    "full": (lambda a, b: Full(), lambda a, b, i, j: True),
+    "full": (lambda a, b: Bidirectional(), lambda a, b, i, j: True),
     "window": (lambda a, b: SlidingWindow(a), lambda a, b, i, j: i - a < j <= i),
     "chunk": (lambda a, b: Chunked(a), lambda a, b, i, j: a * (i // a) <= j <= i),
     "dilated": (lambda a, b: Dilated(a, b + 1), lambda a, b, i, j: j in range(i, i - a * (b + 1), -b - 1)),

@@ -29,7 +29,6 @@ from archcli.modules import (
     MultiHeadLatentAttention,
     MultiQueryAttention,
     NoPosition,
-    NormAfter,
     NoScaling,
     NTKScaling,
     Parallel,
@@ -38,6 +37,7 @@ from archcli.modules import (
     QKNorm,
     RelativeKey,
     ReLU,
+    ResidualPostNorm,
     RMSNorm,
     Rope,
     Router,
@@ -262,7 +262,7 @@ def mixtures(draw):
 @st.composite
 def blocks(draw, d_model):
     """One layer of any wiring."""
-    cls = draw(st.sampled_from([PreNorm, PostNorm, Sandwich, NormAfter, Parallel]))
+    cls = draw(st.sampled_from([PreNorm, PostNorm, Sandwich, ResidualPostNorm, Parallel]))
     extra = {"n_norms": draw(st.sampled_from([1, 2]))} if cls is Parallel else {}
     attention, ffn = draw(projected(d_model) | latent() | linear(d_model)), draw(DENSE | mixtures())
     return cls(

@@ -17,11 +17,11 @@ from archcli.modules import (
     MaskedHead,
     MultiHeadAttention,
     NoPosition,
-    NormAfter,
     PostNorm,
     PreNorm,
     RelativeBuckets,
     RelativeKey,
+    ResidualPostNorm,
     Sandwich,
     Sinusoidal,
     WindowedGlobal,
@@ -69,7 +69,7 @@ def both_sides(draw, d_model):
 @st.composite
 def readers(draw, d_model):
     """One layer of an encoder."""
-    cls = draw(st.sampled_from([PreNorm, PostNorm, Sandwich, NormAfter]))
+    cls = draw(st.sampled_from([PreNorm, PostNorm, Sandwich, ResidualPostNorm]))
     return cls(attention=draw(both_sides(d_model)), ffn=draw(DENSE), norm=draw(NORMS))
 
 

@@ -15,7 +15,7 @@ from archcli.measure.memory.estimate import memory_of, require_memory
 from archcli.measure.memory.machine import available_memory, processor
 from archcli.measure.passes import Pass, whole_tokens
 from archcli.measure.profile.reports.compiled import with_copies
-from archcli.ops import Embedding, Shift
+from archcli.ops import AddConstant, Lookup
 from archcli.render.progress import Tick, progress
 from archcli.render.write import remember
 
@@ -162,9 +162,9 @@ def ceilings_of(recording: Recording, how: How, tick: Tick) -> Ceilings | None:
 
 def checked_positions(counted: Pass) -> None:
     """Raises ArchError beyond them: a learned table of positions ends somewhere; running past its end is an error, not a slower run."""
-    shifts = {row.path: row.op.by for row in counted.rows if isinstance(row.op, Shift)}
+    shifts = {row.path: row.op.by for row in counted.rows if isinstance(row.op, AddConstant)}
     for row in counted.rows:
-        if isinstance(row.op, Embedding) and len(row.inputs[0]) == 1:
+        if isinstance(row.op, Lookup) and len(row.inputs[0]) == 1:
             # an encoder runs only where nothing is cached, so that its first position is 0, too
             tokens, entries = (
                 row.inputs[0][0] + counted.past,

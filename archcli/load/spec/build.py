@@ -102,7 +102,7 @@ class _Builder:
         if not isinstance(whole.value, dict):
             self._problem(*no_mapping(path, node, options), node, path)
             return FAILED
-        alone = base if not options or own_kind(base) else options.get(base.usual)
+        alone = base if not options or own_kind(base) else options.get(base.default_kind)
         cls = self._class(whole, path, options, alone, base.family)
         made = FAILED if cls is None else self._instance(cls, whole, path, options)
         if isinstance(node.value, dict):

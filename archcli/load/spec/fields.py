@@ -53,7 +53,7 @@ def choices(base: type[Spec]) -> Mapping[str, type[Spec]]:
         if base.family
         else {}
     )
-    return {kind: found[kind] for kind in sorted(found, key=lambda kind: kind != base.usual)}
+    return {kind: found[kind] for kind in sorted(found, key=lambda kind: kind != base.default_kind)}
 
 
 def default(cls: type[Spec], name: str) -> Any:

@@ -41,7 +41,7 @@ def mapping_to_yaml(mapping: dict[str, Any]) -> str:
 
 def _mapping(spec: Spec, top: Spec) -> dict[str, Any]:
     kind = own_kind(type(spec))
-    usual = USUAL_MODEL if spec is top else spec.usual
+    usual = USUAL_MODEL if spec is top else spec.default_kind
     found: dict[str, Any] = {"kind": kind} if kind and kind != usual else {}
     for name, field in fields(type(spec)).items():
         value = getattr(spec, name)

@@ -23,7 +23,7 @@ from archcli.modules import (
     substitute,
 )
 from archcli.modules.mtp import MTP
-from archcli.ops import Cache
+from archcli.ops import ExtendCache
 
 CONVENTION = (
     "Elements the architecture needs: kv heads x min(tokens, window) x (key + value width) per layer; "
@@ -199,7 +199,7 @@ def _by_layer(model: Model, context: int, batch_size: int, dtype: str) -> list[R
 
 def _kept(own: list[Row]) -> Record:
     """Tokens a layer keeps, and elements for each of them."""
-    shapes = [row.outputs[1] for row in own if isinstance(row.op, Cache)]
+    shapes = [row.outputs[1] for row in own if isinstance(row.op, ExtendCache)]
     if not shapes:  # a constant state, which no token adds to
         return {"tokens": None, "elements_per_token": 0}
     return {

@@ -13,7 +13,17 @@ from archcli.modules.base import Module, Positive, Share, Size, Spec
 from archcli.modules.context import Context
 from archcli.modules.position import NoPosition, Position
 from archcli.modules.sparsity import Sparsity
-from archcli.ops import Attend, Cache, Causal, Chunked, Full, Mask, Parameter, SlidingWindow, Temper
+from archcli.ops import (
+    Attend,
+    Bidirectional,
+    Causal,
+    Chunked,
+    ExtendCache,
+    Mask,
+    Parameter,
+    QueryTemperature,
+    SlidingWindow,
+)
 
 
 class LengthTemperature(Spec):
@@ -62,7 +72,7 @@ class Attention(Module):
         if self.sparsity is not None:
             return self.sparsity.mask
         if not self.causal:
-            return Full()
+            return Bidirectional()
         if self.window is not None:
             return SlidingWindow(self.window)
         return Causal() if self.chunk is None else Chunked(self.chunk)
@@ -77,7 +87,9 @@ class Attention(Module):
         `d_query` is the width the default scale goes by.
         """
         if self.temperature is not None:
-            q = Temper("temper", self.temperature.scale, self.temperature.floor_scale)(q, context.positions)
+            q = QueryTemperature("temper", self.temperature.scale, self.temperature.floor_scale)(
+                q, context.positions
+            )
         scale = (d_query**-0.5 if self.scale is None else self.scale) * self.position.score_factor
         extras = (
             {"sinks": Parameter("sinks", (self.n_heads,))(q, group="attention_sinks")} if self.sinks else {}
@@ -112,7 +124,7 @@ class Attention(Module):
             return tuple(new.values()), None
         pairs: list[Any] = []
         for i, (name, entry) in enumerate(new.items()):
-            pairs.append(Cache(f"{name}_cache", self.mask)(entry, *context.cache[i : i + 1]))
+            pairs.append(ExtendCache(f"{name}_cache", self.mask)(entry, *context.cache[i : i + 1]))
         return tuple(seen for seen, _ in pairs), tuple(kept for _, kept in pairs)
 
     def check_width(self, d_model: int) -> Iterator[tuple[str, str, str]]:

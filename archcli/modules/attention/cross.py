@@ -12,8 +12,8 @@ from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.attention.grouped import ProjectedAttention
 from archcli.modules.base import Size
-from archcli.modules.context import Context, fresh
-from archcli.ops import Cache, Full, Linear, Mask, MergeHeads
+from archcli.modules.context import Context, or_default
+from archcli.ops import Bidirectional, ExtendCache, Linear, Mask, MergeHeads
 
 
 class CrossAttention(ProjectedAttention):
@@ -37,11 +37,11 @@ class CrossAttention(ProjectedAttention):
     @property
     def mask(self) -> Mask:
         """Nothing is hidden."""
-        return Full()
+        return Bidirectional()
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
         """[B, T, D] to [B, T, D]; the cache holds k [B, S, K, d] and v [B, S, K, e] of the source."""
-        context = fresh(x, context)
+        context = or_default(x, context)
         d = self.width(x.shape[-1])
         q = self._placed(self._heads(x, "q", self.n_heads, d), "q", None)
         k, v = context.cache or self._source(context, d)
@@ -58,5 +58,8 @@ class CrossAttention(ProjectedAttention):
         k = self._placed(self._heads(context.memory, "k", self.kv_heads, d), "k", None)
         v = self._heads(context.memory, "v", self.kv_heads, d if self.v_head_dim is None else self.v_head_dim)
         if context.cache is not None:
-            (k, _), (v, _) = Cache("k_cache", Full(), cross=True)(k), Cache("v_cache", Full(), cross=True)(v)
+            (k, _), (v, _) = (
+                ExtendCache("k_cache", Bidirectional(), cross=True)(k),
+                ExtendCache("v_cache", Bidirectional(), cross=True)(v),
+            )
         return k, v

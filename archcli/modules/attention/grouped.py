@@ -19,7 +19,7 @@ from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.attention.base import Attention
 from archcli.modules.base import Positive, Size
-from archcli.modules.context import Context, fresh
+from archcli.modules.context import Context, or_default
 from archcli.modules.norm import QKNorm
 from archcli.ops import Clip, Linear, MergeHeads, SplitHeads
 
@@ -57,7 +57,7 @@ class ProjectedAttention(Attention):
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
         """[B, T, D] to [B, T, D]; the cache holds k [B, n, K, d] and v [B, n, K, e]."""
-        context = fresh(x, context)
+        context = or_default(x, context)
         d = self.width(x.shape[-1])
         table = context.rotary or self.table(context.positions, x.shape[-1], "rotary")
         q = self._placed(self._heads(x, "q", self.n_heads, d), "q", table)

@@ -15,10 +15,10 @@ from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.attention.base import Attention
 from archcli.modules.base import Inherit, Size
-from archcli.modules.context import Context, fresh
+from archcli.modules.context import Context, or_default
 from archcli.modules.norm import Norm
 from archcli.modules.position import RelativeKey
-from archcli.ops import Concat, Contract, Linear, MergeHeads, Split, SplitHeads, Unsqueeze
+from archcli.ops import Concat, Einsum, Linear, MergeHeads, Split, SplitHeads, Unsqueeze
 
 LATENT = "mla_latent_norm"
 
@@ -52,7 +52,7 @@ class MultiHeadLatentAttention(Attention):
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
         """[B, T, D] to [B, T, D]; the cache holds the latent [B, n, c] and k_pe [B, n, 1, r]."""
-        context = fresh(x, context)
+        context = or_default(x, context)
         table = context.rotary or self.table(context.positions, x.shape[-1], "rotary")
         q_nope, q_pe = Split("q_split", (self.qk_nope_head_dim, self.qk_rope_head_dim))(self._queries(x))
         q_pe = self.position.rotate(q_pe, table, "q_rotate")
@@ -90,12 +90,12 @@ class MultiHeadLatentAttention(Attention):
         """Carry the queries into the latent space, attend there as MQA does, carry the result out."""
         weight = SplitHeads("kv_b_heads", self.n_heads, axis=0)(latent.tape.weight(self._kv_b, latent))
         w_k, w_v = Split("kv_b_split", (self.qk_nope_head_dim, self.v_head_dim), axis=1)(weight)
-        q_latent = Contract("q_absorb", "bthn,hnc->bthc")(q_nope, w_k)
+        q_latent = Einsum("q_absorb", "bthn,hnc->bthc")(q_nope, w_k)
         head = Unsqueeze("latent_head")(latent)
         mixed = self.attend(
             context, self._d_query, Concat("q")(q_latent, q_pe), Concat("k")(head, k_pe), head
         )
-        out: Tensor = Contract("v_absorb", "bthc,hvc->bthv")(mixed, w_v)
+        out: Tensor = Einsum("v_absorb", "bthc,hvc->bthv")(mixed, w_v)
         return out
 
     @property

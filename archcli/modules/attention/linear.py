@@ -12,7 +12,7 @@ from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.attention.grouped import ProjectedAttention
 from archcli.modules.base import Size
-from archcli.modules.context import Context, fresh
+from archcli.modules.context import Context, or_default
 from archcli.modules.position import ALiBi, RelativeKey
 from archcli.ops import FeatureMap, Linear, LinearAttend, MergeHeads
 
@@ -38,7 +38,7 @@ class LinearAttention(ProjectedAttention):
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
         """[B, T, D] to [B, T, D]; the cache holds the two sums."""
-        context = fresh(x, context)
+        context = or_default(x, context)
         d = self.width(x.shape[-1])
         table = context.rotary or self.table(context.positions, x.shape[-1], "rotary")
         q = self._featured(self._placed(self._heads(x, "q", self.n_heads, d), "q", table), "q", d)

@@ -122,7 +122,7 @@ class LanguageModel(Node):
 
         With targets [B, T], each token's successor, the loss. Raises ArchError where the tokens are too few for it.
         """
-        further = self.spec.further_tokens
+        further = self.spec.mtp_depth
         if targets is not None and tokens.shape[1] <= further:
             raise ArchError(
                 f"{tokens.shape[1]} tokens are too few to predict {further} beyond the next",
@@ -174,10 +174,8 @@ def build_model(
     try:
         with torch.device("meta"), torch.no_grad():
             tape = BuildTape(model, "", None)
-            tokens, *source = [
-                Tensor(tape, value) for value in example_inputs(spec, 1, 2 + spec.further_tokens)
-            ]
-            training = {"targets": tokens} if spec.further_tokens else {}  # only then do its layers run
+            tokens, *source = [Tensor(tape, value) for value in example_inputs(spec, 1, 2 + spec.mtp_depth)]
+            training = {"targets": tokens} if spec.mtp_depth else {}  # only then do its layers run
             whole.forward(tokens, None, 0, None, False, *source, **training)
     finally:
         torch.set_default_dtype(default)

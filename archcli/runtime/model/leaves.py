@@ -25,7 +25,7 @@ ALIGNED = 16
 def leaf_of(op: Op, shapes: list[Any], n_experts: int | None) -> nn.Module | None:
     """The module that owns the op's weights and buffers, freshly initialised, or None for an op that needs none."""
     if not op.weights(*shapes) and not op.buffers(*shapes):
-        return op.leaf(nn, *shapes) if op.modal else None
+        return op.leaf(nn, *shapes) if op.needs_module else None
     if n_experts is not None:
         return (
             StackedLinear(op, shapes, n_experts)

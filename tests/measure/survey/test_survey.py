@@ -15,9 +15,9 @@ from archcli.modules import (
     Group,
     MixtureOfExperts,
     MultiHeadLatentAttention,
-    NormAfter,
     Parallel,
     PostNorm,
+    ResidualPostNorm,
     Rope,
     Sandwich,
 )
@@ -138,7 +138,7 @@ def test_the_cache_of_grouped_heads():
     [
         (PostNorm, "post", "serial"),
         (Sandwich, "sandwich", "serial"),
-        (NormAfter, "after", "serial"),
+        (ResidualPostNorm, "after", "serial"),
         (Parallel, "pre", "parallel"),
         (lambda **parts: Parallel(n_norms=2, **parts), "pre", "parallel"),
         (lambda **parts: layer(parts["attention"], parts["ffn"]), "pre", "serial"),

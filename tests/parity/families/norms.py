@@ -14,9 +14,9 @@ from archcli.modules import (
     LinearScaling,
     MultiQueryAttention,
     NoPosition,
-    NormAfter,
     PreNorm,
     QKNorm,
+    ResidualPostNorm,
     RMSNorm,
     Rope,
     Sandwich,
@@ -70,11 +70,13 @@ def gemma3(position, **options):
 
 
 def exaone(position, **options):
-    return NormAfter(norm=RMS, attention=gqa(position, qk_norm=QKNorm(norm=RMS), **options), ffn=SWIGLU)
+    return ResidualPostNorm(
+        norm=RMS, attention=gqa(position, qk_norm=QKNorm(norm=RMS), **options), ffn=SWIGLU
+    )
 
 
 def olmo(position=ROPE, **options):
-    return NormAfter(
+    return ResidualPostNorm(
         norm=RMS, attention=gqa(position, qk_norm=QKNorm(per="full", norm=RMS), **options), ffn=SWIGLU
     )
 

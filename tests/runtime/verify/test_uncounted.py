@@ -10,7 +10,7 @@ from archcli.errors import ArchError
 from archcli.measure import passes
 from archcli.measure.passes import forward_pass
 from archcli.modules import CrossAttention
-from archcli.ops import Cache, Linear, Scale
+from archcli.ops import ExtendCache, Linear, Scale
 from archcli.runtime.model.build import build_model, example_inputs
 from archcli.runtime.model.layers import Layers
 from archcli.runtime.verify import by_fvcore as witness_fvcore
@@ -90,8 +90,8 @@ def test_own_and_source_elements_are_those_of_the_architecture():
 
 
 def test_a_source_that_is_not_counted_is_told(monkeypatch):
-    old = Cache.cached
-    monkeypatch.setattr(Cache, "cached", lambda op, *xs: 0 if op.cross else old(op, *xs))
+    old = ExtendCache.cached
+    monkeypatch.setattr(ExtendCache, "cached", lambda op, *xs: 0 if op.cross else old(op, *xs))
     told = ["elements after prefill", "elements after decode", "elements of the source, carried over"]
     assert [what for _, what, _ in failures(ask(PAIRS["whisper"]))] == told
 

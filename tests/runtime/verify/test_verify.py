@@ -8,7 +8,7 @@ import torch
 from archcli.errors import ArchError
 from archcli.graph import CountTape
 from archcli.modules import GLU, Group, PreNorm
-from archcli.ops import Attend, Cache, Combine, Linear, Multiply, Normalize, Route
+from archcli.ops import Attend, Combine, ExtendCache, Linear, Multiply, Normalize, Route
 from archcli.runtime.model.build import build_model
 from archcli.runtime.model.layers import Layers
 from asking import ask, failures
@@ -126,7 +126,7 @@ def test_what_cannot_be_counted_is_listed():
             {("torch's parameters", "names and shapes", "layers.0.attention.q_proj.kernel ×2")},
         ),
         (
-            Cache,
+            ExtendCache,
             "cached",
             lambda old: lambda op, *xs: old(op, *xs) + 1,
             {("torch's cache", "elements after prefill", ""), ("torch's cache", "elements after decode", "")},
@@ -185,7 +185,7 @@ def test_a_run_that_fails_later_is_told_with_its_row(monkeypatch):
             raise RuntimeError("out of order")
         return new, new
 
-    monkeypatch.setattr(Cache, "run", cached)
+    monkeypatch.setattr(ExtendCache, "run", cached)
     (finding,) = ask(LLAMA).findings
     assert (finding.ok, finding.theirs, finding.where) == (
         False,

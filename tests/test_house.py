@@ -86,7 +86,7 @@ FORGED = [
         {"archcli.modules.a": "import archcli.modules.b", "archcli.modules.b": "import archcli.modules.a"},
     ),
     (house.undocumented, {"archcli.units": "'''Units.'''\ndef parse(): ..."}),
-    (house.undocumented, {"archcli.units": "'''Units.'''\nclass A:\n    '''A.'''\n    def parse(self): ..."}),
+    (house.undocumented, {"archcli.units": "'''Units.'''\nclass A:\n    x = 1"}),
     (house.undocumented, {"archcli.units": "x = 1"}),
 ]
 FINE = [

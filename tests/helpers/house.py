@@ -180,10 +180,10 @@ def _mode_writes(call: ast.Call) -> bool:
 
 
 def circles(house: House) -> list[str]:
-    """Modules that need each other to be imported at all: strongly tied by imports outside functions and TYPE_CHECKING."""
+    """Modules that import each other, for types included; only imports inside functions are left out."""
     needs: dict[str, set[str]] = {name: set() for name in house}
     for one in imports(house):
-        if not one.lazy and not one.typing:
+        if not one.lazy:
             needs[one.source].add(one.target)
     paths = [[name] for name in house]
     return [" -> ".join(path) for path in paths if _returns(needs, path[0], path, set(path))]
@@ -204,56 +204,40 @@ def _returns(needs: dict[str, set[str]], start: str, path: list[str], seen: set[
 
 
 def long_functions(house: House, most: int = 40) -> list[str]:
-    """Functions of more lines than that, docstring included, decorators not; nor the options of a command, one parameter each."""
-    found = [
-        (name, node)
+    """Functions whose body has more lines than that, docstring included; parameters stand one a line and are no body."""
+    functions = [
+        (name, node, node.end_lineno - node.body[0].lineno + 1)
         for name, tree in house.items()
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
-    sizes = [(name, node, node.end_lineno - _begin(name, node) + 1) for name, node in found]
     return [
-        f"{name}:{node.lineno}: {node.name} has {size} lines" for name, node, size in sizes if size > most
+        f"{name}:{node.lineno}: {node.name} has {size} lines" for name, node, size in functions if size > most
     ]
 
 
-def _begin(name: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    return node.body[0].lineno if room(name) == "commands" and node.name == "run" else node.lineno
-
-
 def undocumented(house: House) -> list[str]:
-    """Public modules, classes, functions and methods say what they are; a method may leave that to a base of its class."""
-    told: dict[str, list[tuple[list[str], set[str]]]] = {}
-    for node in (
-        node for tree in house.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
-    ):
-        told.setdefault(node.name, []).append(
-            (_bases(node), {item.name for item in _functions(node) if ast.get_docstring(item)})
-        )
-    return [f"{name}: {what}" for name, tree in house.items() for what in _silent(tree, "", told)]
+    """Public modules, classes and functions without a docstring; a method whose name says it all needs none."""
+    return [f"{name}: {what}" for name, tree in house.items() for what in _silent(tree, "")]
 
 
-def _bases(node: ast.ClassDef) -> list[str]:
-    names = [ast.unparse(base).split("[")[0].split(".")[-1] for base in node.bases]
-    return [name for name in names if name != node.name]
-
-
-def _functions(node: ast.AST) -> list[ast.FunctionDef]:
-    return [item for item in node.body if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef)]
-
-
-def _silent(node: ast.AST, path: str, told: dict) -> Iterator[str]:
+def _silent(node: ast.AST, path: str) -> Iterator[str]:
     if not ast.get_docstring(node):
         yield f"{path or 'the module'} has no docstring"
+    inner = (
+        (ast.ClassDef,)
+        if isinstance(node, ast.ClassDef)
+        else (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    )
     for item in node.body:
-        if isinstance(item, ast.ClassDef) and not item.name.startswith("_"):
-            yield from _silent(item, f"{path}{item.name}.", told)
-    for item in _functions(node):
-        inherited = isinstance(node, ast.ClassDef) and _told_by_a_base(_bases(node), item.name, told)
-        if not item.name.startswith("_") and not ast.get_docstring(item) and not inherited:
-            yield f"{path}{item.name} has no docstring"
+        if isinstance(item, inner) and not item.name.startswith("_"):
+            yield from (
+                _silent(item, f"{path}{item.name}.")
+                if isinstance(item, ast.ClassDef)
+                else _silent_function(item, path)
+            )
 
 
-def _told_by_a_base(bases: list[str], method: str, told: dict) -> bool:
-    classes = [found for base in bases for found in told.get(base, [])]
-    return any(method in methods or _told_by_a_base(above, method, told) for above, methods in classes)
+def _silent_function(node: ast.FunctionDef | ast.AsyncFunctionDef, path: str) -> Iterator[str]:
+    if not ast.get_docstring(node):
+        yield f"{path}{node.name} has no docstring"

@@ -1,0 +1,114 @@
+"""Counts of the house: what makes a package hard to live in, as functions of parsed source.
+
+Like `house.py`: each function returns its offences as `module:line: what`, and runs no archcli code.
+"""
+
+import ast
+import re
+from collections import defaultdict
+
+import house
+
+MOST_IN_A_FOLDER = 14
+MOST_AT_THE_TOP = 18
+LIBRARIES = (
+    "archcli.load.huggingface.families",
+    "archcli.rules",
+    "archcli.modules",
+    "archcli.ops",
+    "archcli.commands",
+)
+"""Folders of many files alike, one idea each: as many as there are ideas."""
+
+FIRST_LINE = 100
+BELOW = ("ops", "modules", "load", "graph", "part")
+"""Where a module or an operation may be told by its class: the library itself, and what builds it."""
+
+
+def crowded(parsed):
+    """Folders with more files and packages than a newcomer looks through."""
+    packages = {name.rpartition(".")[0] for name in parsed}
+    sizes = defaultdict(int)
+    for name in parsed:
+        sizes[name if name in packages else name.rpartition(".")[0]] += 1
+        if name in packages and "." in name:
+            sizes[name.rpartition(".")[0]] += 1
+    return [
+        f"{folder} has {size} files and packages"
+        for folder, size in sorted(sizes.items())
+        if not folder.startswith(LIBRARIES)
+        and size > (MOST_AT_THE_TOP if folder == "archcli" else MOST_IN_A_FOLDER)
+    ]
+
+
+def repeated_classes(parsed):
+    """Class names that mean two things."""
+    places = defaultdict(list)
+    for name, tree in parsed.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(f"{name}:{node.lineno}")
+    return [f"{name}: {', '.join(where)}" for name, where in places.items() if len(where) > 1]
+
+
+def long_first_lines(parsed):
+    """Docstrings whose first line is a paragraph."""
+    offences = []
+    for name, tree in parsed.items():
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
+                continue
+            first = (ast.get_docstring(node) or "").partition("\n")[0]
+            if len(first) > FIRST_LINE:
+                offences.append(
+                    f"{name}:{getattr(node, 'lineno', 1)}: {len(first)} characters: {first[:60]}…"
+                )
+    return offences
+
+
+def upward_for_types(parsed):
+    """Imports from `measure` to `runtime`, those for types included: plain records stand in `recording`."""
+    return [
+        f"{line.source}:{line.line}: {line.target}"
+        for line in house.imports(parsed)
+        if house.room(line.source) == "measure" and house.room(line.target) == "runtime"
+    ]
+
+
+def looks_through(parsed):
+    """Reads of an attribute of a block's attention outside `modules/`: a mixer answers by its facts."""
+    return [
+        f"{name}:{node.lineno}: {ast.unparse(node)}"
+        for name, tree in parsed.items()
+        if house.room(name) != "modules"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and re.search(r"\bblock\.(attention|mixer)$", ast.unparse(node.value))
+    ]
+
+
+def type_tests(parsed):
+    """`isinstance` of an operation or a module above the library: each is a place that a new kind must visit."""
+    classes = {
+        node.name
+        for name, tree in parsed.items()
+        if house.room(name) in {"ops", "modules"}
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    for name, tree in parsed.items():
+        if house.room(name) in BELOW:
+            continue
+        for node in ast.walk(tree):
+            is_test = isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance"
+            if is_test and classes & _names(node.args[1]):
+                yield name, node.lineno, ast.unparse(node)
+
+
+def _names(node):
+    """The class names of a type, `X`, `X | Y` or `(X, Y)`; those of another package, `nn.X`, are none."""
+    if isinstance(node, ast.Name):
+        return {node.id}
+    if isinstance(node, ast.BinOp):
+        return _names(node.left) | _names(node.right)
+    return {name for item in getattr(node, "elts", ()) for name in _names(item)}

@@ -1,0 +1,89 @@
+"""What makes a house hard to live in, counted: circles, crowded folders, names that mean two things, upper layers that ask for classes."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import house
+import house_counts
+
+ROOT = Path(__file__).parents[1]
+PATHS = sorted((ROOT / "archcli").rglob("*.py"))
+MOST_TYPE_TESTS = 20
+WIDEST = 110
+
+
+def module_name(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+SOURCES = {module_name(path): path.read_text() for path in PATHS}
+PARSED = {name: ast.parse(source) for name, source in SOURCES.items()}
+
+OF_A_BLOCK = "def f(layer):\n    return layer.block.attention.window"
+FORGED = [
+    (
+        house_counts.crowded,
+        {"archcli": "", "archcli.load": "", **{f"archcli.load.f{i}": "" for i in range(15)}},
+    ),
+    (house_counts.repeated_classes, {"archcli.a": "class A: ...", "archcli.b": "class A: ..."}),
+    (house_counts.long_first_lines, {"archcli.a": f"def f():\n    '''{'word ' * 21}'''"}),
+    (
+        house_counts.upward_for_types,
+        {"archcli.measure.a": "if TYPE_CHECKING:\n    from archcli.runtime.b import C"},
+    ),
+    (house_counts.looks_through, {"archcli.rules.a": OF_A_BLOCK}),
+    (
+        house.circles,
+        {"archcli.a": "if TYPE_CHECKING:\n    import archcli.b", "archcli.b": "import archcli.a"},
+    ),
+]
+RULES = [rule for rule, _ in FORGED]
+
+
+def titles(rule):
+    return getattr(rule, "__name__", None)
+
+
+@pytest.mark.parametrize(("rule", "sources"), FORGED, ids=titles)
+def test_a_count_sees_a_forged_offence(rule, sources):
+    assert rule({name: ast.parse(source) for name, source in sources.items()})
+
+
+@pytest.mark.parametrize("rule", RULES, ids=titles)
+def test_nothing_is_counted(rule):
+    offences = rule(PARSED)
+    assert not offences, f"{len(offences)} offences\n" + "\n".join(offences)
+
+
+def test_lines_fit_beside_a_diff():
+    wide = [
+        f"{name}:{i}: {len(line)} columns"
+        for name, source in SOURCES.items()
+        for i, line in enumerate(source.splitlines(), 1)
+        if len(line) > WIDEST
+    ]
+    assert not wide, "\n" + "\n".join(wide)
+
+
+def test_a_type_test_is_seen():
+    forged = {
+        "archcli.ops.a": "class Op: ...",
+        "archcli.rules.a": "isinstance(x, Op | int)\nisinstance(x, nn.Op)\nisinstance(x, str)",
+    }
+    parsed = {name: ast.parse(source) for name, source in forged.items()}
+    assert list(house_counts.type_tests(parsed)) == [("archcli.rules.a", 1, "isinstance(x, Op | int)")]
+
+
+def test_few_upper_places_ask_for_a_class_and_say_why():
+    type_tests = list(house_counts.type_tests(PARSED))
+    listed = "\n" + "\n".join(f"{name}:{line}: {text}" for name, line, text in type_tests)
+    assert len(type_tests) <= MOST_TYPE_TESTS, listed
+    without = [
+        f"{name}:{line}: {text}"
+        for name, line, text in type_tests
+        if not any("#" in near for near in SOURCES[name].splitlines()[max(0, line - 2) : line])
+    ]
+    assert not without, "no reason stands beside\n" + "\n".join(without)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -15,18 +13,16 @@ from archcli.errors import ArchError, Mark, Problem
 from archcli.load.presets import presets_index
 from archcli.load.source import Loaded, identity, load
 from archcli.load.yaml.patch import patch_of
-from archcli.modules import Model
 from archcli.render import rendered, write
-from archcli.render.problems import paragraph
+from archcli.render.findings import full, unpatched
 from archcli.render.screen import columns, painted
-from archcli.rules.base import Case, Finding, Parallel, Severity
-from archcli.rules.evidence import standing
-from archcli.rules.lint import Found, Selection, check_prefixes, failing, lint
-from archcli.rules.report import Placed, report_of, statistics, summary
-from archcli.wording import clean, written
+from archcli.rules.base import Case, Parallelism, Severity
+from archcli.rules.diagnostics import Diagnostic, diagnose, is_failing
+from archcli.rules.lint import Selection, check_prefixes
+from archcli.rules.report import report_of
 
-MOST_OPTIONS = 4
-PRAGMA = re.compile(r"#\s*archcli:\s*ignore(?:\[([^\]]*)\])?")
+LINES = {"full", "concise"}
+"""Forms for people to read, in colour on a terminal."""
 
 Models = Annotated[
     list[str],
@@ -60,11 +56,11 @@ FormOfFindings = Annotated[
 ]
 
 
-class Checked(NamedTuple):
-    """A model, and what was found in it."""
+class CheckedModel(NamedTuple):
+    """A model and its diagnostics."""
 
     loaded: Loaded
-    placed: list[Placed]
+    diagnostics: list[Diagnostic]
 
 
 def run(  # noqa: PLR0913, PLR0917
@@ -101,33 +97,39 @@ def run(  # noqa: PLR0913, PLR0917
 ) -> None:
     """Check the shape of architectures against rules, each with a source and with what published models do.
 
-    Exits with 1 on an error or a warning, 0 where there is none, 2 where a file is no architecture. A rule is silenced by --ignore, by
-    `ignore: [FFN001]` in the YAML, or by `# archcli: ignore[FFN001]` on the line it stops at.
+    Exits with 1 on an error or a warning, 0 where there is none, 2 where a file is no architecture. A rule is
+    silenced by --ignore, by `ignore: [FFN001]` in the YAML, or by `# archcli: ignore[FFN001]` on the line it stops at.
     """
     selection = _selection(select, extend_select, ignore)
-    checked, problems = _all(models, list(overrides or ()), selection, Parallel(tp, pp, ep))
-    inputs: dict[str, Any] = {"tp": tp, "pp": pp, "ep": ep, "severity": severity} | (
-        {"set": list(overrides)} if overrides else {}
-    )
+    checked, problems = _check_all(models, overrides or [], selection, Parallelism(tp, pp, ep))
+    inputs: dict[str, Any] = {"tp": tp, "pp": pp, "ep": ep, "severity": severity}
+    inputs |= {"set": overrides} if overrides else {}
+    asked = "json" if as_json else form
     if checked:
-        shown = "json" if as_json else form
-        _show(
-            checked,
-            inputs,
-            "patch" if suggest else "statistics" if statistics_only and shown == "full" else shown,
-            output,
-        )
+        shown = "statistics" if statistics_only and asked == "full" else asked
+        _show(checked, inputs, "patch" if suggest else shown, output)
     if problems:
         raise ArchError(problems)
-    if failing([each.found for one in checked for each in one.placed], Severity(severity)) and not exit_zero:
+    if is_failing(_diagnostics(checked), Severity(severity)) and not exit_zero:
         raise typer.Exit(1)
 
 
-def _all(
-    names: list[str], overrides: list[str], selection: Selection, parallel: Parallel
-) -> tuple[list[Checked], list[Problem]]:
-    """What is found in every model, each once, and what is wrong with files that hold none."""
-    checked: list[Checked] = []
+def _selection(select: Codes, extend: Codes, ignore: Codes) -> Selection:
+    lists = {"--select": select, "--extend-select": extend, "--ignore": ignore}
+    split = {option: _codes(given or ()) for option, given in lists.items()}
+    check_prefixes(split)
+    return Selection(*split.values())
+
+
+def _codes(given: Sequence[str]) -> list[str]:
+    return [code.strip().upper() for text in given for code in text.split(",")]
+
+
+def _check_all(
+    names: Sequence[str], overrides: Sequence[str], selection: Selection, parallel: Parallelism
+) -> tuple[list[CheckedModel], list[Problem]]:
+    """Every model once, checked; and the problems of files that hold none."""
+    checked: list[CheckedModel] = []
     problems: list[Problem] = []
     unique: dict[str, str] = {}
     for name in names:
@@ -135,111 +137,45 @@ def _all(
     for name in unique.values():
         try:
             loaded = load(name, overrides, strict=False)
-            checked.append(Checked(loaded, _placed(loaded, selection, parallel, altered=bool(overrides))))
+            case = Case(loaded.model, loaded.misfits, parallel, altered=bool(overrides))
+            checked.append(CheckedModel(loaded, _diagnose(loaded, case, selection)))
         except ArchError as error:
             problems += error.problems
     return checked, problems
 
 
-def _selection(select: Codes, extend: Codes, ignore: Codes) -> Selection:
-    lists = {"--select": select, "--extend-select": extend, "--ignore": ignore}
-    split = {
-        option: [code.strip().upper() for text in given or () for code in text.split(",")]
-        for option, given in lists.items()
-    }
-    check_prefixes(split)
-    return Selection(*split.values())
+def _diagnose(loaded: Loaded, case: Case, selection: Selection) -> list[Diagnostic]:
+    def mark_of(path: str) -> Mark:
+        """The place in the user's own file; its beginning for what an imported one does not say."""
+        mark = loaded.mark(path)
+        if loaded.origin is not None and mark.file == loaded.origin.as_yaml:
+            return Mark(loaded.origin.name, 1, 1)
+        return mark
+
+    return diagnose(case, loaded.name, selection, mark_of, presets_index())
 
 
-def _placed(loaded: Loaded, selection: Selection, parallel: Parallel, *, altered: bool) -> list[Placed]:
-    """The findings of one model that no comment on their line silences, as they stand in the file; what many layers share once."""
-    if not isinstance(loaded.model, Model):
-        raise ArchError(f"{loaded.name}: a {type(loaded.model).__name__} cannot be checked")
-    once: dict[Any, Placed] = {}
-    for found in lint(Case(loaded.model, loaded.misfits, parallel, altered), selection, loaded.model.ignore):
-        rule, finding = found
-        mark = _mark(loaded, finding.path)
-        if not _silenced(mark.text, rule.code):
-            key = (rule.code, mark, finding.message)
-            if key in once:
-                finding = replace(
-                    once[key].found.finding, fixes=once[key].found.finding.fixes + finding.fixes
-                )
-            seen = (
-                standing(presets_index(), rule.evidence, finding.value, loaded.name)
-                if rule.evidence
-                else None
-            )
-            once[key] = Placed(loaded.name, Found(rule, finding), mark, seen)
-    return sorted(
-        once.values(),
-        key=lambda each: (each.mark.file, each.mark.line, each.mark.column, each.found.rule.code),
-    )
+def _diagnostics(checked: Sequence[CheckedModel]) -> list[Diagnostic]:
+    return [diagnostic for model in checked for diagnostic in model.diagnostics]
 
 
-def _mark(loaded: Loaded, path: str) -> Mark:
-    """The place in the user's own file; its beginning for what an imported one does not say."""
-    mark = loaded.mark(path)
-    imported = loaded.origin is not None and mark.file == loaded.origin.as_yaml
-    return Mark(loaded.origin.name, 1, 1) if imported and loaded.origin else mark
-
-
-def _silenced(line: str, code: str) -> bool:
-    pragma = PRAGMA.search(line)
-    if pragma is None:
-        return False
-    codes = [one.strip().upper() for one in (pragma[1] or "").split(",")]
-    return pragma[1] is None or any(one and code.startswith(one) for one in codes)
-
-
-def _show(checked: Sequence[Checked], inputs: dict[str, Any], form: str, output: Path | None) -> None:
-    """Print what was found in the form asked for."""
-    placed = [each for one in checked for each in one.placed]
-    models = [{"name": one.loaded.name, "source": one.loaded.source} for one in checked]
-    notes = [f"{one.loaded.name}: {note}" for one in checked for note in one.loaded.notes]
-    report = report_of(placed, models, inputs, notes)
+def _show(checked: Sequence[CheckedModel], inputs: dict[str, Any], form: str, output: Path | None) -> None:
+    """Print the findings in the form asked for, or write them to a file."""
+    diagnostics = _diagnostics(checked)
+    models = [{"name": loaded.name, "source": loaded.source} for loaded, _ in checked]
+    notes = [f"{loaded.name}: {note}" for loaded, _ in checked for note in loaded.notes]
+    report = report_of(diagnostics, models, inputs, notes)
     if form == "patch":
-        write("".join(map(_patch, checked)), output)
-    elif form == "statistics":
-        write(rendered(replace(report, tables=(statistics(placed),), notes=()), "plain"), output)
-    elif form in {"full", "concise"}:
-        width = None if output else columns()
-        lines = [_full(each, width) + "\n" if form == "full" else _concise(each) for each in placed]
-        lines += [f"note: {clean(note)}" for note in notes if form == "full"]
-        text = "\n".join([*lines, summary(report.totals)]) + "\n"
-        write(text if output else painted(text), output)
+        text = "".join(map(_patch, checked))
+    elif form == "full":
+        text = full(report, diagnostics, None if output else columns())
     else:
-        write(rendered(report, form), output)
+        text = rendered(report, form)
+    write(painted(text) if form in LINES and output is None else text, output)
 
 
-def _label(found: Found) -> str:
-    return f"{found.rule.severity}[{found.rule.code}]"
-
-
-def _concise(each: Placed) -> str:
-    return clean(f"{each.mark}: {_label(each.found)} {each.found.finding.message}")
-
-
-def _full(each: Placed, width: int | None) -> str:
-    rule, finding = each.found
-    expected = f"expected {finding.expected}" if finding.expected else ""
-    notes = [("seen", each.standing.words() if each.standing else ""), ("source", rule.source)]
-    problem = Problem("; ".join(filter(None, [finding.message, expected])), _help(finding), each.mark)
-    return paragraph(problem, _label(each.found), *notes, width=width)
-
-
-def _help(finding: Finding) -> str:
-    """How to mend it: in words, and as options."""
-    options = [f"--set {fix.path}={written(fix.value)}" for fix in finding.fixes]
-    more = [f"and {len(options) - MOST_OPTIONS} more"] if len(options) > MOST_OPTIONS else []
-    return "; ".join(filter(None, [finding.help, " ".join([*options[:MOST_OPTIONS], *more])]))
-
-
-def _patch(checked: Checked) -> str:
-    """A patch of one file; what cannot be written into it is said in a comment."""
-    patch = patch_of(
-        checked.loaded.tree, [tuple(fix) for each in checked.placed for fix in each.found.finding.fixes]
-    )
-    return patch.text + "".join(
-        f"# {clean(checked.loaded.source)}: --set {path}={written(value)}\n" for path, value in patch.left
-    )
+def _patch(checked: CheckedModel) -> str:
+    """A patch of one file; changes that cannot be written into it follow as comments."""
+    fixes = [fix for diagnostic in checked.diagnostics for fix in diagnostic.finding.fixes]
+    patch = patch_of(checked.loaded.tree, map(tuple, fixes))
+    return patch.text + unpatched(checked.loaded.source, patch.left)

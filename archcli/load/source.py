@@ -15,7 +15,7 @@ from archcli.load.spec.layers import expand
 from archcli.load.yaml.nodes import Node, locate
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import MOST_BYTES, Text, decode, text_of
-from archcli.modules import Model, Module
+from archcli.modules import Model
 from archcli.wording import clean, closest, either, quoted
 
 STDIN = "-"
@@ -34,7 +34,7 @@ class Loaded(NamedTuple):
     `misfits` are values that contradict each other, where that was allowed.
     """
 
-    model: Module
+    model: Model
     name: str
     source: str
     tree: Node
@@ -137,9 +137,11 @@ def _load_yaml(content: Text, overrides: Sequence[str], source: str, *, strict: 
     misfits: list[Problem] = []
     notes: list[str] = []
     model = build(tree, document.problems, None if strict else misfits, notes)
+    if not isinstance(model, Model):
+        raise ArchError(Problem(f"a {type(model).__name__} cannot be counted or checked", path=name))
     return Loaded(
         model,
-        getattr(model, "name", "") or Path(name).stem,
+        model.name or Path(name).stem,
         source,
         tree,
         tuple(notes),
@@ -236,7 +238,7 @@ def _load_gguf(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
     origin = Origin(str(path), None, facts.keys)
     loaded = load_config(config, origin, name, (), facts.arch.stated, strict=strict)
     notes = (*loaded.notes, *facts.notes)
-    if header.tensors and isinstance(loaded.model, Model) and not loaded.misfits:
+    if header.tensors and not loaded.misfits:
         notes += tuple(
             compare(loaded.model, header, facts.arch, str(path), config.get("num_hidden_layers", sys.maxsize))
         )

@@ -23,6 +23,8 @@ RENDERERS: dict[str, tuple[str, str]] = {
     "csv": ("archcli.render.data", "as_csv"),
     "md": ("archcli.render.markdown", "markdown"),
     "plain": ("archcli.render.plain", "plain"),
+    "concise": ("archcli.render.findings", "concise"),
+    "statistics": ("archcli.render.findings", "statistics"),
     "github": ("archcli.render.annotations", "github"),
     "sarif": ("archcli.render.annotations", "sarif"),
 }

@@ -9,7 +9,7 @@ from typing import Any
 
 from archcli.rules.base import Rule
 
-TOOLS = frozenset({"base", "document", "evidence", "lint", "report"})
+TOOLS = frozenset({"base", "diagnostics", "document", "evidence", "lint", "report"})
 """Files of this folder that hold no rules."""
 
 

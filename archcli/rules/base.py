@@ -59,15 +59,15 @@ class Layer(NamedTuple):
     times: int
 
 
-class Parallel(NamedTuple):
-    """Over how many devices it is to run: tensor, pipeline and expert parallelism."""
+class Parallelism(NamedTuple):
+    """Degrees of tensor, pipeline and expert parallelism: how many devices share the model."""
 
     tp: int = 1
     pp: int = 1
     ep: int = 1
 
 
-ONE_DEVICE = Parallel()
+ONE_DEVICE = Parallelism()
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Case:
 
     model: Model
     misfits: tuple[Problem, ...] = ()
-    parallel: Parallel = ONE_DEVICE
+    parallel: Parallelism = ONE_DEVICE
     altered: bool = False
 
     @cached_property
@@ -129,7 +129,7 @@ class Rule(ABC):
     evidence: ClassVar[str] = ""
     counts: ClassVar[bool] = False
     """Whether it needs counted rows, so that it waits until the sizes agree."""
-    parallel: ClassVar[Parallel] = ONE_DEVICE
+    parallel: ClassVar[Parallelism] = ONE_DEVICE
     """What its examples run on."""
     known: ClassVar[Mapping[str, str]] = {}
     """Presets that it stops at, and why both are right."""

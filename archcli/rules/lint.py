@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from archcli.errors import ArchError, Problem
 from archcli.rules import all_rules
-from archcli.rules.base import Case, Finding, Rule, Severity
+from archcli.rules.base import Case, Finding, Rule
 
 
-class Found(NamedTuple):
+class RuleFinding(NamedTuple):
     """A finding and the rule that made it."""
 
     rule: Rule
@@ -36,11 +36,11 @@ class Selection:
         return wanted > _longest(code, (*self.ignore, *(prefix.upper() for prefix in ignored)))
 
 
-def lint(case: Case, selection: Selection, ignored: Sequence[str] = ()) -> Iterator[Found]:
+def lint(case: Case, selection: Selection, ignored: Sequence[str] = ()) -> Iterator[RuleFinding]:
     """Every finding of every selected rule. What needs counted rows waits until the sizes agree."""
     for rule in all_rules().values():
         if selection.takes(rule.code, ignored) and not (rule.counts and case.misfits):
-            yield from (Found(rule, finding) for finding in rule.check(case))
+            yield from (RuleFinding(rule, finding) for finding in rule.check(case))
 
 
 def check_prefixes(given: Mapping[str, Sequence[str]]) -> None:
@@ -62,13 +62,6 @@ def rule_of(code: str) -> Rule:
     if rule is None:
         raise ArchError(Problem(f"no rule {code!r}", _near(code)))
     return rule
-
-
-def failing(found: Sequence[Found], floor: Severity) -> bool:
-    """Whether any finding is at or above the floor. Information never fails."""
-    order = [Severity.ERROR, Severity.WARNING]
-    fatal = order[: order.index(floor) + 1] if floor in order else order
-    return any(each.rule.severity in fatal for each in found)
 
 
 def _longest(code: str, prefixes: Sequence[str]) -> int:

@@ -11,7 +11,7 @@ from archcli.rules.base import (
     Case,
     Finding,
     Fix,
-    Parallel,
+    Parallelism,
     Rule,
     Severity,
     example,
@@ -33,7 +33,7 @@ class TensorParallel(Rule):
     reason = "Tensor parallelism gives each device an equal share of the heads and of d_ff; what has a remainder cannot be split so."
     source = MEGATRON
     spares = "runs without --tp; fewer kv heads than devices where they divide the devices (HWD014); experts that --ep spreads"
-    parallel = Parallel(tp=4)
+    parallel = Parallelism(tp=4)
     valid = (example(),)
     invalid = (
         example(d_model="384", attention="{kind: mha, n_heads: 6, position: {kind: rope, theta: 10000}}"),
@@ -77,7 +77,7 @@ class PipelineParallel(Rule):
     reason = "Stages of unequal length wait for the longest one."
     source = "Megatron-LM's pipeline schedules, arXiv:2104.04473 (not checked)"
     spares = "runs without --pp"
-    parallel = Parallel(pp=4)
+    parallel = Parallelism(pp=4)
     valid = (example(n_layers="8"),)
     invalid = (example(n_layers="6"),)
 
@@ -100,7 +100,7 @@ class ExpertParallel(Rule):
     reason = "Expert parallelism gives each device as many experts."
     source = "GShard, arXiv:2006.16668 section 3 (id confirmed)"
     spares = "runs without --ep, models without experts"
-    parallel = Parallel(ep=4)
+    parallel = Parallelism(ep=4)
     valid = (example(ffn="{kind: moe, n_experts: 8, top_k: 2, expert: {kind: glu, d_ff: 1408}}"),)
     invalid = (example(ffn="{kind: moe, n_experts: 6, top_k: 2, expert: {kind: glu, d_ff: 1408}}"),)
 
@@ -126,7 +126,7 @@ class VocabularyParallel(Rule):
     reason = "The token tables are split by rows, a tied one once for both ends; frameworks pad a vocabulary that has a remainder."
     source = f"{MEGATRON}; gpt-neox pads to 128 times the tensor-parallel size (confirmed)"
     spares = "runs without --tp"
-    parallel = Parallel(tp=4)
+    parallel = Parallelism(tp=4)
     valid = (example(),)
     invalid = (example(vocab_size="32002"),)
 
@@ -150,7 +150,7 @@ class CopiedKeys(Rule):
     reason = "With fewer kv heads than devices each is kept by several of them, and a latent by all: the cache of one device shrinks no further."  # noqa: E501
     source = f"GQA, arXiv:2305.13245 section 2.2 (id confirmed): kv heads are copied for as many partitions; {MEGATRON}"
     spares = "runs without --tp"
-    parallel = Parallel(tp=4)
+    parallel = Parallelism(tp=4)
     valid = (
         example(attention="{kind: gqa, n_heads: 8, n_kv_heads: 4, position: {kind: rope, theta: 10000}}"),
     )

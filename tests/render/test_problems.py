@@ -1,5 +1,7 @@
 """Problems as they are drawn for people."""
 
+from pathlib import Path
+
 import pytest
 
 from archcli.errors import ArchError, Mark, Problem
@@ -57,7 +59,8 @@ def test_a_problem_is_drawn(problem, drawn):
     assert explain(ArchError(problem)) == drawn
 
 
-def test_all_problems_are_drawn_in_order(tiny):
+def test_all_problems_are_drawn_in_order():
+    tiny = (Path(__file__).parents[1] / "load" / "tiny.yaml").read_text()
     text = tiny.replace("d_ff: 128", "d_ff: 128.0").replace("n_heads: 8", "n_heads: 0")
     with pytest.raises(ArchError) as caught:
         load_text(text, "my.yaml")

@@ -10,12 +10,12 @@ from archcli.errors import ArchError
 from archcli.load.source import load_text, preset_text, presets
 from archcli.load.yaml.writer import to_yaml
 from archcli.rules import all_rules
-from archcli.rules.base import ONE_DEVICE, Case, Parallel
+from archcli.rules.base import ONE_DEVICE, Case, Parallelism
 from archcli.rules.lint import Selection, lint
 from readings.architectures import decoders
 
 SIZES = st.sampled_from([1, 2, 3, 7, 8, 64, 100, 4096, 14335, 10**9, 10**17]) | st.integers(1, 300)
-PARALLEL = st.builds(Parallel, *[st.sampled_from([1, 2, 3, 8])] * 3)
+PARALLEL = st.builds(Parallelism, *[st.sampled_from([1, 2, 3, 8])] * 3)
 NUMBER = re.compile(r"(?<=[ \[])(\d+)(?=[],}\n])")
 PATH = re.compile(r"[a-z_]+(\.[a-z_0-9]+)*")
 
@@ -85,5 +85,5 @@ MISFITS = {
 
 @pytest.mark.parametrize("text", MISFITS.values(), ids=MISFITS)
 def test_a_contradiction_is_a_finding(text):
-    found = findings(text, Parallel(2, 2, 2))
+    found = findings(text, Parallelism(2, 2, 2))
     assert "CON001" in {rule.code for rule, _ in found}

@@ -7,6 +7,7 @@ import pytest
 from pydantic import Field, field_validator, model_validator
 
 from archcli.errors import ArchError
+from archcli.load.source import load_text
 from archcli.load.spec.build import build
 from archcli.load.spec.overrides import apply
 from archcli.load.yaml.reader import parse
@@ -89,6 +90,11 @@ def built(monkeypatch):
         return build(apply(root, overrides, []))
 
     return toy
+
+
+def test_a_file_holds_a_model(built):
+    with pytest.raises(ArchError, match="f: a Toy cannot be counted or checked"):
+        load_text("{kind: toy, d_model: 4, parts: [{}]}", "f")
 
 
 def test_what_the_loader_does_not_know_pydantic_judges(built):

@@ -1,0 +1,97 @@
+"""Findings of `archcli check` as text: one line each, with their source line, counted by rule, or as a patch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from archcli.errors import Problem
+from archcli.measure.report import Column, Table
+from archcli.render.plain import plain
+from archcli.render.problems import paragraph
+from archcli.wording import clean, written
+
+if TYPE_CHECKING:
+    from archcli.measure.report import Report
+    from archcli.rules.diagnostics import Diagnostic
+
+MOST_OPTIONS = 4
+"""A help line lists at most so many `--set` options."""
+
+
+def full(report: Report, diagnostics: Iterable[Diagnostic], width: int | None) -> str:
+    """Each finding under its line of the file, then the notes and a summary.
+
+    With a `width`, text is folded to that many columns.
+    """
+    paragraphs = [_paragraph(diagnostic, width) + "\n" for diagnostic in diagnostics]
+    notes = [f"note: {clean(note)}" for note in report.notes]
+    return "\n".join([*paragraphs, *notes, summary(report.totals)]) + "\n"
+
+
+def concise(report: Report) -> str:
+    """A line for each finding, then a summary."""
+    lines = [clean(_line(row)) for row in report.rows]
+    return "\n".join([*lines, summary(report.totals)]) + "\n"
+
+
+def statistics(report: Report) -> str:
+    """How often each rule was broken, the most frequent first."""
+    counts = Counter(row["code"] for row in report.rows)
+    rules = {row["code"]: row for row in report.rows}
+    records = [
+        {"code": code, "severity": rules[code]["severity"], "findings": n, "title": rules[code]["title"]}
+        for code, n in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    ]
+    columns = (
+        Column("code", "code"),
+        Column("severity", "severity"),
+        Column("findings", "findings", "number"),
+        Column("title", "rule"),
+    )
+    return plain(replace(report, tables=(Table("Findings by rule", columns, records),), notes=()))
+
+
+def unpatched(source: str, changes: Iterable[tuple[str, Any]]) -> str:
+    """Comments below a patch: the changes it could not write into the file, as `--set` options."""
+    return "".join(f"# {clean(source)}: {_option(path, value)}\n" for path, value in changes)
+
+
+def summary(totals: Mapping[str, Any]) -> str:
+    """How many findings of each severity: `2 models: 1 error, 3 warnings.`."""
+    models = _plural(totals["models"], "model")
+    if not totals["findings"]:
+        return f"{models}: nothing found."
+    counts = [(kind, totals[f"{kind}s"]) for kind in ("error", "warning", "info")]
+    return f"{models}: {', '.join(_plural(n, kind) for kind, n in counts if n)}."
+
+
+def _plural(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 or noun == "info" else f"{n} {noun}s"
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    place = "{file}:{line}:{column}".format(**row["where"])
+    return f"{place}: {row['severity']}[{row['code']}] {row['message']}"
+
+
+def _paragraph(diagnostic: Diagnostic, width: int | None) -> str:
+    rule, finding, standing = diagnostic.rule, diagnostic.finding, diagnostic.standing
+    expected = f"expected {finding.expected}" if finding.expected else ""
+    notes = [("seen", standing.words() if standing else ""), ("source", rule.source)]
+    options = [_option(fix.path, fix.value) for fix in finding.fixes]
+    help_ = "; ".join(filter(None, [finding.help, _some(options)]))
+    problem = Problem("; ".join(filter(None, [finding.message, expected])), help_, diagnostic.mark)
+    return paragraph(problem, f"{rule.severity}[{rule.code}]", *notes, width=width)
+
+
+def _option(path: str, value: Any) -> str:
+    return f"--set {path}={written(value)}"
+
+
+def _some(options: Sequence[str]) -> str:
+    """The first options, and how many more there are."""
+    more = [f"and {len(options) - MOST_OPTIONS} more"] if len(options) > MOST_OPTIONS else []
+    return " ".join([*options[:MOST_OPTIONS], *more])

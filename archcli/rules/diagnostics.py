@@ -1,0 +1,69 @@
+"""Diagnostics: findings at their places in the user's file, without those that a comment on the line silences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from archcli.errors import Mark
+from archcli.rules.base import Case, Finding, Rule, Severity
+from archcli.rules.evidence import Index, Standing, standing
+from archcli.rules.lint import Selection, lint
+
+PRAGMA = re.compile(r"#\s*archcli:\s*ignore(?:\[([^\]]*)\])?")
+"""A comment that silences rules on its line: all of them, or those of the codes in brackets."""
+
+
+class Diagnostic(NamedTuple):
+    """A finding of a model with its rule, its place in the file, and where its value lies among the presets."""
+
+    model: str
+    rule: Rule
+    finding: Finding
+    mark: Mark
+    standing: Standing | None = None
+
+
+def diagnose(
+    case: Case, name: str, selection: Selection, mark_of: Callable[[str], Mark], index: Index
+) -> list[Diagnostic]:
+    """The diagnostics of a model, in the order of the file.
+
+    `mark_of` gives the place of a field's full path; `index` records the presets.
+    """
+    merged: dict[Any, Diagnostic] = {}
+    for rule, finding in lint(case, selection, case.model.ignore):
+        mark = mark_of(finding.path)
+        if is_silenced(mark.text, rule.code):
+            continue
+        # several layers may share one line of the file: one diagnostic, with the fixes of all
+        key = (rule.code, mark, finding.message)
+        if key in merged:
+            first = merged[key].finding
+            merged[key] = merged[key]._replace(finding=replace(first, fixes=first.fixes + finding.fixes))
+        else:
+            among = standing(index, rule.evidence, finding.value, name) if rule.evidence else None
+            merged[key] = Diagnostic(name, rule, finding, mark, among)
+    return sorted(merged.values(), key=_position)
+
+
+def is_failing(diagnostics: Sequence[Diagnostic], floor: Severity) -> bool:
+    """Whether a finding is an error, or with a floor of warning a warning. Information never fails."""
+    fatal = {Severity.ERROR, floor} - {Severity.INFO}
+    return any(diagnostic.rule.severity in fatal for diagnostic in diagnostics)
+
+
+def is_silenced(line: str, code: str) -> bool:
+    """Whether a comment on the line silences the rule: `# archcli: ignore[FFN001]`."""
+    pragma = PRAGMA.search(line)
+    if pragma is None:
+        return False
+    prefixes = [prefix.strip().upper() for prefix in (pragma[1] or "").split(",")]
+    return pragma[1] is None or any(prefix and code.startswith(prefix) for prefix in prefixes)
+
+
+def _position(diagnostic: Diagnostic) -> tuple[str, int, int, str]:
+    mark = diagnostic.mark
+    return mark.file, mark.line, mark.column, diagnostic.rule.code

@@ -13,8 +13,8 @@ from archcli.load.huggingface.leftovers import PACKED, SCALE
 from archcli.load.huggingface.understand import weight_map
 from archcli.load.huggingface.weights import WeightMap
 from archcli.measure.checkpoint import Comparison, compare, compare_sums, folded, shape_text
-from archcli.measure.memory.machine import available_memory
 from archcli.measure.passes import forward_pass
+from archcli.recording.machine import available_memory
 from archcli.render.progress import progress
 from archcli.wording import quoted
 

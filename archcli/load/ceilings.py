@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+from math import isfinite
 from pathlib import Path
 from typing import Any
+
+from typing_extensions import TypeIs
+
+from archcli.recording.ceilings import Ceilings
+
+RATES = ("gemm_flops_per_s", "dram_bytes_per_s", "cache_bytes_per_s")
 
 
 def ceilings_file() -> Path:
@@ -14,10 +21,32 @@ def ceilings_file() -> Path:
     return (Path(root) if root else Path.home() / ".cache") / "archcli" / "ceilings.json"
 
 
-def kept_ceilings(path: Path) -> dict[str, dict[str, Any]]:
-    """What the file holds by key; nothing where it is absent, unreadable or no such file."""
+def kept_ceilings(path: Path) -> dict[str, Ceilings]:
+    """The rates of the file by key; without entries that are none, and nothing where there is no such file."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) and all(isinstance(each, dict) for each in found.values()) else {}
+    entries = document.items() if isinstance(document, dict) else ()
+    rates = ((key, _rates(entry)) for key, entry in entries)
+    return {key: entry for key, entry in rates if entry is not None}
+
+
+def _rates(entry: Any) -> Ceilings | None:
+    """The entry as rates measured earlier; None where a rate is missing or no number above zero."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("dtype"), str):
+        return None
+    gemm, dram, cache = (entry.get(key) for key in RATES)
+    if not (_is_rate(gemm) and _is_rate(dram) and _is_rate(cache)):
+        return None
+    return Ceilings(
+        gemm_flops_per_s=gemm,
+        dram_bytes_per_s=dram,
+        cache_bytes_per_s=cache,
+        dtype=entry["dtype"],
+        measured="earlier",
+    )
+
+
+def _is_rate(value: Any) -> TypeIs[float]:
+    return isinstance(value, float) and isfinite(value) and value > 0

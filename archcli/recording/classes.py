@@ -1,19 +1,51 @@
-"""Which class a torch operation's time belongs to, within the operation of the architecture that executed it. No torch here.
+"""The classes that a profile sums time by, and the class of a torch operation within one of the architecture.
 
-An op of the architecture with one class of cost lends that class to all it executes: the eleven kernels of a composite
-norm are the norm. Where matrices are multiplied, the product, the softmax, the bias and the copies are told apart by
-their names. A fused attention kernel is both contraction and normalization and is never split: it is a class of its own.
+An operation of the architecture with one class of cost lends that class to all that it executes: the eleven kernels
+of a composite norm are the norm. Beside a matrix product, the softmax, the bias and the copies are told apart by name.
+A fused attention kernel is both contraction and normalization; it is never split, and is a class of its own.
 """
 
 from __future__ import annotations
 
-from archcli.graph import OpClass, Part
-from archcli.recording.walk import Key, Phase
+from enum import StrEnum
 
-FUSED = "fused_attention"
-FRAMEWORK = "framework"
-RANDOM = "random"
-"""Drawing random numbers, wherever it happens: no arithmetic of the architecture, and on a CPU a large part of training with dropout."""
+from archcli.graph import OpClass, Part
+from archcli.recording.operations import OpKey, Phase
+
+
+class TimeClass(StrEnum):
+    """The classes of cost, what executes several of them at once, and what no operation of the architecture takes."""
+
+    CONTRACTION = OpClass.CONTRACTION.value
+    NORMALIZATION = OpClass.NORMALIZATION.value
+    ELEMENTWISE = OpClass.ELEMENTWISE.value
+    MOVEMENT = OpClass.MOVEMENT.value
+    ROUTING = OpClass.ROUTING.value
+    FUSED_ATTENTION = "fused_attention"
+    FUSED_KERNELS = "fused_kernels"
+    RANDOM = "random"
+    FRAMEWORK = "framework"
+    UNATTRIBUTED = "unattributed"
+
+    @property
+    def label(self) -> str:
+        """The class as a table or a drawing names it."""
+        return _LABELS.get(self, self.replace("_", " "))
+
+
+_LABELS = {
+    TimeClass.ELEMENTWISE: "element-wise",
+    TimeClass.MOVEMENT: "data movement",
+    TimeClass.RANDOM: "random numbers",
+}
+
+FUSED = TimeClass.FUSED_ATTENTION
+FUSED_KERNELS = TimeClass.FUSED_KERNELS
+"""Kernels of a compiled model that operations of several classes were fused into."""
+FRAMEWORK = TimeClass.FRAMEWORK
+RANDOM = TimeClass.RANDOM
+"""Drawing random numbers: no arithmetic of the architecture, and on a CPU a large part of training with dropout."""
+UNATTRIBUTED = TimeClass.UNATTRIBUTED
 
 _FUSED = ("_scaled_dot_product", "_flash_attention", "_efficient_attention", "_cudnn_attention")
 _PRODUCTS = {
@@ -94,7 +126,7 @@ NO_ARITHMETIC |= {
     "zero",
 }
 NO_ARITHMETIC |= {"embedding", "embedding_dense_backward"}
-"""What computes nothing: it copies, compares, chooses or draws. A maximum is no FLOP, as in the table of the architecture's operations."""
+"""Operations that copy, compare, choose or draw. A maximum is no FLOP either, by the convention of `ops/base.py`."""
 
 
 def is_fused(name: str) -> bool:
@@ -107,7 +139,7 @@ def is_product(name: str) -> bool:
     return name in _PRODUCTS
 
 
-def class_of(key: Key, parts: tuple[Part, ...]) -> str:
+def class_of(key: OpKey, parts: tuple[Part, ...]) -> str:
     """The class that takes the time of `key`, executed by an op of the architecture with these parts."""
     if is_fused(key.name):
         return FUSED
@@ -117,7 +149,7 @@ def class_of(key: Key, parts: tuple[Part, ...]) -> str:
         return OpClass.ELEMENTWISE
     classes = [part.op_class for part in _of_phase(key.phase, parts)]
     if OpClass.CONTRACTION in classes:
-        return _beside_a_product(key, classes)
+        return _class_beside_product(key, classes)
     return classes[0] if classes else OpClass.MOVEMENT
 
 
@@ -125,11 +157,11 @@ def _of_phase(phase: Phase, parts: tuple[Part, ...]) -> tuple[Part, ...]:
     return parts if phase == "forward" else tuple(back for part in parts for back in part.backward)
 
 
-def _beside_a_product(key: Key, classes: list[OpClass]) -> OpClass:
-    """Within a Linear, a Contract or an eager Attend: by the kernel's name.
+def _class_beside_product(key: OpKey, classes: list[OpClass]) -> OpClass:
+    """Within a Linear, an Einsum or an eager Attend: by the kernel's name.
 
     Scaling and masking of scores belong to the softmax, as its FLOPs count them, unless the row also has element-wise
-    parts (a softcap, ALiBi), of whose kernels they cannot be told apart.
+    parts (a softcap, ALiBi), whose kernels have the same names.
     """
     if key.name in _PRODUCTS:
         return OpClass.CONTRACTION

@@ -1,82 +1,84 @@
-"""Fused kernels as groups of operations: whose each kernel of the compiled code is, and how long it took. Plain Python, no torch.
+"""Kernels of a compiled model, and the operations of the architecture that were fused into each. No torch.
 
-A kernel that several operations of the architecture were fused into belongs to all of them, and is never split: its path is theirs,
-joined. It has their class where they have one, else a class of its own. What an operation costs stands with the kernel that is first
-to run it.
+A kernel that holds several operations belongs to all of them and is never split: its path is theirs, joined. It has
+their class where they have one, else a class of its own. An operation's cost is charged to the first kernel that runs
+it.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from difflib import SequenceMatcher
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from archcli.graph import OpClass
-from archcli.recording.classes import FRAMEWORK, FUSED, class_of, is_fused, is_product
-from archcli.recording.events import Event
-from archcli.recording.walk import Key, Phase, Spent, operation
+from archcli.recording.classes import FRAMEWORK, FUSED, FUSED_KERNELS, class_of, is_fused, is_product
+from archcli.recording.operations import OpInstance, OpKey, Phase
 
-if TYPE_CHECKING:
-    from archcli.runtime.model.op_hooks import Ran
-    from archcli.runtime.profile.provenance import Graph, Launch
-
-FUSED_KERNELS = "fused_kernels"
 JOIN = " + "
 """Between the paths of a group."""
-CALL = "## Call CompiledFxGraph"
-"""What a trace calls the range of a compiled graph."""
-IDLE = {
-    "empty",
-    "empty_strided",
-    "empty_like",
-    "as_strided",
-    "detach",
-    "alias",
-    "view",
-    "reshape",
-    "expand",
-    "permute",
-    "slice",
-    "select",
-}
-"""What a compiled graph may run between its kernels: it makes room or looks at a tensor in another way, and computes nothing."""
-Place = tuple[str, str, str]
-"""(path, phase, class of cost) of what an operation of the architecture does."""
+Home = tuple[str, str, str]
+"""(path, phase, class of cost) of an operation of the architecture; an empty class stands for any."""
 
 
-class Home(NamedTuple):
-    """The kernels with which something stands: their path, and their class."""
+class GraphOp(NamedTuple):
+    """A node of a compiled graph: the path of the operation it was traced in, and torch's name.
+
+    The path is empty for a sum of gradients.
+    """
+
+    path: str
+    name: str
+
+
+class Launch(NamedTuple):
+    """A kernel launch of the compiled code: its name in a trace, what it is first to compute, whether a library's."""
+
+    name: str
+    pieces: tuple[GraphOp, ...]
+    library: bool
+
+
+@dataclass(slots=True)
+class CompiledGraph:
+    """A compiled graph, forward or backward, and its launches in order."""
+
+    backward: bool
+    launches: list[Launch] = field(default_factory=list)
+
+
+class KernelGroup(NamedTuple):
+    """The line of a report for kernels that hold the same operations: their joined path, and their class."""
 
     path: str
     op_class: str
 
 
 class Kernel(NamedTuple):
-    """A launch of the compiled code: its key in a trace, its class, and what of each operation it runs by (path, class)."""
+    """A launch of the compiled code: its key in a trace, its class, and (path, class) of all that it computes."""
 
-    key: Key
+    key: OpKey
     op_class: str
     pieces: tuple[tuple[str, str], ...]
     library: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
-    """What a compiler made of a model: its graphs' kernels in order, where what operations cost stands, and how long it took to compile.
+class CompiledModel:
+    """A compiled model: the kernels of its graphs in order, and the seconds that compiling took.
 
-    No kernel holds what is `shared`, as an equal operation's result was taken for it, and what is `missing`.
+    `homes` says which kernels an operation's cost of a class is charged to. Operations without a kernel are either
+    `shared` (an equal operation's result serves both) or `missing`.
     """
 
     graphs: tuple[tuple[Kernel, ...], ...]
-    homes: Mapping[Place, Home]
+    homes: Mapping[Home, KernelGroup]
     shared: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     seconds: float = 0.0
 
-    def home(self, path: str, phase: str, op_class: str) -> Home | None:
-        """Where what an operation does in that class stands: with the kernel of that class, else with a library's, else with any."""
+    def home(self, path: str, phase: str, op_class: str) -> KernelGroup | None:
+        """The kernels that an operation's cost of a class is charged to: of that class, else a library's, else any."""
         return self.homes.get((path, phase, op_class)) or self.homes.get((path, phase, ""))
 
     @property
@@ -85,7 +87,9 @@ class Compiled:
         return [kernel for graph in self.graphs for kernel in graph]
 
 
-def compiled_of(graphs: Sequence[Graph], ran: Mapping[str, Ran], seconds: float = 0.0) -> Compiled:
+def compiled_of(
+    graphs: Sequence[CompiledGraph], ran: Mapping[str, OpInstance], seconds: float = 0.0
+) -> CompiledModel:
     """Join what was compiled with the operations that run."""
     order = sorted(graphs, key=lambda graph: graph.backward)
     fused = {
@@ -105,20 +109,20 @@ def compiled_of(graphs: Sequence[Graph], ran: Mapping[str, Ran], seconds: float 
     shared, missing = (
         tuple(each.path for each in lost if (_content(each) in held) is found) for found in (True, False)
     )
-    return Compiled(made, homes, shared, missing, seconds)
+    return CompiledModel(made, homes, shared, missing, seconds)
 
 
-def _computes(ran: Ran) -> bool:
+def _computes(ran: OpInstance) -> bool:
     return any(part.flops for part in ran.op.parts(*ran.inputs) if not part.training)
 
 
-def _content(ran: Ran) -> str:
+def _content(ran: OpInstance) -> str:
     """An operation without its name: what two that can share a result have in common."""
     return repr((ran.op, ran.inputs)).replace(f"name={ran.op.name!r}", "")
 
 
 def _kernel(
-    launch: Launch, ran: Mapping[str, Ran], fused: set[tuple[str, bool]], *, backward: bool
+    launch: Launch, ran: Mapping[str, OpInstance], fused: set[tuple[str, bool]], *, backward: bool
 ) -> Kernel:
     phase: Phase = "backward" if backward else "forward"
     parts = {
@@ -128,14 +132,14 @@ def _kernel(
     }
     costing = [path for path, own in parts.items() if own] or list(parts)
     if not costing:  # of no operation: sums of gradients that meet, or something of torch's own
-        key = Key("", "sums" if backward else phase, launch.name)
+        key = OpKey("", "sums" if backward else phase, launch.name)
         return Kernel(key, OpClass.ELEMENTWISE if backward else FRAMEWORK, (), launch.library)
     pieces = dict.fromkeys(
         (
             each.path,
             FUSED
             if (each.path, backward) in fused
-            else str(class_of(Key(each.path, phase, each.name), parts[each.path])),
+            else str(class_of(OpKey(each.path, phase, each.name), parts[each.path])),
         )
         for each in launch.pieces
         if each.path in costing
@@ -146,84 +150,20 @@ def _kernel(
         op_class = OpClass.CONTRACTION
     elif is_fused(launch.name):
         op_class = FUSED
-    return Kernel(Key(JOIN.join(costing), phase, launch.name), op_class, tuple(pieces), launch.library)
+    return Kernel(OpKey(JOIN.join(costing), phase, launch.name), op_class, tuple(pieces), launch.library)
 
 
-def _homes(kernels: Iterable[Kernel]) -> dict[Place, Home]:
+def _homes(kernels: Iterable[Kernel]) -> dict[Home, KernelGroup]:
     """The first kernel for each class of what an operation does; for what has none, the first of a library's, else the first."""
-    homes: dict[Place, Home] = {}
+    homes: dict[Home, KernelGroup] = {}
     for kernel in sorted(
         kernels, key=lambda kernel: not kernel.library
     ):  # stable: each sort stays in the order of running
         for path, _ in kernel.pieces:
-            homes.setdefault((path, kernel.key.phase, ""), Home(kernel.key.path, kernel.op_class))
+            homes.setdefault((path, kernel.key.phase, ""), KernelGroup(kernel.key.path, kernel.op_class))
     for kernel in kernels:
         for path, op_class in kernel.pieces:
-            homes.setdefault((path, kernel.key.phase, op_class), Home(kernel.key.path, kernel.op_class))
-    return homes
-
-
-def walk_compiled(events: Iterable[Event], graphs: Sequence[Sequence[Kernel]]) -> dict[Key, Spent]:
-    """Seconds and calls of every kernel of one pass; what else ran within a graph is of no operation."""
-    spent: dict[Key, Spent] = defaultdict(Spent)
-    for event, kernel in launched(events, graphs):
-        key = Key("", "forward", operation(event.name)) if kernel is None else kernel.key
-        spent[key] = spent[key].plus(event.end_ns - event.start_ns, 1)
-    return dict(spent)
-
-
-def with_groups(events: Sequence[Event], graphs: Sequence[Sequence[Kernel]], prefix: str) -> list[Event]:
-    """The trace with a range around each kernel that is named after the operations it holds."""
-    around = [
-        event._replace(name=prefix + kernel.key.path, id=-1)
-        for event, kernel in launched(events, graphs)
-        if kernel
-    ]
-    return [*events, *around]
-
-
-def launched(
-    events: Iterable[Event], graphs: Sequence[Sequence[Kernel]]
-) -> Iterator[tuple[Event, Kernel | None]]:
-    """Everything that compiled graphs ran, with the kernel that it is."""
-    for i, ranges in enumerate(calls(events)):
-        kernels = graphs[i] if i < len(graphs) else ()
-        found = matched([operation(event.name) for event in ranges], [kernel.key.name for kernel in kernels])
-        yield from (
-            (event, None if place is None else kernels[place])
-            for event, place in zip(ranges, found, strict=True)
-        )
-
-
-def calls(events: Iterable[Event]) -> Iterator[list[Event]]:
-    """What each compiled graph launched, a list for each call of a graph, in the order of time."""
-    ordered = sorted(
-        (event for event in events if not event.on_device),
-        key=lambda event: (event.start_ns, -event.end_ns, event.id),
-    )
-    for call in [event for event in ordered if event.name.startswith(CALL)]:
-        inside, end = list[Event](), call.start_ns
-        for event in ordered:
-            within = (
-                event is not call
-                and event.thread == call.thread
-                and end <= event.start_ns
-                and event.end_ns <= call.end_ns
+            homes.setdefault(
+                (path, kernel.key.phase, op_class), KernelGroup(kernel.key.path, kernel.op_class)
             )
-            if within:
-                inside.append(event)
-                end = event.end_ns
-        yield inside
-
-
-def matched(seen: Sequence[str], expected: Sequence[str]) -> list[int | None]:
-    """Which of the expected kernels each one seen is, both being in order; None for one that is none of them."""
-    places: list[int | None] = [None] * len(seen)
-    known = [i for i, name in enumerate(seen) if name in set(expected)]
-    if [seen[i] for i in known] == list(expected):
-        for place, i in enumerate(known):
-            places[i] = place
-        return places
-    for block in SequenceMatcher(None, seen, expected, autojunk=False).get_matching_blocks():
-        places[block.a : block.a + block.size] = range(block.b, block.b + block.size)
-    return places
+    return homes

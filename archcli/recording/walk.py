@@ -9,61 +9,41 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from archcli.recording.device import launched_ns
 from archcli.recording.events import Event
+from archcli.recording.operations import CallTime, OpKey, Phase
 
-Phase = Literal["forward", "backward", "sums"]
-"""`sums` are additions by which the autograd engine joins gradients that meet, after the node that made the last of them."""
 ENGINE = "autograd::engine::evaluate_function"
 ALIASES = {"_index_put_impl": "index_put"}
 """The gradient of indexing runs the one where nobody watches, the other under a dispatch mode, as the census is."""
 
 
-class Key(NamedTuple):
-    """An operation of torch within an operation of the architecture; an empty path is outside of all of them."""
-
-    path: str
-    phase: Phase
-    name: str
-
-
-class Spent(NamedTuple):
-    """Time and calls of one key in one pass."""
-
-    ns: int = 0
-    calls: int = 0
-
-    def plus(self, ns: int, calls: int = 0) -> Spent:
-        """With more on top."""
-        return Spent(self.ns + ns, self.calls + calls)
-
-
-class _Open(NamedTuple):
+class _Frame(NamedTuple):
     """A range the walk stands in: until when, whose it is, and which key has taken it."""
 
     end_ns: int
     path: str
     phase: Phase
-    taken: Key | None = None
+    taken: OpKey | None = None
     engine: bool = False
 
 
 def walk(
     events: Sequence[Event],
-    known: Collection[Key],
+    known: Collection[OpKey],
     owner: Callable[[int], str],
     prefix: str,
     *,
     device: bool = False,
-) -> dict[Key, Spent]:
+) -> dict[OpKey, CallTime]:
     """Seconds and calls of every known operation of one pass.
 
     `owner` names the path that made the autograd node of a sequence number. On a `device` an operation's time is that
     of the kernels, copies and fills it launched, on the CPU its own.
     """
-    spent: dict[Key, Spent] = defaultdict(Spent)
+    spent: dict[OpKey, CallTime] = defaultdict(CallTime)
     threads: dict[int, list[Event]] = defaultdict(list)
     for event in events:
         if not event.on_device:
@@ -77,15 +57,15 @@ def walk(
 
 def _walk_thread(
     ranges: list[Event],
-    known: Collection[Key],
+    known: Collection[OpKey],
     owner: Callable[[int], str],
     prefix: str,
     launched: Callable[[Event], int] | None,
-    spent: dict[Key, Spent],
+    spent: dict[OpKey, CallTime],
 ) -> None:
     ranges.sort(key=lambda event: (event.start_ns, -event.end_ns, event.id))
     wrappers = _wrappers(ranges)
-    stack = [_Open(ranges[-1].end_ns, "", "forward")]
+    stack = [_Frame(ranges[-1].end_ns, "", "forward")]
     for i, event in enumerate(ranges):
         while len(stack) > 1 and stack[-1].end_ns <= event.start_ns:
             stack.pop()
@@ -110,16 +90,16 @@ def _wrappers(ranges: list[Event]) -> set[int]:
 
 
 def _entered(
-    outer: _Open, event: Event, known: Collection[Key], owner: Callable[[int], str], prefix: str
-) -> _Open:
+    outer: _Frame, event: Event, known: Collection[OpKey], owner: Callable[[int], str], prefix: str
+) -> _Frame:
     """What the walk stands in once it has entered the event's range."""
     if outer.taken is not None:
         return outer._replace(end_ns=event.end_ns)
     if event.name.startswith(prefix):
-        return _Open(event.end_ns, event.name[len(prefix) :], "forward")
+        return _Frame(event.end_ns, event.name[len(prefix) :], "forward")
     if event.name.startswith(ENGINE):
-        return _Open(event.end_ns, owner(event.sequence), "backward", engine=True)
-    key = Key(outer.path, outer.phase, operation(event.name))
+        return _Frame(event.end_ns, owner(event.sequence), "backward", engine=True)
+    key = OpKey(outer.path, outer.phase, operation(event.name))
     if key in known:
         taken = key._replace(phase="sums") if outer.engine and key.name == "add" else key
         return outer._replace(end_ns=event.end_ns, taken=taken)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from archcli.recording.recording import GpuPasses
 from archcli.runtime.profile import record as profile
 
 BERT = """
@@ -139,7 +140,9 @@ def test_a_trace_that_lacks_kernels_is_a_failure(cli, tmp_path, monkeypatch, los
     path.write_text(BERT)
     measured = profile.record
     monkeypatch.setattr(
-        profile, "record", lambda *args, **options: replace(measured(*args, **options), lost=lost)
+        profile,
+        "record",
+        lambda *args, **options: replace(measured(*args, **options), gpu=GpuPasses(lost=lost)),
     )
     done = cli("profile", path, "-s", 4, "--pairs", 1, "--threads", 1, "--no-ceilings", "--json")
     assert (done.code, done.err) == (code, "")

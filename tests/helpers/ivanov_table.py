@@ -8,7 +8,8 @@ from archcli.load.source import load
 from archcli.measure.passes import train_pass
 from archcli.measure.profile.ivanov import with_table
 from archcli.measure.profile.reports.one import profile_of
-from archcli.runtime.profile.record import Did, Recording, Timed
+from archcli.recording.operations import ExecutedOp, OpTime
+from archcli.recording.recording import Recording
 
 FILE = Path(__file__).parents[1] / "measure" / "published" / "ivanov.csv"
 PRINTED = list(csv.DictReader(FILE.read_text(encoding="utf-8").splitlines()))
@@ -17,24 +18,24 @@ PRINTED = list(csv.DictReader(FILE.read_text(encoding="utf-8").splitlines()))
 CONTRACTION, NORMALIZATION, ELEMENTWISE = "contraction", "normalization", "elementwise"
 LAYER = "layers.0."
 TIMED = (
-    *(Timed(f"{LAYER}attention.{name}_proj", "forward", "addmm", CONTRACTION, 0.05, 1) for name in "qkv"),
-    Timed(f"{LAYER}attention.attend", "forward", "bmm", CONTRACTION, 0.04, 2),
-    Timed(f"{LAYER}attention.attend", "forward", "_softmax", NORMALIZATION, 0.02, 1),
-    Timed(f"{LAYER}attention.attend", "forward", "mul", NORMALIZATION, 0.01, 2),
-    Timed(f"{LAYER}attention.attend", "forward", "bernoulli", "random", 0.08, 1),
-    Timed(f"{LAYER}attention.attend", "forward", "clone", "movement", 0.03, 1),
-    Timed(f"{LAYER}ffn.down_proj", "backward", "mm", CONTRACTION, 0.20, 2),
-    Timed(f"{LAYER}ffn.down_proj", "backward", "sum", NORMALIZATION, 0.05, 1),
-    Timed(f"{LAYER}ffn_norm", "backward", "native_layer_norm_backward", NORMALIZATION, 0.06, 1),
-    Timed(f"{LAYER}attention.q_proj", "sums", "add", ELEMENTWISE, 0.02, 3),
-    Timed("embedding.tokens", "forward", "embedding", "movement", 0.01, 1),
-    Timed("", "forward", "arange", "framework", 0.005, 1),
+    *(OpTime(f"{LAYER}attention.{name}_proj", "forward", "addmm", CONTRACTION, 0.05, 1) for name in "qkv"),
+    OpTime(f"{LAYER}attention.attend", "forward", "bmm", CONTRACTION, 0.04, 2),
+    OpTime(f"{LAYER}attention.attend", "forward", "_softmax", NORMALIZATION, 0.02, 1),
+    OpTime(f"{LAYER}attention.attend", "forward", "mul", NORMALIZATION, 0.01, 2),
+    OpTime(f"{LAYER}attention.attend", "forward", "bernoulli", "random", 0.08, 1),
+    OpTime(f"{LAYER}attention.attend", "forward", "clone", "movement", 0.03, 1),
+    OpTime(f"{LAYER}ffn.down_proj", "backward", "mm", CONTRACTION, 0.20, 2),
+    OpTime(f"{LAYER}ffn.down_proj", "backward", "sum", NORMALIZATION, 0.05, 1),
+    OpTime(f"{LAYER}ffn_norm", "backward", "native_layer_norm_backward", NORMALIZATION, 0.06, 1),
+    OpTime(f"{LAYER}attention.q_proj", "sums", "add", ELEMENTWISE, 0.02, 3),
+    OpTime("embedding.tokens", "forward", "embedding", "movement", 0.01, 1),
+    OpTime("", "forward", "arange", "framework", 0.005, 1),
 )
 CENSUS = (
-    Did(f"{LAYER}attention.q_proj", "forward", "addmm", CONTRACTION, 1, 990, 30, 10),
-    Did(f"{LAYER}ffn_norm", "forward", "native_layer_norm", NORMALIZATION, 1, 8, 12, 10),
-    Did(f"{LAYER}attention.q_proj", "sums", "add", ELEMENTWISE, 3, 2, 6, 3),
-    Did("embedding.tokens", "forward", "embedding", "movement", 1, 0, 10, 10),
+    ExecutedOp(f"{LAYER}attention.q_proj", "forward", "addmm", CONTRACTION, 1, 990, 30, 10),
+    ExecutedOp(f"{LAYER}ffn_norm", "forward", "native_layer_norm", NORMALIZATION, 1, 8, 12, 10),
+    ExecutedOp(f"{LAYER}attention.q_proj", "sums", "add", ELEMENTWISE, 3, 2, 6, 3),
+    ExecutedOp("embedding.tokens", "forward", "embedding", "movement", 1, 0, 10, 10),
 )
 MADE_UP = Recording(
     timed=TIMED,

@@ -19,7 +19,8 @@ import pytest
 from archcli.recording.chrome_trace import chrome_trace
 from archcli.recording.device import account, launched_ns, middle
 from archcli.recording.events import TIMED, Event, events_of
-from archcli.recording.walk import Key, Spent, walk
+from archcli.recording.operations import CallTime, OpKey
+from archcli.recording.walk import walk
 
 FIXTURE = Path(__file__).parent / "fixtures" / "gpu_pass.json"
 
@@ -98,17 +99,17 @@ def test_operations_take_the_time_of_what_they_launched():
         "l.0.attend": "_scaled_dot_product_flash_attention",
         "l.0.copy": "clone",
     }
-    known = {Key(path, "forward", name) for path, name in names.items()}
-    known |= {Key("l.0.q", "backward", "mm"), Key("", "forward", "_local_scalar_dense")}
+    known = {OpKey(path, "forward", name) for path, name in names.items()}
+    known |= {OpKey("l.0.q", "backward", "mm"), OpKey("", "forward", "_local_scalar_dense")}
     assert walk(PASS, known, owner, "archcli:", device=True) == {
-        Key("l.0.q", "forward", "addmm"): Spent((3000 - 2000) + (3100 - 3000), 1),
-        Key("l.0.norm", "forward", "native_layer_norm"): Spent(3500 - 2800, 1),
-        Key("", "forward", "_local_scalar_dense"): Spent(4300 - 4000, 1),
-        Key("l.0.q", "backward", "mm"): Spent(6800 - 6000, 2),
-        Key("l.0.attend", "forward", "_scaled_dot_product_flash_attention"): Spent(
+        OpKey("l.0.q", "forward", "addmm"): CallTime((3000 - 2000) + (3100 - 3000), 1),
+        OpKey("l.0.norm", "forward", "native_layer_norm"): CallTime(3500 - 2800, 1),
+        OpKey("", "forward", "_local_scalar_dense"): CallTime(4300 - 4000, 1),
+        OpKey("l.0.q", "backward", "mm"): CallTime(6800 - 6000, 2),
+        OpKey("l.0.attend", "forward", "_scaled_dot_product_flash_attention"): CallTime(
             (7500 - 7200) + (7600 - 7500), 1
         ),
-        Key("l.0.copy", "forward", "clone"): Spent(7900 - 7700, 1),
+        OpKey("l.0.copy", "forward", "clone"): CallTime(7900 - 7700, 1),
     }
 
 

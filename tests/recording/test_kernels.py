@@ -7,19 +7,13 @@ from torch.ops import aten
 from archcli.measure.flops import run_pass
 from archcli.measure.profile.reports.groups import label, members, occurrences
 from archcli.ops import Add, Linear, Normalize
+from archcli.recording.classes import FUSED_KERNELS
+from archcli.recording.compiled_walk import CALL, launched, matched, walk_compiled, with_groups
 from archcli.recording.events import Event
-from archcli.recording.kernels import (
-    CALL,
-    FUSED_KERNELS,
-    compiled_of,
-    launched,
-    matched,
-    walk_compiled,
-    with_groups,
-)
-from archcli.recording.walk import Key, Spent
-from archcli.runtime.model.op_hooks import Ran, census, labelled
-from archcli.runtime.profile.provenance import PIECES, ROW, Graph, Launch, Piece, Provenance, pieces_of
+from archcli.recording.kernels import CompiledGraph, GraphOp, Launch, compiled_of
+from archcli.recording.operations import CallTime, OpInstance, OpKey
+from archcli.runtime.model.op_hooks import census, labelled
+from archcli.runtime.profile.provenance import PIECES, ROW, Provenance, pieces_of
 from archcli.runtime.profile.work import Job, prepare
 from recordings import MODELS, RUNS, question
 
@@ -63,21 +57,21 @@ def test_kernels_are_found_in_their_order(seen, expected, places):
 NORM, RESIDUAL, PROJECTION = "layers.0.norm", "layers.0.residual", "layers.0.proj"
 X = (2, 4, 8)
 RAN = {
-    RESIDUAL: Ran(RESIDUAL, Add("residual"), (X, X)),
-    NORM: Ran(NORM, Normalize("norm", eps=1e-5), (X,)),
-    PROJECTION: Ran(PROJECTION, Linear("proj", 8), (X,)),
+    RESIDUAL: OpInstance(RESIDUAL, Add("residual"), (X, X)),
+    NORM: OpInstance(NORM, Normalize("norm", eps=1e-5), (X,)),
+    PROJECTION: OpInstance(PROJECTION, Linear("proj", 8), (X,)),
 }
-ADDED, SQUARED, MULTIPLIED = Piece(RESIDUAL, "add"), Piece(NORM, "pow"), Piece(PROJECTION, "mm")
-FORWARD = Graph(
+ADDED, SQUARED, MULTIPLIED = GraphOp(RESIDUAL, "add"), GraphOp(NORM, "pow"), GraphOp(PROJECTION, "mm")
+FORWARD = CompiledGraph(
     False,
     [
         Launch("graph_0_cpp_0", (ADDED, SQUARED), False),
         Launch("mm", (MULTIPLIED,), True),
-        Launch("graph_0_cpp_1", (Piece(NORM, "mul"),), False),
+        Launch("graph_0_cpp_1", (GraphOp(NORM, "mul"),), False),
     ],
 )
-BACKWARD = Graph(
-    True, [Launch("mm", (MULTIPLIED,), True), Launch("graph_0_cpp_2", (Piece("", "add"),), False)]
+BACKWARD = CompiledGraph(
+    True, [Launch("mm", (MULTIPLIED,), True), Launch("graph_0_cpp_2", (GraphOp("", "add"),), False)]
 )
 MADE = compiled_of([BACKWARD, FORWARD], RAN)
 
@@ -85,14 +79,14 @@ MADE = compiled_of([BACKWARD, FORWARD], RAN)
 def test_a_kernel_belongs_to_all_it_holds():
     group, product, norm = MADE.graphs[0]
     assert (group.key.path, group.op_class) == (f"{RESIDUAL} + {NORM}", FUSED_KERNELS)
-    assert (product.key, product.op_class) == (Key(PROJECTION, "forward", "mm"), "contraction")
+    assert (product.key, product.op_class) == (OpKey(PROJECTION, "forward", "mm"), "contraction")
     assert (norm.key.path, norm.op_class) == (NORM, "normalization")
 
 
 def test_the_backward_comes_last_and_sums_of_gradients_are_of_no_operation():
     product, sums = MADE.graphs[1]
-    assert product.key == Key(PROJECTION, "backward", "mm")
-    assert (sums.key, sums.op_class) == (Key("", "sums", "graph_0_cpp_2"), "elementwise")
+    assert product.key == OpKey(PROJECTION, "backward", "mm")
+    assert (sums.key, sums.op_class) == (OpKey("", "sums", "graph_0_cpp_2"), "elementwise")
 
 
 def test_what_an_operation_costs_stands_with_its_first_kernel():
@@ -104,14 +98,14 @@ def test_what_an_operation_costs_stands_with_its_first_kernel():
 
 def test_what_no_kernel_holds_is_told():
     assert MADE.missing == MADE.shared == ()
-    other = {**RAN, "layers.1.norm": Ran("layers.1.norm", Normalize("norm", eps=1e-5), (X,))}
-    wider = {**RAN, "layers.1.norm": Ran("layers.1.norm", Normalize("norm", eps=1e-5), ((2, 4, 9),))}
+    other = {**RAN, "layers.1.norm": OpInstance("layers.1.norm", Normalize("norm", eps=1e-5), (X,))}
+    wider = {**RAN, "layers.1.norm": OpInstance("layers.1.norm", Normalize("norm", eps=1e-5), ((2, 4, 9),))}
     assert compiled_of([FORWARD], other).shared == ("layers.1.norm",)
     assert compiled_of([FORWARD], wider).missing == ("layers.1.norm",)
 
 
 def test_a_library_product_that_adds_something_stays_a_product():
-    made = compiled_of([Graph(False, [Launch("addmm", (MULTIPLIED, ADDED), True)])], RAN)
+    made = compiled_of([CompiledGraph(False, [Launch("addmm", (MULTIPLIED, ADDED), True)])], RAN)
     assert made.graphs[0][0].op_class == "contraction"
     assert made.graphs[0][0].key.path == f"{RESIDUAL} + {PROJECTION}"
 
@@ -121,7 +115,7 @@ def event(name, start, end, **more):
 
 
 TRACE = [
-    event("Torch-Compiled Region: 0/0", 0, 100),
+    event("Torch-CompiledModel Region: 0/0", 0, 100),
     event(f"{CALL} x ##", 10, 90),
     event("graph_0_cpp_0", 10, 20),
     event("aten::mm", 20, 50),
@@ -137,12 +131,12 @@ TRACE = [
 
 def test_a_kernel_takes_its_whole_time():
     assert walk_compiled(TRACE, MADE.graphs) == {
-        Key(f"{RESIDUAL} + {NORM}", "forward", "graph_0_cpp_0"): Spent(10, 1),
-        Key(PROJECTION, "forward", "mm"): Spent(30, 1),
-        Key(NORM, "forward", "graph_0_cpp_1"): Spent(5, 1),
-        Key("", "forward", "roll"): Spent(10, 1),
-        Key(PROJECTION, "backward", "mm"): Spent(10, 1),
-        Key("", "sums", "graph_0_cpp_2"): Spent(1, 1),
+        OpKey(f"{RESIDUAL} + {NORM}", "forward", "graph_0_cpp_0"): CallTime(10, 1),
+        OpKey(PROJECTION, "forward", "mm"): CallTime(30, 1),
+        OpKey(NORM, "forward", "graph_0_cpp_1"): CallTime(5, 1),
+        OpKey("", "forward", "roll"): CallTime(10, 1),
+        OpKey(PROJECTION, "backward", "mm"): CallTime(10, 1),
+        OpKey("", "sums", "graph_0_cpp_2"): CallTime(1, 1),
     }
 
 
@@ -173,7 +167,7 @@ def graph(*calls):
 
 def test_a_view_is_no_piece():
     made = graph(("p", aten.permute.default, ["w"], "proj"), ("m", aten.mm.default, ["x", "p"], "proj"))
-    assert [pieces_of(node) for node in made.nodes] == [(), (), (), (Piece("proj", "mm"),)]
+    assert [pieces_of(node) for node in made.nodes] == [(), (), (), (GraphOp("proj", "mm"),)]
 
 
 def test_a_node_that_replaces_others_takes_over_whose_they_were():
@@ -191,7 +185,7 @@ def test_a_node_that_replaces_others_takes_over_whose_they_were():
     )
     found.mend(after)
     nodes = {node.name: node for node in after.nodes}
-    assert nodes["fused"].meta[PIECES] == (Piece("proj", "mm"), Piece("residual", "add"))
+    assert nodes["fused"].meta[PIECES] == (GraphOp("proj", "mm"), GraphOp("residual", "add"))
     assert PIECES not in nodes["n"].meta
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from archcli.measure.passes import folded_path
-from archcli.measure.profile.fold import CLASSES
+from archcli.recording.classes import TimeClass
 from archcli.runtime.profile.machine import threads
 from archcli.runtime.profile.record import record
 from archcli.runtime.profile.work import Job, prepare
@@ -60,7 +60,7 @@ def test_what_ran_costs_what_was_counted(case):
 def test_every_time_belongs_to_a_row_and_a_class(case):
     _, recording = case
     assert {timed.path for timed in recording.timed} <= {each.path for each in recording.ran} | {""}
-    assert {timed.op_class for timed in recording.timed} <= set(CLASSES)
+    assert {timed.op_class for timed in recording.timed} <= set(TimeClass)
     assert {timed.op_class for timed in recording.timed if not timed.path} <= {"framework"}
 
 

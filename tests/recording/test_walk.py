@@ -3,11 +3,12 @@
 import pytest
 
 from archcli.recording.events import Event
-from archcli.recording.walk import Key, Spent, operation, walk
+from archcli.recording.operations import CallTime, OpKey
+from archcli.recording.walk import operation, walk
 
 EVALUATE = "autograd::engine::evaluate_function: "
-LINEAR, NORM = Key("l.0.q", "forward", "addmm"), Key("l.0.norm", "forward", "native_layer_norm")
-BACK, SUM = Key("l.0.q", "backward", "mm"), Key("l.0.q", "backward", "add")
+LINEAR, NORM = OpKey("l.0.q", "forward", "addmm"), OpKey("l.0.norm", "forward", "native_layer_norm")
+BACK, SUM = OpKey("l.0.q", "backward", "mm"), OpKey("l.0.q", "backward", "add")
 
 
 def event(name, start, end, thread=1, **more):
@@ -33,19 +34,19 @@ TRACES = {
     "the first known name takes its whole duration": (
         FORWARD,
         {NORM, LINEAR},
-        {NORM: Spent(20, 1), LINEAR: Spent(35, 1)},
+        {NORM: CallTime(20, 1), LINEAR: CallTime(35, 1)},
     ),
-    "what no row knows is left": (FORWARD, {NORM}, {NORM: Spent(20, 1)}),
-    "a name counts only in the row that executes it": (FORWARD, {Key("l.0.norm", "forward", "addmm")}, {}),
+    "what no row knows is left": (FORWARD, {NORM}, {NORM: CallTime(20, 1)}),
+    "a name counts only in the row that executes it": (FORWARD, {OpKey("l.0.norm", "forward", "addmm")}, {}),
     "calls of one row add up": (
         [event("archcli:l.0.q", 0, 50), event("aten::addmm", 1, 10), event("aten::addmm", 10, 30)],
         {LINEAR},
-        {LINEAR: Spent(29, 2)},
+        {LINEAR: CallTime(29, 2)},
     ),
     "what runs in place has the same name": (
         [event("archcli:l.0.q", 0, 50), event("aten::addmm_", 1, 10)],
         {LINEAR},
-        {LINEAR: Spent(9, 1)},
+        {LINEAR: CallTime(9, 1)},
     ),
     "a composite operation is its parts": (
         [
@@ -54,18 +55,21 @@ TRACES = {
             event("aten::scalar_tensor", 2, 4),
             event("aten::where", 5, 35),
         ],
-        {Key("a", "forward", "where"), Key("a", "forward", "scalar_tensor")},
-        {Key("a", "forward", "where"): Spent(30, 1), Key("a", "forward", "scalar_tensor"): Spent(2, 1)},
+        {OpKey("a", "forward", "where"), OpKey("a", "forward", "scalar_tensor")},
+        {
+            OpKey("a", "forward", "where"): CallTime(30, 1),
+            OpKey("a", "forward", "scalar_tensor"): CallTime(2, 1),
+        },
     ),
     "outside of labels": (
         [event("archcli:a", 0, 5), event("aten::arange", 10, 14)],
-        {Key("", "forward", "arange")},
-        {Key("", "forward", "arange"): Spent(4, 1)},
+        {OpKey("", "forward", "arange")},
+        {OpKey("", "forward", "arange"): CallTime(4, 1)},
     ),
     "threads that run no row are not looked at": (
         [event("archcli:l.0.q", 0, 50), event("aten::addmm", 1, 10), event("aten::addmm", 1, 10, thread=2)],
         {LINEAR},
-        {LINEAR: Spent(9, 1)},
+        {LINEAR: CallTime(9, 1)},
     ),
     "backward belongs to the row that made the node": (
         [
@@ -76,7 +80,7 @@ TRACES = {
             event("aten::add_", 41, 49, thread=3),
         ],
         {BACK, SUM},
-        {BACK: Spent(18, 2), SUM._replace(phase="sums"): Spent(8, 1)},
+        {BACK: CallTime(18, 2), SUM._replace(phase="sums"): CallTime(8, 1)},
     ),
     "an addition inside a node is the row's own": (
         [
@@ -85,7 +89,7 @@ TRACES = {
             event("aten::add", 2, 12),
         ],
         {SUM},
-        {SUM: Spent(10, 1)},
+        {SUM: CallTime(10, 1)},
     ),
     "nothing": ([], {LINEAR}, {}),
 }
@@ -108,7 +112,7 @@ def test_on_a_gpu_an_operation_takes_as_long_as_the_kernels_it_launched():
         event("copy", 180, 190, launched_by=4, kind="kernel"),
     ]
     kernels += [event("stray", 190, 195, launched_by=99, kind="kernel")]
-    assert walk(launches + kernels, {LINEAR}, owner, "archcli:", device=True) == {LINEAR: Spent(90, 1)}
+    assert walk(launches + kernels, {LINEAR}, owner, "archcli:", device=True) == {LINEAR: CallTime(90, 1)}
 
 
 @pytest.mark.parametrize(

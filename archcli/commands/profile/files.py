@@ -12,7 +12,7 @@ from archcli.render.picture import check_suffix, save
 from archcli.render.write import write, write_data
 
 if TYPE_CHECKING:
-    from archcli.runtime.profile.record import Recording
+    from archcli.recording.recording import Recording
 
 
 def check_files(plot: Path | None, trace: Path | None, *, compares: bool = False) -> None:

@@ -11,7 +11,6 @@ import typer
 from archcli.commands.base import Subject
 from archcli.commands.profile.measuring import (
     INTERRUPTED,
-    Ceilings,
     How,
     available,
     ceilings_of,
@@ -21,7 +20,6 @@ from archcli.commands.profile.measuring import (
 from archcli.errors import ArchError
 from archcli.measure.flops import Question, run_pass
 from archcli.measure.memory.estimate import memory_of
-from archcli.measure.memory.machine import cache_size
 from archcli.measure.passes import Pass
 from archcli.measure.profile.extrapolate.kinds import cut, depth
 from archcli.measure.profile.extrapolate.plan import Plan, Sizing, Small, plan_of
@@ -29,10 +27,12 @@ from archcli.measure.profile.extrapolate.stacks import extrapolated
 from archcli.measure.profile.reports.by_kind import by_kind
 from archcli.measure.profile.reports.one import profile_of
 from archcli.measure.report import Report
+from archcli.recording.machine import cache_size
 from archcli.render.progress import Tick, progress
 
 if TYPE_CHECKING:
-    from archcli.runtime.profile.record import Recording
+    from archcli.recording.ceilings import Ceilings
+    from archcli.recording.recording import Recording
 
 Profiled = tuple[Report, "Recording"]
 MOST_PAIRS = 50

@@ -12,21 +12,21 @@ from archcli.errors import ArchError
 from archcli.load.ceilings import ceilings_file, kept_ceilings
 from archcli.measure.flops import Question
 from archcli.measure.memory.estimate import memory_of, require_memory
-from archcli.measure.memory.machine import available_memory, processor
 from archcli.measure.passes import Pass, whole_tokens
 from archcli.measure.profile.reports.compiled import with_copies
 from archcli.ops import AddConstant, Lookup
+from archcli.recording.machine import available_memory, processor
 from archcli.render.progress import Tick, progress
 from archcli.render.write import remember
 
 if TYPE_CHECKING:
-    from archcli.runtime.profile.record import Recording
+    from archcli.recording.ceilings import Ceilings
+    from archcli.recording.recording import Recording
     from archcli.runtime.profile.work import Job
 
 INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 BUSY = 0.5
 """Processes that wanted each processor when it began, beyond which what it could do is not kept: neighbours had a part of it."""
-Ceilings = dict[str, Any]
 SAID = {"dtype", "device", "hide_launch", "attention", "compile", "threads", "pairs"}
 """What a report says of how it was measured."""
 
@@ -150,14 +150,14 @@ def ceilings_of(recording: Recording, how: How, tick: Tick) -> Ceilings | None:
     file = ceilings_file()
     kept = kept_ceilings(file)
     if key in kept and not how.refresh:
-        return kept[key] | {"measured": "earlier"}
+        return kept[key]
     from archcli.runtime.profile.ceilings import measure_ceilings
 
     tick("measuring what this machine can do", 0, 1)
-    found = measure_ceilings(how.dtype, DTYPES[how.dtype], how.device)._asdict()
+    rates = measure_ceilings(how.dtype, DTYPES[how.dtype], how.device)
     if recording.load <= BUSY:
-        remember(file, kept | {key: found})
-    return found | {"measured": "now"}
+        remember(file, kept | {key: rates})
+    return rates
 
 
 def checked_positions(counted: Pass) -> None:

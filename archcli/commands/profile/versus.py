@@ -11,15 +11,15 @@ from archcli.commands.profile.measuring import INTERRUPTED, checked, job_of
 from archcli.commands.profile.variants import Asked
 from archcli.measure.flops import Question, run_pass
 from archcli.measure.memory.estimate import require_memory
-from archcli.measure.memory.machine import available_memory
 from archcli.measure.passes import Pass, without_source
 from archcli.measure.profile.matched import matched
 from archcli.measure.profile.reports.versus import Variant, versus
 from archcli.measure.report import Report
+from archcli.recording.machine import available_memory
 from archcli.render.progress import Tick, progress
 
 if TYPE_CHECKING:
-    from archcli.runtime.profile.variants import Timing
+    from archcli.recording.recording import Timing
 
 ONCE = ("activations_bytes", "torch_bytes")
 """What variants that run one after the other need but once."""

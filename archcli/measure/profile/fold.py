@@ -6,24 +6,20 @@ Nothing is rescaled: classes, framework and the unattributed rest add up to the 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from archcli.arith import rounded, to_bytes
-from archcli.graph import OpClass
 from archcli.measure.passes import Pass
 from archcli.measure.profile.reports.groups import charges, label
+from archcli.recording.ceilings import Ceilings
+from archcli.recording.classes import FRAMEWORK, FUSED, UNATTRIBUTED, TimeClass
 
 if TYPE_CHECKING:
-    from archcli.runtime.profile.record import Recording, Timed
-    from archcli.runtime.profile.variants import Place
+    from archcli.recording.operations import ClassKey, OpTime
+    from archcli.recording.recording import Recording
 
-FUSED, RANDOM, FRAMEWORK, UNATTRIBUTED = "fused_attention", "random", "framework", "unattributed"
-FUSED_KERNELS = "fused_kernels"
-"""Kernels of a compiled model that operations of several classes were fused into."""
-CLASSES = (*(str(each) for each in OpClass), FUSED, FUSED_KERNELS, RANDOM, FRAMEWORK, UNATTRIBUTED)
 SUMS = "(gradient sums)"
 """The path of additions of gradients that meet, which belong to no one operator."""
 
@@ -70,7 +66,7 @@ class Folded:
     by_path: dict[str, Entry]
     wall_s: float
     unlabelled_s: float
-    ceilings: Mapping[str, Any] | None = None
+    ceilings: Ceilings | None = None
     busy_s: float | None = None
 
     @property
@@ -98,14 +94,14 @@ class Folded:
 
 
 def fold(
-    counted: Pass, recording: Recording, dtype: str, depth: int, ceilings: Mapping[str, Any] | None = None
+    counted: Pass, recording: Recording, dtype: str, depth: int, ceilings: Ceilings | None = None
 ) -> Folded:
     """Join counted rows and measured times on the row's path, folded to `depth` steps (0: all of them).
 
     A row whose attention ran as one fused kernel counts as that class with all its parts; rows that a compiler fused count together.
     The weights of routed experts count once for each expert that a token of the run went to.
     """
-    by_class = {name: Entry() for name in CLASSES}
+    by_class = {str(name): Entry() for name in TimeClass}
     by_path: dict[str, Entry] = defaultdict(Entry)
     for one in charges(counted, recording, FUSED):
         part, times = one.part, one.times
@@ -126,6 +122,6 @@ def fold(
     return Folded(by_class, seen, wall, unlabelled, ceilings, busy)
 
 
-def place_of(timed: Timed | Place, depth: int) -> str:
+def place_of(timed: OpTime | ClassKey, depth: int) -> str:
     """The path under which a table shows what took the time."""
     return SUMS if timed.phase == "sums" else label(timed.path, depth)

@@ -6,8 +6,9 @@ in a cache.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
+
+from archcli.recording.ceilings import Ceilings
 
 
 class Bound(NamedTuple):
@@ -17,7 +18,7 @@ class Bound(NamedTuple):
     share: float
 
 
-def bound(flops: int, moved: int, seconds: float, ceilings: Mapping[str, Any] | None) -> Bound | None:
+def bound(flops: int, moved: int, seconds: float, ceilings: Ceilings | None) -> Bound | None:
     """Which roof binds an operation of so many FLOPs and bytes; None without ceilings, time or anything done."""
     if not ceilings or seconds <= 0 or not (flops or moved):
         return None

@@ -11,7 +11,7 @@ from archcli.measure.profile.ivanov import with_table
 from archcli.measure.report import Report
 
 if TYPE_CHECKING:
-    from archcli.runtime.profile.record import Recording
+    from archcli.recording.recording import Recording
 
 
 class Workload(NamedTuple):

@@ -8,12 +8,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from archcli.arith import Shape
 from archcli.graph import Op
+from archcli.recording.operations import OpInstance
 from archcli.runtime.model.build import Node
 from archcli.runtime.model.tape import Listening, Run
 
@@ -26,14 +26,6 @@ PREFIX = "archcli:"
 """What a label starts with, so that the walk through a trace knows it from torch's own ranges."""
 
 
-class Ran(NamedTuple):
-    """An operation that ran: where, which, on inputs of what shapes. Held against the counted rows."""
-
-    path: str
-    op: Op
-    inputs: tuple[Shape, ...]
-
-
 class Regions:
     """What the labelled run of one pass leaves behind.
 
@@ -44,7 +36,7 @@ class Regions:
 
     def __init__(self) -> None:
         self.log: list[tuple[int, str]] = []
-        self.ran: dict[str, Ran] = {}
+        self.ran: dict[str, OpInstance] = {}
         self.expert_of: dict[str, torch.Tensor] = {}
         self.current = ""
 
@@ -78,7 +70,7 @@ def census(op: Op, path: str, run: Run) -> Run:
 
     def heard(node: Node, values: list[Any], routed: Assignment | None) -> Any:
         regions = regions_of(node)
-        regions.ran[path] = Ran(path, op, tuple(tuple(value.shape) for value in values))
+        regions.ran[path] = OpInstance(path, op, tuple(tuple(value.shape) for value in values))
         if routed is not None and node.part(op.name) is not None:
             regions.expert_of[path] = routed.expert_of
         regions.current = path

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from archcli.recording.ceilings import Ceilings
 from archcli.runtime.profile.clock import Clock, clock_of, run_pass
 
 MIB = 1 << 20
@@ -34,15 +35,6 @@ L2_PARTS = (8, 4, 2)
 """Buffers that are such a part of a GPU's L2: one that fills it would not stay there."""
 
 
-class Ceilings(NamedTuple):
-    """Rates per second. `dtype` is that of the products; a copy reads and writes, so its bytes count twice."""
-
-    gemm_flops_per_s: float
-    dram_bytes_per_s: float
-    cache_bytes_per_s: float
-    dtype: str
-
-
 def measure_ceilings(name: str, dtype: torch.dtype, device: str) -> Ceilings:
     """Measure all three on the device; `name` is the dtype's."""
     clock, sizes = clock_of(device, hide_launch=True), sizes_of(device)
@@ -50,7 +42,13 @@ def measure_ceilings(name: str, dtype: torch.dtype, device: str) -> Ceilings:
         gemm = max(_gemm(side, dtype, device, clock) for side in sizes.sides)
         dram = _copy(sizes.dram, sizes.least, device, clock)
         cache = max(_copy(size, sizes.least, device, clock) for size in sizes.caches)
-    return Ceilings(gemm, dram, max(cache, dram), name)
+    return Ceilings(
+        gemm_flops_per_s=gemm,
+        dram_bytes_per_s=dram,
+        cache_bytes_per_s=max(cache, dram),
+        dtype=name,
+        measured="now",
+    )
 
 
 def sizes_of(device: str) -> Sizes:

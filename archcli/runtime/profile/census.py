@@ -13,8 +13,9 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from archcli.recording.walk import Key, Phase, operation
-from archcli.runtime.model.op_hooks import Ran, Regions, census, labelled
+from archcli.recording.operations import OpInstance, OpKey, Phase
+from archcli.recording.walk import operation
+from archcli.runtime.model.op_hooks import Regions, census, labelled
 from archcli.runtime.profile.executed import Executed, executed
 
 
@@ -24,9 +25,9 @@ class Census(NamedTuple):
     `reached` is, of each operation within routed experts, how many of them any token went to.
     """
 
-    calls: dict[Key, int]
-    ran: tuple[Ran, ...]
-    did: dict[Key, Executed]
+    calls: dict[OpKey, int]
+    ran: tuple[OpInstance, ...]
+    did: dict[OpKey, Executed]
     reached: dict[str, int]
 
 
@@ -43,12 +44,12 @@ class _Counting(TorchDispatchMode):
 
     def __init__(self, regions: Regions) -> None:
         super().__init__()
-        self.regions, self.calls, self.did = regions, Counter[Key](), defaultdict[Key, Executed](Executed)
+        self.regions, self.calls, self.did = regions, Counter[OpKey](), defaultdict[OpKey, Executed](Executed)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
         if not is_view(func):
-            key = Key(*self._place(), operation(func._schema.name))
+            key = OpKey(*self._place(), operation(func._schema.name))
             self.calls[key] += 1
             self.did[key] = self.did[key].plus(executed(func, key.name, args, kwargs or {}, out))
         return out

@@ -22,17 +22,19 @@ from torch import nn
 from archcli.errors import ArchError
 from archcli.recording.chrome_trace import chrome_trace
 from archcli.recording.classes import FRAMEWORK
+from archcli.recording.compiled_walk import IDLE, walk_compiled, with_groups
 from archcli.recording.events import events_of
-from archcli.recording.kernels import IDLE, Compiled, compiled_of, walk_compiled, with_groups
-from archcli.recording.walk import Key
+from archcli.recording.kernels import CompiledModel, compiled_of
+from archcli.recording.operations import OpInstance, OpKey
+from archcli.recording.recording import Recording
 from archcli.runtime.model.build import Node
-from archcli.runtime.model.op_hooks import PREFIX, Ran
+from archcli.runtime.model.op_hooks import PREFIX
 from archcli.runtime.model.tape import Listening
 from archcli.runtime.profile.census import Census, take_census
 from archcli.runtime.profile.clock import clock_of, run_pass, tracing
 from archcli.runtime.profile.executed import Executed
 from archcli.runtime.profile.provenance import annotated, provenance
-from archcli.runtime.profile.record import Pair, Recording, Tick, Traced, recording_of, warm_up
+from archcli.runtime.profile.record import Pair, Tick, Traced, recording_of, warm_up
 from archcli.runtime.profile.variants import Contender, record_variants
 from archcli.runtime.profile.work import Work
 
@@ -95,7 +97,7 @@ def compiled_contender(
     )
 
 
-def compile_work(work: Work, ran: dict[str, Ran]) -> tuple[Compiled, Callable[[], Any]]:
+def compile_work(work: Work, ran: dict[str, OpInstance]) -> tuple[CompiledModel, Callable[[], Any]]:
     """What became of the model, and the pass over it: one graph forward, and in training one backward."""
     start = time.perf_counter()
     _annotate(work.model)
@@ -165,7 +167,7 @@ def _progress_watch() -> Any:
     return getattr(getattr(sys.modules.get("tqdm"), "tqdm", None), "monitor", None)
 
 
-def _recording(pairs: list[Pair], compiled: Compiled, census: Census, device: str) -> Recording:
+def _recording(pairs: list[Pair], compiled: CompiledModel, census: Census, device: str) -> Recording:
     """What the pairs come to: launches in place of what a census counts, classes of kernels in place of those of operations."""
     keys = [kernel.key for kernel in compiled.kernels]
     launched = Counter(key._replace(phase="backward" if key.phase == "sums" else key.phase) for key in keys)
@@ -174,11 +176,11 @@ def _recording(pairs: list[Pair], compiled: Compiled, census: Census, device: st
     )
     classes = {kernel.key: kernel.op_class for kernel in compiled.kernels}
     timed = [
-        replace(each, op_class=classes.get(Key(each.path, each.phase, each.name), FRAMEWORK))
+        replace(each, op_class=classes.get(OpKey(each.path, each.phase, each.name), FRAMEWORK))
         for each in recording.timed
     ]
     others = sorted(
-        {each.name for each in timed if Key(each.path, each.phase, each.name) not in classes} - IDLE
+        {each.name for each in timed if OpKey(each.path, each.phase, each.name) not in classes} - IDLE
     )
     unknown = [f"{name}: in no compiled graph" for name in others]
     return replace(

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import fx
 
 from archcli.graph import Op
+from archcli.recording.kernels import CompiledGraph, GraphOp, Launch
 from archcli.recording.walk import operation
 from archcli.runtime.profile.census import is_view
 
@@ -27,29 +27,6 @@ if TYPE_CHECKING:
 ROW, PIECES = "archcli_row", "archcli_pieces"
 ALIASES = {"bias_addmm": "addmm"}
 """Inductor's own name of a product that is a Python function around torch's."""
-
-
-class Piece(NamedTuple):
-    """A node of the graph: the path of the operation it was traced in, empty for sums of gradients that meet; and torch's name of it."""
-
-    path: str
-    name: str
-
-
-class Launch(NamedTuple):
-    """A kernel as the compiled code launches it: what a trace calls it, what it is first to compute, whether it is a library's."""
-
-    name: str
-    pieces: tuple[Piece, ...]
-    library: bool
-
-
-@dataclass(slots=True)
-class Graph:
-    """A compiled graph: forward or backward, and its kernels in the order in which they run."""
-
-    backward: bool
-    launches: list[Launch] = field(default_factory=list)
 
 
 def annotated(_: Op, path: str, run: Run) -> Run:
@@ -65,7 +42,7 @@ def annotated(_: Op, path: str, run: Run) -> Run:
 class _Known(NamedTuple):
     """A node as it was before inductor's passes: what it is a piece of, and the names of its inputs."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[GraphOp, ...]
     inputs: frozenset[str]
 
 
@@ -73,7 +50,7 @@ class Provenance:
     """What was seen of the code generation: `graphs` in the order in which they were compiled."""
 
     def __init__(self) -> None:
-        self.graphs: list[Graph] = []
+        self.graphs: list[CompiledGraph] = []
         self._owners: list[Any] = []
         self._seen: set[tuple[str, str]] = set()
         self._before: dict[str, _Known] = {}
@@ -109,7 +86,7 @@ class Provenance:
 
         if V.graph not in self._owners:
             self._owners.append(V.graph)
-            self.graphs.append(Graph(V.graph.is_backward))
+            self.graphs.append(CompiledGraph(V.graph.is_backward))
         found = [(node.name, piece) for node in sorted(nodes) for piece in pieces_of(node)]
         new = [piece for node, piece in found if (node, piece.path) not in self._seen]
         self._seen.update((node, piece.path) for node, piece in found)
@@ -119,14 +96,14 @@ class Provenance:
         )
 
 
-def pieces_of(node: fx.Node) -> tuple[Piece, ...]:
+def pieces_of(node: fx.Node) -> tuple[GraphOp, ...]:
     """What a node computes, of which operation; nothing where it is another look at its argument."""
     if PIECES in node.meta:
-        pieces: tuple[Piece, ...] = node.meta[PIECES]
+        pieces: tuple[GraphOp, ...] = node.meta[PIECES]
         return pieces
     if node.op != "call_function" or not hasattr(node.target, "_schema") or is_view(node.target):
         return ()
-    return (Piece(node.meta.get("custom", {}).get(ROW, ""), operation(node.target._schema.name)),)
+    return (GraphOp(node.meta.get("custom", {}).get(ROW, ""), operation(node.target._schema.name)),)
 
 
 def _names(nodes: Iterable[fx.Node]) -> frozenset[str]:

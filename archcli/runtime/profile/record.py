@@ -10,25 +10,24 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from statistics import median
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from archcli.recording.chrome_trace import chrome_trace
 from archcli.recording.classes import FRAMEWORK, FUSED, RANDOM, class_of
 from archcli.recording.device import OnDevice, account, middle
 from archcli.recording.events import events_of
-from archcli.recording.walk import Key, Phase, Spent, walk
-from archcli.runtime.model.op_hooks import PREFIX, Ran, labelled
+from archcli.recording.operations import CallTime, ExecutedOp, OpKey, OpTime
+from archcli.recording.recording import GpuPasses, Recording
+from archcli.recording.walk import walk
+from archcli.runtime.model.op_hooks import PREFIX, labelled
 from archcli.runtime.profile.census import Census, take_census
 from archcli.runtime.profile.clock import Clock, Run, clock_of, run_pass, tracing
 from archcli.runtime.profile.machine import machine, quiet_log, without_garbage_collection
 from archcli.runtime.profile.nvml import gpu_state
 from archcli.runtime.profile.work import Work
-
-if TYPE_CHECKING:
-    from archcli.recording.kernels import Compiled
 
 PAIRS, FEWEST_PAIRS, BUDGET_S = 10, 3, 8.0
 """Pairs of passes unless asked otherwise: so many, or as many as the time allows, but never fewer than three."""
@@ -36,82 +35,11 @@ Tick = Callable[[str, int, int], None]
 """Told (what is going on, how far, of how much)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timed:
-    """One torch operation within one operation of the architecture: its class, and the median of its time in a pass."""
-
-    path: str
-    phase: Phase
-    name: str
-    op_class: str
-    seconds: float
-    calls: int
-
-
-class Did(NamedTuple):
-    """What one torch operation within one of the architecture executed in a pass; None FLOPs where nobody knows those of a fused kernel."""
-
-    path: str
-    phase: Phase
-    name: str
-    op_class: str
-    calls: int
-    flops: int | None
-    read: int
-    written: int
-
-
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """What was measured.
-
-    `plain_s` and `traced_s` are wall times of the passes, in pairs; `framework_s` the median of what operations left of
-    a traced pass. `counted` of the `executed` torch operations were found in the trace; `differing` names those that are
-    there more or less often than the census has them. `rejected` pairs were disturbed and are not in any figure. `load` is
-    how many processes wanted each processor when it began. `census` is what was executed; `system_s` the median time all
-    threads of a plain pass spent in the system, where page faults are most of it. `reached` is how many experts the tokens
-    went to, by the path of each operation within routed ones.
-    An `extrapolated` one is made of those of small stacks. Of a `compiled` model, paths are those of groups of operations that
-    were fused, and what was executed are the kernels that the compiled code launches.
-
-    On a GPU `on_device` is what the device did in a traced pass, and `lost` names what the trace lacks of it; `host_s` and
-    `device_s` are the plain passes by either clock, of which `plain_s` is one, the device's where launches are `hidden`; `states` are
-    readings of the card before and after.
-    """
-
-    timed: tuple[Timed, ...]
-    ran: tuple[Ran, ...]
-    plain_s: tuple[float, ...]
-    traced_s: tuple[float, ...]
-    framework_s: float
-    executed: int
-    counted: int
-    differing: tuple[str, ...]
-    rejected: int
-    page_faults: int
-    switches_per_s: float
-    machine: dict[str, Any]
-    load: float = 0.0
-    partial: bool = False
-    trace: dict[str, Any] | None = None
-    census: tuple[Did, ...] = ()
-    system_s: float = 0.0
-    extrapolated: bool = False
-    compiled: Compiled | None = None
-    reached: Mapping[str, int] = field(default_factory=dict)
-    on_device: OnDevice | None = None
-    lost: tuple[str, ...] = ()
-    host_s: tuple[float, ...] = ()
-    device_s: tuple[float, ...] = ()
-    hidden: bool = False
-    states: tuple[dict[str, Any], ...] = ()
-
-
 class Traced(NamedTuple):
     """A traced pass, what the trace says of its operations, and of the device where there is one."""
 
     run: Run
-    spent: dict[Key, Spent]
+    spent: dict[OpKey, CallTime]
     on_device: OnDevice | None = None
 
 
@@ -120,7 +48,7 @@ class Pair(NamedTuple):
 
     plain: Run
     traced: Run
-    spent: dict[Key, Spent]
+    spent: dict[OpKey, CallTime]
     on_device: OnDevice | None = None
 
 
@@ -157,8 +85,20 @@ def record(
                 raise
             interrupted = True
     recording = recording_of(done, census, device)
-    states = tuple(state for state in (before, gpu_state(device)) if state)
-    return replace(recording, partial=interrupted, load=load, trace=kept[-1] if kept else None, states=states)
+    return replace(
+        recording,
+        partial=interrupted,
+        load=load,
+        trace=kept[-1] if kept else None,
+        gpu=with_states(recording.gpu, before, gpu_state(device)),
+    )
+
+
+def with_states(
+    passes: GpuPasses | None, before: dict[str, Any] | None, after: dict[str, Any] | None
+) -> GpuPasses | None:
+    """The passes with the readings of the card, where there are any."""
+    return passes and replace(passes, states=tuple(state for state in (before, after) if state))
 
 
 def silent(what: str, done: int, total: int) -> None:
@@ -202,7 +142,6 @@ def recording_of(done: list[Pair], census: Census, device: str, *, chosen: bool 
     kept = quiet if len(quiet) >= FEWEST_PAIRS and not chosen else done
     found = [_counts(pair.spent) for pair in kept]
     left = [pair.traced.seconds - sum(one.ns for one in pair.spent.values()) / 1e9 for pair in kept]
-    on_device = middle([pair.on_device for pair in kept if pair.on_device is not None])
     return Recording(
         timed=_timed(kept, census),
         ran=census.ran,
@@ -228,15 +167,25 @@ def recording_of(done: list[Pair], census: Census, device: str, *, chosen: bool 
         census=tuple(_executed(kept, census)),
         system_s=median(pair.plain.system_s for pair in kept),
         reached=census.reached,
-        on_device=on_device,
-        lost=() if on_device is None else on_device.lost,
-        host_s=tuple(pair.plain.lasted_s for pair in kept) if on_device else (),
+        gpu=_gpu_passes(kept),
+    )
+
+
+def _gpu_passes(kept: list[Pair]) -> GpuPasses | None:
+    """What both clocks and the traces say of the passes on a GPU; None of those on a CPU."""
+    on_device = middle([pair.on_device for pair in kept if pair.on_device is not None])
+    if on_device is None:
+        return None
+    return GpuPasses(
+        on_device,
+        on_device.lost,
+        host_s=tuple(pair.plain.lasted_s for pair in kept),
         device_s=tuple(pair.plain.device_s for pair in kept if pair.plain.device_s is not None),
         hidden=all(pair.plain.seconds == pair.plain.device_s for pair in kept),
     )
 
 
-def _executed(kept: list[Pair], census: Census) -> Iterator[Did]:
+def _executed(kept: list[Pair], census: Census) -> Iterator[ExecutedOp]:
     """The census with classes: additions that the trace shows to join gradients that meet are element-wise, whatever row they met at."""
     ran = {each.path: each for each in census.ran}
     sums = {(key.path, key.name) for key in kept[0].spent if key.phase == "sums"}
@@ -245,12 +194,12 @@ def _executed(kept: list[Pair], census: Census) -> Iterator[Did]:
             key._replace(phase="sums") if key.phase == "backward" and (key.path, key.name) in sums else key
         )
         one = ran.get(key.path)
-        yield Did(
+        yield ExecutedOp(
             *place, class_of(place, one.op.parts(*one.inputs)) if one else FRAMEWORK, calls, *census.did[key]
         )
 
 
-def _timed(kept: list[Pair], census: Census) -> tuple[Timed, ...]:
+def _timed(kept: list[Pair], census: Census) -> tuple[OpTime, ...]:
     """The median of every operation over the passes, with the class it belongs to.
 
     Where attention ran fused, whatever else its row executed (making the mask) goes with the kernel, as the row's cost does.
@@ -259,9 +208,9 @@ def _timed(kept: list[Pair], census: Census) -> tuple[Timed, ...]:
     timed = []
     for key in sorted({key for pair in kept for key in pair.spent}):
         one = ran.get(key.path)
-        every = [pair.spent.get(key, Spent()) for pair in kept]
+        every = [pair.spent.get(key, CallTime()) for pair in kept]
         name = class_of(key, one.op.parts(*one.inputs)) if one else FRAMEWORK
-        timed.append(Timed(*key, name, median(each.ns for each in every) / 1e9, every[-1].calls))
+        timed.append(OpTime(*key, name, median(each.ns for each in every) / 1e9, every[-1].calls))
     fused = {each.path for each in timed if each.op_class == FUSED}
     return tuple(
         replace(each, op_class=FUSED) if each.path in fused and _goes_with_it(each) else each
@@ -269,13 +218,13 @@ def _timed(kept: list[Pair], census: Census) -> tuple[Timed, ...]:
     )
 
 
-def _goes_with_it(timed: Timed) -> bool:
+def _goes_with_it(timed: OpTime) -> bool:
     return timed.phase != "sums" and timed.op_class != RANDOM
 
 
-def _counts(spent: dict[Key, Spent]) -> Counter[Key]:
+def _counts(spent: dict[OpKey, CallTime]) -> Counter[OpKey]:
     """Calls in a pass's trace under the keys of the census, which does not tell gradient sums from other additions."""
-    counts: Counter[Key] = Counter()
+    counts: Counter[OpKey] = Counter()
     for key, one in spent.items():
         counts[key._replace(phase="backward") if key.phase == "sums" else key] += one.calls
     return counts

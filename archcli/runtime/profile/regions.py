@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archcli.graph import Op
 from archcli.recording.events import events_of
-from archcli.recording.walk import Spent
+from archcli.recording.operations import CallTime
+from archcli.recording.recording import Recording
 from archcli.runtime.model.op_hooks import PREFIX, labelled, regions_of
 from archcli.runtime.profile.clock import clock_of, run_pass, tracing
 from archcli.runtime.profile.machine import without_garbage_collection
-from archcli.runtime.profile.record import PAIRS, Pair, Recording, Tick, rounds
+from archcli.runtime.profile.record import PAIRS, Pair, Tick, rounds
 from archcli.runtime.profile.variants import contender
 from archcli.runtime.profile.work import Work
 
@@ -69,7 +70,7 @@ def cross_check(work: Work, pairs: int | None, tick: Tick) -> tuple[Recording, R
     """
     profiled = contender(work, "cpu")
     done, walls = list[Pair](), list[float]()
-    spent, ranged = list[dict[str, Spent]](), list[dict[str, Spent]]()
+    spent, ranged = list[dict[str, CallTime]](), list[dict[str, CallTime]]()
     with without_garbage_collection():
         for i in rounds(pairs):
             tick("timing in turn", i, pairs or PAIRS)
@@ -94,17 +95,17 @@ def _ranges(work: Work) -> list[tuple[int, str]]:
     return [(ns, path) for ns, _, path in sorted(log)]
 
 
-def _medians(spent: list[dict[str, Spent]]) -> dict[str, float]:
+def _medians(spent: list[dict[str, CallTime]]) -> dict[str, float]:
     """Seconds of each path."""
     return {path: median(each[path].ns for each in spent) / 1e9 for path in spent[-1]}
 
 
-def self_times(log: Iterable[tuple[int, str]]) -> dict[str, Spent]:
+def self_times(log: Iterable[tuple[int, str]]) -> dict[str, CallTime]:
     """Nanoseconds and calls by path, of a log of (time, path) where a region begins and (time, "") where the last one begun ends.
 
     What runs within a region of its own is not in that of the one around it.
     """
-    spent: dict[str, Spent] = defaultdict(Spent)
+    spent: dict[str, CallTime] = defaultdict(CallTime)
     around: list[str] = []
     before = 0
     for now, path in log:

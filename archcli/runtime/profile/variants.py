@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from archcli.recording.walk import Key, Phase
+from archcli.recording.operations import ClassKey, OpKey
+from archcli.recording.recording import Recording, Timing
 from archcli.runtime.profile.census import take_census
 from archcli.runtime.profile.clock import Run, clock_of, run_pass
 from archcli.runtime.profile.machine import without_garbage_collection
@@ -22,23 +23,15 @@ from archcli.runtime.profile.record import (
     FEWEST_PAIRS,
     PAIRS,
     Pair,
-    Recording,
     Tick,
     Traced,
     recording_of,
     rounds,
     traced_pass,
     warm_up,
+    with_states,
 )
 from archcli.runtime.profile.work import Work
-
-
-class Place(NamedTuple):
-    """Whose time it is."""
-
-    path: str
-    phase: Phase
-    op_class: str
 
 
 class Contender(NamedTuple):
@@ -48,14 +41,6 @@ class Contender(NamedTuple):
     traced: Callable[[], Traced]
     recording: Callable[[list[Pair]], Recording]
     device: str = "cpu"
-
-
-class Timing(NamedTuple):
-    """What was measured of one variant: its recording, and of each round that counts the plain wall time and the seconds by place."""
-
-    recording: Recording
-    walls: tuple[float, ...]
-    places: tuple[Mapping[Place, float], ...]
 
 
 def contender(work: Work, device: str, *, hide_launch: bool = False) -> Contender:
@@ -88,18 +73,21 @@ def record_variants(contenders: Sequence[Contender], pairs: int | None, tick: Ti
             if not done:
                 raise
             interrupted = True
-    kept, states = (
-        _undisturbed(done),
-        tuple(state for state in (before, gpu_state(contenders[0].device)) if state),
-    )
+    kept, after = _undisturbed(done), gpu_state(contenders[0].device)
     all_over: dict[str, Any] = {
         "partial": interrupted,
         "load": load,
         "rejected": len(done) - len(kept),
-        "states": states,
     }
-    found = [_timing(one, [each[i] for each in kept]) for i, one in enumerate(contenders)]
-    return [one._replace(recording=replace(one.recording, **all_over)) for one in found]
+    timings = [_timing(variant, [pairs[i] for pairs in kept]) for i, variant in enumerate(contenders)]
+    return [
+        timing._replace(
+            recording=replace(
+                timing.recording, **all_over, gpu=with_states(timing.recording.gpu, before, after)
+            )
+        )
+        for timing in timings
+    ]
 
 
 def _round(contenders: Sequence[Contender], number: int) -> list[Pair]:
@@ -121,11 +109,11 @@ def _undisturbed(done: list[list[Pair]]) -> list[list[Pair]]:
 
 def _timing(one: Contender, pairs: list[Pair]) -> Timing:
     recording = one.recording(pairs)
-    classes = {Key(timed.path, timed.phase, timed.name): timed.op_class for timed in recording.timed}
+    classes = {OpKey(timed.path, timed.phase, timed.name): timed.op_class for timed in recording.timed}
     places = []
     for pair in pairs:
-        seconds: dict[Place, float] = defaultdict(float)
+        seconds: dict[ClassKey, float] = defaultdict(float)
         for key, spent in pair.spent.items():
-            seconds[Place(key.path, key.phase, classes[key])] += spent.ns / 1e9
+            seconds[ClassKey(key.path, key.phase, classes[key])] += spent.ns / 1e9
         places.append(seconds)
     return Timing(recording, tuple(pair.plain.seconds for pair in pairs), tuple(places))

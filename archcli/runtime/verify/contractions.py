@@ -17,7 +17,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
-from archcli.runtime.model.op_hooks import Ran, Regions, census, labelled
+from archcli.recording.operations import OpInstance
+from archcli.runtime.model.op_hooks import Regions, census, labelled
 from archcli.runtime.model.tape import MismatchError
 
 JOINS = {
@@ -56,7 +57,7 @@ class Contractions(TorchDispatchMode):
         self._regions = regions
 
     @property
-    def ran(self) -> dict[str, Ran]:
+    def ran(self) -> dict[str, OpInstance]:
         """Every operation of the architecture that ran, with the shapes it was given."""
         return self._regions.ran
 

@@ -10,7 +10,8 @@ from archcli.measure.profile.extrapolate.plan import Sizing, plan_of
 from archcli.measure.profile.extrapolate.stacks import extrapolated
 from archcli.measure.profile.reports.by_kind import by_kind
 from archcli.measure.profile.reports.one import profile_of
-from archcli.runtime.profile.record import Recording, Timed
+from archcli.recording.operations import OpTime
+from archcli.recording.recording import Recording
 from recordings import BY_KIND, MODELS, decoder, question
 
 DENSE, MIXED = MODELS["deepseek"].groups[0].pattern
@@ -35,7 +36,7 @@ def plan(model, phase="forward", available=None, asked=None):
 
 
 def timed(path, seconds, name="addmm", op_class="contraction"):
-    return Timed(path, "forward", name, op_class, seconds, 1)
+    return OpTime(path, "forward", name, op_class, seconds, 1)
 
 
 def recording(wall_s, *each, framework_s=0.0, **more):

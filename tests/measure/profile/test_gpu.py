@@ -10,12 +10,13 @@ from archcli.measure.flops import run_pass
 from archcli.measure.profile.extrapolate.stacks import extrapolated
 from archcli.measure.profile.reports.versus import Variant, versus
 from archcli.recording.device import OnDevice
+from archcli.recording.recording import GpuPasses, Timing
 from archcli.render import rendered
 from archcli.runtime.profile.ceilings import CPU, sizes_of
 from archcli.runtime.profile.clock import DeviceClock
 from archcli.runtime.profile.machine import machine
 from archcli.runtime.profile.record import record
-from archcli.runtime.profile.variants import Timing, contender, record_variants
+from archcli.runtime.profile.variants import contender, record_variants
 from archcli.runtime.profile.work import Job, prepare
 from card import Card
 from measure.profile.test_one import INPUTS, QUIET, report
@@ -41,11 +42,17 @@ COOL = {
 GPU = replace(
     QUIET,
     machine={"device": "cuda"},
-    on_device=DEVICE,
-    host_s=QUIET.plain_s,
-    device_s=(0.98, 0.88, 1.08),
-    states=(COOL, COOL | {"sm_clock_mhz": 1965}),
+    gpu=GpuPasses(
+        DEVICE,
+        host_s=QUIET.plain_s,
+        device_s=(0.98, 0.88, 1.08),
+        states=(COOL, COOL | {"sm_clock_mhz": 1965}),
+    ),
 )
+
+
+def with_passes(**changed):
+    return replace(GPU, gpu=replace(GPU.gpu, **changed))
 
 
 def test_busy_and_idle_add_up_to_the_traced_pass():
@@ -92,12 +99,12 @@ def test_people_see_both_denominators_and_the_readings():
 
 LOST = ("aten::mm: cudaLaunchKernel without a kernel",)
 DOUBTS = {
-    "kernels and launches differ: aten::mm: cudaLaunchKernel": replace(GPU, lost=LOST),
-    "SM clock fell from 1980 to 1500 MHz": replace(GPU, states=(COOL, COOL | {"sm_clock_mhz": 1500})),
-    "The card was slowed down: power cap": replace(GPU, states=(COOL | {"slowed_by": ["power cap"]}, COOL)),
-    "last launch: 3. Launches behind one": replace(GPU, hidden=True, on_device=replace(DEVICE, waits=3)),
-    "Launches are hidden": replace(GPU, hidden=True),
-    "were not read: pip install nvidia-ml-py": replace(GPU, states=()),
+    "kernels and launches differ: aten::mm: cudaLaunchKernel": with_passes(lost=LOST),
+    "SM clock fell from 1980 to 1500 MHz": with_passes(states=(COOL, COOL | {"sm_clock_mhz": 1500})),
+    "The card was slowed down: power cap": with_passes(states=(COOL | {"slowed_by": ["power cap"]}, COOL)),
+    "last launch: 3. Launches behind one": with_passes(hidden=True, on_device=replace(DEVICE, waits=3)),
+    "Launches are hidden": with_passes(hidden=True),
+    "were not read: pip install nvidia-ml-py": with_passes(states=()),
 }
 
 
@@ -109,7 +116,7 @@ def test_a_note_warns(words, recording):
 
 
 def test_lost_kernels_make_a_report_unreliable():
-    found = report(recording=replace(GPU, lost=LOST))
+    found = report(recording=with_passes(lost=LOST))
     assert not found.totals["reliable"]
     assert found.totals["launches_lost"] == list(LOST)
     assert "NOT RELIABLE" in found.tables[0].title
@@ -119,7 +126,7 @@ def test_variants_say_so_too():
     counted = run_pass(MODELS["gpt2"], question("forward"))
     sides = [
         Variant(letter, "", MODELS["gpt2"], counted, "fp32", Timing(each, each.plain_s, ({}, {}, {})))
-        for letter, each in (("A", GPU), ("B", replace(GPU, lost=LOST)))
+        for letter, each in (("A", GPU), ("B", with_passes(lost=LOST)))
     ]
     found = versus(sides, INPUTS)
     assert [one["launches_lost"] for one in found.totals["variants"]] == [[], list(LOST)]
@@ -134,10 +141,10 @@ def test_variants_say_so_too():
 def test_what_is_extrapolated_keeps_what_was_lost():
     small = SimpleNamespace(name="no layer")
     plan = SimpleNamespace(ends=small, pairs=(), stacks=lambda: [small], held=frozenset())
-    found = extrapolated(plan, {"no layer": replace(GPU, lost=LOST, hidden=True)})
+    found = extrapolated(plan, {"no layer": with_passes(lost=LOST, hidden=True)})
     assert found.lost == ("no layer: " + LOST[0],)
-    assert found.hidden
-    assert (found.on_device, found.host_s, found.device_s) == (None, (), ())
+    assert found.gpu.hidden
+    assert (found.on_device, found.gpu.host_s, found.gpu.device_s) == (None, (), ())
 
 
 def test_a_pass_that_launches_nothing_is_all_idle(monkeypatch):
@@ -152,22 +159,15 @@ def test_a_pass_that_launches_nothing_is_all_idle(monkeypatch):
     assert recording.on_device.busy_ns == recording.on_device.launches == 0
     assert recording.on_device.ends_ns == recording.on_device.wall_ns > 0
     assert {timed.seconds for timed in recording.timed} == {0.0}
-    assert len(recording.host_s) == len(recording.device_s) == 2
-    assert not recording.hidden
+    assert len(recording.gpu.host_s) == len(recording.gpu.device_s) == 2
+    assert not recording.gpu.hidden
 
 
 def test_a_cpu_has_no_clock_but_its_own():
     work = prepare(MODELS["gpt2"], Job(1, 4))
     (timing,) = record_variants([contender(work, "cpu")], 1, lambda what, done, total: None)
     recording = timing.recording
-    assert (recording.on_device, recording.lost, recording.host_s, recording.device_s, recording.hidden) == (
-        None,
-        (),
-        (),
-        (),
-        False,
-    )
-    assert recording.states == ()
+    assert (recording.gpu, recording.on_device, recording.lost) == (None, None, ())
 
 
 def test_buffers_for_a_gpu_fit_its_cache_or_do_not(monkeypatch):

@@ -10,8 +10,8 @@ from archcli.load.source import load, presets
 from archcli.measure.params import count_params
 from archcli.measure.passes import forward_pass, train_pass
 from archcli.measure.profile.ivanov.counting import layer_pieces, operators
+from archcli.recording.operations import OpTime
 from archcli.render import rendered
-from archcli.runtime.profile.record import Timed
 from ivanov_table import CONTRACTION, ELEMENTWISE, LAYER, MADE_UP, NORMALIZATION, PRINTED, layer, report
 
 LETTERS = {"T": CONTRACTION, "N": NORMALIZATION, "E": ELEMENTWISE}
@@ -201,7 +201,7 @@ def test_what_was_executed_stands_apart():
     }
 
 
-FUSED = Timed(f"{LAYER}attention.attend", "forward", "_scaled_dot_product_x", "fused_attention", 0.1, 1)
+FUSED = OpTime(f"{LAYER}attention.attend", "forward", "_scaled_dot_product_x", "fused_attention", 0.1, 1)
 
 
 def test_fused_attention_is_one_time_of_three_operators():

@@ -6,11 +6,11 @@ from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.measure.flops import run_pass
 from archcli.measure.memory.estimate import memory_of
-from archcli.measure.memory.machine import cache_size
 from archcli.measure.passes import forward_pass
 from archcli.measure.profile.extrapolate.kinds import cut, depth, kinds_of
 from archcli.measure.profile.extrapolate.plan import Sizing, plan_of
 from archcli.modules import GLU, MixtureOfExperts
+from archcli.recording.machine import cache_size
 from recordings import BY_KIND, MODELS, question
 
 GIB = 2**30

@@ -7,19 +7,20 @@ import pytest
 
 from archcli.measure.flops import count_flops, run_pass
 from archcli.measure.profile.reports.one import profile_of
+from archcli.recording.operations import OpTime
+from archcli.recording.recording import Recording
 from archcli.render import rendered
-from archcli.runtime.profile.record import Recording, Timed
 from recordings import MODELS, RUNS, question
 
 FUSED, SOFTMAX = "fused_attention", "normalization"
 QUIET = Recording(
     timed=(
-        Timed("layers.0.attention.q_proj", "forward", "addmm", "contraction", 0.3, 1),
-        Timed("layers.1.attention.q_proj", "forward", "addmm", "contraction", 0.3, 1),
-        Timed("layers.0.attention.attend", "forward", "_scaled_dot_product_x", FUSED, 0.1, 1),
-        Timed("layers.1.attention.attend", "forward", "_scaled_dot_product_x", FUSED, 0.1, 1),
-        Timed("layers.0.ffn_norm", "forward", "native_layer_norm", SOFTMAX, 0.05, 1),
-        Timed("", "forward", "arange", "framework", 0.01, 1),
+        OpTime("layers.0.attention.q_proj", "forward", "addmm", "contraction", 0.3, 1),
+        OpTime("layers.1.attention.q_proj", "forward", "addmm", "contraction", 0.3, 1),
+        OpTime("layers.0.attention.attend", "forward", "_scaled_dot_product_x", FUSED, 0.1, 1),
+        OpTime("layers.1.attention.attend", "forward", "_scaled_dot_product_x", FUSED, 0.1, 1),
+        OpTime("layers.0.ffn_norm", "forward", "native_layer_norm", SOFTMAX, 0.05, 1),
+        OpTime("", "forward", "arange", "framework", 0.01, 1),
     ),
     ran=(),
     plain_s=(1.0, 0.9, 1.1),
@@ -52,7 +53,7 @@ def test_time_shares_add_up_to_the_plain_wall_time():
 
 
 def test_what_is_explained_twice_is_shown_as_negative():
-    slow = replace(QUIET, timed=(Timed("lm_head", "forward", "mm", "contraction", 1.2, 1),))
+    slow = replace(QUIET, timed=(OpTime("lm_head", "forward", "mm", "contraction", 1.2, 1),))
     totals = report(recording=slow).totals
     assert totals["unattributed_share"] == pytest.approx(1.0 - 1.2 - 0.09)
     assert totals["by_class"]["contraction"]["time_share"] == pytest.approx(1.2)
@@ -126,7 +127,7 @@ WARNINGS = {
 
 @pytest.mark.parametrize(("words", "recording"), WARNINGS.items(), ids=WARNINGS)
 def test_a_note_warns(words, recording):
-    more = Timed("lm_head", "forward", "mm", "contraction", 0.08, 1)
+    more = OpTime("lm_head", "forward", "mm", "contraction", 0.08, 1)
     sound = report(recording=replace(QUIET, timed=(*QUIET.timed, more)))
     assert any(words in note for note in report(recording=recording).notes)
     assert not any(words in note for note in sound.notes)

@@ -6,21 +6,22 @@ from collections import Counter
 import pytest
 
 from archcli.measure.flops import run_pass
-from archcli.measure.profile.fold import FRAMEWORK, UNATTRIBUTED
 from archcli.measure.profile.matched import matched
 from archcli.measure.profile.reports.paired import NONE, ratios
 from archcli.measure.profile.reports.versus import Variant, versus
 from archcli.modules import GLU, MLP, LayerNorm, PreNorm, RMSNorm
-from archcli.recording.walk import Key, Spent
+from archcli.recording.classes import FRAMEWORK, UNATTRIBUTED
+from archcli.recording.operations import CallTime, OpKey, OpTime
+from archcli.recording.recording import Recording
 from archcli.render import rendered
-from archcli.runtime.profile.record import Pair, Recording, Run, Timed
+from archcli.runtime.profile.record import Pair, Run
 from archcli.runtime.profile.variants import Contender, contender, record_variants
 from archcli.runtime.profile.work import Job, prepare
 from recordings import GQA, MODELS, decoder, question
 
 NORM, MATMUL = (
-    Key("layers.0.ffn_norm", "forward", "native_layer_norm"),
-    Key("layers.0.ffn.up_proj", "forward", "mm"),
+    OpKey("layers.0.ffn_norm", "forward", "native_layer_norm"),
+    OpKey("layers.0.ffn.up_proj", "forward", "mm"),
 )
 CLASSES = {NORM: "normalization", MATMUL: "contraction"}
 BILLION = 1_000_000_000
@@ -30,7 +31,7 @@ def recording(pairs, differing=()):
     """Medians of what the pairs hold, as a real one has them."""
     middle = len(pairs) // 2
     timed = tuple(
-        Timed(*key, CLASSES[key], sorted(pair.spent[key].ns for pair in pairs)[middle] / BILLION, 1)
+        OpTime(*key, CLASSES[key], sorted(pair.spent[key].ns for pair in pairs)[middle] / BILLION, 1)
         for key in CLASSES
     )
     plain, traced = (tuple(getattr(pair, which).seconds for pair in pairs) for which in ("plain", "traced"))
@@ -53,8 +54,8 @@ class Clock:
         def traced():
             self.turns.append(f"{name} traced")
             return Run(1.0, 0, 0), {
-                NORM: Spent(int(next(rounds[1]) * BILLION), 1),
-                MATMUL: Spent(BILLION // 2, 1),
+                NORM: CallTime(int(next(rounds[1]) * BILLION), 1),
+                MATMUL: CallTime(BILLION // 2, 1),
             }
 
         return Contender(plain, traced, recording)

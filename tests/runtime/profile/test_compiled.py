@@ -13,9 +13,9 @@ from torch._inductor.scheduler import Scheduler
 
 from archcli.errors import ArchError
 from archcli.measure.flops import run_pass
-from archcli.measure.profile.fold import CLASSES, FUSED_KERNELS, UNATTRIBUTED
 from archcli.measure.profile.reports.groups import JOIN
 from archcli.measure.profile.reports.one import profile_of
+from archcli.recording.classes import FUSED_KERNELS, UNATTRIBUTED, TimeClass
 from archcli.runtime.profile import compiled as profile_compiled
 from archcli.runtime.profile.compiled import check_compiler, compile_work, reason, record_compiled
 from archcli.runtime.profile.work import Job, prepare
@@ -59,7 +59,7 @@ def test_every_kernel_has_operations_and_a_class(compiled):
     paths = {each.path for each in recording.ran}
     for kernel in recording.compiled.kernels:
         assert set(kernel.key.path.split(JOIN)) <= paths
-        assert kernel.op_class in CLASSES
+        assert kernel.op_class in set(TimeClass)
     assert {timed.path for timed in recording.timed} == {
         kernel.key.path for kernel in recording.compiled.kernels
     }

@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 
 from archcli.measure.flops import run_pass
-from archcli.recording.walk import Spent
+from archcli.recording.operations import CallTime, OpTime
+from archcli.recording.recording import Recording
 from archcli.runtime.model.op_hooks import labelled
-from archcli.runtime.profile.record import Recording, Timed
 from archcli.runtime.profile.regions import Regions, cross_check, self_times, shares
 from archcli.runtime.profile.work import Job, prepare
 from recordings import MODELS, question
@@ -46,16 +46,16 @@ def test_the_time_of_the_rows_divides_among_the_classes_of_the_profile():
 
 def test_a_region_within_another_has_its_own_time():
     log = [(10, "a"), (12, "b"), (15, ""), (20, ""), (30, "b"), (31, "")]
-    assert self_times(log) == {"a": Spent(2 + 5, 1), "b": Spent(3 + 1, 2)}
+    assert self_times(log) == {"a": CallTime(2 + 5, 1), "b": CallTime(3 + 1, 2)}
 
 
 def test_a_row_of_several_classes_is_of_a_group_of_its_own():
     timed = (
-        Timed("up", "forward", "mm", "contraction", 3.0, 1),
-        Timed("attend", "forward", "bmm", "contraction", 2.0, 2),
-        Timed("attend", "forward", "_softmax", "normalization", 1.0, 1),
-        Timed("norm", "forward", "native_layer_norm", "normalization", 2.0, 1),
-        Timed("", "forward", "arange", "framework", 5.0, 1),
+        OpTime("up", "forward", "mm", "contraction", 3.0, 1),
+        OpTime("attend", "forward", "bmm", "contraction", 2.0, 2),
+        OpTime("attend", "forward", "_softmax", "normalization", 1.0, 1),
+        OpTime("norm", "forward", "native_layer_norm", "normalization", 2.0, 1),
+        OpTime("", "forward", "arange", "framework", 5.0, 1),
     )
     recording = Recording(timed, (), (9.0,), (9.0,), 0.0, 5, 5, (), 0, 0, 0.0, {})
     regions = Regions(

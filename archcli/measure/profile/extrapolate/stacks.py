@@ -13,9 +13,11 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from archcli.measure.profile.extrapolate.plan import Pair, Plan
+from archcli.recording.recording import GpuPasses
 
 if TYPE_CHECKING:
-    from archcli.runtime.profile.record import Recording, Timed
+    from archcli.recording.operations import OpTime
+    from archcli.recording.recording import Recording
 
 Recordings = Mapping[str, "Recording"]
 """By the name of the stack."""
@@ -26,9 +28,9 @@ class PerLayer:
     """What one layer of a kind takes: its operations by their paths below the layer, the slope of the wall time, and what is done once."""
 
     pair: Pair
-    timed: tuple[Timed, ...]
+    timed: tuple[OpTime, ...]
     slope_s: float
-    once: tuple[Timed, ...]
+    once: tuple[OpTime, ...]
 
     @property
     def operations_s(self) -> float:
@@ -76,15 +78,17 @@ def extrapolated(plan: Plan, recordings: Recordings) -> Recording:
         load=max(each.load for each in every),
         partial=any(each.partial for each in every),
         trace=None,
-        extrapolated=True,
+        stacks=tuple(small.name for small in plan.stacks()),
         reached=dict(_reached(plan, recordings)),
-        on_device=None,
-        lost=tuple(
-            f"{small.name}: {what}" for small in plan.stacks() for what in recordings[small.name].lost
-        ),
-        host_s=(),
-        device_s=(),
+        gpu=_gpu(plan, recordings),
     )
+
+
+def _gpu(plan: Plan, recordings: Recordings) -> GpuPasses | None:
+    """What the traces of the stacks lack; no stack's times on the device are those of the whole model."""
+    ends = recordings[plan.ends.name].gpu
+    lost = (f"{small.name}: {what}" for small in plan.stacks() for what in recordings[small.name].lost)
+    return ends and GpuPasses(lost=tuple(lost), hidden=ends.hidden, states=ends.states)
 
 
 def layers_of(plan: Plan, recordings: Recordings) -> list[PerLayer]:
@@ -100,9 +104,9 @@ def _per_layer(pair: Pair, fewer: Recording, more: Recording) -> PerLayer:
     return PerLayer(pair, tuple(_of_a_layer(pair, more)), slope, once)
 
 
-def _of_a_layer(pair: Pair, recording: Recording) -> Iterator[Timed]:
+def _of_a_layer(pair: Pair, recording: Recording) -> Iterator[OpTime]:
     """The operations of a layer, each the mean over the layers of the stack."""
-    found: dict[tuple[Any, ...], list[Timed]] = defaultdict(list)
+    found: dict[tuple[Any, ...], list[OpTime]] = defaultdict(list)
     starts = [f"{pair.kind.layer(i)}." for i in range(pair.n_layers + 1)]
     for each in recording.timed:
         for start in starts:
@@ -117,7 +121,7 @@ def _of_a_layer(pair: Pair, recording: Recording) -> Iterator[Timed]:
         )
 
 
-def _timed(plan: Plan, recordings: Recordings, kinds: list[PerLayer]) -> Iterator[Timed]:
+def _timed(plan: Plan, recordings: Recordings, kinds: list[PerLayer]) -> Iterator[OpTime]:
     """Every operation of the whole model: those outside of layers, then those of all layers of a kind where they are counted."""
     ends = recordings[plan.ends.name]
     in_layers = tuple(f"{each.pair.kind.stem}{part}." for each in kinds for part in ("layers", "rotary"))
@@ -152,7 +156,7 @@ def _reached(plan: Plan, recordings: Recordings) -> Iterator[tuple[str, int]]:
             yield from ((f"{pair.kind.layer(index)}.{path}", n) for path, n in of_first.items())
 
 
-def _outside(plan: Plan, recordings: Recordings) -> dict[tuple[str, str], Timed]:
+def _outside(plan: Plan, recordings: Recordings) -> dict[tuple[str, str], OpTime]:
     """Operations of torch outside of any of the architecture's, by phase and name, in any stack."""
     every = (timed for small in plan.stacks() for timed in recordings[small.name].timed)
     return {(timed.phase, timed.name): timed for timed in every if not timed.path}

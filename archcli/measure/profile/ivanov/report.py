@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from archcli.arith import to_bytes
 from archcli.measure.passes import Pass
-from archcli.measure.profile.fold import FRAMEWORK, FUSED, RANDOM, UNATTRIBUTED
 from archcli.measure.profile.ivanov.counting import Operator, operators, within_layer
 from archcli.measure.profile.ivanov.table import LETTERS, MEASURED_ON, SOURCE, TIME_SHARES, WALL_S
 from archcli.measure.profile.ivanov.timing import OUTSIDE, Group, Times, times
 from archcli.measure.profile.roofline import bound
 from archcli.measure.profile.schema.ivanov import Executed, Ivanov, IvanovClass, IvanovOperator
 from archcli.measure.report import Column, Report, Table
+from archcli.recording.classes import FRAMEWORK, FUSED, RANDOM, UNATTRIBUTED
 
 if TYPE_CHECKING:
-    from archcli.runtime.profile.record import Recording
+    from archcli.recording.recording import Recording
 
 Record = dict[str, Any]
 CONVENTION = (
@@ -136,7 +136,7 @@ def _classes(report: Report, found: Sequence[Operator], measured: Times) -> dict
     """The paper's three classes, then what else took time; times add up to the plain wall."""
     wall, flops = report.totals["wall_s"], sum(each.flops for each in found) or 1
     words = sum(each.read + each.written for each in found) or 1
-    rest = {name: report.totals["by_class"][name]["seconds"] for name in (FRAMEWORK, UNATTRIBUTED)}
+    rest = {str(name): report.totals["by_class"][name]["seconds"] for name in (FRAMEWORK, UNATTRIBUTED)}
     seconds = {**measured.by_class, **rest}
     three = sum(seconds.get(each, 0.0) for each in LETTERS)
     records: dict[str, IvanovClass] = {}

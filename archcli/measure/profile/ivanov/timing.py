@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from archcli.graph import OpClass
-from archcli.measure.profile.fold import FRAMEWORK, FUSED
 from archcli.measure.profile.ivanov.counting import Operator, within_layer
+from archcli.recording.classes import FRAMEWORK, FUSED
 
 if TYPE_CHECKING:
-    from archcli.runtime.profile.record import Recording
+    from archcli.recording.recording import Recording
 
 OUTSIDE = "outside of the layer"
 

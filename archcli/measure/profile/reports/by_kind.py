@@ -14,7 +14,7 @@ from archcli.measure.profile.schema.kinds import Ends, Estimates, Kind
 from archcli.measure.report import Column, Report, Table, facts
 
 if TYPE_CHECKING:
-    from archcli.runtime.profile.record import Recording
+    from archcli.recording.recording import Recording
 
 COLUMNS = (
     Column("kind", "like"),

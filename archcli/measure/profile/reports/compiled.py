@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from archcli.arith import prod, to_bytes
 from archcli.measure.passes import Pass, folded_path
-from archcli.measure.profile.fold import FUSED_KERNELS
 from archcli.measure.profile.reports.groups import JOIN, label, members
-from archcli.measure.profile.schema.figures import Compiled as Made
+from archcli.measure.profile.schema.figures import Compiled
 from archcli.measure.report import Unit
 from archcli.ops import Linear
+from archcli.recording.classes import FUSED_KERNELS
 
 if TYPE_CHECKING:
-    from archcli.recording.kernels import Compiled
-    from archcli.runtime.profile.record import Recording
+    from archcli.recording.kernels import CompiledModel
+    from archcli.recording.recording import Recording
 
 Fact = tuple[str, Any, Unit]
 MOST_NAMES = 3
@@ -31,12 +31,12 @@ def with_copies(memory: dict[str, int], counted: Pass, dtype: str) -> dict[str, 
     return memory | {key: memory[key] + more for key in ("gradients_bytes", "needed_bytes")}
 
 
-def figures(compiled: Compiled | None) -> Made | None:
+def figures(compiled: CompiledModel | None) -> Compiled | None:
     """What JSON says of the compiled code; None of a model that runs operation by operation."""
     return None if compiled is None else _figures(compiled)
 
 
-def _figures(compiled: Compiled) -> Made:
+def _figures(compiled: CompiledModel) -> Compiled:
     kernels = compiled.kernels
     return {
         "graphs": len(compiled.graphs),
@@ -74,7 +74,7 @@ def counts(recording: Recording) -> tuple[Fact, ...]:
     )
 
 
-def _lost(compiled: Compiled) -> str:
+def _lost(compiled: CompiledModel) -> str:
     shared = f"{len(compiled.shared)}, whose result an equal one has made" if compiled.shared else ""
     return ", ".join(filter(None, (shared, *compiled.missing))) or "0"
 

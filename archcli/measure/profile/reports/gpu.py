@@ -9,7 +9,7 @@ from archcli.measure.profile.schema.base import Device
 from archcli.measure.report import Unit
 
 if TYPE_CHECKING:
-    from archcli.runtime.profile.record import Recording
+    from archcli.recording.recording import Recording
 
 MOST_FALL = 0.05
 """Of the SM clock, from before the timed passes to after them: beyond, first and last passes ran on cards of different speed."""
@@ -31,8 +31,8 @@ def device_of(recording: Recording, wall_s: float) -> Device | None:
 
     `busy_share` is of that traced pass, `busy_share_of_plain` of the plain wall time, `plain_*_s` are the plain passes by either clock.
     """
-    device = recording.on_device
-    if device is None:
+    gpu, device = recording.gpu, recording.on_device
+    if gpu is None or device is None:
         return None
     return {
         "busy_s": device.busy_ns / 1e9,
@@ -48,14 +48,19 @@ def device_of(recording: Recording, wall_s: float) -> Device | None:
         "kernels": device.activities,
         "launches": device.launches,
         "waits": device.waits,
-        "plain_host_s": list(recording.host_s),
-        "plain_device_s": list(recording.device_s),
+        "plain_host_s": list(gpu.host_s),
+        "plain_device_s": list(gpu.device_s),
     }
 
 
 def machine_of(recording: Recording) -> dict[str, Any]:
     """What the figures depend on, with readings of the card before and after the timed passes where there are any."""
-    return {**recording.machine, **({"states": list(recording.states)} if recording.states else {})}
+    states = _states(recording)
+    return {**recording.machine, **({"states": list(states)} if states else {})}
+
+
+def _states(recording: Recording) -> tuple[dict[str, Any], ...]:
+    return () if recording.gpu is None else recording.gpu.states
 
 
 def device_lines(recording: Recording, wall_s: float) -> Iterator[tuple[str, Any, Unit]]:
@@ -70,8 +75,9 @@ def device_lines(recording: Recording, wall_s: float) -> Iterator[tuple[str, Any
         yield "device only copying from or to elsewhere", idle["copy"] / traced, "share"
         yield "device before its first and after its last kernel", idle["ends"] / traced, "share"
         yield "kernels, copies and fills; launches", f"{found['kernels']}; {found['launches']}", "text"
-    if len(recording.states) > 1:
-        before, after = recording.states[0], recording.states[-1]
+    states = _states(recording)
+    if len(states) > 1:
+        before, after = states[0], states[-1]
         for key, (name, unit) in STATES.items():
             if key in before and key in after:
                 yield f"{name}, before and after", f"{before[key]:.0f}, {after[key]:.0f} {unit}", "text"
@@ -84,16 +90,16 @@ def device_doubts(recording: Recording) -> Iterator[str]:
             f"NOT RELIABLE: kernels and launches differ: {', '.join(recording.lost[:5])}. The tracer loses kernels at the start of a pass "
             "after much idling (pytorch#192021); repeat it."
         )
-    for reason in dict.fromkeys(
-        reason for state in recording.states for reason in state.get("slowed_by", ())
-    ):
+    states = _states(recording)
+    for reason in dict.fromkeys(reason for state in states for reason in state.get("slowed_by", ())):
         yield f"The card was slowed down: {reason}."
-    clocks = [state["sm_clock_mhz"] for state in recording.states if "sm_clock_mhz" in state]
+    clocks = [state["sm_clock_mhz"] for state in states if "sm_clock_mhz" in state]
     if len(clocks) > 1 and clocks[-1] < (1 - MOST_FALL) * clocks[0]:
         yield f"The SM clock fell from {clocks[0]} to {clocks[-1]} MHz while passes were timed: let the card cool, or lock its clock."
-    device = recording.on_device
-    if recording.hidden and device is not None and device.waits:
-        yield f"Calls that wait for the device before the pass's last launch: {device.waits}. Launches behind one cannot be hidden."
+    gpu = recording.gpu
+    if gpu is not None and gpu.hidden and gpu.on_device is not None and gpu.on_device.waits:
+        waits = gpu.on_device.waits
+        yield f"Calls that wait for the device before the pass's last launch: {waits}. Launches behind one cannot be hidden."
 
 
 def device_notes(recording: Recording) -> Iterator[str]:
@@ -105,7 +111,7 @@ def device_notes(recording: Recording) -> Iterator[str]:
         "An operation's time is that of the kernels it launched, each in full where several run at once; the framework is what is left of "
         "the pass, the device idle above all."
     )
-    if recording.hidden:
+    if recording.gpu is not None and recording.gpu.hidden:
         yield "Launches are hidden: a kernel that waits is ahead of each pass, and the plain wall is the device's time from there."
-    if not recording.states:
+    if not _states(recording):
         yield "Clock, power and temperature of the card were not read: pip install nvidia-ml-py."

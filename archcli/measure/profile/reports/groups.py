@@ -17,10 +17,9 @@ from archcli.measure.passes import Pass, folded_path
 from archcli.ops import Attend
 
 if TYPE_CHECKING:
-    from archcli.recording.kernels import Compiled
-    from archcli.runtime.model.op_hooks import Ran
-    from archcli.runtime.profile.record import Recording
-    from archcli.runtime.profile.variants import Place, Timing
+    from archcli.recording.kernels import CompiledModel
+    from archcli.recording.operations import ClassKey, OpInstance
+    from archcli.recording.recording import Recording, Timing
 
 JOIN = " + "
 """Between the paths of a group."""
@@ -109,7 +108,7 @@ def _reached(recording: Recording) -> dict[str, Fraction]:
     return {path: Fraction(sum(each), len(each)) for path, each in found.items()}
 
 
-def occurrences(rows: Sequence[Row], ran: Iterable[Ran]) -> Iterator[tuple[str, Row, int]]:
+def occurrences(rows: Sequence[Row], ran: Iterable[OpInstance]) -> Iterator[tuple[str, Row, int]]:
     """(path as it ran, row, how often) for each occurrence of a counted row: layers that are alike are counted once, and all run."""
     left = [int(row.times) for row in rows]
     exact, alike = dict[str, int](), defaultdict[str, list[int]](list)
@@ -156,16 +155,16 @@ def _skips_masked(row: Row) -> bool:
     return row.op.mask.covers(new, visible) and new in (1, visible)
 
 
-def regrouped(timing: Timing, compiled: Compiled) -> Timing:
+def regrouped(timing: Timing, compiled: CompiledModel) -> Timing:
     """What was timed operation by operation, set where a compiled model's kernels hold those operations: like beside like."""
 
-    def moved(place: Place) -> Place:
+    def moved(place: ClassKey) -> ClassKey:
         home = compiled.home(place.path, place.phase, place.op_class)
         return place if home is None else place._replace(path=home.path, op_class=home.op_class)
 
     rounds = []
     for places in timing.places:
-        seconds: dict[Place, float] = defaultdict(float)
+        seconds: dict[ClassKey, float] = defaultdict(float)
         for place, took in places.items():
             seconds[moved(place)] += took
         rounds.append(seconds)

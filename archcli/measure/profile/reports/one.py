@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from statistics import median
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from archcli.graph import OpClass
 from archcli.measure.passes import Pass
-from archcli.measure.profile.fold import FRAMEWORK, FUSED, RANDOM, UNATTRIBUTED, Entry, Folded, fold
+from archcli.measure.profile.fold import Entry, Folded, fold
 from archcli.measure.profile.reports.compiled import counts, explained, figures, named, short
 from archcli.measure.profile.reports.gpu import (
     device_doubts,
@@ -19,15 +19,17 @@ from archcli.measure.profile.reports.gpu import (
     machine_of,
 )
 from archcli.measure.profile.roofline import bound
-from archcli.measure.profile.schema.figures import Ceilings, Figures, Operator
+from archcli.measure.profile.schema.figures import Figures, Operator
 from archcli.measure.profile.schema.whole import Measured
 from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.modules import Model
 from archcli.modules.loss import LOSS
 from archcli.ops import Attend, Linear
+from archcli.recording.ceilings import Ceilings
+from archcli.recording.classes import FRAMEWORK, FUSED, RANDOM, UNATTRIBUTED
 
 if TYPE_CHECKING:
-    from archcli.runtime.profile.record import Recording
+    from archcli.recording.recording import Recording
 
 CONVENTION = (
     "FLOP = 2 x multiply-add. FLOPs and bytes are counted, exact for the mask; time is measured. Time shares are of the plain wall "
@@ -63,7 +65,7 @@ def profile_of(
     inputs: Mapping[str, Any],
     depth: int = 0,
     top: int = 0,
-    ceilings: Mapping[str, Any] | None = None,
+    ceilings: Ceilings | None = None,
 ) -> Report:
     """What `archcli profile` reports of a pass that was counted and timed; `depth` and `top` 0 show everything.
 
@@ -110,7 +112,7 @@ def _totals(counted: Pass, recording: Recording, folded: Folded) -> Measured:
         "executed_flops": folded.whole.executed_flops,
         "bytes": folded.whole.bytes,
         "by_class": {name: _line(folded, entry) for name, entry in folded.by_class.items()},
-        "ceilings": cast("Ceilings | None", folded.ceilings),
+        "ceilings": folded.ceilings,
         "processes": 1,
         "pairs": len(recording.traced_s),
         "pairs_rejected": recording.rejected,

@@ -9,11 +9,13 @@ from collections.abc import Callable, Sequence
 from statistics import median, quantiles
 from typing import TYPE_CHECKING, NamedTuple
 
-from archcli.measure.profile.fold import FRAMEWORK, place_of
+from archcli.measure.profile.fold import place_of
 from archcli.measure.profile.schema.versus import Ratios
+from archcli.recording.classes import FRAMEWORK
 
 if TYPE_CHECKING:
-    from archcli.runtime.profile.variants import Place, Timing
+    from archcli.recording.operations import ClassKey
+    from archcli.recording.recording import Timing
 
 
 class Spread(NamedTuple):
@@ -62,5 +64,5 @@ def of_path(timing: Timing, path: str, depth: int) -> list[float]:
     return _sums(timing, lambda place: place.op_class != FRAMEWORK and place_of(place, depth) == path)
 
 
-def _sums(timing: Timing, chosen: Callable[[Place], bool]) -> list[float]:
+def _sums(timing: Timing, chosen: Callable[[ClassKey], bool]) -> list[float]:
     return [sum(seconds for place, seconds in places.items() if chosen(place)) for places in timing.places]

@@ -13,12 +13,12 @@ from itertools import chain
 from statistics import median, median_low, stdev
 from typing import Any
 
-from archcli.measure.profile.fold import FRAMEWORK, UNATTRIBUTED
 from archcli.measure.profile.ivanov.report import tables_of as tables_of_ivanov
 from archcli.measure.profile.reports.by_kind import tables_of as tables_of_kinds
 from archcli.measure.profile.reports.one import words
 from archcli.measure.profile.schema.whole import Profile
 from archcli.measure.report import Column, Report, Table, facts
+from archcli.recording.classes import FRAMEWORK, UNATTRIBUTED
 
 CONVENTION = "Figures are medians over fresh processes, each for itself, so that shares need not add up to 100%; least and most are of one process."  # noqa: E501
 COLUMNS = (

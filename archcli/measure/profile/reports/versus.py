@@ -8,7 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from archcli.measure.passes import Pass
-from archcli.measure.profile.fold import FRAMEWORK, FUSED, UNATTRIBUTED, Entry, Folded, fold
+from archcli.measure.profile.fold import Entry, Folded, fold
 from archcli.measure.profile.reports.compiled import explained, figures, named, short
 from archcli.measure.profile.reports.gpu import (
     device_doubts,
@@ -30,10 +30,11 @@ from archcli.measure.profile.schema.versus import (
 from archcli.measure.profile.schema.versus import Variant as Summary
 from archcli.measure.report import Column, Report, Table, facts
 from archcli.modules import Model
+from archcli.recording.classes import FRAMEWORK, FUSED, UNATTRIBUTED
 
 if TYPE_CHECKING:
-    from archcli.recording.kernels import Compiled
-    from archcli.runtime.profile.variants import Timing
+    from archcli.recording.kernels import CompiledModel
+    from archcli.recording.recording import Timing
 
 CONVENTION = (
     "Passes of all variants ran in turn; a ratio is taken within each round, variant over A, and shown as median and quartiles over "
@@ -127,7 +128,7 @@ def _alike(base: _Side, side: _Side, depth: int) -> tuple[_Side, _Side]:
     return base, side
 
 
-def _regrouped(side: _Side, compiled: Compiled, depth: int) -> _Side:
+def _regrouped(side: _Side, compiled: CompiledModel, depth: int) -> _Side:
     variant = replace(side.variant, timing=regrouped(side.variant.timing, compiled))
     return _Side(variant, fold(variant.counted, variant.timing.recording, variant.dtype, depth))
 

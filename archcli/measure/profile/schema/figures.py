@@ -82,15 +82,3 @@ class Compiled(Record):
         list[str], says("Other operators that compute and are in no kernel: there should be none.")
     ]
     compile_s: Annotated[float, says("Seconds that compiling took.")]
-
-
-class Ceilings(Record):
-    """What the machine can do at best."""
-
-    gemm_flops_per_s: Annotated[float, says("FLOPs a second of the fastest matrix product.")]
-    dram_bytes_per_s: Annotated[float, says("Bytes a second of a copy beyond the caches, read and written.")]
-    cache_bytes_per_s: Annotated[float, says("Bytes a second of a copy within a cache, read and written.")]
-    dtype: Annotated[str, says("In which numbers the product was.")]
-    measured: Annotated[
-        Literal["now", "earlier"], says("In this run, or in an earlier one of the same machine.")
-    ]

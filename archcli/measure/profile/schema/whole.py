@@ -16,9 +16,10 @@ from archcli.measure.profile.schema.base import (
     Seconds,
     says,
 )
-from archcli.measure.profile.schema.figures import Ceilings, Compiled, Figures, Operator
+from archcli.measure.profile.schema.figures import Compiled, Figures, Operator
 from archcli.measure.profile.schema.ivanov import Ivanov
 from archcli.measure.profile.schema.kinds import Ends, Estimates, Kind
+from archcli.recording.ceilings import Ceilings
 
 
 class Measured(Record):

@@ -1,4 +1,4 @@
-"""What the machine says of itself: how much memory a process may still take, how large its caches are."""
+"""The machine by what Linux tells of it in /proc and /sys: available memory, caches, processor. No torch."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ def available_memory(proc: Path = PROC, groups: Path = GROUPS) -> int | None:
 
     None where the system does not say (not Linux).
     """
-    known = [found for found in (_kernel(proc), *_control_group(proc, groups)) if found is not None]
-    return max(0, min(known)) if known else None
+    limits = [limit for limit in (_kernel(proc), *_control_group(proc, groups)) if limit is not None]
+    return max(0, min(limits)) if limits else None
 
 
 def processor(proc: Path = PROC) -> str:
-    """What the processor calls itself, and how many of it there are; empty where the system does not say."""
+    """The processor's model name and their number; empty where the system does not say."""
     names = [
         line.partition(":")[2].strip()
         for line in _text(proc / "cpuinfo").splitlines()
@@ -27,13 +27,13 @@ def processor(proc: Path = PROC) -> str:
 
 
 def cache_size(cpus: Path = CPUS) -> int | None:
-    """Bytes of the last level of cache, of all its instances together; None where the system does not say."""
-    found: dict[int, dict[str, int]] = {}
+    """Bytes of the last level of cache, all instances together; None where the system does not say."""
+    levels: dict[int, dict[str, int]] = {}
     for folder in cpus.glob("cpu[0-9]*/cache/index[0-9]*"):
         level, size, shared = (_text(folder / name).strip() for name in ("level", "size", "shared_cpu_list"))
         if level.isdigit() and size.removesuffix("K").isdigit():
-            found.setdefault(int(level), {})[shared] = int(size.removesuffix("K")) * 1024
-    return sum(found[max(found)].values()) if found else None
+            levels.setdefault(int(level), {})[shared] = int(size.removesuffix("K")) * 1024
+    return sum(levels[max(levels)].values()) if levels else None
 
 
 def _kernel(proc: Path) -> int | None:
@@ -61,7 +61,7 @@ def _control_group(proc: Path, groups: Path) -> list[int | None]:
 
 
 def _room(folder: Path, limit_name: str, used_name: str) -> int | None:
-    """What is left below the limit; pages of files that can be dropped count as free."""
+    """Bytes left below the limit; pages of files that can be dropped count as free."""
     limit, used = _text(folder / limit_name).strip(), _text(folder / used_name).strip()
     if not limit.isdigit() or not used.isdigit():  # "max" is no limit
         return None

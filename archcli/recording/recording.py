@@ -1,0 +1,89 @@
+"""The recording of a profile: times of plain and traced passes, of their operations, and what ran."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from archcli.recording.device import OnDevice
+from archcli.recording.kernels import CompiledModel
+from archcli.recording.operations import ClassKey, ExecutedOp, OpInstance, OpTime
+
+
+@dataclass(frozen=True, slots=True)
+class GpuPasses:
+    """Passes on a GPU.
+
+    `on_device` is what the device did in a traced pass (None of an extrapolation); `lost` names what the trace lacks.
+    `host_s` and `device_s` are the plain passes by either clock, of which `Recording.plain_s` is one: the device's
+    where launches are `hidden`. `states` are readings of the card before and after.
+    """
+
+    on_device: OnDevice | None = None
+    lost: tuple[str, ...] = ()
+    host_s: tuple[float, ...] = ()
+    device_s: tuple[float, ...] = ()
+    hidden: bool = False
+    states: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What was measured of one pass, in pairs of a plain pass and a traced one.
+
+    - `plain_s`, `traced_s`: wall times. `framework_s`: median of a traced pass less its operations.
+    - `timed`: torch operations with their median times. `ran`: operations of the architecture. `census`: what torch
+      executed. `reached`: how many experts the tokens went to, by the path of an operation within routed experts.
+    - `counted` of the `executed` torch operations were in the trace; `differing` names those whose number differs.
+    - `rejected` pairs were disturbed and are in no figure. `load`: processes per processor at the start. `system_s`:
+      median time that all threads of a plain pass spent in the system, on page faults above all.
+    - `trace`: one pass in Chrome's format.
+    - `gpu` on a GPU. `compiled` of a compiled model, whose paths are those of fused groups, and whose executed
+      operations are kernels. `stacks`: names of the small stacks that an extrapolation is made from.
+    """
+
+    timed: tuple[OpTime, ...]
+    ran: tuple[OpInstance, ...]
+    plain_s: tuple[float, ...]
+    traced_s: tuple[float, ...]
+    framework_s: float
+    executed: int
+    counted: int
+    differing: tuple[str, ...]
+    rejected: int
+    page_faults: int
+    switches_per_s: float
+    machine: dict[str, Any]
+    load: float = 0.0
+    partial: bool = False
+    trace: dict[str, Any] | None = None
+    census: tuple[ExecutedOp, ...] = ()
+    system_s: float = 0.0
+    reached: Mapping[str, int] = field(default_factory=dict)
+    gpu: GpuPasses | None = None
+    compiled: CompiledModel | None = None
+    stacks: tuple[str, ...] = ()
+
+    @property
+    def extrapolated(self) -> bool:
+        """Whether small stacks were timed in place of the model."""
+        return bool(self.stacks)
+
+    @property
+    def on_device(self) -> OnDevice | None:
+        """What a GPU did in a traced pass; None on a CPU, and of an extrapolation."""
+        return None if self.gpu is None else self.gpu.on_device
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """What the trace of a GPU lacks."""
+        return () if self.gpu is None else self.gpu.lost
+
+
+class Timing(NamedTuple):
+    """A variant's recording; of each round the plain wall time, and the seconds of each class of each operation."""
+
+    recording: Recording
+    walls: tuple[float, ...]
+    places: tuple[Mapping[ClassKey, float], ...]

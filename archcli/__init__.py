@@ -5,6 +5,7 @@
     count_params, count_flops, count_kv_cache    reports, as the commands print them
     survey, compare            many architectures by their facets; a few side by side
     formula, sweep             closed forms with sympy; a million shapes with numpy
+    register                   a kind of your own, for YAML files to name
 
 Every function takes a path, a preset's name, or an architecture that is loaded already. Importing archcli imports nothing else.
 """
@@ -112,6 +113,17 @@ def _model(model: str | Model) -> Model:
     return found
 
 
+def register(kind: str, place: str) -> None:
+    """Let YAML files name your class by its kind: `register("mamba", "my_package.mamba:Mamba")`.
+
+    Its family says where the kind may stand. An installed distribution does the same by an entry point of the group
+    `archcli.kinds`.
+    """
+    from archcli.modules.kinds import register as enter
+
+    enter(kind, place)
+
+
 def __getattr__(name: str) -> Any:
     """`load`, `ArchError` and `__version__`, when they are first asked for."""
     from importlib import import_module
@@ -135,6 +147,7 @@ __all__ = [
     "count_params",
     "formula",
     "load",
+    "register",
     "survey",
     "sweep",
 ]

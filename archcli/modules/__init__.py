@@ -2,137 +2,86 @@
 
 A class's fields are its YAML keys; its `forward` is stated once, in ops.
 
-Importing this package registers every `kind`.
+A name is imported when it is first asked for: a model loads the files of what it is made of and no others.
 """
 
-from archcli.modules.activation import GELU, Activation, GELUTanh, ReLU, Sigmoid, SiLU, SquaredReLU, Swish
-from archcli.modules.attention import (
-    Attention,
-    CrossAttention,
-    GroupedQueryAttention,
-    LengthTemperature,
-    LinearAttention,
-    MultiHeadAttention,
-    MultiHeadLatentAttention,
-    MultiQueryAttention,
-    ProjectedAttention,
-)
-from archcli.modules.base import Inherit, Inline, Module, children, settings, substitute
-from archcli.modules.block import Block, Parallel, PostNorm, PreNorm, ResidualPostNorm, Sandwich
-from archcli.modules.context import Context
-from archcli.modules.embedding import Embedding, Head, MaskedHead
-from archcli.modules.encoder_decoder import DecoderStack, EncoderDecoder, EncoderStack
-from archcli.modules.ffn import GLU, MLP, FeedForward
-from archcli.modules.frontend import ConvFrontEnd
-from archcli.modules.heads import AdaptiveHead, HierarchicalHead, OutputHead, SampledHead
-from archcli.modules.lora import LoRA
-from archcli.modules.loss import CrossEntropy, Loss
-from archcli.modules.model import Decoder, Encoder, Generator, Model
-from archcli.modules.moe import MixtureOfExperts, Router
-from archcli.modules.mtp import MultiTokenPrediction
-from archcli.modules.norm import BatchNorm, LayerNorm, Norm, QKNorm, RMSNorm
-from archcli.modules.position import ALiBi, Learned, NoPosition, Position, RelativeKey, Rope, Sinusoidal
-from archcli.modules.quantization import Format, Packing, Quantization, Rule
-from archcli.modules.relative import RelativeBuckets, ScoreBias
-from archcli.modules.rope_scaling import (
-    DynamicNTKScaling,
-    LinearScaling,
-    Llama3Scaling,
-    LongRopeScaling,
-    NoScaling,
-    NTKScaling,
-    RopeScaling,
-    YarnScaling,
-)
-from archcli.modules.sparsity import DilatedWindow, FixedPattern, Sparsity, StridedPattern, WindowedGlobal
-from archcli.modules.stack import Group, Stack
+from __future__ import annotations
 
-__all__ = [
-    "GELU",
-    "GLU",
-    "MLP",
-    "ALiBi",
-    "Activation",
-    "Attention",
-    "BatchNorm",
-    "Block",
-    "Context",
-    "Decoder",
-    "DynamicNTKScaling",
-    "Embedding",
-    "FeedForward",
-    "GELUTanh",
-    "Group",
-    "GroupedQueryAttention",
-    "Head",
-    "Inherit",
-    "Inline",
-    "LayerNorm",
-    "Learned",
-    "LinearScaling",
-    "LoRA",
-    "Llama3Scaling",
-    "LongRopeScaling",
-    "MixtureOfExperts",
-    "Module",
-    "MultiHeadAttention",
-    "MultiHeadLatentAttention",
-    "MultiQueryAttention",
-    "NTKScaling",
-    "NoPosition",
-    "NoScaling",
-    "Norm",
-    "ResidualPostNorm",
-    "Parallel",
-    "Position",
-    "Packing",
-    "PostNorm",
-    "Quantization",
-    "Rule",
-    "Format",
-    "PreNorm",
-    "ProjectedAttention",
-    "QKNorm",
-    "RMSNorm",
-    "ReLU",
-    "Rope",
-    "RopeScaling",
-    "Router",
-    "Sandwich",
-    "SiLU",
-    "Sigmoid",
-    "Sinusoidal",
-    "SquaredReLU",
-    "Swish",
-    "YarnScaling",
-    "ConvFrontEnd",
-    "DecoderStack",
-    "EncoderStack",
-    "LengthTemperature",
-    "MaskedHead",
-    "Encoder",
-    "EncoderDecoder",
-    "Model",
-    "RelativeBuckets",
-    "ScoreBias",
-    "Stack",
-    "CrossAttention",
-    "DilatedWindow",
-    "FixedPattern",
-    "Sparsity",
-    "StridedPattern",
-    "WindowedGlobal",
-    "LinearAttention",
-    "RelativeKey",
-    "AdaptiveHead",
-    "CrossEntropy",
-    "Generator",
-    "HierarchicalHead",
-    "Loss",
-    "MultiTokenPrediction",
-    "OutputHead",
-    "SampledHead",
-    "children",
-    "settings",
-    "substitute",
-]
+from typing import TYPE_CHECKING
+
+from archcli.lazy import lazy
+
+if TYPE_CHECKING:  # the types of the names below
+    from archcli.modules.activation import *
+    from archcli.modules.attention.base import *
+    from archcli.modules.attention.cross import *
+    from archcli.modules.attention.grouped import *
+    from archcli.modules.attention.latent import *
+    from archcli.modules.attention.linear import *
+    from archcli.modules.base import *
+    from archcli.modules.block import *
+    from archcli.modules.context import *
+    from archcli.modules.embedding import *
+    from archcli.modules.encoder_decoder import *
+    from archcli.modules.ffn import *
+    from archcli.modules.frontend import *
+    from archcli.modules.heads import *
+    from archcli.modules.lora import *
+    from archcli.modules.loss import *
+    from archcli.modules.model import *
+    from archcli.modules.moe import *
+    from archcli.modules.mtp import *
+    from archcli.modules.norm import *
+    from archcli.modules.position import *
+    from archcli.modules.quantization import *
+    from archcli.modules.relative import *
+    from archcli.modules.rope_scaling import *
+    from archcli.modules.sparsity import *
+    from archcli.modules.stack import *
+
+HOMES = {
+    ".activation": ["GELU", "Activation", "GELUTanh", "ReLU", "Sigmoid", "SiLU", "SquaredReLU", "Swish"],
+    ".attention.base": ["Attention", "LengthTemperature"],
+    ".attention.cross": ["CrossAttention"],
+    ".attention.grouped": [
+        "GroupedQueryAttention",
+        "MultiHeadAttention",
+        "MultiQueryAttention",
+        "ProjectedAttention",
+    ],
+    ".attention.linear": ["LinearAttention"],
+    ".attention.latent": ["MultiHeadLatentAttention"],
+    ".base": ["Inherit", "Inline", "Module", "children", "settings", "substitute"],
+    ".block": ["Block", "Parallel", "PostNorm", "PreNorm", "ResidualPostNorm", "Sandwich"],
+    ".context": ["Context"],
+    ".embedding": ["Embedding", "Head", "MaskedHead"],
+    ".encoder_decoder": ["DecoderStack", "EncoderDecoder", "EncoderStack"],
+    ".ffn": ["GLU", "MLP", "FeedForward"],
+    ".frontend": ["ConvFrontEnd"],
+    ".heads": ["AdaptiveHead", "HierarchicalHead", "OutputHead", "SampledHead"],
+    ".lora": ["LoRA"],
+    ".loss": ["CrossEntropy", "Loss"],
+    ".model": ["Decoder", "Encoder", "Generator", "Model"],
+    ".moe": ["MixtureOfExperts", "Router"],
+    ".mtp": ["MultiTokenPrediction"],
+    ".norm": ["BatchNorm", "LayerNorm", "Norm", "QKNorm", "RMSNorm"],
+    ".position": ["ALiBi", "Learned", "NoPosition", "Position", "RelativeKey", "Rope", "Sinusoidal"],
+    ".quantization": ["Format", "Packing", "Quantization", "Rule"],
+    ".relative": ["RelativeBuckets", "ScoreBias"],
+    ".rope_scaling": [
+        "DynamicNTKScaling",
+        "LinearScaling",
+        "Llama3Scaling",
+        "LongRopeScaling",
+        "NoScaling",
+        "NTKScaling",
+        "RopeScaling",
+        "YarnScaling",
+    ],
+    ".sparsity": ["DilatedWindow", "FixedPattern", "Sparsity", "StridedPattern", "WindowedGlobal"],
+    ".stack": ["Group", "Stack"],
+}
+"""The public names, by the file that defines them."""
+
+__getattr__ = lazy(__name__, HOMES)
+__all__ = [name for names in HOMES.values() for name in names]

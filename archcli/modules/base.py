@@ -14,7 +14,6 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, model_validator
 
 from archcli.errors import ArchError, Problem
-from archcli.modules.kinds import register
 
 Size = Annotated[int, Field(gt=0)]
 """A strictly positive whole number; `true`, `4.0` and `"8"` are none."""
@@ -54,13 +53,6 @@ class Spec(BaseModel):
     """Which set of kinds this class belongs to."""
     default_kind: ClassVar[str] = ""
     """Which kind of the family is meant where none is stated."""
-
-    @classmethod
-    def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        """Register the class under the default of its `kind` field."""
-        kind = cls.model_fields.get("kind")
-        if kind is not None and isinstance(kind.default, str):
-            register(cls.family, kind.default, cls)
 
     def check(self) -> Iterator[tuple[str, str, str]]:
         """(field, what is wrong, how to mend it) for every value that is fine alone but not beside the others.

@@ -14,7 +14,8 @@ from pydantic import Field
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.attention import Attention, CrossAttention
+from archcli.modules.attention.base import Attention
+from archcli.modules.attention.cross import CrossAttention
 from archcli.modules.base import Inherit, Module, Positive, Share, children
 from archcli.modules.context import Context, or_default
 from archcli.modules.dropout import dropped

@@ -1,20 +1,193 @@
-"""Which class a `kind` names, by family (`norm`, `attention`, `ffn`, …).
+"""Which class a `kind` of a family (`norm`, `attention`, `ffn`, …) names, known without importing it.
 
-Classes enter by being defined; a second claim to a kind is an error.
+The library's kinds stand in a table. Others enter by two doors: `register` in Python, and the entry-point group
+`archcli.kinds` of an installed distribution, which is read only where the table lacks a kind.
 """
 
 from __future__ import annotations
 
-_KINDS: dict[str, dict[str, type]] = {}
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from archcli.errors import ArchError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "archcli.kinds"
+"""The entry-point group: `kind = "package.module:Class"`."""
+
+TABLE: dict[str, dict[str, str]] = {
+    "activation": {
+        "relu": "archcli.modules.activation:ReLU",
+        "relu2": "archcli.modules.activation:SquaredReLU",
+        "gelu": "archcli.modules.activation:GELU",
+        "gelu_tanh": "archcli.modules.activation:GELUTanh",
+        "silu": "archcli.modules.activation:SiLU",
+        "sigmoid": "archcli.modules.activation:Sigmoid",
+        "swish": "archcli.modules.activation:Swish",
+    },
+    "attention": {
+        "mha": "archcli.modules.attention.grouped:MultiHeadAttention",
+        "mqa": "archcli.modules.attention.grouped:MultiQueryAttention",
+        "gqa": "archcli.modules.attention.grouped:GroupedQueryAttention",
+        "mla": "archcli.modules.attention.latent:MultiHeadLatentAttention",
+        "linear": "archcli.modules.attention.linear:LinearAttention",
+    },
+    "block": {
+        "pre_norm": "archcli.modules.block:PreNorm",
+        "post_norm": "archcli.modules.block:PostNorm",
+        "sandwich": "archcli.modules.block:Sandwich",
+        "norm_after": "archcli.modules.block:ResidualPostNorm",
+        "parallel": "archcli.modules.block:Parallel",
+    },
+    "cross_attention": {"cross": "archcli.modules.attention.cross:CrossAttention"},
+    "ffn": {
+        "mlp": "archcli.modules.ffn:MLP",
+        "glu": "archcli.modules.ffn:GLU",
+        "moe": "archcli.modules.moe:MixtureOfExperts",
+    },
+    "head": {
+        "adaptive": "archcli.modules.heads:AdaptiveHead",
+        "hierarchical": "archcli.modules.heads:HierarchicalHead",
+        "sampled": "archcli.modules.heads:SampledHead",
+        "linear": "archcli.modules.embedding:Head",
+    },
+    "loss": {"cross_entropy": "archcli.modules.loss:CrossEntropy"},
+    "model": {
+        "decoder": "archcli.modules.model:Decoder",
+        "encoder": "archcli.modules.model:Encoder",
+        "encoder_decoder": "archcli.modules.encoder_decoder:EncoderDecoder",
+    },
+    "norm": {
+        "rmsnorm": "archcli.modules.norm:RMSNorm",
+        "layernorm": "archcli.modules.norm:LayerNorm",
+        "batchnorm": "archcli.modules.norm:BatchNorm",
+    },
+    "position": {
+        "none": "archcli.modules.position:NoPosition",
+        "learned": "archcli.modules.position:Learned",
+        "sinusoidal": "archcli.modules.position:Sinusoidal",
+        "alibi": "archcli.modules.position:ALiBi",
+        "shaw": "archcli.modules.position:RelativeKey",
+        "rope": "archcli.modules.position:Rope",
+    },
+    "rope_scaling": {
+        "none": "archcli.modules.rope_scaling:NoScaling",
+        "linear": "archcli.modules.rope_scaling:LinearScaling",
+        "ntk": "archcli.modules.rope_scaling:NTKScaling",
+        "dynamic_ntk": "archcli.modules.rope_scaling:DynamicNTKScaling",
+        "llama3": "archcli.modules.rope_scaling:Llama3Scaling",
+        "yarn": "archcli.modules.rope_scaling:YarnScaling",
+        "longrope": "archcli.modules.rope_scaling:LongRopeScaling",
+    },
+    "score_bias": {"buckets": "archcli.modules.relative:RelativeBuckets"},
+    "sparsity": {
+        "dilated": "archcli.modules.sparsity:DilatedWindow",
+        "strided": "archcli.modules.sparsity:StridedPattern",
+        "fixed": "archcli.modules.sparsity:FixedPattern",
+        "longformer": "archcli.modules.sparsity:WindowedGlobal",
+    },
+}
+"""The library's own kinds by family, in the order in which messages list them."""
+
+registered: dict[str, str] = {}
+"""What `register` was told: the place of the class, by kind."""
 
 
-def register(family: str, kind: str, cls: type) -> None:
-    """Let `kind` name `cls` within `family`."""
-    taken = _KINDS.setdefault(family, {}).setdefault(kind, cls)
-    if taken is not cls and (taken.__module__, taken.__qualname__) != (cls.__module__, cls.__qualname__):
-        raise TypeError(f"{family} kind {kind!r} is {taken.__qualname__} already")
+def register(kind: str, place: str) -> None:
+    """Let YAML files name the class at `place`, "package.module:Class", by its kind, wherever its family may stand.
+
+    ArchError where the kind is taken. The class is imported when a file first names it.
+    """
+    if registered.setdefault(kind, place) != place:
+        raise ArchError(f"kind {kind!r} is registered as {registered[kind]} already", "give it another name")
+    if any(kind in names for names in TABLE.values()):
+        try:
+            _outsider(kind)
+        except ArchError:
+            del registered[kind]
+            raise
+
+
+def find(family: str, kind: str) -> type | None:
+    """The class that a kind of a family names; None where there is none. Imports that class alone."""
+    place = TABLE.get(family, {}).get(kind)
+    if place is not None:
+        return _imported(place)
+    cls = _outsider(kind)
+    return cls if cls is not None and cls.family == family else None
 
 
 def kinds(family: str) -> dict[str, type]:
-    """All kinds of a family, in the order of their definition."""
-    return _KINDS.get(family, {})
+    """Every class of a family by kind, the library's own first. Imports them all, and every outsider's class."""
+    classes = {kind: _imported(place) for kind, place in TABLE.get(family, {}).items()}
+    for kind in dict.fromkeys([*registered, *(entry.name for entry in _installed())]):
+        cls = _outsider(kind)
+        if cls is not None and cls.family == family:
+            classes[kind] = cls
+    return classes
+
+
+@cache
+def _installed() -> tuple[EntryPoint, ...]:
+    """The entry points of all installed distributions."""
+    from importlib.metadata import entry_points  # some 10 ms, needed where a kind is nobody's
+
+    return tuple(entry_points(group=GROUP))
+
+
+def _outsider(kind: str) -> Any:
+    """The class that was registered for a kind, or that a distribution offers; None where nobody does."""
+    claims = list(_claims(kind))
+    if not claims:
+        return None
+    if len(claims) > 1:
+        raise ArchError(
+            f"kind {kind!r} is claimed by {' and by '.join(claimant for claimant, _ in claims)}",
+            "uninstall one of them",
+        )
+    [(claimant, place)] = claims
+    return _conforming(kind, claimant, place)
+
+
+def _claims(kind: str) -> Iterator[tuple[str, str]]:
+    """(who offers it, the place of the class) of a kind that is not the library's."""
+    if kind in registered:
+        yield "archcli.register", registered[kind]
+    for entry in _installed():
+        if entry.name == kind:
+            yield f"the distribution {entry.dist.name if entry.dist else '?'}", entry.value
+
+
+def _conforming(kind: str, claimant: str, place: str) -> Any:
+    """The class at a place, which must be a spec of that kind in some family, and of none that is taken."""
+    try:
+        cls: Any = _imported(place)
+    except Exception as error:  # whatever an outsider's code raises when it is imported
+        raise ArchError(_refused(kind, claimant, place, f"{type(error).__name__}: {error}")) from error
+    family, stated = getattr(cls, "family", ""), kind_of(cls)
+    if not family:
+        raise ArchError(_refused(kind, claimant, place, "it is no module that belongs to a family"))
+    if stated != kind:
+        raise ArchError(_refused(kind, claimant, place, f"the class says kind {stated!r}"))
+    if kind in TABLE.get(family, {}):
+        raise ArchError(_refused(kind, claimant, place, f"{family} has that kind already"))
+    return cls
+
+
+def kind_of(cls: Any) -> str:
+    """The `kind` of a class that has one, else an empty text."""
+    field = getattr(cls, "model_fields", {}).get("kind")
+    return field.default if field is not None and isinstance(field.default, str) else ""
+
+
+def _refused(kind: str, claimant: str, place: str, reason: str) -> str:
+    return f"kind {kind!r} of {claimant} ({place}) cannot be used: {reason}"
+
+
+def _imported(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)

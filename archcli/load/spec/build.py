@@ -10,10 +10,11 @@ from archcli.load.spec.fields import (
     USUAL_MODEL,
     Field,
     choices,
+    chosen,
     default,
     fields,
     has_own_validators,
-    own_kind,
+    unstated,
 )
 from archcli.load.spec.layers import lifted
 from archcli.load.spec.misfits import (
@@ -26,9 +27,9 @@ from archcli.load.spec.misfits import (
 )
 from archcli.load.spec.validate import Refusal, Want, hint, refusal_words
 from archcli.load.yaml.nodes import MOST_PROBLEMS, Node, locate, shown
-from archcli.modules import Module
+from archcli.modules import Model, Module
 from archcli.modules.base import Spec
-from archcli.modules.kinds import kinds
+from archcli.modules.kinds import kind_of
 
 FAILED = object()
 
@@ -80,59 +81,55 @@ class _Builder:
 
     def model(self) -> Any:
         """The whole file; without a `kind` it is a decoder."""
-        options: Mapping[str, type[Spec]] = kinds("model")
         if not isinstance(self.root.value, dict):
             self._problem(
                 "an architecture is a mapping of keys to values", f"this is {shown(self.root)}", self.root
             )
             return FAILED
-        cls = self._class(self.root, "", options, options[USUAL_MODEL], "model")
+        cls = self._class(self.root, "", Model, chosen(Model, USUAL_MODEL))
         if cls is None:
             return FAILED
         self.top_fields = fields(cls)
-        return self._instance(cls, self.root, "", options)
+        return self._instance(cls, self.root, "", Model)
 
     def spec(self, base: type[Spec], node: Node, path: str) -> Any:
         """A module for a field of that class, or FAILED. What is inherited or aliased is built once and shared."""
         seen = (id(node.value), base)
         if seen in self.built:
             return self.built[seen]
-        options = choices(base)
-        whole = lifted(node) if options else node
+        whole = lifted(node) if base.family else node
         if not isinstance(whole.value, dict):
-            self._problem(*no_mapping(path, node, options), node, path)
+            self._problem(*no_mapping(path, node, choices(base)), node, path)
             return FAILED
-        alone = base if not options or own_kind(base) else options.get(base.default_kind)
-        cls = self._class(whole, path, options, alone, base.family)
-        made = FAILED if cls is None else self._instance(cls, whole, path, options)
+        cls = self._class(whole, path, base, unstated(base))
+        made = FAILED if cls is None else self._instance(cls, whole, path, base)
         if isinstance(node.value, dict):
             self.built[seen] = made
         return made
 
-    def _class(
-        self, node: Node, path: str, options: Mapping[str, type[Spec]], alone: type[Spec] | None, family: str
-    ) -> type[Spec] | None:
+    def _class(self, node: Node, path: str, base: type[Spec], alone: type[Spec] | None) -> type[Spec] | None:
+        """The class that a mapping states, `alone` where it states none; None, and a problem, where neither is."""
         kind = node.value.get("kind")
-        if alone is not None and (kind is None or not options):
+        if alone is not None and (kind is None or not base.family):
             return alone
         if kind is None:
-            self._problem(*missing_kind(node, options), node, path)
-        elif isinstance(kind.value, str) and kind.value in options:
-            return options[kind.value]
-        else:
-            self._problem(*unknown_kind(kind, family, options), kind, _join(path, "kind"))
-        return None
+            self._problem(*missing_kind(node, choices(base)), node, path)
+            return None
+        cls = chosen(base, kind.value) if isinstance(kind.value, str) else None
+        if cls is None:
+            self._problem(*unknown_kind(kind, base.family, choices(base)), kind, _join(path, "kind"))
+        return cls
 
-    def _instance(self, cls: type[Spec], node: Node, path: str, options: Mapping[str, type[Spec]]) -> Any:
+    def _instance(self, cls: type[Spec], node: Node, path: str, base: type[Spec]) -> Any:
         known = fields(cls)
         meant: set[str] = set()
         for key in node.value:
-            if key in known or (key == "kind" and options):
+            if key in known or (key == "kind" and base.family):
                 continue
-            if belonged_to_another_kind(node, key, options):
-                self.left_out.append(f"{own_kind(cls)} has no {key}: what the file says of it was left out.")
+            if belonged_to_another_kind(node, key, base):
+                self.left_out.append(f"{kind_of(cls)} has no {key}: what the file says of it was left out.")
             else:
-                what, help_, close = unknown_key(key, cls, takes_kind=bool(options))
+                what, help_, close = unknown_key(key, cls, takes_kind=bool(base.family))
                 self.problems.append(
                     Problem(what, help_, (node.value[key].key or node.place).mark(), _join(path, key))
                 )

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 from archcli.load.spec.validate import Want, want
 from archcli.modules import Inherit
 from archcli.modules.base import Spec
-from archcli.modules.kinds import kinds
+from archcli.modules.kinds import find, kind_of, kinds
 
 USUAL_MODEL = "decoder"
 """The kind of a model that states none."""
@@ -45,15 +45,27 @@ def _in_order(cls: type[Spec]) -> Mapping[str, None]:
     return found | dict.fromkeys(cls.model_fields)
 
 
-@cache
 def choices(base: type[Spec]) -> Mapping[str, type[Spec]]:
-    """The kinds a field annotated with this class may take, the usual first; none where the class stands for itself."""
-    found = (
-        {kind: cls for kind, cls in kinds(base.family).items() if issubclass(cls, base)}
-        if base.family
-        else {}
-    )
-    return {kind: found[kind] for kind in sorted(found, key=lambda kind: kind != base.default_kind)}
+    """The kinds a field annotated with this class may take, the default first. Imports them all: for lists and messages."""
+    classes = {
+        kind: cls
+        for kind, cls in (kinds(base.family) if base.family else {}).items()
+        if issubclass(cls, base)
+    }
+    return {kind: classes[kind] for kind in sorted(classes, key=lambda kind: kind != base.default_kind)}
+
+
+def chosen(base: type[Spec], kind: str) -> type[Spec] | None:
+    """The class of this kind that a field annotated with `base` may take; None where there is none."""
+    cls = find(base.family, kind)
+    return cls if cls is not None and issubclass(cls, base) else None
+
+
+def unstated(base: type[Spec]) -> type[Spec] | None:
+    """The class of a mapping without a `kind` where `base` is wanted; None where it must state one."""
+    if not base.family or kind_of(base):
+        return base
+    return chosen(base, base.default_kind) if base.default_kind else None
 
 
 def default(cls: type[Spec], name: str) -> Any:
@@ -70,12 +82,6 @@ def _usual(cls: type[Spec]) -> Spec:
     return cls.model_construct(
         **{name: default(cls, name) for name, field in fields(cls).items() if not field.required}
     )
-
-
-def own_kind(cls: type[Spec]) -> str:
-    """The `kind` of a class that has one."""
-    kind = cls.model_fields.get("kind")
-    return kind.default if kind is not None and isinstance(kind.default, str) else ""
 
 
 @cache

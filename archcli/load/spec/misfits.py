@@ -39,11 +39,11 @@ def unknown_key(key: str, cls: type[Spec], *, takes_kind: bool) -> tuple[str, st
     return what, f"did you mean {either(close)}?" if close else f"known are {', '.join(known)}", close
 
 
-def belonged_to_another_kind(node: Node, key: str, options: Options) -> bool:
+def belonged_to_another_kind(node: Node, key: str, base: type[Spec]) -> bool:
     """Whether an override changed the kind, and the file wrote this key for the one it had."""
     kind, other = node.value.get("kind"), node.value[key]
     was_set = kind is not None and kind.where.source.name == SET != other.where.source.name
-    return was_set and any(key in fields(cls) for cls in options.values())
+    return was_set and any(key in fields(cls) for cls in choices(base).values())
 
 
 def _classes(base: type[Spec]) -> list[type[Spec]]:

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 from archcli.errors import SET, ArchError, Problem
 from archcli.load.spec.build import build
-from archcli.load.spec.fields import fields, own_kind
+from archcli.load.spec.fields import fields
 from archcli.load.spec.layers import expand, lifted
 from archcli.load.yaml.nodes import Node, Place, Source, shown
 from archcli.load.yaml.reader import DEEPEST, parse
 from archcli.load.yaml.text import text_of
 from archcli.modules import Module
 from archcli.modules.base import Spec, children
-from archcli.modules.kinds import kinds
+from archcli.modules.kinds import kind_of, kinds
 from archcli.units import parse_count
 from archcli.wording import quoted, suggest, written
 
@@ -88,7 +88,7 @@ def _put(
     step, rest, inner = steps[0], steps[1:], _part(part, steps[0])
     so_far = ".".join(one.steps[: len(one.steps) - len(steps)])
     if node is None or node.value is None:
-        kind = own_kind(type(part)) if isinstance(part, Spec) else ""
+        kind = kind_of(type(part)) if isinstance(part, Spec) else ""
         node = Node({"kind": Node(kind, one.place, one.place)} if kind else {}, one.place, one.place)
     if isinstance(node.value, list):
         items = list(node.value)
@@ -160,7 +160,7 @@ def _doubts(one: Override, found: dict[str, Any], now: Iterable[str]) -> Iterabl
 
 
 def _told(value: Any) -> str:
-    return own_kind(type(value)) if isinstance(value, Spec) else written(value)
+    return kind_of(type(value)) if isinstance(value, Spec) else written(value)
 
 
 def _written_at(root: Node, steps: Sequence[str], part: Any) -> str:

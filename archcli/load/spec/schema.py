@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from archcli.load.spec.fields import USUAL_MODEL, choices, default, fields, own_kind
+from archcli.load.spec.fields import USUAL_MODEL, choices, default, fields
 from archcli.modules import Decoder, DecoderStack, Encoder, EncoderDecoder, EncoderStack, Group
 from archcli.modules.base import Spec
-from archcli.modules.kinds import kinds
+from archcli.modules.kinds import kind_of, kinds
 from archcli.wording import written
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -117,7 +117,7 @@ def rows() -> Iterator[Json]:
             left_out = "" if field.required else _default(cls, name)
             yield {
                 "class": cls.__name__,
-                "kind": own_kind(cls),
+                "kind": kind_of(cls),
                 "key": name,
                 "takes": f"a list, each {taken}" if field.many and not field.want else taken,
                 "default": f"the model's {field.inherits}" if field.inherits else left_out,
@@ -171,7 +171,7 @@ def _any_of(base: type[Spec]) -> Json:
 
 
 def _definition(cls: type[Spec]) -> Json:
-    kind = own_kind(cls)
+    kind = kind_of(cls)
     properties: Json = {"kind": {"const": kind, "description": MEANINGS["kind"]}} if kind else {}
     values = cls.model_json_schema()["properties"]
     for name, field in fields(cls).items():
@@ -216,4 +216,4 @@ def _reference(base: type[Spec], *, many: bool, nullable: bool) -> Json:
 
 def _default(cls: type[Spec], name: str) -> str:
     value = default(cls, name)
-    return (own_kind(type(value)) or "{}") if isinstance(value, Spec) else written(value)
+    return (kind_of(type(value)) or "{}") if isinstance(value, Spec) else written(value)

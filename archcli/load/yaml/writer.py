@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from archcli.load.spec.fields import USUAL_MODEL, default, fields, own_kind
+from archcli.load.spec.fields import USUAL_MODEL, default, fields
 from archcli.load.yaml.scalars import resolve
 from archcli.modules.base import Spec
+from archcli.modules.kinds import kind_of
 from archcli.wording import written
 
 NOTHING = object()
@@ -40,7 +41,7 @@ def mapping_to_yaml(mapping: dict[str, Any]) -> str:
 
 
 def _mapping(spec: Spec, top: Spec) -> dict[str, Any]:
-    kind = own_kind(type(spec))
+    kind = kind_of(type(spec))
     usual = USUAL_MODEL if spec is top else spec.default_kind
     found: dict[str, Any] = {"kind": kind} if kind and kind != usual else {}
     for name, field in fields(type(spec)).items():

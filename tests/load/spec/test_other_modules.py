@@ -6,14 +6,15 @@ from typing import Annotated, ClassVar, Literal
 import pytest
 from pydantic import Field, field_validator, model_validator
 
+import archcli
 from archcli.errors import ArchError
 from archcli.load.source import load_text
 from archcli.load.spec.build import build
 from archcli.load.spec.overrides import apply
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import text_of
-from archcli.modules import kinds as registry
-from archcli.modules.base import Inherit, Module, Size, Spec
+from archcli.modules import Model, kinds
+from archcli.modules.base import Inherit, Size, Spec
 
 
 class Colour(Enum):
@@ -66,12 +67,10 @@ class Dye(Tint):
     strength: int = 1
 
 
-class Toy(Module):
+class Toy(Model):
     """A model of another kind."""
 
-    family: ClassVar[str] = "toys"
     kind: Literal["toy"] = "toy"
-    d_model: Size
     parts: Annotated[tuple[Part, ...], Field(min_length=1)]
     pair: Pair = Field(default_factory=Pair)
     dye: Tint = Field(default_factory=Dye)
@@ -83,10 +82,14 @@ class Toy(Module):
 @pytest.fixture
 def built(monkeypatch):
     """The toy that has this part: built("{even: 4}", "pair: {low: 0}")."""
-    monkeypatch.setitem(registry._KINDS["model"], "toy", Toy)
+    monkeypatch.setattr(kinds, "registered", {})
+    archcli.register("toy", f"{__name__}:Toy")
+    archcli.register("dye", f"{__name__}:Dye")
 
     def toy(part, rest="pair: {}", *overrides):
-        root = parse(text_of(f"{{kind: toy, d_model: 4, parts: [{part}], {rest}}}", "f")).root
+        root = parse(
+            text_of(f"{{kind: toy, d_model: 4, parts: [{part}], {rest}, vocab_size: 8, norm: rmsnorm}}", "f")
+        ).root
         return build(apply(root, overrides, []))
 
     return toy

@@ -1,0 +1,19 @@
+"""Packages that import a name when it is first asked for (PEP 562), so that start-up does not grow with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def lazy(package: str, homes: Mapping[str, Iterable[str]]) -> Callable[[str], Any]:
+    """The `__getattr__` of a package: `homes` gives its public names by the submodule that defines them."""
+    modules = {name: module for module, names in homes.items() for name in names}
+
+    def load(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(modules[name], package), name)
+
+    return load

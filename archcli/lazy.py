@@ -7,8 +7,10 @@ from importlib import import_module
 from typing import Any
 
 
-def lazy(package: str, homes: Mapping[str, Iterable[str]]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package: `homes` gives its public names by the submodule that defines them."""
+def lazy(
+    package: str, homes: Mapping[str, Iterable[str]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The `__getattr__` and `__dir__` of a package: `homes` gives its public names by the submodule that defines them."""
     modules = {name: module for module, names in homes.items() for name in names}
 
     def load(name: str) -> Any:
@@ -16,4 +18,4 @@ def lazy(package: str, homes: Mapping[str, Iterable[str]]) -> Callable[[str], An
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(import_module(modules[name], package), name)
 
-    return load
+    return load, lambda: sorted(modules)

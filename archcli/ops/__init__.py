@@ -60,5 +60,5 @@ HOMES = {
 }
 """The public names, by the file that defines them."""
 
-__getattr__ = lazy(__name__, HOMES)
+__getattr__, __dir__ = lazy(__name__, HOMES)
 __all__ = [name for names in HOMES.values() for name in names]

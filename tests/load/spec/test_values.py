@@ -11,25 +11,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-import archcli.modules  # noqa: F401
 from archcli.load.spec.fields import fields
 from archcli.load.spec.validate import Refusal, hint, refusal_words
 from archcli.load.yaml.nodes import Node, Place, Source
-from archcli.modules.base import Spec
+from library import classes, load_every_module
 
+load_every_module()
 PLACE = Place(Source("f", []), 0, 0)
-
-
-def classes(base=Spec):
-    return [
-        base,
-        *(
-            one
-            for cls in base.__subclasses__()
-            if cls.__module__.startswith("archcli.")
-            for one in classes(cls)
-        ),
-    ]
 
 
 VALUES = {

@@ -1,6 +1,7 @@
-"""What every test starts from: no network, no colour, one thread a worker, the same examples at each run of CI, a way to run archcli."""
+"""What every test starts from: no network, no colour, one thread a worker, its stage, a way to run archcli."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from conforming import conforms
+from stages import family, mark_stages, needs_torch
 
 os.environ.update(
     NO_COLOR="1",
@@ -19,15 +21,15 @@ os.environ.update(
 for name in ("FORCE_COLOR", "COLUMNS"):
     os.environ.pop(name, None)
 
-settings.register_profile(
-    "archcli",
-    max_examples=200,
-    deadline=None,
-    derandomize="CI" in os.environ,
-    print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile("archcli")
+for profile, examples in {"quick": 25, "long": 300}.items():
+    settings.register_profile(
+        profile,
+        max_examples=examples,
+        deadline=None,
+        derandomize="CI" in os.environ,
+        print_blob=True,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
 
 
 def pytest_addoption(parser):
@@ -36,6 +38,38 @@ def pytest_addoption(parser):
         action="store_true",
         help="write what is printed now over what was expected, to be read in the diff (with -n0)",
     )
+
+
+def pytest_configure(config):
+    settings.load_profile("quick" if config.option.markexpr in {"not long", "fast"} else "long")
+
+
+def pytest_ignore_collect(collection_path, config):
+    """In the fast stage, leave out files that import torch before they are imported."""
+    is_test = collection_path.match("test_*.py")
+    return True if config.option.markexpr == "fast" and is_test and needs_torch(collection_path) else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    mark_stages(items, settings.get_current_profile_name() == "long")
+    items.sort(key=family)
+
+
+@pytest.fixture(autouse=True)
+def _no_torch(request):
+    """In the fast stage, a test that imports torch fails."""
+    before = "torch" in sys.modules
+    yield
+    assert before or request.config.option.markexpr != "fast" or "torch" not in sys.modules
+
+
+@pytest.fixture
+def interruptible():
+    """Ctrl-C works in this process and those it starts, also where a background job inherits SIGINT as ignored."""
+    inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, inherited)
 
 
 @pytest.fixture

@@ -11,6 +11,6 @@ SHOWN = re.findall(
 
 def test_the_family_shown_is_the_family_shipped():
     importer, record = SHOWN
-    assert importer == (ROOT / "archcli" / "load" / "hf" / "starcoder2.py").read_text()
+    assert importer == (ROOT / "archcli" / "load" / "huggingface" / "families" / "starcoder2.py").read_text()
     assert record in (ROOT / "tests" / "parity" / "families" / "gpt.py").read_text()
     assert record.lstrip().startswith('"starcoder2": Family(')

@@ -38,6 +38,13 @@ def examples():
     return [Example(*step.partition("\n")[::2]) for step in steps]
 
 
+def cases():
+    """The examples by their command; those that run a model take long."""
+    for example in examples():
+        slow = shlex.split(example.command)[1] in {"profile", "verify"}
+        yield pytest.param(example, id=example.command, marks=[pytest.mark.long] if slow else [])
+
+
 @pytest.fixture
 def folder(tmp_path):
     """A folder with the YAML files that README shows, and beside them `gpt2-download`, as the hub would give it."""
@@ -82,7 +89,7 @@ def on_a_terminal(command, folder):
     return done.returncode, done.stdout
 
 
-@pytest.mark.parametrize("example", examples(), ids=lambda example: example.command)
+@pytest.mark.parametrize("example", list(cases()))
 def test_an_example_prints_what_is_shown(example, folder, renew):
     code, printed = on_a_terminal(example.command, folder)
     assert "Traceback" not in printed
@@ -98,6 +105,7 @@ def test_an_example_prints_what_is_shown(example, folder, renew):
         assert printed.strip("\n") == example.shown.strip("\n")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("block", blocks("python"))
 def test_a_python_example_runs(block, folder, monkeypatch):
     monkeypatch.chdir(folder)

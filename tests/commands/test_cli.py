@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -203,6 +202,7 @@ def on_a_terminal(*args, columns=80, **environment):
     return sent.decode().replace("\r\n", "\n")
 
 
+@pytest.mark.sample(2, per=lambda columns, **_: columns)
 @pytest.mark.parametrize("columns", [80, 40])
 @pytest.mark.parametrize("command", [name for name in QUICK if name != "schema"])
 def test_a_terminal_gets_tables(command, columns):
@@ -239,6 +239,7 @@ def test_a_reader_that_leaves_is_no_error():
     assert (done.returncode, done.stderr) == (141, "")
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_quietly(tmp_path):
     """While a model is read from a pipe that nobody fills."""
     fifo = tmp_path / "never.yaml"
@@ -249,9 +250,9 @@ def test_ctrl_c_ends_quietly(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
     )
-    time.sleep(2)
-    child.send_signal(signal.SIGINT)
-    out, err = child.communicate(timeout=30)
+    with fifo.open("w"):  # from when the child has opened it, too
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=30)
     assert (child.returncode, out, err) == (130, "", "")
 
 

@@ -15,6 +15,7 @@ def report(name, phase, attention):
     return counted, recording, profile_of(MODELS[name], counted, recording, {"phase": phase, "dtype": "fp32"})
 
 
+@pytest.mark.sample(2, per=lambda phase, **_: phase)
 @pytest.mark.parametrize(("name", "phase"), RUNS)
 def test_contractions_are_those_of_flops_counted_exactly_and_run_densely(name, phase):
     _, recording, found = report(name, phase, "eager")

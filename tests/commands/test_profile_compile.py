@@ -6,6 +6,8 @@ import pytest
 
 from archcli.measure.profile.schema import misfit
 
+pytestmark = pytest.mark.torch
+
 
 @pytest.fixture
 def llama(llama):
@@ -14,6 +16,7 @@ def llama(llama):
     return llama
 
 
+@pytest.mark.long
 def test_eager_against_compiled(cli, llama):
     done = cli(
         "profile",

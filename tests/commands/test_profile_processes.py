@@ -13,6 +13,8 @@ import pytest
 
 from archcli.errors import ArchError
 
+pytestmark = pytest.mark.torch
+
 processes = import_module("archcli.commands.profile.processes")
 TINY = """
 name: tiny
@@ -40,6 +42,7 @@ def one(cli, tiny):
     return json.loads(cli("profile", tiny, *SHORT, "--json").out)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "more",
     [(), ("--per-kind",), ("--allocator", "system", "--set", "d_ff=40")],
@@ -63,6 +66,7 @@ def test_two_processes_make_one_report(archcli, tiny, more):
         assert totals["machine"]["allocator"] == "large blocks kept"
 
 
+@pytest.mark.long
 def test_a_paper_s_workload_keeps_its_table(archcli):
     done = archcli("profile", "ivanov", "-b", 1, *SHORT, "-s", 4, "--repeat-process", 2, "--json")
     found = json.loads(done.stdout)["totals"]
@@ -70,6 +74,7 @@ def test_a_paper_s_workload_keeps_its_table(archcli):
     assert found["processes"] == 2
 
 
+@pytest.mark.long
 def test_standard_input_reaches_every_process(archcli, tmp_path):
     done = archcli(
         "profile", "-", *SHORT, "--repeat-process", 2, "--plot", tmp_path / "p.svg", "--json", text_in=TINY
@@ -151,6 +156,7 @@ def test_what_cannot_be_repeated_is_refused(archcli, tiny, args, words):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_while_a_process_starts_ends_it(monkeypatch):
     started = []
 
@@ -177,6 +183,7 @@ def children(pid):
     return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
 def test_an_interrupt_leaves_no_process_behind(tiny):
     """The signal is sent to the parent alone, so that it has to end its child itself."""

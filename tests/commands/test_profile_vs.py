@@ -6,6 +6,8 @@ import pytest
 
 from archcli.commands.profile.variants import split
 
+pytestmark = pytest.mark.torch
+
 
 def profiled(cli, path, *args):
     done = cli("profile", path, "-s", 8, "--pairs", 1, "--threads", 1, "--json", *args)

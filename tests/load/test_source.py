@@ -125,7 +125,9 @@ ABSENT = {
 
 
 @pytest.mark.parametrize(("model", "said"), ABSENT.values(), ids=ABSENT)
-def test_what_is_no_model_is_answered(model, said, file):
+def test_what_is_no_model_is_answered(model, said, file, monkeypatch):
+    (file.parent / "below").mkdir()
+    monkeypatch.chdir(file.parent / "below")  # whatever lies around the clone
     (file.parent / "folder.yaml").mkdir()
     (file.parent / "hub").mkdir()
     (file.parent / "hub" / "config.json").write_text('{"model_type": "lama"}')

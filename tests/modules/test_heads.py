@@ -209,6 +209,7 @@ def test_an_encoder_decoder_has_a_loss_too():
     assert [row.path for row in train_pass(spec, 1, 5).rows][-1] == "loss_mean"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["linear", "hierarchical"])
 def test_a_loss_compiles_whole(name):
     made, ids, wanted = built(HEADS[name]), tokens(2, 10), targets(HEADS[name])

@@ -174,6 +174,7 @@ def test_too_few_tokens_are_told(count):
         count(COUNTED["tied"])
 
 
+@pytest.mark.long
 def test_it_compiles_whole():
     made, text = built(COUNTED["two"]), tokens(2, 10)
     compiled = torch.compile(made, fullgraph=True, backend="eager")

@@ -24,7 +24,12 @@ CASES += [(name, "prefill", "sdpa") for name in ("gemma2", "deepseek", "t5")] + 
 ]
 
 
-@pytest.fixture(scope="module", params=CASES, ids="-".join)
+THREE_A_PHASE = pytest.mark.sample(3, per=lambda case: case[1])
+
+
+@pytest.fixture(
+    scope="module", params=[pytest.param(case, marks=THREE_A_PHASE, id="-".join(case)) for case in CASES]
+)
 def case(request):
     """(counted pass, recording) of one model in one phase."""
     name, phase, attention = request.param

@@ -48,7 +48,7 @@ def serving(status, headers=None, body=b"", **more):
         "Handler", (Hub,), {"answers": {"HEAD": (status, headers or {}, body), **more}, "asked": []}
     )
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}", handler.asked
     finally:

@@ -22,6 +22,7 @@ def compiled(function):
     return torch.compile(function, fullgraph=True, backend="aot_eager")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "name",
     [
@@ -49,6 +50,7 @@ def test_one_graph_gives_the_same_logits(name):
             assert_close(ours, theirs)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["mixtral", "deepseek", "t5", "linear-decoder"])
 def test_prefill_and_decode_compile(name):
     made, ids = built(EVERY[name]), tokens()
@@ -62,6 +64,7 @@ def test_prefill_and_decode_compile(name):
     assert cache.length == 7
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["mixtral", "bert-tagger", "t5"])
 def test_a_compiled_step_trains_like_a_plain_one(name):
     made = built(EVERY[name])

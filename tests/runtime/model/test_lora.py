@@ -38,6 +38,7 @@ def test_all_witnesses_agree(case):
     assert failures(ask(adapted(*CASES[case]))) == []
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", ZOO)
 def test_all_witnesses_agree_about_every_family(name):
     assert failures(ask(adapted(name, "all_linear"))) == []
@@ -175,6 +176,7 @@ def test_a_copy_learns_alone():
     assert all(torch.equal(value, before[name]) for name, value in made.named_parameters())
 
 
+@pytest.mark.long
 def test_it_compiles_as_one_graph():
     made, ids = built(adapted("mixtral", "all_linear", "lm_head")), tokens()
     torch._dynamo.reset()

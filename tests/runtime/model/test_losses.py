@@ -157,6 +157,7 @@ def test_dropout_and_batch_statistics_on_the_way_to_a_loss(name):
     assert loss_of(made.train()) != loss_of(plain.train())
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("pair", ["t5-v1.1", "whisper"])
 @pytest.mark.parametrize("name", HEADS)
 def test_encoder_decoders_train_on_targets_too(pair, name):

@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from archcli.modules import (
@@ -66,7 +66,6 @@ def sinusoid(position, width, base, pairing):
     )
 
 
-@settings(max_examples=60)
 @given(
     batch=st.integers(1, 3),
     new=SIZES,
@@ -87,7 +86,6 @@ def test_learned_rows_and_the_first_token_type_are_added(batch, new, start, d, o
             assert torch.allclose(x[b, t], expected, atol=1e-6)
 
 
-@settings(max_examples=60)
 @given(new=SIZES, start=STARTS, half=SIZES, base=st.floats(10.0, 1e6), pairing=PAIRINGS)
 def test_the_sinusoid_is_added(new, start, half, base, pairing):
     ids = torch.randint(V, (2, new))
@@ -126,7 +124,6 @@ def turned(rope, width, x, position):
     return Rotate("turn", rope.pairing).run(torch, {}, x, *table)
 
 
-@settings(max_examples=60)
 @given(
     batch=st.integers(1, 3),
     new=SIZES,

@@ -87,6 +87,7 @@ def test_experts_drop_too():
     assert not torch.equal(made(tokens()), made(tokens()))
 
 
+@pytest.mark.long
 def test_dropout_compiles_in_both_modes():
     made, ids = built(dropping(**SHARES)), tokens()
     torch._dynamo.reset()

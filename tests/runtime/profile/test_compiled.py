@@ -47,6 +47,7 @@ def compiled():
     return counted, recording, (before, state())
 
 
+@pytest.mark.long
 def test_the_trace_shows_every_kernel_that_was_compiled(compiled):
     _, recording, _ = compiled
     assert recording.differing == ()

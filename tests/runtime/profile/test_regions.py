@@ -22,6 +22,7 @@ def work_of(name):
     return prepare(MODELS[name], Job(2, counted.new, source_len=counted.source_len))
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", MODELS)
 def test_every_row_that_ran_is_timed_as_often_within_the_pass(name):
     work = work_of(name)

@@ -43,6 +43,7 @@ def step(phase, *more):
     ]
 
 
+@pytest.mark.sample(6, per=lambda source_len, **_: source_len)
 @pytest.mark.parametrize("source_len", [3, SOURCE])
 @pytest.mark.parametrize("name", OTHERS)
 def test_all_agree(name, source_len):
@@ -53,6 +54,7 @@ def heard(verdict):
     return [(finding.witness, finding.what) for finding in verdict.findings]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", PAIRS)
 def test_an_encoder_decoder_is_asked_about_every_phase(name):
     verdict = ask(PAIRS[name])

@@ -1,0 +1,78 @@
+"""Which tests run when: `fast` needs no torch, `long` is left to the second stage; see CONTRIBUTING, Checks."""
+
+import ast
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+from random import Random
+
+TESTS = Path(__file__).parents[1]
+TORCH = {"torch", "transformers", "fvcore", "safetensors"}
+
+
+@cache
+def needs_torch(path):
+    """Whether importing a file of the tests imports torch: itself, by the package's runtime, or by a helper."""
+    for name in top_level_imports(path):
+        if name.split(".")[0] in TORCH or name.startswith("archcli.runtime"):
+            return True
+        if any(needs_torch(helper) for helper in helpers(name)):
+            return True
+    return False
+
+
+def top_level_imports(path):
+    """Dotted names that a file imports at its top level; of `from a import b` both a and a.b."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def helpers(name):
+    """Files of the tests that are imported by this dotted name."""
+    place = name.replace(".", "/")
+    candidates = [f"{place}.py", f"{place}/__init__.py"]
+    paths = [folder / candidate for folder in (TESTS, TESTS / "helpers") for candidate in candidates]
+    return [path for path in paths if path.is_file()]
+
+
+def mark_stages(items, examples_are_long):
+    """Mark each test `fast` or `long` or neither, by its own marks and what its file imports."""
+    for item in beyond_samples(items):
+        item.add_marker("long")
+    for item in items:
+        if examples_are_long and hasattr(item.function, "hypothesis"):
+            item.add_marker("long")
+        if not (has(item, "long") or has(item, "torch") or needs_torch(item.path)):
+            item.add_marker("fast")
+
+
+def has(item, mark):
+    """Whether a test carries a mark."""
+    return item.get_closest_marker(mark) is not None
+
+
+def beyond_samples(items):
+    """Yield cases of a table marked `sample(n, per=key)` beyond a seeded n for each value of key(**parameters)."""
+    tables = defaultdict(list)
+    for item in items:
+        if mark := item.get_closest_marker("sample"):
+            key = mark.kwargs.get("per", lambda **_: None)(**item.callspec.params)
+            tables[item.path, item.originalname, key].append(item)
+    for (path, _, key), cases in tables.items():
+        seed = Random(f"{path.name} {key}")  # noqa: S311 - tests of one table choose the same cases
+        [count] = cases[0].get_closest_marker("sample").args
+        quick = seed.sample(cases, min(count, len(cases)))
+        yield from (case for case in cases if case not in quick)
+
+
+def family(item):
+    """What to sort tests by, so that those of one family of models follow each other and build its reference once."""
+    shared = item.path.is_relative_to(TESTS / "parity") or item.path.is_relative_to(
+        TESTS / "load/huggingface"
+    )
+    name = getattr(item, "callspec", None) and item.callspec.params.get("name")
+    return name if shared and isinstance(name, str) and needs_torch(item.path) else ""

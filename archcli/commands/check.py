@@ -19,7 +19,7 @@ from archcli.render.screen import columns, painted
 from archcli.rules.base import Case, Parallelism, Severity
 from archcli.rules.diagnostics import Diagnostic, diagnose, is_failing
 from archcli.rules.lint import Selection, check_prefixes
-from archcli.rules.report import report_of
+from archcli.rules.report import report_of, statistics
 
 LINES = {"full", "concise"}
 """Forms for people to read, in colour on a terminal."""
@@ -169,6 +169,8 @@ def _show(checked: Sequence[CheckedModel], inputs: dict[str, Any], form: str, ou
         text = "".join(map(_patch, checked))
     elif form == "full":
         text = full(report, diagnostics, None if output else columns())
+    elif form == "statistics":
+        text = rendered(statistics(report), "plain")
     else:
         text = rendered(report, form)
     write(painted(text) if form in LINES and output is None else text, output)

@@ -24,7 +24,6 @@ RENDERERS: dict[str, tuple[str, str]] = {
     "md": ("archcli.render.markdown", "markdown"),
     "plain": ("archcli.render.plain", "plain"),
     "concise": ("archcli.render.findings", "concise"),
-    "statistics": ("archcli.render.findings", "statistics"),
     "github": ("archcli.render.annotations", "github"),
     "sarif": ("archcli.render.annotations", "sarif"),
 }

@@ -1,15 +1,11 @@
-"""Findings of `archcli check` as text: one line each, with their source line, counted by rule, or as a patch."""
+"""Findings of `archcli check` as text: a line each, or a paragraph that draws the line of the file."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from archcli.errors import Problem
-from archcli.measure.report import Column, Table
-from archcli.render.plain import plain
 from archcli.render.problems import paragraph
 from archcli.wording import clean, written
 
@@ -35,23 +31,6 @@ def concise(report: Report) -> str:
     """A line for each finding, then a summary."""
     lines = [clean(_line(row)) for row in report.rows]
     return "\n".join([*lines, summary(report.totals)]) + "\n"
-
-
-def statistics(report: Report) -> str:
-    """How often each rule was broken, the most frequent first."""
-    counts = Counter(row["code"] for row in report.rows)
-    rules = {row["code"]: row for row in report.rows}
-    records = [
-        {"code": code, "severity": rules[code]["severity"], "findings": n, "title": rules[code]["title"]}
-        for code, n in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    ]
-    columns = (
-        Column("code", "code"),
-        Column("severity", "severity"),
-        Column("findings", "findings", "number"),
-        Column("title", "rule"),
-    )
-    return plain(replace(report, tables=(Table("Findings by rule", columns, records),), notes=()))
 
 
 def unpatched(source: str, changes: Iterable[tuple[str, Any]]) -> str:

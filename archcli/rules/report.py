@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from archcli.measure.report import Column, Report, Table
@@ -19,6 +20,12 @@ COLUMNS = (
     Column("severity", "severity"),
     Column("code", "code"),
     Column("message", "finding"),
+)
+COUNTED = (
+    Column("code", "code"),
+    Column("severity", "severity"),
+    Column("findings", "findings", "number"),
+    Column("title", "rule"),
 )
 
 
@@ -43,6 +50,17 @@ def report_of(
     records = [{**row, "place": "{file}:{line}:{column}".format(**row["where"])} for row in rows]
     tables = (Table("", COLUMNS, records),)
     return Report("check", dict(named), dict(inputs), CONVENTION, totals, rows, tables, tuple(notes))
+
+
+def statistics(report: Report) -> Report:
+    """The same findings counted by rule, the most frequent first."""
+    counts = Counter(row["code"] for row in report.rows)
+    rules = {row["code"]: row for row in report.rows}
+    records = [
+        {"code": code, "severity": rules[code]["severity"], "findings": n, "title": rules[code]["title"]}
+        for code, n in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    ]
+    return replace(report, tables=(Table("Findings by rule", COUNTED, records),), notes=())
 
 
 def _row(diagnostic: Diagnostic) -> dict[str, Any]:

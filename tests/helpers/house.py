@@ -27,7 +27,7 @@ ACROSS = {("rules", "measure")}
 APART = {
     "archcli.commands": {"_weights", "base", "options"},
     "archcli.measure": {"passes", "report"},
-    "archcli.rules": {"base", "evidence", "lint"},
+    "archcli.rules": {"base", "diagnostics", "evidence", "lint"},
     "archcli.ops": {"base", "mask"},
     "archcli.load.huggingface.families": set(),
 }

@@ -21,8 +21,8 @@ from archcli.rules.base import Case, Finding, Fix, Rule, Severity, cached_bytes,
 GQA = "{{kind: gqa, n_heads: {}, n_kv_heads: {}, head_dim: 64, position: {{kind: rope, theta: 10000}}}}"
 MHA = "{kind: mha, n_heads: 8, position: {kind: rope, theta: 10000}"
 MLA = (
-    "{{kind: mla, n_heads: 8, q_lora_rank: {}, kv_lora_rank: {}, qk_nope_head_dim: 64, qk_rope_head_dim: 32, v_head_dim: 64, "
-    "position: {{kind: rope, theta: 10000}}}}"
+    "{{kind: mla, n_heads: 8, q_lora_rank: {}, kv_lora_rank: {}, qk_nope_head_dim: 64, qk_rope_head_dim: 32, "
+    "v_head_dim: 64, position: {{kind: rope, theta: 10000}}}}"
 )
 LARGE, LONG = 6_500_000_000, 8192
 """Parameters and context from which grouped queries are the consensus: what Llama-3, Mistral, Qwen2 and Gemma 2 share."""
@@ -34,7 +34,10 @@ class KvHeadsDivideHeads(Rule):
     code = "ATT001"
     severity = Severity.ERROR
     title = "n_kv_heads does not divide n_heads"
-    reason = "Every kv head serves a group of n_heads / n_kv_heads query heads; with a remainder there is no such group, and kernels refuse it."  # noqa: E501
+    reason = (
+        "Every kv head serves a group of n_heads / n_kv_heads query heads; with a remainder there is no such "
+        "group, and kernels refuse it."
+    )
     source = (
         "GQA, arXiv:2305.13245 section 2.2 (id confirmed); FlashAttention's README asks the same (confirmed)"
     )
@@ -69,10 +72,13 @@ class GroupQueries(Rule):
     severity = Severity.WARNING
     title = "every head has keys and values of its own, at a size where groups are the consensus"
     reason = (
-        "From some 7 billion parameters and 8,192 tokens on, the cache of full multi-head attention is what bounds a batch; grouped "
-        "queries keep quality close to it."
+        "From some 7 billion parameters and 8,192 tokens on, the cache of full multi-head attention is what "
+        "bounds a batch; grouped queries keep quality close to it."
     )
-    source = "GQA, arXiv:2305.13245 abstract (confirmed); Llama 2 70B and later, Mistral, Qwen2, Gemma 2 (their configs)"
+    source = (
+        "GQA, arXiv:2305.13245 abstract (confirmed); Llama 2 70B and later, Mistral, Qwen2, Gemma 2 (their "
+        "configs)"
+    )
     spares = "models below 6.5 billion parameters or of a context below 8,192, encoders, latent attention"
     counts = True
     known: ClassVar[Mapping[str, str]] = {
@@ -110,7 +116,10 @@ class GroupQueries(Rule):
                 now, then = (
                     cached_bytes(each, context) / 2**30 for each in (model, substitute(model, {path: fewer}))
                 )
-                help_ = f"{groups} kv heads here would save {now - then:.3g} of {now:.3g} GiB of cache (bf16, {context:,} tokens)"
+                help_ = (
+                    f"{groups} kv heads here would save {now - then:.3g} of {now:.3g} GiB of cache (bf16, "
+                    f"{context:,} tokens)"
+                )
                 fixes = (Fix(f"{path}.kind", "gqa"), Fix(f"{path}.n_kv_heads", groups))
                 yield Finding(
                     f"{path}.kind",
@@ -156,10 +165,13 @@ class NobodySeesAll(Rule):
     severity = Severity.INFO
     title = "no layer sees the whole context"
     reason = (
-        "With windows alone, what is far passes on from layer to layer only. Gemma 2 has a full layer in every two, Gemma 3 in every six; "
-        "Mistral 7B v0.1 had none."
+        "With windows alone, what is far passes on from layer to layer only. Gemma 2 has a full layer in "
+        "every two, Gemma 3 in every six; Mistral 7B v0.1 had none."
     )
-    source = "Gemma 2, arXiv:2408.00118 section 2 (1 in 2); Gemma 3, arXiv:2503.19786 section 2 (1 in 6) (as its documentation says, too)"
+    source = (
+        "Gemma 2, arXiv:2408.00118 section 2 (1 in 2); Gemma 3, arXiv:2503.19786 section 2 (1 in 6) (as its "
+        "documentation says, too)"
+    )
     spares = "stacks in which some layer has neither window nor chunk"
     valid = (example(), example(attention=f"{MHA}}}"))
     invalid = (example(attention=f"{MHA}, window: 1024}}"),)
@@ -184,9 +196,9 @@ class LatentRanks(Rule):
     severity = Severity.WARNING
     title = "a latent rank that compresses nothing, or too much"
     reason = (
-        "MLA caches kv_lora_rank + qk_rope_head_dim elements in place of keys and values of all heads, and pays a second product for it; "
-        "a rank as large as those saves nothing. A rank below the width of one head leaves every head less than its width. DeepSeek-V2 "
-        "has four times a head, 512 for 128."
+        "MLA caches kv_lora_rank + qk_rope_head_dim elements in place of keys and values of all heads, and "
+        "pays a second product for it; a rank as large as those saves nothing. A rank below the width of one "
+        "head leaves every head less than its width. DeepSeek-V2 has four times a head, 512 for 128."
     )
     source = (
         "DeepSeek-V2, arXiv:2405.04434 section 2.1.4 and Table 1: 576 elements against 32,768 (confirmed)"

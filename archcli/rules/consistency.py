@@ -75,8 +75,8 @@ class LooksTheWrongWay(Rule):
     severity = Severity.WARNING
     title = "a decoder that sees what comes, or an encoder that does not"
     reason = (
-        "A layer looks back unless it says causal: false. A language model whose layers see the next token has nothing to predict; an "
-        "encoder whose layers do not see it has half of its context."
+        "A layer looks back unless it says causal: false. A language model whose layers see the next token "
+        "has nothing to predict; an encoder whose layers do not see it has half of its context."
     )
     source = "Vaswani et al., arXiv:1706.03762 section 3.2.3 (id confirmed)"
     spares = "cross attention, sparse patterns, which say themselves what is seen"
@@ -117,7 +117,10 @@ class ShortContext(Rule):
     code = "CON004"
     severity = Severity.WARNING
     title = "max_seq_len shorter than a sentence"
-    reason = "Text encoders beside images have contexts of 64 and 77 tokens (SigLIP, CLIP), language models 512 and more; below 32 it is a slip."  # noqa: E501
+    reason = (
+        "Text encoders beside images have contexts of 64 and 77 tokens (SigLIP, CLIP), language models 512 "
+        "and more; below 32 it is a slip."
+    )
     source = (
         "the defaults of transformers' CLIPTextConfig and SiglipTextConfig, classes whose config names them"
     )
@@ -138,7 +141,10 @@ class PublishedDiffers(Rule):
     code = "CON005"
     severity = Severity.WARNING
     title = "a published figure that the architecture does not count to"
-    reason = "Either a size was copied wrongly, or the figure is rounded, or of another model; a rounded one belongs into a comment."
+    reason = (
+        "Either a size was copied wrongly, or the figure is rounded, or of another model; a rounded one "
+        "belongs into a comment."
+    )
     source = OWN
     spares = "figures that archcli params does not total, adapters, and whatever --set has changed"
     counts = True
@@ -163,8 +169,14 @@ class TwoPositions(Rule):
     code = "CON006"
     severity = Severity.WARNING
     title = "positions are told twice"
-    reason = "A table added to the embeddings and RoPE or ALiBi inside attention say the same; models have the one or the other."
-    source = "RoFormer, arXiv:2104.09864 section 3 and ALiBi, arXiv:2108.12409 (ids confirmed): each in place of a table"
+    reason = (
+        "A table added to the embeddings and RoPE or ALiBi inside attention say the same; models have the "
+        "one or the other."
+    )
+    source = (
+        "RoFormer, arXiv:2104.09864 section 3 and ALiBi, arXiv:2108.12409 (ids confirmed): each in place of "
+        "a table"
+    )
     valid = (example(), example(embedding=f"{LEARNED}}}}}", attention="{kind: mha, n_heads: 8}"))
     invalid = (example(embedding=f"{LEARNED}}}}}"),)
 
@@ -197,7 +209,10 @@ class TableTooShort(Rule):
     code = "CON007"
     severity = Severity.ERROR
     title = "a table of positions shorter than max_seq_len"
-    reason = "A token beyond the last row has no position: the model cannot run at the context that the file states."
+    reason = (
+        "A token beyond the last row has no position: the model cannot run at the context that the file "
+        "states."
+    )
     source = "GPT-2 (2019): as many rows as tokens of context"
     spares = "an encoder's own table, whose length source_len gives"
     valid = (example(embedding=f"{LEARNED}}}}}", attention="{kind: mha, n_heads: 8}"),)
@@ -219,7 +234,10 @@ class PatternCutShort(Rule):
     code = "CON008"
     severity = Severity.WARNING
     title = "a pattern longer than its group"
-    reason = "A group takes as many layers of its pattern as it has; the rest of the pattern is written down and never built."
+    reason = (
+        "A group takes as many layers of its pattern as it has; the rest of the pattern is written down and "
+        "never built."
+    )
     source = OWN
     valid = (example(),)
     invalid = (

@@ -28,11 +28,15 @@ class UnusualWidth(Rule):
     severity = Severity.INFO
     title = "d_ff / d_model is not the usual one"
     reason = (
-        "A plain network is usually 4 times as wide as the stream; a gated one has three matrices, so 8/3 keeps the parameters, and 2.5 "
-        "to 4 is what most models have. Small Qwen2.5 models (5.3 to 5.8), Falcon3 (7.5) and Gemma 1 (8) differ on purpose. Of Gemma 2 "
-        "only the 27B has 8, the others 4, where a slide has 8 for all."
+        "A plain network is usually 4 times as wide as the stream; a gated one has three matrices, so 8/3 "
+        "keeps the parameters, and 2.5 to 4 is what most models have. Small Qwen2.5 models (5.3 to 5.8), "
+        "Falcon3 (7.5) and Gemma 1 (8) differ on purpose. Of Gemma 2 only the 27B has 8, the others 4, where "
+        "a slide has 8 for all."
     )
-    source = f"GPT-3, arXiv:2005.14165 section 2.1 (confirmed); {SHAZEER}; shipped models by their configs (confirmed)"
+    source = (
+        f"GPT-3, arXiv:2005.14165 section 2.1 (confirmed); {SHAZEER}; shipped models by their configs "
+        "(confirmed)"
+    )
     spares = "experts of a mixture, which are narrow on purpose"
     evidence = "d_ff_ratio"
     valid = (example(ffn="{kind: mlp, d_ff: 2048}"), example(ffn="{kind: glu, d_ff: 1408}"))
@@ -58,14 +62,16 @@ class FarFromSeenWidth(Rule):
     severity = Severity.WARNING
     title = "d_ff / d_model is outside of what models use"
     reason = (
-        "Published models have d_ff / d_model between 1.5 (ModernBERT-base) and 8 in each matrix, language models 2.5 to 8. Outside a "
-        "slip is likelier than a choice: gate and up counted as one (Gemma's paper prints 16 for 8, Qwen 1 writes both as "
-        "intermediate_size), or a width of another model. It is no cliff: Kaplan's loss varies a few percent over a wide range of shapes."
+        "Published models have d_ff / d_model between 1.5 (ModernBERT-base) and 8 in each matrix, language "
+        "models 2.5 to 8. Outside a slip is likelier than a choice: gate and up counted as one (Gemma's "
+        "paper prints 16 for 8, Qwen 1 writes both as intermediate_size), or a width of another model. It is "
+        "no cliff: Kaplan's loss varies a few percent over a wide range of shapes."
     )
     source = (
-        "Gemma, arXiv:2403.08295 Table 1 and its code: 8, where the paper's 16 counts gate and up (corrected); LaMDA, arXiv:2201.08239: 8 "
-        "(confirmed); Kaplan, arXiv:2001.08361 Fig. 5; that 1 to 10 is flat is CS336's reading of it (corrected); ModernBERT: the "
-        "defaults of transformers' class (confirmed)"
+        "Gemma, arXiv:2403.08295 Table 1 and its code: 8, where the paper's 16 counts gate and up "
+        "(corrected); LaMDA, arXiv:2201.08239: 8 (confirmed); Kaplan, arXiv:2001.08361 Fig. 5; that 1 to 10 "
+        "is flat is CS336's reading of it (corrected); ModernBERT: the defaults of transformers' class "
+        "(confirmed)"
     )
     spares = "experts of a mixture, which are narrow on purpose"
     evidence = "d_ff_ratio"
@@ -96,10 +102,13 @@ class GatedIsUsual(Rule):
     severity = Severity.INFO
     title = "a plain feed-forward network"
     reason = (
-        "Most language models since 2022 gate their feed-forward network (SwiGLU, GeGLU), which had the better loss at equal parameters "
-        "and FLOPs. StarCoder2, Nemotron-4 and Falcon do not."
+        "Most language models since 2022 gate their feed-forward network (SwiGLU, GeGLU), which had the "
+        "better loss at equal parameters and FLOPs. StarCoder2, Nemotron-4 and Falcon do not."
     )
-    source = "Shazeer, arXiv:2002.05202 section 3 (id confirmed); PaLM, arXiv:2204.02311 Table 1; the exceptions by their configs"
+    source = (
+        "Shazeer, arXiv:2002.05202 section 3 (id confirmed); PaLM, arXiv:2204.02311 Table 1; the exceptions "
+        "by their configs"
+    )
     spares = "experts of a mixture; a model is told once"
     valid = (example(),)
     invalid = (example(ffn="{kind: mlp, d_ff: 2048}"),)

@@ -21,7 +21,10 @@ from archcli.rules.base import (
 )
 
 TILE, HALF_TILE = 64, 8
-NVIDIA = "NVIDIA's matrix multiplication guide as Bekman's README quotes it (secondary); 64 elements are 128 bytes of bf16 (derived)"
+NVIDIA = (
+    "NVIDIA's matrix multiplication guide as Bekman's README quotes it (secondary); 64 elements are 128 "
+    "bytes of bf16 (derived)"
+)
 CO_DESIGN = "Anthony et al., arXiv:2401.14489 (abstract confirmed, its list secondary)"
 KARPATHY = "nanoGPT's model.py: 50257 padded to 50304, about 25% faster on one small model (confirmed)"
 
@@ -33,8 +36,9 @@ class WidthsFillTiles(Rule):
     severity = Severity.WARNING
     title = "a matrix axis that fills no tile"
     reason = (
-        "Matrix units work on tiles: an axis that is no multiple of 64 leaves part of the last one empty, and one that is no multiple of "
-        "8 runs on slower kernels. Other sizes run, too; the figure of 64 is A100's, for H100 none was found."
+        "Matrix units work on tiles: an axis that is no multiple of 64 leaves part of the last one empty, "
+        "and one that is no multiple of 8 runs on slower kernels. Other sizes run, too; the figure of 64 is "
+        "A100's, for H100 none was found."
     )
     source = f"{NVIDIA}; {CO_DESIGN}"
     known: ClassVar[Mapping[str, str]] = {
@@ -52,7 +56,10 @@ class WidthsFillTiles(Rule):
         ):
             if value % TILE:
                 full = padded(value, TILE)
-                message = f"{name} {value:,} is no multiple of {TILE}: padded to {full:,}, {(full - value) / full:.2%} wasted"
+                message = (
+                    f"{name} {value:,} is no multiple of {TILE}: padded to {full:,}, "
+                    f"{(full - value) / full:.2%} wasted"
+                )
                 fixes = (Fix(path, nearest_multiple(value, unit)),) if name == "d_ff" else ()
                 yield Finding(path, message, value, f"a multiple of {TILE}", fixes=fixes)
 
@@ -64,10 +71,13 @@ class HeadsFillTiles(Rule):
     severity = Severity.WARNING
     title = "head_dim is no multiple of 8"
     reason = (
-        "Fused attention loads heads in 16 bytes at a time, 8 elements of bf16; other widths are padded or run on slower kernels. 64 and "
-        "128 are usual."
+        "Fused attention loads heads in 16 bytes at a time, 8 elements of bf16; other widths are padded or "
+        "run on slower kernels. 64 and 128 are usual."
     )
-    source = f"{CO_DESIGN}: head sizes divisible by powers of two; torch's flash kernel asks for multiples of 8 of nested tensors (confirmed)"  # noqa: E501
+    source = (
+        f"{CO_DESIGN}: head sizes divisible by powers of two; torch's flash kernel asks for multiples of 8 "
+        "of nested tensors (confirmed)"
+    )
     valid = (example(),)
     invalid = (
         example(attention="{kind: mha, n_heads: 5, head_dim: 100, position: {kind: rope, theta: 10000}}"),
@@ -94,7 +104,10 @@ class HeadsOfHalfTiles(Rule):
     code = "HWD003"
     severity = Severity.INFO
     title = "head_dim is a multiple of 8, not of 64"
-    reason = "Such heads run on fused kernels but fill tiles of 64 in part; more powers of two in head_dim are said to help."
+    reason = (
+        "Such heads run on fused kernels but fill tiles of 64 in part; more powers of two in head_dim are "
+        "said to help."
+    )
     source = f"{CO_DESIGN}; Bekman's README, citing it (secondary)"
     spares = "heads of up to 32"
     valid = (example(),)
@@ -116,8 +129,8 @@ class VocabularyFillsTiles(Rule):
     severity = Severity.WARNING
     title = "vocab_size is no multiple of 8"
     reason = (
-        "The output head is the largest single product of a small model; an odd vocabulary puts it on slower kernels. Entries can be "
-        "padded and never used."
+        "The output head is the largest single product of a small model; an odd vocabulary puts it on slower "
+        "kernels. Entries can be padded and never used."
     )
     source = f"{KARPATHY}; Megatron pads to 128 times the tensor-parallel size (confirmed)"
     known: ClassVar[Mapping[str, str]] = {

@@ -18,11 +18,14 @@ from archcli.rules.base import Case, Finding, Rule, Severity, example, head_widt
 
 MHA = "{kind: mha, n_heads: 8, position: {kind: rope, theta: 10000}"
 MLA = (
-    "{kind: mla, n_heads: 8, q_lora_rank: 256, kv_lora_rank: 128, qk_nope_head_dim: 64, qk_rope_head_dim: 32, v_head_dim: 64, "
-    "position: {kind: rope, theta: 10000}}"
+    "{kind: mla, n_heads: 8, q_lora_rank: 256, kv_lora_rank: 128, qk_nope_head_dim: 64, qk_rope_head_dim: "
+    "32, v_head_dim: 64, position: {kind: rope, theta: 10000}}"
 )
 WIDEST = 256
-FLASH = "FlashAttention's README: head_dim up to 256 (confirmed); torch sdp_utils.cpp: q, k and v share one head_dim up to 256 (confirmed)"
+FLASH = (
+    "FlashAttention's README: head_dim up to 256 (confirmed); torch sdp_utils.cpp: q, k and v share one "
+    "head_dim up to 256 (confirmed)"
+)
 
 
 class HeadsBeyondKernels(Rule):
@@ -31,7 +34,10 @@ class HeadsBeyondKernels(Rule):
     code = "ATT002"
     severity = Severity.WARNING
     title = "head_dim is more than fused attention takes"
-    reason = "Fused attention kernels stop at heads of 256; wider ones fall back to scores written out in full, S x S of them."
+    reason = (
+        "Fused attention kernels stop at heads of 256; wider ones fall back to scores written out in full, S "
+        "x S of them."
+    )
     source = f"{FLASH}; torch on ROCm takes up to 512 with AOTriton 0.9 (confirmed)"
     spares = "linear attention, which has no scores"
     valid = (
@@ -57,8 +63,8 @@ class UnequalHeads(Rule):
     severity = Severity.INFO
     title = "values are not as wide as queries and keys"
     reason = (
-        "torch's flash kernel asks for one head_dim of q, k and v, so these fall to another backend there; FlashAttention-3 takes some "
-        "unequal pairs, MLA's 192 and 128 among them."
+        "torch's flash kernel asks for one head_dim of q, k and v, so these fall to another backend there; "
+        "FlashAttention-3 takes some unequal pairs, MLA's 192 and 128 among them."
     )
     source = f"{FLASH}; FlashAttention-3's pairs as reported (secondary)"
     spares = "linear attention"
@@ -90,10 +96,13 @@ class SoftcapExcludesKernels(Rule):
     severity = Severity.INFO
     title = "a softcap on scores, which some fused kernels do not know"
     reason = (
-        "torch's scaled_dot_product_attention has no argument for it; FlashAttention has since 2.6, FlexAttention can express it. Gemma 3 "
-        "took QK-norm in its place."
+        "torch's scaled_dot_product_attention has no argument for it; FlashAttention has since 2.6, "
+        "FlexAttention can express it. Gemma 3 took QK-norm in its place."
     )
-    source = "Gemma 2, arXiv:2408.00118 section 2; Gemma 3, arXiv:2503.19786 section 2; FlashAttention's changelog (confirmed)"
+    source = (
+        "Gemma 2, arXiv:2408.00118 section 2; Gemma 3, arXiv:2503.19786 section 2; FlashAttention's "
+        "changelog (confirmed)"
+    )
     valid = (example(),)
     invalid = (example(attention=f"{MHA}, softcap: 50}}"),)
 
@@ -116,10 +125,14 @@ class MaskExcludesKernels(Rule):
     severity = Severity.INFO
     title = "a mask or bias that torch's flash kernel does not take"
     reason = (
-        "torch's flash kernel takes the causal mask as a switch and no other: a window, a chunk, a pattern or a bias on the scores has to "
-        "be handed over as a mask, which excludes it. FlashAttention itself has windows since 2.3 and ALiBi since 2.4."
+        "torch's flash kernel takes the causal mask as a switch and no other: a window, a chunk, a pattern "
+        "or a bias on the scores has to be handed over as a mask, which excludes it. FlashAttention itself "
+        "has windows since 2.3 and ALiBi since 2.4."
     )
-    source = "torch sdp_utils_cpp.h: no attn_mask that is not null (confirmed); FlashAttention's README, changelog (confirmed)"
+    source = (
+        "torch sdp_utils_cpp.h: no attn_mask that is not null (confirmed); FlashAttention's README, "
+        "changelog (confirmed)"
+    )
     spares = "windows no narrower than max_seq_len"
     valid = (example(), example(attention=f"{MHA}, window: 2048}}"))
     invalid = (

@@ -67,9 +67,10 @@ class ActiveShare(Rule):
     severity = Severity.INFO
     title = "active share and dense-equivalent size"
     reason = (
-        "No rule gives the dense model that a mixture equals. Two heuristics are in use: the geometric mean of total and active "
-        "parameters (folklore, no derivation seen) and 2 to 3 times the active ones (said in lectures, no source found). Measured once, "
-        "0.85B active of 17.5B matched 6.1B dense, seven times the active ones, where the mean says 3.9B."
+        "No rule gives the dense model that a mixture equals. Two heuristics are in use: the geometric mean "
+        "of total and active parameters (folklore, no derivation seen) and 2 to 3 times the active ones "
+        "(said in lectures, no source found). Measured once, 0.85B active of 17.5B matched 6.1B dense, seven "
+        "times the active ones, where the mean says 3.9B."
     )
     source = f"{TIAN}; Li et al., arXiv:2506.12119 (abstract, confirmed); both heuristics are folklore"
     evidence = "active_share"
@@ -96,10 +97,14 @@ class Granularity(Rule):
     severity = Severity.INFO
     title = "experts coarser or finer than measured optima"
     reason = (
-        "Granularity, 2 d_model / d_ff of one expert, is how finely a network is cut into experts: narrow experts, more of them chosen. "
-        "Measured optima are about 8 to 12; Mixtral has 0.57, DeepSeek-V3 7, Qwen3-30B-A3B 5.3."
+        "Granularity, 2 d_model / d_ff of one expert, is how finely a network is cut into experts: narrow "
+        "experts, more of them chosen. Measured optima are about 8 to 12; Mixtral has 0.57, DeepSeek-V3 7, "
+        "Qwen3-30B-A3B 5.3."
     )
-    source = f"{TIAN}: about 8 to 12; that it is 2 d_model / d_ff: secondary; DeepSeekMoE, arXiv:2401.06066 (id confirmed)"
+    source = (
+        f"{TIAN}: about 8 to 12; that it is 2 d_model / d_ff: secondary; DeepSeekMoE, arXiv:2401.06066 (id "
+        "confirmed)"
+    )
     spares = "granularity of 4 to 16"
     valid = (example(ffn=MOE.format(64, 8, 128)), example())
     invalid = (example(ffn=MOE.format(8, 2, 1408)),)
@@ -110,7 +115,10 @@ class Granularity(Rule):
             if isinstance(moe.expert, MLP | GLU):
                 grain = 2 * case.model.d_model / moe.expert.d_ff
                 if not 4 <= grain <= 16:  # noqa: PLR2004
-                    message = f"experts of {moe.expert.d_ff:,} on d_model {case.model.d_model:,}: granularity {grain:.3g}"
+                    message = (
+                        f"experts of {moe.expert.d_ff:,} on d_model {case.model.d_model:,}: granularity "
+                        f"{grain:.3g}"
+                    )
                     yield Finding(f"{path}.expert.d_ff", message, grain, "4 to 16, at best 8 to 12")
 
 

@@ -18,10 +18,14 @@ class RootMeanSquareIsUsual(Rule):
     severity = Severity.INFO
     title = "LayerNorm where RMSNorm is the consensus"
     reason = (
-        "RMSNorm drops the mean and the bias at about the same quality. Its authors' 7 to 64% less time is of whole models of 2018, "
-        "mostly recurrent ones, and the upper end belongs to a partial variant: for RMSNorm itself it is 7 to 41%."
+        "RMSNorm drops the mean and the bias at about the same quality. Its authors' 7 to 64% less time is "
+        "of whole models of 2018, mostly recurrent ones, and the upper end belongs to a partial variant: for "
+        "RMSNorm itself it is 7 to 41%."
     )
-    source = "Zhang & Sennrich, arXiv:1910.07467 abstract (confirmed), Tables 2 to 10 (corrected: 64% is pRMSNorm; secondary)"
+    source = (
+        "Zhang & Sennrich, arXiv:1910.07467 abstract (confirmed), Tables 2 to 10 (corrected: 64% is "
+        "pRMSNorm; secondary)"
+    )
     spares = "encoders and encoder-decoders, where LayerNorm is usual"
     valid = (example(),)
     invalid = (example(norm="{kind: layernorm}"),)
@@ -39,12 +43,12 @@ class PostNormNeedsWarmUp(Rule):
     severity = Severity.WARNING
     title = "post-norm without a note of the warm-up"
     reason = (
-        "With the norm after the sum, expected gradients near the output are large at initialization: a large learning rate makes "
-        "training unstable, and a warm-up helps. Pre-norm needs none."
+        "With the norm after the sum, expected gradients near the output are large at initialization: a "
+        "large learning rate makes training unstable, and a warm-up helps. Pre-norm needs none."
     )
     source = (
-        "Xiong et al., arXiv:2002.04745 abstract (confirmed); the original Transformer, arXiv:1706.03762 section 5.3: 4,000 steps (not "
-        "checked)"
+        "Xiong et al., arXiv:2002.04745 abstract (confirmed); the original Transformer, arXiv:1706.03762 "
+        "section 5.3: 4,000 steps (not checked)"
     )
     known: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(
@@ -84,8 +88,8 @@ class Biases(Rule):
     severity = Severity.INFO
     title = "biases in linear layers"
     reason = (
-        "Most language models since PaLM have none; PaLM's authors found large models to train more stably without. Qwen2 keeps those of "
-        "q, k and v."
+        "Most language models since PaLM have none; PaLM's authors found large models to train more stably "
+        "without. Qwen2 keeps those of q, k and v."
     )
     source = (
         "PaLM, arXiv:2204.02311 section 2 (id confirmed, as others quote it); shipped models by their configs"
@@ -114,10 +118,13 @@ class ParallelBlocks(Rule):
     severity = Severity.INFO
     title = "parallel blocks"
     reason = (
-        "Attention and network that read the same stream run in one go: some 15% faster training at scale by PaLM's account, with a small "
-        "loss of quality at 8B and none at 62B."
+        "Attention and network that read the same stream run in one go: some 15% faster training at scale by "
+        "PaLM's account, with a small loss of quality at 8B and none at 62B."
     )
-    source = "PaLM, arXiv:2204.02311 section 2 (as others quote it); GPT-J; Falcon, arXiv:2311.16867 (id confirmed)"
+    source = (
+        "PaLM, arXiv:2204.02311 section 2 (as others quote it); GPT-J; Falcon, arXiv:2311.16867 (id "
+        "confirmed)"
+    )
     valid = (example(),)
     invalid = (example(block="parallel"),)
 
@@ -140,7 +147,10 @@ class PreNormWithoutFinalNorm(Rule):
     code = "NRM005"
     severity = Severity.WARNING
     title = "pre-norm layers and no final norm"
-    reason = "The stream of a pre-norm stack is never normalized and grows with depth; without a last norm the head reads it as it is."
+    reason = (
+        "The stream of a pre-norm stack is never normalized and grows with depth; without a last norm the "
+        "head reads it as it is."
+    )
     source = (
         "GPT-2 (2019): a norm after the final block; Xiong et al., arXiv:2002.04745 section 3 (id confirmed)"
     )
@@ -168,8 +178,8 @@ class EpsOfNoNorm(Rule):
     severity = Severity.WARNING
     title = "an eps that no norm has"
     reason = (
-        "eps keeps a norm from dividing by zero. Published models have 1e-12 (BERT) to 1e-5 (Llama); a large one changes what is "
-        "computed, a smaller one is lost in rounding."
+        "eps keeps a norm from dividing by zero. Published models have 1e-12 (BERT) to 1e-5 (Llama); a large "
+        "one changes what is computed, a smaller one is lost in rounding."
     )
     source = "configs of shipped models (confirmed)"
     valid = (example(norm="{kind: rmsnorm, eps: 1e-6}"),)

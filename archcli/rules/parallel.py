@@ -30,9 +30,15 @@ class TensorParallel(Rule):
     code = "HWD010"
     severity = Severity.ERROR
     title = "a size that does not divide by --tp"
-    reason = "Tensor parallelism gives each device an equal share of the heads and of d_ff; what has a remainder cannot be split so."
+    reason = (
+        "Tensor parallelism gives each device an equal share of the heads and of d_ff; what has a remainder "
+        "cannot be split so."
+    )
     source = MEGATRON
-    spares = "runs without --tp; fewer kv heads than devices where they divide the devices (HWD014); experts that --ep spreads"
+    spares = (
+        "runs without --tp; fewer kv heads than devices where they divide the devices (HWD014); experts that "
+        "--ep spreads"
+    )
     parallel = Parallelism(tp=4)
     valid = (example(),)
     invalid = (
@@ -87,7 +93,10 @@ class PipelineParallel(Rule):
         for stem, stack in stacks(case.model):
             layers = sum(group.n_layers for group in stack.groups)
             if layers % pp:
-                message = f"{layers} layers do not divide by {pp}: stages of {-(-layers // pp)} and of {layers // pp}"
+                message = (
+                    f"{layers} layers do not divide by {pp}: stages of {-(-layers // pp)} and of "
+                    f"{layers // pp}"
+                )
                 yield Finding(f"{stem}groups.0.n_layers", message, layers, f"a multiple of {pp}")
 
 
@@ -123,7 +132,10 @@ class VocabularyParallel(Rule):
     code = "HWD013"
     severity = Severity.WARNING
     title = "vocab_size does not divide by --tp"
-    reason = "The token tables are split by rows, a tied one once for both ends; frameworks pad a vocabulary that has a remainder."
+    reason = (
+        "The token tables are split by rows, a tied one once for both ends; frameworks pad a vocabulary that "
+        "has a remainder."
+    )
     source = f"{MEGATRON}; gpt-neox pads to 128 times the tensor-parallel size (confirmed)"
     spares = "runs without --tp"
     parallel = Parallelism(tp=4)
@@ -135,7 +147,10 @@ class VocabularyParallel(Rule):
         size, tp = case.model.vocab_size, case.parallel.tp
         if size % tp:
             best = padded(size, TILE * tp)
-            message = f"{size:,} entries do not divide by {tp}; padded to {best:,}, {(best - size) / best:.2%} wasted"
+            message = (
+                f"{size:,} entries do not divide by {tp}; padded to {best:,}, {(best - size) / best:.2%} "
+                "wasted"
+            )
             yield Finding(
                 "vocab_size", message, size, f"a multiple of {tp}", fixes=(Fix("vocab_size", best),)
             )
@@ -147,8 +162,14 @@ class CopiedKeys(Rule):
     code = "HWD014"
     severity = Severity.INFO
     title = "a cache that --tp copies"
-    reason = "With fewer kv heads than devices each is kept by several of them, and a latent by all: the cache of one device shrinks no further."  # noqa: E501
-    source = f"GQA, arXiv:2305.13245 section 2.2 (id confirmed): kv heads are copied for as many partitions; {MEGATRON}"
+    reason = (
+        "With fewer kv heads than devices each is kept by several of them, and a latent by all: the cache of "
+        "one device shrinks no further."
+    )
+    source = (
+        "GQA, arXiv:2305.13245 section 2.2 (id confirmed): kv heads are copied for as many partitions; "
+        f"{MEGATRON}"
+    )
     spares = "runs without --tp"
     parallel = Parallelism(tp=4)
     valid = (

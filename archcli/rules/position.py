@@ -48,7 +48,10 @@ class LearnedBoundsContext(Rule):
     code = "POS001"
     severity = Severity.INFO
     title = "learned positions bound the context"
-    reason = "A learned table has no row beyond max_seq_len: the model cannot run on longer sequences, nor be stretched to them."
+    reason = (
+        "A learned table has no row beyond max_seq_len: the model cannot run on longer sequences, nor be "
+        "stretched to them."
+    )
     source = "Press et al., arXiv:2108.12409 (id confirmed); GPT-2's table of 1,024 rows (its config)"
     valid = (example(),)
     invalid = (
@@ -70,16 +73,17 @@ class BaseBelowBound(Rule):
     severity = Severity.INFO
     title = "RoPE's base is below the bound for this context"
     reason = (
-        "Below a base that grows with the context, attention may prefer random distant tokens to similar ones. The bound is not strict, "
-        "for layers stack: Llama 2 (1e4 at 4,096) lies below it. It is not monotone in the base either: neighbours differ by some 30%."
+        "Below a base that grows with the context, attention may prefer random distant tokens to similar "
+        "ones. The bound is not strict, for layers stack: Llama 2 (1e4 at 4,096) lies below it. It is not "
+        "monotone in the base either: neighbours differ by some 30%."
     )
     source = (
-        "Base of RoPE Bounds Context Length, arXiv:2405.14591 section 4.3, Table 2 for 128 rotary dims (confirmed); 64 and 256 from its "
-        "Eq. 11 (derived)"
+        "Base of RoPE Bounds Context Length, arXiv:2405.14591 section 4.3, Table 2 for 128 rotary dims "
+        "(confirmed); 64 and 256 from its Eq. 11 (derived)"
     )
     spares = (
-        "scaled frequencies, windowed layers, rotary dims other than 64, 128 and 256, contexts outside of 1,024 to 131,072 (65,536 for 64 "
-        "dims)"
+        "scaled frequencies, windowed layers, rotary dims other than 64, 128 and 256, contexts outside of "
+        "1,024 to 131,072 (65,536 for 64 dims)"
     )
     valid = (example(attention=ROPE.format(20000), max_seq_len="2048"),)
     invalid = (example(attention=ROPE.format(10000), max_seq_len="4096"),)
@@ -112,7 +116,10 @@ class OddRotaryDims(Rule):
     code = "POS003"
     severity = Severity.ERROR
     title = "RoPE cannot pair these dims"
-    reason = "Rotary positions turn dims in pairs: an odd number, or more than a head has, leaves none to pair with."
+    reason = (
+        "Rotary positions turn dims in pairs: an odd number, or more than a head has, leaves none to pair "
+        "with."
+    )
     source = "RoFormer, arXiv:2104.09864 section 3.2 (id confirmed)"
     valid = (example(),)
     invalid = (
@@ -140,10 +147,13 @@ class NoOrder(Rule):
     severity = Severity.WARNING
     title = "nothing tells the order of tokens"
     reason = (
-        "Without a causal mask and without positions a model sees a bag of tokens. A causal decoder can do without (NoPE), an encoder "
-        "cannot."
+        "Without a causal mask and without positions a model sees a bag of tokens. A causal decoder can do "
+        "without (NoPE), an encoder cannot."
     )
-    source = "Vaswani et al., arXiv:1706.03762 section 3.5 (id confirmed); Kazemnejad et al., arXiv:2305.19466 for causal decoders (not checked)"  # noqa: E501
+    source = (
+        "Vaswani et al., arXiv:1706.03762 section 3.5 (id confirmed); Kazemnejad et al., arXiv:2305.19466 "
+        "for causal decoders (not checked)"
+    )
     spares = "causal decoders, models whose layers share a table of relative positions"
     valid = (
         example(
@@ -181,10 +191,14 @@ class BaseOfNoRope(Rule):
     severity = Severity.WARNING
     title = "a RoPE base below a thousand"
     reason = (
-        "Published bases begin at 1e4 (RoFormer, Llama 2, Gemma 3's windowed layers). The slowest pair turns once in 2 pi times the base: "
-        "below 1e3 distant tokens come to look like near ones within some thousand tokens."
+        "Published bases begin at 1e4 (RoFormer, Llama 2, Gemma 3's windowed layers). The slowest pair turns "
+        "once in 2 pi times the base: below 1e3 distant tokens come to look like near ones within some "
+        "thousand tokens."
     )
-    source = "RoFormer, arXiv:2104.09864: 10000; Gemma 3's code: 1e4 and 1e6, OLMo 2, arXiv:2501.00656 Table 1: 5e5 (confirmed)"
+    source = (
+        "RoFormer, arXiv:2104.09864: 10000; Gemma 3's code: 1e4 and 1e6, OLMo 2, arXiv:2501.00656 Table 1: "
+        "5e5 (confirmed)"
+    )
     valid = (example(attention=ROPE.format(10000)),)
     invalid = (example(attention=ROPE.format(100)),)
 

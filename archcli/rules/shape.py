@@ -34,10 +34,14 @@ class UnusualAspectRatio(Rule):
     severity = Severity.INFO
     title = "d_model / n_layers is not a usual one"
     reason = (
-        "Large dense models have 100 to 200 units of width a layer, 128 most often; 87 to 128 was called a sweet spot. Loss is flat over "
-        "a wide range, so this is worth knowing, no more: deeper is slower to run, for layers wait for each other."
+        "Large dense models have 100 to 200 units of width a layer, 128 most often; 87 to 128 was called a "
+        "sweet spot. Loss is flat over a wide range, so this is worth knowing, no more: deeper is slower to "
+        "run, for layers wait for each other."
     )
-    source = f"CS336 lecture 3 (Spring 2026) p.44 and p.51 (slides); {KAPLAN}; Tay et al., arXiv:2109.10686 section 4.4 (confirmed)"
+    source = (
+        f"CS336 lecture 3 (Spring 2026) p.44 and p.51 (slides); {KAPLAN}; Tay et al., arXiv:2109.10686 "
+        "section 4.4 (confirmed)"
+    )
     spares = "models below two billion parameters and mixtures of experts, which are deeper for their width"
     evidence = "aspect_ratio"
     counts = True
@@ -64,13 +68,17 @@ class ExtremeAspectRatio(Rule):
     severity = Severity.WARNING
     title = "d_model / n_layers is far from what models use"
     reason = (
-        "Shipped models lie between 33 (GPT-2 XL) and 205 (BLOOM), small ones down to 19 (SmolLM2-135M). Far outside, a slip in n_layers "
-        "or d_model is likelier than a choice, though loss is flat over a wide range."
+        "Shipped models lie between 33 (GPT-2 XL) and 205 (BLOOM), small ones down to 19 (SmolLM2-135M). Far "
+        "outside, a slip in n_layers or d_model is likelier than a choice, though loss is flat over a wide "
+        "range."
     )
     source = (
         f"{KAPLAN}; T5-11B 42.7, where a slide prints 33 (corrected); the others derived from their configs"
     )
-    spares = "stacks of one or two layers; the lower bound is 15 below two billion parameters and for mixtures of experts"
+    spares = (
+        "stacks of one or two layers; the lower bound is 15 below two billion parameters and for mixtures of "
+        "experts"
+    )
     evidence = "aspect_ratio"
     counts = True
     valid = (example(d_model="4096", n_layers="32"), example(d_model="576", n_layers="30"))
@@ -94,12 +102,14 @@ class HeadsAgainstWidth(Rule):
     severity = Severity.WARNING
     title = "n_heads * head_dim is far from d_model"
     reason = (
-        "Heads together are usually as wide as the stream. Most published models lie between 0.67 (PaLM-540B, 48 heads of 256 on 18,432) "
-        "and 2 (LaMDA, Qwen3-0.6B), GLM-4.5-Air has 3 (96 heads of 128 on 4,096), T5-11B 16."
+        "Heads together are usually as wide as the stream. Most published models lie between 0.67 "
+        "(PaLM-540B, 48 heads of 256 on 18,432) and 2 (LaMDA, Qwen3-0.6B), GLM-4.5-Air has 3 (96 heads of "
+        "128 on 4,096), T5-11B 16."
     )
     source = (
-        "PaLM, arXiv:2204.02311 Table 1, where a well-known slide prints the inverse, 1.48 (corrected); LaMDA, arXiv:2201.08239 "
-        "(confirmed); GLM-4.5-Air: the defaults of transformers' Glm4MoeConfig (confirmed)"
+        "PaLM, arXiv:2204.02311 Table 1, where a well-known slide prints the inverse, 1.48 (corrected); "
+        "LaMDA, arXiv:2201.08239 (confirmed); GLM-4.5-Air: the defaults of transformers' Glm4MoeConfig "
+        "(confirmed)"
     )
     spares = "latent attention, whose heads are wider than the stream by design"
     evidence = "head_ratio"

@@ -19,13 +19,14 @@ class NothingHoldsLogits(Rule):
     severity = Severity.INFO
     title = "a large model without QK-norm, z-loss or softcap"
     reason = (
-        "Large models diverge when attention scores or output logits grow; QK-norm, a z-loss or a softcap hold them. Many do without: "
-        "Llama has none of them. A well-known slide lists LLaMA-65B and Gemma 2 with QK-norm; neither has it, Gemma 2 has softcaps."
+        "Large models diverge when attention scores or output logits grow; QK-norm, a z-loss or a softcap "
+        "hold them. Many do without: Llama has none of them. A well-known slide lists LLaMA-65B and Gemma 2 "
+        "with QK-norm; neither has it, Gemma 2 has softcaps."
     )
     source = (
-        "QK-norm: Henry et al., arXiv:2010.04245, Dehghani et al., arXiv:2302.05442, OLMo 2, arXiv:2501.00656 (confirmed); z-loss: PaLM, "
-        "arXiv:2204.02311 (confirmed); softcap: Gemma 2, arXiv:2408.00118 (confirmed); LLaMA-65B and Gemma 2 by their code and configs "
-        "(corrected)"
+        "QK-norm: Henry et al., arXiv:2010.04245, Dehghani et al., arXiv:2302.05442, OLMo 2, "
+        "arXiv:2501.00656 (confirmed); z-loss: PaLM, arXiv:2204.02311 (confirmed); softcap: Gemma 2, "
+        "arXiv:2408.00118 (confirmed); LLaMA-65B and Gemma 2 by their code and configs (corrected)"
     )
     spares = "models below 10 billion parameters, encoders; clipped q, k and v (OLMo, MPT) hold scores, too"
     counts = True
@@ -69,8 +70,8 @@ class UnusualSoftcap(Rule):
     severity = Severity.WARNING
     title = "a softcap so low that it bends ordinary scores"
     reason = (
-        "cap tanh(s / cap) is nearly s while s is small beside the cap. Gemma 2 has 50 for scores and 30 for logits; below 10 ordinary "
-        "scores are bent."
+        "cap tanh(s / cap) is nearly s while s is small beside the cap. Gemma 2 has 50 for scores and 30 for "
+        "logits; below 10 ordinary scores are bent."
     )
     source = "Gemma 2, arXiv:2408.00118 section 2 (confirmed)"
     valid = (example(attention="{kind: mha, n_heads: 8, softcap: 50}"),)

@@ -17,10 +17,14 @@ class VocabularySize(Rule):
     severity = Severity.INFO
     title = "vocab_size is outside of what tokenizers have"
     reason = (
-        "Monolingual models have 30,000 to 50,000 entries, multilingual and production ones 100,000 to 250,000, Gemma 3 262,144; not that "
-        "all with 32,000 are monolingual. Fewer than 256 cannot spell every byte."
+        "Monolingual models have 30,000 to 50,000 entries, multilingual and production ones 100,000 to "
+        "250,000, Gemma 3 262,144; not that all with 32,000 are monolingual. Fewer than 256 cannot spell "
+        "every byte."
     )
-    source = "CS336 lecture 3 (Spring 2026) p.47, a rule of thumb (slide); sizes of shipped models from their configs (confirmed)"
+    source = (
+        "CS336 lecture 3 (Spring 2026) p.47, a rule of thumb (slide); sizes of shipped models from their "
+        "configs (confirmed)"
+    )
     evidence = "vocab_size"
     valid = (example(vocab_size="32000"), example(vocab_size="262144"))
     invalid = (example(vocab_size="8192"), example(vocab_size="1048576"))
@@ -38,9 +42,18 @@ class TieSmallEmbeddings(Rule):
     code = "VOC002"
     severity = Severity.INFO
     title = "a small model with two token tables"
-    reason = "In a small model the token tables are a large share of all parameters; tying input and output saves one of them."
-    source = "Press & Wolf, arXiv:1608.05859 (not checked); GPT-2, Gemma, Qwen3-0.6B and Llama-3.2-1B tie (their configs)"
-    spares = "models of 1.5 billion parameters and more, models without a head, and tables below a fifth of all parameters"
+    reason = (
+        "In a small model the token tables are a large share of all parameters; tying input and output saves "
+        "one of them."
+    )
+    source = (
+        "Press & Wolf, arXiv:1608.05859 (not checked); GPT-2, Gemma, Qwen3-0.6B and Llama-3.2-1B tie (their "
+        "configs)"
+    )
+    spares = (
+        "models of 1.5 billion parameters and more, models without a head, and tables below a fifth of all "
+        "parameters"
+    )
     counts = True
     valid = (example(), example(vocab_size="2000", embedding="{tied: false}"))
     invalid = (example(embedding="{tied: false}"),)

@@ -135,12 +135,13 @@ def _told(blocks: list[Block]) -> list[str]:
         settings = "".join(
             f" {name} {value}" for name in apart if (value := _setting(block, name)) not in {"", "none"}
         )
-        told.append(f"{_kind(block.attention)}{settings}{cross}, {_kind(block.ffn)}")
+        ffn = "no ffn" if block.ffn is None else _kind(block.ffn)
+        told.append(f"{block.facts().kind or 'no mixer'}{settings}{cross}, {ffn}")
     return told
 
 
 def _setting(block: Block, name: str) -> str:
-    value = getattr(block.attention, name, None)
+    value = getattr(block.mixing and block.mixing[1], name, None)
     return "" if value is None else str(getattr(value, "kind", value))
 
 

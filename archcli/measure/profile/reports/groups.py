@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archcli.graph import Op, Part, Row
 from archcli.measure.passes import Pass, folded_path
-from archcli.ops import Attend
 
 if TYPE_CHECKING:
     from archcli.recording.kernels import CompiledModel
@@ -97,7 +96,7 @@ def charges(counted: Pass, recording: Recording, fused: str) -> Iterator[Charge]
 
 def _ran(row: Row, part: Part, fused: bool) -> int:
     """FLOPs that kernels ran."""
-    return int(part.flops if fused and _skips_masked(row) else part.dense_flops)
+    return int(part.flops if fused and row.op.skips_masked(*row.inputs) else part.dense_flops)
 
 
 def _reached(recording: Recording) -> dict[str, Fraction]:
@@ -145,14 +144,6 @@ def pieces(row: Row, phase: str) -> Iterator[tuple[str, Part]]:
         yield "forward", part
         if phase == "train":
             yield from (("backward", back) for back in part.backward)
-
-
-def _skips_masked(row: Row) -> bool:
-    """Whether a fused kernel is told only that attention is causal: it leaves masked blocks out, where under any other mask it does not."""
-    if not isinstance(row.op, Attend):
-        return False
-    new, visible = row.inputs[0][1], row.inputs[1][1]
-    return row.op.mask.covers(new, visible) and new in (1, visible)
 
 
 def regrouped(timing: Timing, compiled: CompiledModel) -> Timing:

@@ -42,7 +42,7 @@ class LengthTemperature(Spec):
 
 
 class Attention(Mixer):
-    """A mixer whose tokens have queries, keys and values, of `n_heads` heads.
+    """A mixer whose tokens have queries, keys and values, in H heads.
 
     `causal` false lets every token see every other (an encoder).
     """

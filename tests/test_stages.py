@@ -22,6 +22,7 @@ def collected(stage):
     return {line for line in lines if "::" in line}, lines[-1]
 
 
+@pytest.mark.long
 def test_the_fast_stage_imports_no_torch():
     names, torch = collected("fast")
     assert torch == "no torch"

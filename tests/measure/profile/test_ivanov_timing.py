@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.torch
+
 
 @pytest.fixture(scope="module")
 def found(archcli):

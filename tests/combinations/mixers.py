@@ -1,0 +1,41 @@
+"""One YAML of every kind of mixer, and of every way such a kind remembers; a model of any of them in turn."""
+
+LATENT = (
+    "n_heads: 4, kv_lora_rank: 7, qk_nope_head_dim: 4, qk_rope_head_dim: 4, v_head_dim: 3, position: rope"
+)
+MIXERS = {
+    "mha": "{kind: mha, n_heads: 4}",
+    "mqa": "{kind: mqa, n_heads: 4, head_dim: 6, position: rope}",
+    "gqa": "{kind: gqa, n_heads: 4, n_kv_heads: 2, head_dim: 6, position: rope}",
+    "mla": f"{{kind: mla, {LATENT}}}",
+    "linear": "{kind: linear, n_heads: 4}",
+    "mla-absorbed": f"{{kind: mla, form: absorbed, {LATENT}}}",
+    "performer": "{kind: linear, n_heads: 4, features: softmax, n_features: 5}",
+    "windowed": "{kind: gqa, n_heads: 4, n_kv_heads: 2, window: 3, position: rope}",
+    "chunked": "{kind: mha, n_heads: 4, chunk: 4, qk_norm: {per: head}}",
+    "strided": "{kind: mha, n_heads: 4, sparsity: {kind: strided, stride: 3}}",
+    "sinks": "{kind: mha, n_heads: 4, sinks: true, softcap: 5.0}",
+    "relu": "{kind: mha, n_heads: 4, normalizer: relu}",
+    "alibi": "{kind: mha, n_heads: 4, position: alibi}",
+    "shaw": "{kind: mha, n_heads: 4, position: {kind: shaw, max_distance: 3}}",
+}
+BIASED = {"none": "", "buckets": "score_bias: {kind: buckets, n_buckets: 8, max_distance: 16}\n"}
+
+
+def model(*mixers, bias="none", n_layers=None):
+    """The YAML of a decoder whose layers have these mixers in turn."""
+    layers = "\n".join(
+        f"      - {{kind: pre_norm, attention: {MIXERS[name]}, ffn: {{kind: glu, d_ff: 20}}}}"
+        for name in mixers
+    )
+    return f"""
+name: combined
+vocab_size: 29
+d_model: 16
+max_seq_len: 64
+norm: rmsnorm
+{BIASED[bias]}groups:
+  - n_layers: {n_layers or 2 * len(mixers)}
+    pattern:
+{layers}
+"""

@@ -1,0 +1,59 @@
+"""Every pair of kinds of mixer in one pattern: through the cache it computes what one pass computes, and all witnesses count the same."""
+
+from itertools import permutations
+
+import pytest
+import torch
+
+from archcli.errors import ArchError
+from archcli.load.source import load_text
+from asking import ask, failures
+from combinations.mixers import BIASED, MIXERS, model
+from zoo import assert_close, built, tokens
+
+torch.set_num_threads(1)
+LIMITED = {"windowed", "chunked"}
+"""Mixers that see part of the cache, beside which no layer's bias can be another's."""
+
+PAIRS = [*permutations(MIXERS, 2), *((name, name) for name in MIXERS)]
+CASES = [(pair, bias) for pair in PAIRS for bias in BIASED if bias == "none" or not LIMITED & {*pair}]
+every_pair = pytest.mark.parametrize(
+    ("pair", "bias"), CASES, ids=["-".join((*pair, bias)) for pair, bias in CASES]
+)
+
+
+def combined(first, second, bias):
+    return load_text(model(first, second, bias=bias), "pair.yaml").model
+
+
+def stepwise(made, ids, prompt):
+    logits, cache = made.prefill(ids[:, :prompt])
+    steps = [logits]
+    for i in range(prompt, ids.shape[1]):
+        logits, cache = made.decode(ids[:, i : i + 1], cache)
+        steps.append(logits)
+    return torch.cat(steps, dim=1)
+
+
+@pytest.mark.sample(1, per=lambda bias, pair: (bias, pair[0]))
+@every_pair
+def test_a_pair_decodes_like_its_full_pass(pair, bias):
+    spec = combined(*pair, bias)
+    made, ids = built(spec, attention="eager"), tokens()
+    with torch.no_grad():
+        full = made(ids)
+        assert_close(stepwise(made, ids, 5), full[:, 4:])
+
+
+@pytest.mark.sample(1, per=lambda bias, pair: (bias, pair[0]))
+@every_pair
+def test_all_witnesses_count_a_pair_alike(pair, bias):
+    assert failures(ask(combined(*pair, bias))) == []
+
+
+@pytest.mark.parametrize("pair", [("mha", "windowed"), ("chunked", "linear")], ids="-".join)
+def test_no_bias_is_shared_with_a_layer_that_sees_part_of_the_cache(pair):
+    with pytest.raises(
+        ArchError, match="layers that share a score bias need equal n_heads, no window and no chunk"
+    ):
+        combined(*pair, "buckets")

@@ -27,16 +27,18 @@ Picture = Annotated[
 
 def run(profile: Saved, output: Picture = Path("profile.svg")) -> None:
     """Draw a saved profile: FLOPs, bytes and time by class of operation, and a roofline of the operators."""
-    from archcli.measure.profile.schema import compares, misfit
+    from archcli.measure.profile.schema import first_violation, is_comparison
 
     document = read_result(profile, "profile")
-    wrong = misfit(document)
+    wrong = first_violation(document)
     if wrong is not None:
         hint = "archcli schema --of profile says what archcli writes"
         raise ArchError(
-            Problem(f"no profile as archcli writes it: {wrong.place}: {wrong.what}", hint, path=str(profile))
+            Problem(
+                f"no profile as archcli writes it: {wrong.place}: {wrong.reason}", hint, path=str(profile)
+            )
         )
-    if compares(document):
+    if is_comparison(document):
         raise ArchError(
             Problem(
                 "a profile with --vs compares: there is no picture of it",

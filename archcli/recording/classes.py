@@ -39,6 +39,13 @@ _LABELS = {
     TimeClass.RANDOM: "random numbers",
 }
 
+
+def label_of(classes: str) -> str:
+    """The label of a class by its name, or of several whose names are joined by ` + `."""
+    known = {str(op_class): op_class.label for op_class in TimeClass}
+    return " + ".join(known.get(name, name) for name in classes.split(" + "))
+
+
 FUSED = TimeClass.FUSED_ATTENTION
 FUSED_KERNELS = TimeClass.FUSED_KERNELS
 """Kernels of a compiled model that operations of several classes were fused into."""

@@ -9,7 +9,7 @@ from importlib import import_module
 import pytest
 from jsonschema import ValidationError
 
-from archcli.measure.profile.schema import compares, json_schema, keys, misfit
+from archcli.measure.profile.schema import first_violation, is_comparison, json_schema, keys
 from archcli.runtime.profile import record as profile
 from archcli.runtime.profile import variants as profile_variants
 from conforming import validator
@@ -63,7 +63,7 @@ def interrupted(monkeypatch):
 def test_what_is_printed_fits(printed, args):
     code, document = printed(*args, "--pairs", 1, "--no-ceilings")
     assert code == 0
-    assert misfit(document) is None
+    assert first_violation(document) is None
 
 
 @pytest.mark.parametrize("args", [RUNS["forward"], RUNS["compared"]], ids=["one", "compared"])
@@ -71,7 +71,7 @@ def test_what_is_printed_of_an_interrupted_run_fits(printed, interrupted, args):
     code, document = printed(*args, "--pairs", 5)
     assert code == 130
     assert document["totals"]["partial"] is True
-    assert misfit(document) is None
+    assert first_violation(document) is None
 
 
 def test_the_schema_names_every_key_with_a_meaning():
@@ -136,7 +136,7 @@ def test_plot_says_where_a_file_does_not_fit(printed, cli, tmp_path, spoil, word
 def test_plot_draws_one_model_and_no_comparison(printed, cli, tmp_path):
     for args, code in (((), 0), (RUNS["compared"], 2)):
         _, document = printed("--pairs", 1, *args)
-        assert compares(document) is bool(args)
+        assert is_comparison(document) is bool(args)
         (tmp_path / "p.json").write_text(json.dumps(document))
         assert cli("plot", tmp_path / "p.json", "-o", tmp_path / "p.svg").code == code
 

@@ -19,7 +19,7 @@ def validator():
 def conforms(args, printed):
     """Raises AssertionError with the place where `archcli ARGS` printed a profile's JSON that does not fit; anything else passes."""
     if args and args[0] == "profile" and "--json" in args and printed:
-        from archcli.measure.profile.schema import misfit
+        from archcli.measure.profile.schema import first_violation
 
         document = json.loads(printed)
-        assert validator().is_valid(document), misfit(document)
+        assert validator().is_valid(document), first_violation(document)

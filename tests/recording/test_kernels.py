@@ -5,7 +5,8 @@ from torch import fx
 from torch.ops import aten
 
 from archcli.measure.flops import run_pass
-from archcli.measure.profile.reports.groups import label, members, occurrences
+from archcli.measure.profile.charges import occurrences
+from archcli.measure.profile.operators import members, operator_name
 from archcli.ops import Add, Linear, Normalize
 from archcli.recording.classes import FUSED_KERNELS
 from archcli.recording.compiled_walk import CALL, launched, matched, walk_compiled, with_groups
@@ -29,11 +30,11 @@ LABELS = {
 
 @pytest.mark.parametrize(("path", "name"), LABELS.values(), ids=LABELS)
 def test_a_group_is_named_after_what_it_holds(path, name):
-    assert label(path) == name
+    assert operator_name(path) == name
 
 
 def test_a_group_is_folded_as_its_operators_are():
-    assert label("layers.0.ffn.up + layers.0.norm", 2) == "layers.*"
+    assert operator_name("layers.0.ffn.up + layers.0.norm", 2) == "layers.*"
     assert members("layers.0.ffn.up + layers.1.ffn.up + layers.0.norm", 3) == [
         "layers.*.ffn",
         "layers.*.norm",

@@ -22,8 +22,9 @@ from archcli.measure.flops import Question, run_pass
 from archcli.measure.memory.estimate import memory_of
 from archcli.measure.passes import Pass
 from archcli.measure.profile.extrapolate.kinds import cut, depth
-from archcli.measure.profile.extrapolate.plan import Plan, Sizing, Small, plan_of
-from archcli.measure.profile.extrapolate.stacks import extrapolated
+from archcli.measure.profile.extrapolate.plan import plan_of
+from archcli.measure.profile.extrapolate.recording import extrapolated
+from archcli.measure.profile.extrapolate.stacks import MemoryLimits, SmallStack, StackPlan
 from archcli.measure.profile.reports.by_kind import by_kind
 from archcli.measure.profile.reports.one import profile_of
 from archcli.measure.report import Report
@@ -60,7 +61,9 @@ def cut_to(asked: Subject, layers: int | None, *, per_kind: bool) -> Subject:
     )
 
 
-def planned(asked: Subject, counted: Pass, question: Question, how: How, *, per_kind: bool) -> Plan | None:
+def planned(
+    asked: Subject, counted: Pass, question: Question, how: How, *, per_kind: bool
+) -> StackPlan | None:
     """The stacks to measure in place of the model; None where it is measured itself, as it fits and `per_kind` is not asked for.
 
     Raises ArchError for what fits in no way.
@@ -90,8 +93,10 @@ def planned(asked: Subject, counted: Pass, question: Question, how: How, *, per_
             "layers that predict further tokens are not measured by kinds",
             "--set mtp=null trains without them",
         )
-    sizing = Sizing(lambda model: run_pass(model, question), needs, how.dtype, room, cache_size() or CACHE)
-    plan = plan_of(asked.name, asked.model, counted, sizing)
+    limits = MemoryLimits(
+        lambda model: run_pass(model, question), needs, how.dtype, room, cache_size() or CACHE
+    )
+    plan = plan_of(asked.name, asked.model, counted, limits)
     if per_kind:
         return plan
     sizes = f"needs about {needed / 2**30:,.1f} GiB, of which {(room or 0) / 2**30:,.1f} GiB are available"
@@ -101,7 +106,7 @@ def planned(asked: Subject, counted: Pass, question: Question, how: How, *, per_
 
 
 def profiled_by_kind(
-    asked: Subject, counted: Pass, plan: Plan, how: How, inputs: dict[str, Any], shown: tuple[int, int]
+    asked: Subject, counted: Pass, plan: StackPlan, how: How, inputs: dict[str, Any], shown: tuple[int, int]
 ) -> Profiled:
     """The extrapolated report, to the depth and with the number of operators that are `shown`, and the recording it is of."""
     recordings, ceilings = measured_by_kind(asked, plan, how)
@@ -110,7 +115,9 @@ def profiled_by_kind(
     return by_kind(report, plan, recordings, cache_size() or CACHE), recording
 
 
-def measured_by_kind(asked: Subject, plan: Plan, how: How) -> tuple[dict[str, Recording], Ceilings | None]:
+def measured_by_kind(
+    asked: Subject, plan: StackPlan, how: How
+) -> tuple[dict[str, Recording], Ceilings | None]:
     """A recording of each stack by its name. Imports torch."""
     try:
         from archcli.runtime.profile import machine as profile_machine
@@ -128,7 +135,7 @@ def measured_by_kind(asked: Subject, plan: Plan, how: How) -> tuple[dict[str, Re
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _all_recorded(plan: Plan, how: How, tick: Tick) -> Iterator[tuple[str, Recording]]:
+def _all_recorded(plan: StackPlan, how: How, tick: Tick) -> Iterator[tuple[str, Recording]]:
     """(name, recording) of each stack until one is interrupted; built one after another, so that no two take memory."""
     from archcli.runtime.profile.machine import release_memory
 
@@ -140,7 +147,7 @@ def _all_recorded(plan: Plan, how: How, tick: Tick) -> Iterator[tuple[str, Recor
             return
 
 
-def _recorded(small: Small, how: How, tick: Tick) -> Recording:
+def _recorded(small: SmallStack, how: How, tick: Tick) -> Recording:
     from archcli.runtime.profile import record as profile
     from archcli.runtime.profile import work as profile_work
 

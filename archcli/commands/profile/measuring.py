@@ -13,7 +13,7 @@ from archcli.load.ceilings import ceilings_file, kept_ceilings
 from archcli.measure.flops import Question
 from archcli.measure.memory.estimate import memory_of, require_memory
 from archcli.measure.passes import Pass, whole_tokens
-from archcli.measure.profile.reports.compiled import with_copies
+from archcli.measure.profile.compiled_memory import compiled_memory
 from archcli.ops import AddConstant, Lookup
 from archcli.recording.machine import available_memory, processor
 from archcli.render.progress import Tick, progress
@@ -61,7 +61,7 @@ class How:
 def needed(counted: Pass, how: How) -> dict[str, int]:
     """The memory the pass needs, run in that way."""
     memory = memory_of(counted, how.dtype, how.attention)
-    return with_copies(memory, counted, how.dtype) if how.compile else memory
+    return compiled_memory(memory, counted, how.dtype) if how.compile else memory
 
 
 def checked(name: str, counted: Pass, how: How) -> dict[str, int]:

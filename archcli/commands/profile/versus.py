@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -12,8 +13,8 @@ from archcli.commands.profile.variants import Asked
 from archcli.measure.flops import Question, run_pass
 from archcli.measure.memory.estimate import require_memory
 from archcli.measure.passes import Pass, without_source
-from archcli.measure.profile.matched import matched
-from archcli.measure.profile.reports.versus import Variant, versus
+from archcli.measure.profile.parameter_match import parameter_notes
+from archcli.measure.profile.reports.versus import MeasuredVariant, versus
 from archcli.measure.report import Report
 from archcli.recording.machine import available_memory
 from archcli.render.progress import Tick, progress
@@ -45,20 +46,18 @@ def compared(
         _variant(asked[0], one, counted, timing)
         for one, counted, timing in zip(asked, passes, timings, strict=True)
     ]
-    report = versus(
-        variants, inputs | passes[0].sizes() | {"vs": [one.text for one in asked[1:]]}, depth, top
-    )
-    report.totals["memory"] = memory  # type: ignore[index]
-    return report
+    sizes = passes[0].sizes() | {"vs": [one.text for one in asked[1:]]}
+    report = versus(variants, inputs | sizes, depth, top)
+    return replace(report, totals={**report.totals, "memory": memory})
 
 
-def _variant(base: Asked, one: Asked, counted: Pass, timing: Timing) -> Variant:
+def _variant(base: Asked, one: Asked, counted: Pass, timing: Timing) -> MeasuredVariant:
     notes = [
         *without_source(one.subject.model, counted.source_len),
         *(one.subject.notes if one is not base else ()),
     ]
-    notes += [] if one is base else matched(base.subject.model, one.subject.model)
-    return Variant(
+    notes += [] if one is base else parameter_notes(base.subject.model, one.subject.model)
+    return MeasuredVariant(
         one.letter, one.text, one.subject.model, counted, one.how.dtype, timing, one.changes, tuple(notes)
     )
 

@@ -155,7 +155,7 @@ class _Builder:
             return self._value(field, field.want, child, place)
         if field.many:
             return self._list(field, child, place)
-        return None if field.leaves_out(child.value) else self.spec(field.spec, child, place)
+        return None if field.nullable and child.value is None else self.spec(field.spec, child, place)
 
     def _absent(self, field: Field, node: Node, path: str, *, quiet: bool) -> Any:
         above = self.top_fields.get(field.inherits)

@@ -16,10 +16,6 @@ USUAL_MODEL = "decoder"
 """The kind of a model that states none."""
 
 
-NONE = "none"
-"""The word for a module that is left out, as null is."""
-
-
 class Field(NamedTuple):
     """One key of a class: either it holds a value that `want` takes, or, where that is None, a `spec` (`many`: a list of them)."""
 
@@ -31,10 +27,6 @@ class Field(NamedTuple):
     nullable: bool
     least: int
     want: Want | None
-
-    def leaves_out(self, value: Any) -> bool:
-        """Whether a value says that there is no such module: null, or `none` where that is no kind."""
-        return self.nullable and (value is None or (value == NONE and chosen(self.spec, NONE) is None))
 
 
 @cache

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from archcli.load.spec.fields import NONE, USUAL_MODEL, choices, default, fields
+from archcli.load.spec.fields import USUAL_MODEL, choices, default, fields
 from archcli.modules import Decoder, DecoderStack, Encoder, EncoderDecoder, EncoderStack, Group
 from archcli.modules.base import Spec
 from archcli.modules.kinds import kind_of, kinds
@@ -211,7 +211,7 @@ def _reference(base: type[Spec], *, many: bool, nullable: bool) -> Json:
     one: Json = {"$ref": f"#/$defs/{_name(base)}"}
     if many:
         return {"type": "array", "items": one}
-    return {"anyOf": [one, {"enum": [None, NONE]}]} if nullable else one
+    return {"anyOf": [one, {"type": "null"}]} if nullable else one
 
 
 def _default(cls: type[Spec], name: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from archcli.measure.passes import layers
 from archcli.measure.survey.layers import spelled, tallied, told
-from archcli.modules import Block, Group, Mixer, Model
+from archcli.modules import Block, Group, Model, ProjectedAttention
 from archcli.modules.base import Spec
 from archcli.modules.model import stacks
 
@@ -106,8 +106,13 @@ def _value(part: Any, path: str, d_model: int | None = None) -> Any:
                 if isinstance(part, Spec) and step in type(part).model_fields
                 else _NO_PLACE
             )
-        if part is None and step == "head_dim" and d_model is not None and isinstance(above, Mixer):
-            part = above.facts(d_model).head_dim
+        if (
+            part is None
+            and step == "head_dim"
+            and d_model is not None
+            and isinstance(above, ProjectedAttention)
+        ):
+            part = above.width(d_model)
     return part
 
 

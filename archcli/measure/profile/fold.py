@@ -1,32 +1,29 @@
-"""The join of what the rows cost and what was measured of them, by class and by path.
+"""The join of counted costs and measured times, by class and by operator.
 
-Nothing is rescaled: classes, framework and the unattributed rest add up to the plain wall time, whatever sign the rest has.
+Nothing is rescaled: classes, framework and the unattributed rest add up to the plain wall time, also where the rest is
+negative.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TYPE_CHECKING
 
 from archcli.arith import rounded, to_bytes
 from archcli.measure.passes import Pass
-from archcli.measure.profile.reports.groups import charges, label
+from archcli.measure.profile.charges import Charge, charges
+from archcli.measure.profile.operators import line_of, operator_name
+from archcli.modules import Model
 from archcli.recording.ceilings import Ceilings
-from archcli.recording.classes import FRAMEWORK, FUSED, UNATTRIBUTED, TimeClass
-
-if TYPE_CHECKING:
-    from archcli.recording.operations import ClassKey, OpTime
-    from archcli.recording.recording import Recording
-
-SUMS = "(gradient sums)"
-"""The path of additions of gradients that meet, which belong to no one operator."""
+from archcli.recording.classes import FRAMEWORK, UNATTRIBUTED, TimeClass
+from archcli.recording.recording import Recording
 
 
 @dataclass(slots=True)
-class Entry:
-    """What a class or an operator costs, how long it took, and the seconds of each class within it."""
+class Tally:
+    """Counted costs and measured time of a class or an operator, and the seconds of each class within it."""
 
     flops: int = 0
     executed_flops: int = 0
@@ -36,92 +33,92 @@ class Entry:
 
     @property
     def operations_s(self) -> float | None:
-        """Seconds of operations of the rows alone; None of what no operation is, such as the framework."""
-        found = [seconds for name, seconds in self.by_class.items() if name != FRAMEWORK]
-        return sum(found) if found else None
+        """Seconds without the framework's; None where there is nothing else."""
+        of_operations = [seconds for name, seconds in self.by_class.items() if name != FRAMEWORK]
+        return sum(of_operations) if of_operations else None
 
-    def cost(self, flops: int, executed: int, moved: int, op_class: str) -> None:
-        """Add what was counted."""
-        self.flops, self.executed_flops, self.bytes = (
-            self.flops + flops,
-            self.executed_flops + executed,
-            self.bytes + moved,
-        )
-        self.by_class[op_class] += 0.0
+    def add_cost(self, charge: Charge, moved_bytes: int) -> None:
+        self.flops += charge.times * charge.part.flops
+        self.executed_flops += charge.times * charge.executed
+        self.bytes += moved_bytes
+        self.by_class[charge.op_class] += 0.0
 
-    def spend(self, seconds: float, op_class: str) -> None:
-        """Add what was measured."""
+    def add_time(self, seconds: float, op_class: str) -> None:
         self.seconds += seconds
         self.by_class[op_class] += seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
-    """Costs and times by class and by path; `unlabelled_s` is the part of the framework that torch operations outside of any row took.
+class Breakdown:
+    """Costs and times of a pass by class and by operator.
 
-    `busy_s` is how long a GPU computed in a traced pass; None on a CPU.
+    `unlabelled_s`, a part of the framework, is the time of torch operations outside of any row. `busy_s` is how long a
+    GPU computed in a traced pass; None on a CPU.
     """
 
-    by_class: dict[str, Entry]
-    by_path: dict[str, Entry]
+    by_class: dict[str, Tally]
+    by_operator: dict[str, Tally]
     wall_s: float
     unlabelled_s: float
     ceilings: Ceilings | None = None
     busy_s: float | None = None
 
     @property
-    def whole(self) -> Entry:
+    def whole(self) -> Tally:
         """All counted costs, and the plain wall time."""
-        entries = self.by_class.values()
-        return Entry(
-            sum(each.flops for each in entries),
-            sum(each.executed_flops for each in entries),
-            sum(each.bytes for each in entries),
+        tallies = self.by_class.values()
+        return Tally(
+            sum(tally.flops for tally in tallies),
+            sum(tally.executed_flops for tally in tallies),
+            sum(tally.bytes for tally in tallies),
             self.wall_s,
         )
 
     @property
     def attributed_share(self) -> float:
-        """The share of the plain wall time that operations of the rows took."""
-        return (
-            sum(
-                entry.seconds
-                for name, entry in self.by_class.items()
-                if name not in {FRAMEWORK, UNATTRIBUTED}
-            )
-            / self.wall_s
-        )
+        """The share of the plain wall time that operations of the architecture took."""
+        rest = {FRAMEWORK, UNATTRIBUTED}
+        return sum(tally.seconds for name, tally in self.by_class.items() if name not in rest) / self.wall_s
+
+    def share_of(self, op_class: str) -> float:
+        """The share of the plain wall time that a class took."""
+        return self.by_class[op_class].seconds / self.wall_s
 
 
 def fold(
-    counted: Pass, recording: Recording, dtype: str, depth: int, ceilings: Ceilings | None = None
-) -> Folded:
-    """Join counted rows and measured times on the row's path, folded to `depth` steps (0: all of them).
-
-    A row whose attention ran as one fused kernel counts as that class with all its parts; rows that a compiler fused count together.
-    The weights of routed experts count once for each expert that a token of the run went to.
-    """
-    by_class = {str(name): Entry() for name in TimeClass}
-    by_path: dict[str, Entry] = defaultdict(Entry)
-    for one in charges(counted, recording, FUSED):
-        part, times = one.part, one.times
-        moved = to_bytes(
-            rounded(times * (part.read + part.written + part.weights * (one.experts - 1))), dtype
-        )
-        for entry in (by_class[one.op_class], by_path[label(one.path, depth)]):
-            entry.cost(times * part.flops, times * one.executed, moved, one.op_class)
+    model: Model,
+    counted: Pass,
+    recording: Recording,
+    dtype: str,
+    depth: int = 0,
+    ceilings: Ceilings | None = None,
+) -> Breakdown:
+    """Join the counted rows and the measured times of a pass; paths are folded to `depth` steps (0: all)."""
+    by_class = {str(name): Tally() for name in TimeClass}
+    by_operator: dict[str, Tally] = defaultdict(Tally)
+    for charge in charges(model, counted, recording):
+        moved = _moved_bytes(charge, dtype)
+        for tally in (by_class[charge.op_class], by_operator[operator_name(charge.path, depth)]):
+            tally.add_cost(charge, moved)
     for timed in recording.timed:
-        by_class[timed.op_class].spend(timed.seconds, timed.op_class)
+        by_class[timed.op_class].add_time(timed.seconds, timed.op_class)
         if timed.op_class != FRAMEWORK:
-            by_path[place_of(timed, depth)].spend(timed.seconds, timed.op_class)
+            by_operator[line_of(timed, depth)].add_time(timed.seconds, timed.op_class)
     unlabelled, wall = by_class[FRAMEWORK].seconds, median(recording.plain_s)
     by_class[FRAMEWORK].seconds += recording.framework_s
-    by_class[UNATTRIBUTED].seconds = wall - sum(entry.seconds for entry in by_class.values())
-    seen = {path: entry for path, entry in by_path.items() if entry.seconds or entry.bytes}
+    by_class[UNATTRIBUTED].seconds = wall - _seconds(by_class.values())
+    present = {name: tally for name, tally in by_operator.items() if tally.seconds or tally.bytes}
     busy = None if recording.on_device is None else recording.on_device.busy_ns / 1e9
-    return Folded(by_class, seen, wall, unlabelled, ceilings, busy)
+    return Breakdown(by_class, present, wall, unlabelled, ceilings, busy)
 
 
-def place_of(timed: OpTime | ClassKey, depth: int) -> str:
-    """The path under which a table shows what took the time."""
-    return SUMS if timed.phase == "sums" else label(timed.path, depth)
+def _moved_bytes(charge: Charge, dtype: str) -> int:
+    """Bytes read and written; weights of routed experts once for every expert that a token went to."""
+    part = charge.part
+    elements = part.read + part.written + part.weights * (charge.experts - 1)
+    moved: int = to_bytes(rounded(charge.times * elements), dtype)
+    return moved
+
+
+def _seconds(tallies: Iterable[Tally]) -> float:
+    return sum(tally.seconds for tally in tallies)

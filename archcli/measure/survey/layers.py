@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from archcli.arith import Number
 from archcli.graph import Row
 from archcli.measure.passes import Pass, layers, prefill_pass
-from archcli.modules import Block, EncoderStack, MixerFacts, Model, Norm, Position, Stack
-from archcli.modules.block import RESIDUAL
+from archcli.modules import Block, EncoderStack, Model, Position, Stack
 from archcli.modules.model import stacks
+from archcli.ops import Add, Normalize
 
 TIMES = "×"
 
@@ -25,7 +25,7 @@ EXACT = 2.0**53
 class Layer(NamedTuple):
     """One sort of layer: its path in the rows, its block, how many are of the sort, its rows, and the stack it stands in.
 
-    `position` is what that stack adds to the embeddings; `facts` are those of the layer's mixer.
+    `position` is what that stack adds to the embeddings.
     """
 
     path: str
@@ -34,10 +34,9 @@ class Layer(NamedTuple):
     rows: tuple[Row, ...]
     stack: Stack
     position: Position
-    facts: MixerFacts
 
     def below(self, step: str) -> Iterator[Row]:
-        """The rows of one part of the layer: attention, mixer, cross_attention or ffn."""
+        """The rows of one part of the layer: attention, cross_attention or ffn."""
         start = f"{self.path}.{step}."
         return (row for row in self.rows if row.path.startswith(start))
 
@@ -50,10 +49,8 @@ class Layer(NamedTuple):
             if rest:
                 letters += "S" if step != last else ""
                 last = step
-            elif row.group == Norm.group:
-                letters += "N"
-            elif step.endswith(RESIDUAL):
-                letters += "+"
+            elif isinstance(row.op, Normalize | Add):
+                letters += "N" if isinstance(row.op, Normalize) else "+"
         return letters
 
 
@@ -77,8 +74,9 @@ def _layers(model: Model, rows: tuple[Row, ...]) -> Iterator[Layer]:
     for path, block, times in layers(model):
         stack = found[path[: path.index("layers.")]]
         position = stack.position if isinstance(stack, EncoderStack) else model.embedding.position
-        of_layer = tuple(row for row in rows if row.path.startswith(f"{path}."))
-        yield Layer(path, block, times, of_layer, stack, position, block.facts(model.d_model))
+        yield Layer(
+            path, block, times, tuple(row for row in rows if row.path.startswith(f"{path}.")), stack, position
+        )
 
 
 def tallied(values: Iterable[tuple[Any, Number]]) -> dict[Any, Number]:

@@ -1,6 +1,6 @@
-"""A profile as a picture: shares and roofs as SVG, with their figures as HTML, or as PNG through the `plot` extra.
+"""Pictures of a profile: shares and roofline as SVG, as HTML with a table, or as PNG (extra `plot`).
 
-All take the document that `--json` prints, and nothing else.
+All are drawn from the document that `archcli profile --json` prints, and from nothing else.
 """
 
 from archcli.render.picture.files import check_suffix, save

@@ -1,4 +1,4 @@
-"""The whole picture of a profile: what was run, where FLOPs, bytes and time went, and how near the machine's roofs they ran."""
+"""The SVG of a profile: a heading, bars of the shares by class, and a roofline of the operators."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Document = Mapping[str, Any]
 
 
 def svg(document: Document) -> str:
-    """The picture as one SVG file, which looks right on light and dark ground."""
+    """The picture as one SVG file, for light and dark backgrounds."""
     totals = document["totals"]
     second = TOP + bars.height(totals["by_class"]) + 40
     height = second + roofline.HEIGHT + BELOW
@@ -42,17 +42,18 @@ def svg(document: Document) -> str:
 
 
 def headline(document: Document) -> str:
-    """Which model it is of, and that it is extrapolated where it is."""
-    return f"{document['model']['name']}: where the time goes{', extrapolated' if document['totals'].get('extrapolated') else ''}"
+    """The model's name, and whether its times are extrapolated."""
+    suffix = ", extrapolated" if document["totals"].get("extrapolated") else ""
+    return f"{document['model']['name']}: where the time goes{suffix}"
 
 
 def _heading(document: Document) -> Iterator[str]:
     inputs, totals = document["inputs"], document["totals"]
-    words = [
+    settings = [
         f"{key.replace('_', ' ')} {inputs[key]}"
         for key in ("phase", "batch_size", "seq_len", "past", "dtype", "device")
         if inputs.get(key)
     ]
     yield text(24, 30, headline(document), "title")
     reliable = "" if totals.get("reliable", True) else "   NOT RELIABLE, see the notes"
-    yield text(24, 52, f"{', '.join(words)}; {totals['wall_s'] * 1e3:,.1f} ms a pass{reliable}", "soft")
+    yield text(24, 52, f"{', '.join(settings)}; {totals['wall_s'] * 1e3:,.1f} ms a pass{reliable}", "soft")

@@ -1,4 +1,4 @@
-"""Which picture a file's suffix asks for."""
+"""Writing a picture in the format that its file's suffix names."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ SUFFIXES = (".svg", ".html", ".png")
 
 
 def save(document: Mapping[str, Any], output: Path) -> None:
-    """Write the picture. Raises ArchError for another suffix, a document without figures, and a PNG without the extra."""
+    """Write the picture of a profile's document.
+
+    Raises ArchError for an unknown suffix, a document without figures, and a PNG without the `plot` extra.
+    """
     suffix = check_suffix(output)
     try:
         text = page(document) if suffix == ".html" else svg(document)
-    except (KeyError, TypeError, ValueError, AttributeError):  # a document by another hand
+    except (KeyError, TypeError, ValueError, AttributeError):  # as in a document that was edited by hand
         raise ArchError(
             Problem("this profile holds no figures by class and operator, or not as archcli writes them")
         ) from None
@@ -30,7 +33,7 @@ def save(document: Mapping[str, Any], output: Path) -> None:
 
 
 def check_suffix(output: Path) -> str:
-    """The suffix; ArchError for one that names no picture, so that nothing is measured in vain."""
+    """The suffix of a picture's file. Raises ArchError for an unknown one, or a PNG without the extra."""
     suffix = output.suffix.lower()
     if suffix not in SUFFIXES:
         raise ArchError(

@@ -1,6 +1,7 @@
-"""The roofline of Williams, Waterman & Patterson 2009 (doi:10.1145/1498765.1498785): operators by intensity and speed.
+"""The roofline diagram: operators by arithmetic intensity and speed, below the machine's ceilings.
 
-The area of a mark is its share of the time. Roofs are those measured in the same process; without them only the marks are drawn.
+Williams, Waterman and Patterson 2009, doi:10.1145/1498765.1498785. A mark's area is its share of the time.
+Ceilings are those measured in the same process; without them only the marks are drawn.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ from archcli.render.picture.elements import colour, element, text, titled
 LEFT, WIDTH, HEIGHT = 90, 840, 380
 LARGEST = 26.0
 """Radius of a mark that takes half of the time."""
-NAMED = 8
-"""How many marks are named in the drawing; all are when pointed at."""
+MOST_NAMED = 8
+"""Marks with a name in the drawing; all have one as a tooltip."""
 APART = (90, 30)
-"""Pixels between two names, so that neither hides the other."""
+"""Pixels between two names, across and up, so that they do not overlap."""
 SLOPES = (("dram_bytes_per_s", "memory"), ("cache_bytes_per_s", "cache"))
 
 Row = Mapping[str, Any]
 
 
 class _Scale(NamedTuple):
-    """Decades of both axes, and where the drawing stands."""
+    """Decades of both axes, and the top of the drawing in pixels."""
 
     x: tuple[int, int]
     y: tuple[int, int]
@@ -37,7 +38,7 @@ class _Scale(NamedTuple):
 
 
 def roofline(rows: Sequence[Row], ceilings: Mapping[str, float] | None, top: float) -> Iterator[str]:
-    """Marks, roofs, axes. Operators that compute nothing or take no time have no place in it."""
+    """Marks, ceilings and axes. Operators that compute nothing or take no time have no mark."""
     marks = [row for row in rows if row["executed_flops"] and row["bytes"] and row["seconds"] > 0]
     if not marks:
         yield text(LEFT, top + 20, "No operator computed anything.", "soft")
@@ -47,21 +48,21 @@ def roofline(rows: Sequence[Row], ceilings: Mapping[str, float] | None, top: flo
     yield from _roofs(scale, ceilings or {})
     named: list[tuple[float, float]] = []
     for row in sorted(marks, key=lambda row: -row["time_share"]):
-        x, y = scale.at(*_place(row))
-        free = len(named) < NAMED and all(
-            abs(x - other) > APART[0] or abs(y - above) > APART[1] for other, above in named
+        x, y = scale.at(*_position(row))
+        free = len(named) < MOST_NAMED and all(
+            abs(x - named_x) > APART[0] or abs(y - named_y) > APART[1] for named_x, named_y in named
         )
         named += [(x, y)] if free else []
         yield _mark(scale, row, named=free)
 
 
-def _place(row: Row) -> tuple[float, float]:
+def _position(row: Row) -> tuple[float, float]:
     return row["executed_flops"] / row["bytes"], row["executed_flops"] / row["seconds"]
 
 
 def _scale(marks: Sequence[Row], ceilings: Mapping[str, float], top: float) -> _Scale:
-    places = [_place(row) for row in marks]
-    across, up = [log10(x) for x, _ in places], [log10(y) for _, y in places]
+    positions = [_position(row) for row in marks]
+    across, up = [log10(x) for x, _ in positions], [log10(y) for _, y in positions]
     highest = [log10(ceilings["gemm_flops_per_s"])] if ceilings.get("gemm_flops_per_s") else []
     least, most = floor(min(across)), ceil(max(across))
     return _Scale((least, max(most, least + 1)), (floor(min(up)), ceil(max([*up, *highest]) + 0.1)), top)
@@ -108,7 +109,7 @@ def _slope(scale: _Scale, bandwidth: float, peak: float, name: str) -> Iterator[
 
 
 def _mark(scale: _Scale, row: Row, *, named: bool) -> str:
-    intensity, speed = _place(row)
+    intensity, speed = _position(row)
     x, y = scale.at(intensity, speed)
     radius = max(2.0, LARGEST * sqrt(row["time_share"] / 0.5))
     shape = element(
@@ -122,5 +123,5 @@ def _mark(scale: _Scale, row: Row, *, named: bool) -> str:
     )
     if named:
         shape += text(x, y - radius - 4, row["path"].removeprefix("layers.*."), "soft", "middle")
-    words = f"{row['path']}: {row['time_share']:.1%} of the time, {intensity:.3g} FLOP/byte, {speed / 1e9:,.1f} GFLOP/s"
-    return titled(shape, words)
+    rates = f"{intensity:.3g} FLOP/byte, {speed / 1e9:,.1f} GFLOP/s"
+    return titled(shape, f"{row['path']}: {row['time_share']:.1%} of the time, {rates}")

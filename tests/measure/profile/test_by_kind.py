@@ -5,8 +5,9 @@ import torch
 
 from archcli.measure.flops import run_pass
 from archcli.measure.memory.estimate import memory_of
-from archcli.measure.profile.extrapolate.plan import Sizing, plan_of
-from archcli.measure.profile.extrapolate.stacks import extrapolated
+from archcli.measure.profile.extrapolate.plan import plan_of
+from archcli.measure.profile.extrapolate.recording import extrapolated
+from archcli.measure.profile.extrapolate.stacks import MemoryLimits
 from archcli.modules import GLU, MixtureOfExperts, PreNorm
 from archcli.runtime.model.build import build_model, store_experts
 from archcli.runtime.profile.record import record
@@ -25,7 +26,7 @@ CASES += [
 
 def plan_for(model, phase, distinct=None):
     asked = question(phase, past=5)
-    sizing = Sizing(
+    sizing = MemoryLimits(
         lambda each: run_pass(each, asked),
         lambda counted: memory_of(counted, "fp32", "sdpa"),
         "fp32",

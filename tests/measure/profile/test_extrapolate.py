@@ -6,8 +6,9 @@ import pytest
 
 from archcli.measure.flops import count_flops, run_pass
 from archcli.measure.memory.estimate import memory_of
-from archcli.measure.profile.extrapolate.plan import Sizing, plan_of
-from archcli.measure.profile.extrapolate.stacks import extrapolated
+from archcli.measure.profile.extrapolate.plan import plan_of
+from archcli.measure.profile.extrapolate.recording import extrapolated
+from archcli.measure.profile.extrapolate.stacks import MemoryLimits
 from archcli.measure.profile.reports.by_kind import by_kind
 from archcli.measure.profile.reports.one import profile_of
 from archcli.recording.operations import OpTime
@@ -31,7 +32,7 @@ def plan(model, phase="forward", available=None, asked=None):
         "it",
         model,
         run_pass(model, asked),
-        Sizing(lambda each: run_pass(each, asked), needs, "fp32", available, 0),
+        MemoryLimits(lambda each: run_pass(each, asked), needs, "fp32", available, 0),
     )
 
 

@@ -7,8 +7,8 @@ import pytest
 from torch.autograd import profiler
 
 from archcli.measure.flops import run_pass
-from archcli.measure.profile.extrapolate.stacks import extrapolated
-from archcli.measure.profile.reports.versus import Variant, versus
+from archcli.measure.profile.extrapolate.recording import extrapolated
+from archcli.measure.profile.reports.versus import MeasuredVariant, versus
 from archcli.recording.device import OnDevice
 from archcli.recording.recording import GpuPasses, Timing
 from archcli.render import rendered
@@ -125,7 +125,7 @@ def test_lost_kernels_make_a_report_unreliable():
 def test_variants_say_so_too():
     counted = run_pass(MODELS["gpt2"], question("forward"))
     sides = [
-        Variant(letter, "", MODELS["gpt2"], counted, "fp32", Timing(each, each.plain_s, ({}, {}, {})))
+        MeasuredVariant(letter, "", MODELS["gpt2"], counted, "fp32", Timing(each, each.plain_s, ({}, {}, {})))
         for letter, each in (("A", GPU), ("B", with_passes(lost=LOST)))
     ]
     found = versus(sides, INPUTS)

@@ -9,7 +9,7 @@ from torch import nn
 from archcli.load.source import load, presets
 from archcli.measure.params import count_params
 from archcli.measure.passes import forward_pass, train_pass
-from archcli.measure.profile.ivanov.counting import layer_pieces, operators
+from archcli.measure.profile.ivanov.counting import layer_parts, operators
 from archcli.recording.operations import OpTime
 from archcli.render import rendered
 from ivanov_table import CONTRACTION, ELEMENTWISE, LAYER, MADE_UP, NORMALIZATION, PRINTED, layer, report
@@ -86,7 +86,7 @@ def test_every_part_of_the_layer_is_in_one_operator():
     counted = train_pass(layer(), 8, 512)
     assert (
         sum(each.flops for each in operators(counted))
-        == sum(piece.part.flops for piece in layer_pieces(counted))
+        == sum(piece.part.flops for piece in layer_parts(counted))
         == in_layers(counted)
     )
 

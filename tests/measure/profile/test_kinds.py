@@ -8,7 +8,8 @@ from archcli.measure.flops import run_pass
 from archcli.measure.memory.estimate import memory_of
 from archcli.measure.passes import forward_pass
 from archcli.measure.profile.extrapolate.kinds import cut, depth, kinds_of
-from archcli.measure.profile.extrapolate.plan import Sizing, plan_of
+from archcli.measure.profile.extrapolate.plan import plan_of
+from archcli.measure.profile.extrapolate.stacks import MemoryLimits
 from archcli.modules import GLU, MixtureOfExperts
 from archcli.recording.machine import cache_size
 from recordings import BY_KIND, MODELS, question
@@ -29,11 +30,11 @@ KINDS = {
 
 @pytest.mark.parametrize(("name", "expected"), KINDS.items(), ids=KINDS)
 def test_kinds_of_layer(name, expected):
-    assert [(kind.path, kind.what, kind.count) for kind in kinds_of(load(name).model)] == expected
+    assert [(kind.path, kind.description, kind.count) for kind in kinds_of(load(name).model)] == expected
 
 
 def sizing(asked, available=None, cache=0, dtype="bf16"):
-    return Sizing(
+    return MemoryLimits(
         lambda model: run_pass(model, asked),
         lambda counted: memory_of(counted, dtype, "sdpa"),
         dtype,

@@ -6,9 +6,9 @@ from collections import Counter
 import pytest
 
 from archcli.measure.flops import run_pass
-from archcli.measure.profile.matched import matched
-from archcli.measure.profile.reports.paired import NONE, ratios
-from archcli.measure.profile.reports.versus import Variant, versus
+from archcli.measure.profile.parameter_match import parameter_notes
+from archcli.measure.profile.reports.versus import MeasuredVariant, versus
+from archcli.measure.profile.reports.versus.ratios import NONE, ratios
 from archcli.modules import GLU, MLP, LayerNorm, PreNorm, RMSNorm
 from archcli.recording.classes import FRAMEWORK, UNATTRIBUTED
 from archcli.recording.operations import CallTime, OpKey, OpTime
@@ -123,7 +123,7 @@ def compared(norms=(0.1, 0.2, 0.3), walls=(1.0, 1.0, 1.0), **options):
     texts = ("as it is", "norm.kind=rmsnorm")
     return versus(
         [
-            Variant(letter, text, MODELS["gpt2"], counted, "fp32", one)
+            MeasuredVariant(letter, text, MODELS["gpt2"], counted, "fp32", one)
             for letter, text, one in zip("AB", texts, timings, strict=True)
         ],
         {"phase": "forward"},
@@ -224,11 +224,11 @@ def widths(ffn):
 
 def test_the_width_that_gives_as_many_parameters_is_told():
     # three matrices of 48 are two of 72
-    assert next(matched(widths(GLU(d_ff=48)), widths(MLP(d_ff=48)))).endswith(
+    assert next(parameter_notes(widths(GLU(d_ff=48)), widths(MLP(d_ff=48)))).endswith(
         "d_ff was kept, and d_ff=72 would give as many"
     )
-    assert [*matched(widths(GLU(d_ff=48)), widths(MLP(d_ff=72)))] == []
-    assert "d_ff" not in next(matched(widths(MLP(d_ff=48)), widths(MLP(d_ff=96))))
+    assert [*parameter_notes(widths(GLU(d_ff=48)), widths(MLP(d_ff=72)))] == []
+    assert "d_ff" not in next(parameter_notes(widths(MLP(d_ff=48)), widths(MLP(d_ff=96))))
 
 
 def test_pairs_hold_what_a_round_gave():

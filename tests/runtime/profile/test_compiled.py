@@ -13,9 +13,9 @@ from torch._inductor.scheduler import Scheduler
 
 from archcli.errors import ArchError
 from archcli.measure.flops import run_pass
-from archcli.measure.profile.reports.groups import JOIN
 from archcli.measure.profile.reports.one import profile_of
 from archcli.recording.classes import FUSED_KERNELS, UNATTRIBUTED, TimeClass
+from archcli.recording.kernels import JOIN
 from archcli.runtime.profile import compiled as profile_compiled
 from archcli.runtime.profile.compiled import check_compiler, compile_work, reason, record_compiled
 from archcli.runtime.profile.work import Job, prepare

@@ -1,4 +1,4 @@
-"""Kinds of layer, and the small stacks of each from which a model is profiled that does not fit into memory."""
+"""Kinds of layer: layers of a stack that are equal, and models cut to a few layers of a kind."""
 
 from __future__ import annotations
 
@@ -12,39 +12,41 @@ from archcli.modules import Block, Group, Model
 from archcli.modules.model import stacks
 from archcli.modules.stack import Stack
 
-FEW = 64
-"""Entries that are left of a vocabulary where it is not what is measured."""
+SMALL_VOCABULARY = 64
+"""Entries of a vocabulary in stacks that time layers alone."""
 ATTRIBUTES = ("window", "chunk", "sparsity", "position")
+"""Settings of attention that a kind's description names where kinds differ in them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """The layers of one stack that are equal. `stem` is the stack's path with its dot, or empty.
+class LayerKind:
+    """The equal layers of one stack. `stem` is the stack's path with its dot, or empty.
 
-    `places` holds the index of each counted layer that is of the kind, and how many layers that one stands for.
+    `places` holds the index of each counted layer of the kind, and how many layers it stands for. `description` names
+    its attention and its feed-forward network.
     """
 
     stem: str
     block: Block
     places: tuple[tuple[int, int], ...]
-    what: str
+    description: str
 
     @property
     def path(self) -> str:
-        """The path of the first such layer, which names the kind."""
+        """The path of the first layer, which names the kind."""
         return self.layer(self.places[0][0])
 
     @property
     def count(self) -> int:
-        """How many layers of the whole model are of the kind."""
+        """Layers of the whole model that are of the kind."""
         return sum(times for _, times in self.places)
 
     def layer(self, index: int) -> str:
-        """The path of a layer of the kind's stack."""
+        """The path of a layer of the stack."""
         return f"{self.stem}layers.{index}"
 
     def rotary(self, index: int) -> str:
-        """The path of the rotary table that layers like that one share; there is none where they need none."""
+        """The path of the rotary table that layers like that one share, where they have one."""
         return f"{self.stem}rotary.{index}"
 
     def rows(self, counted: Pass) -> tuple[Row, ...]:
@@ -52,59 +54,57 @@ class Kind:
         return tuple(row for row in counted.rows if row.path.startswith(f"{self.path}."))
 
 
-def kinds_of(model: Model) -> tuple[Kind, ...]:
-    """Every kind of layer, in the order of the layers. Equal layers at several places of a pattern, or in several groups, are one kind."""
-    found: list[tuple[str, Block, list[tuple[int, int]]]] = []
+def kinds_of(model: Model) -> tuple[LayerKind, ...]:
+    """Every kind of layer, in the order of the layers, whichever groups and places of a pattern they are in."""
+    kinds: list[tuple[str, Block, list[tuple[int, int]]]] = []
     for path, block, times in layers(model):
         stem, _, index = path.rpartition("layers.")
-        same = next((places for at, like, places in found if at == stem and like == block), None)
-        if same is None:
-            found.append((stem, block, same := []))
-        same.append((int(index), times))
-    words = _told([block for _, block, _ in found])
+        places = next((places for at, like, places in kinds if at == stem and like == block), None)
+        if places is None:
+            kinds.append((stem, block, places := []))
+        places.append((int(index), times))
+    descriptions = _descriptions([block for _, block, _ in kinds])
     return tuple(
-        Kind(stem, block, tuple(places), what)
-        for (stem, block, places), what in zip(found, words, strict=True)
+        LayerKind(stem, block, tuple(places), description)
+        for (stem, block, places), description in zip(kinds, descriptions, strict=True)
     )
 
 
 def with_layers(model: Model, chosen: Mapping[str, tuple[Block, int]]) -> Model:
-    """The model with so many layers of a block in the stack of each stem, none where the number is 0; other stacks stay as they are."""
-    return _with_groups(
-        model, {stem: (Group(n_layers=n, layer=block),) if n else () for stem, (block, n) in chosen.items()}
-    )
+    """The model with so many layers of a block in the stack of each stem; stacks that are not named stay as they are."""
+    groups = {stem: (Group(n_layers=n, layer=block),) if n else () for stem, (block, n) in chosen.items()}
+    return _with_groups(model, groups)
 
 
 def cut(model: Model, n_layers: int) -> Model:
-    """The model with the first `n_layers` layers of each of its stacks."""
+    """The model with the first `n_layers` layers of each stack."""
     return _with_groups(model, {stem: _first(stack, n_layers) for stem, stack in stacks(model)})
 
 
 def depth(model: Model) -> int:
-    """How many layers the deepest stack has."""
+    """Layers of the deepest stack."""
     return max(sum(group.n_layers for group in stack.groups) for _, stack in stacks(model))
 
 
 def without_ends(model: Model) -> Model:
-    """The model with a vocabulary of a few words and nothing behind its last norm: what layers are measured in."""
+    """The model with a vocabulary of a few entries, and nothing behind its last norm."""
     changes: dict[str, Any] = {
-        "vocab_size": min(FEW, model.vocab_size),
+        "vocab_size": min(SMALL_VOCABULARY, model.vocab_size),
         "head": None,
         "pooler": False,
         "n_labels": None,
     }
     for stem, stack in stacks(model):
         if stem and getattr(stack, "vocab_size", None):
-            changes[stem[:-1]] = stack.model_copy(update={"vocab_size": FEW})
-    return model.model_copy(
-        update={name: value for name, value in changes.items() if name in type(model).model_fields}
-    )
+            changes[stem[:-1]] = stack.model_copy(update={"vocab_size": SMALL_VOCABULARY})
+    fields = type(model).model_fields
+    return model.model_copy(update={name: value for name, value in changes.items() if name in fields})
 
 
 def may_be_empty(model: Model) -> bool:
-    """Whether it runs without any layer, too: no half of it waits for the other, and no layer lends what a stack shares."""
-    found = list(stacks(model))
-    return len(found) == 1 and found[0][1].score_bias is None
+    """Whether the model runs without any layer: it has one stack, and no layer lends the others a bias."""
+    by_stem = dict(stacks(model))
+    return len(by_stem) == 1 and all(stack.score_bias is None for stack in by_stem.values())
 
 
 def _first(stack: Stack, n_layers: int) -> tuple[Group, ...]:
@@ -126,24 +126,23 @@ def _with_groups(model: Model, groups: Mapping[str, tuple[Group, ...]]) -> Model
     return model.model_copy(update=changes)
 
 
-def _told(blocks: list[Block]) -> list[str]:
-    """What each block is made of, in a few words: its attention, what of it is not the same in all blocks, and its feed-forward network."""
-    apart = [name for name in ATTRIBUTES if len({_setting(block, name) for block in blocks}) > 1]
-    told = []
-    for block in blocks:
-        cross = " + cross" if getattr(block, "cross_attention", None) is not None else ""
-        settings = "".join(
-            f" {name} {value}" for name in apart if (value := _setting(block, name)) not in {"", "none"}
-        )
-        ffn = "no ffn" if block.ffn is None else _kind(block.ffn)
-        told.append(f"{block.facts().kind or 'no mixer'}{settings}{cross}, {ffn}")
-    return told
+def _descriptions(blocks: list[Block]) -> list[str]:
+    """Each block's attention, with the attributes in which blocks differ, and its feed-forward network."""
+    differing = [name for name in ATTRIBUTES if len({_setting(block, name) for block in blocks}) > 1]
+    return [f"{_attention(block, differing)}, {_kind(block.ffn)}" for block in blocks]
+
+
+def _attention(block: Block, attributes: list[str]) -> str:
+    values = [(name, _setting(block, name)) for name in attributes]
+    settings = "".join(f" {name} {value}" for name, value in values if value not in {"", "none"})
+    cross = " + cross" if getattr(block, "cross_attention", None) is not None else ""
+    return f"{_kind(block.attention)}{settings}{cross}"
 
 
 def _setting(block: Block, name: str) -> str:
-    value = getattr(block.mixing and block.mixing[1], name, None)
+    value = getattr(block.attention, name, None)
     return "" if value is None else str(getattr(value, "kind", value))
 
 
-def _kind(part: Any) -> str:
-    return str(getattr(part, "kind", type(part).__name__))
+def _kind(module: Any) -> str:
+    return str(getattr(module, "kind", type(module).__name__))

@@ -9,21 +9,22 @@ from typing import NamedTuple
 from archcli.arith import prod
 from archcli.graph import OpClass, Part, Row
 from archcli.measure.passes import Pass
-from archcli.measure.profile.ivanov.table import LINES, Line
+from archcli.measure.profile.charges import pieces
+from archcli.measure.profile.ivanov.table import LINES, TableLine
 
 
-class Operator(NamedTuple):
+class CountedOperator(NamedTuple):
     """A line of the table with its class, FLOPs, and words (elements) read and written."""
 
-    line: Line
+    line: TableLine
     op_class: OpClass
     flops: int
     read: int
     written: int
 
 
-class Piece(NamedTuple):
-    """A part of a row, under the path within the layer and the name that the table knows it by."""
+class LayerPart(NamedTuple):
+    """A part of a row, with the path within the layer and the name by which the table knows it."""
 
     row: Row
     path: str
@@ -31,62 +32,55 @@ class Piece(NamedTuple):
     part: Part
 
 
-def operators(counted: Pass) -> tuple[Operator, ...]:
-    """Every line that the pass has something of, in the table's order, then whatever of the layers no line names, by row."""
-    pieces = list(layer_pieces(counted))
-    found = [(line, [piece for piece in pieces if _belongs(piece, line)]) for line in LINES]
-    named = {id(piece) for _, own in found for piece in own}
-    others: dict[tuple[str, bool], list[Piece]] = {}
-    for piece in pieces:
-        if id(piece) not in named:
-            others.setdefault((piece.path, "/" in piece.name), []).append(piece)
-    found += [
-        (Line(f"{path} dX" if back else path, (path,), tuple(p.name for p in own)), own)
-        for (path, back), own in others.items()
-    ]
-    return tuple(_operator(line, own) for line, own in found if own)
+def operators(counted: Pass) -> tuple[CountedOperator, ...]:
+    """Every line that the pass has parts of, in the table's order, then the parts of layers that no line names, by row."""
+    parts = list(layer_parts(counted))
+    lines = [(line, [part for part in parts if _belongs(part, line)]) for line in LINES]
+    named = {id(part) for _, members in lines for part in members}
+    unnamed: dict[tuple[str, bool], list[LayerPart]] = {}
+    for part in parts:
+        if id(part) not in named:
+            unnamed.setdefault((part.path, "/" in part.name), []).append(part)
+    for (path, is_backward), members in unnamed.items():
+        name = f"{path} dX" if is_backward else path
+        lines.append((TableLine(name, (path,), tuple(part.name for part in members)), members))
+    return tuple(_operator(line, members) for line, members in lines if members)
 
 
-def layer_pieces(counted: Pass) -> Iterator[Piece]:
-    """Every part that costs something of every row inside of a layer; the backward's where the pass has one."""
-    train = counted.phase == "train"
+def layer_parts(counted: Pass) -> Iterator[LayerPart]:
+    """Every part of every row within a layer that the pass runs, the backward's included."""
     for row in counted.rows:
         path = within_layer(row.path)
-        for part in row.parts if path else ():
-            if train or not part.training:
-                yield Piece(row, path, part.name, part)
-            if train:
-                yield from (Piece(row, path, f"{part.name}/{back.name}", back) for back in part.backward)
+        if path:
+            yield from (LayerPart(row, path, name, part) for _, name, part in pieces(row, counted.phase))
 
 
 def within_layer(path: str) -> str:
-    """The path below its layer, empty for a row outside of all."""
+    """The path below its layer, empty for a row outside of all layers."""
     steps = path.split(".")
     return ".".join(steps[2:]) if steps[0] == "layers" else ""
 
 
-def _belongs(piece: Piece, line: Line) -> bool:
-    same_phase = ("/" in piece.name) == (line.phase == "backward")
-    return (
-        same_phase and piece.path in line.paths and any(fnmatchcase(piece.name, part) for part in line.parts)
-    )
+def _belongs(part: LayerPart, line: TableLine) -> bool:
+    same_phase = ("/" in part.name) == (line.phase == "backward")
+    named = any(fnmatchcase(part.name, pattern) for pattern in line.parts)
+    return same_phase and named and part.path in line.paths
 
 
-def _operator(line: Line, pieces: list[Piece]) -> Operator:
+def _operator(line: TableLine, members: list[LayerPart]) -> CountedOperator:
     read = written = flops = 0
-    for piece, again in zip(pieces, _again(line, pieces), strict=True):
-        times, part = piece.row.times, piece.part
-        flops += times * part.flops
-        writes_it = part.wrt == 0
-        read += times * (part.read - (0 if writes_it else again))
-        written += times * (part.written - (again if writes_it else 0))
-    return Operator(line, pieces[0].part.op_class, flops, read, written)
+    for (row, _, _, part), again in zip(members, _shared_words(line, members), strict=True):
+        is_written = part.wrt == 0
+        flops += row.times * part.flops
+        read += row.times * (part.read - (0 if is_written else again))
+        written += row.times * (part.written - (again if is_written else 0))
+    return CountedOperator(line, members[0].part.op_class, flops, read, written)
 
 
-def _again(line: Line, pieces: Iterable[Piece]) -> Iterator[int]:
-    """Words of the input that a piece shares with one before it, which the paper's one operator moves once."""
+def _shared_words(line: TableLine, members: Iterable[LayerPart]) -> Iterator[int]:
+    """Words of the input that a part shares with one before it, which the paper's single operator moves once."""
     seen: set[str] = set()
-    for piece in pieces:
-        layer = piece.row.path.removesuffix(piece.path)
-        yield prod(piece.row.inputs[0]) if line.one_input and layer in seen else 0
+    for member in members:
+        layer = member.row.path.removesuffix(member.path)
+        yield prod(member.row.inputs[0]) if line.one_input and layer in seen else 0
         seen.add(layer)

@@ -1,6 +1,6 @@
-"""Which parts of which rows make up an operator of Ivanov et al. 2021 (arXiv:2007.00072), Table 1; and what they measured.
+"""The operators of Ivanov et al. 2021 (arXiv:2007.00072), Table 1, as parts of rows; and the paper's times.
 
-No count stands here: FLOPs and words are added up from the parts. What the paper alone can say is its share of time.
+No count stands here: FLOPs and words are added up from the parts.
 """
 
 from __future__ import annotations
@@ -12,20 +12,21 @@ from archcli.graph import OpClass
 SOURCE = "Ivanov, Dryden, Ben-Nun, Li, Hoefler: Data Movement Is All You Need, MLSys 2021, arXiv:2007.00072, Table 1"
 MEASURED_ON = "V100, fp16, PyTorch"
 WALL_S = 9.14e-3
-"""The layer's forward and backward there."""
+"""Seconds of the layer's forward and backward."""
 TIME_SHARES = {OpClass.CONTRACTION: 0.610, OpClass.NORMALIZATION: 0.255, OpClass.ELEMENTWISE: 0.135}
-"""Of the runtime there: tensor contraction, statistical normalization, element-wise."""
+"""Shares of the runtime: tensor contraction, statistical normalization, element-wise."""
 LETTERS = {OpClass.CONTRACTION: "T", OpClass.NORMALIZATION: "N", OpClass.ELEMENTWISE: "E"}
-"""How the paper marks its three classes."""
+"""The paper's marks of its three classes."""
 
 Phase = Literal["forward", "backward"]
 
 
-class Line(NamedTuple):
-    """An operator of the paper: parts, by name or pattern, of the rows of those paths within a layer.
+class TableLine(NamedTuple):
+    """An operator of the paper: parts, by name or pattern, of the rows at some paths within a layer.
 
-    A gradient is `part/gradient`. `one_input` marks rows that read one tensor and run as one there: it is read once, and
-    its gradient written once. `meets` marks where gradients of branches are added up, which torch does on its own account.
+    A gradient is `part/gradient`. `one_input` marks rows that read the same tensor and are one operator in the paper:
+    the tensor is read once, and its gradient written once. `meets` marks where gradients of branches are added up, which
+    torch does outside of any row.
     """
 
     name: str
@@ -36,7 +37,6 @@ class Line(NamedTuple):
 
     @property
     def phase(self) -> Phase:
-        """Gradients belong to the backward."""
         return "backward" if "/" in self.parts[0] else "forward"
 
 
@@ -48,51 +48,51 @@ DROPOUT_2, RESIDUAL_2, NORM_2 = ("ffn_dropout",), ("ffn_residual",), ("ffn_norm"
 DX, DW, DBIAS = ("matmul/d_0",), ("matmul/d_weight",), ("bias/d_bias",)
 
 LINES = (
-    Line("Q, K, V", QKV, ("matmul",), one_input=True),
-    Line("input bias", QKV, ("bias",)),
-    Line("QK^T", ATTEND, ("scores",)),
-    Line("scaled softmax, dropout", ATTEND, ("softmax", "dropout")),
-    Line("gamma", ATTEND, ("mix",)),
-    Line("out", OUT, ("matmul",)),
-    Line("output bias", OUT, ("bias",)),
-    Line("dropout 1", DROPOUT_1, ("dropout",)),
-    Line("residual 1", RESIDUAL_1, ("add",)),
-    Line("LayerNorm 1", NORM_1, ("normalize",)),
-    Line("linear 1", UP, ("matmul",)),
-    Line("bias 1", UP, ("bias",)),
-    Line("ReLU", RELU, ("*",)),
-    Line("dropout U", DROPOUT_U, ("dropout",)),
-    Line("linear 2", DOWN, ("matmul",)),
-    Line("bias 2", DOWN, ("bias",)),
-    Line("dropout 2", DROPOUT_2, ("dropout",)),
-    Line("residual 2", RESIDUAL_2, ("add",)),
-    Line("LayerNorm 2", NORM_2, ("normalize",)),
-    Line("LayerNorm 2 dW", NORM_2, ("normalize/d_weight",)),
-    Line("LayerNorm 2 dX", NORM_2, ("normalize/d_0",)),
-    Line("dropout 2 dX", DROPOUT_2, ("dropout/d_0",)),
-    Line("linear 2 dX", DOWN, DX),
-    Line("linear 2 dW", DOWN, DW),
-    Line("bias 2 dW", DOWN, DBIAS),
-    Line("dropout U dX", DROPOUT_U, ("dropout/d_0",)),
-    Line("ReLU dX", RELU, ("*/*",)),
-    Line("bias 1 dW", UP, DBIAS),
-    Line("linear 1 dX", UP, DX),
-    Line("linear 1 dW", UP, DW),
-    Line("residual 2 dX", RESIDUAL_2, ("add/d_0",), meets=True),
-    Line("LayerNorm 1 dW", NORM_1, ("normalize/d_weight",)),
-    Line("LayerNorm 1 dX", NORM_1, ("normalize/d_0",)),
-    Line("output bias dW", OUT, DBIAS),
-    Line("dropout 1 dX", DROPOUT_1, ("dropout/d_0",)),
-    Line("out dX", OUT, DX),
-    Line("out dW", OUT, DW),
-    Line("gamma dX1", ATTEND, ("mix/d_0_1",)),
-    Line("gamma dX2", ATTEND, ("mix/d_2",)),
-    Line("scaled softmax dX", ATTEND, ("softmax/d_softmax", "dropout/d_dropout")),
-    Line("QK^T dX1", ATTEND, ("scores/d_0",)),
-    Line("QK^T dX2", ATTEND, ("scores/d_1",)),
-    Line("Q, K, V dX", QKV, DX, one_input=True),
-    Line("Q, K, V dW", QKV, DW, one_input=True),
-    Line("input bias dW", QKV, DBIAS),
-    Line("residual 1 dX", RESIDUAL_1, ("add/d_0",), meets=True),
+    TableLine("Q, K, V", QKV, ("matmul",), one_input=True),
+    TableLine("input bias", QKV, ("bias",)),
+    TableLine("QK^T", ATTEND, ("scores",)),
+    TableLine("scaled softmax, dropout", ATTEND, ("softmax", "dropout")),
+    TableLine("gamma", ATTEND, ("mix",)),
+    TableLine("out", OUT, ("matmul",)),
+    TableLine("output bias", OUT, ("bias",)),
+    TableLine("dropout 1", DROPOUT_1, ("dropout",)),
+    TableLine("residual 1", RESIDUAL_1, ("add",)),
+    TableLine("LayerNorm 1", NORM_1, ("normalize",)),
+    TableLine("linear 1", UP, ("matmul",)),
+    TableLine("bias 1", UP, ("bias",)),
+    TableLine("ReLU", RELU, ("*",)),
+    TableLine("dropout U", DROPOUT_U, ("dropout",)),
+    TableLine("linear 2", DOWN, ("matmul",)),
+    TableLine("bias 2", DOWN, ("bias",)),
+    TableLine("dropout 2", DROPOUT_2, ("dropout",)),
+    TableLine("residual 2", RESIDUAL_2, ("add",)),
+    TableLine("LayerNorm 2", NORM_2, ("normalize",)),
+    TableLine("LayerNorm 2 dW", NORM_2, ("normalize/d_weight",)),
+    TableLine("LayerNorm 2 dX", NORM_2, ("normalize/d_0",)),
+    TableLine("dropout 2 dX", DROPOUT_2, ("dropout/d_0",)),
+    TableLine("linear 2 dX", DOWN, DX),
+    TableLine("linear 2 dW", DOWN, DW),
+    TableLine("bias 2 dW", DOWN, DBIAS),
+    TableLine("dropout U dX", DROPOUT_U, ("dropout/d_0",)),
+    TableLine("ReLU dX", RELU, ("*/*",)),
+    TableLine("bias 1 dW", UP, DBIAS),
+    TableLine("linear 1 dX", UP, DX),
+    TableLine("linear 1 dW", UP, DW),
+    TableLine("residual 2 dX", RESIDUAL_2, ("add/d_0",), meets=True),
+    TableLine("LayerNorm 1 dW", NORM_1, ("normalize/d_weight",)),
+    TableLine("LayerNorm 1 dX", NORM_1, ("normalize/d_0",)),
+    TableLine("output bias dW", OUT, DBIAS),
+    TableLine("dropout 1 dX", DROPOUT_1, ("dropout/d_0",)),
+    TableLine("out dX", OUT, DX),
+    TableLine("out dW", OUT, DW),
+    TableLine("gamma dX1", ATTEND, ("mix/d_0_1",)),
+    TableLine("gamma dX2", ATTEND, ("mix/d_2",)),
+    TableLine("scaled softmax dX", ATTEND, ("softmax/d_softmax", "dropout/d_dropout")),
+    TableLine("QK^T dX1", ATTEND, ("scores/d_0",)),
+    TableLine("QK^T dX2", ATTEND, ("scores/d_1",)),
+    TableLine("Q, K, V dX", QKV, DX, one_input=True),
+    TableLine("Q, K, V dW", QKV, DW, one_input=True),
+    TableLine("input bias dW", QKV, DBIAS),
+    TableLine("residual 1 dX", RESIDUAL_1, ("add/d_0",), meets=True),
 )
-"""In the order they run in. Names are the paper's; 1 is of the attention, 2 of the feed-forward network, U of its hidden layer."""
+"""In the order they run in. Names are the paper's: 1 is attention, 2 the feed-forward network, U its hidden layer."""

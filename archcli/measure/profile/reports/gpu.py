@@ -1,35 +1,34 @@
-"""What a report says of a GPU: how long it was busy, why it was idle, whether the trace has every kernel, and at what clock it ran."""
+"""Figures and notes of a profile on a GPU: busy and idle time, launches, clock, power and temperature."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from archcli.measure.profile.schema.base import Device
 from archcli.measure.report import Unit
+from archcli.recording.recording import GpuPasses, Recording
 
-if TYPE_CHECKING:
-    from archcli.recording.recording import Recording
-
-MOST_FALL = 0.05
-"""Of the SM clock, from before the timed passes to after them: beyond, first and last passes ran on cards of different speed."""
-STATES: Mapping[str, tuple[str, str]] = {
+READINGS: Mapping[str, tuple[str, str]] = {
     "sm_clock_mhz": ("SM clock", "MHz"),
     "memory_clock_mhz": ("memory clock", "MHz"),
     "power_w": ("power", "W"),
     "temperature_c": ("temperature", "degrees C"),
 }
+"""Names and units of what the card reports, by JSON key."""
+Fact = tuple[str, Any, Unit]
 
 
 def is_gpu(recording: Recording) -> bool:
-    """Whether it was measured on one."""
+    """Whether a pass ran on a GPU."""
     return str(recording.machine["device"]).startswith("cuda")
 
 
-def device_of(recording: Recording, wall_s: float) -> Device | None:
-    """The figures by the names JSON gives them: medians over the traced passes, of which busy and idle add up to `wall_s`; None on a CPU.
+def device_figures(recording: Recording, wall_s: float) -> Device | None:
+    """What the device did: medians over the traced passes, of which busy and idle add up to `wall_s`.
 
-    `busy_share` is of that traced pass, `busy_share_of_plain` of the plain wall time, `plain_*_s` are the plain passes by either clock.
+    `busy_share` is of the traced pass, `busy_share_of_plain` of the plain wall time. `plain_*_s` are the plain passes by
+    either clock. None on a CPU.
     """
     gpu, device = recording.gpu, recording.on_device
     if gpu is None or device is None:
@@ -53,65 +52,49 @@ def device_of(recording: Recording, wall_s: float) -> Device | None:
     }
 
 
-def machine_of(recording: Recording) -> dict[str, Any]:
+def machine_figures(recording: Recording) -> dict[str, Any]:
     """What the figures depend on, with readings of the card before and after the timed passes where there are any."""
-    states = _states(recording)
+    states = () if recording.gpu is None else recording.gpu.states
     return {**recording.machine, **({"states": list(states)} if states else {})}
 
 
-def _states(recording: Recording) -> tuple[dict[str, Any], ...]:
-    return () if recording.gpu is None else recording.gpu.states
-
-
-def device_lines(recording: Recording, wall_s: float) -> Iterator[tuple[str, Any, Unit]]:
-    """The same for people."""
-    found = device_of(recording, wall_s)
-    if found is not None:
-        idle, traced = found["idle_s"], found["wall_s"] or 1.0
-        yield "device busy / plain wall", found["busy_share_of_plain"], "share"
-        yield "device busy, of a traced pass", found["busy_share"], "share"
+def device_facts(recording: Recording, wall_s: float) -> Iterator[Fact]:
+    """Lines of the quality table on the device."""
+    figures = device_figures(recording, wall_s)
+    if figures is not None:
+        idle, traced = figures["idle_s"], figures["wall_s"] or 1.0
+        yield "device busy / plain wall", figures["busy_share_of_plain"], "share"
+        yield "device busy, of a traced pass", figures["busy_share"], "share"
         yield "device idle, waiting for launches", idle["launch"] / traced, "share"
         yield "device idle, the CPU waiting for it", idle["sync"] / traced, "share"
         yield "device only copying from or to elsewhere", idle["copy"] / traced, "share"
         yield "device before its first and after its last kernel", idle["ends"] / traced, "share"
-        yield "kernels, copies and fills; launches", f"{found['kernels']}; {found['launches']}", "text"
-    states = _states(recording)
-    if len(states) > 1:
-        before, after = states[0], states[-1]
-        for key, (name, unit) in STATES.items():
+        yield "kernels, copies and fills; launches", f"{figures['kernels']}; {figures['launches']}", "text"
+    if recording.gpu is not None:
+        yield from _reading_facts(recording.gpu)
+
+
+def _reading_facts(gpu: GpuPasses) -> Iterator[Fact]:
+    if len(gpu.states) > 1:
+        before, after = gpu.states[0], gpu.states[-1]
+        for key, (name, unit) in READINGS.items():
             if key in before and key in after:
                 yield f"{name}, before and after", f"{before[key]:.0f}, {after[key]:.0f} {unit}", "text"
 
 
-def device_doubts(recording: Recording) -> Iterator[str]:
-    """What to warn of."""
-    if recording.lost:
-        yield (
-            f"NOT RELIABLE: kernels and launches differ: {', '.join(recording.lost[:5])}. The tracer loses kernels at the start of a pass "
-            "after much idling (pytorch#192021); repeat it."
-        )
-    states = _states(recording)
-    for reason in dict.fromkeys(reason for state in states for reason in state.get("slowed_by", ())):
-        yield f"The card was slowed down: {reason}."
-    clocks = [state["sm_clock_mhz"] for state in states if "sm_clock_mhz" in state]
-    if len(clocks) > 1 and clocks[-1] < (1 - MOST_FALL) * clocks[0]:
-        yield f"The SM clock fell from {clocks[0]} to {clocks[-1]} MHz while passes were timed: let the card cool, or lock its clock."
-    gpu = recording.gpu
-    if gpu is not None and gpu.hidden and gpu.on_device is not None and gpu.on_device.waits:
-        waits = gpu.on_device.waits
-        yield f"Calls that wait for the device before the pass's last launch: {waits}. Launches behind one cannot be hidden."
-
-
 def device_notes(recording: Recording) -> Iterator[str]:
-    """What must be known to read the figures of a GPU."""
+    """How to read the figures of a GPU."""
     if not is_gpu(recording):
         return
     yield "Not measured on a GPU yet: this way of timing kernels was tried on recorded events only."
     yield (
-        "An operation's time is that of the kernels it launched, each in full where several run at once; the framework is what is left of "
-        "the pass, the device idle above all."
+        "An operation's time is that of the kernels it launched, each in full where several run at once; the framework is "
+        "what is left of the pass, the device idle above all."
     )
     if recording.gpu is not None and recording.gpu.hidden:
-        yield "Launches are hidden: a kernel that waits is ahead of each pass, and the plain wall is the device's time from there."
-    if not _states(recording):
+        yield (
+            "Launches are hidden: a kernel that waits is ahead of each pass, "
+            "and the plain wall is the device's time from there."
+        )
+    if recording.gpu is None or not recording.gpu.states:
         yield "Clock, power and temperature of the card were not read: pip install nvidia-ml-py."

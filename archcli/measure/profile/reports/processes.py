@@ -1,7 +1,7 @@
-"""One report of the documents of several processes: intervals within one process are two to five times too narrow.
+"""The report of several processes that ran the same profile: medians over them, and the range of each share.
 
-What memory a process was given, where its threads ran and how fast the processor was at the time differ between processes and not between
-the passes of one. So every figure is the median over the processes, and shares come with their range.
+Intervals within a process are two to five times too narrow: its memory, where its threads ran and how fast the
+processor was differ between processes, not between the passes of one.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from itertools import chain
 from statistics import median, median_low, stdev
 from typing import Any
 
-from archcli.measure.profile.ivanov.report import tables_of as tables_of_ivanov
-from archcli.measure.profile.reports.by_kind import tables_of as tables_of_kinds
-from archcli.measure.profile.reports.one import words
-from archcli.measure.profile.schema.whole import Profile
+from archcli.measure.profile.ivanov.report import ivanov_tables
+from archcli.measure.profile.reports.by_kind import kind_tables
+from archcli.measure.profile.schema.profile import Profile
 from archcli.measure.report import Column, Report, Table, facts
-from archcli.recording.classes import FRAMEWORK, UNATTRIBUTED
+from archcli.recording.classes import FRAMEWORK, UNATTRIBUTED, label_of
 
-CONVENTION = "Figures are medians over fresh processes, each for itself, so that shares need not add up to 100%; least and most are of one process."  # noqa: E501
+CONVENTION = (
+    "Figures are medians over fresh processes, each for itself, so that shares need not add up to 100%; least and most "
+    "are of one process."
+)
 COLUMNS = (
     Column("flop_share", "FLOP share", "share", minor=True),
     Column("byte_share", "byte share", "share", minor=True),
@@ -30,12 +32,12 @@ COLUMNS = (
     Column("time_share_sd", "sd", "share"),
     Column("seconds", "time", "seconds"),
 )
-FEW = 3
-"""Processes below which a range says little."""
+FEWEST = 3
+"""The fewest processes of which a range says something."""
 
 
 def repeated(documents: Sequence[Profile], asked: int, top: int = 0) -> Report:
-    """What the processes that finished, of so many `asked` for, say together; `top` 0 shows every operator."""
+    """The documents of the processes that finished, of `asked` in all, as one report; `top` 0 shows all operators."""
     first = documents[0]
     totals, rows = _totals(documents, asked), _rows(documents)
     return Report(
@@ -45,73 +47,72 @@ def repeated(documents: Sequence[Profile], asked: int, top: int = 0) -> Report:
         convention=f"{first['convention']} {CONVENTION}",
         totals=totals,
         rows=rows,
-        tables=(*_tables(totals, rows, top), _honesty(totals)),
+        tables=(*_tables(totals, rows, top), _quality_table(totals)),
         notes=tuple(_notes(documents, asked)),
     )
 
 
 def middle(values: Sequence[Any]) -> Any:
-    """What several processes say of one thing: the median of numbers, key by key and item by item; of words those said most often."""
-    said = [value for value in values if value is not None]
-    if not said or all(value == said[0] for value in said):
-        return said[0] if said else None
-    if isinstance(said[0], Mapping):
-        return {
-            key: middle([one[key] for one in said if key in one])
-            for key in dict.fromkeys(chain.from_iterable(said))
-        }
-    if isinstance(said[0], list):
-        return [middle(each) for each in zip(*said, strict=False)]
-    if isinstance(said[0], str | bool):
-        return max(said, key=said.count)
-    return median_low(said) if all(isinstance(value, int) for value in said) else median(said)
+    """The middle of JSON values: the median of numbers, key by key and item by item; the most frequent text or flag."""
+    known = [value for value in values if value is not None]
+    if not known or all(value == known[0] for value in known):
+        return known[0] if known else None
+    if isinstance(known[0], Mapping):
+        keys = dict.fromkeys(chain.from_iterable(known))
+        return {key: middle([record[key] for record in known if key in record]) for key in keys}
+    if isinstance(known[0], list):
+        return [middle(items) for items in zip(*known, strict=False)]
+    if isinstance(known[0], str | bool):
+        return max(known, key=known.count)
+    return median_low(known) if all(isinstance(value, int) for value in known) else median(known)
 
 
 def _totals(documents: Sequence[Profile], asked: int) -> dict[str, Any]:
-    every = [document["totals"] for document in documents]
-    passes = ("plain_s", "traced_s", "operations_differing", "launches_lost")
-    walls = [each["wall_s"] for each in every]
+    totals = [document["totals"] for document in documents]
+    walls = [process["wall_s"] for process in totals]
+    reliable = sum(process["reliable"] for process in totals)
     return {
-        **middle(
-            [
-                {key: value for key, value in each.items() if key not in {"by_class", *passes}}
-                for each in every
-            ]
-        ),
+        **middle([_plain_figures(process) for process in totals]),
         "by_class": {
-            name: _varied([each["by_class"][name] for each in every]) for name in every[0]["by_class"]
+            name: _varied([process["by_class"][name] for process in totals]) for name in totals[0]["by_class"]
         },
-        "processes": len(every),
-        "pairs": sum(each["pairs"] for each in every),
-        "pairs_rejected": sum(each["pairs_rejected"] for each in every),
-        "partial": len(every) < asked or any(each["partial"] for each in every),
-        "reliable": 2 * sum(each["reliable"] for each in every) > len(every) and not any(map(_amiss, every)),
-        "plain_s": [seconds for each in every for seconds in each["plain_s"]],
-        "traced_s": [seconds for each in every for seconds in each["traced_s"]],
-        **{
-            key: sorted({name for each in every for name in each[key]})
-            for key in ("operations_differing", "launches_lost")
-        },
+        "processes": len(totals),
+        "pairs": sum(process["pairs"] for process in totals),
+        "pairs_rejected": sum(process["pairs_rejected"] for process in totals),
+        "partial": len(totals) < asked or any(process["partial"] for process in totals),
+        "reliable": 2 * reliable > len(totals) and not any(map(_is_incomplete, totals)),
+        "plain_s": [seconds for process in totals for seconds in process["plain_s"]],
+        "traced_s": [seconds for process in totals for seconds in process["traced_s"]],
+        "operations_differing": sorted(
+            {name for process in totals for name in process["operations_differing"]}
+        ),
+        "launches_lost": sorted({name for process in totals for name in process["launches_lost"]}),
         "wall_s_range": [min(walls), max(walls)],
         "wall_s_sd": _deviation(walls),
     }
 
 
-def _amiss(totals: Mapping[str, Any]) -> bool:
+def _plain_figures(totals: Mapping[str, Any]) -> dict[str, Any]:
+    """The totals of which medians are taken."""
+    joined = {"by_class", "plain_s", "traced_s", "operations_differing", "launches_lost"}
+    return {key: value for key, value in totals.items() if key not in joined}
+
+
+def _is_incomplete(totals: Mapping[str, Any]) -> bool:
     """Whether a trace had other operations than the census, or lacked kernels."""
     return bool(totals["operations_differing"] or totals["launches_lost"])
 
 
 def _rows(documents: Sequence[Profile]) -> list[dict[str, Any]]:
-    found: dict[str, list[Any]] = defaultdict(list)
+    by_path: dict[str, list[Any]] = defaultdict(list)
     for row in chain.from_iterable(document["rows"] for document in documents):
-        found[row["path"]].append(row)
-    return sorted(map(_varied, found.values()), key=lambda row: -row["seconds"])
+        by_path[row["path"]].append(row)
+    return sorted(map(_varied, by_path.values()), key=lambda row: -row["seconds"])
 
 
 def _varied(figures: Sequence[Any]) -> dict[str, Any]:
-    """The figures of one class or operator in every process, with how its share of the time varies."""
-    shares = [each["time_share"] for each in figures]
+    """The figures of a class or operator in every process, and how its share of the time varies."""
+    shares = [process["time_share"] for process in figures]
     return {
         **middle(figures),
         "time_share_range": [min(shares), max(shares)],
@@ -124,39 +125,38 @@ def _deviation(values: Sequence[float]) -> float | None:
 
 
 def _tables(totals: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], top: int) -> Iterator[Table]:
-    classes = [
-        {"class": name, **each}
-        for name, each in totals["by_class"].items()
-        if each["seconds"] or each["bytes"]
-    ]
+    yield _class_table(totals)
+    if "ivanov" in totals:
+        yield from ivanov_tables(totals)
+        return
+    title = f"By operator: the slowest {top} of {len(rows)}" if 0 < top < len(rows) else "By operator"
+    columns = (Column("path", "operator"), Column("class", "class", minor=True), *COLUMNS)
+    yield Table(title, columns, _records(rows[: top or None]))
+    if "kinds" in totals:
+        yield from kind_tables(totals)
+
+
+def _class_table(totals: Mapping[str, Any]) -> Table:
+    by_class = [{"class": name, **figures} for name, figures in totals["by_class"].items()]
+    classes = [record for record in by_class if record["seconds"] or record["bytes"]]
     classes.sort(key=lambda record: (record["class"] in {FRAMEWORK, UNATTRIBUTED}, -record["seconds"]))
     title = (
         f"Where the time goes, in {totals['processes']} processes{', extrapolated' * totals['extrapolated']}"
     )
-    doubt = "" if totals["reliable"] else ": NOT RELIABLE, see the notes"
-    yield Table(f"{title}{doubt}", (Column("class", "class"), *COLUMNS), _shown(classes))
-    if "ivanov" in totals:
-        yield from tables_of_ivanov(totals)
-        return
-    title = f"By operator: the slowest {top} of {len(rows)}" if 0 < top < len(rows) else "By operator"
-    yield Table(
-        title,
-        (Column("path", "operator"), Column("class", "class", minor=True), *COLUMNS),
-        _shown(rows[: top or None]),
-    )
-    if "kinds" in totals:
-        yield from tables_of_kinds(totals)
+    warning = "" if totals["reliable"] else ": NOT RELIABLE, see the notes"
+    return Table(f"{title}{warning}", (Column("class", "class"), *COLUMNS), _records(classes))
 
 
-def _shown(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    ends = [each["time_share_range"] for each in records]
-    return [
-        {**each, "class": words(each["class"]), "least": least, "most": most}
-        for each, (least, most) in zip(records, ends, strict=True)
-    ]
+def _records(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [{**record, **_range(record), "class": label_of(record["class"])} for record in records]
 
 
-def _honesty(totals: Mapping[str, Any]) -> Table:
+def _range(record: Mapping[str, Any]) -> dict[str, float]:
+    least, most = record["time_share_range"]
+    return {"least": least, "most": most}
+
+
+def _quality_table(totals: Mapping[str, Any]) -> Table:
     least, most = (seconds * 1e3 for seconds in totals["wall_s_range"])
     return facts(
         "How far to trust it",
@@ -187,18 +187,15 @@ def _honesty(totals: Mapping[str, Any]) -> Table:
 
 
 def _notes(documents: Sequence[Profile], asked: int) -> Iterator[str]:
-    """What every process notes, and with their number what only some do; notes that differ in figures alone are one."""
+    """Notes of all processes; of notes that only some have, or that differ in figures alone, the first with a number."""
     done = len(documents)
     if done < asked:
         yield f"PARTIAL: interrupted after {done} of {asked} processes."
-    if done < FEW:
+    if done < FEWEST:
         yield f"{done} process{'es are' if done > 1 else ' is'} few: a range of so few says little."
-    found: dict[str, list[str]] = defaultdict(list)
+    by_wording: dict[str, list[str]] = defaultdict(list)
     for note in chain.from_iterable(document["notes"] for document in documents):
-        found[re.sub(r"-?\d[\d.,]*", "#", note)].append(note)
-    for notes in found.values():
-        yield (
-            notes[0]
-            if len(notes) == done and len(set(notes)) == 1
-            else f"In {len(notes)} of {done} processes: {notes[0]}"
-        )
+        by_wording[re.sub(r"-?\d[\d.,]*", "#", note)].append(note)
+    for notes in by_wording.values():
+        shared = len(notes) == done and len(set(notes)) == 1
+        yield notes[0] if shared else f"In {len(notes)} of {done} processes: {notes[0]}"

@@ -6,79 +6,90 @@ from typing import Annotated, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from archcli.measure.profile.schema.base import Amount, Range, Record, says
+from archcli.measure.profile.schema.base import Amount, Range, Record, described
 
-Classed = TypedDict(
-    "Classed",
-    {"class": Annotated[str, says("The class of operation; several, the slowest first, with + between.")]},
+ClassField = TypedDict(
+    "ClassField",
+    {
+        "class": Annotated[
+            str, described("The class of operation; several, the slowest first, with + between.")
+        ]
+    },
 )
 
 
 class Figures(Record):
-    """Costs and time, their shares of the whole pass, rates, and the roof that binds; null where nothing was done or no time taken.
+    """Costs and time, their shares of the whole pass, rates, and the roof that binds.
 
-    Where several processes measured it, also how the share of the time varies between them.
+    Rates and roof are null where nothing was computed or no time taken. Where several processes measured it, also how
+    the share of the time varies between them.
     """
 
-    flops: Annotated[Amount, says("FLOPs counted, exact for the mask; a multiply-add is 2.")]
-    executed_flops: Annotated[Amount, says("FLOPs that the kernels ran, masked scores included.")]
+    flops: Annotated[Amount, described("FLOPs counted, exact for the mask; a multiply-add is 2.")]
+    executed_flops: Annotated[Amount, described("FLOPs that the kernels ran, masked scores included.")]
     bytes: Annotated[
-        Amount, says("Bytes read and written by operations that run one by one; a fused kernel moves fewer.")
+        Amount,
+        described("Bytes read and written by operations that run one by one; a fused kernel moves fewer."),
     ]
-    seconds: Annotated[float, says("Seconds of a pass; of what is unattributed perhaps below zero.")]
-    flop_share: Annotated[float, says("Of the pass's counted FLOPs; 1 is all.")]
-    byte_share: Annotated[float, says("Of the pass's bytes; 1 is all.")]
-    time_share: Annotated[float, says("Of the plain wall time; 1 is all.")]
+    seconds: Annotated[float, described("Seconds of a pass; of what is unattributed perhaps below zero.")]
+    flop_share: Annotated[float, described("Of the pass's counted FLOPs; 1 is all.")]
+    byte_share: Annotated[float, described("Of the pass's bytes; 1 is all.")]
+    time_share: Annotated[float, described("Of the plain wall time; 1 is all.")]
     busy_share: Annotated[
-        float | None, says("Of the time that a GPU was busy in a traced pass; null on a CPU.")
+        float | None, described("Of the time that a GPU was busy in a traced pass; null on a CPU.")
     ]
-    gflops_per_s: Annotated[float | None, says("1e9 executed FLOPs a second.")]
-    gbytes_per_s: Annotated[float | None, says("1e9 bytes a second.")]
-    intensity: Annotated[float | None, says("Executed FLOPs a byte.")]
+    gflops_per_s: Annotated[float | None, described("1e9 executed FLOPs a second.")]
+    gbytes_per_s: Annotated[float | None, described("1e9 bytes a second.")]
+    intensity: Annotated[float | None, described("Executed FLOPs a byte.")]
     roof: Annotated[
         Literal["compute", "memory", "cache"] | None,
-        says("Which of the machine's ceilings binds it; null without ceilings."),
+        described("Which of the machine's ceilings binds it; null without ceilings."),
     ]
     roof_share: Annotated[
         float | None,
-        says("How much of that was reached; above 1 where counted bytes never moved, as in fused kernels."),
+        described(
+            "How much of that was reached; above 1 where counted bytes never moved, as in fused kernels."
+        ),
     ]
     time_share_range: NotRequired[
-        Annotated[Range, says("The least and the most of time_share between processes.")]
+        Annotated[Range, described("The least and the most of time_share between processes.")]
     ]
     time_share_sd: NotRequired[
         Annotated[
-            float | None, says("The standard deviation of time_share between processes; null of one alone.")
+            float | None,
+            described("The standard deviation of time_share between processes; null of one alone."),
         ]
     ]
 
 
-class Operator(Classed, Figures):
+class Operator(ClassField, Figures):
     """The figures of an operator of the architecture, layers folded."""
 
     path: Annotated[
         str,
-        says(
+        described(
             "Where it stands in the model, * for the layer's index; of several that were fused, their common name."
         ),
     ]
     operators: Annotated[
         list[str] | None,
-        says("Compiled: the operators that kernels of this line hold; null where none was compiled."),
+        described("Compiled: the operators that kernels of this line hold; null where none was compiled."),
     ]
 
 
-class Compiled(Record):
+class CompiledCode(Record):
     """What a compiler made of the model."""
 
-    graphs: Annotated[Amount, says("Compiled graphs: forward, and in training backward.")]
-    kernels: Annotated[Amount, says("Kernels that a pass launches.")]
-    library_kernels: Annotated[Amount, says("Those of them that torch has ready, such as matrix products.")]
-    kernels_of_several_operators: Annotated[Amount, says("Those that hold more than one operator.")]
+    graphs: Annotated[Amount, described("Compiled graphs: forward, and in training backward.")]
+    kernels: Annotated[Amount, described("Kernels that a pass launches.")]
+    library_kernels: Annotated[
+        Amount, described("Those of them that torch has ready, such as matrix products.")
+    ]
+    kernels_of_several_operators: Annotated[Amount, described("Those that hold more than one operator.")]
     operators_sharing_a_result: Annotated[
-        list[str], says("Operators in no kernel, as an equal one's result was taken, by full path.")
+        list[str], described("Operators in no kernel, as an equal one's result was taken, by full path.")
     ]
     operators_in_no_kernel: Annotated[
-        list[str], says("Other operators that compute and are in no kernel: there should be none.")
+        list[str], described("Other operators that compute and are in no kernel: there should be none.")
     ]
-    compile_s: Annotated[float, says("Seconds that compiling took.")]
+    compile_s: Annotated[float, described("Seconds that compiling took.")]

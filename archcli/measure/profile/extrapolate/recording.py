@@ -1,0 +1,127 @@
+"""The recording of a model that was not run: times of one layer times the number of such layers, and the rest once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from statistics import median
+
+from archcli.measure.profile.extrapolate.layer_times import LayerTimes, Recordings, layer_times
+from archcli.measure.profile.extrapolate.stacks import StackPlan
+from archcli.recording.operations import OpTime
+from archcli.recording.recording import GpuPasses, Recording
+
+
+def extrapolated(plan: StackPlan, recordings: Recordings) -> Recording:
+    """The recording of the whole model, extrapolated from those of its stacks."""
+    ends, layers = recordings[plan.ends.name], layer_times(plan, recordings)
+    # no model is quicker than its embedding and head
+    wall = max(_wall_s(plan, layers, ends), median(ends.plain_s))
+    stacks = [recordings[stack.name] for stack in plan.stacks()]
+    overhead = sum(sum(stack.traced_s) for stack in stacks) / sum(sum(stack.plain_s) for stack in stacks)
+    return replace(
+        ends,
+        timed=tuple(_operations(plan, recordings, layers)),
+        ran=(),
+        plain_s=(wall,),
+        traced_s=(wall * overhead,),
+        framework_s=_linear(plan, recordings, lambda stack: stack.framework_s),
+        executed=sum(stack.executed for stack in stacks),
+        counted=sum(stack.counted for stack in stacks),
+        differing=tuple(_named_by_stack(plan, recordings, lambda stack: stack.differing)),
+        rejected=sum(stack.rejected for stack in stacks),
+        page_faults=max(0, round(_linear(plan, recordings, lambda stack: stack.page_faults))),
+        system_s=max(0.0, _linear(plan, recordings, lambda stack: stack.system_s)),
+        census=(),
+        switches_per_s=max(stack.switches_per_s for stack in stacks),
+        load=max(stack.load for stack in stacks),
+        partial=any(stack.partial for stack in stacks),
+        trace=None,
+        stacks=tuple(stack.name for stack in plan.stacks()),
+        reached=dict(_reached_experts(plan, recordings)),
+        gpu=_gpu_passes(plan, recordings),
+    )
+
+
+def _gpu_passes(plan: StackPlan, recordings: Recordings) -> GpuPasses | None:
+    """What the traces of the stacks lack; no stack's times on the device are those of the whole model."""
+    ends = recordings[plan.ends.name].gpu
+    lost = tuple(_named_by_stack(plan, recordings, lambda stack: stack.lost))
+    return ends and GpuPasses(lost=lost, hidden=ends.hidden, states=ends.states)
+
+
+def _named_by_stack(
+    plan: StackPlan, recordings: Recordings, names: Callable[[Recording], tuple[str, ...]]
+) -> Iterator[str]:
+    for stack in plan.stacks():
+        yield from (f"{stack.name}: {name}" for name in names(recordings[stack.name]))
+
+
+def _operations(plan: StackPlan, recordings: Recordings, layers: list[LayerTimes]) -> Iterator[OpTime]:
+    """Every operation of the whole model: those outside of layers, then those of each kind at its counted layers."""
+    in_layers = tuple(f"{times.pair.kind.stem}{part}." for times in layers for part in ("layers", "rotary"))
+    for timed in recordings[plan.ends.name].timed:
+        if timed.path and not timed.path.startswith(in_layers):
+            yield timed
+    for key, timed in _outside_of_rows(plan, recordings).items():
+        yield replace(timed, seconds=_linear(plan, recordings, _seconds_of(key)))
+    for times in layers:
+        yield from _repeated(times)
+
+
+def _repeated(times: LayerTimes) -> Iterator[OpTime]:
+    """The operations of a kind at every layer that is counted, as many times as layers it stands for."""
+    kind = times.pair.kind
+    for index, n_layers in kind.places:
+        yield from (replace(timed, path=kind.rotary(index)) for timed in times.once)
+        for timed in times.timed:
+            yield replace(
+                timed,
+                path=f"{kind.layer(index)}.{timed.path}",
+                seconds=timed.seconds * n_layers,
+                calls=timed.calls * n_layers,
+            )
+
+
+def _reached_experts(plan: StackPlan, recordings: Recordings) -> Iterator[tuple[str, int]]:
+    """(path, experts) at the layers that are counted: as many as in the first layer of the kind's larger stack."""
+    for pair in plan.pairs:
+        prefix, reached = f"{pair.kind.layer(0)}.", recordings[pair.more.name].reached
+        first = {path.removeprefix(prefix): n for path, n in reached.items() if path.startswith(prefix)}
+        for index, _ in pair.kind.places:
+            yield from ((f"{pair.kind.layer(index)}.{path}", n) for path, n in first.items())
+
+
+def _outside_of_rows(plan: StackPlan, recordings: Recordings) -> dict[tuple[str, str], OpTime]:
+    """Torch operations outside of any row, by phase and name, of all stacks."""
+    timed = (timed for stack in plan.stacks() for timed in recordings[stack.name].timed)
+    return {(operation.phase, operation.name): operation for operation in timed if not operation.path}
+
+
+def _seconds_of(key: tuple[str, str]) -> Callable[[Recording], float]:
+    """Seconds that a torch operation outside of any row took, by phase and name."""
+
+    def seconds(recording: Recording) -> float:
+        outside = (timed for timed in recording.timed if not timed.path)
+        return sum(timed.seconds for timed in outside if (timed.phase, timed.name) == key)
+
+    return seconds
+
+
+def _wall_s(plan: StackPlan, layers: list[LayerTimes], ends: Recording) -> float:
+    """The wall time of embedding and head, of all layers that were not run with them, and of their rotary tables."""
+    wall = median(ends.plain_s)
+    for times in layers:
+        kind = times.pair.kind
+        held = int(kind.path in plan.held)
+        wall += (kind.count - held) * times.slope_s + (len(kind.places) - held) * times.once_s
+    return wall
+
+
+def _linear(plan: StackPlan, recordings: Recordings, value: Callable[[Recording], float]) -> float:
+    """A value of embedding and head, and for every further layer what one more layer of its kind adds."""
+    total = value(recordings[plan.ends.name])
+    for pair in plan.pairs:
+        further = pair.kind.count - int(pair.kind.path in plan.held)
+        total += further * (value(recordings[pair.more.name]) - value(recordings[pair.fewer.name]))
+    return total

@@ -75,6 +75,10 @@ class Op(ABC):
         """Do it with torch, which is handed in so that counting never imports it."""
         raise NotImplementedError(f"{type(self).__name__} has no run")
 
+    def run_fused(self, torch: Any, weights: dict[str, Any], *xs: Any) -> Any:
+        """The same by a kernel of torch that does several steps at once, where it has one."""
+        return self.run(torch, weights, *xs)
+
     def in_training(self) -> Op:
         """The op as it is run in training; most are the same."""
         return self

@@ -126,7 +126,7 @@ def print_regions(name):
     """The shares of one model's forward by the profile and by the clock, measured in this process. Brings torch."""
     from archcli.load.source import load, load_text
     from archcli.render.progress import progress
-    from archcli.runtime.profile.regions import cross_check, shares
+    from archcli.runtime.profile.cross_check import cross_check, shares
     from archcli.runtime.profile.work import Job, prepare
 
     model, text = MODELS[name]

@@ -6,7 +6,8 @@ Importing this package imports torch; where that is missing it raises an ArchErr
 from archcli.runtime.require import missing_extra
 
 try:
-    from archcli.runtime.model.build import Cache, LanguageModel, Node, build_model, set_expert_form
+    from archcli.runtime.model.build import Cache, LanguageModel, build_model, set_expert_form
+    from archcli.runtime.model.node import Node
 except ModuleNotFoundError as missing:
     raise missing_extra(missing) from None
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from archcli.graph import Part
+from archcli.graph import Op, Part
 from ops import head_cases
 from ops.references import REFERENCES
 
@@ -119,7 +119,7 @@ def check_result(case):
 
 def check_fused(case):
     """A second form computes the same as the first."""
-    if hasattr(case.op, "run_fused"):
+    if type(case.op).run_fused is not Op.run_fused:
         fused, plain = (run(torch, {}, *arguments(case)) for run in (case.op.run_fused, case.op.run))
         assert torch.allclose(fused, plain, rtol=1e-5, atol=1e-5)
 

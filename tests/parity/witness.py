@@ -13,9 +13,10 @@ from torch import nn
 
 from archcli.graph import Tensor
 from archcli.modules import Encoder, EncoderDecoder, Model
-from archcli.runtime.model.build import EAGER, LanguageModel, build_model, example_inputs
+from archcli.runtime.model.build import LanguageModel, build_model, example_inputs
+from archcli.runtime.model.build_tape import BuildTape
 from archcli.runtime.model.leaves import Leaf
-from archcli.runtime.model.tape import BuildTape
+from archcli.runtime.model.node import EAGER
 from archcli.runtime.weights.translate import translate
 from parity.families import FAMILIES
 from parity.family import Family

@@ -13,7 +13,7 @@ from archcli.recording.compiled_walk import CALL, launched, matched, walk_compil
 from archcli.recording.events import Event
 from archcli.recording.kernels import CompiledGraph, GraphOp, Launch, compiled_of
 from archcli.recording.operations import CallTime, OpInstance, OpKey
-from archcli.runtime.model.op_hooks import census, labelled
+from archcli.runtime.model.op_log import op_log
 from archcli.runtime.profile.provenance import PIECES, ROW, Provenance, pieces_of
 from archcli.runtime.profile.work import Job, prepare
 from recordings import MODELS, RUNS, question
@@ -205,11 +205,11 @@ def test_every_occurrence_of_a_row_is_found_where_it_ran(name, phase):
         train=phase == "train",
     )
     work = prepare(MODELS[name], job)
-    with labelled(work.model, census) as regions:
+    with op_log(work.model) as log:
         work.step()
-    found = list(occurrences(counted.rows, regions.ran.values()))
+    found = list(occurrences(counted.rows, log.ran.values()))
     costing = [(path, row, times) for path, row, times in found if row.parts]
-    assert all(times == 1 and path in regions.ran for path, _, times in costing)
-    assert {path for path, _, _ in found} >= regions.ran.keys()
+    assert all(times == 1 and path in log.ran for path, _, times in costing)
+    assert {path for path, _, _ in found} >= log.ran.keys()
     times = [(row.path, sum(often for _, other, often in found if other is row)) for row in counted.rows]
     assert times == [(row.path, row.times) for row in counted.rows]

@@ -189,4 +189,4 @@ def test_an_interrupt_before_the_first_pair_is_passed_on():
     with pytest.raises(KeyboardInterrupt):
         record(work, "cpu", 5, stopping_before_pair(0))
     assert gc.isenabled()
-    assert not any("listening" in vars(module) for module in work.model.modules())
+    assert not any("op_hook" in vars(module) for module in work.model.modules())

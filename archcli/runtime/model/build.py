@@ -2,96 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
-from torch.nn.modules.module import _has_any_global_hook
 
 from archcli.errors import ArchError
-from archcli.graph import Tensor, tree_map
-from archcli.modules import Model, Module
+from archcli.graph import Tensor
+from archcli.modules import Model
 from archcli.modules.lora import adapted, unadapted
-from archcli.runtime.model.leaves import Assignment, Beside, StackedLinear
-from archcli.runtime.model.script import Script, Scripts, write
-from archcli.runtime.model.tape import BuildTape, Listening, NodeTape
-from archcli.runtime.model.trees import shape_of
-
-FUSED = {"Attend": "run_fused"}
-EAGER: dict[str, str] = {}
-
-
-class Node(nn.Module):
-    """One module of the architecture: its leaves and children are torch modules, its forward is the spec's."""
-
-    listening: Listening | None = None
-    """Who hears of each operation; the profiler puts itself here while it listens."""
-
-    spec: Any
-
-    def __init__(self, spec: Module, forms: dict[str, str], n_experts: int | None = None) -> None:
-        super().__init__()
-        self.runs, self.spec = spec, unadapted(spec)
-        self.forms, self.n_experts = forms, n_experts
-        self.scripts = Scripts()
-
-    @staticmethod
-    def child(parent: Node, spec: Module, n_experts: int | None) -> Node:
-        """An empty node below `parent`, run in the same forms."""
-        return Node(spec, parent.forms, n_experts)
-
-    def part(self, name: str) -> nn.Module | None:
-        """The leaf or child of that name, if there is one; a dot leads to what stands beside a leaf."""
-        found = self._modules.get(name)
-        if found is None and "." in name:
-            own, _, rest = name.partition(".")
-            beside = self._modules.get(own)
-            found = None if beside is None else beside._modules.get(rest)
-        return None if isinstance(found, Beside) else found
-
-    def forward(self, *args: Any, expert_of: torch.Tensor | None = None, **options: Any) -> Any:
-        """Run the spec's forward on this node's leaves and children; tensors in, tensors out."""
-        routed = None if expert_of is None else Assignment(expert_of)
-        if (
-            torch.compiler.is_compiling() or torch._C._get_tracing_state() or _has_any_global_hook()
-        ):  # these follow each call themselves
-            return self._read(args, options, routed)
-        values: list[torch.Tensor] = []
-        key = self._key((args, options), values, routed=routed is not None)
-        if key is None:
-            return self._read(args, options, routed)
-        script = self.scripts.get(key)
-        if script is not None:
-            return script.tree(script.play(self, values, routed))
-        if self.listening is None and key not in self.scripts:  # seldom seen again where tokens are generated
-            self.scripts.keep(key, None)
-            return self._read(args, options, routed)
-        answer, script = write(self, args, options, routed)
-        self.scripts.keep(key, script)
-        return answer
-
-    def script_of(self, args: Any, *, routed: bool) -> Script | None:
-        """What it plays for these inputs, if that is written already; `routed` where it runs within routed experts."""
-        key = self._key((args, {}), [], routed=routed)
-        return None if key is None or type(self).forward is not Node.forward else self.scripts.get(key)
-
-    def _key(self, inputs: Any, values: list[torch.Tensor], *, routed: bool) -> Hashable:
-        """By which a script is found again, and the inputs appended to `values`; None for inputs that cannot be known again."""
-        try:
-            key = (self.training, self.listening, routed, shape_of(inputs, values))
-            hash(key)
-        except TypeError:
-            return None
-        return key
-
-    def _read(self, args: Any, options: Any, routed: Assignment | None) -> Any:
-        tape = NodeTape(self, routed)
-        args, options = tree_map(lambda value: Tensor(tape, value), torch.Tensor, (args, options))
-        return tree_map(lambda x: x.value, Tensor, self.runs.forward(*args, **options))
-
-    def _get_name(self) -> str:
-        return type(self.spec).__name__
+from archcli.runtime.model.build_tape import BuildTape
+from archcli.runtime.model.leaves import StackedLinear
+from archcli.runtime.model.node import EAGER, FUSED, Node
 
 
 class Cache(NamedTuple):

@@ -39,8 +39,8 @@ def leaf_of(op: Op, shapes: list[Any], n_experts: int | None) -> nn.Module | Non
     return op.leaf(nn, *shapes) or Leaf(op, shapes)
 
 
-class Beside(nn.Module):
-    """Holds what stands beside an op that owns no weights itself, as the adapter of a tied head does."""
+class AdapterHolder(nn.Module):
+    """Holds the adapter of an op that owns no weights itself, such as a tied head."""
 
 
 class TokenBatchNorm(nn.BatchNorm1d):

@@ -17,7 +17,6 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import nn
 
 from archcli.errors import ArchError
 from archcli.recording.chrome_trace import chrome_trace
@@ -27,12 +26,11 @@ from archcli.recording.events import events_of
 from archcli.recording.kernels import CompiledModel, compiled_of
 from archcli.recording.operations import OpInstance, OpKey
 from archcli.recording.recording import Recording
-from archcli.runtime.model.build import Node
-from archcli.runtime.model.op_hooks import PREFIX
-from archcli.runtime.model.tape import Listening
+from archcli.runtime.model.op_hooks import set_op_hooks
 from archcli.runtime.profile.census import Census, take_census
 from archcli.runtime.profile.clock import clock_of, run_pass, tracing
 from archcli.runtime.profile.executed import Executed
+from archcli.runtime.profile.labels import PREFIX
 from archcli.runtime.profile.provenance import annotated, provenance
 from archcli.runtime.profile.record import Pair, Tick, Traced, recording_of, warm_up
 from archcli.runtime.profile.variants import Contender, record_variants
@@ -100,7 +98,7 @@ def compiled_contender(
 def compile_work(work: Work, ran: dict[str, OpInstance]) -> tuple[CompiledModel, Callable[[], Any]]:
     """What became of the model, and the pass over it: one graph forward, and in training one backward."""
     start = time.perf_counter()
-    _annotate(work.model)
+    set_op_hooks(work.model, annotated)
     options: dict[str, Any] = {"fullgraph": True, "dynamic": False}
     work.model.compile(**options)
     vars(work.model)["step"] = torch.compile(work.model.step, **options)
@@ -114,12 +112,6 @@ def compile_work(work: Work, ran: dict[str, OpInstance]) -> tuple[CompiledModel,
                 f"torch.compile cannot take this pass: {reason(problem)}", "leave --compile out"
             ) from problem
     return compiled_of(found.graphs, ran, time.perf_counter() - start), work.step
-
-
-def _annotate(model: nn.Module) -> None:
-    for path, node in model.named_modules():
-        if isinstance(node, Node):
-            vars(node).update(listening=Listening(annotated, path))
 
 
 def reason(problem: Exception) -> str:

@@ -7,9 +7,9 @@ Nothing is guessed from names: a kernel's own list of nodes says what it holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any, NamedTuple
 
 import torch
 from torch import fx
@@ -17,26 +17,24 @@ from torch import fx
 from archcli.graph import Op
 from archcli.recording.kernels import CompiledGraph, GraphOp, Launch
 from archcli.recording.walk import operation
+from archcli.runtime.model.leaves import Assignment
+from archcli.runtime.model.node import OpHook
+from archcli.runtime.model.op_hooks import join
 from archcli.runtime.profile.census import is_view
-
-if TYPE_CHECKING:
-    from archcli.runtime.model.build import Node
-    from archcli.runtime.model.leaves import Assignment
-    from archcli.runtime.model.tape import Run
 
 ROW, PIECES = "archcli_row", "archcli_pieces"
 ALIASES = {"bias_addmm": "addmm"}
 """Inductor's own name of a product that is a Python function around torch's."""
 
 
-def annotated(_: Op, path: str, run: Run) -> Run:
-    """A run such that the nodes a compiler traces carry its path; outside of a compiler nothing remains of it."""
+def annotated(path: str) -> OpHook:
+    """The op hook of a node by which the nodes that a compiler traces carry the operation's path."""
 
-    def heard(node: Node, values: list[Any], routed: Assignment | None) -> Any:
-        with fx.traceback.annotate({ROW: path}):
-            return run(node, values, routed)
+    def annotate(op: Op, _: Sequence[Any], __: Assignment | None) -> AbstractContextManager[Any]:
+        annotation: AbstractContextManager[Any] = fx.traceback.annotate({ROW: join(path, op.name)})
+        return annotation
 
-    return heard
+    return annotate
 
 
 class _Known(NamedTuple):

@@ -22,9 +22,9 @@ from archcli.recording.events import events_of
 from archcli.recording.operations import CallTime, ExecutedOp, OpKey, OpTime
 from archcli.recording.recording import GpuPasses, Recording
 from archcli.recording.walk import walk
-from archcli.runtime.model.op_hooks import PREFIX, labelled
 from archcli.runtime.profile.census import Census, take_census
 from archcli.runtime.profile.clock import Clock, Run, clock_of, run_pass, tracing
+from archcli.runtime.profile.labels import PREFIX, labelled
 from archcli.runtime.profile.machine import machine, quiet_log, without_garbage_collection
 from archcli.runtime.profile.nvml import gpu_state
 from archcli.runtime.profile.work import Work
@@ -127,12 +127,12 @@ def rounds(pairs: int | None, budget_s: float = BUDGET_S, most: int = PAIRS) -> 
 
 def traced_pass(work: Work, census: Census, clock: Clock, name: str, kept: list[dict[str, Any]]) -> Traced:
     """One pass with its operations labelled and traced; under a `name` the trace itself is put into `kept`."""
-    with labelled(work.model) as regions, tracing(clock) as trace:
+    with labelled(work.model) as log, tracing(clock) as trace:
         run = run_pass(work.step, clock)
     events = list(events_of(trace))
     if name:
-        kept[:] = [chrome_trace(events, regions.owner, PREFIX, name)]
-    spent = walk(events, census.calls, regions.owner, PREFIX, device=clock.on_gpu)
+        kept[:] = [chrome_trace(events, log.owner, PREFIX, name)]
+    spent = walk(events, census.calls, log.owner, PREFIX, device=clock.on_gpu)
     return Traced(run, spent, account(events) if clock.on_gpu else None)
 
 

@@ -13,9 +13,10 @@ from torch import nn
 from archcli.arith import Shape
 from archcli.graph import Row
 from archcli.modules.mtp import MTP
-from archcli.runtime.model.build import LanguageModel, Node
+from archcli.runtime.model.build import LanguageModel
 from archcli.runtime.model.layers import Layers
-from archcli.runtime.model.leaves import Beside
+from archcli.runtime.model.leaves import AdapterHolder
+from archcli.runtime.model.node import Node
 from archcli.runtime.require import missing_extra
 from archcli.runtime.verify.by_torch import dense_flops
 from archcli.runtime.verify.finding import Finding, agreement, listed
@@ -49,7 +50,7 @@ def ask_fvcore(
     missed = _own({path: analysis.unsupported_ops(path) for path in counts}, Counter())
     modules = dict(model.named_modules())
     nodes = {path for path in counts if isinstance(modules[path], Node)}
-    leaves = {path for path in counts if not isinstance(modules[path], Node | Beside)}
+    leaves = {path for path in counts if not isinstance(modules[path], Node | AdapterHolder)}
     ours, names = _by_module(rows, layers, leaves, nodes)
     blind = {path for path, ops in missed.items() if INEXACT & set(ops)} | set(untraced)
     seen = {path: flops for path, flops in ours.items() if path not in blind}

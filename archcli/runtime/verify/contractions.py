@@ -1,7 +1,7 @@
 """Contractions: what torch multiplies, by the operation of the architecture that asked for it, forward and backward.
 
 FlopCounterMode gives totals per module, but its backward attribution strays and it passes over what it has no formula
-for. Here each operation is labelled, torch's own formulas are used, and what they do not know is listed.
+for. Here each operation is logged, torch's own formulas are used, and what they do not know is listed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from archcli.recording.operations import OpInstance
-from archcli.runtime.model.op_hooks import Regions, census, labelled
-from archcli.runtime.model.tape import MismatchError
+from archcli.runtime.model.build_tape import MismatchError
+from archcli.runtime.model.op_log import OpLog, op_log
 
 JOINS = {
     *("cat", "stack", "copy", "index_copy", "index_add", "index_put", "scatter", "scatter_add"),  # move
@@ -42,35 +42,34 @@ JOINS = {
 
 
 class Contractions(TorchDispatchMode):
-    """Enters what is executed under the path of the labelled operation it belongs to.
+    """Enters what is executed under the path of the operation it belongs to.
 
     `forward` and `backward` hold FLOPs of contractions by path; `unknown` counts contractions torch has no formula for,
     by (operation, path); `other` counts everything else by operation.
     """
 
-    def __init__(self, regions: Regions) -> None:
+    def __init__(self, log: OpLog) -> None:
         super().__init__()
         self.forward: Counter[str] = Counter()
         self.backward: Counter[str] = Counter()
         self.unknown: Counter[tuple[str, str]] = Counter()
         self.other: Counter[str] = Counter()
-        self._regions = regions
+        self._log = log
 
     @property
     def ran(self) -> dict[str, OpInstance]:
         """Every operation of the architecture that ran, with the shapes it was given."""
-        return self._regions.ran
+        return self._log.ran
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the operation and enter it."""
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
-        node = torch._C._current_autograd_node()
-        path = self._regions.current if node is None else self._regions.owner(node._sequence_nr())
+        path, phase = self._log.place()
         packet = func.overloadpacket
         name = packet.__name__.rstrip("_")
         if packet in flop_registry:
-            (self.forward if node is None else self.backward)[path] += flop_registry[packet](
+            (self.forward if phase == "forward" else self.backward)[path] += flop_registry[packet](
                 *args, **kwargs, out_val=out
             )
         elif name not in JOINS and torch.Tag.pointwise not in func.tags and _multiplies(args, kwargs):
@@ -82,17 +81,17 @@ class Contractions(TorchDispatchMode):
 
 @contextmanager
 def contractions(model: nn.Module) -> Iterator[Contractions]:
-    """Label the model's operations and record what each executes.
+    """Log the model's operations and what each executes.
 
     Raises MismatchError, naming the last one, where torch cannot go on.
     """
-    with labelled(model, census) as regions:
+    with op_log(model) as log:
         try:
-            with Contractions(regions) as entered:
+            with Contractions(log) as entered:
                 yield entered
         except RuntimeError as problem:
             raise MismatchError(
-                next(reversed(regions.ran), ""), "runs", "yes", str(problem).splitlines()[0]
+                next(reversed(log.ran), ""), "runs", "yes", str(problem).splitlines()[0]
             ) from problem
 
 

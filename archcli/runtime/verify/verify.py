@@ -17,8 +17,8 @@ from archcli.graph import Row
 from archcli.modules import Model
 from archcli.modules.model import stacks
 from archcli.runtime.model.build import LanguageModel, build_model, example_inputs
+from archcli.runtime.model.build_tape import MismatchError
 from archcli.runtime.model.layers import Layers
-from archcli.runtime.model.tape import MismatchError
 from archcli.runtime.verify.by_fvcore import ask_fvcore
 from archcli.runtime.verify.by_torch import Counted, ask_parameters, ask_step, ask_training
 from archcli.runtime.verify.finding import Finding, Verdict, listed

@@ -1,14 +1,15 @@
 """The clock around rows: every row that ran is timed, as often as it ran, within the pass; and how the time divides. No figure of time."""
 
 from collections import Counter
+from contextlib import nullcontext
 
 import pytest
 
 from archcli.measure.flops import run_pass
 from archcli.recording.operations import CallTime, OpTime
 from archcli.recording.recording import Recording
-from archcli.runtime.model.op_hooks import labelled
-from archcli.runtime.profile.regions import Regions, cross_check, self_times, shares
+from archcli.runtime.model.op_hooks import join, op_hooks
+from archcli.runtime.profile.cross_check import RowTimes, cross_check, self_times, shares
 from archcli.runtime.profile.work import Job, prepare
 from recordings import MODELS, question
 
@@ -28,13 +29,17 @@ def test_every_row_that_ran_is_timed_as_often_within_the_pass(name):
     work = work_of(name)
     recording, found = cross_check(work, 1, silent)
     calls = Counter()
-    with labelled(work.model, lambda _, path, run: lambda *args: calls.update([path]) or run(*args)):
+
+    def hook_of(path):
+        return lambda op, *_: nullcontext(calls.update([join(path, op.name)]))
+
+    with op_hooks(work.model, hook_of):
         work.step()
     assert set(found.seconds) == set(found.ranged) == {ran.path for ran in recording.ran}
     assert found.calls == calls
     assert min(found.seconds.values()) > 0
     assert sum(found.seconds.values()) <= found.clocked_s[0]
-    assert not any("listening" in vars(module) for module in work.model.modules())
+    assert not any("op_hook" in vars(module) for module in work.model.modules())
 
 
 def test_the_time_of_the_rows_divides_among_the_classes_of_the_profile():
@@ -59,7 +64,7 @@ def test_a_row_of_several_classes_is_of_a_group_of_its_own():
         OpTime("", "forward", "arange", "framework", 5.0, 1),
     )
     recording = Recording(timed, (), (9.0,), (9.0,), 0.0, 5, 5, (), 0, 0, 0.0, {})
-    regions = Regions(
+    regions = RowTimes(
         {"up": 3.5, "attend": 4.0, "norm": 2.5, "a view": 1.0},
         {},
         (),

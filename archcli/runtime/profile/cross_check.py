@@ -8,42 +8,49 @@ the time of the rows divides among them. It knows the forward only, and no opera
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from statistics import median
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from archcli.graph import Op
 from archcli.recording.events import events_of
 from archcli.recording.operations import CallTime
 from archcli.recording.recording import Recording
-from archcli.runtime.model.op_hooks import PREFIX, labelled, regions_of
+from archcli.runtime.model.leaves import Assignment
+from archcli.runtime.model.node import OpHook
+from archcli.runtime.model.op_hooks import join, op_hooks
 from archcli.runtime.profile.clock import clock_of, run_pass, tracing
+from archcli.runtime.profile.labels import PREFIX, labelled
 from archcli.runtime.profile.machine import without_garbage_collection
 from archcli.runtime.profile.record import PAIRS, Pair, Tick, rounds
 from archcli.runtime.profile.variants import contender
 from archcli.runtime.profile.work import Work
 
-if TYPE_CHECKING:
-    from archcli.runtime.model.build import Node
-    from archcli.runtime.model.leaves import Assignment
-    from archcli.runtime.model.tape import Run
+
+class RowClock:
+    """A clock around every operation: a log of (ns, path) where one begins and (ns, "") where it ends."""
+
+    def __init__(self) -> None:
+        self.log: list[tuple[int, str]] = []
+
+    def hook_of(self, path: str) -> OpHook:
+        """The op hook of a node."""
+
+        def enter(op: Op, _: Sequence[Any], __: Assignment | None) -> AbstractContextManager[None]:
+            return self._around(join(path, op.name))
+
+        return enter
+
+    @contextmanager
+    def _around(self, path: str) -> Iterator[None]:
+        self.log.append((perf_counter_ns(), path))
+        yield
+        self.log.append((perf_counter_ns(), ""))
 
 
-def clocked(_: Op, path: str, run: Run) -> Run:
-    """A run between two looks at the clock, in nanoseconds: the log has when it began, under its path, and when it ended, under none."""
-
-    def heard(node: Node, values: list[Any], routed: Assignment | None) -> Any:
-        log = regions_of(node).log
-        log.append((perf_counter_ns(), path))
-        out = run(node, values, routed)
-        log.append((perf_counter_ns(), ""))
-        return out
-
-    return heard
-
-
-class Regions(NamedTuple):
+class RowTimes(NamedTuple):
     """The median time of each row in a pass and how often it ran, by its path; wall times of the passes with a clock.
 
     `ranged` is the same time by the ranges of a trace.
@@ -63,7 +70,7 @@ class Shares(NamedTuple):
     clock: float
 
 
-def cross_check(work: Work, pairs: int | None, tick: Tick) -> tuple[Recording, Regions]:
+def cross_check(work: Work, pairs: int | None, tick: Tick) -> tuple[Recording, RowTimes]:
     """Plain, traced and clocked passes on the CPU in turn, so that what disturbs one disturbs all: a profile, and the clock's regions.
 
     `pairs` of each; None as many as a profile would.
@@ -75,12 +82,13 @@ def cross_check(work: Work, pairs: int | None, tick: Tick) -> tuple[Recording, R
         for i in rounds(pairs):
             tick("timing in turn", i, pairs or PAIRS)
             done.append(Pair(profiled.plain(), *profiled.traced()))
-            with labelled(work.model, clocked) as regions:
+            clock = RowClock()
+            with op_hooks(work.model, clock.hook_of):
                 walls.append(profiled.plain().seconds)
-            spent.append(self_times(regions.log))
+            spent.append(self_times(clock.log))
             ranged.append(self_times(_ranges(work)))
     calls = {path: one.calls for path, one in spent[-1].items()}
-    return profiled.recording(done), Regions(_medians(spent), calls, tuple(walls), _medians(ranged))
+    return profiled.recording(done), RowTimes(_medians(spent), calls, tuple(walls), _medians(ranged))
 
 
 def _ranges(work: Work) -> list[tuple[int, str]]:
@@ -120,7 +128,7 @@ def self_times(log: Iterable[tuple[int, str]]) -> dict[str, CallTime]:
     return dict(spent)
 
 
-def shares(recording: Recording, regions: Regions) -> dict[str, Shares]:
+def shares(recording: Recording, regions: RowTimes) -> dict[str, Shares]:
     """How the time of the rows divides, by the classes that the profile finds in a row: one with several is of a group of its own.
 
     Rows that execute nothing, as they only look at tensors anew, take no part.

@@ -1,0 +1,92 @@
+"""The building reading of a forward: makes each node's leaves and children by running it once on meta."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from archcli.errors import ArchError, Problem
+from archcli.graph import Op, Tensor, tree_map
+from archcli.modules import Module
+from archcli.runtime.model.leaves import AdapterHolder, Assignment, leaf_of
+from archcli.runtime.model.node import Node, NodeTape
+
+
+class MismatchError(ArchError):
+    """torch does not do what an op promises: the row, what was promised, what came."""
+
+    def __init__(self, path: str, what: str, ours: str, theirs: str) -> None:
+        super().__init__(Problem(f"{what}: archcli says {ours}, torch says {theirs}", path=path))
+        self.path, self.what, self.ours, self.theirs = path, what, ours, theirs
+
+
+class BuildTape(NodeTape):
+    """Makes a leaf for each op that owns weights, and a child node for each module.
+
+    Each op's real output is held against the shape that the op promises: a row that is counted is the row that runs.
+    """
+
+    __slots__ = ("n_experts", "path")
+
+    def __init__(self, node: Node, path: str, n_experts: int | None) -> None:
+        super().__init__(node)
+        self.path, self.n_experts = path, n_experts
+
+    def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
+        """Register the op's leaf, run it, compare shapes."""
+        shapes, path = [x.shape for x in xs], self._below(op.name)
+        try:
+            self._register(op, shapes, trained=trained)
+            out = super().emit(op, *xs)
+        except (RuntimeError, ValueError, ArithmeticError) as problem:
+            reason = str(problem).splitlines()[0]
+            raise MismatchError(path, f"{type(op).__name__} runs", "yes", reason) from problem
+        promised, real = op.shape(*shapes), tree_map(lambda x: x.shape, Tensor, out)
+        if promised != real:
+            raise MismatchError(path, f"shape of {type(op).__name__}", str(promised), str(real))
+        return out
+
+    def weight(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Tensor:
+        """Register the leaf if nothing has called it yet."""
+        if self.node.part(op.name) is None:
+            self._register(op, [x.shape for x in xs], trained=trained)
+        return super().weight(op, *xs)
+
+    def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
+        """Make the child node, and what it holds, by running its forward."""
+        experts = options.get("experts")
+        n_experts = self.n_experts if experts is None else experts.n_experts
+        *parents, last = name.split(".")
+        place: Any = self.node
+        for step in parents:
+            if not hasattr(place, step):
+                place.add_module(step, nn.ModuleList())
+            place = getattr(place, step)
+        child = Node(module, self.node.form, None if experts is None else n_experts)
+        place.add_module(last, child)
+        tape = BuildTape(child, self._below(name), n_experts)
+        out = module.forward(*tree_map(lambda x: Tensor(tape, x.value), Tensor, args))
+        return tree_map(lambda x: Tensor(self, x.value), Tensor, out)
+
+    def _run(self, op: Op, values: list[Any]) -> Any:
+        if self.n_experts is not None and values:
+            self.routed = Assignment(values[0].new_zeros(len(values[0]), dtype=torch.int64))
+        return super()._run(op, values)
+
+    def _below(self, name: str) -> str:
+        return f"{self.path}.{name}" if self.path else name
+
+    def _register(self, op: Op, shapes: list[Any], *, trained: bool) -> None:
+        """Put the op's leaf in its place: in the node, or below the leaf that it adapts (`q_proj.lora_A`)."""
+        leaf = leaf_of(op, shapes, self.n_experts)
+        if leaf is None:
+            return
+        *parents, last = op.name.split(".")
+        place: nn.Module = self.node
+        for step in parents:
+            if step not in place._modules:
+                place.add_module(step, AdapterHolder())
+            place = place.get_submodule(step)
+        place.add_module(last, leaf if trained else leaf.requires_grad_(False))

@@ -1,0 +1,124 @@
+"""Nodes: a module of the architecture as an nn.Module, whose forward reads the spec on a NodeTape.
+
+The tape is bound to its node and lives as long as one forward. Children and leaves are real modules and are called, so
+that hooks fire, a layer runs alone, checkpointing and compiling work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+from torch import nn
+
+from archcli.graph import Op, Tensor, tree_map
+from archcli.modules import Module
+from archcli.modules.lora import unadapted
+from archcli.runtime.model.leaves import AdapterHolder, Assignment, Leaf
+
+FUSED, EAGER = "run_fused", "run"
+"""The method by which an operation without weights is run: torch's fused kernel where it has one, or step by step."""
+
+OpHook = Callable[[Op, Sequence[Any], Assignment | None], AbstractContextManager[Any]]
+"""Instrumentation: what to enter around an operation, given its inputs, and in routed experts each token's expert."""
+
+
+class NodeTape:
+    """Runs operations by the node's leaves, and child modules by the node's children."""
+
+    __slots__ = ("node", "routed")
+
+    def __init__(self, node: Node, routed: Assignment | None = None) -> None:
+        self.node, self.routed = node, routed
+
+    def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
+        """Run the op: by the leaf that owns its weights, by itself where it owns none."""
+        values, hook = [x.value for x in xs], self.node.op_hook
+        if hook is None:
+            out = self._run(op, values)
+        else:
+            with hook(op, values, self.routed):
+                out = self._run(op, values)
+        return Tensor(self, out) if isinstance(out, torch.Tensor) else tuple([Tensor(self, x) for x in out])
+
+    def _run(self, op: Op, values: list[Any]) -> Any:
+        node = self.node
+        leaf = node.part(op.name)
+        if leaf is None:
+            op = op.in_training() if node.training else op
+            return getattr(op, node.form)(torch, {}, *values)
+        if not isinstance(leaf, Leaf):
+            return leaf(*values)
+        # a bare leaf is given this call's op, which may hold the length of the pass
+        return leaf(*values, op=op) if self.routed is None else leaf(*values, op=op, routed=self.routed)
+
+    def weight(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Tensor:
+        """The parameter of the leaf."""
+        leaf: Any = self.node.part(op.name)
+        return Tensor(self, leaf.weight)
+
+    def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
+        """Run the child node; routed experts are given the expert of each token."""
+        child = self.node.child(name)
+        values = [x.value if isinstance(x, Tensor) else tree_map(_value, Tensor, x) for x in args]
+        out = child(*values, expert_of=options["index"].value) if "index" in options else child(*values)
+        return Tensor(self, out) if isinstance(out, torch.Tensor) else _on(self, out)
+
+    def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
+        """Run the module's ops on this very tape."""
+        return module.forward(*args, **options)
+
+    def occurrences(self, n_layers: int, period: int) -> Iterator[tuple[int, int]]:
+        """Every layer, once."""
+        return ((i, 1) for i in range(n_layers))
+
+
+class Node(nn.Module):
+    """A module of the architecture: its leaves and children are torch modules, its forward is the spec's."""
+
+    op_hook: OpHook | None = None
+    """The instrumentation of its operations; the profiler sets it while it listens."""
+
+    spec: Any
+
+    def __init__(self, spec: Module, form: str, n_experts: int | None = None) -> None:
+        super().__init__()
+        self.runs, self.spec = spec, unadapted(spec)
+        self.form, self.n_experts = form, n_experts
+
+    def part(self, name: str) -> nn.Module | None:
+        """The leaf or child of that name, if there is one; a dot leads to an adapter of a leaf."""
+        part = self._modules.get(name)
+        if part is None and "." in name:
+            holder, _, rest = name.partition(".")
+            above = self._modules.get(holder)
+            part = None if above is None else above._modules.get(rest)
+        return None if isinstance(part, AdapterHolder) else part
+
+    def child(self, name: str) -> Any:
+        """The node at a path below this one."""
+        module: Any = self
+        for step in name.split("."):
+            module = module._modules[step]  # nn.Module.__getattr__ would search three tables
+        return module
+
+    def forward(self, *args: Any, expert_of: torch.Tensor | None = None, **options: Any) -> Any:
+        """Run the spec's forward on this node's leaves and children; tensors in, tensors out."""
+        tape = NodeTape(self, None if expert_of is None else Assignment(expert_of))
+        inputs = [Tensor(tape, x) if isinstance(x, torch.Tensor) else _on(tape, x) for x in args]
+        out = self.runs.forward(*inputs, **{key: _on(tape, x) for key, x in options.items()})
+        return out.value if isinstance(out, Tensor) else tree_map(_value, Tensor, out)
+
+    def _get_name(self) -> str:
+        return type(self.spec).__name__
+
+
+def _on(tape: NodeTape, tree: Any) -> Any:
+    """The tensors of a tree as values on the tape."""
+    return tree_map(lambda x: Tensor(tape, x), torch.Tensor, tree)
+
+
+def _value(x: Tensor) -> Any:
+    return x.value

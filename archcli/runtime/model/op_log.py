@@ -1,0 +1,96 @@
+"""The log of a pass: which operations of the architecture ran, and which autograd nodes each of them made."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+
+from archcli.graph import Op
+from archcli.recording.operations import OpInstance, Phase
+from archcli.runtime.model.leaves import Assignment
+from archcli.runtime.model.node import Node, OpHook
+from archcli.runtime.model.op_hooks import join, op_hooks
+
+
+class AutogradLog:
+    """The operations of one pass by autograd's sequence numbers.
+
+    An entry is (number, path) where an operation begins and (number, "") where it ends: the autograd node of a number
+    between the two was made by that operation.
+    """
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[int, str]] = []
+
+    def begin(self, path: str) -> None:
+        """Enter the start of an operation."""
+        self.entries.append((_next_number(), path))
+
+    def end(self) -> None:
+        """Enter the end of the operation begun last."""
+        self.entries.append((_next_number(), ""))
+
+    def owner(self, sequence: int) -> str:
+        """The path of the operation that made the autograd node of that number; empty where none did."""
+        place = bisect_right(self.entries, sequence, key=lambda entry: entry[0])
+        return self.entries[place - 1][1] if place else ""
+
+
+def _next_number() -> int:
+    number: int = torch._C._autograd._get_sequence_nr()
+    return number
+
+
+class OpLog:
+    """The operations of the architecture that ran in one pass.
+
+    `ran` holds them by path, `current` is the path of the one that runs, `expert_of` the expert of each token by the
+    path of an operation with weights within routed experts.
+    """
+
+    def __init__(self) -> None:
+        self.autograd = AutogradLog()
+        self.ran: dict[str, OpInstance] = {}
+        self.expert_of: dict[str, torch.Tensor] = {}
+        self.current = ""
+
+    def place(self) -> tuple[str, Phase]:
+        """The operation that torch executes for now: the one that runs, or the one whose gradient is computed."""
+        node = torch._C._current_autograd_node()
+        if node is None:
+            return self.current, "forward"
+        return self.autograd.owner(node._sequence_nr()), "backward"
+
+    @contextmanager
+    def entered(self, path: str) -> Iterator[None]:
+        """The operation at the path runs."""
+        self.autograd.begin(path)
+        self.current = path
+        yield
+        self.current = ""
+        self.autograd.end()
+
+
+@contextmanager
+def op_log(model: nn.Module) -> Iterator[OpLog]:
+    """Log every operation of the model that runs."""
+    log = OpLog()
+    nodes = {path: node for path, node in model.named_modules() if isinstance(node, Node)}
+
+    def hook_of(path: str) -> OpHook:
+        def enter(op: Op, inputs: Sequence[Any], routed: Assignment | None) -> AbstractContextManager[None]:
+            at = join(path, op.name)
+            log.ran[at] = OpInstance(at, op, tuple([tuple(x.shape) for x in inputs]))
+            if routed is not None and nodes[path].part(op.name) is not None:
+                log.expert_of[at] = routed.expert_of
+            return log.entered(at)
+
+        return enter
+
+    with op_hooks(model, hook_of):
+        yield log

@@ -64,7 +64,7 @@ def count_kv_cache(
 
 def survey(*models: str | Model, **options: Any) -> Report:
     """What `archcli survey` says of these models, of all presets where none is given. Options: columns, where, sort, by."""
-    from archcli.load.source import presets
+    from archcli.load.presets import presets
     from archcli.measure.survey.survey import survey_models
 
     found = map(_model, models or presets())

@@ -9,6 +9,7 @@ quartiles.
 """
 
 import argparse
+import json
 import os
 import statistics
 import sys
@@ -19,9 +20,8 @@ import torch
 import transformers
 
 from archcli.commands.profile.allocator import SETTINGS
-from archcli.load.huggingface.understand import understand, weight_map
+from archcli.load.huggingface.understand import weight_map
 from archcli.load.source import load_text
-from archcli.load.yaml.writer import mapping_to_yaml
 from archcli.runtime.model.build import build_model
 from archcli.runtime.weights.translate import translate
 
@@ -113,7 +113,7 @@ def pair(config, dtype):
         **{key: value for key, value in config.items() if key != "architectures"}
     )
     theirs = transformers.AutoModelForCausalLM.from_config(made, attn_implementation="sdpa").eval().to(dtype)
-    spec = load_text(mapping_to_yaml({"name": "benchmark", **understand(config).mapping}), "benchmark").model
+    spec = load_text(json.dumps(config), "benchmark").model
     ours = build_model(spec, attention="sdpa", dtype=dtype).eval()
     shapes = {name: tensor.shape for name, tensor in ours.state_dict().items()}
     stored = (

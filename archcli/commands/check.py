@@ -9,10 +9,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 import typer
 
 from archcli.commands.options import Output, Set
-from archcli.errors import ArchError, Mark, Problem
+from archcli.errors import ArchError, Problem
+from archcli.load.loaded import Loaded
 from archcli.load.presets import presets_index
-from archcli.load.source import Loaded, identity, load
-from archcli.load.yaml.patch import patch_of
+from archcli.load.source import identity, load
+from archcli.load.yaml.patch import Patch, patch_of
 from archcli.render import rendered, write
 from archcli.render.findings import full, unpatched
 from archcli.render.screen import columns, painted
@@ -145,14 +146,7 @@ def _check_all(
 
 
 def _diagnose(loaded: Loaded, case: Case, selection: Selection) -> list[Diagnostic]:
-    def mark_of(path: str) -> Mark:
-        """The place in the user's own file; its beginning for what an imported one does not say."""
-        mark = loaded.mark(path)
-        if loaded.origin is not None and mark.file == loaded.origin.as_yaml:
-            return Mark(loaded.origin.name, 1, 1)
-        return mark
-
-    return diagnose(case, loaded.name, selection, mark_of, presets_index())
+    return diagnose(case, loaded.name, selection, loaded.mark, presets_index())
 
 
 def _diagnostics(checked: Sequence[CheckedModel]) -> list[Diagnostic]:
@@ -178,6 +172,7 @@ def _show(checked: Sequence[CheckedModel], inputs: dict[str, Any], form: str, ou
 
 def _patch(checked: CheckedModel) -> str:
     """A patch of one file; changes that cannot be written into it follow as comments."""
-    fixes = [fix for diagnostic in checked.diagnostics for fix in diagnostic.finding.fixes]
-    patch = patch_of(checked.loaded.tree, map(tuple, fixes))
+    fixes = [tuple(fix) for diagnostic in checked.diagnostics for fix in diagnostic.finding.fixes]
+    imported = checked.loaded.config is not None  # whose keys are not those of the fixes
+    patch = Patch("", tuple(dict(fixes).items())) if imported else patch_of(checked.loaded.tree, fixes)
     return patch.text + unpatched(checked.loaded.source, patch.left)

@@ -9,7 +9,7 @@ import typer
 from archcli.commands.base import subjects
 from archcli.commands.options import Form, Json, Output, Sort, Where
 from archcli.errors import ArchError
-from archcli.load.source import presets
+from archcli.load.presets import presets
 from archcli.measure.survey.columns import FACETS
 from archcli.measure.survey.survey import By, survey_models
 from archcli.render import show

@@ -1,18 +1,58 @@
-"""The presets' index: the shape of every preset as data, made from them and shipped beside them; nobody has to count them all."""
+"""The models that come with archcli: their names, their YAML, and the index of their shapes."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from archcli.load.source import folder
+from archcli.errors import ArchError, Problem
+from archcli.wording import closest, either, quoted
+
+WORKLOADS = "workloads"
+LONGEST_NAME = 100
+
+
+def folder() -> Path:
+    """presets/ inside the installed package, or beside it in a checkout."""
+    package = Path(__file__).parents[1]
+    inside = package / "presets"
+    return inside if inside.is_dir() else package.parent / "presets"
+
+
+def presets() -> list[str]:
+    """The names of the models that come with archcli, in alphabetical order."""
+    return sorted(path.stem for path in folder().glob("*.yaml"))
+
+
+def workloads() -> list[str]:
+    """The names of the workloads that papers measured: read like presets, but in no list of models."""
+    return sorted(path.stem for path in (folder() / WORKLOADS).glob("*.yaml"))
+
+
+def preset_file(name: str) -> Path:
+    """The file of a preset or a workload of that name, which may not exist: never outside the folder."""
+    bare = name.replace("-", "").replace(".", "").replace("_", "")
+    if len(name) > LONGEST_NAME or not name.isascii() or not bare.isalnum():
+        return folder() / ".yaml"
+    return folder() / WORKLOADS / f"{name}.yaml" if name in workloads() else folder() / f"{name}.yaml"
+
+
+def preset_text(name: str) -> str:
+    """The YAML of a preset, or of a workload."""
+    file = preset_file(name)
+    if not file.is_file():
+        close = closest(name, [*presets(), *workloads()])
+        hint = f"did you mean {either(close)}?" if close else "`archcli list` names the presets"
+        raise ArchError(Problem(f"no preset {quoted(name)}", hint))
+    return file.read_text(encoding="utf-8")
 
 
 @cache
 def presets_index() -> Sequence[Mapping[str, Any]]:
-    """A record for each preset; a test keeps it current."""
+    """The shape of every preset as data, shipped beside the presets; a test keeps it current."""
     path = folder() / "index.json"
     records: Sequence[Mapping[str, Any]] = (
         json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []

@@ -9,6 +9,8 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 import archcli.load.huggingface.understand
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.value import tree_of
+from archcli.load.yaml.nodes import plain
 from archcli.modules import Inherit, Model
 from archcli.modules.base import Spec
 from archcli.modules.kinds import kinds
@@ -25,12 +27,13 @@ def families() -> dict[str, ModuleType]:
 
 def imported_file(config: dict[str, Any]) -> Model:
     """The model that a whole config.json stands for, with a head or without as its class has one."""
-    return built(archcli.load.huggingface.understand.understand(config).mapping)
+    return built(plain(archcli.load.huggingface.understand.understand(config).tree))
 
 
 def imported(family: Any, config: dict[str, Any]) -> Model:
     """The model that an importer's `mapping` makes of a config.json."""
-    return built(family.mapping(Config(config)))
+    given = Config(config)
+    return built(plain(tree_of(family.mapping(given), given.places.start)))
 
 
 def built(mapped: dict[str, Any]) -> Model:

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archcli.errors import ArchError
-from archcli.load.source import load_text, preset_text, presets
+from archcli.load.presets import preset_text, presets
+from archcli.load.source import load_text
 from archcli.load.yaml.text import decode
 from archcli.load.yaml.writer import to_yaml
 from archcli.render.problems import explain

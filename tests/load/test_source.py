@@ -10,7 +10,8 @@ import pytest
 
 import archcli.load
 from archcli.errors import ArchError
-from archcli.load.source import load, load_preset, preset_text, presets
+from archcli.load.presets import preset_text, presets
+from archcli.load.source import load, load_preset
 from archcli.load.yaml.writer import to_mapping
 
 
@@ -112,14 +113,14 @@ ABSENT = {
     ),
     "folder-of-hugging-face": (
         "{}/hub",
-        "hub/config.json: model_type 'lama' is not supported; nearest known: llama, llama4, glm",
+        "hub/config.json:1:16: model_type 'lama' is not supported; nearest known: llama, llama4, glm",
     ),
     "gguf": ("{}/x.gguf", "x.gguf: the file ends within its header; an unfinished download?"),
     "binary": ("{}/binary.yaml", "a binary file; an architecture is a YAML or JSON text"),
     "endless": ("/dev/zero", "/dev/zero: larger than 1 MiB; an architecture is a few lines of text"),
     "config": (
         "{}/hub/config.json",
-        "hub/config.json: model_type 'lama' is not supported; nearest known: llama, llama4, glm",
+        "hub/config.json:1:16: model_type 'lama' is not supported; nearest known: llama, llama4, glm",
     ),
 }
 

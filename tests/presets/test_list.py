@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from archcli.load.source import load, presets
+from archcli.load.presets import presets
+from archcli.load.source import load
 from archcli.measure.list_presets import COLUMNS, describe
 from archcli.measure.survey.filter import select
 from presets.test_presets import ORACLE

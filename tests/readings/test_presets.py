@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from archcli.load.source import load, presets
+from archcli.load.presets import presets
+from archcli.load.source import load
 from archcli.measure.flops import Question, count_flops
 from archcli.measure.params import count_params
 from readings.readings import by_torch

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from archcli.load.presets import presets_index
-from archcli.load.source import folder, load, presets
+from archcli.load.presets import folder, presets, presets_index
+from archcli.load.source import load
 from archcli.rules import all_rules
 from archcli.rules.evidence import COLUMNS, entry, spread, standing
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from archcli.load.source import load, load_text, presets
+from archcli.load.presets import presets
+from archcli.load.source import load, load_text
 from archcli.rules import all_rules
 from archcli.rules.base import Case, Severity
 from archcli.rules.document import as_page

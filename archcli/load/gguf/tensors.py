@@ -95,7 +95,7 @@ def read_whole(path: Path) -> Header:
     return Header({**header.metadata, **parts[0].metadata}, tensors)
 
 
-def own_name(path: Path) -> str:
+def model_name(path: Path) -> str:
     """What a file is called, without which part of how many it is."""
     match = PART.fullmatch(path.stem)
     return match["stem"] if match else path.stem

@@ -1,126 +1,134 @@
-"""How a config.json states RoPE: two generations of keys, seven kinds of scaling."""
+"""RoPE in a config.json: two generations of keys, seven kinds of scaling."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from archcli.errors import ArchError, Problem
-from archcli.load.huggingface.config import Config, Mapped, is_number, shown, without_none
+from archcli.load.huggingface.config import Config, is_number, short_repr
+from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
+
+Parameters = dict[str, ConfigValue[Any]]
+"""The rope parameters that a file states, by their keys."""
+
+DEFAULT_THETA = 10000.0
 
 
-def rope(
-    config: Config,
-    head_dim: int,
-    *,
-    theta: float = 10000.0,
-    pairing: str = "half",
-    partial: float | None = None,
-    renamed: Mapping[str, str] | None = None,
-) -> Mapped:
-    """The position mapping of an attention whose heads are `head_dim` wide. Defaults are those of the class.
+class RopeClass(NamedTuple):
+    """What the class of a family fixes of RoPE.
 
-    `partial` is the class's default share of a head that is turned; None where the class turns all of it whatever the file
-    says. `renamed` are kinds of scaling that the class takes for another.
+    `theta` is its default base. `partial` is its default share of a head that is rotated; None where all of it
+    is, whatever the file says. `renamed` are kinds of scaling that the class takes for another.
     """
-    return position(
-        config, head_dim, stated(config), theta=theta, pairing=pairing, partial=partial, renamed=renamed
-    )
+
+    theta: float = DEFAULT_THETA
+    pairing: str = "half"
+    partial: float | None = None
+    renamed: Mapping[str, str] = {}
+
+
+def rope(config: Config, head_dim: ConfigValue[int], **fixed: Any) -> ConfigValue[Mapped]:
+    """The position mapping of an attention with heads of this width; `fixed` are fields of `RopeClass`."""
+    return position(config, head_dim, stated(config), **fixed)
 
 
 def position(
-    config: Config,
-    head_dim: int,
-    found: Mapped,
-    *,
-    theta: float = 10000.0,
-    pairing: str = "half",
-    partial: float | None = None,
-    renamed: Mapping[str, str] | None = None,
-) -> Mapped:
-    """The same, of the rope parameters in `found`."""
+    config: Config, head_dim: ConfigValue[int], parameters: Parameters, **fixed: Any
+) -> ConfigValue[Mapped]:
+    """The position mapping by these rope parameters."""
+    cls = RopeClass(**fixed)
     config.ignore("original_max_position_embeddings")
-    known = {"rope_theta": config.get("rope_theta", default=theta), **found}
-    if partial is not None:
-        known = {"partial_rotary_factor": config.get("partial_rotary_factor", default=partial), **known}
-    turned = head_dim if partial is None else int(head_dim * _number(config, known, "partial_rotary_factor"))
-    even = turned + turned % 2 if turned < head_dim else head_dim
-    base = _number(config, known, "rope_theta")
-    if turned == 0:
-        return {"kind": "none"}
-    if base <= 0:
-        raise ArchError(Problem(f"{config.file}: rope_theta must be above 0, not {base}"))
-    return without_none(
-        {
-            "kind": "rope",
-            "theta": base
-            if even == turned
-            else base ** (even / turned),  # they round pairs up, and divide exponents by the odd width
-            "rotary_dim": even if even != head_dim else None,
-            "pairing": pairing if pairing != "half" else None,
-            "scaling": _scaling(config, found, renamed or {}),
-        }
+    known = {"rope_theta": config.value("rope_theta", default=cls.theta), **parameters}
+    if cls.partial is not None:
+        share = config.value("partial_rotary_factor", default=cls.partial)
+        known = {"partial_rotary_factor": share, **known}
+    base, width = _number(config, known, "rope_theta"), head_dim.value
+    rotated = (
+        width if cls.partial is None else int(width * _number(config, known, "partial_rotary_factor").value)
     )
+    even = rotated + rotated % 2 if rotated < width else width
+    if rotated == 0:
+        return head_dim.derive({"kind": "none"})
+    if base.value <= 0:
+        raise config.error(f"rope_theta must be above 0, not {base}", at=base.place)
+    if even != rotated:  # the classes round pairs up, and divide exponents by the odd width
+        base = base.derive(base.value ** (even / rotated))
+    mapping = {
+        "kind": "rope",
+        "theta": base,
+        "rotary_dim": head_dim.derive(even) if even != width else None,
+        "pairing": cls.pairing if cls.pairing != "half" else None,
+        "scaling": _scaling(config, parameters, cls.renamed),
+    }
+    return head_dim.derive(without_none(mapping))
 
 
-def stated(config: Config) -> Mapped:
-    """`rope_scaling` (transformers 4), which the class puts first, or `rope_parameters` (5); empty where there is neither."""
+def stated(config: Config) -> Parameters:
+    """`rope_scaling` (transformers 4), which the classes read first, else `rope_parameters` (5), else nothing."""
     return parameters(config, "rope_scaling") or parameters(config, "rope_parameters")
 
 
-def parameters(config: Config, key: str, within: str = "") -> Mapped:
-    """The mapping at a key, or the one within that; empty where there is none."""
-    found = config.get(key, default={})
-    if within and isinstance(found, dict):
-        found = found.get(within) or {}
-    if not isinstance(found, dict):
-        raise ArchError(Problem(f"{config.file}: {within or key} must be a mapping, not {shown(found)}"))
-    return {key: value for key, value in found.items() if value is not None}
+def parameters(config: Config, key: str, within: str = "") -> Parameters:
+    """What the mapping at a key states, or the one within that; empty where there is none."""
+    mapping, places = config.get(key, default={}), config.places.inner(key)
+    if within and isinstance(mapping, dict):
+        mapping, places = mapping.get(within) or {}, places.inner(within)
+    if not isinstance(mapping, dict):
+        what = f"{within or key} must be a mapping, not {short_repr(mapping)}"
+        raise config.error(what, at=config.place(key))
+    return {
+        name: ConfigValue(value, places.place(name)) for name, value in mapping.items() if value is not None
+    }
 
 
-def _scaling(config: Config, stated: Mapped, renamed: Mapping[str, str]) -> Mapped | None:
-    kind = stated.get("rope_type", stated.get("type", "default"))
-    if kind == "default":
+def _scaling(config: Config, stated: Parameters, renamed: Mapping[str, str]) -> ConfigValue[Mapped] | None:
+    kind = stated.get("rope_type", stated.get("type"))
+    if kind is None or kind.value == "default":
         return None
-    build = _KINDS.get(renamed.get(kind, kind)) if isinstance(kind, str) else None
+    name = kind.value
+    build = KINDS.get(renamed.get(name, name)) if isinstance(name, str) else None
     if build is None:
-        raise ArchError(
-            Problem(
-                f"{config.file}: rope scaling {shown(kind)} is not supported",
-                "known: default, " + ", ".join(_KINDS),
-            )
-        )
-    return build(config, stated)
+        known = "known: default, " + ", ".join(KINDS)
+        raise config.error(f"rope scaling {short_repr(name)} is not supported", known, kind.place)
+    return kind.derive(build(config, stated))
 
 
-def _original(config: Config, stated: Mapped) -> int:
-    """The context before scaling; a key outside of the scaling's own (Phi-3) goes before the one inside."""
+def _original(config: Config, stated: Parameters) -> ConfigValue[int]:
+    """The context before scaling; a key outside of the parameters (Phi-3) goes before the one inside."""
     key = "original_max_position_embeddings"
-    inside = {"max_position_embeddings": config.size("max_position_embeddings"), **stated}
-    return int(
-        config.size(key, default=None)
-        or _number(config, inside, key if key in stated else "max_position_embeddings")
-    )
+    outside = config.optional_size(key)
+    if outside:
+        return outside
+    inside = _number(config, stated, key) if key in stated else config.size("max_position_embeddings")
+    return inside.derive(int(inside.value))
 
 
-def _number(config: Config, stated: Mapped, key: str) -> float:
+def _number(config: Config, stated: Parameters, key: str) -> ConfigValue[float]:
     value = stated.get(key)
-    if value is None or not is_number(value):
-        raise ArchError(Problem(f"{config.file}: the rope parameters need a number {key!r}"))
-    return float(value)
+    if value is None or not is_number(value.value):
+        at = value.place if value is not None else None
+        raise config.error(f"the rope parameters need a number {key!r}", at=at)
+    return value.derive(float(value.value))
 
 
-def _numbers(config: Config, stated: Mapped, key: str) -> list[float]:
+def _optional(config: Config, stated: Parameters, *keys: str) -> Mapped:
+    """The numbers at those of these keys that are there and not 0."""
+    return {key: _number(config, stated, key) for key in keys if stated.get(key)}
+
+
+def _numbers(config: Config, stated: Parameters, key: str) -> ConfigValue[list[float]]:
     values = stated.get(key)
-    if not isinstance(values, list) or not all(is_number(value) for value in values):
-        raise ArchError(Problem(f"{config.file}: the rope parameters need a list of numbers {key!r}"))
-    return [float(value) for value in values]
+    if values is None or not isinstance(values.value, list) or not all(map(is_number, values.value)):
+        at = values.place if values is not None else None
+        raise config.error(f"the rope parameters need a list of numbers {key!r}", at=at)
+    return values.derive([float(value) for value in values.value])
 
 
-def _linear(config: Config, stated: Mapped) -> Mapped:
+def _linear(config: Config, stated: Parameters) -> Mapped:
     return {"kind": "linear", "factor": _number(config, stated, "factor")}
 
 
-def _dynamic(config: Config, stated: Mapped) -> Mapped:
+def _dynamic(config: Config, stated: Parameters) -> Mapped:
     return {
         "kind": "dynamic_ntk",
         "factor": _number(config, stated, "factor"),
@@ -128,7 +136,7 @@ def _dynamic(config: Config, stated: Mapped) -> Mapped:
     }
 
 
-def _llama3(config: Config, stated: Mapped) -> Mapped:
+def _llama3(config: Config, stated: Parameters) -> Mapped:
     return {
         "kind": "llama3",
         **{key: _number(config, stated, key) for key in ("factor", "low_freq_factor", "high_freq_factor")},
@@ -136,45 +144,36 @@ def _llama3(config: Config, stated: Mapped) -> Mapped:
     }
 
 
-def _yarn(config: Config, stated: Mapped) -> Mapped:
-    optional = {
-        key: _number(config, stated, key)
-        for key in ("attention_factor", "mscale", "mscale_all_dim")
-        if stated.get(key)
-    }
+def _yarn(config: Config, stated: Parameters) -> Mapped:
+    truncated = stated.get("truncate")
     return {
         "kind": "yarn",
         "factor": _number(config, stated, "factor"),
         "original_max_seq_len": _original(config, stated),
-        "beta_fast": _number(config, stated, "beta_fast") if stated.get("beta_fast") else 32.0,
-        "beta_slow": _number(config, stated, "beta_slow") if stated.get("beta_slow") else 1.0,
-        **optional,
-        **({} if stated.get("truncate", True) else {"truncate": False}),
+        "beta_fast": 32.0,
+        "beta_slow": 1.0,
+        **_optional(config, stated, "beta_fast", "beta_slow", "attention_factor", "mscale", "mscale_all_dim"),
+        **({} if truncated is None or truncated else {"truncate": truncated.derive(False)}),
     }
 
 
-def _longrope(config: Config, stated: Mapped) -> Mapped:
+def _longrope(config: Config, stated: Parameters) -> Mapped:
     original = _original(config, stated)
-    factor = (
-        _number(config, stated, "factor")
-        if stated.get("factor")
-        else config.size("max_position_embeddings") / original
-    )
-    return without_none(
-        {
-            "kind": "longrope",
-            "factor": factor,
-            "original_max_seq_len": original,
-            "short_factor": _numbers(config, stated, "short_factor"),
-            "long_factor": _numbers(config, stated, "long_factor"),
-            "attention_factor": _number(config, stated, "attention_factor")
-            if stated.get("attention_factor")
-            else None,
-        }
-    )
+    factor = _optional(config, stated, "factor")
+    if not factor:
+        longest = config.size("max_position_embeddings")
+        factor = {"factor": longest.derive(longest.value / original.value)}
+    return {
+        "kind": "longrope",
+        **factor,
+        "original_max_seq_len": original,
+        "short_factor": _numbers(config, stated, "short_factor"),
+        "long_factor": _numbers(config, stated, "long_factor"),
+        **_optional(config, stated, "attention_factor"),
+    }
 
 
-_KINDS = {
+KINDS = {
     "linear": _linear,
     "dynamic": _dynamic,
     "llama3": _llama3,
@@ -182,3 +181,4 @@ _KINDS = {
     "longrope": _longrope,
     "su": _longrope,
 }
+"""Kinds of scaling by `rope_type`."""

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from archcli.load.huggingface.leftovers import BESIDE_PACKED, leftover, packed
+from archcli.load.huggingface.auxiliary import BESIDE_PACKED, auxiliary_reason, packed
 
 Shape = tuple[int, ...]
 
@@ -106,7 +106,7 @@ class WeightMap:
             for rule, _, _ in _matches(self._tree, plain(name).split("."))
             if isinstance(rule, Drop)
         )
-        return next(dropped, "") or leftover(name, shape)
+        return next(dropped, "") or auxiliary_reason(name, shape)
 
     def packed_beside(self, name: str, stored: Container[str]) -> bool:
         """Whether what is stored beside it says that this tensor holds its weight in fewer bits."""

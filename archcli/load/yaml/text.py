@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 from archcli.errors import ArchError, Problem
@@ -16,6 +17,15 @@ class Text(NamedTuple):
 
     content: str
     source: Source
+
+
+def read_start(path: Path, name: str) -> bytes:
+    """The bytes of a file, but not much more than a text may be long."""
+    try:
+        with path.open("rb") as file:
+            return file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise ArchError(Problem(f"cannot be read: {error.strerror}", path=name)) from None
 
 
 def decode(data: bytes, name: str) -> str:

@@ -83,7 +83,7 @@ PLACES = {
     "groups.0.layer.attention.n_kv_heads": "config.json:10:26",
     "groups.0.layer.attention.position.theta": "config.json:14:17",
     "groups.0.layer.ffn.d_ff": "config.json:11:24",
-    "groups.0.layer.ffn.activation": "config.json as YAML:12:47",
+    "groups.0.layer.ffn.activation": "config.json:1:1",  # the class's default
 }
 
 
@@ -118,7 +118,7 @@ def test_our_limits_are_not_theirs():
 WRONG = {
     "type-unknown": (
         {"model_type": "lama"},
-        "f: model_type 'lama' is not supported; nearest known: llama, llama4, glm",
+        "1:16: model_type 'lama' is not supported; nearest known: llama, llama4, glm",
     ),
     "type-missing": (
         {"model_type": None},
@@ -127,7 +127,7 @@ WRONG = {
     "type-number": ({"model_type": 7}, "f: key 'model_type' is missing; it names the family, such as llama"),
     "type-with-halves": (
         {"model_type": "encoder-decoder", "encoder": {}, "decoder": {}},
-        "f: model_type 'encoder-decoder' is not supported; nearest known: ",
+        "1:16: model_type 'encoder-decoder' is not supported; nearest known: ",
     ),
     "key-missing": (
         {"model_type": "deepseek_v2"},
@@ -135,14 +135,14 @@ WRONG = {
     ),
     "many-layers": (
         {"num_hidden_layers": 10**9},
-        "f: num_hidden_layers 1000000000 is beyond reason; at most 100,000 are read",
+        "1:124: num_hidden_layers 1000000000 is beyond reason; at most 100,000 are read",
     ),
-    "size-text": ({"hidden_size": "64"}, "f: hidden_size must be a whole number above 0, not '64'"),
-    "size-list": ({"hidden_size": [64]}, "f: hidden_size must be a whole number above 0, not [64]"),
-    "size-zero": ({"vocab_size": 0}, "f: vocab_size must be a whole number above 0, not 0"),
-    "size-nan": ({"hidden_size": float("nan")}, "f: hidden_size must be a whole number above 0, not nan"),
-    "flag-text": ({"attention_bias": "yes"}, "f: attention_bias must be true or false, not 'yes'"),
-    "activation": ({"hidden_act": "mish"}, "f: activation 'mish' is not supported; known: relu, "),
+    "size-text": ({"hidden_size": "64"}, "1:99: hidden_size must be a whole number above 0, not '64'"),
+    "size-list": ({"hidden_size": [64]}, "1:99: hidden_size must be a whole number above 0, not [64]"),
+    "size-zero": ({"vocab_size": 0}, "1:78: vocab_size must be a whole number above 0, not 0"),
+    "size-nan": ({"hidden_size": float("nan")}, "1:99: hidden_size must be a whole number above 0, not nan"),
+    "flag-text": ({"attention_bias": "yes"}, "1:302: attention_bias must be true or false, not 'yes'"),
+    "activation": ({"hidden_act": "mish"}, "1:298: activation 'mish' is not supported; known: relu, "),
     "kv-heads": ({"num_key_value_heads": 3}, "1:176: n_kv_heads 3 does not divide n_heads 8; 2 or 4 would"),
 }
 
@@ -193,12 +193,90 @@ def test_the_place_is_that_of_the_key_that_is_meant(refused):
     assert refused(written) == [f"{line[0]}:26: n_kv_heads 3 does not divide n_heads 8; 2 or 4 would"]
 
 
-def test_what_the_file_does_not_say_is_shown_as_yaml(refused):
-    [found] = refused(json.dumps({**LLAMA, "hidden_size": 60}))
-    assert (
-        found
-        == "f as YAML:11:70: RoPE turns dims in pairs, and heads are 7 wide; state an even rotary_dim, or an even head_dim"
-    )
+ODD_WIDTH = "RoPE turns dims in pairs, and heads are 7 wide; state an even rotary_dim, or an even head_dim"
+
+# id: (what is put over LLAMA, the line that is pointed at, what of it, the answer)
+PLACED = {
+    "derived-from-the-width": ({"hidden_size": 60}, "hidden_size", "60", ODD_WIDTH),
+    "derived-from-the-heads": (
+        {"hidden_size": None, "num_attention_heads": 585},
+        "num_attention_heads",
+        "585",
+        ODD_WIDTH,
+    ),
+    "stated": ({"head_dim": 7}, "head_dim", "7", ODD_WIDTH),
+    "nested": (
+        {"rope_scaling": {"rope_type": "llama3", "factor": "eight"}},
+        "factor",
+        '"eight"',
+        "the rope parameters need a number 'factor'",
+    ),
+    "kind-of-scaling": (
+        {"rope_scaling": {"factor": 8.0, "rope_type": "odd"}},
+        "rope_type",
+        '"odd"',
+        "rope scaling 'odd' is not supported; known: default, linear, dynamic, llama3, yarn, longrope, su",
+    ),
+}
+
+
+@pytest.mark.parametrize(("put", "key", "value", "said"), PLACED.values(), ids=PLACED)
+def test_a_mistake_is_shown_at_the_key_that_it_comes_from(put, key, value, said):
+    with pytest.raises(ArchError) as caught:
+        load_text(json.dumps({**LLAMA, "num_key_value_heads": None, **put}, indent=2), "f")
+    [problem] = caught.value.problems
+    start = problem.mark.column - 1
+    assert problem.mark.text.lstrip().startswith(f'"{key}": ')
+    assert problem.mark.text[start : start + problem.mark.width] == value
+    assert str(problem) == f"f:{problem.mark.line}:{problem.mark.column}: {said}"
+
+
+def test_a_mistake_in_what_the_file_does_not_say_has_no_place(refused):
+    config = {"model_type": "stablelm", "architectures": ["StableLmForCausalLM"], "num_attention_heads": 20}
+    assert refused(json.dumps(config)) == ["f: n_kv_heads 32 does not divide n_heads 20; 20 would"]
+
+
+MOE = {
+    "model_type": "qwen3_moe",
+    "architectures": ["Qwen3MoeForCausalLM"],
+    "head_dim": 32,
+    "intermediate_size": 48,
+    "moe_intermediate_size": 48,
+    "num_experts": 48,
+    "mlp_only_layers": [0],
+    "norm_topk_prob": True,
+    "hidden_act": "gelu",
+    "attention_bias": True,
+    "tie_word_embeddings": False,
+    "rope_scaling": {"type": "linear", "factor": 48},
+}
+
+# our path: the key, whose value many others share
+KEYS = {
+    "groups.0.layer.ffn.d_ff": "intermediate_size",
+    "groups.1.layer.ffn.expert.d_ff": "moe_intermediate_size",
+    "groups.1.layer.ffn.expert.activation": "hidden_act",
+    "groups.1.layer.ffn.n_experts": "num_experts",
+    "groups.1.layer.ffn.router.normalized": "norm_topk_prob",
+    "groups.1.layer.attention.bias": "attention_bias",
+    "groups.1.layer.attention.position": "head_dim",
+    "groups.1.layer.attention.position.scaling.factor": "factor",
+    "groups.1.layer.attention.position.scaling.kind": "type",
+    "embedding.tied": "tie_word_embeddings",
+}
+
+
+@pytest.mark.parametrize(("path", "key"), KEYS.items())
+def test_keys_of_equal_values_are_told_apart(path, key):
+    mark = load_text(json.dumps(MOE, indent=1), "f").mark(path)
+    assert mark.text.lstrip().startswith(f'"{key}": ')
+
+
+def test_an_override_changes_what_a_key_says():
+    loaded = load_text(json.dumps(MOE, indent=1), "f", ["groups.1.layer.ffn.expert.d_ff=56"])
+    assert loaded.model.groups[1].layer.ffn.expert.d_ff == 56
+    assert loaded.model.groups[0].layer.ffn.d_ff == 48
+    assert str(loaded.mark("groups.1.layer.ffn.expert.d_ff")) == "--set:1:38"
 
 
 def test_an_override_keeps_its_own_place(refused):

@@ -171,8 +171,14 @@ def test_what_is_in_the_cache_is_found_as_the_library_finds_it(cache):
         ),
         ("[]", "/config.json: no config.json of a model; it has neither model_type nor architectures"),
         ("{}", "/config.json: no config.json of a model; it has neither model_type nor architectures"),
-        ({"model_type": "lama"}, "/config.json: model_type 'lama' is not supported; nearest known: llama, "),
-        ({**CONFIG, "hidden_size": "x"}, "/config.json: hidden_size must be a whole number above 0, not 'x'"),
+        (
+            {"model_type": "lama"},
+            "/config.json:2:17: model_type 'lama' is not supported; nearest known: llama, ",
+        ),
+        (
+            {**CONFIG, "hidden_size": "x"},
+            "/config.json:7:18: hidden_size must be a whole number above 0, not 'x'",
+        ),
         (
             {**CONFIG, "num_key_value_heads": 3},
             "/config.json:10:26: n_kv_heads 3 does not divide n_heads 4; 2 or 4 would",

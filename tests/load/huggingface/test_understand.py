@@ -7,9 +7,11 @@ import torch
 import transformers
 
 from archcli.errors import ArchError
-from archcli.load.huggingface.config import MOST_LAYERS, Config, groups
+from archcli.load.huggingface.config import MOST_LAYERS, Config
 from archcli.load.huggingface.families import smollm3
+from archcli.load.huggingface.groups import groups
 from archcli.load.huggingface.understand import families, understand
+from archcli.load.yaml.nodes import plain
 from archcli.measure.passes import forward_pass
 from drawing import TINY
 from importing import built
@@ -30,7 +32,7 @@ FILE = {
 def understood(config):
     """The model of a whole file, and the notes."""
     found = understand(config)
-    return built(found.mapping), found.notes
+    return built(plain(found.tree)), found.notes
 
 
 def causal(model_type, config):

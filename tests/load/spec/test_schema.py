@@ -5,7 +5,8 @@ import re
 import pytest
 
 from archcli.errors import ArchError
-from archcli.load.source import load_text, preset_text, presets
+from archcli.load.presets import preset_text, presets
+from archcli.load.source import load_text
 from archcli.load.spec.schema import json_schema, rows
 from archcli.load.yaml.nodes import plain
 from archcli.load.yaml.reader import parse

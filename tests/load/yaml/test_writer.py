@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archcli.load.source import load, load_text, presets
+from archcli.load.presets import presets
+from archcli.load.source import load, load_text
 from archcli.load.yaml.writer import to_mapping, to_yaml
 from archcli.modules import ALiBi, LayerNorm, RMSNorm, Rope
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from torch import nn
 
-from archcli.load.source import load, presets
+from archcli.load.presets import presets
+from archcli.load.source import load
 from archcli.measure.params import count_params
 from archcli.measure.passes import forward_pass, train_pass
 from archcli.measure.profile.ivanov.counting import layer_parts, operators

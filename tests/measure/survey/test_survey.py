@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from archcli.errors import ArchError
-from archcli.load.source import load_preset, load_text, presets
+from archcli.load.presets import presets
+from archcli.load.source import load_preset, load_text
 from archcli.measure.survey.columns import FACETS, described
 from archcli.measure.survey.survey import survey_models
 from archcli.modules import (

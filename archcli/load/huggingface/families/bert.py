@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from archcli.load.huggingface.activations import activation
 from archcli.load.huggingface.common import decoder, layernorm, mlp
-from archcli.load.huggingface.config import Config, Mapped, activation
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights import Take, Weights
 
 MODEL_TYPES = ("bert",)
@@ -41,7 +43,10 @@ POOLER = tuple(
 
 
 def mapping(config: Config) -> Mapped:
-    """Post-norm, learned positions and segment types, a norm after the embeddings; the head by the name of the class."""
+    """Post-norm, learned positions and segment types, a norm after the embeddings.
+
+    The name of the class tells the head.
+    """
     config = config.of_class(DEFAULTS)
     config.only("is_decoder", False)
     config.only("add_cross_attention", False)
@@ -74,20 +79,20 @@ def _head(config: Config) -> Mapped:
     name = config.architecture or "BertModel"
     config.only_architectures(*PARTS)
     parts = PARTS[name]
-    found: Mapped = {"pooler": True} if "pooler" in parts else {}
+    head: Mapped = {"pooler": True} if "pooler" in parts else {}
     if "words" in parts:
-        found["head"] = {"activation": activation(config, "hidden_act")}
+        head["head"] = {"activation": activation(config, "hidden_act")}
     if "labels" in parts:
-        found["n_labels"] = config.labels()
+        head["n_labels"] = config.labels()
     if "one label" in parts or "two labels" in parts:
-        found["n_labels"] = 1 if "one label" in parts else 2
-    return found
+        head["n_labels"] = 1 if "one label" in parts else 2
+    return head
 
 
 NORMS = {
-    "embeddings": "embedding.norm",
-    "encoder.layer.*.attention.output": "layers.*.attention_norm",
-    "encoder.layer.*.output": "layers.*.ffn_norm",
+    "[bert.]embeddings": "embedding.norm",
+    "[bert.]encoder.layer.*.attention.output": "layers.*.attention_norm",
+    "[bert.]encoder.layer.*.output": "layers.*.ffn_norm",
     "cls.predictions.transform": "lm_head_norm",
 }
 LEGACY = {"weight": "weight", "bias": "bias", "gamma": "weight", "beta": "bias"}
@@ -105,9 +110,9 @@ WEIGHTS: Weights = {
     "[bert.]encoder.layer.*.output.dense.*": "layers.*.ffn.down_proj.*",
     "[bert.]pooler.dense.*": "pooler.*",
     **{
-        f"{'' if theirs.startswith('cls') else '[bert.]'}{theirs}.LayerNorm.{theirs_too}": f"{ours}.{ours_too}"
+        f"{theirs}.LayerNorm.{stored}": f"{ours}.{kind}"
         for theirs, ours in NORMS.items()
-        for theirs_too, ours_too in LEGACY.items()
+        for stored, kind in LEGACY.items()
     },
     "cls.predictions.transform.dense.*": "lm_head_transform.*",
     "cls.predictions.decoder.weight": "lm_head.weight",

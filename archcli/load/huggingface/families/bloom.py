@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.common import decoder, layernorm
-from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import FUSED
+from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights import Take, Weights
 
 MODEL_TYPES = ("bloom",)
@@ -29,7 +30,7 @@ TRAINED_WITH = (
     "skip_bias_add_qkv",
     "slow_but_exact",
 )
-"""Keys of its training software; the class makes the feed-forward network four times as wide as d_model whatever n_inner says."""
+"""Keys of its training software, and n_inner: the class makes the network 4 d_model wide whatever it says."""
 
 
 def mapping(config: Config) -> Mapped:
@@ -38,24 +39,24 @@ def mapping(config: Config) -> Mapped:
     config.only("apply_residual_connection_post_layernorm", False)
     config.ignore(*TRAINED_WITH)
     norm = layernorm(config.number("layer_norm_epsilon"))
-    heads = config.size("num_attention_heads")
+    heads, width = config.size("num_attention_heads"), config.size("hidden_size")
     layer = {
         "kind": "pre_norm",
         "attention": {"kind": "mha", "n_heads": heads, "bias": True, "position": {"kind": "alibi"}},
         "ffn": {
             "kind": "mlp",
-            "d_ff": 4 * config.size("hidden_size"),
+            "d_ff": width.derive(4 * width.value),
             "activation": "gelu_tanh",
             "bias": True,
         },
     }
-    more = {"max_seq_len": config.size("seq_length", default=None)}
-    return decoder(config, norm, [layer] * config.layers(), embedding={"norm": norm}, **more)
+    longest = config.optional_size("seq_length")
+    return decoder(config, norm, [layer] * config.layers(), embedding={"norm": norm}, max_seq_len=longest)
 
 
 def weights(config: Config) -> Weights:
     """Queries, keys and values of one head after the other."""
-    heads = config.of_class(DEFAULTS, **ALIASES).size("num_attention_heads")
+    heads = config.of_class(DEFAULTS, **ALIASES).size("num_attention_heads").value
     return {
         "[transformer.]word_embeddings.weight": "embedding.tokens.weight",
         "[transformer.]word_embeddings_layernorm.*": "embedding.norm.*",

@@ -1,12 +1,15 @@
-"""ChatGLM 2 and 3 and GLM-4, by the keys of their own code, configuration_chatglm.py; transformers has the same model as glm."""
+"""ChatGLM 2 and 3 and GLM-4, by the keys of their repositories' configuration_chatglm.py.
+
+transformers has the same model as glm.
+"""
 
 from __future__ import annotations
 
-from archcli.errors import ArchError, Problem
-from archcli.load.huggingface.common import decoder, head_counts, layernorm
-from archcli.load.huggingface.config import Config, Mapped, without_none
+from archcli.load.huggingface.common import Flag, decoder, head_counts, layernorm
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import FUSED
 from archcli.load.huggingface.rope import position
+from archcli.load.huggingface.value import Mapped, without_none
 from archcli.load.huggingface.weights import Take, Weights
 
 MODEL_TYPES = ("chatglm",)
@@ -48,15 +51,14 @@ SAME_SCORES = (
 
 
 def mapping(config: Config) -> Mapped:
-    """Pre-norm, RMSNorm, interleaved RoPE on half of each head, SwiGLU; post_layer_norm is the norm after the last layer."""
+    """Pre-norm, RMSNorm, interleaved RoPE on half of each head, SwiGLU.
+
+    post_layer_norm is the norm after the last layer.
+    """
     config = config.of_class(DEFAULTS, **ALIASES)
     if any(key in config.data for key in FIRST_GENERATION):
-        raise ArchError(
-            Problem(
-                f"{config.file}: ChatGLM of the first generation is not supported",
-                "ChatGLM 2 and 3 and GLM-4 are",
-            )
-        )
+        what = "ChatGLM of the first generation is not supported"
+        raise config.error(what, "ChatGLM 2 and 3 and GLM-4 are", config.place(*FIRST_GENERATION))
     config.only("apply_residual_connection_post_layernorm", False, default=False)
     config.only("pre_seq_len", None, 0, default=None)
     config.ignore(*SAME_SCORES, "prefix_projection", "quantization_bit", "classifier_dropout")
@@ -65,24 +67,24 @@ def mapping(config: Config) -> Mapped:
         "kind": "pre_norm",
         "attention": _attention(config, biased=biased),
         "ffn": {"kind": "glu", "d_ff": config.size("ffn_hidden_size"), "activation": "silu"}
-        | ({"bias": True} if biased else {}),
+        | ({"bias": biased} if biased else {}),
     }
     norm = {"kind": "rmsnorm", "eps": eps} if config.flag("rmsnorm") else layernorm(eps)
     last = None if config.flag("post_layer_norm") else False
     return decoder(config, norm, [layer] * config.layers(), final_norm=last)
 
 
-def _attention(config: Config, *, biased: bool) -> Mapped:
-    """Without multi_query_attention there are as many heads of keys as of queries; rope_ratio multiplies RoPE's base."""
+def _attention(config: Config, *, biased: Flag) -> Mapped:
+    """MHA, or GQA where multi_query_attention says so; rope_ratio multiplies RoPE's base."""
     heads, width = config.size("num_attention_heads"), config.size("kv_channels")
     kv_heads = config.size("multi_query_group_num") if config.flag("multi_query_attention") else heads
-    bias = True if biased else ["q", "k", "v"] if config.flag("add_qkv_bias") else None
-    parameters = {"rope_theta": 10000.0 * config.number("rope_ratio")}
+    ratio = config.number("rope_ratio")
+    parameters = {"rope_theta": ratio.derive(10000.0 * ratio.value)}
     return without_none(
         {
             **head_counts(heads, kv_heads),
-            "head_dim": width if width * heads != config.size("hidden_size") else None,
-            "bias": bias,
+            "head_dim": width if width.value * heads.value != config.size("hidden_size") else None,
+            "bias": biased or (["q", "k", "v"] if config.flag("add_qkv_bias") else None),
             "position": position(config, width, parameters, pairing="interleaved", partial=0.5),
         }
     )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from archcli.errors import ArchError, Problem
-from archcli.load.huggingface.common import attention, decoder, gated, head_dim, layernorm
-from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.common import attention, decoder, gated, head_dim, layernorm, positive
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import LLAMA, QK_NORM
 from archcli.load.huggingface.rope import rope
+from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights import Weights
 
 MODEL_TYPES = ("cohere",)
@@ -29,7 +29,10 @@ DEFAULTS = {
 
 
 def mapping(config: Config) -> Mapped:
-    """Parallel with one norm, LayerNorm without bias, interleaved RoPE; use_qk_norm gives each head of q and k a norm of its own."""
+    """Parallel with one LayerNorm without bias, interleaved RoPE.
+
+    use_qk_norm gives each head of queries and keys its own norm.
+    """
     config = config.of_class(DEFAULTS)
     width, bias = head_dim(config), config.flag("attention_bias")
     qk_norm = {"per": "head_distinct"} if config.flag("use_qk_norm") else None
@@ -40,13 +43,9 @@ def mapping(config: Config) -> Mapped:
         ),
         "ffn": gated(config),
     }
-    scale = config.number("logit_scale")
-    if scale <= 0:
-        raise ArchError(Problem(f"{config.file}: logit_scale must be above 0, not {scale}"))
+    scale, norm = positive(config, "logit_scale"), layernorm(config.number("layer_norm_eps"), bias=False)
     head = None if scale == 1 else {"scale": scale}
-    return decoder(
-        config, layernorm(config.number("layer_norm_eps"), bias=False), [layer] * config.layers(), head=head
-    )
+    return decoder(config, norm, [layer] * config.layers(), head=head)
 
 
 WEIGHTS: Weights = {**LLAMA, **QK_NORM}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from archcli.errors import ArchError, Problem
-from archcli.load.huggingface.common import decoder, gated, latent_attention, rmsnorm, shared_expert
-from archcli.load.huggingface.config import Config, Mapped, shown, without_none
+from archcli.load.huggingface.common import Flag, decoder, gated, latent_attention, rmsnorm, shared_expert
+from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.names import EXPERTS, LLAMA, MLA, SHARED
+from archcli.load.huggingface.value import Mapped, without_none
 from archcli.load.huggingface.weights import Weights
 
 MODEL_TYPES = ("deepseek_v2",)
@@ -38,7 +38,7 @@ ALIASES = {"num_experts": "n_routed_experts"}
 
 
 def mapping(config: Config) -> Mapped:
-    """Latent attention, whose RoPE pairs neighbouring dims; dense layers first, then a mixture of experts with shared ones."""
+    """Latent attention with interleaved RoPE; dense layers first, then routed and shared experts."""
     config = config.of_class(DEFAULTS, **ALIASES)
     config.only("moe_layer_freq", 1, default=1)
     config.only("scoring_func", "softmax", default="softmax")
@@ -47,11 +47,11 @@ def mapping(config: Config) -> Mapped:
     attention = latent_attention(config, "interleaved")
     dense = {"kind": "pre_norm", "attention": attention, "ffn": gated(config, bias=bias)}
     sparse = {"kind": "pre_norm", "attention": attention, "ffn": _experts(config, bias=bias)}
-    first, count = config.count("first_k_dense_replace"), config.layers()
+    first, count = config.count("first_k_dense_replace").value, config.layers()
     return decoder(config, rmsnorm(config), [dense if i < first else sparse for i in range(count)])
 
 
-def _experts(config: Config, *, bias: bool) -> Mapped:
+def _experts(config: Config, *, bias: Flag) -> Mapped:
     """`mlp_bias` biases the shared expert and not the routed ones."""
     expert = gated(config, width="moe_intermediate_size")
     return without_none(
@@ -72,17 +72,13 @@ def _experts(config: Config, *, bias: bool) -> Mapped:
 
 def _groups(config: Config) -> Mapped:
     """`greedy` has no groups whatever n_group says."""
-    method = config.get("topk_method")
+    method = config.value("topk_method")
     if method == "greedy":
         config.ignore("n_group", "topk_group")
         return {}
     if method != "group_limited_greedy":
-        raise ArchError(
-            Problem(
-                f"{config.file}: topk_method {shown(method)} is not supported",
-                "supported: 'greedy' or 'group_limited_greedy'",
-            )
-        )
+        what = f"topk_method {short_repr(method.value)} is not supported"
+        raise config.error(what, "supported: 'greedy' or 'group_limited_greedy'", method.place)
     return {
         "n_groups": config.size("n_group"),
         "top_k_groups": config.size("topk_group"),

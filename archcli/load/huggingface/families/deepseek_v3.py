@@ -1,4 +1,4 @@
-"""DeepSeek-V3 and R1, and Kimi K2, which runs DeepSeek's code: DeepseekV3Config and DeepseekV3ForCausalLM."""
+"""DeepSeek-V3, R1 and Kimi K2: DeepseekV3Config and DeepseekV3ForCausalLM."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from archcli.load.huggingface.common import (
     rmsnorm,
     shared_expert,
 )
-from archcli.load.huggingface.config import Config, Mapped, without_none
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import CORRECTED, EXPERTS, LLAMA, MLA, SHARED, prediction_layers
+from archcli.load.huggingface.value import Mapped, without_none
 from archcli.load.huggingface.weights import Weights
 
 MODEL_TYPES = ("deepseek_v3", "kimi_k2")
@@ -47,7 +48,10 @@ ALIASES = {"num_local_experts": "n_routed_experts"}
 
 
 def mapping(config: Config) -> Mapped:
-    """Latent attention; dense layers first, then experts chosen by sigmoid scores and a correction bias, and a shared one."""
+    """Latent attention; dense layers first, then a shared expert and routed ones.
+
+    Experts are chosen by sigmoid scores and a correction bias.
+    """
     config = config.of_class(DEFAULTS, **ALIASES)
     config.only("moe_layer_freq", 1, default=1)
     config.only("scoring_func", "sigmoid", default="sigmoid")
@@ -55,13 +59,13 @@ def mapping(config: Config) -> Mapped:
     attention = latent_attention(config, "interleaved" if config.flag("rope_interleave") else "half")
     dense = {"kind": "pre_norm", "attention": attention, "ffn": gated(config)}
     sparse = {"kind": "pre_norm", "attention": attention, "ffn": _experts(config)}
-    first, count = config.count("first_k_dense_replace"), config.layers()
+    first, count = config.count("first_k_dense_replace").value, config.layers()
     mtp = multi_token_prediction(config, lambda: sparse, alike=first < count)
     return decoder(config, rmsnorm(config), [dense if i < first else sparse for i in range(count)], mtp=mtp)
 
 
 def _experts(config: Config) -> Mapped:
-    """Chosen by their scores and a bias that is stored, not trained, within the best groups."""
+    """Experts of the best groups, chosen by their scores and a bias that is stored but not trained."""
     expert = gated(config, width="moe_intermediate_size")
     router = {
         "scores": "sigmoid",
@@ -85,7 +89,7 @@ def _experts(config: Config) -> Mapped:
 
 
 def weights(config: Config) -> Weights:
-    """Those of V2, the correction of the scores, and the layers after the last that predict further tokens."""
+    """The names of V2, the correction biases, and the layers of multi-token prediction."""
     config = config.of_class(DEFAULTS, **ALIASES)
-    predicting = prediction_layers(config.layers(), config.count("num_nextn_predict_layers", default=0))
+    predicting = prediction_layers(config.layers(), config.count("num_nextn_predict_layers", default=0).value)
     return {**LLAMA, **MLA, **EXPERTS, **SHARED, **CORRECTED, **predicting}

@@ -7,13 +7,11 @@ x = x + F(N2 x)          x = x + A y + F y       or one norm for both
 
 from __future__ import annotations
 
-from typing import Any
-
-from archcli.errors import ArchError, Problem
-from archcli.load.huggingface.common import decoder, layernorm, mlp
-from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.common import decoder, even_split, head_counts, layernorm, mlp
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import FUSED
 from archcli.load.huggingface.rope import rope
+from archcli.load.huggingface.value import Mapped, bare
 from archcli.load.huggingface.weights import Take, Weights
 
 MODEL_TYPES = ("falcon",)
@@ -41,16 +39,12 @@ def mapping(config: Config) -> Mapped:
     config = config.of_class(DEFAULTS, **ALIASES)
     config.only("apply_residual_connection_post_layernorm", False, default=False)
     config.ignore("ff_factor")
-    bias = config.flag("bias")
+    bias, width = config.flag("bias"), config.size("hidden_size")
+    d_ff = config.size("ffn_hidden_size", default=width.derive(4 * width.value))
     layer = {
         **_wiring(config),
-        "attention": _attention(config) | ({"bias": True} if bias else {}),
-        "ffn": mlp(
-            config,
-            config.size("ffn_hidden_size", default=4 * config.size("hidden_size")),
-            "activation",
-            bias=bias,
-        ),
+        "attention": _attention(config) | ({"bias": bias} if bias else {}),
+        "ffn": mlp(config, d_ff, "activation", bias=bias),
     }
     return decoder(config, layernorm(config.number("layer_norm_epsilon")), [layer] * config.layers())
 
@@ -60,32 +54,33 @@ def _wiring(config: Config) -> Mapped:
     new, parallel = config.flag("new_decoder_architecture"), config.flag("parallel_attn")
     norms = config.size("num_ln_in_parallel_attn", default=2 if new else 1)
     if new and not parallel:
-        raise ArchError(
-            Problem(f"{config.file}: new_decoder_architecture with parallel_attn false is not supported")
-        )
+        what = "new_decoder_architecture with parallel_attn false is not supported"
+        raise config.error(what, at=config.place("parallel_attn"))
     if not parallel:
         return {"kind": "pre_norm"}
-    if norms > (2 if new else 1):
-        raise ArchError(Problem(f"{config.file}: num_ln_in_parallel_attn {norms} is not supported here"))
-    return {"kind": "parallel"} | ({"n_norms": 2} if norms > 1 else {})
+    if norms.value > (2 if new else 1):
+        raise config.error(f"num_ln_in_parallel_attn {norms} is not supported here", at=norms.place)
+    return {"kind": "parallel"} | ({"n_norms": 2} if norms.value > 1 else {})
 
 
 def _attention(config: Config) -> Mapped:
     """`num_kv_heads` counts in the new architecture alone; in the old one it is one head, or all."""
     heads = config.size("num_attention_heads")
-    kv_heads: Any = heads if config.flag("new_decoder_architecture") or not config.flag("multi_query") else 1
+    new = config.flag("new_decoder_architecture")
+    kv_heads = heads if new or not config.flag("multi_query") else heads.derive(1)
     stated = config.size("num_kv_heads", default=kv_heads)
-    kv_heads = stated if config.flag("new_decoder_architecture") else kv_heads
-    kind = {heads: {"kind": "mha"}, 1: {"kind": "mqa"}}.get(kv_heads, {"kind": "gqa", "n_kv_heads": kv_heads})
     alibi = {"kind": "alibi", "scaled": True} if config.flag("alibi") else None
-    return {**kind, "n_heads": heads, "position": alibi or rope(config, config.size("hidden_size") // heads)}
+    return {
+        **head_counts(heads, stated if new else kv_heads),
+        "position": alibi or rope(config, even_split(config)),
+    }
 
 
 def weights(config: Config) -> Weights:
-    """Queries, keys and values of each group of heads that share one key head: of all heads in 7b, of one in rw-1b."""
+    """Queries, keys and values of one group of heads after the other; a group shares one key head."""
     config = config.of_class(DEFAULTS, **ALIASES)
     attend = _attention(config)
-    groups = {"mqa": 1, "mha": attend["n_heads"]}.get(attend["kind"]) or attend["n_kv_heads"]
+    groups = {"mqa": 1, "mha": bare(attend["n_heads"])}.get(attend["kind"]) or bare(attend["n_kv_heads"])
     return {
         "[transformer.]word_embeddings.weight": "embedding.tokens.weight",
         "[transformer.]h.*.input_layernorm.*": "layers.*.attention_norm.*",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.common import attention, decoder, gated, head_dim, rmsnorm
-from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import LLAMA
+from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights import Weights
 
 MODEL_TYPES = ("gemma",)
@@ -26,15 +27,19 @@ DEFAULTS = {
 
 
 def mapping(config: Config) -> Mapped:
-    """Pre-norm, RMSNorm of weights stored minus one, GeGLU, embeddings times sqrt(d_model); `gelu` in old files means its tanh form."""
+    """Pre-norm, RMSNorm of weights stored minus one, GeGLU, embeddings times sqrt(d_model).
+
+    `gelu` in old files means its tanh form.
+    """
     config = config.of_class(DEFAULTS)
     config.only("use_bidirectional_attention", None, False, default=None)
     config.ignore("hidden_activation")
     ffn = gated(config)
+    function = ffn["activation"]
     layer = {
         "kind": "pre_norm",
         "attention": attention(config, head_dim(config), bias=config.flag("attention_bias")),
-        "ffn": ffn | ({"activation": "gelu_tanh"} if ffn["activation"] == "gelu" else {}),
+        "ffn": ffn | ({"activation": function.derive("gelu_tanh")} if function == "gelu" else {}),
     }
     return decoder(
         config, rmsnorm(config, offset=1), [layer] * config.layers(), embedding={"scale": "sqrt_d_model"}

@@ -12,8 +12,9 @@ from archcli.load.huggingface.common import (
     rmsnorm,
     windows,
 )
-from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import SANDWICH
+from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights import Weights
 
 MODEL_TYPES = ("gemma2",)
@@ -39,7 +40,10 @@ DEFAULTS = {
 
 
 def mapping(config: Config) -> Mapped:
-    """Sandwich norms, GeGLU, soft-capped scores and logits, a window in layers 0, 2, 4, …; queries scaled by a number of their own."""
+    """Sandwich norms, GeGLU, soft-capped scores and logits, a window in every other layer.
+
+    Queries are scaled by query_pre_attn_scalar.
+    """
     config = config.of_class(DEFAULTS)
     config.only("use_bidirectional_attention", None, False, default=None)
     config.ignore("hidden_act", "sliding_window_size")
@@ -47,7 +51,7 @@ def mapping(config: Config) -> Mapped:
     ffn, scale = gated(config, act="hidden_activation"), query_scale(config, width)
     cap = optional_number(config, "attn_logit_softcapping")
 
-    def layer(window: int | None) -> Mapped:
+    def layer(window: ConfigValue[int] | None) -> Mapped:
         return {
             "kind": "sandwich",
             "attention": attention(config, width, bias=bias, scale=scale, softcap=cap, window=window),

@@ -15,9 +15,10 @@ from archcli.load.huggingface.common import (
     rmsnorm,
     windows,
 )
-from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import QK_NORM, SANDWICH
 from archcli.load.huggingface.rope import parameters, position
+from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights import Weights
 
 MODEL_TYPES = ("gemma3_text", "gemma3")
@@ -45,16 +46,20 @@ DEFAULTS = {
 
 
 def mapping(config: Config) -> Mapped:
-    """Gemma 2 with normalized queries and keys in place of soft caps; of six layers five have a window and a RoPE of their own."""
+    """Gemma 2 with normalized queries and keys in place of soft caps.
+
+    Of six layers, five have a window and a RoPE of their own.
+    """
     config = config.of_class(DEFAULTS)
     config.only("use_bidirectional_attention", None, False, default=None)
     config.ignore("hidden_act", "_sliding_window_pattern")
     width, bias = head_dim(config), config.flag("attention_bias")
     ffn, scale = gated(config, act="hidden_activation"), query_scale(config, width)
-    cap, period = optional_number(config, "attn_logit_softcapping"), config.size("sliding_window_pattern")
+    cap = optional_number(config, "attn_logit_softcapping")
+    period = config.size("sliding_window_pattern").value
     near, far = _positions(config, width)
 
-    def layer(window: int | None) -> Mapped:
+    def layer(window: ConfigValue[int] | None) -> Mapped:
         place = far if window is None else near
         attend = attention(
             config,
@@ -74,8 +79,8 @@ def mapping(config: Config) -> Mapped:
     return decoder(config, rmsnorm(config, offset=1), layers, embedding={"scale": "sqrt_d_model"}, head=head)
 
 
-def _positions(config: Config, width: int) -> tuple[Mapped, Mapped]:
-    """RoPE within the window, and over the whole context: `rope_scaling` and `rope_theta` are of the latter alone."""
+def _positions(config: Config, width: ConfigValue[int]) -> tuple[ConfigValue[Mapped], ConfigValue[Mapped]]:
+    """RoPE within the window, and over the whole context, to which `rope_scaling` and `rope_theta` belong."""
     near = {
         "rope_theta": config.number("rope_local_base_freq"),
         **parameters(config, "rope_parameters", SLIDING),

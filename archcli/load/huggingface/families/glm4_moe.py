@@ -11,9 +11,10 @@ from archcli.load.huggingface.common import (
     multi_token_prediction,
     rmsnorm,
 )
-from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import CORRECTED, EXPERTS, LLAMA, QK_NORM, SHARED, prediction_layers
 from archcli.load.huggingface.rope import rope
+from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights import Weights
 
 MODEL_TYPES = ("glm4_moe",)
@@ -44,7 +45,7 @@ DEFAULTS = {
 
 
 def mapping(config: Config) -> Mapped:
-    """Pre-norm, RMSNorm, RoPE on half of each head; after the first dense layers, experts routed as DeepSeek-V3's and one shared."""
+    """Pre-norm, RMSNorm, RoPE on half of each head; dense layers first, then experts as in DeepSeek-V3."""
     config = config.of_class(DEFAULTS)
     width = head_dim(config)
     bias = ["q", "k", "v"] if config.flag("attention_bias") else False
@@ -56,7 +57,7 @@ def mapping(config: Config) -> Mapped:
         qk_norm=PER_HEAD if config.flag("use_qk_norm") else None,
     )
     count = config.layers()
-    first = min(config.count("first_k_dense_replace"), count)
+    first = min(config.count("first_k_dense_replace").value, count)
     layers = [{"kind": "pre_norm", "attention": attend, "ffn": gated(config)}] * first
     if first < count:
         layers += [{"kind": "pre_norm", "attention": attend, "ffn": _experts(config)}] * (count - first)
@@ -69,14 +70,13 @@ def mapping(config: Config) -> Mapped:
 
 
 def _experts(config: Config) -> Mapped:
-    shared = config.count("n_shared_experts") * config.size("moe_intermediate_size")
     group_of = {
         "n_groups": config.size("n_group"),
         "top_k_groups": config.size("topk_group"),
         "group_score": "top2",
     }
     expert = gated(config, width="moe_intermediate_size")
-    return {
+    mapping = {
         "kind": "moe",
         "n_experts": config.size("n_routed_experts", "num_local_experts"),
         "top_k": config.size("num_experts_per_tok"),
@@ -88,14 +88,15 @@ def _experts(config: Config) -> Mapped:
             "correction": True,
             **(group_of if group_of["n_groups"] != 1 else {}),
         },
-        **({"shared": {**expert, "d_ff": shared}} if shared else {}),
     }
+    number, width = config.count("n_shared_experts"), config.size("moe_intermediate_size")
+    shared = {**expert, "d_ff": width.derive(number.value * width.value)}
+    return mapping | ({"shared": shared} if number else {})
 
 
 def weights(config: Config) -> Weights:
-    """Those of Llama with routed and shared experts, and the layers after the last that predict further tokens."""
+    """The names of Llama with routed and shared experts, and the layers of multi-token prediction."""
     config = config.of_class(DEFAULTS)
-    predicting = prediction_layers(
-        config.layers(), config.count("num_nextn_predict_layers", "num_mtp_layers", default=0)
-    )
+    depth = config.count("num_nextn_predict_layers", "num_mtp_layers", default=0)
+    predicting = prediction_layers(config.layers(), depth.value)
     return {**LLAMA, **EXPERTS, **SHARED, **QK_NORM, **CORRECTED, **predicting}

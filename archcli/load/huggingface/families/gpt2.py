@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.common import decoder, layernorm, mlp
-from archcli.load.huggingface.config import Config, Mapped, without_none
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import GPT2
+from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
 from archcli.load.huggingface.weights import Weights
 
 MODEL_TYPES = ("gpt2",)
@@ -34,12 +35,12 @@ SUMMARY = ("summary_first_dropout", "summary_proj_to_labels", "summary_type", "s
 
 
 def mapping(config: Config) -> Mapped:
-    """Pre-norm, LayerNorm, learned positions, MHA and a feed-forward network of width 4 d_model, all biased."""
+    """Pre-norm, LayerNorm, learned positions, MHA, a feed-forward network 4 d_model wide, all biased."""
     config = config.of_class(DEFAULTS, **ALIASES)
     config.only("add_cross_attention", False)
     config.ignore("reorder_and_upcast_attn", *SUMMARY)
     width = config.size("hidden_size")
-    ffn = mlp(config, config.size("n_inner", default=4 * width), "activation_function")
+    ffn = mlp(config, config.size("n_inner", default=width.derive(4 * width.value)), "activation_function")
     layers = [
         {"kind": "pre_norm", "attention": _attention(config, width, index), "ffn": ffn}
         for index in range(config.layers())
@@ -48,13 +49,17 @@ def mapping(config: Config) -> Mapped:
     return decoder(config, norm, layers, embedding={"position": {"kind": "learned"}})
 
 
-def _attention(config: Config, width: int, index: int) -> Mapped:
-    """`scale_attn_weights` false leaves scores unscaled; `scale_attn_by_inverse_layer_idx` divides them by the layer's number from 1."""
+def _attention(config: Config, width: ConfigValue[int], index: int) -> Mapped:
+    """MHA whose scores are scaled by 1/sqrt(head_dim), by 1, or by either over the layer's number.
+
+    scale_attn_weights false means 1; scale_attn_by_inverse_layer_idx divides by the number, counted from 1.
+    """
     heads, scale = config.size("num_attention_heads"), None
     if not config.flag("scale_attn_weights"):
         scale = 1.0
     if config.flag("scale_attn_by_inverse_layer_idx"):
-        scale = (max(1, width // heads) ** -0.5 if scale is None else scale) / (index + 1)
+        head_width = max(1, width.value // heads.value)
+        scale = (head_width**-0.5 if scale is None else scale) / (index + 1)
     return without_none({"kind": "mha", "n_heads": heads, "bias": True, "scale": scale})
 
 

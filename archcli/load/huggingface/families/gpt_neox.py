@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.common import decoder, layernorm, mlp
-from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.common import decoder, even_split, layernorm, mlp
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import FUSED
 from archcli.load.huggingface.rope import rope
+from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights import Take, Weights
 
 MODEL_TYPES = ("gpt_neox",)
@@ -27,17 +28,13 @@ ALIASES = {"rope_theta": "rotary_emb_base", "partial_rotary_factor": "rotary_pct
 
 
 def mapping(config: Config) -> Mapped:
-    """Parallel with a norm each for attention and feed-forward, or sequential; RoPE on a quarter of each head."""
+    """Parallel with two norms, or serial; RoPE on a quarter of each head."""
     config = config.of_class(DEFAULTS, **ALIASES)
-    heads = config.size("num_attention_heads")
-    position = rope(config, config.size("hidden_size") // heads, partial=0.25)
+    heads, position = config.size("num_attention_heads"), rope(config, even_split(config), partial=0.25)
     bias = config.flag("attention_bias")
+    parallel = config.flag("use_parallel_residual")
     layer = {
-        **(
-            {"kind": "parallel", "n_norms": 2}
-            if config.flag("use_parallel_residual")
-            else {"kind": "pre_norm"}
-        ),
+        **({"kind": "parallel", "n_norms": 2} if parallel else {"kind": "pre_norm"}),
         "attention": {"kind": "mha", "n_heads": heads, "bias": bias, "position": position},
         "ffn": mlp(config, config.size("intermediate_size"), "hidden_act"),
     }
@@ -45,8 +42,11 @@ def mapping(config: Config) -> Mapped:
 
 
 def weights(config: Config) -> Weights:
-    """Queries, keys and values of one head after the other; the head is `embed_out` in files, `lm_head` in transformers 5."""
-    heads = config.of_class(DEFAULTS, **ALIASES).size("num_attention_heads")
+    """Queries, keys and values of one head after the other.
+
+    The output head is `embed_out` in files and `lm_head` in transformers 5.
+    """
+    heads = config.of_class(DEFAULTS, **ALIASES).size("num_attention_heads").value
     return {
         "[gpt_neox.]embed_in.weight": "embedding.tokens.weight",
         "[gpt_neox.]layers.*.input_layernorm.*": "layers.*.attention_norm.*",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.common import attention, decoder, head_dim, rmsnorm, windows
-from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import LLAMA
 from archcli.load.huggingface.rope import rope
+from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights import Take, Weights
 
 MODEL_TYPES = ("gpt_oss",)
@@ -46,13 +47,13 @@ def mapping(config: Config) -> Mapped:
     config.ignore("hidden_act", "initial_context_length", "experts_per_token")
     ffn = _experts(config)
 
-    def layer(window: int | None) -> Mapped:
+    def layer(window: ConfigValue[int] | None) -> Mapped:
         return {"kind": "pre_norm", "attention": _attention(config, window), "ffn": ffn}
 
     return decoder(config, rmsnorm(config), windows(config, layer, lambda index: index % 2 == 0))
 
 
-def _attention(config: Config, window: int | None) -> Mapped:
+def _attention(config: Config, window: ConfigValue[int] | None) -> Mapped:
     width = head_dim(config)
     position = rope(config, width, theta=150000.0)
     return attention(
@@ -61,7 +62,7 @@ def _attention(config: Config, window: int | None) -> Mapped:
 
 
 def _experts(config: Config) -> Mapped:
-    """(clip(up) + 1) * clip(gate) sigmoid(alpha clip(gate)), then down; gate, up and down biased, and so is the router."""
+    """Biased experts, down((clip(up) + 1) * clip(gate) sigmoid(alpha clip(gate))), and a biased router."""
     expert = {
         "kind": "glu",
         "d_ff": config.size("intermediate_size"),
@@ -80,12 +81,12 @@ def _experts(config: Config) -> Mapped:
 
 
 def weights(config: Config) -> Weights:
-    """Experts are stacked and stored [in, out]; the columns of gate and up take turns: as many groups of one and one."""
+    """Experts are stacked and stored [in, out]; the columns of gate and up take turns."""
     gates = {
         kind: tuple(f"layers.*.ffn.experts.{name}_proj.{kind}" for name in ("gate", "up"))
         for kind in ("weight", "bias")
     }
-    width = config.of_class(DEFAULTS).size("intermediate_size")
+    width = config.of_class(DEFAULTS).size("intermediate_size").value
     return {
         **LLAMA,
         "[model.]layers.*.self_attn.sinks": "layers.*.attention.sinks.weight",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.common import decoder, layernorm, mlp
-from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights import Weights
 
 MODEL_TYPES = ("gptj",)
@@ -28,7 +29,7 @@ ALIASES = {
 
 
 def mapping(config: Config) -> Mapped:
-    """Parallel with one norm, MHA without bias, RoPE on pairs of neighbouring dims, a biased feed-forward network and head."""
+    """Parallel with one norm, MHA without bias, interleaved RoPE, biased feed-forward network and head."""
     config = config.of_class(DEFAULTS, **ALIASES)
     config.only("rotary", True, default=True)
     config.only("scale_attn_weights", True, default=True)
@@ -38,7 +39,9 @@ def mapping(config: Config) -> Mapped:
     layer = {
         "kind": "parallel",
         "attention": {"kind": "mha", "n_heads": config.size("num_attention_heads"), "position": position},
-        "ffn": mlp(config, config.size("n_inner", default=4 * width), "activation_function"),
+        "ffn": mlp(
+            config, config.size("n_inner", default=width.derive(4 * width.value)), "activation_function"
+        ),
     }
     norm = layernorm(config.number("layer_norm_epsilon"))
     return decoder(config, norm, [layer] * config.layers(), head={"bias": True})

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from archcli.errors import ArchError, Problem
-from archcli.load.huggingface.common import attention, decoder, gated, head_dim, rmsnorm
-from archcli.load.huggingface.config import Config, Mapped, without_none
+from archcli.load.huggingface.common import attention, decoder, gated, head_dim, positive, rmsnorm
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import LLAMA
+from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
 from archcli.load.huggingface.weights import Weights
 
 MODEL_TYPES = ("granite",)
@@ -30,7 +30,10 @@ DEFAULTS = {
 
 
 def mapping(config: Config) -> Mapped:
-    """As Llama, with factors on embeddings, on scores (in place of head_dim^-0.5) and on what a layer adds, and a divisor of logits."""
+    """As Llama, with factors on embeddings, scores and residuals, and a divisor of logits.
+
+    attention_multiplier stands in place of head_dim^-0.5.
+    """
     config = config.of_class(DEFAULTS)
     scale = config.number("attention_multiplier")
     layer = without_none(
@@ -47,16 +50,14 @@ def mapping(config: Config) -> Mapped:
         rmsnorm(config),
         [layer] * config.layers(),
         embedding=without_none({"scale": factor}),
-        head=None if divisor is None else {"scale": 1 / divisor},
+        head=None if divisor is None else {"scale": divisor.derive(1 / divisor.value)},
     )
 
 
-def _multiplier(config: Config, name: str) -> float | None:
-    """A factor, or None where it is 1."""
-    value = config.number(name)
-    if value <= 0:
-        raise ArchError(Problem(f"{config.file}: {name} must be above 0, not {value}"))
-    return None if value == 1 else value
+def _multiplier(config: Config, name: str) -> ConfigValue[float] | None:
+    """A factor above 0, or None where it is 1."""
+    factor = positive(config, name)
+    return None if factor == 1 else factor
 
 
 WEIGHTS: Weights = LLAMA

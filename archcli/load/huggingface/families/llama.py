@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.common import attention, decoder, gated, head_dim, rmsnorm
-from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import LLAMA
+from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights import Weights
 
 MODEL_TYPES = ("llama",)
@@ -25,7 +26,10 @@ DEFAULTS = {
 
 
 def mapping(config: Config) -> Mapped:
-    """Pre-norm, RMSNorm, GQA with RoPE, SwiGLU; attention_bias biases all four projections, mlp_bias all three matrices."""
+    """Pre-norm, RMSNorm, GQA with RoPE, SwiGLU.
+
+    attention_bias biases all four projections, mlp_bias all three matrices.
+    """
     config = config.of_class(DEFAULTS)
     layer = {
         "kind": "pre_norm",

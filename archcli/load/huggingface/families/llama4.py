@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from archcli.errors import ArchError, Problem
-from archcli.load.huggingface.common import attention, decoder, gated, head_dim, rmsnorm
-from archcli.load.huggingface.config import Config, Mapped, shown
+from typing import Any
+
+from archcli.load.huggingface.common import FULL, attention, decoder, gated, head_dim, rmsnorm
+from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.names import LLAMA
 from archcli.load.huggingface.rope import rope
+from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights import Take, Weights
 
 MODEL_TYPES = ("llama4_text", "llama4")
@@ -36,47 +38,67 @@ DEFAULTS = {
     "attn_scale": 0.1,
     "attention_bias": False,
 }
-LAYER_TYPES = ("chunked_attention", "full_attention")
+CHUNKED = "chunked_attention"
 
 
 def mapping(config: Config) -> Mapped:
-    """Layers with RoPE attend within chunks, those without to everything; some or all have experts, one of them chosen, one shared."""
+    """RoPE layers attend within chunks, the rest to the whole context; some or all layers have experts.
+
+    One expert is chosen, and one is shared.
+    """
     config = config.of_class(DEFAULTS)
-    config.ignore(
-        "for_llm_compressor", "intermediate_size_mlp"
-    )  # the latter is not read where all layers have experts
+    # intermediate_size_mlp is not read where all layers have experts
+    config.ignore("for_llm_compressor", "intermediate_size_mlp")
     count = config.layers()
-    step = config.size("interleave_moe_layer_step")
-    sparse = config.get("moe_layers", default=[*range(step - 1, count, step)])
-    if not isinstance(sparse, list):
-        raise ArchError(Problem(f"{config.file}: moe_layers must be a list, not {shown(sparse)}"))
-    interval = config.size("no_rope_layer_interval")
-    turned = config.get("no_rope_layers", default=[]) and config.per_layer("no_rope_layers", count)
-    turned = turned or [(i + 1) % interval != 0 for i in range(count)]
-    types = config.per_layer("layer_types", count) or [
-        LAYER_TYPES[0] if turns else LAYER_TYPES[1] for turns in turned
+    rotated = _rotated(config, count)
+    types = _layer_types(config, [CHUNKED if rotates else FULL for rotates in rotated])
+    sparse = _sparse(config, count)
+    kinds = [
+        (rotates, kind == CHUNKED, index in sparse)
+        for index, (rotates, kind) in enumerate(zip(rotated, types, strict=True))
     ]
-    unknown = [kind for kind in types if kind not in LAYER_TYPES]
+    made = {kind: _layer(config, kind) for kind in dict.fromkeys(kinds)}
+    return decoder(config, rmsnorm(config), [made[kind] for kind in kinds])
+
+
+def _rotated(config: Config, count: int) -> list[bool]:
+    """Whether each layer has RoPE: in spite of its name, no_rope_layers is 1 where it has."""
+    interval = config.size("no_rope_layer_interval").value
+    stated = config.get("no_rope_layers", default=[]) and config.per_layer("no_rope_layers", count)
+    return [bool(rotates) for rotates in stated or [(i + 1) % interval != 0 for i in range(count)]]
+
+
+def _layer_types(config: Config, default: list[str]) -> list[str]:
+    """The kind of attention of each layer."""
+    types = config.per_layer("layer_types", len(default)) or default
+    unknown = [kind for kind in types if kind not in (CHUNKED, FULL)]
     if unknown:
-        raise ArchError(
-            Problem(
-                f"{config.file}: layer_types {shown(unknown[0])} is not supported",
-                "known: " + ", ".join(LAYER_TYPES),
-            )
-        )
-    layers = [
-        {
-            "kind": "pre_norm",
-            "attention": _attention(config, turns=bool(turned[i]), chunked=types[i] == LAYER_TYPES[0]),
-            "ffn": _experts(config) if i in sparse else gated(config, width="intermediate_size_mlp"),
-        }
-        for i in range(count)
-    ]
-    return decoder(config, rmsnorm(config), layers)
+        what = f"layer_types {short_repr(unknown[0])} is not supported"
+        raise config.error(what, f"known: {CHUNKED}, {FULL}", config.place("layer_types"))
+    return types
+
+
+def _sparse(config: Config, count: int) -> list[Any]:
+    """The indices of the layers with experts."""
+    step = config.size("interleave_moe_layer_step").value
+    layers = config.get("moe_layers", default=[*range(step - 1, count, step)])
+    if not isinstance(layers, list):
+        what = f"moe_layers must be a list, not {short_repr(layers)}"
+        raise config.error(what, at=config.place("moe_layers"))
+    return layers
+
+
+def _layer(config: Config, kind: tuple[bool, bool, bool]) -> Mapped:
+    rotates, chunked, sparse = kind
+    return {
+        "kind": "pre_norm",
+        "attention": _attention(config, turns=rotates, chunked=chunked),
+        "ffn": _experts(config) if sparse else gated(config, width="intermediate_size_mlp"),
+    }
 
 
 def _attention(config: Config, *, turns: bool, chunked: bool) -> Mapped:
-    """`no_rope_layers` is 1 where RoPE is used. A norm without weights follows RoPE; without it, queries are tempered."""
+    """GQA; a norm without weights follows RoPE, and queries without RoPE are scaled by their position."""
     width = head_dim(config)
     more: Mapped = {}
     if chunked and not config.stated_null("attention_chunk_size"):
@@ -93,7 +115,7 @@ def _attention(config: Config, *, turns: bool, chunked: bool) -> Mapped:
 
 
 def _experts(config: Config) -> Mapped:
-    """The sigmoid of the chosen expert's logit scales its input; the shared expert is as wide as a routed one."""
+    """Experts whose input is scaled by the sigmoid of their logit; the shared one is as wide as a routed one."""
     expert = gated(config)
     return {
         "kind": "moe",
@@ -109,8 +131,8 @@ def _experts(config: Config) -> Mapped:
 WEIGHTS: Weights = {
     **{name.replace(".mlp.", ".feed_forward."): rule for name, rule in LLAMA.items()},
     **{
-        f"[model.]layers.*.feed_forward.shared_expert.{name}_proj.weight": f"layers.*.ffn.shared.{name}_proj.weight"
-        for name in ("gate", "up", "down")
+        f"[model.]layers.*.feed_forward.shared_expert.{name}.weight": f"layers.*.ffn.shared.{name}.weight"
+        for name in ("gate_proj", "up_proj", "down_proj")
     },
     "[model.]layers.*.feed_forward.router.weight": "layers.*.ffn.router.weight",
     "[model.]layers.*.feed_forward.experts.gate_up_proj": Take(

@@ -1,10 +1,14 @@
-"""Marian, the OPUS-MT translators, and with it the Transformer of Vaswani et al. 2017: MarianConfig and MarianMTModel."""
+"""Marian, the OPUS-MT translators: MarianConfig and MarianMTModel.
+
+It is the Transformer of Vaswani et al. 2017, arXiv:1706.03762.
+"""
 
 from __future__ import annotations
 
 from archcli.load.huggingface.common import PLAIN, layernorm, mlp
-from archcli.load.huggingface.config import Config, Mapped, without_none
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import ENCODER_DECODER
+from archcli.load.huggingface.value import Mapped, without_none
 from archcli.load.huggingface.weights import Drop, Take, Weights
 
 MODEL_TYPES = ("marian",)
@@ -46,7 +50,10 @@ HARMLESS = (
 
 
 def mapping(config: Config) -> Mapped:
-    """Post-norm without final norms, everything biased; the sinusoid is computed, the bias of the logits stored but not trained."""
+    """Post-norm without final norms, everything biased, computed sinusoids.
+
+    The bias of the logits is stored but not trained.
+    """
     config = config.of_class(DEFAULTS)
     config.only_architectures("MarianMTModel", "MarianModel")
     for key, known in BART.items():
@@ -85,7 +92,7 @@ def _half(config: Config, half: str) -> Mapped:
 
 
 def weights(config: Config) -> Weights:
-    """A table that source and target share may be stored up to three times; of two tables the target's has two names."""
+    """A table that source and target share is stored up to three times; of two, the target's has two names."""
     shared = config.of_class(DEFAULTS).flag("share_encoder_decoder_embeddings")
     table = Take(("embedding.tokens.weight",), again=True)
     return {

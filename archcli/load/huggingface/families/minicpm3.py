@@ -1,10 +1,18 @@
-"""MiniCPM3: MiniCPM3Config and MiniCPM3ForCausalLM, once remote code and since transformers 5 a class of its own."""
+"""MiniCPM3: MiniCPM3Config and MiniCPM3ForCausalLM, a class since transformers 5."""
 
 from __future__ import annotations
 
-from archcli.load.huggingface.common import decoder, gated, latent_attention, rmsnorm
-from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.common import (
+    decoder,
+    even_split,
+    gated,
+    latent_attention,
+    optional_number,
+    rmsnorm,
+)
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import LLAMA, MLA
+from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights import Weights
 
 MODEL_TYPES = ("minicpm3",)
@@ -32,27 +40,20 @@ DEFAULTS = {
 
 
 def mapping(config: Config) -> Mapped:
-    """Dense layers with latent attention; embeddings, residuals and logits are scaled. A scale that is null scales nothing."""
+    """Dense layers with latent attention; scaled embeddings, residuals and logits, by 1 where a scale is null."""
     config = config.of_class(DEFAULTS)
     width, count = config.size("hidden_size"), config.layers()
-    config = config.of_class({"v_head_dim": width // config.size("num_attention_heads"), **DEFAULTS})
+    config = config.of_class({"v_head_dim": even_split(config).value, **DEFAULTS})
+    depth, base = optional_number(config, "scale_depth"), optional_number(config, "dim_model_base")
     layer = {
         "kind": "pre_norm",
         "attention": latent_attention(config, "half"),
         "ffn": gated(config, bias=config.flag("mlp_bias")),
-        "residual_multiplier": 1.0
-        if config.stated_null("scale_depth")
-        else config.number("scale_depth") / count**0.5,
+        "residual_multiplier": 1.0 if depth is None else depth.derive(depth.value / count**0.5),
     }
-    return decoder(
-        config,
-        rmsnorm(config),
-        [layer] * count,
-        embedding={"scale": config.number("scale_emb")},
-        head={
-            "scale": 1.0 if config.stated_null("dim_model_base") else config.number("dim_model_base") / width
-        },
-    )
+    scale = {"scale": 1.0 if base is None else base.derive(base.value / width.value)}
+    embedding = {"scale": config.number("scale_emb")}
+    return decoder(config, rmsnorm(config), [layer] * count, embedding=embedding, head=scale)
 
 
 WEIGHTS: Weights = {**LLAMA, **MLA}

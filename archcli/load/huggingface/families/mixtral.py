@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.common import attention, decoder, gated, head_dim, rmsnorm, window
-from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import EXPERTS, LLAMA
+from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights import Weights
 
 MODEL_TYPES = ("mixtral",)
@@ -27,7 +28,7 @@ DEFAULTS = {
 
 
 def mapping(config: Config) -> Mapped:
-    """As Mistral, with a mixture of experts in every layer; the weights of the chosen are divided by their sum."""
+    """As Mistral, with experts in every layer; the weights of the chosen ones are divided by their sum."""
     config = config.of_class(DEFAULTS)
     experts = {
         "kind": "moe",

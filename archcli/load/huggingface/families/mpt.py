@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from archcli.errors import ArchError, Problem
 from archcli.load.huggingface.common import decoder, layernorm
-from archcli.load.huggingface.config import Config, Mapped, shown, without_none
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import FUSED
+from archcli.load.huggingface.value import Mapped, without_none
 from archcli.load.huggingface.weights import Take, Weights
 
 MODEL_TYPES = ("mpt",)
@@ -40,7 +38,7 @@ ATTENTION_DEFAULTS = {
 
 
 def mapping(config: Config) -> Mapped:
-    """Pre-norm with gains alone, ALiBi, no bias anywhere; refuses what the class would leave out without a word."""
+    """Pre-norm, norms of gains alone, ALiBi, no bias; refuses what the class would leave out in silence."""
     config = config.of_class(DEFAULTS, **ALIASES)
     config.only("expansion_ratio", 4)
     config.only("no_bias", True)
@@ -49,31 +47,29 @@ def mapping(config: Config) -> Mapped:
     config.ignore(
         "emb_pdrop", "embedding_fraction", "init_config", "learned_pos_emb", "verbose", "tokenizer_name"
     )
+    width = config.size("hidden_size")
     layer = {
         "kind": "pre_norm",
         "attention": _attention(config),
-        "ffn": {"kind": "mlp", "d_ff": 4 * config.size("hidden_size"), "activation": "gelu"},
+        "ffn": {"kind": "mlp", "d_ff": width.derive(4 * width.value), "activation": "gelu"},
     }
     norm = layernorm(config.number("layer_norm_epsilon"), bias=False)
     return decoder(config, norm, [layer] * config.layers())
 
 
 def _attention(config: Config) -> Mapped:
-    stated = config.get("attn_config", default={})
-    if not isinstance(stated, dict):
-        raise ArchError(Problem(f"{config.file}: attn_config must be a mapping, not {shown(stated)}"))
-    own = replace(config, data=stated, read=set(), defaults=ATTENTION_DEFAULTS, aliases={})
+    inner = config.inner("attn_config", ATTENTION_DEFAULTS)
     for key in ("attn_type", "prefix_lm", "qk_ln", "alibi"):
-        own.only(key, ATTENTION_DEFAULTS[key])
-    steepest = own.number("alibi_bias_max")
+        inner.only(key, ATTENTION_DEFAULTS[key])
+    steepest = inner.number("alibi_bias_max")
+    usual = steepest == ATTENTION_DEFAULTS["alibi_bias_max"]
     return without_none(
         {
             "kind": "mha",
             "n_heads": config.size("num_attention_heads"),
-            "position": {"kind": "alibi"}
-            | ({} if steepest == ATTENTION_DEFAULTS["alibi_bias_max"] else {"slope_exponent": steepest}),
-            "clip": own.number("clip_qkv", default=0.0) or None,
-            "scale": own.number("softmax_scale", default=0.0) or None,
+            "position": {"kind": "alibi"} | ({} if usual else {"slope_exponent": steepest}),
+            "clip": inner.number("clip_qkv", default=0.0) or None,
+            "scale": inner.number("softmax_scale", default=0.0) or None,
         }
     )
 

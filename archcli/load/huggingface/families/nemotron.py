@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.common import attention, decoder, head_dim, layernorm, mlp
-from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import LLAMA
 from archcli.load.huggingface.rope import rope
+from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights import Weights
 
 MODEL_TYPES = ("nemotron",)
@@ -26,7 +27,7 @@ DEFAULTS = {
 
 
 def mapping(config: Config) -> Mapped:
-    """Pre-norm, LayerNorm of weights stored minus one, RoPE on half of each head, a feed-forward network without gate."""
+    """Pre-norm, LayerNorm of weights stored minus one, RoPE on half of each head, an ungated network."""
     config = config.of_class(DEFAULTS)
     width = head_dim(config)
     layer = {

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.common import attention, decoder, gated, head_dim, layernorm, optional_number
-from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import LLAMA
+from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights import Weights
 
 MODEL_TYPES = ("olmo",)
@@ -25,7 +26,7 @@ EPS = 1e-5
 
 
 def mapping(config: Config) -> Mapped:
-    """As Llama, but with a LayerNorm that has no parameters, and queries, keys and values clipped where clip_qkv says so."""
+    """As Llama with a LayerNorm that has no parameters; clip_qkv clips queries, keys and values."""
     config = config.of_class(DEFAULTS)
     clip = optional_number(config, "clip_qkv")
     layer = {

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.common import attention, decoder, gated, head_dim, rmsnorm
-from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import NORM_AFTER
+from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights import Weights
 
 MODEL_TYPES = ("olmo2",)
@@ -24,7 +25,7 @@ DEFAULTS = {
 
 
 def mapping(config: Config) -> Mapped:
-    """Norms after attention and feed-forward, inside the residual; one more over all queries and one over all keys."""
+    """Norms after attention and feed-forward, inside the residual; a norm over all queries or keys."""
     config = config.of_class(DEFAULTS)
     layer = {
         "kind": "norm_after",

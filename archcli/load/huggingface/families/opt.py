@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.common import decoder, layernorm, mlp
-from archcli.load.huggingface.config import Config, Mapped, without_none
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.value import Mapped, without_none
 from archcli.load.huggingface.weights import Weights
 
 MODEL_TYPES = ("opt",)
@@ -27,13 +28,10 @@ OFFSET = 2
 
 
 def mapping(config: Config) -> Mapped:
-    """Pre-norm, or post-norm without a final norm (350m, whose token table is narrower than d_model); learned positions."""
+    """Pre-norm with learned positions; 350m is post-norm with a token table narrower than d_model."""
     config = config.of_class(DEFAULTS)
-    width, before, bias = (
-        config.size("hidden_size"),
-        config.flag("do_layer_norm_before"),
-        config.flag("enable_bias"),
-    )
+    before, bias = config.flag("do_layer_norm_before"), config.flag("enable_bias")
+    width = config.size("hidden_size")
     affine = config.flag("layer_norm_elementwise_affine")
     table = config.size("word_embed_proj_dim", default=width)
     layer = {

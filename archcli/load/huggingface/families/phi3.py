@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.common import attention, decoder, gated, head_dim, rmsnorm, window
-from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import FUSED, GATE_UP, LLAMA
 from archcli.load.huggingface.rope import rope
+from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights import Take, Weights
 
 MODEL_TYPES = ("phi3",)
@@ -27,7 +28,7 @@ LONG = {"su": "longrope", "yarn": "longrope"}
 
 
 def mapping(config: Config) -> Mapped:
-    """As Llama without any bias, LongRoPE for long contexts; the fused projections qkv_proj and gate_up_proj are the same weights."""
+    """As Llama without any bias, with LongRoPE for long contexts."""
     config = config.of_class(DEFAULTS)
     width = head_dim(config)
     layer = {

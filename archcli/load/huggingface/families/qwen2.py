@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.common import attention, decoder, gated, head_dim, rmsnorm, windows
-from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import LLAMA
+from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights import Weights
 
 MODEL_TYPES = ("qwen2",)
@@ -29,12 +30,15 @@ BIASED = ["q", "k", "v"]
 
 
 def mapping(config: Config) -> Mapped:
-    """As Llama with biased queries, keys and values; where windows are used, layers from max_window_layers on have one."""
+    """As Llama with biased queries, keys and values.
+
+    Where windows are used, layers from max_window_layers on have one.
+    """
     config = config.of_class(DEFAULTS)
-    first, used = config.count("max_window_layers"), config.flag("use_sliding_window")
+    first, used = config.count("max_window_layers").value, config.flag("use_sliding_window")
     ffn, width = gated(config), head_dim(config)
 
-    def layer(window: int | None) -> Mapped:
+    def layer(window: ConfigValue[int] | None) -> Mapped:
         return {
             "kind": "pre_norm",
             "attention": attention(config, width, bias=BIASED, window=window),

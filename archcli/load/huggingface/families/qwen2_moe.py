@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from archcli.errors import ArchError, Problem
 from archcli.load.huggingface.common import (
     attention,
     decoder,
@@ -12,8 +11,9 @@ from archcli.load.huggingface.common import (
     sparse_layers,
     windows,
 )
-from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import EXPERTS, LLAMA, SHARED
+from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights import Weights
 
 MODEL_TYPES = ("qwen2_moe",)
@@ -43,13 +43,16 @@ DEFAULTS = {
 
 
 def mapping(config: Config) -> Mapped:
-    """As Qwen 2, with routed experts and one shared behind a sigmoid gate; where windows are used, every other early layer has one."""
+    """As Qwen 2, with routed experts and a shared one behind a sigmoid gate.
+
+    Where windows are used, every other layer before max_window_layers has one.
+    """
     config = config.of_class(DEFAULTS)
-    last, used = config.count("max_window_layers"), config.flag("use_sliding_window")
+    last, used = config.count("max_window_layers").value, config.flag("use_sliding_window")
     bias = ["q", "k", "v"] if config.flag("qkv_bias") else False
     width = head_dim(config)
 
-    def layer(window: int | None) -> Mapped:
+    def layer(window: ConfigValue[int] | None) -> Mapped:
         return {"kind": "pre_norm", "attention": attention(config, width, bias=bias, window=window)}
 
     layers = windows(config, layer, lambda index: index % 2 == 0 and index < last, used=used)
@@ -57,13 +60,10 @@ def mapping(config: Config) -> Mapped:
 
 
 def _experts(config: Config) -> Mapped:
-    if config.count("shared_expert_intermediate_size") == 0:
-        raise ArchError(
-            Problem(
-                f"{config.file}: shared_expert_intermediate_size 0 is not supported",
-                "its gate would be left without an expert",
-            )
-        )
+    width = config.count("shared_expert_intermediate_size")
+    if width == 0:
+        what, hint = "shared_expert_intermediate_size 0 is not supported", "its gate needs an expert"
+        raise config.error(what, hint, width.place)
     return {
         "kind": "moe",
         "n_experts": config.size("num_experts"),

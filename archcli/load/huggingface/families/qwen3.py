@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.common import PER_HEAD, attention, decoder, gated, head_dim, rmsnorm, windows
-from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import LLAMA, QK_NORM
+from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights import Weights
 
 MODEL_TYPES = ("qwen3",)
@@ -31,10 +32,10 @@ DEFAULTS = {
 def mapping(config: Config) -> Mapped:
     """As Qwen 2 with normalized queries and keys, and all four projections biased or none."""
     config = config.of_class(DEFAULTS)
-    first, used = config.count("max_window_layers"), config.flag("use_sliding_window")
+    first, used = config.count("max_window_layers").value, config.flag("use_sliding_window")
     ffn, width, bias = gated(config), head_dim(config), config.flag("attention_bias")
 
-    def layer(window: int | None) -> Mapped:
+    def layer(window: ConfigValue[int] | None) -> Mapped:
         return {
             "kind": "pre_norm",
             "attention": attention(config, width, bias=bias, qk_norm=PER_HEAD, window=window),

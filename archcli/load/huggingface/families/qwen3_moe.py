@@ -12,8 +12,9 @@ from archcli.load.huggingface.common import (
     sparse_layers,
     window,
 )
-from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import EXPERTS, LLAMA, QK_NORM
+from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights import Weights
 
 MODEL_TYPES = ("qwen3_moe",)
@@ -41,13 +42,15 @@ DEFAULTS = {
 
 
 def mapping(config: Config) -> Mapped:
-    """As Qwen 3, with routed experts, none shared. Unstated, a head is hidden_size / heads wide; all layers have a window or none."""
+    """As Qwen 3, with routed experts; all layers have a window or none.
+
+    Where head_dim is not stated, a head is hidden_size / heads wide.
+    """
     config = config.of_class(DEFAULTS)
     config.ignore("max_window_layers")
-    own = window(config) if config.flag("use_sliding_window") else None
-    attend = attention(
-        config, head_dim(config), bias=config.flag("attention_bias"), qk_norm=PER_HEAD, window=own
-    )
+    bias, width = config.flag("attention_bias"), head_dim(config)
+    slides = window(config) if config.flag("use_sliding_window") else None
+    attend = attention(config, width, bias=bias, qk_norm=PER_HEAD, window=slides)
     layers = [{"kind": "pre_norm", "attention": attend}] * config.layers()
     return decoder(config, rmsnorm(config), sparse_layers(config, layers, gated(config), _experts))
 

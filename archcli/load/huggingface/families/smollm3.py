@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from archcli.errors import ArchError, Problem
 from archcli.load.huggingface.common import (
     FULL,
     SLIDING,
@@ -14,8 +13,9 @@ from archcli.load.huggingface.common import (
     rmsnorm,
     window,
 )
-from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import LLAMA
+from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights import Weights
 
 MODEL_TYPES = ("smollm3",)
@@ -40,33 +40,27 @@ DEFAULTS = {
 
 
 def mapping(config: Config) -> Mapped:
-    """As Llama, with no position in every fourth layer. In spite of its name, no_rope_layers is 1 where RoPE is used."""
+    """As Llama, without position in every fourth layer; no_rope_layers is 1 where there is RoPE."""
     config = config.of_class(DEFAULTS)
     config.ignore("max_window_layers")
-    count, interval = config.layers(), config.size("no_rope_layer_interval")
-    turned = config.per_layer("no_rope_layers", count) or [
-        int((index + 1) % interval != 0) for index in range(count)
-    ]
+    count, interval = config.layers(), config.size("no_rope_layer_interval").value
+    rotated = config.per_layer("no_rope_layers", count) or [(i + 1) % interval != 0 for i in range(count)]
     width = window(config) if config.flag("use_sliding_window") else None
-    types = layer_types(config, [SLIDING if width and not turns else FULL for turns in turned])
+    types = layer_types(config, [SLIDING if width and not rotates else FULL for rotates in rotated])
     if width is None and SLIDING in types:
-        raise ArchError(
-            Problem(
-                f"{config.file}: layer_types names {SLIDING}, but there is no window",
-                "state use_sliding_window and sliding_window",
-            )
-        )
-    kinds = [(bool(turns), kind == SLIDING) for turns, kind in zip(turned, types, strict=True)]
+        what = f"layer_types names {SLIDING}, but there is no window"
+        raise config.error(what, "state use_sliding_window and sliding_window", config.place("layer_types"))
+    kinds = [(bool(rotates), kind == SLIDING) for rotates, kind in zip(rotated, types, strict=True)]
     made = {
-        (turns, slides): _layer(config, turns=turns, width=width if slides else None)
-        for turns, slides in dict.fromkeys(kinds)
+        (rotates, slides): _layer(config, rotates=rotates, width=width if slides else None)
+        for rotates, slides in dict.fromkeys(kinds)
     }
     return decoder(config, rmsnorm(config), [made[kind] for kind in kinds])
 
 
-def _layer(config: Config, *, turns: bool, width: int | None) -> Mapped:
+def _layer(config: Config, *, rotates: bool, width: ConfigValue[int] | None) -> Mapped:
     """One layer, with RoPE or without any position."""
-    bias, place = config.flag("attention_bias"), None if turns else {"kind": "none"}
+    bias, place = config.flag("attention_bias"), None if rotates else {"kind": "none"}
     attend = attention(config, head_dim(config), bias=bias, position=place, window=width)
     return {"kind": "pre_norm", "attention": attend, "ffn": gated(config, bias=config.flag("mlp_bias"))}
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.common import attention, decoder, gated, layernorm
-from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.common import attention, decoder, even_split, gated, layernorm
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import LLAMA
 from archcli.load.huggingface.rope import rope
+from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights import Weights
 
 MODEL_TYPES = ("stablelm",)
@@ -28,12 +29,12 @@ DEFAULTS = {
 
 
 def mapping(config: Config) -> Mapped:
-    """LayerNorm, RoPE on a quarter of each head, SwiGLU; parallel (12B) with one norm and a norm for each head of queries and keys."""
+    """LayerNorm, RoPE on a quarter of each head, SwiGLU.
+
+    The 12B is parallel with one norm, and normalizes queries and keys head by head.
+    """
     config = config.of_class(DEFAULTS)
-    eps, width = (
-        config.number("layer_norm_eps"),
-        config.size("hidden_size") // config.size("num_attention_heads"),
-    )
+    eps, width = config.number("layer_norm_eps"), even_split(config)
     bias = ["q", "k", "v"] if config.flag("use_qkv_bias") else False
     qk_norm = (
         {"per": "head_distinct", "norm": layernorm(eps, bias=False)} if config.flag("qk_layernorm") else None

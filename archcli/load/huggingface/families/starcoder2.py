@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.common import attention, decoder, head_dim, layernorm, mlp, window
-from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import LLAMA
+from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights import Weights
 
 MODEL_TYPES = ("starcoder2",)
@@ -25,7 +26,7 @@ DEFAULTS = {
 
 
 def mapping(config: Config) -> Mapped:
-    """Pre-norm, LayerNorm, RoPE, a feed-forward network without gate; use_bias biases every matrix but the head."""
+    """Pre-norm, LayerNorm, RoPE, an ungated network; use_bias biases every matrix but the head."""
     config = config.of_class(DEFAULTS)
     config.only("mlp_type", "default", default="default")
     config.only("norm_type", "layer_norm", default="layer_norm")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from archcli.errors import ArchError, Problem
+from archcli.load.huggingface.activations import ACTIVATIONS
 from archcli.load.huggingface.common import PLAIN
-from archcli.load.huggingface.config import ACTIVATIONS, Config, Mapped, shown, without_none
+from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
 from archcli.load.huggingface.weights import Drop, Rule, Take, Weights
 
 MODEL_TYPES = ("t5",)
@@ -34,8 +35,8 @@ ENCODERS = ("T5EncoderModel", "T5ForTokenClassification")
 def mapping(config: Config) -> Mapped:
     """Pre-norm, RMSNorm, no bias, unscaled scores with relative buckets shared by all layers of a half.
 
-    A tied head reads x / sqrt(d_model). `tie_word_embeddings: false` (v1.1, Flan) gives an untied head that reads x itself; the class
-    since transformers 5 ties it all the same, the checkpoints do not.
+    A tied head reads x / sqrt(d_model). `tie_word_embeddings: false` (v1.1, Flan) gives an untied head that
+    reads x itself: so the checkpoints are, though the class since transformers 5 ties it all the same.
     """
     config = config.of_class(DEFAULTS, **ALIASES)
     config.ignore(*PLAIN, "dropout_rate", "dense_act_fn", "is_gated_act", "output_past")
@@ -43,7 +44,7 @@ def mapping(config: Config) -> Mapped:
     whole = {
         "vocab_size": config.size("vocab_size"),
         "d_model": width,
-        "max_seq_len": config.size("n_positions", default=None),
+        "max_seq_len": config.optional_size("n_positions"),
         "norm": {"kind": "rmsnorm", "eps": config.number("layer_norm_epsilon")},
     }
     if config.architecture in ENCODERS:
@@ -60,12 +61,12 @@ def mapping(config: Config) -> Mapped:
             "embedding": {"tied": tied},
             "encoder": _half(config, depth, causal=False),
             "decoder": _half(config, config.size("num_decoder_layers", default=depth), causal=True),
-            "head": {"scale": width**-0.5} if tied else None,
+            "head": {"scale": width.derive(width.value**-0.5)} if tied else None,
         }
     )
 
 
-def _half(config: Config, depth: int, *, causal: bool) -> Mapped:
+def _half(config: Config, depth: ConfigValue[int], *, causal: bool) -> Mapped:
     """The encoder, or the decoder, which also attends to the encoder."""
     heads = {"n_heads": config.size("num_attention_heads"), "head_dim": config.size("head_dim"), "scale": 1.0}
     buckets = {
@@ -81,17 +82,14 @@ def _half(config: Config, depth: int, *, causal: bool) -> Mapped:
 
 def _ffn(config: Config) -> Mapped:
     """`relu`, or `gated-` and the name of the gate's function; `gated-gelu` means its tanh form."""
-    stated = config.get("feed_forward_proj")
-    gate, _, name = stated.rpartition("-") if isinstance(stated, str) else ("", "", "")
+    stated = config.value("feed_forward_proj")
+    gate, _, name = stated.value.rpartition("-") if isinstance(stated.value, str) else ("", "", "")
     name = "gelu_new" if stated == "gated-gelu" else name
     if gate not in ("", "gated") or name not in ACTIVATIONS:
-        raise ArchError(
-            Problem(
-                f"{config.file}: feed_forward_proj {shown(stated)} is not supported",
-                "known: relu, gated-gelu and their like",
-            )
-        )
-    return {"kind": "glu" if gate else "mlp", "d_ff": config.size("d_ff"), "activation": ACTIVATIONS[name]}
+        what = f"feed_forward_proj {short_repr(stated.value)} is not supported"
+        raise config.error(what, "known: relu, gated-gelu and their like", stated.place)
+    function = stated.derive(ACTIVATIONS[name])
+    return {"kind": "glu" if gate else "mlp", "d_ff": config.size("d_ff"), "activation": function}
 
 
 PARTS = {"SelfAttention": "attention", "EncDecAttention": "cross_attention", "DenseReluDense": "ffn"}
@@ -100,9 +98,12 @@ SUBLAYERS = {"encoder": ("SelfAttention", "DenseReluDense"), "decoder": tuple(PA
 
 
 def weights(config: Config) -> Weights:
-    """An encoder alone is the model itself here, and half of one there. `wi` is the up projection, or `wi_1` where `wi_0` gates it."""
+    """The names of both halves; an encoder alone is the model itself here, and half of one there.
+
+    `wi` is the up projection, or `wi_1` where `wi_0` gates it.
+    """
     table, alone = Take(("embedding.tokens.weight",), again=True), config.architecture in ENCODERS
-    found = {
+    names = {
         "shared.weight": table,
         "encoder.embed_tokens.weight": table,
         "decoder.embed_tokens.weight": table,
@@ -114,19 +115,19 @@ def weights(config: Config) -> Weights:
     }
     below = "transformer." if config.architecture == "T5ForTokenClassification" else ""
     heads = {"lm_head.weight": "lm_head.weight", "classifier.*": "classifier.*"}
-    return {**{below + name: rule for name, rule in found.items()}, **heads}
+    return {**{below + name: rule for name, rule in names.items()}, **heads}
 
 
-def _half_weights(half: str, own: str) -> dict[str, Rule]:
+def _half_weights(half: str, prefix: str) -> dict[str, Rule]:
     """The names of the encoder or of the decoder, whose sublayers are numbered."""
-    found: dict[str, Rule] = {
-        f"{half}.block.0.layer.0.SelfAttention.relative_attention_bias.weight": f"{own}score_bias.weight",
-        f"{half}.final_layer_norm.weight": f"{own}final_norm.weight",
+    names: dict[str, Rule] = {
+        f"{half}.block.0.layer.0.SelfAttention.relative_attention_bias.weight": f"{prefix}score_bias.weight",
+        f"{half}.final_layer_norm.weight": f"{prefix}final_norm.weight",
     }
     for i, part in enumerate(SUBLAYERS[half]):
-        ours = f"{own}layers.*.{PARTS[part]}"
-        found[f"{half}.block.*.layer.{i}.layer_norm.weight"] = f"{ours}_norm.weight"
+        ours = f"{prefix}layers.*.{PARTS[part]}"
+        names[f"{half}.block.*.layer.{i}.layer_norm.weight"] = f"{ours}_norm.weight"
         for theirs, name in {**PROJECTIONS, "wi": "up_proj", "wi_0": "gate_proj", "wi_1": "up_proj"}.items():
             if (part == "DenseReluDense") == theirs.startswith("w"):
-                found[f"{half}.block.*.layer.{i}.{part}.{theirs}.weight"] = f"{ours}.{name}.weight"
-    return found
+                names[f"{half}.block.*.layer.{i}.{part}.{theirs}.weight"] = f"{ours}.{name}.weight"
+    return names

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.common import PLAIN, layernorm, mlp
-from archcli.load.huggingface.config import Config, Mapped
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.names import ENCODER_DECODER
+from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights import Weights
 
 MODEL_TYPES = ("whisper",)
@@ -40,7 +41,10 @@ HARMLESS = (
 
 
 def mapping(config: Config) -> Mapped:
-    """Pre-norm; a convolutional front end makes the source of a spectrogram; keys have no bias; the encoder's positions are stored."""
+    """Pre-norm, a convolutional front end over a spectrogram, no bias on keys.
+
+    The encoder's positions are frozen, but stored.
+    """
     config = config.of_class(DEFAULTS)
     config.only_architectures("WhisperForConditionalGeneration", "WhisperModel")
     config.ignore(*PLAIN, *HARMLESS)

@@ -43,7 +43,7 @@ BESIDE_PACKED = (".absmax", ".quant_state.bitsandbytes__nf4", ".quant_state.bits
 """What bitsandbytes puts beside a weight that keeps its name and is packed."""
 
 
-def leftover(name: str, shape: Shape | None) -> str:
+def auxiliary_reason(name: str, shape: Shape | None) -> str:
     """Why a tensor of that name stands in a checkpoint beside the weights; empty where nothing is known."""
     for pattern, reason in REASONS:
         if re.search(pattern, name):

@@ -1,0 +1,31 @@
+"""Places in the header of a GGUF file, which has no lines: the names of its metadata keys stand for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from archcli.errors import Problem
+from archcli.load.huggingface.places import KeyPlaces
+from archcli.load.yaml.nodes import Place, Source
+
+
+class HeaderPlaces(KeyPlaces):
+    """The metadata key from which each key of the config.json was read."""
+
+    def report(self, problem: Problem) -> Problem:
+        """The problem with the metadata key's name behind it, in place of a caret."""
+        mark = problem.mark
+        if mark is None or mark.file != self.source.name:
+            return problem
+        what = f"{problem.what} ({mark.text})" if mark.text else problem.what
+        return Problem(what, problem.hint, path=self.source.name)
+
+
+def header_places(file: str, metadata: Iterable[str], keys: Mapping[str, str]) -> HeaderPlaces:
+    """The places by `keys`, from a key of the config.json to the metadata key that states it."""
+    lines = ("", *metadata)  # the first is that of the file as a whole
+    source = Source(file, lines)
+    numbers = {name: number for number, name in enumerate(lines)}
+    return HeaderPlaces(
+        source, {key: Place(source, numbers[name], 0, len(name)) for key, name in keys.items()}
+    )

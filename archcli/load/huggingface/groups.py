@@ -1,0 +1,53 @@
+"""The layers of a model as groups of repeated layers, as a YAML writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from archcli.errors import ArchError, Problem
+from archcli.load.huggingface.value import Mapped
+
+MOST_GROUPS = 1000
+
+
+def groups(layers: Sequence[Mapped], longest: int = 12) -> list[Mapped]:
+    """The layers of a model, one mapping each, as groups: of one layer repeated, or of a short pattern over and over.
+
+    Each group takes as many of the layers that are left as one pattern covers; a pattern comes at least twice.
+    """
+    numbers: dict[str, int] = {}
+    known: dict[int, int] = {}
+    for layer in layers:
+        if id(layer) not in known:
+            known[id(layer)] = numbers.setdefault(repr(layer), len(numbers))
+    kinds = [known[id(layer)] for layer in layers]
+    parts: list[Mapped] = []
+    start = 0
+    while start < len(kinds):
+        covered, period = max((_covered(kinds, start, period), -period) for period in range(1, longest + 1))
+        parts.append(_group(layers[start : start - period], covered))
+        start += covered
+        if len(parts) > MOST_GROUPS:
+            raise ArchError(
+                Problem(
+                    f"the layers fall into more than {MOST_GROUPS:,} groups",
+                    "no pattern of theirs comes twice",
+                )
+            )
+    return parts
+
+
+def _covered(kinds: Sequence[int], start: int, period: int) -> int:
+    """How many layers from `start` on repeat the first `period` of them; 0 where they do not come twice."""
+    end = start + period
+    while end < len(kinds) and kinds[end] == kinds[end - period]:
+        end += 1
+    return end - start if period == 1 or end - start >= 2 * period else 0
+
+
+def _group(period: Sequence[Mapped], count: int) -> Mapped:
+    return (
+        {"n_layers": count, "layer": period[0]}
+        if len(period) == 1
+        else {"n_layers": count, "pattern": list(period)}
+    )

@@ -1,0 +1,75 @@
+"""Models that are not written in our YAML: a config.json, a GGUF file, a repository of the hub."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from archcli.errors import ArchError, Problem
+from archcli.load.huggingface.config_json import ConfigJson, read_config
+from archcli.load.huggingface.value import Mapped
+from archcli.load.loaded import Loaded, load_tree
+from archcli.load.yaml.text import decode, read_start, text_of
+from archcli.wording import clean
+
+
+def load_config(
+    config: ConfigJson,
+    name: str,
+    overrides: Sequence[str] = (),
+    known: Mapped | None = None,
+    *,
+    strict: bool = True,
+) -> Loaded:
+    """The model of a config.json; `known` keys of ours go before what the importer says."""
+    from archcli.load.huggingface.understand import understand
+
+    places, known = config.places, known or {}
+    try:
+        understood = understand(config.data, places, {"name": name, **known}, known)
+        loaded = load_tree(understood.tree, [], places.source.name, overrides, strict=strict)
+    except ArchError as error:
+        raise ArchError(dict.fromkeys(map(places.report, error.problems))) from None
+    return loaded._replace(notes=(*understood.notes, *loaded.notes), config=config.data)
+
+
+def load_gguf(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
+    """The model of a GGUF file: as it stands, held against the tensors that it lists; then with the overrides."""
+    from archcli.load.gguf.config import config_of
+    from archcli.load.gguf.facts import facts_of
+    from archcli.load.gguf.places import header_places
+    from archcli.load.gguf.tensors import compare, model_name, read_whole
+
+    try:
+        header = read_whole(path)
+    except OSError as error:
+        raise ArchError(Problem(f"cannot be read: {error.strerror}", path=str(path))) from None
+    facts = facts_of(header, str(path))
+    data, name, known = config_of(facts), clean(model_name(path)) or "model", dict(facts.arch.stated)
+    config = ConfigJson(data, header_places(str(path), header.metadata, facts.keys))
+    loaded = load_config(config, name, (), known, strict=strict)
+    notes = (*loaded.notes, *facts.notes)
+    if header.tensors and not loaded.misfits:
+        depth = data.get("num_hidden_layers", sys.maxsize)
+        notes += tuple(compare(loaded.model, header, facts.arch, str(path), depth))
+    if overrides:
+        loaded = load_config(config, name, overrides, known, strict=strict)
+    return loaded._replace(notes=notes)
+
+
+def load_hub(model: str, overrides: Sequence[str], *, strict: bool) -> Loaded | None:
+    """The model that `hf://org/name` or `org/name` names on the hub; None where MODEL is of neither shape."""
+    from archcli.load.huggingface import hub
+
+    wanted = hub.reference(model)
+    if wanted is None:
+        return None
+    cached = hub.find(wanted)
+    name, source = f"{cached.reference}/{hub.CONFIG}", str(cached.reference)
+    config = read_config(text_of(decode(read_start(cached.path, name), name), name))
+    if config is None:
+        what = "no config.json of a model"
+        raise ArchError(Problem(what, "it has neither model_type nor architectures", path=name))
+    loaded = load_config(config, cached.reference.repo, overrides, {"source": source}, strict=strict)
+    return loaded._replace(source=source, notes=(*loaded.notes, cached.note))

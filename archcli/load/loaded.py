@@ -1,0 +1,53 @@
+"""A loaded model and the tree it was built from, which knows the place of every setting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from archcli.errors import ArchError, Mark, Problem
+from archcli.load.spec.build import build
+from archcli.load.spec.layers import expand
+from archcli.load.yaml.nodes import Node, locate
+from archcli.modules import Model
+
+
+class Loaded(NamedTuple):
+    """A model, its name, the file or preset it came from, and its tree.
+
+    `notes` say what an import left out or took for granted; `config` is the data of the config.json of an
+    imported one; `misfits` are values that contradict each other, where that was allowed.
+    """
+
+    model: Model
+    name: str
+    source: str
+    tree: Node
+    notes: tuple[str, ...] = ()
+    config: Any = None
+    misfits: tuple[Problem, ...] = ()
+
+    def mark(self, path: str) -> Mark:
+        """The place of a setting, by its full path; of one that is not written out, that of what holds it."""
+        return locate(self.tree, path).mark()
+
+
+def load_tree(
+    root: Node, problems: list[Problem], source: str, overrides: Sequence[str], *, strict: bool
+) -> Loaded:
+    """The model of a tree with `KEY=VALUE` overrides in it; ArchError with these problems and all it finds."""
+    tree = _overridden(root, overrides, problems) if overrides else expand(root)
+    misfits: list[Problem] = []
+    notes: list[str] = []
+    model = build(tree, problems, None if strict else misfits, notes)
+    file = root.place.source.name
+    if not isinstance(model, Model):
+        raise ArchError(Problem(f"a {type(model).__name__} cannot be counted or checked", path=file))
+    return Loaded(model, model.name or Path(file).stem, source, tree, tuple(notes), None, tuple(misfits))
+
+
+def _overridden(root: Node, overrides: Sequence[str], problems: list[Problem]) -> Node:
+    from archcli.load.spec.overrides import apply
+
+    return apply(root, overrides, problems)

@@ -45,6 +45,21 @@ def written(value: Any) -> str:
     return str(value)
 
 
+def describe_value(value: Any) -> str:
+    """A value as messages show it: true, 4096.0, "4096", a list, a mapping."""
+    if isinstance(value, str):
+        return f'"{shorten(value)}"'
+    if isinstance(value, dict | list | tuple):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    plain = value is None or isinstance(value, bool | int | float)
+    return shorten(written(value)) if plain else with_article(type(value).__name__)
+
+
+def with_article(noun: str) -> str:
+    """The noun behind a or an, by its first letter."""
+    return f"{'an' if noun[0] in 'AEIOUaeiou' else 'a'} {noun}"
+
+
 def closest(word: str, known: Iterable[str]) -> list[str]:
     """The known words nearest to this one, at most three, whatever the case."""
     if len(word) > WORTH_MATCHING:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.embedding import *
     from archcli.modules.encoder_decoder import *
     from archcli.modules.ffn import *
+    from archcli.modules.fields import *
     from archcli.modules.frontend import *
     from archcli.modules.heads import *
     from archcli.modules.lora import *
@@ -51,11 +52,12 @@ HOMES = {
     ],
     ".attention.linear": ["LinearAttention"],
     ".attention.latent": ["MultiHeadLatentAttention"],
-    ".base": ["Inherit", "Inline", "Module", "children", "settings", "substitute"],
+    ".base": ["Inline", "Module", "children", "settings", "substitute"],
     ".block": ["Block", "Parallel", "PostNorm", "PreNorm", "ResidualPostNorm", "Sandwich"],
     ".context": ["Context"],
     ".embedding": ["Embedding", "Head", "MaskedHead"],
     ".encoder_decoder": ["DecoderStack", "EncoderDecoder", "EncoderStack"],
+    ".fields": ["Inherit"],
     ".ffn": ["GLU", "MLP", "FeedForward"],
     ".frontend": ["ConvFrontEnd"],
     ".heads": ["AdaptiveHead", "HierarchicalHead", "OutputHead", "SampledHead"],

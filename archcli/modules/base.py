@@ -1,4 +1,4 @@
-"""Spec: a frozen pydantic model whose fields are its YAML keys.
+"""Spec: a frozen class whose fields are its YAML keys.
 
 Module: a Spec with a `forward`, stated once, in ops, on a tape.
 
@@ -9,50 +9,68 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Self, TypeVar
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, model_validator
+from typing import Annotated, Any, ClassVar, Self, TypeVar, dataclass_transform
 
 from archcli.errors import ArchError, Problem
+from archcli.modules.fields import Field, Inherit, collected
+from archcli.values import Bounds, Refusal
 
-Size = Annotated[int, Field(gt=0)]
+Size = Annotated[int, Bounds(gt=0)]
 """A strictly positive whole number; `true`, `4.0` and `"8"` are none."""
 
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Bounds(ge=0)]
 """A whole number, zero allowed."""
 
-Positive = Annotated[float, Field(gt=0)]
+Positive = Annotated[float, Bounds(gt=0)]
 """A real number above zero; NaN and infinity are refused."""
 
 
-Share = Annotated[float, Field(ge=0, lt=1)]
+Share = Annotated[float, Bounds(ge=0, lt=1)]
 """A part of a whole, but never all of it: how much is dropped."""
 
 
 M = TypeVar("M", bound="Spec")
 
 
-class Inherit:
-    """Marks a field that, where a layer leaves it out, takes the model's top-level value of the key `name`."""
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Spec:
+    """One mapping of the YAML: a frozen set of annotated fields.
 
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-
-class Spec(BaseModel):
-    """One mapping of the YAML: a frozen set of fields, registered under its `kind`.
-
-    What also computes something is a `Module`.
+    Two are equal if their classes and all fields are. What also computes something is a `Module`.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
     family: ClassVar[str] = ""
     """Which set of kinds this class belongs to."""
     default_kind: ClassVar[str] = ""
     """Which kind of the family is meant where none is stated."""
+    fields: ClassVar[Mapping[str, Field]] = {}
+    """Its fields by name."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.fields = collected(cls)
+
+    def __init__(self, **values: Any) -> None:
+        """Check every value that is given, alone and beside the others; ArchError with all that is wrong."""
+        problems = list(self._filled(values)) or list(self.conflicts())
+        if problems:
+            name = type(self).__name__
+            raise ArchError(Problem(it.what, it.hint, path=f"{name}.{it.path}") for it in problems)
+
+    def _filled(self, values: Mapping[str, Any]) -> Iterator[Problem]:
+        """Take the values over, and what their types refuse."""
+        yield from (Problem(f"unknown key {name}", path=name) for name in values if name not in self.fields)
+        for name, field in self.fields.items():
+            if name not in values and field.required:
+                yield Problem(f"missing key {name}", path=name)
+            try:
+                self.__dict__[name] = field.convert(values[name]) if name in values else field.default
+            except Refusal as refusal:
+                yield Problem(f"{name}{refusal.path} {refusal.reason()}", path=name + refusal.path)
+
+    def conflicts(self) -> Iterator[Problem]:
+        """What `check` finds, as problems at their paths."""
+        yield from (Problem(what, hint, path=field) for field, what, hint in self.check())
 
     def check(self) -> Iterator[tuple[str, str, str]]:
         """(field, what is wrong, how to mend it) for every value that is fine alone but not beside the others.
@@ -61,16 +79,35 @@ class Spec(BaseModel):
         """
         yield from ()
 
-    @model_validator(mode="after")
-    def _checked(self, info: ValidationInfo) -> Self:
-        if not (info.context or {}).get("checks_later"):
-            problems = [
-                Problem(what, hint, path=f"{type(self).__name__}.{field}")
-                for field, what, hint in self.check()
-            ]
-            if problems:
-                raise ArchError(problems)
-        return self
+    @classmethod
+    def unchecked(cls, **values: Any) -> Self:
+        """An instance of these values, whatever they are; fields left out have their defaults."""
+        made = cls.__new__(cls)
+        made.__dict__.update({name: values.get(name, field.default) for name, field in cls.fields.items()})
+        return made
+
+    def replace(self, **changes: Any) -> Self:
+        """The same with other values of some fields, which are not checked."""
+        return self.unchecked(**{name: changes.get(name, getattr(self, name)) for name in self.fields})
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen: make another with replace({name}=…)")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen")
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.fields)
+
+    def __hash__(self) -> int:
+        return hash((type(self), *(getattr(self, name) for name in self.fields)))
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self.fields)})"
+        )
 
 
 class Module(Spec):
@@ -105,7 +142,7 @@ class Inline(Module):
 
 def children(spec: Spec) -> Iterator[tuple[str, Spec]]:
     """(path step, child) of every module a spec holds, in the order of its fields; members of tuples as `field.0`, `field.1`."""
-    for field in type(spec).model_fields:
+    for field in spec.fields:
         value = getattr(spec, field)
         if isinstance(value, Spec):
             yield field, value
@@ -115,7 +152,7 @@ def children(spec: Spec) -> Iterator[tuple[str, Spec]]:
 
 def settings(spec: Spec, path: str = "") -> Iterator[tuple[str, Any]]:
     """(full path, value) of every field below a spec that is not itself a spec: what YAML could set."""
-    for field in type(spec).model_fields:
+    for field in spec.fields:
         value = getattr(spec, field)
         if not isinstance(value, Spec) and not (
             isinstance(value, tuple) and any(isinstance(item, Spec) for item in value)
@@ -138,11 +175,8 @@ def _substituted(value: Any, values: Mapping[str, Any], path: str) -> Any:
     if not isinstance(value, Spec):
         return value
     stem = f"{path}." if path else ""
-    return type(value).model_construct(
-        **{
-            field: _substituted(getattr(value, field), values, stem + field)
-            for field in type(value).model_fields
-        }
+    return type(value).unchecked(
+        **{field: _substituted(getattr(value, field), values, stem + field) for field in value.fields}
     )
 
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
-
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.attention.base import Attention
@@ -36,7 +34,7 @@ class Block(Module):
     family: ClassVar[str] = "block"
     attention: Attention
     ffn: FeedForward
-    norm: Annotated[Norm, Inherit("norm"), Field()]
+    norm: Annotated[Norm, Inherit("norm")]
     residual_multiplier: Positive = 1.0
     dropout: Share = 0.0
 

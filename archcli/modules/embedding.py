@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
-
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.activation import GELU, Activation
@@ -38,7 +36,7 @@ class Embedding(Module):
     group: ClassVar[str] = "embedding"
     tied: bool = False
     scale: Positive | Literal["sqrt_d_model"] | None = None
-    position: Position = Field(default_factory=NoPosition)
+    position: Position = NoPosition()
     token_types: Count = 0
     norm: Norm | None = None
     width: Size | None = None
@@ -121,8 +119,8 @@ class MaskedHead(Inline):
     """
 
     group: ClassVar[str] = "lm_head"
-    activation: Activation = Field(default_factory=GELU)
-    norm: Annotated[Norm, Inherit("norm"), Field()]
+    activation: Activation = GELU()
+    norm: Annotated[Norm, Inherit("norm")]
 
     def forward(self, x: Tensor, vocab_size: Number, table: Tensor | None, *, name: str) -> Tensor:
         """[B, T, D] to logits [B, T, V]; `table` is the tied weight, or None."""

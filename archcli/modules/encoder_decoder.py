@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from pydantic import Field
-
 from archcli.arith import Number, Shape
 from archcli.graph import Tensor
 from archcli.modules.base import Share, Size
@@ -31,7 +29,7 @@ class EncoderStack(Stack):
     own where source and target share none. `dropout` zeroes that share of what the layers read in training.
     """
 
-    position: Position = Field(default_factory=NoPosition)
+    position: Position = NoPosition()
     input_norm: Norm | None = None
     front_end: ConvFrontEnd | None = None
     vocab_size: Size | None = None

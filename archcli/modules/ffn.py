@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from pydantic import Field
-
 from archcli.graph import Tensor
 from archcli.modules.activation import GELU, Activation, SiLU
 from archcli.modules.base import Module, Positive, Share, Size
@@ -38,7 +36,7 @@ class MLP(FeedForward):
 
     kind: Literal["mlp"] = "mlp"
     d_ff: Size
-    activation: Activation = Field(default_factory=GELU)
+    activation: Activation = GELU()
     bias: bool = False
     dropout: Share = 0.0
 
@@ -61,7 +59,7 @@ class GLU(FeedForward):
 
     kind: Literal["glu"] = "glu"
     d_ff: Size
-    activation: Activation = Field(default_factory=SiLU)
+    activation: Activation = SiLU()
     bias: bool = False
     limit: Positive | None = None
     up_offset: Literal[0, 1] = 0

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pydantic import Field
-
 from archcli.arith import Number, Shape
 from archcli.graph import Tensor
 from archcli.modules.activation import GELU, Activation
@@ -27,7 +25,7 @@ class ConvFrontEnd(Module):
     group: ClassVar[str] = "conv_frontend"
     in_channels: Size = 80
     d_model: Size
-    activation: Activation = Field(default_factory=GELU)
+    activation: Activation = GELU()
 
     def source_shape(self, batch_size: Number, source_len: Number) -> Shape:
         """The features that make `source_len` positions."""

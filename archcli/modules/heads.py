@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
-
 from archcli.arith import Number, ceil_div, exact, prod
 from archcli.graph import Tensor
 from archcli.modules.base import Inline, Size
@@ -36,8 +34,9 @@ from archcli.ops import (
     Split,
     Subtract,
 )
+from archcli.values import Bounds
 
-ClusterShare = Annotated[float, Field(ge=0, le=1)]
+ClusterShare = Annotated[float, Bounds(ge=0, le=1)]
 """A share of a whole, 0 to 1; counted as the decimal it is written as."""
 
 

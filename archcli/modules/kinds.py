@@ -180,8 +180,8 @@ def _conforming(kind: str, claimant: str, place: str) -> Any:
 
 def kind_of(cls: Any) -> str:
     """The `kind` of a class that has one, else an empty text."""
-    field = getattr(cls, "model_fields", {}).get("kind")
-    return field.default if field is not None and isinstance(field.default, str) else ""
+    stated = getattr(cls, "kind", "")
+    return stated if isinstance(stated, str) else ""
 
 
 def _refused(kind: str, claimant: str, place: str, reason: str) -> str:

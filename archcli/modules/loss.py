@@ -62,5 +62,5 @@ class CrossEntropy(Loss):
         return total
 
 
-USUAL: Loss = CrossEntropy.model_construct()
+USUAL: Loss = CrossEntropy.unchecked()
 """What a model that states no loss is trained with, where it is trained on targets."""

@@ -6,10 +6,8 @@ B batch, T new tokens, S source tokens, D d_model, V vocab_size.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal, TypeVar
-
-from pydantic import Field
 
 from archcli.arith import Number, Shape
 from archcli.graph import Tensor
@@ -48,14 +46,14 @@ class Model(Module):
     source: str = ""
     released: int | str | None = None
     series: str = ""
-    published: dict[str, int] = Field(default_factory=dict)
+    published: Mapping[str, int] = {}
     ignore: tuple[str, ...] = ()
     training: Training | None = None
     vocab_size: Size
     d_model: Size
     max_seq_len: Size | None = None
     norm: Norm
-    embedding: Embedding = Field(default_factory=Embedding)
+    embedding: Embedding = Embedding()
     lora: LoRA | None = None
     quantization: Quantization | None = None
 
@@ -125,7 +123,7 @@ class Generator(Model):
     their cross entropy.
     """
 
-    head: OutputHead | None = Field(default_factory=Head)
+    head: OutputHead | None = Head()
     loss: Loss | None = None
 
     @property

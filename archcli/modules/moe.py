@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
-from pydantic import Field
-
 from archcli.graph import Experts, Tensor
 from archcli.modules.base import Inline, Positive, Size
 from archcli.modules.ffn import FeedForward
@@ -71,7 +69,7 @@ class MixtureOfExperts(FeedForward):
     n_experts: Size
     top_k: Size
     expert: FeedForward
-    router: Router = Field(default_factory=Router)
+    router: Router = Router()
     shared: FeedForward | None = None
     shared_gate: bool = False
     weigh: Literal["output", "input"] = "output"

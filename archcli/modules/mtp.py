@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, NamedTuple
 
-from pydantic import Field
-
 from archcli.arith import Number, prod
 from archcli.graph import Tensor
 from archcli.modules.base import Inherit, Module, Positive
@@ -22,6 +20,7 @@ from archcli.modules.loss import USUAL, Likelihood
 from archcli.modules.norm import Norm
 from archcli.modules.position import NoPosition
 from archcli.ops import Add, Concat, Linear, Positions, Scale, Split
+from archcli.values import Bounds
 
 MTP = "mtp"
 """The first step of the paths of its rows, and the heading they are counted under."""
@@ -55,9 +54,9 @@ class MultiTokenPrediction(Module):
     """
 
     group: ClassVar[str] = MTP
-    depth: Annotated[int, Field(ge=1)] = 1
+    depth: Annotated[int, Bounds(ge=1)] = 1
     layer: Block | None = None
-    norm: Annotated[Norm, Inherit("norm"), Field()]
+    norm: Annotated[Norm, Inherit("norm")]
     loss_weight: Positive = 0.3
 
     def check_shared(

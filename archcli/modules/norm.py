@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
-
 from archcli.graph import Tensor
 from archcli.modules.base import Inherit, Inline, Positive
 from archcli.ops import BatchNormalize, MergeHeads, Normalize, SplitHeads
+from archcli.values import Bounds
 
 
 class Norm(Inline):
@@ -94,7 +93,7 @@ class BatchNorm(Norm):
 
     kind: Literal["batchnorm"] = "batchnorm"
     eps: Positive = 1e-5
-    momentum: Annotated[float, Field(gt=0, le=1)] = 0.1
+    momentum: Annotated[float, Bounds(gt=0, le=1)] = 0.1
 
     def normalize(self, name: str, axes: int = 1) -> BatchNormalize:
         """Mean and variance of each channel, the last axis."""
@@ -119,7 +118,7 @@ class QKNorm(Inline):
     group: ClassVar[str] = "qk_norm"
     per: Literal["head", "head_distinct", "full"] = "head"
     when: Literal["before_rope", "after_rope"] = "before_rope"
-    norm: Annotated[Norm, Inherit("norm"), Field()]
+    norm: Annotated[Norm, Inherit("norm")]
 
     def check(self) -> Iterator[tuple[str, str, str]]:
         """BatchNorm's channels are one axis."""

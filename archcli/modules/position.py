@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
-
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.base import Count, Inherit, Inline, Positive, Size
@@ -159,7 +157,7 @@ class Rope(Position):
     theta: Positive = 10000.0
     rotary_dim: Size | None = None
     pairing: Pairing = "half"
-    scaling: RopeScaling = Field(default_factory=NoScaling)
+    scaling: RopeScaling = NoScaling()
 
     def table(self, positions: Tensor, head_dim: Number, name: str) -> tuple[Tensor, Tensor]:
         """cos and sin, [T, r/2] each."""

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from pydantic import Field
-
 from archcli.arith import Number, label
 from archcli.graph import Tensor
 from archcli.modules.base import Inherit, Module, Size, Spec, children
@@ -19,6 +17,7 @@ from archcli.modules.block import Block
 from archcli.modules.context import Context
 from archcli.modules.norm import Norm
 from archcli.modules.relative import ScoreBias
+from archcli.values import Length
 
 Cached = tuple[Any, ...] | None
 
@@ -77,10 +76,10 @@ class Stack(Module):
     `score_bias` is computed once and added to the attention scores of every layer (T5's relative positions).
     """
 
-    norm: Annotated[Norm, Inherit("norm"), Field()]
+    norm: Annotated[Norm, Inherit("norm")]
     final_norm: bool = True
     score_bias: ScoreBias | None = None
-    groups: Annotated[tuple[Group, ...], Field(min_length=1)]
+    groups: Annotated[tuple[Group, ...], Length(least=1)]
 
     def run(self, x: Tensor, context: Context) -> tuple[Tensor, Cached]:
         """[B, T, D] to [B, T, D] through all layers; the cache has an entry per group."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
-from pydantic import Field
-
 from archcli.modules.base import Count, Spec
+from archcli.values import Bounds
 
-Share = Annotated[float, Field(ge=0)]
+Share = Annotated[float, Bounds(ge=0)]
 
 
 class Training(Spec):

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import importlib
 from functools import cache
-from types import ModuleType, NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from types import ModuleType
+from typing import Any
 
 import archcli.load.huggingface.understand
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.value import tree_of
 from archcli.load.yaml.nodes import plain
-from archcli.modules import Inherit, Model
+from archcli.modules import Model
 from archcli.modules.base import Spec
+from archcli.modules.fields import Field
 from archcli.modules.kinds import kinds
 
 
@@ -49,26 +50,20 @@ def _spec(cls: type[Spec], given: Any, top: dict[str, Any]) -> Any:
         else {}
     )
     cls = options.get(given.get("kind", cls.default_kind), cls)
-    unknown = set(given) - {*cls.model_fields, "kind"}
+    unknown = set(given) - {*cls.fields, "kind"}
     assert not unknown, f"{cls.__name__} has no {unknown}"
     values = {}
-    for name, info in cls.model_fields.items():
-        above = next((entry.name for entry in info.metadata if isinstance(entry, Inherit)), None)
+    for name, field in cls.fields.items():
         if name in given:
-            values[name] = _value(info.annotation, given[name], top)
-        elif above in top:
-            values[name] = _value(info.annotation, top[above], top)
+            values[name] = _value(field, given[name], top)
+        elif field.inherits in top:
+            values[name] = _value(field, top[field.inherits], top)
     return cls(**values)
 
 
-def _value(annotation: Any, given: Any, top: dict[str, Any]) -> Any:
-    if get_origin(annotation) in (Union, UnionType):
-        arms = [arm for arm in get_args(annotation) if arm is not NoneType]
-        annotation = arms[0] if len(arms) == 1 else Any
-    if get_origin(annotation) is Annotated:
-        annotation = get_args(annotation)[0]
-    many = get_origin(annotation) is tuple
-    inner = get_args(annotation)[0] if many else annotation
-    if not (isinstance(inner, type) and issubclass(inner, Spec)) or given is None:
-        return tuple(given) if isinstance(given, list) else given
-    return tuple(_spec(inner, item, top) for item in given) if many else _spec(inner, given, top)
+def _value(field: Field, given: Any, top: dict[str, Any]) -> Any:
+    if field.spec is None or given is None:
+        return given
+    return (
+        tuple(_spec(field.spec, item, top) for item in given) if field.many else _spec(field.spec, given, top)
+    )

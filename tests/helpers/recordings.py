@@ -67,13 +67,13 @@ MODELS = {
         embedding=Embedding(tied=True, position=Learned(max_seq_len=64)),
     ),
     "qwen3": decoder(
-        PreNorm(norm=RMS, attention=GQA.model_copy(update={"qk_norm": QKNorm(norm=RMS)}), ffn=GLU(d_ff=48)),
+        PreNorm(norm=RMS, attention=GQA.replace(qk_norm=QKNorm(norm=RMS)), ffn=GLU(d_ff=48)),
         n_layers=3,
     ),
     "gemma2": decoder(
         Sandwich(
             norm=RMSNorm(offset=1),
-            attention=GQA.model_copy(update={"softcap": 50.0, "window": 6}),
+            attention=GQA.replace(softcap=50.0, window=6),
             ffn=GLU(d_ff=48),
         ),
         Sandwich(
@@ -88,10 +88,8 @@ MODELS = {
         Parallel(norm=LAYER, attention=MultiQueryAttention(n_heads=4, position=ALiBi()), ffn=MLP(d_ff=64)),
         norm=LAYER,
     ),
-    "windowed": decoder(
-        PreNorm(norm=RMS, attention=GQA.model_copy(update={"window": 5, "sinks": False}), ffn=EXPERT)
-    ),
-    "sinks": decoder(PreNorm(norm=RMS, attention=GQA.model_copy(update={"sinks": True}), ffn=EXPERT)),
+    "windowed": decoder(PreNorm(norm=RMS, attention=GQA.replace(window=5, sinks=False), ffn=EXPERT)),
+    "sinks": decoder(PreNorm(norm=RMS, attention=GQA.replace(sinks=True), ffn=EXPERT)),
     "mixtral": decoder(
         PreNorm(norm=RMS, attention=GQA, ffn=MixtureOfExperts(n_experts=4, top_k=2, expert=EXPERT))
     ),

@@ -84,7 +84,7 @@ def check_multiplier():
 
 NORMS = {
     "rmsnorm": (RMS, 1e-6),
-    "rmsnorm-offset": (RMS.model_copy(update={"offset": 1}), 1e-6),
+    "rmsnorm-offset": (RMS.replace(offset=1), 1e-6),
     "layernorm": (LN, 1e-5),
 }
 NORMS |= {
@@ -202,7 +202,7 @@ def check_latent(form):
     k, v = node.kv_b_proj(node.kv_a_norm(latent)).unflatten(-1, (3, 8)).split([5, 3], dim=-1)
     q = torch.cat([q[..., :5], turned(spec, q[..., 5:])], dim=-1)
     k = torch.cat([k, turned(spec, shared[..., None, :]).expand(-1, -1, 3, -1)], dim=-1)
-    plain = spec.model_copy(update={"position": NoPosition()})
+    plain = spec.replace(position=NoPosition())
     assert_close(node(X)[0], node.o_proj(attended(node, plain, q, k, v, 9**-0.5).flatten(-2)))
 
 

@@ -115,7 +115,7 @@ LLAMA_2_7B = {
 def test_a_whole_model_takes_the_bits_per_weight_that_llama_cpp_lists(name):
     fields, rules, published = LLAMA_2_7B[name]
     quantization = Quantization(**fields, rules=tuple(Rule(match=match, **own) for match, own in rules))
-    model = load("llama-2-7b").model.model_copy(update={"quantization": quantization})
+    model = load("llama-2-7b").model.replace(quantization=quantization)
     assert round(count_params(model, "fp32").totals["bits_per_weight"], 2) == published
 
 
@@ -130,10 +130,10 @@ def totals(model):
 
 
 def stored(*rules, model=None, lora=None, **fields):
-    spec = (model or decoder()).model_copy(
-        update={"lora": lora, "quantization": Quantization(**{"bits": 4} | fields, rules=rules)}
+    spec = (model or decoder()).replace(
+        lora=lora, quantization=Quantization(**{"bits": 4} | fields, rules=rules)
     )
-    return totals(type(spec)(**{name: getattr(spec, name) for name in type(spec).model_fields}))
+    return totals(type(spec)(**{name: getattr(spec, name) for name in spec.fields}))
 
 
 def test_matrices_are_quantized_and_norms_are_not():

@@ -22,7 +22,7 @@ def dropping(**shares):
     block = layer(
         attention(dropout=shares.get("probabilities", 0.0)), GLU(d_ff=12, dropout=shares.get("hidden", 0.0))
     )
-    return decoder(Group(n_layers=3, layer=block.model_copy(update={"dropout": shares.get("residual", 0.0)})))
+    return decoder(Group(n_layers=3, layer=block.replace(dropout=shares.get("residual", 0.0))))
 
 
 # elements that are dropped of, in the forward and in the backward; a softmax's gradient holds that of its dropout
@@ -48,7 +48,7 @@ def test_nothing_dropped_is_no_operation():
 
 @pytest.mark.parametrize("share", [1.0, -0.1, 1.5])
 def test_a_share_is_below_the_whole(share):
-    with pytest.raises(ValueError, match="dropout"):
+    with pytest.raises(ArchError, match="dropout must be a number"):
         attention(dropout=share)
 
 
@@ -58,7 +58,7 @@ def test_linear_attention_has_nothing_to_drop():
 
 
 def normed(norm):
-    return decoder(Group(n_layers=3, layer=layer().model_copy(update={"norm": norm})), norm=norm)
+    return decoder(Group(n_layers=3, layer=layer().replace(norm=norm)), norm=norm)
 
 
 NORMS = (3 * 2 + 1) * TOKENS * 8

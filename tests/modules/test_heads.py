@@ -202,7 +202,7 @@ T5 = {
 
 
 def test_an_encoder_decoder_has_a_loss_too():
-    spec = imported_file({**T5, "num_layers": 1, "vocab_size": V}).model_copy(update={"loss": CrossEntropy()})
+    spec = imported_file({**T5, "num_layers": 1, "vocab_size": V}).replace(loss=CrossEntropy())
     made, ids, source = built(spec), tokens(2, 10), tokens(2, 7)
     expected = nn.functional.cross_entropy(made(ids, source).flatten(0, 1), ids.flatten())
     assert_close(made(ids, source, targets=ids), expected, 1e-6)

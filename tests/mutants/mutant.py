@@ -28,9 +28,7 @@ def changed(**fields):
     """A property or method whose spec first has these fields replaced."""
     return lambda old: _like(
         old,
-        lambda function: (
-            lambda self, *args, **kwargs: function(self.model_copy(update=fields), *args, **kwargs)
-        ),
+        lambda function: lambda self, *args, **kwargs: function(self.replace(**fields), *args, **kwargs),
     )
 
 

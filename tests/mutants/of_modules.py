@@ -171,10 +171,10 @@ FEEDFORWARD = [
             cls,
             "forward",
             identity,
-            (f"wiring.activation-{cls.model_fields['kind'].default}",),
+            (f"wiring.activation-{cls.fields['kind'].default}",),
         )
         for cls in (m.Activation, m.Swish)
-        if "kind" in cls.model_fields
+        if "kind" in cls.fields
     ),
     Mutant(
         "every activation is relu",
@@ -191,7 +191,7 @@ FEEDFORWARD = [
         "GLU: twice as wide",
         m.GLU,
         "forward",
-        lambda old: lambda self, x: old(self.model_copy(update={"d_ff": 2 * self.d_ff}), x),
+        lambda old: lambda self, x: old(self.replace(d_ff=2 * self.d_ff), x),
         ("oracle.llama-3.1-8b",),
     ),
     Mutant(
@@ -208,7 +208,7 @@ FEEDFORWARD = [
         "MoE: one expert fewer",
         m.MixtureOfExperts,
         "forward",
-        lambda old: lambda self, x: old(self.model_copy(update={"n_experts": self.n_experts - 1}), x),
+        lambda old: lambda self, x: old(self.replace(n_experts=self.n_experts - 1), x),
         ("oracle.mixtral-8x7b",),
     ),
     Mutant("MoE: top 1", m.MixtureOfExperts, "forward", changed(top_k=1), ("oracle.mixtral-8x7b",)),
@@ -263,9 +263,7 @@ BLOCKS = [
         m.Parallel,
         "forward",
         lambda old: (
-            lambda self, x, context=None: m.PreNorm.forward(
-                m.PreNorm.model_construct(**dict(self)), x, context
-            )
+            lambda self, x, context=None: m.PreNorm.forward(m.PreNorm.unchecked(**vars(self)), x, context)
         ),
         ("wiring.block-parallel-1", "oracle.falcon-7b"),
     ),
@@ -308,7 +306,7 @@ ENDS = [
         "forward",
         lambda old: (
             lambda self, *args: old(
-                self.model_copy(update={"embedding": self.embedding.model_copy(update={"tied": False})}),
+                self.replace(embedding=self.embedding.replace(tied=False)),
                 *args,
             )
         ),

@@ -13,7 +13,7 @@ Alteration = Callable[[Any, str], Iterator[tuple[str, Spec]]]
 
 def altered(spec: Spec, **fields: Any) -> Spec:
     """The spec with other values, unvalidated."""
-    return spec.model_copy(update=fields)
+    return spec.replace(**fields)
 
 
 def times(factor: float) -> Alteration:
@@ -85,10 +85,10 @@ def kinds(*classes: type[Spec], **fixed: Any) -> Alteration:
         for cls in classes:
             known = {
                 field: getattr(spec, field)
-                for field in cls.model_fields
-                if field != "kind" and field in type(spec).model_fields
+                for field in cls.fields
+                if field != "kind" and field in spec.fields
             }
-            yield cls.__name__, cls.model_construct(**{**known, **fixed})
+            yield cls.__name__, cls.unchecked(**{**known, **fixed})
 
     return changes
 

@@ -258,7 +258,7 @@ def mutants(spec: m.Model) -> Iterator[tuple[str, m.Model]]:
     for path, part in parts(spec):
         if path in unused:
             continue
-        for field in type(part).model_fields:
+        for field in part.fields:
             for label, changed in alteration(type(part), field)(part, field):
                 yield f"{path or 'model'}: {label}", m.substitute(spec, {path: changed})
 

@@ -113,14 +113,14 @@ def halves(draw, d_model):
     bias = draw(maybe(st.builds(RelativeBuckets, n_buckets=st.sampled_from([4, 6]), bidirectional=BOOL)))
     if bias is None:
         write = draw(blocks(d_model).filter(lambda block: block.kind != "parallel"))
-        return draw(readers(d_model)), write.model_copy(update={"cross_attention": cross}), None
+        return draw(readers(d_model)), write.replace(cross_attention=cross), None
     read = PreNorm(attention=MultiHeadAttention(**shared, causal=False), ffn=draw(DENSE), norm=draw(NORMS))
     write = PreNorm(
         attention=MultiHeadAttention(**shared, softcap=draw(maybe(NUMBERS))),
         ffn=draw(DENSE),
         norm=draw(NORMS),
     )
-    return read, write.model_copy(update={"cross_attention": cross}), bias
+    return read, write.replace(cross_attention=cross), bias
 
 
 @st.composite

@@ -20,9 +20,9 @@ def predictors(draw):
             )
         )
     )
-    head = draw(LINEAR).model_copy(update={"bias": False})
-    embedding = model.embedding.model_copy(update={"position": NoPosition(), "norm": None})
+    head = draw(LINEAR).replace(bias=False)
+    embedding = model.embedding.replace(position=NoPosition(), norm=None)
     mtp = MultiTokenPrediction(
         depth=draw(st.integers(1, 2)), layer=draw(maybe(blocks(model.d_model))), norm=draw(NORMS)
     )
-    return model.model_copy(update={"head": head, "embedding": embedding, "mtp": mtp, "lora": lora})
+    return model.replace(head=head, embedding=embedding, mtp=mtp, lora=lora)

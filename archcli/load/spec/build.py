@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from archcli.errors import ArchError, Problem
-from archcli.load.spec.fields import (
-    USUAL_MODEL,
-    Field,
-    choices,
-    chosen,
-    default,
-    fields,
-    has_own_validators,
-    unstated,
-)
+from archcli.load.spec.fields import USUAL_MODEL, choices, chosen, fields, unstated
+from archcli.load.spec.hints import hint
 from archcli.load.spec.layers import lifted
 from archcli.load.spec.misfits import (
     belonged_to_another_kind,
@@ -25,11 +18,12 @@ from archcli.load.spec.misfits import (
     unknown_key,
     unknown_kind,
 )
-from archcli.load.spec.validate import Refusal, Want, hint, refusal_words
-from archcli.load.yaml.nodes import MOST_PROBLEMS, Node, locate, shown
+from archcli.load.yaml.nodes import MOST_PROBLEMS, Node, at, locate, plain, shown
 from archcli.modules import Model, Module
 from archcli.modules.base import Spec
+from archcli.modules.fields import Field
 from archcli.modules.kinds import kind_of
+from archcli.values import Refusal, ValueType
 
 FAILED = object()
 
@@ -148,11 +142,9 @@ class _Builder:
             child, place = self.top.get(field.inherits), field.inherits
             child = None if child is not None and child.value is None else child
         if child is None:
-            return (
-                self._absent(field, node, path, quiet=quiet) if field.required else default(cls, field.name)
-            )
-        if field.want is not None:
-            return self._value(field, field.want, child, place)
+            return self._absent(field, node, path, quiet=quiet) if field.required else field.default
+        if field.type is not None:
+            return self._value(field, field.type, child, place)
         if field.many:
             return self._list(field, child, place)
         return None if field.nullable and child.value is None else self.spec(field.spec, child, place)
@@ -164,14 +156,16 @@ class _Builder:
             self._problem(*missing(field), node, path)
         return FAILED
 
-    def _value(self, field: Field, wanted: Want, node: Node, path: str) -> Any:
+    def _value(self, field: Field, accepted: ValueType, node: Node, path: str) -> Any:
         try:
-            return wanted.take(node)
-        except Refusal as refused:
+            return accepted.convert(plain(node))
+        except Refusal as refusal:
+            wrong = at(node, refusal.path)
             help_ = (
-                "leave the key out" if node.value is None and not field.required else hint(refused, wanted)
+                "leave the key out" if node.value is None and not field.required else hint(wrong, accepted)
             )
-            self._problem(refusal_words(refused, field.name), help_, refused.node, path + refused.path)
+            what = f"{field.name}{refusal.path} {refusal.reason(shown(wrong))}"
+            self._problem(what, help_, wrong, path + refusal.path)
             return FAILED
 
     def _list(self, field: Field, node: Node, path: str) -> Any:
@@ -187,34 +181,17 @@ class _Builder:
         return FAILED if any(item is FAILED for item in items) else tuple(items)
 
     def _made(self, cls: type[Spec], values: dict[str, Any], node: Node, path: str) -> Any:
-        made = (
-            self._validated(cls, values, node, path)
-            if has_own_validators(cls)
-            else cls.model_construct(**values)
-        )
-        if not isinstance(made, Spec):
-            return FAILED
-        found = [
-            Problem(what, help_, locate(node, field).mark(), _join(path, field))
-            for field, what, help_ in made.check()
+        made = cls.unchecked(**values)
+        conflicts = [
+            replace(it, mark=locate(node, it.path).mark(), path=_join(path, it.path))
+            for it in made.conflicts()
         ]
         if self.misfits is not None:
-            self.misfits += found
+            self.misfits += conflicts
             return made
-        self.problems += found
+        self.problems += conflicts
         self._stop_early()
-        return FAILED if found else made
-
-    def _validated(self, cls: type[Spec], values: dict[str, Any], node: Node, path: str) -> Any:
-        from pydantic import ValidationError
-
-        try:
-            return cls.model_validate(values, context={"checks_later": True})
-        except ValidationError as error:
-            for one in error.errors():
-                field = ".".join(map(str, one["loc"]))
-                self.problems.append(Problem(one["msg"], "", locate(node, field).mark(), _join(path, field)))
-            return FAILED
+        return FAILED if conflicts else made
 
     def _problem(self, what: str, help_: str, node: Node, path: str = "") -> None:
         self.problems.append(Problem(what, help_, node.where.mark(), path))

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from archcli.errors import SET
 from archcli.load.huggingface.words import OUR_WORD
-from archcli.load.spec.fields import Field, choices, fields
+from archcli.load.spec.fields import choices, fields
 from archcli.load.yaml.nodes import Node, shown
 from archcli.modules.base import Spec
+from archcli.modules.fields import Field
 from archcli.wording import closest, either, quoted
 
 Options = Mapping[str, type[Spec]]
@@ -31,7 +32,7 @@ def unknown_key(key: str, cls: type[Spec], *, takes_kind: bool) -> tuple[str, st
     below = [
         name
         for name, field in fields(cls).items()
-        if field.want is None and any(key in fields(one) for one in _classes(field.spec))
+        if field.type is None and any(key in fields(one) for one in _classes(field.spec))
     ]
     if below:
         return what, f"it belongs under {either(below)}", []

@@ -72,7 +72,7 @@ def _is_place(one: Override, root: Node) -> bool:
     if first == "layer":
         return first in _entries(root)
     found = [fields(cls)[first] for cls in kinds("model").values() if first in fields(cls)]
-    return bool(found) if len(one.steps) > 1 else any(field.want is None for field in found)
+    return bool(found) if len(one.steps) > 1 else any(field.type is None for field in found)
 
 
 def _put(
@@ -135,7 +135,7 @@ def _put_everywhere(
 
 def _places(spec: Spec, path: str = "") -> Iterator[tuple[str, Any]]:
     """(full path, value) of every field below a spec, of those too that are specs of their own."""
-    yield from ((path + field, getattr(spec, field)) for field in type(spec).model_fields)
+    yield from ((path + field, getattr(spec, field)) for field in spec.fields)
     for step, child in children(spec):
         yield from _places(child, f"{path}{step}.")
 

@@ -7,13 +7,14 @@ only the top, its stacks and a group's `n_layers` have required keys here; the l
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
 
-from archcli.load.spec.fields import USUAL_MODEL, choices, default, fields
+from archcli.load.spec.fields import USUAL_MODEL, choices, fields
 from archcli.modules import Decoder, DecoderStack, Encoder, EncoderDecoder, EncoderStack, Group
 from archcli.modules.base import Spec
+from archcli.modules.fields import Field
 from archcli.modules.kinds import kind_of, kinds
+from archcli.values import NULL, Json
 from archcli.wording import written
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -75,8 +76,6 @@ MEANINGS = {
 }
 """Keys about which their class's docstring says nothing."""
 
-Json = dict[str, Any]
-
 
 def json_schema() -> Json:
     """A JSON Schema of the YAML: what an editor completes and checks."""
@@ -113,13 +112,13 @@ def rows() -> Iterator[Json]:
     """Every key of every class: what it takes, its default, what it means."""
     for cls in _classes():
         for name, field in fields(cls).items():
-            taken = field.want.words if field.want else " | ".join(choices(field.spec)) or "a mapping"
-            left_out = "" if field.required else _default(cls, name)
+            taken = field.type.words if field.type else " | ".join(choices(field.spec)) or "a mapping"
+            left_out = "" if field.required else _default(field)
             yield {
                 "class": cls.__name__,
                 "kind": kind_of(cls),
                 "key": name,
-                "takes": f"a list, each {taken}" if field.many and not field.want else taken,
+                "takes": f"a list, each {taken}" if field.many and not field.type else taken,
                 "default": f"the model's {field.inherits}" if field.inherits else left_out,
                 "required": field.required and not field.inherits,
                 "meaning": meaning(cls, name),
@@ -147,14 +146,14 @@ def _classes() -> Iterator[type[Spec]]:
         cls = waiting.pop(0)
         yield cls
         for field in fields(cls).values():
-            held = [] if field.want else list(choices(field.spec).values()) or [field.spec]
+            held = [] if field.type else list(choices(field.spec).values()) or [field.spec]
             waiting += [one for one in held if one not in found]
             found |= dict.fromkeys(held)
 
 
 def _bases(classes: list[type[Spec]]) -> list[type[Spec]]:
     """What fields are annotated with that leave a choice of kinds."""
-    held = [field.spec for cls in classes for field in fields(cls).values() if field.want is None]
+    held = [field.spec for cls in classes for field in fields(cls).values() if field.type is None]
     return list(dict.fromkeys(base for base in held if choices(base)))
 
 
@@ -173,12 +172,9 @@ def _any_of(base: type[Spec]) -> Json:
 def _definition(cls: type[Spec]) -> Json:
     kind = kind_of(cls)
     properties: Json = {"kind": {"const": kind, "description": MEANINGS["kind"]}} if kind else {}
-    values = cls.model_json_schema()["properties"]
     for name, field in fields(cls).items():
-        value = (
-            values[name] if field.want else _reference(field.spec, many=field.many, nullable=field.nullable)
-        )
-        properties[name] = _tidy(value) | {"description": meaning(cls, name)}
+        value = _value(field) if field.type else _reference(field)
+        properties[name] = value | {"description": meaning(cls, name)}
     required = [
         name
         for name, field in fields(cls).items()
@@ -194,26 +190,23 @@ def _definition(cls: type[Spec]) -> Json:
     return found | ({"required": required} if required else {})
 
 
-def _tidy(value: Any) -> Any:
-    """What pydantic says of a value, without titles, and in the same words whatever its version."""
-    if isinstance(value, dict):
-        return {
-            key: _tidy(item)
-            for key, item in value.items()
-            if key != "title" and not (key == "enum" and "const" in value)
-        }
-    if isinstance(value, list):
-        return [_tidy(item) for item in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+def _value(field: Field) -> Json:
+    """What a field of plain values takes, and what it is where it is left out."""
+    accepted: Json = field.type.schema if field.type else {}
+    return (
+        accepted
+        if field.required or isinstance(field.default, Mapping)
+        else accepted | {"default": field.default}
+    )
 
 
-def _reference(base: type[Spec], *, many: bool, nullable: bool) -> Json:
-    one: Json = {"$ref": f"#/$defs/{_name(base)}"}
-    if many:
-        return {"type": "array", "items": one}
-    return {"anyOf": [one, {"type": "null"}]} if nullable else one
+def _reference(field: Field) -> Json:
+    definition: Json = {"$ref": f"#/$defs/{_name(field.spec)}"}
+    if field.many:
+        return {"type": "array", "items": definition}
+    return {"anyOf": [definition, NULL]} if field.nullable else definition
 
 
-def _default(cls: type[Spec], name: str) -> str:
-    value = default(cls, name)
+def _default(field: Field) -> str:
+    value = field.default
     return (kind_of(type(value)) or "{}") if isinstance(value, Spec) else written(value)

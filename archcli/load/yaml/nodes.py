@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from archcli.errors import Mark
-from archcli.wording import shorten, written
+from archcli.wording import describe_value, shorten
 
 MOST_PROBLEMS = 100
 """After so many, reading and building stop: the rest would bury them."""
@@ -84,6 +84,13 @@ def _step(node: Node, step: str) -> Node | None:
     return None
 
 
+def at(node: Node, path: str) -> Node:
+    """The node at a path such as `.0.scale` below this one, or the last on the way that is there."""
+    for step in path.split(".")[1:]:
+        node = _step(node, step) or node
+    return node
+
+
 def plain(node: Node) -> Any:
     """The value without places."""
     if isinstance(node.value, dict):
@@ -92,10 +99,5 @@ def plain(node: Node) -> Any:
 
 
 def shown(node: Node) -> str:
-    """A value as messages show it: true, 4096.0, "4096", a list, a mapping."""
-    value = node.value
-    if isinstance(value, str):
-        return f'"{shorten(value)}"'
-    if isinstance(value, dict | list):
-        return "a mapping" if isinstance(value, dict) else "a list"
-    return shorten(node.text) or written(value)
+    """A value as messages show it, a number as it was written: true, 4096.0, "4096", a list, a mapping."""
+    return shorten(node.text) if node.text and not isinstance(node.value, str) else describe_value(node.value)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from archcli.load.spec.fields import USUAL_MODEL, default, fields
+from archcli.load.spec.fields import USUAL_MODEL, fields
 from archcli.load.yaml.scalars import resolve
 from archcli.modules.base import Spec
 from archcli.modules.kinds import kind_of
@@ -49,7 +49,7 @@ def _mapping(spec: Spec, top: Spec) -> dict[str, Any]:
         if field.inherits and spec is not top:
             expected = getattr(top, field.inherits, NOTHING)
         else:
-            expected = None if field.required else default(type(spec), name)
+            expected = None if field.required else field.default
         if value != expected or type(value) is not type(expected):
             found[name] = _plain(value, top)
     return found

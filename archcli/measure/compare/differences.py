@@ -66,7 +66,7 @@ def _written(one: Stated) -> Iterator[str]:
     """The paths of all values a mapping holds; a kind that stands for its whole mapping by its own path."""
     for path in _leaves(one.mapping, ""):
         value = _value(one.model, path)
-        yield f"{path}.kind" if isinstance(value, Spec) and "kind" in type(value).model_fields else path
+        yield f"{path}.kind" if isinstance(value, Spec) and "kind" in value.fields else path
 
 
 def _in_order(paths: Iterable[str]) -> list[str]:
@@ -101,11 +101,7 @@ def _value(part: Any, path: str, d_model: int | None = None) -> Any:
         if isinstance(part, tuple) and step.isdecimal():
             part = part[int(step)] if int(step) < len(part) else _NO_PLACE
         else:
-            part = (
-                getattr(part, step)
-                if isinstance(part, Spec) and step in type(part).model_fields
-                else _NO_PLACE
-            )
+            part = getattr(part, step) if isinstance(part, Spec) and step in part.fields else _NO_PLACE
         if (
             part is None
             and step == "head_dim"

@@ -25,12 +25,12 @@ USUAL_KV_HEADS = (
 
 def to_mha(attention: Attention, d_model: Number) -> MultiHeadAttention:
     """H heads of keys and values."""
-    return MultiHeadAttention.model_construct(**_heads(attention, d_model))
+    return MultiHeadAttention.unchecked(**_heads(attention, d_model))
 
 
 def to_mqa(attention: Attention, d_model: Number) -> MultiQueryAttention:
     """One head of keys and values."""
-    return MultiQueryAttention.model_construct(**_heads(attention, d_model))
+    return MultiQueryAttention.unchecked(**_heads(attention, d_model))
 
 
 def to_gqa(attention: Attention, d_model: Number) -> GroupedQueryAttention:
@@ -38,7 +38,7 @@ def to_gqa(attention: Attention, d_model: Number) -> GroupedQueryAttention:
     if isinstance(attention, GroupedQueryAttention):
         return attention
     kv_heads = next(k for k in range(USUAL_KV_HEADS, 0, -1) if attention.n_heads % k == 0)
-    return GroupedQueryAttention.model_construct(**_heads(attention, d_model), n_kv_heads=kv_heads)
+    return GroupedQueryAttention.unchecked(**_heads(attention, d_model), n_kv_heads=kv_heads)
 
 
 def to_mla(attention: Attention, d_model: Number, norm: Norm) -> MultiHeadLatentAttention:
@@ -56,7 +56,7 @@ def to_mla(attention: Attention, d_model: Number, norm: Norm) -> MultiHeadLatent
         "qk_rope_head_dim": 2 * ceil_div(d, 4),
         "v_head_dim": heads.pop("v_head_dim"),
     }
-    return MultiHeadLatentAttention.model_construct(**heads, **sizes, latent_norm=norm)
+    return MultiHeadLatentAttention.unchecked(**heads, **sizes, latent_norm=norm)
 
 
 def expanded(attention: MultiHeadLatentAttention) -> MultiHeadAttention:
@@ -65,7 +65,7 @@ def expanded(attention: MultiHeadLatentAttention) -> MultiHeadAttention:
     H (n + r) and H v per token.
     """
     d = attention.qk_nope_head_dim + attention.qk_rope_head_dim
-    return MultiHeadAttention.model_construct(
+    return MultiHeadAttention.unchecked(
         n_heads=attention.n_heads, head_dim=d, v_head_dim=attention.v_head_dim, **_mask(attention)
     )
 

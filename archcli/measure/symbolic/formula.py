@@ -10,8 +10,12 @@ from archcli.errors import ArchError
 from archcli.measure.passes import find, forward_pass, prefill_pass
 from archcli.modules import Model, RopeScaling, substitute
 from archcli.modules.base import Size, Spec
+from archcli.modules.fields import Field
 from archcli.modules.mtp import MTP
 from archcli.modules.stack import Group
+from archcli.values import value_type
+
+SIZE = value_type(Size).schema
 
 
 class Formula(NamedTuple):
@@ -84,21 +88,17 @@ def _read(model: Model, batch_size: Any, seq_len: Any, *, dense: bool) -> Iterat
 def _sizes(model: Model) -> dict[str, int]:
     """Every size by its full path. Left out: what scales rotary frequencies, and what only training runs; no count here depends on it."""
     return {
-        f"{path}.{field}" if path else field: getattr(spec, field)
+        f"{path}.{name}" if path else name: getattr(spec, name)
         for path, spec in find(model, Spec)
         if not isinstance(spec, RopeScaling) and path.split(".")[0] != MTP
-        for field, info in type(spec).model_fields.items()
-        if isinstance(getattr(spec, field), int) and _is_size(info)
+        for name, field in spec.fields.items()
+        if isinstance(getattr(spec, name), int) and _is_size(field)
     }
 
 
-def _is_size(info: Any) -> bool:
-    from typing import get_args
-
-    optional = Size in get_args(info.annotation)
-    return optional or (
-        info.annotation is int and any(getattr(bound, "gt", None) == 0 for bound in info.metadata)
-    )
+def _is_size(field: Field) -> bool:
+    schema = field.type.schema if field.type else {}
+    return SIZE in (schema, *schema.get("anyOf", ()))
 
 
 def _names(model: Model) -> dict[str, str]:

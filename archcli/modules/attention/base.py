@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field
-
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.base import Module, Positive, Share, Size, Spec
@@ -51,7 +49,7 @@ class Attention(Module):
     group: ClassVar[str] = "attention"
     n_heads: Size
     causal: bool = True
-    position: Position = Field(default_factory=NoPosition)
+    position: Position = NoPosition()
     window: Size | None = None
     chunk: Size | None = None
     sparsity: Sparsity | None = None

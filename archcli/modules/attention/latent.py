@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import Field
-
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.attention.base import Attention
@@ -43,7 +41,7 @@ class MultiHeadLatentAttention(Attention):
     qk_rope_head_dim: Size
     v_head_dim: Size
     bias: bool = False
-    latent_norm: Annotated[Norm, Inherit("norm"), Field()]
+    latent_norm: Annotated[Norm, Inherit("norm")]
     form: Literal["naive", "absorbed"] = "naive"
 
     def table(self, positions: Tensor, d_model: Number, name: str) -> tuple[Tensor, Tensor] | None:

@@ -19,7 +19,7 @@ def layers(text):
 
 def test_a_model_is_what_python_would_make_of_it(tiny):
     loaded = load_text(tiny, "f").model
-    assert loaded == type(loaded).model_validate(dict(loaded))
+    assert loaded == type(loaded)(**{name: getattr(loaded, name) for name in loaded.fields})
     assert type(loaded.groups[0].layer) is PreNorm
     assert loaded.groups[0].layer.ffn == GLU(d_ff=128, activation=SiLU())
     assert loaded.groups[0].layer.attention.position == Rope(theta=500_000.0)

@@ -50,7 +50,7 @@ NAMES = [*WORDS, "a: b", "a #b", "- a", "[a]", "{a}", "'a", '"a"', "a'b", "x\\ny
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_that_yaml_could_take_for_something_else_is_quoted(name, tiny):
-    model = load_text(tiny, "f").model.model_copy(update={"name": name})
+    model = load_text(tiny, "f").model.replace(name=name)
     assert load_text(to_yaml(model), "f").model == model
 
 
@@ -67,8 +67,8 @@ def test_a_name_that_yaml_could_take_for_something_else_is_quoted(name, tiny):
 def test_any_model_survives(name, published, released, series, d_model, norm, position):
     model = load("gpt2").model
     [group] = model.groups
-    attention = group.layer.attention.model_copy(update={"position": position, "head_dim": 64})
-    layer = group.layer.model_copy(update={"attention": attention, "norm": norm})
+    attention = group.layer.attention.replace(position=position, head_dim=64)
+    layer = group.layer.replace(attention=attention, norm=norm)
     changes = {
         "name": name,
         "published": published,
@@ -77,9 +77,9 @@ def test_any_model_survives(name, published, released, series, d_model, norm, po
         "d_model": d_model,
         "norm": norm,
         "groups": (
-            group.model_copy(update={"layer": layer}),
-            group.model_copy(update={"n_layers": 1, "layer": layer}),
+            group.replace(layer=layer),
+            group.replace(n_layers=1, layer=layer),
         ),
     }
-    model = model.model_copy(update=changes)
+    model = model.replace(**changes)
     assert load_text(to_yaml(model), "f").model == model

@@ -164,8 +164,8 @@ def test_experts_of_an_encoder_decoder_share_memory_but_in_training():
     # two layers of 64 experts of 19 MB, each with a gradient of its own
     t5, experts = load("t5-base").model, MixtureOfExperts(n_experts=64, top_k=2, expert=GLU(d_ff=4096))
     [group] = t5.decoder.groups
-    groups = (group.model_copy(update={"layer": group.layer.model_copy(update={"ffn": experts})}),)
-    model = t5.model_copy(update={"decoder": t5.decoder.model_copy(update={"groups": groups})})
+    groups = (group.replace(layer=group.layer.replace(ffn=experts)),)
+    model = t5.replace(decoder=t5.decoder.replace(groups=groups))
     assert plan(model, question("forward"), available=2 * GIB).pairs[1].more.distinct in range(2, 64)
     with pytest.raises(ArchError, match=r"decoder\.layers\.0"):
         plan(model, question("train"), available=5 * GIB)
@@ -173,7 +173,7 @@ def test_experts_of_an_encoder_decoder_share_memory_but_in_training():
 
 def test_equal_layers_of_two_stacks_are_two_kinds():
     t5 = load("t5-base").model
-    twin = t5.model_copy(update={"encoder": t5.encoder.model_copy(update={"groups": t5.decoder.groups})})
+    twin = t5.replace(encoder=t5.encoder.replace(groups=t5.decoder.groups))
     assert [(kind.path, kind.count) for kind in kinds_of(twin)] == [
         ("encoder.layers.0", 12),
         ("decoder.layers.0", 12),

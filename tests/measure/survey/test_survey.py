@@ -239,7 +239,7 @@ def test_medians_and_quartiles(sizes, spread):
 def test_a_year_has_a_spread_of_its_own(monkeypatch):
     released = {"m0": "2023-07", "m1": 2023, "m2": "2024-01", "m3": None}
     monkeypatch.setattr(Decoder, "released", property(lambda self: released.get(self.name)), raising=False)
-    models = [(name, model.model_copy(update={"name": name})) for name, model in widths(8, 16, 24, 80)]
+    models = [(name, model.replace(name=name)) for name, model in widths(8, 16, 24, 80)]
     report = survey_models(models, ["d_ff"], by="year")
     assert [(row["year"], row["n"], row["median"]) for row in report.rows] == [
         (2023, 2, 12),

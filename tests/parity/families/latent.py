@@ -75,7 +75,7 @@ FAMILIES = {
         },
         spec=deepseek(
             mla(Rope(theta=THETA), q_lora_rank=None, bias=True),
-            GROUPED.model_copy(update={"normalized": False}),
+            GROUPED.replace(normalized=False),
             n_shared=2,
         ),
         quiet=QUIET,

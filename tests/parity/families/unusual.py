@@ -138,7 +138,7 @@ FAMILIES = {
         spec=decoder(
             OPT_LN,
             layers(PostNorm(**OPT_LAYER)),
-            embedding=OFFSET.model_copy(update={"width": 20}),
+            embedding=OFFSET.replace(width=20),
             final_norm=False,
         ),
         quiet={

@@ -16,7 +16,7 @@ RANK, ALPHA = 3, 6.0
 
 
 def adapted(name, *targets, **fields):
-    return ZOO[name].model_copy(update={"lora": LoRA(rank=RANK, alpha=ALPHA, targets=targets), **fields})
+    return ZOO[name].replace(lora=LoRA(rank=RANK, alpha=ALPHA, targets=targets), **fields)
 
 
 CASES = {
@@ -55,7 +55,7 @@ def merged(made, spec):
             first @ second.transpose(-1, -2) if lookup else second @ first
         )
         pairs[base] = (name, name.replace("_A.", "_B."), first, second, lookup)
-    plain = build_model(spec.model_copy(update={"lora": None}))
+    plain = build_model(spec.replace(lora=None))
     plain.load_state_dict(state)
     return plain, pairs
 
@@ -109,7 +109,7 @@ def test_only_adapters_train(case):
 def test_fresh_adapters_change_nothing(case):
     spec = adapted(*CASES[case])
     made = build_model(spec)
-    plain = build_model(spec.model_copy(update={"lora": None}))
+    plain = build_model(spec.replace(lora=None))
     plain.load_state_dict({name: value for name, value in made.state_dict().items() if "lora_" not in name})
     assert torch.equal(made(tokens()), plain(tokens()))
     factors = {name: bool(value.any()) for name, value in made.named_parameters() if "lora_" in name}

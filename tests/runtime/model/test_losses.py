@@ -48,7 +48,7 @@ RANK, ALPHA = 3, 6.0
 def adapted(name, *targets):
     tied = MODELS[name].embedding.tied
     targets = targets or ("all_linear", *(() if tied else ("lm_head",)))
-    return MODELS[name].model_copy(update={"lora": LoRA(rank=RANK, alpha=ALPHA, targets=targets)})
+    return MODELS[name].replace(lora=LoRA(rank=RANK, alpha=ALPHA, targets=targets))
 
 
 def loss_of(made):
@@ -76,7 +76,7 @@ def test_the_loss_and_its_gradients_are_those_of_merged_matrices(name):
         base = first.replace(".lora_A", "")
         pairs[base] = (first, second, state.pop(first), state.pop(second))
         state[base] = state[base] + ALPHA / RANK * pairs[base][3] @ pairs[base][2]
-    plain = build_model(spec.model_copy(update={"lora": None}))
+    plain = build_model(spec.replace(lora=None))
     plain.load_state_dict(state)
     ours, theirs = loss_of(made), loss_of(plain)
     assert_close(ours, theirs, 2e-5)
@@ -119,7 +119,7 @@ def test_what_training_shares_cannot_be_adapted(name, tied, target):
     spec = substitute(
         MODELS[name], {"embedding": Embedding(tied=tied), "lora": LoRA(rank=2, targets=(target,))}
     )
-    fields = {field: getattr(spec, field) for field in type(spec).model_fields}
+    fields = {field: getattr(spec, field) for field in spec.fields}
     with pytest.raises(ArchError, match="cannot be adapted where"):
         type(spec)(**fields)
 
@@ -148,9 +148,7 @@ def test_dropout_and_batch_statistics_on_the_way_to_a_loss(name):
         8 if fields["mtp"] else 4
     )  # the embedding and three in a layer; that of scores is part of attention
     made = build_model(spec).eval()
-    without = substitute(
-        spec, {"embedding": Embedding(), "groups": model(LAYER.model_copy(update={"norm": norm})).groups}
-    )
+    without = substitute(spec, {"embedding": Embedding(), "groups": model(LAYER.replace(norm=norm)).groups})
     plain = build_model(without).eval()
     plain.load_state_dict(made.state_dict())
     assert_close(loss_of(made), loss_of(plain), 0.0)
@@ -161,8 +159,8 @@ def test_dropout_and_batch_statistics_on_the_way_to_a_loss(name):
 @pytest.mark.parametrize("pair", ["t5-v1.1", "whisper"])
 @pytest.mark.parametrize("name", HEADS)
 def test_encoder_decoders_train_on_targets_too(pair, name):
-    ends = {"embedding": PAIRS[pair].embedding.model_copy(update={"tied": False})}
-    spec = PAIRS[pair].model_copy(update={**HEADS[name], **ends})
+    ends = {"embedding": PAIRS[pair].embedding.replace(tied=False)}
+    spec = PAIRS[pair].replace(**HEADS[name], **ends)
     assert failures(ask(spec, 2, 10)) == []
     made = built(spec)
     loss = made(tokens(), *source_of(spec), targets=tokens() % 6)
@@ -173,7 +171,7 @@ def test_encoder_decoders_train_on_targets_too(pair, name):
 
 
 def test_a_linear_head_of_an_encoder_decoder_gives_torchs_cross_entropy():
-    spec = PAIRS["t5-v1.1"].model_copy(update={"loss": CrossEntropy()})
+    spec = PAIRS["t5-v1.1"].replace(loss=CrossEntropy())
     made, text = built(spec), tokens(2, 10)
     source = source_of(spec)
     logits = made(text[:, :-1], *source)
@@ -182,11 +180,9 @@ def test_a_linear_head_of_an_encoder_decoder_gives_torchs_cross_entropy():
 
 
 def test_quantized_bytes_and_totals_are_those_without_further_predictions():
-    spec = PREDICTING["sparse mtp"].model_copy(
-        update={"quantization": Quantization(bits=4, group_size=4, scale_bits=8)}
-    )
+    spec = PREDICTING["sparse mtp"].replace(quantization=Quantization(bits=4, group_size=4, scale_bits=8))
     ours = count_params(spec).totals
-    plain = count_params(spec.model_copy(update={"mtp": None})).totals
+    plain = count_params(spec.replace(mtp=None)).totals
     apart = {key for key in ours if key.startswith("mtp")}
     assert {key: ours[key] for key in ours.keys() - apart} == {
         key: plain[key] for key in plain.keys() - apart

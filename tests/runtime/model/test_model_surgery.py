@@ -118,12 +118,12 @@ def test_a_layer_of_another_kind_runs_in_the_place_of_another():
     llama, bloom = ZOO["llama"].groups[0], ZOO["bloom"].groups[0]
     made = built(ZOO["llama"])
     before = answers(made, tokens())
-    made.layers[0] = built(ZOO["llama"].model_copy(update={"groups": (bloom,)})).layers[0]
+    made.layers[0] = built(ZOO["llama"].replace(groups=(bloom,))).layers[0]
     mixed = (
         Group(n_layers=1, pattern=bloom.pattern),
         Group(n_layers=llama.n_layers - 1, pattern=llama.pattern),
     )
-    same_model = build_model(ZOO["llama"].model_copy(update={"groups": mixed})).eval()
+    same_model = build_model(ZOO["llama"].replace(groups=mixed)).eval()
     same_model.load_state_dict(made.state_dict())
     changed = answers(made, tokens())
     assert same(changed, answers(same_model, tokens()))
@@ -142,11 +142,7 @@ def test_other_parameters_are_used_where_they_are_lent():
 
 
 def test_dropout_is_a_matter_of_the_part_that_trains():
-    made = build_model(
-        ZOO["llama"].model_copy(
-            update={"embedding": ZOO["llama"].embedding.model_copy(update={"dropout": 0.5})}
-        )
-    ).eval()
+    made = build_model(ZOO["llama"].replace(embedding=ZOO["llama"].embedding.replace(dropout=0.5))).eval()
     calm = answers(made, tokens())
     made.train()
     assert not same(answers(made, tokens()), answers(made, tokens()))
@@ -156,11 +152,9 @@ def test_dropout_is_a_matter_of_the_part_that_trains():
 
 def test_layers_alone_may_train():
     layer = ZOO["llama"].groups[0].blocks[0]
-    shaken = layer.model_copy(update={"attention": layer.attention.model_copy(update={"dropout": 0.5})})
+    shaken = layer.replace(attention=layer.attention.replace(dropout=0.5))
     made = build_model(
-        ZOO["llama"].model_copy(
-            update={"groups": (ZOO["llama"].groups[0].model_copy(update={"pattern": (shaken,)}),)}
-        )
+        ZOO["llama"].replace(groups=(ZOO["llama"].groups[0].replace(pattern=(shaken,)),))
     ).eval()
     calm = answers(made, tokens())
     made.layers[1].train()

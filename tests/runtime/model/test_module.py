@@ -267,18 +267,14 @@ def test_both_forms_of_experts_agree(name):
 
 def test_absorbed_latent_attention_is_the_naive_one():
     spec = ZOO["deepseek-absorbed"]
-    naive = spec.model_copy(
-        update={
-            "groups": (spec.groups[0].model_copy(update={"pattern": (_naive(spec.groups[0].pattern[0]),)}),)
-        }
-    )
+    naive = spec.replace(groups=(spec.groups[0].replace(pattern=(_naive(spec.groups[0].pattern[0]),)),))
     absorbed, other = built(spec), build_model(naive)
     other.load_state_dict(absorbed.state_dict())
     assert_close(absorbed(tokens()), other(tokens()))
 
 
 def _naive(block):
-    return block.model_copy(update={"attention": block.attention.model_copy(update={"form": "naive"})})
+    return block.replace(attention=block.attention.replace(form="naive"))
 
 
 def test_weights_start_such_that_the_model_is_sane():
@@ -305,7 +301,7 @@ def test_a_head_and_a_classifier_answer_as_they_do_alone():
     both = built(ENCODERS["bert-pretraining"])
     logits, classes = both(tokens())
     for name, expected in [("bert-masked", logits), ("bert-classifier", classes)]:
-        spec = ENCODERS[name].model_copy(update={"n_labels": 2} if "classifier" in name else {})
+        spec = ENCODERS[name].replace(**({"n_labels": 2} if "classifier" in name else {}))
         alone = build_model(spec)
         alone.load_state_dict(
             {key: value for key, value in both.state_dict().items() if key in alone.state_dict()}

@@ -75,7 +75,7 @@ def test_gradients_pass_what_is_left():
 
 
 def test_what_adapters_read_is_dropped():
-    made = built(ZOO["llama"].model_copy(update={"lora": LoRA(rank=3, targets=("q",), dropout=0.5)}))
+    made = built(ZOO["llama"].replace(lora=LoRA(rank=3, targets=("q",), dropout=0.5)))
     assert made.layers[0].attention.q_proj.lora_dropout.p == 0.5
     assert not torch.equal(made(tokens()), made(tokens()))
     assert torch.equal(made.eval()(tokens()), made(tokens()))

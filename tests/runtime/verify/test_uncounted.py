@@ -187,10 +187,10 @@ def test_a_model_fvcore_cannot_trace_at_all_is_said(monkeypatch):
 
 def test_layers_of_both_stacks_are_too_many_to_build():
     t5 = PAIRS["t5"]
-    many = [half.groups[0].model_copy(update={"n_layers": 1001}) for half in (t5.encoder, t5.decoder)]
+    many = [half.groups[0].replace(n_layers=1001) for half in (t5.encoder, t5.decoder)]
     halves = {
-        name: half.model_copy(update={"groups": (group,)})
+        name: half.replace(groups=(group,))
         for name, half, group in zip(("encoder", "decoder"), (t5.encoder, t5.decoder), many, strict=True)
     }
     with pytest.raises(ArchError, match="2,002 layers are too many to build"):
-        ask(t5.model_copy(update=halves))
+        ask(t5.replace(**halves))

@@ -202,8 +202,8 @@ def test_buffers_are_compared(monkeypatch):
 
 def test_layers_stand_for_each_other():
     layer = PreNorm(attention=gqa(), ffn=GLU(d_ff=4), norm=RMS)
-    spec = model(layer).model_copy(
-        update={"groups": (Group(n_layers=1, layer=layer), Group(n_layers=5, pattern=(layer, layer)))}
+    spec = model(layer).replace(
+        groups=(Group(n_layers=1, layer=layer), Group(n_layers=5, pattern=(layer, layer)))
     )
     layers = Layers(spec)
     assert layers.built("layers.0.ffn") == ["layers.0.ffn"]
@@ -227,9 +227,7 @@ def test_layers_stand_for_each_other():
 )
 def test_the_impossible_is_refused_at_once(changes, message):
     layer = PreNorm(attention=gqa(), ffn=GLU(d_ff=changes.get("d_ff", 4)), norm=RMS)
-    spec = model(layer).model_copy(
-        update={"groups": (Group(n_layers=changes.get("n_layers", 1), layer=layer),)}
-    )
+    spec = model(layer).replace(groups=(Group(n_layers=changes.get("n_layers", 1), layer=layer),))
     with pytest.raises(ArchError) as caught:
         ask(spec)
     assert str(caught.value).startswith(message)

@@ -96,9 +96,8 @@ def without_ends(model: Model) -> Model:
     }
     for stem, stack in stacks(model):
         if stem and getattr(stack, "vocab_size", None):
-            changes[stem[:-1]] = stack.model_copy(update={"vocab_size": SMALL_VOCABULARY})
-    fields = type(model).model_fields
-    return model.model_copy(update={name: value for name, value in changes.items() if name in fields})
+            changes[stem[:-1]] = stack.replace(vocab_size=SMALL_VOCABULARY)
+    return model.replace(**{name: value for name, value in changes.items() if name in model.fields})
 
 
 def may_be_empty(model: Model) -> bool:
@@ -111,7 +110,7 @@ def _first(stack: Stack, n_layers: int) -> tuple[Group, ...]:
     groups = []
     for group in stack.groups:
         if n_layers > 0:
-            groups.append(group.model_copy(update={"n_layers": min(n_layers, group.n_layers)}))
+            groups.append(group.replace(n_layers=min(n_layers, group.n_layers)))
         n_layers -= group.n_layers
     return tuple(groups)
 
@@ -120,10 +119,10 @@ def _with_groups(model: Model, groups: Mapping[str, tuple[Group, ...]]) -> Model
     changes: dict[str, Any] = {}
     for stem, stack in stacks(model):
         if stem in groups and stem:
-            changes[stem[:-1]] = stack.model_copy(update={"groups": groups[stem]})
+            changes[stem[:-1]] = stack.replace(groups=groups[stem])
         elif stem in groups:
             changes["groups"] = groups[stem]
-    return model.model_copy(update=changes)
+    return model.replace(**changes)
 
 
 def _descriptions(blocks: list[Block]) -> list[str]:

@@ -1,0 +1,52 @@
+"""How to mend a value that its field refuses: 4096.0 and "4096" for 4096, yes for true, a word misspelled."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from archcli.load.yaml.nodes import Node, plain
+from archcli.load.yaml.scalars import OLD_BOOLEANS, resolve
+from archcli.values import Refusal, ValueType
+from archcli.wording import closest, either, written
+
+
+def hint(node: Node, accepted: ValueType) -> str:
+    """What to write in place of a node that was refused; empty where there is no guess."""
+    value = node.value
+    if (
+        isinstance(value, float)
+        and math.isfinite(value)
+        and value == int(value)
+        and _takes(accepted, int(value))
+    ):
+        return f"write {int(value)}"
+    if isinstance(value, int | float) and _takes(accepted, node.text):
+        return "put it in quotes"
+    if value is not None and _takes(accepted, [plain(node)]):
+        return f"write [{written(plain(node))}]"
+    return _hint_on_text(node, accepted) if isinstance(value, str) else ""
+
+
+def _hint_on_text(node: Node, accepted: ValueType) -> str:
+    text = node.value
+    try:
+        meant = resolve(OLD_BOOLEANS.get(text.lower(), text.replace(",", "")) or "~")
+    except OverflowError:
+        return ""
+    if text.lower() in OLD_BOOLEANS and _takes(accepted, meant):
+        return f"write {written(meant)}"
+    if not isinstance(meant, str) and _takes(accepted, meant):
+        return "drop the quotes" if not node.text else f"write {written(meant)}"
+    if text[:-1].isdecimal() and text[-1] in "kK" and len(text) < len(str(1 << 64)):
+        return f"write {int(text[:-1]) * (1000 if text[-1] == 'k' else 1024)}"
+    close = closest(text, [choice for choice in accepted.choices if isinstance(choice, str)])
+    return f"did you mean {either(close)}?" if close else ""
+
+
+def _takes(accepted: ValueType, value: Any) -> bool:
+    try:
+        accepted.convert(value)
+    except Refusal:
+        return False
+    return True

@@ -1,0 +1,147 @@
+"""The fields of a Spec, read from its annotations.
+
+An annotation is evaluated when somebody first gives the field a value: a model that leaves `lora` out does not import
+adapters for it.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cached_property
+from importlib import import_module
+from inspect import get_annotations
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin
+
+from archcli.values import Length, Refusal, ValueType, refused, unwrapped, value_type
+from archcli.wording import with_article
+
+REQUIRED: Any = object()
+"""The default of a field that has none."""
+
+
+class Inherit:
+    """Marks a field that, where a layer leaves it out, takes the model's top-level value of the key `name`."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class Field:
+    """One key of a class: it holds a value of `type`, or, where that is None, a `spec` (`many`: a tuple of them)."""
+
+    def __init__(self, name: str, annotation: Any, module: str, default: Any) -> None:
+        self.name, self.annotation, self.module, self.default = name, annotation, module, default
+
+    @property
+    def required(self) -> bool:
+        """Whether there is no default."""
+        return self.default is REQUIRED
+
+    @cached_property
+    def evaluated(self) -> Any:
+        """The annotation as an object."""
+        text = self.annotation
+        return eval(text, {}, _Names(self.module)) if isinstance(text, str) else text  # noqa: S307 - a class's own text
+
+    @cached_property
+    def inherits(self) -> str:
+        """The top-level key whose value it takes where it is left out; empty where it takes none."""
+        if not str(self.annotation).startswith(("Annotated", "typing.Annotated")):
+            return ""
+        return next((entry.name for entry in unwrapped(self.evaluated)[1] if isinstance(entry, Inherit)), "")
+
+    @cached_property
+    def _parts(self) -> tuple[Any, bool, bool]:
+        """(what it holds, whether a tuple of it, whether None will do); (None, False, …) where it holds one of several."""
+        hint, _ = unwrapped(self.evaluated)
+        nullable = get_origin(hint) in (Union, UnionType) and NoneType in get_args(hint)
+        arms = [arg for arg in get_args(hint) if arg is not NoneType] if nullable else [hint]
+        if len(arms) > 1:
+            return None, False, nullable
+        inner, _ = unwrapped(arms[0])
+        many = get_origin(inner) is tuple
+        return (get_args(inner)[0] if many else inner), many, nullable
+
+    @property
+    def spec(self) -> Any:
+        """The Spec class that it holds, or None."""
+        inner = self._parts[0]
+        return inner if isinstance(inner, type) and hasattr(inner, "default_kind") else None
+
+    @property
+    def many(self) -> bool:
+        """Whether it holds a tuple."""
+        return "tuple[" in str(self.annotation) and self._parts[1]
+
+    @property
+    def nullable(self) -> bool:
+        """Whether None will do."""
+        return self._parts[2]
+
+    @property
+    def least(self) -> int:
+        """How many entries a tuple needs."""
+        return next((entry.least for entry in unwrapped(self.evaluated)[1] if isinstance(entry, Length)), 0)
+
+    @cached_property
+    def type(self) -> ValueType | None:
+        """The values it accepts; None of a field that holds specs."""
+        return None if self.spec else value_type(self.evaluated)
+
+    def convert(self, value: Any) -> Any:
+        """A value given in Python, or Refusal."""
+        if self.type is not None:
+            return self.type.convert(value)
+        if value is None and self.nullable:
+            return None
+        if self.many and isinstance(value, list | tuple):
+            if len(value) < self.least:
+                raise Refusal("must not be empty")
+            return tuple(self._held(item) for item in value)
+        return self._held(value)
+
+    def _held(self, value: Any) -> Any:
+        if not isinstance(value, self.spec):
+            raise refused(value, with_article(self.spec.__name__))
+        return value
+
+
+class _Names(dict[str, Any]):
+    """The names an annotation may use: those of its module, then of the packages that hold it.
+
+    So a name that a module imports for type checkers alone is found in `archcli.modules`, which imports it now.
+    """
+
+    def __init__(self, module: str) -> None:
+        super().__init__(vars(sys.modules[module]))
+        self.module = module
+
+    def __missing__(self, name: str) -> Any:
+        package = self.module.rpartition(".")[0]
+        while package:
+            try:
+                return getattr(import_module(package), name)
+            except AttributeError:
+                package = package.rpartition(".")[0]
+        raise KeyError(name)
+
+
+def collected(cls: Any) -> dict[str, Field]:
+    """The fields of a class: those of its first base first, its own last; one that it states again keeps its place."""
+    stated = {
+        name: Field(name, annotation, cls.__module__, vars(cls).get(name, REQUIRED))
+        for name, annotation in get_annotations(cls).items()
+        if "ClassVar" not in str(annotation)
+    }
+    inherited = {name: _nearest(cls, name) for base in cls.__bases__ for name in getattr(base, "fields", {})}
+    return inherited | stated
+
+
+def _nearest(cls: Any, name: str) -> Field:
+    """The field of the first class in the order of resolution that states it."""
+    owner = next(base for base in cls.__mro__[1:] if name in get_annotations(base))
+    field: Field = owner.fields[name]
+    return field

@@ -18,20 +18,8 @@ def llama(llama):
 
 @pytest.mark.long
 def test_eager_against_compiled(cli, llama):
-    done = cli(
-        "profile",
-        llama,
-        "-s",
-        8,
-        "--pairs",
-        2,
-        "--threads",
-        1,
-        "--compile",
-        "--vs",
-        "compile=false",
-        "--json",
-    )
+    options = "-s 8 --pairs 2 --threads 1 --compile --vs compile=false --json"
+    done = cli("profile", llama, *options.split())
     assert (done.code, done.err) == (0, "")
     found = json.loads(done.out)
     assert misfit(found) is None

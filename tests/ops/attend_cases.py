@@ -38,6 +38,8 @@ def attend(op, inputs, pairs, *between, softmax=5, added=0, extra=(), back=None)
         batch * seen * kv_heads * e,
         batch * new * heads * e,
     )
+    sinks = heads if added else 0
+    normalized = (N, 5 * pairs + 4 * added, 5 * every + 4 * added, every + sinks, every + added)
     if back is None:
         back = [(N, 5 * pairs + 4 * added, 5 * every + 4 * added, 2 * every, every + added)]
     return ledger(
@@ -47,19 +49,7 @@ def attend(op, inputs, pairs, *between, softmax=5, added=0, extra=(), back=None)
         [
             (C, 2 * d * pairs, 2 * d * every, q + k, every),
             *[forward for forward, _ in between],
-            *(
-                [
-                    (
-                        N,
-                        5 * pairs + 4 * added,
-                        5 * every + 4 * added,
-                        every + (heads if added else 0),
-                        every + added,
-                    )
-                ]
-                if softmax
-                else []
-            ),
+            *([normalized] if softmax else []),
             (C, 2 * e * pairs, 2 * e * every, every + v, out),
         ],
         [

@@ -1,4 +1,4 @@
-"""The built model is an ordinary nn.Module: printed, saved, hooked, taken apart, checkpointed, trained, copied, on meta, in bf16."""
+"""The built model is an ordinary nn.Module: saved, hooked, taken apart, checkpointed, trained, copied, on meta, in bf16."""
 
 import copy
 import io
@@ -72,33 +72,6 @@ SHAPES = {
 
 def leaves(made):
     return {name: module for name, module in made.named_modules() if not list(module.children())}
-
-
-def test_it_prints_as_a_nested_tree():
-    text = str(build_model(ZOO["llama"], device="meta"))
-    assert text.startswith("Decoder(\n")
-    for line in (
-        "  (layers): ModuleList(",
-        "    (0-1): 2 x PreNorm(",
-        "      (attention_norm): RMSNorm((16,), eps=1e-06, elementwise_affine=True)",
-        "        (q_proj): Linear(in_features=16, out_features=24, bias=False)",
-        "  (lm_head): Linear(in_features=16, out_features=29, bias=False)",
-    ):
-        assert line in text
-
-
-def test_an_encoder_decoder_prints_both_halves():
-    text = str(build_model(PAIRS["whisper"], device="meta"))
-    assert text.startswith("EncoderDecoder(\n")
-    for line in (
-        "  (encoder): EncoderStack(",
-        "      (conv2): Conv1d(16, 16, kernel_size=(3,), stride=(2,), padding=(1,))",
-        "      (0-1): 2 x PreNorm(",
-        "  (decoder): DecoderStack(",
-        "      (0-2): 3 x PreNorm(",
-        "        (cross_attention): CrossAttention(",
-    ):
-        assert line in text
 
 
 def test_weighted_operations_are_torchs_own_modules():

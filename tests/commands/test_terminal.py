@@ -1,0 +1,125 @@
+"""archcli in a process of its own: on terminals, in pipes, interrupted, completed."""
+
+import errno
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from quick_commands import QUICK
+
+
+def process(*args, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "archcli", *args],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        **options,
+    )
+
+
+def on_a_terminal(*args, columns=80, **environment):
+    """What a terminal of so many columns is sent."""
+    main, side = pty.openpty()
+    inherited = {key: value for key, value in os.environ.items() if key not in {"NO_COLOR", "COLUMNS"}}
+    child = subprocess.Popen(
+        [sys.executable, "-m", "archcli", *args],
+        stdin=side,
+        stdout=side,
+        stderr=side,
+        env={
+            **inherited,
+            "TERM": "xterm-256color",
+            "COLUMNS": str(columns),
+            "PYTHONIOENCODING": "utf-8",
+            **environment,
+        },
+    )
+    os.close(side)
+    sent = b""
+    while True:
+        try:
+            piece = os.read(main, 4096)
+        except OSError as end:
+            assert end.errno == errno.EIO  # noqa: PT017
+            break
+        if not piece:
+            break
+        sent += piece
+    os.close(main)
+    assert child.wait(60) == 0
+    return sent.decode().replace("\r\n", "\n")
+
+
+@pytest.mark.sample(2, per=lambda columns, **_: columns)
+@pytest.mark.parametrize("columns", [80, 40])
+@pytest.mark.parametrize("command", [name for name in QUICK if name != "schema"])
+def test_a_terminal_gets_tables(command, columns):
+    sent = on_a_terminal(*QUICK[command], columns=columns)
+    bare = re.sub(r"\x1b\[[0-9;]*m", "", sent)
+    assert "─" in bare or columns < 80
+    assert max(map(len, bare.splitlines())) <= columns
+
+
+def test_colour_and_none():
+    assert "\x1b[" in on_a_terminal("params", "gpt2")
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]", on_a_terminal("params", "gpt2", NO_COLOR="1"))
+
+
+def test_a_pipe_is_never_cut():
+    done = process("list", env={**os.environ, "COLUMNS": "20"})
+    assert "llama-3.1-405b" in done.stdout
+    assert "…" not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) > 80
+
+
+def test_a_reader_that_leaves_is_no_error():
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "archcli", "list"],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_ctrl_c_ends_quietly(tmp_path):
+    """While a model is read from a pipe that nobody fills."""
+    fifo = tmp_path / "never.yaml"
+    os.mkfifo(fifo)
+    child = subprocess.Popen(
+        [sys.executable, "-m", "archcli", "params", str(fifo)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with fifo.open("w"):  # from when the child has opened it, too
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=30)
+    assert (child.returncode, out, err) == (130, "", "")
+
+
+def test_the_module_is_the_command(cli):
+    assert process("params", "gpt2").stdout == cli("params", "gpt2").out
+
+
+def test_completion_knows_the_commands():
+    environment = {
+        **os.environ,
+        "_ARCHCLI_COMPLETE": "complete_bash",
+        "COMP_WORDS": "archcli k",
+        "COMP_CWORD": "1",
+    }
+    assert process(env=environment).stdout.split() == ["kvcache"]

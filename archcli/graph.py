@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from archcli.arith import Number, Shape, label, prod
 from archcli.part import OpClass, Part
+from archcli.state import State, StateKind
 
 if TYPE_CHECKING:
     from archcli.modules.base import Module
@@ -38,6 +39,8 @@ class Op(ABC):
 
     __slots__ = ()
     name: str
+    component: ClassVar[str] = ""
+    """The heading `flops` counts it under, such as `attention_scores`; empty means that of the row's group."""
     zero_cost_reason: ClassVar[str] = ""
     """Why this op costs nothing; an op without parts and without a reason is an error."""
     needs_module: ClassVar[bool] = False
@@ -67,9 +70,17 @@ class Op(ABC):
     def parts(self, *xs: Shape) -> tuple[Part, ...]:
         """What one execution costs."""
 
-    def cached(self, *xs: Shape) -> Number:
-        """Elements that stay in the cache after this op."""
-        return 0
+    def states(self, *xs: Shape) -> tuple[State, ...]:
+        """What stays in the cache after this op."""
+        return ()
+
+    def is_one_kernel(self, *xs: Shape) -> bool:
+        """Whether torch has one kernel for what this op does in several steps, which stores nothing in between."""
+        return False
+
+    def skips_masked(self, *xs: Shape) -> bool:
+        """Whether that kernel executes `flops` of each part alone; any other run executes `dense_flops`."""
+        return False
 
     def run(self, torch: Any, weights: dict[str, Any], *xs: Any) -> Any:
         """Do it with torch, which is handed in so that counting never imports it."""
@@ -102,7 +113,7 @@ class Row:
     outputs: tuple[Shape, ...]
     weights: dict[str, Shape]
     parts: tuple[Part, ...]
-    cached: Number
+    states: tuple[State, ...]
     times: Number
     experts: Experts | None
     trained: bool = True
@@ -247,7 +258,7 @@ class CountTape:
             outputs=out if _is_many(out) else (out,),
             weights=op.weights(*shapes),
             parts=parts,
-            cached=op.cached(*shapes),
+            states=op.states(*shapes),
             times=self.times,
             experts=self.experts,
             trained=trained,
@@ -291,6 +302,8 @@ __all__ = [
     "OpClass",
     "Part",
     "Row",
+    "State",
+    "StateKind",
     "Tape",
     "Tensor",
     "label",

@@ -26,7 +26,6 @@ from archcli.measure.passes import (
 from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.modules import Model, MultiHeadLatentAttention
 from archcli.modules.mtp import MTP
-from archcli.ops import Attend
 
 Mask = Literal["exact", "dense"]
 Logits = Literal["all", "last"]
@@ -40,6 +39,9 @@ MASKS = {
     "dense": "Attention pairs are all S x S, as torch's counter reports of eager attention.",
 }
 
+
+GROUPS = {"attention": "attention_proj"}
+"""Headings of groups some of whose ops have one of their own: what is left are the projections."""
 
 AMOUNTS = ("matmul_flops", "other_flops")
 EXPECTED = (
@@ -122,12 +124,10 @@ def run_pass(model: Model, question: Question) -> Pass:
 
 
 def component(row: Row) -> str:
-    """The heading a row's FLOPs stand under: its group; attention's projections and scores apart, multi-token prediction in one."""
+    """The heading a row's FLOPs stand under: the op's, else the group's; multi-token prediction has one in all."""
     if is_prediction(row):
         return MTP
-    if isinstance(row.op, Attend):
-        return "attention_scores"
-    return "attention_proj" if row.group == "attention" else row.group or "other"
+    return row.op.component or GROUPS.get(row.group, row.group) or "other"
 
 
 def _folds(counted: Pass, *, dense: bool) -> tuple[list[dict[str, Any]], dict[str, int]]:

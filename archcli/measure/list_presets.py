@@ -8,7 +8,7 @@ from typing import Any
 from archcli.arith import to_bytes
 from archcli.measure.passes import layers, prefill_pass
 from archcli.measure.report import Column, Report, Table
-from archcli.modules import Attention, Model
+from archcli.modules import MixerFacts, Model
 
 CONVENTION = "Active: parameters a token meets. KV: cache that a token adds below every window, in bf16."
 DTYPE = "bf16"
@@ -47,8 +47,8 @@ def describe(name: str, model: Model) -> dict[str, Any]:
         "layers": sum(times for _, _, times in blocks),
         "d_model": model.d_model,
         "vocab_size": model.vocab_size,
-        "attention": " / ".join(dict.fromkeys(_described(block.attention) for _, block, _ in blocks)),
-        "kv_bytes_per_token": to_bytes(counted.growth(), DTYPE),
+        "attention": " / ".join(dict.fromkeys(_described(block.facts()) for _, block, _ in blocks)),
+        "kv_bytes_per_token": to_bytes(counted.kv_elements(), DTYPE),
         "max_seq_len": model.max_seq_len,
         "source": model.source,
     }
@@ -68,8 +68,7 @@ def list_models(rows: Sequence[Mapping[str, Any]], **asked: Any) -> Report:
     )
 
 
-def _described(attention: Attention) -> str:
-    kind = getattr(attention, "kind", type(attention).__name__)
-    sparse = None if attention.sparsity is None else getattr(attention.sparsity, "window", None)
-    bounds = {"window": attention.window or sparse, "chunk": attention.chunk}
-    return " ".join([kind, *(f"{word} {size}" for word, size in bounds.items() if size is not None)])
+def _described(mixer: MixerFacts) -> str:
+    bounds = {"window": mixer.window or mixer.sparse_window, "chunk": mixer.chunk}
+    words = (f"{word} {size}" for word, size in bounds.items() if size is not None)
+    return " ".join([mixer.kind or "none", *words])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from archcli.arith import Number, Shape, exact, label, whole
 from archcli.errors import ArchError, Problem
-from archcli.graph import Abstract, CountTape, OpClass, Part, Row, Tensor, tree_map
+from archcli.graph import Abstract, CountTape, OpClass, Part, Row, StateKind, Tensor, tree_map
 from archcli.modules import (
     AdaptiveHead,
     Block,
@@ -24,11 +24,13 @@ from archcli.modules.lora import adapted
 from archcli.modules.model import stacks
 from archcli.modules.mtp import MTP
 from archcli.modules.outline import counted_layers
-from archcli.ops import ExtendCache, Select
+from archcli.ops import Select
 
 Phase = Literal["forward", "train", "prefill", "decode"]
 MlaForm = Literal["naive", "absorbed"]
 S = TypeVar("S", bound=Spec)
+GROWING = (StateKind.TOKENS, StateKind.WINDOW)
+"""States to which a token adds, below every window."""
 
 
 class Cost(NamedTuple):
@@ -37,11 +39,6 @@ class Cost(NamedTuple):
     row: Row
     op_class: OpClass
     flops: Number
-
-
-def is_cross(row: Row) -> bool:
-    """Whether what this row caches is the source's."""
-    return isinstance(row.op, ExtendCache) and row.op.cross
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,27 +94,26 @@ class Pass:
         return sum((row.params for row in self.rows), 0)
 
     def cached(self) -> Number:
-        """Elements of the tokens' own keys and values that the cache holds afterwards."""
-        return sum((row.cached * row.times for row in self.rows if not is_cross(row)), 0)
+        """Elements of the tokens' own states that the cache holds afterwards."""
+        return self.kv_elements() + self.state_elements()
 
-    def growth(self) -> Number:
-        """Those of `cached` that grow with the tokens: all but the constant state of linear attention."""
-        return sum(
-            (
-                row.cached * row.times
-                for row in self.rows
-                if isinstance(row.op, ExtendCache) and not row.op.cross
-            ),
-            0,
-        )
+    def kv_elements(self) -> Number:
+        """Those of `cached` that grow with the tokens, if only up to a window: keys and values."""
+        return _elements(self.rows, GROWING)
+
+    def state_elements(self) -> Number:
+        """Those of `cached` that are constant, whatever the length."""
+        return _elements(self.rows, (StateKind.FIXED,))
 
     def cross_cached(self) -> Number:
         """Elements the cache holds afterwards of an encoder's output: keys and values of cross attention."""
-        return self.source_cached + _cross_cached(self.rows)
+        return self.source_cached + _elements(self.rows, (StateKind.SOURCE,))
 
 
-def _cross_cached(rows: Iterable[Row]) -> Number:
-    return sum((row.cached * row.times for row in rows if is_cross(row)), 0)
+def _elements(rows: Iterable[Row], kinds: Container[StateKind]) -> Number:
+    """Elements of all states of these kinds."""
+    states = ((row, state) for row in rows for state in row.states)
+    return sum((state.elements * row.times for row, state in states if state.kind in kinds), 0)
 
 
 def _outside_training(row: Row) -> Iterator[Part]:
@@ -309,7 +305,7 @@ def _cached(model: Model, batch_size: Number, past: Number | None, source_len: N
     if past is None or (isinstance(past, int) and past == 0):
         return EMPTY
     rows, kept = _traced(model, (batch_size, past), source_len, EMPTY, last_only=True)
-    return _Start(past, kept, _cross_cached(rows))
+    return _Start(past, kept, _elements(rows, (StateKind.SOURCE,)))
 
 
 def prediction_rows(model: Model) -> tuple[Row, ...]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.heads import *
     from archcli.modules.lora import *
     from archcli.modules.loss import *
+    from archcli.modules.mixer import *
     from archcli.modules.model import *
     from archcli.modules.moe import *
     from archcli.modules.mtp import *
@@ -42,19 +43,20 @@ if TYPE_CHECKING:  # the types of the names below
 
 HOMES = {
     ".activation": ["GELU", "Activation", "GELUTanh", "ReLU", "Sigmoid", "SiLU", "SquaredReLU", "Swish"],
-    ".attention.base": ["Attention", "LengthTemperature"],
+    ".attention.base": ["Attention", "LengthTemperature", "SoftmaxAttention"],
     ".attention.cross": ["CrossAttention"],
     ".attention.grouped": [
         "GroupedQueryAttention",
         "MultiHeadAttention",
         "MultiQueryAttention",
         "ProjectedAttention",
+        "ProjectedHeads",
     ],
     ".attention.linear": ["LinearAttention"],
     ".attention.latent": ["MultiHeadLatentAttention"],
     ".base": ["Inline", "Module", "children", "settings", "substitute"],
     ".block": ["Block", "Parallel", "PostNorm", "PreNorm", "ResidualPostNorm", "Sandwich"],
-    ".context": ["Context"],
+    ".context": ["Context", "LayerCache"],
     ".embedding": ["Embedding", "Head", "MaskedHead"],
     ".encoder_decoder": ["DecoderStack", "EncoderDecoder", "EncoderStack"],
     ".fields": ["Inherit"],
@@ -63,6 +65,7 @@ HOMES = {
     ".heads": ["AdaptiveHead", "HierarchicalHead", "OutputHead", "SampledHead"],
     ".lora": ["LoRA"],
     ".loss": ["CrossEntropy", "Loss"],
+    ".mixer": ["Mixer", "MixerFacts"],
     ".model": ["Decoder", "Encoder", "Generator", "Model"],
     ".moe": ["MixtureOfExperts", "Router"],
     ".mtp": ["MultiTokenPrediction"],

@@ -1,39 +1,50 @@
-"""Blocks: how attention A, feed-forward F and norms N are wired around the residual stream x.
+"""Blocks: how attention (or another mixer) A, feed-forward F and norms N are wired around the residual stream x.
 
 pre_norm              post_norm           sandwich                norm_after            parallel
 x = x + A(N x)        x = N(x + A x)      x = x + N(A(N x))       x = x + N(A x)        x = x + A(N x) + F(N x)
 x = x + F(N x)        x = N(x + F x)      x = x + N(F(N x))       x = x + N(F x)
+
+A layer may lack A or F: then it has the other's line alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.attention.base import Attention
 from archcli.modules.attention.cross import CrossAttention
 from archcli.modules.base import Inherit, Module, Positive, Share, children
 from archcli.modules.context import Context, or_default
 from archcli.modules.dropout import dropped
 from archcli.modules.ffn import FeedForward
+from archcli.modules.mixer import NO_MIXER, Kept, Mixer, MixerFacts
 from archcli.modules.norm import Norm
 from archcli.ops import Add, Scale
 
-Kept = tuple[Any, ...] | None
+MIXING = ("attention", "mixer")
+"""The keys under which a layer's mixer may be written."""
+
+RESIDUAL = "_residual"
+"""How the names of additions to the stream end."""
 
 
 class Block(Module):
-    """One layer: attention and a feed-forward network on a residual stream of width D.
+    """One layer: a mixer of tokens and a feed-forward network on a residual stream of width D.
+
+    `attention` mixes tokens. `mixer` is the same key by another name, for what is no attention; rows and weights are
+    named by the key that is written. `ffn` works on each token; a layer without it, or without a mixer, has one sublayer
+    (Mamba, arXiv:2312.00752; Nemotron-H, arXiv:2504.03624).
 
     `residual_multiplier` scales what each adds to the stream (Granite 0.22, MiniCPM 1.4/sqrt(n_layers)); 1 adds it as
     it is. `dropout` zeroes that share of it in training.
     """
 
     family: ClassVar[str] = "block"
-    attention: Attention
-    ffn: FeedForward
+    attention: Mixer | None = None
+    mixer: Mixer | None = None
+    ffn: FeedForward | None = None
     norm: Annotated[Norm, Inherit("norm")]
     residual_multiplier: Positive = 1.0
     dropout: Share = 0.0
@@ -42,14 +53,36 @@ class Block(Module):
         """[B, T, D] to [B, T, D], and what this layer's cache holds afterwards."""
         raise NotImplementedError
 
+    @property
+    def mixing(self) -> tuple[str, Mixer] | None:
+        """(key, mixer) of what mixes tokens, None where nothing does."""
+        mixers = zip(MIXING, (self.attention, self.mixer), strict=True)
+        return next(((key, mixer) for key, mixer in mixers if mixer is not None), None)
+
+    def facts(self, d_model: Number | None = None) -> MixerFacts:
+        """The facts of its mixer, or of none."""
+        return NO_MIXER if self.mixing is None else self.mixing[1].facts(d_model)
+
     def table(self, positions: Tensor, d_model: Number, name: str) -> tuple[Tensor, Tensor] | None:
-        """The rotary table the layer's attention needs, so that a stack makes it once."""
-        return self.attention.table(positions, d_model, name)
+        """The rotary table the layer's mixer needs, so that a stack makes it once."""
+        return None if self.mixing is None else self.mixing[1].table(positions, d_model, name)
+
+    def check(self) -> Iterator[tuple[str, str, str]]:
+        """One mixer at most, and not nothing."""
+        yield from super().check()
+        if self.attention is not None and self.mixer is not None:
+            yield "mixer", "attention and mixer are one key under two names", "leave one of them out"
+        if self.mixing is None and self.ffn is None:
+            yield (
+                "attention",
+                "a layer needs attention (or a mixer), or ffn",
+                "add attention: {kind: …}, or ffn: {kind: …}",
+            )
 
     def check_width(self, d_model: int) -> Iterator[tuple[str, str, str]]:
-        """Whether its attention fits a residual stream of width D."""
+        """Whether its mixers fit a residual stream of width D."""
         for step, child in children(self):
-            if isinstance(child, Attention):
+            if isinstance(child, Mixer):
                 yield from (
                     (f"{step}.{field}", what, hint) for field, what, hint in child.check_width(d_model)
                 )
@@ -58,7 +91,7 @@ class Block(Module):
         y = dropped(y, self.dropout, f"{name}_dropout")
         if self.residual_multiplier != 1.0:
             y = Scale(f"{name}_multiplier", self.residual_multiplier)(y)
-        total: Tensor = Add(f"{name}_residual")(x, y)
+        total: Tensor = Add(f"{name}{RESIDUAL}")(x, y)
         return total
 
 
@@ -79,19 +112,23 @@ class SerialBlock(Block):
         raise NotImplementedError
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
-        """Attend, attend to the source if there is one, feed forward."""
+        """Mix, attend to the source if there is one, feed forward."""
         context = or_default(x, context)
-        own, crossed = context.cache, context.cache
-        if self.cross_attention is not None and context.cache:
-            own, crossed = context.cache
-        y, kept = self.attention(self.before(x, "attention"), context._replace(cache=own), name="attention")
-        x = self.after(x, y, "attention")
+        cache = context.cache
+        kept: Kept = None if cache is None else ()
+        mixed, crossed = cache if self.cross_attention is not None and cache else (cache, cache)
+        if self.mixing is not None:
+            step, mixer = self.mixing
+            y, kept = mixer(self.before(x, step), context._replace(cache=mixed), name=step)
+            x = self.after(x, y, step)
         if self.cross_attention is not None:
             y, source = self.cross_attention(
                 self.before(x, "cross_attention"), context._replace(cache=crossed), name="cross_attention"
             )
-            x, kept = self.after(x, y, "cross_attention"), kept and (kept, source)
-        return self.after(x, self.ffn(self.before(x, "ffn"), name="ffn"), "ffn"), kept
+            x, kept = self.after(x, y, "cross_attention"), None if cache is None else (kept, source)
+        if self.ffn is not None:
+            x = self.after(x, self.ffn(self.before(x, "ffn"), name="ffn"), "ffn")
+        return x, kept
 
 
 class PreNorm(SerialBlock):
@@ -172,8 +209,16 @@ class Parallel(Block):
     n_norms: Literal[1, 2] = 1
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
-        """Norm, attend and feed forward side by side, add both."""
-        shared = self.norm(x, name="attention_norm")
-        own = shared if self.n_norms == 1 else self.norm(x, name="ffn_norm")
-        y, kept = self.attention(shared, context, name="attention")
-        return self._add(self._add(x, y, "attention"), self.ffn(own, name="ffn"), "ffn"), kept
+        """Norm, mix and feed forward side by side, add both."""
+        context = or_default(x, context)
+        kept: Kept = None if context.cache is None else ()
+        first = "ffn" if self.mixing is None else self.mixing[0]
+        normed = self.norm(x, name=f"{first}_norm")
+        shares = self.n_norms == 1 or self.mixing is None or self.ffn is None
+        read = normed if shares else self.norm(x, name="ffn_norm")
+        if self.mixing is not None:
+            y, kept = self.mixing[1](normed, context, name=first)
+            x = self._add(x, y, first)
+        if self.ffn is not None:
+            x = self._add(x, self.ffn(read, name="ffn"), "ffn")
+        return x, kept

@@ -12,10 +12,17 @@ from archcli.graph import Tensor
 from archcli.ops import Positions
 
 
-class Context(NamedTuple):
-    """One pass through a layer: positions [T] of the new tokens, how many tokens came before, the rotary table, the layer's cache.
+class LayerCache(NamedTuple):
+    """What a layer keeps between calls: how many tokens have passed, and the tensors that stand for them, if any."""
 
-    `cache` is None for a pass that caches nothing, an empty tuple for one that starts a cache, else what the layer
+    length: Number
+    states: tuple[Any, ...]
+
+
+class Context(NamedTuple):
+    """One pass through a layer: positions [T] of the new tokens, how many came before, the rotary table, the layer's cache.
+
+    `cache` is None for a pass that caches nothing, an empty tuple for one that starts a cache, else what the mixer
     returned last time. `past` only serves exact counting and is 0 in a torch run. `memory` [B, S, D] is the encoder's
     output, `bias` [1, H, T, S] what a stack adds to all its attention scores.
     """

@@ -14,7 +14,8 @@ from archcli.arith import Number, label
 from archcli.graph import Tensor
 from archcli.modules.base import Inherit, Module, Size, Spec, children
 from archcli.modules.block import Block
-from archcli.modules.context import Context
+from archcli.modules.context import Context, LayerCache
+from archcli.modules.mixer import MixerFacts
 from archcli.modules.norm import Norm
 from archcli.modules.relative import ScoreBias
 from archcli.values import Length
@@ -47,9 +48,12 @@ class Group(Spec):
         ]
         kept = []
         for i, times in x.tape.occurrences(self.n_layers, len(blocks)):
-            own = context._replace(rotary=tables[i % len(blocks)], cache=cache[i] if cache else cache)
-            x, entry = blocks[i % len(blocks)](x, own, name=f"layers.{label(start + i)}", times=times)
-            kept.append(entry)
+            before = cache[i] if cache else LayerCache(0, ())
+            of_layer = context._replace(
+                rotary=tables[i % len(blocks)], cache=None if cache is None else before.states
+            )
+            x, states = blocks[i % len(blocks)](x, of_layer, name=f"layers.{label(start + i)}", times=times)
+            kept.append(LayerCache(before.length + context.positions.shape[0], states))
         return x, None if cache is None else tuple(kept)
 
     def check(self) -> Iterator[tuple[str, str, str]]:
@@ -86,9 +90,8 @@ class Stack(Module):
         cache = context.cache
         start: Number = 0
         if self.score_bias is not None:
-            bias = self.score_bias(
-                context.positions, self._visible(context), self._n_heads, name="score_bias"
-            )
+            visible = context.positions.shape[0] + (cache[0][0].length if cache else 0)
+            bias = self.score_bias(context.positions, visible, self._n_heads, name="score_bias")
             context = context._replace(bias=bias)
         kept = []
         for i, group in enumerate(self.groups):
@@ -104,12 +107,12 @@ class Stack(Module):
 
     @property
     def _n_heads(self) -> Number:
-        return self.groups[0].blocks[0].attention.n_heads
+        return next(self._scored())[1].n_heads
 
-    def _visible(self, context: Context) -> Number:
-        """S: the new tokens and those that the first layer's cache holds."""
-        new = context.positions.shape[0]
-        return new + (_first(context.cache).shape[1] if context.cache else 0)
+    def _scored(self) -> Iterator[tuple[int, MixerFacts]]:
+        """(group, facts) of every layer that has scores to which a bias is added."""
+        facts = ((i, block.facts()) for i, group in enumerate(self.groups) for block in group.blocks)
+        return ((i, mixer) for i, mixer in facts if mixer.has_scores)
 
     def check_width(self, d_model: int) -> Iterator[tuple[str, str, str]]:
         """What is wrong with any layer on a residual stream of width D."""
@@ -119,24 +122,16 @@ class Stack(Module):
             )
 
     def check(self) -> Iterator[tuple[str, str, str]]:
-        """A score bias is shared, so all layers have as many heads and no window."""
+        """A score bias is shared, so all layers with scores have as many heads and no window."""
         yield from super().check()
-        for i, group in enumerate(self.groups if self.score_bias is not None else ()):
-            for block in group.blocks:
-                if (
-                    block.attention.n_heads != self._n_heads
-                    or block.attention.window
-                    or block.attention.chunk
-                ):
-                    yield (
-                        f"groups.{i}",
-                        "layers that share a score bias need equal n_heads, no window and no chunk",
-                        "make them alike",
-                    )
-
-
-def _first(cache: Any) -> Tensor:
-    """The first tensor of a cache: keys of the first layer, [B, n, …]."""
-    while not isinstance(cache, Tensor):
-        cache = cache[0]
-    return cache
+        if self.score_bias is None:
+            return
+        if not any(self._scored()):
+            yield "score_bias", "no layer has scores to which a bias could be added", "leave score_bias out"
+        for i, mixer in self._scored():
+            if mixer.n_heads != self._n_heads or mixer.window or mixer.chunk:
+                yield (
+                    f"groups.{i}",
+                    "layers that share a score bias need equal n_heads, no window and no chunk",
+                    "make them alike",
+                )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
@@ -32,6 +32,7 @@ class Attend(Op):
     have within its. Parts are exact for the mask; `executed` is T x S.
     """
 
+    component: ClassVar[str] = "attention_scores"
     name: str
     mask: Mask
     scale: float
@@ -102,6 +103,21 @@ class Attend(Op):
                 shared = (total,) if name == "shared_bias" else ()
                 yield Part("bias", OpClass.ELEMENTWISE, exact, dense + prod(extras[i]), dense, shared, dense)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether scores are scaled and masked alone: what torch's scaled_dot_product_attention expresses."""
+        return not (self.softcap or self.alibi or self.extras or self.relu)
+
+    def is_one_kernel(self, q: Shape, k: Shape, v: Shape, *rest: Shape) -> bool:
+        return self.is_plain and bool(k[3] == v[3])
+
+    def skips_masked(self, q: Shape, k: Shape, *rest: Shape) -> bool:
+        return self._needs_no_mask(q[1], k[1])
+
+    def _needs_no_mask(self, new: int, visible: int) -> bool:
+        """Whether torch's switch `is_causal` says all of the mask: its kernel skips the blocks that are masked."""
+        return self.mask.covers(new, visible) and (not self.mask.causal or new in (1, visible))
+
     def in_training(self) -> Attend:
         return replace(self, training=True) if self.dropout else self
 
@@ -136,14 +152,14 @@ class Attend(Op):
         self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, positions: Any, *extras: Any
     ) -> Any:
         """torch's fused kernel where it can express this attention, else the eager form."""
-        if self.softcap or self.alibi or extras or self.relu:
+        if not self.is_plain:
             return self.run(torch, weights, q, k, v, positions, *extras)
         dropout = self.dropout if self.training else 0.0
         narrow = v.shape[-1] if v.shape[-1] < q.shape[-1] and q.device.type == "cpu" and not dropout else None
         if narrow is not None:  # the CPU's fused kernel takes values as wide as keys alone
             v = torch.nn.functional.pad(v, (0, q.shape[-1] - narrow))
         new, visible, mask = q.shape[1], k.shape[1], None
-        if not self.mask.covers(new, visible) or (self.mask.causal and new not in (1, visible)):
+        if not self._needs_no_mask(new, visible):
             mask = self.mask.allows(positions[:, None], _key_positions(torch, positions, visible)[None, :])
         out = torch.nn.functional.scaled_dot_product_attention(
             q.transpose(1, 2),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
-from archcli.graph import Op, OpClass, Part
+from archcli.graph import Op, OpClass, Part, State, StateKind
 from archcli.ops.base import movement
 from archcli.ops.mask import Mask
 
@@ -206,8 +206,15 @@ class ExtendCache(Op):
     def parts(self, new: Shape, past: Shape | None = None) -> tuple[Part, ...]:
         return (movement("append", prod(new), prod(new)),)
 
-    def cached(self, new: Shape, past: Shape | None = None) -> Number:
-        return prod(self.shape(new, past)[1])
+    def states(self, new: Shape, past: Shape | None = None) -> tuple[State, ...]:
+        kept = self.shape(new, past)[1]
+        return (State(prod(kept), self._kind, kept[1]),)
+
+    @property
+    def _kind(self) -> StateKind:
+        if self.cross:
+            return StateKind.SOURCE
+        return StateKind.WINDOW if self.mask.bounded else StateKind.TOKENS
 
     def run(self, torch: Any, weights: dict[str, Any], new: Any, past: Any = None) -> Any:
         every = new if past is None else torch.cat([past, new], dim=1)

@@ -6,10 +6,10 @@ B batch, T new tokens, H heads, d head_dim, m features, e head_dim of values.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from archcli.arith import Number, Shape, prod
-from archcli.graph import Op, OpClass, Part
+from archcli.graph import Op, OpClass, Part, State, StateKind
 from archcli.ops.base import contraction, elementwise, summed
 
 Kernel = Literal["elu", "softmax"]
@@ -22,6 +22,7 @@ class FeatureMap(Op):
     x' = x / d^(1/4). x [B, T, H, d] to [B, T, H, m]. The maximum, which only steadies the exponent, is left out.
     """
 
+    component: ClassVar[str] = "recurrence"
     name: str
     kernel: Kernel
     features: Number
@@ -63,6 +64,7 @@ class LinearAttend(Op):
     [B, T, H, e], and with `keep` the new S and z.
     """
 
+    component: ClassVar[str] = "recurrence"
     name: str
     causal: bool
     keep: bool
@@ -72,8 +74,9 @@ class LinearAttend(Op):
         batch, _, heads, m = k
         return (out, (batch, heads, m, v[3]), (batch, heads, m)) if self.keep else (out,)
 
-    def cached(self, q: Shape, k: Shape, v: Shape, *state: Shape) -> Number:
-        return prod(k[:1]) * k[2] * k[3] * (v[3] + 1) if self.keep else 0
+    def states(self, q: Shape, k: Shape, v: Shape, *state: Shape) -> tuple[State, ...]:
+        _, *kept = self.shape(q, k, v)
+        return tuple(State(prod(shape), StateKind.FIXED) for shape in kept)
 
     def parts(self, q: Shape, k: Shape, v: Shape, *state: Shape) -> tuple[Part, ...]:
         tokens, m, e = prod(q[:3]), q[3], v[3]

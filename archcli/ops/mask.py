@@ -20,6 +20,8 @@ class Mask(ABC):
     __slots__ = ()
     causal: ClassVar[bool] = True
     """True where a query never sees a later key."""
+    bounded: ClassVar[bool] = False
+    """True where `keep` has a bound, whatever the length: the cache stops growing."""
 
     @abstractmethod
     def pairs(self, new: Number, past: Number, visible: Number) -> Number:
@@ -69,6 +71,7 @@ class SlidingWindow(Mask):
     """The query and the window-1 keys before it (Longformer, arXiv:2004.05150; Mistral, arXiv:2310.06825)."""
 
     window: Number
+    bounded: ClassVar[bool] = True
 
     def pairs(self, new: Number, past: Number, visible: Number) -> Number:
         return self._upto(past + new) - self._upto(past)
@@ -92,6 +95,7 @@ class Chunked(Mask):
     """The keys of the query's own chunk, up to the query (Llama 4). The cache keeps a chunk's worth of tokens."""
 
     chunk: Number
+    bounded: ClassVar[bool] = True
 
     def pairs(self, new: Number, past: Number, visible: Number) -> Number:
         return self._upto(past + new) - self._upto(past)

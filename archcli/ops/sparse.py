@@ -49,6 +49,7 @@ class Dilated(Prefix):
 
     window: Number
     dilation: Number
+    bounded: ClassVar[bool] = True
 
     def upto(self, n: Number) -> Number:
         inside = minimum(n, self.window * self.dilation)

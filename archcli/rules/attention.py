@@ -9,7 +9,7 @@ from archcli.errors import Problem
 from archcli.measure.kvcache.variants import to_gqa, to_mqa
 from archcli.measure.passes import find
 from archcli.modules import (
-    Attention,
+    Mixer,
     MultiHeadAttention,
     MultiHeadLatentAttention,
     ProjectedAttention,
@@ -110,9 +110,10 @@ class GroupQueries(Rule):
             return
         for path, attention in find(model, MultiHeadAttention):
             if attention.causal and attention.n_heads > 1:
-                grouped = to_gqa(attention, model.d_model)
+                facts = attention.facts(model.d_model)
+                grouped = to_gqa(facts)
                 groups = grouped.n_kv_heads if grouped.n_kv_heads < attention.n_heads else 1
-                fewer = grouped if groups > 1 else to_mqa(attention, model.d_model)
+                fewer = grouped if groups > 1 else to_mqa(facts)
                 now, then = (
                     cached_bytes(each, context) / 2**30 for each in (model, substitute(model, {path: fewer}))
                 )
@@ -150,9 +151,9 @@ class WindowBeyondContext(Rule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Every window or chunk of at least max_seq_len."""
         context = case.model.max_seq_len
-        for path, attention in find(case.model, Attention):
+        for path, mixer in find(case.model, Mixer):
             for name in ("window", "chunk"):
-                width = getattr(attention, name)
+                width = getattr(mixer.facts(), name)
                 if context is not None and width is not None and width >= context:
                     message = f"a {name} of {width:,} in a context of {context:,}"
                     yield Finding(f"{path}.{name}", message, width, f"below {context:,}", f"leave {name} out")
@@ -180,13 +181,17 @@ class NobodySeesAll(Rule):
         """Stacks all layers of which have a window or a chunk."""
         for stem, _ in stacks(case.model):
             own = [layer for layer in case.layers if layer.path.startswith(f"{stem}groups.")]
-            bounded = [layer.block.attention.window or layer.block.attention.chunk or 0 for layer in own]
+            mixing = [
+                (f"{layer.path}.{layer.block.mixing[0]}", layer.block.facts())
+                for layer in own
+                if layer.block.mixing is not None
+            ]
+            bounded = [facts.window or facts.chunk or 0 for _, facts in mixing]
             if bounded and all(bounded):
-                name = "window" if own[0].block.attention.window else "chunk"
+                path, facts = mixing[0]
+                name = "window" if facts.window else "chunk"
                 message = f"all layers see at most {max(bounded):,} tokens at once"
-                yield Finding(
-                    f"{own[0].path}.attention.{name}", message, max(bounded), "a full layer among them"
-                )
+                yield Finding(f"{path}.{name}", message, max(bounded), "a full layer among them")
 
 
 class LatentRanks(Rule):

@@ -16,7 +16,7 @@ from archcli.arith import to_bytes
 from archcli.errors import Problem
 from archcli.measure.params import param_totals
 from archcli.measure.passes import Pass, find, forward_pass, prefill_pass
-from archcli.modules import GLU, MLP, Block, FeedForward, Model, ProjectedAttention
+from archcli.modules import GLU, MLP, Block, FeedForward, Model, ProjectedHeads
 from archcli.modules.model import stacks
 
 
@@ -183,7 +183,7 @@ def widths(case: Case) -> Iterator[tuple[str, int]]:
             yield f"{path}.d_ff", ffn.d_ff
 
 
-def head_width(attention: ProjectedAttention, d_model: int) -> int | None:
+def head_width(attention: ProjectedHeads, d_model: int) -> int | None:
     """How wide its heads are; None where they do not divide d_model, of which another rule tells."""
     return (
         None if attention.head_dim is None and d_model % attention.n_heads else int(attention.width(d_model))

@@ -98,16 +98,20 @@ class LooksTheWrongWay(Rule):
             stem: isinstance(stack, DecoderStack) if stem else decodes for stem, stack in stacks(case.model)
         }
         for layer in case.layers:
-            attention, wanted = layer.block.attention, back[layer.path[: layer.path.index("groups.")]]
-            if attention.causal != wanted and attention.sparsity is None:
+            facts, wanted = layer.block.facts(), back[layer.path[: layer.path.index("groups.")]]
+            if layer.block.mixing is not None and facts.causal != wanted and facts.sparsity is None:
                 what = (
                     "an encoder's layer does not see what comes"
-                    if attention.causal
+                    if facts.causal
                     else "a decoder's layer sees what comes"
                 )
                 value = str(wanted).lower()
                 yield Finding(
-                    f"{layer.path}.attention.causal", what, attention.causal, value, f"causal: {value}"
+                    f"{layer.path}.{layer.block.mixing[0]}.causal",
+                    what,
+                    facts.causal,
+                    value,
+                    f"causal: {value}",
                 )
 
 

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from archcli.measure.passes import find
 from archcli.modules import (
     ALiBi,
-    Attention,
-    LinearAttention,
     MultiHeadLatentAttention,
     ProjectedAttention,
     RelativeKey,
+    SoftmaxAttention,
 )
 from archcli.modules.model import stacks
 from archcli.rules.base import Case, Finding, Rule, Severity, example, head_width
@@ -49,7 +48,7 @@ class HeadsBeyondKernels(Rule):
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Every attention with wider heads, of queries or of values."""
-        for path, attention in find(case.model, Attention):
+        for path, attention in find(case.model, SoftmaxAttention):
             pair = _widths(attention, case.model.d_model)
             if pair is not None and max(pair) > WIDEST:
                 name = _stated(attention, values=pair[1] > pair[0])
@@ -78,7 +77,7 @@ class UnequalHeads(Rule):
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Every attention whose values differ in width."""
-        for path, attention in find(case.model, Attention):
+        for path, attention in find(case.model, SoftmaxAttention):
             pair = _widths(attention, case.model.d_model)
             if pair is not None and pair[0] != pair[1]:
                 yield Finding(
@@ -108,7 +107,7 @@ class SoftcapExcludesKernels(Rule):
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Every capped attention."""
-        for path, attention in find(case.model, Attention):
+        for path, attention in find(case.model, SoftmaxAttention):
             if attention.softcap is not None:
                 yield Finding(
                     f"{path}.softcap",
@@ -152,7 +151,7 @@ class MaskExcludesKernels(Rule):
 def _masks(case: Case) -> Iterator[tuple[str, str]]:
     """(path, what it is) of every mask or bias beside the causal mask."""
     context = case.model.max_seq_len
-    for path, attention in find(case.model, Attention):
+    for path, attention in find(case.model, SoftmaxAttention):
         for name in ("window", "chunk"):
             width = getattr(attention, name)
             if width is not None and (context is None or width < context):
@@ -171,17 +170,16 @@ def _masks(case: Case) -> Iterator[tuple[str, str]]:
     )
 
 
-def _widths(attention: Attention, d_model: int) -> tuple[int, int] | None:
-    """(width of queries and keys, width of values) of one head; None where there are no scores."""
-    if isinstance(attention, MultiHeadLatentAttention):
-        return attention.qk_nope_head_dim + attention.qk_rope_head_dim, attention.v_head_dim
-    if isinstance(attention, ProjectedAttention) and not isinstance(attention, LinearAttention):
-        width = head_width(attention, d_model)
-        return None if width is None else (width, attention.v_head_dim or width)
-    return None
+def _widths(attention: SoftmaxAttention, d_model: int) -> tuple[int, int] | None:
+    """(width of queries and keys, width of values) of one head; None where heads do not divide d_model."""
+    if isinstance(attention, ProjectedAttention) and head_width(attention, d_model) is None:
+        return None
+    facts = attention.facts(d_model)
+    widths: tuple[int, int] = facts.head_dim, facts.v_head_dim
+    return None if facts.head_dim is None else widths
 
 
-def _stated(attention: Attention, *, values: bool) -> str:
+def _stated(attention: SoftmaxAttention, *, values: bool) -> str:
     """The key that the width comes from."""
     if values:
         return "v_head_dim"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from archcli.measure.passes import find
-from archcli.modules import Attention, MixtureOfExperts, MultiHeadLatentAttention, ProjectedAttention
+from archcli.modules import Mixer, MixtureOfExperts, MultiHeadLatentAttention, ProjectedHeads
 from archcli.modules.model import stacks
 from archcli.rules.base import (
     Case,
@@ -67,9 +67,11 @@ class TensorParallel(Rule):
 def _heads(case: Case) -> Iterator[tuple[str, str, int]]:
     """(path, name, number) of heads, and of kv heads that are not simply copied."""
     tp = case.parallel.tp
-    for path, attention in find(case.model, Attention):
-        yield path, "n_heads", attention.n_heads
-        groups = getattr(attention, "n_kv_heads", None)
+    for path, mixer in find(case.model, Mixer):
+        heads = getattr(mixer, "n_heads", None)
+        if heads is not None:
+            yield path, "n_heads", heads
+        groups = getattr(mixer, "n_kv_heads", None)
         if groups is not None and (groups >= tp or tp % groups):
             yield path, "n_kv_heads", groups
 
@@ -180,7 +182,7 @@ class CopiedKeys(Rule):
     def check(self, case: Case) -> Iterator[Finding]:
         """The first attention whose kv heads are fewer, and divide the devices; the first latent."""
         tp = case.parallel.tp
-        for path, attention in find(case.model, ProjectedAttention):
+        for path, attention in find(case.model, ProjectedHeads):
             groups = int(attention.kv_heads)
             if groups < tp and tp % groups == 0 and attention.n_heads % tp == 0:
                 name = "n_kv_heads" if getattr(attention, "n_kv_heads", None) else "kind"

@@ -9,12 +9,10 @@ from math import exp, log
 from archcli.errors import Problem
 from archcli.measure.passes import find
 from archcli.modules import (
-    Attention,
     Encoder,
     Learned,
-    MultiHeadLatentAttention,
+    Mixer,
     NoPosition,
-    ProjectedAttention,
     Rope,
 )
 from archcli.rules.base import Case, Finding, Rule, Severity, example
@@ -91,17 +89,18 @@ class BaseBelowBound(Rule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Every full-attention layer with an unscaled base below the bound."""
         context = case.model.max_seq_len
-        for path, attention in find(case.model, Attention):
-            rope = attention.position
+        for path, mixer in find(case.model, Mixer):
+            facts = mixer.facts(case.model.d_model)
+            rope = facts.position
             if (
                 not isinstance(rope, Rope)
                 or rope.scaling.kind != "none"  # type: ignore[attr-defined]
-                or attention.window
-                or attention.chunk
+                or facts.window
+                or facts.chunk
                 or context is None
             ):
                 continue
-            dims = _rotary_dims(attention, rope, case.model.d_model)
+            dims = int(rope.rotary_dim or facts.rotary_dim or 0)
             least = least_base(dims, context)
             if least is not None and rope.theta < least:
                 message = f"base {rope.theta:,.0f} with {dims} rotary dims at {context:,} tokens"
@@ -173,8 +172,8 @@ class NoOrder(Rule):
         ):
             return
         if case.layers and all(
-            isinstance(layer.block.attention.position, NoPosition) and not layer.block.attention.causal
-            for layer in case.layers
+            isinstance(facts.position, NoPosition) and not facts.causal
+            for facts in (layer.block.facts() for layer in case.layers if layer.block.mixing is not None)
         ):
             yield Finding(
                 f"{case.layers[0].path}.attention",
@@ -207,11 +206,3 @@ class BaseOfNoRope(Rule):
         for path, rope in find(case.model, Rope):
             if rope.theta < 1e3:  # noqa: PLR2004
                 yield Finding(f"{path}.theta", f"a base of {rope.theta:,.0f}", rope.theta, "1e4 or more")
-
-
-def _rotary_dims(attention: Attention, rope: Rope, d_model: int) -> int:
-    if rope.rotary_dim is not None:
-        return rope.rotary_dim
-    if isinstance(attention, MultiHeadLatentAttention):
-        return attention.qk_rope_head_dim
-    return int(attention.width(d_model)) if isinstance(attention, ProjectedAttention) else 0

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from archcli.measure.passes import find
-from archcli.modules import Attention, Encoder, Head, ProjectedAttention
+from archcli.modules import Encoder, Head, Mixer, SoftmaxAttention
 from archcli.rules.base import Case, Finding, Rule, Severity, example
 
 LARGE = 10_000_000_000
+HOLDING = frozenset({"qk_norm", "clip", "softcap"})
+"""What bounds scores."""
 WIDE = {"d_model": "8192", "n_layers": "64", "ffn": "{kind: glu, d_ff: 28672}", "vocab_size": "128256"}
 
 
@@ -44,7 +46,7 @@ class NothingHoldsLogits(Rule):
         if isinstance(model, Encoder) or not case.layers or case.totals["params"] < LARGE or case.z_loss:
             return
         if (
-            not any(_held(each) for _, each in find(model, Attention))
+            not any(set(mixer.facts().stability) & HOLDING for _, mixer in find(model, Mixer))
             and getattr(getattr(model, "head", None), "softcap", None) is None
         ):
             params = case.totals["params"]
@@ -54,13 +56,6 @@ class NothingHoldsLogits(Rule):
                 params,
                 "one of them",
             )
-
-
-def _held(attention: Attention) -> bool:
-    """Whether something bounds its scores: a softcap, normalized queries and keys, or clipped ones."""
-    return attention.softcap is not None or (
-        isinstance(attention, ProjectedAttention) and bool(attention.qk_norm or attention.clip)
-    )
 
 
 class UnusualSoftcap(Rule):
@@ -79,7 +74,7 @@ class UnusualSoftcap(Rule):
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Every cap below 10."""
-        caps = [(f"{path}.softcap", each.softcap) for path, each in find(case.model, Attention)]
+        caps = [(f"{path}.softcap", each.softcap) for path, each in find(case.model, SoftmaxAttention)]
         caps += [(f"{path}.softcap", each.softcap) for path, each in find(case.model, Head)]
         for path, cap in caps:
             if cap is not None and cap < 10:  # noqa: PLR2004

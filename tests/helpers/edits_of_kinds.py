@@ -51,7 +51,12 @@ KINDS = {
         "embedding: tied",
         '7:12: embedding must be a mapping, not "tied"',
     ),
-    "module-null": (FFN, "ffn:", "18:11: ffn must be a mapping, not null; such as {kind: mlp, …}"),
+    "module-null": ("embedding: {tied: false}", "embedding:", "7:11: embedding must be a mapping, not null"),
+    "attention-and-mixer": (
+        FFN,
+        f"{FFN}\n      mixer: {{kind: mha, n_heads: 8}}",
+        "19:7: attention and mixer are one key under two names; leave one of them out",
+    ),
     "heads-and-kv-heads": (
         "n_kv_heads: 2",
         "n_kv_heads: 3",
@@ -95,12 +100,12 @@ KINDS = {
     "linear-with-a-window": (
         "kind: gqa\n        n_heads: 8\n        n_kv_heads: 2",
         "kind: linear\n        n_heads: 8\n        window: 4",
-        "15:17: window is about scores, of which linear attention has none; leave it out",
+        "15:9: unknown key 'window'; a key of mha, mqa, gqa or mla, not of linear",
     ),
     "linear-with-relu": (
         "kind: gqa\n        n_heads: 8\n        n_kv_heads: 2",
         "kind: linear\n        n_heads: 8\n        normalizer: relu",
-        "15:21: linear attention has no scores to normalize; leave it out",
+        "15:9: unknown key 'normalizer'; a key of mha, mqa, gqa or mla, not of linear",
     ),
     "linear-with-alibi": (
         "kind: gqa\n        n_heads: 8\n        n_kv_heads: 2\n        head_dim: 8\n        position: {kind: rope, theta: 500000}",

@@ -3,10 +3,10 @@
 import pytest
 
 from archcli.modules import (
-    Attention,
     DilatedWindow,
     FixedPattern,
     MultiHeadAttention,
+    SoftmaxAttention,
     StridedPattern,
     WindowedGlobal,
 )
@@ -83,7 +83,7 @@ PATTERNS = {
 
 @pytest.mark.parametrize(("sparsity", "causal", "drawn"), PATTERNS.values(), ids=PATTERNS)
 def test_a_pattern_as_drawn(sparsity, causal, drawn):
-    attention: Attention = MultiHeadAttention(n_heads=1, causal=causal, sparsity=sparsity)
+    attention: SoftmaxAttention = MultiHeadAttention(n_heads=1, causal=causal, sparsity=sparsity)
     rows = [line.split() for line in drawn.split("\n") if line.strip()]
     assert [["x" if attention.mask.allows(i, j) else "." for j in range(7)] for i in range(7)] == rows
     assert attention.mask.pairs(7, 0, 7) == drawn.count("x")

@@ -31,14 +31,14 @@ ATTENTION = [
     ),
     Mutant(
         "keys are not placed",
-        m.ProjectedAttention,
+        m.ProjectedHeads,
         "_placed",
         lambda old: lambda self, x, which, table: x if which == "k" else old(self, x, which, table),
         ("wiring.attention-gqa",),
     ),
     Mutant(
         "norm and rope in the other order",
-        m.ProjectedAttention,
+        m.ProjectedHeads,
         "_placed",
         lambda old: (
             lambda self, x, which, table: (
@@ -52,17 +52,25 @@ ATTENTION = [
     Mutant("no clip", m.ProjectedAttention, "forward", changed(clip=None), ("wiring.attention-gqa-clip",)),
     *(
         Mutant(
-            f"no {field}", m.Attention, "attend", changed(**{field: None}), ("wiring.attention-gqa-partial",)
+            f"no {field}",
+            m.SoftmaxAttention,
+            "attend",
+            changed(**{field: None}),
+            ("wiring.attention-gqa-partial",),
         )
         for field in ("scale", "softcap", "chunk")
     ),
     Mutant(
-        "no window", m.Attention, "mask", changed(window=None), ("oracle.gemma-2-9b", "wiring.attention-gqa")
+        "no window",
+        m.SoftmaxAttention,
+        "mask",
+        changed(window=None),
+        ("oracle.gemma-2-9b", "wiring.attention-gqa"),
     ),
-    Mutant("no sinks", m.Attention, "attend", changed(sinks=False), ("wiring.attention-gqa-partial",)),
+    Mutant("no sinks", m.SoftmaxAttention, "attend", changed(sinks=False), ("wiring.attention-gqa-partial",)),
     Mutant(
         "the cache holds keys twice",
-        m.Attention,
+        m.SoftmaxAttention,
         "extend",
         lambda old: (
             lambda self, context, **new: old(self, context, **dict.fromkeys(new, next(iter(new.values()))))

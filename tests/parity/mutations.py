@@ -200,17 +200,19 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
             to(m.NoPosition()),
             lambda spec, field: to(ROPE)(spec, field) if spec.position.kind == "none" else iter(()),
         ),
+        "causal": causality,
+    },
+    m.SoftmaxAttention: {
         "window": both(plus(1, -1), dropped, visibility),
         "chunk": both(plus(1, -1), dropped, visibility),
         "scale": both(times(1.1), filled(0.4)),
         "softcap": both(times(2), dropped, filled(2.0)),
         "sinks": off,
-        "causal": causality,
         "sparsity": nothing,
         "normalizer": to("relu"),
         "temperature": both(dropped, filled(m.LengthTemperature(scale=0.5, floor_scale=4))),
     },
-    m.ProjectedAttention: {
+    m.ProjectedHeads: {
         "bias": each_bias,
         "clip": both(times(1.5), dropped, filled(0.5)),
         "qk_norm": both(dropped, norm_place),

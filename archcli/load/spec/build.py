@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from archcli.errors import ArchError, Problem
-from archcli.load.spec.fields import USUAL_MODEL, choices, chosen, fields, unstated
+from archcli.load.spec.fields import USUAL_MODEL, choices, chosen, fields, leaves_out, unstated
 from archcli.load.spec.hints import hint
 from archcli.load.spec.layers import lifted
 from archcli.load.spec.misfits import (
@@ -147,7 +147,7 @@ class _Builder:
             return self._value(field, field.type, child, place)
         if field.many:
             return self._list(field, child, place)
-        return None if field.nullable and child.value is None else self.spec(field.spec, child, place)
+        return None if leaves_out(field, child.value) else self.spec(field.spec, child, place)
 
     def _absent(self, field: Field, node: Node, path: str, *, quiet: bool) -> Any:
         above = self.top_fields.get(field.inherits)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from archcli.modules.base import Spec
 from archcli.modules.fields import Field
@@ -10,6 +11,10 @@ from archcli.modules.kinds import find, kind_of, kinds
 
 USUAL_MODEL = "decoder"
 """The kind of a model that states none."""
+
+
+NONE = "none"
+"""The word for a module that is left out, as null is."""
 
 
 def fields(cls: type[Spec]) -> Mapping[str, Field]:
@@ -29,6 +34,11 @@ def chosen(base: type[Spec], kind: str) -> type[Spec] | None:
     """The class of this kind that a field annotated with `base` may take; None where there is none."""
     cls = find(base.family, kind)
     return cls if cls is not None and issubclass(cls, base) else None
+
+
+def leaves_out(field: Field, value: Any) -> bool:
+    """Whether a value says that there is no such module: null, or `none` where that is no kind."""
+    return field.nullable and (value is None or (value == NONE and chosen(field.spec, NONE) is None))
 
 
 def unstated(base: type[Spec]) -> type[Spec] | None:

@@ -6,7 +6,10 @@ fields of another class would make no sense in it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from archcli.load.yaml.nodes import Node
+from archcli.modules.block import MIXING as SYNONYMS
 
 
 def expand(root: Node) -> Node:
@@ -48,8 +51,14 @@ def merge(base: Node | None, over: Node | None) -> Node | None:
     kinds = [node.value["kind"].value for node in (lower, upper) if "kind" in node.value]
     if len(kinds) == 2 and kinds[0] != kinds[1]:  # noqa: PLR2004
         return over
-    keys = dict.fromkeys([*lower.value, *upper.value])
-    return upper.holding({key: merge(lower.value.get(key), upper.value.get(key)) for key in keys})
+    below = {_key_in(upper.value, key): node for key, node in lower.value.items()}
+    keys = dict.fromkeys([*below, *upper.value])
+    return upper.holding({key: merge(below.get(key), upper.value.get(key)) for key in keys})
+
+
+def _key_in(entries: Mapping[str, Node], key: str) -> str:
+    """The synonym of a key that the inner mapping writes, else the key itself."""
+    return next((name for name in SYNONYMS if name in entries), key) if key in SYNONYMS else key
 
 
 def lifted(node: Node) -> Node:

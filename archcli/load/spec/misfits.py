@@ -10,6 +10,7 @@ from archcli.load.spec.fields import choices, fields
 from archcli.load.yaml.nodes import Node, shown
 from archcli.modules.base import Spec
 from archcli.modules.fields import Field
+from archcli.modules.kinds import kind_of, kinds
 from archcli.wording import closest, either, quoted
 
 Options = Mapping[str, type[Spec]]
@@ -36,6 +37,9 @@ def unknown_key(key: str, cls: type[Spec], *, takes_kind: bool) -> tuple[str, st
     ]
     if below:
         return what, f"it belongs under {either(below)}", []
+    owners = [kind for kind, sibling in kinds(cls.family).items() if key in fields(sibling)]
+    if takes_kind and owners:
+        return what, f"a key of {either(owners)}, not of {kind_of(cls)}", []
     close = closest(key, known)
     return what, f"did you mean {either(close)}?" if close else f"known are {', '.join(known)}", close
 

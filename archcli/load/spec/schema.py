@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from archcli.load.spec.fields import USUAL_MODEL, choices, fields
+from archcli.load.spec.fields import NONE, USUAL_MODEL, choices, fields
 from archcli.modules import Decoder, DecoderStack, Encoder, EncoderDecoder, EncoderStack, Group
 from archcli.modules.base import Spec
 from archcli.modules.fields import Field
 from archcli.modules.kinds import kind_of, kinds
-from archcli.values import NULL, Json
+from archcli.values import Json
 from archcli.wording import written
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -204,7 +204,7 @@ def _reference(field: Field) -> Json:
     definition: Json = {"$ref": f"#/$defs/{_name(field.spec)}"}
     if field.many:
         return {"type": "array", "items": definition}
-    return {"anyOf": [definition, NULL]} if field.nullable else definition
+    return {"anyOf": [definition, {"enum": [None, NONE]}]} if field.nullable else definition
 
 
 def _default(field: Field) -> str:

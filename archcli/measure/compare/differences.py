@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from archcli.measure.passes import layers
 from archcli.measure.survey.layers import spelled, tallied, told
-from archcli.modules import Block, Group, Model, ProjectedAttention
+from archcli.modules import Block, Group, Mixer, Model
 from archcli.modules.base import Spec
 from archcli.modules.model import stacks
 
@@ -102,13 +102,8 @@ def _value(part: Any, path: str, d_model: int | None = None) -> Any:
             part = part[int(step)] if int(step) < len(part) else _NO_PLACE
         else:
             part = getattr(part, step) if isinstance(part, Spec) and step in part.fields else _NO_PLACE
-        if (
-            part is None
-            and step == "head_dim"
-            and d_model is not None
-            and isinstance(above, ProjectedAttention)
-        ):
-            part = above.width(d_model)
+        if part is None and step == "head_dim" and d_model is not None and isinstance(above, Mixer):
+            part = above.facts(d_model).head_dim
     return part
 
 

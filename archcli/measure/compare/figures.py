@@ -99,7 +99,7 @@ def _spent(what: str, key: str, counted: Pass | None) -> Iterator[Figure]:
 def _cache(model: Model, question: Question) -> Iterator[Figure]:
     context = question.context or question.seq_len
     held = prefill_pass(model, question.batch_size, context, source_len=question.source_len)
-    growth = prefill_pass(model, 1, 1).growth()
+    growth = prefill_pass(model, 1, 1).kv_elements()
     title = "KV cache"
     yield Figure(title, "kv_bytes_per_token", "per token", "bytes", to_bytes(growth, question.dtype))
     yield Figure(

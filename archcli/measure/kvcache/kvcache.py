@@ -8,28 +8,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from archcli.arith import prod, to_bytes
-from archcli.graph import Row
+from archcli.arith import to_bytes
+from archcli.graph import State, StateKind
 from archcli.measure.kvcache.variants import expanded, to_gqa, to_mha, to_mla, to_mqa
 from archcli.measure.memory.weight_bytes import weight_bytes
-from archcli.measure.passes import beyond, find, forward_pass, is_cross, layers, prefill_pass, without_source
+from archcli.measure.passes import beyond, find, forward_pass, layers, prefill_pass, without_source
 from archcli.measure.report import Column, Report, Table, facts
-from archcli.modules import (
-    Attention,
-    CrossAttention,
-    LinearAttention,
-    Model,
-    MultiHeadLatentAttention,
-    substitute,
-)
+from archcli.modules import Mixer, MixerFacts, Model, substitute
 from archcli.modules.mtp import MTP
-from archcli.ops import ExtendCache
 
 CONVENTION = (
     "Elements the architecture needs: kv heads x min(tokens, window) x (key + value width) per layer; "
     "for MLA the latent and its rotary key."
 )
 DEFAULT_CONTEXT = 2048
+AS_KIND = (
+    "gqa keeps the kv heads it has, else takes 8, or the most below that divide the query heads.",
+    "mla keeps its latent, else takes 4 head_dim and a rotary key of head_dim / 2, as DeepSeek-V2 (arXiv:2405.04434 section 2.1.4).",
+)
+"""What the table of other kinds of attention assumes."""
 
 Record = dict[str, Any]
 
@@ -44,9 +41,12 @@ def count_kv_cache(
 ) -> Report:
     """What `archcli kvcache` reports; `context` left out is max_seq_len, or 2048 where the model names none."""
     context = context or model.max_seq_len or DEFAULT_CONTEXT
+    counted = prefill_pass(model, batch_size, context, source_len=source_len)
     totals: Record = {
-        "cross_elements": prefill_pass(model, batch_size, context, source_len=source_len).cross_cached(),
+        "cross_elements": counted.cross_cached(),
         **_held(model, context, batch_size, dtype),
+        "kv_elements": counted.kv_elements(),
+        "state_elements": counted.state_elements(),
         "held_by_engines": {
             name: _held(changed, context, batch_size, dtype) for name, changed in _engines(model)
         },
@@ -80,8 +80,8 @@ def kv_elements(model: Model, context: int, batch_size: int = 1) -> int:
 
 
 def _growth(model: Model) -> int:
-    """Elements a token adds below every window; the constant state of linear attention does not grow."""
-    added: int = prefill_pass(model, 1, 1).growth()
+    """Elements a token adds below every window; a constant state does not grow."""
+    added: int = prefill_pass(model, 1, 1).kv_elements()
     return added
 
 
@@ -140,81 +140,71 @@ def _most_tokens(model: Model, budget: int, batch_size: int, dtype: str) -> int 
     return low
 
 
-def _cached_attention(model: Model) -> dict[str, Attention]:
-    """Attention whose cache grows with the tokens, by full path: no encoder's, no cross attention, no constant state, none of training."""
-    return {
-        path: item
-        for path, item in find(model, Attention)
-        if item.causal
-        and not isinstance(item, CrossAttention | LinearAttention)
-        and not path.startswith(f"{MTP}.")
+def _cached_attention(model: Model) -> dict[str, MixerFacts]:
+    """Attention that caches keys and values of all it sees, by full path: no encoder's, none of training, no constant state."""
+    facts = {
+        path: mixer.facts(model.d_model)
+        for path, mixer in find(model, Mixer)
+        if not path.startswith(f"{MTP}.")
     }
+    return {path: mixer for path, mixer in facts.items() if mixer.causal and mixer.has_scores}
 
 
 def _engines(model: Model) -> Iterator[tuple[str, Model]]:
     """What some engines keep instead, by name, where it differs from what is needed."""
-    found = _cached_attention(model)
+    cached = _cached_attention(model)
     bounds = {
         f"{path}.{field}": None
-        for path, item in found.items()
+        for path, mixer in cached.items()
         for field in ("window", "chunk")
-        if getattr(item, field) is not None
+        if getattr(mixer, field) is not None
     }
     if bounds:
         yield "every layer at full length", substitute(model, bounds)
-    latent = {
-        path: expanded(item) for path, item in found.items() if isinstance(item, MultiHeadLatentAttention)
-    }
+    latent = {path: expanded(mixer) for path, mixer in cached.items() if mixer.is_latent}
     if latent:
         yield "keys and values rebuilt from the latent", substitute(model, latent)
 
 
 def _kinds(model: Model) -> Iterator[tuple[str, Model]]:
-    """The same model with all its attention of one kind."""
-    found = _cached_attention(model)
-    kinds: dict[str, Callable[[Attention], Attention]] = {
-        "mha": lambda item: to_mha(item, model.d_model),
-        "gqa": lambda item: to_gqa(item, model.d_model),
-        "mqa": lambda item: to_mqa(item, model.d_model),
-        "mla": lambda item: to_mla(item, model.d_model, model.norm),
+    """The same model with all its attention of one kind; what is of that kind, or has no heads, stays as it is."""
+    heads = {path: mixer for path, mixer in _cached_attention(model).items() if mixer.content_dim is not None}
+    kinds: dict[str, Callable[[MixerFacts], Mixer]] = {
+        "mha": to_mha,
+        "gqa": to_gqa,
+        "mqa": to_mqa,
+        "mla": lambda mixer: to_mla(mixer, model.norm),
     }
-    for name, convert in kinds.items() if found else ():
-        yield name, substitute(model, {path: convert(item) for path, item in found.items()})
+    for name, convert in kinds.items() if heads else ():
+        changed = {path: convert(mixer) for path, mixer in heads.items() if mixer.kind != name}
+        yield name, substitute(model, changed)
 
 
 def _by_layer(model: Model, context: int, batch_size: int, dtype: str) -> list[Record]:
     """A record for each sort of layer: its attention, what it keeps, and how many layers are of that sort."""
     rows = prefill_pass(model, batch_size, context).rows
-    found: dict[Any, Record] = {}
+    sorts: dict[Any, Record] = {}
     for path, block, times in layers(model):
-        own = [row for row in rows if row.path.startswith(f"{path}.") and row.cached and not is_cross(row)]
-        if not own:
+        of_layer = [state for row in rows if row.path.startswith(f"{path}.") for state in row.states]
+        states = [state for state in of_layer if state.kind is not StateKind.SOURCE]
+        if not states:
             continue
-        sort = {"attention": _kind(block.attention), "window": _bound(block.attention), **_kept(own)}
-        entry = found.setdefault(tuple(sort.values()), {"first": path, "layers": 0, **sort, "elements": 0})
+        mixer = block.facts()
+        bound = mixer.window if mixer.chunk is None else mixer.chunk
+        sort = {"attention": mixer.kind, "window": bound, **_kept(states, batch_size)}
+        entry = sorts.setdefault(tuple(sort.values()), {"first": path, "layers": 0, **sort, "elements": 0})
         entry["layers"] += times
-        entry["elements"] += times * sum(row.cached for row in own)
-    return [{**entry, "bytes": to_bytes(entry["elements"], dtype)} for entry in found.values()]
+        entry["elements"] += times * sum(state.elements for state in states)
+    return [{**entry, "bytes": to_bytes(entry["elements"], dtype)} for entry in sorts.values()]
 
 
-def _kept(own: list[Row]) -> Record:
-    """Tokens a layer keeps, and elements for each of them."""
-    shapes = [row.outputs[1] for row in own if isinstance(row.op, ExtendCache)]
-    if not shapes:  # a constant state, which no token adds to
-        return {"tokens": None, "elements_per_token": 0}
+def _kept(states: list[State], batch_size: int) -> Record:
+    """For how many tokens a layer keeps entries, and elements for each of them; to a constant state no token adds."""
+    entries = [state for state in states if state.tokens is not None]
     return {
-        "tokens": max(shape[1] for shape in shapes),
-        "elements_per_token": sum(prod(shape[2:]) for shape in shapes),
+        "tokens": max((state.tokens for state in entries), default=None),
+        "elements_per_token": sum(state.elements // (batch_size * state.tokens) for state in entries),
     }
-
-
-def _kind(attention: Attention) -> str:
-    kind: str = getattr(attention, "kind", type(attention).__name__)
-    return kind
-
-
-def _bound(attention: Attention) -> int | None:
-    return attention.window if attention.chunk is None else attention.chunk
 
 
 def _tables(totals: Record, rows: list[Record], context: int, batch_size: int, dtype: str) -> Iterator[Table]:
@@ -258,13 +248,13 @@ def _notes(totals: Record) -> Iterator[str]:
     if not totals["elements"]:
         yield "nothing is cached: no layer of this model generates."
         return
-    if not totals["as_kind"]:
+    if not totals["kv_elements"]:
         yield "the state is constant, whatever the length."
         return
-    yield "gqa keeps the kv heads it has, else takes 8, or the most below that divide the query heads."
-    yield "mla keeps its latent, else takes 4 head_dim and a rotary key of head_dim / 2, as DeepSeek-V2 (arXiv:2405.04434 section 2.1.4)."
+    if totals["as_kind"]:
+        yield from AS_KIND
     fit = totals.get("fits")
-    if fit and fit["cache_alone"]["tokens"] is None and totals["elements"]:
+    if fit and fit["cache_alone"]["tokens"] is None:
         yield "every layer has a window: beyond it the cache does not grow, and tokens have no bound."
     if fit and fit["weights_bytes"] > fit["memory_bytes"]:
         yield "the weights alone are larger than the memory."

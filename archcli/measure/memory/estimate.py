@@ -97,22 +97,12 @@ def _activations(row: Row) -> Sequence[Shape]:
 
 def _scores(row: Row, attention: str) -> int:
     """Bytes of attention's scores and probabilities, where they are stored at all."""
-    if not isinstance(row.op, Attend) or (attention != "eager" and _can_fuse(row.op, row.inputs)):
+    if not isinstance(row.op, Attend) or (attention != "eager" and row.op.is_one_kernel(*row.inputs)):
         return 0
-    softmax = [
-        part.written for part in row.parts if part.op_class is OpClass.NORMALIZATION and not part.training
+    written = [
+        part.written for part in row.parts if part.op_class is not OpClass.CONTRACTION and not part.training
     ]
-    return 2 * SOFTMAX_BYTES * int(max(softmax, default=0))
-
-
-def _can_fuse(op: Attend, inputs: Sequence[Shape]) -> bool:
-    """Whether torch has a fused kernel for it: plain scores, no sinks, and keys as wide as values."""
-    return (
-        not op.softcap
-        and not op.alibi
-        and len(inputs) == len(("q", "k", "v", "positions"))
-        and inputs[1][-1] == inputs[2][-1]
-    )
+    return 2 * SOFTMAX_BYTES * int(max(written, default=0))
 
 
 def _elements(shapes: Sequence[Shape]) -> int:

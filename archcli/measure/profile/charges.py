@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from archcli.graph import Op, OpClass, Part, Row
 from archcli.measure.passes import Pass, folded_path
 from archcli.modules import Model
-from archcli.ops import Attend
 from archcli.recording.classes import FUSED
 from archcli.recording.kernels import CompiledModel
 from archcli.recording.operations import OpInstance
@@ -79,7 +78,7 @@ def _by_kernel(
 
 def _executed_flops(row: Row, part: Part, op_class: str) -> int:
     """FLOPs that kernels ran: all masked scores too, unless the fused kernel skips them."""
-    return int(part.flops if op_class == FUSED and _skips_masked(row) else part.dense_flops)
+    return int(part.flops if op_class == FUSED and row.op.skips_masked(*row.inputs) else part.dense_flops)
 
 
 def is_expert_product(row: Row) -> bool:
@@ -87,14 +86,6 @@ def is_expert_product(row: Row) -> bool:
     return (
         row.experts is not None and "weight" in row.weights and row.parts[0].op_class is OpClass.CONTRACTION
     )
-
-
-def _skips_masked(row: Row) -> bool:
-    """Whether a fused kernel is told only that attention is causal: it leaves masked blocks out, where under any other mask it does not."""
-    if not isinstance(row.op, Attend):
-        return False
-    new, visible = row.inputs[0][1], row.inputs[1][1]
-    return row.op.mask.covers(new, visible) and new in (1, visible)
 
 
 def occurrences(rows: Sequence[Row], ran: Iterable[OpInstance]) -> Iterator[tuple[str, Row, int]]:

@@ -13,8 +13,9 @@ from archcli.arith import Number, to_bytes
 from archcli.measure.report import Column, Unit
 from archcli.measure.survey.layers import Layer, Shape, as_int, main_of, shape_of, tallied, told
 from archcli.modules import FeedForward, MixtureOfExperts, Model, Parallel
+from archcli.modules.block import MIXING
 from archcli.modules.model import stacks
-from archcli.ops import Linear, SplitHeads
+from archcli.ops import Linear
 
 DTYPE = "bf16"
 """In which the cache is told per token."""
@@ -106,64 +107,40 @@ def _placement(_: Shape, layer: Layer) -> str:
 def _position(_: Shape, layer: Layer) -> str:
     """What is added to the embeddings, what the attention does, and what is added to its scores."""
     kinds = [
-        getattr(part, "kind", None)
-        for part in (layer.position, layer.block.attention.position, layer.stack.score_bias)
+        getattr(part, "kind", None) for part in (layer.position, layer.facts.position, layer.stack.score_bias)
     ]
     return " + ".join(kind for kind in kinds if kind not in {None, "none"}) or "none"
 
 
 def _theta(_: Shape, layer: Layer) -> float | None:
-    theta: float | None = getattr(layer.block.attention.position, "theta", None)
+    theta: float | None = getattr(layer.facts.position, "theta", None)
     return theta if theta is None else as_int(theta)
 
 
 def _scaling(_: Shape, layer: Layer) -> str:
-    return getattr(getattr(layer.block.attention.position, "scaling", None), "kind", "none")
+    return getattr(getattr(layer.facts.position, "scaling", None), "kind", "none")
 
 
-def _attention(_: Shape, layer: Layer) -> str:
+def _attention(_: Shape, layer: Layer) -> str | None:
+    """The kind of mixer, and whether the source is attended to beside it; None where a layer mixes nothing."""
     crosses = getattr(layer.block, "cross_attention", None) is not None
-    return getattr(layer.block.attention, "kind", "?") + (" + cross" if crosses else "")
-
-
-def _pattern(_: Shape, layer: Layer) -> str:
-    """Which tokens are seen: all before (full), all (bidirectional), or what a window, a chunk or a sparsity leaves."""
-    attention = layer.block.attention
-    if attention.sparsity is not None:
-        return getattr(attention.sparsity, "kind", "sparse")
-    bounds = {"window": attention.window, "chunk": attention.chunk}
-    bounded = [f"{word} {size}" for word, size in bounds.items() if size is not None]
-    return " ".join(bounded) or ("full" if attention.causal else "bidirectional")
-
-
-def _heads(_: Shape, layer: Layer) -> tuple[Number, Number] | None:
-    """Query heads and their width: the first heads that the attention's rows split off."""
-    return next(
-        (row.outputs[0][-2:] for row in layer.below("attention") if isinstance(row.op, SplitHeads)), None
-    )
-
-
-def _head_dim(shape: Shape, layer: Layer) -> Number | None:
-    heads = _heads(shape, layer)
-    return heads and heads[1]
+    return " + ".join(kind for kind in (layer.facts.kind, "cross" if crosses else None) if kind) or None
 
 
 def _head_ratio(shape: Shape, layer: Layer) -> float | None:
-    heads = _heads(shape, layer)
-    return heads and heads[0] * heads[1] / shape.model.d_model
+    heads, width = layer.facts.n_heads, layer.facts.head_dim
+    return None if heads is None or width is None else heads * width / shape.model.d_model
 
 
 def _stability(shape: Shape, layer: Layer) -> str | None:
     """What keeps scores and logits from growing: norms of queries and keys, soft caps, clips, sinks."""
-    fields = ("qk_norm", "softcap", "clip", "sinks")
-    found = [field for field in fields if getattr(layer.block.attention, field, None)]
-    found += ["logit softcap"] if getattr(getattr(shape.model, "head", None), "softcap", None) else []
-    return " + ".join(found) or None
+    logits = ("logit softcap",) if getattr(getattr(shape.model, "head", None), "softcap", None) else ()
+    return " + ".join((*layer.facts.stability, *logits)) or None
 
 
 def _bias(_: Shape, layer: Layer) -> str:
     """In which parts of the layer linear maps have a bias."""
-    parts = [part for part in ("attention", "ffn") if any(_is_biased(row) for row in layer.below(part))]
+    parts = [part for part in (*MIXING, "ffn") if any(_is_biased(row) for row in layer.below(part))]
     return " + ".join(parts) or "none"
 
 
@@ -171,7 +148,7 @@ def _is_biased(row: Any) -> bool:
     return isinstance(row.op, Linear) and "bias" in row.weights
 
 
-def _network(layer: Layer) -> FeedForward:
+def _network(layer: Layer) -> FeedForward | None:
     """The network of a dense layer, or that of one expert."""
     ffn = layer.block.ffn
     return ffn.expert if isinstance(ffn, MixtureOfExperts) else ffn
@@ -266,7 +243,7 @@ _ALL = (
         "ffn",
         "text",
         "Feed-forward and position",
-        of_layer=lambda _, layer: getattr(_network(layer), "kind", "?"),
+        of_layer=lambda _, layer: getattr(_network(layer), "kind", None),
     ),
     Facet(
         "activation",
@@ -279,23 +256,23 @@ _ALL = (
     Facet("rope_theta", "theta", "number", "Feed-forward and position", of_layer=_theta),
     Facet("rope_scaling", "scaling", "text", "", of_layer=_scaling),
     Facet("attention", "attention", "text", "Attention", of_layer=_attention),
-    Facet("pattern", "pattern", "text", "Attention", of_layer=_pattern),
+    Facet("pattern", "pattern", "text", "Attention", of_layer=lambda _, layer: layer.facts.pattern),
     Facet("stability", "stability", "text", "Attention", of_layer=_stability),
-    Facet("n_heads", "heads", "number", "Heads", of_layer=lambda _, layer: layer.block.attention.n_heads),
+    Facet("n_heads", "heads", "number", "Heads", of_layer=lambda _, layer: layer.facts.n_heads),
     Facet(
         "n_kv_heads",
         "kv",
         "number",
         "Heads",
-        of_layer=lambda _, layer: getattr(layer.block.attention, "kv_heads", None),
+        of_layer=lambda _, layer: layer.facts.n_kv_heads,
     ),
-    Facet("head_dim", "head_dim", "number", "Heads", of_layer=_head_dim),
+    Facet("head_dim", "head_dim", "number", "Heads", of_layer=lambda _, layer: layer.facts.head_dim),
     Facet(
         "kv_bytes_per_token",
         "KV/token",
         "bytes",
         "Heads",
-        lambda shape: to_bytes(shape.counted.growth(), DTYPE),
+        lambda shape: to_bytes(shape.counted.kv_elements(), DTYPE),
     ),
     Facet("n_experts", "experts", "number", "Experts", of_layer=_moe("n_experts")),
     Facet("top_k", "top_k", "number", "Experts", of_layer=_moe("top_k")),

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from archcli.arith import Number
 from archcli.graph import Row
 from archcli.measure.passes import Pass, layers, prefill_pass
-from archcli.modules import Block, EncoderStack, Model, Position, Stack
+from archcli.modules import Block, EncoderStack, MixerFacts, Model, Norm, Position, Stack
+from archcli.modules.block import RESIDUAL
 from archcli.modules.model import stacks
-from archcli.ops import Add, Normalize
 
 TIMES = "×"
 
@@ -25,7 +25,7 @@ EXACT = 2.0**53
 class Layer(NamedTuple):
     """One sort of layer: its path in the rows, its block, how many are of the sort, its rows, and the stack it stands in.
 
-    `position` is what that stack adds to the embeddings.
+    `position` is what that stack adds to the embeddings; `facts` are those of the layer's mixer.
     """
 
     path: str
@@ -34,9 +34,10 @@ class Layer(NamedTuple):
     rows: tuple[Row, ...]
     stack: Stack
     position: Position
+    facts: MixerFacts
 
     def below(self, step: str) -> Iterator[Row]:
-        """The rows of one part of the layer: attention, cross_attention or ffn."""
+        """The rows of one part of the layer: attention, mixer, cross_attention or ffn."""
         start = f"{self.path}.{step}."
         return (row for row in self.rows if row.path.startswith(start))
 
@@ -49,8 +50,10 @@ class Layer(NamedTuple):
             if rest:
                 letters += "S" if step != last else ""
                 last = step
-            elif isinstance(row.op, Normalize | Add):
-                letters += "N" if isinstance(row.op, Normalize) else "+"
+            elif row.group == Norm.group:
+                letters += "N"
+            elif step.endswith(RESIDUAL):
+                letters += "+"
         return letters
 
 
@@ -74,9 +77,8 @@ def _layers(model: Model, rows: tuple[Row, ...]) -> Iterator[Layer]:
     for path, block, times in layers(model):
         stack = found[path[: path.index("layers.")]]
         position = stack.position if isinstance(stack, EncoderStack) else model.embedding.position
-        yield Layer(
-            path, block, times, tuple(row for row in rows if row.path.startswith(f"{path}.")), stack, position
-        )
+        of_layer = tuple(row for row in rows if row.path.startswith(f"{path}."))
+        yield Layer(path, block, times, of_layer, stack, position, block.facts(model.d_model))
 
 
 def tallied(values: Iterable[tuple[Any, Number]]) -> dict[Any, Number]:

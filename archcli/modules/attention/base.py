@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.base import Module, Positive, Share, Size, Spec
+from archcli.modules.base import Positive, Share, Size, Spec
 from archcli.modules.context import Context
+from archcli.modules.mixer import Mixer, MixerFacts
 from archcli.modules.position import NoPosition, Position
 from archcli.modules.sparsity import Sparsity
 from archcli.ops import (
@@ -23,6 +25,9 @@ from archcli.ops import (
     SlidingWindow,
 )
 
+STABILIZERS = ("qk_norm", "softcap", "clip", "sinks")
+"""Fields that keep scores from growing, in the order they are named."""
+
 
 class LengthTemperature(Spec):
     """Queries are multiplied by 1 + `scale` ln(1 + floor((position + 1) / `floor_scale`)).
@@ -34,10 +39,32 @@ class LengthTemperature(Spec):
     floor_scale: Size = 8192
 
 
-class Attention(Module):
+class Attention(Mixer):
+    """A mixer whose tokens have queries, keys and values, in H heads.
+
+    `causal` false lets every token see every other (an encoder).
+    """
+
+    group: ClassVar[str] = "attention"
+    n_heads: Size
+    causal: bool = True
+    position: Position = NoPosition()
+
+    def facts(self, d_model: Number | None = None) -> MixerFacts:
+        """Kind, heads and position; what is seen is all, or all before."""
+        return replace(
+            super().facts(d_model),
+            causal=self.causal,
+            n_heads=self.n_heads,
+            pattern="full" if self.causal else "bidirectional",
+            position=self.position,
+        )
+
+
+class SoftmaxAttention(Attention):
     """softmax(scale q k^T + mask) v over the tokens a mask allows; subclasses say where q, k and v come from.
 
-    `causal` false lets every token see every other (an encoder). `scale` left out is head_dim^-0.5 of the queries.
+    `scale` left out is head_dim^-0.5 of the queries.
     `window` w sees the w newest tokens, itself included; `chunk` c sees its own chunk of c, `sparsity` states other
     patterns. `softcap` bounds scores by c tanh(s/c) (Gemma 2). `sinks` adds a trained logit per head to the softmax,
     whose probability is dropped (gpt-oss, arXiv:2508.10925). `normalizer` relu weighs by max(score, 0) over the number
@@ -45,11 +72,6 @@ class Attention(Module):
     position. `dropout` zeroes that share of the probabilities in training.
     """
 
-    family: ClassVar[str] = "attention"
-    group: ClassVar[str] = "attention"
-    n_heads: Size
-    causal: bool = True
-    position: Position = NoPosition()
     window: Size | None = None
     chunk: Size | None = None
     sparsity: Sparsity | None = None
@@ -59,10 +81,6 @@ class Attention(Module):
     normalizer: Literal["softmax", "relu"] = "softmax"
     temperature: LengthTemperature | None = None
     dropout: Share = 0.0
-
-    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
-        """[B, T, D] to [B, T, D], and what this layer's cache holds afterwards, or None for a pass that caches nothing."""
-        raise NotImplementedError
 
     @property
     def mask(self) -> Mask:
@@ -75,9 +93,28 @@ class Attention(Module):
             return SlidingWindow(self.window)
         return Causal() if self.chunk is None else Chunked(self.chunk)
 
-    def table(self, positions: Tensor, d_model: Number, name: str) -> tuple[Tensor, Tensor] | None:
-        """The rotary table this attention's heads need."""
-        raise NotImplementedError
+    def facts(self, d_model: Number | None = None) -> MixerFacts:
+        """Which tokens are seen, and what bounds the scores."""
+        return replace(
+            super().facts(d_model),
+            causal=self.mask.causal,
+            has_scores=True,
+            window=self.window,
+            chunk=self.chunk,
+            sparsity=getattr(self.sparsity, "kind", None),
+            sparse_window=getattr(self.sparsity, "window", None),
+            pattern=self._pattern,
+            stability=tuple(name for name in STABILIZERS if getattr(self, name, None)),
+        )
+
+    @property
+    def _pattern(self) -> str:
+        """All before (full), all (bidirectional), or what a window, a chunk or a sparsity leaves."""
+        if self.sparsity is not None:
+            return getattr(self.sparsity, "kind", "sparse")
+        bounds = {"window": self.window, "chunk": self.chunk}
+        bounded = [f"{word} {size}" for word, size in bounds.items() if size is not None]
+        return " ".join(bounded) or ("full" if self.causal else "bidirectional")
 
     def attend(self, context: Context, d_query: Number, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Scores, softmax and mix; q [B,T,H,d], k [B,S,K,d], v [B,S,K,e] to [B,T,H,e].
@@ -125,12 +162,9 @@ class Attention(Module):
             pairs.append(ExtendCache(f"{name}_cache", self.mask)(entry, *context.cache[i : i + 1]))
         return tuple(seen for seen, _ in pairs), tuple(kept for _, kept in pairs)
 
-    def check_width(self, d_model: int) -> Iterator[tuple[str, str, str]]:
-        """What is wrong with this attention on a residual stream of width D."""
-        yield from ()
-
     def check(self) -> Iterator[tuple[str, str, str]]:
         """One pattern a layer."""
+        yield from super().check()
         stated = [field for field in ("window", "chunk", "sparsity") if getattr(self, field) is not None]
         if len(stated) > 1:
             yield stated[1], f"a layer has one pattern, not {' and '.join(stated)}", "leave one of them out"

@@ -13,23 +13,23 @@ values.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.attention.base import Attention
+from archcli.modules.attention.base import Attention, SoftmaxAttention
 from archcli.modules.base import Positive, Size
 from archcli.modules.context import Context, or_default
+from archcli.modules.mixer import MixerFacts
 from archcli.modules.norm import QKNorm
 from archcli.ops import Clip, Linear, MergeHeads, SplitHeads
 
 Projection = Literal["q", "k", "v", "o"]
 
 
-class ProjectedAttention(Attention):
-    """o(softmax(scale q k^T) v) with q = Wq x [H d], k = Wk x [K d], v = Wv x [K e], o = Wo.
-
-    Vaswani et al. 2017, arXiv:1706.03762.
+class ProjectedHeads(Attention):
+    """Attention whose queries, keys and values are projections of the tokens, and whose result is projected, too.
 
     `head_dim` left out is d_model / n_heads; `v_head_dim` left out is head_dim. `bias` true biases all four
     projections, a list those it names (Qwen2: [q, k, v]). `qk_norm` normalizes queries and keys; `clip` bounds q, k and
@@ -51,21 +51,22 @@ class ProjectedAttention(Attention):
         """d, the width of a query head."""
         return d_model // self.n_heads if self.head_dim is None else self.head_dim
 
+    def facts(self, d_model: Number | None = None) -> MixerFacts:
+        """Heads and their widths."""
+        known = self.head_dim is not None or d_model is not None
+        d = self.width(d_model) if known else None
+        return replace(
+            super().facts(d_model),
+            n_kv_heads=self.kv_heads,
+            head_dim=d,
+            v_head_dim=d if self.v_head_dim is None else self.v_head_dim,
+            content_dim=d,
+            rotary_dim=d,
+        )
+
     def table(self, positions: Tensor, d_model: Number, name: str) -> tuple[Tensor, Tensor] | None:
         """The rotary table of heads of width d."""
         return self.position.table(positions, self.width(d_model), name)
-
-    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
-        """[B, T, D] to [B, T, D]; the cache holds k [B, n, K, d] and v [B, n, K, e]."""
-        context = or_default(x, context)
-        d = self.width(x.shape[-1])
-        table = context.rotary or self.table(context.positions, x.shape[-1], "rotary")
-        q = self._placed(self._heads(x, "q", self.n_heads, d), "q", table)
-        k = self._placed(self._heads(x, "k", self.kv_heads, d), "k", table)
-        v = self._heads(x, "v", self.kv_heads, d if self.v_head_dim is None else self.v_head_dim)
-        (k, v), kept = self.extend(context, k=k, v=v)
-        mixed = MergeHeads("merge")(self.attend(context, d, q, k, v))
-        return Linear("o_proj", x.shape[-1], self._biased("o"))(mixed), kept
 
     def _heads(self, x: Tensor, which: Projection, heads: Number, width: Number) -> Tensor:
         projected = Linear(f"{which}_proj", heads * width, self._biased(which))(x)
@@ -96,6 +97,25 @@ class ProjectedAttention(Attention):
 
     def _biased(self, which: Projection) -> bool:
         return self.bias if isinstance(self.bias, bool) else which in self.bias
+
+
+class ProjectedAttention(SoftmaxAttention, ProjectedHeads):
+    """o(softmax(scale q k^T) v) with q = Wq x [H d], k = Wk x [K d], v = Wv x [K e], o = Wo.
+
+    Vaswani et al. 2017, arXiv:1706.03762.
+    """
+
+    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        """[B, T, D] to [B, T, D]; the cache holds k [B, n, K, d] and v [B, n, K, e]."""
+        context = or_default(x, context)
+        d = self.width(x.shape[-1])
+        table = context.rotary or self.table(context.positions, x.shape[-1], "rotary")
+        q = self._placed(self._heads(x, "q", self.n_heads, d), "q", table)
+        k = self._placed(self._heads(x, "k", self.kv_heads, d), "k", table)
+        v = self._heads(x, "v", self.kv_heads, d if self.v_head_dim is None else self.v_head_dim)
+        (k, v), kept = self.extend(context, k=k, v=v)
+        mixed = MergeHeads("merge")(self.attend(context, d, q, k, v))
+        return Linear("o_proj", x.shape[-1], self._biased("o"))(mixed), kept
 
 
 class MultiHeadAttention(ProjectedAttention):

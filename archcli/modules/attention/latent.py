@@ -7,13 +7,15 @@ kv_lora_rank.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.attention.base import Attention
+from archcli.modules.attention.base import SoftmaxAttention
 from archcli.modules.base import Inherit, Size
 from archcli.modules.context import Context, or_default
+from archcli.modules.mixer import MixerFacts
 from archcli.modules.norm import Norm
 from archcli.modules.position import RelativeKey
 from archcli.ops import Concat, Einsum, Linear, MergeHeads, Split, SplitHeads, Unsqueeze
@@ -21,7 +23,7 @@ from archcli.ops import Concat, Einsum, Linear, MergeHeads, Split, SplitHeads, U
 LATENT = "mla_latent_norm"
 
 
-class MultiHeadLatentAttention(Attention):
+class MultiHeadLatentAttention(SoftmaxAttention):
     """DeepSeek-V2, arXiv:2405.04434 section 2.1. Caches c + r elements per token, whatever the number of heads.
 
         q = Wqb norm(Wqa x)  [H, n + r]     (q = Wq x where q_lora_rank is left out)
@@ -43,6 +45,17 @@ class MultiHeadLatentAttention(Attention):
     bias: bool = False
     latent_norm: Annotated[Norm, Inherit("norm")]
     form: Literal["naive", "absorbed"] = "naive"
+
+    def facts(self, d_model: Number | None = None) -> MixerFacts:
+        """Widths of the heads that are rebuilt from the latent."""
+        return replace(
+            super().facts(d_model),
+            is_latent=True,
+            head_dim=self._d_query,
+            v_head_dim=self.v_head_dim,
+            content_dim=self.qk_nope_head_dim,
+            rotary_dim=self.qk_rope_head_dim,
+        )
 
     def table(self, positions: Tensor, d_model: Number, name: str) -> tuple[Tensor, Tensor] | None:
         """The rotary table of the r dims that turn."""

@@ -10,14 +10,14 @@ from typing import Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.attention.grouped import ProjectedAttention
+from archcli.modules.attention.grouped import ProjectedHeads
 from archcli.modules.base import Size
 from archcli.modules.context import Context, or_default
 from archcli.modules.position import ALiBi, RelativeKey
 from archcli.ops import FeatureMap, Linear, LinearAttend, MergeHeads
 
 
-class LinearAttention(ProjectedAttention):
+class LinearAttention(ProjectedHeads):
     """out_i = phi(q_i)^T sum_j phi(k_j) v_j^T / phi(q_i)^T sum_j phi(k_j), j up to i where causal.
 
     O(n) in time, O(1) in state.
@@ -51,19 +51,8 @@ class LinearAttention(ProjectedAttention):
         ), None if context.cache is None else tuple(state)
 
     def check(self) -> Iterator[tuple[str, str, str]]:
-        """There are no scores to mask, scale or bias, and no probabilities to drop."""
+        """There are no scores that a position could bias."""
         yield from super().check()
-        scored = ("window", "chunk", "sparsity", "scale", "softcap", "sinks", "temperature")
-        for field in (field for field in scored if getattr(self, field)):
-            yield field, f"{field} is about scores, of which linear attention has none", "leave it out"
-        if self.dropout:
-            yield (
-                "dropout",
-                "linear attention has no probabilities of which some could be dropped",
-                "leave dropout out",
-            )
-        if self.normalizer != "softmax":
-            yield "normalizer", "linear attention has no scores to normalize", "leave it out"
         if isinstance(self.position, ALiBi | RelativeKey):
             yield (
                 "position",

@@ -126,14 +126,18 @@ def ask_step(
 
 def _cached(counted: Counted, before: Cache, after: Cache) -> Iterator[Finding]:
     """What the cache holds; and what of it is a source's, made once: the very tensors that were there before."""
-    held, cross = tree_leaves(after.layers), counted.cross_cached()
+    held, cross = _tensors(after), counted.cross_cached()
     yield Finding(
         "torch's cache", f"elements after {counted.phase}", counted.cached() + cross, _elements(held)
     )
-    old = {id(tensor) for tensor in tree_leaves(before.layers)}
+    old = {id(tensor) for tensor in _tensors(before)}
     carried = _elements(tensor for tensor in held if id(tensor) in old)
     if old and (cross or carried):
         yield Finding("torch's cache", "elements of the source, carried over", cross, carried)
+
+
+def _tensors(cache: Cache) -> list[torch.Tensor]:
+    return [leaf for leaf in tree_leaves(cache.layers) if isinstance(leaf, torch.Tensor)]
 
 
 def _elements(tensors: Iterable[Any]) -> int:

@@ -64,7 +64,7 @@ MISTAKES = {
     "head-of-nothing": ("head: 3", ["19:7: head must be a mapping, not 3; such as {kind: linear, …}"]),
     "a-key-of-another-kind": (
         "head: {n_samples: 3}",
-        ["19:8: unknown key 'n_samples'; known are kind, bias, stored_bias, scale, softcap"],
+        ["19:8: unknown key 'n_samples'; a key of sampled, not of linear"],
     ),
     "no-shares": ("head: {kind: adaptive, cutoffs: [100]}", ["19:1: missing key cluster_shares"]),
     "no-cutoffs": ("head: {kind: adaptive, cluster_shares: [1]}", ["19:1: missing key cutoffs"]),

@@ -84,14 +84,14 @@ def test_the_caller_owns_the_cache():
     made, ids = built(ZOO["llama"]), tokens()
     with torch.no_grad():
         _, cache = made.prefill(ids[:, :5])
-        held = [entry.clone() for layer in cache.layers[0] for entry in layer]
+        held = [entry.clone() for layer in cache.layers[0] for entry in layer.states]
         first, _ = made.decode(ids[:, 5:6], cache)
         made.decode(ids[:, 6:7], cache)
         again, _ = made.decode(ids[:, 5:6], cache)
     assert torch.equal(first, again)
     assert all(
         torch.equal(a, b)
-        for a, b in zip(held, [entry for layer in cache.layers[0] for entry in layer], strict=True)
+        for a, b in zip(held, [entry for layer in cache.layers[0] for entry in layer.states], strict=True)
     )
 
 
@@ -99,7 +99,7 @@ def test_a_window_keeps_no_more_than_it_sees():
     made = built(model(PreNorm(attention=gqa(window=3), ffn=GLU(d_ff=8), norm=RMSNorm())))
     with torch.no_grad():
         _, cache = made.prefill(tokens())
-    assert [tuple(entry.shape) for entry in cache.layers[0][0]] == [(2, 3, 2, 6)] * 2
+    assert [tuple(entry.shape) for entry in cache.layers[0][0].states] == [(2, 3, 2, 6)] * 2
     assert made.spec.d_model == D
 
 
@@ -111,7 +111,7 @@ def test_the_source_is_kept_as_it_was_made_and_never_read_again():
         _, cache = made.prefill(ids[:, :5], *source_of(made.spec))
         _, after = made.decode(ids[:, 5:6], cache)
         made.step(ids[:, 6:8], after, *source_of(made.spec))
-    (_, (keys, values)), (own, kept) = cache.layers[0][0], after.layers[0][0]
+    (_, (keys, values)), (own, kept) = cache.layers[0][0].states, after.layers[0][0].states
     assert calls == ["encoder"]
     assert kept[0] is keys
     assert kept[1] is values

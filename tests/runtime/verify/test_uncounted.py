@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from archcli.errors import ArchError
-from archcli.measure import passes
+from archcli.graph import StateKind
 from archcli.measure.passes import forward_pass
 from archcli.modules import CrossAttention
 from archcli.ops import ExtendCache, Linear, Scale
@@ -92,14 +92,14 @@ def test_own_and_source_elements_are_those_of_the_architecture():
 
 
 def test_a_source_that_is_not_counted_is_told(monkeypatch):
-    old = ExtendCache.cached
-    monkeypatch.setattr(ExtendCache, "cached", lambda op, *xs: 0 if op.cross else old(op, *xs))
+    old = ExtendCache.states
+    monkeypatch.setattr(ExtendCache, "states", lambda op, *xs: () if op.cross else old(op, *xs))
     told = ["elements after prefill", "elements after decode", "elements of the source, carried over"]
     assert [what for _, what, _ in failures(ask(PAIRS["whisper"]))] == told
 
 
 def test_a_source_counted_as_the_tokens_own_is_told(monkeypatch):
-    monkeypatch.setattr(passes, "is_cross", lambda row: False)
+    monkeypatch.setattr(ExtendCache, "_kind", StateKind.TOKENS)
     assert failures(ask(PAIRS["t5"])) == [
         ("torch's cache", "elements after decode", ""),  # held from before, and in no row of the step
         ("torch's cache", "elements of the source, carried over", ""),

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from archcli.errors import ArchError
-from archcli.graph import CountTape
+from archcli.graph import CountTape, State, StateKind
 from archcli.modules import GLU, Group, PreNorm
 from archcli.ops import Attend, Combine, ExtendCache, Linear, Multiply, Normalize, Route
 from archcli.runtime.model.build import build_model
@@ -127,8 +127,8 @@ def test_what_cannot_be_counted_is_listed():
         ),
         (
             ExtendCache,
-            "cached",
-            lambda old: lambda op, *xs: old(op, *xs) + 1,
+            "states",
+            lambda old: lambda op, *xs: (*old(op, *xs), State(1, StateKind.TOKENS, 1)),
             {("torch's cache", "elements after prefill", ""), ("torch's cache", "elements after decode", "")},
         ),
         (

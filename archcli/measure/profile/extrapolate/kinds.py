@@ -128,18 +128,22 @@ def _with_groups(model: Model, groups: Mapping[str, tuple[Group, ...]]) -> Model
 def _descriptions(blocks: list[Block]) -> list[str]:
     """Each block's attention, with the attributes in which blocks differ, and its feed-forward network."""
     differing = [name for name in ATTRIBUTES if len({_setting(block, name) for block in blocks}) > 1]
-    return [f"{_attention(block, differing)}, {_kind(block.ffn)}" for block in blocks]
+    return [f"{_attention(block, differing)}, {_ffn(block)}" for block in blocks]
 
 
 def _attention(block: Block, attributes: list[str]) -> str:
     values = [(name, _setting(block, name)) for name in attributes]
     settings = "".join(f" {name} {value}" for name, value in values if value not in {"", "none"})
     cross = " + cross" if getattr(block, "cross_attention", None) is not None else ""
-    return f"{_kind(block.attention)}{settings}{cross}"
+    return f"{block.facts().kind or 'no mixer'}{settings}{cross}"
+
+
+def _ffn(block: Block) -> str:
+    return "no ffn" if block.ffn is None else _kind(block.ffn)
 
 
 def _setting(block: Block, name: str) -> str:
-    value = getattr(block.attention, name, None)
+    value = getattr(block.mixing and block.mixing[1], name, None)
     return "" if value is None else str(getattr(value, "kind", value))
 
 

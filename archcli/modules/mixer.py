@@ -1,0 +1,79 @@
+"""Mixers: what lets tokens of a sequence see each other. Attention is one kind; recurrences and convolutions are others.
+
+B batch, T new tokens, D d_model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from archcli.arith import Number
+from archcli.graph import Tensor
+from archcli.modules.base import Module
+from archcli.modules.context import Context
+from archcli.modules.position import NoPosition, Position
+
+Kept = tuple[Any, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class MixerFacts:
+    """What measures and rules ask of a mixer; None where it has no such thing.
+
+    `head_dim` is the width of a query's and a key's head, `v_head_dim` of a value's, `content_dim` of a query's without the
+    dims that carry its position alone (MLA's), `rotary_dim` how many of its dims a rotary position may turn. `pattern` says
+    in words which tokens are seen. `stability` names the fields that keep scores from growing,
+    `sparse_window` the window of a sparse pattern.
+    """
+
+    kind: str | None = None
+    causal: bool = True
+    has_scores: bool = False
+    """Whether every query has a score for every key it sees: a cost that is quadratic in the length."""
+    is_latent: bool = False
+    """Whether its cache holds a latent from which keys and values are rebuilt."""
+    n_heads: Number = None
+    n_kv_heads: Number = None
+    head_dim: Number = None
+    v_head_dim: Number = None
+    content_dim: Number = None
+    rotary_dim: Number = None
+    window: Number = None
+    chunk: Number = None
+    sparsity: str | None = None
+    sparse_window: Number = None
+    pattern: str | None = None
+    position: Position = field(default_factory=NoPosition)
+    stability: tuple[str, ...] = ()
+
+
+NO_MIXER = MixerFacts()
+"""The facts of a layer that mixes no tokens."""
+
+
+class Mixer(Module):
+    """What mixes the tokens of a sequence in a layer. Subclasses state fields, `forward` and, as far as they differ, the rest.
+
+    A layer's YAML names it under `attention` or `mixer`.
+    """
+
+    family: ClassVar[str] = "attention"
+    group: ClassVar[str] = "mixer"
+
+    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
+        """[B, T, D] to [B, T, D], and what this layer's cache holds afterwards, or None for a pass that caches nothing."""
+        raise NotImplementedError
+
+    def table(self, positions: Tensor, d_model: Number, name: str) -> tuple[Tensor, Tensor] | None:
+        """The rotary table its heads need, so that a stack makes it once; None where nothing is rotated."""
+        return None
+
+    def facts(self, d_model: Number = None) -> MixerFacts:
+        """What measures and rules ask of it; widths of heads that go by d_model are None where it is not given."""
+        return MixerFacts(kind=getattr(self, "kind", type(self).__name__))
+
+    def check_width(self, d_model: int) -> Iterator[tuple[str, str, str]]:
+        """What is wrong with it on a residual stream of width D."""
+        yield from ()

@@ -1,0 +1,33 @@
+"""States: what an operation keeps from one call to the next, and how its size goes with the number of tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from archcli.arith import Number
+
+
+class StateKind(StrEnum):
+    """How the size of a state goes with the tokens that have passed."""
+
+    TOKENS = "tokens"
+    """An entry for every token."""
+    WINDOW = "window"
+    """An entry for every token, up to a bound."""
+    FIXED = "fixed"
+    """Constant: running sums, the state of a recurrence, the last inputs of a convolution."""
+    SOURCE = "source"
+    """An entry for every position of an encoder's output, made once."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What one execution of an operation leaves in the cache.
+
+    `elements` are those of the whole batch. `tokens` is for how many tokens there is an entry, None for a fixed state.
+    """
+
+    elements: Number
+    kind: StateKind
+    tokens: Number = None

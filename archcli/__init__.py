@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from archcli.measure.flops import Question
+    from archcli.measure.flops import Mask
     from archcli.measure.report import Report
     from archcli.measure.symbolic.formula import Formula
     from archcli.measure.symbolic.sweep import Sweep
     from archcli.modules import Model, Module
+    from archcli.modules.request import Request
 
     def load(model: str, overrides: Sequence[str] = ()) -> Module:
         """The architecture that a path or a preset's name stands for, with `KEY=VALUE` overrides."""
@@ -41,12 +42,13 @@ def count_params(model: str | Model, dtype: str = "bf16", depth: int = 3) -> Rep
     return count(_model(model), dtype, depth)
 
 
-def count_flops(model: str | Model, question: Question | None = None, **options: Any) -> Report:
-    """What `archcli flops` says. Options are those of the command: phase, batch_size, seq_len, past, source_len, mask, logits, mla."""
-    from archcli.measure.flops import Question
+def count_flops(
+    model: str | Model, request: Request | None = None, *, mask: Mask = "exact", **options: Any
+) -> Report:
+    """What `archcli flops` says of a request, or of its options: phase, batch_size, seq_len, past, source_len, logits, mla."""
     from archcli.measure.flops import count_flops as count
 
-    return count(_model(model), question or Question(**options))
+    return count(_model(model), request or _request(**options), mask=mask)
 
 
 def count_kv_cache(
@@ -71,17 +73,18 @@ def survey(*models: str | Model, **options: Any) -> Report:
     return survey_models(((model.name, model) for model in found), **options)
 
 
-def compare(*models: str | Model, **options: Any) -> Report:
-    """What `archcli compare` says of two models or more. Options: batch_size, seq_len, past, context, source_len, dtype, mla."""
+def compare(*models: str | Model, context: int | None = None, dtype: str = "bf16", **options: Any) -> Report:
+    """What `archcli compare` says of two models or more.
+
+    Options: batch_size, seq_len, past, context, source_len, dtype, mla.
+    """
     from archcli.load.yaml.writer import to_mapping
     from archcli.measure.compare.differences import Stated
-    from archcli.measure.compare.figures import Question
     from archcli.measure.compare.report import Compared, compare_models
 
-    found = [_model(model) for model in models]
-    return compare_models(
-        [Compared(one.name, one.source, Stated(one, to_mapping(one))) for one in found], Question(**options)
-    )
+    loaded = [_model(model) for model in models]
+    compared = [Compared(model.name, model.source, Stated(model, to_mapping(model))) for model in loaded]
+    return compare_models(compared, _request(**options), context=context, dtype=dtype)
 
 
 def formula(model: str | Model, **options: Any) -> Formula:
@@ -96,6 +99,12 @@ def sweep(model: str | Model, values: dict[str, Any], **options: Any) -> Sweep:
     from archcli.measure.symbolic.sweep import sweep as count
 
     return count(_model(model), values, **options)
+
+
+def _request(mla: str = "naive", **options: Any) -> Request:
+    from archcli.modules.request import Request
+
+    return Request(**options, forms={"mla": mla})
 
 
 def _model(model: str | Model) -> Model:

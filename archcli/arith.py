@@ -99,6 +99,11 @@ def rounded(number: Number) -> Number:
     )
 
 
+def repetitions(total: Number, period: Number, i: int) -> Number:
+    """How many of `total` things are like the i-th of a period that repeats over and over."""
+    return (total + period - 1 - i) // period
+
+
 def label(index: Number) -> str:
     """How a layer's index reads in a path: a number, a formula without blanks, or `?` for an array of candidates."""
     return str(index).replace(" ", "") if getattr(index, "ndim", 0) == 0 else "?"

@@ -10,9 +10,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
-from archcli.arith import Number, Shape, label, prod
+from archcli.arith import Number, Shape, label, prod, repetitions
 from archcli.part import OpClass, Part
 from archcli.state import State, StateKind
 
@@ -45,6 +45,8 @@ class Op(ABC):
     """Why this op costs nothing; an op without parts and without a reason is an error."""
     needs_module: ClassVar[bool] = False
     """Whether torch's module for it must be there even without weights, as it does something else in training."""
+    expected: ClassVar[bool] = False
+    """Whether its cost depends on data, and the counted one is an expected value."""
 
     def __call__(self, *xs: Tensor, group: str = "") -> Any:
         """Emit this op on the tape of its first input, counted under `group` if one is given; returns a Tensor, or a tuple of them."""
@@ -99,6 +101,14 @@ class Op(ABC):
         return None
 
 
+class PassPart(NamedTuple):
+    """A part as a pass runs it: which way it goes, and its name in the row, a gradient's behind that of its part."""
+
+    stage: Literal["forward", "backward"]
+    name: str
+    part: Part
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One operation of the forward, as it was counted: everything every report is folded from.
@@ -117,6 +127,15 @@ class Row:
     times: Number
     experts: Experts | None
     trained: bool = True
+
+    def pieces(self, phase: str) -> Iterator[PassPart]:
+        """The parts that run in a phase: training adds what is spent in training alone, and every part's backward."""
+        train = phase == "train"
+        for part in self.parts:
+            if train or not part.training:
+                yield PassPart("forward", part.name, part)
+            if train:
+                yield from (PassPart("backward", f"{part.name}/{back.name}", back) for back in part.backward)
 
     @property
     def unit_params(self) -> Number:
@@ -244,9 +263,8 @@ class CountTape:
         return _rebind(self, module.forward(*_rebind(child, args), **options))
 
     def occurrences(self, n_layers: Number, period: int) -> Iterator[tuple[int, Number]]:
-        """Layer i of a pattern of p occurs (N + p - 1 - i) // p times in N layers."""
-        for i in range(period):
-            yield i, (n_layers + period - 1 - i) // period
+        """Each layer of the pattern once, with how many of the N layers are like it."""
+        yield from ((i, repetitions(n_layers, period, i)) for i in range(period))
 
     def _row(self, op: Op, shapes: list[Shape], parts: tuple[Part, ...], group: str, *, trained: bool) -> Row:
         out = op.shape(*shapes)
@@ -301,6 +319,7 @@ __all__ = [
     "Op",
     "OpClass",
     "Part",
+    "PassPart",
     "Row",
     "State",
     "StateKind",

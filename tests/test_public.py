@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import archcli
-from archcli.measure.flops import Question
+from archcli.modules.request import Request
 
 
 def test_a_name_a_path_and_a_loaded_model_count_the_same(tmp_path):
@@ -23,7 +23,7 @@ def test_overrides_are_those_of_the_command():
 
 def test_flops_take_the_options_of_the_command():
     asked = archcli.count_flops("gpt2", phase="decode", past=9)
-    assert asked.totals == archcli.count_flops("gpt2", Question(phase="decode", past=9)).totals
+    assert asked.totals == archcli.count_flops("gpt2", Request(phase="decode", past=9)).totals
     assert asked.inputs["past"] == 9
 
 

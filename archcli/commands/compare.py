@@ -25,8 +25,8 @@ from archcli.commands.options import (
 from archcli.errors import ArchError, Problem
 from archcli.load.yaml.writer import to_mapping
 from archcli.measure.compare.differences import Stated
-from archcli.measure.compare.figures import Question
 from archcli.measure.compare.report import FEWEST, Compared, compare_models
+from archcli.modules.request import Request
 from archcli.render import show
 
 Models = Annotated[
@@ -66,10 +66,11 @@ def run(  # noqa: PLR0913
     """
     given = models or []
     asked = subjects(given, _assigned(overrides or (), len(given))) if len(given) >= FEWEST else []
-    question = Question(batch_size, seq_len, past, context, source_len, dtype, mla)
-    report = compare_models(
-        [Compared(one.name, one.source, Stated(one.model, to_mapping(one.model))) for one in asked], question
-    )
+    request = Request("forward", batch_size, seq_len, past, source_len, forms={"mla": mla})
+    models_compared = [
+        Compared(one.name, one.source, Stated(one.model, to_mapping(one.model))) for one in asked
+    ]
+    report = compare_models(models_compared, request, context=context, dtype=dtype)
     inputs = {**report.inputs, "set": overrides} if overrides else report.inputs
     notes = (*report.notes, *(f"{one.name}: {note}" for one in asked for note in one.notes))
     show(replace(report, inputs=inputs, notes=notes), form, output, as_json=as_json)

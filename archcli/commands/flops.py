@@ -8,8 +8,8 @@ import typer
 
 from archcli.commands.base import subject
 from archcli.commands.options import BatchSize, Form, Json, Mla, Model, Output, Past, SeqLen, Set, SourceLen
-from archcli.measure.flops import Logits, Mask, Question, count_flops
-from archcli.measure.passes import Phase
+from archcli.measure.flops import Mask, count_flops
+from archcli.modules.request import Logits, Phase, Request
 
 PhaseOption = Annotated[
     Phase,
@@ -48,5 +48,5 @@ def run(  # noqa: PLR0913
     A decoding pass is one new token after --past cached ones, after --seq-len of them where --past is left out.
     """
     asked = subject(model, overrides)
-    question = Question(phase, batch_size, seq_len, past, source_len, mask, logits, mla)
-    asked.show(count_flops(asked.model, question, macs=macs), form, output, as_json=as_json)
+    request = Request(phase, batch_size, seq_len, past, source_len, logits, {"mla": mla})
+    asked.show(count_flops(asked.model, request, mask=mask, macs=macs), form, output, as_json=as_json)

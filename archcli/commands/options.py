@@ -6,12 +6,11 @@ A command's parameters are annotated with these names; the defaults stand in its
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from archcli.errors import ArchError
-from archcli.measure.passes import MlaForm
 from archcli.render import Format
 from archcli.units import parse_bytes, parse_count, parse_dtype
 
@@ -108,7 +107,8 @@ Dtype = Annotated[
     ),
 ]
 Mla = Annotated[
-    MlaForm, typer.Option(help="Latent attention: rebuild keys and values, or work on the latents.")
+    Literal["naive", "absorbed"],
+    typer.Option(help="Latent attention: rebuild keys and values, or work on the latents."),
 ]
 Depth = Annotated[int, typer.Option("--depth", metavar="N", min=0, help="How many steps of a path to show.")]
 Where = Annotated[

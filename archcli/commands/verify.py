@@ -10,14 +10,8 @@ import typer
 
 from archcli.commands.base import Subject, subject
 from archcli.commands.options import BatchSize, Form, Json, Model, Output, SeqLen, Set, SourceLen
-from archcli.measure.passes import (
-    decode_pass,
-    forward_pass,
-    prefill_pass,
-    train_pass,
-    whole_tokens,
-    without_source,
-)
+from archcli.measure.notes import source_notes
+from archcli.measure.passes import decode_pass, forward_pass, prefill_pass, train_pass
 from archcli.measure.report import Column, Report, Table
 from archcli.render.progress import progress
 
@@ -72,7 +66,7 @@ def run(  # noqa: PLR0913
     """
     asked = subject(model, overrides)
     inputs = {"batch_size": batch_size, "seq_len": seq_len, "source_len": source_len}
-    notes = tuple(without_source(asked.model, source_len))
+    notes = tuple(source_notes(asked.model, source_len))
     if weights is None:
         verdict = _ask(asked, batch_size, seq_len, source_len)
         report = report_of(verdict, inputs, notes)
@@ -89,7 +83,7 @@ def run(  # noqa: PLR0913
 def _ask(asked: Subject, batch_size: int, seq_len: int, source_len: int | None) -> Verdict:
     """Count, then let torch and fvcore count; torch is imported here, so that a bad model is told at once."""
     model, source = asked.model, seq_len if source_len is None else source_len
-    train_batch = lcm(batch_size * seq_len, whole_tokens(model)) // seq_len
+    train_batch = lcm(batch_size * seq_len, model.token_multiple) // seq_len
     forward = forward_pass(model, batch_size, seq_len, source_len=source)
     train = train_pass(model, train_batch, seq_len, source_len=source)
     steps = None

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archcli.arith import Shape, prod
-from archcli.measure.passes import forward_pass, tensors
+from archcli.measure.passes import forward_pass
 from archcli.measure.report import Column, Report, Table, facts
+from archcli.measure.state_dict import tensors
 from archcli.modules import Model
 
 if TYPE_CHECKING:

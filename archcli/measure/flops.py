@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from archcli.arith import rounded, whole
-from archcli.errors import ArchError
 from archcli.graph import OpClass, Row
-from archcli.measure.passes import (
-    MlaForm,
-    Pass,
-    Phase,
-    beyond,
-    decode_pass,
-    find,
-    forward_pass,
-    is_prediction,
-    prefill_pass,
-    train_pass,
-    with_mla,
-    without_source,
-)
+from archcli.measure.notes import context_notes, source_notes
+from archcli.measure.passes import Pass, checked_pass
 from archcli.measure.report import Column, Report, Table, Unit, facts
-from archcli.modules import Model, MultiHeadLatentAttention
-from archcli.modules.mtp import MTP
+from archcli.modules import Model, find
+from archcli.modules.base import Spec
+from archcli.modules.mtp import MTP, is_prediction
+from archcli.modules.request import Request
 
 Mask = Literal["exact", "dense"]
-Logits = Literal["all", "last"]
 
 CONVENTION = (
     "FLOP = 2 x multiply-add. matmul: matrix products, the router's included; "
@@ -50,25 +37,17 @@ EXPECTED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked: the options of `archcli flops`, by the same names. None leaves a value to the phase."""
-
-    phase: Phase = "forward"
-    batch_size: int = 1
-    seq_len: int = 2048
-    past: int | None = None
-    source_len: int | None = None
-    mask: Mask = "exact"
-    logits: Logits | None = None
-    mla: MlaForm = "naive"
+FORMS_WITHOUT_EFFECT = {("mla", "absorbed"): "no layer of this model is latent attention"}
+NAIVE = Request(forms={"mla": "naive"})
 
 
-def count_flops(model: Model, question: Question | None = None, *, macs: bool = False) -> Report:
+def count_flops(
+    model: Model, request: Request = NAIVE, *, mask: Mask = "exact", macs: bool = False
+) -> Report:
     """What `archcli flops` reports; with `macs` tables show multiply-adds, half as many."""
-    question = settled(question or Question())
-    counted = run_pass(with_mla(model, question.mla), question)
-    rows, classes = _folds(counted, dense=question.mask == "dense")
+    counted = checked_pass(model, request)
+    request = counted.request
+    rows, classes = _folds(counted, dense=mask == "dense")
     tokens = counted.batch_size * counted.new
     matmul, other = (sum(row[key] for row in rows) for key in AMOUNTS)
     rows = [{key: rounded(value) if key in AMOUNTS else value for key, value in row.items()} for row in rows]
@@ -85,42 +64,13 @@ def count_flops(model: Model, question: Question | None = None, *, macs: bool = 
     return Report(
         command="flops",
         model={"name": model.name, "source": model.source},
-        inputs=asdict(question),
-        convention=f"{CONVENTION} {MASKS[question.mask]}",
+        inputs=_inputs(request, mask),
+        convention=f"{CONVENTION} {MASKS[mask]}",
         totals=totals,
         rows=rows,
         tables=tuple(_tables(totals, rows, macs=macs)),
-        notes=(*_notes(model, question), *((EXPECTED,) if counted.expected else ())),
+        notes=(*_notes(model, request), *((EXPECTED,) if counted.expected else ())),
     )
-
-
-def settled(question: Question) -> Question:
-    """The question with what its phase decides filled in. Raises ArchError where options contradict each other."""
-    given = asdict(question)
-    logits = {"forward": "all", "train": "all", "prefill": "last", "decode": "last"}[question.phase]
-    if question.phase == "train" and question.past:
-        raise ArchError("training starts from an empty cache", "leave --past out")
-    if question.phase == "train" and question.logits == "last":
-        raise ArchError("training needs the logits at every position", "leave --logits out")
-    if question.phase == "decode":
-        past = question.seq_len if question.past is None else question.past
-        return Question(**given | {"past": past, "seq_len": 1, "logits": "last"})
-    return Question(**given | {"past": question.past or 0, "logits": question.logits or logits})
-
-
-def run_pass(model: Model, question: Question) -> Pass:
-    """The pass a settled question asks for."""
-    batch, new, past, last = question.batch_size, question.seq_len, question.past, question.logits == "last"
-    source = question.source_len
-    if not model.caches and (question.phase in ("prefill", "decode") or past):
-        raise ArchError("an encoder has no cache to fill and generates nothing", "--phase forward or train")
-    if question.phase == "train":
-        return train_pass(model, batch, new, source_len=source)
-    if question.phase == "decode":
-        return decode_pass(model, batch, past, source_len=source)
-    if question.phase == "prefill" or past:
-        return prefill_pass(model, batch, new, past, last_only=last, source_len=source)
-    return forward_pass(model, batch, new, last_only=last, source_len=source)
 
 
 def component(row: Row) -> str:
@@ -184,8 +134,16 @@ def _tables(totals: dict[str, Any], rows: list[dict[str, Any]], *, macs: bool) -
     )
 
 
-def _notes(model: Model, question: Question) -> Iterator[str]:
-    yield from beyond(model, question.seq_len + (question.past or 0))
-    yield from without_source(model, question.source_len)
-    if question.mla == "absorbed" and not any(find(model, MultiHeadLatentAttention)):
-        yield "--mla has no effect: no layer of this model is latent attention."
+def _inputs(request: Request, mask: Mask) -> dict[str, Any]:
+    """What was asked, by the names of the options."""
+    sizes = {key: getattr(request, key) for key in ("phase", "batch_size", "seq_len", "past", "source_len")}
+    return {**sizes, "mask": mask, "logits": request.logits, **request.forms}
+
+
+def _notes(model: Model, request: Request) -> Iterator[str]:
+    yield from context_notes(model, request.seq_len + request.past)
+    yield from source_notes(model, request.source_len)
+    form_keys = {spec.form_key for _, spec in find(model, Spec)}
+    for key, form in request.forms.items():
+        if key not in form_keys and (key, form) in FORMS_WITHOUT_EFFECT:
+            yield f"--{key} has no effect: {FORMS_WITHOUT_EFFECT[key, form]}."

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from archcli.arith import to_bytes
-from archcli.measure.passes import layers, prefill_pass
+from archcli.measure.passes import prefill_pass
 from archcli.measure.report import Column, Report, Table
 from archcli.modules import MixerFacts, Model
+from archcli.modules.layers import LayerIndex
 
 CONVENTION = "Active: parameters a token meets. KV: cache that a token adds below every window, in bf16."
 DTYPE = "bf16"
@@ -36,7 +37,7 @@ COLUMNS = (
 def describe(name: str, model: Model) -> dict[str, Any]:
     """The record of one architecture."""
     counted = prefill_pass(model, 1, 1)
-    blocks = list(layers(model))
+    layers = list(LayerIndex(model))
     return {
         "name": name,
         "series": model.series or None,
@@ -44,10 +45,10 @@ def describe(name: str, model: Model) -> dict[str, Any]:
         "kind": getattr(model, "kind", None),
         "params": counted.params(),
         "active_params": sum(row.active_params for row in counted.rows),
-        "layers": sum(times for _, _, times in blocks),
+        "layers": sum(layer.times for layer in layers),
         "d_model": model.d_model,
         "vocab_size": model.vocab_size,
-        "attention": " / ".join(dict.fromkeys(_described(block.facts()) for _, block, _ in blocks)),
+        "attention": " / ".join(dict.fromkeys(_described(layer.block.facts()) for layer in layers)),
         "kv_bytes_per_token": to_bytes(counted.kv_elements(), DTYPE),
         "max_seq_len": model.max_seq_len,
         "source": model.source,

@@ -7,9 +7,11 @@ from typing import Any
 
 from archcli.graph import Row
 from archcli.measure.memory.weight_bytes import Kept, Stored, stored
-from archcli.measure.passes import folded_path, forward_pass, prediction_rows
+from archcli.measure.passes import forward_pass, train_pass
 from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.modules import Model
+from archcli.modules.layers import folded_path
+from archcli.modules.mtp import is_prediction
 
 CONVENTION = (
     "Tied weights count once; buffers do not count. "
@@ -61,6 +63,12 @@ def param_totals(model: Model, rows: Iterable[Row]) -> Totals:
         "lora_params": by_group.get("lora", 0),
         "by_group": {group: n for group, n in sorted(by_group.items(), key=lambda item: -item[1]) if n},
     }
+
+
+def prediction_rows(model: Model) -> tuple[Row, ...]:
+    """The rows of multi-token prediction, which only training runs."""
+    rows = train_pass(model, 1, model.mtp_depth + 1).rows if model.mtp_depth else ()
+    return tuple(row for row in rows if is_prediction(row))
 
 
 def prediction_totals(model: Model, rows: Iterable[Row]) -> Totals:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from archcli.graph import Row
-from archcli.measure.passes import beyond, forward_pass
+from archcli.measure.notes import context_notes
+from archcli.measure.passes import forward_pass
 from archcli.measure.report import Column, Report, Table
 from archcli.modules import Model
 
@@ -32,7 +33,7 @@ def list_rows(model: Model, batch_size: int = 1, seq_len: int = 2048) -> Report:
         totals={"params": params, "rows": len(rows)},
         rows=rows,
         tables=(Table("Forward", columns, shown, {"path": "total", "params": params}),),
-        notes=tuple(beyond(model, seq_len)),
+        notes=tuple(context_notes(model, seq_len)),
     )
 
 

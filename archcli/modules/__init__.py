@@ -54,7 +54,7 @@ HOMES = {
     ],
     ".attention.linear": ["LinearAttention"],
     ".attention.latent": ["MultiHeadLatentAttention"],
-    ".base": ["Inline", "Module", "children", "settings", "substitute"],
+    ".base": ["Inline", "Module", "children", "find", "settings", "substitute"],
     ".block": ["Block", "Parallel", "PostNorm", "PreNorm", "ResidualPostNorm", "Sandwich"],
     ".context": ["Context", "LayerCache"],
     ".embedding": ["Embedding", "Head", "MaskedHead"],

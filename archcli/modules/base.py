@@ -43,6 +43,8 @@ class Spec:
     """Which set of kinds this class belongs to."""
     default_kind: ClassVar[str] = ""
     """Which kind of the family is meant where none is stated."""
+    form_key: ClassVar[str] = ""
+    """What a request calls the field `form`, by which equal ways to compute it are chosen; empty without such a field."""
     fields: ClassVar[Mapping[str, Field]] = {}
     """Its fields by name."""
 
@@ -150,6 +152,14 @@ def children(spec: Spec) -> Iterator[tuple[str, Spec]]:
             yield from ((f"{field}.{i}", item) for i, item in enumerate(value) if isinstance(item, Spec))
 
 
+def find(spec: Spec, cls: type[M], path: str = "") -> Iterator[tuple[str, M]]:
+    """(full path, module) of every module of a class in an architecture, as `substitute` names them."""
+    if isinstance(spec, cls):
+        yield path, spec
+    for step, child in children(spec):
+        yield from find(child, cls, f"{path}.{step}" if path else step)
+
+
 def settings(spec: Spec, path: str = "") -> Iterator[tuple[str, Any]]:
     """(full path, value) of every field below a spec that is not itself a spec: what YAML could set."""
     for field in spec.fields:
@@ -165,6 +175,14 @@ def settings(spec: Spec, path: str = "") -> Iterator[tuple[str, Any]]:
 def substitute(spec: M, values: Mapping[str, Any]) -> M:
     """The same spec with the values at the given full paths replaced, unvalidated: the one door by which symbols and arrays enter."""
     return _substituted(spec, values, "")
+
+
+def with_forms(spec: M, forms: Mapping[str, str]) -> M:
+    """The same spec with everything in it computed in the form that is chosen for its `form_key`."""
+    chosen = {
+        f"{path}.form": forms[part.form_key] for path, part in find(spec, Spec) if part.form_key in forms
+    }
+    return substitute(spec, chosen) if chosen else spec
 
 
 def _substituted(value: Any, values: Mapping[str, Any], path: str) -> Any:
@@ -190,6 +208,8 @@ __all__ = [
     "Size",
     "Spec",
     "children",
+    "find",
     "settings",
     "substitute",
+    "with_forms",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from archcli.arith import Number, Shape
+from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.base import Share, Size
 from archcli.modules.context import Context
@@ -17,6 +17,7 @@ from archcli.modules.frontend import ConvFrontEnd
 from archcli.modules.model import Generator
 from archcli.modules.norm import Norm
 from archcli.modules.position import NoPosition, Position
+from archcli.modules.request import InputSpec, Request
 from archcli.modules.stack import Cached, Stack
 from archcli.ops import KeepLast, Positions
 
@@ -70,15 +71,20 @@ class EncoderDecoder(Generator):
         """As many as are asked for, or as the model itself states."""
         return source_len if self.source_len is None else self.source_len
 
-    def source_shape(self, batch_size: Number, source_len: Number) -> Shape:
-        """Ids [B, S], or the features that the front end turns into S positions."""
-        length = self.source_length(source_len)
-        front = self.encoder.front_end
-        return (batch_size, length) if front is None else front.source_shape(batch_size, length)
+    def inputs(self, request: Request) -> dict[str, InputSpec]:
+        """Besides the tokens the source: ids [B, S], or the features that the front end turns into S positions."""
+        length = self.source_length(request.source_positions)
+        if self.encoder.front_end is not None:
+            source = self.encoder.front_end.input(request.batch_size, length)
+        else:
+            n_ids = self.encoder.vocab_size or self.vocab_size
+            source = InputSpec((request.batch_size, length), "ids", n_ids)
+        return {**super().inputs(request), "source": source}
 
     def forward(
         self,
         tokens: Tensor,
+        *,
         positions: Tensor | None = None,
         past: Number = 0,
         cache: Cached = None,

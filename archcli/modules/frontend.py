@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from archcli.arith import Number, Shape
+from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.activation import GELU, Activation
 from archcli.modules.base import Module, Size
+from archcli.modules.request import InputSpec
 from archcli.ops import Conv1d, Transpose
 
 
@@ -27,9 +28,9 @@ class ConvFrontEnd(Module):
     d_model: Size
     activation: Activation = GELU()
 
-    def source_shape(self, batch_size: Number, source_len: Number) -> Shape:
-        """The features that make `source_len` positions."""
-        return (batch_size, self.in_channels, 2 * source_len)
+    def input(self, batch_size: Number, positions: Number) -> InputSpec:
+        """The features that make so many positions."""
+        return InputSpec((batch_size, self.in_channels, 2 * positions), "features")
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, channels, 2 S] to [B, S, D]."""

@@ -9,6 +9,7 @@ B batch, T tokens, D width of the vectors, V vocab_size, N = B T.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import lcm
 from typing import Annotated, Any, ClassVar, Literal
 
 from archcli.arith import Number, ceil_div, exact, prod
@@ -50,6 +51,11 @@ class OutputHead(Inline):
     """Whether training computes something else than the logits of all words."""
     ties: ClassVar[bool] = True
     """Whether the embedding's table can be its matrix."""
+
+    @property
+    def token_multiple(self) -> int:
+        """The fewest targets of which every share that the head states is a whole number."""
+        return 1
 
     def forward(
         self, x: Tensor, vocab_size: Number, table: Tensor | None, targets: Tensor | None = None, *, name: str
@@ -96,6 +102,10 @@ class AdaptiveHead(OutputHead):
     div_value: Size = 4
     head_bias: bool = False
     cluster_shares: tuple[ClusterShare, ...]
+
+    @property
+    def token_multiple(self) -> int:
+        return lcm(*(exact(share).denominator for share in self.cluster_shares))
 
     def forward(
         self, x: Tensor, vocab_size: Number, table: Tensor | None, targets: Tensor | None = None, *, name: str

@@ -17,7 +17,7 @@ from archcli.arith import Number
 from archcli.graph import Abstract, Op, Tape, Tensor, tree_map
 from archcli.modules.base import Positive, Share, Size, Spec
 from archcli.modules.dropout import dropped
-from archcli.modules.outline import outline
+from archcli.modules.trace import outline
 from archcli.ops import Add, Einsum, Linear, Lookup, Scale
 
 if TYPE_CHECKING:

@@ -9,19 +9,21 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal, TypeVar
 
-from archcli.arith import Number, Shape
+from archcli.arith import Number
+from archcli.errors import ArchError
 from archcli.graph import Tensor
-from archcli.modules.base import Module, Size, children, substitute
+from archcli.modules.base import Module, Size, substitute
 from archcli.modules.context import Context
 from archcli.modules.embedding import Embedding, Head, MaskedHead
 from archcli.modules.heads import OutputHead, words
+from archcli.modules.layers import LayerIndex
 from archcli.modules.lora import LoRA
 from archcli.modules.loss import USUAL, CrossEntropy, Likelihood, Loss
 from archcli.modules.mtp import MultiTokenPrediction, Shared
 from archcli.modules.norm import Norm
-from archcli.modules.outline import counted_layers
 from archcli.modules.quantization import Quantization
-from archcli.modules.stack import Cached, Stack
+from archcli.modules.request import InputSpec, Request
+from archcli.modules.stack import Cached, Stack, stacks
 from archcli.modules.training import Training
 from archcli.ops import Activate, KeepFirst, KeepLast, Linear, Positions
 
@@ -74,14 +76,33 @@ class Model(Module):
         """How many tokens beyond the next one training predicts."""
         return 0
 
+    def require_tokens(self, seq_len: Number) -> None:
+        """Raises ArchError where so many tokens are too few to train on."""
+        if self.mtp_depth and isinstance(seq_len, int) and seq_len <= self.mtp_depth:
+            raise ArchError(
+                f"{seq_len} tokens are too few to predict {self.mtp_depth} beyond the next",
+                f"train on more than {self.mtp_depth}",
+            )
+
+    @property
+    def token_multiple(self) -> int:
+        """The fewest tokens to train on of which every stated share of targets is a whole number."""
+        return 1
+
     @property
     def trains_on_rows(self) -> bool:
         """Whether training computes something else than the logits of all words."""
         return False
 
-    def source_shape(self, batch_size: Number, source_len: Number) -> Shape | None:
-        """The shape of what an encoder reads besides the tokens, or None for a model that reads tokens alone."""
-        return None
+    def inputs(self, request: Request) -> dict[str, InputSpec]:
+        """The tensors a pass reads, by the names of `forward`'s arguments.
+
+        Training has targets [B, T] only where the model goes on to a loss.
+        """
+        tokens = InputSpec((request.batch_size, request.seq_len), "ids", self.vocab_size)
+        if request.phase == "train" and self.trains_on_targets:
+            return {"tokens": tokens, "targets": tokens}
+        return {"tokens": tokens}
 
     def check(self) -> Iterator[tuple[str, str, str]]:
         """Every layer fits d_model; what is spoken of by name is there; a date is one."""
@@ -101,19 +122,12 @@ class Model(Module):
         if self.lora is not None and not misfits:
             yield from self.lora.check_model(self)
         if self.quantization is not None and not misfits:
-            yield from self.quantization.check_model(self, dict(counted_layers(self, stacks(self))))
+            yield from self.quantization.check_model(self, LayerIndex(self))
 
 
 def inferring(model: M) -> M:
     """The model without what only training runs: multi-token prediction, where there is any."""
     return substitute(model, {"mtp": None}) if model.mtp_depth else model
-
-
-def stacks(model: Model) -> Iterator[tuple[str, Stack]]:
-    """(path, stack) of every stack of layers in a model; the path ends in a dot, or is empty where the model is the stack."""
-    if isinstance(model, Stack):
-        yield "", model
-    yield from ((f"{step}.", child) for step, child in children(model) if isinstance(child, Stack))
 
 
 class Generator(Model):
@@ -135,6 +149,11 @@ class Generator(Model):
     def trains_on_rows(self) -> bool:
         """As its head says."""
         return self.head is not None and self.head.by_targets
+
+    @property
+    def token_multiple(self) -> int:
+        """As its head says."""
+        return 1 if self.head is None else self.head.token_multiple
 
     def logits_or_loss(self, x: Tensor, table: Tensor, targets: Tensor | None = None) -> Tensor:
         """What follows the last layer: x [B, T, D] to logits [B, T, V], with targets [B, T] to the loss; without a head x itself."""
@@ -197,6 +216,7 @@ class Decoder(Generator, Stack):
     def forward(
         self,
         tokens: Tensor,
+        *,
         positions: Tensor | None = None,
         past: Number = 0,
         cache: Cached = None,
@@ -254,6 +274,7 @@ class Encoder(Model, Stack):
     def forward(
         self,
         tokens: Tensor,
+        *,
         positions: Tensor | None = None,
         past: Number = 0,
         cache: Cached = None,

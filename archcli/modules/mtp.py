@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Annotated, ClassVar, NamedTuple
 
 from archcli.arith import Number, prod
-from archcli.graph import Tensor
+from archcli.graph import Row, Tensor
 from archcli.modules.base import Inherit, Module, Positive
 from archcli.modules.block import Block
 from archcli.modules.context import Context
@@ -24,6 +24,11 @@ from archcli.values import Bounds
 
 MTP = "mtp"
 """The first step of the paths of its rows, and the heading they are counted under."""
+
+
+def is_prediction(row: Row) -> bool:
+    """Whether a row belongs to multi-token prediction."""
+    return row.path.startswith(f"{MTP}.")
 
 
 class Shared(NamedTuple):

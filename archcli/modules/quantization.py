@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from archcli.arith import Number, Shape, ceil_div, prod
 from archcli.graph import Row
 from archcli.modules.base import Count, Size, Spec
+from archcli.modules.layers import LayerIndex
 from archcli.modules.lora import GROUP as ADAPTERS
 from archcli.modules.lora import adapted
-from archcli.modules.outline import outline
+from archcli.modules.trace import outline
 from archcli.ops import Conv1d, Linear, Lookup
 
 if TYPE_CHECKING:
     from archcli.modules.model import Model
 
-Layers = Mapping[str, range]
-"""By the path of a counted layer: the layers it stands for."""
 Span = tuple[float, float]
 """The first and the last layer of which something is true."""
 EVERYWHERE: Span = (0, inf)
@@ -112,11 +111,11 @@ class Quantization(Format):
 
     rules: tuple[Rule, ...] = ()
 
-    def packings(self, row: Row, layers: Layers) -> Iterator[tuple[Packing, Number]]:
+    def packings(self, row: Row, layers: LayerIndex) -> Iterator[tuple[Packing, Number]]:
         """(packing, in how many layers) of a row's matrix, for one that lies in no layer (packing, 1)."""
         usual = self.packing({})
         at = _number_at(row.path)
-        numbers = range(1) if at < 0 else layers[_layer(row.path, at)]
+        numbers = layers.span(row.path)
         named = [(usual, EVERYWHERE)]
         named += [
             (rule.packing(usual._asdict()), span) for rule in self.rules for span in rule.spans(row, at)
@@ -133,7 +132,7 @@ class Quantization(Format):
                 _count(numbers, start, stop),
             )
 
-    def check_model(self, model: Model, layers: Layers) -> Iterator[tuple[str, str, str]]:
+    def check_model(self, model: Model, layers: LayerIndex) -> Iterator[tuple[str, str, str]]:
         """Every rule names a matrix of this model."""
         rows = [row for row in outline(model, adapted(model)) if quantizable(row)]
         groups = ", ".join(dict.fromkeys(row.group for row in rows))
@@ -170,13 +169,9 @@ def _number_at(path: str) -> int:
     return steps.index("layers") + 1 if "layers" in steps else -1
 
 
-def _layer(path: str, at: int) -> str:
-    return ".".join(path.split(".")[: at + 1])
-
-
-def _meets(rule: Rule, row: Row, layers: Layers) -> bool:
+def _meets(rule: Rule, row: Row, layers: LayerIndex) -> bool:
     at = _number_at(row.path)
-    numbers = range(1) if at < 0 else layers[_layer(row.path, at)]
+    numbers = layers.span(row.path)
     return any(
         _count(numbers, max(low, numbers.start), min(high + 1, numbers.stop)) > 0
         for low, high in rule.spans(row, at)

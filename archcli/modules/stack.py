@@ -135,3 +135,13 @@ class Stack(Module):
                     "layers that share a score bias need equal n_heads, no window and no chunk",
                     "make them alike",
                 )
+
+
+def stacks(model: Spec) -> Iterator[tuple[str, Stack]]:
+    """(prefix, stack) of every stack of layers in a model.
+
+    The prefix begins the paths of the stack: `encoder.`; it is empty where the model is the stack.
+    """
+    if isinstance(model, Stack):
+        yield "", model
+    yield from ((f"{step}.", child) for step, child in children(model) if isinstance(child, Stack))

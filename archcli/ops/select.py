@@ -49,6 +49,7 @@ class Select(Op):
     low: Number
     high: Number
     share: float
+    expected: ClassVar[bool] = True
 
     def shape(self, x: Shape, targets: Shape) -> tuple[Shape, Shape, Shape]:
         n = share_of(prod(targets), self.share)

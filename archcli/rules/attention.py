@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from archcli.errors import Problem
 from archcli.measure.kvcache.variants import to_gqa, to_mqa
-from archcli.measure.passes import find
 from archcli.modules import (
     Mixer,
     MultiHeadAttention,
@@ -15,7 +14,8 @@ from archcli.modules import (
     ProjectedAttention,
     substitute,
 )
-from archcli.modules.model import stacks
+from archcli.modules.base import find
+from archcli.modules.stack import stacks
 from archcli.rules.base import Case, Finding, Fix, Rule, Severity, cached_bytes, example
 
 GQA = "{{kind: gqa, n_heads: {}, n_kv_heads: {}, head_dim: 64, position: {{kind: rope, theta: 10000}}}}"

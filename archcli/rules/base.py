@@ -15,9 +15,10 @@ from typing import Any, ClassVar, NamedTuple
 from archcli.arith import to_bytes
 from archcli.errors import Problem
 from archcli.measure.params import param_totals
-from archcli.measure.passes import Pass, find, forward_pass, prefill_pass
+from archcli.measure.passes import Pass, forward_pass, prefill_pass
 from archcli.modules import GLU, MLP, Block, FeedForward, Model, ProjectedHeads
-from archcli.modules.model import stacks
+from archcli.modules.base import find
+from archcli.modules.layers import LayerIndex
 
 
 class Severity(StrEnum):
@@ -86,7 +87,7 @@ class Case:
     @cached_property
     def layers(self) -> tuple[Layer, ...]:
         """Every distinct layer of every stack, in order."""
-        return tuple(_layers(self.model))
+        return tuple(Layer(layer.yaml_path, layer.block, layer.times) for layer in LayerIndex(self.model))
 
     @cached_property
     def forward(self) -> Pass:
@@ -102,15 +103,6 @@ class Case:
     def z_loss(self) -> bool:
         """Whether training holds the logits by a z-loss."""
         return bool(getattr(getattr(self.model, "loss", None), "z_loss", None))
-
-
-def _layers(model: Model) -> Iterator[Layer]:
-    for stem, stack in stacks(model):
-        for i, group in enumerate(stack.groups):
-            period = len(group.blocks)
-            for j, block in enumerate(group.blocks):
-                step = "layer" if group.layer is not None else f"pattern.{j}"
-                yield Layer(f"{stem}groups.{i}.{step}", block, (group.n_layers + period - 1 - j) // period)
 
 
 class Rule(ABC):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from archcli.measure.passes import find
 from archcli.modules import (
     ALiBi,
     Attention,
@@ -17,7 +16,8 @@ from archcli.modules import (
     Rope,
     Sinusoidal,
 )
-from archcli.modules.model import stacks
+from archcli.modules.base import find
+from archcli.modules.stack import stacks
 from archcli.rules import all_rules
 from archcli.rules.base import Case, Finding, Rule, Severity, example
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from archcli.measure.passes import find
 from archcli.modules import GLU, MLP, FeedForward
+from archcli.modules.base import find
 from archcli.rules.base import Case, Finding, Rule, Severity, example
 
 LEAST, MOST = 1.5, 8

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from archcli.measure.passes import find
 from archcli.modules import (
     ALiBi,
     MultiHeadLatentAttention,
@@ -12,7 +11,8 @@ from archcli.modules import (
     RelativeKey,
     SoftmaxAttention,
 )
-from archcli.modules.model import stacks
+from archcli.modules.base import find
+from archcli.modules.stack import stacks
 from archcli.rules.base import Case, Finding, Rule, Severity, example, head_width
 
 MHA = "{kind: mha, n_heads: 8, position: {kind: rope, theta: 10000}"

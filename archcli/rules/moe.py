@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from archcli.errors import Problem
-from archcli.measure.passes import find
 from archcli.modules import GLU, MLP, MixtureOfExperts
+from archcli.modules.base import find
 from archcli.rules.base import Case, Finding, Rule, Severity, example
 
 MOE = "{{kind: moe, n_experts: {}, top_k: {}, expert: {{kind: glu, d_ff: {}}}}}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from archcli.measure.passes import find
 from archcli.modules import Mixer, MixtureOfExperts, MultiHeadLatentAttention, ProjectedHeads
-from archcli.modules.model import stacks
+from archcli.modules.base import find
+from archcli.modules.stack import stacks
 from archcli.rules.base import (
     Case,
     Finding,

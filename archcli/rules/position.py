@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from math import exp, log
 
 from archcli.errors import Problem
-from archcli.measure.passes import find
 from archcli.modules import (
     Encoder,
     Learned,
@@ -15,6 +14,7 @@ from archcli.modules import (
     NoPosition,
     Rope,
 )
+from archcli.modules.base import find
 from archcli.rules.base import Case, Finding, Rule, Severity, example
 
 ROPE = "{{kind: mha, n_heads: 4, head_dim: 128, position: {{kind: rope, theta: {}}}}}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from archcli.measure.passes import find
 from archcli.modules import MixtureOfExperts, ProjectedAttention
-from archcli.modules.model import stacks
+from archcli.modules.base import find
+from archcli.modules.stack import stacks
 from archcli.rules.base import Case, Finding, Rule, Severity, example, head_width
 
 SMALL = 2_000_000_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from archcli.measure.passes import find
 from archcli.modules import Encoder, Head, Mixer, SoftmaxAttention
+from archcli.modules.base import find
 from archcli.rules.base import Case, Finding, Rule, Severity, example
 
 LARGE = 10_000_000_000

@@ -7,13 +7,14 @@ from importlib import import_module
 import pytest
 
 from archcli.load.source import load
-from archcli.measure.flops import Question, count_flops
+from archcli.measure.flops import count_flops
 from archcli.measure.profile.extrapolate.kinds import cut
+from archcli.modules.request import Request
 from archcli.runtime.profile import record as profile
 from archcli.runtime.profile import work as profile_work
 
 measuring = import_module("archcli.commands.profile.measuring")
-EIGHT = Question(seq_len=8)
+EIGHT = Request(seq_len=8)
 TINY = """
 name: tiny
 vocab_size: 61

@@ -1,6 +1,6 @@
 """Tiny models of every kind of layer that profiles differently, and how to profile one in a fraction of a second."""
 
-from archcli.measure.flops import Question, run_pass, settled
+from archcli.measure.passes import checked_pass
 from archcli.modules import (
     GLU,
     MLP,
@@ -29,6 +29,7 @@ from archcli.modules import (
     Sandwich,
     Swish,
 )
+from archcli.modules.request import Request
 from archcli.runtime.profile.record import record
 from archcli.runtime.profile.work import Job, prepare
 from sources import OTHERS
@@ -130,12 +131,12 @@ BY_KIND = [run for run in RUNS if run != ("predicting", "train")]
 def question(phase, seq_len=9, past=5):
     """A source longer than what is new; `past` tokens where a cache is filled."""
     past = past if phase in {"prefill", "decode"} else None
-    return settled(Question(phase=phase, batch_size=2, seq_len=seq_len, past=past, source_len=12))
+    return Request(phase=phase, batch_size=2, seq_len=seq_len, past=past, source_len=12).resolved()
 
 
 def profiled(model, phase, attention="sdpa", pairs=1, past=5, **options):
     """(the counted pass, what was recorded of it)."""
-    counted = run_pass(model, question(phase, past=past))
+    counted = checked_pass(model, question(phase, past=past))
     cached = phase in {"prefill", "decode"}
     flags = {"cached": cached, "last_only": cached, "train": phase == "train"}
     job = Job(2, counted.new, counted.past, counted.source_len, attention=attention, **flags, **options)

@@ -31,6 +31,7 @@ from archcli.modules import (
     StridedPattern,
     WindowedGlobal,
 )
+from archcli.modules.request import Request
 from zoo import LN, RMS, D, V, gqa, model, moe
 
 SOURCE = 11
@@ -226,13 +227,10 @@ OTHERS = ENCODERS | PAIRS | BASES | DECODERS
 
 def source_of(spec, batch_size=2, length=SOURCE):
     """What an encoder-decoder's encoder reads: ids, or features; nothing for a model that reads tokens alone."""
-    shape = spec.source_shape(batch_size, length)
-    if shape is None:
+    source = spec.inputs(Request("forward", batch_size, length)).get("source")
+    if source is None:
         return ()
     seed = torch.Generator().manual_seed(2)
-    features = len(shape) > 2
-    return (
-        torch.randn(shape, generator=seed)
-        if features
-        else torch.randint(spec.encoder.vocab_size or V, shape, generator=seed),
-    )
+    if source.kind == "features":
+        return (torch.randn(source.shape, generator=seed),)
+    return (torch.randint(source.n_ids, source.shape, generator=seed),)

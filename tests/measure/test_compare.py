@@ -6,9 +6,9 @@ from archcli.errors import ArchError
 from archcli.load.source import load_preset, load_text
 from archcli.load.yaml.writer import to_mapping
 from archcli.measure.compare.differences import Stated, differences
-from archcli.measure.compare.figures import Question
 from archcli.measure.compare.report import Compared, compare_models
 from archcli.modules import GLU, Embedding, Group, Learned, MixtureOfExperts, MultiHeadAttention, QKNorm
+from archcli.modules.request import Request
 from small import NORM, attention, decoder, layer
 
 TABLE = 50 * 8
@@ -25,9 +25,12 @@ def differing(*models):
     return {one.path: one.values for one in differences([stated(model) for model in models])}
 
 
-def compared(*models, **question):
+def compared(*models, context=None, dtype="bf16", mla="naive", **options):
     return compare_models(
-        [Compared(f"m{i}", "here", stated(model)) for i, model in enumerate(models, 1)], Question(**question)
+        [Compared(f"m{i}", "here", stated(model)) for i, model in enumerate(models, 1)],
+        Request(**options, forms={"mla": mla}),
+        context=context,
+        dtype=dtype,
     )
 
 

@@ -4,9 +4,10 @@ from fractions import Fraction
 
 import pytest
 
-from archcli.measure.flops import Question, count_flops
-from archcli.measure.passes import forward_pass, train_pass, whole_tokens
+from archcli.measure.flops import count_flops
+from archcli.measure.passes import forward_pass, train_pass
 from archcli.modules import AdaptiveHead, CrossEntropy, Embedding, Head, HierarchicalHead, SampledHead
+from archcli.modules.request import Request
 from small import decoder
 
 D, V = 8, 50
@@ -15,7 +16,7 @@ HEAD, TAILS = 2 * D * (10 + 2), (2 * (D * 4 + 4 * 20), 2 * (D * 2 + 2 * 20))
 
 
 def head_of(model, phase="train", tokens=100):
-    return count_flops(model, Question(phase=phase, seq_len=tokens)).totals["by_component"]["lm_head"]
+    return count_flops(model, Request(phase=phase, seq_len=tokens)).totals["by_component"]["lm_head"]
 
 
 def test_each_cluster_costs_its_share():
@@ -39,7 +40,7 @@ def test_a_share_is_the_decimal_it_is_written_as():
 
 
 def test_what_is_no_whole_number_is_rounded_once_at_the_end():
-    found = count_flops(decoder(head=ADAPTIVE), Question(phase="train", seq_len=1))
+    found = count_flops(decoder(head=ADAPTIVE), Request(phase="train", seq_len=1))
     exact = 3 * (HEAD + Fraction(1, 4) * TAILS[0] + Fraction(1, 20) * TAILS[1])
     assert exact % 1 == Fraction(4, 5)
     assert found.totals["by_component"]["lm_head"] == round(exact)
@@ -61,7 +62,7 @@ def test_what_is_no_whole_number_is_rounded_once_at_the_end():
     ],
 )
 def test_an_expected_value_is_called_one(head, phase, expected):
-    report = count_flops(decoder(head=head), Question(phase=phase))
+    report = count_flops(decoder(head=head), Request(phase=phase))
     assert report.totals["expected"] is expected
     assert any("expected values" in note for note in report.notes) is expected
     assert [line["what"].endswith(", expected") for line in report.tables[0].records[:2]] == [expected] * 2
@@ -85,10 +86,8 @@ def test_samples_cost_instead_of_words():
 def test_a_loss_costs_what_its_formula_says(z_loss):
     """Per logit 3 forward and 3 back; per token log and maximum, the difference and its negative, a mean; with z the square and its two
     factors' gradients, and another mean."""
-    plain = count_flops(decoder(), Question(phase="train", seq_len=100)).totals
-    found = count_flops(
-        decoder(loss=CrossEntropy(z_loss=z_loss)), Question(phase="train", seq_len=100)
-    ).totals
+    plain = count_flops(decoder(), Request(phase="train", seq_len=100)).totals
+    found = count_flops(decoder(loss=CrossEntropy(z_loss=z_loss)), Request(phase="train", seq_len=100)).totals
     extra = 0 if z_loss is None else 100 * (1 + 2 + 1) + 1 + 2 + 2
     assert found["other_flops"] - plain["other_flops"] == 100 * (V * (3 + 3) + 2 + (1 + 1) + 1) + 1 + extra
     assert found["matmul_flops"] == plain["matmul_flops"]
@@ -103,8 +102,8 @@ def test_a_loss_is_training_s_alone():
 )
 def test_how_many_tokens_make_every_share_whole(shares, tokens):
     head = AdaptiveHead(cutoffs=(10, 30), cluster_shares=shares, div_value=2)
-    assert whole_tokens(decoder(head=head)) == tokens
+    assert decoder(head=head).token_multiple == tokens
 
 
 def test_without_shares_any_number_of_tokens_will_do():
-    assert whole_tokens(decoder()) == 1
+    assert decoder().token_multiple == 1

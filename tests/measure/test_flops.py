@@ -3,8 +3,9 @@
 import pytest
 
 from archcli.errors import ArchError
-from archcli.measure.flops import Question, count_flops, settled
+from archcli.measure.flops import count_flops
 from archcli.modules import GLU, Group, MixtureOfExperts, MultiHeadLatentAttention
+from archcli.modules.request import Request
 from small import NORM, attention, decoder, layer
 
 T = 5
@@ -13,7 +14,11 @@ PAIRS = 1 + 2 + 3 + 4 + 5
 
 
 def totals(model=None, **options):
-    return count_flops(model or decoder(), Question(**{"seq_len": T} | options)).totals
+    return asked(model or decoder(), **options).totals
+
+
+def asked(model, mask="exact", mla="naive", **options):
+    return count_flops(model, Request(**{"seq_len": T} | options, forms={"mla": mla}), mask=mask)
 
 
 def test_a_forward_by_component():
@@ -78,7 +83,7 @@ def test_decoding_sees_the_window_alone():
 
 def test_a_decoding_pass_follows_seq_len_tokens_where_past_is_left_out():
     assert totals(phase="decode") == totals(phase="decode", past=T)
-    assert settled(Question(phase="decode")).past == 2048
+    assert Request(phase="decode").resolved().past == 2048
 
 
 def test_the_steps_of_a_sequence_add_up():
@@ -139,8 +144,8 @@ def test_mla_decoding_rebuilds_every_cached_token_unless_absorbed():
 
 def test_macs_halve_what_is_shown_and_nothing_else():
     plain, halved = (
-        count_flops(decoder(), Question(seq_len=T)),
-        count_flops(decoder(), Question(seq_len=T), macs=True),
+        count_flops(decoder(), Request(seq_len=T)),
+        count_flops(decoder(), Request(seq_len=T), macs=True),
     )
     assert plain.totals == halved.totals
     shown = [table.footer["matmul"] for report in (plain, halved) for table in report.tables if table.footer]
@@ -169,6 +174,6 @@ def test_contradictions_are_refused(options, said):
     ],
 )
 def test_what_is_odd_is_answered_with_a_note(options, said):
-    report = count_flops(decoder(max_seq_len=16), Question(**{"seq_len": T} | options))
+    report = asked(decoder(max_seq_len=16), **options)
     assert [note for note in report.notes if said in note]
-    assert not count_flops(decoder(max_seq_len=16), Question(seq_len=16)).notes
+    assert not count_flops(decoder(max_seq_len=16), Request(seq_len=16)).notes

@@ -3,7 +3,7 @@
 import pytest
 
 from archcli.errors import ArchError
-from archcli.measure.flops import Question, count_flops
+from archcli.measure.flops import count_flops
 from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.memory.estimate import memory_of
 from archcli.measure.params import count_params
@@ -12,6 +12,7 @@ from archcli.measure.symbolic.formula import formula
 from archcli.measure.symbolic.sweep import sweep
 from archcli.modules import GLU, Group, MixtureOfExperts
 from archcli.modules.lora import LoRA
+from archcli.modules.request import Request
 from small import decoder, layer
 
 R = 2
@@ -29,7 +30,7 @@ def totals(model):
 
 
 def flops(model, phase="train"):
-    return count_flops(model, Question(phase=phase, batch_size=1, seq_len=5, mask="dense")).totals[
+    return count_flops(model, Request(phase=phase, batch_size=1, seq_len=5), mask="dense").totals[
         "matmul_flops"
     ]
 

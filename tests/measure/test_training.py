@@ -5,16 +5,17 @@ import pytest
 from archcli.errors import ArchError
 from archcli.graph import OpClass
 from archcli.load.source import load
-from archcli.measure.flops import Question, count_flops
+from archcli.measure.flops import count_flops
 from archcli.measure.passes import train_pass
 from archcli.modules import GLU, BatchNorm, Group, LayerNorm, LinearAttention, QKNorm
+from archcli.modules.request import Request
 from small import attention, decoder, layer
 
 TOKENS, PAIRS = 2 * 5, 2 * 4 * (1 + 2 + 3 + 4 + 5)
 
 
 def other(model, phase):
-    return count_flops(model, Question(phase=phase, batch_size=2, seq_len=5)).totals["other_flops"]
+    return count_flops(model, Request(phase=phase, batch_size=2, seq_len=5)).totals["other_flops"]
 
 
 def dropping(**shares):
@@ -72,7 +73,7 @@ def test_batch_statistics_are_taken_in_training_alone():
 
 def test_a_norm_is_exchanged_by_its_kind():
     model = load("gpt2", ["norm.kind=batchnorm"]).model
-    totals = count_flops(model, Question(seq_len=4)).totals
+    totals = count_flops(model, Request(seq_len=4)).totals
     assert isinstance(model.norm, BatchNorm)
     assert totals["by_class"]["normalization"] == (2 * 12 + 1) * 4 * (4 * 768) + 12 * 12 * 5 * (1 + 2 + 3 + 4)
 

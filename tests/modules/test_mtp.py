@@ -9,10 +9,10 @@ from torch.nn.functional import cross_entropy
 
 from archcli.errors import ArchError
 from archcli.load.source import load
-from archcli.measure.flops import Question, count_flops
+from archcli.measure.flops import count_flops
 from archcli.measure.kvcache.kvcache import count_kv_cache
-from archcli.measure.params import count_params
-from archcli.measure.passes import forward_pass, prediction_rows, train_pass
+from archcli.measure.params import count_params, prediction_rows
+from archcli.measure.passes import forward_pass, train_pass
 from archcli.modules import (
     GLU,
     CrossEntropy,
@@ -23,6 +23,7 @@ from archcli.modules import (
     RMSNorm,
     substitute,
 )
+from archcli.modules.request import Request
 from archcli.runtime.model.build import build_model
 from asking import ask, failures
 from zoo import DEEPSEEK, RMS, D, V, assert_close, built, gqa, mla, model, tokens
@@ -158,8 +159,8 @@ def test_each_further_depth_has_a_token_less():
 
 def test_flops_of_training_hold_it_as_a_component_of_its_own():
     spec = COUNTED["two"]
-    found = count_flops(spec, Question(phase="train", seq_len=9)).totals
-    plain = count_flops(substitute(spec, {"mtp": None}), Question(phase="train", seq_len=9)).totals
+    found = count_flops(spec, Request(phase="train", seq_len=9)).totals
+    plain = count_flops(substitute(spec, {"mtp": None}), Request(phase="train", seq_len=9)).totals
     own = found["by_component"].pop("mtp")
     assert found["by_component"] == plain["by_component"]
     assert found["matmul_flops"] == plain["matmul_flops"] + own

@@ -8,11 +8,12 @@ import pytest
 import torch
 
 from archcli.load.source import load
-from archcli.measure.flops import Question, count_flops
+from archcli.measure.flops import count_flops
 from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.params import count_params
 from archcli.measure.passes import forward_pass
 from archcli.modules import LinearScaling, LongRopeScaling, NTKScaling
+from archcli.modules.request import Request
 from archcli.ops import (
     Bidirectional,
     Causal,
@@ -54,7 +55,7 @@ def oracle(name):
     totals = count_params(model).totals
     assert (totals["params"], totals["active_params"]) == (truth["params"], truth["active_params"])
     for length, flops in truth["flops"].items():
-        assert count_flops(model, Question(seq_len=int(length), mask="dense")).totals["matmul_flops"] == flops
+        assert count_flops(model, Request(seq_len=int(length)), mask="dense").totals["matmul_flops"] == flops
     for length, elements in truth["kv_elements"].items():
         assert count_kv_cache(model, int(length)).totals["elements"] == elements
 

@@ -12,7 +12,8 @@ import torch
 from torch import nn
 
 from archcli.graph import Tensor
-from archcli.modules import Encoder, EncoderDecoder, Model
+from archcli.modules import Encoder, Model
+from archcli.modules.request import Request
 from archcli.runtime.model.build import LanguageModel, build_model, example_inputs
 from archcli.runtime.model.build_tape import BuildTape
 from archcli.runtime.model.leaves import Leaf
@@ -59,16 +60,12 @@ def witness(name: str) -> Witness:
 
 def random_source(spec: Model, seed: torch.Generator, length: int = SOURCE) -> tuple[torch.Tensor, ...]:
     """What an encoder reads: so many ids, or features; nothing for a model without a source."""
-    shape = spec.source_shape(BATCH, length)
-    if shape is None:
+    source = spec.inputs(Request("forward", BATCH, length)).get("source")
+    if source is None:
         return ()
-    vocab_size = spec.encoder.vocab_size if isinstance(spec, EncoderDecoder) else None
-    features = len(shape) > 2
-    return (
-        torch.randn(shape, generator=seed)
-        if features
-        else torch.randint(vocab_size or spec.vocab_size, shape, generator=seed),
-    )
+    if source.kind == "features":
+        return (torch.randn(source.shape, generator=seed),)
+    return (torch.randint(source.n_ids, source.shape, generator=seed),)
 
 
 def answer(model: Any, family: Family, tokens: torch.Tensor, *source: torch.Tensor) -> torch.Tensor:
@@ -183,7 +180,7 @@ def mutant_model(spec: Model, weights: Mapping[str, torch.Tensor]) -> LanguageMo
     model = LanguageModel(spec, EAGER)
     tape = BuildTape(model, "", None)
     tokens, *source = [Tensor(tape, torch.zeros_like(value)) for value in example_inputs(spec, 1, 2)]
-    spec.forward(tokens, None, 0, None, False, *source)
+    spec.forward(tokens, **({"source": source[0]} if source else {}))
     for leaf in model.modules():
         if isinstance(leaf, Leaf):
             leaf.reset_parameters()

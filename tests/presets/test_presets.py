@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from archcli.load.source import load
-from archcli.measure.flops import Question, count_flops
+from archcli.measure.flops import count_flops
 from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.params import count_params
-from archcli.modules.model import stacks
+from archcli.modules.request import Request
+from archcli.modules.stack import stacks
 
 TESTS = Path(__file__).parents[1]
 FILES = {path.stem: path for path in sorted((TESTS.parent / "presets").glob("*.yaml"))}
@@ -25,7 +26,7 @@ def preset(name):
 
 
 def flops(name, **question):
-    return count_flops(preset(name), Question(mask="dense", **question)).totals["matmul_flops"]
+    return count_flops(preset(name), Request(**question), mask="dense").totals["matmul_flops"]
 
 
 def cached(name, context):

@@ -55,7 +55,9 @@ def counted(model, batch_size, seq_len, past):
     """What ints (or symbols, or arrays) say of every pass."""
     train = train_pass(model, batch_size, seq_len)
     figures = {"params": train.params(), "active params": sum(row.active_params for row in train.rows)}
-    figures["forward matmul"], figures["forward other"] = replace(train, phase="forward").flops()
+    figures["forward matmul"], figures["forward other"] = replace(
+        train, request=replace(train.request, phase="forward")
+    ).flops()
     figures["train matmul"], figures["train other"] = train.flops()
     figures["train dense matmul"], figures["train dense other"] = train.flops(dense=True)
     figures["train moved"] = moved(train)

@@ -5,8 +5,9 @@ import torch
 
 from archcli.load.presets import presets
 from archcli.load.source import load
-from archcli.measure.flops import Question, count_flops
+from archcli.measure.flops import count_flops
 from archcli.measure.params import count_params
+from archcli.modules.request import Request
 from readings.readings import by_torch
 
 torch.set_num_threads(1)
@@ -17,7 +18,7 @@ torch.set_num_threads(1)
 def test_training_costs_what_torch_counts(name):
     model = load(name).model
     ours = {
-        phase: count_flops(model, Question(phase=phase, mask="dense", seq_len=16)).totals["matmul_flops"]
+        phase: count_flops(model, Request(phase=phase, seq_len=16), mask="dense").totals["matmul_flops"]
         for phase in ("forward", "train")
     }
     params = count_params(model).totals

@@ -4,7 +4,7 @@ import pytest
 from torch import fx
 from torch.ops import aten
 
-from archcli.measure.flops import run_pass
+from archcli.measure.passes import checked_pass
 from archcli.measure.profile.charges import occurrences
 from archcli.measure.profile.operators import members, operator_name
 from archcli.ops import Add, Linear, Normalize
@@ -193,7 +193,7 @@ def test_a_node_that_replaces_others_takes_over_whose_they_were():
 @pytest.mark.sample(4, per=lambda phase, **_: phase)
 @pytest.mark.parametrize(("name", "phase"), RUNS, ids="-".join)
 def test_every_occurrence_of_a_row_is_found_where_it_ran(name, phase):
-    counted = run_pass(MODELS[name], question(phase, past=5))
+    counted = checked_pass(MODELS[name], question(phase, past=5))
     cached = phase in {"prefill", "decode"}
     job = Job(
         2,

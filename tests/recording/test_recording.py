@@ -6,7 +6,7 @@ import os
 import pytest
 import torch
 
-from archcli.measure.passes import folded_path
+from archcli.modules.layers import folded_path
 from archcli.recording.classes import TimeClass
 from archcli.runtime.profile.machine import threads
 from archcli.runtime.profile.record import record

@@ -39,11 +39,12 @@ from archcli.commands.profile.options import (
 from archcli.commands.profile.processes import in_processes
 from archcli.commands.profile.variants import variants
 from archcli.commands.profile.versus import compared
-from archcli.measure.flops import Question, run_pass, settled
-from archcli.measure.passes import without_source
+from archcli.measure.notes import source_notes
+from archcli.measure.passes import checked_pass
 from archcli.measure.profile.reports.one import profile_of
 from archcli.measure.profile.workloads import workload_of
 from archcli.measure.report import Report
+from archcli.modules.request import Request
 
 
 def run(  # noqa: PLR0913, PLR0917
@@ -105,19 +106,19 @@ def run(  # noqa: PLR0913, PLR0917
         hide_launch,
         compiled,
     )
-    question = settled(
-        Question(phase, batch_size or usual.batch_size, seq_len or usual.seq_len, past, source_len)
-    )
+    request = Request(
+        phase, batch_size or usual.batch_size, seq_len or usual.seq_len, past, source_len
+    ).resolved()
     if vs:
         several = variants(model, overrides, how, vs)
-        report = compared(several, question, {"phase": phase, **how.inputs()}, depth, top)
+        report = compared(several, request, {"phase": phase, **how.inputs()}, depth, top)
         several[0].subject.show(report, form, output, as_json=as_json)
         _leave(report)
     asked = cut_to(subject(model, overrides), layers, per_kind=per_kind)
-    check_shares(asked.model, question)
-    counted = run_pass(asked.model, question)
+    check_shares(asked.model, request)
+    counted = checked_pass(asked.model, request)
     inputs = {"phase": phase, **counted.sizes(), **how.inputs(), "layers": layers}
-    plan = planned(asked, counted, question, how, per_kind=per_kind) if layers is None else None
+    plan = planned(asked, counted, request, how, per_kind=per_kind) if layers is None else None
     if plan is None:
         recording, ceilings = measured(asked, counted, how, checked(asked.name, counted, how))
         report = usual.report(
@@ -126,7 +127,7 @@ def run(  # noqa: PLR0913, PLR0917
     else:
         report, recording = profiled_by_kind(asked, counted, plan, how, inputs, (depth, top))
     memory = needed(counted, how)
-    notes = (*without_source(asked.model, source_len), *report.notes)
+    notes = (*source_notes(asked.model, source_len), *report.notes)
     report = replace(
         report,
         model={"name": asked.name, "source": asked.source},

@@ -18,9 +18,8 @@ from archcli.commands.profile.measuring import (
     job_of,
 )
 from archcli.errors import ArchError
-from archcli.measure.flops import Question, run_pass
 from archcli.measure.memory.estimate import memory_of
-from archcli.measure.passes import Pass
+from archcli.measure.passes import Pass, checked_pass
 from archcli.measure.profile.extrapolate.kinds import cut, depth
 from archcli.measure.profile.extrapolate.plan import plan_of
 from archcli.measure.profile.extrapolate.recording import extrapolated
@@ -28,6 +27,7 @@ from archcli.measure.profile.extrapolate.stacks import MemoryLimits, SmallStack,
 from archcli.measure.profile.reports.by_kind import by_kind
 from archcli.measure.profile.reports.one import profile_of
 from archcli.measure.report import Report
+from archcli.modules.request import Request
 from archcli.recording.machine import cache_size
 from archcli.render.progress import Tick, progress
 
@@ -61,9 +61,7 @@ def cut_to(asked: Subject, layers: int | None, *, per_kind: bool) -> Subject:
     )
 
 
-def planned(
-    asked: Subject, counted: Pass, question: Question, how: How, *, per_kind: bool
-) -> StackPlan | None:
+def planned(asked: Subject, counted: Pass, request: Request, how: How, *, per_kind: bool) -> StackPlan | None:
     """The stacks to measure in place of the model; None where it is measured itself, as it fits and `per_kind` is not asked for.
 
     Raises ArchError for what fits in no way.
@@ -94,7 +92,7 @@ def planned(
             "--set mtp=null trains without them",
         )
     limits = MemoryLimits(
-        lambda model: run_pass(model, question), needs, how.dtype, room, cache_size() or CACHE
+        lambda model: checked_pass(model, request), needs, how.dtype, room, cache_size() or CACHE
     )
     plan = plan_of(asked.name, asked.model, counted, limits)
     if per_kind:

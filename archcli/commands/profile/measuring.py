@@ -10,10 +10,11 @@ import typer
 from archcli.commands.base import Subject
 from archcli.errors import ArchError
 from archcli.load.ceilings import ceilings_file, kept_ceilings
-from archcli.measure.flops import Question
 from archcli.measure.memory.estimate import memory_of, require_memory
-from archcli.measure.passes import Pass, whole_tokens
+from archcli.measure.passes import Pass
 from archcli.measure.profile.compiled_memory import compiled_memory
+from archcli.modules import Model
+from archcli.modules.request import Request
 from archcli.ops import AddConstant, Lookup
 from archcli.recording.machine import available_memory, processor
 from archcli.render.progress import Tick, progress
@@ -177,10 +178,10 @@ def checked_positions(counted: Pass) -> None:
                 )
 
 
-def check_shares(model: Any, question: Question) -> None:
+def check_shares(model: Model, request: Request) -> None:
     """What a run trains on has whole tokens, where a count takes any share of them. Raises ArchError for others."""
-    tokens, needed = question.batch_size * question.seq_len, whole_tokens(model)
-    if question.phase == "train" and tokens % needed:
+    tokens, needed = request.batch_size * request.seq_len, model.token_multiple
+    if request.phase == "train" and tokens % needed:
         raise ArchError(
             f"the cluster_shares of {tokens} tokens are no whole numbers",
             f"--batch-size times --seq-len a multiple of {needed}",

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from archcli.commands.options import size_from
-from archcli.measure.passes import Phase
+from archcli.modules.request import Phase
 
 PhaseOption = Annotated[
     Phase | None,

@@ -10,12 +10,13 @@ import typer
 
 from archcli.commands.profile.measuring import INTERRUPTED, checked, job_of
 from archcli.commands.profile.variants import Asked
-from archcli.measure.flops import Question, run_pass
 from archcli.measure.memory.estimate import require_memory
-from archcli.measure.passes import Pass, without_source
+from archcli.measure.notes import source_notes
+from archcli.measure.passes import Pass, checked_pass
 from archcli.measure.profile.parameter_match import parameter_notes
 from archcli.measure.profile.reports.versus import MeasuredVariant, versus
 from archcli.measure.report import Report
+from archcli.modules.request import Request
 from archcli.recording.machine import available_memory
 from archcli.render.progress import Tick, progress
 
@@ -27,10 +28,10 @@ ONCE = ("activations_bytes", "torch_bytes")
 
 
 def compared(
-    asked: Sequence[Asked], question: Question, inputs: dict[str, Any], depth: int, top: int
+    asked: Sequence[Asked], request: Request, inputs: dict[str, Any], depth: int, top: int
 ) -> Report:
     """Count every variant, refuse what cannot run, time them in turn."""
-    passes = [run_pass(one.subject.model, question) for one in asked]
+    passes = [checked_pass(one.subject.model, request) for one in asked]
     memory = _together(
         [checked(one.subject.name, counted, one.how) for one, counted in zip(asked, passes, strict=True)]
     )
@@ -53,7 +54,7 @@ def compared(
 
 def _variant(base: Asked, one: Asked, counted: Pass, timing: Timing) -> MeasuredVariant:
     notes = [
-        *without_source(one.subject.model, counted.source_len),
+        *source_notes(one.subject.model, counted.source_len),
         *(one.subject.notes if one is not base else ()),
     ]
     notes += [] if one is base else parameter_notes(base.subject.model, one.subject.model)

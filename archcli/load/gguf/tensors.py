@@ -9,12 +9,11 @@ from pathlib import Path
 
 from archcli.arith import Shape
 from archcli.errors import ArchError, Problem
-from archcli.graph import Abstract, CountTape, Row
-from archcli.graph import Tensor as Traced
 from archcli.load.gguf.families import BUFFERS, MODEL_TENSORS, TENSORS, Arch, Names
 from archcli.load.gguf.header import Header, Tensor, read
 from archcli.modules import Model
-from archcli.modules.model import stacks
+from archcli.modules.layers import LayerIndex
+from archcli.modules.trace import outline
 
 LAYER = re.compile(
     r"(?:(?P<half>enc|dec)\.)?blk\.(?P<layer>\d{1,6})\.(?P<stem>\w+?)(?:\.(?P<expert>\d{1,6}))?\.(?P<kind>weight|bias)"
@@ -195,38 +194,9 @@ def _notes(header: Header, compared: int, buffers: set[str], beyond: int) -> Ite
 
 def _weights(model: Model) -> Iterator[tuple[str, Shape]]:
     """Every weight of every layer, experts stacked: what a state dict would list."""
-    for row in _rows(model):
+    layers = LayerIndex(model)
+    for row in outline(model):
         for kind, shape in row.weights.items():
             whole = (row.experts.n_experts, *shape) if row.experts else shape
-            for path in _occurrences(model, row.path):
+            for path in layers.built_paths(row.path):
                 yield f"{path}.{kind}", whole
-
-
-def _rows(model: Model) -> list[Row]:
-    rows: list[Row] = []
-    tape, source = CountTape(rows), model.source_shape(1, 1)
-    inputs = [Traced(tape, Abstract(shape, grad=False)) for shape in ((1, 1), source) if shape is not None]
-    model.forward(inputs[0], None, 0, None, False, *inputs[1:])
-    return rows
-
-
-def _occurrences(model: Model, path: str) -> Iterator[str]:
-    """The paths of all layers that a row of one of them stands for."""
-    for stem, stack in stacks(model):
-        if path.startswith(f"{stem}layers."):
-            layer, _, rest = path.removeprefix(f"{stem}layers.").partition(".")
-            for index in _alike(stack.groups, int(layer)):
-                yield f"{stem}layers.{index}.{rest}"
-            return
-    yield path
-
-
-def _alike(groups: tuple[object, ...], layer: int) -> range:
-    """The layers that repeat this one, the first of its kind in its group."""
-    start = 0
-    for group in groups:
-        count, period = group.n_layers, len(group.blocks)  # type: ignore[attr-defined]
-        if layer < start + count:
-            return range(layer, start + count, period)
-        start += count
-    return range(0)

@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from archcli.measure.passes import layers
 from archcli.measure.survey.layers import spelled, tallied, told
 from archcli.modules import Block, Group, Mixer, Model
 from archcli.modules.base import Spec
-from archcli.modules.model import stacks
+from archcli.modules.layers import LayerIndex
+from archcli.modules.stack import stacks
 
 IDENTITY = {"name", "source", "published", "released", "series"}
 """Keys that say which model it is, not what it is like."""
@@ -159,8 +159,8 @@ def _of_layers(paths: Iterable[str], models: Sequence[Stated]) -> Iterator[Diffe
 
 def _blocks(model: Model, named: bool) -> dict[str, list[tuple[Block, int]]]:
     found: dict[str, list[tuple[Block, int]]] = {}
-    for path, block, times in layers(model):
-        found.setdefault(_stem(model, path[: path.index("layers.")], named), []).append((block, times))
+    for layer in LayerIndex(model):
+        found.setdefault(_stem(model, layer.prefix, named), []).append((layer.block, layer.times))
     return found
 
 

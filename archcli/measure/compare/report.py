@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError
 from archcli.measure.compare.differences import Stated, aligned, differences
-from archcli.measure.compare.figures import Figure, Question, figures
-from archcli.measure.passes import beyond
+from archcli.measure.compare.figures import Figure, figures
+from archcli.measure.flops import NAIVE
+from archcli.measure.notes import context_notes
 from archcli.measure.report import Column, Report, Table
 from archcli.measure.survey.columns import CONVENTION as FACETS_CONVENTION
+from archcli.modules.request import Request
 
 CONVENTION = (
     "Ratios are to the first model. FLOP = 2 x multiply-add: matrix products, and the rest as `other`; a forward has the logits of all "
@@ -33,31 +34,39 @@ class Compared(NamedTuple):
     stated: Stated
 
 
-def compare_models(models: Sequence[Compared], question: Question | None = None) -> Report:
-    """What `archcli compare` reports. Raises ArchError for fewer than two models."""
+def compare_models(
+    models: Sequence[Compared], request: Request = NAIVE, *, context: int | None = None, dtype: str = "bf16"
+) -> Report:
+    """What `archcli compare` reports; its `past` and `context` left out are `seq_len`.
+
+    Raises ArchError for fewer than two models.
+    """
     if len(models) < FEWEST:
         raise ArchError(
             "compare needs two models or more",
             "a model can be named twice, and changed with --set 2:KEY=VALUE",
         )
-    question = question or Question()
     models = _told_apart(models)
     stated = [one.stated for one in models]
     differing = [
         {"section": "YAML", "key": one.path, "title": one.path, "unit": "text", "values": list(one.values)}
         for one in differences(stated)
     ]
-    rows = [*differing, *_side_by_side([figures(one.name, one.stated.model, question) for one in models])]
+    length = context or request.seq_len
+    rows = [
+        *differing,
+        *_side_by_side([figures(one.name, one.stated.model, request, length, dtype) for one in models]),
+    ]
     names = [one.name for one in models]
     return Report(
         command="compare",
         model={"name": ", ".join(names), "source": ", ".join(one.source for one in models)},
-        inputs=asdict(question),
+        inputs=_inputs(request, context, dtype),
         convention=CONVENTION,
         totals={"models": len(models), "differences": len(differing)},
         rows=[_flat({"section": "Model", "key": "name", "unit": "text", "values": names}), *map(_flat, rows)],
         tables=tuple(_tables(rows, names)),
-        notes=tuple(_notes(models, question, same=not differing)),
+        notes=tuple(_notes(models, max(length, request.seq_len, request.past or 0), same=not differing)),
     )
 
 
@@ -143,11 +152,16 @@ def _models_as_rows(section: str, rows: Sequence[Record], names: Sequence[str]) 
         yield Table(section if start == 0 else "", columns, records)
 
 
-def _notes(models: Sequence[Compared], question: Question, *, same: bool) -> Iterator[str]:
+def _inputs(request: Request, context: int | None, dtype: str) -> Record:
+    """What was asked, by the names of the options."""
+    sizes = {key: getattr(request, key) for key in ("batch_size", "seq_len", "past")}
+    return {**sizes, "context": context, "source_len": request.source_len, "dtype": dtype, **request.forms}
+
+
+def _notes(models: Sequence[Compared], longest: int, *, same: bool) -> Iterator[str]:
     if same:
         yield "their YAML says the same."
     elif not aligned([one.stated.model for one in models]):
         yield "their layers lie in different groups: layers.* tells a setting of all layers of a stack together."
-    longest = max(question.seq_len, question.past or 0, question.context or 0)
     for one in models:
-        yield from (f"{one.name}: {note}" for note in beyond(one.stated.model, longest))
+        yield from (f"{one.name}: {note}" for note in context_notes(one.stated.model, longest))

@@ -12,9 +12,11 @@ from archcli.arith import to_bytes
 from archcli.graph import State, StateKind
 from archcli.measure.kvcache.variants import expanded, to_gqa, to_mha, to_mla, to_mqa
 from archcli.measure.memory.weight_bytes import weight_bytes
-from archcli.measure.passes import beyond, find, forward_pass, layers, prefill_pass, without_source
+from archcli.measure.notes import context_notes, source_notes
+from archcli.measure.passes import forward_pass, prefill_pass
 from archcli.measure.report import Column, Report, Table, facts
-from archcli.modules import Mixer, MixerFacts, Model, substitute
+from archcli.modules import Mixer, MixerFacts, Model, find, substitute
+from archcli.modules.layers import LayerIndex
 from archcli.modules.mtp import MTP
 
 CONVENTION = (
@@ -69,7 +71,7 @@ def count_kv_cache(
         totals=totals,
         rows=rows,
         tables=tuple(_tables(totals, rows, context, batch_size, dtype)),
-        notes=(*beyond(model, context), *without_source(model, source_len), *_notes(totals)),
+        notes=(*context_notes(model, context), *source_notes(model, source_len), *_notes(totals)),
     )
 
 
@@ -184,17 +186,18 @@ def _by_layer(model: Model, context: int, batch_size: int, dtype: str) -> list[R
     """A record for each sort of layer: its attention, what it keeps, and how many layers are of that sort."""
     rows = prefill_pass(model, batch_size, context).rows
     sorts: dict[Any, Record] = {}
-    for path, block, times in layers(model):
-        of_layer = [state for row in rows if row.path.startswith(f"{path}.") for state in row.states]
+    for layer in LayerIndex(model):
+        of_layer = [state for row in rows if row.path.startswith(f"{layer.path}.") for state in row.states]
         states = [state for state in of_layer if state.kind is not StateKind.SOURCE]
         if not states:
             continue
-        mixer = block.facts()
+        mixer = layer.block.facts()
         bound = mixer.window if mixer.chunk is None else mixer.chunk
         sort = {"attention": mixer.kind, "window": bound, **_kept(states, batch_size)}
-        entry = sorts.setdefault(tuple(sort.values()), {"first": path, "layers": 0, **sort, "elements": 0})
-        entry["layers"] += times
-        entry["elements"] += times * sum(state.elements for state in states)
+        first = {"first": layer.path, "layers": 0, **sort, "elements": 0}
+        entry = sorts.setdefault(tuple(sort.values()), first)
+        entry["layers"] += layer.times
+        entry["elements"] += layer.times * sum(state.elements for state in states)
     return [{**entry, "bytes": to_bytes(entry["elements"], dtype)} for entry in sorts.values()]
 
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from archcli.arith import ELEMENT_BITS, ceil_div, prod
 from archcli.graph import Row
 from archcli.modules import Model
+from archcli.modules.layers import LayerIndex
 from archcli.modules.lora import GROUP as ADAPTERS
-from archcli.modules.model import stacks
-from archcli.modules.outline import counted_layers
 from archcli.modules.quantization import quantizable
 
 
@@ -69,7 +68,7 @@ class Kept:
 
 def stored(model: Model, rows: Iterable[Row], dtype: str) -> Iterator[tuple[Row, Stored]]:
     """What each row's weights take; `dtype` is that of the weights which are not quantized."""
-    layers = dict(counted_layers(model, stacks(model))) if model.quantization is not None else {}
+    layers = LayerIndex(model)
     width = ELEMENT_BITS[dtype]
     for row in rows:
         matrices = Stored()

@@ -14,8 +14,9 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from archcli.graph import Op, OpClass, Part, Row
-from archcli.measure.passes import Pass, folded_path
+from archcli.measure.passes import Pass
 from archcli.modules import Model
+from archcli.modules.layers import folded_path
 from archcli.recording.classes import FUSED
 from archcli.recording.kernels import CompiledModel
 from archcli.recording.operations import OpInstance
@@ -48,7 +49,7 @@ def _by_row(counted: Pass, recording: Recording) -> Iterator[Charge]:
     reached = _mean_reached(recording)
     for row in counted.rows:
         experts = reached.get(folded_path(row.path), 1)
-        for _, _, part in pieces(row, counted.phase):
+        for _, _, part in row.pieces(counted.phase):
             op_class = FUSED if row.path in fused else str(part.op_class)
             executed = _executed_flops(row, part, op_class)
             yield Charge(row.path, op_class, part, executed, int(row.times), experts)
@@ -70,7 +71,7 @@ def _by_kernel(
 ) -> Iterator[Charge]:
     for path, row, times in occurrences(counted.rows, recording.ran):
         experts = recording.reached.get(path, 1)
-        for stage, _, part in pieces(row, counted.phase):
+        for stage, _, part in row.pieces(counted.phase):
             home = compiled.home(path, stage, str(part.op_class))
             place, op_class = home or (path, str(part.op_class))
             yield Charge(place, op_class, part, _executed_flops(row, part, op_class), times, experts)
@@ -115,13 +116,3 @@ def _said(op: Op) -> str:
     """An operation by its settings; how many tokens came before is told to a run by positions."""
     any_op: Any = op
     return repr(replace(any_op, past=0) if hasattr(op, "past") else op)
-
-
-def pieces(row: Row, phase: str) -> Iterator[tuple[str, str, Part]]:
-    """The parts of a row that a pass runs: forward, and in training backward."""
-    for part in row.parts:
-        if part.training and phase != "train":
-            continue
-        yield "forward", part.name, part
-        if phase == "train":
-            yield from (("backward", f"{part.name}/{back.name}", back) for back in part.backward)

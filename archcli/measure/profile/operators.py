@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.measure.passes import folded_path
+from archcli.modules.layers import folded_path
 from archcli.recording.kernels import JOIN
 from archcli.recording.operations import ClassKey, OpTime
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from archcli.measure.passes import find, forward_pass
+from archcli.measure.passes import forward_pass
 from archcli.modules import GLU, MLP, Model, substitute
+from archcli.modules.base import find
 
 LEAST = 0.001
 """A smaller share of the parameters is a norm more or less, and goes without a note."""

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from archcli.errors import ArchError
-from archcli.measure.passes import Pass, Phase
+from archcli.measure.passes import Pass
 from archcli.measure.profile.ivanov import with_table
 from archcli.measure.report import Report
+from archcli.modules.request import Phase
 from archcli.recording.recording import Recording
 
 

@@ -14,7 +14,7 @@ from archcli.measure.report import Column, Unit
 from archcli.measure.survey.layers import Layer, Shape, as_int, main_of, shape_of, tallied, told
 from archcli.modules import FeedForward, MixtureOfExperts, Model, Parallel
 from archcli.modules.block import MIXING
-from archcli.modules.model import stacks
+from archcli.modules.stack import stacks
 from archcli.ops import Linear
 
 DTYPE = "bf16"

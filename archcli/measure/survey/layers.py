@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from archcli.arith import Number
 from archcli.graph import Row
-from archcli.measure.passes import Pass, layers, prefill_pass
+from archcli.measure.passes import Pass, prefill_pass
 from archcli.modules import Block, EncoderStack, MixerFacts, Model, Norm, Position, Stack
 from archcli.modules.block import RESIDUAL
-from archcli.modules.model import stacks
+from archcli.modules.layers import LayerIndex
 
 TIMES = "×"
 
@@ -73,9 +73,7 @@ def shape_of(model: Model) -> Shape:
 
 
 def _layers(model: Model, rows: tuple[Row, ...]) -> Iterator[Layer]:
-    found = dict(stacks(model))
-    for path, block, times in layers(model):
-        stack = found[path[: path.index("layers.")]]
+    for path, _, block, times, _, stack in LayerIndex(model):
         position = stack.position if isinstance(stack, EncoderStack) else model.embedding.position
         of_layer = tuple(row for row in rows if row.path.startswith(f"{path}."))
         yield Layer(path, block, times, of_layer, stack, position, block.facts(model.d_model))

@@ -7,8 +7,8 @@ from math import lcm
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError
-from archcli.measure.passes import find, forward_pass, prefill_pass
-from archcli.modules import Model, RopeScaling, substitute
+from archcli.measure.passes import forward_pass, prefill_pass
+from archcli.modules import Model, RopeScaling, find, substitute
 from archcli.modules.base import Size, Spec
 from archcli.modules.fields import Field
 from archcli.modules.mtp import MTP

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from archcli.arith import Number
-from archcli.errors import ArchError
-from archcli.measure.passes import forward_pass, named
-from archcli.modules import Model, substitute
+from archcli.errors import ArchError, Problem
+from archcli.measure.passes import forward_pass
+from archcli.modules import Model, settings, substitute
 
 CHUNK = 16_384
 LIMIT = 2**63
@@ -88,7 +88,7 @@ def sweep(
     lengths = {len(array) for array in arrays.values()}
     if len(lengths) != 1 or 0 in lengths:
         raise ArchError("a sweep needs arrays of one length", "give each field as many values as the others")
-    paths = [(path, array) for name, array in arrays.items() for path in named(model, name)]
+    paths = [(path, array) for name, array in arrays.items() for path in fields_named(model, name)]
     _prove(
         model,
         {path: Bounds(int(array.min()), int(array.max())) for path, array in paths},
@@ -105,6 +105,27 @@ def sweep(
         ):
             row[start : start + CHUNK] = figures
     return Sweep(*out)
+
+
+def fields_named(model: Model, name: str) -> list[str]:
+    """Full paths of the fields that a bare name means: all of that name, which must agree.
+
+    A full path means itself. Raises ArchError where they do not, or there are none.
+    """
+    fields = dict(settings(model))
+    paths = [name] if name in fields else [path for path in fields if path.rsplit(".", 1)[-1] == name]
+    if not paths:
+        raise ArchError(Problem("no field of this name", path=name))
+    if len({repr(fields[path]) for path in paths}) > 1:
+        values = ", ".join(f"{path} {fields[path]}" for path in paths)
+        raise ArchError(
+            Problem(
+                "fields of this name have different values",
+                f"say which by its full path: {values}",
+                path=name,
+            )
+        )
+    return paths
 
 
 def _sizes(np: Any, name: str, value: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
@@ -36,6 +36,7 @@ class MultiHeadLatentAttention(SoftmaxAttention):
     Wqa, Wkva and Wo.
     """
 
+    form_key: ClassVar[str] = "mla"
     kind: Literal["mla"] = "mla"
     q_lora_rank: Size | None = None
     kv_lora_rank: Size

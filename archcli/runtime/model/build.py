@@ -11,6 +11,7 @@ from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules import Model
 from archcli.modules.lora import adapted, unadapted
+from archcli.modules.request import Phase, Request
 from archcli.runtime.model.build_tape import BuildTape
 from archcli.runtime.model.leaves import StackedLinear
 from archcli.runtime.model.node import EAGER, FUSED, Node
@@ -36,7 +37,8 @@ class LanguageModel(Node):
     def forward(
         self,
         tokens: torch.Tensor,
-        *source: torch.Tensor,
+        source: torch.Tensor | None = None,
+        *,
         positions: torch.Tensor | None = None,
         targets: torch.Tensor | None = None,
     ) -> torch.Tensor:
@@ -44,18 +46,20 @@ class LanguageModel(Node):
 
         With targets [B, T], each token's successor, the loss. Raises ArchError where the tokens are too few for it.
         """
-        further = self.spec.mtp_depth
-        if targets is not None and tokens.shape[1] <= further:
-            raise ArchError(
-                f"{tokens.shape[1]} tokens are too few to predict {further} beyond the next",
-                f"train on more than {further}",
-            )
-        more = {} if targets is None else {"targets": targets}
-        answer: torch.Tensor = super().forward(tokens, positions, 0, None, False, *source, **more)[0]
+        if targets is not None:
+            self.spec.require_tokens(tokens.shape[1])
+        answer: torch.Tensor = super().forward(
+            **_given(tokens=tokens, source=source, positions=positions, targets=targets)
+        )[0]
         return answer
 
     def step(
-        self, tokens: torch.Tensor, cache: Cache, *source: torch.Tensor, last_only: bool = False
+        self,
+        tokens: torch.Tensor,
+        cache: Cache,
+        source: torch.Tensor | None = None,
+        *,
+        last_only: bool = False,
     ) -> tuple[torch.Tensor, Cache]:
         """Logits of new tokens [B, T] after what the cache holds, and the cache that now holds them too.
 
@@ -68,12 +72,16 @@ class LanguageModel(Node):
             )
         end = cache.length + tokens.shape[1]
         positions = torch.arange(cache.length, end, device=tokens.device)
-        logits, layers = super().forward(tokens, positions, 0, cache.layers, last_only, *source)
+        logits, layers = super().forward(
+            **_given(tokens=tokens, source=source, positions=positions),
+            cache=cache.layers,
+            last_only=last_only,
+        )
         return logits, Cache(end, layers)
 
-    def prefill(self, tokens: torch.Tensor, *source: torch.Tensor) -> tuple[torch.Tensor, Cache]:
+    def prefill(self, tokens: torch.Tensor, source: torch.Tensor | None = None) -> tuple[torch.Tensor, Cache]:
         """Logits [B, 1, V] of the last token of a prompt, and its cache; the source is read here and not again."""
-        return self.step(tokens, Cache(), *source, last_only=True)
+        return self.step(tokens, Cache(), source, last_only=True)
 
     def decode(self, token: torch.Tensor, cache: Cache) -> tuple[torch.Tensor, Cache]:
         """Logits [B, 1, V] of one more token [B, 1], and the longer cache."""
@@ -96,23 +104,34 @@ def build_model(
     try:
         with torch.device("meta"), torch.no_grad():
             tape = BuildTape(model, "", None)
-            tokens, *source = [Tensor(tape, value) for value in example_inputs(spec, 1, 2 + spec.mtp_depth)]
-            training = {"targets": tokens} if spec.mtp_depth else {}  # only then do its layers run
-            whole.forward(tokens, None, 0, None, False, *source, **training)
+            # training runs the layers of multi-token prediction, which no other pass does
+            phase: Phase = "train" if spec.mtp_depth else "forward"
+            inputs = empty_inputs(spec, Request(phase, 1, 2 + spec.mtp_depth))
+            whole.forward(**{name: Tensor(tape, value) for name, value in inputs.items()})
     finally:
         torch.set_default_dtype(default)
     return model if device == "meta" else _materialized(model, device)
 
 
+def empty_inputs(spec: Model, request: Request) -> dict[str, torch.Tensor]:
+    """The tensors that a pass reads, by the names of the model's arguments; what they hold is undefined."""
+    dtypes = {"ids": torch.int64, "features": None}
+    return {
+        name: torch.empty(given.shape, dtype=dtypes[given.kind])
+        for name, given in spec.inputs(request).items()
+    }
+
+
 def example_inputs(
     spec: Model, batch_size: int, seq_len: int, source_len: int | None = None
 ) -> list[torch.Tensor]:
-    """Empty inputs of the right kinds: ids [B, T], and for an encoder-decoder a source (ids, or features), as long if not stated."""
-    tokens = torch.empty((batch_size, seq_len), dtype=torch.int64)
-    shape = spec.source_shape(batch_size, seq_len if source_len is None else source_len)
-    if shape is None:
-        return [tokens]
-    return [tokens, torch.empty(shape, dtype=torch.int64 if len(shape) == tokens.ndim else None)]
+    """Those of a forward in the order of the model's arguments: ids [B, T], then the source where there is one."""
+    return list(empty_inputs(spec, Request("forward", batch_size, seq_len, source_len=source_len)).values())
+
+
+def _given(**inputs: torch.Tensor | None) -> dict[str, torch.Tensor]:
+    """Those that are there: not every model has every argument."""
+    return {name: value for name, value in inputs.items() if value is not None}
 
 
 def _materialized(model: LanguageModel, device: str) -> LanguageModel:

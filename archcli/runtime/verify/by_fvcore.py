@@ -12,9 +12,9 @@ from torch import nn
 
 from archcli.arith import Shape
 from archcli.graph import Row
+from archcli.modules.layers import LayerIndex
 from archcli.modules.mtp import MTP
 from archcli.runtime.model.build import LanguageModel
-from archcli.runtime.model.layers import Layers
 from archcli.runtime.model.leaves import AdapterHolder
 from archcli.runtime.model.node import Node
 from archcli.runtime.require import missing_extra
@@ -35,7 +35,7 @@ INEXACT = {
 
 
 def ask_fvcore(
-    model: LanguageModel, rows: Sequence[Row], layers: Layers, inputs: Sequence[Any]
+    model: LanguageModel, rows: Sequence[Row], layers: LayerIndex, inputs: Sequence[Any]
 ) -> tuple[list[Finding], list[str]]:
     """Twice its multiply-adds of a forward beside ours, in total and by module; and in sentences what it cannot count."""
     untraced = _convolutions(model, rows, layers)
@@ -64,9 +64,9 @@ def ask_fvcore(
     return [total, *rest], list(_notes(analysis, hidden, skipped, names))
 
 
-def _convolutions(model: LanguageModel, rows: Sequence[Row], layers: Layers) -> dict[str, Shape]:
+def _convolutions(model: LanguageModel, rows: Sequence[Row], layers: LayerIndex) -> dict[str, Shape]:
     """What each convolution returns, by its path: torch.jit cannot trace one on meta."""
-    paths = {path: row.outputs[0] for row in rows if row.weights for path in layers.built(row.path)}
+    paths = {path: row.outputs[0] for row in rows if row.weights for path in layers.built_paths(row.path)}
     leaves = dict(model.named_modules())
     return {path: shape for path, shape in paths.items() if isinstance(leaves.get(path), nn.Conv1d)}
 
@@ -117,14 +117,14 @@ def _own(counts: Mapping[str, N], nothing: N) -> dict[str, N]:
 
 
 def _by_module(
-    rows: Iterable[Row], layers: Layers, leaves: set[str], nodes: set[str]
+    rows: Iterable[Row], layers: LayerIndex, leaves: set[str], nodes: set[str]
 ) -> tuple[Counter[str], dict[str, str]]:
     """Forward FLOPs by the module that runs the rows, and those rows' names."""
     flops: Counter[str] = Counter()
     names: dict[str, str] = {}
     for row in rows:
         count = dense_flops(row)[0]
-        for path in layers.built(row.path) if count else ():
+        for path in layers.built_paths(row.path) if count else ():
             home = path if path in leaves else _node_above(path, nodes)
             names[home] = f"{names[home]}, {row.path}" if home in flops else row.path
             flops[home] += count

@@ -12,8 +12,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from archcli.arith import Shape
 from archcli.graph import OpClass, Row
+from archcli.modules.layers import LayerIndex
 from archcli.runtime.model.build import Cache, LanguageModel
-from archcli.runtime.model.layers import Layers
 from archcli.runtime.verify.contractions import Contractions, contractions
 from archcli.runtime.verify.finding import Finding, agreement
 
@@ -66,13 +66,13 @@ def dense_flops(row: Row) -> tuple[int, int]:
     return forward, backward
 
 
-def ask_parameters(model: LanguageModel, counted: Counted, layers: Layers) -> Iterator[Finding]:
+def ask_parameters(model: LanguageModel, counted: Counted, layers: LayerIndex) -> Iterator[Finding]:
     """The total, every tensor's name and shape, and the same for buffers, which are no parameters."""
     ours: dict[str, Shape] = {}
     buffers: dict[str, Shape] = {}
     for row in counted.rows:
         stacked = () if row.experts is None else (row.experts.n_experts,)
-        for path in layers.built(row.path):
+        for path in layers.built_paths(row.path):
             ours |= {f"{path}.{name}": (*stacked, *shape) for name, shape in row.weights.items()}
             buffers |= {
                 f"{path}.{name}": (*stacked, *shape) for name, shape in row.op.buffers(*row.inputs).items()
@@ -80,14 +80,14 @@ def ask_parameters(model: LanguageModel, counted: Counted, layers: Layers) -> It
     theirs = dict(model.named_parameters())
     yield Finding("torch's parameters", "total", counted.params(), _elements(theirs.values()))
     yield from agreement(
-        "torch's parameters", "names and shapes", ours, _shapes(theirs.items()), layers.counted
+        "torch's parameters", "names and shapes", ours, _shapes(theirs.items()), layers.counted_path
     )
     yield from agreement(
-        "torch's buffers", "names and shapes", buffers, _shapes(model.named_buffers()), layers.counted
+        "torch's buffers", "names and shapes", buffers, _shapes(model.named_buffers()), layers.counted_path
     )
 
 
-def ask_training(model: LanguageModel, inputs: Inputs, train: Counted, layers: Layers) -> Answer:
+def ask_training(model: LanguageModel, inputs: Inputs, train: Counted, layers: LayerIndex) -> Answer:
     """Run forward and backward, to the loss and from it where the model trains on targets: FLOPs after either, and of each row."""
     model.train()
     targets = inputs[0] if model.spec.trains_on_targets else None
@@ -108,7 +108,7 @@ def ask_training(model: LanguageModel, inputs: Inputs, train: Counted, layers: L
 
 
 def ask_step(
-    model: LanguageModel, inputs: Inputs, past: Inputs | None, counted: Counted, layers: Layers
+    model: LanguageModel, inputs: Inputs, past: Inputs | None, counted: Counted, layers: LayerIndex
 ) -> Answer:
     """Run new tokens after those of `past` through the cache: what it then holds, FLOPs, and those of each row."""
     model.eval()
@@ -144,14 +144,17 @@ def _elements(tensors: Iterable[Any]) -> int:
     return sum(tensor.numel() for tensor in tensors)
 
 
-def _by_row(counted: Counted, executed: Contractions, layers: Layers) -> Iterator[Finding]:
+def _by_row(counted: Counted, executed: Contractions, layers: LayerIndex) -> Iterator[Finding]:
     """The shapes each operation ran on, the FLOPs of each that contracts, and what contracts unseen."""
-    phase, ours = counted.phase, [(path, row) for row in counted.rows for path in layers.built(row.path)]
+    phase, ours = (
+        counted.phase,
+        [(path, row) for row in counted.rows for path in layers.built_paths(row.path)],
+    )
     ran = {path: ran.inputs for path, ran in executed.ran.items()}
     counts = {
         path: row.inputs for path, row in ours if row.parts or path in ran
     }  # a borrowed weight's own row never runs
-    yield from agreement("torch's shapes", f"inputs of each row, {phase}", counts, ran, layers.counted)
+    yield from agreement("torch's shapes", f"inputs of each row, {phase}", counts, ran, layers.counted_path)
     flops = {path: dense_flops(row) for path, row in ours}
     sides = (
         {"forward": executed.forward, "backward": executed.backward}
@@ -161,10 +164,10 @@ def _by_row(counted: Counted, executed: Contractions, layers: Layers) -> Iterato
     for i, (side, theirs) in enumerate(sides.items()):
         contracting = {path: both[i] for path, both in flops.items() if both[i]}
         yield from agreement(
-            "torch's formulas", f"FLOPs of each row, {side}", contracting, theirs, layers.counted, 0
+            "torch's formulas", f"FLOPs of each row, {side}", contracting, theirs, layers.counted_path, 0
         )
     for (name, path), times in executed.unknown.items():
-        yield Finding("torch's formulas", f"no formula for {name}", 0, times, layers.counted(path))
+        yield Finding("torch's formulas", f"no formula for {name}", 0, times, layers.counted_path(path))
 
 
 def _shapes(tensors: Iterable[tuple[str, Any]]) -> dict[str, Shape]:

@@ -15,10 +15,10 @@ from archcli.arith import prod
 from archcli.errors import ArchError, Problem
 from archcli.graph import Row
 from archcli.modules import Model
-from archcli.modules.model import stacks
+from archcli.modules.layers import LayerIndex
+from archcli.modules.stack import stacks
 from archcli.runtime.model.build import LanguageModel, build_model, example_inputs
 from archcli.runtime.model.build_tape import MismatchError
-from archcli.runtime.model.layers import Layers
 from archcli.runtime.verify.by_fvcore import ask_fvcore
 from archcli.runtime.verify.by_torch import Counted, ask_parameters, ask_step, ask_training
 from archcli.runtime.verify.finding import Finding, Verdict, listed
@@ -60,7 +60,7 @@ def verify(spec: Model, asked: Asked, tell: Tell = lambda *_: None) -> Verdict:
 
 
 def _ask(spec: Model, model: LanguageModel, asked: Asked, tell: Tell) -> Verdict:
-    layers = Layers(spec)
+    layers = LayerIndex(spec)
     with torch.device("meta"):
         inputs = example_inputs(spec, asked.batch_size, asked.seq_len, asked.source_len)
         trained = example_inputs(spec, asked.train.batch_size, asked.seq_len, asked.source_len)

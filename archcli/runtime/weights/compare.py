@@ -15,8 +15,9 @@ import torch
 
 from archcli.arith import prod
 from archcli.errors import ArchError
-from archcli.modules import EncoderDecoder, Model
+from archcli.modules import Model
 from archcli.modules.model import inferring
+from archcli.modules.request import InputSpec, Request
 from archcli.runtime.model.build import LanguageModel, build_model
 from archcli.runtime.verify.finding import Finding
 from archcli.runtime.weights.transformers import Inputs, Logits, prompt_length, their_class, their_logits
@@ -149,14 +150,16 @@ def _inputs(spec: Model, job: Job, dtype: torch.dtype) -> Inputs:
     """Random ones, no more of them than there are positions."""
     seed = torch.Generator().manual_seed(SEED)
     length = min(job.seq_len, spec.max_seq_len or job.seq_len)
-    shape = spec.source_shape(job.batch_size, length)
-    words = spec.encoder.vocab_size if isinstance(spec, EncoderDecoder) else None
-    source: tuple[torch.Tensor, ...] = ()
-    if shape is not None and len(shape) > 2:  # noqa: PLR2004
-        source = (torch.randn(shape, generator=seed).to(dtype),)
-    elif shape is not None:
-        source = (torch.randint(words or spec.vocab_size, shape, generator=seed),)
-    return Inputs(torch.randint(spec.vocab_size, (job.batch_size, length), generator=seed), source)
+    specs = spec.inputs(Request("forward", job.batch_size, length))
+    # the source is drawn first, as it always was: the same seed gives the same tensors
+    source = (_drawn(specs["source"], dtype, seed),) if "source" in specs else ()
+    return Inputs(_drawn(specs["tokens"], dtype, seed), source)
+
+
+def _drawn(spec: InputSpec, dtype: torch.dtype, seed: torch.Generator) -> torch.Tensor:
+    if spec.n_ids is None:
+        return torch.randn(spec.shape, generator=seed).to(dtype)
+    return torch.randint(spec.n_ids, spec.shape, generator=seed)
 
 
 def _closeness(

@@ -10,7 +10,7 @@ import transformers
 from archcli.load.huggingface.understand import weight_map
 from archcli.load.huggingface.weights import WeightMap
 from archcli.measure.checkpoint import compare, compare_sums
-from archcli.measure.passes import tensors
+from archcli.measure.state_dict import tensors
 from drawing import TINY
 from hub_files import BERT, BERT_FILE, CHATGLM, CHATGLM_FILE, GPT2, GPT2_FILE, OSS, V3
 from importing import imported_file

@@ -13,7 +13,7 @@ from archcli.errors import ArchError
 from archcli.load.huggingface.understand import families, weight_map
 from archcli.load.huggingface.weights import Drop, WeightMap, taken
 from archcli.measure.checkpoint import compare
-from archcli.measure.passes import tensors
+from archcli.measure.state_dict import tensors
 from drawing import cases
 from import_variants import VARIANTS
 from importing import imported_file

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from archcli.measure.flops import run_pass
 from archcli.measure.memory.estimate import memory_of
+from archcli.measure.passes import checked_pass
 from archcli.measure.profile.extrapolate.plan import plan_of
 from archcli.measure.profile.extrapolate.recording import extrapolated
 from archcli.measure.profile.extrapolate.stacks import MemoryLimits
@@ -27,13 +27,13 @@ CASES += [
 def plan_for(model, phase, distinct=None):
     asked = question(phase, past=5)
     sizing = MemoryLimits(
-        lambda each: run_pass(each, asked),
+        lambda each: checked_pass(each, asked),
         lambda counted: memory_of(counted, "fp32", "sdpa"),
         "fp32",
         None,
         0,
     )
-    return run_pass(model, asked), plan_of("it", model, run_pass(model, asked), sizing)
+    return checked_pass(model, asked), plan_of("it", model, checked_pass(model, asked), sizing)
 
 
 def job(counted, **more):

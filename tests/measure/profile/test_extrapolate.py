@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from archcli.measure.flops import count_flops, run_pass
+from archcli.measure.flops import count_flops
 from archcli.measure.memory.estimate import memory_of
+from archcli.measure.passes import checked_pass
 from archcli.measure.profile.extrapolate.plan import plan_of
 from archcli.measure.profile.extrapolate.recording import extrapolated
 from archcli.measure.profile.extrapolate.stacks import MemoryLimits
@@ -31,8 +32,8 @@ def plan(model, phase="forward", available=None, asked=None):
     return plan_of(
         "it",
         model,
-        run_pass(model, asked),
-        MemoryLimits(lambda each: run_pass(each, asked), needs, "fp32", available, 0),
+        checked_pass(model, asked),
+        MemoryLimits(lambda each: checked_pass(each, asked), needs, "fp32", available, 0),
     )
 
 
@@ -159,7 +160,7 @@ def report(extra_s=0.0, model=DEEP, phase="forward", **more):
     several = recordings(extra_s=extra_s)
     found = profile_of(
         model,
-        run_pass(model, question(phase)),
+        checked_pass(model, question(phase)),
         extrapolated(whole, several),
         {"phase": phase, "dtype": "fp32"},
         **more,
@@ -212,7 +213,7 @@ def test_two_estimates_are_told_and_where_they_part_the_headline_says_so(part, s
 def test_flops_and_bytes_are_those_of_the_whole_model(name, phase):
     whole = plan(MODELS[name], phase)
     several = {small.name: recording(1.0, timed("lm_head", 0.5)) for small in whole.stacks()}
-    counted = run_pass(MODELS[name], question(phase))
+    counted = checked_pass(MODELS[name], question(phase))
     found = profile_of(
         MODELS[name], counted, extrapolated(whole, several), {"phase": phase, "dtype": "fp32"}
     ).totals
@@ -233,7 +234,7 @@ def test_small_layers_that_a_cache_may_hold_are_told():
     whole, several = plan(DEEP), recordings()
     found = profile_of(
         DEEP,
-        run_pass(DEEP, question("forward")),
+        checked_pass(DEEP, question("forward")),
         extrapolated(whole, several),
         {"phase": "forward", "dtype": "fp32"},
     )

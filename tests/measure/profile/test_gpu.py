@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from torch.autograd import profiler
 
-from archcli.measure.flops import run_pass
+from archcli.measure.passes import checked_pass
 from archcli.measure.profile.extrapolate.recording import extrapolated
 from archcli.measure.profile.reports.versus import MeasuredVariant, versus
 from archcli.recording.device import OnDevice
@@ -123,7 +123,7 @@ def test_lost_kernels_make_a_report_unreliable():
 
 
 def test_variants_say_so_too():
-    counted = run_pass(MODELS["gpt2"], question("forward"))
+    counted = checked_pass(MODELS["gpt2"], question("forward"))
     sides = [
         MeasuredVariant(letter, "", MODELS["gpt2"], counted, "fp32", Timing(each, each.plain_s, ({}, {}, {})))
         for letter, each in (("A", GPU), ("B", with_passes(lost=LOST)))

@@ -4,9 +4,8 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.load.source import load
-from archcli.measure.flops import run_pass
 from archcli.measure.memory.estimate import memory_of
-from archcli.measure.passes import forward_pass
+from archcli.measure.passes import checked_pass, forward_pass
 from archcli.measure.profile.extrapolate.kinds import cut, depth, kinds_of
 from archcli.measure.profile.extrapolate.plan import plan_of
 from archcli.measure.profile.extrapolate.stacks import MemoryLimits
@@ -35,7 +34,7 @@ def test_kinds_of_layer(name, expected):
 
 def sizing(asked, available=None, cache=0, dtype="bf16"):
     return MemoryLimits(
-        lambda model: run_pass(model, asked),
+        lambda model: checked_pass(model, asked),
         lambda counted: memory_of(counted, dtype, "sdpa"),
         dtype,
         available,
@@ -44,7 +43,7 @@ def sizing(asked, available=None, cache=0, dtype="bf16"):
 
 
 def plan(model, asked, **room):
-    return plan_of("it", model, run_pass(model, asked), sizing(asked, **room))
+    return plan_of("it", model, checked_pass(model, asked), sizing(asked, **room))
 
 
 def cost(rows):
@@ -57,7 +56,7 @@ def cost(rows):
 
 @pytest.mark.parametrize(("name", "phase"), BY_KIND)
 def test_a_layer_of_a_stack_costs_what_it_costs_in_the_model(name, phase):
-    whole = run_pass(MODELS[name], question(phase))
+    whole = checked_pass(MODELS[name], question(phase))
     found = plan(MODELS[name], question(phase))
     assert found.pairs
     for pair in found.pairs:
@@ -78,7 +77,10 @@ def inside(row):
 
 @pytest.mark.parametrize(("name", "phase"), BY_KIND)
 def test_embedding_and_head_cost_what_they_cost_in_the_model(name, phase):
-    whole, ends = run_pass(MODELS[name], question(phase)), plan(MODELS[name], question(phase)).ends.counted
+    whole, ends = (
+        checked_pass(MODELS[name], question(phase)),
+        plan(MODELS[name], question(phase)).ends.counted,
+    )
     assert cost(row for row in ends.rows if not inside(row)) == cost(
         row for row in whole.rows if not inside(row)
     )

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from archcli.measure.flops import count_flops, run_pass
+from archcli.measure.flops import count_flops
+from archcli.measure.passes import checked_pass
 from archcli.measure.profile.reports.one import profile_of
 from archcli.recording.operations import OpTime
 from archcli.recording.recording import Recording
@@ -38,7 +39,7 @@ INPUTS = {"phase": "forward", "dtype": "fp32"}
 
 
 def report(name="gpt2", phase="forward", recording=QUIET, **options):
-    counted = run_pass(MODELS[name], question(phase))
+    counted = checked_pass(MODELS[name], question(phase))
     return profile_of(MODELS[name], counted, recording, INPUTS | {"phase": phase}, **options)
 
 

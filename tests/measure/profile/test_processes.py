@@ -6,7 +6,7 @@ from statistics import stdev
 
 import pytest
 
-from archcli.measure.flops import run_pass
+from archcli.measure.passes import checked_pass
 from archcli.measure.profile.reports.one import profile_of
 from archcli.measure.profile.reports.processes import middle, repeated
 from archcli.render import rendered
@@ -45,7 +45,7 @@ def printed(norm_s=0.05, wall_s=1.0, **changes):
     )
     plain = (wall_s, 0.9 * wall_s, 1.1 * wall_s)
     recording = replace(QUIET, timed=timed, plain_s=plain, traced_s=plain, **changes)
-    report = profile_of(MODELS["gpt2"], run_pass(MODELS["gpt2"], question("forward")), recording, INPUTS)
+    report = profile_of(MODELS["gpt2"], checked_pass(MODELS["gpt2"], question("forward")), recording, INPUTS)
     return json.loads(json.dumps(document(replace(report, totals={**report.totals, "memory": MEMORY}))))
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from archcli.measure.flops import run_pass
+from archcli.measure.passes import checked_pass
 from archcli.measure.profile.parameter_match import parameter_notes
 from archcli.measure.profile.reports.versus import MeasuredVariant, versus
 from archcli.measure.profile.reports.versus.ratios import NONE, ratios
@@ -117,7 +117,7 @@ def test_where_there_is_nothing_to_divide_there_is_no_ratio(base, other):
 
 def compared(norms=(0.1, 0.2, 0.3), walls=(1.0, 1.0, 1.0), **options):
     """MODELS' GPT-2 against itself, with made-up times."""
-    clock, counted = Clock(), run_pass(MODELS["gpt2"], question("forward"))
+    clock, counted = Clock(), checked_pass(MODELS["gpt2"], question("forward"))
     base = clock.contender("A", [1.0, 1.0, 1.0], [0.1, 0.1, 0.1])
     timings = record_variants([base, clock.contender("B", walls, norms)], 3, silent)
     texts = ("as it is", "norm.kind=rmsnorm")

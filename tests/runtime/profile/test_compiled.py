@@ -12,7 +12,7 @@ from torch._inductor.codegen.cpp import CppScheduling
 from torch._inductor.scheduler import Scheduler
 
 from archcli.errors import ArchError
-from archcli.measure.flops import run_pass
+from archcli.measure.passes import checked_pass
 from archcli.measure.profile.reports.one import profile_of
 from archcli.recording.classes import FUSED_KERNELS, UNATTRIBUTED, TimeClass
 from archcli.recording.kernels import JOIN
@@ -39,7 +39,7 @@ def state():
 @pytest.fixture(scope="session")
 def compiled():
     """(the counted pass, what was recorded of it compiled, whether all was as before)."""
-    counted = run_pass(MODELS["gpt2"], question("train"))
+    counted = checked_pass(MODELS["gpt2"], question("train"))
     profile_compiled.check_compiler("cpu")
     before = state()
     work = prepare(MODELS["gpt2"], Job(2, counted.new, train=True))

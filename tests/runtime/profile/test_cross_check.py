@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from archcli.measure.flops import run_pass
+from archcli.measure.passes import checked_pass
 from archcli.recording.operations import CallTime, OpTime
 from archcli.recording.recording import Recording
 from archcli.runtime.model.op_hooks import join, op_hooks
@@ -19,7 +19,7 @@ def silent(what, done, total):
 
 
 def work_of(name):
-    counted = run_pass(MODELS[name], question("forward"))
+    counted = checked_pass(MODELS[name], question("forward"))
     return prepare(MODELS[name], Job(2, counted.new, source_len=counted.source_len))
 
 

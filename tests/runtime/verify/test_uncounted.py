@@ -10,9 +10,9 @@ from archcli.errors import ArchError
 from archcli.graph import StateKind
 from archcli.measure.passes import forward_pass
 from archcli.modules import CrossAttention
+from archcli.modules.layers import LayerIndex
 from archcli.ops import ExtendCache, Linear, Scale
 from archcli.runtime.model.build import build_model, example_inputs
-from archcli.runtime.model.layers import Layers
 from archcli.runtime.verify import by_fvcore as witness_fvcore
 from asking import ask, failures
 from sources import ENCODERS, OTHERS, PAIRS, SOURCE, D
@@ -136,15 +136,15 @@ def test_a_broken_formula_is_told_with_the_rows_of_each_stack(broken, where, mon
 
 
 def test_layers_of_either_stack_stand_for_each_other():
-    layers = Layers(PAIRS["modern"])
-    assert layers.built("encoder.layers.1.ffn") == ["encoder.layers.1.ffn"]
-    assert layers.built("decoder.layers.0.ffn.up_proj") == [
+    layers = LayerIndex(PAIRS["modern"])
+    assert layers.built_paths("encoder.layers.1.ffn") == ["encoder.layers.1.ffn"]
+    assert layers.built_paths("decoder.layers.0.ffn.up_proj") == [
         f"decoder.layers.{i}.ffn.up_proj" for i in range(3)
     ]
-    assert layers.built("layers.0.ffn") == ["layers.0.ffn"]
-    assert layers.counted("decoder.layers.2.ffn") == "decoder.layers.0.ffn"
-    assert layers.counted("encoder.layers.1.ffn") == "encoder.layers.1.ffn"
-    assert [layers.counted(path) for path in ("encoder.layers.2.x", "layers.1.x", "lm_head")] == [
+    assert layers.built_paths("layers.0.ffn") == ["layers.0.ffn"]
+    assert layers.counted_path("decoder.layers.2.ffn") == "decoder.layers.0.ffn"
+    assert layers.counted_path("encoder.layers.1.ffn") == "encoder.layers.1.ffn"
+    assert [layers.counted_path(path) for path in ("encoder.layers.2.x", "layers.1.x", "lm_head")] == [
         "encoder.layers.2.x",
         "layers.1.x",
         "lm_head",
@@ -166,7 +166,7 @@ def test_what_stood_in_for_a_convolution_is_gone_afterwards():
     model = build_model(spec, device="meta", attention="eager")
     with torch.device("meta"):
         inputs = example_inputs(spec, 1, 4)
-    witness_fvcore.ask_fvcore(model, forward_pass(spec, 1, 4).rows, Layers(spec), inputs)
+    witness_fvcore.ask_fvcore(model, forward_pass(spec, 1, 4).rows, LayerIndex(spec), inputs)
     convolutions = [leaf for leaf in model.modules() if isinstance(leaf, nn.Conv1d)]
     assert len(convolutions) == 2
     assert not [leaf for leaf in convolutions if "forward" in vars(leaf)]

@@ -8,9 +8,9 @@ import torch
 from archcli.errors import ArchError
 from archcli.graph import CountTape, State, StateKind
 from archcli.modules import GLU, Group, PreNorm
+from archcli.modules.layers import LayerIndex
 from archcli.ops import Attend, Combine, ExtendCache, Linear, Multiply, Normalize, Route
 from archcli.runtime.model.build import build_model
-from archcli.runtime.model.layers import Layers
 from asking import ask, failures
 from zoo import RMS, ZOO, D, gqa, model
 
@@ -205,12 +205,12 @@ def test_layers_stand_for_each_other():
     spec = model(layer).replace(
         groups=(Group(n_layers=1, layer=layer), Group(n_layers=5, pattern=(layer, layer)))
     )
-    layers = Layers(spec)
-    assert layers.built("layers.0.ffn") == ["layers.0.ffn"]
-    assert layers.built("layers.1.ffn") == ["layers.1.ffn", "layers.3.ffn", "layers.5.ffn"]
-    assert layers.built("layers.2") == ["layers.2", "layers.4"]
-    assert layers.built("lm_head") == ["lm_head"]
-    assert [layers.counted(f"layers.{i}.x") for i in range(7)] == [
+    layers = LayerIndex(spec)
+    assert layers.built_paths("layers.0.ffn") == ["layers.0.ffn"]
+    assert layers.built_paths("layers.1.ffn") == ["layers.1.ffn", "layers.3.ffn", "layers.5.ffn"]
+    assert layers.built_paths("layers.2") == ["layers.2", "layers.4"]
+    assert layers.built_paths("lm_head") == ["lm_head"]
+    assert [layers.counted_path(f"layers.{i}.x") for i in range(7)] == [
         f"layers.{i}.x" for i in (0, 1, 2, 1, 2, 1, 6)
     ]
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from archcli.graph import Row
-from archcli.measure.passes import Pass, layers
+from archcli.measure.passes import Pass
 from archcli.modules import Block, Group, Model
-from archcli.modules.model import stacks
-from archcli.modules.stack import Stack
+from archcli.modules.layers import LayerIndex
+from archcli.modules.stack import Stack, stacks
 
 SMALL_VOCABULARY = 64
 """Entries of a vocabulary in stacks that time layers alone."""
@@ -57,12 +57,12 @@ class LayerKind:
 def kinds_of(model: Model) -> tuple[LayerKind, ...]:
     """Every kind of layer, in the order of the layers, whichever groups and places of a pattern they are in."""
     kinds: list[tuple[str, Block, list[tuple[int, int]]]] = []
-    for path, block, times in layers(model):
-        stem, _, index = path.rpartition("layers.")
+    for layer in LayerIndex(model):
+        stem, block = layer.prefix, layer.block
         places = next((places for at, like, places in kinds if at == stem and like == block), None)
         if places is None:
             kinds.append((stem, block, places := []))
-        places.append((int(index), times))
+        places.append((int(layer.path.rpartition(".")[2]), layer.times))
     descriptions = _descriptions([block for _, block, _ in kinds])
     return tuple(
         LayerKind(stem, block, tuple(places), description)

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from archcli.arith import prod
 from archcli.graph import OpClass, Part, Row
 from archcli.measure.passes import Pass
-from archcli.measure.profile.charges import pieces
 from archcli.measure.profile.ivanov.table import LINES, TableLine
 
 
@@ -52,7 +51,7 @@ def layer_parts(counted: Pass) -> Iterator[LayerPart]:
     for row in counted.rows:
         path = within_layer(row.path)
         if path:
-            yield from (LayerPart(row, path, name, part) for _, name, part in pieces(row, counted.phase))
+            yield from (LayerPart(row, path, name, part) for _, name, part in row.pieces(counted.phase))
 
 
 def within_layer(path: str) -> str:

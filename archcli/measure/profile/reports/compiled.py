@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from archcli.measure.passes import Pass, folded_path
+from archcli.measure.passes import Pass
 from archcli.measure.profile.charges import is_expert_product
 from archcli.measure.profile.operators import members, operator_name
 from archcli.measure.profile.schema.figures import CompiledCode
 from archcli.measure.report import Unit
+from archcli.modules.layers import folded_path
 from archcli.recording.classes import FUSED_KERNELS
 from archcli.recording.kernels import JOIN, CompiledModel
 from archcli.recording.recording import Recording

@@ -1,0 +1,119 @@
+"""LayerIndex: which layers of a model each counted layer stands for, by row path and by YAML path.
+
+Counting traces every distinct layer once: layer i of a pattern of p layers stands for the layers i, i+p, i+2p, … of
+its group. A built model has all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from archcli.arith import Number, label, repetitions
+from archcli.modules.base import Spec
+from archcli.modules.block import Block
+from archcli.modules.stack import Group, Stack, stacks
+
+
+class DistinctLayer(NamedTuple):
+    """One layer of a pattern: its paths, its block, and how many layers of the model are like it.
+
+    `path` is that of its rows (`encoder.layers.3`), `yaml_path` that of its block (`encoder.groups.0.pattern.1`).
+    `prefix` begins the paths of its `stack` and ends in a dot; it is empty where the model is the stack.
+    """
+
+    path: str
+    yaml_path: str
+    block: Block
+    times: Number
+    prefix: str
+    stack: Stack
+
+
+class LayerIndex:
+    """The layers of a model: iterate for the distinct ones, look up paths for the layers that rows stand for."""
+
+    def __init__(self, model: Spec) -> None:
+        self.prefixes = [f"{prefix}layers." for prefix, _ in stacks(model)]
+        self._distinct = tuple(_distinct(model))
+        self._spans = dict(_spans(model))
+
+    def __iter__(self) -> Iterator[DistinctLayer]:
+        """Every distinct layer, in the order of the model. Sizes may be symbols."""
+        return iter(self._distinct)
+
+    def span(self, path: str) -> range:
+        """The layers of its stack that a row stands for; of a row outside of all layers range(1)."""
+        return self._spans.get(self._split(path)[0], range(1))
+
+    def built_paths(self, path: str) -> list[str]:
+        """The paths in a built model of what one counted path stands for."""
+        layer, rest = self._split(path)
+        if layer not in self._spans:
+            return [path]
+        stem = layer.rpartition(".")[0]
+        return [f"{stem}.{number}{rest}" for number in self._spans[layer]]
+
+    def counted_path(self, path: str) -> str:
+        """The counted path that stands for a path in a built model."""
+        layer, rest = self._split(path)
+        prefix, _, number = layer.rpartition(".")
+        if not number.isdecimal():
+            return path
+        # spans are searched, not spread out: a stack may state any number of layers
+        counted = (
+            at for at, span in self._spans.items() if at.rpartition(".")[0] == prefix and int(number) in span
+        )
+        return next(counted, layer) + rest
+
+    def _split(self, path: str) -> tuple[str, str]:
+        """The path of the layer, empty for one outside of all layers, and the rest."""
+        for prefix in self.prefixes:
+            if path.startswith(prefix):
+                number, dot, rest = path.removeprefix(prefix).partition(".")
+                return prefix + number, dot + rest
+        return "", path
+
+
+def _distinct(model: Spec) -> Iterator[DistinctLayer]:
+    for prefix, stack in stacks(model):
+        start: Number = 0
+        for i, group in enumerate(stack.groups):
+            for j, block in enumerate(group.blocks):
+                step = "layer" if group.layer is not None else f"pattern.{j}"
+                path, yaml_path = f"{prefix}layers.{label(start + j)}", f"{prefix}groups.{i}.{step}"
+                times = repetitions(group.n_layers, len(group.blocks), j)
+                yield DistinctLayer(path, yaml_path, block, times, prefix, stack)
+            start = start + group.n_layers
+
+
+def _spans(model: Spec) -> Iterator[tuple[str, range]]:
+    """(row path, layers it stands for) of every layer that is counted, where numbers of layers are ints."""
+    adapted = getattr(model, "lora", None) is not None
+    for prefix, stack in stacks(model):
+        start = 0
+        for group in stack.groups:
+            if not isinstance(group.n_layers, int):
+                return
+            yield from (
+                (f"{prefix}layers.{span[0]}", span) for span in _group_spans(group, start, adapted=adapted)
+            )
+            start += group.n_layers
+
+
+def _group_spans(group: Group, start: int, *, adapted: bool) -> Iterator[range]:
+    """With adapters the first of each layer is counted apart, as no gradient flows below it (`AdaptTape.occurrences`)."""
+    period, end = len(group.blocks), start + group.n_layers
+    alone = min(period, group.n_layers) if adapted else 0
+    yield from (range(i, i + 1) for i in range(start, start + alone))
+    yield from (range(i, end, period) for i in range(start + alone, min(start + alone + period, end)))
+
+
+def folded_path(path: str, depth: int | None = None) -> str:
+    """The first `depth` steps of a row's path (None: all), with `layers.*` for any layer of a stack."""
+    steps = path.split(".")
+    steps = [
+        "*" if before in {"layers", "rotary"} else step
+        for before, step in zip(["", *steps], steps, strict=False)
+    ]
+    return ".".join(steps[:depth])

@@ -1,0 +1,109 @@
+"""Request: which pass through a model is asked for. InputSpec: a tensor that the pass reads.
+
+The same request is counted, built, run and timed; `Model.inputs` says with which tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
+
+from archcli.arith import Number, Shape
+from archcli.errors import ArchError
+
+Phase = Literal["forward", "train", "prefill", "decode"]
+Logits = Literal["all", "last"]
+
+DEFAULT_LOGITS: Mapping[Phase, Logits] = {
+    "forward": "all",
+    "train": "all",
+    "prefill": "last",
+    "decode": "last",
+}
+
+
+class InputSpec(NamedTuple):
+    """One input tensor: `ids` of a table with `n_ids` entries, or real-valued `features` (`n_ids` None)."""
+
+    shape: Shape
+    kind: Literal["ids", "features"]
+    n_ids: Number | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One pass through a model, by the names of the options of `archcli flops`.
+
+    forward is one full pass, train the same and its backward, prefill a pass that fills the cache, decode one token
+    against a full cache. `seq_len` tokens per sequence are new, `past` are in the cache already. `source_len` is how
+    many positions an encoder-decoder's encoder has. `logits` are those of all positions or of the last. None leaves a
+    value to the phase (`resolved`).
+
+    `forms` picks between equal ways to compute a module: {"mla": "absorbed"}. A key that is absent leaves modules as
+    their YAML states them.
+    """
+
+    phase: Phase = "forward"
+    batch_size: Number = 1
+    seq_len: Number = 2048
+    past: Number | None = None
+    source_len: Number | None = None
+    logits: Logits | None = None
+    forms: Mapping[str, str] = field(default_factory=dict)
+
+    def resolved(self) -> Request:
+        """The request with every value that its phase decides filled in, except `source_len`.
+
+        A decoding pass has one new token; its `past` left out is `seq_len`. Raises ArchError where values contradict
+        each other.
+        """
+        if self.phase == "train" and not _is_empty(self.past):
+            raise ArchError("training starts from an empty cache", "leave --past out")
+        if self.phase == "train" and self.logits == "last":
+            raise ArchError("training needs the logits at every position", "leave --logits out")
+        if self.phase == "decode":
+            past = self.seq_len if self.past is None else self.past
+            return replace(self, past=past, seq_len=1, logits="last")
+        past = 0 if self.past is None else self.past
+        return replace(self, past=past, logits=self.logits or DEFAULT_LOGITS[self.phase])
+
+    def filling(self) -> Request:
+        """The prefill that leaves this request's `past` tokens in the cache."""
+        return replace(
+            self,
+            phase="prefill",
+            seq_len=0 if self.past is None else self.past,
+            past=0,
+            source_len=self.source_positions,
+            logits="last",
+        )
+
+    @property
+    def continues(self) -> bool:
+        """Whether the cache holds tokens before the new ones."""
+        return not _is_empty(self.past)
+
+    @property
+    def caches(self) -> bool:
+        """Whether the pass reads or fills a cache."""
+        return self.phase in {"prefill", "decode"} or self.continues
+
+    @property
+    def last_only(self) -> bool:
+        """Whether only the last position gets logits."""
+        return self.logits == "last"
+
+    @property
+    def source_positions(self) -> Number:
+        """Encoder positions asked for: `source_len`, left out as many as new tokens, in a decoding pass as `past`."""
+        if self.source_len is not None:
+            return self.source_len
+        if self.phase != "decode":
+            return self.seq_len
+        return 1 if self.past is None or _is_empty(self.past) else self.past
+
+
+def _is_empty(past: Number | None) -> bool:
+    # symbols and arrays are never compared with 0: they stand for caches that hold something
+    return past is None or (isinstance(past, int) and past == 0)

@@ -1,0 +1,40 @@
+"""Trace a model: run its forward on a counting tape, which writes a row for every operation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archcli.graph import Abstract, CountTape, Row, Tensor, tree_map
+from archcli.modules.request import Request
+
+ONE_TOKEN = Request(seq_len=1, source_len=1)
+
+
+def trace(
+    model: Any, request: Request, *, adapted: Any = None, cache: Any = None
+) -> tuple[tuple[Row, ...], Any]:
+    """The rows of the pass that `request` asks for, and the cache afterwards.
+
+    `adapted` is the model with its adapters, if those are to be counted. `cache` None caches nothing, () starts a
+    cache, anything else is what an earlier trace returned, which holds the `past` tokens of the request.
+    """
+    rows: list[Row] = []
+    tape = CountTape(rows)
+    inputs = {
+        name: Tensor(tape, Abstract(spec.shape, grad=False)) for name, spec in model.inputs(request).items()
+    }
+    _, cache = (adapted or model).forward(
+        **inputs,
+        past=0 if request.past is None else request.past,
+        cache=tree_map(lambda x: Tensor(tape, x.value), Tensor, cache),
+        last_only=request.last_only,
+    )
+    return tuple(rows), cache
+
+
+def outline(model: Any, adapted: Any = None) -> tuple[Row, ...]:
+    """The rows of one token's forward: every operation once per distinct layer.
+
+    Fields that name operations are checked against it.
+    """
+    return trace(model, ONE_TOKEN, adapted=adapted)[0]

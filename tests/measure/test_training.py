@@ -54,7 +54,7 @@ def test_a_share_is_below_the_whole(share):
 
 
 def test_linear_attention_has_nothing_to_drop():
-    with pytest.raises(ArchError, match="no probabilities of which some could be dropped"):
+    with pytest.raises(ArchError, match="unknown key dropout"):
         LinearAttention(n_heads=2, dropout=0.1)
 
 

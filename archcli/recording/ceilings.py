@@ -25,4 +25,5 @@ class Ceilings(TypedDict):
     ]
 
 
-Ceilings.__pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)  # type: ignore[attr-defined]  # set from outside, or it would be taken for a key
+# set from outside of the class, where it would be taken for a key
+Ceilings.__pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)  # type: ignore[attr-defined]

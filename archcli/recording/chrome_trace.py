@@ -1,6 +1,6 @@
-"""One traced pass as Chrome's trace format, for Perfetto and chrome://tracing. Plain Python, no torch.
+"""One traced pass in Chrome's trace format, for Perfetto and chrome://tracing. No torch.
 
-Ranges of a thread are perfectly nested: one that reaches beyond the range it began in is cut to that one's end.
+The viewers want the ranges of a thread nested: one that outlasts its parent is cut to the parent's end.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ CATEGORIES: dict[Kind, str] = {
 def chrome_trace(
     events: Iterable[Event], owner: Callable[[int], str], prefix: str, name: str
 ) -> dict[str, Any]:
-    """The document: a range for each operation of the architecture by its path, and within it those of torch. Times in microseconds.
+    """The document: ranges of the architecture's operations by path, around those of torch. Microseconds.
 
-    `owner` names the path that made the autograd node of a sequence number, which is shown at its backward.
+    `owner` gives the path that made the autograd node of a sequence number, which names its backward.
     """
     threads: dict[tuple[int, int], list[Event]] = defaultdict(list)
     for event in events:
         threads[(DEVICE if event.on_device else PROCESS), event.thread].append(event)
     ranges = [
         entry
-        for (process, _), ours in sorted(threads.items())
-        for entry in _thread(process, ours, owner, prefix)
+        for (process, _), thread in sorted(threads.items())
+        for entry in _thread(process, thread, owner, prefix)
     ]
     first = min((entry["ts"] for entry in ranges), default=0)
     shown = [entry | {"ts": (entry["ts"] - first) / 1000, "dur": entry["dur"] / 1000} for entry in ranges]
@@ -52,7 +52,7 @@ def _thread(
             ends.pop()
         end = min(event.end_ns, ends[-1]) if ends and process == PROCESS else event.end_ns
         ends.append(end)
-        kind, name = _said(event, owner, prefix)
+        kind, name = _category(event, owner, prefix)
         thread = event.thread % (1 << 31)
         yield {
             "ph": "X",
@@ -65,7 +65,7 @@ def _thread(
         }
 
 
-def _said(event: Event, owner: Callable[[int], str], prefix: str) -> tuple[str, str]:
+def _category(event: Event, owner: Callable[[int], str], prefix: str) -> tuple[str, str]:
     if event.name.startswith(prefix):
         return "operator", event.name[len(prefix) :]
     if event.name.startswith(ENGINE):

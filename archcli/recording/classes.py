@@ -1,8 +1,9 @@
-"""The classes that a profile sums time by, and the class of a torch operation within one of the architecture.
+"""The classes that a profile sums time by, and the class of each torch operation.
 
-An operation of the architecture with one class of cost lends that class to all that it executes: the eleven kernels
-of a composite norm are the norm. Beside a matrix product, the softmax, the bias and the copies are told apart by name.
-A fused attention kernel is both contraction and normalization; it is never split, and is a class of its own.
+An operation of the architecture with one class of cost lends that class to all that it executes: the eleven
+kernels of a composite norm are the norm. Beside a matrix product, the softmax, the bias and the copies are
+recognised by name. A fused attention kernel is contraction and normalization at once; it is never split, and
+is a class of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from archcli.recording.operations import OpKey, Phase
 
 
 class TimeClass(StrEnum):
-    """The classes of cost, what executes several of them at once, and what no operation of the architecture takes."""
+    """The classes of cost, kernels that mix several of them, and time outside of any operation."""
 
     CONTRACTION = OpClass.CONTRACTION.value
     NORMALIZATION = OpClass.NORMALIZATION.value
@@ -29,7 +30,7 @@ class TimeClass(StrEnum):
 
     @property
     def label(self) -> str:
-        """The class as a table or a drawing names it."""
+        """The name of the class in a table or a drawing."""
         return _LABELS.get(self, self.replace("_", " "))
 
 
@@ -51,89 +52,35 @@ FUSED_KERNELS = TimeClass.FUSED_KERNELS
 """Kernels of a compiled model that operations of several classes were fused into."""
 FRAMEWORK = TimeClass.FRAMEWORK
 RANDOM = TimeClass.RANDOM
-"""Drawing random numbers: no arithmetic of the architecture, and on a CPU a large part of training with dropout."""
+"""Drawing random numbers: no arithmetic of the architecture, but on a CPU much of training with dropout."""
 UNATTRIBUTED = TimeClass.UNATTRIBUTED
 
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 _FUSED = ("_scaled_dot_product", "_flash_attention", "_efficient_attention", "_cudnn_attention")
-_PRODUCTS = {
-    "mm",
-    "bmm",
-    "addmm",
-    "_addmm_activation",
-    "baddbmm",
-    "addbmm",
-    "mv",
-    "addmv",
-    "dot",
-    "_grouped_mm",
-}
-_PRODUCTS |= {"convolution", "convolution_backward"}
-_RANDOM = {
-    "bernoulli",
-    "uniform",
-    "normal",
-    "exponential",
-    "multinomial",
-    "rand",
-    "randn",
-    "rand_like",
-    "randn_like",
-    "randint",
-    "randperm",
-}
-_RANDOM |= {
-    "native_dropout",
-    "_fused_dropout",
-    "random",
-    "normal_functional",
-}  # of a GPU's dropout, drawing and multiplying are one kernel
-_SUMS = {"sum", "cumsum"}
-_SOFTMAX = {"softmax", "_softmax", "_safe_softmax", "_softmax_backward_data", "logsumexp"}
-_COPIES = {
-    "clone",
-    "copy",
-    "_to_copy",
-    "cat",
-    "stack",
-    "index_select",
-    "index",
-    "index_copy",
-    "gather",
-    "repeat",
-    "fill",
-}
-_MAKERS = {
-    "empty",
-    "empty_like",
-    "new_empty",
-    "zeros",
-    "zeros_like",
-    "new_zeros",
-    "bincount",
-    "_local_scalar_dense",
-}
+_PRODUCTS = _names(
+    "mm bmm addmm _addmm_activation baddbmm addbmm mv addmv dot _grouped_mm convolution convolution_backward"
+)
+_RANDOM = _names(
+    "bernoulli uniform normal exponential multinomial rand randn rand_like randn_like randint randperm"
+    " native_dropout _fused_dropout random normal_functional"
+)  # drawing and multiplying are one kernel in a GPU's dropout
+_SUMS = _names("sum cumsum")
+_SOFTMAX = _names("softmax _softmax _safe_softmax _softmax_backward_data logsumexp")
+_COPIES = _names("clone copy _to_copy cat stack index_select index index_copy gather repeat fill")
+_MAKERS = _names("empty empty_like new_empty zeros zeros_like new_zeros bincount _local_scalar_dense")
 NO_ARITHMETIC = (
     _COPIES
     | _MAKERS
     | _RANDOM
-    | {"relu", "threshold_backward", "clamp", "clamp_min", "maximum", "masked_fill", "where"}
+    | _names("relu threshold_backward clamp clamp_min maximum masked_fill where")
+    | _names("lt le gt ge eq ne bitwise_not bitwise_and bitwise_or arange detach zero")
+    | _names("embedding embedding_dense_backward")
 )
-NO_ARITHMETIC |= {
-    "lt",
-    "le",
-    "gt",
-    "ge",
-    "eq",
-    "ne",
-    "bitwise_not",
-    "bitwise_and",
-    "bitwise_or",
-    "arange",
-    "detach",
-    "zero",
-}
-NO_ARITHMETIC |= {"embedding", "embedding_dense_backward"}
-"""Operations that copy, compare, choose or draw. A maximum is no FLOP either, by the convention of `ops/base.py`."""
+"""Operations that copy, compare, choose or draw. A maximum is no FLOP either, as in `ops/base.py`."""
 
 
 def is_fused(name: str) -> bool:
@@ -167,8 +114,8 @@ def _of_phase(phase: Phase, parts: tuple[Part, ...]) -> tuple[Part, ...]:
 def _class_beside_product(key: OpKey, classes: list[OpClass]) -> OpClass:
     """Within a Linear, an Einsum or an eager Attend: by the kernel's name.
 
-    Scaling and masking of scores belong to the softmax, as its FLOPs count them, unless the row also has element-wise
-    parts (a softcap, ALiBi), whose kernels have the same names.
+    Scaling and masking of scores belong to the softmax, as its FLOPs count them, unless the row also has
+    element-wise parts (a softcap, ALiBi), whose kernels have the same names.
     """
     if key.name in _PRODUCTS:
         return OpClass.CONTRACTION

@@ -15,25 +15,15 @@ CALL = "## Call CompiledFxGraph"
 """The range of a compiled graph in a trace."""
 IDLE = frozenset(
     {
-        "empty",
-        "empty_strided",
-        "empty_like",
-        "as_strided",
-        "detach",
-        "alias",
-        "view",
-        "reshape",
-        "expand",
-        "permute",
-        "slice",
-        "select",
+        *("empty", "empty_strided", "empty_like", "as_strided", "detach", "alias"),
+        *("view", "reshape", "expand", "permute", "slice", "select"),
     }
 )
-"""Operations between the kernels of a compiled graph that allocate or view, and compute nothing."""
+"""Operations between the kernels of a compiled graph that only allocate or view."""
 
 
 def walk_compiled(events: Iterable[Event], graphs: Sequence[Sequence[Kernel]]) -> dict[OpKey, CallTime]:
-    """Seconds and calls of every kernel of one pass; what else ran within a graph is of no operation."""
+    """Time and calls of every kernel of one pass; what else ran within a graph has an empty path."""
     spent: dict[OpKey, CallTime] = defaultdict(CallTime)
     for event, kernel in launched(events, graphs):
         key = OpKey("", "forward", operation(event.name)) if kernel is None else kernel.key
@@ -42,7 +32,7 @@ def walk_compiled(events: Iterable[Event], graphs: Sequence[Sequence[Kernel]]) -
 
 
 def with_groups(events: Sequence[Event], graphs: Sequence[Sequence[Kernel]], prefix: str) -> list[Event]:
-    """The trace with a range around each kernel that is named after the operations it holds."""
+    """The trace with a range around each kernel, named after the operations that it holds."""
     around = [
         event._replace(name=prefix + kernel.key.path, id=-1)
         for event, kernel in launched(events, graphs)
@@ -54,18 +44,18 @@ def with_groups(events: Sequence[Event], graphs: Sequence[Sequence[Kernel]], pre
 def launched(
     events: Iterable[Event], graphs: Sequence[Sequence[Kernel]]
 ) -> Iterator[tuple[Event, Kernel | None]]:
-    """Everything that compiled graphs ran, with the kernel that it is."""
+    """All events within compiled graphs, each with its kernel; None for what is no kernel."""
     for i, ranges in enumerate(calls(events)):
         kernels = graphs[i] if i < len(graphs) else ()
-        found = matched([operation(event.name) for event in ranges], [kernel.key.name for kernel in kernels])
-        yield from (
-            (event, None if place is None else kernels[place])
-            for event, place in zip(ranges, found, strict=True)
-        )
+        names = [operation(event.name) for event in ranges]
+        for event, i_kernel in zip(
+            ranges, matched(names, [kernel.key.name for kernel in kernels]), strict=True
+        ):
+            yield event, None if i_kernel is None else kernels[i_kernel]
 
 
 def calls(events: Iterable[Event]) -> Iterator[list[Event]]:
-    """What each compiled graph launched, a list for each call of a graph, in the order of time."""
+    """The ranges within each call of a compiled graph, in the order of time."""
     ordered = sorted(
         (event for event in events if not event.on_device),
         key=lambda event: (event.start_ns, -event.end_ns, event.id),
@@ -86,7 +76,7 @@ def calls(events: Iterable[Event]) -> Iterator[list[Event]]:
 
 
 def matched(seen: Sequence[str], expected: Sequence[str]) -> list[int | None]:
-    """Which of the expected kernels each one seen is, both being in order; None for one that is none of them."""
+    """The index of the expected kernel that each name seen is, both in order; None for any other name."""
     places: list[int | None] = [None] * len(seen)
     known = [i for i, name in enumerate(seen) if name in set(expected)]
     if [seen[i] for i in known] == list(expected):

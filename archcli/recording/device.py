@@ -1,8 +1,8 @@
-"""What a device did during one traced pass: computing, copying, idle and why; and whether the trace has all of it. Plain Python, no torch.
+"""The activity of a device during one traced pass: computing, copying, idle and why. No torch.
 
-Every nanosecond of the pass is one of: `busy`, some kernel or fill runs; `copy`, nothing but a copy from or to other memory does;
-`sync`, nothing runs and the CPU stands in a call that waits for the device; `launch`, nothing runs as the CPU has not come to launch
-it; `ends`, nothing runs yet or any more.
+Every nanosecond of the pass is one of: `busy`, a kernel or a fill runs; `copy`, only a copy from or to memory
+elsewhere runs; `sync`, nothing runs and the CPU waits for the device; `launch`, nothing runs as nothing is
+launched yet; `ends`, before the first and after the last activity.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from archcli.recording.events import TIMED, Event
 
 WAIT_KERNEL = "spin_kernel"
-"""What torch.cuda._sleep launches, as ATen/cuda/Sleep.cu names it; it is ahead of the pass and no part of it."""
+"""The kernel of torch.cuda._sleep (ATen/cuda/Sleep.cu), which runs ahead of the pass and is no part of it."""
 
 
 class Span(NamedTuple):
@@ -28,10 +28,11 @@ class Span(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class OnDevice:
-    """Nanoseconds of a pass by what the device did; `activities` it did, `launches` asked for them, the `lost` have no counterpart.
+class DeviceActivity:
+    """Nanoseconds of a pass by what the device did, and numbers of its activities and their launches.
 
-    `waits` are calls within the pass, before its last launch, in which the CPU waited for the device.
+    `lost` names launches and activities without their counterpart. `waits` are calls before the last launch
+    in which the CPU waited for the device.
     """
 
     busy_ns: int
@@ -46,59 +47,59 @@ class OnDevice:
 
     @property
     def wall_ns(self) -> int:
-        """All of it."""
+        """The whole pass."""
         return self.busy_ns + self.copy_ns + self.sync_ns + self.launch_ns + self.ends_ns
 
 
-def account(events: Sequence[Event]) -> OnDevice:
-    """The account of the pass that the trace is of."""
+def account(events: Sequence[Event]) -> DeviceActivity:
+    """The activity of the pass in a trace."""
     whole = _pass_of(events)
     waiting = [event for event in events if event.on_device and WAIT_KERNEL in event.name]
     launches, others = _launches(events, whole, {event.id for event in waiting})
-    ours = [event for event in events if event.on_device and event.id not in others]
+    activities = [event for event in events if event.on_device and event.id not in others]
     window = Span(max([whole.start_ns, *(event.end_ns for event in waiting)]), whole.end_ns)
-    occupied = _union(ours, window)
-    computing = _length(_union((event for event in ours if not event.crosses), window))
+    occupied = _union(activities, window)
+    computing = _length(_union((event for event in activities if not event.crosses), window))
     gaps = [Span(before.end_ns, after.start_ns) for before, after in pairwise(occupied)]
     inner = occupied[-1].end_ns - occupied[0].start_ns if occupied else 0
-    standing = _union((event for event in events if event.waits), window)
-    synced = _overlap(gaps, standing)
-    return OnDevice(
+    waiting_spans = _union((event for event in events if event.waits), window)
+    synced = _overlap(gaps, waiting_spans)
+    return DeviceActivity(
         busy_ns=computing,
         copy_ns=_length(occupied) - computing,
         sync_ns=synced,
         launch_ns=_length(gaps) - synced,
         ends_ns=window.end_ns - window.start_ns - inner,
-        activities=len(ours),
+        activities=len(activities),
         launches=len(launches),
         waits=_waits(events, launches, window),
-        lost=tuple(_lost(events, launches, ours)),
+        lost=tuple(_lost(events, launches, activities)),
     )
 
 
-def middle(accounts: Sequence[OnDevice]) -> OnDevice | None:
-    """The medians over passes, each on its own, and whatever any of them lost; None of none."""
+def median_activity(accounts: Sequence[DeviceActivity]) -> DeviceActivity | None:
+    """The median of each figure over the passes, and all that was lost in any; None without a pass."""
     if not accounts:
         return None
 
-    def over(figure: Callable[[OnDevice], int]) -> int:
-        return round(median(figure(each) for each in accounts))
+    def over(figure: Callable[[DeviceActivity], int]) -> int:
+        return round(median(map(figure, accounts)))
 
-    return OnDevice(
-        busy_ns=over(lambda each: each.busy_ns),
-        copy_ns=over(lambda each: each.copy_ns),
-        sync_ns=over(lambda each: each.sync_ns),
-        launch_ns=over(lambda each: each.launch_ns),
-        ends_ns=over(lambda each: each.ends_ns),
-        activities=over(lambda each: each.activities),
-        launches=over(lambda each: each.launches),
-        waits=over(lambda each: each.waits),
-        lost=tuple(sorted({what for each in accounts for what in each.lost})),
+    return DeviceActivity(
+        busy_ns=over(lambda activity: activity.busy_ns),
+        copy_ns=over(lambda activity: activity.copy_ns),
+        sync_ns=over(lambda activity: activity.sync_ns),
+        launch_ns=over(lambda activity: activity.launch_ns),
+        ends_ns=over(lambda activity: activity.ends_ns),
+        activities=over(lambda activity: activity.activities),
+        launches=over(lambda activity: activity.launches),
+        waits=over(lambda activity: activity.waits),
+        lost=tuple(sorted({name for account in accounts for name in account.lost})),
     )
 
 
 def launched_ns(events: Iterable[Event]) -> Callable[[Event], int]:
-    """How long what an event launched itself ran on the device: of a range on the CPU, or of a call that no such range is known of."""
+    """How long the activities launched by an event ran: by a CPU range, or by a call outside of any."""
     by_range: dict[int, int] = defaultdict(int)
     by_call: dict[int, int] = defaultdict(int)
     for event in events:
@@ -110,7 +111,7 @@ def launched_ns(events: Iterable[Event]) -> Callable[[Event], int]:
 
 
 def _pass_of(events: Sequence[Event]) -> Span:
-    """From the start of the pass to its end; all there is where it was not marked."""
+    """From the start of the pass to its end; the whole trace where it was not marked."""
     marked = [event for event in events if event.name == TIMED] or events
     return Span(
         min((event.start_ns for event in marked), default=0),
@@ -119,19 +120,18 @@ def _pass_of(events: Sequence[Event]) -> Span:
 
 
 def _launches(events: Sequence[Event], whole: Span, ahead: set[int]) -> tuple[dict[int, Event], set[int]]:
-    """(launches of the pass by their numbers, numbers of all other launches). A call within a launch is how that one is done."""
-    ours: dict[int, Event] = {}
+    """(launches of the pass by number, numbers of all other launches), without calls nested in a launch."""
+    of_pass: dict[int, Event] = {}
     others: set[int] = set(ahead)
     until: dict[int, int] = defaultdict(int)
-    for event in sorted(
-        (event for event in events if event.launches), key=lambda event: (event.start_ns, -event.end_ns)
-    ):
+    launches = [event for event in events if event.launches]
+    for event in sorted(launches, key=lambda event: (event.start_ns, -event.end_ns)):
         if event.id in ahead or not whole.start_ns <= event.start_ns < whole.end_ns:
             others.add(event.id)
         elif event.start_ns >= until[event.thread]:
-            ours[event.id] = event
+            of_pass[event.id] = event
             until[event.thread] = event.end_ns
-    return ours, others
+    return of_pass, others
 
 
 def _waits(events: Iterable[Event], launches: dict[int, Event], window: Span) -> int:
@@ -139,31 +139,31 @@ def _waits(events: Iterable[Event], launches: dict[int, Event], window: Span) ->
     return sum(event.waits and window.start_ns <= event.end_ns < last for event in events)
 
 
-def _lost(events: Iterable[Event], launches: dict[int, Event], ours: Iterable[Event]) -> Iterator[str]:
-    """Launches that nothing on the device answers, by the range they were called in, and the other way round, with how many."""
-    done = {event.id: event for event in ours}
+def _lost(events: Iterable[Event], launches: dict[int, Event], activities: Iterable[Event]) -> Iterator[str]:
+    """Launches without an activity, by the range they were called in, and activities without a launch."""
+    done = {event.id for event in activities}
     names = {event.id: event.name for event in events if event.kind == "cpu"}
-    found: Counter[str] = Counter()
+    lost: Counter[str] = Counter()
     for number, launch in launches.items():
         if number not in done:
-            found[f"{names.get(launch.launched_by, 'no operation')}: {launch.name} without a kernel"] += 1
-    found.update(f"{event.name} without a launch" for event in ours if event.id not in launches)
-    yield from (what if times == 1 else f"{what} x{times}" for what, times in sorted(found.items()))
+            lost[f"{names.get(launch.launched_by, 'no operation')}: {launch.name} without a kernel"] += 1
+    lost.update(f"{event.name} without a launch" for event in activities if event.id not in launches)
+    yield from (what if times == 1 else f"{what} x{times}" for what, times in sorted(lost.items()))
 
 
 def _union(events: Iterable[Event], window: Span) -> list[Span]:
-    """The stretches within the window in which at least one of them ran, in order."""
-    found: list[Span] = []
+    """The stretches of the window in which at least one event ran, in order."""
+    spans: list[Span] = []
     for start, end in sorted(
         (max(event.start_ns, window.start_ns), min(event.end_ns, window.end_ns)) for event in events
     ):
         if start >= end:
             continue
-        if found and start <= found[-1].end_ns:
-            found[-1] = Span(found[-1].start_ns, max(end, found[-1].end_ns))
+        if spans and start <= spans[-1].end_ns:
+            spans[-1] = Span(spans[-1].start_ns, max(end, spans[-1].end_ns))
         else:
-            found.append(Span(start, end))
-    return found
+            spans.append(Span(start, end))
+    return spans
 
 
 def _length(spans: Iterable[Span]) -> int:
@@ -171,8 +171,7 @@ def _length(spans: Iterable[Span]) -> int:
 
 
 def _overlap(gaps: Iterable[Span], others: Sequence[Span]) -> int:
-    """How long stretches of both run at once; neither overlap among themselves."""
-    shared = (
-        (max(gap.start_ns, other.start_ns), min(gap.end_ns, other.end_ns)) for gap in gaps for other in others
-    )
-    return sum(end - start for start, end in shared if end > start)
+    """How long spans of both run at once; neither overlap among themselves."""
+    pairs = ((gap, span) for gap in gaps for span in others)
+    shared = (min(a.end_ns, b.end_ns) - max(a.start_ns, b.start_ns) for a, b in pairs)
+    return sum(ns for ns in shared if ns > 0)

@@ -1,8 +1,8 @@
-"""Reads kineto's events: what each is, when it ran, and what started it. No torch here, only the objects that it hands out.
+"""The events of a kineto trace: kind, time, and the range or call that launched them. No torch.
 
-Two numberings meet in a trace. A range on the CPU has a number of its own, from 1 in each trace. A call of CUDA and what it
-made the device do share one of CUPTI's, from 1 in each process, and name the range they were called in by that one's
-number. The same number may occur in both, so that none is looked up without knowing of which kind it is.
+Two numberings meet in a trace. A range on the CPU has a number of its own, from 1 in each trace. A call of
+CUDA and the device activity it launched share one of CUPTI's, from 1 in each process, and name the range they
+were called in by its number. The same number may occur in both, so that it is looked up among one kind only.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 Kind = Literal["cpu", "call", "kernel", "copy", "fill"]
-"""A range on the CPU; a call of CUDA from there; on the device a kernel, a copy between memories, and filling memory with a byte."""
+"""A range on the CPU; a call of CUDA; on the device a kernel, a copy, and a fill of memory with a byte."""
 TIMED = "archcli pass"
-"""The range that a timed pass is on a device: all that belongs to it begins within."""
+"""The range around a timed pass on a device: all that belongs to the pass begins within."""
 
 _CALL = re.compile(r"(cuda|cu|hip)[A-Z]")
 _LAUNCH = re.compile(
@@ -24,7 +24,10 @@ _DEVICE_KINDS: dict[str, Kind] = {"kernel": "kernel", "gpu_memcpy": "copy", "gpu
 
 
 class Event(NamedTuple):
-    """A range of a trace. On the device `thread` is the stream. `launched_by` is the number of the CPU range it comes from, 0 for none."""
+    """A range of a trace.
+
+    `thread` is the stream on a device. `launched_by` is the number of the CPU range around the call, or 0.
+    """
 
     name: str
     start_ns: int
@@ -37,22 +40,22 @@ class Event(NamedTuple):
 
     @property
     def on_device(self) -> bool:
-        """Whether it took the device's time."""
+        """Whether it took time of the device."""
         return self.kind in {"kernel", "copy", "fill"}
 
     @property
     def launches(self) -> bool:
-        """Whether it is a call that gives the device something to do: a kernel, a graph of them, a copy, a fill."""
+        """Whether it is a call that launches a kernel, a graph of kernels, a copy or a fill."""
         return self.kind == "call" and _LAUNCH.match(self.name) is not None
 
     @property
     def waits(self) -> bool:
-        """Whether it is a call that returns when the device has got somewhere: of a device, a stream, an event."""
+        """Whether it is a call that waits for the device, a stream or an event."""
         return self.kind == "call" and self.name.endswith("Synchronize")
 
     @property
     def crosses(self) -> bool:
-        """Whether it is a copy from or to other memory than the device's own, for which nothing of the device computes."""
+        """Whether it is a copy from or to memory elsewhere, which takes no compute units of the device."""
         return self.kind == "copy" and "DtoD" not in self.name
 
 
@@ -75,17 +78,17 @@ def events_of(trace: Any) -> Iterator[Event]:
 
 
 def _kind(raw: Any) -> Kind | None:
-    """None of what took no time of its own: the shadow that a range throws on the device, the tracer's own overhead."""
-    said = raw.activity_type() if hasattr(raw, "activity_type") else ""
+    """None for what took no time of its own: a CPU range repeated on the device, the tracer's overhead."""
+    activity = raw.activity_type() if hasattr(raw, "activity_type") else ""
     if raw.device_type().name != "CPU":
-        return _DEVICE_KINDS.get(said) if said else _device_kind(raw)
-    if said == "overhead":
+        return _DEVICE_KINDS.get(activity) if activity else _device_kind(raw)
+    if activity == "overhead":
         return None
-    return "call" if said in {"cuda_runtime", "cuda_driver"} or _CALL.match(raw.name()) else "cpu"
+    return "call" if activity in {"cuda_runtime", "cuda_driver"} or _CALL.match(raw.name()) else "cpu"
 
 
 def _device_kind(raw: Any) -> Kind | None:
-    """By its name, as older releases of torch do not say it."""
+    """The kind by the name, as older releases of torch have no activity type."""
     if raw.is_user_annotation():
         return None
     name = raw.name()

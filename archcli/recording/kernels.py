@@ -1,13 +1,13 @@
-"""Kernels of a compiled model, and the operations of the architecture that were fused into each. No torch.
+"""Kernels of a compiled model, and the operations of the architecture fused into each. No torch.
 
-A kernel that holds several operations belongs to all of them and is never split: its path is theirs, joined. It has
-their class where they have one, else a class of its own. An operation's cost is charged to the first kernel that runs
-it.
+A kernel that holds several operations belongs to all of them and is never split: its path is theirs, joined.
+It has their class where they share one, else that of mixed kernels. An operation's cost is charged to the first
+kernel that runs it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -32,7 +32,7 @@ class GraphOp(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """A kernel launch of the compiled code: its name in a trace, what it is first to compute, whether a library's."""
+    """A launch in the compiled code: the kernel's name in a trace, and what it is first to compute."""
 
     name: str
     pieces: tuple[GraphOp, ...]
@@ -48,14 +48,14 @@ class CompiledGraph:
 
 
 class KernelGroup(NamedTuple):
-    """The line of a report for kernels that hold the same operations: their joined path, and their class."""
+    """Kernels that hold the same operations: their joined path, and their class."""
 
     path: str
     op_class: str
 
 
 class Kernel(NamedTuple):
-    """A launch of the compiled code: its key in a trace, its class, and (path, class) of all that it computes."""
+    """A kernel of a pass: its key in a trace, its class, and (path, class) of all that it computes."""
 
     key: OpKey
     op_class: str
@@ -67,8 +67,8 @@ class Kernel(NamedTuple):
 class CompiledModel:
     """A compiled model: the kernels of its graphs in order, and the seconds that compiling took.
 
-    `homes` says which kernels an operation's cost of a class is charged to. Operations without a kernel are either
-    `shared` (an equal operation's result serves both) or `missing`.
+    `homes` says which kernels an operation's cost of a class is charged to. An operation without a kernel is
+    either `shared` (an equal operation's result serves both) or `missing`.
     """
 
     graphs: tuple[tuple[Kernel, ...], ...]
@@ -78,7 +78,7 @@ class CompiledModel:
     seconds: float = 0.0
 
     def home(self, path: str, phase: str, op_class: str) -> KernelGroup | None:
-        """The kernels that an operation's cost of a class is charged to: of that class, else a library's, else any."""
+        """The kernels an operation's cost is charged to: of that class, else a library's, else any."""
         return self.homes.get((path, phase, op_class)) or self.homes.get((path, phase, ""))
 
     @property
@@ -90,26 +90,27 @@ class CompiledModel:
 def compiled_of(
     graphs: Sequence[CompiledGraph], ran: Mapping[str, OpInstance], seconds: float = 0.0
 ) -> CompiledModel:
-    """Join what was compiled with the operations that run."""
+    """Join compiled graphs with the operations that run."""
     order = sorted(graphs, key=lambda graph: graph.backward)
-    fused = {
-        (piece.path, graph.backward)
-        for graph in order
-        for each in graph.launches
-        if is_fused(each.name)
-        for piece in each.pieces
-    }
-    made = tuple(
-        tuple(_kernel(each, ran, fused, backward=graph.backward) for each in graph.launches)
+    fused = {key for graph in order for key in _fused_attention(graph)}
+    kernels = tuple(
+        tuple(_kernel(launch, ran, fused, backward=graph.backward) for launch in graph.launches)
         for graph in order
     )
-    homes = _homes([kernel for kernels in made for kernel in kernels])
-    lost = [each for each in ran.values() if _computes(each) and (each.path, "forward", "") not in homes]
-    held = {_content(each) for each in ran.values() if (each.path, "forward", "") in homes}
-    shared, missing = (
-        tuple(each.path for each in lost if (_content(each) in held) is found) for found in (True, False)
-    )
-    return CompiledModel(made, homes, shared, missing, seconds)
+    homes = _homes([kernel for of_graph in kernels for kernel in of_graph])
+    in_kernels = {path for path, phase, _ in homes if phase == "forward"}
+    contents = {_content(op) for op in ran.values() if op.path in in_kernels}
+    homeless = [op for op in ran.values() if _computes(op) and op.path not in in_kernels]
+    shared = tuple(op.path for op in homeless if _content(op) in contents)
+    missing = tuple(op.path for op in homeless if _content(op) not in contents)
+    return CompiledModel(kernels, homes, shared, missing, seconds)
+
+
+def _fused_attention(graph: CompiledGraph) -> Iterator[tuple[str, bool]]:
+    """(path, backward) of the operations that ran as one attention kernel."""
+    for launch in graph.launches:
+        if is_fused(launch.name):
+            yield from ((piece.path, graph.backward) for piece in launch.pieces)
 
 
 def _computes(ran: OpInstance) -> bool:
@@ -117,7 +118,7 @@ def _computes(ran: OpInstance) -> bool:
 
 
 def _content(ran: OpInstance) -> str:
-    """An operation without its name: what two that can share a result have in common."""
+    """An operation without its name, equal for two that can share a result."""
     return repr((ran.op, ran.inputs)).replace(f"name={ran.op.name!r}", "")
 
 
@@ -125,24 +126,20 @@ def _kernel(
     launch: Launch, ran: Mapping[str, OpInstance], fused: set[tuple[str, bool]], *, backward: bool
 ) -> Kernel:
     phase: Phase = "backward" if backward else "forward"
-    parts = {
-        path: ran[path].op.parts(*ran[path].inputs)
-        for path in ran
-        if any(piece.path == path for piece in launch.pieces)
-    }
-    costing = [path for path, own in parts.items() if own] or list(parts)
-    if not costing:  # of no operation: sums of gradients that meet, or something of torch's own
+    paths = {piece.path for piece in launch.pieces}
+    parts = {path: op.op.parts(*op.inputs) for path, op in ran.items() if path in paths}
+    costing = [path for path, costs in parts.items() if costs] or list(parts)
+    if not costing:  # of no operation: sums of gradients, or something of torch's own
         key = OpKey("", "sums" if backward else phase, launch.name)
         return Kernel(key, OpClass.ELEMENTWISE if backward else FRAMEWORK, (), launch.library)
+
+    def class_within(piece: GraphOp) -> str:
+        if (piece.path, backward) in fused:
+            return FUSED
+        return class_of(OpKey(piece.path, phase, piece.name), parts[piece.path])
+
     pieces = dict.fromkeys(
-        (
-            each.path,
-            FUSED
-            if (each.path, backward) in fused
-            else str(class_of(OpKey(each.path, phase, each.name), parts[each.path])),
-        )
-        for each in launch.pieces
-        if each.path in costing
+        (piece.path, class_within(piece)) for piece in launch.pieces if piece.path in costing
     )
     classes = {op_class for _, op_class in pieces}
     op_class = classes.pop() if len(classes) == 1 else FUSED_KERNELS
@@ -154,11 +151,10 @@ def _kernel(
 
 
 def _homes(kernels: Iterable[Kernel]) -> dict[Home, KernelGroup]:
-    """The first kernel for each class of what an operation does; for what has none, the first of a library's, else the first."""
+    """The first kernel of each class of an operation; under "" the first of a library's, else the first."""
     homes: dict[Home, KernelGroup] = {}
-    for kernel in sorted(
-        kernels, key=lambda kernel: not kernel.library
-    ):  # stable: each sort stays in the order of running
+    # a stable sort keeps the order in which they run
+    for kernel in sorted(kernels, key=lambda kernel: not kernel.library):
         for path, _ in kernel.pieces:
             homes.setdefault((path, kernel.key.phase, ""), KernelGroup(kernel.key.path, kernel.op_class))
     for kernel in kernels:

@@ -1,4 +1,4 @@
-"""The machine by what Linux tells of it in /proc and /sys: available memory, caches, processor. No torch."""
+"""The machine as Linux describes it in /proc and /sys: available memory, caches, processor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ PROC, GROUPS, CPUS = Path("/proc"), Path("/sys/fs/cgroup"), Path("/sys/devices/s
 
 
 def available_memory(proc: Path = PROC, groups: Path = GROUPS) -> int | None:
-    """Bytes that can be taken without swapping: the kernel's estimate, or less where a control group allows less.
+    """Bytes available without swapping: the kernel's estimate, or less under a control group.
 
     None where the system does not say (not Linux).
     """
@@ -44,7 +44,7 @@ def _kernel(proc: Path) -> int | None:
 
 
 def _control_group(proc: Path, groups: Path) -> list[int | None]:
-    """Limit minus use of this process's control groups, version 2 and version 1, as far up as they are visible."""
+    """Limit less use of this process's control groups, versions 2 and 1, as far up as visible."""
     rooms = [
         _room(groups, "memory.max", "memory.current"),
         _room(groups / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),

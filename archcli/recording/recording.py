@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from archcli.recording.device import OnDevice
+from archcli.recording.device import DeviceActivity
 from archcli.recording.kernels import CompiledModel
 from archcli.recording.operations import ClassKey, ExecutedOp, OpInstance, OpTime
 
@@ -15,12 +15,12 @@ from archcli.recording.operations import ClassKey, ExecutedOp, OpInstance, OpTim
 class GpuPasses:
     """Passes on a GPU.
 
-    `on_device` is what the device did in a traced pass (None of an extrapolation); `lost` names what the trace lacks.
-    `host_s` and `device_s` are the plain passes by either clock, of which `Recording.plain_s` is one: the device's
-    where launches are `hidden`. `states` are readings of the card before and after.
+    `on_device` is what the device did in a traced pass (None of an extrapolation), `lost` what a trace lacks.
+    `host_s` and `device_s` are the plain passes by either clock; `Recording.plain_s` is the device's where
+    launches are `hidden`, else the host's. `states` are readings of the card before and after.
     """
 
-    on_device: OnDevice | None = None
+    on_device: DeviceActivity | None = None
     lost: tuple[str, ...] = ()
     host_s: tuple[float, ...] = ()
     device_s: tuple[float, ...] = ()
@@ -33,14 +33,14 @@ class Recording:
     """What was measured of one pass, in pairs of a plain pass and a traced one.
 
     - `plain_s`, `traced_s`: wall times. `framework_s`: median of a traced pass less its operations.
-    - `timed`: torch operations with their median times. `ran`: operations of the architecture. `census`: what torch
-      executed. `reached`: how many experts the tokens went to, by the path of an operation within routed experts.
-    - `counted` of the `executed` torch operations were in the trace; `differing` names those whose number differs.
-    - `rejected` pairs were disturbed and are in no figure. `load`: processes per processor at the start. `system_s`:
-      median time that all threads of a plain pass spent in the system, on page faults above all.
+    - `timed`: torch operations with median times. `ran`: operations of the architecture. `census`: what torch
+      executed. `reached`: how many experts got tokens, by the path of an operation within routed experts.
+    - `counted` of the `executed` torch operations were in the trace; `differing` names those that differ.
+    - `rejected` pairs were disturbed and are in no figure. `load`: processes per processor at the start.
+      `system_s`: median time of a plain pass, over all threads, spent in the system, mostly on page faults.
     - `trace`: one pass in Chrome's format.
-    - `gpu` on a GPU. `compiled` of a compiled model, whose paths are those of fused groups, and whose executed
-      operations are kernels. `stacks`: names of the small stacks that an extrapolation is made from.
+    - `gpu`: on a GPU. `compiled`: of a compiled model, whose paths are those of fused groups, and whose
+      executed operations are kernels. `stacks`: the small stacks that an extrapolation was made from.
     """
 
     timed: tuple[OpTime, ...]
@@ -71,7 +71,7 @@ class Recording:
         return bool(self.stacks)
 
     @property
-    def on_device(self) -> OnDevice | None:
+    def on_device(self) -> DeviceActivity | None:
         """What a GPU did in a traced pass; None on a CPU, and of an extrapolation."""
         return None if self.gpu is None else self.gpu.on_device
 
@@ -82,7 +82,7 @@ class Recording:
 
 
 class Timing(NamedTuple):
-    """A variant's recording; of each round the plain wall time, and the seconds of each class of each operation."""
+    """A variant timed in rounds: the plain wall time of a round, and its seconds by operation and class."""
 
     recording: Recording
     walls: tuple[float, ...]

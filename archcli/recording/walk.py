@@ -1,8 +1,8 @@
-"""The walk through a trace: nested ranges in, seconds and calls per (path, phase, operation) out. Plain Python, no torch.
+"""The walk through a trace: from nested ranges to time and calls per path, phase and operation.
 
-A range named by a label opens an operation of the architecture; one of the autograd engine opens the backward of the
-operation that made its node. Within either, the first range whose name the census knows takes its whole duration and
-whatever ran inside it; what no range takes (Python, the dispatcher, views) is left to the framework.
+A labelled range opens an operation of the architecture; one of the autograd engine opens the backward of the
+operation that made its node. Within either, the first range whose name the census knows takes its whole
+duration and whatever ran inside it; the rest (Python, the dispatcher, views) is left to the framework.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from archcli.recording.operations import CallTime, OpKey, Phase
 
 ENGINE = "autograd::engine::evaluate_function"
 ALIASES = {"_index_put_impl": "index_put"}
-"""The gradient of indexing runs the one where nobody watches, the other under a dispatch mode, as the census is."""
+"""The gradient of indexing runs the first, and under a dispatch mode, as in the census, the second."""
 
 
 class _Frame(NamedTuple):
-    """A range the walk stands in: until when, whose it is, and which key has taken it."""
+    """A range that the walk is in: its end, its operation, and the key that takes its time."""
 
     end_ns: int
     path: str
@@ -38,10 +38,10 @@ def walk(
     *,
     device: bool = False,
 ) -> dict[OpKey, CallTime]:
-    """Seconds and calls of every known operation of one pass.
+    """Time and calls of every known operation of one pass.
 
-    `owner` names the path that made the autograd node of a sequence number. On a `device` an operation's time is that
-    of the kernels, copies and fills it launched, on the CPU its own.
+    `owner` gives the path that made the autograd node of a sequence number. On a `device` an operation's time is
+    that of the kernels, copies and fills it launched.
     """
     spent: dict[OpKey, CallTime] = defaultdict(CallTime)
     threads: dict[int, list[Event]] = defaultdict(list)
@@ -78,21 +78,21 @@ def _walk_thread(
 
 
 def _wrappers(ranges: list[Event]) -> set[int]:
-    """Places of ranges that hold another of their own name: composite operations, whose parts are what is executed."""
-    found: set[int] = set()
+    """Indices of ranges around another of the same name: composite operations, which execute their parts."""
+    wrappers: set[int] = set()
     stack: list[tuple[int, Event]] = []
     for i, event in enumerate(ranges):
         while stack and stack[-1][1].end_ns <= event.start_ns:
             stack.pop()
-        found.update(place for place, outer in stack if outer.name == event.name)
+        wrappers.update(place for place, outer in stack if outer.name == event.name)
         stack.append((i, event))
-    return found
+    return wrappers
 
 
 def _entered(
     outer: _Frame, event: Event, known: Collection[OpKey], owner: Callable[[int], str], prefix: str
 ) -> _Frame:
-    """What the walk stands in once it has entered the event's range."""
+    """The frame of an event's range within another."""
     if outer.taken is not None:
         return outer._replace(end_ns=event.end_ns)
     if event.name.startswith(prefix):
@@ -107,6 +107,6 @@ def _entered(
 
 
 def operation(name: str) -> str:
-    """The operation's name as both the trace and the dispatcher give it: no namespace, no mark of working in place."""
+    """The name that trace and dispatcher share: without namespace, and without the mark of in place."""
     plain = name.rpartition("::")[2].rstrip("_")
     return ALIASES.get(plain, plain)

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import pytest
 
 from archcli.recording.chrome_trace import chrome_trace
-from archcli.recording.device import account, launched_ns, middle
+from archcli.recording.device import account, launched_ns, median_activity
 from archcli.recording.events import TIMED, Event, events_of
 from archcli.recording.operations import CallTime, OpKey
 from archcli.recording.walk import walk
@@ -253,7 +253,7 @@ def test_the_middle_of_passes_is_that_of_each_figure():
         account([WHOLE, call(1, 5), kernel(1, 100, 200)]),
         account([WHOLE, call(1, 5), kernel(1, 100, 500), call(2, 15)]),
     )
-    found = middle([quick, slow, slow])
+    found = median_activity([quick, slow, slow])
     assert (found.busy_ns, found.ends_ns, found.wall_ns) == (400, 600, 1000)
     assert found.lost == slow.lost
-    assert middle([]) is None
+    assert median_activity([]) is None

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from archcli.recording.chrome_trace import chrome_trace
 from archcli.recording.classes import FRAMEWORK, FUSED, RANDOM, class_of
-from archcli.recording.device import OnDevice, account, middle
+from archcli.recording.device import DeviceActivity, account, median_activity
 from archcli.recording.events import events_of
 from archcli.recording.operations import CallTime, ExecutedOp, OpKey, OpTime
 from archcli.recording.recording import GpuPasses, Recording
@@ -40,7 +40,7 @@ class Traced(NamedTuple):
 
     run: Run
     spent: dict[OpKey, CallTime]
-    on_device: OnDevice | None = None
+    on_device: DeviceActivity | None = None
 
 
 class Pair(NamedTuple):
@@ -49,7 +49,7 @@ class Pair(NamedTuple):
     plain: Run
     traced: Run
     spent: dict[OpKey, CallTime]
-    on_device: OnDevice | None = None
+    on_device: DeviceActivity | None = None
 
 
 def record(
@@ -173,7 +173,7 @@ def recording_of(done: list[Pair], census: Census, device: str, *, chosen: bool 
 
 def _gpu_passes(kept: list[Pair]) -> GpuPasses | None:
     """What both clocks and the traces say of the passes on a GPU; None of those on a CPU."""
-    on_device = middle([pair.on_device for pair in kept if pair.on_device is not None])
+    on_device = median_activity([pair.on_device for pair in kept if pair.on_device is not None])
     if on_device is None:
         return None
     return GpuPasses(

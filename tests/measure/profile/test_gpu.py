@@ -9,7 +9,7 @@ from torch.autograd import profiler
 from archcli.measure.passes import checked_pass
 from archcli.measure.profile.extrapolate.recording import extrapolated
 from archcli.measure.profile.reports.versus import MeasuredVariant, versus
-from archcli.recording.device import OnDevice
+from archcli.recording.device import DeviceActivity
 from archcli.recording.recording import GpuPasses, Timing
 from archcli.render import rendered
 from archcli.runtime.profile.ceilings import CPU, sizes_of
@@ -23,7 +23,7 @@ from measure.profile.test_one import INPUTS, QUIET, report
 from recordings import MODELS, question
 
 MS = 1_000_000
-DEVICE = OnDevice(
+DEVICE = DeviceActivity(
     busy_ns=800 * MS,
     copy_ns=20 * MS,
     sync_ns=30 * MS,

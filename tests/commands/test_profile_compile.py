@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from archcli.measure.profile.schema import misfit
+from archcli.measure.profile.schema import first_violation
 
 pytestmark = pytest.mark.torch
 
@@ -22,7 +22,7 @@ def test_eager_against_compiled(cli, llama):
     done = cli("profile", llama, *options.split())
     assert (done.code, done.err) == (0, "")
     found = json.loads(done.out)
-    assert misfit(found) is None
+    assert first_violation(found) is None
     a, b = found["totals"]["variants"]
     assert found["inputs"]["compile"] is True
     assert b["settings"] == [{"setting": "compile", "from": "true", "to": "false"}]

@@ -10,41 +10,36 @@ from archcli.modules import (
     GELU,
     GLU,
     MLP,
-    ALiBi,
     Embedding,
     GELUTanh,
     Head,
     LayerNorm,
     Learned,
-    MultiHeadAttention,
-    MultiQueryAttention,
     NoPosition,
     Parallel,
     PostNorm,
     PreNorm,
-    QKNorm,
     ReLU,
     ResidualPostNorm,
-    Rope,
     Sandwich,
     Sigmoid,
     SiLU,
     Sinusoidal,
     SquaredReLU,
     Swish,
-    YarnScaling,
 )
-from archcli.ops import Attend, RotaryTable, Rotate, Sinusoid
+from archcli.ops import Sinusoid
 from ops.references import REFERENCES
-from zoo import DEEPSEEK, LN, QWEN_MOE, RMS, D, V, assert_close, built, gqa, mla, model, moe, tokens
-
-X = torch.randn(2, 5, D, generator=torch.Generator().manual_seed(3))
-FFN = GLU(d_ff=6)
-
-
-def layer_of(block):
-    return built(model(block)).layers[0]
-
+from wiring_attention import (
+    ATTENTIONS,
+    FFN,
+    X,
+    check_attention,
+    check_latent,
+    check_yarn_scale,
+    layer_of,
+)
+from zoo import DEEPSEEK, LN, QWEN_MOE, RMS, D, V, assert_close, built, gqa, model, moe, tokens
 
 BLOCKS = {
     "pre_norm": (PreNorm, lambda n, A, F, x: (y := x + A(n.attention_norm(x))) + F(n.ffn_norm(y))),
@@ -128,89 +123,6 @@ def check_activation(name):
     assert_close(node(X), node.down_proj(function(node.up_proj(X))))
     node = layer_of(PreNorm(attention=gqa(), ffn=GLU(d_ff=7, activation=spec), norm=RMS)).ffn
     assert_close(node(X), node.down_proj(function(node.gate_proj(X)) * node.up_proj(X)))
-
-
-def attended(node, spec, q, k, v, scale):
-    """Attention of heads by the definition, after normalizing and turning them as the spec says."""
-    q, k = placed(node, spec, q, "q"), placed(node, spec, k, "k")
-    alibi = spec.position.slope_exponent if isinstance(spec.position, ALiBi) else None
-    extras = {"sinks": node.sinks.weight} if spec.sinks else {}
-    op = Attend("attend", spec.mask, scale, softcap=spec.softcap, alibi=alibi, extras=tuple(extras))
-    return REFERENCES["Attend"](op, {}, q, k, v, torch.arange(q.shape[1]), *extras.values())
-
-
-def placed(node, spec, x, which):
-    norm = getattr(spec, "qk_norm", None)
-    if norm is None:
-        return turned(spec, x)
-    leaf = getattr(node, f"{which}_norm")
-    normalized = (lambda y: leaf(y.flatten(-2)).view_as(y)) if norm.per == "full" else leaf
-    return turned(spec, normalized(x)) if norm.when == "before_rope" else normalized(turned(spec, x))
-
-
-def turned(spec, x):
-    if not isinstance(spec.position, Rope):
-        return x
-    width = spec.position.rotary_dim or x.shape[-1]
-    table = REFERENCES["RotaryTable"](RotaryTable("t", width, spec.position), {}, torch.arange(x.shape[1]))
-    return REFERENCES["Rotate"](Rotate("r", spec.position.pairing), {}, x, *table)
-
-
-ATTENTIONS = {
-    "mha": MultiHeadAttention(n_heads=4, position=NoPosition()),
-    "mqa": MultiQueryAttention(n_heads=4, head_dim=4, v_head_dim=5, position=ALiBi()),
-    "gqa": gqa(bias=True, window=3),
-    "gqa-partial": gqa(
-        position=Rope(theta=100.0, rotary_dim=4, pairing="interleaved"),
-        chunk=3,
-        softcap=1.0,
-        sinks=True,
-        scale=0.7,
-    ),
-    "gqa-clip": gqa(clip=0.5, bias=("v", "o")),
-    "qk-norm": gqa(qk_norm=QKNorm(norm=RMS)),
-    "qk-norm-distinct": gqa(qk_norm=QKNorm(per="head_distinct", when="after_rope", norm=LN)),
-    "qk-norm-full": gqa(qk_norm=QKNorm(per="full", norm=RMS)),
-}
-
-
-def check_attention(name):
-    spec = ATTENTIONS[name]
-    node = layer_of(PreNorm(attention=spec, ffn=FFN, norm=RMS)).attention
-    heads = {
-        "q": spec.n_heads,
-        "k": {"mha": 4, "mqa": 1, "gqa": 2}[spec.kind],
-        "v": {"mha": 4, "mqa": 1, "gqa": 2}[spec.kind],
-    }
-    bound = spec.clip or float("inf")
-    q, k, v = (
-        getattr(node, f"{which}_proj")(X).clamp(-bound, bound).unflatten(-1, (count, -1))
-        for which, count in heads.items()
-    )
-    expected = node.o_proj(attended(node, spec, q, k, v, spec.scale or q.shape[-1] ** -0.5).flatten(-2))
-    assert_close(node(X)[0], expected)
-    biased = {which for which in "qkvo" if getattr(node, f"{which}_proj").bias is not None}
-    assert biased == set(spec.bias if isinstance(spec.bias, tuple) else "qkvo" if spec.bias else "")
-
-
-def check_latent(form):
-    """Keys and values rebuilt from the latent; 3 heads of 5 + 4, values 3, latent 7."""
-    spec = mla(q_lora_rank=6, form=form, bias=True)
-    node = layer_of(PreNorm(attention=spec, ffn=FFN, norm=RMS)).attention
-    q = node.q_b_proj(node.q_a_norm(node.q_a_proj(X))).unflatten(-1, (3, 9))
-    latent, shared = node.kv_a_proj(X).split([7, 4], dim=-1)
-    k, v = node.kv_b_proj(node.kv_a_norm(latent)).unflatten(-1, (3, 8)).split([5, 3], dim=-1)
-    q = torch.cat([q[..., :5], turned(spec, q[..., 5:])], dim=-1)
-    k = torch.cat([k, turned(spec, shared[..., None, :]).expand(-1, -1, 3, -1)], dim=-1)
-    plain = spec.replace(position=NoPosition())
-    assert_close(node(X)[0], node.o_proj(attended(node, plain, q, k, v, 9**-0.5).flatten(-2)))
-
-
-def check_yarn_scale():
-    """DeepSeek's YaRN multiplies the scores by (0.1 mscale_all_dim ln s + 1)^2."""
-    scaling = YarnScaling(factor=4.0, original_max_seq_len=8, mscale=1.0, mscale_all_dim=1.0)
-    assert scaling.amplitude == 1.0
-    assert abs(scaling.score_factor - (0.1 * 1.3862943611 + 1) ** 2) < 1e-9
 
 
 MIXTURES = {"mixtral": moe(), "deepseek": DEEPSEEK, "qwen": QWEN_MOE}

@@ -26,19 +26,9 @@ from archcli.modules import (
     Sinusoidal,
     WindowedGlobal,
 )
-from readings.architectures import (
-    ACTIVATIONS,
-    BOOL,
-    DENSE,
-    NORMS,
-    NUMBERS,
-    SIZES,
-    blocks,
-    decoders,
-    heads,
-    maybe,
-    positions,
-)
+from readings.architectures import ACTIVATIONS, DENSE, blocks, decoders
+from readings.mixers import NORMS, SIZES, heads, positions
+from readings.outputs import BOOL, NUMBERS, maybe
 
 BANDS = maybe(st.builds(WindowedGlobal, window=SIZES, n_global=st.integers(0, 3)))
 

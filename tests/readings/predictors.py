@@ -3,8 +3,9 @@
 from hypothesis import strategies as st
 
 from archcli.modules import MultiTokenPrediction, NoPosition
-from readings.architectures import ADAPTERS, NORMS, blocks, decoders, maybe
-from readings.outputs import LINEAR
+from readings.architectures import ADAPTERS, blocks, decoders
+from readings.mixers import NORMS
+from readings.outputs import LINEAR, maybe
 
 
 @st.composite

@@ -1,0 +1,191 @@
+"""Random attention: heads, masks, positions, linear and latent; small enough that all readings of one take milliseconds."""
+
+from hypothesis import strategies as st
+
+from archcli.modules import (
+    ALiBi,
+    DilatedWindow,
+    DynamicNTKScaling,
+    FixedPattern,
+    GroupedQueryAttention,
+    LayerNorm,
+    LengthTemperature,
+    LinearAttention,
+    LinearScaling,
+    Llama3Scaling,
+    LongRopeScaling,
+    MultiHeadAttention,
+    MultiHeadLatentAttention,
+    MultiQueryAttention,
+    NoPosition,
+    NoScaling,
+    NTKScaling,
+    QKNorm,
+    RelativeKey,
+    RMSNorm,
+    Rope,
+    StridedPattern,
+    YarnScaling,
+)
+from readings.outputs import BOOL, NUMBERS, maybe
+
+SIZES = st.integers(1, 5)
+NORMS = st.one_of(
+    st.builds(RMSNorm, offset=st.sampled_from([0, 1])),
+    st.builds(LayerNorm, offset=st.sampled_from([0, 1]), bias=BOOL),
+    st.just(RMSNorm(weight=False)),
+    st.builds(LayerNorm, weight=st.just(False), bias=BOOL),
+)
+
+SHARPENED = maybe(st.builds(LengthTemperature, floor_scale=SIZES))
+SPARSITIES = st.one_of(
+    st.builds(DilatedWindow, window=SIZES, dilation=SIZES),
+    st.builds(StridedPattern, stride=SIZES),
+    st.builds(
+        lambda summary, more: FixedPattern(stride=summary + more, summary=summary), SIZES, st.integers(0, 3)
+    ),
+)
+
+
+@st.composite
+def scalings(draw, pairs):
+    """How the frequencies of so many pairs are stretched."""
+    divisors = st.tuples(*[st.sampled_from([1.0, 2.0])] * pairs)
+    choices = [
+        st.just(NoScaling()),
+        st.just(LinearScaling(factor=4.0)),
+        st.builds(DynamicNTKScaling, factor=st.just(2.0), original_max_seq_len=st.just(4))
+        if pairs > 1
+        else st.nothing(),
+        st.just(NTKScaling(factor=8.0)) if pairs > 1 else st.nothing(),
+        st.just(Llama3Scaling(factor=8.0, original_max_seq_len=16)),
+        st.builds(
+            YarnScaling,
+            factor=st.just(4.0),
+            original_max_seq_len=st.just(8),
+            mscale=maybe(NUMBERS),
+            mscale_all_dim=maybe(NUMBERS),
+        ),
+        st.builds(
+            LongRopeScaling,
+            factor=st.just(4.0),
+            original_max_seq_len=st.just(4),
+            short_factor=divisors,
+            long_factor=divisors,
+        ),
+    ]
+    return draw(st.one_of(choices))
+
+
+@st.composite
+def positions(draw, width):
+    """What acts inside attention on heads of this width."""
+    if width % 2 or draw(st.integers(0, 2)) == 0:
+        return draw(st.sampled_from([NoPosition(), ALiBi(), ALiBi(slope_exponent=4.0, scaled=True)]))
+    turned = draw(maybe(st.integers(1, width // 2).map(lambda pairs: 2 * pairs)))
+    scaling = draw(scalings((turned or width) // 2))
+    return Rope(
+        theta=100.0,
+        rotary_dim=turned,
+        pairing=draw(st.sampled_from(["half", "interleaved"])),
+        scaling=scaling,
+    )
+
+
+@st.composite
+def masks(draw):
+    """A window, a chunk, a pattern with gaps, or none of them."""
+    bound = draw(st.sampled_from([None, "window", "chunk", "sparsity"]))
+    return {} if bound is None else {bound: draw(SPARSITIES if bound == "sparsity" else st.integers(1, 6))}
+
+
+@st.composite
+def weighing(draw):
+    """Softmax with or without sinks, or relu; queries sharpened or not."""
+    return draw(st.sampled_from([{}, {"sinks": True}, {"normalizer": "relu"}])) | {
+        "temperature": draw(SHARPENED)
+    }
+
+
+@st.composite
+def heads(draw, d_model):
+    """How many heads, and their width where d_model does not say it."""
+    n_heads = draw(st.sampled_from([1, 2, 3, 4]))
+    return n_heads, draw(st.integers(1, 4).map(lambda half: 2 * half)) if d_model % n_heads else draw(
+        maybe(st.integers(1, 7))
+    )
+
+
+@st.composite
+def linear(draw, d_model):
+    """Attention by running sums, of either feature map."""
+    n_heads, own = draw(heads(d_model))
+    placed = positions(own or d_model // n_heads).filter(lambda position: not isinstance(position, ALiBi))
+    kernel = draw(
+        st.sampled_from(
+            [{"features": "elu"}, {"features": "softmax"}, {"features": "softmax", "n_features": 3}]
+        )
+    )
+    return LinearAttention(
+        n_heads=n_heads,
+        head_dim=own,
+        v_head_dim=draw(maybe(SIZES)),
+        position=draw(placed),
+        bias=draw(BOOL),
+        clip=draw(maybe(NUMBERS)),
+        **kernel,
+    )
+
+
+@st.composite
+def projected(draw, d_model):
+    """MHA, GQA or MQA with everything that may stand inside."""
+    n_heads, own = draw(heads(d_model))
+    cls = draw(st.sampled_from([MultiHeadAttention, MultiQueryAttention, GroupedQueryAttention]))
+    position = positions(own or d_model // n_heads) | st.builds(RelativeKey, max_distance=SIZES)
+    fields = {"n_heads": n_heads, "head_dim": own, "position": draw(position), **draw(masks())}
+    if cls is GroupedQueryAttention:
+        fields["n_kv_heads"] = draw(st.sampled_from([k for k in range(1, n_heads + 1) if n_heads % k == 0]))
+    return cls(
+        **fields,
+        v_head_dim=draw(maybe(SIZES)),
+        bias=draw(
+            BOOL | st.sets(st.sampled_from(["q", "k", "v", "o"])).map(lambda names: tuple(sorted(names)))
+        ),
+        qk_norm=draw(
+            maybe(
+                st.builds(
+                    QKNorm,
+                    per=st.sampled_from(["head", "head_distinct", "full"]),
+                    when=st.sampled_from(["before_rope", "after_rope"]),
+                    norm=NORMS,
+                )
+            )
+        ),
+        clip=draw(maybe(NUMBERS)),
+        scale=draw(maybe(NUMBERS)),
+        softcap=draw(maybe(NUMBERS)),
+        **draw(weighing()),
+    )
+
+
+@st.composite
+def latent(draw):
+    """MLA, naive or absorbed, with and without a compressed query. torch's einsum over an axis of 1 multiplies, and counts nothing."""
+    turned = draw(st.sampled_from([2, 4]))
+    return MultiHeadLatentAttention(
+        n_heads=draw(st.integers(1, 3)),
+        q_lora_rank=draw(maybe(SIZES)),
+        kv_lora_rank=draw(st.integers(2, 5)),
+        qk_nope_head_dim=draw(st.integers(2, 5)),
+        qk_rope_head_dim=turned,
+        v_head_dim=draw(SIZES),
+        position=draw(positions(turned)),
+        bias=draw(BOOL),
+        latent_norm=draw(NORMS),
+        form=draw(st.sampled_from(["naive", "absorbed"])),
+        scale=draw(maybe(NUMBERS)),
+        softcap=draw(maybe(NUMBERS)),
+        sinks=draw(BOOL),
+        **draw(masks()),
+    )

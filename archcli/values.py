@@ -225,8 +225,8 @@ def _union(arms: Sequence[ValueType]) -> ValueType:
 
 def _record(cls: Any) -> ValueType:
     """The keys of a TypedDict, and no others."""
-    types = {key: value_type(hint) for key, (hint, _) in keys(cls).items()}
-    required = [key for key, (_, always) in keys(cls).items() if always]
+    types = {key: value_type(hint) for key, (hint, _) in record_keys(cls).items()}
+    required = [key for key, (_, always) in record_keys(cls).items() if always]
 
     def convert(value: Any) -> dict[str, Any]:
         if not isinstance(value, Mapping):
@@ -242,7 +242,7 @@ def _record(cls: Any) -> ValueType:
     return ValueType("a mapping", convert, {"$ref": f"#/$defs/{cls.__name__}"})
 
 
-def keys(cls: Any) -> dict[str, tuple[Any, bool]]:
+def record_keys(cls: Any) -> dict[str, tuple[Any, bool]]:
     """(annotation, whether it is always there) of every key of a TypedDict.
 
     Its own `__required_keys__` do not know NotRequired where annotations are texts.

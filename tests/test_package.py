@@ -24,7 +24,6 @@ def test_the_base_has_no_torch():
     assert {re.split(r"\W", requirement)[0] for requirement in PROJECT["dependencies"]} == {
         "typer",
         "rich",
-        "pydantic",
         "pyyaml",
     }
 

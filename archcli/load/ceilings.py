@@ -6,9 +6,7 @@ import json
 import os
 from math import isfinite
 from pathlib import Path
-from typing import Any
-
-from typing_extensions import TypeIs
+from typing import Any, TypeGuard
 
 from archcli.recording.ceilings import Ceilings
 
@@ -48,5 +46,5 @@ def _rates(entry: Any) -> Ceilings | None:
     )
 
 
-def _is_rate(value: Any) -> TypeIs[float]:
+def _is_rate(value: Any) -> TypeGuard[float]:
     return isinstance(value, float) and isfinite(value) and value > 0

@@ -7,13 +7,12 @@ not fit. Nothing here counts or measures.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache
-from typing import Any, NamedTuple
-
-from pydantic import TypeAdapter, ValidationError
+from inspect import getdoc
+from typing import Any, NamedTuple, get_args, is_typeddict
 
 from archcli.measure.profile.schema.profile import Profile
 from archcli.measure.profile.schema.versus import ProfileComparison
+from archcli.values import Meaning, Refusal, record_keys, unwrapped, value_type
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 DOCUMENTS: tuple[Any, ...] = (Profile, ProfileComparison)
@@ -36,47 +35,60 @@ def is_comparison(document: Mapping[str, Any]) -> bool:
 def first_violation(document: Mapping[str, Any]) -> SchemaViolation | None:
     """The first place at which a document does not fit the schema; None where it fits."""
     try:
-        _adapter(_record_of(document)).validate_python(document, strict=True)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        return SchemaViolation(".".join(map(str, first["loc"])), first["msg"][:1].lower() + first["msg"][1:])
+        value_type(ProfileComparison if is_comparison(document) else Profile).convert(document)
+    except Refusal as refusal:
+        return SchemaViolation(refusal.path.removeprefix("."), refusal.reason())
     return None
-
-
-def _record_of(document: Mapping[str, Any]) -> Any:
-    return ProfileComparison if is_comparison(document) else Profile
 
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of both documents, in the 2020-12 dialect."""
-    schema = _adapter(Profile | ProfileComparison).json_schema()
-    return {"$schema": DIALECT, "title": "archcli profile", **_without_titles(schema)}
+    records: dict[str, Any] = {}
+    for document in DOCUMENTS:
+        _collect(document, records)
+    definitions = {name: _definition(records[name]) for name in sorted(records)}
+    documents = [{"$ref": f"#/$defs/{document.__name__}"} for document in DOCUMENTS]
+    return {"$schema": DIALECT, "title": "archcli profile", "$defs": definitions, "anyOf": documents}
+
+
+def _collect(annotation: Any, records: dict[str, Any]) -> None:
+    """Every record that an annotation holds, itself included, by name."""
+    hint, _ = unwrapped(annotation)
+    if is_typeddict(hint):
+        records[hint.__name__] = hint
+    for inner in [hint for hint, _ in record_keys(hint).values()] if is_typeddict(hint) else get_args(hint):
+        _collect(inner, records)
+
+
+def _definition(record: Any) -> dict[str, Any]:
+    keys = record_keys(record)
+    required = [key for key, (_, always) in keys.items() if always]
+    definition = {
+        "additionalProperties": False,
+        "description": getdoc(record),
+        "properties": {key: _property(hint) for key, (hint, _) in keys.items()},
+        "type": "object",
+    }
+    return definition | ({"required": required} if required else {})
+
+
+def _property(hint: Any) -> dict[str, Any]:
+    meaning = next(entry.text for entry in unwrapped(hint)[1] if isinstance(entry, Meaning))
+    return value_type(hint).schema | {"description": meaning}
 
 
 def keys() -> Iterator[dict[str, Any]]:
     """Every key of every record: the type of its value, whether it is always present, its meaning."""
-    records = json_schema()["$defs"]
-    for name, record in records.items():
+    for name, record in json_schema()["$defs"].items():
         for key, value in record["properties"].items():
-            type_name, always = _type_name(value), key in record.get("required", ())
-            # pydantic leaves out the description of a key whose record is used once
-            meaning = value.get("description") or records[type_name]["description"]
-            yield {"record": name, "key": key, "takes": type_name, "always": always, "meaning": meaning}
-
-
-@cache
-def _adapter(record: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(record)
-
-
-def _without_titles(value: Any) -> Any:
-    """A schema without the titles that pydantic makes from names; a property called title stays."""
-    if isinstance(value, list):
-        return [_without_titles(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    titled = isinstance(value.get("title"), str)
-    return {key: _without_titles(item) for key, item in value.items() if not (titled and key == "title")}
+            always, meaning = key in record.get("required", ()), value["description"]
+            yield {
+                "record": name,
+                "key": key,
+                "takes": _type_name(value),
+                "always": always,
+                "meaning": meaning,
+            }
 
 
 def _type_name(value: Mapping[str, Any]) -> str:

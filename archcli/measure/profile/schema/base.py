@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, NotRequired, TypedDict
 
-from pydantic import ConfigDict, Field
-from typing_extensions import TypedDict  # pydantic brings it, and takes no other below Python 3.12
+from archcli.values import Bounds, Length, Meaning
 
 
 class Record(TypedDict):
     """A JSON object that has the named keys and no others."""
 
 
-# set from outside: within the class it would be one of its keys
-Record.__pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)  # type: ignore[attr-defined]
+described = Meaning
+"""A key's meaning and unit."""
 
-
-def described(description: str) -> Any:
-    """A key's meaning and unit."""
-    return Field(description=description)
-
-
-Amount = Annotated[int, Field(ge=0)]
+Amount = Annotated[int, Bounds(ge=0)]
 """A whole number of something, exact."""
-Seconds = Annotated[float, Field(ge=0)]
+Seconds = Annotated[float, Bounds(ge=0)]
 """A time; differences of times may be negative and are plain floats."""
-Range = Annotated[list[float], Field(min_length=2, max_length=2)]
+Range = Annotated[list[float], Length(2, 2)]
 """Least and most."""
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NotRequired
-
-from typing_extensions import TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
 
 from archcli.measure.profile.schema.base import Amount, Range, Record, described
 

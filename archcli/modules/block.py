@@ -35,7 +35,7 @@ class Block(Module):
 
     `attention` mixes tokens. `mixer` is the same key by another name, for what is no attention; rows and weights are
     named by the key that is written. `ffn` works on each token; a layer without it, or without a mixer, has one sublayer
-    (Mamba, arXiv:2312.00752; Nemotron-H, arXiv:2504.03624).
+    (Mamba, arXiv:2312.00752).
 
     `residual_multiplier` scales what each adds to the stream (Granite 0.22, MiniCPM 1.4/sqrt(n_layers)); 1 adds it as
     it is. `dropout` zeroes that share of it in training.

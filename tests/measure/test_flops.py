@@ -4,7 +4,7 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.measure.flops import count_flops
-from archcli.modules import GLU, Group, MixtureOfExperts, MultiHeadLatentAttention
+from archcli.modules import GLU, Group, LinearAttention, MixtureOfExperts, MultiHeadLatentAttention
 from archcli.modules.request import Request
 from small import NORM, attention, decoder, layer
 
@@ -28,6 +28,17 @@ def test_a_forward_by_component():
         "attention_proj": 3 * 2 * T * PROJECTIONS,
         "attention_scores": 3 * 2 * PAIRS * 4 * (2 + 2),
     }
+
+
+@pytest.mark.parametrize(("causal", "features"), [(True, "elu"), (False, "elu"), (True, "softmax")])
+def test_linear_attention_has_projections_and_a_recurrence(causal, features):
+    linear = LinearAttention(n_heads=4, causal=causal, features=features, n_features=3)
+    m = 2 if features == "elu" else 3
+    found = totals(decoder(Group(n_layers=3, layer=layer(linear))))["by_component"]
+    assert found["attention_proj"] == 3 * 2 * T * 4 * 8 * 8
+    random_features = 2 * 2 * T * 4 * 2 * 3 if features == "softmax" else 0  # of queries and of keys
+    assert found["recurrence"] == 3 * (random_features + 2 * 2 * T * 4 * m * 2)
+    assert "attention_scores" not in found
 
 
 def test_totals_add_up():

@@ -36,7 +36,7 @@ JOINS = {
         "native_batch_norm_backward",
     ),
     *("_softmax_backward_data", "_log_softmax_backward_data"),
-    "elu_backward",  # a derivative times a gradient, not tagged as pointwise
+    *("elu_backward", "softplus_backward"),  # a derivative times a gradient, not tagged as pointwise
 }
 """Operations on several floating tensors that torch does not call pointwise and that contract nothing."""
 

@@ -1,5 +1,7 @@
 """What the small decoder caches, worked out by hand."""
 
+from typing import Literal
+
 import pytest
 
 from archcli.measure.kvcache.kvcache import count_kv_cache, fits, kv_elements
@@ -18,7 +20,10 @@ from archcli.modules import (
     MultiHeadLatentAttention,
     PreNorm,
     RMSNorm,
+    SoftmaxAttention,
 )
+from archcli.modules.context import or_default
+from archcli.ops import MergeHeads, Unsqueeze
 from small import NORM, attention, decoder, layer
 
 TOKEN = 3 * 2 * (2 + 2)
@@ -186,3 +191,34 @@ def test_linear_attention_has_a_state_that_does_not_grow():
     short, long = (count_kv_cache(model, length).totals for length in (4, 4000))
     assert short["elements"] == long["elements"] == 2 * 2 * (4 * 4 + 4)
     assert long["bytes_per_token"] == 0
+
+
+def test_growing_and_constant_elements_add_up():
+    blocks = (layer(LinearAttention(n_heads=2)), layer(attention(window=4)), layer())
+    cache = count_kv_cache(decoder(Group(n_layers=3, pattern=blocks)), 100, 5).totals
+    assert cache["state_elements"] == 5 * 2 * 4 * (4 + 1)  # S and z of 2 heads of width 4
+    assert cache["kv_elements"] == 5 * (4 + 100) * 2 * (2 + 2)
+    assert cache["elements"] == cache["kv_elements"] + cache["state_elements"]
+
+
+class AveragedTokens(SoftmaxAttention):
+    """Softmax attention whose keys and values are the tokens themselves: neither projected nor latent."""
+
+    kind: Literal["averaged"] = "averaged"
+
+    def forward(self, x, context=None):
+        context = or_default(x, context)
+        head = Unsqueeze("head")(x)
+        (seen,), kept = self.extend(context, token=head)
+        return MergeHeads("merge")(self.attend(context, x.shape[-1], head, seen, seen)), kept
+
+
+@pytest.mark.parametrize("kept", [{}, {"window": 4}], ids=["all", "window"])
+def test_attention_of_an_unknown_sort_is_answered(kept):
+    alone = count_kv_cache(decoder(Group(n_layers=3, layer=layer(AveragedTokens(n_heads=1, **kept)))), 10)
+    assert alone.totals["elements"] == 3 * (4 if kept else 10) * 8
+    assert alone.totals["as_kind"] == {}
+    assert not any("gqa" in note for note in alone.notes)
+    pattern = (layer(AveragedTokens(n_heads=1, **kept)), layer())
+    beside = count_kv_cache(decoder(Group(n_layers=2, pattern=pattern)), 10).totals
+    assert beside["as_kind"]["mqa"]["elements"] == (4 if kept else 10) * 8 + 10 * (2 + 2)

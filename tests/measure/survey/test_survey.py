@@ -12,12 +12,15 @@ from archcli.measure.survey.columns import FACETS, described
 from archcli.measure.survey.survey import survey_models
 from archcli.modules import (
     GLU,
+    BatchNorm,
     Decoder,
     Group,
+    LayerNorm,
     MixtureOfExperts,
     MultiHeadLatentAttention,
     Parallel,
     PostNorm,
+    PreNorm,
     ResidualPostNorm,
     Rope,
     Sandwich,
@@ -148,6 +151,24 @@ def test_the_cache_of_grouped_heads():
 def test_where_norms_are_and_how_a_block_is_wired(block, placement, wiring):
     found = of(Group(n_layers=1, layer=block(attention=attention(), ffn=GLU(d_ff=12), norm=NORM)))
     assert (found["placement"], found["wiring"], found["norm"]) == (placement, wiring, "rmsnorm")
+
+
+@pytest.mark.parametrize("norm", [BatchNorm(), LayerNorm(), NORM], ids=lambda norm: norm.kind)
+@pytest.mark.parametrize("parts", [{"ffn": None}, {"attention": None}, {}], ids=["attention", "ffn", "both"])
+@pytest.mark.parametrize(
+    ("block", "placement"),
+    [
+        (PreNorm, "pre"),
+        (Sandwich, "sandwich"),
+        (PostNorm, "post"),
+        (ResidualPostNorm, "after"),
+        (Parallel, "pre"),
+    ],
+)
+def test_every_norm_has_a_place_in_every_layer(block, placement, parts, norm):
+    parts = {"attention": attention(), "ffn": GLU(d_ff=12)} | parts
+    found = of(Group(n_layers=2, layer=block(norm=norm, **parts)))
+    assert (found["placement"], found["norm"]) == (placement, norm.kind)
 
 
 @pytest.mark.parametrize(

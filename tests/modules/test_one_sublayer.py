@@ -72,7 +72,7 @@ def test_layers_of_one_sublayer_take_turns_with_whole_ones(wiring):
     make, _ = WIRINGS[wiring]
     blocks = [make(norm=NORM, **parts) for parts, _ in PARTS.values()]
     whole = make(norm=NORM, mixer=LinearAttention(n_heads=4), ffn=FFN)
-    spec = model(whole).model_copy(update={"groups": (Group(n_layers=6, pattern=(*blocks, whole)),)})
+    spec = model(whole).replace(groups=(Group(n_layers=6, pattern=(*blocks, whole)),))
     assert_close(*steps(built(spec), tokens()))
 
 

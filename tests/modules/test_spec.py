@@ -46,10 +46,10 @@ REFUSED = {
         ["PreNorm.ffn: ffn must be a FeedForward, not a GroupedQueryAttention"],
     ),
     "no module": (
-        lambda: PreNorm(attention=None, ffn=GLU(d_ff=8), norm="rmsnorm"),
+        lambda: PreNorm(attention=GLU(d_ff=8), ffn=GLU(d_ff=8), norm=None),
         [
-            "PreNorm.attention: attention must be an Attention, not null",
-            'PreNorm.norm: norm must be a Norm, not "rmsnorm"',
+            "PreNorm.attention: attention must be a Mixer, not a GLU",
+            "PreNorm.norm: norm must be a Norm, not null",
         ],
     ),
 }

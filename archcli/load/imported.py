@@ -39,7 +39,8 @@ def load_gguf(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
     from archcli.load.gguf.config import config_of
     from archcli.load.gguf.facts import facts_of
     from archcli.load.gguf.places import header_places
-    from archcli.load.gguf.tensors import compare, model_name, read_whole
+    from archcli.load.gguf.shards import model_name, read_whole
+    from archcli.load.gguf.tensors import compare
 
     try:
         header = read_whole(path)
@@ -60,13 +61,15 @@ def load_gguf(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
 
 def load_hub(model: str, overrides: Sequence[str], *, strict: bool) -> Loaded | None:
     """The model that `hf://org/name` or `org/name` names on the hub; None where MODEL is of neither shape."""
-    from archcli.load.huggingface import hub
+    from archcli.load.hub.cache import CONFIG
+    from archcli.load.hub.download import find
+    from archcli.load.hub.reference import reference
 
-    wanted = hub.reference(model)
+    wanted = reference(model)
     if wanted is None:
         return None
-    cached = hub.find(wanted)
-    name, source = f"{cached.reference}/{hub.CONFIG}", str(cached.reference)
+    cached = find(wanted)
+    name, source = f"{cached.reference}/{CONFIG}", str(cached.reference)
     config = read_config(text_of(decode(read_start(cached.path, name), name), name))
     if config is None:
         what = "no config.json of a model"

@@ -15,7 +15,7 @@ from archcli.measure.state_dict import tensors
 from archcli.modules import Model
 
 if TYPE_CHECKING:
-    from archcli.load.huggingface.weights import Place, WeightMap
+    from archcli.load.huggingface.weights.map import WeightMap, WeightTarget
 
 Holders = dict[str, dict[int | None, tuple[str, bool]]]
 
@@ -54,7 +54,7 @@ class Comparison:
     """Every line, where each stored tensor goes that has a place, and the names of tensors that should be equal."""
 
     lines: list[Line] = field(default_factory=list)
-    places: dict[str, Place] = field(default_factory=dict)
+    places: dict[str, WeightTarget] = field(default_factory=dict)
     copies: list[tuple[str, str]] = field(default_factory=list)
 
     @property
@@ -91,7 +91,7 @@ def compare(model: Model, stored: Mapping[str, Shape | None], weights: WeightMap
     return found
 
 
-def _through_the_tie(place: Place, model: Model, ours: Mapping[str, Shape]) -> Place:
+def _through_the_tie(place: WeightTarget, model: Model, ours: Mapping[str, Shape]) -> WeightTarget:
     """The head's weight is the table's where the two are one."""
     if (
         place.names == (HEAD,)
@@ -103,7 +103,7 @@ def _through_the_tie(place: Place, model: Model, ours: Mapping[str, Shape]) -> P
     return place
 
 
-def _other_head(place: Place | None, model: Model, ours: Mapping[str, Shape]) -> str:
+def _other_head(place: WeightTarget | None, model: Model, ours: Mapping[str, Shape]) -> str:
     """Whether the tensor is part of a pooler, a classifier or a head that this class does not have at all."""
     if place is None or (getattr(model, "head", None) is not None and place.names[0].startswith("lm_head.")):
         return ""
@@ -112,13 +112,13 @@ def _other_head(place: Place | None, model: Model, ours: Mapping[str, Shape]) ->
     return OTHER_HEAD if part in heads and not any(name.startswith(f"{part}.") for name in ours) else ""
 
 
-def _placed(line: Line, place: Place, ours: Mapping[str, Shape], holders: Holders) -> Line:
+def _placed(line: Line, place: WeightTarget, ours: Mapping[str, Shape], holders: Holders) -> Line:
     """A tensor that has a place: whether it fits, and whether it is the first to take it."""
     taken = next(
         (holders[name][place.nth] for name in place.names if place.nth in holders.get(name, {})), None
     )
     for name in place.names:
-        holders.setdefault(name, {}).setdefault(place.nth, (line.name, place.take.again))
+        holders.setdefault(name, {}).setdefault(place.nth, (line.name, place.parts.again))
     needed = place.stored_shape(ours)
     if place.packed:
         return line._replace(status="packed", reason=PACKED)
@@ -127,7 +127,7 @@ def _placed(line: Line, place: Place, ours: Mapping[str, Shape], holders: Holder
     if taken is None:
         return line
     holder, again = taken
-    tied = again or place.take.again
+    tied = again or place.parts.again
     return line._replace(
         status="again" if tied else "unexpected", reason=TIED if tied else "stored twice", holder=holder
     )

@@ -11,7 +11,7 @@ import transformers
 from safetensors.torch import load_file
 
 from archcli.load.huggingface.families import deepseek_v3, gpt2, llama, mixtral
-from archcli.load.huggingface.weights import Take
+from archcli.load.huggingface.weights.rules import Parts
 from parity.families import FAMILIES
 from saved import edited, stated
 
@@ -126,7 +126,7 @@ def test_the_correction_of_scores_is_felt(folder, cli, monkeypatch):
     def without(config):
         return {
             **full(config),
-            "[model.]layers.*.mlp.gate.e_score_correction_bias": Take(("layers.*.ffn.router.weight",)),
+            "[model.]layers.*.mlp.gate.e_score_correction_bias": Parts(("layers.*.ffn.router.weight",)),
         }
 
     monkeypatch.setattr(deepseek_v3, "weights", without)

@@ -11,7 +11,8 @@ from functools import cached_property
 from typing import Any
 
 from archcli.load.huggingface.understand import weight_map
-from archcli.load.huggingface.weights import WeightMap, Weights
+from archcli.load.huggingface.weights.map import WeightMap
+from archcli.load.huggingface.weights.rules import Weights
 from archcli.modules import Block, Decoder, Group, LayerNorm, Model, Norm, RMSNorm
 
 VOCAB, D_MODEL, D_FF, HEADS, KV_HEADS, HEAD_DIM = 53, 32, 40, 4, 2, 12

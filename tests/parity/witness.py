@@ -130,7 +130,7 @@ def tensors(model: Any) -> dict[str, torch.Tensor]:
 def randomise(theirs: Mapping[str, torch.Tensor], family: Family, seed: torch.Generator) -> None:
     """Make every tensor matter: gains, biases and buffers spread by 0.5 around their start, tables by 1, matrices such that outputs are."""
     for name, tensor in theirs.items():
-        noise, take = torch.randn(tensor.shape, generator=seed), family.map.find(name).take
+        noise, take = torch.randn(tensor.shape, generator=seed), family.map.find(name).parts
         if tensor.dim() == 1 or tensor.min() == tensor.max():
             tensor.add_(0.5 * noise)
         else:

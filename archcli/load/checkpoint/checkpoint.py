@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, Problem
-from archcli.load.checkpoint.safetensors import MOST_AXES, Stored, parsed, read_header, whole
+from archcli.load.checkpoint.safetensors import MOST_AXES, TensorEntry, parsed, read_header, whole
 from archcli.load.yaml.text import MOST_BYTES
 from archcli.wording import quoted, shorten
 
@@ -26,7 +26,7 @@ class Checkpoint(NamedTuple):
     """What a checkpoint holds: a tensor whose file is not there is None. `config` is the config.json beside it, or None."""
 
     source: str
-    tensors: dict[str, Stored | None]
+    tensors: dict[str, TensorEntry | None]
     config: Any = None
     notes: tuple[str, ...] = ()
 
@@ -93,7 +93,7 @@ def _folder(folder: Path) -> Checkpoint:
                 path=str(folder),
             )
         )
-    tensors: dict[str, Stored | None] = {}
+    tensors: dict[str, TensorEntry | None] = {}
     for file in files:
         found = read_header(file)
         twice = next((name for name in found if name in tensors), None)
@@ -116,7 +116,7 @@ def _index(path: Path, config: Any) -> Checkpoint:
                 path=str(path),
             )
         )
-    shards: dict[str, dict[str, Stored]] = {}
+    shards: dict[str, dict[str, TensorEntry]] = {}
     for file in sorted(set(files.values())):
         if Path(file).name != file or not file.endswith(".safetensors"):
             raise ArchError(
@@ -181,12 +181,12 @@ def _hub(source: str) -> Checkpoint:
         raise ArchError(
             Problem(f"no folder {quoted(source, LONGEST)}, and the hub cannot tell: {shorten(said, LONGEST)}")
         ) from None
-    tensors: dict[str, Stored | None] = dict.fromkeys(found.weight_map)
+    tensors: dict[str, TensorEntry | None] = dict.fromkeys(found.weight_map)
     for file, held in found.files_metadata.items():
         for tensor, info in held.tensors.items():
             if not whole(info.shape, MOST_AXES):
                 raise ArchError(
                     Problem(f"tensor {quoted(tensor)} has no shape that can be read", path=source)
                 )
-            tensors[tensor] = Stored(info.dtype, tuple(info.shape), Path(file), *info.data_offsets)
+            tensors[tensor] = TensorEntry(info.dtype, tuple(info.shape), Path(file), *info.data_offsets)
     return Checkpoint(source, tensors)

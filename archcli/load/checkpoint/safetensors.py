@@ -32,7 +32,7 @@ BITS = {
 """Width of an element by the format's names of dtypes."""
 
 
-class Stored(NamedTuple):
+class TensorEntry(NamedTuple):
     """One tensor of a file: its dtype and shape, and where its bytes are, from the file's first."""
 
     dtype: str
@@ -42,7 +42,7 @@ class Stored(NamedTuple):
     end: int
 
 
-def read_header(path: Path) -> dict[str, Stored]:
+def read_header(path: Path) -> dict[str, TensorEntry]:
     """Every tensor of a file by its name; ArchError for a file that is none, or is not whole."""
     try:
         with path.open("rb") as file:
@@ -51,7 +51,7 @@ def read_header(path: Path) -> dict[str, Stored]:
         raise ArchError(Problem(f"cannot be read: {error.strerror or error}", path=str(path))) from None
 
 
-def read_tensor(stored: Stored) -> bytearray:
+def read_tensor(stored: TensorEntry) -> bytearray:
     """The bytes of one tensor, little-endian; the only place that reads any."""
     data = bytearray(stored.end - stored.begin)
     try:
@@ -66,7 +66,7 @@ def read_tensor(stored: Stored) -> bytearray:
     return data
 
 
-def _header(file: BinaryIO, path: Path) -> dict[str, Stored]:
+def _header(file: BinaryIO, path: Path) -> dict[str, TensorEntry]:
     size = file.seek(0, 2)
     file.seek(0)
     start = file.read(len(POINTER))
@@ -110,7 +110,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _stored(name: str, entry: Any, path: Path, start: int, size: int) -> Stored:
+def _stored(name: str, entry: Any, path: Path, start: int, size: int) -> TensorEntry:
     """One entry of the header, held against the file."""
     entry = entry if isinstance(entry, dict) else {}
     dtype, shape, place = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
@@ -134,7 +134,7 @@ def _stored(name: str, entry: Any, path: Path, start: int, size: int) -> Stored:
                 path=str(path),
             )
         )
-    return Stored(dtype, tuple(shape), path, start + begin, start + end)
+    return TensorEntry(dtype, tuple(shape), path, start + begin, start + end)
 
 
 def whole(numbers: Any, most: int) -> bool:

@@ -6,8 +6,9 @@ What a family is made of is not said here: the config.json goes to the importer 
 from __future__ import annotations
 
 from archcli.errors import ArchError, Problem
+from archcli.load.gguf.arch import KEYS, REQUIRED, UNCOUNTED
 from archcli.load.gguf.facts import Facts
-from archcli.load.gguf.families import KEYS, REQUIRED, TIED, UNSAID
+from archcli.load.gguf.families import TIED
 from archcli.load.gguf.header import Skipped
 from archcli.load.gguf.special import LATENT_ARCHS, SPECIAL, Config
 from archcli.wording import quoted
@@ -145,5 +146,5 @@ def _leftovers(facts: Facts) -> None:
     prefix = f"{facts.name}."
     for key in facts.header.metadata:
         own = key.removeprefix(prefix)
-        if own != key and own not in facts.read and own not in UNSAID and own not in facts.arch.ignored:
+        if own != key and own not in facts.read and own not in UNCOUNTED and own not in facts.arch.ignored:
             facts.notes.append(f"metadata key {quoted(key)} was not understood and may change the count")

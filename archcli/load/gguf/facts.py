@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from archcli.errors import ArchError, Problem
-from archcli.load.gguf.families import ARCHS, DEEPSEEK_V3, MIXTRAL, Arch
+from archcli.load.gguf.arch import Arch
+from archcli.load.gguf.families import ARCHS, DEEPSEEK_V3, MIXTRAL
 from archcli.load.gguf.header import Header, Skipped
 from archcli.wording import closest, quoted, shorten
 

@@ -1,121 +1,14 @@
-"""The architectures of GGUF files as data: which Hugging Face family each is, what its keys and tensors are called there.
-
-A key that is absent from a table of its own has the meaning of `KEYS`; a tensor that is, that of `TENSORS`. `fixed` is what llama.cpp, for
-which these files are made, runs an architecture with though no file says so. Names: gguf-py/gguf/constants.py of ggml-org/llama.cpp.
-"""
+"""The architectures of GGUF files as data: which Hugging Face family each of them is."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
 
-NONE: Mapping[str, Any] = MappingProxyType({})
-
-KEYS: dict[str, str] = {
-    "context_length": "max_position_embeddings",
-    "embedding_length": "hidden_size",
-    "block_count": "num_hidden_layers",
-    "feed_forward_length": "intermediate_size",
-    "attention.head_count": "num_attention_heads",
-    "attention.head_count_kv": "num_key_value_heads",
-    "attention.key_length": "head_dim",
-    "attention.layer_norm_rms_epsilon": "rms_norm_eps",
-    "attention.layer_norm_epsilon": "layer_norm_eps",
-    "rope.freq_base": "rope_theta",
-    "expert_count": "num_experts",
-    "expert_used_count": "num_experts_per_tok",
-    "expert_feed_forward_length": "moe_intermediate_size",
-}
-"""Metadata key, without the architecture's name before it: key of the config.json."""
-
-REQUIRED = ("embedding_length", "block_count", "attention.head_count", "feed_forward_length")
-"""What no default may fill in."""
-
-UNSAID = frozenset(
-    (
-        "attention.value_length",
-        "attention.causal",
-        "rope.dimension_count",
-        "tensor_data_layout",
-        "rope.scaling.finetuned",
-        "vocab_size",
-    )
-)
-"""Keys that are read apart, or change nothing that is counted."""
-
-Names = str | tuple[str, ...]
-
-MODEL_TENSORS: dict[str, Names] = {
-    "token_embd": "embedding.tokens",
-    "position_embd": "embedding.positions",
-    "token_types": "embedding.token_types",
-    "token_embd_norm": "embedding.norm",
-    "output_norm": "final_norm",
-    "output": "lm_head",
-}
-TENSORS: dict[str, Names] = {
-    "attn_norm": "attention_norm",
-    "attn_qkv": ("attention.q_proj", "attention.k_proj", "attention.v_proj"),
-    **{f"attn_{part}": f"attention.{part}_proj" for part in "qkv"},
-    **{f"attn_{part}_norm": f"attention.{part}_norm" for part in "qk"},
-    "attn_output": "attention.o_proj",
-    "attn_sinks": "attention.sinks",
-    "attn_q_a": "attention.q_a_proj",
-    "attn_q_a_norm": "attention.q_a_norm",
-    "attn_q_b": "attention.q_b_proj",
-    "attn_kv_a_mqa": "attention.kv_a_proj",
-    "attn_kv_a_norm": "attention.kv_a_norm",
-    "attn_kv_b": "attention.kv_b_proj",
-    "attn_k_b": "attention.kv_b_proj",
-    "attn_v_b": "attention.kv_b_proj",
-    "ffn_norm": "ffn_norm",
-    "ffn_gate_inp": "ffn.router",
-    "ffn_gate_inp_shexp": "ffn.shared_gate",
-    "ffn_gate_up_exps": ("ffn.experts.gate_proj", "ffn.experts.up_proj"),
-    **{
-        f"ffn_{part}{theirs}": f"ffn.{ours}{part}_proj"
-        for part in ("gate", "up", "down")
-        for theirs, ours in (("", ""), ("_exps", "experts."), ("_shexp", "shared."))
-    },
-}
-"""A tensor of a layer: which weight of ours it is, or which ones, one after the other. Several of theirs may make up one of ours."""
-
-BUFFERS: dict[str, str] = {
-    "rope_freqs": "factors of the rotary frequencies",
-    "rope_factors_long": "factors of the rotary frequencies",
-    "rope_factors_short": "factors of the rotary frequencies",
-    "attn_rot_embd": "rotary frequencies",
-    "exp_probs_b": "correction biases of the router, a buffer",
-}
-"""Tensors that are no parameters."""
+from archcli.load.gguf.arch import Arch, Names
 
 SANDWICH: dict[str, Names] = {"post_attention_norm": "attention_post_norm", "post_ffw_norm": "ffn_post_norm"}
 LATE: dict[str, Names] = {"post_attention_norm": "ffn_norm"}
 FUSED_GATE: dict[str, Names] = {"ffn_up": ("ffn.gate_proj", "ffn.up_proj")}
-
-
-class Arch(NamedTuple):
-    """One architecture: the family's model_type and class, and what differs from the tables above.
-
-    `flags` are config keys that are true where the file has that tensor. `partial`: RoPE may turn a part of each head.
-    `rope` false: it has none. `stated` goes before what the importer says. `ignored` keys repeat what others say;
-    `unread` keys of the config.json are none of the family's. `scaling` belongs to its RoPE where that is stretched.
-    """
-
-    model_type: str
-    cls: str
-    keys: Mapping[str, str] = NONE
-    fixed: Mapping[str, Any] = NONE
-    flags: Mapping[str, str] = NONE
-    tensors: Mapping[str, Names] = NONE
-    rope: bool = True
-    partial: bool = False
-    stated: Mapping[str, Any] = NONE
-    ignored: tuple[str, ...] = ()
-    unread: tuple[str, ...] = ()
-    scaling: Mapping[str, Any] = NONE
-
 
 BIASED = MappingProxyType({"attention_bias": "blk.0.attn_output.bias"})
 BIASED_MLP = MappingProxyType({**BIASED, "mlp_bias": "blk.0.ffn_up.bias"})

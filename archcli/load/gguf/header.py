@@ -45,7 +45,7 @@ class Skipped(NamedTuple):
     length: int
 
 
-class Tensor(NamedTuple):
+class TensorInfo(NamedTuple):
     """Shape, outermost axis first as torch has it, and the number of its type."""
 
     shape: tuple[int, ...]
@@ -56,7 +56,7 @@ class Header(NamedTuple):
     """What a file says of itself."""
 
     metadata: dict[str, Any]
-    tensors: dict[str, Tensor]
+    tensors: dict[str, TensorInfo]
 
 
 def read(path: Path) -> Header:
@@ -65,7 +65,7 @@ def read(path: Path) -> Header:
         size = os.fstat(file.fileno()).st_size
         _refuse_others(file.read(8), path)
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return _Reader(data, size, path).header()
+            return _HeaderReader(data, size, path).header()
 
 
 def _refuse_others(start: bytes, path: Path) -> None:
@@ -91,7 +91,7 @@ def _refuse_others(start: bytes, path: Path) -> None:
         raise refuse(f"GGUF version {version} is not read", "versions 2 and 3 are; convert the model anew")
 
 
-class _Reader:
+class _HeaderReader:
     """Where in the file the reading stands; each step checks before it moves on."""
 
     def __init__(self, data: mmap.mmap, size: int, path: Path) -> None:
@@ -113,8 +113,8 @@ class _Reader:
             found[key] = self.value(key, self.number(U32))
         return found
 
-    def tensors(self, count: int) -> dict[str, Tensor]:
-        found: dict[str, Tensor] = {}
+    def tensors(self, count: int) -> dict[str, TensorInfo]:
+        found: dict[str, TensorInfo] = {}
         for _ in range(count):
             name = self.name("a tensor's name")
             if name in found:
@@ -128,7 +128,7 @@ class _Reader:
                 size *= length
             if not 0 < size < LARGEST:
                 raise self.error(f"tensor {quoted(name)} has the impossible shape {list(shape)}")
-            found[name] = Tensor(shape, self.unpacked(PAIR)[0])
+            found[name] = TensorInfo(shape, self.unpacked(PAIR)[0])
         return found
 
     def value(self, key: str, kind: int) -> Any:

@@ -18,7 +18,7 @@ from archcli.errors import ArchError
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.places import KeyPlaces, unplaced
 from archcli.load.huggingface.value import Mapped, tree_of
-from archcli.load.huggingface.weights import WeightMap
+from archcli.load.huggingface.weights.map import WeightMap
 from archcli.load.yaml.nodes import Node
 
 FAMILIES = Path(__file__).parent / "families"

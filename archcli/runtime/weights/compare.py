@@ -24,8 +24,8 @@ from archcli.runtime.weights.transformers import Inputs, Logits, prompt_length, 
 from archcli.runtime.weights.translate import fill
 
 if TYPE_CHECKING:
-    from archcli.load.checkpoint.safetensors import Stored
-    from archcli.load.huggingface.weights import Place
+    from archcli.load.checkpoint.safetensors import TensorEntry
+    from archcli.load.huggingface.weights.map import WeightTarget
 
 Tell = Callable[[str, int, int], Any]
 
@@ -64,8 +64,8 @@ class Job(NamedTuple):
 class Placed(NamedTuple):
     """A checkpoint's tensors with their places, and how the bytes of one are read."""
 
-    tensors: tuple[tuple[Stored, Place], ...]
-    read: Callable[[Stored], bytearray]
+    tensors: tuple[tuple[TensorEntry, WeightTarget], ...]
+    read: Callable[[TensorEntry], bytearray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def loaded(spec: Model, placed: Placed, dtype: torch.dtype) -> LanguageModel:
     return model.eval()
 
 
-def _tensor(stored: Stored, read: Callable[[Stored], bytearray]) -> torch.Tensor:
+def _tensor(stored: TensorEntry, read: Callable[[TensorEntry], bytearray]) -> torch.Tensor:
     if stored.dtype not in STORED:
         raise ArchError(
             f"{stored.path}: weights of {stored.dtype} are quantized", "give a checkpoint that is not"

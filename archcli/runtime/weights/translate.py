@@ -9,12 +9,12 @@ import torch
 from torch import nn
 
 if TYPE_CHECKING:
-    from archcli.load.huggingface.weights import Place, WeightMap
+    from archcli.load.huggingface.weights.map import WeightMap, WeightTarget
 
 Shapes = Mapping[str, tuple[int, ...]]
 
 
-def pieces(tensor: torch.Tensor, place: Place, shapes: Shapes) -> Iterator[tuple[str, torch.Tensor]]:
+def pieces(tensor: torch.Tensor, place: WeightTarget, shapes: Shapes) -> Iterator[tuple[str, torch.Tensor]]:
     """(our name, its share) of one stored tensor, transposed and split as its rule says; `shapes` are those of ours.
 
     Raises ValueError where the tensor does not have the shape that ours together need.
@@ -22,7 +22,7 @@ def pieces(tensor: torch.Tensor, place: Place, shapes: Shapes) -> Iterator[tuple
     needed = place.stored_shape(shapes)
     if needed != tuple(tensor.shape):
         raise ValueError(f"{place.names[0]} needs a stored shape {needed}, not {tuple(tensor.shape)}")
-    take, stacked = place.take, place.nth is not None
+    take, stacked = place.parts, place.nth is not None
     tensor = tensor.flatten() if take.flat else tensor
     tensor = tensor.transpose(-1, -2) if take.transposed and tensor.dim() > 1 else tensor
     if len(place.names) == 1:
@@ -55,7 +55,7 @@ def translate(
 
 
 @torch.no_grad()
-def fill(model: nn.Module, stored: Iterable[tuple[Place, torch.Tensor]]) -> None:
+def fill(model: nn.Module, stored: Iterable[tuple[WeightTarget, torch.Tensor]]) -> None:
     """Copy each stored tensor into the model's own memory, in the model's dtype, so that no more than one is held beside it."""
     own: dict[str, Any] = dict(model.named_parameters())
     own |= dict(model.named_buffers())

@@ -8,7 +8,7 @@ import torch
 import transformers
 
 from archcli.load.huggingface.understand import weight_map
-from archcli.load.huggingface.weights import WeightMap
+from archcli.load.huggingface.weights.map import WeightMap
 from archcli.measure.checkpoint import compare, compare_sums
 from archcli.measure.state_dict import tensors
 from drawing import TINY

@@ -11,7 +11,8 @@ import transformers
 
 from archcli.errors import ArchError
 from archcli.load.huggingface.understand import families, weight_map
-from archcli.load.huggingface.weights import Drop, WeightMap, taken
+from archcli.load.huggingface.weights.map import WeightMap
+from archcli.load.huggingface.weights.rules import Auxiliary, parts_of
 from archcli.measure.checkpoint import compare
 from archcli.measure.state_dict import tensors
 from drawing import cases
@@ -48,8 +49,8 @@ def test_a_family_states_its_names(module):
         rules = weight_map({"model_type": kind, "architectures": [CAUSAL.get(module, "ForCausalLM")]}).rules
         assert rules
         for name, rule in rules.items():
-            if not isinstance(rule, Drop):
-                assert {template.count("*") for template in taken(rule).ours} == {name.count("*")}, name
+            if not isinstance(rule, Auxiliary):
+                assert {template.count("*") for template in parts_of(rule).ours} == {name.count("*")}, name
                 assert name.count("#") <= 1
 
 
@@ -109,5 +110,7 @@ def test_two_rules_for_one_name_are_a_fault():
     ["a.*.weight", "a.#.weight", "a.**", "*", "a." + 9 * "9" + ".weight", "a.²." + "weight", 10_000 * "a."],
 )
 def test_names_that_look_like_patterns_are_names(name):
-    found = WeightMap({"a.#.weight": "x.weight", "b.*.weight": "y.*.weight", "c.**": Drop("why")}).find(name)
+    found = WeightMap({"a.#.weight": "x.weight", "b.*.weight": "y.*.weight", "c.**": Auxiliary("why")}).find(
+        name
+    )
     assert found is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.names import CORRECTED, EXPERTS, LLAMA, QK_NORM, SHARED
+from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, QK_NORM, SHARED
 from archcli.modules import (
     GLU,
     Embedding,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.names import FUSED, GPT2
-from archcli.load.huggingface.weights import Take
+from archcli.load.huggingface.weights.names import FUSED, GPT2
+from archcli.load.huggingface.weights.rules import Parts
 from archcli.modules import (
     MLP,
     ALiBi,
@@ -108,7 +108,7 @@ FAMILIES = {
         ),
         weights={
             **GPT2,
-            "transformer.h.*.attn.c_attn.*": Take(FUSED),
+            "transformer.h.*.attn.c_attn.*": Parts(FUSED),
             "transformer.h.*.attn.c_proj.*": "layers.*.attention.o_proj.*",
             "transformer.h.*.mlp.c_fc.*": "layers.*.ffn.up_proj.*",
             "transformer.h.*.mlp.c_proj.*": "layers.*.ffn.down_proj.*",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.names import LLAMA
+from archcli.load.huggingface.weights.names import LLAMA
 from archcli.modules import (
     GLU,
     MLP,

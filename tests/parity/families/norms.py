@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.names import GATE_UP, LLAMA, NORM_AFTER
+from archcli.load.huggingface.weights.names import GATE_UP, LLAMA, NORM_AFTER
 from archcli.modules import (
     GLU,
     MLP,

@@ -6,7 +6,7 @@ from archcli.load.huggingface.activations import activation
 from archcli.load.huggingface.common import decoder, layernorm, mlp
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights import Take, Weights
+from archcli.load.huggingface.weights.rules import Parts, Weights
 
 MODEL_TYPES = ("bert",)
 
@@ -116,8 +116,8 @@ WEIGHTS: Weights = {
     },
     "cls.predictions.transform.dense.*": "lm_head_transform.*",
     "cls.predictions.decoder.weight": "lm_head.weight",
-    "cls.predictions.decoder.bias": Take(("lm_head.bias",), again=True),
-    "cls.predictions.bias": Take(("lm_head.bias",), again=True),
+    "cls.predictions.decoder.bias": Parts(("lm_head.bias",), again=True),
+    "cls.predictions.bias": Parts(("lm_head.bias",), again=True),
     "cls.seq_relationship.*": "classifier.*",
     "classifier.*": "classifier.*",
     "qa_outputs.*": "classifier.*",

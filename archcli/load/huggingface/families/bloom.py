@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from archcli.load.huggingface.common import decoder, layernorm
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.names import FUSED
 from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights import Take, Weights
+from archcli.load.huggingface.weights.names import FUSED
+from archcli.load.huggingface.weights.rules import Parts, Weights
 
 MODEL_TYPES = ("bloom",)
 
@@ -61,7 +61,7 @@ def weights(config: Config) -> Weights:
         "[transformer.]word_embeddings.weight": "embedding.tokens.weight",
         "[transformer.]word_embeddings_layernorm.*": "embedding.norm.*",
         "[transformer.]h.*.input_layernorm.*": "layers.*.attention_norm.*",
-        "[transformer.]h.*.self_attention.query_key_value.*": Take(FUSED, groups=heads),
+        "[transformer.]h.*.self_attention.query_key_value.*": Parts(FUSED, groups=heads),
         "[transformer.]h.*.self_attention.dense.*": "layers.*.attention.o_proj.*",
         "[transformer.]h.*.post_attention_layernorm.*": "layers.*.ffn_norm.*",
         "[transformer.]h.*.mlp.dense_h_to_4h.*": "layers.*.ffn.up_proj.*",

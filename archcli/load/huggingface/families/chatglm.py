@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from archcli.load.huggingface.common import Flag, decoder, head_counts, layernorm
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.names import FUSED
 from archcli.load.huggingface.rope import position
 from archcli.load.huggingface.value import Mapped, without_none
-from archcli.load.huggingface.weights import Take, Weights
+from archcli.load.huggingface.weights.names import FUSED
+from archcli.load.huggingface.weights.rules import Parts, Weights
 
 MODEL_TYPES = ("chatglm",)
 HEADED = ("ChatGLMModel",)
@@ -93,10 +93,10 @@ def _attention(config: Config, *, biased: Flag) -> Mapped:
 WEIGHTS: Weights = {
     "[transformer.]embedding.word_embeddings.weight": "embedding.tokens.weight",
     "[transformer.]encoder.layers.*.input_layernorm.*": "layers.*.attention_norm.*",
-    "[transformer.]encoder.layers.*.self_attention.query_key_value.*": Take(FUSED),
+    "[transformer.]encoder.layers.*.self_attention.query_key_value.*": Parts(FUSED),
     "[transformer.]encoder.layers.*.self_attention.dense.*": "layers.*.attention.o_proj.*",
     "[transformer.]encoder.layers.*.post_attention_layernorm.*": "layers.*.ffn_norm.*",
-    "[transformer.]encoder.layers.*.mlp.dense_h_to_4h.*": Take(
+    "[transformer.]encoder.layers.*.mlp.dense_h_to_4h.*": Parts(
         ("layers.*.ffn.gate_proj.*", "layers.*.ffn.up_proj.*")
     ),
     "[transformer.]encoder.layers.*.mlp.dense_4h_to_h.*": "layers.*.ffn.down_proj.*",

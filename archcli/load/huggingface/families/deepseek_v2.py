@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from archcli.load.huggingface.common import Flag, decoder, gated, latent_attention, rmsnorm, shared_expert
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.names import EXPERTS, LLAMA, MLA, SHARED
 from archcli.load.huggingface.value import Mapped, without_none
-from archcli.load.huggingface.weights import Weights
+from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, MLA, SHARED
+from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("deepseek_v2",)
 

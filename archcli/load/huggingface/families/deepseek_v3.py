@@ -11,9 +11,9 @@ from archcli.load.huggingface.common import (
     shared_expert,
 )
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.names import CORRECTED, EXPERTS, LLAMA, MLA, SHARED, prediction_layers
 from archcli.load.huggingface.value import Mapped, without_none
-from archcli.load.huggingface.weights import Weights
+from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, MLA, SHARED, prediction_layers
+from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("deepseek_v3", "kimi_k2")
 

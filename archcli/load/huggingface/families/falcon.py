@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from archcli.load.huggingface.common import decoder, even_split, head_counts, layernorm, mlp
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.names import FUSED
 from archcli.load.huggingface.rope import rope
 from archcli.load.huggingface.value import Mapped, bare
-from archcli.load.huggingface.weights import Take, Weights
+from archcli.load.huggingface.weights.names import FUSED
+from archcli.load.huggingface.weights.rules import Parts, Weights
 
 MODEL_TYPES = ("falcon",)
 
@@ -87,7 +87,7 @@ def weights(config: Config) -> Weights:
         "[transformer.]h.*.ln_attn.*": "layers.*.attention_norm.*",
         "[transformer.]h.*.ln_mlp.*": "layers.*.ffn_norm.*",
         "[transformer.]h.*.post_attention_layernorm.*": "layers.*.ffn_norm.*",
-        "[transformer.]h.*.self_attention.query_key_value.*": Take(FUSED, groups=groups),
+        "[transformer.]h.*.self_attention.query_key_value.*": Parts(FUSED, groups=groups),
         "[transformer.]h.*.self_attention.dense.*": "layers.*.attention.o_proj.*",
         "[transformer.]h.*.mlp.dense_h_to_4h.*": "layers.*.ffn.up_proj.*",
         "[transformer.]h.*.mlp.dense_4h_to_h.*": "layers.*.ffn.down_proj.*",

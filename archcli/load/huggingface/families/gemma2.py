@@ -13,9 +13,9 @@ from archcli.load.huggingface.common import (
     windows,
 )
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.names import SANDWICH
 from archcli.load.huggingface.value import ConfigValue, Mapped
-from archcli.load.huggingface.weights import Weights
+from archcli.load.huggingface.weights.names import SANDWICH
+from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("gemma2",)
 

@@ -16,10 +16,10 @@ from archcli.load.huggingface.common import (
     windows,
 )
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.names import QK_NORM, SANDWICH
 from archcli.load.huggingface.rope import parameters, position
 from archcli.load.huggingface.value import ConfigValue, Mapped
-from archcli.load.huggingface.weights import Weights
+from archcli.load.huggingface.weights.names import QK_NORM, SANDWICH
+from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("gemma3_text", "gemma3")
 TEXT_TYPE = {"gemma3": "gemma3_text"}

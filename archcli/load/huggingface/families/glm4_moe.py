@@ -12,10 +12,17 @@ from archcli.load.huggingface.common import (
     rmsnorm,
 )
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.names import CORRECTED, EXPERTS, LLAMA, QK_NORM, SHARED, prediction_layers
 from archcli.load.huggingface.rope import rope
 from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights import Weights
+from archcli.load.huggingface.weights.names import (
+    CORRECTED,
+    EXPERTS,
+    LLAMA,
+    QK_NORM,
+    SHARED,
+    prediction_layers,
+)
+from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("glm4_moe",)
 

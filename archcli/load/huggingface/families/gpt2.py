@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from archcli.load.huggingface.common import decoder, layernorm, mlp
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.names import GPT2
 from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
-from archcli.load.huggingface.weights import Weights
+from archcli.load.huggingface.weights.names import GPT2
+from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("gpt2",)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from archcli.load.huggingface.common import decoder, even_split, layernorm, mlp
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.names import FUSED
 from archcli.load.huggingface.rope import rope
 from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights import Take, Weights
+from archcli.load.huggingface.weights.names import FUSED
+from archcli.load.huggingface.weights.rules import Parts, Weights
 
 MODEL_TYPES = ("gpt_neox",)
 
@@ -51,7 +51,7 @@ def weights(config: Config) -> Weights:
         "[gpt_neox.]embed_in.weight": "embedding.tokens.weight",
         "[gpt_neox.]layers.*.input_layernorm.*": "layers.*.attention_norm.*",
         "[gpt_neox.]layers.*.post_attention_layernorm.*": "layers.*.ffn_norm.*",
-        "[gpt_neox.]layers.*.attention.query_key_value.*": Take(FUSED, groups=heads),
+        "[gpt_neox.]layers.*.attention.query_key_value.*": Parts(FUSED, groups=heads),
         "[gpt_neox.]layers.*.attention.dense.*": "layers.*.attention.o_proj.*",
         "[gpt_neox.]layers.*.mlp.dense_h_to_4h.*": "layers.*.ffn.up_proj.*",
         "[gpt_neox.]layers.*.mlp.dense_4h_to_h.*": "layers.*.ffn.down_proj.*",

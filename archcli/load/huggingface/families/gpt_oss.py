@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from archcli.load.huggingface.common import attention, decoder, head_dim, rmsnorm, windows
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.names import LLAMA
 from archcli.load.huggingface.rope import rope
 from archcli.load.huggingface.value import ConfigValue, Mapped
-from archcli.load.huggingface.weights import Take, Weights
+from archcli.load.huggingface.weights.names import LLAMA
+from archcli.load.huggingface.weights.rules import Parts, Weights
 
 MODEL_TYPES = ("gpt_oss",)
 
@@ -91,11 +91,11 @@ def weights(config: Config) -> Weights:
         **LLAMA,
         "[model.]layers.*.self_attn.sinks": "layers.*.attention.sinks.weight",
         "[model.]layers.*.mlp.router.*": "layers.*.ffn.router.*",
-        "[model.]layers.*.mlp.experts.gate_up_proj": Take(
+        "[model.]layers.*.mlp.experts.gate_up_proj": Parts(
             gates["weight"], axis=1, groups=width, transposed=True
         ),
-        "[model.]layers.*.mlp.experts.gate_up_proj_bias": Take(gates["bias"], axis=1, groups=width),
-        "[model.]layers.*.mlp.experts.down_proj": Take(
+        "[model.]layers.*.mlp.experts.gate_up_proj_bias": Parts(gates["bias"], axis=1, groups=width),
+        "[model.]layers.*.mlp.experts.down_proj": Parts(
             ("layers.*.ffn.experts.down_proj.weight",), transposed=True
         ),
         "[model.]layers.*.mlp.experts.down_proj_bias": "layers.*.ffn.experts.down_proj.bias",

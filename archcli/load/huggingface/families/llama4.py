@@ -6,10 +6,10 @@ from typing import Any
 
 from archcli.load.huggingface.common import FULL, attention, decoder, gated, head_dim, rmsnorm
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.names import LLAMA
 from archcli.load.huggingface.rope import rope
 from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights import Take, Weights
+from archcli.load.huggingface.weights.names import LLAMA
+from archcli.load.huggingface.weights.rules import Parts, Weights
 
 MODEL_TYPES = ("llama4_text", "llama4")
 TEXT_TYPE = {"llama4": "llama4_text"}
@@ -135,12 +135,12 @@ WEIGHTS: Weights = {
         for name in ("gate_proj", "up_proj", "down_proj")
     },
     "[model.]layers.*.feed_forward.router.weight": "layers.*.ffn.router.weight",
-    "[model.]layers.*.feed_forward.experts.gate_up_proj": Take(
+    "[model.]layers.*.feed_forward.experts.gate_up_proj": Parts(
         ("layers.*.ffn.experts.gate_proj.weight", "layers.*.ffn.experts.up_proj.weight"),
         axis=1,
         transposed=True,
     ),
-    "[model.]layers.*.feed_forward.experts.down_proj": Take(
+    "[model.]layers.*.feed_forward.experts.down_proj": Parts(
         ("layers.*.ffn.experts.down_proj.weight",), transposed=True
     ),
 }

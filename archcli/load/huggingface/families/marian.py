@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from archcli.load.huggingface.common import PLAIN, layernorm, mlp
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.names import ENCODER_DECODER
 from archcli.load.huggingface.value import Mapped, without_none
-from archcli.load.huggingface.weights import Drop, Take, Weights
+from archcli.load.huggingface.weights.names import ENCODER_DECODER
+from archcli.load.huggingface.weights.rules import Auxiliary, Parts, Weights
 
 MODEL_TYPES = ("marian",)
 
@@ -94,13 +94,13 @@ def _half(config: Config, half: str) -> Mapped:
 def weights(config: Config) -> Weights:
     """A table that source and target share is stored up to three times; of two, the target's has two names."""
     shared = config.of_class(DEFAULTS).flag("share_encoder_decoder_embeddings")
-    table = Take(("embedding.tokens.weight",), again=True)
+    table = Parts(("embedding.tokens.weight",), again=True)
     return {
         **ENCODER_DECODER,
         "[model.]shared.weight": table,
         "[model.]encoder.embed_tokens.weight": table if shared else "source.weight",
         "[model.]decoder.embed_tokens.weight": table,
-        "[model.]*.embed_positions.weight": Drop("sinusoid: computed, not trained"),
+        "[model.]*.embed_positions.weight": Auxiliary("sinusoid: computed, not trained"),
         "lm_head.weight": "lm_head.weight",
-        "final_logits_bias": Take(("lm_head.bias",), flat=True),
+        "final_logits_bias": Parts(("lm_head.bias",), flat=True),
     }

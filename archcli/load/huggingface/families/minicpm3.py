@@ -11,9 +11,9 @@ from archcli.load.huggingface.common import (
     rmsnorm,
 )
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.names import LLAMA, MLA
 from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights import Weights
+from archcli.load.huggingface.weights.names import LLAMA, MLA
+from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("minicpm3",)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from archcli.load.huggingface.common import attention, decoder, gated, head_dim, rmsnorm, window
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.names import EXPERTS, LLAMA
 from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights import Weights
+from archcli.load.huggingface.weights.names import EXPERTS, LLAMA
+from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("mixtral",)
 

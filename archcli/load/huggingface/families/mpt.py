@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from archcli.load.huggingface.common import decoder, layernorm
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.names import FUSED
 from archcli.load.huggingface.value import Mapped, without_none
-from archcli.load.huggingface.weights import Take, Weights
+from archcli.load.huggingface.weights.names import FUSED
+from archcli.load.huggingface.weights.rules import Parts, Weights
 
 MODEL_TYPES = ("mpt",)
 
@@ -77,7 +77,7 @@ def _attention(config: Config) -> Mapped:
 WEIGHTS: Weights = {
     "[transformer.]wte.weight": "embedding.tokens.weight",
     "[transformer.]blocks.*.norm_1.*": "layers.*.attention_norm.*",
-    "[transformer.]blocks.*.attn.Wqkv.*": Take(FUSED),
+    "[transformer.]blocks.*.attn.Wqkv.*": Parts(FUSED),
     "[transformer.]blocks.*.attn.out_proj.*": "layers.*.attention.o_proj.*",
     "[transformer.]blocks.*.norm_2.*": "layers.*.ffn_norm.*",
     "[transformer.]blocks.*.ffn.up_proj.*": "layers.*.ffn.up_proj.*",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from archcli.load.huggingface.common import attention, decoder, gated, head_dim, rmsnorm
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.names import NORM_AFTER
 from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights import Weights
+from archcli.load.huggingface.weights.names import NORM_AFTER
+from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("olmo2",)
 

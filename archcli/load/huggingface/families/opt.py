@@ -5,7 +5,7 @@ from __future__ import annotations
 from archcli.load.huggingface.common import decoder, layernorm, mlp
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.value import Mapped, without_none
-from archcli.load.huggingface.weights import Weights
+from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("opt",)
 

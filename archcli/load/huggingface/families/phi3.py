@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from archcli.load.huggingface.common import attention, decoder, gated, head_dim, rmsnorm, window
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.names import FUSED, GATE_UP, LLAMA
 from archcli.load.huggingface.rope import rope
 from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights import Take, Weights
+from archcli.load.huggingface.weights.names import FUSED, GATE_UP, LLAMA
+from archcli.load.huggingface.weights.rules import Parts, Weights
 
 MODEL_TYPES = ("phi3",)
 
@@ -43,6 +43,6 @@ def mapping(config: Config) -> Mapped:
 
 WEIGHTS: Weights = {
     **LLAMA,
-    "[model.]layers.*.self_attn.qkv_proj.*": Take(FUSED),
+    "[model.]layers.*.self_attn.qkv_proj.*": Parts(FUSED),
     "[model.]layers.*.mlp.gate_up_proj.weight": GATE_UP,
 }

@@ -12,9 +12,9 @@ from archcli.load.huggingface.common import (
     windows,
 )
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.names import EXPERTS, LLAMA, SHARED
 from archcli.load.huggingface.value import ConfigValue, Mapped
-from archcli.load.huggingface.weights import Weights
+from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, SHARED
+from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("qwen2_moe",)
 

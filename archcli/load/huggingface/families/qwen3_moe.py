@@ -13,9 +13,9 @@ from archcli.load.huggingface.common import (
     window,
 )
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.names import EXPERTS, LLAMA, QK_NORM
 from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights import Weights
+from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, QK_NORM
+from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("qwen3_moe",)
 

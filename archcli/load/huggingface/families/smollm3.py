@@ -14,9 +14,9 @@ from archcli.load.huggingface.common import (
     window,
 )
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.names import LLAMA
 from archcli.load.huggingface.value import ConfigValue, Mapped
-from archcli.load.huggingface.weights import Weights
+from archcli.load.huggingface.weights.names import LLAMA
+from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("smollm3",)
 

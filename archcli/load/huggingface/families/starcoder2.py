@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from archcli.load.huggingface.common import attention, decoder, head_dim, layernorm, mlp, window
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.names import LLAMA
 from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights import Weights
+from archcli.load.huggingface.weights.names import LLAMA
+from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("starcoder2",)
 

@@ -6,7 +6,7 @@ from archcli.load.huggingface.activations import ACTIVATIONS
 from archcli.load.huggingface.common import PLAIN
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
-from archcli.load.huggingface.weights import Drop, Rule, Take, Weights
+from archcli.load.huggingface.weights.rules import Auxiliary, Parts, Rule, Weights
 
 MODEL_TYPES = ("t5",)
 
@@ -102,12 +102,12 @@ def weights(config: Config) -> Weights:
 
     `wi` is the up projection, or `wi_1` where `wi_0` gates it.
     """
-    table, alone = Take(("embedding.tokens.weight",), again=True), config.architecture in ENCODERS
+    table, alone = Parts(("embedding.tokens.weight",), again=True), config.architecture in ENCODERS
     names = {
         "shared.weight": table,
         "encoder.embed_tokens.weight": table,
         "decoder.embed_tokens.weight": table,
-        "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight": Drop(
+        "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight": Auxiliary(
             "left over: cross attention has no positions"
         ),
         **_half_weights("encoder", "" if alone else "encoder."),

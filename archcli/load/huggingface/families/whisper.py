@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from archcli.load.huggingface.common import PLAIN, layernorm, mlp
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.names import ENCODER_DECODER
 from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights import Weights
+from archcli.load.huggingface.weights.names import ENCODER_DECODER
+from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("whisper",)
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import pytest
 
-from archcli.load.huggingface import hub
+from archcli.load.hub import download
 from hub_cache import CONFIG, PARAMS, SHA, answer, cached
 
 
@@ -185,7 +185,7 @@ def test_a_connection_that_breaks_is_not_tried_again(ask):
 
 
 def test_a_server_that_says_nothing_is_waited_for_once(here, monkeypatch):
-    monkeypatch.setattr(hub, "TIMEOUT_S", (0.3, 0.3, 0.3, 0.3))
+    monkeypatch.setattr(download, "TIMEOUT_S", (0.3, 0.3, 0.3, 0.3))
     with socket.create_server(("127.0.0.1", 0)) as server:
         here(f"http://127.0.0.1:{server.getsockname()[1]}")
         assert "cannot be reached (ReadTimeout); check the network" in answer("org/name")

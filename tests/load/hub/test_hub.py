@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from archcli.load.huggingface import hub
-from archcli.load.huggingface.hub import Reference
+from archcli.load.hub import cache as hub_folder
+from archcli.load.hub.reference import Reference, reference
 from archcli.load.source import load
 from hub_cache import CONFIG, OLDER, SHA, answer, cached
 
@@ -42,7 +42,7 @@ from hub_cache import CONFIG, OLDER, SHA, answer, cached
     ],
 )
 def test_a_name_is_of_the_hub_by_its_shape(model, expected, cache, tmp_path):
-    assert hub.reference(model) == expected
+    assert reference(model) == expected
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_ref_that_names_no_commit_is_not_followed(cache, content):
     home = cached(cache, "org/name", SHA, CONFIG).parents[2]
     (home / "config.json").write_text("outside of the snapshots")
     (home / "refs" / "main").write_bytes(content.encode("utf-8", "surrogateescape"))
-    assert hub.cached(Reference("org/name")) is None
+    assert hub_folder.cached(Reference("org/name")) is None
 
 
 ENVIRONMENTS = [
@@ -146,7 +146,7 @@ def test_the_cache_is_where_the_library_has_it(variables, monkeypatch):
     theirs = subprocess.run(
         asked, capture_output=True, text=True, check=True, env={**os.environ}
     ).stdout.strip()
-    assert str(hub.cache_folder()) == theirs
+    assert str(hub_folder.cache_folder()) == theirs
 
 
 def test_what_is_in_the_cache_is_found_as_the_library_finds_it(cache):
@@ -156,7 +156,7 @@ def test_what_is_in_the_cache_is_found_as_the_library_finds_it(cache):
     cached(cache, "org/name", OLDER, CONFIG, "v1")
     for revision in ("main", "v1", SHA, OLDER, "v2", "5f0b02c"):
         theirs = try_to_load_from_cache("org/name", "config.json", cache_dir=cache, revision=revision)
-        ours = hub.cached(Reference("org/name", revision))
+        ours = hub_folder.cached(Reference("org/name", revision))
         assert (None if ours is None else str(ours.path)) == theirs
     assert path.is_file()
 

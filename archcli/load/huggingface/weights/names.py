@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.weights import Drop, Rule, Take, Weights
+from archcli.load.huggingface.weights.rules import Auxiliary, Parts, Rule, Weights
 
 FUSED = tuple(f"layers.*.attention.{which}_proj.*" for which in "qkv")
 """Queries, keys and values, which some families store as one matrix and one bias."""
 
-GATE_UP = Take(("layers.*.ffn.gate_proj.weight", "layers.*.ffn.up_proj.weight"))
+GATE_UP = Parts(("layers.*.ffn.gate_proj.weight", "layers.*.ffn.up_proj.weight"))
 """Gate and up, one after the other in one matrix."""
 
 LLAMA: Weights = {
@@ -52,7 +52,7 @@ EXPERTS: Weights = {
         f"[model.]layers.*.mlp.experts.#.{name}_proj.weight": f"layers.*.ffn.experts.{name}_proj.weight"
         for name in ("gate", "up", "down")
     },
-    "[model.]layers.*.mlp.experts.gate_up_proj": Take(
+    "[model.]layers.*.mlp.experts.gate_up_proj": Parts(
         ("layers.*.ffn.experts.gate_proj.weight", "layers.*.ffn.experts.up_proj.weight"), axis=1
     ),
     "[model.]layers.*.mlp.experts.down_proj": "layers.*.ffn.experts.down_proj.weight",
@@ -85,11 +85,11 @@ GPT2: Weights = {
     "[transformer.]wte.weight": "embedding.tokens.weight",
     "[transformer.]wpe.weight": "embedding.positions.weight",
     "[transformer.]h.*.ln_1.*": "layers.*.attention_norm.*",
-    "[transformer.]h.*.attn.c_attn.*": Take(FUSED, transposed=True),
-    "[transformer.]h.*.attn.c_proj.*": Take(("layers.*.attention.o_proj.*",), transposed=True),
+    "[transformer.]h.*.attn.c_attn.*": Parts(FUSED, transposed=True),
+    "[transformer.]h.*.attn.c_proj.*": Parts(("layers.*.attention.o_proj.*",), transposed=True),
     "[transformer.]h.*.ln_2.*": "layers.*.ffn_norm.*",
-    "[transformer.]h.*.mlp.c_fc.*": Take(("layers.*.ffn.up_proj.*",), transposed=True),
-    "[transformer.]h.*.mlp.c_proj.*": Take(("layers.*.ffn.down_proj.*",), transposed=True),
+    "[transformer.]h.*.mlp.c_fc.*": Parts(("layers.*.ffn.up_proj.*",), transposed=True),
+    "[transformer.]h.*.mlp.c_proj.*": Parts(("layers.*.ffn.down_proj.*",), transposed=True),
     "[transformer.]ln_f.*": "final_norm.*",
     "lm_head.*": "lm_head.*",
 }
@@ -122,4 +122,4 @@ PREDICTION = "multi-token prediction: a layer after the last, which no class of 
 
 def prediction_layers(first: int, count: int) -> dict[str, Rule]:
     """The layers after the last that predict further tokens."""
-    return {f"[model.]layers.{first + i}.**": Drop(PREDICTION) for i in range(count)}
+    return {f"[model.]layers.{first + i}.**": Auxiliary(PREDICTION) for i in range(count)}

@@ -1,0 +1,70 @@
+"""What an architecture of GGUF files may state, and what its metadata keys are called in a config.json.
+
+Names are those of gguf-py/gguf/constants.py of github.com/ggml-org/llama.cpp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+NONE: Mapping[str, Any] = MappingProxyType({})
+
+Names = str | tuple[str, ...]
+
+KEYS: dict[str, str] = {
+    "context_length": "max_position_embeddings",
+    "embedding_length": "hidden_size",
+    "block_count": "num_hidden_layers",
+    "feed_forward_length": "intermediate_size",
+    "attention.head_count": "num_attention_heads",
+    "attention.head_count_kv": "num_key_value_heads",
+    "attention.key_length": "head_dim",
+    "attention.layer_norm_rms_epsilon": "rms_norm_eps",
+    "attention.layer_norm_epsilon": "layer_norm_eps",
+    "rope.freq_base": "rope_theta",
+    "expert_count": "num_experts",
+    "expert_used_count": "num_experts_per_tok",
+    "expert_feed_forward_length": "moe_intermediate_size",
+}
+"""Metadata key, without the architecture's name before it: key of the config.json."""
+
+REQUIRED = ("embedding_length", "block_count", "attention.head_count", "feed_forward_length")
+"""What no default may fill in."""
+
+UNCOUNTED = frozenset(
+    (
+        "attention.value_length",
+        "attention.causal",
+        "rope.dimension_count",
+        "tensor_data_layout",
+        "rope.scaling.finetuned",
+        "vocab_size",
+    )
+)
+"""Keys that are read apart, or change nothing that is counted."""
+
+
+class Arch(NamedTuple):
+    """An architecture of GGUF files: the family's model_type and class, and its differences from the tables.
+
+    `keys` and `tensors` go before `KEYS` and `TENSORS`. `fixed` are keys of the config.json with which llama.cpp,
+    for which these files are made, runs it though no file says so. `flags` are those that are true where the file
+    has a tensor. `partial`: RoPE may rotate a part of each head. `rope` false: it has none. `stated` are keys of
+    ours that go before what the importer says. `ignored` metadata keys repeat what others say; `unread` keys of
+    the config.json are none of the family's. `scaling` belongs to its RoPE where that is stretched.
+    """
+
+    model_type: str
+    cls: str
+    keys: Mapping[str, str] = NONE
+    fixed: Mapping[str, Any] = NONE
+    flags: Mapping[str, str] = NONE
+    tensors: Mapping[str, Names] = NONE
+    rope: bool = True
+    partial: bool = False
+    stated: Mapping[str, Any] = NONE
+    ignored: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    scaling: Mapping[str, Any] = NONE

@@ -1,0 +1,36 @@
+"""A model in one GGUF file, or in several that lie beside one another."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from archcli.errors import ArchError, Problem
+from archcli.load.gguf.header import Header, read
+
+SHARD = re.compile(r"(?P<stem>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})")
+
+
+def read_whole(path: Path) -> Header:
+    """The header of a file; of one part of a model in several, that of all parts, which lie beside it."""
+    header = read(path)
+    count = header.metadata.get("split.count", 1)
+    if not isinstance(count, int) or count <= 1:
+        return header
+    match = SHARD.fullmatch(path.stem)
+    if match is None or int(match["count"]) != count:
+        what = f"one of {count} parts of a model, under a name that does not say which"
+        raise ArchError(Problem(what, "NAME-00001-of-…", path=str(path)))
+    files = [path.with_name(f"{match['stem']}-{i:05}-of-{count:05}.gguf") for i in range(1, count + 1)]
+    if absent := [file.name for file in files if not file.is_file()]:
+        what = f"one of {count} parts of a model, of which {len(absent)} are not beside it"
+        raise ArchError(Problem(what, f"the first that is missing is {absent[0]}", path=str(path)))
+    parts = [read(file) for file in files]
+    tensors = {name: tensor for part in parts for name, tensor in part.tensors.items()}
+    return Header({**header.metadata, **parts[0].metadata}, tensors)
+
+
+def model_name(path: Path) -> str:
+    """The name of a file without its suffix and the number of its part."""
+    match = SHARD.fullmatch(path.stem)
+    return match["stem"] if match else path.stem

@@ -1,0 +1,95 @@
+"""Names of the tensors of GGUF files, and the weights of ours that they hold."""
+
+from __future__ import annotations
+
+import re
+
+from archcli.load.gguf.arch import Arch, Names
+
+LAYER = re.compile(
+    r"(?:(?P<half>enc|dec)\.)?blk\.(?P<layer>\d{1,6})\.(?P<stem>\w+?)(?:\.(?P<expert>\d{1,6}))?\.(?P<kind>weight|bias)"
+)
+WHOLE = re.compile(r"(?:(?P<half>enc|dec)\.)?(?P<stem>\w+)\.(?P<kind>weight|bias)")
+HALVES = {"enc": "encoder.", "dec": "decoder.", None: ""}
+
+MODEL_TENSORS: dict[str, Names] = {
+    "token_embd": "embedding.tokens",
+    "position_embd": "embedding.positions",
+    "token_types": "embedding.token_types",
+    "token_embd_norm": "embedding.norm",
+    "output_norm": "final_norm",
+    "output": "lm_head",
+}
+TENSORS: dict[str, Names] = {
+    "attn_norm": "attention_norm",
+    "attn_qkv": ("attention.q_proj", "attention.k_proj", "attention.v_proj"),
+    **{f"attn_{part}": f"attention.{part}_proj" for part in "qkv"},
+    **{f"attn_{part}_norm": f"attention.{part}_norm" for part in "qk"},
+    "attn_output": "attention.o_proj",
+    "attn_sinks": "attention.sinks",
+    "attn_q_a": "attention.q_a_proj",
+    "attn_q_a_norm": "attention.q_a_norm",
+    "attn_q_b": "attention.q_b_proj",
+    "attn_kv_a_mqa": "attention.kv_a_proj",
+    "attn_kv_a_norm": "attention.kv_a_norm",
+    "attn_kv_b": "attention.kv_b_proj",
+    "attn_k_b": "attention.kv_b_proj",
+    "attn_v_b": "attention.kv_b_proj",
+    "ffn_norm": "ffn_norm",
+    "ffn_gate_inp": "ffn.router",
+    "ffn_gate_inp_shexp": "ffn.shared_gate",
+    "ffn_gate_up_exps": ("ffn.experts.gate_proj", "ffn.experts.up_proj"),
+    **{
+        f"ffn_{part}{theirs}": f"ffn.{ours}{part}_proj"
+        for part in ("gate", "up", "down")
+        for theirs, ours in (("", ""), ("_exps", "experts."), ("_shexp", "shared."))
+    },
+}
+"""A tensor of a layer: the weights of ours that it holds, one after the other.
+
+Several tensors may make up one weight.
+"""
+
+BUFFERS: dict[str, str] = {
+    "rope_freqs": "factors of the rotary frequencies",
+    "rope_factors_long": "factors of the rotary frequencies",
+    "rope_factors_short": "factors of the rotary frequencies",
+    "attn_rot_embd": "rotary frequencies",
+    "exp_probs_b": "correction biases of the router, a buffer",
+}
+"""Tensors that are no parameters."""
+
+T5: dict[str, Names] = {
+    "attn_o": "attention.o_proj",
+    "cross_attn_norm": "cross_attention_norm",
+    **{f"cross_attn_{part}": f"cross_attention.{part}_proj" for part in "qkvo"},
+}
+"""Tensors of a layer whose file has two halves."""
+
+
+def buffer(name: str) -> str:
+    """A tensor that is no parameter, and what it is; empty for any other."""
+    match = LAYER.fullmatch(name) or WHOLE.fullmatch(name)
+    stem = match["stem"] if match else ""
+    return f"{stem} ({BUFFERS[stem]})" if stem in BUFFERS else ""
+
+
+def weights_of(name: str, arch: Arch) -> tuple[str, ...]:
+    """The weights of ours that a tensor holds; none where its name is unknown."""
+    match = LAYER.fullmatch(name) or WHOLE.fullmatch(name)
+    if match is None:
+        return ()
+    groups = match.groupdict()
+    half, stem = HALVES[groups["half"]], groups["stem"]
+    if stem == "attn_rel_b":
+        return (f"{half}score_bias.weight",)
+    if "layer" not in groups:
+        known = None if half and stem != "output_norm" else MODEL_TENSORS.get(stem)
+        return () if known is None else (f"{half}{known}.{groups['kind']}",)
+    if groups["expert"] is not None:
+        stem = f"{stem}_exps"
+    names = arch.tensors.get(stem, TENSORS.get(stem, T5.get(stem) if half else None))
+    if names is None:
+        return ()
+    stems = (names,) if isinstance(names, str) else names
+    return tuple(f"{half}layers.{groups['layer']}.{ours}.{groups['kind']}" for ours in stems)

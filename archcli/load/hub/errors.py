@@ -1,0 +1,79 @@
+"""What the hub's library raises, as one line for the user."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+
+from archcli.errors import ArchError, Problem
+from archcli.load.hub.cache import cache_folder
+from archcli.load.hub.reference import Reference
+from archcli.wording import quoted
+
+TOKEN = "`hf auth login` or HF_TOKEN gives a token"  # noqa: S105
+HINTS: dict[int | str, str] = {401: TOKEN, 403: TOKEN, 404: "HF_ENDPOINT says where the hub is"}
+"""By the status of HTTP."""
+
+
+def hub_error(wanted: Reference, what: str, hint: str) -> ArchError:
+    """A user's error about a repository."""
+    return ArchError(Problem(what, hint, path=str(wanted)))
+
+
+@contextmanager
+def explained(wanted: Reference, endpoint: str) -> Iterator[None]:
+    """Turn what the library raises into a user's error."""
+    from huggingface_hub import errors
+
+    http = _http()
+    try:
+        yield
+    except (http.HTTPError, http.InvalidURL, errors.EntryNotFoundError, OSError) as error:
+        what, hint = _named(error, wanted, endpoint) or _general(error, endpoint)
+        raise hub_error(wanted, what, hint) from None
+
+
+def _http() -> ModuleType:
+    """httpx, under the name that this release of the library gives it."""
+    from huggingface_hub.utils import get_session
+
+    return sys.modules[type(get_session()).__module__.split(".")[0]]
+
+
+def _named(error: Exception, wanted: Reference, endpoint: str) -> tuple[str, str] | None:
+    """What and hint for errors of one meaning, the special before the general; None for any other."""
+    from huggingface_hub import errors
+
+    unknown = "no such model on the hub, or a private one", f"check the name; for a private one {TOKEN}"
+    terms = f"accept its terms on {endpoint}/{wanted.repo}; {TOKEN}"
+    answers: dict[type[Exception], tuple[str, str]] = {
+        errors.GatedRepoError: ("a gated model, which this user may not read", terms),
+        errors.RepositoryNotFoundError: unknown,
+        errors.RevisionNotFoundError: (
+            f"the model has no revision {quoted(wanted.revision)}",
+            "without @ it is main",
+        ),
+        errors.LocalEntryNotFoundError: (f"{endpoint} went away during the download", "try again"),
+        errors.EntryNotFoundError: (
+            "the model has no config.json",
+            "archcli reads no other file of the hub",
+        ),
+    }
+    return next((answer for cls, answer in answers.items() if isinstance(error, cls)), None)
+
+
+def _general(error: Exception, endpoint: str) -> tuple[str, str]:
+    """What and hint for an answer of the server, for no answer, and for a cache that cannot be written."""
+    from huggingface_hub import errors
+
+    http = _http()
+    if isinstance(error, errors.HfHubHTTPError):
+        status = getattr(error.response, "status_code", "an error")
+        return f"{endpoint} answers {status}", HINTS.get(status, "try again later")
+    if isinstance(error, http.HTTPError | http.InvalidURL | errors.OfflineModeIsEnabled):
+        hint = "check the network; what has been fetched once is answered from the cache"
+        return f"{endpoint} cannot be reached ({type(error).__name__})", hint
+    reason = getattr(error, "strerror", None) or error
+    return f"cannot be kept in the cache: {reason}", f"the cache is {cache_folder()}"

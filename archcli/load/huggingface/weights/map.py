@@ -1,0 +1,134 @@
+"""Which of our weights each tensor of a checkpoint holds, looked up by its name.
+
+No tensor is touched here; that is `archcli.runtime.weights.translate`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from archcli.load.huggingface.weights.auxiliary import BESIDE_PACKED, auxiliary_reason, packed
+from archcli.load.huggingface.weights.rules import Auxiliary, Parts, Rule, Weights, expand, fill_in, parts_of
+
+Shape = tuple[int, ...]
+
+MOST_DIGITS = 6
+"""More is no index of an expert."""
+
+
+class WeightTarget(NamedTuple):
+    """Where a stored tensor goes: its parts, our names of them, and its index in a stack, if it is in one.
+
+    `packed`: it holds the values in fewer bits, so that its shape says nothing.
+    """
+
+    parts: Parts
+    names: tuple[str, ...]
+    nth: int | None
+    packed: bool = False
+
+    def stored_shape(self, shapes: Mapping[str, Shape]) -> Shape | None:
+        """The shape the stored tensor must have, by our shapes; None where those do not fit together."""
+        ours = [shapes[name] for name in self.names]
+        if self.nth is not None:
+            if any(not shape or self.nth >= shape[0] for shape in ours):
+                return None
+            ours = [shape[1:] for shape in ours]
+        whole = list(ours[0])
+        if len(ours) > 1:
+            axis = self.parts.axis
+            if any(shape[axis] % self.parts.groups for shape in ours):
+                return None
+            whole[axis] = sum(shape[axis] for shape in ours)
+        if self.parts.transposed and len(whole) > 1:
+            whole[-2:] = whole[:-3:-1]
+        return (1, *whole) if self.parts.flat else tuple(whole)
+
+    def renamed(self, names: tuple[str, ...]) -> WeightTarget:
+        """The same tensor under other names of ours, which another may hold as well."""
+        return self._replace(names=names, parts=replace(self.parts, again=True))
+
+
+class WeightMap:
+    """A family's table of weights, made for looking up names."""
+
+    def __init__(self, weights: Weights) -> None:
+        self.rules = {name: rule for pattern, rule in weights.items() for name in expand(pattern)}
+        self._tree: dict[str, Any] = {}
+        for name, rule in self.rules.items():
+            node = self._tree
+            for step in name.split("."):
+                node = node.setdefault(step, {})
+            node[""] = rule
+
+    def find(self, name: str) -> WeightTarget | None:
+        """Where their tensor `name` goes, or None where it has no rule or is auxiliary.
+
+        Raises KeyError where two rules claim it.
+        """
+        base = packed(plain(name))
+        target = self._find(plain(name) if base is None else base)
+        return target if target is None or base is None else target._replace(packed=True)
+
+    def reason(self, name: str, shape: Shape | None) -> str:
+        """Why a tensor that no model of ours holds may stand in a checkpoint; empty where nothing is known."""
+        rules = [rule for rule, _, _ in _matches(self._tree, plain(name).split("."))]
+        reasons = (rule.reason for rule in rules if isinstance(rule, Auxiliary))
+        return next(reasons, "") or auxiliary_reason(name, shape)
+
+    def packed_beside(self, name: str, stored: Container[str]) -> bool:
+        """Whether the tensors stored beside it say that this one holds its weight in fewer bits."""
+        return any(name + ending in stored for ending in BESIDE_PACKED)
+
+    def theirs(self, ours: str, nth: int | None = None) -> str:
+        """The first name under which a checkpoint may hold our tensor, or the nth tensor of its stack.
+
+        Empty where no rule names it.
+        """
+        for name, rule in self.rules.items():
+            for template in () if isinstance(rule, Auxiliary) else parts_of(rule).ours:
+                words = re.fullmatch(re.escape(template).replace(r"\*", "([^.]+)"), ours)
+                if words and template.count("*") == name.count("*") and (nth is None or "#" in name):
+                    return fill_in(name, list(words.groups())).replace("#", "*" if nth is None else str(nth))
+        return ""
+
+    def _find(self, name: str) -> WeightTarget | None:
+        targets: list[tuple[Parts, list[str], int | None]] = []
+        for rule, words, index in _matches(self._tree, name.split(".")):
+            if isinstance(rule, Auxiliary):
+                return None
+            targets.append((parts_of(rule), words, index))
+        if not targets:
+            return None
+        if len(targets) > 1:
+            raise KeyError(f"{name} has {len(targets)} rules")
+        [(parts, words, index)] = targets
+        return WeightTarget(parts, tuple(fill_in(template, words) for template in parts.ours), index)
+
+
+def plain(name: str) -> str:
+    """Their name without `language_model`, by which a model with towers holds its language model."""
+    return name.replace("language_model.", "", 1) if "language_model." in name else name
+
+
+def _matches(
+    node: dict[str, Any], steps: list[str], words: tuple[str, ...] = ()
+) -> Iterator[tuple[Rule, list[str], int | None]]:
+    """(rule, words, index) of every path through the tree that the steps can take."""
+    if not steps:
+        if "" in node:
+            yield node[""], list(words), None
+        return
+    step, *rest = steps
+    if "**" in node:
+        yield node["**"][""], list(words), None
+    if step in node and step not in ("", "*", "#", "**"):
+        yield from _matches(node[step], rest, words)
+    if "*" in node and step:
+        yield from _matches(node["*"], rest, (*words, step))
+    if "#" in node and step.isascii() and step.isdigit() and len(step) <= MOST_DIGITS:
+        for rule, matched, _ in _matches(node["#"], rest, words):
+            yield rule, matched, int(step)

@@ -1,0 +1,64 @@
+"""The table from Hugging Face's names of tensors to ours: its patterns, and what a rule says of a tensor.
+
+In a pattern `*` stands for one step of a name (a layer's index, `weight` or `bias`) and fills the `*` of our
+names in order; `#` for the index of a tensor that is stacked with its neighbours into one of ours; a last `**`
+for all that follows. What stands in brackets may be left out, as `[model.]` is by a checkpoint of the base class.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The weights of ours, one or several, that a stored tensor holds.
+
+    `transposed`: stored [in, out] (GPT-2's Conv1D, stacked experts of some). `axis`: several of ours lie one after
+    the other along it. `groups`: they do so anew in each of so many groups (q, k, v of head 0, then of head 1, …).
+    `flat`: stored with an axis of 1 in front. `again`: the same tensor may stand under a second name.
+    """
+
+    ours: tuple[str, ...]
+    axis: int = 0
+    groups: int = 1
+    transposed: bool = False
+    flat: bool = False
+    again: bool = False
+
+
+@dataclass(frozen=True)
+class Auxiliary:
+    """A stored tensor that no model of ours holds, and why."""
+
+    reason: str
+
+
+Rule = str | Parts | Auxiliary
+"""A plain name is a copy."""
+
+Weights = Mapping[str, Rule]
+
+
+def parts_of(rule: str | Parts) -> Parts:
+    """The parts that a rule names."""
+    return Parts((rule,)) if isinstance(rule, str) else rule
+
+
+def fill_in(template: str, words: list[str]) -> str:
+    """The template with each `*` replaced by the next word."""
+    rest = iter(words)
+    return re.sub(r"\*", lambda _: next(rest), template)
+
+
+def expand(pattern: str) -> Iterator[str]:
+    """The pattern with what is in brackets, and without."""
+    before, bracket, rest = pattern.partition("[")
+    if not bracket:
+        yield pattern
+        return
+    optional, _, after = rest.partition("]")
+    for ending in expand(after):
+        yield from (before + optional + ending, before + ending)

@@ -6,7 +6,7 @@ B batch, T new tokens, S source tokens, D d_model, V vocab_size.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
@@ -30,6 +30,7 @@ class EncoderStack(Stack):
     own where source and target share none. `dropout` zeroes that share of what the layers read in training.
     """
 
+    is_causal: ClassVar[bool] = False
     position: Position = NoPosition()
     input_norm: Norm | None = None
     front_end: ConvFrontEnd | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
+from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.activation import GELU, Activation, SiLU
 from archcli.modules.base import Module, Positive, Share, Size
@@ -21,6 +22,12 @@ class FeedForward(Module):
 
     family: ClassVar[str] = "ffn"
     group: ClassVar[str] = "ffn"
+    is_gated: ClassVar[bool] = False
+
+    @property
+    def width(self) -> Number | None:
+        """F, the width between its matrices; None for a mixture, whose experts have widths of their own."""
+        return getattr(self, "d_ff", None)
 
     def forward(self, x: Tensor) -> Tensor:
         """[..., D] to [..., D]."""
@@ -57,6 +64,7 @@ class GLU(FeedForward):
     `dropout` zeroes that share of the gated branch in training.
     """
 
+    is_gated: ClassVar[bool] = True
     kind: Literal["glu"] = "glu"
     d_ff: Size
     activation: Activation = SiLU()

@@ -266,6 +266,7 @@ class Encoder(Model, Stack):
     """
 
     caches: ClassVar[bool] = False
+    is_causal: ClassVar[bool] = False
     kind: Literal["encoder"] = "encoder"
     pooler: bool = False
     n_labels: Size | None = None

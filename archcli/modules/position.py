@@ -23,6 +23,8 @@ class Position(Inline):
 
     family: ClassVar[str] = "position"
     group: ClassVar[str] = "position_embedding"
+    acts_on: ClassVar[Literal["nothing", "embedding", "heads", "keys", "scores"]] = "nothing"
+    """Where it enters: added to the embedding, turning queries and keys, added to keys, added to scores."""
 
     def forward(self, x: Tensor, positions: Tensor, *, name: str) -> Tensor:
         """Token embeddings x [B, T, D] with what this position adds to them."""
@@ -43,6 +45,15 @@ class Position(Inline):
     def check_width(self, width: int) -> Iterator[tuple[str, str, str]]:
         """What is wrong with this position on heads of the given width."""
         yield from ()
+
+    def rotary_width(self, width: Number) -> Number:
+        """How many of the given dims of a head it turns."""
+        return 0
+
+    @property
+    def unscaled_base(self) -> float | None:
+        """The base of its rotary frequencies, None where nothing is rotated or the frequencies are scaled."""
+        return None
 
     @property
     def score_factor(self) -> float:
@@ -71,6 +82,7 @@ class Learned(Position):
     OPT's offset is 2. A frozen table is stored but not trained (Whisper's encoder).
     """
 
+    acts_on = "embedding"
     kind: Literal["learned"] = "learned"
     max_seq_len: Annotated[Size, Inherit("max_seq_len")]
     offset: Count = 0
@@ -93,6 +105,7 @@ class Sinusoidal(Position):
     `interleaved` alternates sine and cosine as the paper does; `half` puts all sines first (Marian).
     """
 
+    acts_on = "embedding"
     kind: Literal["sinusoidal"] = "sinusoidal"
     base: Positive = 10000.0
     pairing: Pairing = "interleaved"
@@ -112,6 +125,7 @@ class ALiBi(Position):
     scale as it does q k^T (Falcon-RW).
     """
 
+    acts_on = "scores"
     kind: Literal["alibi"] = "alibi"
     slope_exponent: Positive = 8.0
     scaled: bool = False
@@ -134,6 +148,7 @@ class RelativeKey(Position):
     Distances beyond `max_distance` k share a vector: 2k + 1 vectors of head_dim, shared by the heads of a layer.
     """
 
+    acts_on = "keys"
     kind: Literal["shaw"] = "shaw"
     max_distance: Size
 
@@ -153,6 +168,7 @@ class Rope(Position):
     frequencies beyond the trained context.
     """
 
+    acts_on = "heads"
     kind: Literal["rope"] = "rope"
     theta: Positive = 10000.0
     rotary_dim: Size | None = None
@@ -161,9 +177,16 @@ class Rope(Position):
 
     def table(self, positions: Tensor, head_dim: Number, name: str) -> tuple[Tensor, Tensor]:
         """cos and sin, [T, r/2] each."""
-        width = head_dim if self.rotary_dim is None else self.rotary_dim
-        table: tuple[Tensor, Tensor] = RotaryTable(name, width, self, self.scaling.amplitude)(positions)
+        op = RotaryTable(name, self.rotary_width(head_dim), self, self.scaling.amplitude)
+        table: tuple[Tensor, Tensor] = op(positions)
         return table
+
+    def rotary_width(self, width: Number) -> Number:
+        return width if self.rotary_dim is None else self.rotary_dim
+
+    @property
+    def unscaled_base(self) -> float | None:
+        return self.theta if isinstance(self.scaling, NoScaling) else None
 
     def frequencies(self, torch: Any, width: int, positions: Any) -> Any:
         """Radians per position of each of the r/2 pairs, as torch computes them."""

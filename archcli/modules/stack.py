@@ -8,7 +8,7 @@ B batch, T new tokens, S visible tokens, D d_model.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from archcli.arith import Number, label
 from archcli.graph import Tensor
@@ -80,6 +80,8 @@ class Stack(Module):
     `score_bias` is computed once and added to the attention scores of every layer (T5's relative positions).
     """
 
+    is_causal: ClassVar[bool] = True
+    """Whether its layers are to see earlier tokens alone."""
     norm: Annotated[Norm, Inherit("norm")]
     final_norm: bool = True
     score_bias: ScoreBias | None = None

@@ -1,4 +1,4 @@
-"""The rules of design: one file per family, one class per rule, found by walking this folder. `lint` runs them."""
+"""Design rules: a class for each, a file for each family. `lint` runs them."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ TOOLS = frozenset({"base", "diagnostics", "document", "evidence", "lint", "repor
 
 @cache
 def all_rules() -> dict[str, Rule]:
-    """Every rule by its code, in alphabetical order. Two rules of one code are an error."""
+    """Every rule by its code, in alphabetical order; TypeError where two have the same code."""
     for module in iter_modules(__path__):
         if module.name not in TOOLS:
             import_module(f"{__name__}.{module.name}")
-    found: dict[str, Rule] = {}
-    for cls in _stated(Rule):
-        if cls.code in found:
-            raise TypeError(f"{cls.__name__} and {type(found[cls.code]).__name__} are both {cls.code}")
-        found[cls.code] = cls()
-    return dict(sorted(found.items()))
+    rules: dict[str, Rule] = {}
+    for cls in _subclasses(Rule):
+        if "code" not in vars(cls):  # a base of several rules
+            continue
+        if cls.code in rules:
+            raise TypeError(f"{cls.__name__} and {type(rules[cls.code]).__name__} are both {cls.code}")
+        rules[cls.code] = cls()
+    return dict(sorted(rules.items()))
 
 
-def _stated(cls: Any) -> list[Any]:
-    """The classes below that state a code; one that only shares code with others states none."""
-    own = [cls] if "code" in vars(cls) else []
-    return own + [found for child in cls.__subclasses__() for found in _stated(child)]
+def _subclasses(cls: Any) -> list[Any]:
+    """All classes below, directly or not."""
+    return [below for child in cls.__subclasses__() for below in (child, *_subclasses(child))]

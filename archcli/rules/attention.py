@@ -1,4 +1,4 @@
-"""Rules of attention: heads, groups, windows, latents. What kernels take of it stands in `kernels.py`."""
+"""Rules of attention: heads, groups, windows, latents. Limits of kernels: see `kernels.py`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import ClassVar
 from archcli.errors import Problem
 from archcli.measure.kvcache.variants import to_gqa, to_mqa
 from archcli.modules import (
+    Attention,
     Mixer,
+    Model,
     MultiHeadAttention,
     MultiHeadLatentAttention,
-    ProjectedAttention,
+    ProjectedHeads,
     substitute,
 )
 from archcli.modules.base import find
@@ -25,7 +27,7 @@ MLA = (
     "v_head_dim: 64, position: {{kind: rope, theta: 10000}}}}"
 )
 LARGE, LONG = 6_500_000_000, 8192
-"""Parameters and context from which grouped queries are the consensus: what Llama-3, Mistral, Qwen2 and Gemma 2 share."""
+"""Parameters and context from which models have grouped queries: Llama 3, Mistral, Qwen2, Gemma 2."""
 
 
 class KvHeadsDivideHeads(Rule):
@@ -46,7 +48,7 @@ class KvHeadsDivideHeads(Rule):
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Every grouped attention with a remainder, cross attention among them."""
-        for path, attention in find(case.model, ProjectedAttention):
+        for path, attention in find(case.model, ProjectedHeads):
             heads, groups = attention.n_heads, getattr(attention, "n_kv_heads", None)
             if groups is not None and heads % groups:
                 best = _nearest_divisor(heads, groups, case.parallel.tp)
@@ -54,15 +56,20 @@ class KvHeadsDivideHeads(Rule):
                 message = f"{groups} kv heads do not divide {heads} heads"
                 yield Finding(where, message, groups, f"a divisor of {heads}", fixes=(Fix(where, best),))
 
-    def claims(self, misfit: Problem) -> bool:
-        """The modules say the same of n_kv_heads."""
-        return misfit.path.endswith("n_kv_heads")
+    def claims(self, conflict: Problem) -> bool:
+        """The same, as the modules report it."""
+        return conflict.path.endswith("n_kv_heads")
 
 
 def _nearest_divisor(n: int, wanted: int, tp: int, reach: int = 4096) -> int:
-    """The divisor of n nearest to the wanted number, the larger of two, best one that devices share evenly; looked for so far only."""
-    near = [k for step in range(reach) for k in (wanted + step, wanted - step) if 0 < k <= n and n % k == 0]
-    return next((k for k in near if k % tp == 0 or tp % k == 0), (near or [n])[0])
+    """The divisor of n nearest to `wanted`, the larger of two; rather one that `tp` devices share evenly.
+
+    Searches `reach` numbers to both sides; n itself where there is none.
+    """
+    near = [k for step in range(reach) for k in (wanted + step, wanted - step)]
+    divisors = [k for k in near if 0 < k <= n and n % k == 0]
+    even = [k for k in divisors if k % tp == 0 or tp % k == 0]
+    return (even or divisors or [n])[0]
 
 
 class GroupQueries(Rule):
@@ -82,7 +89,9 @@ class GroupQueries(Rule):
     spares = "models below 6.5 billion parameters or of a context below 8,192, encoders, latent attention"
     counts = True
     known: ClassVar[Mapping[str, str]] = {
-        "command-r-v01": "64 heads with keys and values of their own, as its config says, at 8,192 tokens and beyond",
+        "command-r-v01": (
+            "64 heads with keys and values of their own, as its config says, at 8,192 tokens and beyond"
+        ),
     }
     valid = (
         example(),
@@ -104,32 +113,28 @@ class GroupQueries(Rule):
     )
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Causal attention of as many kv heads as heads in a large model; it says how many bytes groups of 8 would save."""
+        """Causal attention of as many kv heads as heads in a large model, and what fewer would save."""
         model, context = case.model, case.model.max_seq_len or 0
         if context < LONG or case.totals["params"] < LARGE:
             return
         for path, attention in find(model, MultiHeadAttention):
-            if attention.causal and attention.n_heads > 1:
-                facts = attention.facts(model.d_model)
-                grouped = to_gqa(facts)
-                groups = grouped.n_kv_heads if grouped.n_kv_heads < attention.n_heads else 1
-                fewer = grouped if groups > 1 else to_mqa(facts)
-                now, then = (
-                    cached_bytes(each, context) / 2**30 for each in (model, substitute(model, {path: fewer}))
-                )
-                help_ = (
-                    f"{groups} kv heads here would save {now - then:.3g} of {now:.3g} GiB of cache (bf16, "
-                    f"{context:,} tokens)"
-                )
+            heads = attention.n_heads
+            if attention.causal and heads > 1:
+                groups, saved = _grouped(model, path, attention)
                 fixes = (Fix(f"{path}.kind", "gqa"), Fix(f"{path}.n_kv_heads", groups))
-                yield Finding(
-                    f"{path}.kind",
-                    f"{attention.n_heads} heads, as many kv heads",
-                    attention.n_heads,
-                    "kind gqa",
-                    help_,
-                    fixes,
-                )
+                message = f"{heads} heads, as many kv heads"
+                yield Finding(f"{path}.kind", message, heads, "kind gqa", saved, fixes)
+
+
+def _grouped(model: Model, path: str, attention: Attention) -> tuple[int, str]:
+    """(kv heads that would do, how much of the cache they would save)."""
+    facts, context = attention.facts(model.d_model), model.max_seq_len or 0
+    grouped = to_gqa(facts)
+    groups = grouped.n_kv_heads if grouped.n_kv_heads < attention.n_heads else 1
+    smaller = substitute(model, {path: grouped if groups > 1 else to_mqa(facts)})
+    now, then = cached_bytes(model, context) / 2**30, cached_bytes(smaller, context) / 2**30
+    saved = f"would save {now - then:.3g} of {now:.3g} GiB of cache (bf16, {context:,} tokens)"
+    return groups, f"{groups} kv heads here {saved}"
 
 
 class WindowBeyondContext(Rule):
@@ -152,8 +157,8 @@ class WindowBeyondContext(Rule):
         """Every window or chunk of at least max_seq_len."""
         context = case.model.max_seq_len
         for path, mixer in find(case.model, Mixer):
-            for name in ("window", "chunk"):
-                width = getattr(mixer.facts(), name)
+            facts = mixer.facts()
+            for name, width in (("window", facts.window), ("chunk", facts.chunk)):
                 if context is not None and width is not None and width >= context:
                     message = f"a {name} of {width:,} in a context of {context:,}"
                     yield Finding(f"{path}.{name}", message, width, f"below {context:,}", f"leave {name} out")
@@ -180,18 +185,13 @@ class NobodySeesAll(Rule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Stacks all layers of which have a window or a chunk."""
         for stem, _ in stacks(case.model):
-            own = [layer for layer in case.layers if layer.path.startswith(f"{stem}groups.")]
-            mixing = [
-                (f"{layer.path}.{layer.block.mixing[0]}", layer.block.facts())
-                for layer in own
-                if layer.block.mixing is not None
-            ]
-            bounded = [facts.window or facts.chunk or 0 for _, facts in mixing]
-            if bounded and all(bounded):
-                path, facts = mixing[0]
+            mixers = [(path, facts) for path, facts in case.mixers if path.startswith(f"{stem}groups.")]
+            widths = [facts.window or facts.chunk or 0 for _, facts in mixers]
+            if widths and all(widths):
+                path, facts = mixers[0]
                 name = "window" if facts.window else "chunk"
-                message = f"all layers see at most {max(bounded):,} tokens at once"
-                yield Finding(f"{path}.{name}", message, max(bounded), "a full layer among them")
+                message = f"all layers see at most {max(widths):,} tokens at once"
+                yield Finding(f"{path}.{name}", message, max(widths), "a full layer among them")
 
 
 class LatentRanks(Rule):
@@ -220,27 +220,16 @@ class LatentRanks(Rule):
         """A rank outside of what lies between one head and all of them (of queries: d_model)."""
         for path, mla in find(case.model, MultiHeadLatentAttention):
             kv, q = mla.kv_lora_rank, mla.q_lora_rank
-            least, most = (
-                max(mla.qk_nope_head_dim, mla.v_head_dim),
-                mla.n_heads * (mla.qk_nope_head_dim + mla.v_head_dim),
-            )
+            least = max(mla.qk_nope_head_dim, mla.v_head_dim)
+            most = mla.n_heads * (mla.qk_nope_head_dim + mla.v_head_dim)
             if not least <= kv < most:
-                yield Finding(
-                    f"{path}.kv_lora_rank",
-                    f"a latent of {kv:,} for heads of {least:,}, in all {most:,} elements",
-                    kv,
-                    _range(least, most),
-                )
+                message = f"a latent of {kv:,} for heads of {least:,}, in all {most:,} elements"
+                yield Finding(f"{path}.kv_lora_rank", message, kv, _range(least, most))
             least, most = mla.qk_nope_head_dim + mla.qk_rope_head_dim, case.model.d_model
             if q is not None and not least <= q < most:
+                message = f"queries of rank {q:,} for heads of {least:,} on d_model {most:,}"
                 help_ = "" if q < least else "leave q_lora_rank out"
-                yield Finding(
-                    f"{path}.q_lora_rank",
-                    f"queries of rank {q:,} for heads of {least:,} on d_model {most:,}",
-                    q,
-                    _range(least, most),
-                    help_,
-                )
+                yield Finding(f"{path}.q_lora_rank", message, q, _range(least, most), help_)
 
 
 def _range(least: int, most: int) -> str:

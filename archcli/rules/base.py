@@ -1,6 +1,7 @@
-"""What every rule is: a class with a code, a reason, a source, examples of its own, and a `check` that yields findings.
+"""Rule: a class with a code, a reason, a source, examples, and a `check` that yields findings.
 
-A rule reads a `Case`: one architecture, what was counted of it, and on what it is to run. It opens no file and prints nothing.
+A rule reads a `Case`: an architecture, what was counted of it, and how many devices share it. It opens no
+file and prints nothing.
 """
 
 from __future__ import annotations
@@ -16,13 +17,18 @@ from archcli.arith import to_bytes
 from archcli.errors import Problem
 from archcli.measure.params import param_totals
 from archcli.measure.passes import Pass, forward_pass, prefill_pass
-from archcli.modules import GLU, MLP, Block, FeedForward, Model, ProjectedHeads
-from archcli.modules.base import find
-from archcli.modules.layers import LayerIndex
+from archcli.modules import Attention, FeedForward, Model
+from archcli.modules.base import Spec, find
+from archcli.modules.layers import DistinctLayer, LayerIndex
+from archcli.modules.mixer import MixerFacts
+from archcli.modules.stack import stacks
 
 
 class Severity(StrEnum):
-    """error: no model could mean it. warning: a reviewer would ask. info: worth knowing, never a failure."""
+    """How serious a finding is.
+
+    error: no model could mean it. warning: a reviewer would ask. info: worth knowing, never a failure.
+    """
 
     ERROR = "error"
     WARNING = "warning"
@@ -30,7 +36,7 @@ class Severity(StrEnum):
 
 
 class Fix(NamedTuple):
-    """A value that ends a finding: the full path of a field, and what to write there."""
+    """A value that ends a finding, and the full path of the field it belongs to."""
 
     path: str
     value: Any
@@ -38,9 +44,9 @@ class Fix(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One place that a rule stops at.
+    """A field that breaks a rule.
 
-    `path` is the full path of the field. `value` is what was measured, `expected` the range in words, `message` a sentence that names
+    `path` is its full path, `value` what was measured, `expected` the range in words, `message` a sentence about
     both, `help` how to mend it, `fixes` the same for a machine.
     """
 
@@ -50,14 +56,6 @@ class Finding:
     expected: str = ""
     help: str = ""
     fixes: tuple[Fix, ...] = ()
-
-
-class Layer(NamedTuple):
-    """A distinct layer: its full path in the YAML, the block, and how often it occurs."""
-
-    path: str
-    block: Block
-    times: int
 
 
 class Parallelism(NamedTuple):
@@ -73,43 +71,68 @@ ONE_DEVICE = Parallelism()
 
 @dataclass(frozen=True)
 class Case:
-    """One architecture to be checked.
+    """An architecture to be checked.
 
-    `misfits` are values that contradict each other, by full path: while there are any, nothing can be counted. `altered` says that it
-    is no longer what its file states.
+    `conflicts` are values that contradict each other: while there are any, nothing can be counted. `altered`
+    says that `--set` changed what the file states.
     """
 
     model: Model
-    misfits: tuple[Problem, ...] = ()
+    conflicts: tuple[Problem, ...] = ()
     parallel: Parallelism = ONE_DEVICE
     altered: bool = False
 
     @cached_property
-    def layers(self) -> tuple[Layer, ...]:
+    def layers(self) -> tuple[DistinctLayer, ...]:
         """Every distinct layer of every stack, in order."""
-        return tuple(Layer(layer.yaml_path, layer.block, layer.times) for layer in LayerIndex(self.model))
+        return tuple(LayerIndex(self.model))
+
+    @cached_property
+    def mixers(self) -> tuple[tuple[str, MixerFacts], ...]:
+        """(full path, facts) of the mixer of every layer that has one; cross attention is left out."""
+        mixing = [(layer.yaml_path, layer.block.mixing) for layer in self.layers]
+        width = self.model.d_model
+        return tuple((f"{path}.{mixer[0]}", mixer[1].facts(width)) for path, mixer in mixing if mixer)
+
+    def layers_of(self, kind: str) -> list[str]:
+        """Full paths of the layers whose block is of the kind."""
+        return [layer.yaml_path for layer in self.layers if kind_of(layer.block) == kind]
+
+    @property
+    def depths(self) -> list[tuple[str, int]]:
+        """(path of the first n_layers, number of layers) of every stack."""
+        return [
+            (f"{stem}groups.0.n_layers", sum(group.n_layers for group in stack.groups))
+            for stem, stack in stacks(self.model)
+        ]
+
+    @property
+    def is_decoder_only(self) -> bool:
+        """Whether it generates tokens and reads no source."""
+        return self.model.caches and self.model.source_length(1) is None
 
     @cached_property
     def forward(self) -> Pass:
-        """One token's forward: its rows say what is stored and what is active."""
+        """The forward of one token, whose rows say what is stored and what is active."""
         return forward_pass(self.model, 1, 1)
 
     @cached_property
     def totals(self) -> Mapping[str, Any]:
-        """Parameters, as `archcli params` totals them."""
+        """Totals of parameters, as `archcli params` prints them."""
         return param_totals(self.model, self.forward.rows)
 
     @property
     def z_loss(self) -> bool:
-        """Whether training holds the logits by a z-loss."""
+        """Whether the training loss has a z-loss, which keeps logits small."""
         return bool(getattr(getattr(self.model, "loss", None), "z_loss", None))
 
 
 class Rule(ABC):
-    """One rule. Subclasses state the class variables and `check`; being defined in a file of this folder registers them.
+    """A design rule. Subclasses state the class variables and `check`.
 
-    `source` is where a reader can look it up, with how sure the figure is. `spares` says when the rule does not apply, `evidence` which
-    column of the presets' index its value belongs to. `valid` and `invalid` are YAML texts that it passes and that it stops at once each.
+    A subclass in a file of this folder is registered. `source` is where a reader can look it up, with how sure
+    the figure is; `spares` says when the rule does not apply; `evidence` names the column of the presets' index
+    that its value belongs to. `valid` are YAML texts without a finding, `invalid` texts with one each.
     """
 
     code: ClassVar[str]
@@ -120,25 +143,25 @@ class Rule(ABC):
     spares: ClassVar[str] = ""
     evidence: ClassVar[str] = ""
     counts: ClassVar[bool] = False
-    """Whether it needs counted rows, so that it waits until the sizes agree."""
+    """Whether it reads counted rows, which are there once no sizes conflict."""
     parallel: ClassVar[Parallelism] = ONE_DEVICE
-    """What its examples run on."""
+    """The devices of its examples."""
     known: ClassVar[Mapping[str, str]] = {}
-    """Presets that it stops at, and why both are right."""
+    """Presets that break it, each with the reason why both are right."""
     valid: ClassVar[tuple[str, ...]]
     invalid: ClassVar[tuple[str, ...]]
 
     @abstractmethod
     def check(self, case: Case) -> Iterator[Finding]:
-        """Everything in the case that this rule stops at."""
+        """The findings of this rule."""
 
-    def claims(self, misfit: Problem) -> bool:
-        """Whether this rule tells of a contradiction in its own words, so that CON001 does not."""
+    def claims(self, conflict: Problem) -> bool:
+        """Whether this rule reports a conflict itself, so that CON001 does not."""
         return False
 
 
 def example(**changed: str) -> str:
-    """A small sound decoder as YAML with some of its lines changed; `top` are further lines above them."""
+    """The YAML of a small sound decoder with some lines changed; `top` are further lines above them."""
     lines = {
         "vocab_size": "32000",
         "d_model": "512",
@@ -147,39 +170,48 @@ def example(**changed: str) -> str:
         "embedding": "{tied: true}",
         "n_layers": "4",
         "block": "pre_norm",
-        "attention": "{kind: gqa, n_heads: 8, n_kv_heads: 2, head_dim: 64, position: {kind: rope, theta: 10000}}",
+        "attention": (
+            "{kind: gqa, n_heads: 8, n_kv_heads: 2, head_dim: 64, position: {kind: rope, theta: 10000}}"
+        ),
         "ffn": "{kind: glu, activation: silu, d_ff: 1408}",
         "top": "",
     } | changed
-    top = "\n".join(
-        f"{key}: {lines[key]}"
-        for key in ("vocab_size", "d_model", "max_seq_len", "norm", "embedding")
-        if lines[key]
-    )
+    keys = ("vocab_size", "d_model", "max_seq_len", "norm", "embedding")
+    top = "\n".join(f"{key}: {lines[key]}" for key in keys if lines[key])
     layer = f"      kind: {lines['block']}\n      attention: {lines['attention']}\n      ffn: {lines['ffn']}"
-    return f"{lines['top']}\n{top}\ngroups:\n  - n_layers: {lines['n_layers']}\n    layer:\n{layer}\n".lstrip(
-        "\n"
-    )
+    text = f"{lines['top']}\n{top}\ngroups:\n  - n_layers: {lines['n_layers']}\n    layer:\n{layer}\n"
+    return text.lstrip("\n")
 
 
 def cached_bytes(model: Model, context: int) -> int:
-    """What the cache of a model holds after so many tokens, in bf16."""
-    held: int = to_bytes(prefill_pass(model, 1, context).cached(), "bf16")
-    return held
+    """Bytes of the KV cache after so many tokens, in bf16."""
+    cached: int = to_bytes(prefill_pass(model, 1, context).cached(), "bf16")
+    return cached
 
 
 def widths(case: Case) -> Iterator[tuple[str, int]]:
-    """(path, d_ff) of every network, experts among them."""
+    """(path, d_ff) of every feed-forward network, experts included."""
     for path, ffn in find(case.model, FeedForward):
-        if isinstance(ffn, MLP | GLU):
-            yield f"{path}.d_ff", ffn.d_ff
+        if ffn.width is not None:
+            yield f"{path}.d_ff", ffn.width
 
 
-def head_width(attention: ProjectedHeads, d_model: int) -> int | None:
-    """How wide its heads are; None where they do not divide d_model, of which another rule tells."""
-    return (
-        None if attention.head_dim is None and d_model % attention.n_heads else int(attention.width(d_model))
-    )
+def head_key(attention: Attention) -> str:
+    """The key that the width of its query heads comes from."""
+    stated = [key for key in ("qk_nope_head_dim", "head_dim") if getattr(attention, key, None) is not None]
+    return stated[0] if stated else "n_heads"
+
+
+def head_width(attention: Attention, d_model: int) -> int | None:
+    """The width of a query head; None where heads do not divide d_model, which CON001 reports."""
+    undivided = head_key(attention) == "n_heads" and d_model % attention.n_heads
+    width: int | None = None if undivided else attention.facts(d_model).head_dim
+    return width
+
+
+def kind_of(module: Spec | None) -> str:
+    """The kind that a module's YAML states; empty for a module without kinds, and for none."""
+    return getattr(module, "kind", "")
 
 
 def nearest_multiple(value: int, unit: int) -> int:

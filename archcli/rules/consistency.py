@@ -5,24 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from archcli.modules import (
-    ALiBi,
-    Attention,
-    CrossAttention,
-    DecoderStack,
-    Encoder,
-    Learned,
-    NoPosition,
-    Rope,
-    Sinusoidal,
-)
+from archcli.modules import Learned
 from archcli.modules.base import find
 from archcli.modules.stack import stacks
 from archcli.rules import all_rules
-from archcli.rules.base import Case, Finding, Rule, Severity, example
+from archcli.rules.base import Case, Finding, Rule, Severity, example, kind_of
+from archcli.rules.lint import is_prefix
 
 OWN = "archcli's own rule: the README says what the keys mean"
 LEARNED = "{tied: true, position: {kind: learned"
+MISDIRECTED = {
+    True: "a decoder's layer sees what comes",
+    False: "an encoder's layer does not see what comes",
+}
+"""What is wrong with a layer, by whether its stack is causal."""
 
 
 class Contradiction(Rule):
@@ -38,7 +34,7 @@ class Contradiction(Rule):
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Every contradiction that no other rule has words of its own for."""
-        for misfit in case.misfits:
+        for misfit in case.conflicts:
             if not any(rule.claims(misfit) for rule in all_rules().values()):
                 yield Finding(misfit.path, misfit.what, help=misfit.hint)
 
@@ -57,15 +53,9 @@ class UnknownIgnore(Rule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Every prefix of no code."""
         for i, prefix in enumerate(case.model.ignore):
-            if prefix.upper() != "ALL" and not (
-                prefix and any(code.startswith(prefix.upper()) for code in all_rules())
-            ):
-                yield Finding(
-                    f"ignore.{i}",
-                    f"{prefix!r} is the beginning of no rule's code",
-                    prefix,
-                    "a code or its beginning",
-                )
+            if not is_prefix(prefix.upper()):
+                message = f"{prefix!r} is the beginning of no rule's code"
+                yield Finding(f"ignore.{i}", message, prefix, "a code or its beginning")
 
 
 class LooksTheWrongWay(Rule):
@@ -92,27 +82,15 @@ class LooksTheWrongWay(Rule):
     )
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every layer that looks another way than its stack."""
-        decodes = not isinstance(case.model, Encoder)
-        back = {
-            stem: isinstance(stack, DecoderStack) if stem else decodes for stem, stack in stacks(case.model)
-        }
-        for layer in case.layers:
-            facts, wanted = layer.block.facts(), back[layer.path[: layer.path.index("groups.")]]
-            if layer.block.mixing is not None and facts.causal != wanted and facts.sparsity is None:
-                what = (
-                    "an encoder's layer does not see what comes"
-                    if facts.causal
-                    else "a decoder's layer sees what comes"
-                )
+        """Every attention that looks another way than its stack."""
+        is_causal = {stem: stack.is_causal for stem, stack in stacks(case.model)}
+        for path, facts in case.mixers:
+            wanted = is_causal[path[: path.index("groups.")]]
+            states_direction = facts.pattern is not None and facts.sparsity is None
+            if states_direction and facts.causal != wanted:
+                what = MISDIRECTED[wanted]
                 value = str(wanted).lower()
-                yield Finding(
-                    f"{layer.path}.{layer.block.mixing[0]}.causal",
-                    what,
-                    facts.causal,
-                    value,
-                    f"causal: {value}",
-                )
+                yield Finding(f"{path}.causal", what, facts.causal, value, f"causal: {value}")
 
 
 class ShortContext(Rule):
@@ -135,7 +113,7 @@ class ShortContext(Rule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Below 32."""
         context = case.model.max_seq_len
-        if context is not None and context < 32:  # noqa: PLR2004
+        if context is not None and context < 32:
             yield Finding("max_seq_len", f"a context of {context} tokens", context, "at least 32")
 
 
@@ -185,25 +163,14 @@ class TwoPositions(Rule):
     invalid = (example(embedding=f"{LEARNED}}}}}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """The first attention with positions of its own below a table of positions."""
-        if isinstance(case.model.embedding.position, NoPosition):
+        """The first attention with a position in itself below a table added to the embeddings."""
+        table = case.model.embedding.position
+        if table.acts_on != "embedding":
             return
-        for path, attention in find(case.model, Attention):
-            added = isinstance(case.model.embedding.position, Learned | Sinusoidal) and not path.startswith(
-                "encoder."
-            )
-            if (
-                added
-                and isinstance(attention.position, Rope | ALiBi)
-                and not isinstance(attention, CrossAttention)
-            ):
-                kind = getattr(case.model.embedding.position, "kind", "")
-                yield Finding(
-                    f"{path}.position",
-                    f"{getattr(attention.position, 'kind', '')} beside a {kind} table",
-                    kind,
-                    "one of them",
-                )
+        for path, facts in case.mixers:
+            if facts.position.acts_on in {"heads", "scores"} and not path.startswith("encoder."):
+                message = f"{kind_of(facts.position)} beside a {kind_of(table)} table"
+                yield Finding(f"{path}.position", message, kind_of(table), "one of them")
                 return
 
 
@@ -224,12 +191,12 @@ class TableTooShort(Rule):
 
     def check(self, case: Case) -> Iterator[Finding]:
         """The table beside the token table."""
-        table, context = case.model.embedding.position, case.model.max_seq_len
-        if isinstance(table, Learned) and context is not None and table.max_seq_len < context:
-            message = f"{table.max_seq_len:,} rows for a context of {context:,}"
-            yield Finding(
-                "embedding.position.max_seq_len", message, table.max_seq_len, f"at least {context:,}"
-            )
+        context = case.model.max_seq_len
+        for path, table in find(case.model.embedding, Learned, "embedding"):
+            rows = table.max_seq_len
+            if context is not None and rows < context:
+                message = f"{rows:,} rows for a context of {context:,}"
+                yield Finding(f"{path}.max_seq_len", message, rows, f"at least {context:,}")
 
 
 class PatternCutShort(Rule):
@@ -249,7 +216,10 @@ class PatternCutShort(Rule):
 vocab_size: 32000
 d_model: 512
 norm: {kind: rmsnorm}
-layer: {kind: pre_norm, attention: {kind: mha, n_heads: 8, position: {kind: rope}}, ffn: {kind: glu, d_ff: 1408}}
+layer:
+  kind: pre_norm
+  attention: {kind: mha, n_heads: 8, position: {kind: rope}}
+  ffn: {kind: glu, d_ff: 1408}
 groups:
   - n_layers: 1
     pattern: [{attention: {window: 1024}}, {}]
@@ -261,10 +231,6 @@ groups:
         for stem, stack in stacks(case.model):
             for i, group in enumerate(stack.groups):
                 if group.layer is None and group.n_layers < len(group.pattern):
-                    message = f"{group.n_layers} layers of a pattern of {len(group.pattern)}"
-                    yield Finding(
-                        f"{stem}groups.{i}.n_layers",
-                        message,
-                        group.n_layers,
-                        f"at least {len(group.pattern)}",
-                    )
+                    n, period = group.n_layers, len(group.pattern)
+                    message = f"{n} layers of a pattern of {period}"
+                    yield Finding(f"{stem}groups.{i}.n_layers", message, n, f"at least {period}")

@@ -1,4 +1,4 @@
-"""Diagnostics: findings at their places in the user's file, without those that a comment on the line silences."""
+"""Diagnostics: findings at their places in the file, without those that a comment there silences."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PRAGMA = re.compile(r"#\s*archcli:\s*ignore(?:\[([^\]]*)\])?")
 
 
 class Diagnostic(NamedTuple):
-    """A finding of a model with its rule, its place in the file, and where its value lies among the presets."""
+    """A finding with its model, rule, place in the file, and the standing of its value among the presets."""
 
     model: str
     rule: Rule

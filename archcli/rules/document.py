@@ -1,4 +1,4 @@
-"""A rule as text for people: what `archcli rule` prints and what the page of all rules is made from."""
+"""A rule as Markdown: what `archcli rule` prints and docs/rules.md consists of."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from archcli.rules.base import Rule, example
 
 INTRODUCTION = f"""# Rules
 
-What `archcli check` asks of an architecture, made from the rules themselves. An error no model could mean; of a warning a reviewer would
-ask; information is worth knowing and fails nothing. Examples are lines of this sound model, changed:
+What `archcli check` asks of an architecture, made from the rules themselves. An error no model could mean; of
+a warning a reviewer would ask; information is worth knowing and fails nothing. Examples are lines of this sound
+model, changed:
 
 ```yaml
 {example()}```
@@ -18,7 +19,7 @@ ask; information is worth knowing and fails nothing. Examples are lines of this 
 
 
 def as_record(rule: Rule) -> dict[str, Any]:
-    """Everything a rule states of itself."""
+    """What a rule states, as JSON prints it."""
     return {
         "code": rule.code,
         "severity": str(rule.severity),
@@ -34,7 +35,7 @@ def as_record(rule: Rule) -> dict[str, Any]:
 
 
 def as_page(rules: Iterable[Rule]) -> str:
-    """All rules on one page: a table, then a section each."""
+    """All rules on a page: a table, then a section for each rule."""
     rules = list(rules)
     table = ["| code | severity | rule |", "|---|---|---|"]
     table += [f"| [{rule.code}](#{_anchor(rule)}) | {rule.severity} | {rule.title} |" for rule in rules]
@@ -42,13 +43,13 @@ def as_page(rules: Iterable[Rule]) -> str:
 
 
 def _anchor(rule: Rule) -> str:
-    """What GitHub makes of the heading."""
+    """The anchor that GitHub gives the heading."""
     kept = [c for c in f"{rule.code}: {rule.title}".lower() if c.isalnum() or c in " -_"]
     return "".join(kept).replace(" ", "-")
 
 
 def as_markdown(rule: Rule, among: str = "") -> str:
-    """One section of Markdown, which reads well as plain text, too; `among` is how the presets spread."""
+    """A rule as a section; `among` says how its value spreads over the presets."""
     return "\n\n".join(_paragraphs(rule, among)) + "\n"
 
 
@@ -60,7 +61,8 @@ def _paragraphs(rule: Rule, among: str) -> Iterator[str]:
         yield f"**Does not apply:** {rule.spares}"
     yield f"**Source:** {rule.source}"
     if among or rule.evidence:
-        yield f"**Evidence:** {among or f'{rule.evidence} of the presets, which every finding names: percentile and nearest models'}"
+        named = f"{rule.evidence} of the presets, which every finding names: percentile and nearest models"
+        yield f"**Evidence:** {among or named}"
     if rule.known:
         yield "**Known exceptions among the presets:** " + "; ".join(
             f"{name}: {why}" for name, why in sorted(rule.known.items())
@@ -71,6 +73,6 @@ def _paragraphs(rule: Rule, among: str) -> Iterator[str]:
 
 
 def _changed(text: str) -> str:
-    """The lines of an example that differ from the sound one."""
+    """The lines of an example that the sound example does not have."""
     usual = set(example().splitlines())
     return "\n".join(line.strip() for line in text.splitlines() if line not in usual)

@@ -1,4 +1,4 @@
-"""Evidence: where a value lies among the models that come with archcli. Plain arithmetic on the presets' index; reads no file."""
+"""Evidence: where a value lies among the presets. Plain arithmetic on their index; reads no file."""
 
 from __future__ import annotations
 
@@ -9,95 +9,102 @@ from archcli.modules import Model
 
 NEAREST = 3
 COLUMNS = ("active_share", "aspect_ratio", "d_ff_ratio", "head_ratio", "vocab_size")
-"""What rules compare: facets of `archcli survey`."""
+"""Columns of `archcli survey` that rules compare."""
 
 Index = Sequence[Mapping[str, Any]]
-"""A record for each preset: its `name`, when it was `released`, and the value of each column."""
+"""Records of the presets: `name`, `released`, and the value of every column."""
 
 
 class Neighbour(NamedTuple):
-    """A model whose value is near: its name, the year it was released (0 unknown), and the value."""
+    """A preset with a similar value: its name, the year of its release (0 unknown), and the value."""
 
     name: str
     year: int
     value: float
 
     def words(self) -> str:
-        """gemma-2b (2024) 8."""
-        return (
-            f"{self.name} ({self.year}) {_short(self.value)}"
-            if self.year
-            else f"{self.name} {_short(self.value)}"
-        )
+        """For people: `gemma-2b (2024) 8`."""
+        name = f"{self.name} ({self.year})" if self.year else self.name
+        return f"{name} {_short(self.value)}"
 
 
 class Standing(NamedTuple):
-    """A value among others: the share of models below it (those equal counted half), of how many, and the nearest ones."""
+    """The rank of a value: its percentile, among how many models, and the nearest of them.
+
+    Models of an equal value count as half below it.
+    """
 
     percentile: float
     models: int
     nearest: tuple[Neighbour, ...]
 
     def words(self) -> str:
-        """For people: the percentile and the names."""
-        return f"percentile {self.percentile:.0f} of {self.models} models; nearest {', '.join(each.words() for each in self.nearest)}"
+        """For people: the percentile and the nearest models."""
+        nearest = ", ".join(model.words() for model in self.nearest)
+        return f"percentile {self.percentile:.0f} of {self.models} models; nearest {nearest}"
 
     def record(self) -> dict[str, Any]:
         """For machines."""
         return {
             "percentile": self.percentile,
             "models": self.models,
-            "nearest": [each._asdict() for each in self.nearest],
+            "nearest": [model._asdict() for model in self.nearest],
         }
 
 
 def entry(name: str, model: Model) -> dict[str, Any]:
-    """A model's record in the index: what its rules would judge and no more, so no width of experts and no heads of latents."""
+    """A model's record in the index.
+
+    Values that no rule judges are None: the width of experts, the heads of latent attention.
+    """
     from archcli.measure.survey.columns import described
 
-    facets = described(name, model)
+    columns = described(name, model)
     spared = {
-        "d_ff_ratio": facets["n_experts"] is not None,
-        "head_ratio": "mla" in (facets["attention"] or ""),
+        "d_ff_ratio": columns["n_experts"] is not None,
+        "head_ratio": "mla" in (columns["attention"] or ""),
     }
-    return {
-        "name": name,
-        "released": facets["released"],
-        **{column: None if spared.get(column) else facets[column] for column in COLUMNS},
-    }
+    values = {column: None if spared.get(column) else columns[column] for column in COLUMNS}
+    return {"name": name, "released": columns["released"], **values}
 
 
-def standing(index: Index, column: str, value: float, own: str = "") -> Standing | None:
-    """Where the value lies in a column, its own model left out; None where the column is of no use.
+def standing(index: Index, column: str, value: float, excluded: str = "") -> Standing | None:
+    """Where a value lies in a column of the index; None where the column has no values to compare with.
 
-    Near is near in ratio: 4 is as far from 2 as from 8.
+    The preset named `excluded` is left out. Distance is a ratio: 4 is as far from 2 as from 8.
     """
-    known = _known(index, column, own)
-    if not known or value <= 0:
+    models = _neighbours(index, column, excluded)
+    if not models or value <= 0:
         return None
-    below = sum(1.0 if each.value < value else 0.5 if each.value == value else 0.0 for each in known)
-    near = sorted(
-        known, key=lambda each: (max(each.value / value, value / each.value), -each.year, each.name)
-    )[:NEAREST]
-    return Standing(100 * below / len(known), len(known), tuple(near))
+    below = sum(model.value < value for model in models)
+    equal = sum(model.value == value for model in models)
+
+    def distance(model: Neighbour) -> tuple[float, int, str]:
+        return max(model.value / value, value / model.value), -model.year, model.name
+
+    nearest = sorted(models, key=distance)[:NEAREST]
+    return Standing(100 * (below + equal / 2) / len(models), len(models), tuple(nearest))
 
 
 def spread(index: Index, column: str) -> str:
-    """How a column spreads over the presets: least, median and most, with names."""
-    known = sorted(_known(index, column), key=lambda each: (each.value, each.name))
-    if not known:
+    """The least, median and largest value of a column, with the presets that have them."""
+    models = sorted(_neighbours(index, column), key=lambda model: (model.value, model.name))
+    if not models:
         return ""
     from statistics import median
 
-    middle = _short(median(each.value for each in known))
-    return f"{column} of {len(known)} models: least {known[0].words()}, median {middle}, most {known[-1].words()}"
+    least, middle, most = models[0], _short(median(model.value for model in models)), models[-1]
+    return f"{column} of {len(models)} models: least {least.words()}, median {middle}, most {most.words()}"
 
 
-def _known(index: Index, column: str, own: str = "") -> list[Neighbour]:
-    records = (each for each in index if each.get(column) and each["name"] != own)
-    return [
-        Neighbour(each["name"], int(str(each.get("released") or 0)[:4]), each[column]) for each in records
-    ]
+def _neighbours(index: Index, column: str, excluded: str = "") -> list[Neighbour]:
+    """The presets that have a value in the column."""
+    records = [record for record in index if record.get(column) and record["name"] != excluded]
+    return [Neighbour(record["name"], _year(record), record[column]) for record in records]
+
+
+def _year(record: Mapping[str, Any]) -> int:
+    return int(str(record.get("released") or 0)[:4])
 
 
 def _short(value: float) -> str:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from archcli.modules import GLU, MLP, FeedForward
+from archcli.modules import FeedForward
 from archcli.modules.base import find
-from archcli.rules.base import Case, Finding, Rule, Severity, example
+from archcli.rules.base import Case, Finding, Rule, Severity, example, kind_of
 
 LEAST, MOST = 1.5, 8
 """What shipped models have in each matrix: ModernBERT-base 1,152 on 768, Gemma 1, Gemma 2 27B and LaMDA 8."""
 SHAZEER = "Shazeer, arXiv:2002.05202 section 2: gated networks at 2/3 of the width, 8/3 (derived)"
 
 
-def dense(case: Case) -> Iterator[tuple[str, MLP | GLU]]:
-    """(path, network) of every feed-forward network that is no expert of a mixture."""
+def dense(case: Case) -> Iterator[tuple[str, FeedForward, int]]:
+    """(path, network, d_ff) of every feed-forward network that is no expert of a mixture."""
     for path, ffn in find(case.model, FeedForward):
-        if isinstance(ffn, MLP | GLU) and path.rsplit(".", 1)[-1] == "ffn":
-            yield path, ffn
+        if ffn.width is not None and path.rsplit(".", 1)[-1] == "ffn":
+            yield path, ffn, ffn.width
 
 
 class UnusualWidth(Rule):
@@ -45,14 +45,13 @@ class UnusualWidth(Rule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Plain ones off 4, gated ones outside of 2.5 to 4; what FFN002 stops at is left to it."""
         width = case.model.d_model
-        for path, ffn in dense(case):
-            ratio, gated = ffn.d_ff / width, isinstance(ffn, GLU)
-            least, most = (2.5, 4.0) if gated else (3.9, 4.1)
+        for path, ffn, d_ff in dense(case):
+            ratio = d_ff / width
+            least, most = (2.5, 4.0) if ffn.is_gated else (3.9, 4.1)
             if not least <= ratio <= most and LEAST <= ratio <= MOST:
-                kind, usual = ("gated", "2.5 to 4") if gated else ("plain", "4")
-                yield Finding(
-                    f"{path}.d_ff", f"a {kind} network {ratio:.3g} times as wide as the stream", ratio, usual
-                )
+                kind, usual = ("gated", "2.5 to 4") if ffn.is_gated else ("plain", "4")
+                message = f"a {kind} network {ratio:.3g} times as wide as the stream"
+                yield Finding(f"{path}.d_ff", message, ratio, usual)
 
 
 class FarFromSeenWidth(Rule):
@@ -84,15 +83,11 @@ class FarFromSeenWidth(Rule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Every dense network outside of 1.5 to 8."""
         width = case.model.d_model
-        for path, ffn in dense(case):
-            ratio = ffn.d_ff / width
+        for path, _, d_ff in dense(case):
+            ratio = d_ff / width
             if not LEAST <= ratio <= MOST:
-                yield Finding(
-                    f"{path}.d_ff",
-                    f"d_ff {ffn.d_ff:,} is {ratio:.3g} times d_model {width:,}",
-                    ratio,
-                    "1.5 to 8",
-                )
+                message = f"d_ff {d_ff:,} is {ratio:.3g} times d_model {width:,}"
+                yield Finding(f"{path}.d_ff", message, ratio, "1.5 to 8")
 
 
 class GatedIsUsual(Rule):
@@ -115,7 +110,8 @@ class GatedIsUsual(Rule):
 
     def check(self, case: Case) -> Iterator[Finding]:
         """The first plain network."""
-        for path, ffn in dense(case):
-            if isinstance(ffn, MLP):
-                yield Finding(f"{path}.kind", f"kind mlp with {ffn.activation.kind}", "mlp", "glu")  # type: ignore[attr-defined]
+        for path, ffn, _ in dense(case):
+            if not ffn.is_gated:
+                kind, activation = kind_of(ffn), kind_of(getattr(ffn, "activation", None))
+                yield Finding(f"{path}.kind", f"kind {kind} with {activation}", kind, "glu")
                 return

@@ -1,11 +1,11 @@
-"""Rules of hardware: sizes that fill the tiles of matrix units. How they divide between devices stands in `parallel.py`."""
+"""Rules of hardware: sizes that fill the tiles of matrix units. Devices: see `parallel.py`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from archcli.modules import ProjectedAttention
+from archcli.modules import ProjectedHeads
 from archcli.modules.base import find
 from archcli.rules.base import (
     Case,
@@ -14,6 +14,7 @@ from archcli.rules.base import (
     Rule,
     Severity,
     example,
+    head_key,
     head_width,
     nearest_multiple,
     padded,
@@ -50,10 +51,9 @@ class WidthsFillTiles(Rule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Every width that is no multiple of 64."""
         unit = TILE * case.parallel.tp
-        for path, name, value in (
-            ("d_model", "d_model", case.model.d_model),
-            *((path, "d_ff", d_ff) for path, d_ff in widths(case)),
-        ):
+        sizes = [("d_model", "d_model", case.model.d_model)]
+        sizes += [(path, "d_ff", d_ff) for path, d_ff in widths(case)]
+        for path, name, value in sizes:
             if value % TILE:
                 full = padded(value, TILE)
                 message = (
@@ -89,13 +89,8 @@ class HeadsFillTiles(Rule):
             if dim % HALF_TILE:
                 unit = TILE if dim > TILE // 2 else HALF_TILE
                 fixes = (Fix(f"{path}.head_dim", nearest_multiple(dim, unit)),) if name == "head_dim" else ()
-                yield Finding(
-                    f"{path}.{name}",
-                    f"heads {dim:,} wide",
-                    dim,
-                    f"a multiple of {HALF_TILE}, at best of {TILE}",
-                    fixes=fixes,
-                )
+                expected = f"a multiple of {HALF_TILE}, at best of {TILE}"
+                yield Finding(f"{path}.{name}", f"heads {dim:,} wide", dim, expected, fixes=fixes)
 
 
 class HeadsOfHalfTiles(Rule):
@@ -178,8 +173,8 @@ def _vocabulary(case: Case) -> Finding:
 
 
 def _heads(case: Case) -> Iterator[tuple[str, str, int]]:
-    """(path of the attention, the key that gives the width, width) of every attention that projects heads."""
-    for path, attention in find(case.model, ProjectedAttention):
+    """(path, key that gives the width, width) of the heads of every attention."""
+    for path, attention in find(case.model, ProjectedHeads):
         width = head_width(attention, case.model.d_model)
         if width is not None:
-            yield path, "n_heads" if attention.head_dim is None else "head_dim", width
+            yield path, head_key(attention), width

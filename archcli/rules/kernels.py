@@ -1,19 +1,13 @@
-"""Rules of kernels: what fused attention takes, and what it leaves to scores written out."""
+"""Rules of kernels: which attention runs on fused kernels, and which has its scores written out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from archcli.modules import (
-    ALiBi,
-    MultiHeadLatentAttention,
-    ProjectedAttention,
-    RelativeKey,
-    SoftmaxAttention,
-)
+from archcli.modules import SoftmaxAttention
 from archcli.modules.base import find
 from archcli.modules.stack import stacks
-from archcli.rules.base import Case, Finding, Rule, Severity, example, head_width
+from archcli.rules.base import Case, Finding, Rule, Severity, example, head_key, head_width
 
 MHA = "{kind: mha, n_heads: 8, position: {kind: rope, theta: 10000}"
 MLA = (
@@ -21,6 +15,8 @@ MLA = (
     "32, v_head_dim: 64, position: {kind: rope, theta: 10000}}"
 )
 WIDEST = 256
+BIASES = {"scores": "ALiBi", "keys": "a bias of relative keys"}
+"""What positions add to scores, by where they act."""
 FLASH = (
     "FlashAttention's README: head_dim up to 256 (confirmed); torch sdp_utils.cpp: q, k and v share one "
     "head_dim up to 256 (confirmed)"
@@ -48,11 +44,11 @@ class HeadsBeyondKernels(Rule):
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Every attention with wider heads, of queries or of values."""
-        for path, attention in find(case.model, SoftmaxAttention):
-            pair = _widths(attention, case.model.d_model)
-            if pair is not None and max(pair) > WIDEST:
-                name = _stated(attention, values=pair[1] > pair[0])
-                yield Finding(f"{path}.{name}", f"heads {max(pair):,} wide", max(pair), f"at most {WIDEST}")
+        for path, attention, width, v_width in _widths(case):
+            widest = max(width, v_width)
+            if widest > WIDEST:
+                key = "v_head_dim" if v_width > width else head_key(attention)
+                yield Finding(f"{path}.{key}", f"heads {widest:,} wide", widest, f"at most {WIDEST}")
 
 
 class UnequalHeads(Rule):
@@ -70,22 +66,19 @@ class UnequalHeads(Rule):
     valid = (example(),)
     invalid = (
         example(
-            attention="{kind: mha, n_heads: 8, head_dim: 64, v_head_dim: 128, position: {kind: rope, theta: 10000}}"
+            attention=(
+                "{kind: mha, n_heads: 8, head_dim: 64, v_head_dim: 128, position: {kind: rope, theta: 10000}}"
+            )
         ),
         example(attention=MLA),
     )
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Every attention whose values differ in width."""
-        for path, attention in find(case.model, SoftmaxAttention):
-            pair = _widths(attention, case.model.d_model)
-            if pair is not None and pair[0] != pair[1]:
-                yield Finding(
-                    f"{path}.v_head_dim",
-                    f"queries and keys {pair[0]} wide, values {pair[1]}",
-                    list(pair),
-                    "one width",
-                )
+        for path, _, width, v_width in _widths(case):
+            if width != v_width:
+                message = f"queries and keys {width} wide, values {v_width}"
+                yield Finding(f"{path}.v_head_dim", message, [width, v_width], "one width")
 
 
 class SoftcapExcludesKernels(Rule):
@@ -109,12 +102,8 @@ class SoftcapExcludesKernels(Rule):
         """Every capped attention."""
         for path, attention in find(case.model, SoftmaxAttention):
             if attention.softcap is not None:
-                yield Finding(
-                    f"{path}.softcap",
-                    f"scores are capped at {attention.softcap:g}",
-                    attention.softcap,
-                    "none",
-                )
+                message = f"scores are capped at {attention.softcap:g}"
+                yield Finding(f"{path}.softcap", message, attention.softcap, "none")
 
 
 class MaskExcludesKernels(Rule):
@@ -152,37 +141,22 @@ def _masks(case: Case) -> Iterator[tuple[str, str]]:
     """(path, what it is) of every mask or bias beside the causal mask."""
     context = case.model.max_seq_len
     for path, attention in find(case.model, SoftmaxAttention):
-        for name in ("window", "chunk"):
-            width = getattr(attention, name)
+        facts = attention.facts()
+        for name, width in (("window", facts.window), ("chunk", facts.chunk)):
             if width is not None and (context is None or width < context):
                 yield f"{path}.{name}", f"a {name}"
-        if attention.sparsity is not None:
+        if facts.sparsity is not None:
             yield f"{path}.sparsity", "a sparse pattern"
-        if isinstance(attention.position, ALiBi | RelativeKey):
-            yield (
-                f"{path}.position",
-                "ALiBi" if isinstance(attention.position, ALiBi) else "a bias of relative keys",
-            )
-    yield from (
-        (f"{stem}score_bias", "a relative bias")
-        for stem, stack in stacks(case.model)
-        if stack.score_bias is not None
-    )
+        if facts.position.acts_on in BIASES:
+            yield f"{path}.position", BIASES[facts.position.acts_on]
+    for stem, stack in stacks(case.model):
+        if stack.score_bias is not None:
+            yield f"{stem}score_bias", "a relative bias"
 
 
-def _widths(attention: SoftmaxAttention, d_model: int) -> tuple[int, int] | None:
-    """(width of queries and keys, width of values) of one head; None where heads do not divide d_model."""
-    if isinstance(attention, ProjectedAttention) and head_width(attention, d_model) is None:
-        return None
-    facts = attention.facts(d_model)
-    widths: tuple[int, int] = facts.head_dim, facts.v_head_dim
-    return None if facts.head_dim is None else widths
-
-
-def _stated(attention: SoftmaxAttention, *, values: bool) -> str:
-    """The key that the width comes from."""
-    if values:
-        return "v_head_dim"
-    if isinstance(attention, MultiHeadLatentAttention):
-        return "qk_nope_head_dim"
-    return "n_heads" if getattr(attention, "head_dim", None) is None else "head_dim"
+def _widths(case: Case) -> Iterator[tuple[str, SoftmaxAttention, int, int]]:
+    """(path, attention, width of queries and keys, width of values) of every attention that has scores."""
+    for path, attention in find(case.model, SoftmaxAttention):
+        width = head_width(attention, case.model.d_model)
+        if width is not None:
+            yield path, attention, width, attention.facts(case.model.d_model).v_head_dim

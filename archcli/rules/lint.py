@@ -1,4 +1,4 @@
-"""Which rules run, and what they find: selection by code, `ignore` in the model, and every finding with its rule."""
+"""Lint: run the selected rules on an architecture and yield each finding with its rule."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ class RuleFinding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Codes by prefix, as ruff has them: `select` replaces the usual ones (all of them), `extend` adds, `ignore` takes away.
+    """Which rules run, by prefixes of their codes, as in ruff.
 
-    The longest prefix that fits a code decides; where a selection and an `ignore` are equally long, `ignore` wins.
+    `select` replaces all rules, `extend` adds some, `ignore` takes some away. The longest prefix that fits a
+    code decides; where a selection and an `ignore` are equally long, `ignore` wins.
     """
 
     select: Sequence[str] = ()
@@ -30,27 +31,26 @@ class Selection:
     ignore: Sequence[str] = ()
 
     def takes(self, code: str, ignored: Sequence[str] = ()) -> bool:
-        """Whether a rule runs; `ignored` are the prefixes a model itself lists."""
+        """Whether the rule of the code runs; `ignored` are the prefixes that the model lists."""
         wanted = 0 if not self.select else _longest(code, self.select)
         wanted = max(wanted, _longest(code, self.extend))
         return wanted > _longest(code, (*self.ignore, *(prefix.upper() for prefix in ignored)))
 
 
 def lint(case: Case, selection: Selection, ignored: Sequence[str] = ()) -> Iterator[RuleFinding]:
-    """Every finding of every selected rule. What needs counted rows waits until the sizes agree."""
+    """Every finding of every selected rule; without rules that read counted rows while sizes conflict."""
     for rule in all_rules().values():
-        if selection.takes(rule.code, ignored) and not (rule.counts and case.misfits):
+        if selection.takes(rule.code, ignored) and not (rule.counts and case.conflicts):
             yield from (RuleFinding(rule, finding) for finding in rule.check(case))
 
 
 def check_prefixes(given: Mapping[str, Sequence[str]]) -> None:
-    """Raises ArchError for every prefix of an option that no code begins with, with the nearest codes."""
-    unknown = [
-        (option, prefix) for option, prefixes in given.items() for prefix in prefixes if not _known(prefix)
-    ]
+    """Refuse prefixes that no rule's code begins with; ArchError with the nearest codes."""
+    stated = [(option, prefix) for option, prefixes in given.items() for prefix in prefixes]
     problems = [
         Problem(f"{option} {prefix!r} is the beginning of no rule's code", _near(prefix))
-        for option, prefix in unknown
+        for option, prefix in stated
+        if not is_prefix(prefix)
     ]
     if problems:
         raise ArchError(problems)
@@ -65,18 +65,13 @@ def rule_of(code: str) -> Rule:
 
 
 def _longest(code: str, prefixes: Sequence[str]) -> int:
-    """The length of the longest prefix of the code; ALL is the empty one, and none is -1."""
-    return max(
-        (
-            0 if prefix == "ALL" else len(prefix)
-            for prefix in prefixes
-            if prefix == "ALL" or (prefix and code.startswith(prefix))
-        ),
-        default=-1,
-    )
+    """The length of the longest prefix of the code; ALL is the empty prefix, and none is -1."""
+    stems = ["" if prefix == "ALL" else prefix for prefix in prefixes if prefix]
+    return max((len(stem) for stem in stems if code.startswith(stem)), default=-1)
 
 
-def _known(prefix: str) -> bool:
+def is_prefix(prefix: str) -> bool:
+    """Whether a rule's code begins so; ALL stands for every code."""
     return prefix == "ALL" or (bool(prefix) and any(code.startswith(prefix) for code in all_rules()))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from archcli.errors import Problem
-from archcli.modules import GLU, MLP, MixtureOfExperts
+from archcli.modules import MixtureOfExperts
 from archcli.modules.base import find
 from archcli.rules.base import Case, Finding, Rule, Severity, example
 
@@ -25,16 +25,16 @@ class MoreThanThereAre(Rule):
     invalid = (example(ffn=MOE.format(4, 8, 1408)),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """What the modules say of top_k."""
+        """Every mixture whose top_k is larger than n_experts."""
         for path, moe in find(case.model, MixtureOfExperts):
-            where = f"{path}.top_k"
-            if moe.top_k > moe.n_experts:
-                message = f"top_k {moe.top_k} of {moe.n_experts} experts"
-                yield Finding(where, message, moe.top_k, f"below {moe.n_experts}", "are the two exchanged?")
+            k, n = moe.top_k, moe.n_experts
+            if k > n:
+                message = f"top_k {k} of {n} experts"
+                yield Finding(f"{path}.top_k", message, k, f"below {n}", "are the two exchanged?")
 
-    def claims(self, misfit: Problem) -> bool:
-        """The modules say the same, of the experts there are; that groups hold fewer is left to CON001."""
-        return misfit.path.endswith(".top_k") and "n_experts" in misfit.what
+    def claims(self, conflict: Problem) -> bool:
+        """The same, as the modules report it; CON001 reports a top_k above the experts of chosen groups."""
+        return conflict.path.endswith(".top_k") and "n_experts" in conflict.what
 
 
 class AllExpertsActive(Rule):
@@ -52,12 +52,8 @@ class AllExpertsActive(Rule):
         """top_k equal to n_experts."""
         for path, moe in find(case.model, MixtureOfExperts):
             if moe.top_k == moe.n_experts:
-                yield Finding(
-                    f"{path}.top_k",
-                    f"all {moe.n_experts} experts work on every token",
-                    moe.top_k,
-                    f"below {moe.n_experts}",
-                )
+                message = f"all {moe.n_experts} experts work on every token"
+                yield Finding(f"{path}.top_k", message, moe.top_k, f"below {moe.n_experts}")
 
 
 class ActiveShare(Rule):
@@ -112,15 +108,12 @@ class Granularity(Rule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Every mixture with a granularity outside of 4 to 16."""
         for path, moe in find(case.model, MixtureOfExperts):
-            if isinstance(moe.expert, MLP | GLU):
-                grain = 2 * case.model.d_model / moe.expert.d_ff
-                if not 4 <= grain <= 16:  # noqa: PLR2004
-                    message = (
-                        f"experts of {moe.expert.d_ff:,} on d_model {case.model.d_model:,}: granularity "
-                        f"{grain:.3g}"
-                    )
-                    yield Finding(f"{path}.expert.d_ff", message, grain, "4 to 16, at best 8 to 12")
+            width, d_ff = case.model.d_model, moe.expert.width
+            granularity = 0 if d_ff is None else 2 * width / d_ff
+            if granularity and not 4 <= granularity <= 16:
+                message = f"experts of {d_ff:,} on d_model {width:,}: granularity {granularity:.3g}"
+                yield Finding(f"{path}.expert.d_ff", message, granularity, "4 to 16, at best 8 to 12")
 
 
 def _short(n: float) -> str:
-    return f"{n / 1e9:.3g}B" if n >= 1e9 else f"{n / 1e6:.3g}M"  # noqa: PLR2004
+    return f"{n / 1e9:.3g}B" if n >= 1e9 else f"{n / 1e6:.3g}M"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from archcli.modules import Attention, Decoder, FeedForward, LayerNorm
+from archcli.modules import Attention, FeedForward
 from archcli.modules.base import find
 from archcli.modules.stack import stacks
-from archcli.rules.base import Case, Finding, Rule, Severity, example
+from archcli.rules.base import Case, Finding, Rule, Severity, example, kind_of
 
 
 class RootMeanSquareIsUsual(Rule):
@@ -31,8 +31,8 @@ class RootMeanSquareIsUsual(Rule):
     invalid = (example(norm="{kind: layernorm}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """A decoder whose own norm is LayerNorm."""
-        if isinstance(case.model, Decoder) and isinstance(case.model.norm, LayerNorm):
+        """A decoder-only model whose default norm is LayerNorm."""
+        if case.is_decoder_only and kind_of(case.model.norm) == "layernorm":
             yield Finding("norm.kind", "the layers are normalized by LayerNorm", "layernorm", "rmsnorm")
 
 
@@ -66,19 +66,15 @@ class PostNormNeedsWarmUp(Rule):
     invalid = (example(block="post_norm", n_layers="12"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Post-norm layers and no warm-up stated."""
-        stated = case.model.training is not None and case.model.training.warmup_steps
-        deep = max(sum(group.n_layers for group in stack.groups) for _, stack in stacks(case.model)) >= 6  # noqa: PLR2004
-        for layer in case.layers:
-            if layer.block.kind == "post_norm" and deep and not stated:  # type: ignore[attr-defined]
-                yield Finding(
-                    f"{layer.path}.kind",
-                    "norms stand after the sum",
-                    "post_norm",
-                    "pre_norm",
-                    "or state training.warmup_steps",
-                )
-                return
+        """The first post-norm layer of a deep model that states no warm-up."""
+        training = case.model.training
+        depths = [sum(group.n_layers for group in stack.groups) for _, stack in stacks(case.model)]
+        if max(depths) < 6 or (training is not None and training.warmup_steps):
+            return
+        for path in case.layers_of("post_norm"):
+            help_ = "or state training.warmup_steps"
+            yield Finding(f"{path}.kind", "norms stand after the sum", "post_norm", "pre_norm", help_)
+            return
 
 
 class Biases(Rule):
@@ -98,17 +94,12 @@ class Biases(Rule):
     invalid = (example(ffn="{kind: glu, d_ff: 1408, bias: true}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """The first layer with biases in its attention, and the first in its network."""
+        """The first attention with biases, and the first feed-forward network with them."""
         for cls in (Attention, FeedForward):
-            found = ((path, getattr(each, "bias", False)) for path, each in find(case.model, cls))
-            path, bias = next((each for each in found if each[1]), ("", False))
-            if bias:
-                yield Finding(
-                    f"{path}.bias",
-                    "linear layers have a bias",
-                    list(bias) if isinstance(bias, tuple) else bias,
-                    "false",
-                )
+            biases = [(path, getattr(module, "bias", False)) for path, module in find(case.model, cls)]
+            for path, bias in [(path, bias) for path, bias in biases if bias][:1]:
+                value = list(bias) if isinstance(bias, tuple) else bias
+                yield Finding(f"{path}.bias", "linear layers have a bias", value, "false")
 
 
 class ParallelBlocks(Rule):
@@ -130,15 +121,10 @@ class ParallelBlocks(Rule):
 
     def check(self, case: Case) -> Iterator[Finding]:
         """The first parallel layer."""
-        for layer in case.layers:
-            if layer.block.kind == "parallel":  # type: ignore[attr-defined]
-                yield Finding(
-                    f"{layer.path}.kind",
-                    "attention and network run side by side",
-                    "parallel",
-                    "one after the other",
-                )
-                return
+        for path in case.layers_of("parallel"):
+            message = "attention and network run side by side"
+            yield Finding(f"{path}.kind", message, "parallel", "one after the other")
+            return
 
 
 class PreNormWithoutFinalNorm(Rule):
@@ -161,14 +147,9 @@ class PreNormWithoutFinalNorm(Rule):
         """A stack whose last layer is pre-norm and that has no final norm."""
         for stem, stack in stacks(case.model):
             blocks = stack.groups[-1].blocks
-            if not stack.final_norm and blocks and blocks[-1].kind in {"pre_norm", "parallel"}:  # type: ignore[attr-defined]
-                yield Finding(
-                    f"{stem}final_norm",
-                    "the last layer's output is never normalized",
-                    False,
-                    "true",
-                    "leave final_norm out",
-                )
+            if not stack.final_norm and blocks and kind_of(blocks[-1]) in {"pre_norm", "parallel"}:
+                message = "the last layer's output is never normalized"
+                yield Finding(f"{stem}final_norm", message, False, "true", "leave final_norm out")
 
 
 class EpsOfNoNorm(Rule):
@@ -188,5 +169,5 @@ class EpsOfNoNorm(Rule):
     def check(self, case: Case) -> Iterator[Finding]:
         """The model's own norm."""
         eps = getattr(case.model.norm, "eps", None)
-        if eps is not None and not 1e-13 <= eps <= 1e-3:  # noqa: PLR2004
+        if eps is not None and not 1e-13 <= eps <= 1e-3:
             yield Finding("norm.eps", f"eps {eps:g}", eps, "1e-12 to 1e-5")

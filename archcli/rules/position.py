@@ -7,35 +7,47 @@ from collections.abc import Iterator
 from math import exp, log
 
 from archcli.errors import Problem
-from archcli.modules import (
-    Encoder,
-    Learned,
-    Mixer,
-    NoPosition,
-    Rope,
-)
+from archcli.modules import Learned, Mixer, Rope
 from archcli.modules.base import find
+from archcli.modules.stack import stacks
 from archcli.rules.base import Case, Finding, Rule, Severity, example
 
 ROPE = "{{kind: mha, n_heads: 4, head_dim: 128, position: {{kind: rope, theta: {}}}}}"
-K = 1024
-CONTEXTS = (K, 2 * K, 4 * K, 8 * K, 16 * K, 32 * K, 64 * K, 128 * K)
+CONTEXTS = tuple(1024 << i for i in range(11))
 BASES = {
-    64: (7.8e3, 3.0e4, 1.1e5, 3.9e5, 1.4e6, 4.6e6, 1.6e7),
-    128: (4.3e3, 1.6e4, 2.7e4, 8.4e4, 3.1e5, 6.4e5, 2.1e6, 7.8e6),
-    256: (3.0e3, 7.3e3, 1.8e4, 4.1e4, 1.1e5, 2.7e5, 7.7e5, 1.9e6),
+    16: (4.7e5, 2.4e6, 1.5e7, 8.8e7, 5.0e8, 3.1e9, 1.9e10, 1.2e11, 7.3e11, 4.6e12, 3.0e13),
+    24: (1.2e5, 6.1e5, 3.3e6, 1.4e7, 7.1e7, 3.6e8, 2.0e9, 1.1e10, 5.0e10, 3.1e11, 1.6e12),
+    32: (5.9e4, 2.1e5, 1.5e6, 7.0e6, 2.7e7, 1.6e8, 7.0e8, 3.7e9, 1.7e10, 9.0e10, 4.1e11),
+    48: (2.9e4, 6.2e4, 2.5e5, 1.0e6, 4.4e6, 1.7e7, 7.8e7, 4.3e8, 1.7e9, 5.3e9, 3.0e10),
+    64: (7.8e3, 3.7e4, 1.1e5, 3.9e5, 1.7e6, 4.7e6, 3.1e7, 8.4e7, 4.0e8, 2.1e9, 3.9e9),
+    80: (8.9e3, 1.5e4, 6.7e4, 3.1e5, 7.8e5, 2.5e6, 7.7e6, 4.3e7, 1.9e8, 2.3e8, 4.4e9),
+    96: (5.5e3, 2.1e4, 5.5e4, 1.7e5, 5.7e5, 1.9e6, 5.1e6, 2.3e7, 7.1e7, 2.3e8, 1.4e9),
+    112: (5.5e3, 1.7e4, 5.0e4, 1.6e5, 3.4e5, 7.1e5, 5.0e6, 6.9e6, 6.9e6, 6.9e7, 6.4e8),
+    128: (4.3e3, 1.6e4, 2.7e4, 8.4e4, 3.1e5, 6.4e5, 2.1e6, 7.8e6, 3.6e7, 6.4e7, 5.1e8),
+    160: (4.7e3, 1.2e4, 2.3e4, 7.2e4, 1.8e5, 7.0e5, 1.8e6, 5.1e6, 1.9e7, 5.4e7, 1.5e8),
+    192: (4.1e3, 7.7e3, 3.0e4, 6.3e4, 1.7e5, 4.8e5, 1.3e6, 4.5e6, 1.2e7, 2.9e7, 9.3e7),
+    256: (3.0e3, 7.4e3, 2.0e4, 5.2e4, 1.4e5, 3.0e5, 7.6e5, 2.5e6, 4.9e6, 1.8e7, 4.6e7),
 }
-"""Least bases by rotary dims: 128 is Table 2 of arXiv:2405.14591, the others its Eq. 11 evaluated (derived)."""
+"""The least base for each context of CONTEXTS, by rotary dims.
+
+128 is Table 2 of arXiv:2405.14591. The others are its Eq. 11 evaluated: the least base of two significant digits for which
+sum_i cos(m base^(-2i/dims)) is nowhere negative for m = 0 ... context (benchmarks/rope_bases.py).
+"""
 
 
-def least_base(rotary_dim: int, context: int) -> float | None:
-    """The bound for a context, between two known ones in logarithms; None where dims or context are not in the table."""
-    bases = BASES.get(rotary_dim)
-    if bases is None or not CONTEXTS[0] <= context <= CONTEXTS[len(bases) - 1]:
+def least_base(rotary_dims: int, context: int) -> float | None:
+    """The bound for a context of at least 1,024 tokens and at most 256 rotary dims; None elsewhere.
+
+    Between two contexts it is interpolated in logarithms. Beyond the last one the largest bound still holds, as bounds
+    grow with the context. Other dims take the bound of the next larger ones, which is lower.
+    """
+    larger = [dims for dims in BASES if dims >= rotary_dims]
+    if not larger or context < CONTEXTS[0]:
         return None
+    bases = BASES[larger[0]]
     i = bisect_left(CONTEXTS, context)
-    if CONTEXTS[i] == context:
-        return bases[i]
+    if i == len(CONTEXTS) or CONTEXTS[i] == context:
+        return bases[min(i, len(bases) - 1)]
     part = log(context / CONTEXTS[i - 1]) / log(CONTEXTS[i] / CONTEXTS[i - 1])
     return exp(log(bases[i - 1]) * (1 - part) + log(bases[i]) * part)
 
@@ -59,9 +71,8 @@ class LearnedBoundsContext(Rule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Every learned table."""
         for path, table in find(case.model, Learned):
-            yield Finding(
-                path, f"a table of {table.max_seq_len:,} positions", table.max_seq_len, "rope, alibi or none"
-            )
+            rows = table.max_seq_len
+            yield Finding(path, f"a table of {rows:,} positions", rows, "rope, alibi or none")
 
 
 class BaseBelowBound(Rule):
@@ -76,37 +87,39 @@ class BaseBelowBound(Rule):
         "monotone in the base either: neighbours differ by some 30%."
     )
     source = (
-        "Base of RoPE Bounds Context Length, arXiv:2405.14591 section 4.3, Table 2 for 128 rotary dims "
-        "(confirmed); 64 and 256 from its Eq. 11 (derived)"
+        "Base of RoPE Bounds Context Length, arXiv:2405.14591 section 4.3, Table 2 for 128 rotary dims and "
+        "contexts up to 1,048,576 (confirmed); other dims from its Eq. 11 (derived)"
     )
     spares = (
-        "scaled frequencies, windowed layers, rotary dims other than 64, 128 and 256, contexts outside of "
-        "1,024 to 131,072 (65,536 for 64 dims)"
+        "scaled frequencies, windowed layers, heads wider than 256, contexts below 1,024; heads turned in part: "
+        "each pair that is not turned adds 1 to the sum of Eq. 11, and half of them keep it from being negative"
     )
-    valid = (example(attention=ROPE.format(20000), max_seq_len="2048"),)
-    invalid = (example(attention=ROPE.format(10000), max_seq_len="4096"),)
+    valid = (
+        example(attention=ROPE.format(20000), max_seq_len="2048"),
+        example(attention=ROPE.format(600_000_000), max_seq_len="1048576"),
+        example(attention=ROPE.format("10000, rotary_dim: 64"), max_seq_len="4096"),
+    )
+    invalid = (
+        example(attention=ROPE.format(10000), max_seq_len="4096"),
+        example(attention=ROPE.format(10000), max_seq_len="1048576"),
+        example(attention=ROPE.format(500_000_000), max_seq_len="10485760"),
+        example(attention=ROPE.format(10000).replace("128", "96"), max_seq_len="4096"),
+    )
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every full-attention layer with an unscaled base below the bound."""
-        context = case.model.max_seq_len
+        """Every layer of full attention whose heads are turned whole, by an unscaled base below the bound."""
+        context = case.model.max_seq_len or 0
         for path, mixer in find(case.model, Mixer):
             facts = mixer.facts(case.model.d_model)
-            rope = facts.position
-            if (
-                not isinstance(rope, Rope)
-                or rope.scaling.kind != "none"  # type: ignore[attr-defined]
-                or facts.window
-                or facts.chunk
-                or context is None
-            ):
+            base, dims = facts.position.unscaled_base, facts.head_dim
+            is_whole = dims is not None and facts.position.rotary_width(facts.rotary_dim) == dims
+            if base is None or not is_whole or facts.window or facts.chunk:
                 continue
-            dims = int(rope.rotary_dim or facts.rotary_dim or 0)
             least = least_base(dims, context)
-            if least is not None and rope.theta < least:
-                message = f"base {rope.theta:,.0f} with {dims} rotary dims at {context:,} tokens"
-                yield Finding(
-                    f"{path}.position.theta", message, rope.theta, f"at least {float(f'{least:.2g}'):,.0f}"
-                )
+            if least is not None and base < least:
+                message = f"base {base:,.0f} with {dims} rotary dims at {context:,} tokens"
+                expected = f"at least {float(f'{least:.2g}'):,.0f}"
+                yield Finding(f"{path}.position.theta", message, base, expected)
 
 
 class OddRotaryDims(Rule):
@@ -127,15 +140,16 @@ class OddRotaryDims(Rule):
     )
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """What the modules say of it."""
-        for misfit in case.misfits:
-            if self.claims(misfit):
-                yield Finding(misfit.path, misfit.what, None, "an even number, at most head_dim", misfit.hint)
+        """The conflicts between rotary dims and heads, as the modules report them."""
+        for conflict in case.conflicts:
+            if self.claims(conflict):
+                expected = "an even number, at most head_dim"
+                yield Finding(conflict.path, conflict.what, None, expected, conflict.hint)
 
-    def claims(self, misfit: Problem) -> bool:
-        """What the modules say of rotary dims and of the heads they are of."""
-        return misfit.path.endswith(("rotary_dim", "qk_rope_head_dim")) or (
-            misfit.path.endswith(".position") and "RoPE" in misfit.what
+    def claims(self, conflict: Problem) -> bool:
+        """Conflicts of rotary dims, and of a position with the heads it turns."""
+        return conflict.path.endswith(("rotary_dim", "qk_rope_head_dim")) or (
+            conflict.path.endswith(".position") and "RoPE" in conflict.what
         )
 
 
@@ -165,22 +179,13 @@ class NoOrder(Rule):
     def check(self, case: Case) -> Iterator[Finding]:
         """An encoder with no position anywhere."""
         model = case.model
-        if (
-            not isinstance(model, Encoder)
-            or model.score_bias is not None
-            or not isinstance(model.embedding.position, NoPosition)
-        ):
+        biased = any(stack.score_bias is not None for _, stack in stacks(model))
+        if model.caches or biased or model.embedding.position.acts_on != "nothing":
             return
-        if case.layers and all(
-            isinstance(facts.position, NoPosition) and not facts.causal
-            for facts in (layer.block.facts() for layer in case.layers if layer.block.mixing is not None)
-        ):
-            yield Finding(
-                f"{case.layers[0].path}.attention",
-                "no layer knows where a token stands",
-                "none",
-                "a position",
-            )
+        ordered = [facts.causal or facts.position.acts_on != "nothing" for _, facts in case.mixers]
+        if ordered and not any(ordered):
+            path, _ = case.mixers[0]
+            yield Finding(path, "no layer knows where a token stands", "none", "a position")
 
 
 class BaseOfNoRope(Rule):
@@ -204,5 +209,5 @@ class BaseOfNoRope(Rule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Every base below 1e3."""
         for path, rope in find(case.model, Rope):
-            if rope.theta < 1e3:  # noqa: PLR2004
+            if rope.theta < 1e3:
                 yield Finding(f"{path}.theta", f"a base of {rope.theta:,.0f}", rope.theta, "1e4 or more")

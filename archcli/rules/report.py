@@ -1,4 +1,4 @@
-"""The report of `archcli check`: the rows of its JSON, from which the machine-readable formats are made."""
+"""The report of `archcli check`: the rows of its JSON, GitHub and SARIF formats."""
 
 from __future__ import annotations
 

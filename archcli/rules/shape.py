@@ -5,25 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from archcli.modules import MixtureOfExperts, ProjectedAttention
+from archcli.modules import MixtureOfExperts, ProjectedHeads
 from archcli.modules.base import find
-from archcli.modules.stack import stacks
-from archcli.rules.base import Case, Finding, Rule, Severity, example, head_width
+from archcli.rules.base import Case, Finding, Rule, Severity, example, head_key, head_width
 
 SMALL = 2_000_000_000
-"""Parameters below which models are usually deep for their width: 19 (SmolLM2-135M) to 85 (Pythia-70M) against 87 to 205."""
+"""Parameters below which models are usually deep for their width.
+
+Their d_model / n_layers is 19 (SmolLM2-135M) to 85 (Pythia-70M), that of larger models 87 to 205.
+"""
 KAPLAN = "Kaplan et al., arXiv:2001.08361 Fig. 5: a factor of 40 changes loss only slightly (confirmed)"
 
 
-def aspect_ratios(case: Case) -> Iterator[tuple[str, int, float]]:
-    """(path of the first n_layers, layers, d_model / n_layers) of every stack."""
-    for stem, stack in stacks(case.model):
-        layers = sum(group.n_layers for group in stack.groups)
-        yield f"{stem}groups.0.n_layers", layers, case.model.d_model / layers
+def aspect_ratios(case: Case) -> Iterator[tuple[str, int, float, str]]:
+    """(path of the first n_layers, layers, d_model / n_layers, message) of every stack."""
+    width = case.model.d_model
+    for path, layers in case.depths:
+        ratio = width / layers
+        yield (
+            path,
+            layers,
+            ratio,
+            f"{layers} layers of width {width:,} are {ratio:.3g} units of width a layer",
+        )
 
 
 def is_small_or_sparse(case: Case) -> bool:
-    """Whether the ratio is lower by custom: a small model, or one of experts."""
+    """Whether models of its sort are usually deeper for their width: small ones, mixtures of experts."""
     return case.totals["params"] < SMALL or any(find(case.model, MixtureOfExperts))
 
 
@@ -52,12 +60,9 @@ class UnusualAspectRatio(Rule):
     )
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every stack outside of 80 to 210: the usual range with the seen ones at its edges, Gemma 3's 86.7 and BLOOM's 204.8."""
-        for path, layers, ratio in aspect_ratios(case):
-            if not is_small_or_sparse(case) and not 80 <= ratio <= 210:  # noqa: PLR2004
-                message = (
-                    f"{layers} layers of width {case.model.d_model:,} are {ratio:.3g} units of width a layer"
-                )
+        """Every stack outside of 80 to 210: the usual range with Gemma 3's 86.7 and BLOOM's 204.8."""
+        for path, _, ratio, message in aspect_ratios(case):
+            if not is_small_or_sparse(case) and not 80 <= ratio <= 210:
                 yield Finding(path, message, ratio, "100 to 200")
 
 
@@ -85,13 +90,10 @@ class ExtremeAspectRatio(Rule):
     invalid = (example(d_model="512", n_layers="48"), example(d_model="4096", n_layers="8"))
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every stack far outside; one or two layers are a toy and no slip."""
+        """Every stack far outside, unless it is a toy of one or two layers."""
         least, most = (15 if is_small_or_sparse(case) else 30), 260
-        for path, layers, ratio in aspect_ratios(case):
-            if not least <= ratio <= most and layers > 2:  # noqa: PLR2004
-                message = (
-                    f"{layers} layers of width {case.model.d_model:,} are {ratio:.3g} units of width a layer"
-                )
+        for path, layers, ratio, message in aspect_ratios(case):
+            if not least <= ratio <= most and layers > 2:
                 yield Finding(path, message, ratio, f"{least} to {most}, usually 100 to 200")
 
 
@@ -125,14 +127,9 @@ class HeadsAgainstWidth(Rule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Every attention outside of 0.6 to 3.1: the seen range and a little room."""
         width = case.model.d_model
-        for path, attention in find(case.model, ProjectedAttention):
+        for path, attention in find(case.model, ProjectedHeads):
             heads, dim = attention.n_heads, head_width(attention, width)
             ratio = 1.0 if dim is None else heads * dim / width
-            if not 0.6 <= ratio <= 3.1:  # noqa: PLR2004
-                where = f"{path}.{'n_heads' if attention.head_dim is None else 'head_dim'}"
-                yield Finding(
-                    where,
-                    f"{heads} heads of {dim} are {ratio:.3g} times d_model {width:,}",
-                    ratio,
-                    "0.67 to 3",
-                )
+            if not 0.6 <= ratio <= 3.1:
+                message = f"{heads} heads of {dim} are {ratio:.3g} times d_model {width:,}"
+                yield Finding(f"{path}.{head_key(attention)}", message, ratio, "0.67 to 3")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from archcli.modules import Encoder, Head, Mixer, SoftmaxAttention
+from archcli.modules import Mixer, settings
 from archcli.modules.base import find
 from archcli.rules.base import Case, Finding, Rule, Severity, example
 
 LARGE = 10_000_000_000
 HOLDING = frozenset({"qk_norm", "clip", "softcap"})
-"""What bounds scores."""
+"""Fields of attention that bound its scores."""
 WIDE = {"d_model": "8192", "n_layers": "64", "ffn": "{kind: glu, d_ff: 28672}", "vocab_size": "128256"}
 
 
@@ -41,21 +41,15 @@ class NothingHoldsLogits(Rule):
     invalid = (example(**WIDE, attention="{kind: mha, n_heads: 64, position: {kind: rope, theta: 500000}}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """A large model with none of them."""
-        model = case.model
-        if isinstance(model, Encoder) or not case.layers or case.totals["params"] < LARGE or case.z_loss:
+        """A large model with attention and none of them."""
+        model, params = case.model, case.totals["params"]
+        scored = [path for path, facts in case.mixers if facts.has_scores]
+        if not scored or not model.caches or params < LARGE or case.z_loss:
             return
-        if (
-            not any(set(mixer.facts().stability) & HOLDING for _, mixer in find(model, Mixer))
-            and getattr(getattr(model, "head", None), "softcap", None) is None
-        ):
-            params = case.totals["params"]
-            yield Finding(
-                f"{case.layers[0].path}.attention",
-                f"{params:,} parameters and nothing that holds scores or logits",
-                params,
-                "one of them",
-            )
+        stable = any(HOLDING.intersection(mixer.facts().stability) for _, mixer in find(model, Mixer))
+        if not stable and getattr(getattr(model, "head", None), "softcap", None) is None:
+            message = f"{params:,} parameters and nothing that holds scores or logits"
+            yield Finding(scored[0], message, params, "one of them")
 
 
 class UnusualSoftcap(Rule):
@@ -74,8 +68,6 @@ class UnusualSoftcap(Rule):
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Every cap below 10."""
-        caps = [(f"{path}.softcap", each.softcap) for path, each in find(case.model, SoftmaxAttention)]
-        caps += [(f"{path}.softcap", each.softcap) for path, each in find(case.model, Head)]
-        for path, cap in caps:
-            if cap is not None and cap < 10:  # noqa: PLR2004
+        for path, cap in settings(case.model):
+            if path.rsplit(".", 1)[-1] == "softcap" and cap is not None and cap < 10:
                 yield Finding(path, f"a cap of {cap:g}", cap, "30 or 50")

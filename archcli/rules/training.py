@@ -59,18 +59,9 @@ class WeightDecayRange(Rule):
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Less than 0.01 or more than 0.1."""
-        training = case.model.training
-        if (
-            training is not None
-            and training.weight_decay is not None
-            and not 0.01 <= training.weight_decay <= 0.1  # noqa: PLR2004
-        ):
-            yield Finding(
-                "training.weight_decay",
-                f"weight decay {training.weight_decay:g}",
-                training.weight_decay,
-                "0.01 to 0.1",
-            )
+        decay = None if case.model.training is None else case.model.training.weight_decay
+        if decay is not None and not 0.01 <= decay <= 0.1:
+            yield Finding("training.weight_decay", f"weight decay {decay:g}", decay, "0.01 to 0.1")
 
 
 class DecayedNorms(Rule):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from archcli.rules.base import Case, Finding, Fix, Rule, Severity, example
 
 SMALL, LARGE_SHARE = 1_500_000_000, 0.2
-"""Tying is usual below so many parameters, and worth naming where the tables are so much of them."""
+"""Tying is usual below SMALL parameters, and reported where the tables are more than LARGE_SHARE of them."""
 
 
 class VocabularySize(Rule):
@@ -32,7 +32,7 @@ class VocabularySize(Rule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Below 30,000 or above 270,000."""
         size = case.model.vocab_size
-        if not 30_000 <= size <= 270_000:  # noqa: PLR2004
+        if not 30_000 <= size <= 270_000:
             yield Finding("vocab_size", f"a vocabulary of {size:,} entries", size, "30,000 to 270,000")
 
 
@@ -59,20 +59,14 @@ class TieSmallEmbeddings(Rule):
     invalid = (example(embedding="{tied: false}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """An untied head whose tables are more than a fifth of a small model."""
-        totals, head = case.totals, getattr(case.model, "head", None)
-        if (
-            head is None
-            or case.model.embedding.tied
-            or not getattr(head, "ties", True)
-            or totals["params"] >= SMALL
-        ):
+        """The untied tables of a small model that are more than a fifth of it."""
+        head, totals = getattr(case.model, "head", None), case.totals
+        can_tie = head is not None and getattr(head, "ties", True) and not case.model.embedding.tied
+        if not can_tie or totals["params"] >= SMALL:
             return
-        own = totals["by_group"].get("lm_head", 0)
-        share = (own + totals["embedding_params"]) / totals["params"]
+        second = totals["by_group"].get("lm_head", 0)
+        share = (second + totals["embedding_params"]) / totals["params"]
         if share > LARGE_SHARE:
             message = f"two token tables are {share:.0%} of {totals['params']:,} parameters"
-            help_ = f"embedding.tied=true saves {own:,}"
-            yield Finding(
-                "embedding.tied", message, share, "tied, or below 20%", help_, (Fix("embedding.tied", True),)
-            )
+            help_, fixes = f"embedding.tied=true saves {second:,}", (Fix("embedding.tied", True),)
+            yield Finding("embedding.tied", message, share, "tied, or below 20%", help_, fixes)

@@ -54,7 +54,7 @@ def test_a_value_stands_among_the_others(value, percentile, nearest):
 
 
 def test_a_model_is_not_compared_with_itself():
-    assert standing(INDEX, "ratio", 4.0, own="b").models == 3
+    assert standing(INDEX, "ratio", 4.0, excluded="b").models == 3
     assert standing(INDEX, "none", 4.0) is None
     assert standing([], "ratio", 4.0) is None
 

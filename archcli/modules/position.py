@@ -6,11 +6,11 @@ embeddings), `table` and `rotate` (inside attention), `max_bias` (on attention s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 from archcli.arith import Number
-from archcli.graph import Tensor
+from archcli.graph import Row, Tensor
 from archcli.modules.base import Count, Inherit, Inline, Positive, Size
 from archcli.modules.rope_scaling import NoScaling, RopeScaling
 from archcli.ops import Add, AddConstant, Lookup, RelativeKeys, RotaryTable, Rotate
@@ -95,6 +95,16 @@ class Learned(Position):
         looked_up = lookup(rows, group="frozen_positional" if self.frozen else "")
         total: Tensor = Add(f"{name}_add")(x, looked_up)
         return total
+
+
+def learned_positions(rows: Iterable[Row]) -> Iterator[tuple[Row, Number]]:
+    """(row, positions) of every table of learned positions: its entries but for those below the first token's."""
+    offsets: dict[str, Number] = {}
+    for row in rows:
+        if isinstance(row.op, AddConstant):
+            offsets[row.path] = row.op.by
+        elif isinstance(row.op, Lookup) and len(row.inputs[0]) == 1:  # token ids have two axes, positions one
+            yield row, row.op.entries - offsets.get(f"{row.path}_rows", 0)
 
 
 class Sinusoidal(Position):

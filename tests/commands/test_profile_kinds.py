@@ -13,7 +13,7 @@ from archcli.modules.request import Request
 from archcli.runtime.profile import record as profile
 from archcli.runtime.profile import work as profile_work
 
-measuring = import_module("archcli.commands.profile.measuring")
+checks = import_module("archcli.commands.profile.checks")
 EIGHT = Request(seq_len=8)
 TINY = """
 name: tiny
@@ -52,7 +52,7 @@ def profiled(cli, tmp_path):
 
 
 def with_memory(monkeypatch, gib):
-    monkeypatch.setattr(measuring, "available_memory", lambda: int(gib * 2**30))
+    monkeypatch.setattr(checks, "available_memory", lambda: int(gib * 2**30))
 
 
 def test_per_kind_counts_the_whole_model(profiled, cli, tmp_path):

@@ -15,7 +15,7 @@ from archcli.errors import ArchError
 
 pytestmark = pytest.mark.torch
 
-processes = import_module("archcli.commands.profile.processes")
+processes = import_module("archcli.commands.profile.repeat_process")
 TINY = """
 name: tiny
 vocab_size: 61

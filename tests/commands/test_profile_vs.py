@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from archcli.commands.profile.variants import split
+from archcli.commands.profile.vs_changes import split
 
 pytestmark = pytest.mark.torch
 

@@ -7,6 +7,7 @@ from torch.ops import aten
 from archcli.measure.passes import checked_pass
 from archcli.measure.profile.charges import occurrences
 from archcli.measure.profile.operators import members, operator_name
+from archcli.modules.layers import LayerIndex
 from archcli.ops import Add, Linear, Normalize
 from archcli.recording.classes import FUSED_KERNELS
 from archcli.recording.compiled_walk import CALL, launched, matched, walk_compiled, with_groups
@@ -207,9 +208,10 @@ def test_every_occurrence_of_a_row_is_found_where_it_ran(name, phase):
     work = prepare(MODELS[name], job)
     with op_log(work.model) as log:
         work.step()
-    found = list(occurrences(counted.rows, log.ran.values()))
+    found = list(occurrences(LayerIndex(MODELS[name]), counted, log.ran.values()))
     costing = [(path, row, times) for path, row, times in found if row.parts]
     assert all(times == 1 and path in log.ran for path, _, times in costing)
+    assert all(row.inputs == log.ran[path].inputs for path, row, _ in costing)
     assert {path for path, _, _ in found} >= log.ran.keys()
     times = [(row.path, sum(often for _, other, often in found if other is row)) for row in counted.rows]
     assert times == [(row.path, row.times) for row in counted.rows]

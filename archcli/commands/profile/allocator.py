@@ -1,7 +1,7 @@
-"""glibc's allocator told to keep large blocks: it is told by the environment, at the start of a process, so a process starts again.
+"""Large blocks kept by glibc's allocator: its settings are read once, so a process starts again.
 
-Without it every large tensor is mapped anew and its pages are faulted in, 19 to 32% of a training step on a CPU as seen. The environment of
-whoever calls is left as it is: only the new process has more.
+Without them every large tensor is mapped anew and its pages are faulted in, seen to take 19 to 32% of a
+training step on a CPU. Only the new process has the settings.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ SETTINGS = {
 
 
 def keep_large_blocks(choice: str, device: str) -> None:
-    """Start this command again with the settings, where they would help and are not there: on Linux's CPU, asked as a program."""
+    """Start this command again with the settings, unless they are set: on Linux, a CPU, as a program."""
     if choice != "reuse" or device != "cpu" or sys.platform != "linux" or SETTINGS.keys() & os.environ.keys():
         return
     if not _is_program():
         return
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execve(sys.executable, [sys.executable, "-m", "archcli", *sys.argv[1:]], {**os.environ, **SETTINGS})  # noqa: S606
+    command = [sys.executable, "-m", "archcli", *sys.argv[1:]]
+    os.execve(sys.executable, command, {**os.environ, **SETTINGS})  # noqa: S606
 
 
 def _is_program() -> bool:
-    """Whether this process is archcli's own: not a test or a notebook that calls its command line."""
+    """Whether this process is the program archcli, not a test or a notebook that calls it."""
     main = sys.modules.get("__main__")
     spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None) or ""
     return getattr(spec, "name", "") == "archcli.__main__" or Path(file).stem == "archcli"

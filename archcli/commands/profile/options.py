@@ -13,7 +13,8 @@ from archcli.modules.request import Phase
 PhaseOption = Annotated[
     Phase | None,
     typer.Option(
-        help="One full pass; that and its backward; a pass that fills the cache; one token against a full cache.",
+        help="One full pass; that and its backward; a pass that fills the cache; one token against "
+        "a full cache.",
         show_default="forward",
     ),
 ]
@@ -48,7 +49,8 @@ HideLaunch = Annotated[
     bool,
     typer.Option(
         "--hide-launch",
-        help="On a GPU, let a kernel wait ahead of each pass so that launching takes no time, and time the device.",
+        help="On a GPU, let a kernel wait ahead of each pass so that launching takes no time, and "
+        "time the device.",
     ),
 ]
 Threads = Annotated[
@@ -70,7 +72,8 @@ Compile = Annotated[
     bool,
     typer.Option(
         "--compile",
-        help="Run it under torch.compile, on the CPU: what is fused into one kernel stands on one line. Needs g++.",
+        help="Run it under torch.compile, on the CPU: what is fused into one kernel stands on one "
+        "line. Needs g++.",
     ),
 ]
 Pairs = Annotated[
@@ -121,7 +124,8 @@ Allocator = Annotated[
     Literal["reuse", "system"],
     typer.Option(
         "--allocator",
-        help="reuse starts Python again with glibc told to keep large blocks, whose page faults else cost time.",
+        help="reuse starts Python again with glibc told to keep large blocks, whose page faults "
+        "else cost time.",
     ),
 ]
 Plot = Annotated[
@@ -141,7 +145,8 @@ Vs = Annotated[
     typer.Option(
         "--vs",
         metavar="CHANGE[,CHANGE]",
-        help="Time a variant against the model, passes in turn: norm.kind=layernorm as with --set, attention=eager, dtype=bf16, "
+        help="Time a variant against the model, passes in turn: norm.kind=layernorm as with --set, "
+        "attention=eager, dtype=bf16, "
         "compile=true.",
     ),
 ]

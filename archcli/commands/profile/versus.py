@@ -1,15 +1,16 @@
-"""`archcli profile --vs`: variants built side by side, timed in turn, reported against the first."""
+"""`archcli profile --vs`: variants built side by side, timed in turn, and compared with the first."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
-from archcli.commands.profile.measuring import INTERRUPTED, checked, job_of
-from archcli.commands.profile.variants import Asked
+from archcli.commands.profile.checks import check_pass
+from archcli.commands.profile.settings import INTERRUPTED, Detail
+from archcli.commands.profile.vs_changes import RequestedVariant
 from archcli.measure.memory.estimate import require_memory
 from archcli.measure.notes import source_notes
 from archcli.measure.passes import Pass, checked_pass
@@ -18,99 +19,107 @@ from archcli.measure.profile.reports.versus import MeasuredVariant, versus
 from archcli.measure.report import Report
 from archcli.modules.request import Request
 from archcli.recording.machine import available_memory
+from archcli.recording.recording import Timing
 from archcli.render.progress import Tick, progress
 
-if TYPE_CHECKING:
-    from archcli.recording.recording import Timing
-
-ONCE = ("activations_bytes", "torch_bytes")
-"""What variants that run one after the other need but once."""
+SHARED = ("activations_bytes", "torch_bytes")
+"""Memory that variants need only once, as their passes run one after another."""
 
 
-def compared(
-    asked: Sequence[Asked], request: Request, inputs: dict[str, Any], depth: int, top: int
-) -> Report:
-    """Count every variant, refuse what cannot run, time them in turn."""
-    passes = [checked_pass(one.subject.model, request) for one in asked]
+def compare(variants: Sequence[RequestedVariant], request: Request, detail: Detail) -> Report:
+    """Count every variant, check that all can run side by side, and time them in turn."""
+    base = variants[0]
+    passes = [checked_pass(variant.subject.model, request) for variant in variants]
+    pairs = list(zip(variants, passes, strict=True))
     memory = _together(
-        [checked(one.subject.name, counted, one.how) for one, counted in zip(asked, passes, strict=True)]
+        [check_pass(variant.subject.name, counted, variant.settings) for variant, counted in pairs]
     )
-    if asked[0].how.device == "cpu":
-        require_memory(
-            f"all {len(asked)} variants of {asked[0].subject.name}",
-            memory,
-            available_memory(),
-            asked[0].how.dtype,
-        )
-    timings = _timed(asked, passes, memory)
-    variants = [
-        _variant(asked[0], one, counted, timing)
-        for one, counted, timing in zip(asked, passes, timings, strict=True)
+    if base.settings.device == "cpu":
+        _require(variants, memory, available_memory())
+    timings = _timed(pairs, memory)
+    measured = [
+        _measured(base, variant, counted, timing)
+        for (variant, counted), timing in zip(pairs, timings, strict=True)
     ]
-    sizes = passes[0].sizes() | {"vs": [one.text for one in asked[1:]]}
-    report = versus(variants, inputs | sizes, depth, top)
+    inputs = {
+        "phase": request.phase,
+        **base.settings.inputs(),
+        **passes[0].sizes(),
+        "vs": [variant.text for variant in variants[1:]],
+    }
+    report = versus(measured, inputs, *detail)
     return replace(report, totals={**report.totals, "memory": memory})
 
 
-def _variant(base: Asked, one: Asked, counted: Pass, timing: Timing) -> MeasuredVariant:
-    notes = [
-        *source_notes(one.subject.model, counted.source_len),
-        *(one.subject.notes if one is not base else ()),
-    ]
-    notes += [] if one is base else parameter_notes(base.subject.model, one.subject.model)
+def _measured(
+    base: RequestedVariant, variant: RequestedVariant, counted: Pass, timing: Timing
+) -> MeasuredVariant:
+    model = variant.subject.model
+    notes = list(source_notes(model, counted.source_len))
+    if variant is not base:
+        notes += [*variant.subject.notes, *parameter_notes(base.subject.model, model)]
     return MeasuredVariant(
-        one.letter, one.text, one.subject.model, counted, one.how.dtype, timing, one.changes, tuple(notes)
+        variant.letter,
+        variant.text,
+        model,
+        counted,
+        variant.settings.dtype,
+        timing,
+        variant.changes,
+        tuple(notes),
     )
 
 
-def _together(each: Sequence[dict[str, int]]) -> dict[str, int]:
-    """The memory of all variants at once: their weights, gradients and caches side by side."""
+def _together(needs: Sequence[dict[str, int]]) -> dict[str, int]:
+    """The memory of all variants at once: weights, gradients and caches side by side."""
     parts = {
-        key: (max if key in ONCE else sum)(one[key] for one in each)
-        for key in each[0]
+        key: (max if key in SHARED else sum)(need[key] for need in needs)
+        for key in needs[0]
         if key != "needed_bytes"
     }
     return {**parts, "needed_bytes": sum(parts.values())}
 
 
-def _timed(asked: Sequence[Asked], passes: Sequence[Pass], memory: dict[str, int]) -> list[Timing]:
-    name, how = asked[0].subject.name, asked[0].how
-    try:
-        from archcli.runtime.profile import compiled as profile_compiled
-        from archcli.runtime.profile import machine as profile_machine
-        from archcli.runtime.profile import variants as profile_variants
-        from archcli.runtime.profile import work as profile_work
+def _require(variants: Sequence[RequestedVariant], memory: dict[str, int], available: int | None) -> None:
+    name = f"all {len(variants)} variants of {variants[0].subject.name}"
+    require_memory(name, memory, available, variants[0].settings.dtype)
 
-        profile_work.check_device(how.device)
-        if any(one.how.compile for one in asked):
-            profile_compiled.check_compiler(how.device)
-        if how.device != "cpu":
-            require_memory(
-                f"all {len(asked)} variants of {name}",
-                memory,
-                profile_work.free_memory(how.device),
-                how.dtype,
-            )
-        with (
-            progress(f"profiling {len(asked)} variants of {name}") as tick,
-            profile_machine.threads(how.threads),
-        ):
+
+def _timed(pairs: Sequence[tuple[RequestedVariant, Pass]], memory: dict[str, int]) -> list[Timing]:
+    """Build all variants and time them in turn. Imports torch."""
+    variants = [variant for variant, _ in pairs]
+    base, settings = variants[0], variants[0].settings
+    try:
+        from archcli.runtime.profile import compiled, machine, work
+        from archcli.runtime.profile import variants as in_turn
+
+        work.check_device(settings.device)
+        if any(variant.settings.compile for variant in variants):
+            compiled.check_compiler(settings.device)
+        if settings.device != "cpu":
+            _require(variants, memory, work.free_memory(settings.device))
+        title = f"profiling {len(variants)} variants of {base.subject.name}"
+        with progress(title) as tick, machine.threads(settings.threads):
             contenders = []
-            for i, (one, counted) in enumerate(zip(asked, passes, strict=True)):
-                tick("building and warming up", i, len(asked))
-                work = profile_work.prepare(one.subject.model, job_of(counted, one.how))
-                if one.how.compile:
-                    contenders.append(profile_compiled.compiled_contender(work, how.device, _of(one, tick)))
-                else:
-                    contenders.append(
-                        profile_variants.contender(work, how.device, hide_launch=how.hide_launch)
-                    )
-            return profile_variants.record_variants(contenders, how.pairs, tick)
+            for i, (variant, counted) in enumerate(pairs):
+                tick("building and warming up", i, len(pairs))
+                contenders.append(_contender(variant, counted, tick))
+            return in_turn.record_variants(contenders, settings.pairs, tick)
     except KeyboardInterrupt:
         typer.echo("interrupted before the first round of passes was timed", err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _of(one: Asked, tick: Tick) -> Tick:
-    """What is told of one variant."""
-    return lambda what, done, total: tick(f"{one.letter}: {what}", done, total)
+def _contender(variant: RequestedVariant, counted: Pass, tick: Tick) -> Any:
+    from archcli.runtime.profile import compiled, work
+    from archcli.runtime.profile import variants as in_turn
+
+    settings = variant.settings
+    prepared = work.prepare(variant.subject.model, settings.job(counted))
+    if settings.compile:
+        return compiled.compiled_contender(prepared, settings.device, _ticking(variant, tick))
+    return in_turn.contender(prepared, settings.device, hide_launch=settings.hide_launch)
+
+
+def _ticking(variant: RequestedVariant, tick: Tick) -> Callable[[str, int, int], None]:
+    return lambda what, done, total: tick(f"{variant.letter}: {what}", done, total)

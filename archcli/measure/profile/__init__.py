@@ -1,1 +1,6 @@
-"""Profile: FLOP share, byte share and time share side by side. `fold` joins rows and times, `report` shows them, `document` says what."""
+"""Profiles: counted costs joined with measured times, folded by class and operator, and reported.
+
+`charges` says where costs stand, `fold` joins them with a recording, `roofline`, `quality` and `warnings`
+judge it, `reports` and `ivanov` print it, `schema` describes the JSON, `extrapolate` measures models that do
+not fit.
+"""

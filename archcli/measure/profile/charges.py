@@ -1,22 +1,21 @@
 """Charges: what every part of every row costs, in which class, and at which operator it stands.
 
-A row's cost stands at its own path. In a compiled model it stands with the kernel that runs that part of the row first,
-so that every FLOP is counted once; a row in no kernel stands for itself. A row whose attention ran as one fused kernel
-is a class of its own with all its parts, as the kernel's time is never split.
+A row's cost stands at its own path. In a compiled model it stands with the kernel that runs that part of the
+row first, so that every FLOP is counted once; a row in no kernel stands for itself. A row whose attention ran
+as one fused kernel is a class of its own with all its parts, as the kernel's time is never split.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from archcli.graph import Op, OpClass, Part, Row
+from archcli.graph import OpClass, Part, Row
 from archcli.measure.passes import Pass
 from archcli.modules import Model
-from archcli.modules.layers import folded_path
+from archcli.modules.layers import LayerIndex
 from archcli.recording.classes import FUSED
 from archcli.recording.kernels import CompiledModel
 from archcli.recording.operations import OpInstance
@@ -39,37 +38,35 @@ class Charge(NamedTuple):
 
 def charges(model: Model, counted: Pass, recording: Recording) -> Iterator[Charge]:
     """Every charge of a pass of the model that was counted and timed."""
+    index = LayerIndex(model)
     if recording.compiled is None:
-        return _by_row(counted, recording)
-    return _by_kernel(model, counted, recording, recording.compiled)
+        return _by_row(index, counted, recording)
+    return _by_kernel(index, counted, recording, recording.compiled)
 
 
-def _by_row(counted: Pass, recording: Recording) -> Iterator[Charge]:
+def _by_row(index: LayerIndex, counted: Pass, recording: Recording) -> Iterator[Charge]:
     fused = {timed.path for timed in recording.timed if timed.op_class == FUSED}
-    reached = _mean_reached(recording)
+    reached = _mean_reached(index, recording)
     for row in counted.rows:
-        experts = reached.get(folded_path(row.path), 1)
+        experts = reached.get(row.path, 1)
         for _, _, part in row.pieces(counted.phase):
             op_class = FUSED if row.path in fused else str(part.op_class)
             executed = _executed_flops(row, part, op_class)
             yield Charge(row.path, op_class, part, executed, int(row.times), experts)
 
 
-def _mean_reached(recording: Recording) -> dict[str, Fraction]:
-    """By folded path, how many experts had their weights read: the mean over the layers."""
+def _mean_reached(index: LayerIndex, recording: Recording) -> dict[str, Fraction]:
+    """By counted path, how many experts had their weights read: the mean over the layers that the row stands for."""
     by_layer: dict[str, list[int]] = defaultdict(list)
     for path, experts in recording.reached.items():
-        by_layer[folded_path(path)].append(experts)
+        by_layer[index.counted_path(path)].append(experts)
     return {path: Fraction(sum(experts), len(experts)) for path, experts in by_layer.items()}
 
 
 def _by_kernel(
-    model: Model,  # noqa: ARG001
-    counted: Pass,
-    recording: Recording,
-    compiled: CompiledModel,
+    index: LayerIndex, counted: Pass, recording: Recording, compiled: CompiledModel
 ) -> Iterator[Charge]:
-    for path, row, times in occurrences(counted.rows, recording.ran):
+    for path, row, times in occurrences(index, counted, recording.ran):
         experts = recording.reached.get(path, 1)
         for stage, _, part in row.pieces(counted.phase):
             home = compiled.home(path, stage, str(part.op_class))
@@ -77,42 +74,30 @@ def _by_kernel(
             yield Charge(place, op_class, part, _executed_flops(row, part, op_class), times, experts)
 
 
+def occurrences(
+    index: LayerIndex, counted: Pass, ran: Iterable[OpInstance]
+) -> Iterator[tuple[str, Row, int]]:
+    """(path as it ran, counted row, times) of everything that ran; then the rest of each row.
+
+    Equal layers are counted once and all run.
+    """
+    rows = {row.path: row for row in counted.rows}
+    left = {row.path: int(row.times) for row in counted.rows}
+    for instance in sorted(ran, key=lambda instance: instance.path not in rows):  # counted layers come first
+        path = index.counted_path(instance.path)
+        if left.get(path):
+            left[path] -= 1
+            yield instance.path, rows[path], 1
+    yield from ((path, rows[path], times) for path, times in left.items() if times)
+
+
 def _executed_flops(row: Row, part: Part, op_class: str) -> int:
     """FLOPs that kernels ran: all masked scores too, unless the fused kernel skips them."""
-    return int(part.flops if op_class == FUSED and row.op.skips_masked(*row.inputs) else part.dense_flops)
+    skips = op_class == FUSED and row.op.skips_masked(*row.inputs)
+    return int(part.flops if skips else part.dense_flops)
 
 
 def is_expert_product(row: Row) -> bool:
     """Whether a row multiplies by matrices of routed experts."""
-    return (
-        row.experts is not None and "weight" in row.weights and row.parts[0].op_class is OpClass.CONTRACTION
-    )
-
-
-def occurrences(rows: Sequence[Row], ran: Iterable[OpInstance]) -> Iterator[tuple[str, Row, int]]:
-    """(path as it ran, row, how often) for each occurrence of a counted row: layers that are alike are counted once, and all run."""
-    left = [int(row.times) for row in rows]
-    exact, alike = dict[str, int](), defaultdict[str, list[int]](list)
-    for i, row in enumerate(rows):
-        exact[row.path] = i
-        alike[folded_path(row.path)].append(i)
-    for each in sorted(ran, key=lambda each: each.path not in exact):
-        places = [exact[each.path]] if each.path in exact else alike[folded_path(each.path)]
-        found = next(
-            (
-                i
-                for i in places
-                if left[i] and rows[i].inputs == each.inputs and _said(rows[i].op) == _said(each.op)
-            ),
-            None,
-        )
-        if found is not None:
-            left[found] -= 1
-            yield each.path, rows[found], 1
-    yield from ((row.path, row, times) for row, times in zip(rows, left, strict=True) if times)
-
-
-def _said(op: Op) -> str:
-    """An operation by its settings; how many tokens came before is told to a run by positions."""
-    any_op: Any = op
-    return repr(replace(any_op, past=0) if hasattr(op, "past") else op)
+    is_product = bool(row.parts) and row.parts[0].op_class is OpClass.CONTRACTION
+    return row.experts is not None and "weight" in row.weights and is_product

@@ -1,7 +1,7 @@
 """The join of counted costs and measured times, by class and by operator.
 
-Nothing is rescaled: classes, framework and the unattributed rest add up to the plain wall time, also where the rest is
-negative.
+Nothing is rescaled: classes, framework and the unattributed rest add up to the plain wall time, also where
+the rest is negative.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Tally:
 class Breakdown:
     """Costs and times of a pass by class and by operator.
 
-    `unlabelled_s`, a part of the framework, is the time of torch operations outside of any row. `busy_s` is how long a
-    GPU computed in a traced pass; None on a CPU.
+    `unlabelled_s`, a part of the framework, is the time of torch operations outside of any row. `busy_s` is
+    how long a GPU computed in a traced pass; None on a CPU.
     """
 
     by_class: dict[str, Tally]

@@ -1,6 +1,7 @@
 """Names of operators as tables show them: paths with layers folded, and fused groups of paths.
 
-`layers.0.ffn_norm` is shown as `layers.*.ffn_norm`, a kernel of two operators as `layers.*.{attention_residual, ffn_norm}`.
+`layers.0.ffn_norm` is shown as `layers.*.ffn_norm`, a kernel of two operators as
+`layers.*.{attention_residual, ffn_norm}`.
 """
 
 from __future__ import annotations

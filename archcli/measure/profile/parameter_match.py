@@ -1,4 +1,4 @@
-"""Whether two variants have as many parameters, and the width of feed-forward networks that gives both as many."""
+"""Whether two variants have equally many parameters, and the d_ff that would give as many."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEAST = 0.001
 
 
 def parameter_notes(base: Model, variant: Model) -> Iterator[str]:
-    """A note where a variant has other parameters than the base: how many, and which d_ff would give as many."""
+    """A note where a variant has other parameters than the base, and which d_ff would give as many."""
     wanted, params = _params(base), _params(variant)
     if abs(params - wanted) <= LEAST * wanted:
         return

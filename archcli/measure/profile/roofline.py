@@ -1,7 +1,7 @@
 """The roofline model: which ceiling of the machine binds an operation, and how near it ran to it.
 
-Williams, Waterman and Patterson 2009, doi:10.1145/1498765.1498785, with two bandwidths: what moves more bytes a second
-than memory can deliver was in a cache.
+Williams, Waterman and Patterson 2009, doi:10.1145/1498765.1498785, with two bandwidths: what moves more bytes
+a second than memory can deliver was in a cache.
 """
 
 from __future__ import annotations

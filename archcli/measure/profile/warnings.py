@@ -18,7 +18,9 @@ from archcli.recording.recording import Recording
 MOST_NAMED = 5
 """Differing operations or launches that a warning names; JSON has all."""
 MOST_CLOCK_FALL = 0.05
-"""The largest fall of the SM clock over the timed passes, as a share, at which all ran on a card of one speed."""
+"""The largest fall of the SM clock over the timed passes, as a share, at which all ran on a card of one
+speed.
+"""
 
 
 def warnings_of(recording: Recording, breakdown: Breakdown) -> Iterator[str]:
@@ -77,8 +79,8 @@ def device_warnings(recording: Recording) -> Iterator[str]:
         return
     if gpu.lost:
         yield (
-            f"NOT RELIABLE: kernels and launches differ: {', '.join(gpu.lost[:MOST_NAMED])}. The tracer loses "
-            "kernels at the start of a pass after much idling (pytorch#192021); repeat it."
+            f"NOT RELIABLE: kernels and launches differ: {', '.join(gpu.lost[:MOST_NAMED])}. The tracer "
+            "loses kernels at the start of a pass after much idling (pytorch#192021); repeat it."
         )
     slowed_by = (reason for state in gpu.states for reason in state.get("slowed_by", ()))
     for reason in dict.fromkeys(slowed_by):

@@ -1,4 +1,4 @@
-"""Workloads: models that papers measured, by the names that MODEL takes, with their run options and their tables."""
+"""Workloads: models that papers measured, by name, with their run options and their tables."""
 
 from __future__ import annotations
 

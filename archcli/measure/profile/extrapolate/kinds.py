@@ -22,8 +22,8 @@ ATTRIBUTES = ("window", "chunk", "sparsity", "position")
 class LayerKind:
     """The equal layers of one stack. `stem` is the stack's path with its dot, or empty.
 
-    `places` holds the index of each counted layer of the kind, and how many layers it stands for. `description` names
-    its attention and its feed-forward network.
+    `places` holds the index of each counted layer of the kind, and how many layers it stands for.
+    `description` names its attention and its feed-forward network.
     """
 
     stem: str
@@ -55,7 +55,7 @@ class LayerKind:
 
 
 def kinds_of(model: Model) -> tuple[LayerKind, ...]:
-    """Every kind of layer, in the order of the layers, whichever groups and places of a pattern they are in."""
+    """Every kind of layer, in the order of the layers, across groups and patterns."""
     kinds: list[tuple[str, Block, list[tuple[int, int]]]] = []
     for layer in LayerIndex(model):
         stem, block = layer.prefix, layer.block
@@ -71,7 +71,7 @@ def kinds_of(model: Model) -> tuple[LayerKind, ...]:
 
 
 def with_layers(model: Model, chosen: Mapping[str, tuple[Block, int]]) -> Model:
-    """The model with so many layers of a block in the stack of each stem; stacks that are not named stay as they are."""
+    """The model with (block, number of layers) as the stack of each stem; other stacks stay."""
     groups = {stem: (Group(n_layers=n, layer=block),) if n else () for stem, (block, n) in chosen.items()}
     return _with_groups(model, groups)
 

@@ -1,7 +1,7 @@
 """Times of one layer of each kind, from a pair of small stacks that differ by one layer.
 
-Operations are the mean over the layers of the larger stack. Wall time is the slope: what one more layer adds. They are
-measured apart, and where they disagree the report says so.
+Operations are the mean over the layers of the larger stack. Wall time is the slope: what one more layer adds.
+They are measured apart, and where they disagree the report says so.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Recordings = Mapping[str, Recording]
 class LayerTimes:
     """Times of one layer of a kind.
 
-    `timed` are its operations, by their paths below the layer. `slope_s` is its wall time. `once` are operations that all
-    layers of the stack share: a rotary table.
+    `timed` are its operations, by their paths below the layer. `slope_s` is its wall time. `once` are
+    operations that all layers of the stack share: a rotary table.
     """
 
     pair: StackPair

@@ -1,7 +1,7 @@
 """The plan of an extrapolation: which small stacks are measured, each within the memory there is.
 
-One layer and two of each kind; where two do not fit, none and one; where those do not either, two whose experts share
-memory. What fits in no form is refused with figures.
+One layer and two of each kind; where two do not fit, none and one; where those do not either, two whose
+experts share memory. What fits in no form is refused with figures.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def plan_of(name: str, model: Model, counted: Pass, limits: MemoryLimits) -> Sta
     lacking += [_need(forms[kind.path]) for kind, pair in zip(running, pairs, strict=True) if pair is None]
     if lacking:
         raise ArchError(
-            f"{name} in {limits.dtype} does not fit one kind of layer at a time either: {'; '.join(lacking)}; "
+            f"{name} in {limits.dtype} does not fit one kind of layer at a time either: "
+            f"{'; '.join(lacking)}; "
             f"this machine has {_gib(limits.available or 0)} available",
             "try a shorter --seq-len or a smaller --batch-size",
         )
@@ -62,7 +63,7 @@ def _stack(name: str, model: Model, limits: MemoryLimits) -> SmallStack:
 def _forms(
     model: Model, kind: LayerKind, fillers: Mapping[str, LayerKind], limits: MemoryLimits
 ) -> list[StackPair]:
-    """Every form in which a kind can be measured, the best first; the last shares experts, where that may help."""
+    """The forms in which a kind can be measured, the best first; where it may help, one shares experts."""
     plain = without_ends(model)
     beside = {stem: (filler.block, 1) for stem, filler in fillers.items() if stem != kind.stem}
 

@@ -1,4 +1,4 @@
-"""The recording of a model that was not run: times of one layer times the number of such layers, and the rest once."""
+"""The recording of a model that was not run: times of a layer times the layers, and the rest."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _named_by_stack(
 
 
 def _operations(plan: StackPlan, recordings: Recordings, layers: list[LayerTimes]) -> Iterator[OpTime]:
-    """Every operation of the whole model: those outside of layers, then those of each kind at its counted layers."""
+    """Every operation of the whole model: those outside of layers, then those of each kind."""
     in_layers = tuple(f"{times.pair.kind.stem}{part}." for times in layers for part in ("layers", "rotary"))
     for timed in recordings[plan.ends.name].timed:
         if timed.path and not timed.path.startswith(in_layers):
@@ -84,7 +84,7 @@ def _repeated(times: LayerTimes) -> Iterator[OpTime]:
 
 
 def _reached_experts(plan: StackPlan, recordings: Recordings) -> Iterator[tuple[str, int]]:
-    """(path, experts) at the layers that are counted: as many as in the first layer of the kind's larger stack."""
+    """(path, experts) at the layers that are counted, as in the first layer of the larger stack."""
     for pair in plan.pairs:
         prefix, reached = f"{pair.kind.layer(0)}.", recordings[pair.more.name].reached
         first = {path.removeprefix(prefix): n for path, n in reached.items() if path.startswith(prefix)}
@@ -109,7 +109,7 @@ def _seconds_of(key: tuple[str, str]) -> Callable[[Recording], float]:
 
 
 def _wall_s(plan: StackPlan, layers: list[LayerTimes], ends: Recording) -> float:
-    """The wall time of embedding and head, of all layers that were not run with them, and of their rotary tables."""
+    """The wall time of embedding and head, and of all layers and rotary tables not run with them."""
     wall = median(ends.plain_s)
     for times in layers:
         kind = times.pair.kind

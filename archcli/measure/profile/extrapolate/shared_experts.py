@@ -1,4 +1,4 @@
-"""Stacks whose experts share memory: a mixture too large for two layers is timed with fewer distinct matrices."""
+"""Stacks whose experts share memory, for mixtures of which two layers do not fit."""
 
 from __future__ import annotations
 
@@ -11,15 +11,19 @@ from archcli.measure.profile.charges import is_expert_product
 from archcli.measure.profile.extrapolate.stacks import MemoryLimits, SmallStack
 
 MOST_FILLED = 0.8
-"""The share of the available memory that shared experts fill; the rest is room for an estimate that is too low."""
+"""The share of the available memory that shared experts fill; the rest is room for an estimate that is too
+low.
+"""
 BEYOND = 4
-"""The distinct matrices of shared experts hold at least so many times the caches, so that each is read from memory."""
+"""The distinct matrices of shared experts hold at least so many times the caches, so that each is read from
+memory.
+"""
 
 
 def with_shared_experts(stack: SmallStack, limits: MemoryLimits) -> SmallStack | None:
-    """The stack with as many distinct experts as there is room for; None where those are too few to leave the caches.
+    """The stack with as many distinct experts as there is room for; None where that does not help.
 
-    None in training, which needs a gradient of every expert.
+    Too few would stay in the caches. None in training, which needs a gradient of every expert.
     """
     rows = _expert_products(stack.counted)
     if not rows or limits.available is None or stack.counted.phase == "train":

@@ -1,4 +1,4 @@
-"""Records of an extrapolation's plan: small stacks, pairs of them, and the limits within which they must fit."""
+"""Records of an extrapolation's plan: small stacks, pairs of them, and their memory limits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class MemoryLimits(NamedTuple):
 class SmallStack:
     """A model of a few layers that is measured: its counted pass, and the memory that needs.
 
-    Where `distinct` is set, only so many of its `experts` have memory; expert i shares that of expert i - distinct.
+    Where `distinct` is set, only so many of its `experts` have memory; expert i shares that of expert i -
+    distinct.
     """
 
     name: str
@@ -60,10 +61,10 @@ class StackPair:
 
 @dataclass(frozen=True, slots=True)
 class StackPlan:
-    """The stacks to measure: the embedding and head with next to no layers, and a pair for each kind that runs.
+    """The stacks to measure: embedding and head with few layers, and a pair for each kind that runs.
 
-    `held` are the paths of kinds of which `ends` has one layer, where a stack cannot be empty. `reason` says why the
-    model itself is not measured, where that was not asked for.
+    `held` are the paths of kinds of which `ends` has one layer, where a stack cannot be empty. `reason` says
+    why the model itself is not measured, where that was not asked for.
     """
 
     ends: SmallStack

@@ -32,7 +32,10 @@ class LayerPart(NamedTuple):
 
 
 def operators(counted: Pass) -> tuple[CountedOperator, ...]:
-    """Every line that the pass has parts of, in the table's order, then the parts of layers that no line names, by row."""
+    """Every line of the table that the pass has parts of, then the parts of layers that no line names.
+
+    Lines are in the table's order, other parts by row.
+    """
     parts = list(layer_parts(counted))
     lines = [(line, [part for part in parts if _belongs(part, line)]) for line in LINES]
     named = {id(part) for _, members in lines for part in members}
@@ -77,7 +80,7 @@ def _operator(line: TableLine, members: list[LayerPart]) -> CountedOperator:
 
 
 def _shared_words(line: TableLine, members: Iterable[LayerPart]) -> Iterator[int]:
-    """Words of the input that a part shares with one before it, which the paper's single operator moves once."""
+    """Words of the input that a part shares with one before it: the paper's operator moves them once."""
     seen: set[str] = set()
     for member in members:
         layer = member.row.path.removesuffix(member.path)

@@ -1,4 +1,4 @@
-"""The paper's table as records of a profile's JSON: its classes, its operators, and what torch executed."""
+"""The paper's table as records of JSON: its classes, its operators, and what torch executed."""
 
 from __future__ import annotations
 
@@ -107,7 +107,10 @@ def _classes(
 
 
 def _executed(recording: Recording) -> list[ExecutedClass]:
-    """What torch executed of the layers, by class. FLOPs are None beside a fused kernel, whose own are unknown."""
+    """What torch executed of the layers, by class.
+
+    FLOPs are None where a fused kernel is among the operations, as its own are unknown.
+    """
     records: dict[str, ExecutedClass] = {}
     for op in recording.census:
         if not within_layer(op.path) and op.phase != "sums":

@@ -1,4 +1,4 @@
-"""The paper's table in a report: shares of FLOPs, words and time by class beside the paper's, and every operator."""
+"""The paper's table in a report: every operator, and shares by class beside the paper's."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from archcli.recording.classes import FUSED, RANDOM, label_of
 from archcli.recording.recording import Recording
 
 CONVENTION = (
-    "Words are elements; a class's words are read and written ones, a dropout's mask among them. Per element: softmax 6 "
-    "with scale and dropout, its gradient 5; LayerNorm 7, its gradients 9 and 4; ReLU 0; all else 1."
+    "Words are elements; a class's words are read and written ones, a dropout's mask among them. Per "
+    "element: softmax 6 with scale and dropout, its gradient 5; LayerNorm 7, its gradients 9 and 4; ReLU 0; "
+    "all else 1."
 )
 SIZES = {"phase": "train", "batch_size": 8, "seq_len": 512}
 BY_CLASS = (
@@ -113,15 +114,16 @@ def _notes(report: Report, times: OperatorTimes) -> Iterator[str]:
         sizes = ", ".join(f"{key} {size}" for key, size in SIZES.items())
         yield f"Not the paper's sizes, which are {sizes}: its shares are of those."
     yield (
-        "An operator with another is measured together with it: in one kernel, or in operations that torch gives one "
-        "name."
+        "An operator with another is measured together with it: in one kernel, or in operations that torch "
+        "gives one name."
     )
     if times.by_class.get(RANDOM):
         yield (
-            "Random numbers are drawn in operations of their own here; there, within the kernels of softmax and "
-            "dropout."
+            "Random numbers are drawn in operations of their own here; there, within the kernels of softmax "
+            "and dropout."
         )
     if FUSED in times.by_class:
         yield (
-            "Fused attention is no operator of the paper: --attention eager runs the three of which it is made."
+            "Fused attention is no operator of the paper: --attention eager runs the three of which it is "
+            "made."
         )

@@ -1,4 +1,4 @@
-"""The operators of Ivanov et al. 2021 (arXiv:2007.00072), Table 1, as parts of rows; and the paper's times.
+"""The operators of Ivanov et al. 2021 (arXiv:2007.00072), Table 1, as parts of rows, and their times.
 
 No count stands here: FLOPs and words are added up from the parts.
 """
@@ -9,7 +9,10 @@ from typing import Literal, NamedTuple
 
 from archcli.graph import OpClass
 
-SOURCE = "Ivanov, Dryden, Ben-Nun, Li, Hoefler: Data Movement Is All You Need, MLSys 2021, arXiv:2007.00072, Table 1"
+SOURCE = (
+    "Ivanov, Dryden, Ben-Nun, Li, Hoefler: Data Movement Is All You Need, MLSys 2021, "
+    "arXiv:2007.00072, Table 1"
+)
 MEASURED_ON = "V100, fp16, PyTorch"
 WALL_S = 9.14e-3
 """Seconds of the layer's forward and backward."""
@@ -24,9 +27,9 @@ Phase = Literal["forward", "backward"]
 class TableLine(NamedTuple):
     """An operator of the paper: parts, by name or pattern, of the rows at some paths within a layer.
 
-    A gradient is `part/gradient`. `one_input` marks rows that read the same tensor and are one operator in the paper:
-    the tensor is read once, and its gradient written once. `meets` marks where gradients of branches are added up, which
-    torch does outside of any row.
+    A gradient is `part/gradient`. `one_input` marks rows that read the same tensor and are one operator in
+    the paper: the tensor is read once, and its gradient written once. `meets` marks where gradients of
+    branches are added up, which torch does outside of any row.
     """
 
     name: str
@@ -95,4 +98,6 @@ LINES = (
     TableLine("input bias dW", QKV, DBIAS),
     TableLine("residual 1 dX", RESIDUAL_1, ("add/d_0",), meets=True),
 )
-"""In the order they run in. Names are the paper's: 1 is attention, 2 the feed-forward network, U its hidden layer."""
+"""In the order they run in. Names are the paper's: 1 is attention, 2 the feed-forward network, U its hidden
+layer.
+"""

@@ -1,8 +1,8 @@
 """Measured times of the paper's operators.
 
-Operators that share a kernel or a torch operation share one time, which is never split: a linear layer adds its bias
-within the product, and the products of both its gradients have one name, as have those of attention. Random numbers,
-copies and what ran outside of the layers are apart.
+Operators that share a kernel or a torch operation share one time, which is never split: a linear layer adds
+its bias within the product, and the products of both its gradients have one name, as have those of attention.
+Random numbers, copies and what ran outside of the layers are apart.
 """
 
 from __future__ import annotations
@@ -23,14 +23,17 @@ SUMS = ClassKey("", "sums", OpClass.ELEMENTWISE)
 
 
 class OperatorGroup(NamedTuple):
-    """Operators that were measured together, by their places in the table; seconds None where they took no time."""
+    """Operators that were measured together, by their places in the table.
+
+    Seconds are None where they took no time of their own.
+    """
 
     members: tuple[int, ...]
     seconds: float | None
 
 
 class OperatorTimes(NamedTuple):
-    """Times of groups of operators, and seconds by class: of the layers' operations, and of what ran outside of them."""
+    """Seconds of groups of operators, and by class: within the layers, and outside of them."""
 
     groups: tuple[OperatorGroup, ...]
     by_class: Mapping[str, float]
@@ -51,7 +54,10 @@ def operator_times(operators: Sequence[CountedOperator], recording: Recording) -
 
 
 def _keys(operator: CountedOperator, spent: Mapping[ClassKey, float]) -> set[ClassKey]:
-    """The times that an operator has a part in: of each of its rows one, in its class, else of the product or the kernel."""
+    """The times that an operator has a part in, at most one for each of its rows.
+
+    That is the time in its class, else that of the product or the kernel that took it in.
+    """
     keys = {SUMS} & spent.keys() if operator.line.meets else set()
     for path in operator.line.paths:
         classes = (operator.op_class, OpClass.CONTRACTION, FUSED)

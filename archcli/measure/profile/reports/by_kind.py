@@ -1,4 +1,4 @@
-"""The report of an extrapolated profile: figures of each kind of layer, both estimates, how the stacks were made."""
+"""The report of an extrapolated profile: figures of each kind of layer, and two estimates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ COLUMNS = (
 
 
 def by_kind(report: Report, plan: StackPlan, recordings: Mapping[str, Recording], cache_bytes: int) -> Report:
-    """The report of an extrapolated recording, and what it was extrapolated from: recordings by name of the stack."""
+    """The report of an extrapolated recording, and what it was extrapolated from.
+
+    `recordings` are those of the stacks, by name.
+    """
     wall = report.totals["wall_s"]
     ends: EndsFigures = {
         "wall_s": median(recordings[plan.ends.name].plain_s),
@@ -110,9 +113,9 @@ def _notes(plan: StackPlan) -> Iterator[str]:
     if plan.reason:
         yield plan.reason
     yield (
-        "EXTRAPOLATED from small stacks of each kind of layer, embedding and head apart: operators are those of one layer "
-        "times the layers, the wall time is what one more layer adds, times the layers, and the rest. FLOPs and bytes are "
-        "counted of the whole model."
+        "EXTRAPOLATED from small stacks of each kind of layer, embedding and head apart: operators are "
+        "those of one layer times the layers, the wall time is what one more layer adds, times the layers, "
+        "and the rest. FLOPs and bytes are counted of the whole model."
     )
     for pair in plan.pairs:
         if pair.more.distinct is not None:
@@ -124,9 +127,9 @@ def _notes(plan: StackPlan) -> Iterator[str]:
 def _shared_experts(pair: StackPair) -> str:
     experts, distinct = pair.more.experts, pair.more.distinct
     return (
-        f"Two layers like {pair.kind.path} do not fit: the {experts} experts of each share the weights of {distinct}, "
-        f"every {distinct}th the same. Each still multiplies its own tokens and reads its matrices from memory, as so many "
-        "do not stay in a cache."
+        f"Two layers like {pair.kind.path} do not fit: the {experts} experts of each share the weights of "
+        f"{distinct}, every {distinct}th the same. Each still multiplies its own tokens and reads its "
+        "matrices from memory, as so many do not stay in a cache."
     )
 
 
@@ -135,7 +138,7 @@ def _cache_warnings(plan: StackPlan, cache_bytes: int) -> Iterator[str]:
         weights = pair.more.memory["weights_bytes"]
         if weights < BEYOND * cache_bytes:
             yield (
-                f"Weights of layers like {pair.kind.path}, {weights / 2**20:,.1f} MiB in the larger stack, may stay in "
-                f"this machine's cache of {cache_bytes / 2**20:,.1f} MiB, where those of the whole model may not: they may "
-                "look faster than they are."
+                f"Weights of layers like {pair.kind.path}, {weights / 2**20:,.1f} MiB in the larger stack, "
+                f"may stay in this machine's cache of {cache_bytes / 2**20:,.1f} MiB, where those of the "
+                "whole model may not: they may look faster than they are."
             )

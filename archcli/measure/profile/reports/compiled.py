@@ -1,4 +1,4 @@
-"""Figures and notes of a compiled model: its kernels, the operators they hold, and how to read lines of several."""
+"""Figures and notes of a compiled model: its kernels, and the operators that they hold."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def compiled_notes(counted: Pass, recording: Recording) -> Iterator[str]:
     if recording.compiled is None:
         return
     yield (
-        "Compiled: a line of several operators is of kernels into which they were fused, whose time is not split; FLOPs "
-        "and bytes of an operator stand with the kernel that is first to run it, and once, though another may compute it "
-        "again."
+        "Compiled: a line of several operators is of kernels into which they were fused, whose time is not "
+        "split; FLOPs and bytes of an operator stand with the kernel that is first to run it, and once, "
+        "though another may compute it again."
     )
     if any(timed.op_class == FUSED_KERNELS for timed in recording.timed):
         yield "Kernels into which operators of several classes were fused are a class of their own."
@@ -81,6 +81,6 @@ def compiled_notes(counted: Pass, recording: Recording) -> Iterator[str]:
     experts = sorted({folded_path(row.path) for row in counted.rows if is_expert_product(row)})
     if experts:
         yield (
-            f"Compiled, every token reads its expert's matrices anew: {experts[0]} and its like move more bytes than are "
-            "counted."
+            f"Compiled, every token reads its expert's matrices anew: {experts[0]} and its like move more "
+            "bytes than are counted."
         )

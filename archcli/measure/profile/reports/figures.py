@@ -1,4 +1,4 @@
-"""Figures of a class or an operator: its shares of the whole pass, its rates, its bound; and their columns."""
+"""Figures of a class or an operator: shares of the pass, rates, the bound; and their columns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROOFLINE_COLUMNS = (
 
 
 def columns_of(breakdown: Breakdown) -> Iterator[Column]:
-    """The columns of a breakdown: on a GPU with the share of its busy time, with ceilings also the roofline."""
+    """The columns of a breakdown: with ceilings also the roofline, on a GPU the share of its busy time."""
     shares, rates = COLUMNS[:3], COLUMNS[3:]
     yield from shares
     if breakdown.busy_s is not None:
@@ -37,7 +37,10 @@ def columns_of(breakdown: Breakdown) -> Iterator[Column]:
 
 
 def figures_of(breakdown: Breakdown, tally: Tally) -> Figures:
-    """The figures of a part of a breakdown. Rates are None where nothing was computed or moved or no time taken."""
+    """The figures of a part of a breakdown.
+
+    Rates are None where nothing was computed or moved, or no time taken.
+    """
     whole = breakdown.whole
     roof, roof_share = bound(tally.executed_flops, tally.bytes, tally.seconds, breakdown.ceilings) or (
         None,

@@ -27,8 +27,8 @@ def is_gpu(recording: Recording) -> bool:
 def device_figures(recording: Recording, wall_s: float) -> Device | None:
     """What the device did: medians over the traced passes, of which busy and idle add up to `wall_s`.
 
-    `busy_share` is of the traced pass, `busy_share_of_plain` of the plain wall time. `plain_*_s` are the plain passes by
-    either clock. None on a CPU.
+    `busy_share` is of the traced pass, `busy_share_of_plain` of the plain wall time. `plain_*_s` are the
+    plain passes by either clock. None on a CPU.
     """
     gpu, device = recording.gpu, recording.on_device
     if gpu is None or device is None:
@@ -53,7 +53,7 @@ def device_figures(recording: Recording, wall_s: float) -> Device | None:
 
 
 def machine_figures(recording: Recording) -> dict[str, Any]:
-    """What the figures depend on, with readings of the card before and after the timed passes where there are any."""
+    """What the figures depend on, and readings of a GPU before and after the timed passes."""
     states = () if recording.gpu is None else recording.gpu.states
     return {**recording.machine, **({"states": list(states)} if states else {})}
 
@@ -88,8 +88,8 @@ def device_notes(recording: Recording) -> Iterator[str]:
         return
     yield "Not measured on a GPU yet: this way of timing kernels was tried on recorded events only."
     yield (
-        "An operation's time is that of the kernels it launched, each in full where several run at once; the framework is "
-        "what is left of the pass, the device idle above all."
+        "An operation's time is that of the kernels it launched, each in full where several run at once; "
+        "the framework is what is left of the pass, the device idle above all."
     )
     if recording.gpu is not None and recording.gpu.hidden:
         yield (

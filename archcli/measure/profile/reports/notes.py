@@ -1,4 +1,4 @@
-"""Notes that explain the figures of a profile of one model, one sentence each. Warnings are in `warnings.py`."""
+"""Notes that explain the figures of a profile of one model. Warnings are in `warnings.py`."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def _on_fusion(counted: Pass, recording: Recording) -> Iterator[str]:
     if any(timed.op_class == FUSED for timed in recording.timed):
         where = "" if recording.compiled is None else ", where the compiler leaves them so"
         yield (
-            "Fused attention is one kernel of products and softmax: a class of its own, FLOPs and bytes included. "
-            f"--attention eager runs and times them apart{where}."
+            "Fused attention is one kernel of products and softmax: a class of its own, FLOPs and bytes "
+            f"included. --attention eager runs and times them apart{where}."
         )
     elementwise = {timed.path for timed in recording.timed if timed.op_class == OpClass.ELEMENTWISE}
     if any(row.path in elementwise and _changes_scores(row) for row in counted.rows):
@@ -47,7 +47,7 @@ def _on_fusion(counted: Pass, recording: Recording) -> Iterator[str]:
 
 
 def _changes_scores(row: Row) -> bool:
-    """Whether a row is attention with element-wise parts: a softcap, ALiBi, a bias, ReLU in place of the softmax."""
+    """Whether a row is attention with element-wise parts: a softcap, ALiBi, a bias, or ReLU."""
     has_scores = any(part.name == "scores" for part in row.parts)
     return has_scores and any(part.op_class is OpClass.ELEMENTWISE for part in row.parts)
 

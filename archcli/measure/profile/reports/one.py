@@ -30,9 +30,9 @@ from archcli.recording.classes import FRAMEWORK, RANDOM, UNATTRIBUTED, label_of
 from archcli.recording.recording import Recording
 
 CONVENTION = (
-    "FLOP = 2 x multiply-add. FLOPs and bytes are counted, exact for the mask; time is measured. Time shares are of the "
-    "plain wall time and add up to 100% with framework and unattributed. GFLOP/s are of what was executed. Bytes are of "
-    "operations that run one by one; a fused kernel moves fewer."
+    "FLOP = 2 x multiply-add. FLOPs and bytes are counted, exact for the mask; time is measured. Time "
+    "shares are of the plain wall time and add up to 100% with framework and unattributed. GFLOP/s are of "
+    "what was executed. Bytes are of operations that run one by one; a fused kernel moves fewer."
 )
 
 
@@ -45,7 +45,7 @@ def profile_of(
     top: int = 0,
     ceilings: Ceilings | None = None,
 ) -> Report:
-    """The report of `archcli profile` on a pass that was counted and timed; `depth` and `top` 0 show everything."""
+    """The report of a pass that was counted and timed; `depth` and `top` 0 show everything."""
     breakdown = fold(model, counted, recording, inputs["dtype"], depth, ceilings)
     operators = _operators(recording, breakdown, depth)
     return Report(

@@ -1,4 +1,4 @@
-"""The report of several processes that ran the same profile: medians over them, and the range of each share.
+"""The report of a profile that several processes ran: medians over them, and ranges of shares.
 
 Intervals within a process are two to five times too narrow: its memory, where its threads ran and how fast the
 processor was differ between processes, not between the passes of one.
@@ -20,8 +20,8 @@ from archcli.measure.report import Column, Report, Table, facts
 from archcli.recording.classes import FRAMEWORK, UNATTRIBUTED, label_of
 
 CONVENTION = (
-    "Figures are medians over fresh processes, each for itself, so that shares need not add up to 100%; least and most "
-    "are of one process."
+    "Figures are medians over fresh processes, each for itself, so that shares need not add up to 100%; "
+    "least and most are of one process."
 )
 COLUMNS = (
     Column("flop_share", "FLOP share", "share", minor=True),
@@ -37,7 +37,10 @@ FEWEST = 3
 
 
 def repeated(documents: Sequence[Profile], asked: int, top: int = 0) -> Report:
-    """The documents of the processes that finished, of `asked` in all, as one report; `top` 0 shows all operators."""
+    """The documents of the processes that finished, of `asked` in all, as one report.
+
+    `top` 0 shows all operators.
+    """
     first = documents[0]
     totals, rows = _totals(documents, asked), _rows(documents)
     return Report(
@@ -53,7 +56,10 @@ def repeated(documents: Sequence[Profile], asked: int, top: int = 0) -> Report:
 
 
 def middle(values: Sequence[Any]) -> Any:
-    """The middle of JSON values: the median of numbers, key by key and item by item; the most frequent text or flag."""
+    """The middle of JSON values: medians of numbers, the most frequent text or flag.
+
+    Objects are joined key by key, lists item by item.
+    """
     known = [value for value in values if value is not None]
     if not known or all(value == known[0] for value in known):
         return known[0] if known else None
@@ -187,7 +193,10 @@ def _quality_table(totals: Mapping[str, Any]) -> Table:
 
 
 def _notes(documents: Sequence[Profile], asked: int) -> Iterator[str]:
-    """Notes of all processes; of notes that only some have, or that differ in figures alone, the first with a number."""
+    """Notes that all processes have; of others the first of its wording, and how many have it.
+
+    Notes that differ in figures alone have one wording.
+    """
     done = len(documents)
     if done < asked:
         yield f"PARTIAL: interrupted after {done} of {asked} processes."

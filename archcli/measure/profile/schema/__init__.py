@@ -1,7 +1,7 @@
 """The schema of what `archcli profile --json` prints: every key with its meaning and unit.
 
-Reports are made of these records. `json_schema` and `keys` print them; `first_violation` says where a document does
-not fit. Nothing here counts or measures.
+Reports are made of these records. `json_schema` and `keys` print them; `first_violation` says where a
+document does not fit. Nothing here counts or measures.
 """
 
 from __future__ import annotations

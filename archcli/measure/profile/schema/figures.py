@@ -19,8 +19,8 @@ ClassField = TypedDict(
 class Figures(Record):
     """Costs and time, their shares of the whole pass, rates, and the roof that binds.
 
-    Rates and roof are null where nothing was computed or no time taken. Where several processes measured it, also how
-    the share of the time varies between them.
+    Rates and roof are null where nothing was computed or no time taken. Where several processes measured it,
+    also how the share of the time varies between them.
     """
 
     flops: Annotated[Amount, described("FLOPs counted, exact for the mask; a multiply-add is 2.")]
@@ -66,7 +66,8 @@ class Operator(ClassField, Figures):
     path: Annotated[
         str,
         described(
-            "Where it stands in the model, * for the layer's index; of several that were fused, their common name."
+            "Where it stands in the model, * for the layer's index; of several that were fused, their "
+            "common name."
         ),
     ]
     operators: Annotated[

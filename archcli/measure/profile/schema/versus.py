@@ -68,7 +68,8 @@ class ComparedOperator(Ratios, ComparedFigures):
     path: Annotated[
         str,
         described(
-            "Where it stands in the model, * for the layer's index; of several that were fused, their common name."
+            "Where it stands in the model, * for the layer's index; of several that were fused, their "
+            "common name."
         ),
     ]
     operators: Annotated[

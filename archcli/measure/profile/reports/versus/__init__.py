@@ -1,4 +1,4 @@
-"""The report of variants timed in turn: how much longer each takes than the first, and how sure that is.
+"""The report of variants timed in turn: how much longer each takes than the first.
 
 `variant` joins costs and times, `lines` compares them by class and operator, `ratios` takes ratios within rounds,
 `tables` and `notes` show them, and `report` puts it together.

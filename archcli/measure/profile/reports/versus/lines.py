@@ -1,4 +1,4 @@
-"""Records of a comparison: each variant as a whole, and its classes and operators beside those of the base."""
+"""Records of a comparison: each variant, and its classes and operators beside those of the base."""
 
 from __future__ import annotations
 

@@ -40,8 +40,8 @@ def _warnings(sides: Sequence[VariantBreakdown]) -> Iterator[str]:
             yield f"NOT RELIABLE: {letter}'s trace differs from what was expected in {names}."
         elif abs(side.unattributed) > MOST_UNATTRIBUTED:
             yield (
-                f"NOT RELIABLE: {letter}'s plain and traced passes differ by {side.unattributed:.0%} of the plain wall "
-                "time; repeat it."
+                f"NOT RELIABLE: {letter}'s plain and traced passes differ by {side.unattributed:.0%} of the "
+                "plain wall time; repeat it."
             )
         yield from (f"{letter}: {warning}" for warning in device_warnings(recording))
     load = sides[0].variant.recording.load
@@ -62,8 +62,8 @@ def _differences(base: MeasuredVariant, variants: Sequence[MeasuredVariant]) -> 
         eager, compiled = sorted((base, variant), key=lambda side: side.recording.compiled is not None)
         if eager.recording.compiled is None and compiled.recording.compiled is not None:
             yield (
-                f"{eager.letter} runs operation by operation: its times stand on the lines of {compiled.letter}'s "
-                "kernels, and in their classes."
+                f"{eager.letter} runs operation by operation: its times stand on the lines of "
+                f"{compiled.letter}'s kernels, and in their classes."
             )
 
 

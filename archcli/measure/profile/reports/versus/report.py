@@ -19,9 +19,9 @@ from archcli.measure.profile.schema.versus import ReportedVariant
 from archcli.measure.report import Report
 
 CONVENTION = (
-    "Passes of all variants ran in turn; a ratio is taken within each round, variant over A, and shown as median and "
-    "quartiles over the rounds. FLOP = 2 x multiply-add; FLOPs and bytes are counted, exact for the mask; time is "
-    "measured."
+    "Passes of all variants ran in turn; a ratio is taken within each round, variant over A, and shown as "
+    "median and quartiles over the rounds. FLOP = 2 x multiply-add; FLOPs and bytes are counted, exact for "
+    "the mask; time is measured."
 )
 
 

@@ -1,4 +1,4 @@
-"""Tables of a comparison: all variants, each against the base by class and by operator, and how far to trust them."""
+"""Tables of a comparison: all variants, and each against the base by class and by operator."""
 
 from __future__ import annotations
 

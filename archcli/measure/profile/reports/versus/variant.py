@@ -1,4 +1,4 @@
-"""A variant that was counted and timed, and its costs and times joined so that they compare with the base's."""
+"""A variant that was counted and timed, and the breakdown of its costs and times."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from archcli.recording.recording import Recording, Timing
 
 @dataclass(frozen=True, slots=True)
 class MeasuredVariant:
-    """A variant: its letter (A is the base), the text of --vs, its counted pass, what was measured, what it changes."""
+    """A variant: its letter (A is the base), the text of --vs, what was counted and measured of it."""
 
     letter: str
     text: str
@@ -60,7 +60,10 @@ def broken_down(variant: MeasuredVariant, depth: int) -> VariantBreakdown:
 def comparable(
     base: VariantBreakdown, side: VariantBreakdown, depth: int
 ) -> tuple[VariantBreakdown, VariantBreakdown]:
-    """Both, on the same lines: where only one is compiled, the other's times stand on the lines of its kernels."""
+    """The base and a variant such that their lines compare.
+
+    Where only one is compiled, the times of the other stand on the lines of its kernels.
+    """
     base_code, side_code = base.variant.recording.compiled, side.variant.recording.compiled
     if base_code is None and side_code is not None:
         return _regrouped(base.variant, side_code, depth), side
@@ -74,7 +77,7 @@ def _regrouped(variant: MeasuredVariant, compiled: CompiledModel, depth: int) ->
 
 
 def regrouped(timing: Timing, compiled: CompiledModel) -> Timing:
-    """Times of a model that ran operation by operation, on the lines and in the classes of a compiled model's kernels."""
+    """Times of single operations on the lines, and in the classes, of a compiled model's kernels."""
     rounds = []
     for places in timing.places:
         seconds: dict[ClassKey, float] = defaultdict(float)

@@ -1,4 +1,4 @@
-"""`--repeat-process N`: the same command in fresh processes, one after another, and one report of what they print."""
+"""`--repeat-process N`: the same command in fresh processes, one after another, and one report of all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from archcli.commands.profile.measuring import INTERRUPTED
+from archcli.commands.profile.settings import INTERRUPTED
 from archcli.errors import ArchError
 from archcli.load.source import STDIN
 from archcli.measure.profile.reports.processes import repeated
@@ -25,8 +25,8 @@ from archcli.render.progress import progress
 
 FOUND_FAULT, SUCCESS = 1, 0
 """Exit codes of a process that has printed a whole report."""
-OURS = {"model", "repeat_process", "top", "plot", "form", "as_json", "output"}
-"""Parameters that are not handed on as they are: what is shown is shown once, of all processes together."""
+NOT_PASSED_ON = {"model", "repeat_process", "top", "plot", "form", "as_json", "output"}
+"""Parameters that a process does not get as they are: the report is shown once, of all processes."""
 REFUSED = {
     "trace": "is of one pass, which is in one process",
     "vs": "takes its ratios within the rounds of one process",
@@ -34,9 +34,10 @@ REFUSED = {
 
 
 def in_processes(context: typer.Context, number: int) -> Report:
-    """Run the command that the context is of so often, show what it finds in all, and return it. Raises ArchError for what that cannot do.
+    """Run the command of the context `number` times, show the report of all, and return it.
 
-    An interrupt keeps the processes that have finished.
+    An interrupt keeps the processes that have finished. Raises ArchError for options that belong to one
+    process.
     """
     asked = context.params
     for name, what in REFUSED.items():
@@ -50,7 +51,7 @@ def in_processes(context: typer.Context, number: int) -> Report:
 
 
 def _documents(context: typer.Context, number: int) -> list[Any]:
-    """What each of the processes prints that finish."""
+    """The documents of the processes that finish."""
     command = [
         sys.executable,
         "-m",
@@ -76,21 +77,21 @@ def _documents(context: typer.Context, number: int) -> list[Any]:
 
 
 def _options(context: typer.Context) -> Iterator[str]:
-    """The options of the command as they were given or are by default."""
+    """The options of the command, as given or by default."""
     for parameter in context.command.params:
         name, value = parameter.name or "", context.params.get(parameter.name or "")
-        if name in OURS or value is None or value is False:
+        if name in NOT_PASSED_ON or value is None or value is False:
             continue
-        for each in value if isinstance(value, list | tuple) else [value]:
-            yield parameter.opts[0] if each is True else f"{parameter.opts[0]}={each}"
+        for item in value if isinstance(value, list | tuple) else [value]:
+            yield parameter.opts[0] if item is True else f"{parameter.opts[0]}={item}"
 
 
 def _printed(command: list[str], text: bytes) -> Mapping[str, Any]:
-    """The document that a process prints."""
+    """The document that a process prints. Its errors are passed on."""
     code, out, err = _ended(command, text)
     if code in {SUCCESS, FOUND_FAULT} and out:
-        found: Mapping[str, Any] = json.loads(out)
-        return found
+        printed: Mapping[str, Any] = json.loads(out)
+        return printed
     if code == INTERRUPTED:
         raise KeyboardInterrupt
     typer.echo(err.decode(errors="replace").rstrip(), err=True)
@@ -102,7 +103,7 @@ def _printed(command: list[str], text: bytes) -> Mapping[str, Any]:
 
 
 def _ended(command: list[str], text: bytes) -> tuple[int, bytes, bytes]:
-    """(exit code, output, errors) of a process that has read the text; it has ended whatever happens here meanwhile."""
+    """(exit code, output, errors) of a process that reads the text; ended even at an interrupt."""
     process = None
     try:
         with _interrupts_wait():
@@ -117,10 +118,9 @@ def _ended(command: list[str], text: bytes) -> tuple[int, bytes, bytes]:
 
 @contextmanager
 def _interrupts_wait() -> Iterator[None]:
-    """Let an interrupt come afterwards: between a process's start and the moment that it is known, nobody could end it."""
-    if (
-        signal.getsignal(signal.SIGINT) is not signal.default_int_handler
-    ):  # interrupts are ignored here, and are to be in what is started
+    """Delay an interrupt: between the start of a process and its first use here, nobody could end it."""
+    # where interrupts are ignored, they are to be in what is started, too
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
     came: list[int] = []

@@ -1,0 +1,163 @@
+"""`--per-kind` and `--layers`: a large model, measured by kinds of layer or cut to a few layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import typer
+
+from archcli.commands.base import Subject
+from archcli.commands.profile.checks import available, check_positions
+from archcli.commands.profile.machine_ceilings import machine_ceilings
+from archcli.commands.profile.settings import INTERRUPTED, Detail, RunSettings
+from archcli.errors import ArchError
+from archcli.measure.memory.estimate import memory_of
+from archcli.measure.passes import Pass, checked_pass
+from archcli.measure.profile.extrapolate.kinds import cut, depth
+from archcli.measure.profile.extrapolate.plan import plan_of
+from archcli.measure.profile.extrapolate.recording import extrapolated
+from archcli.measure.profile.extrapolate.stacks import MemoryLimits, SmallStack, StackPlan
+from archcli.measure.profile.reports.by_kind import by_kind
+from archcli.measure.profile.reports.one import profile_of
+from archcli.measure.report import Report
+from archcli.modules.request import Request
+from archcli.recording.ceilings import Ceilings
+from archcli.recording.machine import cache_size
+from archcli.recording.recording import Recording
+from archcli.render.progress import Tick, progress
+
+MOST_PAIRS = 50
+"""Pairs of passes of a stack, where time allows: errors of a slope are multiplied by the number of layers."""
+USUAL_CACHE = 64 << 20
+"""Bytes of cache to reckon with where the machine does not say."""
+
+
+def cut_to(asked: Subject, layers: int | None, *, per_kind: bool) -> Subject:
+    """The model with the first layers of each stack, and a name that says so."""
+    if layers is None:
+        return asked
+    if per_kind:
+        raise ArchError(
+            "--layers and --per-kind are two ways to take less than all layers", "leave one of them out"
+        )
+    whole = depth(asked.model)
+    if layers >= whole:
+        raise ArchError(
+            f"{asked.name} has {whole} layers, of which --layers {layers} leaves out none",
+            "leave --layers out, or give fewer",
+        )
+    name = f"{asked.name} (cut to {layers} of {whole} layers)"
+    return asked._replace(model=cut(asked.model, layers), name=name)
+
+
+def plan_stacks(
+    asked: Subject, counted: Pass, request: Request, settings: RunSettings, *, per_kind: bool
+) -> StackPlan | None:
+    """The stacks to measure in place of the model; None where it fits and `per_kind` is not asked for.
+
+    Raises ArchError for what fits in no form.
+    """
+    check_positions(counted)
+    if settings.compile and not per_kind:
+        return None  # it is measured itself, or refused for want of memory
+
+    def memory(counted: Pass) -> dict[str, int]:
+        return memory_of(counted, settings.dtype, settings.attention)
+
+    room, needed = available(settings), memory(counted)["needed_bytes"]
+    if not per_kind and (room is None or needed <= room):
+        return None
+    _check_divisible(asked, counted, settings)
+    cache = cache_size() or USUAL_CACHE
+    limits = MemoryLimits(lambda model: checked_pass(model, request), memory, settings.dtype, room, cache)
+    plan = plan_of(asked.name, asked.model, counted, limits)
+    if per_kind:
+        return plan
+    sizes = f"needs about {needed / 2**30:,.1f} GiB, of which {(room or 0) / 2**30:,.1f} GiB are available"
+    reason = f"{asked.name} in {settings.dtype} {sizes}: measured by kinds of layer."
+    typer.echo(reason, err=True)
+    return replace(plan, reason=reason)
+
+
+def _check_divisible(asked: Subject, counted: Pass, settings: RunSettings) -> None:
+    """Raise ArchError for what cannot be measured by kinds of layer."""
+    if settings.compile:
+        raise ArchError(
+            "--compile is of the whole model, as kernels reach across layers; --per-kind takes it apart",
+            "leave one of them out, or give --layers in place of --per-kind",
+        )
+    if settings.trace:
+        raise ArchError(
+            "--trace is of one pass of the whole model, which is measured by kinds of layer here",
+            "leave it out, or give --layers",
+        )
+    if counted.phase == "train" and asked.model.mtp_depth:
+        raise ArchError(
+            "layers that predict further tokens are not measured by kinds",
+            "--set mtp=null trains without them",
+        )
+
+
+def profile_by_kind(
+    asked: Subject,
+    counted: Pass,
+    plan: StackPlan,
+    settings: RunSettings,
+    inputs: dict[str, Any],
+    detail: Detail,
+) -> tuple[Report, Recording]:
+    """The extrapolated report, and the recording that it is made from."""
+    recordings, ceilings = _measure(asked, plan, settings)
+    recording = extrapolated(plan, recordings)
+    report = profile_of(asked.model, counted, recording, inputs, *detail, ceilings)
+    return by_kind(report, plan, recordings, cache_size() or USUAL_CACHE), recording
+
+
+def _measure(
+    asked: Subject, plan: StackPlan, settings: RunSettings
+) -> tuple[dict[str, Recording], Ceilings | None]:
+    """A recording of each stack by its name. Imports torch."""
+    try:
+        from archcli.runtime.profile import machine
+
+        title = f"profiling {asked.name} by kinds of layer"
+        with progress(title) as tick, machine.threads(settings.threads):
+            recordings = dict(_stack_recordings(plan, settings, tick))
+            if any(stack.name not in recordings for stack in plan.stacks()):
+                raise KeyboardInterrupt  # noqa: TRY301
+            return recordings, machine_ceilings(recordings[plan.ends.name], settings, tick)
+    except KeyboardInterrupt:
+        typer.echo("interrupted before every kind of layer was measured", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _stack_recordings(plan: StackPlan, settings: RunSettings, tick: Tick) -> Iterator[tuple[str, Recording]]:
+    """(name, recording) of each stack until one is interrupted. Built in turn, no two take memory."""
+    from archcli.runtime.profile.machine import release_memory
+
+    for stack in plan.stacks():
+        recording = _recorded(stack, settings, tick)
+        release_memory()
+        yield stack.name, recording
+        if recording.partial:
+            return
+
+
+def _recorded(stack: SmallStack, settings: RunSettings, tick: Tick) -> Recording:
+    from archcli.runtime.profile import record, work
+
+    def tick_stack(what: str, done: int, total: int) -> None:
+        tick(f"{stack.name}, {what}", done, total)
+
+    tick_stack("building", 0, 1)
+    prepared = work.prepare(stack.model, settings.job(stack.counted, stack.distinct))
+    return record.record(
+        prepared,
+        settings.device,
+        settings.pairs,
+        tick_stack,
+        hide_launch=settings.hide_launch,
+        most=MOST_PAIRS,
+    )

@@ -1,0 +1,60 @@
+"""Checks of a pass before torch is imported: memory, positions, shares of targets."""
+
+from __future__ import annotations
+
+from archcli.commands.profile.settings import RunSettings
+from archcli.errors import ArchError
+from archcli.measure.memory.estimate import memory_of, require_memory
+from archcli.measure.passes import Pass
+from archcli.measure.profile.compiled_memory import compiled_memory
+from archcli.modules import Model
+from archcli.modules.position import learned_positions
+from archcli.modules.request import Request
+from archcli.recording.machine import available_memory
+
+
+def check_pass(name: str, counted: Pass, settings: RunSettings) -> dict[str, int]:
+    """The memory that a pass needs. Raises ArchError where it lacks positions or, on a CPU, memory."""
+    check_positions(counted)
+    memory = needed_memory(counted, settings)
+    if settings.device == "cpu":
+        require_memory(name, memory, available_memory(), settings.dtype)
+    return memory
+
+
+def needed_memory(counted: Pass, settings: RunSettings) -> dict[str, int]:
+    """The memory that a pass needs with these settings."""
+    memory = memory_of(counted, settings.dtype, settings.attention)
+    return compiled_memory(memory, counted, settings.dtype) if settings.compile else memory
+
+
+def available(settings: RunSettings) -> int | None:
+    """Bytes that the device has left; None where nobody knows. Imports torch for any device but the CPU."""
+    if settings.device == "cpu":
+        return available_memory()
+    from archcli.runtime.profile import work
+
+    work.check_device(settings.device)
+    return work.free_memory(settings.device)
+
+
+def check_positions(counted: Pass) -> None:
+    """Raise ArchError where a learned table has fewer positions than there are tokens."""
+    for row, positions in learned_positions(counted.rows):
+        # an encoder runs only where nothing is cached, so that its first position is 0 too
+        tokens = row.inputs[0][0] + counted.past
+        if positions < tokens:
+            raise ArchError(
+                f"{row.path} has {positions} positions, and {tokens} tokens are asked for",
+                "lower --seq-len, --past or --source-len",
+            )
+
+
+def check_shares(model: Model, request: Request) -> None:
+    """Raise ArchError where an adaptive head's shares of the targets are no whole tokens."""
+    tokens, multiple = request.batch_size * request.seq_len, model.token_multiple
+    if request.phase == "train" and tokens % multiple:
+        raise ArchError(
+            f"the cluster_shares of {tokens} tokens are no whole numbers",
+            f"--batch-size times --seq-len a multiple of {multiple}",
+        )

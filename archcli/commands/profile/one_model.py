@@ -1,0 +1,91 @@
+"""The profile of one model: counted, checked, timed and reported."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import typer
+
+from archcli.commands.base import Subject
+from archcli.commands.profile.by_kind import plan_stacks, profile_by_kind
+from archcli.commands.profile.checks import check_pass, check_shares, needed_memory
+from archcli.commands.profile.machine_ceilings import machine_ceilings
+from archcli.commands.profile.settings import INTERRUPTED, Detail, RunSettings
+from archcli.measure.memory.estimate import require_memory
+from archcli.measure.notes import source_notes
+from archcli.measure.passes import Pass, checked_pass
+from archcli.measure.profile.reports.one import profile_of
+from archcli.measure.profile.workloads import Workload
+from archcli.measure.report import Report
+from archcli.modules.request import Request
+from archcli.recording.ceilings import Ceilings
+from archcli.recording.recording import Recording
+from archcli.render.progress import progress
+
+
+def profile_model(
+    asked: Subject,
+    request: Request,
+    settings: RunSettings,
+    workload: Workload,
+    detail: Detail,
+    *,
+    layers: int | None,
+    per_kind: bool,
+) -> tuple[Report, Recording]:
+    """The report of a model, and the recording that it is made from.
+
+    `layers` is how many layers the model was cut to; with `per_kind` it is measured by kinds of layer.
+    """
+    check_shares(asked.model, request)
+    counted = checked_pass(asked.model, request)
+    inputs = {"phase": request.phase, **counted.sizes(), **settings.inputs(), "layers": layers}
+    plan = plan_stacks(asked, counted, request, settings, per_kind=per_kind) if layers is None else None
+    if plan is None:
+        recording, ceilings = _measure(asked, counted, settings, check_pass(asked.name, counted, settings))
+        report = profile_of(asked.model, counted, recording, inputs, *detail, ceilings)
+        report = workload.report(report, counted, recording)
+    else:
+        report, recording = profile_by_kind(asked, counted, plan, settings, inputs, detail)
+    report = replace(
+        report,
+        model={"name": asked.name, "source": asked.source},
+        totals={**report.totals, "memory": needed_memory(counted, settings)},
+        notes=(*source_notes(asked.model, request.source_len), *report.notes),
+    )
+    return report, recording
+
+
+def _measure(
+    asked: Subject, counted: Pass, settings: RunSettings, memory: dict[str, int]
+) -> tuple[Recording, Ceilings | None]:
+    """Build the model, time the pass, and measure the machine. Imports torch."""
+    try:
+        from archcli.runtime.profile import compiled, machine, record, work
+
+        work.check_device(settings.device)
+        if settings.compile:
+            compiled.check_compiler(settings.device)
+        if settings.device != "cpu":
+            require_memory(asked.name, memory, work.free_memory(settings.device), settings.dtype)
+        with progress(f"profiling {asked.name}") as tick, machine.threads(settings.threads):
+            tick("building", 0, 1)
+            prepared = work.prepare(asked.model, settings.job(counted))
+            name = asked.name if settings.trace else ""
+            if settings.compile:
+                recording = compiled.record_compiled(
+                    prepared, settings.device, settings.pairs, tick, trace=name
+                )
+            else:
+                recording = record.record(
+                    prepared,
+                    settings.device,
+                    settings.pairs,
+                    tick,
+                    trace=name,
+                    hide_launch=settings.hide_launch,
+                )
+            return recording, machine_ceilings(recording, settings, tick)
+    except KeyboardInterrupt:
+        typer.echo("interrupted before the first pair of passes was timed", err=True)
+        raise typer.Exit(INTERRUPTED) from None

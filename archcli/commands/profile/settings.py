@@ -1,0 +1,73 @@
+"""Settings that only a profile needs beside the request: dtype, device, attention, passes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from archcli.errors import ArchError
+from archcli.measure.passes import Pass
+
+if TYPE_CHECKING:
+    from archcli.runtime.profile.work import Job
+
+INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
+
+REPORTED = {"dtype", "device", "hide_launch", "attention", "compile", "threads", "pairs"}
+"""Settings that a report has among its inputs."""
+
+
+class Detail(NamedTuple):
+    """How many steps of a path a report shows, and how many operators; 0 shows all."""
+
+    depth: int
+    top: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """How passes are run and timed, by the names of the options.
+
+    Raises ArchError where launches are to be hidden on a CPU, which has none.
+    """
+
+    dtype: str
+    device: str
+    attention: str
+    threads: int | None
+    pairs: int | None
+    ceilings: bool
+    refresh: bool
+    trace: bool
+    hide_launch: bool = False
+    compile: bool = False
+
+    def __post_init__(self) -> None:
+        if self.hide_launch and self.device == "cpu":
+            raise ArchError(
+                "--hide-launch is for a GPU, to which kernels are launched; a CPU runs them itself",
+                "--device cuda, or leave it out",
+            )
+
+    def inputs(self) -> dict[str, Any]:
+        """The settings that a report has among its inputs."""
+        return {key: value for key, value in asdict(self).items() if key in REPORTED}
+
+    def job(self, counted: Pass, distinct_experts: int | None = None) -> Job:
+        """The runtime's job for a counted pass. Imports torch."""
+        from archcli.runtime.profile.work import Job
+
+        stepwise = counted.phase in {"prefill", "decode"}
+        return Job(
+            batch_size=counted.batch_size,
+            new=counted.new,
+            past=counted.past,
+            source_len=counted.source_len,
+            cached=stepwise or counted.past > 0,
+            last_only=stepwise,
+            train=counted.phase == "train",
+            dtype=self.dtype,
+            device=self.device,
+            attention=self.attention,
+            distinct_experts=distinct_experts,
+        )

@@ -1,4 +1,4 @@
-"""What was once measured of this machine, kept between runs: a small JSON in the user's cache folder."""
+"""Rates measured on this machine, kept between runs in a small JSON of the user's cache folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def ceilings_file() -> Path:
 
 
 def kept_ceilings(path: Path) -> dict[str, Ceilings]:
-    """The rates of the file by key; without entries that are none, and nothing where there is no such file."""
+    """The rates of the file by key; entries that are none are left out, as is a file that is none."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -35,7 +35,7 @@ def load_config(
 
 
 def load_gguf(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
-    """The model of a GGUF file: as it stands, held against the tensors that it lists; then with the overrides."""
+    """The model of a GGUF file, compared with the tensors it lists before the overrides are applied."""
     from archcli.load.gguf.config import config_of
     from archcli.load.gguf.facts import facts_of
     from archcli.load.gguf.places import header_places

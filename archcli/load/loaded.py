@@ -36,7 +36,7 @@ class Loaded(NamedTuple):
 def load_tree(
     root: Node, problems: list[Problem], source: str, overrides: Sequence[str], *, strict: bool
 ) -> Loaded:
-    """The model of a tree with `KEY=VALUE` overrides in it; ArchError with these problems and all it finds."""
+    """The model of a tree with `KEY=VALUE` overrides; ArchError with these problems and its own."""
     tree = _overridden(root, overrides, problems) if overrides else expand(root)
     misfits: list[Problem] = []
     notes: list[str] = []

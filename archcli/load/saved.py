@@ -13,7 +13,7 @@ VERSION = 1
 
 
 def read_result(path: Path, command: str) -> dict[str, Any]:
-    """The document of one command. Raises ArchError for what is none, or of another command, or of a later form than this one knows."""
+    """The document that one command printed; ArchError for any other file, command or version."""
     try:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
@@ -26,19 +26,11 @@ def read_result(path: Path, command: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict) or "schema_version" not in document or "command" not in document:
-        raise ArchError(
-            Problem(
-                "not a result of archcli", f"archcli {command} … --json -o FILE writes one", path=str(path)
-            )
-        )
+        hint = f"archcli {command} … --json -o FILE writes one"
+        raise ArchError(Problem("not a result of archcli", hint, path=str(path)))
     if document["schema_version"] != VERSION:
-        raise ArchError(
-            Problem(
-                f"of form {document['schema_version']!r}, and this archcli knows {VERSION}",
-                "use its own archcli",
-                path=str(path),
-            )
-        )
+        what = f"of form {document['schema_version']!r}, and this archcli knows {VERSION}"
+        raise ArchError(Problem(what, "use its own archcli", path=str(path)))
     if document["command"] != command:
         raise ArchError(Problem(f"a result of {document['command']!r}, not of {command}", "", path=str(path)))
     return document

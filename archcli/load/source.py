@@ -1,4 +1,4 @@
-"""What MODEL stands for: a path, a preset's name, a model on the Hugging Face hub, or - for standard input."""
+"""What MODEL stands for: a path, a preset, a model on the Hugging Face hub, or - for standard input."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NO_CONFIG = "give a YAML file, or the name of a preset"
 def load(model: str, overrides: Sequence[str] = (), *, strict: bool = True) -> Loaded:
     """The architecture that MODEL names, with `KEY=VALUE` overrides; ArchError with all its problems.
 
-    Where it is not `strict`, values that contradict each other are no problem but `misfits` of what is loaded.
+    Unless `strict`, values that contradict each other are no problem but `misfits` of what is loaded.
     """
     if model == STDIN:
         text = decode(sys.stdin.buffer.read(MOST_BYTES + 1), "<stdin>")

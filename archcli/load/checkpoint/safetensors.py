@@ -1,7 +1,8 @@
-"""The header of a .safetensors file, and one tensor's bytes: https://huggingface.co/docs/safetensors/index#format.
+"""The header of a .safetensors file, and the bytes of a tensor.
 
-Eight bytes, the header's length, little-endian; the header, a JSON mapping of each tensor's name to its dtype, shape and place; the data.
-Every number is held against the others and against the file before anything trusts it.
+Format (https://huggingface.co/docs/safetensors/index#format): eight bytes, the header's length,
+little-endian; the header, a JSON mapping of every tensor's name to its dtype, shape and place; the data.
+Every number is compared with the others and with the file before it is used.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ MOST_HEADER = 100_000_000
 LENGTH_BYTES = 8
 POINTER = b"version https://git-lfs"
 MOST_AXES, LARGEST_AXIS = 16, 2**63
+ENDS = 2
+"""A tensor's place is its first byte and the one after its last."""
+
 MOST_SHOWN = 120
 
 BITS = {
@@ -33,7 +37,7 @@ BITS = {
 
 
 class TensorEntry(NamedTuple):
-    """One tensor of a file: its dtype and shape, and where its bytes are, from the file's first."""
+    """A tensor of a file: its dtype and shape, and where its bytes begin and end in the file."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -93,47 +97,47 @@ def _header(file: BinaryIO, path: Path) -> dict[str, TensorEntry]:
 def parsed(data: bytes, path: str) -> dict[str, Any]:
     """A JSON mapping whose keys come once."""
     try:
-        found = json.loads(data.decode("utf-8"), object_pairs_hook=_once)
+        mapping = json.loads(data.decode("utf-8"), object_pairs_hook=_once)
     except RecursionError:
         raise ArchError(Problem("its JSON is nested too deep", path=path)) from None
     except ValueError as error:  # no UTF-8, no JSON, a key twice, a number of thousands of digits
         raise ArchError(Problem(f"its JSON cannot be read: {str(error)[:MOST_SHOWN]}", path=path)) from None
-    if not isinstance(found, dict):
+    if not isinstance(mapping, dict):
         raise ArchError(Problem("its JSON is no mapping", path=path))
-    return found
+    return mapping
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         raise ValueError("a key comes twice")
-    return found
+    return mapping
 
 
 def _stored(name: str, entry: Any, path: Path, start: int, size: int) -> TensorEntry:
-    """One entry of the header, held against the file."""
+    """An entry of the header, compared with the file."""
     entry = entry if isinstance(entry, dict) else {}
     dtype, shape, place = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
-    if not isinstance(dtype, str) or not whole(shape, MOST_AXES) or not whole(place, 2) or len(place) != 2:  # noqa: PLR2004
-        raise ArchError(
-            Problem(
-                f"tensor {quoted(name)} has no dtype, shape and data_offsets that can be read", path=str(path)
-            )
-        )
+    if (
+        not isinstance(dtype, str)
+        or not whole(shape, MOST_AXES)
+        or not whole(place, ENDS)
+        or len(place) < ENDS
+    ):
+        what = f"tensor {quoted(name)} has no dtype, shape and data_offsets that can be read"
+        raise ArchError(Problem(what, path=str(path)))
     begin, end = place
     elements = 1
     for axis in shape:
         elements *= axis
     if begin > end or (dtype in BITS and (elements * BITS[dtype] + 7) // 8 != end - begin):
-        what = f"tensor {quoted(name)} of {dtype} {'×'.join(map(str, shape)) or 'scalar'} cannot lie in bytes {begin:,} to {end:,}"
+        axes = "×".join(map(str, shape)) or "scalar"
+        what = f"tensor {quoted(name)} of {dtype} {axes} cannot lie in bytes {begin:,} to {end:,}"
         raise ArchError(Problem(what, path=str(path)))
     if start + end > size:
-        raise ArchError(
-            Problem(
-                f"the file is cut short: tensor {quoted(name)} ends {start + end - size:,} bytes after it",
-                path=str(path),
-            )
-        )
+        beyond = start + end - size
+        what = f"the file is cut short: tensor {quoted(name)} ends {beyond:,} bytes after it"
+        raise ArchError(Problem(what, path=str(path)))
     return TensorEntry(dtype, tuple(shape), path, start + begin, start + end)
 
 

@@ -1,4 +1,4 @@
-"""What an architecture of GGUF files may state, and what its metadata keys are called in a config.json.
+"""An architecture of GGUF files as data, and the keys of a config.json for its metadata keys.
 
 Names are those of gguf-py/gguf/constants.py of github.com/ggml-org/llama.cpp.
 """
@@ -43,17 +43,18 @@ UNCOUNTED = frozenset(
         "vocab_size",
     )
 )
-"""Keys that are read apart, or change nothing that is counted."""
+"""Keys that are read elsewhere, or change nothing that is counted."""
 
 
 class Arch(NamedTuple):
-    """An architecture of GGUF files: the family's model_type and class, and its differences from the tables.
+    """An architecture of GGUF files: its family's model_type and class, and what differs from the tables.
 
-    `keys` and `tensors` go before `KEYS` and `TENSORS`. `fixed` are keys of the config.json with which llama.cpp,
-    for which these files are made, runs it though no file says so. `flags` are those that are true where the file
-    has a tensor. `partial`: RoPE may rotate a part of each head. `rope` false: it has none. `stated` are keys of
-    ours that go before what the importer says. `ignored` metadata keys repeat what others say; `unread` keys of
-    the config.json are none of the family's. `scaling` belongs to its RoPE where that is stretched.
+    `keys` and `tensors` go before `KEYS` and `TENSORS`. `fixed` are keys of the config.json by which
+    llama.cpp, for which these files are made, runs it though no file says so. `flags` are those that are true
+    where the file has a tensor. `partial`: RoPE may rotate a part of each head. `rope` false: it has none.
+    `stated` are keys of ours that go before what the importer says. `ignored` metadata keys repeat what
+    others say; `unread` keys of the config.json are none of the family's. `scaling` belongs to its RoPE where
+    that is stretched.
     """
 
     model_type: str

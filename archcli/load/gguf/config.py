@@ -1,6 +1,6 @@
-"""From the header of a GGUF file to the config.json that it was made from, as far as the header tells; what it does not tell is said.
+"""The config.json from which a GGUF file was made, as far as its header tells; notes tell the rest.
 
-What a family is made of is not said here: the config.json goes to the importer that knows it (`load/huggingface/families`).
+The importers of `load/huggingface/families` know what a family is made of.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from archcli.load.gguf.header import Skipped
 from archcli.load.gguf.special import LATENT_ARCHS, SPECIAL, Config
 from archcli.wording import quoted
 
+UNTIED = "output.weight is a tensor of its own: the head is counted as untied, though this family's is not"
+NO_TENSORS = (
+    "the file lists no tensors: biases and a tied head are the class's default, and no shape was compared"
+)
+STRETCHED = "rotary frequencies are stretched by factors that are not read: no count feels them, logits would"
+
 
 def config_of(facts: Facts) -> Config:
-    """The config.json. Notes what was left unread, as a key that no importer knows is."""
+    """The config.json, whose keys `facts.keys` leads back to the metadata; notes keys that were not read."""
     missing = [key for key in REQUIRED if key not in facts.arch.ignored and facts.get(key) is None]
     if missing:
-        what = "metadata key '{}.{}' is missing"
-        raise ArchError(
-            [
-                Problem(what.format(facts.name, key), "nothing else says it", path=facts.file)
-                for key in missing
-            ]
-        )
+        names = (f"metadata key '{facts.name}.{key}' is missing" for key in missing)
+        raise ArchError([Problem(what, "nothing else says it", path=facts.file) for what in names])
     config: Config = {
         "model_type": facts.arch.model_type,
         "architectures": [facts.arch.cls],
@@ -41,28 +42,24 @@ def config_of(facts: Facts) -> Config:
         config |= {key: facts.has(tensor) for key, tensor in facts.arch.flags.items()}
         config["tie_word_embeddings"] = not facts.has("output.weight")
         if facts.has("output.weight") and facts.name in TIED:
-            facts.notes.append(
-                "output.weight is a tensor of its own: the head is counted as untied, though this family's is not"
-            )
+            facts.notes.append(UNTIED)
     else:
-        facts.notes.append(
-            "the file lists no tensors: biases and a tied head are the class's default, and no shape was compared"
-        )
+        facts.notes.append(NO_TENSORS)
     if facts.arch.rope:
         _rope(facts, config)
     if facts.name in SPECIAL:
         SPECIAL[facts.name](facts, config)
-    _leftovers(facts)
+    _note_unread_keys(facts)
     return {key: value for key, value in config.items() if key not in facts.arch.unread}
 
 
 def _vocab_size(facts: Facts) -> int:
-    """The rows of the token table; of a file without tensors, what it states, or how many tokens it lists."""
+    """The rows of the token table; in a file without tensors the stated size, or the tokens it lists."""
     table = facts.header.tensors.get("token_embd.weight")
     tokens = facts.header.metadata.get("tokenizer.ggml.tokens")
-    listed = (
-        tokens.length if isinstance(tokens, Skipped) else len(tokens) if isinstance(tokens, list) else None
-    )
+    listed = tokens.length if isinstance(tokens, Skipped) else None
+    if isinstance(tokens, list):
+        listed = len(tokens)
     stated = facts.get("vocab_size", listed)
     size = table.shape[0] if table else stated
     if not isinstance(size, int) or isinstance(size, bool) or size < 1:
@@ -72,7 +69,11 @@ def _vocab_size(facts: Facts) -> int:
 
 
 def _heads(facts: Facts, config: Config) -> None:
-    """A head's width, and how many of them are keys': as many as queries where the file does not say."""
+    """The number of key heads, as many as query heads where the file does not say.
+
+    Raises ArchError where keys and values differ in width, unless they are latent, and where attention is
+    not causal in a decoder.
+    """
     key, value = facts.get("attention.key_length"), facts.get("attention.value_length")
     if facts.name not in LATENT_ARCHS and None not in {key, value} and key != value:
         raise facts.error(f"keys {key} wide and values {value} wide are not supported for {facts.name}")
@@ -102,7 +103,7 @@ def _rope(facts: Facts, config: Config) -> None:
 
 
 def _scaling(facts: Facts) -> Config | None:
-    """`linear` and `yarn`, which metadata state; factors kept as a tensor are left out, which no count feels."""
+    """`linear` or `yarn` scaling as the metadata state it; factors kept as a tensor change no count."""
     kind, factor = facts.get("rope.scaling.type", "none"), facts.number("rope.scaling.factor")
     original = facts.get("rope.scaling.original_context_length")
     attention = facts.get("rope.scaling.attn_factor") or facts.get("rope.scaling.yarn_attn_factor")
@@ -114,9 +115,7 @@ def _scaling(facts: Facts) -> Config | None:
     facts.read.add("rope.scaling.yarn_ext_factor")
     stored = [name for name in facts.header.tensors if name.startswith(("rope_freqs", "rope_factors"))]
     if stored or kind == "longrope":
-        facts.notes.append(
-            "rotary frequencies are stretched by factors that are not read: no count feels them, logits would"
-        )
+        facts.notes.append(STRETCHED)
         return None
     if kind == "none" or not factor or factor == 1:
         return None
@@ -131,20 +130,14 @@ def _scaling(facts: Facts) -> Config | None:
         "mscale_all_dim": multiplier or None,
         "attention_factor": attention,
     }
-    found = {
-        "rope_type": "yarn",
-        "factor": factor,
-        "original_max_position_embeddings": original,
-        **more,
-        **scales,
-    }
-    return {key: value for key, value in found.items() if value is not None}
+    yarn = {"rope_type": "yarn", "factor": factor, "original_max_position_embeddings": original}
+    return {key: value for key, value in {**yarn, **more, **scales}.items() if value is not None}
 
 
-def _leftovers(facts: Facts) -> None:
-    """Keys of the architecture that no one has read."""
+def _note_unread_keys(facts: Facts) -> None:
+    """Note keys of the architecture that were not read."""
     prefix = f"{facts.name}."
+    known = {*facts.read, *UNCOUNTED, *facts.arch.ignored}
     for key in facts.header.metadata:
-        own = key.removeprefix(prefix)
-        if own != key and own not in facts.read and own not in UNCOUNTED and own not in facts.arch.ignored:
+        if key.startswith(prefix) and key.removeprefix(prefix) not in known:
             facts.notes.append(f"metadata key {quoted(key)} was not understood and may change the count")

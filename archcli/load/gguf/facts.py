@@ -23,7 +23,10 @@ FLOAT = struct.Struct("<f")
 
 @dataclass
 class Facts:
-    """What a header states under its architecture's name; remembers what was read."""
+    """What a header states under its architecture's name.
+
+    `read` are the keys that were asked for; `keys` lead from keys of the config.json back to the metadata.
+    """
 
     header: Header
     file: str
@@ -34,7 +37,7 @@ class Facts:
     keys: dict[str, str] = field(default_factory=dict)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value of a key; of one for each layer that says the same of all, that."""
+        """The value of a key; of a list with the same value for each layer, that value."""
         self.read.add(key)
         value = self.header.metadata.get(f"{self.name}.{key}")
         if isinstance(value, list) and value and all(item == value[0] for item in value):
@@ -56,8 +59,8 @@ class Facts:
         """A whole number. Raises ArchError where it is none, or there is neither key nor default."""
         value = self.get(key, default)
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            said = "is missing" if value is None else f"must be a whole number, not {shorten(repr(value))}"
-            raise self.error(f"metadata key '{self.name}.{key}' {said}")
+            fault = "is missing" if value is None else f"must be a whole number, not {shorten(repr(value))}"
+            raise self.error(f"metadata key '{self.name}.{key}' {fault}")
         return value
 
     def has(self, tensor: str) -> bool:
@@ -70,7 +73,7 @@ class Facts:
 
 
 def rounded(value: float) -> float:
-    """The shortest number that a float of 32 bits takes for this one: 1e-05, not 9.999999747378752e-06."""
+    """The shortest number that is the same float of 32 bits: 1e-05, not 9.999999747378752e-06."""
     try:
         stored = FLOAT.pack(value)
         shorter = (float(f"{value:.{digits}g}") for digits in DIGITS)
@@ -85,30 +88,15 @@ def facts_of(header: Header, file: str) -> Facts:
     name = header.metadata.get("general.architecture")
     kind = header.metadata.get("general.type", "model")
     if kind != "model":
-        raise ArchError(
-            Problem(
-                f"the file is of the type {quoted(str(kind))}, no model",
-                "give the model's own file",
-                path=file,
-            )
-        )
+        what = f"the file is of the type {quoted(str(kind))}, no model"
+        raise ArchError(Problem(what, "give the model's own file", path=file))
     if not isinstance(name, str) or not name:
-        raise ArchError(
-            Problem(
-                "metadata key 'general.architecture' is missing",
-                "it names the family, such as llama",
-                path=file,
-            )
-        )
+        what = "metadata key 'general.architecture' is missing"
+        raise ArchError(Problem(what, "it names the family, such as llama", path=file))
     if name not in ARCHS:
-        near = closest(name, ARCHS) or sorted(ARCHS)
-        raise ArchError(
-            Problem(
-                f"architecture {quoted(name)} is not supported",
-                f"nearest known: {', '.join(near)}",
-                path=file,
-            )
-        )
+        near = ", ".join(closest(name, ARCHS) or sorted(ARCHS))
+        what = f"architecture {quoted(name)} is not supported"
+        raise ArchError(Problem(what, f"nearest known: {near}", path=file))
     facts = Facts(header, file, name, ARCHS[name])
     if name == "llama" and facts.get("expert_count"):
         facts.arch = MIXTRAL

@@ -1,9 +1,11 @@
-"""The header of a GGUF file: its metadata, and the names, shapes and types of its tensors. Their data is never read.
+"""The header of a GGUF file: its metadata, and the names, shapes and types of its tensors.
 
-The layout is that of the specification (docs/gguf.md of github.com/ggml-org/ggml), versions 2 and 3, little-endian: magic, version, count
-of tensors, count of metadata; each of the latter a key, a type, a value; then each tensor's name, shape, type and offset. The file is
-mapped, so that only pages of the header are touched, and a vocabulary is hopped over: of a long array its length is kept. Every count and
-length is held against what is left of the file before it is believed.
+Layout (docs/gguf.md of github.com/ggml-org/ggml, versions 2 and 3, little-endian): magic, version, number
+of tensors, number of metadata keys; a key, type and value of each; a name, shape, type and offset of each
+tensor.
+
+The file is mapped, so that only pages of the header are touched. Of a long array, such as a vocabulary, the
+length alone is kept. Every count and length is compared with what is left of the file before it is used.
 """
 
 from __future__ import annotations
@@ -29,10 +31,10 @@ BOOL, STRING, ARRAY = 7, 8, 9
 U32, U64, PAIR = Struct("<I"), Struct("<Q"), Struct("<IQ")
 
 MOST_KEYS, MOST_TENSORS, MOST_STRINGS = 1 << 16, 1 << 18, 1 << 22
-"""Ten to a thousand times what the largest known files hold: keys, tensors, strings in all arrays together."""
+"""Keys, tensors, and strings of all arrays: ten to a thousand times what the largest known files hold."""
 
 LONGEST_KEY, LONGEST_TEXT, LONGEST_LIST = 1 << 16, 1 << 16, 1 << 12
-"""The specification's limit of a key; texts and lists beyond theirs are left out, and only their length kept."""
+"""The specification's limit of a key, and ours of texts and lists: of longer ones the length is kept."""
 
 MOST_AXES, LARGEST = 4, 1 << 60
 
@@ -53,14 +55,14 @@ class TensorInfo(NamedTuple):
 
 
 class Header(NamedTuple):
-    """What a file says of itself."""
+    """The header of a GGUF file: metadata by key, tensors by name."""
 
     metadata: dict[str, Any]
     tensors: dict[str, TensorInfo]
 
 
 def read(path: Path) -> Header:
-    """The header of a file. Raises ArchError for a file that is no GGUF, is cut off, or states what cannot be."""
+    """The header of a file; ArchError where it is no GGUF, is cut off, or contradicts itself."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         _refuse_others(file.read(8), path)
@@ -105,19 +107,19 @@ class _HeaderReader:
         return Header(self.metadata(keys), self.tensors(tensors))
 
     def metadata(self, count: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        metadata: dict[str, Any] = {}
         for _ in range(count):
             key = self.name("a metadata key")
-            if key in found:
+            if key in metadata:
                 raise self.error(f"metadata key {quoted(key)} occurs twice")
-            found[key] = self.value(key, self.number(U32))
-        return found
+            metadata[key] = self.value(key, self.number(U32))
+        return metadata
 
     def tensors(self, count: int) -> dict[str, TensorInfo]:
-        found: dict[str, TensorInfo] = {}
+        tensors: dict[str, TensorInfo] = {}
         for _ in range(count):
             name = self.name("a tensor's name")
-            if name in found:
+            if name in tensors:
                 raise self.error(f"tensor {quoted(name)} occurs twice")
             axes = self.number(U32)
             if axes > MOST_AXES:
@@ -128,11 +130,11 @@ class _HeaderReader:
                 size *= length
             if not 0 < size < LARGEST:
                 raise self.error(f"tensor {quoted(name)} has the impossible shape {list(shape)}")
-            found[name] = TensorInfo(shape, self.unpacked(PAIR)[0])
-        return found
+            tensors[name] = TensorInfo(shape, self.unpacked(PAIR)[0])
+        return tensors
 
     def value(self, key: str, kind: int) -> Any:
-        """A value of that type; of what is long, the length."""
+        """A value of that type; of a long text or list its length."""
         if kind == STRING:
             length = self.number(U64)
             start = self.advance(length, 1)

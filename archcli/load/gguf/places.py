@@ -1,4 +1,4 @@
-"""Places in the header of a GGUF file, which has no lines: the names of its metadata keys stand for them."""
+"""Places in the header of a GGUF file, which has no lines: the names of metadata keys stand for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one architecture of GGUF files states in a way of its own, architecture by architecture."""
+"""Keys of the config.json that an architecture of GGUF files states in an unusual way."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ LATENT_ARCHS = ("deepseek2", "minicpm3")
 
 
 def _query_scale(largest: int) -> Callable[[Facts, Config], None]:
-    """Gemma 2 and 3 scale queries by the width of a head, but the largest of each, which is known by its layers, by d_model / heads."""
+    """The query scale of Gemma 2 and 3: the width of a head, in their largest models d_model / heads.
+
+    No key states it: the largest is known by its number of layers.
+    """
 
     def special(facts: Facts, config: Config) -> None:
         wide = facts.whole("embedding_length") // max(1, facts.whole("attention.head_count"))
@@ -34,7 +37,7 @@ def _phi3(facts: Facts, config: Config) -> None:
 
 
 def _falcon(facts: Facts, config: Config) -> None:
-    """The second norm is the new architecture's, and so are several kv heads; the old has one, or as many as queries."""
+    """The new architecture has a second norm or several kv heads; the old has one, or as many as queries."""
     kv_heads, norms = config["num_kv_heads"], 1 + facts.has("blk.0.attn_norm_2.weight")
     new = norms > 1 or kv_heads not in (1, config["num_attention_heads"])
     config |= {
@@ -57,7 +60,7 @@ def _mpt(facts: Facts, config: Config) -> None:
 
 
 def _deepseek2(facts: Facts, config: Config) -> None:
-    """Widths of heads: `_mla` where keys and values are those of the latent (2025 on), plain before; multi-token layers are apart."""
+    """The widths of heads, in keys that end in `_mla` since 2025; and the keys whose defaults differ."""
     turned, mla = (
         facts.whole("rope.dimension_count"),
         "_mla" if facts.get("attention.key_length_mla") is not None else "",
@@ -93,7 +96,7 @@ def _minicpm3(facts: Facts, config: Config) -> None:
 
 
 def _llama4(facts: Facts, config: Config) -> None:
-    """Queries and keys are normalized but in the model of 128 experts; llama.cpp knows them by their number as well."""
+    """Queries and keys are normalized unless there are 128 experts, by which llama.cpp tells it as well."""
     config["use_qk_norm"] = facts.get("expert_count") != 128  # noqa: PLR2004
 
 

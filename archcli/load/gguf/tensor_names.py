@@ -6,10 +6,9 @@ import re
 
 from archcli.load.gguf.arch import Arch, Names
 
-LAYER = re.compile(
-    r"(?:(?P<half>enc|dec)\.)?blk\.(?P<layer>\d{1,6})\.(?P<stem>\w+?)(?:\.(?P<expert>\d{1,6}))?\.(?P<kind>weight|bias)"
-)
-WHOLE = re.compile(r"(?:(?P<half>enc|dec)\.)?(?P<stem>\w+)\.(?P<kind>weight|bias)")
+HALF, KIND = r"(?:(?P<half>enc|dec)\.)?", r"\.(?P<kind>weight|bias)"
+LAYER = re.compile(HALF + r"blk\.(?P<layer>\d{1,6})\.(?P<stem>\w+?)(?:\.(?P<expert>\d{1,6}))?" + KIND)
+WHOLE = re.compile(HALF + r"(?P<stem>\w+)" + KIND)
 HALVES = {"enc": "encoder.", "dec": "decoder.", None: ""}
 
 MODEL_TENSORS: dict[str, Names] = {

@@ -1,1 +1,1 @@
-"""The Hugging Face hub: the config.json of a repository, from the cache or fetched; no other file, no code."""
+"""The config.json of a repository of the Hugging Face hub; no other file is read, no code run."""

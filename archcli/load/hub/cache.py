@@ -1,4 +1,4 @@
-"""The cache of the hub's library, read without the library, which takes longer to import than an answer takes."""
+"""The cache of the hub's library, read without it: it takes longer to import than an answer takes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A config.json fetched from the hub, by the library's own client, with its tokens, endpoints and proxies.
+"""A config.json fetched from the hub by its library, with the user's tokens, endpoint and proxies.
 
-Its retries are left out: who has no network is told so at once.
+The library's retries are left out: who has no network is told so at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ INSTALL = "pip install 'archcli[hf]' adds it"
 
 
 def find(wanted: Reference) -> CachedConfig:
-    """The config.json of a model, from the cache or the hub; ArchError with one line for what keeps it away."""
+    """The config.json of a model, from the cache or the hub; ArchError for whatever keeps it away."""
     return cached(wanted) or _fetched(wanted)
 
 

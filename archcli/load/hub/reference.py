@@ -32,7 +32,7 @@ class Reference(NamedTuple):
 
 
 def reference(model: str) -> Reference | None:
-    """The repository that MODEL names: `hf://…` always, `org/name` unless there is a folder `org`; else None."""
+    """The repository that MODEL names, or None: `hf://…`, or `org/name` without a folder `org`."""
     if web := WEB.match(model):
         what = f"{quoted(model, LONGEST)} is a web page"
         raise ArchError(Problem(what, f"{SCHEME}{web['repo']} names the model", path=""))

@@ -1,4 +1,4 @@
-"""Parts of the mapping that many families share: attention, feed-forward networks, norms, whole decoders."""
+"""Parts of the mapping that many families share: attention, feed-forward, norms, whole decoders."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def short_repr(value: Any) -> str:
 
 
 def is_number(value: Any) -> bool:
-    """Whether this is a real number that a float holds: Python also reads NaN, Infinity and longer integers."""
+    """Whether this is a real number that a float holds, which NaN, Infinity and 10**400 are not."""
     return not isinstance(value, bool) and isinstance(value, int | float) and abs(value) <= float_info.max
 
 
@@ -43,9 +43,9 @@ def is_number(value: Any) -> bool:
 class Config:
     """One config.json, or one object in it, as its class in transformers reads it.
 
-    `places` are those of its keys. `read` are the keys that were asked for, so that none is ignored in silence.
-    `defaults` are those of the family's class, `aliases` its words for the common keys (GPT-2: hidden_size is
-    n_embd).
+    `places` are those of its keys. `read` are the keys that were asked for, so that none is ignored in
+    silence. `defaults` are those of the family's class, `aliases` its words for the common keys (GPT-2:
+    hidden_size is n_embd).
     """
 
     data: Mapping[str, Any]

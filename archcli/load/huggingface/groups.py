@@ -11,9 +11,9 @@ MOST_GROUPS = 1000
 
 
 def groups(layers: Sequence[Mapped], longest: int = 12) -> list[Mapped]:
-    """The layers of a model, one mapping each, as groups: of one layer repeated, or of a short pattern over and over.
+    """The layers of a model as groups: one layer repeated, or a pattern of at most `longest` layers.
 
-    Each group takes as many of the layers that are left as one pattern covers; a pattern comes at least twice.
+    Greedy: each group takes as many of the remaining layers as a pattern covers, which comes at least twice.
     """
     numbers: dict[str, int] = {}
     known: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""Where the keys of a config.json stand, so that a message about one of its values can draw a caret under it."""
+"""Where the keys of a config.json stand, for messages that draw a caret under a value."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DECODER = json.JSONDecoder()
 class KeyPlaces(NamedTuple):
     """The place of the value of every key of one JSON object.
 
-    `content` is the whole text and `offsets` where in it the values begin: by them the objects inside are read.
+    `content` is the whole text and `offsets` are where in it the values begin; they lead to objects inside.
     """
 
     source: Source

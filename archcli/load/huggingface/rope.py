@@ -17,8 +17,8 @@ DEFAULT_THETA = 10000.0
 class RopeClass(NamedTuple):
     """What the class of a family fixes of RoPE.
 
-    `theta` is its default base. `partial` is its default share of a head that is rotated; None where all of it
-    is, whatever the file says. `renamed` are kinds of scaling that the class takes for another.
+    `theta` is its default base. `partial` is its default share of a head that is rotated; None where all of
+    it is, whatever the file says. `renamed` are kinds of scaling that the class takes for another.
     """
 
     theta: float = DEFAULT_THETA
@@ -64,7 +64,7 @@ def position(
 
 
 def stated(config: Config) -> Parameters:
-    """`rope_scaling` (transformers 4), which the classes read first, else `rope_parameters` (5), else nothing."""
+    """`rope_scaling` (transformers 4), which the classes read first, else `rope_parameters` (5)."""
     return parameters(config, "rope_scaling") or parameters(config, "rope_parameters")
 
 

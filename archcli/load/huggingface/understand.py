@@ -45,7 +45,7 @@ def families() -> dict[str, str]:
 def understand(
     data: Any, places: KeyPlaces | None = None, before: Mapped | None = None, over: Mapped | None = None
 ) -> Understood:
-    """The tree of a whole config.json; keys `before` its own come first, and keys `over` them replace them.
+    """The tree of a whole config.json; keys `before` come first, and keys `over` replace its own.
 
     Raises ArchError where it is of no known family, or says what cannot be expressed.
     """

@@ -31,8 +31,8 @@ class ConfigValue(Generic[T]):
     def __bool__(self) -> bool:
         return bool(self.value)
 
-    def __eq__(self, other: object) -> bool:
-        return bool(self.value == bare(other))
+    def __eq__(self, value: object) -> bool:
+        return bool(self.value == bare(value))
 
     def __hash__(self) -> int:
         return hash(self.value)

@@ -1,4 +1,4 @@
-"""Keys of Hugging Face's config.json and what they are called here, for hints to whoever writes them in a YAML of ours."""
+"""Keys of a config.json and our words for them, for hints to whoever writes them in a YAML."""
 
 from __future__ import annotations
 

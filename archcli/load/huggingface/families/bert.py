@@ -34,7 +34,7 @@ PARTS = {
     "BertForTokenClassification": {"labels"},
     "BertForQuestionAnswering": {"labels"},
 }
-"""What each class puts on the encoder: a pooler, a head that guesses words, a classifier of so many labels."""
+"""What each class has on the encoder: a pooler, a head that guesses words, a classifier of labels."""
 
 POOLER = tuple(
     f"pooler_{key}" for key in ("fc_size", "num_attention_heads", "num_fc_layers", "size_per_head", "type")

@@ -1,4 +1,7 @@
-"""Gemma 3, its text part: Gemma3TextConfig and Gemma3ForCausalLM. Files of the models with vision nest it in text_config."""
+"""Gemma 3, its text part: Gemma3TextConfig and Gemma3ForCausalLM.
+
+Files of the models with vision nest it in text_config.
+"""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def _attention(config: Config, *, turns: bool, chunked: bool) -> Mapped:
 
 
 def _experts(config: Config) -> Mapped:
-    """Experts whose input is scaled by the sigmoid of their logit; the shared one is as wide as a routed one."""
+    """Experts whose input is scaled by the sigmoid of their logit, and a shared one of equal width."""
     expert = gated(config)
     return {
         "kind": "moe",

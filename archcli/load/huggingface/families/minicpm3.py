@@ -40,7 +40,10 @@ DEFAULTS = {
 
 
 def mapping(config: Config) -> Mapped:
-    """Dense layers with latent attention; scaled embeddings, residuals and logits, by 1 where a scale is null."""
+    """Dense layers with latent attention; scaled embeddings, residuals and logits.
+
+    A scale that is null is 1.
+    """
     config = config.of_class(DEFAULTS)
     width, count = config.size("hidden_size"), config.layers()
     config = config.of_class({"v_head_dim": even_split(config).value, **DEFAULTS})

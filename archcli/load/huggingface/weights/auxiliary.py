@@ -1,4 +1,4 @@
-"""What checkpoints hold besides weights: names by which each kind is known, whatever the family, and why it is there."""
+"""Auxiliary tensors: what checkpoints of all families hold besides weights, by name, and why."""
 
 from __future__ import annotations
 
@@ -17,34 +17,32 @@ OPTIMIZER = "state of an optimizer, left over from training"
 REASONS: tuple[tuple[str, str], ...] = (
     (r"(^|\.)rotary_(pos_)?emb\.(\w*inv_freq|cos_cached|sin_cached)$", ROTARY),
     (r"(^|\.)embeddings\.position_ids$", POSITIONS),
-    (
-        r"\.(weight_scale_inv|weight_scale|weight_scale_2|input_scale|activation_scale|output_scale|[kv]_scale)$",
-        SCALE,
-    ),
+    (r"\.(weight_scale(_inv|_2)?|(input|activation|output|[kv])_scale)$", SCALE),
     (r"\.(qzeros|scales|g_idx|SCB|weight_format|weight_zero_point|weight_shape|weight_g_idx)$", PACKED),
     (r"\.(weight|[a-z_]+_proj)\.(absmax|quant_map|nested_absmax|nested_quant_map|quant_state\..+)$", PACKED),
     (r"\.experts\.\w+_scales$", PACKED),
-    (
-        r"(^|\.)(vision_tower|vision_model|visual|audio_tower|multi_modal_projector|mm_projector|image_newline)(\.|$)",
-        TOWER,
-    ),
+    (r"(^|\.)(vision_tower|vision_model|visual|audio_tower|image_newline)(\.|$)", TOWER),
+    (r"(^|\.)(multi_modal|mm)_projector(\.|$)", TOWER),
     (r"^(score|classifier|qa_outputs|v_head)\.", CLASSIFIER),
     (r"(^|\.)optimizer(_state)?\.|\.(exp_avg|exp_avg_sq|max_exp_avg_sq|momentum_buffer)$", OPTIMIZER),
 )
-"""What is known by its name alone."""
+"""Pattern of a name: the reason."""
 
 PACKED_AS: tuple[tuple[str, str], ...] = (
     (r"(.+)\.(qweight|weight_packed)", r"\1.weight"),
     (r"(.+\.experts\.\w+)_blocks", r"\1"),
 )
-"""Names of tensors that hold a weight in fewer bits (GPTQ and AWQ, compressed-tensors, MXFP4), and of the weight they hold."""
+"""Pattern of a tensor that holds a weight in fewer bits: the name of that weight.
+
+GPTQ and AWQ, compressed-tensors, MXFP4.
+"""
 
 BESIDE_PACKED = (".absmax", ".quant_state.bitsandbytes__nf4", ".quant_state.bitsandbytes__fp4")
 """What bitsandbytes puts beside a weight that keeps its name and is packed."""
 
 
 def auxiliary_reason(name: str, shape: Shape | None) -> str:
-    """Why a tensor of that name stands in a checkpoint beside the weights; empty where nothing is known."""
+    """Why a checkpoint holds a tensor of that name beside the weights; empty where nothing is known."""
     for pattern, reason in REASONS:
         if re.search(pattern, name):
             return reason
@@ -60,8 +58,8 @@ def packed(name: str) -> str | None:
 
 
 def _is_mask(name: str, shape: Shape | None) -> bool:
-    """`attn.bias` is a mask [1, 1, n, n] in old files of GPT-2 and its kin; as a vector it would be a bias."""
+    """`attn.bias` is a mask [1, 1, n, n] in old files of GPT-2; as a vector it would be a bias."""
     if re.search(r"\.masked_bias$", name):
         return shape in ((), (1,), None)
-    square = shape is None or (len(shape) == 4 and shape[:2] == (1, 1) and shape[2] == shape[3])  # noqa: PLR2004
+    square = shape is None or shape == (1, 1, *shape[-1:], *shape[-1:])
     return bool(re.search(r"\.(attn|attention|self_attn|attn\.attention)\.bias$", name)) and square

@@ -74,7 +74,7 @@ class WeightMap:
         return target if target is None or base is None else target._replace(packed=True)
 
     def reason(self, name: str, shape: Shape | None) -> str:
-        """Why a tensor that no model of ours holds may stand in a checkpoint; empty where nothing is known."""
+        """Why a checkpoint may hold a tensor that is no weight of ours; empty where nothing is known."""
         rules = [rule for rule, _, _ in _matches(self._tree, plain(name).split("."))]
         reasons = (rule.reason for rule in rules if isinstance(rule, Auxiliary))
         return next(reasons, "") or auxiliary_reason(name, shape)
@@ -92,7 +92,8 @@ class WeightMap:
             for template in () if isinstance(rule, Auxiliary) else parts_of(rule).ours:
                 words = re.fullmatch(re.escape(template).replace(r"\*", "([^.]+)"), ours)
                 if words and template.count("*") == name.count("*") and (nth is None or "#" in name):
-                    return fill_in(name, list(words.groups())).replace("#", "*" if nth is None else str(nth))
+                    index = "*" if nth is None else str(nth)
+                    return fill_in(name, list(words.groups())).replace("#", index)
         return ""
 
     def _find(self, name: str) -> WeightTarget | None:

@@ -1,4 +1,4 @@
-"""Tables of weight names that many families share; each family takes what fits and states what differs."""
+"""Tables of weight names that many families share."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ EXPERTS: Weights = {
     ),
     "[model.]layers.*.mlp.experts.down_proj": "layers.*.ffn.experts.down_proj.weight",
 }
-"""The router, and the experts: a tensor for each, as checkpoints are stored, or stacked, as transformers 5 holds them in memory."""
+"""The router, and the experts: a tensor for each in checkpoints, stacked in the memory of transformers 5."""
 
 SHARED: Weights = {
     f"[model.]layers.*.mlp.shared_expert{plural}.{name}_proj.*": f"layers.*.ffn.shared.{name}_proj.*"
@@ -96,24 +96,28 @@ GPT2: Weights = {
 """GPT-2's Conv1D holds its matrices [in, out]."""
 
 SUBLAYERS = {"self_attn": "attention", "encoder_attn": "cross_attention"}
+PROJECTIONS = {"q_proj": "q_proj", "k_proj": "k_proj", "v_proj": "v_proj", "out_proj": "o_proj"}
+
+
+def _half(half: str) -> dict[str, Rule]:
+    """The layers of the encoder, or of the decoder."""
+    theirs, ours = f"[model.]{half}.layers.*", f"{half}.layers.*"
+    names: dict[str, Rule] = {
+        f"{theirs}.fc1.*": f"{ours}.ffn.up_proj.*",
+        f"{theirs}.fc2.*": f"{ours}.ffn.down_proj.*",
+        f"{theirs}.final_layer_norm.*": f"{ours}.ffn_norm.*",
+    }
+    for part, attention in SUBLAYERS.items():
+        names[f"{theirs}.{part}_layer_norm.*"] = f"{ours}.{attention}_norm.*"
+        for stored, projection in PROJECTIONS.items():
+            names[f"{theirs}.{part}.{stored}.*"] = f"{ours}.{attention}.{projection}.*"
+    return names
+
+
 ENCODER_DECODER: Weights = {
     "[model.]shared.weight": "embedding.tokens.weight",
-    **{
-        f"[model.]{half}.layers.*.{theirs}.{'out' if which == 'o' else which}_proj.*": f"{half}.layers.*.{ours}.{which}_proj.*"
-        for half in ("encoder", "decoder")
-        for theirs, ours in SUBLAYERS.items()
-        for which in "qkvo"
-    },
-    **{
-        f"[model.]{half}.layers.*.{theirs}_layer_norm.*": f"{half}.layers.*.{ours}_norm.*"
-        for half in ("encoder", "decoder")
-        for theirs, ours in {**SUBLAYERS, "final": "ffn"}.items()
-    },
-    **{f"[model.]{half}.layers.*.fc1.*": f"{half}.layers.*.ffn.up_proj.*" for half in ("encoder", "decoder")},
-    **{
-        f"[model.]{half}.layers.*.fc2.*": f"{half}.layers.*.ffn.down_proj.*"
-        for half in ("encoder", "decoder")
-    },
+    **_half("encoder"),
+    **_half("decoder"),
 }
 """Marian, Whisper and their kin."""
 

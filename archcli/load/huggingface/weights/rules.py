@@ -1,8 +1,8 @@
-"""The table from Hugging Face's names of tensors to ours: its patterns, and what a rule says of a tensor.
+"""Rules from Hugging Face's names of tensors to ours.
 
 In a pattern `*` stands for one step of a name (a layer's index, `weight` or `bias`) and fills the `*` of our
-names in order; `#` for the index of a tensor that is stacked with its neighbours into one of ours; a last `**`
-for all that follows. What stands in brackets may be left out, as `[model.]` is by a checkpoint of the base class.
+names in order; `#` for the index of a tensor that is stacked with its neighbours into one of ours; a last
+`**` for all that follows. What stands in brackets may be left out, as `[model.]` is by the base class.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from dataclasses import dataclass
 class Parts:
     """The weights of ours, one or several, that a stored tensor holds.
 
-    `transposed`: stored [in, out] (GPT-2's Conv1D, stacked experts of some). `axis`: several of ours lie one after
-    the other along it. `groups`: they do so anew in each of so many groups (q, k, v of head 0, then of head 1, …).
-    `flat`: stored with an axis of 1 in front. `again`: the same tensor may stand under a second name.
+    `transposed`: stored [in, out] (GPT-2's Conv1D, stacked experts of some). `axis`: several of ours lie one
+    after the other along it. `groups`: they do so anew in each of so many groups (q, k, v of head 0, then of
+    head 1, …). `flat`: stored with an axis of 1 in front. `again`: it may be stored under a second name too.
     """
 
     ours: tuple[str, ...]

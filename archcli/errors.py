@@ -28,12 +28,17 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One mistake: what is wrong, how to mend it, and where (a mark in a file, or a path such as `groups.0.layer.ffn.d_ff`)."""
+    """One mistake: what is wrong, how to mend it, and where.
+
+    The place is a mark in a file, or a path such as `groups.0.layer.ffn.d_ff`. `code` names the kind of a conflict
+    between values, such as kv-heads-divide-heads, so that programs need not read the English.
+    """
 
     what: str
     hint: str = ""
     mark: Mark | None = None
     path: str = ""
+    code: str = ""
 
     def __str__(self) -> str:
         where = str(self.mark) if self.mark else self.path

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Self, TypeVar, dataclass_transform
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar, dataclass_transform
 
 from archcli.errors import ArchError, Problem
 from archcli.modules.fields import Field, Inherit, collected
@@ -30,6 +30,19 @@ Share = Annotated[float, Bounds(ge=0, lt=1)]
 
 
 M = TypeVar("M", bound="Spec")
+
+
+class Conflict(NamedTuple):
+    """Values that do not go together: a name for programs, the path of the field to change, what is wrong, how to mend it."""
+
+    code: str
+    path: str
+    what: str
+    hint: str = ""
+
+    def below(self, path: str) -> Conflict:
+        """The same, seen from further up."""
+        return self._replace(path=f"{path}.{self.path}")
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -71,14 +84,11 @@ class Spec:
                 yield Problem(f"{name}{refusal.path} {refusal.reason()}", path=name + refusal.path)
 
     def conflicts(self) -> Iterator[Problem]:
-        """What `check` finds, as problems at their paths."""
-        yield from (Problem(what, hint, path=field) for field, what, hint in self.check())
+        """The conflicts as problems at their paths."""
+        yield from (Problem(it.what, it.hint, path=it.path, code=it.code) for it in self.check())
 
-    def check(self) -> Iterator[tuple[str, str, str]]:
-        """(field, what is wrong, how to mend it) for every value that is fine alone but not beside the others.
-
-        The field is a full path, `groups.0.layer.attention.n_heads`, where it lies further down.
-        """
+    def check(self) -> Iterator[Conflict]:
+        """Every conflict: values that are fine alone, but not beside the others."""
         yield from ()
 
     @classmethod

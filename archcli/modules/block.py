@@ -15,7 +15,7 @@ from typing import Annotated, ClassVar, Literal
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.attention.cross import CrossAttention
-from archcli.modules.base import Inherit, Module, Positive, Share, children
+from archcli.modules.base import Conflict, Inherit, Module, Positive, Share, children
 from archcli.modules.context import Context, or_default
 from archcli.modules.dropout import dropped
 from archcli.modules.ffn import FeedForward
@@ -67,25 +67,29 @@ class Block(Module):
         """The rotary table the layer's mixer needs, so that a stack makes it once."""
         return None if self.mixing is None else self.mixing[1].table(positions, d_model, name)
 
-    def check(self) -> Iterator[tuple[str, str, str]]:
+    def check(self) -> Iterator[Conflict]:
         """One mixer at most, and not nothing."""
         yield from super().check()
         if self.attention is not None and self.mixer is not None:
-            yield "mixer", "attention and mixer are one key under two names", "leave one of them out"
+            yield Conflict(
+                "one-mixer",
+                "mixer",
+                "attention and mixer are one key under two names",
+                "leave one of them out",
+            )
         if self.mixing is None and self.ffn is None:
-            yield (
+            yield Conflict(
+                "layer-empty",
                 "attention",
                 "a layer needs attention (or a mixer), or ffn",
                 "add attention: {kind: …}, or ffn: {kind: …}",
             )
 
-    def check_width(self, d_model: int) -> Iterator[tuple[str, str, str]]:
+    def check_width(self, d_model: int) -> Iterator[Conflict]:
         """Whether its mixers fit a residual stream of width D."""
         for step, child in children(self):
             if isinstance(child, Mixer):
-                yield from (
-                    (f"{step}.{field}", what, hint) for field, what, hint in child.check_width(d_model)
-                )
+                yield from (conflict.below(step) for conflict in child.check_width(d_model))
 
     def _add(self, x: Tensor, y: Tensor, name: str) -> Tensor:
         y = dropped(y, self.dropout, f"{name}_dropout")

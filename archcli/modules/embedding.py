@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.activation import GELU, Activation
-from archcli.modules.base import Count, Inherit, Inline, Module, Positive, Share, Size
+from archcli.modules.base import Conflict, Count, Inherit, Inline, Module, Positive, Share, Size
 from archcli.modules.dropout import dropped
 from archcli.modules.heads import OutputHead
 from archcli.modules.loss import likelihood
@@ -106,10 +106,15 @@ class Head(OutputHead):
         logits = logits if self.softcap is None else Softcap("logit_softcap", self.softcap)(logits)
         return logits if targets is None else likelihood(logits, targets)
 
-    def check(self) -> Iterator[tuple[str, str, str]]:
+    def check(self) -> Iterator[Conflict]:
         """One bias, trained or not."""
         if self.bias and self.stored_bias:
-            yield "stored_bias", "a head has one bias, trained or stored", "leave one of them out"
+            yield Conflict(
+                "one-head-bias",
+                "stored_bias",
+                "a head has one bias, trained or stored",
+                "leave one of them out",
+            )
 
 
 class MaskedHead(Inline):

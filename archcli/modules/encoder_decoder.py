@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.base import Share, Size
+from archcli.modules.base import Conflict, Share, Size
 from archcli.modules.context import Context
 from archcli.modules.dropout import dropped
 from archcli.modules.frontend import ConvFrontEnd
@@ -113,21 +113,28 @@ class EncoderDecoder(Generator):
         memory: Tensor = self.encoder(source, name="encoder")
         return memory
 
-    def check(self) -> Iterator[tuple[str, str, str]]:
+    def check(self) -> Iterator[Conflict]:
         """What the encoder reads is clear, and as wide as the stream."""
         yield from super().check()
         if self.encoder.vocab_size is not None and self.encoder.front_end is not None:
-            yield (
+            yield Conflict(
+                "tokens-or-features",
                 "encoder.vocab_size",
                 "an encoder reads tokens or features, not both",
                 "leave vocab_size or front_end out",
             )
         if self.encoder.front_end is not None and self.encoder.front_end.d_model != self.d_model:
             width = self.encoder.front_end.d_model
-            yield (
+            yield Conflict(
+                "front-end-width",
                 "encoder.front_end.d_model",
                 f"the front end makes vectors {width} wide, not {self.d_model}",
                 "make both alike",
             )
         if self.embedding.width is not None:
-            yield "embedding.width", "an encoder-decoder's table is as wide as d_model", "leave width out"
+            yield Conflict(
+                "embedding-width",
+                "embedding.width",
+                "an encoder-decoder's table is as wide as d_model",
+                "leave width out",
+            )

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from archcli.arith import Number, ceil_div, exact, prod
 from archcli.graph import Tensor
-from archcli.modules.base import Inline, Size
+from archcli.modules.base import Conflict, Inline, Size
 from archcli.modules.loss import Likelihood, likelihood
 from archcli.ops import (
     Add,
@@ -63,7 +63,7 @@ class OutputHead(Inline):
         """[B, T, D] to a figure per word [B, T, V]; with targets [B, T] to a `Likelihood`. `table` is the tied weight, or None."""
         raise NotImplementedError
 
-    def check_sizes(self, vocab_size: int, width: int) -> Iterator[tuple[str, str, str]]:
+    def check_sizes(self, vocab_size: int, width: int) -> Iterator[Conflict]:
         """What the head cannot know alone: whether it fits V words and vectors of width D."""
         yield from ()
 
@@ -147,19 +147,26 @@ class AdaptiveHead(OutputHead):
         joined: Tensor = every
         return joined
 
-    def check(self) -> Iterator[tuple[str, str, str]]:
+    def check(self) -> Iterator[Conflict]:
         """Cutoffs that rise, and a share for each cluster."""
         if not self.cutoffs:
-            yield (
+            yield Conflict(
+                "cutoffs-empty",
                 "cutoffs",
                 "an adaptive head needs a cutoff",
                 "the ids below the first are its most frequent words",
             )
         if any(low >= high for low, high in zip(self.cutoffs, self.cutoffs[1:], strict=False)):
-            yield "cutoffs", "cutoffs must rise", "write them from the smallest to the largest, each once"
+            yield Conflict(
+                "cutoffs-rise",
+                "cutoffs",
+                "cutoffs must rise",
+                "write them from the smallest to the largest, each once",
+            )
         if len(self.cluster_shares) != len(self.cutoffs) + 1:
             given, needed = len(self.cluster_shares), len(self.cutoffs) + 1
-            yield (
+            yield Conflict(
+                "cluster-shares-count",
                 "cluster_shares",
                 f"{len(self.cutoffs)} cutoffs make {needed} clusters, not {given}",
                 f"write {needed} shares",
@@ -167,22 +174,25 @@ class AdaptiveHead(OutputHead):
         total = sum(exact(share) for share in self.cluster_shares)
         if total != 1:
             nearly = total if float(total) == 1 else float(total)
-            yield (
+            yield Conflict(
+                "cluster-shares-sum",
                 "cluster_shares",
                 f"the shares of all clusters sum to {nearly}, not 1",
                 "they are counted as they are written",
             )
 
-    def check_sizes(self, vocab_size: int, width: int) -> Iterator[tuple[str, str, str]]:
+    def check_sizes(self, vocab_size: int, width: int) -> Iterator[Conflict]:
         """The last cluster has words, and a width."""
         if self.cutoffs and self.cutoffs[-1] >= vocab_size:
-            yield (
+            yield Conflict(
+                "cutoffs-within-vocab",
                 "cutoffs",
                 f"the last cutoff {self.cutoffs[-1]} leaves no words of vocab_size {vocab_size} behind it",
                 "lower it",
             )
         if self.width(width, len(self.cutoffs) - 1) < 1:
-            yield (
+            yield Conflict(
+                "cluster-width",
                 "div_value",
                 f"the last of {len(self.cutoffs)} clusters would be {width} // {self.div_value}^{len(self.cutoffs)} = 0 wide",
                 "lower div_value",
@@ -217,13 +227,13 @@ class HierarchicalHead(OutputHead):
         inner = likelihood(logits, entry, f"{name}_words")
         return Likelihood(Add(f"{name}_add")(outer.nll, inner.nll), outer.log_z)
 
-    def check_sizes(self, vocab_size: int, width: int) -> Iterator[tuple[str, str, str]]:
+    def check_sizes(self, vocab_size: int, width: int) -> Iterator[Conflict]:
         """Every class has words."""
         size = ceil_div(vocab_size, self.n_classes)
         filled = ceil_div(vocab_size, size)
         if filled != self.n_classes:
             what = f"{vocab_size} words, {size} to a class, fill {filled} classes, not {self.n_classes}"
-            yield "n_classes", what, f"{filled} classes take as many"
+            yield Conflict("classes-filled", "n_classes", what, f"{filled} classes take as many")
 
 
 class SampledHead(OutputHead):
@@ -252,10 +262,11 @@ class SampledHead(OutputHead):
         log_z = LogSumExp(f"{name}_log_z")(Candidates(f"{name}_candidates")(own, logits, ids, targets))
         return Likelihood(Subtract(f"{name}_nll")(log_z, own), log_z)
 
-    def check_sizes(self, vocab_size: int, width: int) -> Iterator[tuple[str, str, str]]:
+    def check_sizes(self, vocab_size: int, width: int) -> Iterator[Conflict]:
         """No more samples than words."""
         if self.n_samples > vocab_size:
-            yield (
+            yield Conflict(
+                "samples-within-vocab",
                 "n_samples",
                 f"n_samples {self.n_samples} is more than vocab_size {vocab_size}",
                 "a word is drawn once",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from archcli.arith import Number
 from archcli.graph import Abstract, Op, Tape, Tensor, tree_map
-from archcli.modules.base import Positive, Share, Size, Spec
+from archcli.modules.base import Conflict, Positive, Share, Size, Spec
 from archcli.modules.dropout import dropped
 from archcli.modules.trace import outline
 from archcli.ops import Add, Einsum, Linear, Lookup, Scale
@@ -62,40 +62,45 @@ class LoRA(Spec):
             word in self.targets or (EVERY in self.targets and not NOT_IN_EVERY.fullmatch(word))
         )
 
-    def check(self) -> Iterator[tuple[str, str, str]]:
+    def check(self) -> Iterator[Conflict]:
         """Something is adapted."""
         if not self.targets:
-            yield (
+            yield Conflict(
+                "lora-targets-empty",
                 "targets",
                 "targets must not be empty",
                 "name projections, such as [q, v], or leave lora out",
             )
 
-    def check_model(self, model: Model) -> Iterator[tuple[str, str, str]]:
+    def check_model(self, model: Model) -> Iterator[Conflict]:
         """Every target is a projection that this model has."""
         rows = outline(model)
         words = dict.fromkeys([word for row in rows if (word := target_of(row.op)) is not None])
         for i, target in enumerate(self.targets):
             if target not in words and target != EVERY:
-                yield (
+                yield Conflict(
+                    "lora-target-unknown",
                     f"lora.targets.{i}",
                     f"no projection of this model is called {target!r}",
                     f"it has {', '.join(words)}; or all_linear",
                 )
         if TABLE in self.targets and any(row.op.name == "source" and not row.weights for row in rows):
-            yield (
+            yield Conflict(
+                "lora-shared-embedding",
                 "lora.targets",
                 "the embedding cannot be adapted where source and target share it",
                 "leave embedding out of the targets",
             )
         if TABLE in self.targets and model.mtp_depth:
-            yield (
+            yield Conflict(
+                "lora-mtp-embedding",
                 "lora.targets",
                 "the embedding cannot be adapted where mtp shares it",
                 "leave embedding out of the targets, or mtp out",
             )
         if HEAD in self.targets and model.embedding.tied and (model.mtp_depth or model.trains_on_rows):
-            yield (
+            yield Conflict(
+                "lora-tied-head",
                 "lora.targets",
                 "the head cannot be adapted where training reads the table it is tied to",
                 "write tied: false",

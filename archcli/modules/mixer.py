@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.base import Module
+from archcli.modules.base import Conflict, Module
 from archcli.modules.context import Context
 from archcli.modules.position import NoPosition, Position
 
@@ -74,6 +74,6 @@ class Mixer(Module):
         """What measures and rules ask of it; widths of heads that go by d_model are None where it is not given."""
         return MixerFacts(kind=getattr(self, "kind", type(self).__name__))
 
-    def check_width(self, d_model: int) -> Iterator[tuple[str, str, str]]:
+    def check_width(self, d_model: int) -> Iterator[Conflict]:
         """What is wrong with it on a residual stream of width D."""
         yield from ()

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal, TypeVar
 from archcli.arith import Number
 from archcli.errors import ArchError
 from archcli.graph import Tensor
-from archcli.modules.base import Module, Size, substitute
+from archcli.modules.base import Conflict, Module, Size, substitute
 from archcli.modules.context import Context
 from archcli.modules.embedding import Embedding, Head, MaskedHead
 from archcli.modules.heads import OutputHead, words
@@ -104,24 +104,24 @@ class Model(Module):
             return {"tokens": tokens, "targets": tokens}
         return {"tokens": tokens}
 
-    def check(self) -> Iterator[tuple[str, str, str]]:
+    def check(self) -> Iterator[Conflict]:
         """Every layer fits d_model; what is spoken of by name is there; a date is one."""
         yield from super().check()
         if self.released is not None and not RELEASED.fullmatch(str(self.released)):
-            yield (
+            yield Conflict(
+                "released-date",
                 "released",
                 f"released must be a year, or a year and a month, not {str(self.released)[:40]!r}",
                 'write 2024 or "2024-07"',
             )
-        misfits = [
-            (path + field, what, hint)
-            for path, stack in stacks(self)
-            for field, what, hint in stack.check_width(self.d_model)
-        ]
-        yield from misfits
-        if self.lora is not None and not misfits:
+        fits = True
+        for step, stack in stacks(self):
+            for conflict in stack.check_width(self.d_model):
+                fits = False
+                yield conflict._replace(path=step + conflict.path)
+        if self.lora is not None and fits:
             yield from self.lora.check_model(self)
-        if self.quantization is not None and not misfits:
+        if self.quantization is not None and fits:
             yield from self.quantization.check_model(self, LayerIndex(self))
 
 
@@ -167,27 +167,27 @@ class Generator(Model):
         loss: Tensor = (self.loss or USUAL)(*scored, name="loss")
         return loss
 
-    def check(self) -> Iterator[tuple[str, str, str]]:
+    def check(self) -> Iterator[Conflict]:
         """Head, loss and embedding fit each other."""
         yield from super().check()
         head = self.head
         if head is None and self.loss is not None:
-            yield "loss", "a loss needs a head", "add head, or leave loss out"
+            yield Conflict("loss-needs-head", "loss", "a loss needs a head", "add head, or leave loss out")
         if head is None:
             return
-        yield from (
-            (f"head.{field}", what, hint)
-            for field, what, hint in head.check_sizes(self.vocab_size, self.embedding.width or self.d_model)
-        )
+        width = self.embedding.width or self.d_model
+        yield from (conflict.below("head") for conflict in head.check_sizes(self.vocab_size, width))
         if self.embedding.tied and not head.ties:
             kind = getattr(head, "kind", "")
-            yield (
+            yield Conflict(
+                "head-cannot-tie",
                 "embedding.tied",
                 f"a head of kind {kind} has matrices of other shapes than the table",
                 "write tied: false",
             )
         if head.by_targets and isinstance(self.loss, CrossEntropy) and self.loss.z_loss is not None:
-            yield (
+            yield Conflict(
+                "z-loss-softmax",
                 "loss.z_loss",
                 "z-loss is defined for one softmax over all words",
                 "use a head of kind linear, or leave z_loss out",
@@ -246,7 +246,7 @@ class Decoder(Generator, Stack):
         )
         return self.mtp.add_losses(answer, x, targets, shared), kept
 
-    def check(self) -> Iterator[tuple[str, str, str]]:
+    def check(self) -> Iterator[Conflict]:
         """What multi-token prediction borrows can be borrowed."""
         yield from super().check()
         if self.mtp is not None:

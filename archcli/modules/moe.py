@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from archcli.graph import Experts, Tensor
-from archcli.modules.base import Inline, Positive, Size
+from archcli.modules.base import Conflict, Inline, Positive, Size
 from archcli.modules.ffn import FeedForward
 from archcli.ops import Activate, Add, Combine, Dispatch, Linear, Multiply, Route
 from archcli.ops.route import GroupScore, Scores
@@ -99,36 +99,55 @@ class MixtureOfExperts(FeedForward):
         gated: Tensor = Multiply("shared_gated")(y, gate, group=SHARED)
         return gated
 
-    def check(self) -> Iterator[tuple[str, str, str]]:
+    def check(self) -> Iterator[Conflict]:
         """k of E, from groups that E falls into evenly."""
         router = self.router
         if self.top_k > self.n_experts:
-            yield (
+            yield Conflict(
+                "top-k-within-experts",
                 "top_k",
                 f"top_k {self.top_k} is more than n_experts {self.n_experts}",
                 "a token cannot visit an expert twice",
             )
         elif self.n_experts % router.n_groups:
-            yield (
+            yield Conflict(
+                "experts-divide-groups",
                 "router",
                 f"n_experts {self.n_experts} does not fall into {router.n_groups} equal groups",
                 "mend n_groups",
             )
         elif router.top_k_groups > router.n_groups:
-            yield (
+            yield Conflict(
+                "top-k-groups-within-groups",
                 "router",
                 f"top_k_groups {router.top_k_groups} is more than n_groups {router.n_groups}",
                 "mend top_k_groups",
             )
         elif self.top_k > router.top_k_groups * (self.n_experts // router.n_groups):
-            yield (
+            yield Conflict(
+                "top-k-within-groups",
                 "top_k",
                 f"top_k {self.top_k} is more than the experts of {router.top_k_groups} groups",
                 "raise top_k_groups",
             )
         if isinstance(self.expert, MixtureOfExperts) or isinstance(self.shared, MixtureOfExperts):
-            yield "expert", "an expert cannot itself be a mixture of experts", "use kind mlp or glu"
+            yield Conflict(
+                "expert-not-mixture",
+                "expert",
+                "an expert cannot itself be a mixture of experts",
+                "use kind mlp or glu",
+            )
         if self.weigh == "input" and self.top_k != 1:
-            yield "weigh", f"weigh input is defined for top_k 1, not {self.top_k}", "use weigh: output"
+            yield Conflict(
+                "weigh-input-top-1",
+                "weigh",
+                f"weigh input is defined for top_k 1, not {self.top_k}",
+                "use weigh: output",
+            )
         if self.shared_gate and self.shared is None:
-            yield "shared_gate", "shared_gate without a shared expert", "add shared, or leave shared_gate out"
+            yield Conflict(
+                "shared-gate-needs-shared",
+                "shared_gate",
+                "shared_gate without a shared expert",
+                "add shared, or leave shared_gate out",
+            )

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, NamedTuple
 
 from archcli.arith import Number, prod
 from archcli.graph import Row, Tensor
-from archcli.modules.base import Inherit, Module, Positive
+from archcli.modules.base import Conflict, Inherit, Module, Positive
 from archcli.modules.block import Block
 from archcli.modules.context import Context
 from archcli.modules.dropout import dropped
@@ -66,10 +66,11 @@ class MultiTokenPrediction(Module):
 
     def check_shared(
         self, embedding: Embedding, head: OutputHead | None, d_model: int, *, biased: bool
-    ) -> Iterator[tuple[str, str, str]]:
+    ) -> Iterator[Conflict]:
         """Whether what it borrows can be borrowed, and its layer fits a stream of width D; `biased`: layers share a score bias."""
         if not isinstance(head, Head) or head.bias or head.stored_bias:
-            yield (
+            yield Conflict(
+                "mtp-head",
                 MTP,
                 "multi-token prediction shares a head, which must be of kind linear, without a bias",
                 "change head, or leave mtp out",
@@ -80,15 +81,21 @@ class MultiTokenPrediction(Module):
             or embedding.token_types
             or embedding.width
         ):
-            yield (
+            yield Conflict(
+                "mtp-embedding",
                 MTP,
                 "multi-token prediction shares the embedding, which must be a table alone",
                 "take positions into attention, or leave mtp out",
             )
         if biased:
-            yield MTP, "multi-token prediction has no score bias", "leave score_bias or mtp out"
-        for field, what, hint in self.layer.check_width(d_model) if self.layer else ():
-            yield f"{MTP}.layer.{field}", what, hint
+            yield Conflict(
+                "mtp-score-bias",
+                MTP,
+                "multi-token prediction has no score bias",
+                "leave score_bias or mtp out",
+            )
+        for conflict in self.layer.check_width(d_model) if self.layer else ():
+            yield conflict.below(f"{MTP}.layer")
 
     def add_losses(self, loss: Tensor, h: Tensor, targets: Tensor, shared: Shared) -> Tensor:
         """The model's loss and those of all depths; h [B, T, D] comes out of the last layer, targets [B, T] follow its tokens."""

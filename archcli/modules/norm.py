@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
 from archcli.graph import Tensor
-from archcli.modules.base import Inherit, Inline, Positive
+from archcli.modules.base import Conflict, Inherit, Inline, Positive
 from archcli.ops import BatchNormalize, MergeHeads, Normalize, SplitHeads
 from archcli.values import Bounds
 
@@ -44,7 +44,7 @@ class RMSNorm(Norm):
     offset: Literal[0, 1] = 0
     weight: bool = True
 
-    def check(self) -> Iterator[tuple[str, str, str]]:
+    def check(self) -> Iterator[Conflict]:
         """An offset belongs to a weight."""
         yield from _offset_without_weight(self.offset, weight=self.weight)
 
@@ -66,7 +66,7 @@ class LayerNorm(Norm):
     weight: bool = True
     bias: bool = True
 
-    def check(self) -> Iterator[tuple[str, str, str]]:
+    def check(self) -> Iterator[Conflict]:
         """An offset belongs to a weight."""
         yield from _offset_without_weight(self.offset, weight=self.weight)
 
@@ -100,9 +100,14 @@ class BatchNorm(Norm):
         return BatchNormalize(name, self.eps, self.momentum)
 
 
-def _offset_without_weight(offset: int, *, weight: bool) -> Iterator[tuple[str, str, str]]:
+def _offset_without_weight(offset: int, *, weight: bool) -> Iterator[Conflict]:
     if offset and not weight:
-        yield "offset", "offset 1 says how the weight is stored, and there is no weight", "leave offset out"
+        yield Conflict(
+            "offset-needs-weight",
+            "offset",
+            "offset 1 says how the weight is stored, and there is no weight",
+            "leave offset out",
+        )
 
 
 class QKNorm(Inline):
@@ -120,10 +125,11 @@ class QKNorm(Inline):
     when: Literal["before_rope", "after_rope"] = "before_rope"
     norm: Annotated[Norm, Inherit("norm")]
 
-    def check(self) -> Iterator[tuple[str, str, str]]:
+    def check(self) -> Iterator[Conflict]:
         """BatchNorm's channels are one axis."""
         if self.per == "head_distinct" and isinstance(self.norm, BatchNorm):
-            yield (
+            yield Conflict(
+                "batchnorm-per-channel",
                 "per",
                 "batchnorm has a gain per channel, not per head and channel",
                 "use per: full, or another norm",

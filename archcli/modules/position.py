@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Row, Tensor
-from archcli.modules.base import Count, Inherit, Inline, Positive, Size
+from archcli.modules.base import Conflict, Count, Inherit, Inline, Positive, Size
 from archcli.modules.rope_scaling import NoScaling, RopeScaling
 from archcli.ops import Add, AddConstant, Lookup, RelativeKeys, RotaryTable, Rotate
 from archcli.ops import Sinusoid as SinusoidOp
@@ -42,7 +42,7 @@ class Position(Inline):
         """A bias [B, H, T, S] on the scores that goes by the queries q [B, T, H, d], or None."""
         return None
 
-    def check_width(self, width: int) -> Iterator[tuple[str, str, str]]:
+    def check_width(self, width: int) -> Iterator[Conflict]:
         """What is wrong with this position on heads of the given width."""
         yield from ()
 
@@ -212,22 +212,29 @@ class Rope(Position):
         """YaRN as DeepSeek uses it also scales the scores."""
         return self.scaling.score_factor
 
-    def check_width(self, width: int) -> Iterator[tuple[str, str, str]]:
+    def check_width(self, width: int) -> Iterator[Conflict]:
         """Pairs need an even number of dims, no more than the head has."""
         if self.rotary_dim is None and width % 2:
-            yield (
+            yield Conflict(
+                "rotary-dims-even",
                 "position",
                 f"RoPE turns dims in pairs, and heads are {width} wide",
                 "state an even rotary_dim, or an even head_dim",
             )
         if self.rotary_dim is not None and self.rotary_dim > width:
-            yield (
+            yield Conflict(
+                "rotary-dims-within-head",
                 "position.rotary_dim",
                 f"rotary_dim {self.rotary_dim} is more than the {width} dims of a head",
                 "leave it out to turn all",
             )
 
-    def check(self) -> Iterator[tuple[str, str, str]]:
+    def check(self) -> Iterator[Conflict]:
         """Pairs need an even number of dims."""
         if isinstance(self.rotary_dim, int) and self.rotary_dim % 2:
-            yield "rotary_dim", f"rotary_dim must be even, not {self.rotary_dim}", "RoPE turns dims in pairs"
+            yield Conflict(
+                "rotary-dims-even",
+                "rotary_dim",
+                f"rotary_dim must be even, not {self.rotary_dim}",
+                "RoPE turns dims in pairs",
+            )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from archcli.arith import Number, Shape, ceil_div, prod
 from archcli.graph import Row
-from archcli.modules.base import Count, Size, Spec
+from archcli.modules.base import Conflict, Count, Size, Spec
 from archcli.modules.layers import LayerIndex
 from archcli.modules.lora import GROUP as ADAPTERS
 from archcli.modules.lora import adapted
@@ -132,14 +132,15 @@ class Quantization(Format):
                 _count(numbers, start, stop),
             )
 
-    def check_model(self, model: Model, layers: LayerIndex) -> Iterator[tuple[str, str, str]]:
+    def check_model(self, model: Model, layers: LayerIndex) -> Iterator[Conflict]:
         """Every rule names a matrix of this model."""
         rows = [row for row in outline(model, adapted(model)) if quantizable(row)]
         groups = ", ".join(dict.fromkeys(row.group for row in rows))
         for i, rule in enumerate(self.rules):
             if not any(_meets(rule, row, layers) for row in rows):
                 what = f"no matrix of this model is called {rule.match!r}"
-                yield (
+                yield Conflict(
+                    "quantization-rule-unused",
                     f"quantization.rules.{i}.match",
                     what,
                     f"it has {groups}; or write steps of a path, such as layers.0-3.ffn",

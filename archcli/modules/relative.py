@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.base import Inline, Size
+from archcli.modules.base import Conflict, Inline, Size
 from archcli.ops import RelativeBias
 
 
@@ -39,14 +39,20 @@ class RelativeBuckets(ScoreBias):
     max_distance: Size = 128
     bidirectional: bool = False
 
-    def check(self) -> Iterator[tuple[str, str, str]]:
+    def check(self) -> Iterator[Conflict]:
         """Every direction has near buckets, of one distance each, and far ones."""
         near = self.n_buckets // (4 if self.bidirectional else 2)
         if near == 0:
             least = 4 if self.bidirectional else 2
-            yield "n_buckets", f"n_buckets {self.n_buckets} has none for far distances", f"{least} at least"
+            yield Conflict(
+                "buckets-too-few",
+                "n_buckets",
+                f"n_buckets {self.n_buckets} has none for far distances",
+                f"{least} at least",
+            )
         elif self.max_distance <= near:
-            yield (
+            yield Conflict(
+                "max-distance-too-near",
                 "max_distance",
                 f"max_distance {self.max_distance} is among the {near} near ones",
                 f"{near + 1} at least",

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
-from archcli.modules.base import Positive, Size, Spec
+from archcli.modules.base import Conflict, Positive, Size, Spec
 
 
 def _exponents(torch: Any, width: int, positions: Any) -> Any:
@@ -106,10 +106,11 @@ class Llama3Scaling(RopeScaling):
         smooth = (turns / span).clamp(0, 1) if span else (turns > 0).float()
         return (1 - smooth) * plain / self.factor + smooth * plain
 
-    def check(self) -> Iterator[tuple[str, str, str]]:
+    def check(self) -> Iterator[Conflict]:
         """The band of the blend may be empty (Llama 4 Scout has 1 and 1), but not inside out."""
         if self.high_freq_factor < self.low_freq_factor:
-            yield (
+            yield Conflict(
+                "frequency-factors-order",
                 "high_freq_factor",
                 "high_freq_factor must not be below low_freq_factor",
                 f"low_freq_factor is {self.low_freq_factor}",
@@ -202,12 +203,18 @@ class LongRopeScaling(RopeScaling):
         )
         return plain / torch.where(positions[-1] + 1 > self.original_max_seq_len, long, short)
 
-    def check(self) -> Iterator[tuple[str, str, str]]:
+    def check(self) -> Iterator[Conflict]:
         """Both lists hold one divisor per pair; a context is longer than a token."""
         if self.original_max_seq_len == 1 and self.attention_factor is None:
-            yield "original_max_seq_len", "a context of one token cannot be stretched", "2 at least"
+            yield Conflict(
+                "context-too-short",
+                "original_max_seq_len",
+                "a context of one token cannot be stretched",
+                "2 at least",
+            )
         if len(self.short_factor) != len(self.long_factor):
-            yield (
+            yield Conflict(
+                "factors-as-long",
                 "long_factor",
                 f"long_factor has {len(self.long_factor)} entries, short_factor {len(self.short_factor)}",
                 "give one per rotated pair",

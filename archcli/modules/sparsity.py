@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
-from archcli.modules.base import Count, Size, Spec
+from archcli.modules.base import Conflict, Count, Size, Spec
 from archcli.ops import Dilated, Fixed, Mask, Strided, WindowAndGlobal
 
 
@@ -57,10 +57,11 @@ class FixedPattern(Sparsity):
         """Both factorized heads merged into one."""
         return Fixed(self.stride, self.summary)
 
-    def check(self) -> Iterator[tuple[str, str, str]]:
+    def check(self) -> Iterator[Conflict]:
         """The summary is part of the block."""
         if self.summary > self.stride:
-            yield (
+            yield Conflict(
+                "summary-within-stride",
                 "summary",
                 f"summary {self.summary} is more than stride {self.stride}",
                 "a block has no more keys than its stride",

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 
 from archcli.arith import Number, label
 from archcli.graph import Tensor
-from archcli.modules.base import Inherit, Module, Size, Spec, children
+from archcli.modules.base import Conflict, Inherit, Module, Size, Spec, children
 from archcli.modules.block import Block
 from archcli.modules.context import Context, LayerCache
 from archcli.modules.mixer import MixerFacts
@@ -56,20 +56,28 @@ class Group(Spec):
             kept.append(LayerCache(before.length + context.positions.shape[0], states))
         return x, None if cache is None else tuple(kept)
 
-    def check(self) -> Iterator[tuple[str, str, str]]:
+    def check(self) -> Iterator[Conflict]:
         """One of layer and pattern."""
         if self.layer is None and not self.pattern:
-            yield "layer", "a group needs a layer, or a pattern of layers", "add layer: {kind: pre_norm, …}"
+            yield Conflict(
+                "group-empty",
+                "layer",
+                "a group needs a layer, or a pattern of layers",
+                "add layer: {kind: pre_norm, …}",
+            )
         if self.layer is not None and self.pattern:
-            yield "pattern", "a group has a layer or a pattern, not both", "leave one of them out"
+            yield Conflict(
+                "layer-or-pattern",
+                "pattern",
+                "a group has a layer or a pattern, not both",
+                "leave one of them out",
+            )
 
-    def check_width(self, d_model: int) -> Iterator[tuple[str, str, str]]:
+    def check_width(self, d_model: int) -> Iterator[Conflict]:
         """What the layers cannot know alone: whether they fit a residual stream of width D."""
         for step, block in children(self):
             if isinstance(block, Block):
-                yield from (
-                    (f"{step}.{field}", what, hint) for field, what, hint in block.check_width(d_model)
-                )
+                yield from (conflict.below(step) for conflict in block.check_width(d_model))
 
 
 class Stack(Module):
@@ -116,23 +124,27 @@ class Stack(Module):
         facts = ((i, block.facts()) for i, group in enumerate(self.groups) for block in group.blocks)
         return ((i, mixer) for i, mixer in facts if mixer.has_scores)
 
-    def check_width(self, d_model: int) -> Iterator[tuple[str, str, str]]:
+    def check_width(self, d_model: int) -> Iterator[Conflict]:
         """What is wrong with any layer on a residual stream of width D."""
         for i, group in enumerate(self.groups):
-            yield from (
-                (f"groups.{i}.{field}", what, hint) for field, what, hint in group.check_width(d_model)
-            )
+            yield from (conflict.below(f"groups.{i}") for conflict in group.check_width(d_model))
 
-    def check(self) -> Iterator[tuple[str, str, str]]:
+    def check(self) -> Iterator[Conflict]:
         """A score bias is shared, so all layers with scores have as many heads and no window."""
         yield from super().check()
         if self.score_bias is None:
             return
         if not any(self._scored()):
-            yield "score_bias", "no layer has scores to which a bias could be added", "leave score_bias out"
+            yield Conflict(
+                "score-bias-without-scores",
+                "score_bias",
+                "no layer has scores to which a bias could be added",
+                "leave score_bias out",
+            )
         for i, mixer in self._scored():
             if mixer.n_heads != self._n_heads or mixer.window or mixer.chunk:
-                yield (
+                yield Conflict(
+                    "score-bias-layers-alike",
                     f"groups.{i}",
                     "layers that share a score bias need equal n_heads, no window and no chunk",
                     "make them alike",

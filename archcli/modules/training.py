@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
-from archcli.modules.base import Count, Spec
+from archcli.modules.base import Conflict, Count, Spec
 from archcli.values import Bounds
 
 Share = Annotated[float, Bounds(ge=0)]
@@ -23,7 +23,9 @@ class Training(Spec):
     decay_norms: bool | None = None
     warmup_steps: Count | None = None
 
-    def check(self) -> Iterator[tuple[str, str, str]]:
+    def check(self) -> Iterator[Conflict]:
         """A share of what is dropped is below one."""
         if self.dropout is not None and self.dropout >= 1:
-            yield "dropout", f"dropout {self.dropout} drops everything", "a share below 1"
+            yield Conflict(
+                "dropout-below-one", "dropout", f"dropout {self.dropout} drops everything", "a share below 1"
+            )

@@ -58,7 +58,7 @@ class KvHeadsDivideHeads(Rule):
 
     def claims(self, conflict: Problem) -> bool:
         """The same, as the modules report it."""
-        return conflict.path.endswith("n_kv_heads")
+        return conflict.code == "kv-heads-divide-heads"
 
 
 def _nearest_divisor(n: int, wanted: int, tp: int, reach: int = 4096) -> int:

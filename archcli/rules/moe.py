@@ -34,7 +34,7 @@ class MoreThanThereAre(Rule):
 
     def claims(self, conflict: Problem) -> bool:
         """The same, as the modules report it; CON001 reports a top_k above the experts of chosen groups."""
-        return conflict.path.endswith(".top_k") and "n_experts" in conflict.what
+        return conflict.code == "top-k-within-experts"
 
 
 class AllExpertsActive(Rule):

@@ -148,9 +148,7 @@ class OddRotaryDims(Rule):
 
     def claims(self, conflict: Problem) -> bool:
         """Conflicts of rotary dims, and of a position with the heads it turns."""
-        return conflict.path.endswith(("rotary_dim", "qk_rope_head_dim")) or (
-            conflict.path.endswith(".position") and "RoPE" in conflict.what
-        )
+        return conflict.code in {"rotary-dims-even", "rotary-dims-within-head"}
 
 
 class NoOrder(Rule):

@@ -1,9 +1,15 @@
 """The table of kinds says what the classes say, and a model loads the files of what it is made of and no others."""
 
+import ast
+import re
+from pathlib import Path
+
 import pytest
 
 import archcli.modules
 import archcli.ops
+from archcli.errors import ArchError
+from archcli.load.source import load_text
 from archcli.modules import kinds
 from library import classes, load_every_module
 
@@ -32,3 +38,33 @@ def test_every_public_name_is_found_in_its_own_file(package):
 def test_an_unknown_name_is_no_attribute():
     with pytest.raises(AttributeError, match="has no attribute 'Liner'"):
         _ = archcli.ops.Liner
+
+
+def test_every_conflict_has_a_code_of_its_own_kind():
+    stated = {}
+    for path in Path(archcli.modules.__file__).parent.rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Conflict":
+                code = ast.literal_eval(call.args[0])
+                assert re.fullmatch(r"[a-z]+(-[a-z0-9]+)*", code), code
+                stated.setdefault(code, []).append(path.name)
+    assert len(stated) > 50
+    assert {code: files for code, files in stated.items() if len(files) > 1} == {
+        "rotary-dims-even": ["position.py", "position.py", "latent.py"]
+    }
+
+
+DECODER = """
+vocab_size: 8
+d_model: 8
+norm: rmsnorm
+groups: [{n_layers: 1, layer: {kind: pre_norm, attention: {kind: gqa, n_heads: 8, n_kv_heads: 3}, ffn: {kind: glu, d_ff: 8}}}]
+"""
+
+
+def test_a_problem_of_a_yaml_carries_the_code_of_its_conflict():
+    with pytest.raises(ArchError) as caught:
+        load_text(DECODER, "f")
+    assert [(problem.code, problem.path) for problem in caught.value.problems] == [
+        ("kv-heads-divide-heads", "groups.0.layer.attention.n_kv_heads")
+    ]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.base import Positive, Share, Size, Spec
+from archcli.modules.base import Conflict, Positive, Share, Size, Spec
 from archcli.modules.context import Context
 from archcli.modules.mixer import Mixer, MixerFacts
 from archcli.modules.position import NoPosition, Position
@@ -162,23 +162,32 @@ class SoftmaxAttention(Attention):
             pairs.append(ExtendCache(f"{name}_cache", self.mask)(entry, *context.cache[i : i + 1]))
         return tuple(seen for seen, _ in pairs), tuple(kept for _, kept in pairs)
 
-    def check(self) -> Iterator[tuple[str, str, str]]:
+    def check(self) -> Iterator[Conflict]:
         """One pattern a layer."""
         yield from super().check()
         stated = [field for field in ("window", "chunk", "sparsity") if getattr(self, field) is not None]
         if len(stated) > 1:
-            yield stated[1], f"a layer has one pattern, not {' and '.join(stated)}", "leave one of them out"
+            yield Conflict(
+                "one-pattern",
+                stated[1],
+                f"a layer has one pattern, not {' and '.join(stated)}",
+                "leave one of them out",
+            )
         if not self.causal and (self.window is not None or self.chunk is not None):
-            yield "causal", "windows and chunks are causal", "leave causal out, or the window"
+            yield Conflict(
+                "window-causal", "causal", "windows and chunks are causal", "leave causal out, or the window"
+            )
         if self.sparsity is not None and self.sparsity.mask.causal is not self.causal:
             sees = "looks back alone" if self.causal is False else "looks to both sides"
-            yield (
+            yield Conflict(
+                "sparsity-direction",
                 "sparsity",
                 f"the pattern {sees}",
                 "leave causal out" if self.causal is False else "state causal: false",
             )
         if self.sinks and self.normalizer == "relu":
-            yield (
+            yield Conflict(
+                "sinks-need-softmax",
                 "sinks",
                 "sinks are logits of a softmax, and normalizer relu has none",
                 "leave one of them out",

@@ -19,7 +19,7 @@ from typing import Literal
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.attention.base import Attention, SoftmaxAttention
-from archcli.modules.base import Positive, Size
+from archcli.modules.base import Conflict, Positive, Size
 from archcli.modules.context import Context, or_default
 from archcli.modules.mixer import MixerFacts
 from archcli.modules.norm import QKNorm
@@ -83,11 +83,12 @@ class ProjectedHeads(Attention):
         x = self.position.rotate(x, table, f"{which}_rotate")
         return norm(x, name=f"{which}_norm") if norm is not None and norm.when == "after_rope" else x
 
-    def check_width(self, d_model: int) -> Iterator[tuple[str, str, str]]:
+    def check_width(self, d_model: int) -> Iterator[Conflict]:
         """Heads divide d_model where nothing else gives their width, and RoPE finds pairs in them."""
         if self.head_dim is None and d_model % self.n_heads:
             fits = " or ".join(str(k) for k in _divisors_near(d_model, self.n_heads))
-            yield (
+            yield Conflict(
+                "heads-divide-width",
                 "n_heads",
                 f"n_heads {self.n_heads} does not divide d_model {d_model}",
                 f"{fits} would, or state head_dim",
@@ -160,12 +161,13 @@ class GroupedQueryAttention(ProjectedAttention):
         """K."""
         return self.n_kv_heads
 
-    def check(self) -> Iterator[tuple[str, str, str]]:
+    def check(self) -> Iterator[Conflict]:
         """K must divide H."""
         yield from super().check()
         if self.n_heads % self.n_kv_heads:
             fits = " or ".join(str(k) for k in _divisors_near(self.n_heads, self.n_kv_heads))
-            yield (
+            yield Conflict(
+                "kv-heads-divide-heads",
                 "n_kv_heads",
                 f"n_kv_heads {self.n_kv_heads} does not divide n_heads {self.n_heads}",
                 f"{fits} would",

@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Literal
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.attention.base import SoftmaxAttention
-from archcli.modules.base import Inherit, Size
+from archcli.modules.base import Conflict, Inherit, Size
 from archcli.modules.context import Context, or_default
 from archcli.modules.mixer import MixerFacts
 from archcli.modules.norm import Norm
@@ -118,18 +118,24 @@ class MultiHeadLatentAttention(SoftmaxAttention):
     def _d_query(self) -> Number:
         return self.qk_nope_head_dim + self.qk_rope_head_dim
 
-    def check_width(self, d_model: int) -> Iterator[tuple[str, str, str]]:
+    def check_width(self, d_model: int) -> Iterator[Conflict]:
         """RoPE turns the r dims, no more."""
         yield from self.position.check_width(self.qk_rope_head_dim)
 
-    def check(self) -> Iterator[tuple[str, str, str]]:
+    def check(self) -> Iterator[Conflict]:
         """RoPE turns the r dims in pairs."""
         yield from super().check()
         if self.qk_rope_head_dim % 2:
-            yield (
+            yield Conflict(
+                "rotary-dims-even",
                 "qk_rope_head_dim",
                 f"qk_rope_head_dim must be even, not {self.qk_rope_head_dim}",
                 "RoPE turns dims in pairs",
             )
         if isinstance(self.position, RelativeKey):
-            yield "position", "relative keys are not defined for latent attention", "use kind rope"
+            yield Conflict(
+                "no-relative-keys",
+                "position",
+                "relative keys are not defined for latent attention",
+                "use kind rope",
+            )

@@ -11,7 +11,7 @@ from typing import Literal
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.attention.grouped import ProjectedHeads
-from archcli.modules.base import Size
+from archcli.modules.base import Conflict, Size
 from archcli.modules.context import Context, or_default
 from archcli.modules.position import ALiBi, RelativeKey
 from archcli.ops import FeatureMap, Linear, LinearAttend, MergeHeads
@@ -50,11 +50,12 @@ class LinearAttention(ProjectedHeads):
             MergeHeads("merge")(mixed)
         ), None if context.cache is None else tuple(state)
 
-    def check(self) -> Iterator[tuple[str, str, str]]:
+    def check(self) -> Iterator[Conflict]:
         """There are no scores that a position could bias."""
         yield from super().check()
         if isinstance(self.position, ALiBi | RelativeKey):
-            yield (
+            yield Conflict(
+                "no-score-bias",
                 "position",
                 "a bias on scores, of which linear attention has none",
                 "use rope, or what is added to the embedding",

@@ -11,7 +11,7 @@ from archcli.load.spec.overrides import apply
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import text_of
 from archcli.modules import Model, kinds
-from archcli.modules.base import Inherit, Size, Spec
+from archcli.modules.base import Conflict, Inherit, Size, Spec
 from archcli.values import Length
 
 
@@ -24,7 +24,7 @@ class Part(Spec):
 
     def check(self):
         if self.even > self.width:
-            yield "even", "even is more than width", ""
+            yield Conflict("even", "even", "even is more than width")
 
 
 class Pair(Spec):
@@ -35,7 +35,7 @@ class Pair(Spec):
 
     def check(self):
         if self.low > self.high:
-            yield "low", "low must not be above high", ""
+            yield Conflict("order", "low", "low must not be above high")
 
 
 class Tint(Spec):

@@ -125,12 +125,13 @@ def region_timer(name):
 def print_regions(name):
     """The shares of one model's forward by the profile and by the clock, measured in this process. Brings torch."""
     from archcli.load.source import load, load_text
+    from archcli.modules.request import Request
     from archcli.render.progress import progress
     from archcli.runtime.profile.cross_check import cross_check, shares
-    from archcli.runtime.profile.work import Job, prepare
+    from archcli.runtime.profile.work import prepare
 
     model, text = MODELS[name]
-    work = prepare((load(model) if text is None else load_text(text, name)).model, Job(batch_size=1, new=128))
+    work = prepare((load(model) if text is None else load_text(text, name)).model, Request("forward", 1, 128))
     with progress(name) as tick:
         print(json.dumps(shares(*cross_check(work, None, tick))))
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from math import lcm
 from typing import Annotated, Any, ClassVar, Literal
 
-from archcli.arith import Number, ceil_div, exact, prod
+from archcli.arith import Number, ceil_div, exact, prod, rounded, share_of
 from archcli.graph import Tensor
 from archcli.modules.base import Conflict, Inline, Size
 from archcli.modules.loss import Likelihood, likelihood
@@ -56,6 +56,10 @@ class OutputHead(Inline):
     def token_multiple(self) -> int:
         """The fewest targets of which every share that the head states is a whole number."""
         return 1
+
+    def target_ranges(self, vocab_size: int, tokens: int) -> list[tuple[int, int, int]]:
+        """(first id, the one after the last, how many of the targets are in between), for targets made up."""
+        return [(0, vocab_size, tokens)]
 
     def forward(
         self, x: Tensor, vocab_size: Number, table: Tensor | None, targets: Tensor | None = None, *, name: str
@@ -106,6 +110,12 @@ class AdaptiveHead(OutputHead):
     @property
     def token_multiple(self) -> int:
         return lcm(*(exact(share).denominator for share in self.cluster_shares))
+
+    def target_ranges(self, vocab_size: int, tokens: int) -> list[tuple[int, int, int]]:
+        """As the shares say; where one is no whole number of tokens the nearest, and the last has the rest."""
+        bounds = (0, *self.cutoffs, vocab_size)
+        counts = [rounded(share_of(tokens, share)) for share in self.cluster_shares[:-1]]
+        return list(zip(bounds, bounds[1:], [*counts, tokens - sum(counts)], strict=False))
 
     def forward(
         self, x: Tensor, vocab_size: Number, table: Tensor | None, targets: Tensor | None = None, *, name: str

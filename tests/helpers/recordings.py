@@ -31,7 +31,7 @@ from archcli.modules import (
 )
 from archcli.modules.request import Request
 from archcli.runtime.profile.record import record
-from archcli.runtime.profile.work import Job, prepare
+from archcli.runtime.profile.work import BuildSettings, prepare
 from sources import OTHERS
 
 LAYER, RMS, ROPE = LayerNorm(), RMSNorm(), Rope()
@@ -137,7 +137,5 @@ def question(phase, seq_len=9, past=5):
 def profiled(model, phase, attention="sdpa", pairs=1, past=5, **options):
     """(the counted pass, what was recorded of it)."""
     counted = checked_pass(model, question(phase, past=past))
-    cached = phase in {"prefill", "decode"}
-    flags = {"cached": cached, "last_only": cached, "train": phase == "train"}
-    job = Job(2, counted.new, counted.past, counted.source_len, attention=attention, **flags, **options)
-    return counted, record(prepare(model, job), "cpu", pairs, lambda what, done, total: None)
+    work = prepare(model, counted.request, BuildSettings(attention=attention, **options))
+    return counted, record(work, "cpu", pairs, lambda what, done, total: None)

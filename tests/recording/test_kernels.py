@@ -16,7 +16,7 @@ from archcli.recording.kernels import CompiledGraph, GraphOp, Launch, compiled_o
 from archcli.recording.operations import CallTime, OpInstance, OpKey
 from archcli.runtime.model.op_log import op_log
 from archcli.runtime.profile.provenance import PIECES, ROW, Provenance, pieces_of
-from archcli.runtime.profile.work import Job, prepare
+from archcli.runtime.profile.work import prepare
 from recordings import MODELS, RUNS, question
 
 LABELS = {
@@ -195,17 +195,7 @@ def test_a_node_that_replaces_others_takes_over_whose_they_were():
 @pytest.mark.parametrize(("name", "phase"), RUNS, ids="-".join)
 def test_every_occurrence_of_a_row_is_found_where_it_ran(name, phase):
     counted = checked_pass(MODELS[name], question(phase, past=5))
-    cached = phase in {"prefill", "decode"}
-    job = Job(
-        2,
-        counted.new,
-        counted.past,
-        counted.source_len,
-        cached=cached,
-        last_only=cached,
-        train=phase == "train",
-    )
-    work = prepare(MODELS[name], job)
+    work = prepare(MODELS[name], counted.request)
     with op_log(work.model) as log:
         work.step()
     found = list(occurrences(LayerIndex(MODELS[name]), counted, log.ran.values()))

@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from archcli.modules.layers import folded_path
+from archcli.modules.request import Request
 from archcli.recording.classes import TimeClass
 from archcli.runtime.profile.machine import threads
 from archcli.runtime.profile.record import record
-from archcli.runtime.profile.work import Job, prepare
+from archcli.runtime.profile.work import prepare
 from recordings import MODELS, PHASES, RUNS, profiled
 
 CASES = [("gpt2", phase, attention) for phase in PHASES for attention in ("sdpa", "eager")]
@@ -155,7 +156,7 @@ def test_gradients_that_meet_are_summed_in_a_phase_of_their_own():
 def test_nothing_stays_switched_on(monkeypatch):
     monkeypatch.delenv("KINETO_LOG_LEVEL", raising=False)
     before = dict(os.environ), torch.get_num_threads(), torch.is_grad_enabled(), torch.get_default_dtype()
-    work = prepare(MODELS["gpt2"], Job(1, 4))
+    work = prepare(MODELS["gpt2"], Request("forward", 1, 4))
     plain = [set(vars(module)) for module in work.model.modules()]
     with threads(2):
         record(work, "cpu", 1, lambda what, done, total: None)
@@ -179,13 +180,13 @@ def stopping_before_pair(number):
 
 
 def test_an_interrupt_keeps_what_was_measured():
-    recording = record(prepare(MODELS["gpt2"], Job(1, 4)), "cpu", 5, stopping_before_pair(2))
+    recording = record(prepare(MODELS["gpt2"], Request("forward", 1, 4)), "cpu", 5, stopping_before_pair(2))
     assert recording.partial
     assert len(recording.plain_s) == len(recording.traced_s) == 2
 
 
 def test_an_interrupt_before_the_first_pair_is_passed_on():
-    work = prepare(MODELS["gpt2"], Job(1, 4))
+    work = prepare(MODELS["gpt2"], Request("forward", 1, 4))
     with pytest.raises(KeyboardInterrupt):
         record(work, "cpu", 5, stopping_before_pair(0))
     assert gc.isenabled()

@@ -152,7 +152,7 @@ def _recorded(stack: SmallStack, settings: RunSettings, tick: Tick) -> Recording
         tick(f"{stack.name}, {what}", done, total)
 
     tick_stack("building", 0, 1)
-    prepared = work.prepare(stack.model, settings.job(stack.counted, stack.distinct))
+    prepared = work.prepare(stack.model, stack.counted.request, settings.build(stack.distinct))
     return record.record(
         prepared,
         settings.device,

@@ -22,8 +22,8 @@ def machine_ceilings(recording: Recording, settings: RunSettings, tick: Tick) ->
     kept = kept_ceilings(file)
     if key in kept and not settings.refresh:
         return kept[key]
+    from archcli.runtime.dtypes import DTYPES
     from archcli.runtime.profile.ceilings import measure_ceilings
-    from archcli.runtime.profile.work import DTYPES
 
     tick("measuring what this machine can do", 0, 1)
     ceilings = measure_ceilings(settings.dtype, DTYPES[settings.dtype], settings.device)

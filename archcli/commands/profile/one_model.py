@@ -70,7 +70,7 @@ def _measure(
             require_memory(asked.name, memory, work.free_memory(settings.device), settings.dtype)
         with progress(f"profiling {asked.name}") as tick, machine.threads(settings.threads):
             tick("building", 0, 1)
-            prepared = work.prepare(asked.model, settings.job(counted))
+            prepared = work.prepare(asked.model, counted.request, settings.build())
             name = asked.name if settings.trace else ""
             if settings.compile:
                 recording = compiled.record_compiled(

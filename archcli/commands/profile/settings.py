@@ -6,10 +6,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archcli.errors import ArchError
-from archcli.measure.passes import Pass
 
 if TYPE_CHECKING:
-    from archcli.runtime.profile.work import Job
+    from archcli.runtime.profile.work import BuildSettings
 
 INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 
@@ -53,21 +52,8 @@ class RunSettings:
         """The settings that a report has among its inputs."""
         return {key: value for key, value in asdict(self).items() if key in REPORTED}
 
-    def job(self, counted: Pass, distinct_experts: int | None = None) -> Job:
-        """The runtime's job for a counted pass. Imports torch."""
-        from archcli.runtime.profile.work import Job
+    def build(self, distinct_experts: int | None = None) -> BuildSettings:
+        """The runtime's settings for a model. Imports torch."""
+        from archcli.runtime.profile.work import BuildSettings
 
-        stepwise = counted.phase in {"prefill", "decode"}
-        return Job(
-            batch_size=counted.batch_size,
-            new=counted.new,
-            past=counted.past,
-            source_len=counted.source_len,
-            cached=stepwise or counted.past > 0,
-            last_only=stepwise,
-            train=counted.phase == "train",
-            dtype=self.dtype,
-            device=self.device,
-            attention=self.attention,
-            distinct_experts=distinct_experts,
-        )
+        return BuildSettings(self.dtype, self.device, self.attention, distinct_experts)

@@ -115,7 +115,7 @@ def _contender(variant: RequestedVariant, counted: Pass, tick: Tick) -> Any:
     from archcli.runtime.profile import variants as in_turn
 
     settings = variant.settings
-    prepared = work.prepare(variant.subject.model, settings.job(counted))
+    prepared = work.prepare(variant.subject.model, counted.request, settings.build())
     if settings.compile:
         return compiled.compiled_contender(prepared, settings.device, _ticking(variant, tick))
     return in_turn.contender(prepared, settings.device, hide_launch=settings.hide_launch)

@@ -17,8 +17,10 @@ from archcli.arith import prod
 from archcli.errors import ArchError
 from archcli.modules import Model
 from archcli.modules.model import inferring
-from archcli.modules.request import InputSpec, Request
+from archcli.modules.request import Request
+from archcli.runtime.dtypes import DTYPES, dtype_name
 from archcli.runtime.model.build import LanguageModel, build_model
+from archcli.runtime.model.random_data import random_input
 from archcli.runtime.verify.finding import Finding
 from archcli.runtime.weights.transformers import Inputs, Logits, prompt_length, their_class, their_logits
 from archcli.runtime.weights.translate import fill
@@ -43,7 +45,6 @@ STORED = {
 }
 """safetensors' names of the dtypes that hold numbers as they are."""
 
-RUN_AS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-5, torch.bfloat16: 5e-2, torch.float16: 1e-2}
 """Of the largest logit. Two correct fp32 runs differ by a few units of the last place; in half precision only coarse mistakes are seen."""
 
@@ -86,7 +87,7 @@ def check_weights(
     spec: Model, placed: Placed, job: Job, available: int | None, tell: Tell = lambda *_: None
 ) -> list[Finding]:
     """Run both models and compare what they say; ArchError where memory, transformers or its class is missing."""
-    dtype = RUN_AS.get(job.dtype) or kept(placed)
+    dtype = DTYPES.get(job.dtype) or kept(placed)
     _require_memory(job.params, dtype, available)
     cls, inputs = their_class(job.config), _inputs(spec, job, dtype)
     tell(f"transformers' {cls.__name__}", 0, 2)
@@ -96,11 +97,11 @@ def check_weights(
     ours = our_logits(loaded(spec, placed, dtype), spec, inputs)
     found = [
         _closeness(
-            cls.__name__, f"logits of one pass, {_named(dtype)}", ours.full, theirs.full, TOLERANCE[dtype]
+            cls.__name__, f"logits of one pass, {dtype_name(dtype)}", ours.full, theirs.full, TOLERANCE[dtype]
         )
     ]
     if ours.steps is not None and theirs.steps is not None:
-        what = f"logits of prefill and {ours.steps.shape[1] - 1} decoded, {_named(dtype)}"
+        what = f"logits of prefill and {ours.steps.shape[1] - 1} decoded, {dtype_name(dtype)}"
         found.append(_closeness(cls.__name__, what, ours.steps, theirs.steps, TOLERANCE[dtype]))
     return found
 
@@ -138,12 +139,8 @@ def _tensor(stored: TensorEntry, read: Callable[[TensorEntry], bytearray]) -> to
 def _require_memory(params: int, dtype: torch.dtype, available: int | None) -> None:
     needed = params * dtype.itemsize
     if available is not None and needed > available:
-        sizes = f"{needed / 2**30:,.1f} GiB of weights in {_named(dtype)}; this machine has {available / 2**30:,.1f} GiB available"
+        sizes = f"{needed / 2**30:,.1f} GiB of weights in {dtype_name(dtype)}; this machine has {available / 2**30:,.1f} GiB available"
         raise ArchError(f"this needs {sizes}", "params --against compares names and shapes without them")
-
-
-def _named(dtype: torch.dtype) -> str:
-    return next((name for name, own in RUN_AS.items() if own is dtype), str(dtype).removeprefix("torch."))
 
 
 def _inputs(spec: Model, job: Job, dtype: torch.dtype) -> Inputs:
@@ -152,14 +149,8 @@ def _inputs(spec: Model, job: Job, dtype: torch.dtype) -> Inputs:
     length = min(job.seq_len, spec.max_seq_len or job.seq_len)
     specs = spec.inputs(Request("forward", job.batch_size, length))
     # the source is drawn first, as it always was: the same seed gives the same tensors
-    source = (_drawn(specs["source"], dtype, seed),) if "source" in specs else ()
-    return Inputs(_drawn(specs["tokens"], dtype, seed), source)
-
-
-def _drawn(spec: InputSpec, dtype: torch.dtype, seed: torch.Generator) -> torch.Tensor:
-    if spec.n_ids is None:
-        return torch.randn(spec.shape, generator=seed).to(dtype)
-    return torch.randint(spec.n_ids, spec.shape, generator=seed)
+    source = (random_input(specs["source"], dtype, seed),) if "source" in specs else ()
+    return Inputs(random_input(specs["tokens"], dtype, seed), source)
 
 
 def _closeness(

@@ -9,9 +9,11 @@ from archcli.measure.profile.extrapolate.plan import plan_of
 from archcli.measure.profile.extrapolate.recording import extrapolated
 from archcli.measure.profile.extrapolate.stacks import MemoryLimits
 from archcli.modules import GLU, MixtureOfExperts, PreNorm
+from archcli.modules.request import Request
 from archcli.runtime.model.build import build_model, store_experts
+from archcli.runtime.model.random_data import fill
 from archcli.runtime.profile.record import record
-from archcli.runtime.profile.work import Job, fill, prepare
+from archcli.runtime.profile.work import BuildSettings, prepare
 from recordings import GQA, MODELS, RMS, decoder, question
 
 CASES = [(name, phase) for name in ("gemma2", "deepseek", "t5") for phase in ("forward", "train", "decode")]
@@ -36,14 +38,9 @@ def plan_for(model, phase, distinct=None):
     return checked_pass(model, asked), plan_of("it", model, checked_pass(model, asked), sizing)
 
 
-def job(counted, **more):
-    cached = counted.phase in {"prefill", "decode"}
-    flags = {"cached": cached, "last_only": cached, "train": counted.phase == "train"}
-    return Job(2, counted.new, counted.past, counted.source_len, **flags, **more)
-
-
 def recorded(small, **more):
-    return record(prepare(small.model, job(small.counted, **more)), "cpu", 1, lambda what, done, total: None)
+    work = prepare(small.model, small.counted.request, BuildSettings(**more))
+    return record(work, "cpu", 1, lambda what, done, total: None)
 
 
 @pytest.mark.sample(1, per=lambda phase, **_: phase)
@@ -104,5 +101,5 @@ def test_a_stack_of_shared_experts_multiplies_as_many_matrices():
 
 
 def test_what_is_prepared_stores_no_more_experts_than_asked():
-    stored = prepare(MIXTURE, Job(1, 4, distinct_experts=2)).model.state_dict()
+    stored = prepare(MIXTURE, Request("forward", 1, 4), BuildSettings(distinct_experts=2)).model.state_dict()
     assert {len(value) for name, value in stored.items() if ".experts." in name} == {2}

@@ -9,6 +9,7 @@ from torch.autograd import profiler
 from archcli.measure.passes import checked_pass
 from archcli.measure.profile.extrapolate.recording import extrapolated
 from archcli.measure.profile.reports.versus import MeasuredVariant, versus
+from archcli.modules.request import Request
 from archcli.recording.device import DeviceActivity
 from archcli.recording.recording import GpuPasses, Timing
 from archcli.render import rendered
@@ -17,7 +18,7 @@ from archcli.runtime.profile.clock import DeviceClock
 from archcli.runtime.profile.machine import machine
 from archcli.runtime.profile.record import record
 from archcli.runtime.profile.variants import contender, record_variants
-from archcli.runtime.profile.work import Job, prepare
+from archcli.runtime.profile.work import prepare
 from card import Card
 from measure.profile.test_one import INPUTS, QUIET, report
 from recordings import MODELS, question
@@ -154,7 +155,9 @@ def test_a_pass_that_launches_nothing_is_all_idle(monkeypatch):
     monkeypatch.setattr(
         "archcli.runtime.profile.record.tracing", lambda clock: profiler.profile(use_kineto=True)
     )
-    recording = record(prepare(MODELS["gpt2"], Job(1, 4)), "cpu", 2, lambda what, done, total: None)
+    recording = record(
+        prepare(MODELS["gpt2"], Request("forward", 1, 4)), "cpu", 2, lambda what, done, total: None
+    )
     assert recording.differing == recording.lost == ()
     assert recording.on_device.busy_ns == recording.on_device.launches == 0
     assert recording.on_device.ends_ns == recording.on_device.wall_ns > 0
@@ -164,7 +167,7 @@ def test_a_pass_that_launches_nothing_is_all_idle(monkeypatch):
 
 
 def test_a_cpu_has_no_clock_but_its_own():
-    work = prepare(MODELS["gpt2"], Job(1, 4))
+    work = prepare(MODELS["gpt2"], Request("forward", 1, 4))
     (timing,) = record_variants([contender(work, "cpu")], 1, lambda what, done, total: None)
     recording = timing.recording
     assert (recording.gpu, recording.on_device, recording.lost) == (None, None, ())

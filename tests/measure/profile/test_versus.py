@@ -10,13 +10,14 @@ from archcli.measure.profile.parameter_match import parameter_notes
 from archcli.measure.profile.reports.versus import MeasuredVariant, versus
 from archcli.measure.profile.reports.versus.ratios import NONE, ratios
 from archcli.modules import GLU, MLP, LayerNorm, PreNorm, RMSNorm
+from archcli.modules.request import Request
 from archcli.recording.classes import FRAMEWORK, UNATTRIBUTED
 from archcli.recording.operations import CallTime, OpKey, OpTime
 from archcli.recording.recording import Recording
 from archcli.render import rendered
 from archcli.runtime.profile.record import Pair, Run
 from archcli.runtime.profile.variants import Contender, contender, record_variants
-from archcli.runtime.profile.work import Job, prepare
+from archcli.runtime.profile.work import prepare
 from recordings import GQA, MODELS, decoder, question
 
 NORM, MATMUL = (
@@ -210,7 +211,9 @@ def test_real_variants_are_timed_operation_by_operation():
         decoder(PreNorm(norm=norm, attention=GQA, ffn=MLP(d_ff=48)), norm=norm)
         for norm in (LayerNorm(), RMSNorm())
     ]
-    found = record_variants([contender(prepare(model, Job(1, 4)), "cpu") for model in models], 2, silent)
+    found = record_variants(
+        [contender(prepare(model, Request("forward", 1, 4)), "cpu") for model in models], 2, silent
+    )
     for timing in found:
         assert timing.recording.differing == ()
         assert len(timing.places) == len(timing.walls) == len(timing.recording.traced_s) == 2

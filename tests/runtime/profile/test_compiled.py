@@ -14,11 +14,12 @@ from torch._inductor.scheduler import Scheduler
 from archcli.errors import ArchError
 from archcli.measure.passes import checked_pass
 from archcli.measure.profile.reports.one import profile_of
+from archcli.modules.request import Request
 from archcli.recording.classes import FUSED_KERNELS, UNATTRIBUTED, TimeClass
 from archcli.recording.kernels import JOIN
 from archcli.runtime.profile import compiled as profile_compiled
 from archcli.runtime.profile.compiled import check_compiler, compile_work, reason, record_compiled
-from archcli.runtime.profile.work import Job, prepare
+from archcli.runtime.profile.work import prepare
 from recordings import MODELS, question
 
 
@@ -42,7 +43,7 @@ def compiled():
     counted = checked_pass(MODELS["gpt2"], question("train"))
     profile_compiled.check_compiler("cpu")
     before = state()
-    work = prepare(MODELS["gpt2"], Job(2, counted.new, train=True))
+    work = prepare(MODELS["gpt2"], counted.request)
     recording = record_compiled(work, "cpu", 2, lambda what, done, total: None, trace="tiny")
     return counted, recording, (before, state())
 
@@ -172,7 +173,7 @@ def test_a_torch_that_cannot_annotate_is_refused(monkeypatch):
 
 
 def test_what_cannot_be_compiled_says_why():
-    work = prepare(MODELS["adaptive"], Job(2, 10, train=True))
+    work = prepare(MODELS["adaptive"], Request("train", 2, 10))
     before = state()
     with pytest.raises(ArchError, match=r"torch\.compile cannot take this pass: Could not guard"):
         compile_work(work, {})

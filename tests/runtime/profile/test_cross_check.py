@@ -10,7 +10,7 @@ from archcli.recording.operations import CallTime, OpTime
 from archcli.recording.recording import Recording
 from archcli.runtime.model.op_hooks import join, op_hooks
 from archcli.runtime.profile.cross_check import RowTimes, cross_check, self_times, shares
-from archcli.runtime.profile.work import Job, prepare
+from archcli.runtime.profile.work import prepare
 from recordings import MODELS, question
 
 
@@ -20,7 +20,7 @@ def silent(what, done, total):
 
 def work_of(name):
     counted = checked_pass(MODELS[name], question("forward"))
-    return prepare(MODELS[name], Job(2, counted.new, source_len=counted.source_len))
+    return prepare(MODELS[name], counted.request)
 
 
 @pytest.mark.sample(8)

@@ -1,0 +1,62 @@
+"""Random inputs, targets and weights for a run without data or checkpoint.
+
+Weights are copies of a block of random numbers: kernels take as long as with trained ones, and filling costs no more
+than writing once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from archcli.modules import Model
+from archcli.modules.request import InputSpec, Request
+
+BLOCK = 1_000_003  # a prime, so that no two rows of a matrix of round width are equal
+
+
+def random_inputs(
+    spec: Model, request: Request, dtype: torch.dtype, generator: torch.Generator
+) -> dict[str, torch.Tensor]:
+    """The tensors that the pass reads, by the names of the model's arguments."""
+    inputs = {name: random_input(given, dtype, generator) for name, given in spec.inputs(request).items()}
+    if "targets" in inputs:
+        inputs["targets"] = random_targets(spec, request.batch_size, request.seq_len, generator)
+    return inputs
+
+
+def random_input(given: InputSpec, dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    """Ids of the table's entries, or features."""
+    if given.n_ids is None:
+        return torch.randn(given.shape, generator=generator).to(dtype)
+    return torch.randint(given.n_ids, given.shape, generator=generator)
+
+
+def random_targets(spec: Any, batch_size: int, seq_len: int, generator: torch.Generator) -> torch.Tensor:
+    """Target ids [B, T] in random order, as many in each cluster of an adaptive head as its shares say."""
+    tokens, head = batch_size * seq_len, spec.head
+    ranges = head.target_ranges(spec.vocab_size, tokens)
+    ids = [torch.randint(low, high, (count,), generator=generator) for low, high, count in ranges]
+    return torch.cat(ids)[torch.randperm(tokens, generator=generator)].view(batch_size, seq_len)
+
+
+def fill(model: nn.Module, generator: torch.Generator) -> None:
+    """Give every matrix small random numbers, every gain 1, everything else 0."""
+    block = torch.randn(BLOCK, generator=generator) * 0.02
+    for name, parameter in model.named_parameters():
+        if parameter.ndim > 1:
+            tile(parameter.data, block)
+        else:
+            parameter.data.fill_(1.0 if name.endswith("weight") else 0.0)
+    for buffer in model.buffers():
+        buffer.zero_()
+
+
+def tile(tensor: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
+    """Fill a tensor with copies of the block, end to end."""
+    block = block.to(tensor.device, tensor.dtype)
+    for piece in tensor.view(-1).split(len(block)):
+        piece.copy_(block[: len(piece)])
+    return tensor

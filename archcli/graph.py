@@ -81,7 +81,7 @@ class Op(ABC):
         return False
 
     def skips_masked(self, *xs: Shape) -> bool:
-        """Whether that kernel executes `flops` of each part alone; any other run executes `dense_flops`."""
+        """Whether that kernel executes `flops` of each part alone; any other run executes `unmasked_flops`."""
         return False
 
     def run(self, torch: Any, weights: dict[str, Any], *xs: Any) -> Any:

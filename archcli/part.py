@@ -43,7 +43,7 @@ class Part:
     weights: Number = 0
 
     @property
-    def dense_flops(self) -> Number:
+    def unmasked_flops(self) -> Number:
         """FLOPs of a run that computes masked scores too."""
         return self.flops if self.executed is None else self.executed
 

@@ -47,7 +47,7 @@ def count_flops(
     """What `archcli flops` reports; with `macs` tables show multiply-adds, half as many."""
     counted = checked_pass(model, request)
     request = counted.request
-    rows, classes = _folds(counted, dense=mask == "dense")
+    rows, classes = _folds(counted, unmasked=mask == "dense")
     tokens = counted.batch_size * counted.new
     matmul, other = (sum(row[key] for row in rows) for key in AMOUNTS)
     rows = [{key: rounded(value) if key in AMOUNTS else value for key, value in row.items()} for row in rows]
@@ -80,11 +80,11 @@ def component(row: Row) -> str:
     return row.op.component or GROUPS.get(row.group, row.group) or "other"
 
 
-def _folds(counted: Pass, *, dense: bool) -> tuple[list[dict[str, Any]], dict[str, int]]:
+def _folds(counted: Pass, *, unmasked: bool) -> tuple[list[dict[str, Any]], dict[str, int]]:
     """FLOPs by component, the largest first, and by class."""
     found: dict[str, dict[str, Any]] = {}
     classes: dict[str, int] = {}
-    for row, op_class, flops in counted.costs(dense=dense):
+    for row, op_class, flops in counted.costs(unmasked=unmasked):
         name = component(row)
         entry = found.setdefault(name, {"component": name, "matmul_flops": 0, "other_flops": 0})
         entry["matmul_flops" if op_class is OpClass.CONTRACTION else "other_flops"] += flops

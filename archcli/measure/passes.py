@@ -67,17 +67,17 @@ class Pass:
             "source_len": self.source_len,
         }
 
-    def costs(self, *, dense: bool = False) -> Iterator[Cost]:
-        """What every part of every row costs; `dense` counts the scores a mask forbids, too."""
+    def costs(self, *, unmasked: bool = False) -> Iterator[Cost]:
+        """What every part of every row costs; `unmasked` counts the scores a mask forbids, too."""
         for row in self.rows:
             for _, _, part in row.pieces(self.phase):
-                yield Cost(row, part.op_class, row.times * (part.dense_flops if dense else part.flops))
+                yield Cost(row, part.op_class, row.times * (part.unmasked_flops if unmasked else part.flops))
 
-    def flops(self, *, dense: bool = False) -> tuple[Number, Number]:
+    def flops(self, *, unmasked: bool = False) -> tuple[Number, Number]:
         """FLOPs of matrix products, and all others."""
         matmul: Number = 0
         other: Number = 0
-        for cost in self.costs(dense=dense):
+        for cost in self.costs(unmasked=unmasked):
             if cost.op_class is OpClass.CONTRACTION:
                 matmul = matmul + cost.flops
             else:

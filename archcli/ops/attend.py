@@ -51,57 +51,75 @@ class Attend(Op):
     def parts(self, q: Shape, k: Shape, v: Shape, positions: Shape, *extras: Shape) -> tuple[Part, ...]:
         batch, new, heads, width = q
         exact = batch * heads * self.mask.pairs(new, self.past, k[1])
-        dense = batch * heads * new * k[1]
+        every_pair = batch * heads * new * k[1]
         queries, keys, values = (
             batch * new * heads * width,
             batch * k[1] * k[2] * width,
             batch * k[1] * k[2] * v[3],
         )
         out = batch * new * heads * v[3]
-        scores = contraction("scores", 2 * exact * width, [(queries, 0), (keys, 1)], dense, 2 * dense * width)
+        scores = contraction(
+            "scores", 2 * exact * width, [(queries, 0), (keys, 1)], every_pair, 2 * every_pair * width
+        )
         below = (0, 1, *range(4, 4 + len(extras)))  # whatever the probabilities come from
-        mix = contraction("mix", 2 * exact * v[3], [(dense, below), (values, 2)], out, 2 * dense * v[3])
+        mix = contraction(
+            "mix", 2 * exact * v[3], [(every_pair, below), (values, 2)], out, 2 * every_pair * v[3]
+        )
         if self.relu:
-            weigh = _relu(exact, dense, below)
+            weigh = _relu(exact, every_pair, below)
         elif "sinks" in self.extras:
             weigh = _with_sinks(
-                exact, dense, batch * new * heads, heads, below, 4 + self.extras.index("sinks")
+                exact, every_pair, batch * new * heads, heads, below, 4 + self.extras.index("sinks")
             )
         else:
-            weigh = _softmax(exact, dense, below)
-        dropped = _dropout(exact, dense, below) if self.dropout else ()
-        return (scores, *self._pointwise(exact, dense, extras), weigh, *dropped, mix)
+            weigh = _softmax(exact, every_pair, below)
+        dropped = _dropout(exact, every_pair, below) if self.dropout else ()
+        return (scores, *self._pointwise(exact, every_pair, extras), weigh, *dropped, mix)
 
-    def _pointwise(self, exact: Number, dense: Number, extras: tuple[Shape, ...]) -> Iterator[Part]:
+    def _pointwise(self, exact: Number, every_pair: Number, extras: tuple[Shape, ...]) -> Iterator[Part]:
         """What happens to the scores one by one. Whatever is added passes its gradient on; a shared bias gets the sum of all."""
         if self.softcap:
             back = Part(
                 "d_softcap",
                 OpClass.ELEMENTWISE,
                 SOFTCAP * exact,
-                2 * dense,
-                dense,
-                executed=SOFTCAP * dense,
+                2 * every_pair,
+                every_pair,
+                executed=SOFTCAP * every_pair,
                 wrt=(0, 1),
             )
             yield Part(
-                "softcap", OpClass.ELEMENTWISE, SOFTCAP * exact, dense, dense, (back,), SOFTCAP * dense
+                "softcap",
+                OpClass.ELEMENTWISE,
+                SOFTCAP * exact,
+                every_pair,
+                every_pair,
+                (back,),
+                SOFTCAP * every_pair,
             )
         if self.alibi:
-            yield Part("alibi", OpClass.ELEMENTWISE, exact, dense, dense, executed=dense)
+            yield Part("alibi", OpClass.ELEMENTWISE, exact, every_pair, every_pair, executed=every_pair)
         for i, name in enumerate(self.extras):
             if name in ("bias", "shared_bias"):
                 total = Part(
                     f"d_{name}",
                     OpClass.NORMALIZATION,
                     exact,
-                    dense,
+                    every_pair,
                     prod(extras[i]),
-                    executed=dense,
+                    executed=every_pair,
                     wrt=4 + i,
                 )
                 shared = (total,) if name == "shared_bias" else ()
-                yield Part("bias", OpClass.ELEMENTWISE, exact, dense + prod(extras[i]), dense, shared, dense)
+                yield Part(
+                    "bias",
+                    OpClass.ELEMENTWISE,
+                    exact,
+                    every_pair + prod(extras[i]),
+                    every_pair,
+                    shared,
+                    every_pair,
+                )
 
     @property
     def is_plain(self) -> bool:
@@ -187,52 +205,68 @@ class Attend(Op):
         return torch.cat([slopes[1::2], slopes[0::2]])[:heads].to(like.dtype)
 
 
-def _relu(exact: Number, dense: Number, below: tuple[int, ...]) -> Part:
+def _relu(exact: Number, every_pair: Number, below: tuple[int, ...]) -> Part:
     """The maximum is free, the division costs one; backward likewise."""
-    back = Part("d_relu", OpClass.ELEMENTWISE, exact, 2 * dense, dense, executed=dense, wrt=below)
-    return Part("relu", OpClass.ELEMENTWISE, exact, dense, dense, (back,), executed=dense)
+    back = Part(
+        "d_relu", OpClass.ELEMENTWISE, exact, 2 * every_pair, every_pair, executed=every_pair, wrt=below
+    )
+    return Part("relu", OpClass.ELEMENTWISE, exact, every_pair, every_pair, (back,), executed=every_pair)
 
 
-def _softmax(exact: Number, dense: Number, below: tuple[int, ...]) -> Part:
-    flops, executed = SOFTMAX_BACKWARD * exact, SOFTMAX_BACKWARD * dense
-    back = Part("d_softmax", OpClass.NORMALIZATION, flops, 2 * dense, dense, executed=executed, wrt=below)
+def _softmax(exact: Number, every_pair: Number, below: tuple[int, ...]) -> Part:
+    flops, executed = SOFTMAX_BACKWARD * exact, SOFTMAX_BACKWARD * every_pair
+    back = Part(
+        "d_softmax", OpClass.NORMALIZATION, flops, 2 * every_pair, every_pair, executed=executed, wrt=below
+    )
     return Part(
         "softmax",
         OpClass.NORMALIZATION,
         SOFTMAX_FORWARD * exact,
-        dense,
-        dense,
+        every_pair,
+        every_pair,
         (back,),
-        SOFTMAX_FORWARD * dense,
+        SOFTMAX_FORWARD * every_pair,
     )
 
 
 def _with_sinks(
-    exact: Number, dense: Number, queries: Number, heads: Number, below: tuple[int, ...], wrt: int
+    exact: Number, every_pair: Number, queries: Number, heads: Number, below: tuple[int, ...], wrt: int
 ) -> Part:
     """The softmax with one more logit per query and head, which is not scaled; its gradients add up to one per head."""
-    part = _softmax(exact, dense, below)
+    part = _softmax(exact, every_pair, below)
     more, more_back = (SOFTMAX_FORWARD - 1) * queries, (SOFTMAX_BACKWARD - 1) * queries
     back = part.backward[0]
     back = replace(
-        back, flops=back.flops + more_back, executed=back.dense_flops + more_back, written=dense + queries
+        back,
+        flops=back.flops + more_back,
+        executed=back.unmasked_flops + more_back,
+        written=every_pair + queries,
     )
     gradients = (back, summed(wrt, queries, heads))
     return replace(
         part,
         flops=part.flops + more,
-        executed=part.dense_flops + more,
-        read=dense + heads,
-        written=dense + queries,
+        executed=part.unmasked_flops + more,
+        read=every_pair + heads,
+        written=every_pair + queries,
         backward=gradients,
     )
 
 
-def _dropout(exact: Number, dense: Number, below: tuple[int, ...]) -> tuple[Part, ...]:
+def _dropout(exact: Number, every_pair: Number, below: tuple[int, ...]) -> tuple[Part, ...]:
     """The multiplication by the mask; the mask and what is left are written, and the mask is read by the softmax's gradient."""
-    back = Part("d_dropout", OpClass.NORMALIZATION, 0, dense, 0, wrt=below)
+    back = Part("d_dropout", OpClass.NORMALIZATION, 0, every_pair, 0, wrt=below)
     return (
-        Part("dropout", OpClass.NORMALIZATION, exact, 0, 2 * dense, (back,), executed=dense, training=True),
+        Part(
+            "dropout",
+            OpClass.NORMALIZATION,
+            exact,
+            0,
+            2 * every_pair,
+            (back,),
+            executed=every_pair,
+            training=True,
+        ),
     )
 
 

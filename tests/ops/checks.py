@@ -29,16 +29,16 @@ def check_cost(case):
     gradients = tuple(gradient for part in parts for gradient in part.backward)
     dense = {**case.flops, **(case.dense or {})}
     assert fold(parts, lambda part: part.flops) == case.flops
-    assert fold(parts, lambda part: part.dense_flops) == dense
+    assert fold(parts, lambda part: part.unmasked_flops) == dense
     assert fold(gradients, lambda part: part.flops) == case.backward
     if case.dense_back is not None:
-        assert fold(gradients, lambda part: part.dense_flops) == case.dense_back
+        assert fold(gradients, lambda part: part.unmasked_flops) == case.dense_back
     assert (sum(part.read for part in parts), sum(part.written for part in parts)) == case.moved
     assert sum(part.read + part.written for part in gradients) == case.moved_back
     assert bool(parts) != bool(case.op.zero_cost_reason), "an op costs something, or says why not"
     twice = {name: count * case.operands for name, count in dense.items()}
     if "contraction" in dense:
-        assert fold(gradients, lambda part: part.dense_flops)["contraction"] == twice["contraction"]
+        assert fold(gradients, lambda part: part.unmasked_flops)["contraction"] == twice["contraction"]
 
 
 def check_run(case):

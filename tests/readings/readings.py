@@ -59,7 +59,7 @@ def counted(model, batch_size, seq_len, past):
         train, request=replace(train.request, phase="forward")
     ).flops()
     figures["train matmul"], figures["train other"] = train.flops()
-    figures["train dense matmul"], figures["train dense other"] = train.flops(dense=True)
+    figures["train dense matmul"], figures["train dense other"] = train.flops(unmasked=True)
     figures["train moved"] = moved(train)
     if isinstance(model, Encoder):
         return figures
@@ -90,15 +90,15 @@ def counted_dense(model, batch_size, seq_len):
     train = train_pass(model, batch_size, seq_len)
     figures = {
         "params": train.params(),
-        "train": train.flops(dense=True)[0],
-        "forward": forward_pass(model, batch_size, seq_len).flops(dense=True)[0],
+        "train": train.flops(unmasked=True)[0],
+        "forward": forward_pass(model, batch_size, seq_len).flops(unmasked=True)[0],
     }
     if isinstance(model, Encoder):
         return figures
     prefill, decode = prefill_pass(model, batch_size, seq_len), decode_pass(model, batch_size, seq_len)
     for one in (prefill, decode):  # what is kept of the source stays as it was
         figures |= {
-            one.phase: one.flops(dense=True)[0],
+            one.phase: one.flops(unmasked=True)[0],
             f"{one.phase} cached": one.cached() + prefill.cross_cached(),
         }
     return figures

@@ -59,8 +59,8 @@ def test_what_ran_is_what_was_counted(case):
 
 def test_what_ran_costs_what_was_counted(case):
     counted, recording = case
-    ran = sum(part.dense_flops for each in recording.ran for part in each.op.parts(*each.inputs))
-    assert ran == sum(row.times * part.dense_flops for row in counted.rows for part in row.parts) > 0
+    ran = sum(part.unmasked_flops for each in recording.ran for part in each.op.parts(*each.inputs))
+    assert ran == sum(row.times * part.unmasked_flops for row in counted.rows for part in row.parts) > 0
 
 
 def test_every_time_belongs_to_a_row_and_a_class(case):

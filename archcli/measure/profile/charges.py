@@ -94,7 +94,7 @@ def occurrences(
 def _executed_flops(row: Row, part: Part, op_class: str) -> int:
     """FLOPs that kernels ran: all masked scores too, unless the fused kernel skips them."""
     skips = op_class == FUSED and row.op.skips_masked(*row.inputs)
-    return int(part.flops if skips else part.dense_flops)
+    return int(part.flops if skips else part.unmasked_flops)
 
 
 def is_expert_product(row: Row) -> bool:

@@ -32,7 +32,7 @@ class Formula(NamedTuple):
     values: dict[Any, int]
 
 
-def formula(model: Model, *, batch_size: int = 1, seq_len: int = 2048, dense: bool = False) -> Formula:
+def formula(model: Model, *, batch_size: int = 1, seq_len: int = 2048, unmasked: bool = False) -> Formula:
     """The closed forms, each checked: with the values put in, it is the integer that counting gives.
 
     The values of `batch_size` and `seq_len` matter only for that check and for which divisions are even.
@@ -64,9 +64,9 @@ def formula(model: Model, *, batch_size: int = 1, seq_len: int = 2048, dense: bo
     }
     found = [
         _tidy(expression, known).subs(back)
-        for expression in _read(placed, symbols["batch_size"], symbols["seq_len"], dense=dense)
+        for expression in _read(placed, symbols["batch_size"], symbols["seq_len"], unmasked=unmasked)
     ]
-    for expression, count in zip(found, _read(model, batch_size, seq_len, dense=dense), strict=True):
+    for expression, count in zip(found, _read(model, batch_size, seq_len, unmasked=unmasked), strict=True):
         if expression.subs(values) != count:
             raise ArchError(
                 f"the formula {expression} gives {expression.subs(values)}, counting gives {count}",
@@ -76,11 +76,11 @@ def formula(model: Model, *, batch_size: int = 1, seq_len: int = 2048, dense: bo
     return Formula(params, matmul, other, cached, values)
 
 
-def _read(model: Model, batch_size: Any, seq_len: Any, *, dense: bool) -> Iterator[Any]:
+def _read(model: Model, batch_size: Any, seq_len: Any, *, unmasked: bool) -> Iterator[Any]:
     counted = forward_pass(model, batch_size, seq_len)
     yield from (
         counted.params(),
-        *counted.flops(dense=dense),
+        *counted.flops(unmasked=unmasked),
         prefill_pass(model, batch_size, seq_len).cached(),
     )
 

@@ -74,7 +74,12 @@ def _ends(number: Number) -> tuple[int, int]:
 
 
 def sweep(
-    model: Model, values: Mapping[str, Any], *, batch_size: int = 1, seq_len: int = 2048, dense: bool = False
+    model: Model,
+    values: Mapping[str, Any],
+    *,
+    batch_size: int = 1,
+    seq_len: int = 2048,
+    unmasked: bool = False,
 ) -> Sweep:
     """Count `model` with the named sizes replaced, candidate by candidate.
 
@@ -94,14 +99,14 @@ def sweep(
         {path: Bounds(int(array.min()), int(array.max())) for path, array in paths},
         batch_size,
         seq_len,
-        dense=dense,
+        unmasked=unmasked,
     )
     length = lengths.pop()
     out = np.empty((3, length), dtype=np.int64)
     for start in range(0, length, CHUNK):
         part = {path: array[start : start + CHUNK] for path, array in paths}
         for row, figures in zip(
-            out, _counted(substitute(model, part), batch_size, seq_len, dense=dense), strict=True
+            out, _counted(substitute(model, part), batch_size, seq_len, unmasked=unmasked), strict=True
         ):
             row[start : start + CHUNK] = figures
     return Sweep(*out)
@@ -136,17 +141,20 @@ def _sizes(np: Any, name: str, value: Any) -> Any:
 
 
 def _counted(
-    model: Model, batch_size: Number, seq_len: Number, *, dense: bool
+    model: Model, batch_size: Number, seq_len: Number, *, unmasked: bool
 ) -> tuple[Number, Number, Number]:
     counted = forward_pass(model, batch_size, seq_len)
-    return counted.params(), *counted.flops(dense=dense)
+    return counted.params(), *counted.flops(unmasked=unmasked)
 
 
-def _prove(model: Model, values: Mapping[str, Any], batch_size: int, seq_len: int, *, dense: bool) -> None:
+def _prove(model: Model, values: Mapping[str, Any], batch_size: int, seq_len: int, *, unmasked: bool) -> None:
     """Raise ArchError where a count of the largest candidate might not fit into 64 bits."""
     try:
         _counted(
-            substitute(model, values), Bounds(batch_size, batch_size), Bounds(seq_len, seq_len), dense=dense
+            substitute(model, values),
+            Bounds(batch_size, batch_size),
+            Bounds(seq_len, seq_len),
+            unmasked=unmasked,
         )
     except OverflowError:
         raise ArchError(

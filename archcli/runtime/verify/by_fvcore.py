@@ -18,7 +18,7 @@ from archcli.runtime.model.build import LanguageModel
 from archcli.runtime.model.leaves import AdapterHolder
 from archcli.runtime.model.node import Node
 from archcli.runtime.require import missing_extra
-from archcli.runtime.verify.by_torch import dense_flops
+from archcli.runtime.verify.by_torch import unmasked_flops
 from archcli.runtime.verify.finding import Finding, agreement, listed
 
 N = TypeVar("N", int, Counter[str])
@@ -123,7 +123,7 @@ def _by_module(
     flops: Counter[str] = Counter()
     names: dict[str, str] = {}
     for row in rows:
-        count = dense_flops(row)[0]
+        count = unmasked_flops(row)[0]
         for path in layers.built_paths(row.path) if count else ():
             home = path if path in leaves else _node_above(path, nodes)
             names[home] = f"{names[home]}, {row.path}" if home in flops else row.path

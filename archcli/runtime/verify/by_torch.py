@@ -36,7 +36,7 @@ class Counted(Protocol):
     def rows(self) -> tuple[Row, ...]:
         """What was counted."""
 
-    def flops(self, *, dense: bool = False) -> tuple[Any, Any]:
+    def flops(self, *, unmasked: bool = False) -> tuple[Any, Any]:
         """FLOPs of matrix products, and others."""
 
     def params(self) -> Any:
@@ -56,11 +56,11 @@ class Answer(NamedTuple):
     other: Counter[str]
 
 
-def dense_flops(row: Row) -> tuple[int, int]:
+def unmasked_flops(row: Row) -> tuple[int, int]:
     """(forward, backward) matmul FLOPs of one occurrence of a row, masked scores computed too."""
     gradients = [gradient for part in row.parts for gradient in part.backward]
     forward, backward = (
-        sum(part.dense_flops for part in parts if part.op_class is OpClass.CONTRACTION)
+        sum(part.unmasked_flops for part in parts if part.op_class is OpClass.CONTRACTION)
         for parts in (row.parts, gradients)
     )
     return forward, backward
@@ -99,10 +99,10 @@ def ask_training(model: LanguageModel, inputs: Inputs, train: Counted, layers: L
         Finding(
             "FlopCounterMode",
             "forward FLOPs",
-            sum(row.times * dense_flops(row)[0] for row in train.rows),
+            sum(row.times * unmasked_flops(row)[0] for row in train.rows),
             halfway,
         ),
-        Finding("FlopCounterMode", "train FLOPs", train.flops(dense=True)[0], counter.get_total_flops()),
+        Finding("FlopCounterMode", "train FLOPs", train.flops(unmasked=True)[0], counter.get_total_flops()),
     ]
     return Answer([*totals, *_by_row(train, executed, layers)], executed.other)
 
@@ -117,7 +117,10 @@ def ask_step(
         with contractions(model) as executed, FlopCounterMode(display=False) as counter:
             kept = model.step(inputs[0], cache, *inputs[1:], last_only=True)[1]
     total = Finding(
-        "FlopCounterMode", f"{counted.phase} FLOPs", counted.flops(dense=True)[0], counter.get_total_flops()
+        "FlopCounterMode",
+        f"{counted.phase} FLOPs",
+        counted.flops(unmasked=True)[0],
+        counter.get_total_flops(),
     )
     return Answer(
         [total, *_cached(counted, cache, kept), *_by_row(counted, executed, layers)], executed.other
@@ -155,7 +158,7 @@ def _by_row(counted: Counted, executed: Contractions, layers: LayerIndex) -> Ite
         path: row.inputs for path, row in ours if row.parts or path in ran
     }  # a borrowed weight's own row never runs
     yield from agreement("torch's shapes", f"inputs of each row, {phase}", counts, ran, layers.counted_path)
-    flops = {path: dense_flops(row) for path, row in ours}
+    flops = {path: unmasked_flops(row) for path, row in ours}
     sides = (
         {"forward": executed.forward, "backward": executed.backward}
         if phase == "train"

@@ -96,7 +96,7 @@ def test_a_config_computes_as_much(case):
         case.theirs(torch.zeros((BATCH, LENGTH), dtype=torch.int64), use_cache=False)
     parts = [(part, row) for row in forward_pass(case.ours, BATCH, LENGTH).rows for part in row.parts]
     assert (
-        sum(part.dense_flops * row.times for part, row in parts if part.op_class is OpClass.CONTRACTION)
+        sum(part.unmasked_flops * row.times for part, row in parts if part.op_class is OpClass.CONTRACTION)
         == counter.get_total_flops()
     )
 

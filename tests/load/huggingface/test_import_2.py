@@ -127,7 +127,7 @@ def test_a_variant_computes_as_much(model_type, config):
         row.path: row.experts.n_experts if row.experts and model_type == "llama4_text" else 1 for row in rows
     }
     ours = sum(
-        part.dense_flops * row.times * every[row.path]
+        part.unmasked_flops * row.times * every[row.path]
         for row in rows
         for part in row.parts
         if part.op_class is OpClass.CONTRACTION

@@ -29,15 +29,15 @@ PATHS = {
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 100])
-@pytest.mark.parametrize("dense", [False, True])
-def test_each_candidate_as_if_it_were_alone(monkeypatch, chunk, dense):
+@pytest.mark.parametrize("unmasked", [False, True])
+def test_each_candidate_as_if_it_were_alone(monkeypatch, chunk, unmasked):
     monkeypatch.setattr(module, "CHUNK", chunk)
     model = decoder(Group(n_layers=3, layer=layer(attention(window=6))))
-    found = sweep(model, WIDE, batch_size=2, seq_len=9, dense=dense)
+    found = sweep(model, WIDE, batch_size=2, seq_len=9, unmasked=unmasked)
     for i in range(3):
         one = substitute(model, {path: WIDE[name][i] for name, paths in PATHS.items() for path in paths})
         counted = forward_pass(one, 2, 9)
-        assert [int(column[i]) for column in found] == [counted.params(), *counted.flops(dense=dense)]
+        assert [int(column[i]) for column in found] == [counted.params(), *counted.flops(unmasked=unmasked)]
 
 
 def test_experts_and_their_k_can_vary():

@@ -13,7 +13,7 @@ WORTH_MATCHING = 64
 """Longer words are not looked up: nobody misspells a key that long."""
 
 
-def clean(text: str) -> str:
+def sanitize(text: str) -> str:
     r"""The text with whatever does not print spelled out: \x1b, \u202e."""
     return (
         text
@@ -24,25 +24,41 @@ def clean(text: str) -> str:
 
 def shorten(text: str, most: int = SHOWN) -> str:
     """At most so many characters of it, cleaned."""
-    return clean(text if len(text) <= most else text[: most - 1] + "…")
+    return sanitize(text if len(text) <= most else text[: most - 1] + "…")
 
 
-def quoted(text: str, most: int = SHOWN) -> str:
+def quote(text: str, most: int = SHOWN) -> str:
     """A key or kind as messages show it: 'd_fff'."""
     return f"'{shorten(text, most)}'"
 
 
-def written(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A plain value as YAML writes it."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, float) and not math.isfinite(value):
         return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {written(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {format_value(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(written, value)) + "]"
+        return "[" + ", ".join(map(format_value, value)) + "]"
     return str(value)
+
+
+EXACT = 2.0**53
+"""Below it every whole float is the whole number it reads as."""
+
+
+def as_int(value: float) -> float:
+    """A whole number that is exact as an int; any other as it is."""
+    return int(value) if math.isfinite(value) and value == int(value) and abs(value) < EXACT else value
+
+
+def format_setting(value: Any) -> str:
+    """A plain value as people write it in YAML: a whole float without its .0."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(format_setting, value))}]"
+    return format_value(as_int(value) if isinstance(value, float) else value)
 
 
 def describe_value(value: Any) -> str:
@@ -52,7 +68,7 @@ def describe_value(value: Any) -> str:
     if isinstance(value, dict | list | tuple):
         return "a mapping" if isinstance(value, dict) else "a list"
     plain = value is None or isinstance(value, bool | int | float)
-    return shorten(written(value)) if plain else with_article(type(value).__name__)
+    return shorten(format_value(value)) if plain else with_article(type(value).__name__)
 
 
 def with_article(noun: str) -> str:

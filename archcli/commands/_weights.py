@@ -16,7 +16,7 @@ from archcli.measure.checkpoint import Comparison, compare, compare_sums, folded
 from archcli.measure.passes import forward_pass
 from archcli.recording.machine import available_memory
 from archcli.render.progress import progress
-from archcli.wording import quoted
+from archcli.wording import quote
 
 if TYPE_CHECKING:
     from archcli.runtime.verify.finding import Finding, Verdict
@@ -54,7 +54,7 @@ def verify_weights(asked: Subject, folder: str, dtype: str, batch_size: int, seq
     )
     if packed is not None:
         raise ArchError(
-            f"{folder}: quantized, as {quoted(packed, LONGEST_NAME)} says",
+            f"{folder}: quantized, as {quote(packed, LONGEST_NAME)} says",
             "params --against compares names and shapes",
         )
     from archcli.runtime.verify.finding import Verdict

@@ -138,7 +138,7 @@ def _check_all(
     for name in unique.values():
         try:
             loaded = load(name, overrides, strict=False)
-            case = Case(loaded.model, loaded.misfits, parallel, altered=bool(overrides))
+            case = Case(loaded.model, loaded.conflicts, parallel, altered=bool(overrides))
             checked.append(CheckedModel(loaded, _diagnose(loaded, case, selection)))
         except ArchError as error:
             problems += error.problems

@@ -11,7 +11,7 @@ from archcli.load.huggingface.config_json import ConfigJson, read_config
 from archcli.load.huggingface.value import Mapped
 from archcli.load.loaded import Loaded, load_tree
 from archcli.load.yaml.text import decode, read_start, text_of
-from archcli.wording import clean
+from archcli.wording import sanitize
 
 
 def load_config(
@@ -47,11 +47,11 @@ def load_gguf(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
     except OSError as error:
         raise ArchError(Problem(f"cannot be read: {error.strerror}", path=str(path))) from None
     facts = facts_of(header, str(path))
-    data, name, known = config_of(facts), clean(model_name(path)) or "model", dict(facts.arch.stated)
+    data, name, known = config_of(facts), sanitize(model_name(path)) or "model", dict(facts.arch.stated)
     config = ConfigJson(data, header_places(str(path), header.metadata, facts.keys))
     loaded = load_config(config, name, (), known, strict=strict)
     notes = (*loaded.notes, *facts.notes)
-    if header.tensors and not loaded.misfits:
+    if header.tensors and not loaded.conflicts:
         depth = data.get("num_hidden_layers", sys.maxsize)
         notes += tuple(compare(loaded.model, header, facts.arch, str(path), depth))
     if overrides:

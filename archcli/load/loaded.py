@@ -17,7 +17,7 @@ class Loaded(NamedTuple):
     """A model, its name, the file or preset it came from, and its tree.
 
     `notes` say what an import left out or took for granted; `config` is the data of the config.json of an
-    imported one; `misfits` are values that contradict each other, where that was allowed.
+    imported one; `conflicts` are values that contradict each other, where that was allowed.
     """
 
     model: Model
@@ -26,7 +26,7 @@ class Loaded(NamedTuple):
     tree: Node
     notes: tuple[str, ...] = ()
     config: Any = None
-    misfits: tuple[Problem, ...] = ()
+    conflicts: tuple[Problem, ...] = ()
 
     def mark(self, path: str) -> Mark:
         """The place of a setting, by its full path; of one that is not written out, that of what holds it."""
@@ -38,13 +38,13 @@ def load_tree(
 ) -> Loaded:
     """The model of a tree with `KEY=VALUE` overrides; ArchError with these problems and its own."""
     tree = _overridden(root, overrides, problems) if overrides else expand(root)
-    misfits: list[Problem] = []
+    conflicts: list[Problem] = []
     notes: list[str] = []
-    model = build(tree, problems, None if strict else misfits, notes)
+    model = build(tree, problems, None if strict else conflicts, notes)
     file = root.place.source.name
     if not isinstance(model, Model):
         raise ArchError(Problem(f"a {type(model).__name__} cannot be counted or checked", path=file))
-    return Loaded(model, model.name or Path(file).stem, source, tree, tuple(notes), None, tuple(misfits))
+    return Loaded(model, model.name or Path(file).stem, source, tree, tuple(notes), None, tuple(conflicts))
 
 
 def _overridden(root: Node, overrides: Sequence[str], problems: list[Problem]) -> Node:

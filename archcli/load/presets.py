@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from archcli.errors import ArchError, Problem
-from archcli.wording import closest, either, quoted
+from archcli.wording import closest, either, quote
 
 WORKLOADS = "workloads"
 LONGEST_NAME = 100
@@ -46,7 +46,7 @@ def preset_text(name: str) -> str:
     if not file.is_file():
         close = closest(name, [*presets(), *workloads()])
         hint = f"did you mean {either(close)}?" if close else "`archcli list` names the presets"
-        raise ArchError(Problem(f"no preset {quoted(name)}", hint))
+        raise ArchError(Problem(f"no preset {quote(name)}", hint))
     return file.read_text(encoding="utf-8")
 
 

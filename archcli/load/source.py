@@ -15,7 +15,7 @@ from archcli.load.loaded import Loaded, load_tree
 from archcli.load.presets import preset_file, preset_text, presets, workloads
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import MOST_BYTES, Text, decode, read_start, text_of
-from archcli.wording import clean, closest, either, quoted
+from archcli.wording import closest, either, quote, sanitize
 
 STDIN = "-"
 SUFFIXES = (".yaml", ".yml", ".json", ".gguf")
@@ -28,7 +28,7 @@ NO_CONFIG = "give a YAML file, or the name of a preset"
 def load(model: str, overrides: Sequence[str] = (), *, strict: bool = True) -> Loaded:
     """The architecture that MODEL names, with `KEY=VALUE` overrides; ArchError with all its problems.
 
-    Unless `strict`, values that contradict each other are no problem but `misfits` of what is loaded.
+    Unless `strict`, values that contradict each other are no problem but `conflicts` of what is loaded.
     """
     if model == STDIN:
         text = decode(sys.stdin.buffer.read(MOST_BYTES + 1), "<stdin>")
@@ -72,7 +72,7 @@ def load_preset(name: str, overrides: Sequence[str] = (), *, strict: bool = True
 
 def _config_name(path: Path) -> str:
     """What a config.json is called after: its folder, or itself where it has a name of its own."""
-    return clean(path.resolve().parent.name if path.stem == "config" else path.stem) or "config"
+    return sanitize(path.resolve().parent.name if path.stem == "config" else path.stem) or "config"
 
 
 def _load_yaml(content: Text, overrides: Sequence[str], source: str, *, strict: bool) -> Loaded:
@@ -112,7 +112,7 @@ def _refuse_unknown(model: str, path: Path) -> NoReturn:
     is_file = model.endswith(SUFFIXES)
     near = _neighbours(path) if is_file or path.parent != Path() else []
     close = closest(model, [*presets(), *workloads()]) + closest(path.name, near)
-    what = f"no {'file' if is_file else 'file or preset'} {quoted(model, LONGEST_PATH)}"
+    what = f"no {'file' if is_file else 'file or preset'} {quote(model, LONGEST_PATH)}"
     hint = f"did you mean {either(close)}?" if close else "`archcli list` names the presets"
     raise ArchError(Problem(what, f"{hint}; hf://{model} asks the hub" if _may_be_on_hub(model) else hint))
 

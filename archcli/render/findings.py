@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from archcli.errors import Problem
 from archcli.render.problems import paragraph
-from archcli.wording import clean, written
+from archcli.wording import format_value, sanitize
 
 if TYPE_CHECKING:
     from archcli.measure.report import Report
@@ -23,19 +23,19 @@ def full(report: Report, diagnostics: Iterable[Diagnostic], width: int | None) -
     With a `width`, text is folded to that many columns.
     """
     paragraphs = [_paragraph(diagnostic, width) + "\n" for diagnostic in diagnostics]
-    notes = [f"note: {clean(note)}" for note in report.notes]
+    notes = [f"note: {sanitize(note)}" for note in report.notes]
     return "\n".join([*paragraphs, *notes, summary(report.totals)]) + "\n"
 
 
 def concise(report: Report) -> str:
     """A line for each finding, then a summary."""
-    lines = [clean(_line(row)) for row in report.rows]
+    lines = [sanitize(_line(row)) for row in report.rows]
     return "\n".join([*lines, summary(report.totals)]) + "\n"
 
 
 def unpatched(source: str, changes: Iterable[tuple[str, Any]]) -> str:
     """Comments below a patch: the changes it could not write into the file, as `--set` options."""
-    return "".join(f"# {clean(source)}: {_option(path, value)}\n" for path, value in changes)
+    return "".join(f"# {sanitize(source)}: {_option(path, value)}\n" for path, value in changes)
 
 
 def summary(totals: Mapping[str, Any]) -> str:
@@ -67,7 +67,7 @@ def _paragraph(diagnostic: Diagnostic, width: int | None) -> str:
 
 
 def _option(path: str, value: Any) -> str:
-    return f"--set {path}={written(value)}"
+    return f"--set {path}={format_value(value)}"
 
 
 def _some(options: Sequence[str]) -> str:

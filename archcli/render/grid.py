@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from archcli.render.values import TWOFOLD, clean, exact, short
+from archcli.render.values import TWOFOLD, exact, short
+from archcli.wording import sanitize
 
 if TYPE_CHECKING:
     from archcli.measure.report import Column, Table
@@ -37,7 +38,7 @@ def grid(table: Table, *, brief: bool = False) -> Grid:
     cells = _brief if brief else _both
     rows = [cells(table.columns, record) for record in table.records]
     footer = None if table.footer is None else cells(table.columns, table.footer)
-    heads = [cell for column in table.columns for cell in (clean(column.title), "")]
+    heads = [cell for column in table.columns for cell in (sanitize(column.title), "")]
     numeric = [flag for column in table.columns for flag in (_numeric(table, column), True)]
     lines = [*rows, *([footer] if footer else [])]
     kept = [i for i, head in enumerate(heads) if i % 2 == 0 or head or any(line[i] for line in lines)]
@@ -46,7 +47,7 @@ def grid(table: Table, *, brief: bool = False) -> Grid:
         return tuple(line[i] for i in kept)
 
     return Grid(
-        clean(table.title),
+        sanitize(table.title),
         pick(heads),
         pick(numeric),
         tuple(map(pick, rows)),

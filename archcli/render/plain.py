@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from archcli.render.grid import Grid, grid
-from archcli.render.values import clean, exact
+from archcli.render.values import exact
+from archcli.wording import sanitize
 
 if TYPE_CHECKING:
     from archcli.measure.report import Report
@@ -24,7 +25,7 @@ def heading(report: Report) -> str:
     asked = [
         f"{key.replace('_', ' ')} {_said(value)}" for key, value in report.inputs.items() if value is not None
     ]
-    return clean(f"{report.model['name']}: {', '.join([report.command, *asked])}")
+    return sanitize(f"{report.model['name']}: {', '.join([report.command, *asked])}")
 
 
 def _said(value: Any) -> str:
@@ -33,8 +34,8 @@ def _said(value: Any) -> str:
 
 def closing(report: Report) -> list[str]:
     """The lines under the tables: by which convention it was counted, and what else is to be known."""
-    notes = [f"note: {clean(note)}" for note in report.notes]
-    return [line for line in (clean(report.convention), *notes) if line]
+    notes = [f"note: {sanitize(note)}" for note in report.notes]
+    return [line for line in (sanitize(report.convention), *notes) if line]
 
 
 def _drawn(table: Grid) -> str:

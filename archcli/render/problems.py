@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from unicodedata import combining, east_asian_width
 
 from archcli.errors import SET, ArchError, Mark, Problem
-from archcli.wording import clean
+from archcli.wording import sanitize
 
 TAB = "    "
 WINDOW = 100
@@ -30,14 +30,14 @@ def paragraph(
     With a `width` no line is longer than that.
     """
     mark = problem.mark
-    where = clean((mark.file if mark.file == SET else str(mark)) if mark else problem.path)
-    lines = [f"{where}: {label}: {clean(problem.what)}" if where else f"{label}: {clean(problem.what)}"]
+    where = sanitize((mark.file if mark.file == SET else str(mark)) if mark else problem.path)
+    lines = [f"{where}: {label}: {sanitize(problem.what)}" if where else f"{label}: {sanitize(problem.what)}"]
     drawing = (
         _drawing(mark, WINDOW if width is None else min(WINDOW, width - EDGE))
         if mark and mark.text.strip()
         else ()
     )
-    told = [f"  = {name}: {clean(text)}" for name, text in (("help", problem.hint), *notes) if text]
+    told = [f"  = {name}: {sanitize(text)}" for name, text in (("help", problem.hint), *notes) if text]
     return "\n".join([*_folded(lines, width), *drawing, *_folded(told, width)])
 
 
@@ -69,7 +69,7 @@ def _drawing(mark: Mark, window: int = WINDOW) -> tuple[str, str]:
 
 
 def _shown(text: str) -> str:
-    return clean(text.replace("\t", TAB))
+    return sanitize(text.replace("\t", TAB))
 
 
 def _columns(text: str) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from archcli.wording import sanitize
+
 if TYPE_CHECKING:
     from archcli.measure.report import Unit
 
@@ -23,13 +25,6 @@ BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "Zi", "Yi")
 SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
-def clean(text: str) -> str:
-    """The text with whatever does not print (escape sequences, line breaks, direction marks) spelled out."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
 def exact(value: Any, unit: Unit) -> str:
     """The value itself: integers with all digits, in groups of three."""
     if value is None:
@@ -42,7 +37,7 @@ def exact(value: Any, unit: Unit) -> str:
         return short(value, unit)
     if isinstance(value, int) and unit != "date":
         return f"{value:,}"
-    return f"{value:,.1f}" if isinstance(value, float) else clean(str(value))
+    return f"{value:,.1f}" if isinstance(value, float) else sanitize(str(value))
 
 
 def short(value: Any, unit: Unit) -> str:

@@ -34,9 +34,9 @@ class Contradiction(Rule):
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Every contradiction that no other rule has words of its own for."""
-        for misfit in case.conflicts:
-            if not any(rule.claims(misfit) for rule in all_rules().values()):
-                yield Finding(misfit.path, misfit.what, help=misfit.hint)
+        for conflict in case.conflicts:
+            if not any(rule.claims(conflict) for rule in all_rules().values()):
+                yield Finding(conflict.path, conflict.what, help=conflict.hint)
 
 
 class UnknownIgnore(Rule):

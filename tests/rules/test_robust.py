@@ -27,7 +27,7 @@ def findings(text, parallel=ONE_DEVICE):
         loaded = load_text(text, "f.yaml", strict=False)
     except ArchError:
         return None
-    found = list(lint(Case(loaded.model, loaded.misfits, parallel), Selection()))
+    found = list(lint(Case(loaded.model, loaded.conflicts, parallel), Selection()))
     for rule, finding in found:
         assert finding.message.isprintable(), rule.code
         assert PATH.fullmatch(finding.path), (rule.code, finding.path)

@@ -20,7 +20,7 @@ every_rule = pytest.mark.parametrize("rule", RULES.values(), ids=list(RULES))
 
 def findings(rule, text):
     loaded = load_text(text, "example.yaml", strict=False)
-    case = Case(loaded.model, loaded.misfits, rule.parallel)
+    case = Case(loaded.model, loaded.conflicts, rule.parallel)
     return [] if rule.counts and case.conflicts else list(rule.check(case))
 
 
@@ -73,16 +73,16 @@ def test_a_fix_ends_the_finding(rule):
         overrides = [f"{fix.path}={fix.value}" for fix in found.fixes]
         if overrides:
             mended = load_text(text, "example.yaml", overrides, strict=False)
-            assert not list(rule.check(Case(mended.model, mended.misfits, rule.parallel)))
+            assert not list(rule.check(Case(mended.model, mended.conflicts, rule.parallel)))
 
 
 def test_rules_that_count_wait_until_sizes_agree():
     text = next(iter(RULES["ATT001"].invalid))
     loaded = load_text(text, "f", strict=False)
-    assert loaded.misfits
+    assert loaded.conflicts
     assert [
         found.rule.code
-        for found in lint(Case(loaded.model, loaded.misfits), Selection())
+        for found in lint(Case(loaded.model, loaded.conflicts), Selection())
         if found.rule.counts
     ] == []
 

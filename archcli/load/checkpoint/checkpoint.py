@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from archcli.errors import ArchError, Problem
 from archcli.load.checkpoint.safetensors import MOST_AXES, TensorEntry, parsed, read_header, whole
 from archcli.load.yaml.text import MOST_BYTES
-from archcli.wording import quoted, shorten
+from archcli.wording import quote, shorten
 
 SINGLE, INDEX, CONFIG = "model.safetensors", "model.safetensors.index.json", "config.json"
 MOST_INDEX = 100_000_000
@@ -56,7 +56,7 @@ def read_checkpoint(source: str) -> Checkpoint:
     if REPOSITORY.fullmatch(source) and not is_path:
         return _hub(source)
     hint = "give a .safetensors file, a folder that holds one, or org/name of the hub"
-    raise ArchError(Problem(f"no file or folder {quoted(source, LONGEST)}", hint))
+    raise ArchError(Problem(f"no file or folder {quote(source, LONGEST)}", hint))
 
 
 def _is(ask: Any) -> bool:
@@ -87,7 +87,7 @@ def _folder(folder: Path) -> Checkpoint:
         shard = read_header(file)
         twice = next((name for name in shard if name in tensors), None)
         if twice is not None:
-            what = f"{quoted(twice)} is in two files"
+            what = f"{quote(twice)} is in two files"
             raise ArchError(Problem(what, "give one of the files", path=str(folder)))
         tensors |= shard
     return Checkpoint(str(folder), tensors, _config(folder))
@@ -102,13 +102,13 @@ def _index(path: Path, config: Any) -> Checkpoint:
     shards: dict[str, dict[str, TensorEntry]] = {}
     for file in sorted(set(files.values())):
         if Path(file).name != file or not file.endswith(".safetensors"):
-            what = f"the index names a file {quoted(file)} that is no .safetensors beside it"
+            what = f"the index names a file {quote(file)} that is no .safetensors beside it"
             raise ArchError(Problem(what, path=str(path)))
         shards[file] = read_header(path.with_name(file)) if path.with_name(file).is_file() else {}
     tensors = {name: shards[file].get(name) for name, file in files.items()}
     lost = next((name for name, file in files.items() if shards[file] and name not in shards[file]), None)
     if lost is not None:
-        what = f"{quoted(files[lost])} does not hold {quoted(lost)}, as the index says"
+        what = f"{quote(files[lost])} does not hold {quote(lost)}, as the index says"
         raise ArchError(Problem(what, path=str(path)))
     absent = sum(not shard for shard in shards.values())
     note = f"{absent} of {len(shards)} shards are not here: of their tensors the names alone are compared."
@@ -136,25 +136,25 @@ def _hub(source: str) -> Checkpoint:
     """The headers of a repository, of which a few hundred kB are fetched and no tensor."""
     name, _, revision = source.removeprefix("hf://").partition("@")
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
-        what = f"{quoted(source, LONGEST)} is on the hub, and HF_HUB_OFFLINE is set"
+        what = f"{quote(source, LONGEST)} is on the hub, and HF_HUB_OFFLINE is set"
         raise ArchError(Problem(what, "give the path of a folder"))
     try:
         from huggingface_hub import get_safetensors_metadata
     except ModuleNotFoundError:
-        what = f"{quoted(source, LONGEST)} needs huggingface_hub, which is not installed"
+        what = f"{quote(source, LONGEST)} needs huggingface_hub, which is not installed"
         hint = "pip install 'archcli[hf]' adds it, or give the path of a folder"
         raise ArchError(Problem(what, hint)) from None
     try:
         metadata = get_safetensors_metadata(name, revision=revision or None)
     except Exception as error:  # noqa: BLE001
         reason = shorten(str(error).strip().partition("\n")[0] or type(error).__name__, LONGEST)
-        what = f"no folder {quoted(source, LONGEST)}, and the hub cannot tell: {reason}"
+        what = f"no folder {quote(source, LONGEST)}, and the hub cannot tell: {reason}"
         raise ArchError(Problem(what)) from None
     tensors: dict[str, TensorEntry | None] = dict.fromkeys(metadata.weight_map)
     for file, shard in metadata.files_metadata.items():
         for tensor, info in shard.tensors.items():
             if not whole(info.shape, MOST_AXES):
-                what = f"tensor {quoted(tensor)} has no shape that can be read"
+                what = f"tensor {quote(tensor)} has no shape that can be read"
                 raise ArchError(Problem(what, path=source))
             tensors[tensor] = TensorEntry(info.dtype, tuple(info.shape), Path(file), *info.data_offsets)
     return Checkpoint(source, tensors)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from archcli.errors import ArchError, Problem
-from archcli.wording import quoted
+from archcli.wording import quote
 
 MOST_HEADER = 100_000_000
 """What safetensors itself reads at most, MAX_HEADER_SIZE."""
@@ -124,7 +124,7 @@ def _stored(name: str, entry: Any, path: Path, start: int, size: int) -> TensorE
         or not whole(place, ENDS)
         or len(place) < ENDS
     ):
-        what = f"tensor {quoted(name)} has no dtype, shape and data_offsets that can be read"
+        what = f"tensor {quote(name)} has no dtype, shape and data_offsets that can be read"
         raise ArchError(Problem(what, path=str(path)))
     begin, end = place
     elements = 1
@@ -132,11 +132,11 @@ def _stored(name: str, entry: Any, path: Path, start: int, size: int) -> TensorE
         elements *= axis
     if begin > end or (dtype in BITS and (elements * BITS[dtype] + 7) // 8 != end - begin):
         axes = "×".join(map(str, shape)) or "scalar"
-        what = f"tensor {quoted(name)} of {dtype} {axes} cannot lie in bytes {begin:,} to {end:,}"
+        what = f"tensor {quote(name)} of {dtype} {axes} cannot lie in bytes {begin:,} to {end:,}"
         raise ArchError(Problem(what, path=str(path)))
     if start + end > size:
         beyond = start + end - size
-        what = f"the file is cut short: tensor {quoted(name)} ends {beyond:,} bytes after it"
+        what = f"the file is cut short: tensor {quote(name)} ends {beyond:,} bytes after it"
         raise ArchError(Problem(what, path=str(path)))
     return TensorEntry(dtype, tuple(shape), path, start + begin, start + end)
 

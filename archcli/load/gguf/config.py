@@ -11,7 +11,7 @@ from archcli.load.gguf.facts import Facts
 from archcli.load.gguf.families import TIED
 from archcli.load.gguf.header import Skipped
 from archcli.load.gguf.special import LATENT_ARCHS, SPECIAL, Config
-from archcli.wording import quoted
+from archcli.wording import quote
 
 UNTIED = "output.weight is a tensor of its own: the head is counted as untied, though this family's is not"
 NO_TENSORS = (
@@ -123,7 +123,7 @@ def _scaling(facts: Facts) -> Config | None:
         return {"rope_type": "linear", "factor": factor}
     if kind != "yarn":
         raise facts.error(
-            f"rope scaling {quoted(str(kind))} is not supported", "known: none, linear, yarn, longrope"
+            f"rope scaling {quote(str(kind))} is not supported", "known: none, linear, yarn, longrope"
         )
     scales = {
         "mscale": multiplier or None,
@@ -140,4 +140,4 @@ def _note_unread_keys(facts: Facts) -> None:
     known = {*facts.read, *UNCOUNTED, *facts.arch.ignored}
     for key in facts.header.metadata:
         if key.startswith(prefix) and key.removeprefix(prefix) not in known:
-            facts.notes.append(f"metadata key {quoted(key)} was not understood and may change the count")
+            facts.notes.append(f"metadata key {quote(key)} was not understood and may change the count")

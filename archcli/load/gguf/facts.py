@@ -10,7 +10,7 @@ from archcli.errors import ArchError, Problem
 from archcli.load.gguf.arch import Arch
 from archcli.load.gguf.families import ARCHS, DEEPSEEK_V3, MIXTRAL
 from archcli.load.gguf.header import Header, Skipped
-from archcli.wording import closest, quoted, shorten
+from archcli.wording import closest, quote, shorten
 
 SIGMOID = 2
 """`expert_gating_func`: 1 softmax, 2 sigmoid."""
@@ -88,14 +88,14 @@ def facts_of(header: Header, file: str) -> Facts:
     name = header.metadata.get("general.architecture")
     kind = header.metadata.get("general.type", "model")
     if kind != "model":
-        what = f"the file is of the type {quoted(str(kind))}, no model"
+        what = f"the file is of the type {quote(str(kind))}, no model"
         raise ArchError(Problem(what, "give the model's own file", path=file))
     if not isinstance(name, str) or not name:
         what = "metadata key 'general.architecture' is missing"
         raise ArchError(Problem(what, "it names the family, such as llama", path=file))
     if name not in ARCHS:
         near = ", ".join(closest(name, ARCHS) or sorted(ARCHS))
-        what = f"architecture {quoted(name)} is not supported"
+        what = f"architecture {quote(name)} is not supported"
         raise ArchError(Problem(what, f"nearest known: {near}", path=file))
     facts = Facts(header, file, name, ARCHS[name])
     if name == "llama" and facts.get("expert_count"):

@@ -17,7 +17,7 @@ from struct import Struct
 from typing import Any, NamedTuple, TypeVar
 
 from archcli.errors import ArchError, Problem
-from archcli.wording import quoted, shorten
+from archcli.wording import quote, shorten
 
 MAGIC = b"GGUF"
 BEFORE = {b"lmgg": "ggml", b"fmgg": "ggmf", b"tjgg": "ggjt", b"algg": "ggla", b"GGML": "ggml"}
@@ -111,7 +111,7 @@ class _HeaderReader:
         for _ in range(count):
             key = self.name("a metadata key")
             if key in metadata:
-                raise self.error(f"metadata key {quoted(key)} occurs twice")
+                raise self.error(f"metadata key {quote(key)} occurs twice")
             metadata[key] = self.value(key, self.number(U32))
         return metadata
 
@@ -120,16 +120,16 @@ class _HeaderReader:
         for _ in range(count):
             name = self.name("a tensor's name")
             if name in tensors:
-                raise self.error(f"tensor {quoted(name)} occurs twice")
+                raise self.error(f"tensor {quote(name)} occurs twice")
             axes = self.number(U32)
             if axes > MOST_AXES:
-                raise self.error(f"tensor {quoted(name)} has {axes} axes, more than {MOST_AXES}")
+                raise self.error(f"tensor {quote(name)} has {axes} axes, more than {MOST_AXES}")
             shape = tuple(self.number(U64) for _ in range(axes))[::-1]
             size = 1
             for length in shape:
                 size *= length
             if not 0 < size < LARGEST:
-                raise self.error(f"tensor {quoted(name)} has the impossible shape {list(shape)}")
+                raise self.error(f"tensor {quote(name)} has the impossible shape {list(shape)}")
             tensors[name] = TensorInfo(shape, self.unpacked(PAIR)[0])
         return tensors
 
@@ -148,7 +148,7 @@ class _HeaderReader:
     def array(self, key: str) -> Any:
         kind, length = self.number(U32), self.number(U64)
         if kind == ARRAY:
-            raise self.error(f"metadata key {quoted(key)} is an array of arrays, which is not read")
+            raise self.error(f"metadata key {quote(key)} is an array of arrays, which is not read")
         if kind == STRING:
             return self.hop(key, length)
         scalar = self.scalar(kind, key)
@@ -163,7 +163,7 @@ class _HeaderReader:
         if length > (self.size - self.at) // U64.size:
             raise self.short()
         if self.strings > MOST_STRINGS:
-            raise self.error(f"metadata key {quoted(key)} has {length:,} strings, which is beyond reason")
+            raise self.error(f"metadata key {quote(key)} has {length:,} strings, which is beyond reason")
         data, at, size, unpack, step = self.data, self.at, self.size, U64.unpack_from, U64.size
         for _ in range(length):
             if at + step > size:
@@ -177,12 +177,12 @@ class _HeaderReader:
     def flag(self, key: str) -> bool:
         value = self.data[self.advance(1, 1)]
         if value > 1:
-            raise self.error(f"metadata key {quoted(key)} is a truth value of {value}")
+            raise self.error(f"metadata key {quote(key)} is a truth value of {value}")
         return value == 1
 
     def scalar(self, kind: int, key: str) -> Struct:
         if kind not in BY_TYPE:
-            raise self.error(f"metadata key {quoted(key)} is of the unknown type {kind}")
+            raise self.error(f"metadata key {quote(key)} is of the unknown type {kind}")
         return BY_TYPE[kind]
 
     def name(self, what: str) -> str:

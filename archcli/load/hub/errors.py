@@ -10,7 +10,7 @@ from types import ModuleType
 from archcli.errors import ArchError, Problem
 from archcli.load.hub.cache import cache_folder
 from archcli.load.hub.reference import Reference
-from archcli.wording import quoted
+from archcli.wording import quote
 
 TOKEN = "`hf auth login` or HF_TOKEN gives a token"  # noqa: S105
 HINTS: dict[int | str, str] = {401: TOKEN, 403: TOKEN, 404: "HF_ENDPOINT says where the hub is"}
@@ -52,7 +52,7 @@ def _named(error: Exception, wanted: Reference, endpoint: str) -> tuple[str, str
         errors.GatedRepoError: ("a gated model, which this user may not read", terms),
         errors.RepositoryNotFoundError: unknown,
         errors.RevisionNotFoundError: (
-            f"the model has no revision {quoted(wanted.revision)}",
+            f"the model has no revision {quote(wanted.revision)}",
             "without @ it is main",
         ),
         errors.LocalEntryNotFoundError: (f"{endpoint} went away during the download", "try again"),

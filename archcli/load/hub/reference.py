@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from archcli.errors import ArchError, Problem
-from archcli.wording import quoted
+from archcli.wording import quote
 
 SCHEME, MAIN = "hf://", "main"
 PART = r"[A-Za-z0-9_](?:[\w.-]{0,94}[A-Za-z0-9_])?"
@@ -34,13 +34,13 @@ class Reference(NamedTuple):
 def reference(model: str) -> Reference | None:
     """The repository that MODEL names, or None: `hf://…`, or `org/name` without a folder `org`."""
     if web := WEB.match(model):
-        what = f"{quoted(model, LONGEST)} is a web page"
+        what = f"{quote(model, LONGEST)} is a web page"
         raise ArchError(Problem(what, f"{SCHEME}{web['repo']} names the model", path=""))
     has_scheme = model.startswith(SCHEME)
     match = AFTER_SCHEME.fullmatch(model.removeprefix(SCHEME)) if has_scheme else REPO.fullmatch(model)
     if match is None or "--" in match["repo"] or ".." in match["repo"]:
         if has_scheme:
-            what = f"{quoted(model, LONGEST)} names no model"
+            what = f"{quote(model, LONGEST)} names no model"
             raise ArchError(Problem(what, f"write {SCHEME}org/name or {SCHEME}org/name@revision"))
         return None
     if not has_scheme and Path(match["repo"].partition("/")[0]).is_dir():
@@ -54,5 +54,5 @@ def _revision(model: str, stated: str | None) -> str:
         return MAIN
     if not GIT_NAME.fullmatch(stated) or ".." in stated:
         hint = "a branch, a tag or a commit follows the @"
-        raise ArchError(Problem(f"{quoted(stated)} is no revision", hint, path=quoted(model)))
+        raise ArchError(Problem(f"{quote(stated)} is no revision", hint, path=quote(model)))
     return stated

@@ -10,7 +10,7 @@ from archcli.errors import ArchError, Problem
 from archcli.load.spec.fields import USUAL_MODEL, choices, chosen, fields, leaves_out, unstated
 from archcli.load.spec.hints import hint
 from archcli.load.spec.layers import lifted
-from archcli.load.spec.misfits import (
+from archcli.load.spec.messages import (
     belonged_to_another_kind,
     missing,
     missing_kind,
@@ -31,15 +31,15 @@ FAILED = object()
 def build(
     root: Node,
     problems: Iterable[Problem] = (),
-    misfits: list[Problem] | None = None,
+    conflicts: list[Problem] | None = None,
     notes: list[str] | None = None,
 ) -> Module:
     """The model that a tree (its shared layers expanded) describes; ArchError with the problems so far and all that are found here.
 
-    With `misfits`, values that are fine alone but not beside the others go there, and the model is made all the same: nothing can be
+    With `conflicts`, values that are fine alone but not beside the others go there, and the model is made all the same: nothing can be
     counted of it, but its shape can be judged. What was left out because an override changed a kind is told in `notes`.
     """
-    builder = _Builder(root, [*problems], misfits)
+    builder = _Builder(root, [*problems], conflicts)
     model = builder.model()
     if notes is not None:
         notes += dict.fromkeys(builder.left_out)
@@ -66,8 +66,8 @@ def _join(path: str, step: str) -> str:
 
 
 class _Builder:
-    def __init__(self, root: Node, problems: list[Problem], misfits: list[Problem] | None) -> None:
-        self.root, self.problems, self.misfits = root, problems, misfits
+    def __init__(self, root: Node, problems: list[Problem], conflicts: list[Problem] | None) -> None:
+        self.root, self.problems, self.conflicts = root, problems, conflicts
         self.top: Mapping[str, Node] = root.value if isinstance(root.value, dict) else {}
         self.top_fields: Mapping[str, Field] = {}
         self.built: dict[tuple[int, type], Any] = {}
@@ -186,8 +186,8 @@ class _Builder:
             replace(it, mark=locate(node, it.path).mark(), path=_join(path, it.path))
             for it in made.conflicts()
         ]
-        if self.misfits is not None:
-            self.misfits += conflicts
+        if self.conflicts is not None:
+            self.conflicts += conflicts
             return made
         self.problems += conflicts
         self._stop_early()

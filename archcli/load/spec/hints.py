@@ -8,7 +8,7 @@ from typing import Any
 from archcli.load.yaml.nodes import Node, plain
 from archcli.load.yaml.scalars import OLD_BOOLEANS, resolve
 from archcli.values import Refusal, ValueType
-from archcli.wording import closest, either, written
+from archcli.wording import closest, either, format_value
 
 
 def hint(node: Node, accepted: ValueType) -> str:
@@ -24,7 +24,7 @@ def hint(node: Node, accepted: ValueType) -> str:
     if isinstance(value, int | float) and _takes(accepted, node.text):
         return "put it in quotes"
     if value is not None and _takes(accepted, [plain(node)]):
-        return f"write [{written(plain(node))}]"
+        return f"write [{format_value(plain(node))}]"
     return _hint_on_text(node, accepted) if isinstance(value, str) else ""
 
 
@@ -35,9 +35,9 @@ def _hint_on_text(node: Node, accepted: ValueType) -> str:
     except OverflowError:
         return ""
     if text.lower() in OLD_BOOLEANS and _takes(accepted, meant):
-        return f"write {written(meant)}"
+        return f"write {format_value(meant)}"
     if not isinstance(meant, str) and _takes(accepted, meant):
-        return "drop the quotes" if not node.text else f"write {written(meant)}"
+        return "drop the quotes" if not node.text else f"write {format_value(meant)}"
     if text[:-1].isdecimal() and text[-1] in "kK" and len(text) < len(str(1 << 64)):
         return f"write {int(text[:-1]) * (1000 if text[-1] == 'k' else 1024)}"
     close = closest(text, [choice for choice in accepted.choices if isinstance(choice, str)])

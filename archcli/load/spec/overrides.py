@@ -21,7 +21,7 @@ from archcli.modules import Module
 from archcli.modules.base import Spec, children
 from archcli.modules.kinds import kind_of, kinds
 from archcli.units import parse_count
-from archcli.wording import quoted, suggest, written
+from archcli.wording import format_value, quote, suggest
 
 
 class Override(NamedTuple):
@@ -51,7 +51,7 @@ def read(text: str) -> Override:
     document = parse(text_of(value.lstrip(), SET, lead))
     if document.root is None or document.problems:
         raise ArchError(
-            document.problems or [Problem(f"no value for {quoted(key)}", "write null for none", place.mark())]
+            document.problems or [Problem(f"no value for {quote(key)}", "write null for none", place.mark())]
         )
     return Override(key, Place(document.source, 0, place.column, place.width), _sized(document.root))
 
@@ -98,9 +98,7 @@ def _put(
     whole = lifted(node)
     if not isinstance(whole.value, dict):
         raise ArchError(
-            Problem(
-                f"{so_far} is {shown(node)}, not a mapping", f"it has no {quoted(step)}", one.place.mark()
-            )
+            Problem(f"{so_far} is {shown(node)}, not a mapping", f"it has no {quote(step)}", one.place.mark())
         )
     below = whole.value.get(step) or _entries(top).get(_inherits(part, step))
     return whole.holding({**whole.value, step: _put(below, rest, one, inner, top)})
@@ -112,7 +110,7 @@ def _index(step: str, length: int, path: str, one: Override) -> int:
     entries = (
         ("is empty", "has the entry 0 alone")[length] if length <= 1 else f"has the entries 0 to {length - 1}"
     )
-    raise ArchError(Problem(f"no entry {quoted(step)} in {path}", f"{path} {entries}", one.place.mark()))
+    raise ArchError(Problem(f"no entry {quote(step)} in {path}", f"{path} {entries}", one.place.mark()))
 
 
 def _put_everywhere(
@@ -124,9 +122,9 @@ def _put_everywhere(
         now.setdefault(path.rpartition(".")[2], []).append((path, value))
     for one in overrides:
         found = {path: value for path, value in now.get(one.steps[-1], ()) if _ends(path, one.steps)}
-        doubts = [*_doubts(one, found, now)]
-        meant = {path: value for path, value in found.items() if path == one.key} if doubts else found
-        problems += [] if meant else doubts
+        ambiguities = [*_ambiguities(one, found, now)]
+        meant = {path: value for path, value in found.items() if path == one.key} if ambiguities else found
+        problems += [] if meant else ambiguities
         for path in meant:
             steps = path.split(".")
             root = root if _written_at(root, steps, model) in meant else _put(root, steps, one, model, root)
@@ -147,20 +145,20 @@ def _ends(path: str, steps: Sequence[str]) -> bool:
     return named[-len(steps) :] == [*steps]
 
 
-def _doubts(one: Override, found: dict[str, Any], now: Iterable[str]) -> Iterable[Problem]:
+def _ambiguities(one: Override, found: dict[str, Any], now: Iterable[str]) -> Iterable[Problem]:
     values = [*found.values()]
     if not values:
         what = "field is called" if len(one.steps) == 1 else "path ends in"
-        yield Problem(f"no {what} {quoted(one.key)}", suggest(one.steps[-1], now), one.place.mark())
+        yield Problem(f"no {what} {quote(one.key)}", suggest(one.steps[-1], now), one.place.mark())
     elif any(type(value) is not type(values[0]) or value != values[0] for value in values):
-        each = ", ".join(f"{path} ({_told(value)})" for path, value in found.items())
+        each = ", ".join(f"{path} ({_format(value)})" for path, value in found.items())
         yield Problem(
             f"{one.key} stands for fields of different values", f"name one: {each}", one.place.mark()
         )
 
 
-def _told(value: Any) -> str:
-    return kind_of(type(value)) if isinstance(value, Spec) else written(value)
+def _format(value: Any) -> str:
+    return kind_of(type(value)) if isinstance(value, Spec) else format_value(value)
 
 
 def _written_at(root: Node, steps: Sequence[str], part: Any) -> str:

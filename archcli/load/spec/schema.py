@@ -15,7 +15,7 @@ from archcli.modules.base import Spec
 from archcli.modules.fields import Field
 from archcli.modules.kinds import kind_of, kinds
 from archcli.values import Json
-from archcli.wording import written
+from archcli.wording import format_value
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 COMPLETE = (Decoder, Encoder, EncoderDecoder, EncoderStack, DecoderStack, Group)
@@ -209,4 +209,4 @@ def _reference(field: Field) -> Json:
 
 def _default(field: Field) -> str:
     value = field.default
-    return (kind_of(type(value)) or "{}") if isinstance(value, Spec) else written(value)
+    return (kind_of(type(value)) or "{}") if isinstance(value, Spec) else format_value(value)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from archcli.load.yaml.nodes import Node, Place, Source
 from archcli.load.yaml.text import BOM, MOST_BYTES
-from archcli.wording import written
+from archcli.wording import format_value
 
 Change = tuple[str, Any]
 """The full path of a field, and its new value."""
@@ -43,7 +43,7 @@ def patch_of(root: Node, changes: Iterable[Change]) -> Patch:
     edits: dict[tuple[int, int], _Edit] = {}
     left: list[Change] = []
     for path, value in dict(changes).items():
-        edit = _edit(root, path, written(value), source.name) if lines is not None else None
+        edit = _edit(root, path, format_value(value), source.name) if lines is not None else None
         if edit is None:
             left.append((path, value))
         else:

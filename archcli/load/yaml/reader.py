@@ -15,7 +15,7 @@ from archcli.load.yaml.nodes import MOST_PROBLEMS, Node, Place, Source, shown
 from archcli.load.yaml.scalars import resolve
 from archcli.load.yaml.syntax_errors import explained
 from archcli.load.yaml.text import Text
-from archcli.wording import quoted
+from archcli.wording import quote
 
 MOST_NODES = 20_000
 MOST_KEYS = 200
@@ -177,7 +177,7 @@ class _Reader:
             where = (
                 f"line {first.line + 1}" if first.line != node.place.line else f"column {first.column + 1}"
             )
-            self._problem(f"duplicate key {quoted(node.value)}", f"it is already at {where}", node.place)
+            self._problem(f"duplicate key {quote(node.value)}", f"it is already at {where}", node.place)
             return None
         if len(parent.keys) == 1 and parent.node.place[1:3] == node.place[1:3]:
             parent.node.place = node.place
@@ -186,7 +186,7 @@ class _Reader:
     def _refuse_tag(self, event: Any, place: Place) -> None:
         if event.tag is not None:
             tag = event.tag.replace("tag:yaml.org,2002:", "!!")
-            self._problem(f"a tag, {quoted(tag)}", "values are written without tags", place)
+            self._problem(f"a tag, {quote(tag)}", "values are written without tags", place)
 
     def _check_text(self, text: str, place: Place) -> None:
         if len(text) > LONGEST_TEXT:

@@ -11,14 +11,11 @@ from archcli.load.spec.fields import USUAL_MODEL, fields
 from archcli.load.yaml.scalars import resolve
 from archcli.modules.base import Spec
 from archcli.modules.kinds import kind_of
-from archcli.wording import written
+from archcli.wording import as_int, format_value
 
 NOTHING = object()
 WIDTH = 120
 """A mapping or list that fits such a line is written on one."""
-
-EXACT = 2.0**53
-"""Below it every whole float is written as the whole number it is."""
 
 INDENT = "  "
 PLAIN = re.compile(r"[A-Za-z_](?:[\w./+@%=-]|:(?=[\w./]))*", re.ASCII)
@@ -59,8 +56,8 @@ def _plain(value: Any, top: Spec) -> Any:
     if isinstance(value, Spec):
         found = _mapping(value, top)
         return found["kind"] if set(found) == {"kind"} else found
-    if isinstance(value, float) and value.is_integer() and abs(value) < EXACT:
-        return int(value)
+    if isinstance(value, float):
+        return as_int(value)
     return [_plain(item, top) for item in value] if isinstance(value, tuple) else value
 
 
@@ -106,6 +103,6 @@ def _flow(value: Any) -> str:
 
 def _scalar(value: Any) -> str:
     if not isinstance(value, str):
-        return written(value)
+        return format_value(value)
     bare = PLAIN.fullmatch(value) and isinstance(resolve(value), str)
     return value if bare else json.dumps(value, ensure_ascii=False)

@@ -10,11 +10,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from archcli.measure.survey.layers import spelled, tallied, told
+from archcli.measure.survey.layers import tallied, told
 from archcli.modules import Block, Group, Mixer, Model
 from archcli.modules.base import Spec
 from archcli.modules.layers import LayerIndex
 from archcli.modules.stack import stacks
+from archcli.wording import format_setting
 
 IDENTITY = {"name", "source", "published", "released", "series"}
 """Keys that say which model it is, not what it is like."""
@@ -33,7 +34,7 @@ class Stated(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """A setting, and its value in each architecture, spelled as YAML does; None where there is no such setting."""
+    """A setting, and its value in each architecture, format_setting as YAML does; None where there is no such setting."""
 
     path: str
     values: tuple[str | None, ...]
@@ -107,14 +108,14 @@ def _value(part: Any, path: str, d_model: int | None = None) -> Any:
     return part
 
 
-def _spelled(value: Any) -> str | None:
+def _format(value: Any) -> str | None:
     if value is _NO_PLACE:
         return ABSENT
-    return getattr(value, "kind", "{}") if isinstance(value, Spec) else spelled(value)
+    return getattr(value, "kind", "{}") if isinstance(value, Spec) else format_setting(value)
 
 
 def _of_models(path: str, models: Sequence[Stated]) -> Difference:
-    return Difference(path, tuple(_spelled(_value(one.model, path, one.model.d_model)) for one in models))
+    return Difference(path, tuple(_format(_value(one.model, path, one.model.d_model)) for one in models))
 
 
 def _outside(paths: Iterable[str], models: Sequence[Stated]) -> Iterator[Difference]:
@@ -165,5 +166,5 @@ def _blocks(model: Model, named: bool) -> dict[str, list[tuple[Block, int]]]:
 
 
 def _tally(blocks: Sequence[tuple[Block, int]], rest: str, model: Model) -> str | None:
-    values = tallied((_spelled(_value(block, rest, model.d_model)), times) for block, times in blocks)
+    values = tallied((_format(_value(block, rest, model.d_model)), times) for block, times in blocks)
     return told(values, "-") if values else ABSENT

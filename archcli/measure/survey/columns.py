@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 from archcli.arith import Number, to_bytes
 from archcli.measure.report import Column, Unit
-from archcli.measure.survey.layers import Layer, Shape, as_int, main_of, shape_of, tallied, told
+from archcli.measure.survey.layers import Layer, Shape, main_of, shape_of, tallied, told
 from archcli.modules import FeedForward, MixtureOfExperts, Model, Parallel
 from archcli.modules.block import MIXING
 from archcli.modules.stack import stacks
 from archcli.ops import Linear
+from archcli.wording import as_int
 
 DTYPE = "bf16"
 """In which the cache is told per token."""

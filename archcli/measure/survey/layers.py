@@ -15,11 +15,9 @@ from archcli.measure.passes import Pass, prefill_pass
 from archcli.modules import Block, EncoderStack, MixerFacts, Model, Norm, Position, Stack
 from archcli.modules.block import RESIDUAL
 from archcli.modules.layers import LayerIndex
+from archcli.wording import format_setting
 
 TIMES = "×"
-
-EXACT = 2.0**53
-"""Below it every whole float is the whole number it is."""
 
 
 class Layer(NamedTuple):
@@ -89,7 +87,7 @@ def tallied(values: Iterable[tuple[Any, Number]]) -> dict[Any, Number]:
 
 def told(tally: dict[Any, Number], nothing: str = "none") -> str | None:
     """All values in short: `window 4096 ×21, full ×21`, or the one there is; None where that is None."""
-    words = {value: nothing if value is None else spelled(value) for value in tally}
+    words = {value: nothing if value is None else format_setting(value) for value in tally}
     if len(tally) == 1:
         return next((word for value, word in words.items() if value is not None), None)
     return ", ".join(f"{words[value]} {TIMES}{times}" for value, times in tally.items())
@@ -99,17 +97,3 @@ def main_of(tally: dict[Any, Number]) -> Any:
     """The value of most layers, of those that have one; the first of equally many."""
     stated = {value: times for value, times in tally.items() if value is not None}
     return max(stated, key=lambda value: stated[value]) if stated else None
-
-
-def spelled(value: Any) -> str:
-    """A setting as YAML writes it."""
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(spelled, value))}]"
-    return str(as_int(value)) if isinstance(value, float) else str(value)
-
-
-def as_int(value: float) -> float:
-    """The same number, as an int where it is a whole one that reads so."""
-    return int(value) if value == int(value) and abs(value) < EXACT else value

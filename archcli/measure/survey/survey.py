@@ -8,8 +8,9 @@ from typing import Any, Literal
 from archcli.measure.report import Column, Report, Table
 from archcli.measure.survey.columns import CONVENTION, DTYPE, FACETS, SECTIONS, Facet, described
 from archcli.measure.survey.filter import column_of, select
-from archcli.measure.survey.layers import as_int, told
+from archcli.measure.survey.layers import told
 from archcli.modules import Model
+from archcli.wording import as_int
 
 By = Literal["year", "series"]
 Record = dict[str, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.render.values import clean
+from archcli.wording import sanitize
 
 COLOURS = {
     "contraction": "#0072b2",
@@ -36,7 +36,7 @@ text { font: 12px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #1c1c1
 
 def escaped(text: object) -> str:
     """Text that is safe within an element and within an attribute."""
-    plain = clean(str(text))
+    plain = sanitize(str(text))
     return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
 
 

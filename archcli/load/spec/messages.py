@@ -11,7 +11,7 @@ from archcli.load.yaml.nodes import Node, shown
 from archcli.modules.base import Spec
 from archcli.modules.fields import Field
 from archcli.modules.kinds import kind_of, kinds
-from archcli.wording import closest, either, quoted
+from archcli.wording import closest, either, quote
 
 Options = Mapping[str, type[Spec]]
 
@@ -26,7 +26,7 @@ MEANT = {
 def unknown_key(key: str, cls: type[Spec], *, takes_kind: bool) -> tuple[str, str, list[str]]:
     """What and hint for a key the class does not have, and the keys it may have been meant to be."""
     known = [*(("kind",) if takes_kind else ()), *fields(cls)]
-    what = f"unknown key {quoted(key)}"
+    what = f"unknown key {quote(key)}"
     ours = OUR_WORD.get(key, "")
     if ours:
         return what, f"Hugging Face's {key} is {ours} here", [ours]
@@ -62,9 +62,9 @@ def unknown_kind(kind: Node, family: str, options: Options) -> tuple[str, str]:
     close = closest(kind.value, options)
     meant = MEANT.get(kind.value.lower().replace("_", ""))
     if meant:
-        return f"unknown kind {quoted(kind.value)} of {family}", f"write {meant}"
+        return f"unknown kind {quote(kind.value)} of {family}", f"write {meant}"
     return (
-        f"unknown kind {quoted(kind.value)} of {family}",
+        f"unknown kind {quote(kind.value)} of {family}",
         f"did you mean {either(close)}?" if close else f"one of {', '.join(options)}",
     )
 

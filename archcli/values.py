@@ -1,6 +1,6 @@
 """What a type annotation accepts: in words for messages, as a conversion of a plain value, and as a JSON Schema.
 
-Understood are int, float, bool, str, None, Literal, unions, tuples and lists of any length, dicts by name, and
+ImportedConfig are int, float, bool, str, None, Literal, unions, tuples and lists of any length, dicts by name, and
 TypedDicts. `Annotated` adds bounds, lengths and meanings. Nothing is coerced but a whole number to a float.
 """
 

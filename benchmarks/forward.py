@@ -20,7 +20,7 @@ import torch
 import transformers
 
 from archcli.commands.profile.allocator import SETTINGS
-from archcli.load.huggingface.understand import weight_map
+from archcli.load.huggingface.importer import weight_map
 from archcli.load.source import load_text
 from archcli.runtime.model.build import build_model
 from archcli.runtime.weights.translate import translate

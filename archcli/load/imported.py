@@ -23,15 +23,15 @@ def load_config(
     strict: bool = True,
 ) -> Loaded:
     """The model of a config.json; `known` keys of ours go before what the importer says."""
-    from archcli.load.huggingface.understand import understand
+    from archcli.load.huggingface.importer import import_config
 
     places, known = config.places, known or {}
     try:
-        understood = understand(config.data, places, {"name": name, **known}, known)
-        loaded = load_tree(understood.tree, [], places.source.name, overrides, strict=strict)
+        imported = import_config(config.data, places, {"name": name, **known}, known)
+        loaded = load_tree(imported.tree, [], places.source.name, overrides, strict=strict)
     except ArchError as error:
         raise ArchError(dict.fromkeys(map(places.report, error.problems))) from None
-    return loaded._replace(notes=(*understood.notes, *loaded.notes), config=config.data)
+    return loaded._replace(notes=(*imported.notes, *loaded.notes), config=config.data)
 
 
 def load_gguf(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:

@@ -7,7 +7,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-import archcli.load.huggingface.understand
+import archcli.load.huggingface.importer
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.value import tree_of
 from archcli.load.yaml.nodes import plain
@@ -22,13 +22,13 @@ def families() -> dict[str, ModuleType]:
     """The importer of each model_type."""
     return {
         kind: importlib.import_module(f"archcli.load.huggingface.families.{name}")
-        for kind, name in archcli.load.huggingface.understand.families().items()
+        for kind, name in archcli.load.huggingface.importer.families().items()
     }
 
 
 def imported_file(config: dict[str, Any]) -> Model:
     """The model that a whole config.json stands for, with a head or without as its class has one."""
-    return built(plain(archcli.load.huggingface.understand.understand(config).tree))
+    return built(plain(archcli.load.huggingface.importer.import_config(config).tree))
 
 
 def imported(family: Any, config: dict[str, Any]) -> Model:

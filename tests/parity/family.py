@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from archcli.load.huggingface.understand import weight_map
+from archcli.load.huggingface.importer import weight_map
 from archcli.load.huggingface.weights.map import WeightMap
 from archcli.load.huggingface.weights.rules import Weights
 from archcli.modules import Block, Decoder, Group, LayerNorm, Model, Norm, RMSNorm

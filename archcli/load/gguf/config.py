@@ -10,7 +10,7 @@ from archcli.load.gguf.arch import KEYS, REQUIRED, UNCOUNTED
 from archcli.load.gguf.facts import Facts
 from archcli.load.gguf.families import TIED
 from archcli.load.gguf.header import Skipped
-from archcli.load.gguf.special import LATENT_ARCHS, SPECIAL, Config
+from archcli.load.gguf.special import LATENT_ARCHS, SPECIAL, ConfigData
 from archcli.wording import quote
 
 UNTIED = "output.weight is a tensor of its own: the head is counted as untied, though this family's is not"
@@ -20,13 +20,13 @@ NO_TENSORS = (
 STRETCHED = "rotary frequencies are stretched by factors that are not read: no count feels them, logits would"
 
 
-def config_of(facts: Facts) -> Config:
+def config_of(facts: Facts) -> ConfigData:
     """The config.json, whose keys `facts.keys` leads back to the metadata; notes keys that were not read."""
     missing = [key for key in REQUIRED if key not in facts.arch.ignored and facts.get(key) is None]
     if missing:
         names = (f"metadata key '{facts.name}.{key}' is missing" for key in missing)
         raise ArchError([Problem(what, "nothing else says it", path=facts.file) for what in names])
-    config: Config = {
+    config: ConfigData = {
         "model_type": facts.arch.model_type,
         "architectures": [facts.arch.cls],
         **facts.arch.fixed,
@@ -68,7 +68,7 @@ def _vocab_size(facts: Facts) -> int:
     return size
 
 
-def _heads(facts: Facts, config: Config) -> None:
+def _heads(facts: Facts, config: ConfigData) -> None:
     """The number of key heads, as many as query heads where the file does not say.
 
     Raises ArchError where keys and values differ in width, unless they are latent, and where attention is
@@ -83,7 +83,7 @@ def _heads(facts: Facts, config: Config) -> None:
         raise facts.error(f"attention that is not causal is not supported for {facts.name}")
 
 
-def _rope(facts: Facts, config: Config) -> None:
+def _rope(facts: Facts, config: ConfigData) -> None:
     """Base, share of a head and scaling; llama.cpp takes 10000 where a file states no base."""
     config.setdefault("rope_theta", 10000.0)
     width = facts.whole(
@@ -102,7 +102,7 @@ def _rope(facts: Facts, config: Config) -> None:
         config["rope_parameters"] = {"rope_type": "default"}  # the class would stretch where nothing is said
 
 
-def _scaling(facts: Facts) -> Config | None:
+def _scaling(facts: Facts) -> ConfigData | None:
     """`linear` or `yarn` scaling as the metadata state it; factors kept as a tensor change no count."""
     kind, factor = facts.get("rope.scaling.type", "none"), facts.number("rope.scaling.factor")
     original = facts.get("rope.scaling.original_context_length")

@@ -23,7 +23,7 @@ class HeaderPlaces(KeyPlaces):
 
 def header_places(file: str, metadata: Iterable[str], keys: Mapping[str, str]) -> HeaderPlaces:
     """The places by `keys`, from a key of the config.json to the metadata key that states it."""
-    lines = ("", *metadata)  # the first is that of the file as a whole
+    lines = tuple(metadata)
     source = Source(file, lines)
     numbers = {name: number for number, name in enumerate(lines)}
     return HeaderPlaces(

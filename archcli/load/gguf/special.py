@@ -8,19 +8,19 @@ from typing import Any
 from archcli.load.gguf.facts import Facts
 from archcli.load.gguf.families import DEEPSEEK_V3
 
-Config = dict[str, Any]
+ConfigData = dict[str, Any]
 
 LATENT_ARCHS = ("deepseek2", "minicpm3")
 """Their keys and values differ in width, and RoPE turns a part of the key."""
 
 
-def _query_scale(largest: int) -> Callable[[Facts, Config], None]:
+def _query_scale(largest: int) -> Callable[[Facts, ConfigData], None]:
     """The query scale of Gemma 2 and 3: the width of a head, in their largest models d_model / heads.
 
     No key states it: the largest is known by its number of layers.
     """
 
-    def special(facts: Facts, config: Config) -> None:
+    def special(facts: Facts, config: ConfigData) -> None:
         wide = facts.whole("embedding_length") // max(1, facts.whole("attention.head_count"))
         config["query_pre_attn_scalar"] = (
             wide if facts.whole("block_count") == largest else facts.whole("attention.key_length", wide)
@@ -31,12 +31,12 @@ def _query_scale(largest: int) -> Callable[[Facts, Config], None]:
     return special
 
 
-def _phi3(facts: Facts, config: Config) -> None:
+def _phi3(facts: Facts, config: ConfigData) -> None:
     """A window of 0 is none."""
     config["sliding_window"] = facts.whole("attention.sliding_window", 0) or None
 
 
-def _falcon(facts: Facts, config: Config) -> None:
+def _falcon(facts: Facts, config: ConfigData) -> None:
     """The new architecture has a second norm or several kv heads; the old has one, or as many as queries."""
     kv_heads, norms = config["num_kv_heads"], 1 + facts.has("blk.0.attn_norm_2.weight")
     new = norms > 1 or kv_heads not in (1, config["num_attention_heads"])
@@ -50,7 +50,7 @@ def _falcon(facts: Facts, config: Config) -> None:
     config.pop("intermediate_size", None)
 
 
-def _mpt(facts: Facts, config: Config) -> None:
+def _mpt(facts: Facts, config: ConfigData) -> None:
     """Attention has a mapping of its own."""
     bias, clip = facts.number("attention.max_alibi_bias"), facts.get("attention.clamp_kqv")
     config["attn_config"] = {"alibi": bias > 0, "alibi_bias_max": bias, "clip_qkv": clip}
@@ -59,7 +59,7 @@ def _mpt(facts: Facts, config: Config) -> None:
     _without(config, "intermediate_size", "num_key_value_heads")
 
 
-def _deepseek2(facts: Facts, config: Config) -> None:
+def _deepseek2(facts: Facts, config: ConfigData) -> None:
     """The widths of heads, in keys that end in `_mla` since 2025; and the keys whose defaults differ."""
     turned, mla = (
         facts.whole("rope.dimension_count"),
@@ -81,12 +81,12 @@ def _deepseek2(facts: Facts, config: Config) -> None:
     _without_prediction(facts, config)
 
 
-def _without_prediction(facts: Facts, config: Config) -> None:
+def _without_prediction(facts: Facts, config: ConfigData) -> None:
     """`block_count` includes the layers that predict further tokens."""
     config["num_hidden_layers"] = facts.whole("block_count") - facts.whole("nextn_predict_layers", 0)
 
 
-def _minicpm3(facts: Facts, config: Config) -> None:
+def _minicpm3(facts: Facts, config: ConfigData) -> None:
     """The width of a value is what the latent's matrix leaves for it."""
     turned, heads = facts.whole("rope.dimension_count"), max(1, facts.whole("attention.head_count"))
     config |= {"qk_rope_head_dim": turned, "qk_nope_head_dim": facts.whole("attention.key_length") - turned}
@@ -95,18 +95,18 @@ def _minicpm3(facts: Facts, config: Config) -> None:
     _without(config, "head_dim", "num_key_value_heads")
 
 
-def _llama4(facts: Facts, config: Config) -> None:
+def _llama4(facts: Facts, config: ConfigData) -> None:
     """Queries and keys are normalized unless there are 128 experts, by which llama.cpp tells it as well."""
     config["use_qk_norm"] = facts.get("expert_count") != 128  # noqa: PLR2004
 
 
-def _t5(facts: Facts, config: Config) -> None:
+def _t5(facts: Facts, config: ConfigData) -> None:
     """Gated, it is v1.1's, by the tanh form of GELU."""
     config["feed_forward_proj"] = "gated-gelu" if facts.has("enc.blk.0.ffn_gate.weight") else "relu"
     _without(config, "num_key_value_heads")
 
 
-def _bert(facts: Facts, config: Config) -> None:
+def _bert(facts: Facts, config: ConfigData) -> None:
     """Segments are counted by their table; no file of this kind has a head over the vocabulary."""
     table = facts.header.tensors.get("token_types.weight")
     stated = facts.header.metadata.get("tokenizer.ggml.token_type_count", 0)
@@ -115,12 +115,12 @@ def _bert(facts: Facts, config: Config) -> None:
     _without(config, "num_key_value_heads")
 
 
-def _without(config: Config, *keys: str) -> None:
+def _without(config: ConfigData, *keys: str) -> None:
     for key in keys:
         config.pop(key, None)
 
 
-SPECIAL: Mapping[str, Callable[[Facts, Config], None]] = {
+SPECIAL: Mapping[str, Callable[[Facts, ConfigData], None]] = {
     "gemma2": _query_scale(46),
     "gemma3": _query_scale(62),
     "phi3": _phi3,

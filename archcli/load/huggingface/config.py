@@ -6,7 +6,7 @@ there do Hugging Face's names occur.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from sys import float_info
 from typing import Any
@@ -14,10 +14,8 @@ from typing import Any
 from archcli.errors import ArchError, Problem
 from archcli.load.huggingface.keys import HARMLESS, HEADS
 from archcli.load.huggingface.places import KeyPlaces, unplaced
-from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.value import ConfigValue
 from archcli.load.yaml.nodes import Place
-
-Family = Callable[["Config"], Mapped]
 
 MISSING = object()
 MOST_LAYERS = 100_000

@@ -30,8 +30,8 @@ class KeyPlaces(NamedTuple):
 
     @property
     def start(self) -> Place:
-        """The file as a whole: the place of what no key states."""
-        return Place(self.source, 0, 0)
+        """The file as a whole, without a line to show: the place of what no key states."""
+        return Place(Source(self.source.name, ()), 0, 0)
 
     def place(self, *keys: str) -> Place:
         """The place of the first of these keys that the object has, else the file as a whole."""

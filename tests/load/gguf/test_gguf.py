@@ -94,6 +94,23 @@ def test_a_file_can_be_overridden(asked):
     )
 
 
+# our path: the metadata key it comes from, which stands for the line of a text
+PLACES = {
+    "d_model": "llama.embedding_length",
+    "groups.0.layer.ffn.d_ff": "llama.feed_forward_length",
+    "groups.0.layer.attention.n_kv_heads": "llama.attention.head_count_kv",
+    "groups.0.n_layers": "llama.block_count",
+    "groups.0.layer.ffn.activation": "",
+}
+
+
+@pytest.mark.parametrize(("path", "key"), PLACES.items())
+def test_a_setting_has_the_place_of_its_metadata_key(asked, path, key):
+    mark = asked(LLAMA).mark(path)
+    assert (mark.text, mark.column, mark.width) == (key, 1, max(1, len(key)))
+    assert mark.file.endswith("/f.gguf")
+
+
 def test_an_absent_output_is_tied(asked):
     tied = {name: shape for name, shape in TENSORS.items() if name != "output.weight"}
     assert total(asked(LLAMA, tied).model) == COUNTED - 50 * 16

@@ -7,7 +7,7 @@ import pytest
 import torch
 import transformers
 
-from archcli.load.huggingface.understand import weight_map
+from archcli.load.huggingface.importer import weight_map
 from archcli.load.huggingface.weights.map import WeightMap
 from archcli.measure.checkpoint import compare, compare_sums
 from archcli.measure.state_dict import tensors

@@ -5,7 +5,7 @@ from functools import reduce
 import pytest
 import torch
 
-from archcli.load.huggingface.understand import weight_map
+from archcli.load.huggingface.importer import weight_map
 from archcli.runtime.model.build import build_model
 from archcli.runtime.weights.translate import translate
 from importing import families, imported

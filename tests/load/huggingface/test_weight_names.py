@@ -10,7 +10,7 @@ import torch
 import transformers
 
 from archcli.errors import ArchError
-from archcli.load.huggingface.understand import families, weight_map
+from archcli.load.huggingface.importer import families, weight_map
 from archcli.load.huggingface.weights.map import WeightMap
 from archcli.load.huggingface.weights.rules import Auxiliary, parts_of
 from archcli.measure.checkpoint import compare

@@ -10,7 +10,7 @@ from archcli.errors import ArchError
 from archcli.load.huggingface.config import MOST_LAYERS, Config
 from archcli.load.huggingface.families import smollm3
 from archcli.load.huggingface.groups import groups
-from archcli.load.huggingface.understand import families, understand
+from archcli.load.huggingface.importer import families, import_config
 from archcli.load.yaml.nodes import plain
 from archcli.measure.passes import forward_pass
 from drawing import TINY
@@ -31,7 +31,7 @@ FILE = {
 
 def understood(config):
     """The model of a whole file, and the notes."""
-    found = understand(config)
+    found = import_config(config)
     return built(plain(found.tree)), found.notes
 
 
@@ -123,7 +123,7 @@ def test_a_multimodal_file_is_its_causal_text_model(outer, text):
 
 
 def test_a_quantization_is_noted():
-    assert "quantization_config" in understand({**FILE, "quantization_config": {"bits": 4}}).notes[0]
+    assert "quantization_config" in import_config({**FILE, "quantization_config": {"bits": 4}}).notes[0]
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_quantization_is_noted():
 )
 def test_a_file_of_no_known_family_is_refused(config, said):
     with pytest.raises(ArchError, match=said):
-        understand(config)
+        import_config(config)
 
 
 def test_every_family_is_found_by_every_type_it_states():

@@ -26,7 +26,7 @@ TYPES = re.compile(r"^MODEL_TYPES = (\(.*?\))$", re.MULTILINE | re.DOTALL)
 MOST_COMPARED = 100
 
 
-class Understood(NamedTuple):
+class ImportedConfig(NamedTuple):
     """The tree of an architecture, its values at the places of their keys, and notes of how it was read."""
 
     tree: Node
@@ -42,9 +42,9 @@ def families() -> dict[str, str]:
     return modules
 
 
-def understand(
+def import_config(
     data: Any, places: KeyPlaces | None = None, before: Mapped | None = None, over: Mapped | None = None
-) -> Understood:
+) -> ImportedConfig:
     """The tree of a whole config.json; keys `before` come first, and keys `over` replace its own.
 
     Raises ArchError where it is of no known family, or says what cannot be expressed.
@@ -63,7 +63,7 @@ def understand(
     _note_storage(data, config)
     config.report_unread_keys()
     whole = {**(before or {}), **mapping, **(over or {})}
-    return Understood(tree_of(whole, places.start), tuple(config.notes))
+    return ImportedConfig(tree_of(whole, places.start), tuple(config.notes))
 
 
 def weight_map(data: Any, file: str = "config.json") -> WeightMap:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from archcli.render.values import clean, exact, short
+from archcli.render.values import exact, short
+from archcli.wording import sanitize
 
 
 @pytest.mark.parametrize(
@@ -54,4 +55,4 @@ def test_a_value_reads_as(value, unit, said, brief):
     ],
 )
 def test_what_does_not_print_is_spelled_out(text, said):
-    assert clean(text) == said
+    assert sanitize(text) == said

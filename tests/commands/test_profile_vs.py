@@ -1,10 +1,13 @@
 """`archcli profile --vs`: what a variant may be, the comparisons one asks for, and what is refused."""
 
 import json
+from dataclasses import replace
+from types import MappingProxyType
 
 import pytest
 
 from archcli.commands.profile.vs_changes import split
+from archcli.measure.profile.reports.versus import versus
 
 pytestmark = pytest.mark.torch
 
@@ -21,6 +24,20 @@ def settings(found, letter="B"):
     """What the variant changes: {setting: (from, to)}."""
     one = next(one for one in found["totals"]["variants"] if one["variant"] == letter)
     return {change["setting"]: (change["from"], change["to"]) for change in one["settings"]}
+
+
+def test_a_comparison_is_not_written_into(cli, llama, monkeypatch):
+    def frozen(*args):
+        report = versus(*args)
+        return replace(report, totals=MappingProxyType(report.totals))
+
+    monkeypatch.setattr("archcli.commands.profile.versus.versus", frozen)
+    found = profiled(cli, llama, "--vs", "d_ff=40")
+    # weights and caches of both variants are in memory at once
+    assert (
+        found["totals"]["memory"]["weights_bytes"]
+        == sum(one["params"] for one in found["totals"]["variants"]) * 4
+    )
 
 
 def operators(found, letter="B"):

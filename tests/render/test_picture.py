@@ -7,6 +7,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from archcli.errors import ArchError
+from archcli.recording.classes import TimeClass
 from archcli.render.picture import save
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -78,6 +79,15 @@ def test_what_is_extrapolated_says_so_in_the_title(tmp_path):
     document = DOCUMENT | {"totals": DOCUMENT["totals"] | {"extrapolated": True}}
     assert said(drawn(tmp_path, document))[0] == "tiny <b>&: where the time goes, extrapolated"
     assert said(drawn(tmp_path))[0] == "tiny <b>&: where the time goes"
+
+
+def test_every_class_has_a_label_and_a_colour_of_its_own(tmp_path):
+    document = copy.deepcopy(DOCUMENT)
+    document["totals"]["by_class"] = {str(op_class): figures(100, 100, 1.0) for op_class in TimeClass}
+    root = drawn(tmp_path, document)
+    assert {op_class.label for op_class in TimeClass} <= set(said(root))
+    legend = [each.get("fill") for each in root.iter(f"{SVG}rect") if each.get("height") == "12"]
+    assert len(set(legend)) == len(legend) == len(TimeClass)
 
 
 def test_what_passes_the_whole_is_drawn_with_a_line_where_the_whole_ends(tmp_path):
@@ -154,7 +164,7 @@ def test_another_suffix_is_refused_and_nothing_written(tmp_path):
         ("[1]", "not a result of archcli"),
         (json.dumps(DOCUMENT | {"schema_version": 9}), "of form 9"),
         (json.dumps(DOCUMENT | {"command": "flops"}), "a result of 'flops', not of profile"),
-        (json.dumps(DOCUMENT), "no profile as archcli writes it: inputs.source_len: field required"),
+        (json.dumps(DOCUMENT), "no profile as archcli writes it: inputs.source_len: missing"),
     ],
 )
 def test_a_file_that_is_no_profile_is_told(archcli, tmp_path, text, words):

@@ -39,7 +39,6 @@ from archcli.commands.profile.versus import compare
 from archcli.commands.profile.vs_changes import requested_variants
 from archcli.measure.profile.workloads import workload_of
 from archcli.measure.report import Report
-from archcli.modules.request import Request
 
 
 def run(  # noqa: PLR0913, PLR0917
@@ -101,8 +100,7 @@ def run(  # noqa: PLR0913, PLR0917
         hide_launch=hide_launch,
         compile=compiled,
     )
-    sizes = batch_size or usual.batch_size, seq_len or usual.seq_len, past, source_len
-    request = Request(phase or usual.phase, *sizes).resolved()
+    request = usual.request(phase, batch_size, seq_len, past, source_len)
     if vs:
         variants = requested_variants(model, overrides, settings, vs)
         asked, report = variants[0].subject, compare(variants, request, detail)

@@ -56,7 +56,7 @@ def _by_row(index: LayerIndex, counted: Pass, recording: Recording) -> Iterator[
 
 
 def _mean_reached(index: LayerIndex, recording: Recording) -> dict[str, Fraction]:
-    """By counted path, how many experts had their weights read: the mean over the layers that the row stands for."""
+    """By counted path, how many experts had their weights read: the mean over equal layers."""
     by_layer: dict[str, list[int]] = defaultdict(list)
     for path, experts in recording.reached.items():
         by_layer[index.counted_path(path)].append(experts)

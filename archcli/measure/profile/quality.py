@@ -9,8 +9,8 @@ from archcli.recording.classes import UNATTRIBUTED
 from archcli.recording.recording import Recording
 
 # Within these a profile is sound. Seen on a quiet machine at steps of 20 ms and more: overhead at most 1.03,
-# attributed 0.95 to 1.01, unattributed 0 to 0.03; the rest is room for short steps. A busy neighbour causes 120
-# involuntary context switches a second.
+# attributed 0.95 to 1.01, unattributed 0 to 0.03; the rest is room for short steps. A busy neighbour causes
+# 120 involuntary context switches a second.
 MOST_OVERHEAD, LEAST_ATTRIBUTED, MOST_SWITCHES_PER_S, MOST_LOAD = 1.06, 0.90, 120.0, 1.0
 MOST_UNATTRIBUTED = 0.10
 """The largest share of the plain wall time, positive or negative, at which a profile is reliable."""

@@ -9,7 +9,7 @@ from archcli.errors import ArchError
 from archcli.measure.passes import Pass
 from archcli.measure.profile.ivanov import with_table
 from archcli.measure.report import Report
-from archcli.modules.request import Phase
+from archcli.modules.request import Phase, Request
 from archcli.recording.recording import Recording
 
 
@@ -21,6 +21,18 @@ class Workload(NamedTuple):
     seq_len: int = 128
     attention: Literal["sdpa", "eager"] = "sdpa"
     with_tables: Callable[[Report, Pass, Recording], Report] | None = None
+
+    def request(
+        self,
+        phase: Phase | None,
+        batch_size: int | None,
+        seq_len: int | None,
+        past: int | None,
+        source_len: int | None,
+    ) -> Request:
+        """The request for a pass; phase and sizes that are not given are those of the workload."""
+        sizes = batch_size or self.batch_size, seq_len or self.seq_len, past, source_len
+        return Request(phase or self.phase, *sizes).resolved()
 
     def report(self, report: Report, counted: Pass, recording: Recording) -> Report:
         """The report with the paper's tables, where there are any."""

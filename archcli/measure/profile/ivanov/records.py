@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from archcli.arith import to_bytes
+from archcli.graph import OpClass
 from archcli.measure.profile.ivanov.counting import CountedOperator, within_layer
 from archcli.measure.profile.ivanov.table import LETTERS, MEASURED_ON, SOURCE, TIME_SHARES, WALL_S
 from archcli.measure.profile.ivanov.timing import OUTSIDE, OperatorGroup, OperatorTimes
@@ -14,7 +15,7 @@ from archcli.measure.report import Report
 from archcli.recording.classes import FRAMEWORK, FUSED, RANDOM, UNATTRIBUTED
 from archcli.recording.recording import Recording
 
-ORDER = (*map(str, LETTERS), FUSED, "movement", "routing", RANDOM, OUTSIDE, FRAMEWORK, UNATTRIBUTED)
+ORDER = (*LETTERS, FUSED, OpClass.MOVEMENT, OpClass.ROUTING, RANDOM, OUTSIDE, FRAMEWORK, UNATTRIBUTED)
 """Classes in the order of the tables, the paper's three first."""
 
 

@@ -1,6 +1,6 @@
 """Rendering: any Report as table, json, csv, md or plain text, to standard output or into a file.
 
-The only importer of rich, and the only writer. What a format needs is imported when it is asked for.
+The only importer of rich, and the only writer of files. A format is imported when it is used.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RENDERERS: dict[str, tuple[str, str]] = {
     "github": ("archcli.render.annotations", "github"),
     "sarif": ("archcli.render.annotations", "sarif"),
 }
-"""Where the function of each format stands: Report to text."""
+"""(module, function) of each format; the function takes a Report and returns text."""
 
 BY_SUFFIX: dict[str, Format] = {".json": "json", ".csv": "csv", ".md": "md"}
 

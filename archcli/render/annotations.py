@@ -1,12 +1,14 @@
-"""Findings for machines that review: GitHub's workflow commands, and SARIF 2.1.0, which code scanning reads.
+"""Findings for code review: GitHub's workflow commands and SARIF 2.1.0.
 
-https://docs.github.com/actions/reference/workflow-commands-for-github-actions, https://docs.oasis-open.org/sarif/sarif/v2.1.0/
+https://docs.github.com/actions/reference/workflow-commands-for-github-actions
+https://docs.oasis-open.org/sarif/sarif/v2.1.0/
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from string import ascii_letters, digits
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sar
 
 
 def github(report: Report) -> str:
-    """A workflow command a finding: `::warning file=…,line=…,col=…,endColumn=…,title=…::message`."""
+    """A workflow command for each finding: `::warning file=…,line=…,col=…,endColumn=…,title=…::message`."""
     return "".join(_command(row) + "\n" for row in report.rows)
 
 
@@ -31,12 +33,16 @@ def _command(row: Mapping[str, Any]) -> str:
         "endColumn": where["end_column"],
         "title": f"{row['code']} {row['title']}",
     }
-    words = ",".join(f"{name}={_property(str(value))}" for name, value in facts.items())
-    return f"::{COMMAND[row['severity']]} {words}::{_data('; '.join(filter(None, [row['message'], row['help']])))}"
+    properties = ",".join(f"{name}={_property(str(value))}" for name, value in facts.items())
+    return f"::{COMMAND[row['severity']]} {properties}::{_data(_message(row))}"
+
+
+def _message(row: Mapping[str, Any]) -> str:
+    return "; ".join(filter(None, [row["message"], row["help"]]))
 
 
 def _data(text: str) -> str:
-    """Escaped as the runner reads it; other control characters, for which it has no escape, are spelled out."""
+    """Text escaped as GitHub's runner reads it; it has no escape for other control characters."""
     kept = "".join(c if c.isprintable() or c in "\r\n" else c.encode("unicode_escape").decode() for c in text)
     return kept.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
@@ -46,7 +52,7 @@ def _property(text: str) -> str:
 
 
 def sarif(report: Report) -> str:
-    """One run with the rules that were broken and a result for each finding."""
+    """A SARIF run: the rules that were broken, and a result for each finding."""
     rules = {row["code"]: _rule(row) for row in report.rows}
     order = {code: i for i, code in enumerate(rules)}
     driver = {"name": "archcli", "rules": list(rules.values())}
@@ -72,13 +78,13 @@ def _result(row: Mapping[str, Any], index: int) -> dict[str, Any]:
         "ruleId": row["code"],
         "ruleIndex": index,
         "level": LEVEL[row["severity"]],
-        "message": {"text": "; ".join(filter(None, [row["message"], row["help"]]))},
+        "message": {"text": _message(row)},
         "locations": [{"physicalLocation": place}],
     }
 
 
 def _uri(file: str) -> str:
-    """A relative reference of RFC 3986, or an absolute path as a file URI: what is not plain is percent-encoded, byte by byte."""
-    plain = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
+    """A path as a URI reference of RFC 3986, an absolute one as a file URI; percent-encoded byte by byte."""
+    plain = set(ascii_letters + digits + "-._~/")
     start = "file://" if file.startswith("/") else ""
     return start + "".join(c if c in plain else "".join(f"%{byte:02X}" for byte in c.encode()) for c in file)

@@ -1,4 +1,4 @@
-"""The report as data: JSON with fixed names, and CSV of its rows. Numbers are exact, never rounded."""
+"""A report as data: JSON with fixed names, and CSV of its rows. Numbers are exact, never rounded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SCHEMA_VERSION = 1
 
 
 def document(report: Report) -> dict[str, Any]:
-    """The one object that --json prints."""
+    """The object that --json prints."""
     return {
         "schema_version": SCHEMA_VERSION,
         "command": report.command,
@@ -27,12 +27,12 @@ def document(report: Report) -> dict[str, Any]:
 
 
 def as_json(report: Report) -> str:
-    """One object. Whatever is not ASCII is written as an escape, so it prints everywhere."""
+    """The report as one JSON object, in ASCII so that it prints everywhere."""
     return json.dumps(document(report), indent=2, allow_nan=False) + "\n"
 
 
 def as_csv(report: Report) -> str:
-    """The rows under a heading of all their keys; what is itself a list or an object stands as JSON in its cell."""
+    """The rows below a heading of all their keys; lists and objects are JSON in their cells."""
     import csv
     import io
 

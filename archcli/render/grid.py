@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Headings, rows of cells and the closing row; `numeric` says which columns are set flush right."""
+    """Headings, rows of cells and the closing row; `numeric` columns are set flush right."""
 
     title: str
     heads: tuple[str, ...]
@@ -34,7 +34,7 @@ class Grid:
 
 
 def grid(table: Table, *, brief: bool = False) -> Grid:
-    """The table's cells, spelled; `brief` leaves the exact figure out where there is a short one."""
+    """The cells of a table as text; `brief` leaves the exact figure out where there is a short one."""
     cells = _brief if brief else _both
     rows = [cells(table.columns, record) for record in table.records]
     footer = None if table.footer is None else cells(table.columns, table.footer)
@@ -65,7 +65,7 @@ def _both(columns: Sequence[Column], record: Mapping[str, Any]) -> list[str]:
 
 
 def _brief(columns: Sequence[Column], record: Mapping[str, Any]) -> list[str]:
-    """The same with the short value in the place of the exact one."""
+    """The same cells with the short value in place of the exact one."""
     both = _both(columns, record)
     return [cell for pair in zip(both[::2], both[1::2], strict=True) for cell in (pair[1] or pair[0], "")]
 

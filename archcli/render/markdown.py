@@ -1,4 +1,4 @@
-"""Markdown: GitHub tables, one per table of the report."""
+"""Markdown: a GitHub table for each table of the report."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def markdown(report: Report) -> str:
-    """What was asked, every table under its title, then the convention and the notes as paragraphs."""
+    """The heading, every table below its title, then the convention and the notes as paragraphs."""
     blocks = [_escaped(heading(report)), *(_drawn(grid(table)) for table in report.tables)]
     return "\n\n".join(filter(None, [*blocks, *map(_escaped, closing(report))])) + "\n"
 

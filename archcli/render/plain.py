@@ -13,27 +13,26 @@ if TYPE_CHECKING:
 
 
 def plain(report: Report) -> str:
-    """What was asked, every table, then the convention and the notes."""
+    """The heading, every table, then the convention and the notes."""
     blocks = [heading(report), *(_drawn(grid(table)) for table in report.tables), "\n".join(closing(report))]
     return "\n\n".join(filter(None, blocks)) + "\n"
 
 
 def heading(report: Report) -> str:
-    """What was asked of which model: `gpt2: kvcache, context 1,024, batch size 1`."""
+    """The model and the inputs: `gpt2: kvcache, context 1,024, batch size 1`."""
     if not report.model.get("name"):
         return ""
-    asked = [
-        f"{key.replace('_', ' ')} {_said(value)}" for key, value in report.inputs.items() if value is not None
-    ]
-    return sanitize(f"{report.model['name']}: {', '.join([report.command, *asked])}")
+    stated = [(key.replace("_", " "), value) for key, value in report.inputs.items() if value is not None]
+    inputs = [f"{key} {_input(value)}" for key, value in stated]
+    return sanitize(f"{report.model['name']}: {', '.join([report.command, *inputs])}")
 
 
-def _said(value: Any) -> str:
+def _input(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, list | tuple) else exact(value, "number")
 
 
 def closing(report: Report) -> list[str]:
-    """The lines under the tables: by which convention it was counted, and what else is to be known."""
+    """The lines below the tables: the counting convention and the notes."""
     notes = [f"note: {sanitize(note)}" for note in report.notes]
     return [line for line in (sanitize(report.convention), *notes) if line]
 

@@ -1,4 +1,4 @@
-"""Problems as a compiler prints them: place, what is wrong, the line, a caret under it, help. Plain text; `cli.py` prints it."""
+"""Problems as a compiler prints them: place, message, the line with a caret below it, help."""
 
 from __future__ import annotations
 
@@ -10,39 +10,36 @@ from archcli.wording import sanitize
 
 TAB = "    "
 WINDOW = 100
-"""Columns of a long line that are shown around the caret."""
+"""Columns of a long line that are drawn around the caret."""
 BEFORE = 40
-"""How many of those stand before it."""
+"""How many of them precede the caret."""
 EDGE = 6
-"""Columns that the indent and the marks of what is cut take."""
+"""Columns of the indent and of the ellipses at both ends."""
 
 
 def explain(error: ArchError) -> str:
-    """Every problem of an error, one paragraph each."""
+    """Every problem of an error, a paragraph each."""
     return "\n".join(paragraph(problem) for problem in error.problems)
 
 
 def paragraph(
     problem: Problem, label: str = "error", *notes: tuple[str, str], width: int | None = None
 ) -> str:
-    """One problem: its place and what is wrong after `label`, the line, a caret, help, and further notes under a name each.
+    """A problem: place, `label` and message, the line with a caret, help, then named notes.
 
     With a `width` no line is longer than that.
     """
     mark = problem.mark
     where = sanitize((mark.file if mark.file == SET else str(mark)) if mark else problem.path)
-    lines = [f"{where}: {label}: {sanitize(problem.what)}" if where else f"{label}: {sanitize(problem.what)}"]
-    drawing = (
-        _drawing(mark, WINDOW if width is None else min(WINDOW, width - EDGE))
-        if mark and mark.text.strip()
-        else ()
-    )
-    told = [f"  = {name}: {sanitize(text)}" for name, text in (("help", problem.hint), *notes) if text]
-    return "\n".join([*_folded(lines, width), *drawing, *_folded(told, width)])
+    message = f"{where}: {label}: {sanitize(problem.what)}" if where else f"{label}: {sanitize(problem.what)}"
+    window = WINDOW if width is None else min(WINDOW, width - EDGE)
+    drawing = _drawing(mark, window) if mark and mark.text.strip() else ()
+    below = [f"  = {name}: {sanitize(text)}" for name, text in (("help", problem.hint), *notes) if text]
+    return "\n".join([*_folded([message], width), *drawing, *_folded(below, width)])
 
 
 def _folded(lines: Iterable[str], width: int | None) -> list[str]:
-    """Lines that are too long go on below, indented."""
+    """Lines that are too long continue below, indented."""
     if width is None:
         return list(lines)
     from textwrap import wrap
@@ -63,19 +60,17 @@ def _drawing(mark: Mark, window: int = WINDOW) -> tuple[str, str]:
         mark.text[start : min(end, last)],
         mark.text[min(end, last) : last],
     )
-    line = lead + _shown(before) + _shown(under) + _shown(after) + tail
-    caret = " " * _columns(lead + _shown(before)) + "^" * max(1, _columns(_shown(under)))
+    line = lead + _printable(before) + _printable(under) + _printable(after) + tail
+    caret = " " * _columns(lead + _printable(before)) + "^" * max(1, _columns(_printable(under)))
     return f"    {line.rstrip()}", f"    {caret}"
 
 
-def _shown(text: str) -> str:
+def _printable(text: str) -> str:
     return sanitize(text.replace("\t", TAB))
 
 
 def _columns(text: str) -> int:
-    """How wide a terminal draws it: East Asian wide characters take two columns, combining ones none."""
-    return (
-        len(text)
-        if text.isascii()
-        else sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
-    )
+    """Columns on a terminal: East Asian wide characters take two, combining ones none."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)

@@ -11,7 +11,7 @@ Tick = Callable[[str, int, int], None]
 
 @contextmanager
 def progress(title: str) -> Iterator[Tick]:
-    """Yields what is to be told (what is going on, how far, of how much)."""
+    """Yields a function that takes (current step, done, total)."""
     if not sys.stderr.isatty():
         yield _silent
         return

@@ -1,4 +1,4 @@
-"""Findings and explanations on a terminal: how wide it is, lines that fit it, and colour. Elsewhere text stays as it is."""
+"""Text on a terminal: folded to its width, and coloured. Text into a pipe stays as it is."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ STYLES = (
     (r"^    +\^+$", "bold red"),
     (r"^  = \w+:", "bold blue"),
 )
-"""What of a finding is drawn how."""
+"""Patterns in a finding and the styles they are drawn in."""
 
 
 def columns() -> int | None:
-    """How many characters fit a line of the terminal; None into a pipe, where nothing is folded."""
+    """The width of the terminal; None for a pipe, where nothing is folded."""
     return max(NARROWEST, shutil.get_terminal_size().columns) if sys.stdout.isatty() else None
 
 
 def painted(text: str) -> str:
-    """The text in colour where standard output is a terminal, and NO_COLOR is not set."""
+    """Text in colour where standard output is a terminal and NO_COLOR is not set."""
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         return text
     from rich.console import Console
@@ -43,7 +43,7 @@ def painted(text: str) -> str:
 
 
 def fitted(markdown: str) -> str:
-    """Paragraphs folded to the terminal's width; what is between fences stays."""
+    """Paragraphs folded to the terminal's width; fenced blocks stay."""
     width = columns()
     if width is None:
         return markdown

@@ -1,6 +1,7 @@
-"""Tables on a terminal, by rich. One that is too wide shows short figures alone, then its main columns; then its records are listed.
+"""Tables on a terminal, by rich.
 
-Cells are handed over as `Text`, which rich prints as it is: no `[markup]` of a name or a path is ever interpreted.
+A table that is too wide is drawn with short figures alone, then with its main columns, then as a list of records. Cells
+are passed as `Text`, which rich prints as it is: `[markup]` in a name or a path is never interpreted.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from archcli.render.plain import closing, heading
 if TYPE_CHECKING:
     from archcli.measure.report import Report, Table
 
-FOLDED = 16  # a column of words may be folded down to so many characters; figures are never broken
+FOLDED = 16  # the least width of a column of words; figures are never folded
 WIDE = 10_000  # into a pipe nothing is cut
 GAP = 2
 
 
 def terminal(report: Report) -> str:
-    """The report as wide as the terminal; without one as wide as COLUMNS says, else as wide as it needs."""
+    """The report as wide as the terminal; without a terminal as COLUMNS says, else as wide as it needs."""
     live = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if live or os.environ.get("COLUMNS") else WIDE
     out = io.StringIO()
@@ -44,7 +45,7 @@ def terminal(report: Report) -> str:
 
 
 def _fitted(table: Table, width: int) -> RenderableType:
-    """The whole table; else with short figures alone; else its main columns of those; else a list."""
+    """The widest form that fits: all of it, with short figures alone, its main columns, a list."""
     main = replace(table, columns=[column for column in table.columns if not column.minor])
     forms = [grid(table), grid(table, brief=True), grid(main, brief=True)]
     fitting = next((form for form in forms if _needed(form) <= width), None)
@@ -84,7 +85,7 @@ def _drawn(table: Grid) -> Drawing:
 
 
 def _listed(table: Grid) -> Text:
-    """The first cell as a heading, the others below it, a line each."""
+    """Each record as a list: its first cell as a heading, the others below it."""
     text = Text(f"{table.title}\n" if table.title else "", style="")
     text.stylize("bold")
     for row in [*table.rows, *([table.footer] if table.footer else [])]:
@@ -96,7 +97,7 @@ def _listed(table: Grid) -> Text:
 
 
 def _pairs(heads: tuple[str, ...], row: tuple[str, ...]) -> list[str]:
-    """`heading value short`: the short figure stands behind the exact one, as it has no heading of its own."""
+    """Lines of `heading value short`; the short figure has no heading of its own."""
     lines: list[str] = []
     for head, cell in list(zip(heads, row, strict=True))[1:]:
         if head or not lines:

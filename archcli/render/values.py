@@ -1,4 +1,4 @@
-"""How single values read: 8.03B beside 8,030,261,248, GiB with the i, shares in percent. Nothing here knows a table."""
+"""Single values as text: 8.03B beside 8,030,261,248, binary units as GiB, shares in percent."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ COUNTS_FROM = 10_000  # below, the figure itself is as short
 FOUR_FIGURES = 1_000
 BEYOND_PREFIXES = 1_000_000
 TWOFOLD = {"count", "flops", "macs", "bytes"}
-"""Units of which the exact figure and the short one stand side by side."""
+"""Units that show the exact figure and the short one side by side."""
 SHORT_ALONE = {"share", "ratio", "seconds", "gflop", "millions", "fine_share"}
-"""Units of which only the short one is shown."""
+"""Units that show the short figure alone."""
 COUNTS = ("", "K", "M", "B", "T")
 PREFIXES = ("", "K", "M", "G", "T", "P", "E", "Z", "Y")
 BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "Zi", "Yi")
@@ -26,7 +26,7 @@ SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 def exact(value: Any, unit: Unit) -> str:
-    """The value itself: integers with all digits, in groups of three."""
+    """The exact value: integers with all digits, in groups of three."""
     if value is None:
         return NOTHING
     if isinstance(value, bool):
@@ -41,13 +41,13 @@ def exact(value: Any, unit: Unit) -> str:
 
 
 def short(value: Any, unit: Unit) -> str:
-    """The value to three figures with its unit; empty where `exact` says it all."""
+    """The value to three figures with its unit; empty where `exact` is as short."""
     figure = isinstance(value, int | float) and not isinstance(value, bool)
     return SHORT[unit](value) if figure and unit in SHORT and (value or unit not in TWOFOLD) else ""
 
 
 def scaled(value: float, base: int, prefixes: tuple[str, ...], gap: str = "") -> str:
-    """Three figures and a prefix: 8030261248 is 8.03B. Four figures take the next prefix, binary ones too: 0.98 GiB."""
+    """Three figures and a prefix: 8030261248 is 8.03B. Four figures take the next prefix: 0.98 GiB."""
     power = 0
     while (
         power + 1 < len(prefixes)
@@ -61,7 +61,7 @@ def scaled(value: float, base: int, prefixes: tuple[str, ...], gap: str = "") ->
 
 
 def _decimals(value: float, unit: int) -> int:
-    """How many decimals make three figures."""
+    """How many decimals give three figures."""
     whole = abs(value) / unit
     return 2 if whole < 9.995 else 1 if whole < 99.95 else 0  # noqa: PLR2004
 

@@ -1,4 +1,4 @@
-"""The one door by which archcli writes: text to standard output, or to a file that is whole or not there at all."""
+"""Writing: text to standard output, or a file that is replaced as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended: 128 +
 
 
 def write(text: str, output: Path | None) -> None:
-    """Write to `output`, or to standard output where that is None. Raises ArchError where that is impossible."""
-    _guarded(
-        output,
-        lambda: _print(text) if output is None else _replace(Path(os.path.realpath(output)), text.encode()),
-    )
+    """Write text to a file, or to standard output where `output` is None; ArchError where that fails."""
+    if output is None:
+        _guarded(output, lambda: _print(text))
+    else:
+        write_data(text.encode(), output)
 
 
 def write_data(data: bytes, output: Path) -> None:
-    """Write what is no text: a picture, a compressed trace. Raises ArchError where that is impossible."""
+    """Write bytes to a file, a picture or a compressed trace; ArchError where that fails."""
     _guarded(output, lambda: _replace(Path(os.path.realpath(output)), data))
 
 
 def remember(path: Path, data: Any) -> None:
-    """Keep something between runs, as JSON in a cache folder that is made where it is missing; where that is impossible, keep nothing."""
+    """Keep data between runs as JSON in a cache folder, which is made if missing; failures are ignored."""
     import json
 
     try:
@@ -38,7 +38,7 @@ def remember(path: Path, data: Any) -> None:
 
 
 def _guarded(output: Path | None, write_it: Callable[[], None]) -> None:
-    """Do it; a reader who has left ends the program quietly, what the system refuses is said in one line."""
+    """Run a writer: a closed pipe ends the program quietly, any other OSError becomes an ArchError."""
     try:
         write_it()
     except BrokenPipeError:
@@ -60,7 +60,7 @@ def _print(text: str) -> None:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Write beside the file, then take its place; a pipe or a device is written as it is."""
+    """Write a temporary file and rename it to the path; write into a pipe or a device directly."""
     if path.exists() and not path.is_file() and not path.is_dir():
         path.write_bytes(data)
         return
@@ -76,7 +76,7 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 def _mute() -> None:
-    """Point standard output at nothing, so that what is still buffered does not fail once more when Python ends."""
+    """Redirect standard output to nothing, as flushing its buffer when Python ends would fail again."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):  # a stream that is no file, as in a notebook

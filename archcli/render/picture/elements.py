@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.recording.classes import TimeClass
 from archcli.wording import sanitize
 
-COLOURS: dict[str, str] = {
-    TimeClass.CONTRACTION: "#0072b2",
-    TimeClass.FUSED_ATTENTION: "#56b4e9",
-    TimeClass.FUSED_KERNELS: "#7b5ea7",
-    TimeClass.NORMALIZATION: "#d55e00",
-    TimeClass.ELEMENTWISE: "#e69f00",
-    TimeClass.MOVEMENT: "#009e73",
-    TimeClass.ROUTING: "#cc79a7",
-    TimeClass.RANDOM: "#b2a400",
-    TimeClass.FRAMEWORK: "#8a8a8a",
-    TimeClass.UNATTRIBUTED: "#c4c4c4",
+COLOURS = {
+    "contraction": "#0072b2",
+    "fused_attention": "#56b4e9",
+    "fused_kernels": "#7b5ea7",
+    "normalization": "#d55e00",
+    "elementwise": "#e69f00",
+    "movement": "#009e73",
+    "routing": "#cc79a7",
+    "random": "#b2a400",
+    "framework": "#8a8a8a",
+    "unattributed": "#c4c4c4",
 }
 """By class: the colour-blind-safe palette of Okabe and Ito (2008); greys for time outside of operations."""
 UNKNOWN = "#6a6a6a"

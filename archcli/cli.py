@@ -1,6 +1,6 @@
-"""The list of subcommands, and the one place that turns an error into lines on stderr and an exit code.
+"""The command line: its subcommands, and how errors become lines on stderr and exit codes.
 
-Only the subcommand that is asked for is imported; help and shell completion import all of them.
+Only the subcommand that is named is imported; help and shell completion import all of them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def archcli(
 
 
 def application(args: list[str]) -> typer.Typer:
-    """The command line for these arguments: the one subcommand they name, else all of them."""
+    """The command line with the subcommand that the arguments name, or with all."""
     named = next((arg for arg in args if not arg.startswith("-")), "")
     app = typer.Typer(
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -68,8 +68,8 @@ def application(args: list[str]) -> typer.Typer:
 
 
 def main() -> None:
-    """Run the command line. Exit code 2 for bad input; what is no user's mistake keeps its traceback."""
-    gc.disable()  # what is imported now stays until the end: looking for garbage in it took a tenth of a start
+    """Run the command line. Exit code 2 for bad input; other exceptions keep their traceback."""
+    gc.disable()  # imported modules stay until the end: looking for garbage in them took a tenth of a start
     try:
         app = application(sys.argv[1:])
         gc.freeze()

@@ -1,1 +1,1 @@
-"""One file per subcommand, each with one function `run`: options, load, measure, show. Its docstring is the help."""
+"""Subcommands: a file with a function `run` for each, whose docstring is the help."""

@@ -9,7 +9,7 @@ from archcli.commands.base import Subject
 from archcli.errors import ArchError
 from archcli.load.checkpoint.checkpoint import Checkpoint, read_checkpoint
 from archcli.load.checkpoint.safetensors import read_tensor
-from archcli.load.huggingface.importer import weight_map
+from archcli.load.huggingface.understand import weight_map
 from archcli.load.huggingface.weights.auxiliary import PACKED, SCALE
 from archcli.load.huggingface.weights.map import WeightMap
 from archcli.measure.checkpoint import Comparison, compare, compare_sums, folded, shape_text
@@ -22,50 +22,52 @@ if TYPE_CHECKING:
     from archcli.runtime.verify.finding import Finding, Verdict
 
 LONGEST_NAME = 200
-UNNAMED = "names were not compared: no config.json, of the model or beside the weights, says which family's they are."
+UNNAMED = (
+    "names were not compared: no config.json, of the model or beside the weights, says which family's they "
+    "are."
+)
 
 
-class Held(NamedTuple):
-    """A checkpoint, and what became of each of its tensors."""
+class CheckpointComparison(NamedTuple):
+    """A checkpoint, and its tensors compared with those of a model."""
 
     checkpoint: Checkpoint
-    found: Comparison
+    comparison: Comparison
 
 
-def held_against(asked: Subject, source: str) -> Held:
-    """By name where a config.json says whose names they are, the model's own or the one beside the weights; else by their sum."""
+def compare_checkpoint(asked: Subject, source: str) -> CheckpointComparison:
+    """Compare a checkpoint's tensors with the model's, by name; without a config.json by their sum.
+
+    A config.json says which family's names they are: the model's, or the one beside the weights.
+    """
     checkpoint = read_checkpoint(source)
-    own = asked.config is not None
-    config = asked.config if own else checkpoint.config
+    config, place = asked.config, asked.source
     if config is None:
-        noted = checkpoint._replace(notes=(*checkpoint.notes, UNNAMED))
-        return Held(noted, compare_sums(asked.model, checkpoint.shapes, WeightMap({})))
-    weights = weight_map(config, asked.source if own else f"{source}: config.json")
-    return Held(checkpoint, compare(asked.model, checkpoint.shapes, weights))
+        config, place = checkpoint.config, f"{source}: config.json"
+    if config is None:
+        unnamed = checkpoint._replace(notes=(*checkpoint.notes, UNNAMED))
+        return CheckpointComparison(unnamed, compare_sums(asked.model, checkpoint.shapes, WeightMap({})))
+    return CheckpointComparison(
+        checkpoint, compare(asked.model, checkpoint.shapes, weight_map(config, place))
+    )
 
 
 def verify_weights(asked: Subject, folder: str, dtype: str, batch_size: int, seq_len: int) -> Verdict:
-    """Names and shapes, and where nothing is wrong with them, logits: torch and transformers are imported only then."""
-    checkpoint, found = held_against(asked, folder)
+    """Compare names and shapes, then, where they agree, logits with transformers."""
+    checkpoint, comparison = compare_checkpoint(asked, folder)
     if checkpoint.config is None:
         raise ArchError(f"{folder}: no config.json beside the weights", "transformers needs one to load them")
-    packed = next(
-        (line.name for line in found.lines if line.status == "packed" or line.reason in {SCALE, PACKED}), None
-    )
-    if packed is not None:
-        raise ArchError(
-            f"{folder}: quantized, as {quote(packed, LONGEST_NAME)} says",
-            "params --against compares names and shapes",
-        )
+    _refuse_quantized(comparison, folder)
+    # torch and transformers are imported only now, after everything that may refuse
     from archcli.runtime.verify.finding import Verdict
     from archcli.runtime.weights.compare import Job, Placed, check_weights
 
-    findings = tuple(_findings(found))
-    if not found.ok:
+    findings = tuple(_findings(comparison))
+    if not comparison.ok:
         return Verdict(findings, (*checkpoint.notes, "logits were not compared."))
-    tensors = ((checkpoint.tensors[name], place) for name, place in found.places.items())
+    tensors = ((checkpoint.tensors[name], place) for name, place in comparison.places.items())
     placed = Placed(tuple((stored, place) for stored, place in tensors if stored is not None), read_tensor)
-    if len(placed.tensors) < len(found.places):
+    if len(placed.tensors) < len(comparison.places):
         raise ArchError(
             f"{folder}: some shards are not here", "params --against compares the names of their tensors"
         )
@@ -73,16 +75,25 @@ def verify_weights(asked: Subject, folder: str, dtype: str, batch_size: int, seq
     with progress(f"verifying {asked.name}") as tick:
         job = Job(folder, checkpoint.config, params, dtype, batch_size, seq_len)
         logits = check_weights(asked.model, placed, job, available_memory(), tick)
-    return Verdict((*findings, *_copies(checkpoint, found), *logits), checkpoint.notes)
+    return Verdict((*findings, *_copies(checkpoint, comparison), *logits), checkpoint.notes)
 
 
-def _findings(found: Comparison) -> list[Finding]:
-    """How many tensors have their place, and each that is wrong, layers folded."""
+def _refuse_quantized(comparison: Comparison, folder: str) -> None:
+    for line in comparison.lines:
+        if line.status == "packed" or line.reason in {SCALE, PACKED}:
+            raise ArchError(
+                f"{folder}: quantized, as {quote(line.name, LONGEST_NAME)} says",
+                "params --against compares names and shapes",
+            )
+
+
+def _findings(comparison: Comparison) -> list[Finding]:
+    """How many tensors agree, and every tensor that does not; equal ones of several layers are folded."""
     from archcli.runtime.verify.finding import Finding
 
-    wrong = [record for record in folded(found.lines) if not record["ok"]]
-    count = len(found.places) + sum(record["times"] for record in wrong)
-    told = [
+    wrong = [record for record in folded(comparison.lines) if not record["ok"]]
+    count = len(comparison.places) + sum(record["times"] for record in wrong)
+    differing = [
         Finding(
             "the checkpoint",
             record["status"],
@@ -92,18 +103,18 @@ def _findings(found: Comparison) -> list[Finding]:
         )
         for record in wrong
     ]
-    return [Finding("the checkpoint", "tensors by name and shape", count, len(found.places)), *told]
+    return [Finding("the checkpoint", "tensors by name and shape", count, len(comparison.places)), *differing]
 
 
-def _copies(checkpoint: Checkpoint, found: Comparison) -> Iterator[Finding]:
-    """Whether tied weights that are stored more than once are the same, byte by byte."""
+def _copies(checkpoint: Checkpoint, comparison: Comparison) -> Iterator[Finding]:
+    """Whether tied weights that are stored more than once are equal, byte by byte."""
     from archcli.runtime.verify.finding import Finding
 
-    pairs = [(checkpoint.tensors[name], checkpoint.tensors[holder]) for name, holder in found.copies]
+    pairs = [(checkpoint.tensors[name], checkpoint.tensors[holder]) for name, holder in comparison.copies]
     equal = sum(
-        read_tensor(one) == read_tensor(other)
-        for one, other in pairs
-        if one is not None and other is not None
+        read_tensor(copy) == read_tensor(original)
+        for copy, original in pairs
+        if copy is not None and original is not None
     )
     if pairs:
         yield Finding("the checkpoint", "copies of tied weights that are equal", len(pairs), equal)

@@ -1,4 +1,4 @@
-"""What subcommands share: MODEL to an architecture, and a report to the printer under the model's name."""
+"""Shared by subcommands: load MODEL, and print a report with its name and notes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from archcli.render import Format, show
 
 
 class Subject(NamedTuple):
-    """The architecture that is asked about, its name, the file or preset it came from, and the config.json it was imported from, if any."""
+    """A loaded model: its name, the file or preset it came from, overrides, notes.
+
+    `config` is the config.json it was imported from, None for a YAML.
+    """
 
     model: Model
     name: str
@@ -25,19 +28,15 @@ class Subject(NamedTuple):
     config: Any = None
 
     def show(self, report: Report, form: Format | None, output: Path | None, *, as_json: bool) -> None:
-        """Print a report about it."""
+        """Print a report on it, or write it to a file."""
         inputs = {**report.inputs, "set": self.overrides} if self.overrides else report.inputs
         named = {"name": self.name, "source": self.source}
-        show(
-            replace(report, model=named, inputs=inputs, notes=(*report.notes, *self.notes)),
-            form,
-            output,
-            as_json=as_json,
-        )
+        report = replace(report, model=named, inputs=inputs, notes=(*report.notes, *self.notes))
+        show(report, form, output, as_json=as_json)
 
 
 def subject(model: str, overrides: Sequence[str] | None) -> Subject:
-    """Load what MODEL names."""
+    """Load the model that MODEL names."""
     loaded = load(model, overrides or ())
     return Subject(
         loaded.model, loaded.name, loaded.source, list(overrides or ()), loaded.notes, loaded.config
@@ -45,14 +44,14 @@ def subject(model: str, overrides: Sequence[str] | None) -> Subject:
 
 
 def subjects(models: Sequence[str], overrides: Sequence[Sequence[str]] = ()) -> list[Subject]:
-    """Load several, each with its own overrides where there are any; ArchError with the problems of all."""
-    found: list[Subject] = []
+    """Load several models, with a list of overrides for each; ArchError with the problems of all."""
+    loaded: list[Subject] = []
     problems: list[Problem] = []
     for i, model in enumerate(models):
         try:
-            found.append(subject(model, overrides[i] if overrides else ()))
+            loaded.append(subject(model, overrides[i] if overrides else ()))
         except ArchError as error:
             problems += error.problems
     if problems:
         raise ArchError(problems)
-    return found
+    return loaded

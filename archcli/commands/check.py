@@ -96,10 +96,11 @@ def run(  # noqa: PLR0913, PLR0917
     as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
     output: Output = None,
 ) -> None:
-    """Check the shape of architectures against rules, each with a source and with what published models do.
+    """Check the shape of architectures against rules, each with a source and what published models do.
 
     Exits with 1 on an error or a warning, 0 where there is none, 2 where a file is no architecture. A rule is
-    silenced by --ignore, by `ignore: [FFN001]` in the YAML, or by `# archcli: ignore[FFN001]` on the line it stops at.
+    silenced by --ignore, by `ignore: [FFN001]` in the YAML, or by `# archcli: ignore[FFN001]` on the line it
+    stops at.
     """
     selection = _selection(select, extend_select, ignore)
     checked, problems = _check_all(models, overrides or [], selection, Parallelism(tp, pp, ep))

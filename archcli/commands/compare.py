@@ -60,32 +60,33 @@ def run(  # noqa: PLR0913
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """Compare architectures: what their YAML says differently, parameters, FLOPs, KV cache and ratios, with multiples of the first.
+    """Compare architectures: what their YAML says differently, parameters, FLOPs, KV cache and ratios.
 
-    --past and --context left out are --seq-len, the same for all.
+    Figures stand beside multiples of the first model's. --past and --context left out are --seq-len, the
+    same for all.
     """
     given = models or []
     asked = subjects(given, _assigned(overrides or (), len(given))) if len(given) >= FEWEST else []
     request = Request("forward", batch_size, seq_len, past, source_len, forms={"mla": mla})
     models_compared = [
-        Compared(one.name, one.source, Stated(one.model, to_mapping(one.model))) for one in asked
+        Compared(model.name, model.source, Stated(model.model, to_mapping(model.model))) for model in asked
     ]
     report = compare_models(models_compared, request, context=context, dtype=dtype)
     inputs = {**report.inputs, "set": overrides} if overrides else report.inputs
-    notes = (*report.notes, *(f"{one.name}: {note}" for one in asked for note in one.notes))
+    notes = (*report.notes, *(f"{model.name}: {note}" for model in asked for note in model.notes))
     show(replace(report, inputs=inputs, notes=notes), form, output, as_json=as_json)
 
 
 def _assigned(overrides: Sequence[str], n_models: int) -> list[list[str]]:
     """The overrides of each model: those with its number before a colon, and those without a number."""
-    found = [(re.match(r"(\d+):", text), text) for text in overrides]
+    numbered = [(re.match(r"(\d+):", text), text) for text in overrides]
     beyond = [
         Problem(
             f"there is no model {number[1][:9]}",
             f"they count from 1 to {n_models}",
             path=f"--set {text[:40]}",
         )
-        for number, text in found
+        for number, text in numbered
         if number and not 1 <= int(number[1]) <= n_models
     ]
     if beyond:
@@ -93,7 +94,7 @@ def _assigned(overrides: Sequence[str], n_models: int) -> list[list[str]]:
     return [
         [
             text[number.end() :] if number else text
-            for number, text in found
+            for number, text in numbered
             if not number or int(number[1]) == i
         ]
         for i in range(1, n_models + 1)

@@ -14,7 +14,10 @@ from archcli.modules.request import Logits, Phase, Request
 PhaseOption = Annotated[
     Phase,
     typer.Option(
-        help="One full pass; that and its backward; a pass that fills the cache; one token against a full cache."
+        help=(
+            "One full pass; that and its backward; a pass that fills the cache; one token against a full "
+            "cache."
+        )
     ),
 ]
 MaskOption = Annotated[
@@ -43,9 +46,10 @@ def run(  # noqa: PLR0913
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """Count FLOPs: by component and by class of operation, for a forward, training, prefill or decoding pass.
+    """Count FLOPs by component and by class of operation: forward, training, prefill or decoding.
 
-    A decoding pass is one new token after --past cached ones, after --seq-len of them where --past is left out.
+    A decoding pass is one new token after --past cached ones, after --seq-len of them where --past is left
+    out.
     """
     asked = subject(model, overrides)
     request = Request(phase, batch_size, seq_len, past, source_len, logits, {"mla": mla})

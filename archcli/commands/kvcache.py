@@ -31,7 +31,7 @@ def run(  # noqa: PLR0913
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """Count the KV cache: per token and at a length, beside other kinds of attention, and how much of it fits.
+    """Count the KV cache: per token and at a length, beside other kinds of attention, and what fits.
 
     Without --context it is max_seq_len, the length the model was trained for; without that, 2048.
     """

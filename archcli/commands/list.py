@@ -15,8 +15,8 @@ def run(
 ) -> None:
     """List the presets, with parameters, attention and what their cache takes per token.
 
-    --where chooses among them, by any key that --json shows, too: params>10B, active<=8e9, kv_bytes_per_token<100KiB,
-    series=llama, released>=2024, attention=mla, kind=encoder.
+    --where chooses among them, by any key that --json shows, too: params>10B, active<=8e9,
+    kv_bytes_per_token<100KiB, series=llama, released>=2024, attention=mla, kind=encoder.
     """
     records = [describe(name, subject(name, ()).model) for name in presets()]
     asked = {"where": where, "sort": sort}

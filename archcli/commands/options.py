@@ -51,7 +51,10 @@ Model = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="A YAML, config.json or GGUF file, a preset's name, org/name on the Hugging Face hub, or - for standard input.",
+        help=(
+            "A YAML, config.json or GGUF file, a preset's name, org/name on the Hugging Face hub, "
+            "or - for standard input."
+        ),
     ),
 ]
 Set = Annotated[
@@ -59,7 +62,10 @@ Set = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Change a field: d_ff=11008, ffn.activation=gelu, or by its whole path groups.0.layer.ffn.d_ff=11008.",
+        help=(
+            "Change a field: d_ff=11008, ffn.activation=gelu, or by its whole path "
+            "groups.0.layer.ffn.d_ff=11008."
+        ),
     ),
 ]
 Form = Annotated[

@@ -34,8 +34,9 @@ def run(  # noqa: PLR0913
 ) -> None:
     """Count parameters: in total, active per token, by group and by path, and the bytes they take.
 
-    With --against, hold a checkpoint against the architecture, name by name: what is missing, misshapen or unexpected, and why
-    any other tensor is there. Headers alone are read, no weights. Exit code 1 where anything is left unexplained.
+    With --against, hold a checkpoint against the architecture, name by name: what is missing, misshapen or
+    unexpected, and why any other tensor is there. Headers alone are read, no weights. Exit code 1 where
+    anything is left unexplained.
     """
     asked = subject(model, overrides)
     report = count_params(asked.model, dtype, depth) if against is None else _compared(asked, against)
@@ -45,8 +46,8 @@ def run(  # noqa: PLR0913
 
 
 def _compared(asked: Subject, against: str) -> Report:
-    from archcli.commands._weights import held_against
+    from archcli.commands._weights import compare_checkpoint
     from archcli.measure.checkpoint import count_checkpoint
 
-    checkpoint, found = held_against(asked, against)
-    return count_checkpoint(asked.model, checkpoint.source, found, checkpoint.notes)
+    checkpoint, comparison = compare_checkpoint(asked, against)
+    return count_checkpoint(asked.model, checkpoint.source, comparison, checkpoint.notes)

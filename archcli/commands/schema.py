@@ -12,8 +12,14 @@ from archcli.commands.options import Form, Json, Output
 from archcli.measure.report import Column, Report, Table
 from archcli.render import show, write
 
-YAML = "A key without a default must be given, by the layer itself or by what it shares with others; `kind` picks the class."
-PROFILE = "A record has the keys named here and no others; one that is not always there is there where its meaning says."
+YAML = (
+    "A key without a default must be given, by the layer itself or by what it shares with others; "
+    "`kind` picks the class."
+)
+PROFILE = (
+    "A record has the keys named here and no others; one that is not always there is there where its "
+    "meaning says."
+)
 Of = Annotated[
     Literal["yaml", "profile"],
     typer.Option("--of", help="The YAML, or the JSON that archcli profile prints and plot reads."),
@@ -21,9 +27,10 @@ Of = Annotated[
 
 
 def run(of: Of = "yaml", form: Form = None, as_json: Json = False, output: Output = None) -> None:
-    """Print the JSON Schema of the YAML, with which an editor completes and checks it; or, in another format, a table of all keys.
+    """Print the JSON Schema of the YAML, with which an editor completes and checks it.
 
-    --of profile prints that of what `archcli profile --json` prints, with the meaning and unit of every key.
+    In another format it is a table of all keys. --of profile prints that of what `archcli profile --json`
+    prints, with the meaning and unit of every key.
     """
     schema, table = _profile() if of == "profile" else _yaml()
     if as_json or form in {None, "json"}:

@@ -28,7 +28,10 @@ def run(
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """Show the forward, operation by operation, with shapes and parameters; or, with --format yaml, the YAML of what was understood."""
+    """Show the forward, operation by operation, with shapes and parameters.
+
+    With --format yaml, show the YAML of what was understood.
+    """
     asked = subject(model, overrides)
     if form == "yaml":
         write(to_yaml(asked.model), output)

@@ -43,14 +43,14 @@ def run(  # noqa: PLR0913
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """Survey architectures: norms, activations, wiring, positions, ratios, attention, experts, sizes; with medians and quartiles.
+    """Survey architectures: norms, activations, wiring, positions, ratios, attention, experts, sizes.
 
-    All presets, and before them the models that are given.
+    With medians and quartiles. All presets, and before them the models that are given.
     """
     given = list(dict.fromkeys(models or ()))
     if no_presets and not given:
         raise ArchError("no model to survey", "name some, or leave --no-presets out")
     asked = subjects([*given, *(name for name in presets() if name not in given and not no_presets)])
     keys = [key.strip() for text in columns or () for key in text.split(",")]
-    report = survey_models(((one.name, one.model) for one in asked), keys, where or (), sort, by)
+    report = survey_models(((model.name, model.model) for model in asked), keys, where or (), sort, by)
     show(report, form, output, as_json=as_json)

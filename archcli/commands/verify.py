@@ -1,4 +1,4 @@
-"""`archcli verify`: let outside witnesses count the built model, and hold what archcli counts against them."""
+"""`archcli verify`: compare archcli's counts with those of torch and fvcore on the built model."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from archcli.runtime.verify.verify import Verdict
 
 CONVENTION = (
-    "FLOP = 2 x multiply-add, of matrix products; every score of S x S counted, as eager attention executes (--mask dense). "
-    "The model is built on torch's meta device: real shapes, no numbers."
+    "FLOP = 2 x multiply-add, of matrix products; every score of S x S counted, as eager attention executes "
+    "(--mask dense). The model is built on torch's meta device: real shapes, no numbers."
 )
 
 
 WEIGHED = (
-    "Logits of random tokens, ours and transformers' from the same stored weights: the largest difference, of the largest logit. "
-    "In fp32 at most 1e-05; in half precision only coarse mistakes are seen."
+    "Logits of random tokens, ours and transformers' from the same stored weights: the largest difference, "
+    "of the largest logit. In fp32 at most 1e-05; in half precision only coarse mistakes are seen."
 )
 Weights = Annotated[
     str | None,
@@ -55,14 +55,15 @@ def run(  # noqa: PLR0913
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """Ask outside witnesses whether they count the same: torch's parameters, cache and FlopCounterMode, and fvcore.
+    """Ask whether others count the same: torch's parameters, cache and FlopCounterMode, and fvcore.
 
-    Builds the model with torch, without weights or memory for them, and compares parameters by name and shape, and
-    FLOPs of forward, training, prefill and decode, in total and row by row; of an encoder forward and training alone. Exit
-    code 1 where anything differs. Needs archcli[torch].
+    Builds the model with torch, without weights or memory for them, and compares parameters by name and
+    shape, and FLOPs of forward, training, prefill and decode, in total and row by row; of an encoder
+    forward and training alone. Exit code 1 where anything differs. Needs archcli[torch].
 
-    With --weights, load the safetensors of a folder into the model instead, by the names of its family, and compare logits
-    with those of transformers' class, in one pass and token by token. Needs transformers as well.
+    With --weights, load the safetensors of a folder into the model instead, by the names of its family, and
+    compare logits with those of transformers' class, in one pass and token by token. Needs transformers as
+    well.
     """
     asked = subject(model, overrides)
     inputs = {"batch_size": batch_size, "seq_len": seq_len, "source_len": source_len}
@@ -81,7 +82,7 @@ def run(  # noqa: PLR0913
 
 
 def _ask(asked: Subject, batch_size: int, seq_len: int, source_len: int | None) -> Verdict:
-    """Count, then let torch and fvcore count; torch is imported here, so that a bad model is told at once."""
+    """Count the passes, then let torch and fvcore count them."""
     model, source = asked.model, seq_len if source_len is None else source_len
     train_batch = lcm(batch_size * seq_len, model.token_multiple) // seq_len
     forward = forward_pass(model, batch_size, seq_len, source_len=source)
@@ -92,6 +93,7 @@ def _ask(asked: Subject, batch_size: int, seq_len: int, source_len: int | None) 
             prefill_pass(model, batch_size, seq_len, source_len=source),
             decode_pass(model, batch_size, seq_len, source_len=source),
         )
+    # torch is imported only now, so that a model that cannot be counted is refused at once
     from archcli.runtime.verify import verify as witness
 
     with progress(f"verifying {asked.name}") as tick:
@@ -105,7 +107,7 @@ def _weigh(asked: Subject, folder: str, dtype: str, batch_size: int, seq_len: in
 
 
 def report_of(verdict: Verdict, inputs: dict[str, Any], notes: tuple[str, ...] = ()) -> Report:
-    """The findings as a table; those that differ name the rows."""
+    """The comparisons as a table; those that differ name the rows."""
     keys = ("witness", "what", "ours", "theirs", "ok", "where")
     rows = [{key: getattr(finding, key) for key in keys} for finding in verdict.findings]
     failed = sum(not finding.ok for finding in verdict.findings)

@@ -26,21 +26,21 @@ Unit = Literal[
     "millions",
     "fine_share",
 ]
-"""How a value reads.
+"""How a value is printed.
 
-text as it is; number with all its digits; count 8.03B beside the integer; flops and
-macs with a metric prefix, bytes with a binary one, also beside the integer; share 0…1 in percent; ratio as a multiple;
-bits, an average, to four figures; flag as a tick; date a year, or a year and a month. Of fixed width, for papers' tables:
-gflop 1e9 to three decimals, millions 1e6 to two, fine_share percent to two.
+text as it is; number with all its digits; count 8.03B beside the integer; flops and macs with a metric
+prefix, bytes with a binary one, also beside the integer; share 0…1 in percent; ratio as a multiple; bits,
+an average, to four figures; flag as a tick; date a year, or a year and a month. Of fixed width, for papers'
+tables: gflop 1e9 to three decimals, millions 1e6 to two, fine_share percent to two.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table: the key it shows of each record, its heading, and how the value reads.
+    """A column of a table: the key of a record that it shows, its heading, and the unit of the value.
 
-    A record may say otherwise of its own value: `unit` names the key that holds its unit. A `minor` column is left out
-    where a terminal is too narrow for all.
+    `unit_key` names the key under which a record may state another unit. A `minor` column is left out where a
+    terminal is too narrow for all.
     """
 
     key: str
@@ -50,14 +50,14 @@ class Column:
     minor: bool = False
 
     def unit_of(self, record: Mapping[str, Any]) -> Unit:
-        """How this record's value reads."""
+        """The unit of a record's value."""
         unit: Unit = record.get(self.unit_key, self.unit)
         return unit
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Records and the columns that show them. `footer` is a closing record such as the total."""
+    """Records, and the columns that show them. `footer` is a last record such as the total."""
 
     title: str
     columns: Sequence[Column]
@@ -67,10 +67,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The result of one command: fixed names for JSON, and tables for people.
+    """The result of a command: fixed names for JSON, and tables for people.
 
-    `totals` and `rows` are what `--json` prints; `rows` are also what csv prints. `tables` present the same numbers.
-    `convention` is printed under every table; `notes` say what the reader must know, one sentence each.
+    `--json` prints `totals` and `rows`, csv prints `rows`; `tables` present the same numbers. `convention`
+    is printed below every table; `notes` say what the reader must know, a sentence each.
     """
 
     command: str
@@ -84,6 +84,6 @@ class Report:
 
 
 def facts(title: str, *lines: tuple[str, Any, Unit]) -> Table:
-    """A table of one value a line, each with a unit of its own."""
+    """A table with a line for each (title, value, unit)."""
     records = [{"what": what, "value": value, "unit": unit} for what, value, unit in lines]
     return Table(title, (Column("what", ""), Column("value", "", unit_key="unit")), records)

@@ -1,7 +1,8 @@
 """Tables on a terminal, by rich.
 
-A table that is too wide is drawn with short figures alone, then with its main columns, then as a list of records. Cells
-are passed as `Text`, which rich prints as it is: `[markup]` in a name or a path is never interpreted.
+A table that is too wide is drawn with short figures alone, then with its main columns, then as a list of
+records. Cells are passed as `Text`, which rich prints as it is: `[markup]` in a name or a path is never
+interpreted.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ class Fix(NamedTuple):
 class Finding:
     """A field that breaks a rule.
 
-    `path` is its full path, `value` what was measured, `expected` the range in words, `message` a sentence about
-    both, `help` how to mend it, `fixes` the same for a machine.
+    `path` is its full path, `value` what was measured, `expected` the range in words, `message` a sentence
+    about both, `help` how to mend it, `fixes` the same for a machine.
     """
 
     path: str
@@ -130,9 +130,10 @@ class Case:
 class Rule(ABC):
     """A design rule. Subclasses state the class variables and `check`.
 
-    A subclass in a file of this folder is registered. `source` is where a reader can look it up, with how sure
-    the figure is; `spares` says when the rule does not apply; `evidence` names the column of the presets' index
-    that its value belongs to. `valid` are YAML texts without a finding, `invalid` texts with one each.
+    A subclass in a file of this folder is registered. `source` is where a reader can look it up, with how
+    sure the figure is; `spares` says when the rule does not apply; `evidence` names the column of the
+    presets' index that its value belongs to. `valid` are YAML texts without a finding, `invalid` texts with
+    one each.
     """
 
     code: ClassVar[str]

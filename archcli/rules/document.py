@@ -9,9 +9,9 @@ from archcli.rules.base import Rule, example
 
 INTRODUCTION = f"""# Rules
 
-What `archcli check` asks of an architecture, made from the rules themselves. An error no model could mean; of
-a warning a reviewer would ask; information is worth knowing and fails nothing. Examples are lines of this sound
-model, changed:
+What `archcli check` asks of an architecture, made from the rules themselves. An error no model could mean;
+of a warning a reviewer would ask; information is worth knowing and fails nothing. Examples are lines of this
+sound model, changed:
 
 ```yaml
 {example()}```

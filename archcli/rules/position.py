@@ -30,16 +30,18 @@ BASES = {
 }
 """The least base for each context of CONTEXTS, by rotary dims.
 
-128 is Table 2 of arXiv:2405.14591. The others are its Eq. 11 evaluated: the least base of two significant digits for which
-sum_i cos(m base^(-2i/dims)) is nowhere negative for m = 0 ... context (benchmarks/rope_bases.py).
+128 is Table 2 of arXiv:2405.14591. The others are its Eq. 11 evaluated: the least base of two significant
+digits for which sum_i cos(m base^(-2i/dims)) is nowhere negative for m = 0 ... context
+(benchmarks/rope_bases.py).
 """
 
 
 def least_base(rotary_dims: int, context: int) -> float | None:
     """The bound for a context of at least 1,024 tokens and at most 256 rotary dims; None elsewhere.
 
-    Between two contexts it is interpolated in logarithms. Beyond the last one the largest bound still holds, as bounds
-    grow with the context. Other dims take the bound of the next larger ones, which is lower.
+    Between two contexts it is interpolated in logarithms. Beyond the last one the largest bound still
+    holds, as bounds grow with the context. Other dims take the bound of the next larger ones, which is
+    lower.
     """
     larger = [dims for dims in BASES if dims >= rotary_dims]
     if not larger or context < CONTEXTS[0]:
@@ -91,8 +93,9 @@ class BaseBelowBound(Rule):
         "contexts up to 1,048,576 (confirmed); other dims from its Eq. 11 (derived)"
     )
     spares = (
-        "scaled frequencies, windowed layers, heads wider than 256, contexts below 1,024; heads turned in part: "
-        "each pair that is not turned adds 1 to the sum of Eq. 11, and half of them keep it from being negative"
+        "scaled frequencies, windowed layers, heads wider than 256, contexts below 1,024; heads turned in "
+        "part: each pair that is not turned adds 1 to the sum of Eq. 11, and half of them keep it from being "
+        "negative"
     )
     valid = (
         example(attention=ROPE.format(20000), max_seq_len="2048"),

@@ -9,7 +9,7 @@ from archcli.commands.base import Subject
 from archcli.errors import ArchError
 from archcli.load.checkpoint.checkpoint import Checkpoint, read_checkpoint
 from archcli.load.checkpoint.safetensors import read_tensor
-from archcli.load.huggingface.understand import weight_map
+from archcli.load.huggingface.importer import weight_map
 from archcli.load.huggingface.weights.auxiliary import PACKED, SCALE
 from archcli.load.huggingface.weights.map import WeightMap
 from archcli.measure.checkpoint import Comparison, compare, compare_sums, folded, shape_text

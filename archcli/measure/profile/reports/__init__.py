@@ -1,1 +1,1 @@
-"""Reports: what is shown of a recording; one file per form."""
+"""Reports of profiles: of one model, of variants, of several processes, and what some of them add."""

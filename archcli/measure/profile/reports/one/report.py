@@ -1,32 +1,30 @@
-"""The report of one model's profile: by class, by operator, how far to trust it, and notes."""
+"""The report of a profile of one model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from archcli.graph import OpClass
 from archcli.measure.passes import Pass
 from archcli.measure.profile.fold import Breakdown, Tally, fold
-from archcli.measure.profile.operators import abbreviated
-from archcli.measure.profile.quality import fastest_to_slowest, is_reliable, overhead_ratio
-from archcli.measure.profile.reports.compiled import compiled_figures, group_members, kernel_facts
-from archcli.measure.profile.reports.figures import columns_of, figures_of
+from archcli.measure.profile.quality import is_reliable, overhead_ratio
+from archcli.measure.profile.reports.compiled import compiled_figures, group_members
 from archcli.measure.profile.reports.gpu import (
-    device_facts,
     device_figures,
     device_notes,
-    is_gpu,
     machine_figures,
 )
-from archcli.measure.profile.reports.notes import notes_of
+from archcli.measure.profile.reports.one.figures import figures_of
+from archcli.measure.profile.reports.one.notes import notes_of
+from archcli.measure.profile.reports.one.tables import class_table, operator_table, quality_table
 from archcli.measure.profile.schema.figures import Operator
 from archcli.measure.profile.schema.profile import PassFigures
 from archcli.measure.profile.warnings import warnings_of
-from archcli.measure.report import Column, Report, Table, Unit, facts
+from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.recording.ceilings import Ceilings
-from archcli.recording.classes import FRAMEWORK, RANDOM, UNATTRIBUTED, label_of
+from archcli.recording.classes import FRAMEWORK, UNATTRIBUTED
 from archcli.recording.recording import Recording
 
 CONVENTION = (
@@ -56,9 +54,9 @@ def profile_of(
         totals=_totals(counted, recording, breakdown),
         rows=operators,
         tables=(
-            _class_table(recording, breakdown),
-            _operator_table(breakdown, operators, top),
-            _quality_table(recording, breakdown),
+            class_table(recording, breakdown),
+            operator_table(breakdown, operators, top),
+            quality_table(recording, breakdown),
         ),
         notes=(
             *warnings_of(recording, breakdown),
@@ -133,54 +131,3 @@ def _counted_by_class(counted: Pass) -> dict[str, int]:
     for cost in counted.costs():
         flops[cost.op_class.value] += cost.flops
     return flops
-
-
-def _class_table(recording: Recording, breakdown: Breakdown) -> Table:
-    by_class = [(name, tally) for name, tally in breakdown.by_class.items() if tally.seconds or tally.bytes]
-    by_class.sort(key=lambda entry: (entry[0] in {FRAMEWORK, UNATTRIBUTED}, -entry[1].seconds))
-    records = [{"class": label_of(name), **figures_of(breakdown, tally)} for name, tally in by_class]
-    whole = {"class": "plain wall", **figures_of(breakdown, breakdown.whole)}
-    title = "Where the time goes, extrapolated" if recording.extrapolated else "Where the time goes"
-    if not is_reliable(recording, breakdown):
-        title += f": NOT RELIABLE{' HERE' * recording.extrapolated}, see the notes"
-    return Table(title, (Column("class", "class"), *columns_of(breakdown)), records, whole)
-
-
-def _operator_table(breakdown: Breakdown, operators: list[Operator], top: int) -> Table:
-    slowest = operators[: top or None]
-    records = [
-        {**row, "path": abbreviated(row["path"], row["operators"]), "class": label_of(row["class"])}
-        for row in slowest
-    ]
-    title = "By operator"
-    if len(slowest) < len(operators):
-        title += f": the slowest {len(slowest)} of {len(operators)}"
-    columns = (Column("path", "operator"), Column("class", "class", minor=True), *columns_of(breakdown))
-    return Table(title, columns, records)
-
-
-def _quality_table(recording: Recording, breakdown: Breakdown) -> Table:
-    framework = f"framework ({'the device idle' if is_gpu(recording) else 'Python, dispatch'}, views)"
-    return facts(
-        "How far to trust it",
-        ("plain wall, median", breakdown.wall_s, "seconds"),
-        *([] if recording.extrapolated else _pair_facts(recording)),
-        ("traced / plain", overhead_ratio(recording), "ratio"),
-        ("operations / plain", breakdown.attributed_share, "share"),
-        (framework, breakdown.share_of(FRAMEWORK), "share"),
-        ("unattributed", breakdown.share_of(UNATTRIBUTED), "share"),
-        ("torch operations outside of any row", breakdown.unlabelled_s / breakdown.wall_s, "share"),
-        *kernel_facts(recording),
-        ("drawing random numbers", breakdown.share_of(RANDOM), "share"),
-        ("page faults per pass", recording.page_faults, "count"),
-        ("time in the system, for page faults above all, all threads", recording.system_s, "seconds"),
-        ("involuntary context switches per second", round(recording.switches_per_s), "count"),
-        ("processes per processor when it began", f"{recording.load:.1f}", "text"),
-        *device_facts(recording, breakdown.wall_s),
-        *((name, value, "text") for name, value in recording.machine.items()),
-    )
-
-
-def _pair_facts(recording: Recording) -> Iterator[tuple[str, str, Unit]]:
-    yield "plain wall, fastest to slowest", fastest_to_slowest(recording), "text"
-    yield "pairs of passes, rejected as disturbed", f"{len(recording.traced_s)}, {recording.rejected}", "text"

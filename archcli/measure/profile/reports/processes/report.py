@@ -1,0 +1,57 @@
+"""The report of a profile that several processes ran."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+from archcli.measure.profile.reports.processes.medians import joined_rows, joined_totals
+from archcli.measure.profile.reports.processes.tables import tables_of
+from archcli.measure.profile.schema.profile import Profile
+from archcli.measure.report import Report
+
+CONVENTION = (
+    "Figures are medians over fresh processes, each for itself, so that shares need not add up to 100%; "
+    "least and most are of one process."
+)
+FEWEST = 3
+"""The fewest processes of which a range says something."""
+
+
+def repeated(documents: Sequence[Profile], asked: int, top: int = 0) -> Report:
+    """The documents of the processes that finished, of `asked` in all, as one report.
+
+    `top` 0 shows all operators.
+    """
+    first = documents[0]
+    totals, rows = joined_totals(documents, asked), joined_rows(documents)
+    return Report(
+        command=first["command"],
+        model={"name": first["model"]["name"], "source": first["model"]["source"]},
+        inputs={**first["inputs"], "repeat_process": asked},
+        convention=f"{first['convention']} {CONVENTION}",
+        totals=totals,
+        rows=rows,
+        tables=tuple(tables_of(totals, rows, top)),
+        notes=tuple(_notes(documents, asked)),
+    )
+
+
+def _notes(documents: Sequence[Profile], asked: int) -> Iterator[str]:
+    """Notes that all processes have; of others the first of its wording, and how many have it.
+
+    Notes that differ in figures alone have one wording.
+    """
+    done = len(documents)
+    if done < asked:
+        yield f"PARTIAL: interrupted after {done} of {asked} processes."
+    if done < FEWEST:
+        yield f"{done} process{'es are' if done > 1 else ' is'} few: a range of so few says little."
+    by_wording: dict[str, list[str]] = defaultdict(list)
+    for note in chain.from_iterable(document["notes"] for document in documents):
+        by_wording[re.sub(r"-?\d[\d.,]*", "#", note)].append(note)
+    for notes in by_wording.values():
+        shared = len(notes) == done and len(set(notes)) == 1
+        yield notes[0] if shared else f"In {len(notes)} of {done} processes: {notes[0]}"

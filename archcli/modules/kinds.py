@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from archcli.errors import ArchError
+from archcli.modules.base import Spec
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -112,16 +113,16 @@ def register(kind: str, place: str) -> None:
             raise
 
 
-def find(family: str, kind: str) -> type | None:
+def find(family: str, kind: str) -> type[Spec] | None:
     """The class that a kind of a family names; None where there is none. Imports that class alone."""
     place = TABLE.get(family, {}).get(kind)
     if place is not None:
         return _imported(place)
-    cls = _outsider(kind)
+    cls = _outsider(kind) if kind else None
     return cls if cls is not None and cls.family == family else None
 
 
-def kinds(family: str) -> dict[str, type]:
+def kinds(family: str) -> dict[str, type[Spec]]:
     """Every class of a family by kind, the library's own first. Imports them all, and every outsider's class."""
     classes = {kind: _imported(place) for kind, place in TABLE.get(family, {}).items()}
     for kind in dict.fromkeys([*registered, *(entry.name for entry in _installed())]):
@@ -139,7 +140,7 @@ def _installed() -> tuple[EntryPoint, ...]:
     return tuple(entry_points(group=GROUP))
 
 
-def _outsider(kind: str) -> Any:
+def _outsider(kind: str) -> type[Spec] | None:
     """The class that was registered for a kind, or that a distribution offers; None where nobody does."""
     claims = list(_claims(kind))
     if not claims:
@@ -162,30 +163,36 @@ def _claims(kind: str) -> Iterator[tuple[str, str]]:
             yield f"the distribution {entry.dist.name if entry.dist else '?'}", entry.value
 
 
-def _conforming(kind: str, claimant: str, place: str) -> Any:
+@cache
+def _conforming(kind: str, claimant: str, place: str) -> type[Spec]:
     """The class at a place, which must be a spec of that kind in some family, and of none that is taken."""
     try:
-        cls: Any = _imported(place)
-    except Exception as error:  # whatever an outsider's code raises when it is imported
-        raise ArchError(_refused(kind, claimant, place, f"{type(error).__name__}: {error}")) from error
-    family, stated = getattr(cls, "family", ""), kind_of(cls)
-    if not family:
-        raise ArchError(_refused(kind, claimant, place, "it is no module that belongs to a family"))
-    if stated != kind:
-        raise ArchError(_refused(kind, claimant, place, f"the class says kind {stated!r}"))
-    if kind in TABLE.get(family, {}):
-        raise ArchError(_refused(kind, claimant, place, f"{family} has that kind already"))
+        cls = _imported(place)
+        reason = _unfit(cls, kind)
+    except Exception as error:  # noqa: BLE001  # an outsider's code may raise anything
+        reason = f"{type(error).__name__}: {error}"
+    if reason:
+        raise ArchError(f"kind {kind!r} of {claimant} ({place}) cannot be used: {reason}")
     return cls
+
+
+def _unfit(cls: Any, kind: str) -> str:
+    """Why a class cannot stand for a kind; empty where it can."""
+    if not (isinstance(cls, type) and issubclass(cls, Spec) and cls.family):
+        return "it is no module that belongs to a family"
+    if kind_of(cls) != kind:
+        return f"the class says kind {kind_of(cls)!r}"
+    if kind in TABLE.get(cls.family, {}):
+        return f"{cls.family} has that kind already"
+    for field in cls.fields.values():
+        _ = field.type  # reads the annotation, which nobody may have done yet
+    return ""
 
 
 def kind_of(cls: Any) -> str:
     """The `kind` of a class that has one, else an empty text."""
     stated = getattr(cls, "kind", "")
     return stated if isinstance(stated, str) else ""
-
-
-def _refused(kind: str, claimant: str, place: str, reason: str) -> str:
-    return f"kind {kind!r} of {claimant} ({place}) cannot be used: {reason}"
 
 
 def _imported(place: str) -> Any:

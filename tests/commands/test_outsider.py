@@ -4,13 +4,18 @@ H 4 heads of width P 8, state N 16, G 2 groups, K 4 taps, D 32, V 50, F 48; C = 
 """
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+import outsider_ssd
 from archcli.load.source import load
 from archcli.measure.passes import forward_pass, prefill_pass
 from archcli.measure.symbolic.formula import formula
-from archcli.modules import kinds
+from distribution import forget_outsiders, installed
 
 H, P, N, G, K, D, V, F = 4, 8, 16, 2, 4, 32, 50, 48
 INNER = H * P
@@ -35,9 +40,13 @@ SSD_LAYERS, ATTENTION_LAYERS, FFN_LAYERS = 4, 2, 4
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch):
-    monkeypatch.setattr(kinds, "registered", dict(kinds.registered))
-    kinds.register("outsider_ssd", "outsider_ssd:OutsiderSSD")
+def site(monkeypatch, tmp_path):
+    """A folder of installed distributions that Python looks into."""
+    folder = tmp_path / "site"
+    installed(folder, "outsider", {}, {"outsider_ssd": "outsider_ssd:OutsiderSSD"})
+    forget_outsiders(monkeypatch)
+    monkeypatch.syspath_prepend(folder)
+    return folder
 
 
 @pytest.fixture
@@ -55,6 +64,13 @@ def totals(cli, hybrid):
         return json.loads(done.out)["totals"]
 
     return ask
+
+
+def test_a_fresh_process_finds_it_by_its_distribution(site, hybrid, totals):
+    path = os.pathsep.join([str(site), str(Path(outsider_ssd.__file__).parent), *sys.path])
+    command = [sys.executable, "-m", "archcli", "params", str(hybrid), "--json"]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, check=True)
+    assert json.loads(done.stdout)["totals"] == totals("params")
 
 
 def test_parameters(totals):

@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
-
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part, State, StateKind, Tensor
 from archcli.modules.base import Inherit, Size
@@ -111,7 +109,7 @@ class OutsiderSSD(Mixer):
     d_state: Size
     n_groups: Size = 1
     conv_kernel: Size = 4
-    norm: Annotated[Norm, Inherit("norm"), Field()]
+    norm: Annotated[Norm, Inherit("norm")]
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
         """[B, T, D] to [B, T, D]; the cache holds K inputs [B, K, C] of the convolution and the state [B, H, P, N]."""

@@ -1,0 +1,27 @@
+"""A Python distribution as pip leaves it on disk, without pip: its modules, and the metadata that names its entry points."""
+
+from archcli.modules import kinds
+
+
+def installed(folder, name, modules, entry_points):
+    """Lay a distribution down in a folder: source by module, "package.module:Class" by kind."""
+    info = folder / f"{name}-0.1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1\n")
+    lines = [f"{kind} = {place}" for kind, place in entry_points.items()]
+    (info / "entry_points.txt").write_text("\n".join([f"[{kinds.GROUP}]", *lines, ""]))
+    for module, source in modules.items():
+        (folder / f"{module}.py").write_text(source)
+
+
+def forget_outsiders(monkeypatch):
+    """Ask for installed distributions anew, here and by the tests that follow; nothing is registered meanwhile."""
+    monkeypatch.setattr(kinds, "registered", {})
+    for remembered in (kinds._installed, kinds._conforming):
+        monkeypatch.setattr(kinds, remembered.__name__, _fresh(remembered))
+
+
+def _fresh(remembered):
+    from functools import cache
+
+    return cache(remembered.__wrapped__)

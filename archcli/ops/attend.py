@@ -1,7 +1,7 @@
-"""Attend: scaled dot-product attention with everything the families put inside it: GQA, masks, softcap, ALiBi, sinks.
+"""Attend: scaled dot-product attention with GQA, masks, softcap, ALiBi, biases and sinks.
 
-B batch, T new tokens, S visible tokens, H query heads, K kv heads, d head_dim of queries and keys, e head_dim of
-values.
+B batch, T new tokens, S visible tokens, H query heads, K kv heads, d head_dim of queries and keys, e head_dim
+of values.
 """
 
 from __future__ import annotations
@@ -20,16 +20,18 @@ from archcli.ops.mask import Mask
 class Attend(Op):
     """softmax(scale q k^T [softcap] [+ ALiBi] [+ bias] + mask) v.
 
-    Inputs q [B,T,H,d], k [B,S,K,d], v [B,S,K,e], positions [T], then the `extras` by name: sinks [H]; bias [B,H,T,S], or
-    shared_bias [1,H,T,S], which the sequences and as a rule the layers have in common.
+    Inputs q [B,T,H,d], k [B,S,K,d], v [B,S,K,e], positions [T], then the `extras` by name: sinks [H], bias
+    [B,H,T,S], shared_bias [1,H,T,S]. Output [B,T,H,e].
 
-    Query head h reads kv head h // (H/K) (GQA, arXiv:2305.13245). `alibi` is the largest exponent of the slopes
-    2^(-alibi i/H) (arXiv:2108.12409), each times `alibi_factor`; `softcap` c maps a score s to c tanh(s/c)
-    (arXiv:2408.00118); a sink is one more logit per head whose probability is dropped (arXiv:2508.10925). `past` counts
-    the tokens before the new ones and only serves the exact pair count. `relu` takes max(score, 0) over the number of
-    keys that the query sees in place of the softmax (arXiv:2309.08586). `dropout` p zeroes that share of the
-    probabilities in training: a multiplication each, which Ivanov et al. class with the softmax and whose gradient they
-    have within its. Parts are exact for the mask; `executed` is T x S.
+    Query head h reads kv head h // (H/K) (GQA, arXiv:2305.13245). Slopes of ALiBi are 2^(-alibi i/H) times
+    `alibi_factor` (arXiv:2108.12409). `softcap` c maps a score s to c tanh(s/c) (arXiv:2408.00118). A sink is
+    one more logit per head, whose probability is dropped (arXiv:2508.10925). `relu` takes max(score, 0) over
+    the number of visible keys in place of the softmax (arXiv:2309.08586). `dropout` zeroes that share of the
+    probabilities in training: one FLOP each, which Ivanov et al. class with the softmax and whose gradient is
+    part of the softmax's.
+
+    `past` tokens came before the new ones; it serves the pair count alone. Parts are exact for the mask;
+    `executed` is all T x S pairs.
     """
 
     component: ClassVar[str] = "attention_scores"
@@ -77,49 +79,20 @@ class Attend(Op):
         return (scores, *self._pointwise(exact, every_pair, extras), weigh, *dropped, mix)
 
     def _pointwise(self, exact: Number, every_pair: Number, extras: tuple[Shape, ...]) -> Iterator[Part]:
-        """What happens to the scores one by one. Whatever is added passes its gradient on; a shared bias gets the sum of all."""
+        """Element-wise steps between scores and softmax. What is added passes its gradient on."""
         if self.softcap:
-            back = Part(
-                "d_softcap",
-                OpClass.ELEMENTWISE,
-                SOFTCAP * exact,
-                2 * every_pair,
-                every_pair,
-                executed=SOFTCAP * every_pair,
-                wrt=(0, 1),
-            )
-            yield Part(
-                "softcap",
-                OpClass.ELEMENTWISE,
-                SOFTCAP * exact,
-                every_pair,
-                every_pair,
-                (back,),
-                SOFTCAP * every_pair,
-            )
+            yield _softcap(exact, every_pair)
         if self.alibi:
             yield Part("alibi", OpClass.ELEMENTWISE, exact, every_pair, every_pair, executed=every_pair)
-        for i, name in enumerate(self.extras):
-            if name in ("bias", "shared_bias"):
+        for i, (name, shape) in enumerate(zip(self.extras, extras, strict=True)):
+            if name == "bias":
+                yield _bias(exact, every_pair, prod(shape))
+            elif name == "shared_bias":
                 total = Part(
-                    f"d_{name}",
-                    OpClass.NORMALIZATION,
-                    exact,
-                    every_pair,
-                    prod(extras[i]),
-                    executed=every_pair,
-                    wrt=4 + i,
+                    "d_shared_bias", OpClass.NORMALIZATION, exact, every_pair, prod(shape), wrt=4 + i
                 )
-                shared = (total,) if name == "shared_bias" else ()
-                yield Part(
-                    "bias",
-                    OpClass.ELEMENTWISE,
-                    exact,
-                    every_pair + prod(extras[i]),
-                    every_pair,
-                    shared,
-                    every_pair,
-                )
+                total = replace(total, executed=every_pair)
+                yield replace(_bias(exact, every_pair, prod(shape)), backward=(total,))
 
     @property
     def is_plain(self) -> bool:
@@ -133,7 +106,7 @@ class Attend(Op):
         return self._needs_no_mask(q[1], k[1])
 
     def _needs_no_mask(self, new: int, visible: int) -> bool:
-        """Whether torch's switch `is_causal` says all of the mask: its kernel skips the blocks that are masked."""
+        """Whether torch's switch `is_causal` says all of the mask, so that its kernel skips masked blocks."""
         return self.mask.covers(new, visible) and (not self.mask.causal or new in (1, visible))
 
     def in_training(self) -> Attend:
@@ -193,7 +166,10 @@ class Attend(Op):
         return mixed if narrow is None else mixed[..., :narrow]
 
     def _slopes(self, torch: Any, heads: int, like: Any) -> Any:
-        """One slope per head; a count that is no power of two takes every other slope of the next power for the rest (Press et al.)."""
+        """One ALiBi slope per head (Press et al.).
+
+        Where H is no power of two, the remaining heads take every second slope of the next power.
+        """
         heads = int(heads)  # a size is a tensor while torch.jit traces
         power = 1 << (heads - 1).bit_length()
         exponents = torch.arange(1, power + 1, device=like.device, dtype=torch.float32) * (
@@ -203,6 +179,18 @@ class Attend(Op):
         if power == heads:
             return slopes.to(like.dtype)
         return torch.cat([slopes[1::2], slopes[0::2]])[:heads].to(like.dtype)
+
+
+def _softcap(exact: Number, every_pair: Number) -> Part:
+    flops, executed = SOFTCAP * exact, SOFTCAP * every_pair
+    back = Part(
+        "d_softcap", OpClass.ELEMENTWISE, flops, 2 * every_pair, every_pair, executed=executed, wrt=(0, 1)
+    )
+    return Part("softcap", OpClass.ELEMENTWISE, flops, every_pair, every_pair, (back,), executed)
+
+
+def _bias(exact: Number, every_pair: Number, elements: Number) -> Part:
+    return Part("bias", OpClass.ELEMENTWISE, exact, every_pair + elements, every_pair, executed=every_pair)
 
 
 def _relu(exact: Number, every_pair: Number, below: tuple[int, ...]) -> Part:
@@ -232,7 +220,7 @@ def _softmax(exact: Number, every_pair: Number, below: tuple[int, ...]) -> Part:
 def _with_sinks(
     exact: Number, every_pair: Number, queries: Number, heads: Number, below: tuple[int, ...], wrt: int
 ) -> Part:
-    """The softmax with one more logit per query and head, which is not scaled; its gradients add up to one per head."""
+    """The softmax with one more, unscaled logit per query and head; a head's gradients add up to one."""
     part = _softmax(exact, every_pair, below)
     more, more_back = (SOFTMAX_FORWARD - 1) * queries, (SOFTMAX_BACKWARD - 1) * queries
     back = part.backward[0]
@@ -254,7 +242,7 @@ def _with_sinks(
 
 
 def _dropout(exact: Number, every_pair: Number, below: tuple[int, ...]) -> tuple[Part, ...]:
-    """The multiplication by the mask; the mask and what is left are written, and the mask is read by the softmax's gradient."""
+    """Multiply by the dropout mask, which is written with the result and read by the gradient."""
     back = Part("d_dropout", OpClass.NORMALIZATION, 0, every_pair, 0, wrt=below)
     return (
         Part(

@@ -1,12 +1,15 @@
-"""What the op files share: constructors of parts, and the one table of FLOPs per element of everything that is not a matrix product.
+"""Constructors of parts, and the table of FLOPs per element of all that is no matrix product.
 
-Convention of the table: Ivanov et al. 2021 (arXiv:2007.00072) as reproduced from its Table 1 and operator list: softmax
-5 forward (scale, subtract the maximum, exp, add, divide; the maximum itself 0) and 5 backward; LayerNorm 7 forward, 9
-for the input's gradient, 4 for the weights'; ReLU 0, for it is a maximum; every other element-wise function 1. Norms
-with fewer terms count the terms they have. What was broadcast or looked up gets a sum as its gradient, 1 per element
-added up, which the paper, of a bias's gradient, classes with the normalizations. Gradients that meet because a tensor
-was used twice are counted at the additions of a residual stream alone, as in the paper, not where a tied table or the
-output of a norm is read again.
+Convention of the table: Ivanov et al. 2021 (arXiv:2007.00072), its Table 1 and operator list.
+
+- Softmax: 5 forward (scale, subtract the maximum, exp, add, divide; the maximum itself 0), 5 backward.
+- LayerNorm: 7 forward, 9 for the input's gradient, 4 for the weights'. Norms with fewer terms count those
+  they have.
+- ReLU: 0, for it is a maximum. Every other element-wise function: 1.
+- The gradient of what was broadcast or looked up is a sum, 1 per element added up. The paper classes a bias's
+  gradient with the normalizations.
+- Gradients that meet because a tensor was used twice are counted at the additions of a residual stream alone,
+  as in the paper, not where a tied table or the output of a norm is read again.
 """
 
 from __future__ import annotations
@@ -18,8 +21,8 @@ from archcli.graph import OpClass, Part
 
 SOFTMAX_FORWARD, SOFTMAX_BACKWARD = 5, 5
 LAYERNORM_FORWARD, LAYERNORM_BACKWARD, LAYERNORM_WEIGHT = 7, 9, 4
-# RMSNorm leaves out what a mean costs: summing, subtracting and the bias forward; in the gradient, re-centring x, the sum
-# of dy and subtracting its mean.
+# RMSNorm leaves out what a mean costs: summing, subtracting and the bias forward; in the gradient, re-centring
+# x, the sum of dy and subtracting its mean.
 RMSNORM_FORWARD, RMSNORM_BACKWARD, RMSNORM_WEIGHT = 5 - 1, 9 - 3, 4 - 1
 LOG_SUM_EXP = SOFTMAX_FORWARD - 2  # subtract the maximum, exp, add: no scale, no division
 LOG_SUM_EXP_PER_ROW = 2  # the logarithm, and the maximum added back
@@ -43,9 +46,12 @@ def contraction(
     out: Number,
     executed: Number | None = None,
 ) -> Part:
-    """A matrix product. Its backward is one product of the same cost per operand that needs a gradient, `(elements, wrt)` each."""
+    """A matrix product of operands `(elements, wrt)`.
+
+    Its backward is one product of the same cost per operand that needs a gradient.
+    """
     total = sum(size for size, _ in operands)
-    own = sum(size for size, wrt in operands if isinstance(wrt, str))
+    of_weights = sum(size for size, wrt in operands if isinstance(wrt, str))
     backward = tuple(
         Part(
             "_".join(["d", *map(str, wrt if isinstance(wrt, tuple) else (wrt,))]),
@@ -55,11 +61,11 @@ def contraction(
             size,
             executed=executed,
             wrt=wrt,
-            weights=own,
+            weights=of_weights,
         )
         for size, wrt in operands
     )
-    return Part(name, OpClass.CONTRACTION, flops, total, out, backward, executed, weights=own)
+    return Part(name, OpClass.CONTRACTION, flops, total, out, backward, executed, weights=of_weights)
 
 
 def bias(out: Number, width: Number) -> Part:
@@ -68,7 +74,7 @@ def bias(out: Number, width: Number) -> Part:
 
 
 def summed(wrt: int | str, terms: Number, sums: Number, index: Number = 0) -> Part:
-    """The gradient of what was broadcast or looked up: so many terms added up to so many sums, at places read from an index."""
+    """The gradient of what was broadcast or looked up: `terms` added up to `sums`, placed by an index."""
     return Part(f"d_{wrt}", OpClass.NORMALIZATION, terms, terms + index, sums, wrt=wrt)
 
 
@@ -77,8 +83,8 @@ def elementwise(
 ) -> Part:
     """An element-wise function of one input; the gradient costs the same per element unless stated.
 
-    `saved` tensors of the same size, the input or the output, are read beside the gradient that comes in: 1 for a curve,
-    0 for a product with a constant.
+    `saved` tensors of the same size are read beside the incoming gradient: 1 for a curve, 0 for a product
+    with a constant.
     """
     flops = (per_element if back is None else back) * elements
     gradient = Part("d_0", OpClass.ELEMENTWISE, flops, (1 + saved) * elements, elements, wrt=0)

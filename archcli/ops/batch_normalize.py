@@ -1,4 +1,4 @@
-"""BatchNormalize: each channel by its statistics over all tokens of the batch, or outside of training by those it has gathered."""
+"""BatchNormalize: each channel by its statistics over all tokens of the batch."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from archcli.arith import Shape, prod
 from archcli.graph import Op, OpClass, Part
 from archcli.ops import base
 
-STATISTICS = 3  # of LayerNorm's seven: summing, squaring what the mean has left, summing again; the rest is applied in every pass
+STATISTICS = 3
+"""Of LayerNorm's seven: summing, squaring what the mean has left, summing again. Every pass applies the rest."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchNormalize(Op):
-    """y = (x - mean) / sqrt(var + eps) * weight + bias for each channel, the last axis. Ioffe & Szegedy 2015, arXiv:1502.03167.
+    """y = (x - mean) / sqrt(var + eps) * weight + bias for each channel, the last axis.
 
-    In training mean and variance are those of the channel over all other axes, and running averages of them move on by
-    `momentum`; otherwise the running averages are used, and no reduction is left. Costs per element are LayerNorm's, term
-    by term; what is done once a channel is left out.
+    Ioffe & Szegedy 2015, arXiv:1502.03167. In training mean and variance are those of the channel over all
+    other axes, and their running averages move on by `momentum`. Otherwise the running averages are used, and
+    no reduction is left.
+
+    Costs per element are LayerNorm's, term by term; what is done once a channel is left out.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""Ops of a two-level softmax: words fall into classes of equal size, and only the target's class is computed.
+"""Ops of a two-level softmax: classes of equally many words, of which one is computed.
 
-N tokens B*T, C classes, W words per class = ceil(V / C), V words, D width. Word w is entry w % W of class w // W; what the
-last class lacks is computed and struck out (-inf).
+N tokens B*T, C classes, W words per class = ceil(V / C), V words, D width. Word w is entry w % W of class w
+// W. What the last class lacks is computed and struck out (-inf).
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class ClassOf(Op):
 class ClassLinear(Op):
     """Logits of the words of each token's class: x [..., D], class [...], table [V, D] to [..., W].
 
-    Two forms with equal results: a batch of products with gathered matrices (meta device, compile), and one product per
-    class (fast, but needs to read how many tokens each has).
+    Two forms with equal results: a batch of products with gathered matrices (meta device, compile), and one
+    product per class, which is fast but reads how many tokens each class has.
     """
 
     name: str
@@ -89,9 +89,10 @@ def _grouped(torch: Any, tokens: Any, classes: Any, tables: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassLogProbs(Op):
-    """log p(word) = log p(class) + log p(word | class) for all words: [..., C] and word logits [..., V] to [..., V].
+    """log p(word) = log p(class) + log p(word | class) for all words.
 
-    A log-softmax within each class (4 per word, 1 per class), and an addition per word.
+    [..., C] and word logits [..., V] to [..., V]. A log-softmax within each class (4 per word, 1 per class),
+    and an addition per word.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Ops that own or contract matrices: Linear, Embedding, Parameter, Contract."""
+"""Ops on matrices: Linear, Lookup, Parameter, Einsum, Gather, Conv1d."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from archcli.ops.base import bias, contraction, movement, summed
 class Linear(Op):
     """y = x W^T + b. Input [..., in], output [..., out]; weight [out, in].
 
-    With `borrowed`, the weight is the second input and owned elsewhere. `stored_bias` is one that is kept but not
+    With `borrowed`, the weight is the second input and declared elsewhere. A `stored_bias` is kept but not
     trained, and so no parameter. `zeroed` starts as zero.
     """
 
@@ -29,8 +29,8 @@ class Linear(Op):
         return (*x[:-1], self.out)
 
     def weights(self, x: Shape, weight: Shape | None = None) -> dict[str, Shape]:
-        own = {} if self.borrowed else {"weight": (self.out, x[-1])}
-        return own | ({"bias": (self.out,)} if self.bias else {})
+        weight = {} if self.borrowed else {"weight": (self.out, x[-1])}
+        return weight | ({"bias": (self.out,)} if self.bias else {})
 
     def buffers(self, x: Shape, weight: Shape | None = None) -> dict[str, Shape]:
         return {"bias": (self.out,)} if self.stored_bias else {}
@@ -59,8 +59,8 @@ class Linear(Op):
 class Lookup(Op):
     """A row of a table per id. Input [...] of ids, output [..., width]; weight [entries, width].
 
-    A gather: no FLOPs forward; backward adds the gradient of every id to its row. A `frozen` table is a parameter that
-    gets no gradient, `zeroed` one starts as zero.
+    A gather: no FLOPs forward; backward adds the gradient of every id to its row. A `frozen` table is a
+    parameter that gets no gradient, a `zeroed` one starts as zero.
     """
 
     name: str
@@ -92,7 +92,7 @@ class Lookup(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parameter(Op):
-    """A bare trainable tensor, handed to whoever computes with it. The input says only which tape it is on."""
+    """A bare trainable tensor. Its input says which tape it is on and nothing else."""
 
     name: str
     size: Shape
@@ -139,7 +139,7 @@ class Einsum(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gather(Op):
-    """A row per id of a table that is owned elsewhere, and to whose gradient it adds its own.
+    """A row per id of a table that is declared elsewhere, and whose gradient gets another term.
 
     Inputs ids [...], table [entries, width]; output [..., width].
     """
@@ -161,7 +161,10 @@ class Gather(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Conv1d(Op):
-    """Convolution along the last axis: [B, in, n] to [B, out, (n + 2 padding - kernel) // stride + 1]; weight [out, in, kernel]."""
+    """Convolution along the last axis; weight [out, in, kernel].
+
+    [B, in, n] to [B, out, (n + 2 padding - kernel) // stride + 1].
+    """
 
     name: str
     out: Number

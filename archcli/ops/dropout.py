@@ -11,10 +11,11 @@ from archcli.graph import Op, OpClass, Part
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dropout(Op):
-    """y = x * mask / (1 - p) in training, each element of the mask 0 with probability p; y = x otherwise.
+    """y = x * mask / (1 - p) in training, each element of the mask 0 with probability p; else y = x.
 
-    Srivastava et al. 2014 (JMLR 15). One FLOP per element, forward and backward, as Ivanov et al. (arXiv:2007.00072)
-    count it; the mask is written beside the result and read again by the gradient. Drawing its random numbers is no FLOP.
+    Srivastava et al. 2014 (JMLR 15). One FLOP per element, forward and backward (Ivanov et al.,
+    arXiv:2007.00072). The mask is written beside the result and read again by the gradient. Drawing random
+    numbers is no FLOP.
     """
 
     name: str

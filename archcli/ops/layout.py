@@ -18,7 +18,7 @@ VIEW = "a view: no element moves"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitHeads(Op):
-    """[..., heads * d, ...] to [..., heads, d, ...] at the given axis, counted from the end (-1) or the start (0)."""
+    """[..., heads * d, ...] to [..., heads, d, ...] at an axis counted from the end (-1) or start (0)."""
 
     name: str
     heads: Number
@@ -75,7 +75,10 @@ class Split(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Concat(Op):
-    """Join two tensors along the last axis; the second is repeated over the heads axis [B, T, heads, d] where it has one head."""
+    """Join two tensors along the last axis.
+
+    The second is repeated over the heads axis of [B, T, heads, d] where it has one head.
+    """
 
     name: str
 
@@ -186,11 +189,13 @@ class Zeros(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExtendCache(Op):
-    """Put new entries [B, T, K, d] behind cached ones [B, P, K, d]; the caller owns both the old cache and the new one.
+    """Put new entries [B, T, K, d] behind cached ones [B, P, K, d].
 
-    Returns what attention may see now, [B, keep(P)+T, K, d], and what must be kept for the next step, [B, min(P+T,
-    window), K, d]. Inputs: the new entries, then, unless the cache is empty, the cached ones. `cross` marks entries of
-    the source, which are reported apart.
+    Inputs: the new entries, then, unless the cache is empty, the cached ones. Outputs: what attention may see
+    now, [B, keep(P)+T, K, d], and what is kept for the next step, [B, min(P+T, window), K, d]. The caller
+    owns both caches.
+
+    `cross` marks entries of an encoder's output, which are reported apart.
     """
 
     name: str

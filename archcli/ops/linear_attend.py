@@ -17,9 +17,10 @@ Kernel = Literal["elu", "softmax"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FeatureMap(Op):
-    """phi(x) >= 0: elu(x) + 1 (arXiv:2006.16236), or exp(w x' - |x'|^2 / 2 - max) / sqrt(m) with stored random w [m, d] (arXiv:2009.14794).
+    """phi(x) >= 0, a feature map that stands for a kernel: x [B, T, H, d] to [B, T, H, m].
 
-    x' = x / d^(1/4). x [B, T, H, d] to [B, T, H, m]. The maximum, which only steadies the exponent, is left out.
+    elu(x) + 1 (arXiv:2006.16236), or exp(w x' - |x'|^2 / 2 - max) / sqrt(m) with x' = x / d^(1/4) and stored
+    random w [m, d] (arXiv:2009.14794). The maximum only steadies the exponent and is left out.
     """
 
     component: ClassVar[str] = "recurrence"
@@ -58,10 +59,10 @@ class FeatureMap(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearAttend(Op):
-    """out_i = q_i^T S_i / q_i^T z_i with S_i = sum_j k_j v_j^T, z_i = sum_j k_j over j <= i (all j where not causal).
+    """out_i = q_i^T S_i / q_i^T z_i with S_i = sum_j k_j v_j^T and z_i = sum_j k_j over j <= i.
 
-    Inputs q, k [B, T, H, m], v [B, T, H, e], then the cached S [B, H, m, e] and z [B, H, m] if there are any. Outputs
-    [B, T, H, e], and with `keep` the new S and z.
+    Over all j where it is not causal. Inputs q, k [B, T, H, m], v [B, T, H, e], then the cached S [B, H, m,
+    e] and z [B, H, m] if there are any. Outputs [B, T, H, e], and with `keep` the new S and z.
     """
 
     component: ClassVar[str] = "recurrence"
@@ -98,7 +99,10 @@ class LinearAttend(Op):
         return (update, *steps, readout, self._normalizer(q, totals), _divide(tokens, e))
 
     def _normalizer(self, q: Shape, totals: Number) -> Part:
-        """q . z of every token: a product and a sum. Backward a product each; one z for all tokens gets the sum over them, too."""
+        """q . z of every token: a product and a sum.
+
+        Backward a product each. One z for all tokens gets the sum over them, too.
+        """
         n, tokens = prod(q), prod(q[:-1])
         to_q = Part("d_0", OpClass.ELEMENTWISE, n, tokens + totals, n, wrt=0)
         op_class, flops = (OpClass.ELEMENTWISE, n) if self.causal else (OpClass.NORMALIZATION, 2 * n)
@@ -127,13 +131,16 @@ class LinearAttend(Op):
 
 
 def _running(name: str, elements: Number, cached: Number, wrt: tuple[int, ...]) -> Part:
-    """Sums up to every token, on top of what is cached; the gradient of a term is the sum of those from its token on."""
+    """Sums up to every token, on top of the cached ones. A term's gradient sums those from its token on."""
     back = Part("d_1", OpClass.ELEMENTWISE, elements, elements, elements, wrt=wrt)
     return Part(name, OpClass.ELEMENTWISE, elements, elements + cached, elements, (back,))
 
 
 def _divide(tokens: Number, e: Number) -> Part:
-    """Mix / normalizer. Backward g / normalizer for the mix, and -sum(g * out) / normalizer for the normalizer."""
+    """Mix / normalizer.
+
+    Backward: g / normalizer for the mix, -sum(g * out) / normalizer for the normalizer.
+    """
     n = tokens * e
     to_mix = Part("d_0", OpClass.ELEMENTWISE, n, n + tokens, n, wrt=(0, 1, 2))
     to_norm = Part("d_1", OpClass.NORMALIZATION, 2 * n, 2 * n + tokens, tokens, wrt=(0, 1))

@@ -1,4 +1,4 @@
-"""Ops on the way from logits to a loss: log-sum-exp, log-softmax, the entry a target asks for, a difference, a mean.
+"""Ops from logits to a loss: log-sum-exp, log-softmax, the target's entry, difference, mean.
 
 B batch, T tokens, V entries of the last axis.
 """
@@ -77,7 +77,10 @@ class LogSoftmax(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GatherLast(Op):
-    """One entry of the last axis per row: x [..., V], index [...] to [...]. A gather: no FLOPs; the gradient is put back into its place."""
+    """One entry of the last axis per row: x [..., V], index [...] to [...].
+
+    A gather: no FLOPs; the gradient is put back into its place.
+    """
 
     name: str
 

@@ -29,14 +29,14 @@ class Mask(ABC):
 
     @abstractmethod
     def allows(self, query: Any, key: Any) -> Any:
-        """Whether the query position sees the key position; works on ints and, by broadcasting, on torch tensors."""
+        """Whether a query position sees a key position, of ints or, by broadcasting, of torch tensors."""
 
     def keep(self, past: Number) -> Number:
         """How many of `past` earlier tokens the next query can still see."""
         return past
 
     def covers(self, new: int, visible: int) -> bool:
-        """True where, among `visible` keys of which `new` belong to the queries, this mask forbids nothing but later keys."""
+        """Whether, of `visible` keys of which `new` are the queries', only later ones are forbidden."""
         return True
 
 
@@ -92,7 +92,7 @@ class SlidingWindow(Mask):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunked(Mask):
-    """The keys of the query's own chunk, up to the query (Llama 4). The cache keeps a chunk's worth of tokens."""
+    """The keys of the query's chunk, up to the query (Llama 4). The cache keeps one chunk of tokens."""
 
     chunk: Number
     bounded: ClassVar[bool] = True

@@ -14,9 +14,9 @@ from archcli.ops import base
 class Normalize(Op):
     """y = (x - mean) / sqrt(mean((x - mean)^2) + eps) * (offset + weight) + bias over the last axis.
 
-    LayerNorm (arXiv:1607.06450) is centred, RMSNorm (arXiv:1910.07467) is not: its mean is taken as 0. `axes` of the
-    input the weight spans: 1 for [d]; 2 for [H, d], a gain of its own per head. `offset` 1 stores the weight minus one
-    (Gemma).
+    LayerNorm (arXiv:1607.06450) is centred; RMSNorm (arXiv:1910.07467) is not, its mean is taken as 0. `axes`
+    of the input the weight spans: 1 for [d]; 2 for [H, d], a gain per head. `offset` 1 stores the weight
+    minus one (Gemma).
     """
 
     name: str

@@ -73,8 +73,9 @@ class ActivateSwish(Op):
 class Add(Op):
     """y = a + b, in the number type of a; b may lack a's first axes, and is then added along them.
 
-    Backward: the gradients of two branches of one tensor are added up where they meet again; with `meets` false a and b
-    have nothing in common, and both get the gradient as it is. One that lacks axes gets its sum over them.
+    Backward: the gradients of two branches of one tensor are added up where they meet again. With `meets`
+    false a and b have nothing in common, and both get the gradient as it is. One that lacks axes gets its sum
+    over them.
     """
 
     name: str
@@ -98,7 +99,7 @@ class Add(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Multiply(Op):
-    """y = a * b; b may be [..., 1], one factor per token, whose gradient is a sum over the token's elements."""
+    """y = a * b; b may be [..., 1], one factor per token, whose gradient is a sum over the token."""
 
     name: str
 

@@ -1,4 +1,4 @@
-"""Relative positions on attention scores: a bias by bucket of distance (T5), a key vector by distance (Shaw)."""
+"""Relative positions on attention scores: a bias per bucket (T5), a key vector per distance (Shaw)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from archcli.ops.base import contraction, elementwise, movement, summed
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RelativeBias(Op):
-    """bias[1, h, i, j] = table[bucket(key j - query i), h], table [n_buckets, H]; positions [T] of the queries, S keys up to the newest.
+    """bias[1, h, i, j] = table[bucket(key j - query i), h] with a table [n_buckets, H].
 
-    T5, arXiv:1910.10683 section 2.1: up to half of a direction's buckets hold one distance each, the rest grow
-    logarithmically to `max_distance`. A gather: no FLOPs forward; backward adds every pair's gradient to its bucket.
+    Input: positions [T] of the queries, for S keys up to the newest. T5, arXiv:1910.10683 section 2.1: up to
+    half of a direction's buckets hold one distance each, the rest grow logarithmically to `max_distance`. A
+    gather: no FLOPs forward; backward adds every pair's gradient to its bucket.
     """
 
     name: str
@@ -66,10 +67,11 @@ class RelativeBias(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RelativeKeys(Op):
-    """bias[b, h, i, j] = scale * q[b, i, h] . a[clip(j - i, -k, k) + k], the table a [2k + 1, d] trained.
+    """bias[b, h, i, j] = scale * q[b, i, h] . a[clip(j - i, -k, k) + k], a trained table [2k + 1, d].
 
-    Shaw et al. 2018, arXiv:1803.02155 section 3.2: a relative vector added to the key. Computed as one product of the
-    queries with the table, then a gather by distance. Inputs q [B, T, H, d], positions [T]; S keys up to the newest.
+    Inputs q [B, T, H, d], positions [T]; S keys up to the newest. Shaw et al. 2018, arXiv:1803.02155 section
+    3.2: a relative vector added to the key. Computed as one product of queries and table, then a gather by
+    distance.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Ops of positions: the index of each new token, rotary angles, the rotation itself, and the fixed sinusoid.
+"""Ops of positions: the index of each new token, rotary angles, the rotation, the fixed sinusoid.
 
 B batch, T new tokens, H heads, d head_dim, r rotary dims (even).
 """
@@ -89,9 +89,9 @@ class RotaryTable(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rotate(Op):
-    """Rotate the first r dims of every head by its angle; pairs are (i, i + r/2) for `half`, (2i, 2i + 1) for `interleaved`.
+    """Rotate the first r dims of every head: x [B, T, H, d], cos and sin [T, r/2].
 
-    Inputs x [B, T, H, d], cos and sin [T, r/2].
+    Pairs are (i, i + r/2) for `half`, (2i, 2i + 1) for `interleaved`.
     """
 
     name: str
@@ -125,9 +125,10 @@ def _turned(torch: Any, a: Any, b: Any, cos: Any, sin: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sinusoid(Op):
-    """The fixed table of Vaswani et al. 2017 (arXiv:1706.03762 section 3.5) at the given positions [T]: [T, width].
+    """The fixed table of Vaswani et al. (arXiv:1706.03762 section 3.5) at positions [T]: [T, width].
 
-    sin and cos of position / base^(2i/width); `half` puts all sines first, `interleaved` alternates sine and cosine.
+    sin and cos of position / base^(2i/width); `half` puts all sines first, `interleaved` alternates sine and
+    cosine.
     """
 
     name: str

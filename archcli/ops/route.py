@@ -1,6 +1,4 @@
-"""Ops of a mixture of experts: Route picks experts, Dispatch sends tokens to them, Combine adds up what comes back.
-
-Dropless.
+"""Ops of a dropless mixture of experts: Route picks experts, Dispatch sends tokens, Combine adds up.
 
 N tokens B*T, E experts, k experts per token.
 """
@@ -20,15 +18,13 @@ GroupScore = Literal["max", "top2"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Route(Op):
-    """Choose k of E experts for each token.
+    """Choose k of E experts for each token: logits [B, T, E] to weights and expert indices [B, T, k].
 
-    Input logits [B, T, E]; outputs weights [B, T, k] and expert indices [B, T, k].
-
-    scores = softmax(logits), sigmoid(logits), or the logits themselves with a softmax over the chosen k
-    (`softmax_after`). The choice is made by score plus a stored, untrained correction bias [E] if there is one
-    (DeepSeek-V3, arXiv:2412.19437 section 2.1.2), within the best `kept_groups` of `groups` groups of experts, a
-    group's worth being its largest score or the sum of its two largest. Weights are the scores without the correction,
-    divided by their sum if `normalized`, times `scale`.
+    Scores are softmax(logits), sigmoid(logits), or the logits themselves with a softmax over the chosen k
+    (`softmax_after`). The choice is made by score plus a stored, untrained correction bias [E] if there is
+    one (DeepSeek-V3, arXiv:2412.19437 section 2.1.2), within the best `kept_groups` of `groups` groups of
+    experts. A group's worth is its largest score or the sum of its two largest. Weights are the scores
+    without the correction, divided by their sum if `normalized`, times `scale`.
     """
 
     name: str
@@ -115,7 +111,7 @@ class Dispatch(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Combine(Op):
-    """Bring the experts' outputs [N k, D] back to their tokens: sum over k of weight * output, or of output.
+    """Bring the experts' outputs [N k, D] back: per token the sum of weight * output, or of output.
 
     Weights [B, T, k], order [N k]; output [B, T, D].
     """

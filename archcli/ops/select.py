@@ -1,7 +1,7 @@
-"""Ops that depend on which targets a batch has: the tokens of one cluster of the vocabulary, and what becomes of them.
+"""Ops that depend on a batch's targets: the tokens of one cluster of the vocabulary.
 
-How many tokens fall into a cluster is data. Counting takes the share of them that the architecture states, as an exact
-fraction; running takes those that do.
+How many tokens fall into a cluster is data. Counting takes the share that the architecture states, as an
+exact fraction; running takes those that do.
 
 N tokens B*T, n those of a cluster, D width.
 """
@@ -19,7 +19,10 @@ from archcli.ops.base import WHOLE_NUMBERS, movement
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterIndex(Op):
-    """Targets to entries of an adaptive softmax's head: those below the first cutoff as they are, then one entry per cluster."""
+    """Targets to entries of an adaptive softmax's head.
+
+    Targets below the first cutoff stay as they are; then one entry stands for each cluster.
+    """
 
     name: str
     cutoffs: tuple[int, ...]
@@ -39,10 +42,11 @@ class ClusterIndex(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Select(Op):
-    """The tokens whose target lies in [low, high): x [..., D] and targets [...] to x [n, D], target - low [n], and their places [n].
+    """The tokens whose target lies in [low, high), and where they stand.
 
-    Counted, n is the stated share of all tokens, an exact fraction. On the meta device, where no target has a value, the
-    first N * share tokens stand for them.
+    x [..., D] and targets [...] to x [n, D], target - low [n], places [n]. Counted, n is the stated share of
+    all tokens, an exact fraction. On the meta device, where no target has a value, the first N * share tokens
+    stand for them.
     """
 
     name: str
@@ -99,7 +103,10 @@ class ScatterAdd(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample(Op):
-    """`size` different ids of `entries`, each as likely as any other, drawn anew by every run. The input says which tape it is on."""
+    """`size` different ids of `entries`, equally likely, drawn anew by every run.
+
+    The input says which tape it is on and nothing else.
+    """
 
     name: str
     size: Number
@@ -121,26 +128,28 @@ class Sample(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates(Op):
-    """The target's logit beside those of the samples: [...], [..., n], ids [n], targets [...] to [..., 1 + n].
+    """The target's logit beside those of the samples.
 
-    A sample that is the target itself is struck out (-inf), so that no word stands twice.
+    Target logits [...], sample logits [..., n], sample ids [n], targets [...] to [..., 1 + n]. A sample that
+    is the target itself is struck out (-inf), so that no word stands twice.
     """
 
     name: str
 
-    def shape(self, own: Shape, logits: Shape, samples: Shape, targets: Shape) -> Shape:
-        return (*own, 1 + logits[-1])
+    def shape(self, logit: Shape, logits: Shape, samples: Shape, targets: Shape) -> Shape:
+        return (*logit, 1 + logits[-1])
 
-    def parts(self, own: Shape, logits: Shape, samples: Shape, targets: Shape) -> tuple[Part, ...]:
-        n = prod(own) + prod(logits)
+    def parts(self, logit: Shape, logits: Shape, samples: Shape, targets: Shape) -> tuple[Part, ...]:
+        n = prod(logit) + prod(logits)
         gradients = tuple(
-            Part(f"d_{i}", OpClass.MOVEMENT, 0, m, m, wrt=i) for i, m in enumerate((prod(own), prod(logits)))
+            Part(f"d_{i}", OpClass.MOVEMENT, 0, m, m, wrt=i)
+            for i, m in enumerate((prod(logit), prod(logits)))
         )
         part = movement("join", n + prod(samples) + prod(targets), n)
         return (Part(part.name, part.op_class, 0, part.read, part.written, gradients),)
 
     def run(
-        self, torch: Any, weights: dict[str, Any], own: Any, logits: Any, samples: Any, targets: Any
+        self, torch: Any, weights: dict[str, Any], logit: Any, logits: Any, samples: Any, targets: Any
     ) -> Any:
         others = logits.masked_fill(samples == targets.unsqueeze(-1), float("-inf"))
-        return torch.cat([own.unsqueeze(-1), others], dim=-1)
+        return torch.cat([logit.unsqueeze(-1), others], dim=-1)

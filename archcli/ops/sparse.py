@@ -82,15 +82,18 @@ class Strided(Prefix):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fixed(Prefix):
-    """The query's own block of `stride` keys, and the last `summary` keys of every block before. arXiv:1904.10509 section 4.2."""
+    """The query's block of `stride` keys, and the last `summary` keys of every block before.
+
+    arXiv:1904.10509 section 4.2.
+    """
 
     stride: Number
     summary: Number
 
     def upto(self, n: Number) -> Number:
         whole = n // self.stride
-        own = whole * triangle(self.stride) + triangle(n - whole * self.stride)
-        return own + self.summary * floor_sum(n, self.stride)
+        in_block = whole * triangle(self.stride) + triangle(n - whole * self.stride)
+        return in_block + self.summary * floor_sum(n, self.stride)
 
     def allows(self, query: Any, key: Any) -> Any:
         same = query // self.stride == key // self.stride
@@ -112,7 +115,7 @@ class WindowAndGlobal(Mask):
         return self._upto(past + new, past + new) - self._upto(past, past + new)
 
     def _upto(self, queries: Number, n: Number) -> Number:
-        """Pairs of the first `queries` of n tokens: near ones, those of a global token, less those that are both."""
+        """Pairs of the first `queries` of n tokens: near and global ones, less those that are both."""
         seen, seeing = minimum(self.n_global, n), minimum(self.n_global, queries)
         both = self._band(seeing, n) + self._band(seeing, maximum(queries, seen)) - self._band(seeing, seen)
         return self._band(queries, n) + seeing * n + (queries - seeing) * seen - both

@@ -1,4 +1,4 @@
-"""Activation functions of the feed-forward layer. `activation: silu` is short for `activation: {kind: silu}`."""
+"""Activation functions. `activation: silu` is short for `activation: {kind: silu}`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,10 @@ class Sigmoid(Activation):
 
 
 class Swish(Activation):
-    """x sigmoid(beta x). Ramachandran et al. 2017, arXiv:1710.05941. `learnt` trains beta, one scalar per layer, from the given start."""
+    """x sigmoid(beta x). Ramachandran et al. 2017, arXiv:1710.05941.
+
+    `learnt` trains beta, one scalar per layer, from the given start.
+    """
 
     kind: Literal["swish"] = "swish"
     beta: Positive = 1.0

@@ -1,10 +1,10 @@
-"""Blocks: how attention (or another mixer) A, feed-forward F and norms N are wired around the residual stream x.
+"""Blocks: how a mixer A, a feed-forward network F and norms N are wired around the residual stream x.
 
-pre_norm              post_norm           sandwich                norm_after            parallel
-x = x + A(N x)        x = N(x + A x)      x = x + N(A(N x))       x = x + N(A x)        x = x + A(N x) + F(N x)
-x = x + F(N x)        x = N(x + F x)      x = x + N(F(N x))       x = x + N(F x)
+pre_norm          post_norm         sandwich             norm_after        parallel x = x + A(N x)    x = N(x
++ A x)    x = x + N(A(N x))    x = x + N(A x)    x = x + A(N x) + F(N x) x = x + F(N x)    x = N(x + F x)    x
+= x + N(F(N x))    x = x + N(F x)
 
-A layer may lack A or F: then it has the other's line alone.
+A layer that lacks A or F has the line of the other alone.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ RESIDUAL = "_residual"
 class Block(Module):
     """One layer: a mixer of tokens and a feed-forward network on a residual stream of width D.
 
-    `attention` mixes tokens. `mixer` is the same key by another name, for what is no attention; rows and weights are
-    named by the key that is written. `ffn` works on each token; a layer without it, or without a mixer, has one sublayer
-    (Mamba, arXiv:2312.00752).
+    `attention` mixes tokens. `mixer` is the same key by another name, for what is no attention; rows and
+    weights are named by the key that is written. `ffn` works on each token; a layer without it, or without a
+    mixer, has one sublayer (Mamba, arXiv:2312.00752).
 
-    `residual_multiplier` scales what each adds to the stream (Granite 0.22, MiniCPM 1.4/sqrt(n_layers)); 1 adds it as
-    it is. `dropout` zeroes that share of it in training.
+    `residual_multiplier` scales what each adds to the stream (Granite 0.22, MiniCPM 1.4/sqrt(n_layers)); 1
+    adds it as it is. `dropout` zeroes that share of it in training.
     """
 
     family: ClassVar[str] = "block"
@@ -100,7 +100,7 @@ class Block(Module):
 
 
 class SerialBlock(Block):
-    """A then, in a decoder of an encoder-decoder, cross attention C, then F: each reads what the one before has written.
+    """Mixer, then cross attention in a decoder of an encoder-decoder, then feed-forward network.
 
     A kind says what a sublayer reads (`before`) and how its output joins the stream (`after`).
     """
@@ -136,7 +136,10 @@ class SerialBlock(Block):
 
 
 class PreNorm(SerialBlock):
-    """x += A(N x); x += F(N x). The stream itself is never normalized. Xiong et al. 2020, arXiv:2002.04745; GPT-2."""
+    """x += A(N x); x += F(N x). The stream itself is never normalized.
+
+    Xiong et al. 2020, arXiv:2002.04745; GPT-2.
+    """
 
     kind: Literal["pre_norm"] = "pre_norm"
 

@@ -13,18 +13,19 @@ from archcli.ops import Positions
 
 
 class LayerCache(NamedTuple):
-    """What a layer keeps between calls: how many tokens have passed, and the tensors that stand for them, if any."""
+    """What a layer keeps between calls: states of `length` tokens; a layer without states has none."""
 
     length: Number
     states: tuple[Any, ...]
 
 
 class Context(NamedTuple):
-    """One pass through a layer: positions [T] of the new tokens, how many came before, the rotary table, the layer's cache.
+    """What a layer is given besides x: positions, earlier tokens, rotary table, cache, source, bias.
 
-    `cache` is None for a pass that caches nothing, an empty tuple for one that starts a cache, else what the mixer
-    returned last time. `past` only serves exact counting and is 0 in a torch run. `memory` [B, S, D] is the encoder's
-    output, `bias` [1, H, T, S] what a stack adds to all its attention scores.
+    `positions` [T] are those of the new tokens. `past` tokens came before: it only serves exact counting and
+    is 0 in a torch run. `cache` is None for a pass that caches nothing, an empty tuple for one that starts a
+    cache, else what the mixer returned last time. `memory` [B, S, D] is the encoder's output, `bias` [1, H,
+    T, S] what a stack adds to all its attention scores.
     """
 
     positions: Tensor

@@ -25,12 +25,12 @@ PROJECTION = "embedding_projection"
 class Embedding(Module):
     """x = scale * table[id] + position, then a norm if there is one. The table is [V, D].
 
-    `tied` lets the output head use the same table (Press & Wolf 2016, arXiv:1608.05859). `scale` multiplies the
-    vectors: a number, or sqrt_d_model (Vaswani et al. 2017, Gemma); left out they stay as they are. `norm` follows
-    (BLOOM). `position` is what is added per token, `token_types` how many kinds of
-    segment have a vector that is added too (BERT 2; a pass uses the first). `width` w makes the table [V, w], with a
-    matrix from w to D behind it and one back to w before the head (OPT-350m, arXiv:2205.01068). `dropout` zeroes that
-    share of the vectors in training.
+    `tied` lets the output head use the same table (Press & Wolf 2016, arXiv:1608.05859). `scale` multiplies
+    the vectors: a number, or sqrt_d_model (Vaswani et al. 2017, Gemma); left out they stay as they are.
+    `norm` follows (BLOOM). `position` is what is added per token, `token_types` how many kinds of segment
+    have a vector that is added too (BERT 2; a pass uses the first). `width` w makes the table [V, w], with a
+    matrix from w to D behind it and one back to w before the head (OPT-350m, arXiv:2205.01068). `dropout`
+    zeroes that share of the vectors in training.
     """
 
     group: ClassVar[str] = "embedding"
@@ -97,7 +97,7 @@ class Head(OutputHead):
     def forward(
         self, x: Tensor, vocab_size: Number, table: Tensor | None, targets: Tensor | None = None, *, name: str
     ) -> Any:
-        """[B, T, D] to logits [B, T, V], or with targets to their likelihoods; `table` is the tied weight, or None."""
+        """[B, T, D] to logits [B, T, V], or with targets to likelihoods; `table` is the tied weight."""
         logits: Tensor = Linear(name, vocab_size, self.bias, table is not None, self.stored_bias)(
             x, *_borrowed(table)
         )
@@ -118,9 +118,9 @@ class Head(OutputHead):
 
 
 class MaskedHead(Inline):
-    """logits = W norm(act(T x + t)) + b, for every token: what BERT guesses masked tokens with. arXiv:1810.04805 section 3.1.
+    """logits = W norm(act(T x + t)) + b for every token. BERT, arXiv:1810.04805 section 3.1.
 
-    W is the embedding's table where that is tied, else a [V, D] matrix of its own.
+    W is the embedding's table where that is tied, else a [V, D] matrix.
     """
 
     group: ClassVar[str] = "lm_head"

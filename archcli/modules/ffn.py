@@ -37,8 +37,8 @@ class FeedForward(Module):
 class MLP(FeedForward):
     """down(act(up x)): two matrices.
 
-    Vaswani et al. 2017, arXiv:1706.03762 section 3.3. `bias` false leaves both without bias. `dropout` zeroes that share
-    of what lies between them in training (BART's activation dropout).
+    Vaswani et al. 2017, arXiv:1706.03762 section 3.3. `bias` false leaves both without bias. `dropout` zeroes
+    that share of what lies between them in training (BART's activation dropout).
     """
 
     kind: Literal["mlp"] = "mlp"
@@ -59,9 +59,9 @@ class GLU(FeedForward):
 
     Shazeer 2020, arXiv:2002.05202; with silu it is SwiGLU, with gelu GeGLU, with relu ReGLU.
 
-    Differs from MLP in the gate. `bias` false, as in the paper, leaves all three without bias. `limit` c bounds the
-    gate from above by c and the up branch to +-c, `up_offset` 1 adds one to the up branch (gpt-oss, arXiv:2508.10925).
-    `dropout` zeroes that share of the gated branch in training.
+    Differs from MLP in the gate. `bias` false, as in the paper, leaves all three without bias. `limit` c
+    bounds the gate from above by c and the up branch to +-c, `up_offset` 1 adds one to the up branch
+    (gpt-oss, arXiv:2508.10925). `dropout` zeroes that share of the gated branch in training.
     """
 
     is_gated: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""Mixers: what lets tokens of a sequence see each other. Attention is one kind; recurrences and convolutions are others.
+"""Mixers: what lets the tokens of a sequence see each other. Attention is one, a recurrence another.
 
 B batch, T new tokens, D d_model.
 """
@@ -22,10 +22,10 @@ Kept = tuple[Any, ...] | None
 class MixerFacts:
     """What measures and rules ask of a mixer; None where it has no such thing.
 
-    `head_dim` is the width of a query's and a key's head, `v_head_dim` of a value's, `content_dim` of a query's without the
-    dims that carry its position alone (MLA's), `rotary_dim` how many of its dims a rotary position may turn. `pattern` says
-    in words which tokens are seen. `stability` names the fields that keep scores from growing,
-    `sparse_window` the window of a sparse pattern.
+    `head_dim` is the width of a query's and a key's head, `v_head_dim` of a value's. `content_dim` leaves out
+    dims that carry position alone (MLA's). `rotary_dim` is how many dims a rotary position may turn.
+    `pattern` says in words which tokens are seen, `sparse_window` is the window of a sparse pattern.
+    `stability` names the fields that keep scores from growing.
     """
 
     kind: str | None = None
@@ -54,16 +54,16 @@ NO_MIXER = MixerFacts()
 
 
 class Mixer(Module):
-    """What mixes the tokens of a sequence in a layer. Subclasses state fields, `forward` and, as far as they differ, the rest.
+    """A sublayer that mixes tokens; a layer names it under `attention` or `mixer`.
 
-    A layer's YAML names it under `attention` or `mixer`.
+    Subclasses state their fields and `forward`; the other methods have defaults.
     """
 
     family: ClassVar[str] = "attention"
     group: ClassVar[str] = "mixer"
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
-        """[B, T, D] to [B, T, D], and what this layer's cache holds afterwards, or None for a pass that caches nothing."""
+        """[B, T, D] to [B, T, D], and the layer's states afterwards; None for a pass that caches nothing."""
         raise NotImplementedError
 
     def table(self, positions: Tensor, d_model: Number, name: str) -> tuple[Tensor, Tensor] | None:
@@ -71,7 +71,7 @@ class Mixer(Module):
         return None
 
     def facts(self, d_model: Number = None) -> MixerFacts:
-        """What measures and rules ask of it; widths of heads that go by d_model are None where it is not given."""
+        """What measures and rules ask of it. Widths that go by d_model are None where it is not given."""
         return MixerFacts(kind=getattr(self, "kind", type(self).__name__))
 
     def check_width(self, d_model: int) -> Iterator[Conflict]:

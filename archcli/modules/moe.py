@@ -1,6 +1,6 @@
-"""Mixture of experts: a router sends each token to k of E feed-forward networks, whose weights are stacked. Dropless.
+"""Mixture of experts: a router sends each token to k of E feed-forward networks. Dropless.
 
-B batch, T new tokens, D d_model, E experts, k experts per token, N = B T.
+B batch, T new tokens, D d_model, E experts, k experts per token, N = B T. The experts' weights are stacked.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ SHARED = "shared_experts"
 class Router(Inline):
     """Scores the experts for a token and weighs the chosen k. Shazeer et al. 2017, arXiv:1701.06538.
 
-    `scores` softmax over all E (Mixtral, arXiv:2401.04088), sigmoid (DeepSeek-V3), or softmax_after: over the chosen k
-    alone (gpt-oss). `normalized` divides the k weights by their sum; `scale` multiplies them. `correction` adds a
-    stored, untrained bias when choosing, not when weighing (arXiv:2412.19437). With `n_groups`, only experts of the
-    best `top_k_groups` groups are eligible, a group's worth being its best expert (max, DeepSeek-V2) or its best two
-    (top2, DeepSeek-V3). `bias` biases the logits.
+    `scores` softmax over all E (Mixtral, arXiv:2401.04088), sigmoid (DeepSeek-V3), or softmax_after: over the
+    chosen k alone (gpt-oss). `normalized` divides the k weights by their sum; `scale` multiplies them.
+    `correction` adds a stored, untrained bias when choosing, not when weighing (arXiv:2412.19437). With
+    `n_groups`, only experts of the best `top_k_groups` groups are eligible, a group's worth being its best
+    expert (max, DeepSeek-V2) or its best two (top2, DeepSeek-V3). `bias` biases the logits.
     """
 
     group: ClassVar[str] = "router"
@@ -60,8 +60,8 @@ class MixtureOfExperts(FeedForward):
 
     Shazeer et al. 2017, arXiv:1701.06538; shared experts: DeepSeekMoE, arXiv:2401.06066.
 
-    All experts have the one shape `expert`; `shared` left out means none; `shared_gate` multiplies its output by
-    sigmoid(w x), one gate per token (Qwen2-MoE, arXiv:2407.10671). `weigh` input multiplies an expert's
+    All experts have the one shape `expert`; `shared` left out means none; `shared_gate` multiplies its output
+    by sigmoid(w x), one gate per token (Qwen2-MoE, arXiv:2407.10671). `weigh` input multiplies an expert's
     input by its weight in place of the output (Llama 4, top_k 1).
     """
 

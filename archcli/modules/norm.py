@@ -34,9 +34,9 @@ class Norm(Inline):
 class RMSNorm(Norm):
     """y = x / sqrt(mean(x^2) + eps) * (offset + weight). Zhang & Sennrich 2019, arXiv:1910.07467.
 
-    Differs from LayerNorm in taking no mean and having no bias. eps 1e-6 as in T5 and Gemma; Llama uses 1e-5. `offset`
-    1 stores the weight minus one (Gemma), 0 the weight itself. Without `weight` the gain is 1 and nothing is trained
-    (Llama 4's QK-norm).
+    Differs from LayerNorm in taking no mean and having no bias. eps 1e-6 as in T5 and Gemma; Llama uses 1e-5.
+    `offset` 1 stores the weight minus one (Gemma), 0 the weight itself. Without `weight` the gain is 1 and
+    nothing is trained (Llama 4's QK-norm).
     """
 
     kind: Literal["rmsnorm"] = "rmsnorm"
@@ -54,10 +54,11 @@ class RMSNorm(Norm):
 
 
 class LayerNorm(Norm):
-    """y = (x - mean) / sqrt(var + eps) * (offset + weight) + bias. Ba, Kiros & Hinton 2016, arXiv:1607.06450.
+    """y = (x - mean) / sqrt(var + eps) * (offset + weight) + bias.
 
-    `bias` false keeps the gain alone (MPT, Command R); `weight` and `bias` false is the non-parametric norm of OLMo
-    (arXiv:2402.00838); `offset` 1 stores the weight minus one (Nemotron-4, arXiv:2402.16819). eps 1e-5 as in GPT-2.
+    Ba, Kiros & Hinton 2016, arXiv:1607.06450. `bias` false keeps the gain alone (MPT, Command R); `weight`
+    and `bias` false is the non-parametric norm of OLMo (arXiv:2402.00838); `offset` 1 stores the weight minus
+    one (Nemotron-4, arXiv:2402.16819). eps 1e-5 as in GPT-2.
     """
 
     kind: Literal["layernorm"] = "layernorm"
@@ -84,11 +85,12 @@ class LayerNorm(Norm):
 
 
 class BatchNorm(Norm):
-    """y = (x - mean) / sqrt(var + eps) * weight + bias, each channel over all tokens of the batch. Ioffe & Szegedy 2015, arXiv:1502.03167.
+    """y = (x - mean) / sqrt(var + eps) * weight + bias, each channel over all tokens of the batch.
 
-    Differs from LayerNorm in what is averaged over: B T tokens, not D channels, so that in training tokens depend on each
-    other, later ones included. Outside of training running averages stand in, of which `momentum` is the share that a
-    batch replaces. eps 1e-5 and momentum 0.1 as in torch.
+    Ioffe & Szegedy 2015, arXiv:1502.03167. Differs from LayerNorm in what is averaged over: B T tokens, not D
+    channels, so that in training tokens depend on all others, later ones included. Outside of training
+    running averages are used. `momentum` is the share of the running averages that a batch replaces. eps 1e-5
+    and momentum 0.1 as in torch.
     """
 
     kind: Literal["batchnorm"] = "batchnorm"
@@ -111,13 +113,13 @@ def _offset_without_weight(offset: int, *, weight: bool) -> Iterator[Conflict]:
 
 
 class QKNorm(Inline):
-    """A norm of queries and keys, which keeps attention logits from growing. Henry et al. 2020, arXiv:2010.04245.
+    """A norm of queries and keys, which keeps attention logits from growing.
 
-    ViT-22B, arXiv:2302.05442.
+    Henry et al. 2020, arXiv:2010.04245; ViT-22B, arXiv:2302.05442.
 
-    `per` head: one gain of head_dim shared by the heads (Qwen3, Gemma 3); head_distinct: a gain [heads, head_dim]
-    (Command R+, StableLM 2 12B); full: one norm over heads * head_dim together (OLMo 2). `when`: before RoPE turns
-    them, or after (Llama 4).
+    `per` head: one gain of head_dim shared by the heads (Qwen3, Gemma 3); head_distinct: a gain [heads,
+    head_dim] (Command R+, StableLM 2 12B); full: one norm over heads * head_dim together (OLMo 2). `when`:
+    before RoPE turns them, or after (Llama 4).
     """
 
     group: ClassVar[str] = "qk_norm"

@@ -1,7 +1,7 @@
-"""Where a model gets its sense of order: nothing, a table added to the embeddings, rotated queries and keys, or a bias on the scores.
+"""Positions: nothing, a table added to the embeddings, rotated queries and keys, or a bias on scores.
 
-A position may act in three places; each class fills the hooks of its own: `forward` (what is added once to the token
-embeddings), `table` and `rotate` (inside attention), `max_bias` (on attention scores).
+A position may act in three places; each class fills the hooks of its place: `forward` (what is added once to
+the token embeddings), `table` and `rotate` (inside attention), `max_bias` (on attention scores).
 """
 
 from __future__ import annotations
@@ -71,15 +71,19 @@ class Position(Inline):
 
 
 class NoPosition(Position):
-    """No position at all (NoPE): order comes from the causal mask alone. Kazemnejad et al. 2023, arXiv:2305.19466."""
+    """No position at all (NoPE): order comes from the causal mask alone.
+
+    Kazemnejad et al. 2023, arXiv:2305.19466.
+    """
 
     kind: Literal["none"] = "none"
 
 
 class Learned(Position):
-    """A trained table [max_seq_len + offset, D] added to the token embeddings (GPT-2). Token t takes row t + offset.
+    """A trained table [max_seq_len + offset, D] added to the token embeddings (GPT-2).
 
-    OPT's offset is 2. A frozen table is stored but not trained (Whisper's encoder).
+    `offset` rows stand before that of the first token (OPT 2). A `frozen` table is stored but not trained
+    (Whisper's encoder).
     """
 
     acts_on = "embedding"
@@ -98,7 +102,7 @@ class Learned(Position):
 
 
 def learned_positions(rows: Iterable[Row]) -> Iterator[tuple[Row, Number]]:
-    """(row, positions) of every table of learned positions: its entries but for those below the first token's."""
+    """(row, positions) of every table of learned positions, the entries below the first token left out."""
     offsets: dict[str, Number] = {}
     for row in rows:
         if isinstance(row.op, AddConstant):
@@ -131,8 +135,8 @@ class Sinusoidal(Position):
 class ALiBi(Position):
     """Scores lose slope_h * |key - query|, the slopes 2^(-max_bias i/H).
 
-    Press et al. 2021, arXiv:2108.12409. max_bias 8 as in the paper. `scaled` multiplies the bias by the attention's
-    scale as it does q k^T (Falcon-RW).
+    Press et al. 2021, arXiv:2108.12409. max_bias 8 as in the paper. `scaled` multiplies the bias by the
+    attention's scale as it does q k^T (Falcon-RW).
     """
 
     acts_on = "scores"
@@ -155,7 +159,8 @@ class RelativeKey(Position):
 
     Shaw et al. 2018, arXiv:1803.02155.
 
-    Distances beyond `max_distance` k share a vector: 2k + 1 vectors of head_dim, shared by the heads of a layer.
+    Distances beyond `max_distance` k share a vector: 2k + 1 vectors of head_dim, shared by the heads of a
+    layer.
     """
 
     acts_on = "keys"
@@ -171,11 +176,11 @@ class RelativeKey(Position):
 
 
 class Rope(Position):
-    """Rotary positions: pair i of a query or key turns by position * theta^(-2i/r). Su et al. 2021, arXiv:2104.09864.
+    """Rotary positions: pair i of a query or key turns by position * theta^(-2i/r).
 
-    `rotary_dim` r turns only the first r dims of a head (GPT-NeoX, Phi); left out, all of them. `pairing` half pairs
-    (i, i + r/2) as Llama's weights expect, interleaved pairs (2i, 2i + 1) as GPT-J's do. `scaling` stretches the
-    frequencies beyond the trained context.
+    Su et al. 2021, arXiv:2104.09864. `rotary_dim` r turns only the first r dims of a head (GPT-NeoX, Phi);
+    left out, all of them. `pairing` half pairs (i, i + r/2) as Llama's weights expect, interleaved pairs (2i,
+    2i + 1) as GPT-J's do. `scaling` stretches the frequencies beyond the trained context.
     """
 
     acts_on = "heads"

@@ -1,4 +1,4 @@
-"""Score biases: relative positions as a number added to each attention score, computed once for all layers of a stack.
+"""Score biases: relative positions as a number added to each attention score, once for a whole stack.
 
 T new tokens, S visible tokens, H query heads.
 """
@@ -30,8 +30,8 @@ class RelativeBuckets(ScoreBias):
 
     T5, arXiv:1910.10683 section 2.1.
 
-    `bidirectional` gives half the buckets to each direction (an encoder), else all look back (a decoder). Distances of
-    `max_distance` and more share the last bucket.
+    `bidirectional` gives half the buckets to each direction (an encoder), else all look back (a decoder).
+    Distances of `max_distance` and more share the last bucket.
     """
 
     kind: Literal["buckets"] = "buckets"

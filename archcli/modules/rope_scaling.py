@@ -70,7 +70,10 @@ class NTKScaling(RopeScaling):
 
 
 class DynamicNTKScaling(RopeScaling):
-    """NTK with s grown by the length n seen: theta (s n/L - (s - 1))^(r/(r-2)) once n > L. arXiv:2309.00071 section 3.3."""
+    """NTK with s grown by the length n seen: theta (s n/L - (s - 1))^(r/(r-2)) once n > L.
+
+    arXiv:2309.00071 section 3.3.
+    """
 
     kind: Literal["dynamic_ntk"] = "dynamic_ntk"
     factor: Positive
@@ -122,9 +125,9 @@ class YarnScaling(RopeScaling):
 
     Peng et al. 2023, arXiv:2309.00071 section 3.2-3.4.
 
-    cos and sin are multiplied by `attention_factor`, which left out is 0.1 ln s + 1. DeepSeek instead gives `mscale`
-    and `mscale_all_dim`: the factor becomes m(mscale) / m(mscale_all_dim) with m(t) = 0.1 t ln s + 1, and scores are
-    multiplied by m(mscale_all_dim)^2.
+    cos and sin are multiplied by `attention_factor`, which left out is 0.1 ln s + 1. DeepSeek instead gives
+    `mscale` and `mscale_all_dim`: the factor becomes m(mscale) / m(mscale_all_dim) with m(t) = 0.1 t ln s +
+    1, and scores are multiplied by m(mscale_all_dim)^2.
     """
 
     kind: Literal["yarn"] = "yarn"
@@ -171,9 +174,10 @@ class YarnScaling(RopeScaling):
 
 
 class LongRopeScaling(RopeScaling):
-    """Each pair has a divisor of its own, one list up to L tokens and one beyond. Ding et al. 2024, arXiv:2402.13753.
+    """A divisor per pair, one list up to L tokens and one beyond. Ding et al. 2024, arXiv:2402.13753.
 
-    cos and sin are multiplied by `attention_factor`, which left out is sqrt(1 + ln s / ln L) (Phi-3, arXiv:2404.14219).
+    cos and sin are multiplied by `attention_factor`, which left out is sqrt(1 + ln s / ln L) (Phi-3,
+    arXiv:2404.14219).
     """
 
     kind: Literal["longrope"] = "longrope"

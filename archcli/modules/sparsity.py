@@ -1,4 +1,4 @@
-"""Sparsity: patterns of attention with gaps, beyond a plain window or chunk. Each names a mask of `ops/sparse.py`."""
+"""Sparsity: patterns of attention with gaps, each named after a mask of `ops/sparse.py`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ class Sparsity(Spec):
 
 
 class DilatedWindow(Sparsity):
-    """Every `dilation`-th key back from the query, `window` of them. Longformer, arXiv:2004.05150 section 3.1."""
+    """Every `dilation`-th key back from the query, `window` of them.
+
+    Longformer, arXiv:2004.05150 section 3.1.
+    """
 
     kind: Literal["dilated"] = "dilated"
     window: Size
@@ -34,7 +37,10 @@ class DilatedWindow(Sparsity):
 
 
 class StridedPattern(Sparsity):
-    """The `stride` newest keys and every `stride`-th before. Child et al. 2019, arXiv:1904.10509 section 4.2."""
+    """The `stride` newest keys and every `stride`-th before.
+
+    Child et al. 2019, arXiv:1904.10509 section 4.2.
+    """
 
     kind: Literal["strided"] = "strided"
     stride: Size
@@ -46,7 +52,10 @@ class StridedPattern(Sparsity):
 
 
 class FixedPattern(Sparsity):
-    """The query's own block of `stride`, and the last `summary` keys of each earlier block. arXiv:1904.10509 section 4.2."""
+    """The query's block of `stride`, and the last `summary` keys of each earlier block.
+
+    arXiv:1904.10509 section 4.2.
+    """
 
     kind: Literal["fixed"] = "fixed"
     stride: Size
@@ -69,7 +78,7 @@ class FixedPattern(Sparsity):
 
 
 class WindowedGlobal(Sparsity):
-    """A window of `window` keys around the query (half to each side), and `n_global` tokens that see and are seen by all.
+    """`window` keys around the query, half to each side; `n_global` tokens see and are seen by all.
 
     Beltagy et al. 2020, arXiv:2004.05150 section 3.1. For encoders: it is not causal.
     """

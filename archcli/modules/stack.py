@@ -24,7 +24,7 @@ Cached = tuple[Any, ...] | None
 
 
 class Group(Spec):
-    """`n_layers` layers that repeat one `layer`, or a `pattern` of layers over and over (five local, one global)."""
+    """`n_layers` layers that repeat one `layer`, or a `pattern` of layers (five local, one global)."""
 
     n_layers: Size
     layer: Block | None = None

@@ -29,8 +29,8 @@ class Linear(Op):
         return (*x[:-1], self.out)
 
     def weights(self, x: Shape, weight: Shape | None = None) -> dict[str, Shape]:
-        weight = {} if self.borrowed else {"weight": (self.out, x[-1])}
-        return weight | ({"bias": (self.out,)} if self.bias else {})
+        matrix = {} if self.borrowed else {"weight": (self.out, x[-1])}
+        return matrix | ({"bias": (self.out,)} if self.bias else {})
 
     def buffers(self, x: Shape, weight: Shape | None = None) -> dict[str, Shape]:
         return {"bias": (self.out,)} if self.stored_bias else {}

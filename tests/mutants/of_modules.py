@@ -21,10 +21,10 @@ ATTENTION = [
         value(lambda self: self.n_heads),
         ("oracle.llama-3.1-8b",),
     ),
-    Mutant("width of a head", m.ProjectedAttention, "width", plus(2), ("oracle.gpt2",)),
+    Mutant("width of a head", m.ProjectedHeads, "width", plus(2), ("oracle.gpt2",)),
     Mutant(
         "a bias forgotten",
-        m.ProjectedAttention,
+        m.ProjectedHeads,
         "_biased",
         lambda old: lambda self, which: which != "o" and old(self, which),
         ("oracle.gpt2",),

@@ -1,4 +1,4 @@
-"""What every attention shares: how scores are scaled and masked, where positions enter, and how the cache is extended."""
+"""Attention: mixing by queries, keys and values; the softmax kind with its masks, scales and cache."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ class Attention(Mixer):
 
 
 class SoftmaxAttention(Attention):
-    """softmax(scale q k^T + mask) v over the tokens a mask allows; subclasses say where q, k and v come from.
+    """softmax(scale q k^T + mask) v over the tokens a mask allows.
 
-    `scale` left out is head_dim^-0.5 of the queries.
-    `window` w sees the w newest tokens, itself included; `chunk` c sees its own chunk of c, `sparsity` states other
-    patterns. `softcap` bounds scores by c tanh(s/c) (Gemma 2). `sinks` adds a trained logit per head to the softmax,
-    whose probability is dropped (gpt-oss, arXiv:2508.10925). `normalizer` relu weighs by max(score, 0) over the number
-    of keys the query sees in place of the softmax (arXiv:2309.08586); `temperature` sharpens queries with their
-    position. `dropout` zeroes that share of the probabilities in training.
+    Subclasses say where q, k and v come from. `scale` left out is head_dim^-0.5 of the queries. `window` w
+    sees the w newest tokens, itself included; `chunk` c sees its own chunk of c, `sparsity` states other
+    patterns. `softcap` bounds scores by c tanh(s/c) (Gemma 2). `sinks` adds a trained logit per head to the
+    softmax, whose probability is dropped (gpt-oss, arXiv:2508.10925). `normalizer` relu weighs by max(score,
+    0) over the number of keys the query sees in place of the softmax (arXiv:2309.08586); `temperature`
+    sharpens queries with their position. `dropout` zeroes that share of the probabilities in training.
     """
 
     window: Size | None = None

@@ -21,8 +21,8 @@ class CrossAttention(ProjectedAttention):
 
     Vaswani et al. 2017, arXiv:1706.03762 section 3.2.3.
 
-    Every query sees every source token. k and v are projected once, when the cache starts, and then kept: their size
-    goes by the source's length, not by what is generated. `n_kv_heads` left out is n_heads.
+    Every query sees every source token. k and v are projected once, when the cache starts, and then kept:
+    their size goes by the source's length, not by what is generated. `n_kv_heads` left out is n_heads.
     """
 
     family: ClassVar[str] = "cross_attention"

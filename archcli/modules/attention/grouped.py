@@ -6,8 +6,8 @@ MHA, MQA and GQA are one forward with H, 1 or K kv heads.
     kv heads      0 1 2 3 4 5 6 7      0       1            0
                   MHA                  GQA (K = 2)          MQA
 
-B batch, T new tokens, S visible tokens, D d_model, H query heads, K kv heads, d head_dim of queries and keys, e of
-values.
+B batch, T new tokens, S visible tokens, D d_model, H query heads, K kv heads, d head_dim of queries and keys,
+e of values.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ Projection = Literal["q", "k", "v", "o"]
 
 
 class ProjectedHeads(Attention):
-    """Attention whose queries, keys and values are projections of the tokens, and whose result is projected, too.
+    """Attention whose queries, keys, values and result are linear projections.
 
     `head_dim` left out is d_model / n_heads; `v_head_dim` left out is head_dim. `bias` true biases all four
-    projections, a list those it names (Qwen2: [q, k, v]). `qk_norm` normalizes queries and keys; `clip` bounds q, k and
-    v after projection (OLMo, MPT).
+    projections, a list those it names (Qwen2: [q, k, v]). `qk_norm` normalizes queries and keys; `clip`
+    bounds q, k and v after projection (OLMo, MPT).
     """
 
     head_dim: Size | None = None

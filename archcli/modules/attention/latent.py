@@ -1,7 +1,7 @@
-"""Multi-head latent attention (MLA): keys and values are rebuilt from one small cached latent per token.
+"""Multi-head latent attention (MLA): keys and values rebuilt from one small cached latent per token.
 
-B batch, T new tokens, S visible tokens, D d_model, H heads, n qk_nope_head_dim, r qk_rope_head_dim, v v_head_dim, c
-kv_lora_rank.
+B batch, T new tokens, S visible tokens, D d_model, H heads, n qk_nope_head_dim, r qk_rope_head_dim, v
+v_head_dim, c kv_lora_rank.
 """
 
 from __future__ import annotations
@@ -24,16 +24,19 @@ LATENT = "mla_latent_norm"
 
 
 class MultiHeadLatentAttention(SoftmaxAttention):
-    """DeepSeek-V2, arXiv:2405.04434 section 2.1. Caches c + r elements per token, whatever the number of heads.
+    """Queries, keys and values from small latents. DeepSeek-V2, arXiv:2405.04434 section 2.1.
+
+    Caches c + r elements per token, whatever the number of heads. The latent is cached after its norm; k_pe
+    is turned by RoPE and shared by all heads.
 
         q = Wqb norm(Wqa x)  [H, n + r]     (q = Wq x where q_lora_rank is left out)
-        latent, k_pe = split(Wkva x)        [c], [r]: cached, the latent normalized, k_pe turned by RoPE and shared by all heads
+        latent, k_pe = split(Wkva x)        [c], [r]
         k_nope, v = split(Wkvb latent)      [H, n], [H, v]
         o = Wo softmax(scale [q_nope | q_pe] [k_nope | k_pe]^T) v,  scale (n + r)^-0.5
 
-    `form` naive rebuilds keys and values of every visible token; absorbed multiplies Wkvb into the queries and outputs
-    instead, so that attention runs on the latents themselves: the same weights and result, other FLOPs. `bias` biases
-    Wqa, Wkva and Wo.
+    `form` naive rebuilds keys and values of every visible token; absorbed multiplies Wkvb into the queries
+    and outputs instead, so that attention runs on the latents themselves: the same weights and result, other
+    FLOPs. `bias` biases Wqa, Wkva and Wo.
     """
 
     form_key: ClassVar[str] = "mla"

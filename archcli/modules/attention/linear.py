@@ -1,4 +1,4 @@
-"""Linear attention: a kernel in place of the softmax, so that a constant state stands in for the growing cache.
+"""Linear attention: a kernel in place of the softmax, a constant state in place of a growing cache.
 
 B batch, T new tokens, D d_model, H query heads, d head_dim, m features.
 """
@@ -22,9 +22,9 @@ class LinearAttention(ProjectedHeads):
 
     O(n) in time, O(1) in state.
 
-    `features` elu: phi(x) = elu(x) + 1, m = d (Katharopoulos et al. 2020, arXiv:2006.16236). softmax: m fixed random
-    projections that estimate the softmax kernel (FAVOR+, Performer, Choromanski et al. 2020, arXiv:2009.14794). The
-    state is [H, m, d] and [H, m] per sequence whatever its length.
+    `features` elu: phi(x) = elu(x) + 1, m = d (Katharopoulos et al. 2020, arXiv:2006.16236). softmax: m fixed
+    random projections that estimate the softmax kernel (FAVOR+, Performer, Choromanski et al. 2020,
+    arXiv:2009.14794). The state is [H, m, d] and [H, m] per sequence whatever its length.
     """
 
     kind: Literal["linear"] = "linear"

@@ -63,7 +63,7 @@ RULES = [
 FORGED = [
     (house.not_downwards, {"archcli.ops.a": "from archcli.modules import norm"}),
     (house.not_downwards, {"archcli.load.a": "def f():\n    import archcli.render.table"}),
-    (house.not_downwards, {"archcli.measure.a": "from archcli.rules.base import Rule"}),
+    (house.not_downwards, {"archcli.measure.a": "from archcli.rules.base import DesignRule"}),
     (house.not_downwards, {"archcli.measure.a": "import archcli"}),
     (house.not_downwards, {"archcli.graph": "from .load import base"}),
     (house.sideways, {"archcli.commands.a": "from archcli.commands import b", "archcli.commands.b": ""}),

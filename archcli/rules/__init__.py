@@ -7,20 +7,20 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
-from archcli.rules.base import Rule
+from archcli.rules.base import DesignRule
 
 TOOLS = frozenset({"base", "diagnostics", "document", "evidence", "lint", "report"})
 """Files of this folder that hold no rules."""
 
 
 @cache
-def all_rules() -> dict[str, Rule]:
+def all_rules() -> dict[str, DesignRule]:
     """Every rule by its code, in alphabetical order; TypeError where two have the same code."""
     for module in iter_modules(__path__):
         if module.name not in TOOLS:
             import_module(f"{__name__}.{module.name}")
-    rules: dict[str, Rule] = {}
-    for cls in _subclasses(Rule):
+    rules: dict[str, DesignRule] = {}
+    for cls in _subclasses(DesignRule):
         if "code" not in vars(cls):  # a base of several rules
             continue
         if cls.code in rules:

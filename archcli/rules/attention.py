@@ -18,7 +18,7 @@ from archcli.modules import (
 )
 from archcli.modules.base import find
 from archcli.modules.stack import stacks
-from archcli.rules.base import Case, Finding, Fix, Rule, Severity, cached_bytes, example
+from archcli.rules.base import Case, DesignRule, Finding, Fix, Severity, cached_bytes, example
 
 GQA = "{{kind: gqa, n_heads: {}, n_kv_heads: {}, head_dim: 64, position: {{kind: rope, theta: 10000}}}}"
 MHA = "{kind: mha, n_heads: 8, position: {kind: rope, theta: 10000}"
@@ -30,7 +30,7 @@ LARGE, LONG = 6_500_000_000, 8192
 """Parameters and context from which models have grouped queries: Llama 3, Mistral, Qwen2, Gemma 2."""
 
 
-class KvHeadsDivideHeads(Rule):
+class KvHeadsDivideHeads(DesignRule):
     """n_kv_heads divides n_heads."""
 
     code = "ATT001"
@@ -72,7 +72,7 @@ def _nearest_divisor(n: int, wanted: int, tp: int, reach: int = 4096) -> int:
     return (even or divisors or [n])[0]
 
 
-class GroupQueries(Rule):
+class GroupQueries(DesignRule):
     """Large models with a long context share keys and values between heads."""
 
     code = "ATT005"
@@ -137,7 +137,7 @@ def _grouped(model: Model, path: str, attention: Attention) -> tuple[int, str]:
     return groups, f"{groups} kv heads here {saved}"
 
 
-class WindowBeyondContext(Rule):
+class WindowBeyondContext(DesignRule):
     """A window is narrower than the context."""
 
     code = "ATT006"
@@ -164,7 +164,7 @@ class WindowBeyondContext(Rule):
                     yield Finding(f"{path}.{name}", message, width, f"below {context:,}", f"leave {name} out")
 
 
-class NobodySeesAll(Rule):
+class NobodySeesAll(DesignRule):
     """Among windowed layers some see everything."""
 
     code = "ATT007"
@@ -194,7 +194,7 @@ class NobodySeesAll(Rule):
                 yield Finding(f"{path}.{name}", message, max(widths), "a full layer among them")
 
 
-class LatentRanks(Rule):
+class LatentRanks(DesignRule):
     """A latent is smaller than what it stands for, and larger than one head."""
 
     code = "ATT008"

@@ -127,7 +127,7 @@ class Case:
         return bool(getattr(getattr(self.model, "loss", None), "z_loss", None))
 
 
-class Rule(ABC):
+class DesignRule(ABC):
     """A design rule. Subclasses state the class variables and `check`.
 
     A subclass in a file of this folder is registered. `source` is where a reader can look it up, with how

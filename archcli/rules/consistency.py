@@ -9,7 +9,7 @@ from archcli.modules import Learned
 from archcli.modules.base import find
 from archcli.modules.stack import stacks
 from archcli.rules import all_rules
-from archcli.rules.base import Case, Finding, Rule, Severity, example, kind_of
+from archcli.rules.base import Case, DesignRule, Finding, Severity, example, kind_of
 from archcli.rules.lint import is_prefix
 
 OWN = "archcli's own rule: the README says what the keys mean"
@@ -21,7 +21,7 @@ MISDIRECTED = {
 """What is wrong with a layer, by whether its stack is causal."""
 
 
-class Contradiction(Rule):
+class Contradiction(DesignRule):
     """Sizes agree with each other."""
 
     code = "CON001"
@@ -39,7 +39,7 @@ class Contradiction(Rule):
                 yield Finding(conflict.path, conflict.what, help=conflict.hint)
 
 
-class UnknownIgnore(Rule):
+class UnknownIgnore(DesignRule):
     """What is ignored exists."""
 
     code = "CON002"
@@ -58,7 +58,7 @@ class UnknownIgnore(Rule):
                 yield Finding(f"ignore.{i}", message, prefix, "a code or its beginning")
 
 
-class LooksTheWrongWay(Rule):
+class LooksTheWrongWay(DesignRule):
     """Decoders look back, encoders both ways."""
 
     code = "CON003"
@@ -93,7 +93,7 @@ class LooksTheWrongWay(Rule):
                 yield Finding(f"{path}.causal", what, facts.causal, value, f"causal: {value}")
 
 
-class ShortContext(Rule):
+class ShortContext(DesignRule):
     """The context is one a model is trained on."""
 
     code = "CON004"
@@ -117,7 +117,7 @@ class ShortContext(Rule):
             yield Finding("max_seq_len", f"a context of {context} tokens", context, "at least 32")
 
 
-class PublishedDiffers(Rule):
+class PublishedDiffers(DesignRule):
     """What is said to be published is what is counted."""
 
     code = "CON005"
@@ -145,7 +145,7 @@ class PublishedDiffers(Rule):
                 yield Finding(f"published.{name}", message, stated, f"{counted:,}", f"{counted - stated:+,}")
 
 
-class TwoPositions(Rule):
+class TwoPositions(DesignRule):
     """One thing tells where a token stands."""
 
     code = "CON006"
@@ -174,7 +174,7 @@ class TwoPositions(Rule):
                 return
 
 
-class TableTooShort(Rule):
+class TableTooShort(DesignRule):
     """A table of positions has a row for every token of the context."""
 
     code = "CON007"
@@ -199,7 +199,7 @@ class TableTooShort(Rule):
                 yield Finding(f"{path}.max_seq_len", message, rows, f"at least {context:,}")
 
 
-class PatternCutShort(Rule):
+class PatternCutShort(DesignRule):
     """Every layer of a pattern occurs."""
 
     code = "CON008"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from archcli.errors import Mark
-from archcli.rules.base import Case, Finding, Rule, Severity
+from archcli.rules.base import Case, DesignRule, Finding, Severity
 from archcli.rules.evidence import Index, Standing, standing
 from archcli.rules.lint import Selection, lint
 
@@ -20,7 +20,7 @@ class Diagnostic(NamedTuple):
     """A finding with its model, rule, place in the file, and the standing of its value among the presets."""
 
     model: str
-    rule: Rule
+    rule: DesignRule
     finding: Finding
     mark: Mark
     standing: Standing | None = None

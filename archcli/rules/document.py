@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from archcli.rules.base import Rule, example
+from archcli.rules.base import DesignRule, example
 
 INTRODUCTION = f"""# Rules
 
@@ -18,7 +18,7 @@ sound model, changed:
 """
 
 
-def as_record(rule: Rule) -> dict[str, Any]:
+def as_record(rule: DesignRule) -> dict[str, Any]:
     """What a rule states, as JSON prints it."""
     return {
         "code": rule.code,
@@ -34,7 +34,7 @@ def as_record(rule: Rule) -> dict[str, Any]:
     }
 
 
-def as_page(rules: Iterable[Rule]) -> str:
+def as_page(rules: Iterable[DesignRule]) -> str:
     """All rules on a page: a table, then a section for each rule."""
     rules = list(rules)
     table = ["| code | severity | rule |", "|---|---|---|"]
@@ -42,18 +42,18 @@ def as_page(rules: Iterable[Rule]) -> str:
     return "\n".join([INTRODUCTION, *table, "", *(as_markdown(rule) for rule in rules)])
 
 
-def _anchor(rule: Rule) -> str:
+def _anchor(rule: DesignRule) -> str:
     """The anchor that GitHub gives the heading."""
     kept = [c for c in f"{rule.code}: {rule.title}".lower() if c.isalnum() or c in " -_"]
     return "".join(kept).replace(" ", "-")
 
 
-def as_markdown(rule: Rule, among: str = "") -> str:
+def as_markdown(rule: DesignRule, among: str = "") -> str:
     """A rule as a section; `among` says how its value spreads over the presets."""
     return "\n\n".join(_paragraphs(rule, among)) + "\n"
 
 
-def _paragraphs(rule: Rule, among: str) -> Iterator[str]:
+def _paragraphs(rule: DesignRule, among: str) -> Iterator[str]:
     yield f"## {rule.code}: {rule.title}"
     yield f"*{rule.severity}*"
     yield rule.reason

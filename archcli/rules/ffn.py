@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from archcli.modules import FeedForward
 from archcli.modules.base import find
-from archcli.rules.base import Case, Finding, Rule, Severity, example, kind_of
+from archcli.rules.base import Case, DesignRule, Finding, Severity, example, kind_of
 
 LEAST, MOST = 1.5, 8
 """What shipped models have in each matrix: ModernBERT-base 1,152 on 768, Gemma 1, Gemma 2 27B and LaMDA 8."""
@@ -21,7 +21,7 @@ def dense(case: Case) -> Iterator[tuple[str, FeedForward, int]]:
             yield path, ffn, ffn.width
 
 
-class UnusualWidth(Rule):
+class UnusualWidth(DesignRule):
     """d_ff / d_model is 4, or about 8/3 where gated."""
 
     code = "FFN001"
@@ -54,7 +54,7 @@ class UnusualWidth(Rule):
                 yield Finding(f"{path}.d_ff", message, ratio, usual)
 
 
-class FarFromSeenWidth(Rule):
+class FarFromSeenWidth(DesignRule):
     """d_ff / d_model of a dense feed-forward network lies within what was ever shipped."""
 
     code = "FFN002"
@@ -90,7 +90,7 @@ class FarFromSeenWidth(Rule):
                 yield Finding(f"{path}.d_ff", message, ratio, "1.5 to 8")
 
 
-class GatedIsUsual(Rule):
+class GatedIsUsual(DesignRule):
     """Feed-forward networks are gated."""
 
     code = "FFN003"

@@ -9,9 +9,9 @@ from archcli.modules import ProjectedHeads
 from archcli.modules.base import find
 from archcli.rules.base import (
     Case,
+    DesignRule,
     Finding,
     Fix,
-    Rule,
     Severity,
     example,
     head_key,
@@ -30,7 +30,7 @@ CO_DESIGN = "Anthony et al., arXiv:2401.14489 (abstract confirmed, its list seco
 KARPATHY = "nanoGPT's model.py: 50257 padded to 50304, about 25% faster on one small model (confirmed)"
 
 
-class WidthsFillTiles(Rule):
+class WidthsFillTiles(DesignRule):
     """d_model and d_ff are multiples of 64."""
 
     code = "HWD001"
@@ -64,7 +64,7 @@ class WidthsFillTiles(Rule):
                 yield Finding(path, message, value, f"a multiple of {TILE}", fixes=fixes)
 
 
-class HeadsFillTiles(Rule):
+class HeadsFillTiles(DesignRule):
     """head_dim is a multiple of 8."""
 
     code = "HWD002"
@@ -93,7 +93,7 @@ class HeadsFillTiles(Rule):
                 yield Finding(f"{path}.{name}", f"heads {dim:,} wide", dim, expected, fixes=fixes)
 
 
-class HeadsOfHalfTiles(Rule):
+class HeadsOfHalfTiles(DesignRule):
     """head_dim is a multiple of 64."""
 
     code = "HWD003"
@@ -117,7 +117,7 @@ class HeadsOfHalfTiles(Rule):
                 yield Finding(f"{path}.{name}", f"heads {dim:,} wide", dim, "64, 128, 192 or 256")
 
 
-class VocabularyFillsTiles(Rule):
+class VocabularyFillsTiles(DesignRule):
     """The vocabulary is a multiple of 8."""
 
     code = "HWD004"
@@ -146,7 +146,7 @@ class VocabularyFillsTiles(Rule):
             yield _vocabulary(case)
 
 
-class VocabularyOfHalfTiles(Rule):
+class VocabularyOfHalfTiles(DesignRule):
     """The vocabulary is a multiple of 64."""
 
     code = "HWD005"

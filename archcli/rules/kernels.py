@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from archcli.modules import SoftmaxAttention
 from archcli.modules.base import find
 from archcli.modules.stack import stacks
-from archcli.rules.base import Case, Finding, Rule, Severity, example, head_key, head_width
+from archcli.rules.base import Case, DesignRule, Finding, Severity, example, head_key, head_width
 
 MHA = "{kind: mha, n_heads: 8, position: {kind: rope, theta: 10000}"
 MLA = (
@@ -23,7 +23,7 @@ FLASH = (
 )
 
 
-class HeadsBeyondKernels(Rule):
+class HeadsBeyondKernels(DesignRule):
     """head_dim is no more than fused kernels take."""
 
     code = "ATT002"
@@ -51,7 +51,7 @@ class HeadsBeyondKernels(Rule):
                 yield Finding(f"{path}.{key}", f"heads {widest:,} wide", widest, f"at most {WIDEST}")
 
 
-class UnequalHeads(Rule):
+class UnequalHeads(DesignRule):
     """Queries, keys and values have one width."""
 
     code = "ATT003"
@@ -81,7 +81,7 @@ class UnequalHeads(Rule):
                 yield Finding(f"{path}.v_head_dim", message, [width, v_width], "one width")
 
 
-class SoftcapExcludesKernels(Rule):
+class SoftcapExcludesKernels(DesignRule):
     """Scores are not capped."""
 
     code = "ATT004"
@@ -106,7 +106,7 @@ class SoftcapExcludesKernels(Rule):
                 yield Finding(f"{path}.softcap", message, attention.softcap, "none")
 
 
-class MaskExcludesKernels(Rule):
+class MaskExcludesKernels(DesignRule):
     """The mask is the plain causal one, or none."""
 
     code = "ATT009"

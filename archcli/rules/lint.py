@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from archcli.errors import ArchError, Problem
 from archcli.rules import all_rules
-from archcli.rules.base import Case, Finding, Rule
+from archcli.rules.base import Case, DesignRule, Finding
 
 
 class RuleFinding(NamedTuple):
     """A finding and the rule that made it."""
 
-    rule: Rule
+    rule: DesignRule
     finding: Finding
 
 
@@ -56,7 +56,7 @@ def check_prefixes(given: Mapping[str, Sequence[str]]) -> None:
         raise ArchError(problems)
 
 
-def rule_of(code: str) -> Rule:
+def rule_of(code: str) -> DesignRule:
     """The rule of a code; ArchError with the nearest ones where there is none."""
     rule = all_rules().get(code.upper())
     if rule is None:

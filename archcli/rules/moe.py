@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from archcli.errors import Problem
 from archcli.modules import MixtureOfExperts
 from archcli.modules.base import find
-from archcli.rules.base import Case, Finding, Rule, Severity, example
+from archcli.rules.base import Case, DesignRule, Finding, Severity, example
 
 MOE = "{{kind: moe, n_experts: {}, top_k: {}, expert: {{kind: glu, d_ff: {}}}}}"
 TIAN = "Tian et al., arXiv:2507.17702 (abstract confirmed)"
 
 
-class MoreThanThereAre(Rule):
+class MoreThanThereAre(DesignRule):
     """A token visits no more experts than there are."""
 
     code = "MOE001"
@@ -37,7 +37,7 @@ class MoreThanThereAre(Rule):
         return conflict.code == "top-k-within-experts"
 
 
-class AllExpertsActive(Rule):
+class AllExpertsActive(DesignRule):
     """Fewer experts work than there are."""
 
     code = "MOE002"
@@ -56,7 +56,7 @@ class AllExpertsActive(Rule):
                 yield Finding(f"{path}.top_k", message, moe.top_k, f"below {moe.n_experts}")
 
 
-class ActiveShare(Rule):
+class ActiveShare(DesignRule):
     """The active share of a mixture, and what dense model it compares to."""
 
     code = "MOE003"
@@ -86,7 +86,7 @@ class ActiveShare(Rule):
             yield Finding(f"{first[0]}.top_k", message, active / total, "", help_)
 
 
-class Granularity(Rule):
+class Granularity(DesignRule):
     """Experts are a fraction of a dense network."""
 
     code = "MOE004"

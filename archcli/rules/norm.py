@@ -8,10 +8,10 @@ from typing import ClassVar
 from archcli.modules import Attention, FeedForward
 from archcli.modules.base import find
 from archcli.modules.stack import stacks
-from archcli.rules.base import Case, Finding, Rule, Severity, example, kind_of
+from archcli.rules.base import Case, DesignRule, Finding, Severity, example, kind_of
 
 
-class RootMeanSquareIsUsual(Rule):
+class RootMeanSquareIsUsual(DesignRule):
     """The norm is RMSNorm."""
 
     code = "NRM001"
@@ -36,7 +36,7 @@ class RootMeanSquareIsUsual(Rule):
             yield Finding("norm.kind", "the layers are normalized by LayerNorm", "layernorm", "rmsnorm")
 
 
-class PostNormNeedsWarmUp(Rule):
+class PostNormNeedsWarmUp(DesignRule):
     """A post-norm model says how it is warmed up."""
 
     code = "NRM002"
@@ -77,7 +77,7 @@ class PostNormNeedsWarmUp(Rule):
             return
 
 
-class Biases(Rule):
+class Biases(DesignRule):
     """Linear layers have no bias."""
 
     code = "NRM003"
@@ -102,7 +102,7 @@ class Biases(Rule):
                 yield Finding(f"{path}.bias", "linear layers have a bias", value, "false")
 
 
-class ParallelBlocks(Rule):
+class ParallelBlocks(DesignRule):
     """Attention and network follow one another."""
 
     code = "NRM004"
@@ -127,7 +127,7 @@ class ParallelBlocks(Rule):
             return
 
 
-class PreNormWithoutFinalNorm(Rule):
+class PreNormWithoutFinalNorm(DesignRule):
     """A pre-norm stack ends in a norm."""
 
     code = "NRM005"
@@ -152,7 +152,7 @@ class PreNormWithoutFinalNorm(Rule):
                 yield Finding(f"{stem}final_norm", message, False, "true", "leave final_norm out")
 
 
-class EpsOfNoNorm(Rule):
+class EpsOfNoNorm(DesignRule):
     """The norm's eps is a small number."""
 
     code = "NRM006"

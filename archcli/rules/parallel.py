@@ -9,10 +9,10 @@ from archcli.modules.base import find
 from archcli.modules.stack import stacks
 from archcli.rules.base import (
     Case,
+    DesignRule,
     Finding,
     Fix,
     Parallelism,
-    Rule,
     Severity,
     example,
     nearest_multiple,
@@ -24,7 +24,7 @@ TILE = 64
 MEGATRON = "Megatron-LM, arXiv:1909.08053 section 3 (id confirmed)"
 
 
-class TensorParallel(Rule):
+class TensorParallel(DesignRule):
     """Heads, kv heads and widths divide by the degree of tensor parallelism."""
 
     code = "HWD010"
@@ -76,7 +76,7 @@ def _heads(case: Case) -> Iterator[tuple[str, str, int]]:
             yield path, "n_kv_heads", groups
 
 
-class PipelineParallel(Rule):
+class PipelineParallel(DesignRule):
     """Layers divide by the degree of pipeline parallelism."""
 
     code = "HWD011"
@@ -102,7 +102,7 @@ class PipelineParallel(Rule):
                 yield Finding(f"{stem}groups.0.n_layers", message, layers, f"a multiple of {pp}")
 
 
-class ExpertParallel(Rule):
+class ExpertParallel(DesignRule):
     """Experts divide by the degree of expert parallelism."""
 
     code = "HWD012"
@@ -128,7 +128,7 @@ class ExpertParallel(Rule):
                 )
 
 
-class VocabularyParallel(Rule):
+class VocabularyParallel(DesignRule):
     """The vocabulary divides by the degree of tensor parallelism."""
 
     code = "HWD013"
@@ -158,7 +158,7 @@ class VocabularyParallel(Rule):
             )
 
 
-class CopiedKeys(Rule):
+class CopiedKeys(DesignRule):
     """There are as many kv heads as devices."""
 
     code = "HWD014"

@@ -10,7 +10,7 @@ from archcli.errors import Problem
 from archcli.modules import Learned, Mixer, Rope
 from archcli.modules.base import find
 from archcli.modules.stack import stacks
-from archcli.rules.base import Case, Finding, Rule, Severity, example
+from archcli.rules.base import Case, DesignRule, Finding, Severity, example
 
 ROPE = "{{kind: mha, n_heads: 4, head_dim: 128, position: {{kind: rope, theta: {}}}}}"
 CONTEXTS = tuple(1024 << i for i in range(11))
@@ -54,7 +54,7 @@ def least_base(rotary_dims: int, context: int) -> float | None:
     return exp(log(bases[i - 1]) * (1 - part) + log(bases[i]) * part)
 
 
-class LearnedBoundsContext(Rule):
+class LearnedBoundsContext(DesignRule):
     """Positions do not end where the table does."""
 
     code = "POS001"
@@ -77,7 +77,7 @@ class LearnedBoundsContext(Rule):
             yield Finding(path, f"a table of {rows:,} positions", rows, "rope, alibi or none")
 
 
-class BaseBelowBound(Rule):
+class BaseBelowBound(DesignRule):
     """RoPE's base is large enough for the context."""
 
     code = "POS002"
@@ -125,7 +125,7 @@ class BaseBelowBound(Rule):
                 yield Finding(f"{path}.position.theta", message, base, expected)
 
 
-class OddRotaryDims(Rule):
+class OddRotaryDims(DesignRule):
     """RoPE turns an even number of dims."""
 
     code = "POS003"
@@ -154,7 +154,7 @@ class OddRotaryDims(Rule):
         return conflict.code in {"rotary-dims-even", "rotary-dims-within-head"}
 
 
-class NoOrder(Rule):
+class NoOrder(DesignRule):
     """Something tells an encoder the order of its tokens."""
 
     code = "POS004"
@@ -189,7 +189,7 @@ class NoOrder(Rule):
             yield Finding(path, "no layer knows where a token stands", "none", "a position")
 
 
-class BaseOfNoRope(Rule):
+class BaseOfNoRope(DesignRule):
     """RoPE's base is a base."""
 
     code = "POS005"

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from archcli.modules import MixtureOfExperts, ProjectedHeads
 from archcli.modules.base import find
-from archcli.rules.base import Case, Finding, Rule, Severity, example, head_key, head_width
+from archcli.rules.base import Case, DesignRule, Finding, Severity, example, head_key, head_width
 
 SMALL = 2_000_000_000
 """Parameters below which models are usually deep for their width.
@@ -35,7 +35,7 @@ def is_small_or_sparse(case: Case) -> bool:
     return case.totals["params"] < SMALL or any(find(case.model, MixtureOfExperts))
 
 
-class UnusualAspectRatio(Rule):
+class UnusualAspectRatio(DesignRule):
     """d_model / n_layers is near what large dense models have."""
 
     code = "SHP001"
@@ -66,7 +66,7 @@ class UnusualAspectRatio(Rule):
                 yield Finding(path, message, ratio, "100 to 200")
 
 
-class ExtremeAspectRatio(Rule):
+class ExtremeAspectRatio(DesignRule):
     """d_model / n_layers is far outside of what was shipped."""
 
     code = "SHP002"
@@ -97,7 +97,7 @@ class ExtremeAspectRatio(Rule):
                 yield Finding(path, message, ratio, f"{least} to {most}, usually 100 to 200")
 
 
-class HeadsAgainstWidth(Rule):
+class HeadsAgainstWidth(DesignRule):
     """n_heads * head_dim is near d_model."""
 
     code = "SHP003"

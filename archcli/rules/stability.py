@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from archcli.modules import Mixer, settings
 from archcli.modules.base import find
-from archcli.rules.base import Case, Finding, Rule, Severity, example
+from archcli.rules.base import Case, DesignRule, Finding, Severity, example
 
 LARGE = 10_000_000_000
 HOLDING = frozenset({"qk_norm", "clip", "softcap"})
@@ -14,7 +14,7 @@ HOLDING = frozenset({"qk_norm", "clip", "softcap"})
 WIDE = {"d_model": "8192", "n_layers": "64", "ffn": "{kind: glu, d_ff: 28672}", "vocab_size": "128256"}
 
 
-class NothingHoldsLogits(Rule):
+class NothingHoldsLogits(DesignRule):
     """A large model bounds its scores or logits somehow."""
 
     code = "STB001"
@@ -52,7 +52,7 @@ class NothingHoldsLogits(Rule):
             yield Finding(scored[0], message, params, "one of them")
 
 
-class UnusualSoftcap(Rule):
+class UnusualSoftcap(DesignRule):
     """A softcap leaves ordinary scores alone."""
 
     code = "STB002"

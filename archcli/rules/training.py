@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from archcli.modules import settings
-from archcli.rules.base import Case, Finding, Rule, Severity, example
+from archcli.rules.base import Case, DesignRule, Finding, Severity, example
 
 ANDRIUSHCHENKO = "D'Angelo, Andriushchenko et al., arXiv:2310.04415 abstract (confirmed)"
 
 
-class DropoutInPretraining(Rule):
+class DropoutInPretraining(DesignRule):
     """Pretraining runs without dropout."""
 
     code = "TRN001"
@@ -38,7 +38,7 @@ class DropoutInPretraining(Rule):
                 return
 
 
-class WeightDecayRange(Rule):
+class WeightDecayRange(DesignRule):
     """Weight decay is between 0.01 and 0.1."""
 
     code = "TRN002"
@@ -64,7 +64,7 @@ class WeightDecayRange(Rule):
             yield Finding("training.weight_decay", f"weight decay {decay:g}", decay, "0.01 to 0.1")
 
 
-class DecayedNorms(Rule):
+class DecayedNorms(DesignRule):
     """Norms and biases do not decay."""
 
     code = "TRN003"

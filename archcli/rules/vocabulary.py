@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from archcli.rules.base import Case, Finding, Fix, Rule, Severity, example
+from archcli.rules.base import Case, DesignRule, Finding, Fix, Severity, example
 
 SMALL, LARGE_SHARE = 1_500_000_000, 0.2
 """Tying is usual below SMALL parameters, and reported where the tables are more than LARGE_SHARE of them."""
 
 
-class VocabularySize(Rule):
+class VocabularySize(DesignRule):
     """The vocabulary is of a size that tokenizers have."""
 
     code = "VOC001"
@@ -36,7 +36,7 @@ class VocabularySize(Rule):
             yield Finding("vocab_size", f"a vocabulary of {size:,} entries", size, "30,000 to 270,000")
 
 
-class TieSmallEmbeddings(Rule):
+class TieSmallEmbeddings(DesignRule):
     """Small models share the input table with the output head."""
 
     code = "VOC002"

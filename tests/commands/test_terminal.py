@@ -7,6 +7,8 @@ import re
 import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 
 import pytest
 
@@ -94,6 +96,15 @@ def test_a_reader_that_leaves_is_no_error():
     assert (done.returncode, done.stderr) == (141, "")
 
 
+def opened(fifo, child):
+    """The pipe to write to, from when the child reads from it."""
+    while child.poll() is None:
+        with suppress(OSError):
+            return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+        time.sleep(0.01)
+    raise AssertionError(child.communicate())
+
+
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_quietly(tmp_path):
     """While a model is read from a pipe that nobody fills."""
@@ -105,9 +116,10 @@ def test_ctrl_c_ends_quietly(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
     )
-    with fifo.open("w"):  # from when the child has opened it, too
-        child.send_signal(signal.SIGINT)
-        out, err = child.communicate(timeout=30)
+    writer = opened(fifo, child)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=30)
+    os.close(writer)
     assert (child.returncode, out, err) == (130, "", "")
 
 

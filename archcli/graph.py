@@ -1,19 +1,19 @@
-"""The waist of archcli: tensors on a tape, operations with a cost, and the rows that counting leaves behind.
+"""The waist of archcli: tensors on a tape, operations with a cost, and the rows that counting leaves.
 
-A module's forward speaks only of `Tensor`, `Op` and child modules. Which tape the tensor sits on decides what the
-forward means: `CountTape` (here) writes one exact `Row` per operation; the torch tapes (`archcli.runtime`) build and
-run a real network.
+A module's forward speaks only of `Tensor`, `Op` and child modules. Its tape decides what that means: `CountTape`
+(archcli/count_tape.py) writes one exact `Row` per operation, the torch tapes (`archcli.runtime`) build and run a
+network.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
-from archcli.arith import Number, Shape, label, prod, repetitions
-from archcli.part import OpClass, Part
+from archcli.arith import Number, Shape, label, prod
+from archcli.part import NO_WORKSPACE, OpClass, Part, Workspace
 from archcli.state import State, StateKind
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Experts(NamedTuple):
 
 
 class Op(ABC):
-    """One operation of the closed vocabulary: its output shape, the weights it owns, what it costs, and how torch does it.
+    """One operation of the closed vocabulary: its output shape, its weights, its cost, and its run in torch.
 
     Calling an op on tensors emits it on their tape. `name` becomes the last part of the row's path and of the weight's
     name.
@@ -49,7 +49,10 @@ class Op(ABC):
     """Whether its cost depends on data, and the counted one is an expected value."""
 
     def __call__(self, *xs: Tensor, group: str = "") -> Any:
-        """Emit this op on the tape of its first input, counted under `group` if one is given; returns a Tensor, or a tuple of them."""
+        """Emit this op on the tape of its first input; returns a Tensor, or a tuple of them.
+
+        It is counted under `group`, if that is given.
+        """
         return xs[0].tape.emit(self, *xs, group=group)
 
     @abstractmethod
@@ -65,7 +68,7 @@ class Op(ABC):
         return {}
 
     def trained(self, grads: list[bool], *xs: Shape) -> bool:
-        """Whether the output depends on anything trained, given which inputs do: on one of them, or on weights of this op."""
+        """Whether the output depends on anything trained: on an input that does, or on weights of this op."""
         return any(grads) or bool(self.weights(*xs))
 
     @abstractmethod
@@ -76,9 +79,13 @@ class Op(ABC):
         """What stays in the cache after this op."""
         return ()
 
-    def is_one_kernel(self, *xs: Shape) -> bool:
-        """Whether torch has one kernel for what this op does in several steps, which stores nothing in between."""
-        return False
+    def workspace(self, width: int, *xs: Shape) -> Workspace:
+        """Memory of `run` besides inputs and outputs, elements being `width` bytes wide."""
+        return NO_WORKSPACE
+
+    def fused_workspace(self, width: int, *xs: Shape) -> Workspace:
+        """The same where torch's fused kernels run."""
+        return self.workspace(width, *xs)
 
     def skips_masked(self, *xs: Shape) -> bool:
         """Whether that kernel executes `flops` of each part alone; any other run executes `unmasked_flops`."""
@@ -102,7 +109,7 @@ class Op(ABC):
 
 
 class PassPart(NamedTuple):
-    """A part as a pass runs it: which way it goes, and its name in the row, a gradient's behind that of its part."""
+    """A part as a pass runs it; a gradient is named `part/gradient`."""
 
     stage: Literal["forward", "backward"]
     name: str
@@ -154,13 +161,13 @@ class Row:
 
 
 class Tape(Protocol):
-    """What a forward is read with. Implementations: `CountTape` here; the build and run tapes of `archcli.runtime`."""
+    """What reads a forward: `CountTape`, and the build and run tapes of `archcli.runtime`."""
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
-        """Perform one op; `group` is the heading it is counted under, empty for the module's own; its weights are `trained`, or frozen."""
+        """Perform one op, its weights `trained` or frozen, counted under `group`, left out under the module's."""
 
     def weight(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Tensor:
-        """A handle on the first weight of `op`, which is declared if it is not yet; whoever borrows it adds no parameters."""
+        """The first weight of `op`, declared if it is not yet; borrowing it adds no parameters."""
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
         """Run a child module's forward under `name`. Options: group, times, experts, index."""
@@ -185,13 +192,6 @@ class Tensor:
         return tuple(self.value.shape)
 
 
-class Abstract(NamedTuple):
-    """What counting knows of a tensor: its shape, and whether a gradient flows to it."""
-
-    shape: Shape
-    grad: bool = True
-
-
 def tree_map(change: Callable[[Any], Any], kind: type, tree: Any) -> Any:
     """Replace every leaf of type `kind` in nested tuples, named tuples, lists and dicts."""
     if isinstance(tree, kind):
@@ -206,115 +206,7 @@ def tree_map(change: Callable[[Any], Any], kind: type, tree: Any) -> Any:
     return tree
 
 
-class CountTape:
-    """Writes a Row for each op.
-
-    A child tape shares the list of rows and differs in path, repetition, experts and group.
-    """
-
-    __slots__ = ("experts", "group", "path", "rows", "start", "times")
-
-    def __init__(
-        self,
-        rows: list[Row],
-        path: str = "",
-        times: Number = 1,
-        experts: Experts | None = None,
-        group: str = "",
-    ) -> None:
-        self.rows, self.path, self.times, self.experts, self.group = rows, path, times, experts, group
-        self.start = len(rows)
-
-    def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
-        """Write the op's row; returns abstract outputs."""
-        shapes = [x.shape for x in xs]
-        grads = [x.value.grad for x in xs]
-        parts = tuple(_needed(part, grads, trained=trained) for part in op.parts(*shapes))
-        if not parts and not op.zero_cost_reason:
-            raise NotImplementedError(f"{type(op).__name__} states no cost and no reason for having none")
-        row = self._row(op, shapes, parts, group, trained=trained)
-        grad = op.trained(grads, *shapes) and (trained or any(grads))
-        out = tuple(Tensor(self, Abstract(shape, grad)) for shape in row.outputs)
-        return out if _is_many(op.shape(*shapes)) else out[0]
-
-    def weight(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Tensor:
-        """The op's first weight, from its row, or from a new row that costs nothing because only the borrower computes with it."""
-        path, own = (
-            _join(self.path, op.name),
-            self.rows[self.start :],
-        )  # layers of arrays share the path `layers.?`
-        row = next((row for row in own if row.path == path), None) or self._row(
-            op, [x.shape for x in xs], (), group, trained=trained
-        )
-        return Tensor(self, Abstract(next(iter(row.weights.values())), row.trained))
-
-    def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
-        """Count the child's forward with the path, repetition, experts and group it is called with."""
-        group = options.get("group") or module.group or self.group
-        experts = options.get("experts") or self.experts
-        child = CountTape(
-            self.rows, _join(self.path, name), self.times * options.get("times", 1), experts, group
-        )
-        return _rebind(self, module.forward(*_rebind(child, args)))
-
-    def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
-        """Count the module's ops under this path and the given group."""
-        child = CountTape(self.rows, self.path, self.times, self.experts, group or self.group)
-        return _rebind(self, module.forward(*_rebind(child, args), **options))
-
-    def occurrences(self, n_layers: Number, period: int) -> Iterator[tuple[int, Number]]:
-        """Each layer of the pattern once, with how many of the N layers are like it."""
-        yield from ((i, repetitions(n_layers, period, i)) for i in range(period))
-
-    def _row(self, op: Op, shapes: list[Shape], parts: tuple[Part, ...], group: str, *, trained: bool) -> Row:
-        out = op.shape(*shapes)
-        row = Row(
-            path=_join(self.path, op.name),
-            group=group or self.group,
-            op=op,
-            inputs=tuple(shapes),
-            outputs=out if _is_many(out) else (out,),
-            weights=op.weights(*shapes),
-            parts=parts,
-            states=op.states(*shapes),
-            times=self.times,
-            experts=self.experts,
-            trained=trained,
-        )
-        self.rows.append(row)
-        return row
-
-
-def _rebind(tape: Tape, tree: Any) -> Any:
-    return tree_map(lambda x: Tensor(tape, x.value), Tensor, tree)
-
-
-def _is_many(shape: Any) -> bool:
-    return bool(shape) and isinstance(shape[0], tuple)
-
-
-def _join(*names: str) -> str:
-    return ".".join(name for name in names if name)
-
-
-def _needed(part: Part, grads: list[bool], *, trained: bool) -> Part:
-    """Drop the backward parts whose gradient nobody needs: of a raw input such as token ids, of a frozen weight."""
-    kept = tuple(back for back in part.backward if _flows(back.wrt, grads, trained=trained))
-    return part if len(kept) == len(part.backward) else replace(part, backward=kept)
-
-
-def _flows(wrt: int | str | tuple[int, ...] | None, grads: list[bool], *, trained: bool) -> bool:
-    """Whether a gradient goes there."""
-    if isinstance(wrt, str):
-        return trained
-    if wrt is None:
-        return trained or any(grads)
-    return any(grads[i] for i in ((wrt,) if isinstance(wrt, int) else wrt))
-
-
 __all__ = [
-    "Abstract",
-    "CountTape",
     "Experts",
     "Op",
     "OpClass",
@@ -325,6 +217,7 @@ __all__ = [
     "StateKind",
     "Tape",
     "Tensor",
+    "Workspace",
     "label",
     "tree_map",
 ]

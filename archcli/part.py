@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from archcli.arith import Number
 
@@ -50,3 +51,17 @@ class Part:
     def moved_bytes(self, bytes_per_element: Number) -> Number:
         """Bytes read and written at the given width of an element."""
         return (self.read + self.written) * bytes_per_element
+
+
+class Workspace(NamedTuple):
+    """Bytes of the tensors that an operation makes besides its outputs.
+
+    `running` live at once while it runs, `saved` of them are kept for the backward, `backward` live while that runs.
+    """
+
+    running: Number = 0
+    saved: Number = 0
+    backward: Number = 0
+
+
+NO_WORKSPACE = Workspace()

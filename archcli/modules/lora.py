@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from archcli.arith import Number
-from archcli.graph import Abstract, Op, Tape, Tensor, tree_map
+from archcli.count_tape import Abstract
+from archcli.graph import Op, Tape, Tensor, tree_map
 from archcli.modules.base import Conflict, Positive, Share, Size, Spec
 from archcli.modules.dropout import dropped
 from archcli.modules.trace import outline

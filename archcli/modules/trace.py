@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.graph import Abstract, CountTape, Row, Tensor, tree_map
+from archcli.count_tape import Abstract, CountTape
+from archcli.graph import Row, Tensor, tree_map
 from archcli.modules.request import Request
 
 ONE_TOKEN = Request(seq_len=1, source_len=1)

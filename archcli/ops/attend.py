@@ -11,9 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
-from archcli.graph import Op, OpClass, Part
+from archcli.graph import Op, OpClass, Part, Workspace
 from archcli.ops.base import SOFTCAP, SOFTMAX_BACKWARD, SOFTMAX_FORWARD, contraction, summed
 from archcli.ops.mask import Mask
+
+FP32 = 4
+MASK_BYTES = 10
+"""Bytes per pair of query and key while a mask is made: their distance as an int64, and two comparisons of it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,6 +105,25 @@ class Attend(Op):
 
     def is_one_kernel(self, q: Shape, k: Shape, v: Shape, *rest: Shape) -> bool:
         return self.is_plain and bool(k[3] == v[3])
+
+    def workspace(self, width: int, q: Shape, k: Shape, v: Shape, *rest: Shape) -> Workspace:
+        """Of the T x S scores of every head: each step makes them anew beside those it reads, a softmax in fp32."""
+        pairs = q[1] * k[1]
+        scores, cast = prod(q[:1]) * q[2] * pairs, 0 if width == FP32 else 1
+        softmax = FP32 + cast * FP32 + (width if "sinks" in self.extras else 0)
+        three_at_once = bool(self.softcap or self.alibi or self.relu)
+        step = max(3 * width if three_at_once else 2 * width, 0 if self.relu else width + softmax)
+        saved = 2 * width if self.relu else FP32 + cast * width
+        saved += (width if self.softcap else 0) + (2 * width if self.dropout else 0)
+        building = scores * width + pairs * MASK_BYTES
+        gradients = 2 * max(width, FP32) * scores
+        return Workspace(max(scores * step + pairs, building), scores * saved, gradients)
+
+    def fused_workspace(self, width: int, q: Shape, k: Shape, v: Shape, *rest: Shape) -> Workspace:
+        if not self.is_one_kernel(q, k, v):
+            return self.workspace(width, q, k, v, *rest)
+        pairs = 0 if self._needs_no_mask(q[1], k[1]) else q[1] * k[1]
+        return Workspace(pairs * MASK_BYTES, pairs * (1 + width))
 
     def skips_masked(self, q: Shape, k: Shape, *rest: Shape) -> bool:
         return self._needs_no_mask(q[1], k[1])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from archcli.arith import Number, Shape, prod
-from archcli.graph import Op, OpClass, Part, State, StateKind
+from archcli.graph import Op, OpClass, Part, State, StateKind, Workspace
 from archcli.ops.base import contraction, elementwise, summed
 
 Kernel = Literal["elu", "softmax"]
@@ -109,6 +109,12 @@ class LinearAttend(Op):
         to_z = Part("d_1", op_class, flops, tokens + n, totals, wrt=1)
         return Part("normalizer", OpClass.NORMALIZATION, 2 * n, n + totals, tokens, (to_q, to_z))
 
+    def workspace(self, width: int, q: Shape, k: Shape, v: Shape, *state: Shape) -> Workspace:
+        """Of the sums S and z, up to every token where it is causal: the terms beside their sums, or with the cached ones."""
+        batch, tokens, heads, m = k
+        sums = batch * (tokens if self.causal else 1) * heads * (m * v[3] + m) * width
+        return Workspace(2 * sums, sums, 3 * sums)  # a running sum's gradient is turned around twice
+
     def run(self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, *state: Any) -> Any:
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
         out, outer, total = (self._causal if self.causal else self._full)(torch, q, k, v, *state)
@@ -121,7 +127,8 @@ class LinearAttend(Op):
         if state:
             outer, total = outer + state[0].unsqueeze(2), total + state[1].unsqueeze(2)
         mixed = (q.unsqueeze(-2) @ outer).squeeze(-2) / (q * total).sum(-1, keepdim=True)
-        return mixed, outer[:, :, -1], total[:, :, -1]
+        # copies, as views would keep the sums up to every token alive
+        return mixed, outer[:, :, -1].clone(), total[:, :, -1].clone()
 
     def _full(self, torch: Any, q: Any, k: Any, v: Any, *state: Any) -> Any:
         outer, total = k.transpose(-1, -2) @ v, k.sum(2)

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from archcli.arith import Shape, prod, to_bytes
+from archcli.arith import prod, to_bytes
 from archcli.errors import ArchError
-from archcli.graph import OpClass, Row
+from archcli.graph import Row, Workspace
 from archcli.measure.passes import Pass
-from archcli.ops import Add, Attend, Linear
+from archcli.modules.block import RESIDUAL
 
-SOFTMAX_BYTES = 4  # eager attention computes its softmax in fp32, whatever the dtype
-TORCH_BYTES = (
-    400 * 2**20
-)  # torch itself, its threads, workspaces and tracer: what torch 2.13 took on Linux beside the rest
+TORCH_BYTES = 400 * 2**20
+"""torch itself, its threads, workspaces and tracer: what torch 2.13 took on Linux beside the rest."""
 
 
 def memory_of(counted: Pass, dtype: str, attention: str) -> dict[str, int]:
@@ -24,16 +22,17 @@ def memory_of(counted: Pass, dtype: str, attention: str) -> dict[str, int]:
 
     gradients: of all weights that train, and of the largest once more, which is whole before it is added to that of a
     tied one.
-    activations: of inference, the largest operation's inputs and outputs beside the residual stream; of training, every
-    operation's outputs, which wait for the backward, and the largest one's gradients. Eager attention adds its T x S
-    scores. cache: before the pass and after it; a source's keys and values are the same in both.
+    activations: of inference, the module whose tensors take most, beside the residual stream; of training, every
+    operation's outputs, which wait for the backward, and the largest one's gradients. What an operation makes besides
+    its outputs, such as eager attention's T x S scores, is added to either.
+    cache: before the pass and after it; a source's keys and values are the same in both.
     """
     train = counted.phase == "train"
     weights = to_bytes(counted.params(), dtype)
     parts = {
         "weights_bytes": weights,
         "gradients_bytes": _gradients(counted, dtype) if train else 0,
-        "activations_bytes": (_waiting if train else _largest)(counted, dtype, attention),
+        "activations_bytes": (_waiting if train else _largest)(counted, to_bytes(1, dtype), attention),
         "cache_bytes": to_bytes(2 * counted.cached() + counted.cross_cached(), dtype),
         "torch_bytes": TORCH_BYTES,
     }
@@ -69,19 +68,31 @@ def _gib(size: int) -> str:
     return f"{size / 2**30:,.1f} GiB"
 
 
-def _largest(counted: Pass, dtype: str, attention: str) -> int:
-    """The most that one operation holds, and the residual stream that waits beside it, as large as what is added to it."""
-    each = [_elements(row.outputs) + _elements(_activations(row)) for row in counted.rows if row.parts]
-    stream = max((_elements(row.outputs) for row in counted.rows if isinstance(row.op, Add)), default=0)
-    scores = max((_scores(row, attention) for row in counted.rows), default=0)
-    return int(to_bytes(max(each, default=0) + stream, dtype)) + scores
+def _largest(counted: Pass, width: int, attention: str) -> int:
+    """The most that a module's tensors take while its operations run, its input and the residual stream beside them.
+
+    What a module's forward makes lives until it returns.
+    """
+    modules: dict[str, list[Row]] = {}
+    for row in counted.rows:
+        modules.setdefault(row.path.rpartition(".")[0], []).append(row)
+    stream = max((_outputs(row) for row in counted.rows if row.op.name.endswith(RESIDUAL)), default=0)
+    live: int = max(_live(rows, width, attention) for rows in modules.values())
+    return width * stream + live
 
 
-def _waiting(counted: Pass, dtype: str, attention: str) -> int:
-    each = [(_elements(row.outputs), int(row.times)) for row in counted.rows if row.parts]
-    largest = max((size for size, _ in each), default=0)
-    scores = sum(_scores(row, attention) * int(row.times) for row in counted.rows)
-    return int(to_bytes(sum(size * times for size, times in each) + 2 * largest, dtype)) + scores
+def _live(rows: Sequence[Row], width: int, attention: str) -> int:
+    running: int = max(_workspace(row, width, attention).running for row in rows)
+    return width * (int(prod(rows[0].inputs[0])) + sum(map(_outputs, rows))) + running
+
+
+def _waiting(counted: Pass, width: int, attention: str) -> int:
+    """All outputs, which wait for the backward, with what operations save besides, and the most that one works with."""
+    rows = [(row, _workspace(row, width, attention), int(row.times)) for row in counted.rows]
+    saved: int = sum((width * _outputs(row) + space.saved) * times for row, space, times in rows)
+    largest = max((_outputs(row) for row in counted.rows), default=0)
+    working: int = max((max(space.running, space.backward) for _, space, _ in rows), default=0)
+    return saved + 2 * width * largest + working
 
 
 def _gradients(counted: Pass, dtype: str) -> int:
@@ -90,20 +101,11 @@ def _gradients(counted: Pass, dtype: str) -> int:
     return int(to_bytes(sum(row.params for row in trained), dtype) + to_bytes(max(stacked, default=0), dtype))
 
 
-def _activations(row: Row) -> Sequence[Shape]:
-    """The inputs that are no weights: a tied head's second input is one."""
-    return row.inputs[:1] if isinstance(row.op, Linear) else row.inputs
+def _workspace(row: Row, width: int, attention: str) -> Workspace:
+    of = row.op.workspace if attention == "eager" else row.op.fused_workspace
+    return Workspace(*map(int, of(width, *row.inputs)))
 
 
-def _scores(row: Row, attention: str) -> int:
-    """Bytes of attention's scores and probabilities, where they are stored at all."""
-    if not isinstance(row.op, Attend) or (attention != "eager" and row.op.is_one_kernel(*row.inputs)):
-        return 0
-    written = [
-        part.written for part in row.parts if part.op_class is not OpClass.CONTRACTION and not part.training
-    ]
-    return 2 * SOFTMAX_BYTES * int(max(written, default=0))
-
-
-def _elements(shapes: Sequence[Shape]) -> int:
-    return sum(int(prod(shape)) for shape in shapes)
+def _outputs(row: Row) -> int:
+    """Elements that a row writes; a view costs nothing and writes none."""
+    return sum(int(prod(shape)) for shape in row.outputs) if row.parts else 0

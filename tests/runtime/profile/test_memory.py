@@ -32,8 +32,9 @@ def test_the_stream_that_waits_is_that_of_the_longer_stack():
         memory_of(forward_pass(OTHERS["whisper"], 1, new), "fp32", "sdpa")["activations_bytes"]
         for new in (1, 3)
     ]
-    attend = 4 * 11 * 16 + 11  # queries, keys, values, output and positions of the encoder's 11 positions
-    assert activations == [4 * (attend + 11 * 16)] * 2
+    # 6 channels of 22 frames, two convolutions and what their activations make of them, beside 11 positions of the stream
+    front_end = 6 * 22 + 2 * (22 * 16) + 2 * (11 * 16)
+    assert activations == [4 * (front_end + 11 * 16)] * 2
 
 
 def test_training_holds_gradients_and_every_output():
@@ -46,11 +47,13 @@ def test_training_holds_gradients_and_every_output():
 
 
 def test_eager_attention_holds_its_scores():
-    fused, eager = (
-        memory_of(forward_pass(GPT2, 2, 512), "bf16", attention)["activations_bytes"]
-        for attention in ("sdpa", "eager")
-    )
-    assert eager - fused == 2 * 4 * (2 * 12 * 512 * 512)  # scores and probabilities, in fp32
+    memory = memory_of(forward_pass(GPT2, 2, 2048), "bf16", "eager")
+    made = 7 * (
+        2 * 2048 * 768
+    )  # the stream, its norm, queries, keys, values, what is mixed, what is projected
+    # scores in bf16, the same in fp32 and the softmax of those; one byte per pair of a mask that all heads share
+    scores = (2 + 4 + 4) * (2 * 12 * 2048 * 2048) + 2048 * 2048
+    assert memory["activations_bytes"] == 2 * made + scores
 
 
 def test_needed_is_the_sum():

@@ -1,0 +1,127 @@
+"""CountTape: the tape that counts. It writes a `Row` for every operation, from shapes alone.
+
+The other tapes, in `archcli.runtime`, build and run a real network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from archcli.arith import Number, Shape, repetitions
+from archcli.graph import Experts, Op, Part, Row, Tape, Tensor, tree_map
+
+if TYPE_CHECKING:
+    from archcli.modules.base import Module
+
+
+class Abstract(NamedTuple):
+    """What counting knows of a tensor: its shape, and whether a gradient flows to it."""
+
+    shape: Shape
+    grad: bool = True
+
+
+class CountTape:
+    """Writes a Row for each op.
+
+    A child tape shares the list of rows and differs in path, repetition, experts and group.
+    """
+
+    __slots__ = ("experts", "group", "path", "rows", "start", "times")
+
+    def __init__(
+        self,
+        rows: list[Row],
+        path: str = "",
+        times: Number = 1,
+        experts: Experts | None = None,
+        group: str = "",
+    ) -> None:
+        self.rows, self.path, self.times, self.experts, self.group = rows, path, times, experts, group
+        self.start = len(rows)
+
+    def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
+        """Write the op's row; returns abstract outputs."""
+        shapes = [x.shape for x in xs]
+        grads = [x.value.grad for x in xs]
+        parts = tuple(_needed(part, grads, trained=trained) for part in op.parts(*shapes))
+        if not parts and not op.zero_cost_reason:
+            raise NotImplementedError(f"{type(op).__name__} states no cost and no reason for having none")
+        row = self._row(op, shapes, parts, group, trained=trained)
+        grad = op.trained(grads, *shapes) and (trained or any(grads))
+        out = tuple(Tensor(self, Abstract(shape, grad)) for shape in row.outputs)
+        return out if _is_many(op.shape(*shapes)) else out[0]
+
+    def weight(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Tensor:
+        """The op's first weight, from its row, or from a new row without cost: only the borrower computes."""
+        path = _join(self.path, op.name)
+        since = self.rows[self.start :]  # not all rows: layers of arrays share the path `layers.?`
+        row = next((row for row in since if row.path == path), None)
+        if row is None:
+            row = self._row(op, [x.shape for x in xs], (), group, trained=trained)
+        return Tensor(self, Abstract(next(iter(row.weights.values())), row.trained))
+
+    def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
+        """Count the child's forward with the path, repetition, experts and group it is called with."""
+        group = options.get("group") or module.group or self.group
+        experts = options.get("experts") or self.experts
+        child = CountTape(
+            self.rows, _join(self.path, name), self.times * options.get("times", 1), experts, group
+        )
+        return _rebind(self, module.forward(*_rebind(child, args)))
+
+    def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
+        """Count the module's ops under this path and the given group."""
+        child = CountTape(self.rows, self.path, self.times, self.experts, group or self.group)
+        return _rebind(self, module.forward(*_rebind(child, args), **options))
+
+    def occurrences(self, n_layers: Number, period: int) -> Iterator[tuple[int, Number]]:
+        """Each layer of the pattern once, with how many of the N layers are like it."""
+        yield from ((i, repetitions(n_layers, period, i)) for i in range(period))
+
+    def _row(self, op: Op, shapes: list[Shape], parts: tuple[Part, ...], group: str, *, trained: bool) -> Row:
+        out = op.shape(*shapes)
+        row = Row(
+            path=_join(self.path, op.name),
+            group=group or self.group,
+            op=op,
+            inputs=tuple(shapes),
+            outputs=out if _is_many(out) else (out,),
+            weights=op.weights(*shapes),
+            parts=parts,
+            states=op.states(*shapes),
+            times=self.times,
+            experts=self.experts,
+            trained=trained,
+        )
+        self.rows.append(row)
+        return row
+
+
+def _rebind(tape: Tape, tree: Any) -> Any:
+    return tree_map(lambda x: Tensor(tape, x.value), Tensor, tree)
+
+
+def _is_many(shape: Any) -> bool:
+    return bool(shape) and isinstance(shape[0], tuple)
+
+
+def _join(*names: str) -> str:
+    return ".".join(name for name in names if name)
+
+
+def _needed(part: Part, grads: list[bool], *, trained: bool) -> Part:
+    """Drop gradients that nobody needs: of a raw input such as token ids, of a frozen weight."""
+    kept = tuple(back for back in part.backward if _flows(back.wrt, grads, trained=trained))
+    return part if len(kept) == len(part.backward) else replace(part, backward=kept)
+
+
+def _flows(wrt: int | str | tuple[int, ...] | None, grads: list[bool], *, trained: bool) -> bool:
+    """Whether a gradient goes there."""
+    if isinstance(wrt, str):
+        return trained
+    if wrt is None:
+        return trained or any(grads)
+    return any(grads[i] for i in ((wrt,) if isinstance(wrt, int) else wrt))

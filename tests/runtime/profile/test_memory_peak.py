@@ -1,0 +1,83 @@
+"""The estimate of activations beside the memory that a process of its own took at most while it ran the pass."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from archcli.load.source import load
+from archcli.measure.memory.estimate import memory_of
+from archcli.measure.passes import checked_pass
+from archcli.modules.request import Request
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux says what a process took"),
+]
+TOKENS = 2048
+MIB = 2**20
+SLACK = 24 * MIB
+"""What torch takes besides: packed weights, buffers of its threads. `torch_bytes` holds them."""
+TEXT = """
+name: peak
+vocab_size: 1000
+d_model: 256
+norm: {kind: rmsnorm, eps: 1e-5}
+groups:
+  - n_layers: 3
+    layer:
+      kind: pre_norm
+      attention: {ATTENTION}
+      ffn: {kind: glu, activation: silu, d_ff: 512}
+"""
+KINDS = {
+    "softmax": ("kind: mha, n_heads: 8", "eager"),
+    "relu": ("kind: mha, n_heads: 8, normalizer: relu", "sdpa"),
+    "softcap": ("kind: mha, n_heads: 8, softcap: 30.0", "sdpa"),
+    "linear": ("kind: linear, n_heads: 8", "sdpa"),
+    "performer": ("kind: linear, n_heads: 8, features: softmax, n_features: 64", "sdpa"),
+}
+CHILD = """
+import sys
+from archcli.load.source import load
+from archcli.runtime.profile.work import Job, prepare
+
+def status(key):
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith(key))
+
+path, phase, tokens, attention = sys.argv[1:]
+options = {"train": phase == "train", "cached": phase == "prefill", "last_only": phase == "prefill"}
+model = load(path).model
+prepare(model, Job(1, 4, attention=attention, **options)).step()  # loads what torch loads late
+work = prepare(model, Job(1, int(tokens), attention=attention, **options))
+before = status("VmRSS")
+with open("/proc/self/clear_refs", "w") as file:
+    file.write("5")  # the peak starts anew
+made = work.step()
+print(status("VmHWM") - before)
+"""
+
+
+def peak(path, phase, attention):
+    """Bytes that a pass took at most beside the weights, what is freed handed back at once."""
+    unpooled = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", CHILD, str(path), phase, str(TOKENS), attention]
+    done = subprocess.run(command, env=os.environ | unpooled, capture_output=True, text=True, check=True)
+    return int(done.stdout)
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("phase", ["forward", "prefill", "train"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_activations_are_estimated_as_what_a_process_takes(kind, phase, tmp_path):
+    stated, attention = KINDS[kind]
+    path = tmp_path / "model.yaml"
+    path.write_text(TEXT.replace("ATTENTION", stated))
+    memory = memory_of(checked_pass(load(str(path)).model, Request(phase, 1, TOKENS)), "fp32", attention)
+    # the cache is held twice only where there was one before
+    estimated = memory["activations_bytes"] + memory["gradients_bytes"] + memory["cache_bytes"] // 2
+    taken = peak(path, phase, attention)
+    assert taken - SLACK <= estimated <= 1.5 * taken

@@ -1,6 +1,6 @@
-"""The only reader of files: YAML and overrides to modules, with a place for every problem.
+"""The only parser of untrusted input: files, overrides and names of models, to modules.
 
-`archcli.load("llama-3.1-8b")` returns the model. For its name, its source and its places there is `archcli.load.source.load`.
+`archcli.load("llama-3.1-8b")` returns the model; `archcli.load.source.load` also its name, source and places.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from archcli.modules import Module
 
 
-class _Door(ModuleType):
-    """Lets the package be called: as `archcli.load` is its name, a function of that name would vanish with the first import from it."""
+class CallablePackage(ModuleType):
+    """A package that can be called.
+
+    A function `archcli.load` would be replaced by this package with the first import from it.
+    """
 
     def __call__(self, model: str, overrides: Sequence[str] = ()) -> Module:
         from archcli.load.source import load
@@ -23,4 +26,4 @@ class _Door(ModuleType):
         return load(model, overrides).model
 
 
-sys.modules[__name__].__class__ = _Door
+sys.modules[__name__].__class__ = CallablePackage

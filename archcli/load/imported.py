@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from archcli.errors import ArchError, Problem
-from archcli.load.huggingface.config_json import ConfigJson, read_config
+from archcli.load.huggingface.config_json import ConfigJson, read_config, too_deep
 from archcli.load.huggingface.value import Mapped
 from archcli.load.loaded import Loaded, load_tree
 from archcli.load.yaml.text import decode, read_start, text_of
@@ -31,6 +31,8 @@ def load_config(
         loaded = load_tree(imported.tree, [], places.source.name, overrides, strict=strict)
     except ArchError as error:
         raise ArchError(dict.fromkeys(map(places.report, error.problems))) from None
+    except RecursionError:
+        raise too_deep(places.source.name) from None
     return loaded._replace(notes=(*imported.notes, *loaded.notes), config=config.data)
 
 

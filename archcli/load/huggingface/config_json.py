@@ -37,17 +37,24 @@ def read_config(text: Text) -> ConfigJson | None:
     named = [key for key in ("groups", "kind", *THEIRS_ALONE) if f'"{key}"' in content]
     try:
         data = json.loads(content)
+        return ConfigJson(data, object_places(text.source, content, start)) if is_foreign(data) else None
     except (ValueError, RecursionError) as error:
         if is_foreign(named):
             raise _no_json(text, error) from None
         return None
-    return ConfigJson(data, object_places(text.source, content, start)) if is_foreign(data) else None
+
+
+def too_deep(file: str) -> ArchError:
+    """The user's error about a config.json whose objects and lists exhaust Python's stack."""
+    return ArchError(Problem("nested too deep; no config.json is like that", path=file))
 
 
 def _no_json(text: Text, error: Exception) -> ArchError:
-    """What is said of a config.json that is none."""
+    """The user's error about a config.json that cannot be read."""
+    if isinstance(error, RecursionError):
+        return too_deep(text.source.name)
     if isinstance(error, json.JSONDecodeError):
         what = f"a config.json has to be JSON: {error.msg.removesuffix(' at')}"
         return ArchError(Problem(what, "", Place(text.source, error.lineno - 1, error.colno - 1).mark()))
-    what = "nested too deep" if isinstance(error, RecursionError) else "a number of thousands of digits"
-    return ArchError(Problem(f"{what}; no config.json is like that", path=text.source.name))
+    what = "a number of thousands of digits; no config.json is like that"
+    return ArchError(Problem(what, path=text.source.name))

@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
@@ -277,6 +278,15 @@ def test_an_override_changes_what_a_key_says():
     assert loaded.model.groups[1].layer.ffn.expert.d_ff == 56
     assert loaded.model.groups[0].layer.ffn.d_ff == 48
     assert str(loaded.mark("groups.1.layer.ffn.expert.d_ff")) == "--set:1:38"
+
+
+@pytest.mark.parametrize("key", ["hidden_size", "extra", "rope_scaling"])
+def test_a_value_nested_as_deep_as_python_reads_is_no_traceback(key):
+    for depth in range(800, 1000):
+        nested = "[" * depth + "]" * depth
+        value = f'{{"type": "linear", "factor": 2, "x": {nested}}}' if key == "rope_scaling" else nested
+        with suppress(ArchError):
+            load_text(json.dumps(LLAMA)[:-1] + f', "{key}": {value}}}', "f")
 
 
 def test_an_override_keeps_its_own_place(refused):

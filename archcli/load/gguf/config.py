@@ -26,31 +26,33 @@ def config_of(facts: Facts) -> ConfigData:
     if missing:
         names = (f"metadata key '{facts.name}.{key}' is missing" for key in missing)
         raise ArchError([Problem(what, "nothing else says it", path=facts.file) for what in names])
-    config: ConfigData = {
-        "model_type": facts.arch.model_type,
-        "architectures": [facts.arch.cls],
-        **facts.arch.fixed,
-    }
-    for key, theirs in {**KEYS, **facts.arch.keys}.items():
-        if key in facts.arch.ignored or (value := facts.get(key)) is None:
+    arch = facts.arch
+    config: ConfigData = {"model_type": arch.model_type, "architectures": [arch.cls], **arch.fixed}
+    for key, theirs in {**KEYS, **arch.keys}.items():
+        if key in arch.ignored or (value := facts.get(key)) is None:
             continue
         config[theirs] = value
-        facts.keys[theirs] = f"{facts.name}.{key}"
+        facts.trace(theirs, key)
     config["vocab_size"] = _vocab_size(facts)
     _heads(facts, config)
-    if facts.header.tensors:
-        config |= {key: facts.has(tensor) for key, tensor in facts.arch.flags.items()}
-        config["tie_word_embeddings"] = not facts.has("output.weight")
-        if facts.has("output.weight") and facts.name in TIED:
-            facts.notes.append(UNTIED)
-    else:
-        facts.notes.append(NO_TENSORS)
-    if facts.arch.rope:
+    _flags(facts, config)
+    if arch.rope:
         _rope(facts, config)
     if facts.name in SPECIAL:
         SPECIAL[facts.name](facts, config)
     _note_unread_keys(facts)
-    return {key: value for key, value in config.items() if key not in facts.arch.unread}
+    return {key: value for key, value in config.items() if key not in arch.unread}
+
+
+def _flags(facts: Facts, config: ConfigData) -> None:
+    """What the presence of a tensor says: which matrices are biased, and whether the head is tied."""
+    if not facts.header.tensors:
+        facts.notes.append(NO_TENSORS)
+        return
+    config |= {key: facts.has(tensor) for key, tensor in facts.arch.flags.items()}
+    config["tie_word_embeddings"] = not facts.has("output.weight")
+    if facts.has("output.weight") and facts.name in TIED:
+        facts.notes.append(UNTIED)
 
 
 def _vocab_size(facts: Facts) -> int:
@@ -61,6 +63,9 @@ def _vocab_size(facts: Facts) -> int:
     if isinstance(tokens, list):
         listed = len(tokens)
     stated = facts.get("vocab_size", listed)
+    facts.trace("vocab_size", "vocab_size")
+    if tokens is not None:
+        facts.keys.setdefault("vocab_size", "tokenizer.ggml.tokens")
     size = table.shape[0] if table else stated
     if not isinstance(size, int) or isinstance(size, bool) or size < 1:
         hint = f"{facts.name}.vocab_size, tokenizer.ggml.tokens or token_embd.weight would state it"
@@ -78,7 +83,9 @@ def _heads(facts: Facts, config: ConfigData) -> None:
     if facts.name not in LATENT_ARCHS and None not in {key, value} and key != value:
         raise facts.error(f"keys {key} wide and values {value} wide are not supported for {facts.name}")
     theirs = facts.arch.keys.get("attention.head_count_kv", KEYS["attention.head_count_kv"])
-    config.setdefault(theirs, facts.get("attention.head_count"))
+    if theirs not in config:
+        config[theirs] = facts.get("attention.head_count")
+        facts.trace(theirs, "attention.head_count")
     if facts.get("attention.causal", default=True) is False and facts.name not in ("bert", "t5"):
         raise facts.error(f"attention that is not causal is not supported for {facts.name}")
 
@@ -86,16 +93,15 @@ def _heads(facts: Facts, config: ConfigData) -> None:
 def _rope(facts: Facts, config: ConfigData) -> None:
     """Base, share of a head and scaling; llama.cpp takes 10000 where a file states no base."""
     config.setdefault("rope_theta", 10000.0)
-    width = facts.whole(
-        "attention.key_length", facts.whole("embedding_length") // max(1, facts.whole("attention.head_count"))
-    )
-    turned = facts.whole("rope.dimension_count", width)
+    split = facts.whole("embedding_length") // max(1, facts.whole("attention.head_count"))
+    width = facts.whole("attention.key_length", split)
+    rotated = facts.whole("rope.dimension_count", width)
     if facts.arch.partial and width:
-        config["partial_rotary_factor"] = turned / width
-    elif facts.name not in LATENT_ARCHS and turned != width:
-        raise facts.error(
-            f"{facts.name}.rope.dimension_count {turned} of heads {width} wide is not supported"
-        )
+        config["partial_rotary_factor"] = rotated / width
+        facts.trace("partial_rotary_factor", "rope.dimension_count")
+    elif facts.name not in LATENT_ARCHS and rotated != width:
+        what = f"{facts.name}.rope.dimension_count {rotated} of heads {width} wide is not supported"
+        raise facts.error(what)
     if scaling := _scaling(facts):
         config["rope_scaling"] = {**scaling, **facts.arch.scaling}
     elif facts.arch.scaling:
@@ -122,14 +128,10 @@ def _scaling(facts: Facts) -> ConfigData | None:
     if kind == "linear":
         return {"rope_type": "linear", "factor": factor}
     if kind != "yarn":
-        raise facts.error(
-            f"rope scaling {quote(str(kind))} is not supported", "known: none, linear, yarn, longrope"
-        )
-    scales = {
-        "mscale": multiplier or None,
-        "mscale_all_dim": multiplier or None,
-        "attention_factor": attention,
-    }
+        what = f"rope scaling {quote(str(kind))} is not supported"
+        raise facts.error(what, "known: none, linear, yarn, longrope")
+    scale = multiplier or None
+    scales = {"mscale": scale, "mscale_all_dim": scale, "attention_factor": attention}
     yarn = {"rope_type": "yarn", "factor": factor, "original_max_position_embeddings": original}
     return {key: value for key, value in {**yarn, **more, **scales}.items() if value is not None}
 

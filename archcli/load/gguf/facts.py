@@ -43,9 +43,8 @@ class Facts:
         if isinstance(value, list) and value and all(item == value[0] for item in value):
             value = value[0]
         if isinstance(value, list | Skipped):
-            raise self.error(
-                f"{self.name}.{key} differs from layer to layer, which is not supported for {self.name}"
-            )
+            what = f"{self.name}.{key} differs from layer to layer"
+            raise self.error(f"{what}, which is not supported for {self.name}")
         return default if value is None else rounded(value) if isinstance(value, float) else value
 
     def number(self, key: str, default: float = 0) -> float:
@@ -62,6 +61,11 @@ class Facts:
             fault = "is missing" if value is None else f"must be a whole number, not {shorten(repr(value))}"
             raise self.error(f"metadata key '{self.name}.{key}' {fault}")
         return value
+
+    def trace(self, theirs: str, key: str) -> None:
+        """Remember the metadata key, if there is one, that a key of the config.json derives from."""
+        if f"{self.name}.{key}" in self.header.metadata:
+            self.keys[theirs] = f"{self.name}.{key}"
 
     def has(self, tensor: str) -> bool:
         """Whether the file has a tensor of that name."""
@@ -84,7 +88,7 @@ def rounded(value: float) -> float:
 
 
 def facts_of(header: Header, file: str) -> Facts:
-    """The facts of a file of a known architecture. Raises ArchError for another."""
+    """The facts of a file; ArchError where its architecture is not known."""
     name = header.metadata.get("general.architecture")
     kind = header.metadata.get("general.type", "model")
     if kind != "model":

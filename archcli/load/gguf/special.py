@@ -11,7 +11,7 @@ from archcli.load.gguf.families import DEEPSEEK_V3
 ConfigData = dict[str, Any]
 
 LATENT_ARCHS = ("deepseek2", "minicpm3")
-"""Their keys and values differ in width, and RoPE turns a part of the key."""
+"""Architectures whose keys and values differ in width and whose keys have RoPE on a part."""
 
 
 def _query_scale(largest: int) -> Callable[[Facts, ConfigData], None]:
@@ -51,7 +51,7 @@ def _falcon(facts: Facts, config: ConfigData) -> None:
 
 
 def _mpt(facts: Facts, config: ConfigData) -> None:
-    """Attention has a mapping of its own."""
+    """The keys of attention stand in a mapping, `attn_config`."""
     bias, clip = facts.number("attention.max_alibi_bias"), facts.get("attention.clamp_kqv")
     config["attn_config"] = {"alibi": bias > 0, "alibi_bias_max": bias, "clip_qkv": clip}
     config["expansion_ratio"] = facts.whole("feed_forward_length") / max(1, facts.whole("embedding_length"))
@@ -61,12 +61,10 @@ def _mpt(facts: Facts, config: ConfigData) -> None:
 
 def _deepseek2(facts: Facts, config: ConfigData) -> None:
     """The widths of heads, in keys that end in `_mla` since 2025; and the keys whose defaults differ."""
-    turned, mla = (
-        facts.whole("rope.dimension_count"),
-        "_mla" if facts.get("attention.key_length_mla") is not None else "",
-    )
-    key, value = facts.whole(f"attention.key_length{mla}"), facts.whole(f"attention.value_length{mla}")
-    config |= {"qk_rope_head_dim": turned, "qk_nope_head_dim": key - turned, "v_head_dim": value}
+    mla = "_mla" if facts.get("attention.key_length_mla") is not None else ""
+    _latent_heads(facts, config, f"attention.key_length{mla}")
+    config["v_head_dim"] = facts.whole(f"attention.value_length{mla}")
+    facts.trace("v_head_dim", f"attention.value_length{mla}")
     config.setdefault("q_lora_rank", None)
     config["attention_bias"] = facts.has("blk.0.attn_kv_a_mqa.bias")
     config.setdefault("n_shared_experts", None)
@@ -81,15 +79,23 @@ def _deepseek2(facts: Facts, config: ConfigData) -> None:
     _without_prediction(facts, config)
 
 
+def _latent_heads(facts: Facts, config: ConfigData, key: str) -> None:
+    """The widths of the two parts of a key of latent attention, with RoPE and without."""
+    rotated = facts.whole("rope.dimension_count")
+    config |= {"qk_rope_head_dim": rotated, "qk_nope_head_dim": facts.whole(key) - rotated}
+    facts.trace("qk_rope_head_dim", "rope.dimension_count")
+    facts.trace("qk_nope_head_dim", key)
+
+
 def _without_prediction(facts: Facts, config: ConfigData) -> None:
     """`block_count` includes the layers that predict further tokens."""
     config["num_hidden_layers"] = facts.whole("block_count") - facts.whole("nextn_predict_layers", 0)
 
 
 def _minicpm3(facts: Facts, config: ConfigData) -> None:
-    """The width of a value is what the latent's matrix leaves for it."""
-    turned, heads = facts.whole("rope.dimension_count"), max(1, facts.whole("attention.head_count"))
-    config |= {"qk_rope_head_dim": turned, "qk_nope_head_dim": facts.whole("attention.key_length") - turned}
+    """The width of a value is what the keys leave of a head in the latent's matrix."""
+    heads = max(1, facts.whole("attention.head_count"))
+    _latent_heads(facts, config, "attention.key_length")
     if table := facts.header.tensors.get("blk.0.attn_kv_b.weight"):
         config["v_head_dim"] = table.shape[0] // heads - config["qk_nope_head_dim"]
     _without(config, "head_dim", "num_key_value_heads")
@@ -101,7 +107,7 @@ def _llama4(facts: Facts, config: ConfigData) -> None:
 
 
 def _t5(facts: Facts, config: ConfigData) -> None:
-    """Gated, it is v1.1's, by the tanh form of GELU."""
+    """A gated network is that of T5 v1.1, with the tanh form of GELU."""
     config["feed_forward_proj"] = "gated-gelu" if facts.has("enc.blk.0.ffn_gate.weight") else "relu"
     _without(config, "num_key_value_heads")
 

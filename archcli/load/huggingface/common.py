@@ -146,7 +146,7 @@ def sparse_layers(
 
 
 def optional_number(config: Config, name: str) -> ConfigValue[float] | None:
-    """A number that null takes away."""
+    """A number, or None where the file says null."""
     absent = config.stated_null(name) or config.get(name, default=None) is None
     return None if absent else config.number(name)
 
@@ -224,7 +224,7 @@ def latent_attention(config: Config, pairing: str) -> Mapped:
 
 
 def decoder(config: Config, norm: Mapped, layers: list[Mapped], *, tied: bool = False, **more: Any) -> Mapped:
-    """The whole mapping.
+    """The mapping of a decoder.
 
     `tied` is the class's default of tie_word_embeddings; `more` are further top-level keys.
     """

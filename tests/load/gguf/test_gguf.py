@@ -96,6 +96,7 @@ def test_a_file_can_be_overridden(asked):
 
 # our path: the metadata key it comes from, which stands for the line of a text
 PLACES = {
+    "vocab_size": "llama.vocab_size",
     "d_model": "llama.embedding_length",
     "groups.0.layer.ffn.d_ff": "llama.feed_forward_length",
     "groups.0.layer.attention.n_kv_heads": "llama.attention.head_count_kv",

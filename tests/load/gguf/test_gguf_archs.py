@@ -95,3 +95,17 @@ def test_every_architecture_is_tried_and_named_in_the_readme():
         1
     ]
     assert re.split(r",\s+", listed.replace(" (Mistral and Mixtral as\nwell)", "")) == sorted(ARCHS)
+
+
+# our path: what of a file of DeepSeek-V2 it derives from
+DERIVED = {
+    "groups.0.layer.attention.qk_rope_head_dim": "deepseek2.rope.dimension_count",
+    "groups.0.layer.attention.qk_nope_head_dim": "deepseek2.attention.key_length_mla",
+    "groups.0.layer.attention.v_head_dim": "deepseek2.attention.value_length_mla",
+}
+
+
+@pytest.mark.parametrize(("path", "key"), DERIVED.items())
+def test_a_derived_setting_has_the_place_of_what_it_derives_from(path, key, file):
+    metadata, _ = stored(STORED["deepseek2"], {})
+    assert load(str(file(metadata, {}))).mark(path).text == key

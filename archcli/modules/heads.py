@@ -1,7 +1,7 @@
-"""Output heads whose training computes less than all logits: adaptive, hierarchical and sampled softmax.
+"""Output heads that train on less than all logits: adaptive, hierarchical and sampled softmax.
 
-Without targets each gives what evaluation and generation need, one figure for every word of the vocabulary. With targets
-it gives their likelihoods, and costs what those targets ask for.
+Without targets they give a figure for every word of the vocabulary, as evaluation and generation need. With
+targets they give the likelihoods of those, at the cost of the words that these involve.
 
 B batch, T tokens, D width of the vectors, V vocab_size, N = B T.
 """
@@ -64,16 +64,19 @@ class OutputHead(Inline):
     def forward(
         self, x: Tensor, vocab_size: Number, table: Tensor | None, targets: Tensor | None = None, *, name: str
     ) -> Any:
-        """[B, T, D] to a figure per word [B, T, V]; with targets [B, T] to a `Likelihood`. `table` is the tied weight, or None."""
+        """[B, T, D] to a figure per word [B, T, V], or with targets [B, T] to a `Likelihood`.
+
+        `table` is the tied weight, or None.
+        """
         raise NotImplementedError
 
     def check_sizes(self, vocab_size: int, width: int) -> Iterator[Conflict]:
-        """What the head cannot know alone: whether it fits V words and vectors of width D."""
+        """Conflicts with the V words and the vectors of width D of a model."""
         yield from ()
 
 
 def words(x: Tensor, vocab_size: Number, table: Tensor | None, name: str) -> Tensor:
-    """The matrix [V, D] of one vector per word: the tied table, or the head's own."""
+    """The matrix [V, D] of a vector per word: the tied table, or the head's weight."""
     return x.tape.weight(Linear(name, vocab_size), x) if table is None else table
 
 
@@ -86,18 +89,22 @@ def all_logits(x: Tensor, vocab_size: Number, table: Tensor | None, name: str) -
 
 
 class AdaptiveHead(OutputHead):
-    """Adaptive softmax: rare words in clusters, each behind one entry of a small softmax. Grave et al. 2016, arXiv:1609.04309.
+    """Adaptive softmax: rare words in clusters, each behind an entry of a small softmax.
 
-    p(w) = softmax(H x)[w] for the most frequent words; else softmax(H x)[cluster] * softmax(B_i A_i x)[w] for the words
-    of cluster i = 1, 2, …, with A_i [D // div_value^i, D]. As torch.nn.AdaptiveLogSoftmaxWithLoss, whose head.weight is
-    lm_head.weight here, tail.0.0.weight lm_head_tail_0_down.weight, tail.0.1.weight lm_head_tail_0_up.weight.
+    Grave et al. 2016, arXiv:1609.04309.
+
+    p(w) = softmax(H x)[w] for the most frequent words; else softmax(H x)[cluster] * softmax(B_i A_i x)[w]
+    for the words of cluster i = 1, 2, …, with A_i [D // div_value^i, D]. As
+    torch.nn.AdaptiveLogSoftmaxWithLoss, whose head.weight is lm_head.weight here, tail.0.0.weight
+    lm_head_tail_0_down.weight, tail.0.1.weight lm_head_tail_0_up.weight.
 
     `cutoffs` are the first id of each cluster, rising; ids below the first are the most frequent words.
     `div_value` is by how much each cluster's vectors are narrower than those before; `head_bias` biases H.
-    `cluster_shares` are the shares of targets below the first cutoff, in the first cluster, and so on; they sum to 1.
+    `cluster_shares` are the shares of targets below the first cutoff, in the first cluster, and so on; they
+    sum to 1.
 
-    Training costs what these shares make of it: an expected value, exact. Without targets there are log-probabilities of
-    all words, at full cost.
+    Training costs what these shares make of it: an expected value, exact. Without targets there are
+    log-probabilities of all words, at full cost.
     """
 
     kind: Literal["adaptive"] = "adaptive"
@@ -112,7 +119,7 @@ class AdaptiveHead(OutputHead):
         return lcm(*(exact(share).denominator for share in self.cluster_shares))
 
     def target_ranges(self, vocab_size: int, tokens: int) -> list[tuple[int, int, int]]:
-        """As the shares say; where one is no whole number of tokens the nearest, and the last has the rest."""
+        """Ranges by `cluster_shares`, rounded to whole tokens; the last has the rest."""
         bounds = (0, *self.cutoffs, vocab_size)
         counts = [rounded(share_of(tokens, share)) for share in self.cluster_shares[:-1]]
         return list(zip(bounds, bounds[1:], [*counts, tokens - sum(counts)], strict=False))
@@ -124,15 +131,15 @@ class AdaptiveHead(OutputHead):
         first = Linear(name, self.cutoffs[0] + len(self.cutoffs), self.head_bias)(x)
         if targets is None:
             return self._every(x, first, vocab_size, name)
-        found = likelihood(first, ClusterIndex(f"{name}_index", self.cutoffs)(targets), name)
-        nll = found.nll
+        first_level = likelihood(first, ClusterIndex(f"{name}_index", self.cutoffs)(targets), name)
+        nll = first_level.nll
         for i, (low, high) in enumerate(self._bounds(vocab_size)):
             tail = f"{name}_tail_{i}"
-            own, entry, place = Select(f"{tail}_tokens", low, high, self.cluster_shares[i + 1])(x, targets)
+            chosen, entry, place = Select(f"{tail}_tokens", low, high, self.cluster_shares[i + 1])(x, targets)
             nll = ScatterAdd(f"{tail}_add")(
-                nll, likelihood(self._tail(own, i, high - low, tail), entry, tail).nll, place
+                nll, likelihood(self._tail(chosen, i, high - low, tail), entry, tail).nll, place
             )
-        return Likelihood(nll, found.log_z)
+        return Likelihood(nll, first_level.log_z)
 
     def _bounds(self, vocab_size: Number) -> list[tuple[Number, Number]]:
         """(first id, the one after the last) of each cluster."""
@@ -144,7 +151,7 @@ class AdaptiveHead(OutputHead):
         return logits
 
     def width(self, d: Number, i: int) -> Number:
-        """How wide the vectors of cluster i are."""
+        """The width of the vectors of cluster i."""
         return d // prod([self.div_value] * (i + 1))
 
     def _every(self, x: Tensor, first: Tensor, vocab_size: Number, name: str) -> Tensor:
@@ -200,11 +207,12 @@ class AdaptiveHead(OutputHead):
                 f"the last cutoff {self.cutoffs[-1]} leaves no words of vocab_size {vocab_size} behind it",
                 "lower it",
             )
-        if self.width(width, len(self.cutoffs) - 1) < 1:
+        n = len(self.cutoffs)
+        if self.width(width, n - 1) < 1:
             yield Conflict(
                 "cluster-width",
                 "div_value",
-                f"the last of {len(self.cutoffs)} clusters would be {width} // {self.div_value}^{len(self.cutoffs)} = 0 wide",
+                f"the last of {n} clusters would be {width} // {self.div_value}^{n} = 0 wide",
                 "lower div_value",
             )
 
@@ -214,10 +222,10 @@ class HierarchicalHead(OutputHead):
 
     Goodman 2001, arXiv:cs/0108006; deeper trees, which are not expressed here: Morin & Bengio 2005.
 
-    `n_classes` classes of ceil(V / n_classes) words each, by id: word w is in class w // size. A target costs its class
-    and the words of that class, whichever it is, as the last class is computed as wide as the others. The words' matrix
-    is [V, D] (`lm_head`, or the tied table), that of the classes [n_classes, D] (`lm_head_classes`). Without targets there are
-    log-probabilities of all words, at full cost.
+    `n_classes` classes of ceil(V / n_classes) words each, by id: word w is in class w // size. A target
+    costs its class and the words of that class, whichever it is, as the last class is computed as wide as
+    the others. The words' matrix is [V, D] (`lm_head`, or the tied table), that of the classes [n_classes,
+    D] (`lm_head_classes`). Without targets there are log-probabilities of all words, at full cost.
     """
 
     kind: Literal["hierarchical"] = "hierarchical"
@@ -247,11 +255,14 @@ class HierarchicalHead(OutputHead):
 
 
 class SampledHead(OutputHead):
-    """Sampled softmax: training sees the target and a sample of other words. Jean et al. 2014, arXiv:1412.2007 section 3.
+    """Sampled softmax: training sees the target and a sample of words.
 
-    -log p(w) = log(exp(w x) + sum over samples exp(s x)) - w x. `n_samples` different words are drawn for each pass,
-    each as likely as any other, and serve all its tokens; one that is the target does not count twice. Without targets it is
-    a linear head: logits of all words, and the same matrix [V, D] (`lm_head`, or the tied table).
+    Jean et al. 2014, arXiv:1412.2007 section 3.
+
+    -log p(w) = log(exp(w x) + sum over samples exp(s x)) - w x. `n_samples` different words are drawn for
+    each pass, each as likely as any other, and serve all its tokens; one that is the target does not count
+    twice. Without targets it is a linear head: logits of all words, and the same matrix [V, D] (`lm_head`,
+    or the tied table).
     """
 
     kind: Literal["sampled"] = "sampled"
@@ -264,13 +275,15 @@ class SampledHead(OutputHead):
         if targets is None:
             return all_logits(x, vocab_size, table, name)
         matrix = words(x, vocab_size, table, name)
-        own = Einsum(f"{name}_target_logit", "btd,btd->bt")(x, Gather(f"{name}_target_rows")(targets, matrix))
+        logit = Einsum(f"{name}_target_logit", "btd,btd->bt")(
+            x, Gather(f"{name}_target_rows")(targets, matrix)
+        )
         ids = Sample(f"{name}_samples", self.n_samples, vocab_size)(x)
         logits = Linear(f"{name}_sample_logits", self.n_samples, borrowed=True)(
             x, Gather(f"{name}_sample_rows")(ids, matrix)
         )
-        log_z = LogSumExp(f"{name}_log_z")(Candidates(f"{name}_candidates")(own, logits, ids, targets))
-        return Likelihood(Subtract(f"{name}_nll")(log_z, own), log_z)
+        log_z = LogSumExp(f"{name}_log_z")(Candidates(f"{name}_candidates")(logit, logits, ids, targets))
+        return Likelihood(Subtract(f"{name}_nll")(log_z, logit), log_z)
 
     def check_sizes(self, vocab_size: int, width: int) -> Iterator[Conflict]:
         """No more samples than words."""

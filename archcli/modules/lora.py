@@ -1,7 +1,7 @@
-"""Low-rank adapters: a small trained product beside each frozen projection that is named, put there by the tape.
+"""Low-rank adapters: a small trained product beside a frozen projection.
 
-No module knows of its adapters. An adapted model runs on an `AdaptTape`, which passes every operation on to the tape
-below it, frozen, and adds the product behind the projections it is told to adapt.
+No module knows of its adapters. An adapted model runs on an `AdaptTape`, which passes every operation on to
+the tape below it with frozen weights, and adds the product behind the projections that `targets` names.
 
 B batch, T new tokens, r rank.
 """
@@ -26,24 +26,25 @@ if TYPE_CHECKING:
     from archcli.modules.model import Model
 
 GROUP = "lora"
-"""The heading adapters are counted under."""
+"""The group under which adapters are counted."""
 EVERY = "all_linear"
 HEAD, ROUTER, TABLE = "lm_head", "router", "embedding"
 NOT_IN_EVERY = re.compile(rf"({HEAD}(_classes|_tail_\d+_(down|up))?|{ROUTER}|{TABLE})")
-"""What `all_linear` leaves out."""
+"""Projections that `all_linear` leaves out."""
 TABLES = {"tokens": TABLE, "source": TABLE}
 """The token tables, by the names of their ops."""
 
 
 class LoRA(Spec):
-    """y = W x + (alpha / rank) B A x with W frozen, A [rank, in] and B [out, rank] trained, B zero at first.
+    """y = W x + (alpha / rank) B A x, with W frozen and A [rank, in], B [out, rank] trained.
 
-    Hu et al. 2021, arXiv:2106.09685 section 4.1.
+    B starts as zero. Hu et al. 2021, arXiv:2106.09685 section 4.1.
 
-    `targets` names the projections that are adapted, in the words of this file's other keys: q, k, v, o, gate, up, down,
-    of MLA q_a, q_b, kv_a, kv_b; router, lm_head, embedding; all_linear is every projection but routers and the head. The
-    paper adapts q and v. `rank` is the width between A and B. `alpha` left out is the rank, so that the product counts
-    once. `dropout` zeroes that share of what A reads in training. Everything but the adapters is frozen.
+    `targets` names the projections that are adapted, in the words of this file's other keys: q, k, v, o,
+    gate, up, down, of MLA q_a, q_b, kv_a, kv_b; router, lm_head, embedding; all_linear is every projection
+    but routers and the head. The paper adapts q and v. `rank` is the width between A and B. `alpha` left
+    out is the rank, so that the product counts once. `dropout` zeroes that share of what A reads in
+    training. Everything but the adapters is frozen.
     """
 
     rank: Size
@@ -53,7 +54,8 @@ class LoRA(Spec):
 
     @property
     def factor(self) -> Number:
-        """What the adapter's output is multiplied by; a float power, so that it is defined for every kind of number."""
+        """alpha / rank, by which the adapter's output is multiplied."""
+        # a float power, which numbers, symbols and arrays all have
         return 1.0 if self.alpha is None else self.alpha * self.rank**-1.0
 
     def adapts(self, op: Op) -> bool:
@@ -109,7 +111,7 @@ class LoRA(Spec):
 
 
 def target_of(op: Op) -> str | None:
-    """The word by which `targets` names an op, `q` for q_proj; None for one that cannot be adapted."""
+    """The word by which `targets` names an op, `q` for q_proj; None where it cannot be adapted."""
     if isinstance(op, Linear) and (op.name == HEAD or not op.borrowed):
         return op.name.removesuffix("_proj")
     return TABLES.get(op.name) if isinstance(op, Lookup) else None
@@ -117,23 +119,23 @@ def target_of(op: Op) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class AdaptTape:
-    """A tape on top of another: all weights frozen, adapters added. It has no state of its own."""
+    """A tape on another one: all weights frozen, adapters added. It has no state."""
 
     inner: Tape
     lora: LoRA
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
-        """The op with frozen weights, and behind a target its adapter."""
+        """Emit the op with frozen weights, and behind a target its adapter."""
         y = self.inner.emit(op, *xs, group=group, trained=False)
         if self.lora.adapts(op):
             y = self._added(op, y, self._low(op, Tensor(self.inner, xs[0].value)))
         return _on(self, y)
 
     def weight(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Tensor:
-        """The frozen weight; of a target projection W + (alpha / rank) B A, for whoever multiplies with the matrix itself.
+        """The frozen weight of an op; of a target W + (alpha / rank) B A.
 
-        That is absorbed MLA, and what is trained by rows or further tokens of an untied head. A tied head borrows the table
-        without its adapter, as PEFT does.
+        For modules that multiply with the matrix themselves: absorbed MLA, heads trained by rows, multi-token
+        prediction. A tied head borrows the table without its adapter, as PEFT does.
         """
         weight = self.inner.weight(op, *xs, group=group, trained=False)
         if isinstance(op, Linear) and self.lora.adapts(op):
@@ -147,19 +149,20 @@ class AdaptTape:
         return merged
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
-        """The child, adapted too."""
+        """Call a child, adapted as well."""
         child: Any = Adapted(module, self.lora)
         return _on(self, self.inner.call(child, name, *_on(self.inner, args), **options))
 
     def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
-        """The module's ops, adapted too."""
+        """Emit a module's ops, adapted as well."""
         child: Any = Adapted(module, self.lora)
         return _on(self, self.inner.inline(child, group, *_on(self.inner, args), **options))
 
     def occurrences(self, n_layers: Number, period: int) -> Iterator[tuple[int, Number]]:
-        """Those of the tape below, with the first of each layer apart: no gradient flows below the first adapter.
+        """The occurrences of the tape below, with the first of every layer apart.
 
-        After one period the stream carries a gradient, or never does, so all later ones are alike.
+        No gradient flows below the first adapter; after a period of layers the stream carries one, or never
+        does, so all later layers are alike.
         """
         known = list(self.inner.occurrences(n_layers, period))
         yield from ((i, 1) for i, _ in known)
@@ -168,7 +171,7 @@ class AdaptTape:
         )
 
     def _low(self, op: Op, x: Tensor) -> Tensor:
-        """B A x; of a table B a for the row a of A [entries, rank], and there it is A that starts as zero."""
+        """B A x; of a table B a for the row a of A [entries, rank], where A starts as zero."""
         width = op.shape(x.shape)[-1]
         if isinstance(op, Lookup):
             low = Lookup(f"{op.name}.lora_embedding_A", op.entries, self.lora.rank, zeroed=True)(
@@ -209,7 +212,7 @@ class Adapted:
 
 
 def adapted(model: Model) -> Any:
-    """What reads a model's forward: itself, or the model with the adapters it states."""
+    """The model, with the adapters that it states."""
     return model if model.lora is None else Adapted(model, model.lora)
 
 

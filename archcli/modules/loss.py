@@ -1,4 +1,4 @@
-"""What training minimizes: from each token's likelihood to one number.
+"""Losses: a scalar of the likelihoods of all tokens, which training minimizes.
 
 B batch, T tokens, V vocab_size. Targets [B, T] are the ids that should be predicted, already shifted by one.
 """
@@ -13,39 +13,42 @@ from archcli.modules.base import Inline, Positive
 from archcli.ops import Add, GatherLast, LogSumExp, Mean, Multiply, Scale, Subtract
 
 LOSS = "loss"
-"""The heading under which a loss is counted."""
+"""The group under which a loss is counted."""
 
 
 class Likelihood(NamedTuple):
-    """-log p of each target [B, T]; and log Z [B, T], the logarithm of the softmax's denominator."""
+    """-log p of the targets [B, T], and log Z [B, T], the logarithm of the softmax's denominator."""
 
     nll: Tensor
     log_z: Tensor
 
 
 def likelihood(logits: Tensor, targets: Tensor, name: str = LOSS) -> Likelihood:
-    """Of one softmax over all logits [..., V]: log Z - logit of the target."""
+    """The likelihood of a softmax over logits [..., V]: -log p is log Z minus the target's logit."""
     log_z: Tensor = LogSumExp(f"{name}_log_z")(logits, group=LOSS)
-    own: Tensor = GatherLast(f"{name}_target_logit")(logits, targets, group=LOSS)
-    return Likelihood(Subtract(f"{name}_nll")(log_z, own, group=LOSS), log_z)
+    logit: Tensor = GatherLast(f"{name}_target_logit")(logits, targets, group=LOSS)
+    return Likelihood(Subtract(f"{name}_nll")(log_z, logit, group=LOSS), log_z)
 
 
 class Loss(Inline):
-    """One number of the likelihoods of all tokens."""
+    """A scalar of the likelihoods of all tokens."""
 
     family: ClassVar[str] = "loss"
     group: ClassVar[str] = LOSS
 
     def forward(self, nll: Tensor, log_z: Tensor, count: Number | None = None, *, name: str) -> Tensor:
-        """A scalar of -log p and log Z of each token; with `count` sums are divided by that, not by how many there are."""
+        """A scalar of -log p and log Z of every token.
+
+        Sums are divided by `count`; left out, by the number of tokens.
+        """
         raise NotImplementedError
 
 
 class CrossEntropy(Loss):
     """L = mean(-log p(target)) + z_loss * mean(log^2 Z).
 
-    `z_loss` is the coefficient of the second term, which keeps log Z near 0: 1e-4 in PaLM (arXiv:2204.02311 section 5)
-    and, of a router, in ST-MoE (arXiv:2202.08906); left out there is none.
+    `z_loss` is the coefficient of the second term, which keeps log Z near 0: 1e-4 in PaLM (arXiv:2204.02311
+    section 5) and, of a router, in ST-MoE (arXiv:2202.08906); left out there is none.
     """
 
     kind: Literal["cross_entropy"] = "cross_entropy"
@@ -63,4 +66,4 @@ class CrossEntropy(Loss):
 
 
 USUAL: Loss = CrossEntropy.unchecked()
-"""What a model that states no loss is trained with, where it is trained on targets."""
+"""The loss of a model that is trained on targets and states none."""

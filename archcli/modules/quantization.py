@@ -1,4 +1,4 @@
-"""Weight quantization: in how many bits each matrix is stored, scales included. It changes what is stored, not what is computed."""
+"""Weight quantization: bits per stored matrix, scales included. It does not change what is computed."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from archcli.modules.model import Model
 
 Span = tuple[float, float]
-"""The first and the last layer of which something is true."""
+"""The first and the last layer of a range."""
 EVERYWHERE: Span = (0, inf)
 
 
 class Bits(NamedTuple):
-    """Bits of a matrix: of its values, and of the constants they are scaled with."""
+    """Bits of a matrix: of its values, and of the constants that scale them."""
 
     values: Number
     scales: Number
 
 
 class Packing(NamedTuple):
-    """A format with nothing left out."""
+    """A format in full, defaults filled in."""
 
     bits: int | str
     group_size: int | str = "row"
@@ -42,7 +42,7 @@ class Packing(NamedTuple):
     second_scale_bits: int = 32
 
     def stored(self, shape: Shape, width: int) -> Bits:
-        """The bits of one matrix [out, in, …]; `width` is that of the dtype, for what stays in it."""
+        """The bits of a matrix [out, in, …]; `width` is that of the dtype, for matrices that keep it."""
         if not isinstance(self.bits, int):
             return Bits(prod(shape) * width, 0)
         groups = self._groups(shape)
@@ -60,13 +60,13 @@ class Packing(NamedTuple):
 
 
 class Format(Spec):
-    """Each value in `bits`, and beside each group of values a scale and, where that is stored, a zero point.
+    """Values of `bits` each, and for every group of values a scale and, if stored, a zero point.
 
-    `bits` dtype leaves a matrix as it is. `group_size` g groups g neighbours of a row (the inputs of one output); row,
-    where it is left out, is all of a row, tensor all of a matrix. A scale takes `scale_bits`, left out 16; a zero point or
-    minimum `zero_bits`, left out 0. With `second_group_size` s, every s of these scales share one more constant of
-    `second_scale_bits`, left out 32 (double quantization, QLoRA, arXiv:2305.14314 section 3; the super-blocks of
-    llama.cpp).
+    `bits` dtype leaves a matrix as it is. `group_size` g groups g neighbours of a row (the inputs of one
+    output); row, where it is left out, is all of a row, tensor all of a matrix. A scale takes `scale_bits`,
+    left out 16; a zero point or minimum `zero_bits`, left out 0. With `second_group_size` s, every s of
+    these scales share one more constant of `second_scale_bits`, left out 32 (double quantization, QLoRA,
+    arXiv:2305.14314 section 3; the super-blocks of llama.cpp).
     """
 
     bits: Size | Literal["dtype"]
@@ -77,22 +77,25 @@ class Format(Spec):
     second_scale_bits: Count | None = None
 
     def packing(self, usual: Mapping[str, Any]) -> Packing:
-        """With what is left out taken from the usual values."""
+        """The format in full; what is left out is taken from the usual values."""
         stated = {field: value for field in Packing._fields if (value := getattr(self, field)) is not None}
         return Packing(**{**usual, **stated})
 
 
 class Rule(Format):
-    """The format of matrices that `match` names; what it leaves out is as for all others.
+    """The format of the matrices that `match` names; what it leaves out is as for all others.
 
-    `match` is one of the groups that `params` lists (embedding, ffn, experts), or consecutive steps of a path, in which *
-    stands for any step and 0-3 for layers: layers.*.ffn, layers.0-3, q_proj.
+    `match` is one of the groups that `params` lists (embedding, ffn, experts), or consecutive steps of a
+    path, in which * stands for any step and 0-3 for layers: layers.*.ffn, layers.0-3, q_proj.
     """
 
     match: str
 
     def spans(self, row: Row, at: int) -> Iterator[Span]:
-        """The layers in which it names the row; step `at` of the row's path is the number of its layer, -1 if there is none."""
+        """The ranges of layers in which it names the row.
+
+        Step `at` of the row's path is the number of its layer; -1 outside of all layers.
+        """
         if self.match == row.group:
             yield EVERYWHERE
         steps, wanted = row.path.split("."), self.match.split(".")
@@ -103,16 +106,17 @@ class Rule(Format):
 
 
 class Quantization(Format):
-    """What the matrices of projections and tables are stored in; of the `rules` the last that names a matrix decides on it.
+    """The stored format of projections and token tables.
 
-    Norms, biases and adapters keep the dtype. GPTQ, arXiv:2210.17323: {bits: 4, group_size: 128, zero_bits: 4}. NF4 of
-    QLoRA, arXiv:2305.14314: {bits: 4, group_size: 64, scale_bits: 8, second_group_size: 256}.
+    Of the `rules` the last that names a matrix decides on it. Norms, biases and adapters keep the dtype.
+    GPTQ, arXiv:2210.17323: {bits: 4, group_size: 128, zero_bits: 4}. NF4 of QLoRA, arXiv:2305.14314: {bits:
+    4, group_size: 64, scale_bits: 8, second_group_size: 256}.
     """
 
     rules: tuple[Rule, ...] = ()
 
     def packings(self, row: Row, layers: LayerIndex) -> Iterator[tuple[Packing, Number]]:
-        """(packing, in how many layers) of a row's matrix, for one that lies in no layer (packing, 1)."""
+        """(packing, number of layers) of a row's matrix; 1 outside of all layers."""
         usual = self.packing({})
         at = _number_at(row.path)
         numbers = layers.span(row.path)
@@ -133,7 +137,7 @@ class Quantization(Format):
             )
 
     def check_model(self, model: Model, layers: LayerIndex) -> Iterator[Conflict]:
-        """Every rule names a matrix of this model."""
+        """Conflicts: rules that name no matrix of the model."""
         rows = [row for row in outline(model, adapted(model)) if quantizable(row)]
         groups = ", ".join(dict.fromkeys(row.group for row in rows))
         for i, rule in enumerate(self.rules):
@@ -148,12 +152,12 @@ class Quantization(Format):
 
 
 def quantizable(row: Row) -> bool:
-    """Whether a row's weight is a matrix that is multiplied with or looked up in, and no adapter."""
+    """Whether a row's weight is a projection, a convolution or a table, and no adapter."""
     return isinstance(row.op, Linear | Lookup | Conv1d) and "weight" in row.weights and row.group != ADAPTERS
 
 
 def _span(want: str, step: str, *, numbered: bool) -> Span | None:
-    """The layers in which a step of a pattern fits a step of a path; None for nowhere."""
+    """The layers in which a step of a pattern fits a step of a path; None for no layer."""
     first, dash, last = want.partition("-")
     if want == "*" or (want == step and not numbered):
         return EVERYWHERE
@@ -180,6 +184,6 @@ def _meets(rule: Rule, row: Row, layers: LayerIndex) -> bool:
 
 
 def _count(numbers: range, start: float, stop: float) -> Number:
-    """How many of the numbers lie from `start` up to, not including, `stop`."""
+    """How many of the numbers lie from `start` to below `stop`."""
     first = numbers.start + ceil_div(int(start) - numbers.start, numbers.step) * numbers.step
     return max(0, ceil_div(int(stop) - first, numbers.step))

@@ -1,4 +1,4 @@
-"""How a model is to be trained, as far as rules of design judge it. Nothing here is counted or run."""
+"""The training recipe, as far as design rules judge it. Nothing here is counted or run."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Share = Annotated[float, Bounds(ge=0)]
 class Training(Spec):
     """Notes of a recipe; what is left out is not judged.
 
-    `dropout` and `weight_decay` are those of pretraining, `decay_norms` whether norms and biases decay too, `warmup_steps` how many steps
-    the learning rate rises.
+    `dropout` and `weight_decay` are those of pretraining, `decay_norms` whether norms and biases decay too,
+    `warmup_steps` how many steps the learning rate rises.
     """
 
     dropout: Share | None = None

@@ -12,8 +12,8 @@ from archcli.load.checkpoint.safetensors import read_tensor
 from archcli.load.huggingface.importer import weight_map
 from archcli.load.huggingface.weights.auxiliary import PACKED, SCALE
 from archcli.load.huggingface.weights.map import WeightMap
-from archcli.measure.checkpoint import Comparison, compare, compare_sums, folded, shape_text
 from archcli.measure.passes import forward_pass
+from archcli.measure.weights.checkpoint import Comparison, compare, compare_sums, folded, shape_text
 from archcli.recording.machine import available_memory
 from archcli.render.progress import progress
 from archcli.wording import quote

@@ -5,8 +5,8 @@ from __future__ import annotations
 from archcli.commands.base import subject
 from archcli.commands.options import Form, Json, Output, Sort, Where
 from archcli.load.presets import presets
-from archcli.measure.list_presets import COLUMNS, describe, list_models
 from archcli.measure.survey.filter import select
+from archcli.measure.survey.presets import COLUMNS, describe, list_models
 from archcli.render import show
 
 

@@ -47,7 +47,7 @@ def run(  # noqa: PLR0913
 
 def _compared(asked: Subject, against: str) -> Report:
     from archcli.commands._weights import compare_checkpoint
-    from archcli.measure.checkpoint import count_checkpoint
+    from archcli.measure.weights.checkpoint import count_checkpoint
 
     checkpoint, comparison = compare_checkpoint(asked, against)
     return count_checkpoint(asked.model, checkpoint.source, comparison, checkpoint.notes)

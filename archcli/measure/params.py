@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from archcli.graph import Row
-from archcli.measure.memory.weight_bytes import Kept, Stored, stored
 from archcli.measure.passes import forward_pass, train_pass
 from archcli.measure.report import Column, Report, Table, Unit, facts
+from archcli.measure.weights.stored_bytes import Kept, Stored, stored
 from archcli.modules import Model
 from archcli.modules.layers import folded_path
 from archcli.modules.mtp import is_prediction

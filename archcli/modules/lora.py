@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from archcli.arith import Number
-from archcli.count_tape import Abstract
 from archcli.graph import Op, Tape, Tensor, tree_map
+from archcli.graph.count_tape import Abstract
 from archcli.modules.base import Conflict, Positive, Share, Size, Spec
 from archcli.modules.dropout import dropped
 from archcli.modules.trace import outline
@@ -23,7 +23,6 @@ from archcli.ops import Add, Einsum, Linear, Lookup, Scale
 
 if TYPE_CHECKING:
     from archcli.modules.base import Module
-    from archcli.modules.model import Model
 
 GROUP = "lora"
 """The group under which adapters are counted."""
@@ -75,7 +74,7 @@ class LoRA(Spec):
                 "name projections, such as [q, v], or leave lora out",
             )
 
-    def check_model(self, model: Model) -> Iterator[Conflict]:
+    def check_model(self, model: Module) -> Iterator[Conflict]:
         """Every target is a projection that this model has."""
         rows = outline(model)
         words = dict.fromkeys([word for row in rows if (word := target_of(row.op)) is not None])
@@ -211,9 +210,10 @@ class Adapted:
         return self.module.forward(*args, **options)
 
 
-def adapted(model: Model) -> Any:
+def adapted(model: Module) -> Any:
     """The model, with the adapters that it states."""
-    return model if model.lora is None else Adapted(model, model.lora)
+    lora: LoRA | None = getattr(model, "lora", None)
+    return model if lora is None else Adapted(model, lora)
 
 
 def unadapted(module: Any) -> Any:

@@ -17,7 +17,7 @@ from archcli.modules.trace import outline
 from archcli.ops import Conv1d, Linear, Lookup
 
 if TYPE_CHECKING:
-    from archcli.modules.model import Model
+    from archcli.modules.base import Module
 
 Span = tuple[float, float]
 """The first and the last layer of a range."""
@@ -136,7 +136,7 @@ class Quantization(Format):
                 _count(numbers, start, stop),
             )
 
-    def check_model(self, model: Model, layers: LayerIndex) -> Iterator[Conflict]:
+    def check_model(self, model: Module, layers: LayerIndex) -> Iterator[Conflict]:
         """Conflicts: rules that name no matrix of the model."""
         rows = [row for row in outline(model, adapted(model)) if quantizable(row)]
         groups = ", ".join(dict.fromkeys(row.group for row in rows))

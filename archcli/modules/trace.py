@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.count_tape import Abstract, CountTape
 from archcli.graph import Row, Tensor, tree_map
+from archcli.graph.count_tape import Abstract, CountTape
 from archcli.modules.request import Request
 
 ONE_TOKEN = Request(seq_len=1, source_len=1)

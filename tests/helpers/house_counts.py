@@ -21,7 +21,7 @@ LIBRARIES = (
 """Folders of many files alike, one idea each: as many as there are ideas."""
 
 FIRST_LINE = 100
-BELOW = ("ops", "modules", "load", "graph", "part")
+BELOW = ("ops", "modules", "load", "graph")
 """Where a module or an operation may be told by its class: the library itself, and what builds it."""
 
 

@@ -8,8 +8,8 @@ import torch
 
 import archcli.ops
 from archcli import modules as m
-from archcli.count_tape import CountTape
 from archcli.graph import Op, OpClass
+from archcli.graph.count_tape import CountTape
 from archcli.ops import (
     Attend,
     Bidirectional,

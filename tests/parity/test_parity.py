@@ -5,7 +5,7 @@ import torch
 from safetensors.torch import load_file
 
 from archcli.load.checkpoint.safetensors import read_header, read_tensor
-from archcli.measure.checkpoint import compare
+from archcli.measure.weights.checkpoint import compare
 from archcli.modules import Encoder, MixtureOfExperts, Rope
 from archcli.runtime.model.build import set_expert_form
 from archcli.runtime.weights.compare import Placed, loaded

@@ -7,8 +7,8 @@ import pytest
 
 from archcli.load.presets import presets
 from archcli.load.source import load
-from archcli.measure.list_presets import COLUMNS, describe
 from archcli.measure.survey.filter import select
+from archcli.measure.survey.presets import COLUMNS, describe
 from presets.test_presets import ORACLE
 
 ROWS = {name: describe(name, load(name).model) for name in presets()}

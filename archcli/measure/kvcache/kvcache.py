@@ -11,10 +11,10 @@ from typing import Any
 from archcli.arith import to_bytes
 from archcli.graph import State, StateKind
 from archcli.measure.kvcache.variants import expanded, to_gqa, to_mha, to_mla, to_mqa
-from archcli.measure.memory.weight_bytes import weight_bytes
 from archcli.measure.notes import context_notes, source_notes
 from archcli.measure.passes import forward_pass, prefill_pass
 from archcli.measure.report import Column, Report, Table, facts
+from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules import Mixer, MixerFacts, Model, find, substitute
 from archcli.modules.layers import LayerIndex
 from archcli.modules.mtp import MTP

@@ -6,8 +6,8 @@ No tensor has values here.
 import pytest
 
 from archcli.load.huggingface.importer import weight_map
-from archcli.measure.checkpoint import compare
-from archcli.measure.state_dict import tensors
+from archcli.measure.weights.checkpoint import compare
+from archcli.measure.weights.state_dict import tensors
 from drawing import TINY
 from hub_compared import against, told, wrong
 from importing import imported_file

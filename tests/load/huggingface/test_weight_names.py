@@ -13,8 +13,8 @@ from archcli.errors import ArchError
 from archcli.load.huggingface.importer import families, weight_map
 from archcli.load.huggingface.weights.map import WeightMap
 from archcli.load.huggingface.weights.rules import Auxiliary, parts_of
-from archcli.measure.checkpoint import compare
-from archcli.measure.state_dict import tensors
+from archcli.measure.weights.checkpoint import compare
+from archcli.measure.weights.state_dict import tensors
 from drawing import cases
 from import_variants import VARIANTS
 from importing import imported_file

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from archcli.measure.memory.estimate import memory_of
+from archcli.measure.memory import memory_of
 from archcli.measure.passes import checked_pass
 from archcli.measure.profile.extrapolate.plan import plan_of
 from archcli.measure.profile.extrapolate.recording import extrapolated

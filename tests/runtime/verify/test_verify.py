@@ -5,9 +5,9 @@ import dataclasses
 import pytest
 import torch
 
-from archcli.count_tape import CountTape
 from archcli.errors import ArchError
 from archcli.graph import State, StateKind
+from archcli.graph.count_tape import CountTape
 from archcli.modules import GLU, Group, PreNorm
 from archcli.modules.layers import LayerIndex
 from archcli.ops import Attend, Combine, ExtendCache, Linear, Multiply, Normalize, Route

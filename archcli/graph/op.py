@@ -1,33 +1,18 @@
-"""The waist of archcli: tensors on a tape, operations with a cost, and the rows that counting leaves.
-
-A module's forward speaks only of `Tensor`, `Op` and child modules. Its tape decides what that means: `CountTape`
-(archcli/count_tape.py) writes one exact `Row` per operation, the torch tapes (`archcli.runtime`) build and run a
-network.
-"""
+"""Operations and the tensors they work on: what a module's forward speaks of, whatever tape reads it."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from archcli.arith import Number, Shape, label, prod
-from archcli.part import NO_WORKSPACE, OpClass, Part, Workspace
-from archcli.state import State, StateKind
+from archcli.arith import Number, Shape
+from archcli.graph.part import NO_WORKSPACE, Part, Workspace
+from archcli.graph.state import State
 
 if TYPE_CHECKING:
     from archcli.modules.base import Module
-
-
-class Experts(NamedTuple):
-    """A row inside routed experts.
-
-    `n_experts` copies of its weights are stored, each token passes through `top_k` of them.
-    """
-
-    n_experts: Number
-    top_k: Number
 
 
 class Op(ABC):
@@ -108,58 +93,6 @@ class Op(ABC):
         return None
 
 
-class PassPart(NamedTuple):
-    """A part as a pass runs it; a gradient is named `part/gradient`."""
-
-    stage: Literal["forward", "backward"]
-    name: str
-    part: Part
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One operation of the forward, as it was counted: everything every report is folded from.
-
-    Costs are per occurrence; `times` repeats them. Weights that are not `trained` are frozen: they get no gradient.
-    """
-
-    path: str
-    group: str
-    op: Op
-    inputs: tuple[Shape, ...]
-    outputs: tuple[Shape, ...]
-    weights: dict[str, Shape]
-    parts: tuple[Part, ...]
-    states: tuple[State, ...]
-    times: Number
-    experts: Experts | None
-    trained: bool = True
-
-    def pieces(self, phase: str) -> Iterator[PassPart]:
-        """The parts that run in a phase: training adds what is spent in training alone, and every part's backward."""
-        train = phase == "train"
-        for part in self.parts:
-            if train or not part.training:
-                yield PassPart("forward", part.name, part)
-            if train:
-                yield from (PassPart("backward", f"{part.name}/{back.name}", back) for back in part.backward)
-
-    @property
-    def unit_params(self) -> Number:
-        """Parameters of one copy."""
-        return sum((prod(shape) for shape in self.weights.values()), 0)
-
-    @property
-    def params(self) -> Number:
-        """Parameters of all occurrences and all experts."""
-        return self.unit_params * self.times * (self.experts.n_experts if self.experts else 1)
-
-    @property
-    def active_params(self) -> Number:
-        """Parameters that one token passes through."""
-        return self.unit_params * self.times * (self.experts.top_k if self.experts else 1)
-
-
 class Tape(Protocol):
     """What reads a forward: `CountTape`, and the build and run tapes of `archcli.runtime`."""
 
@@ -204,20 +137,3 @@ def tree_map(change: Callable[[Any], Any], kind: type, tree: Any) -> Any:
     if isinstance(tree, dict):
         return {key: tree_map(change, kind, item) for key, item in tree.items()}
     return tree
-
-
-__all__ = [
-    "Experts",
-    "Op",
-    "OpClass",
-    "Part",
-    "PassPart",
-    "Row",
-    "State",
-    "StateKind",
-    "Tape",
-    "Tensor",
-    "Workspace",
-    "label",
-    "tree_map",
-]

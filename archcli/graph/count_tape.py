@@ -10,7 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archcli.arith import Number, Shape, repetitions
-from archcli.graph import Experts, Op, Part, Row, Tape, Tensor, tree_map
+from archcli.graph.op import Op, Tape, Tensor, tree_map
+from archcli.graph.part import Part
+from archcli.graph.row import Experts, Row
 
 if TYPE_CHECKING:
     from archcli.modules.base import Module

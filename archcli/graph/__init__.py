@@ -1,0 +1,28 @@
+"""The waist of archcli: tensors on a tape, operations with a cost, and the rows that counting leaves.
+
+A module's forward speaks only of `Tensor`, `Op` and child modules. Its tape decides what that means: `CountTape`
+(`count_tape.py`) writes one exact `Row` per operation, the torch tapes (`archcli.runtime`) build and run a
+network.
+"""
+
+from archcli.arith import label
+from archcli.graph.op import Op, Tape, Tensor, tree_map
+from archcli.graph.part import OpClass, Part, Workspace
+from archcli.graph.row import Experts, PassPart, Row
+from archcli.graph.state import State, StateKind
+
+__all__ = [
+    "Experts",
+    "Op",
+    "OpClass",
+    "Part",
+    "PassPart",
+    "Row",
+    "State",
+    "StateKind",
+    "Tape",
+    "Tensor",
+    "Workspace",
+    "label",
+    "tree_map",
+]

@@ -1,0 +1,74 @@
+"""Rows: what counting leaves behind, one for each operation; every report is folded from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from archcli.arith import Number, Shape, prod
+from archcli.graph.op import Op
+from archcli.graph.part import Part
+from archcli.graph.state import State
+
+
+class Experts(NamedTuple):
+    """A row inside routed experts.
+
+    `n_experts` copies of its weights are stored, each token passes through `top_k` of them.
+    """
+
+    n_experts: Number
+    top_k: Number
+
+
+class PassPart(NamedTuple):
+    """A part as a pass runs it; a gradient is named `part/gradient`."""
+
+    stage: Literal["forward", "backward"]
+    name: str
+    part: Part
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One operation of the forward, as it was counted: everything every report is folded from.
+
+    Costs are per occurrence; `times` repeats them. Weights that are not `trained` are frozen: they get no gradient.
+    """
+
+    path: str
+    group: str
+    op: Op
+    inputs: tuple[Shape, ...]
+    outputs: tuple[Shape, ...]
+    weights: dict[str, Shape]
+    parts: tuple[Part, ...]
+    states: tuple[State, ...]
+    times: Number
+    experts: Experts | None
+    trained: bool = True
+
+    def pieces(self, phase: str) -> Iterator[PassPart]:
+        """The parts that run in a phase: training adds what is spent in training alone, and every part's backward."""
+        train = phase == "train"
+        for part in self.parts:
+            if train or not part.training:
+                yield PassPart("forward", part.name, part)
+            if train:
+                yield from (PassPart("backward", f"{part.name}/{back.name}", back) for back in part.backward)
+
+    @property
+    def unit_params(self) -> Number:
+        """Parameters of one copy."""
+        return sum((prod(shape) for shape in self.weights.values()), 0)
+
+    @property
+    def params(self) -> Number:
+        """Parameters of all occurrences and all experts."""
+        return self.unit_params * self.times * (self.experts.n_experts if self.experts else 1)
+
+    @property
+    def active_params(self) -> Number:
+        """Parameters that one token passes through."""
+        return self.unit_params * self.times * (self.experts.top_k if self.experts else 1)

@@ -1,1 +1,0 @@
-"""Memory: the bytes of stored weights, of a run, and of this machine."""

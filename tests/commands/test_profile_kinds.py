@@ -151,8 +151,8 @@ def test_an_interrupt_before_every_kind_was_measured_ends_cleanly(profiled, monk
 def test_one_stack_is_freed_before_the_next_is_built(profiled, monkeypatch):
     honest, alive, most = profile_work.prepare, weakref.WeakSet(), []
 
-    def prepared(spec, job):
-        work = honest(spec, job)
+    def prepared(*arguments):
+        work = honest(*arguments)
         alive.add(work.model)
         most.append(len(alive))
         return work

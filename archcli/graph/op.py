@@ -30,6 +30,8 @@ class Op(ABC):
     """Why this op costs nothing; an op without parts and without a reason is an error."""
     needs_module: ClassVar[bool] = False
     """Whether torch's module for it must be there even without weights, as it does something else in training."""
+    grouped: ClassVar[bool] = False
+    """Whether it is a product that routed experts run as one, each on the tokens sent to it."""
     expected: ClassVar[bool] = False
     """Whether its cost depends on data, and the counted one is an expected value."""
 
@@ -89,8 +91,12 @@ class Op(ABC):
         return self
 
     def leaf(self, nn: Any, *xs: Shape) -> Any:
-        """The torch.nn module that owns the weights and does the work, or None where `run` on plain parameters does."""
+        """The module of torch (or of `runtime/model/leaves.py`) that does the same, or None: `run` on bare parameters."""
         return None
+
+    def initial(self, weight: str) -> float | None:
+        """The value of every element of a bare weight before training; None for small random numbers."""
+        return None if weight == "weight" else 0.0
 
 
 class Tape(Protocol):

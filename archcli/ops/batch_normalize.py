@@ -58,3 +58,6 @@ class BatchNormalize(Op):
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         known = [weights[name] for name in ("running_mean", "running_var", "weight", "bias")]
         return torch.nn.functional.batch_norm(x.flatten(0, -2), *known, eps=self.eps).view_as(x)
+
+    def leaf(self, nn: Any, x: Shape) -> Any:
+        return nn.TokenBatchNorm(x[-1], eps=self.eps, momentum=self.momentum)

@@ -24,6 +24,7 @@ class Linear(Op):
     borrowed: bool = False
     stored_bias: bool = False
     zeroed: bool = False
+    grouped: ClassVar[bool] = True
 
     def shape(self, x: Shape, weight: Shape | None = None) -> Shape:
         return (*x[:-1], self.out)
@@ -52,7 +53,12 @@ class Linear(Op):
         )
 
     def leaf(self, nn: Any, x: Shape, weight: Shape | None = None) -> Any:
-        return None if self.borrowed or self.stored_bias else nn.Linear(x[-1], self.out, bias=self.bias)
+        if self.borrowed or self.stored_bias:
+            return None
+        return (nn.ZeroLinear if self.zeroed else nn.Linear)(x[-1], self.out, bias=self.bias)
+
+    def initial(self, weight: str) -> float | None:
+        return 0.0 if self.zeroed or weight != "weight" else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,6 +94,9 @@ class Lookup(Op):
 
     def leaf(self, nn: Any, ids: Shape) -> Any:
         return None if self.zeroed else nn.Embedding(self.entries, self.width).requires_grad_(not self.frozen)
+
+    def initial(self, weight: str) -> float | None:
+        return 0.0 if self.zeroed else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -58,6 +58,9 @@ class Normalize(Op):
             wide = wide + weights["bias"].float()
         return wide.type_as(x)
 
+    def initial(self, weight: str) -> float | None:
+        return 1.0 - self.offset if weight == "weight" else 0.0
+
     def leaf(self, nn: Any, x: Shape) -> Any:
         if self.offset or self.axes > 1 or (self.bias and not self.weight):
             return None

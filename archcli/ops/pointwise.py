@@ -53,6 +53,9 @@ class ActivateSwish(Op):
     def weights(self, x: Shape) -> dict[str, Shape]:
         return {"beta": (1,)} if self.learnt else {}
 
+    def initial(self, weight: str) -> float | None:
+        return self.beta
+
     def parts(self, x: Shape) -> tuple[Part, ...]:
         n = prod(x)
         part = elementwise("swish", n, saved=1)

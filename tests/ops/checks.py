@@ -3,6 +3,7 @@
 import torch
 
 from archcli.graph import Op, Part
+from archcli.runtime.model.leaves import MODULES
 from ops import head_cases
 from ops.references import REFERENCES
 
@@ -50,11 +51,12 @@ def check_run(case):
 
 def check_leaf(case):
     """The torch module that stands for the op owns exactly its weights, and gives what its run gives."""
-    leaf = case.op.leaf(torch.nn, *case.inputs)
+    leaf = case.op.leaf(MODULES, *case.inputs)
     if leaf is None:
         return
-    weights = tensors(case.weights)
+    weights = tensors(case.weights | case.buffers)
     assert {name: tuple(value.shape) for name, value in leaf.named_parameters()} == case.weights
+    assert {name: tuple(value.shape) for name, value in leaf.named_buffers()} == case.buffers
     leaf.eval().load_state_dict(weights)
     assert torch.allclose(leaf(*arguments(case)), case.op.run(torch, weights, *arguments(case)), atol=1e-6)
 

@@ -6,13 +6,13 @@ torch's own (nn.Linear, nn.LayerNorm, …) wherever one does the same; else the 
 from __future__ import annotations
 
 from itertools import cycle
+from types import SimpleNamespace
 from typing import Any, cast
 
 import torch
 from torch import nn
 
 from archcli.graph import Op
-from archcli.ops import BatchNormalize, Linear, Normalize
 
 HAS_GROUPED = hasattr(torch.nn.functional, "grouped_mm")
 GROUPED = frozenset({torch.float32, torch.bfloat16, torch.float16})
@@ -23,20 +23,12 @@ ALIGNED = 16
 
 
 def leaf_of(op: Op, shapes: list[Any], n_experts: int | None) -> nn.Module | None:
-    """The module that owns the op's weights and buffers, freshly initialised, or None for an op that needs none."""
+    """The module that owns the op's weights and buffers, freshly initialised; None for an op that needs none."""
     if not op.weights(*shapes) and not op.buffers(*shapes):
-        return op.leaf(nn, *shapes) if op.needs_module else None
+        return op.leaf(MODULES, *shapes) if op.needs_module else None
     if n_experts is not None:
-        return (
-            StackedLinear(op, shapes, n_experts)
-            if isinstance(op, Linear)
-            else StackedLeaf(op, shapes, n_experts)
-        )
-    if isinstance(op, BatchNormalize):
-        return TokenBatchNorm(shapes[0][-1], eps=op.eps, momentum=op.momentum)
-    if isinstance(op, Linear) and op.zeroed:
-        return ZeroLinear(shapes[0][-1], op.out, bias=op.bias)
-    return op.leaf(nn, *shapes) or Leaf(op, shapes)
+        return (StackedLinear if op.grouped else StackedLeaf)(op, shapes, n_experts)
+    return op.leaf(MODULES, *shapes) or Leaf(op, shapes)
 
 
 class AdapterHolder(nn.Module):
@@ -55,13 +47,25 @@ class ZeroLinear(nn.Linear):
     """A linear map that starts as zero."""
 
     def reset_parameters(self) -> None:
-        """All zero."""
         for parameter in self.parameters(recurse=False):
             nn.init.zeros_(parameter)
 
 
+MODULES = SimpleNamespace(
+    Conv1d=nn.Conv1d,
+    Dropout=nn.Dropout,
+    Embedding=nn.Embedding,
+    LayerNorm=nn.LayerNorm,
+    Linear=nn.Linear,
+    RMSNorm=getattr(nn, "RMSNorm", None),
+    TokenBatchNorm=TokenBatchNorm,
+    ZeroLinear=ZeroLinear,
+)
+"""The modules that an op's `leaf` chooses from."""
+
+
 class Assignment:
-    """Which of E experts each token goes to, tokens being sorted by expert; and how many go to each, found once for all their matrices."""
+    """The expert of each token, sorted by expert, and the tokens of each expert, counted once for all matrices."""
 
     def __init__(self, expert_of: torch.Tensor) -> None:
         self.expert_of = expert_of
@@ -69,13 +73,13 @@ class Assignment:
         self._ends: torch.Tensor | None = None
 
     def sizes(self, n_experts: int) -> torch.Tensor:
-        """How many tokens go to each expert, [E]."""
+        """Numbers of tokens [E]."""
         if self._sizes is None:
             self._sizes = torch.bincount(self.expert_of, minlength=n_experts)
         return self._sizes
 
     def ends(self, n_experts: int) -> torch.Tensor:
-        """Where each expert's tokens end, [E]."""
+        """Ends of the experts' tokens [E]."""
         if self._ends is None:
             self._ends = self.sizes(n_experts).cumsum(0, dtype=torch.int32)
         return self._ends
@@ -93,21 +97,18 @@ class Leaf(nn.Module):
             self.register_buffer(name, torch.empty(*stack, *shape))
 
     def reset_parameters(self) -> None:
-        """Matrices small and random, gains such that the op starts neutral."""
+        """Every weight as its op wants it initially."""
         for name, parameter in self.named_parameters(recurse=False):
-            if name == "weight" and isinstance(self.op, Normalize):
-                nn.init.constant_(parameter, 1.0 - self.op.offset)
-            elif name == "beta":
-                nn.init.constant_(parameter, getattr(self.op, "beta", 1.0))
-            elif name == "weight" and not getattr(self.op, "zeroed", False):
+            value = self.op.initial(name)
+            if value is None:
                 nn.init.normal_(parameter, std=0.02)
             else:
-                nn.init.zeros_(parameter)
+                nn.init.constant_(parameter, value)
         for buffer in self.buffers(recurse=False):
             nn.init.zeros_(buffer)
 
     def forward(self, *xs: torch.Tensor, op: Op | None = None) -> Any:
-        """The op, on these parameters; `op` stands in for the one it was built with where a pass has its own length."""
+        """The op on these parameters; `op` is that of this call, which may know the length of the pass."""
         return (op or self.op).run(torch, {**self._parameters, **self._buffers}, *xs)
 
     def extra_repr(self) -> str:
@@ -122,18 +123,20 @@ class StackedLeaf(Leaf):
         super().__init__(op, shapes, (n_experts,))
 
     def forward(self, *xs: torch.Tensor, op: Op | None = None, routed: Assignment) -> Any:
-        """The op, each row with its own expert's parameters."""
-        own = {name: value[routed.expert_of] for name, value in self._parameters.items() if value is not None}
-        return (op or self.op).run(torch, own, *xs)
+        """The op, each row with the parameters of its expert."""
+        weights = {
+            name: value[routed.expert_of] for name, value in self._parameters.items() if value is not None
+        }
+        return (op or self.op).run(torch, weights, *xs)
 
 
 class StackedLinear(Leaf):
     """E linear maps in one tensor [E, out, in]. Tokens come sorted by expert.
 
-    Two forms with equal results: `gather` takes each token's matrix and multiplies in one batch (meta device, compile,
-    witnesses); `grouped` multiplies each expert's tokens together, which moves every matrix once: in torch's one kernel
-    for that where it takes these tensors, else expert after expert (which needs to read the sizes). Where fewer than E
-    matrices are stored, experts share them in the grouped form: expert e has matrix e modulo their number.
+    Two forms with equal results. `gather` takes each token's matrix and multiplies in one batch: on meta, compiled,
+    and under a counter of FLOPs. `grouped` multiplies each expert's tokens together, so that every matrix is read
+    once: in torch's grouped product where that takes these tensors, else expert after expert, which reads the sizes
+    back. Where fewer than E matrices are stored, expert e has matrix e modulo their number.
     """
 
     form = "grouped"
@@ -143,7 +146,7 @@ class StackedLinear(Leaf):
         self.n_experts = n_experts
 
     def store(self, distinct: int) -> None:
-        """Have so many matrices only; what they held is lost."""
+        """Store so many matrices only, uninitialised."""
         weight = self.get_parameter("weight")
         self.weight = nn.Parameter(
             weight.new_empty(min(distinct, self.n_experts), *weight.shape[1:]), weight.requires_grad
@@ -165,20 +168,23 @@ def _grouped(x: torch.Tensor, weight: torch.Tensor, routed: Assignment, n_expert
     if len(weight) == n_experts and _in_one_kernel(x, weight):
         y = torch.nn.functional.grouped_mm(x, weight.transpose(1, 2), offs=routed.ends(n_experts))
         if y.requires_grad:
-            y.register_hook(_taken)
+            y.register_hook(_aligned)
         return y
-    own = zip(x.split(routed.sizes(n_experts).tolist()), cycle(weight), strict=False)
-    return torch.cat([torch.nn.functional.linear(tokens, matrix) for tokens, matrix in own if len(tokens)])
+    pairs = zip(x.split(routed.sizes(n_experts).tolist()), cycle(weight), strict=False)
+    return torch.cat([torch.nn.functional.linear(tokens, matrix) for tokens, matrix in pairs if len(tokens)])
 
 
-def _taken(gradient: torch.Tensor) -> torch.Tensor:
-    """A gradient as the grouped product's own takes it: not expanded, and where it may begin."""
+def _aligned(gradient: torch.Tensor) -> torch.Tensor:
+    """A gradient as the grouped product's backward takes it: contiguous and aligned."""
     fits = gradient.is_contiguous() and not gradient.data_ptr() % ALIGNED
     return gradient if fits else gradient.clone(memory_format=torch.contiguous_format)
 
 
 def _in_one_kernel(x: torch.Tensor, weight: torch.Tensor) -> bool:
-    """Whether torch's grouped product takes these: of 16, 32 bits; rows of whole 16 bytes; on a GPU, of compute capability 8 and more."""
+    """Whether torch's grouped product takes these.
+
+    It takes 16 and 32 bits, rows of whole 16 bytes, and GPUs of compute capability 8 and more.
+    """
     if (
         not HAS_GROUPED
         or x.dtype not in GROUPED

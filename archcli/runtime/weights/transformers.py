@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 from archcli.errors import ArchError
-from archcli.modules import Encoder, Model
+from archcli.modules import Model
 
 DECODED = 4  # steps after the prompt; each is one more pass through all layers
 MOST_SHOWN = 200
@@ -35,7 +35,7 @@ class Logits(NamedTuple):
 def prompt_length(spec: Model, tokens: torch.Tensor) -> int | None:
     """How many tokens come before those that are decoded; None for an encoder, and where there is one token alone."""
     length: int = tokens.shape[1]
-    return None if isinstance(spec, Encoder) or length == 1 else length - min(DECODED, length - 1)
+    return None if not spec.caches or length == 1 else length - min(DECODED, length - 1)
 
 
 def their_class(config: Mapping[str, Any]) -> Any:
@@ -64,12 +64,12 @@ def their_logits(cls: Any, folder: str, dtype: torch.dtype, spec: Model, inputs:
     """What their model says, which is loaded here and gone afterwards; ArchError where it cannot be loaded."""
     with _quietly():
         model = _model(cls, folder, dtype)
-        if not isinstance(spec, Encoder) and getattr(spec, "head", None) is None:
+        if spec.caches and getattr(spec, "head", None) is None:
             model = model.base_model  # a head that ours does not have is no part of the comparison
         steps = _steps(
             model, spec, inputs
         )  # first: frequencies that stretch with the length seen do not shrink again
-        cached = {} if isinstance(spec, Encoder) else {"use_cache": False}
+        cached = {"use_cache": False} if spec.caches else {}
         return Logits(_answer(model(**_given(model, inputs, inputs.tokens), **cached), spec), steps)
 
 

@@ -19,7 +19,7 @@ from archcli.render.progress import progress
 from archcli.wording import quote
 
 if TYPE_CHECKING:
-    from archcli.runtime.verify.finding import Finding, Verdict
+    from archcli.runtime.verify.result import ReferenceResult, VerifyResult
 
 LONGEST_NAME = 200
 UNNAMED = (
@@ -52,30 +52,32 @@ def compare_checkpoint(asked: Subject, source: str) -> CheckpointComparison:
     )
 
 
-def verify_weights(asked: Subject, folder: str, dtype: str, batch_size: int, seq_len: int) -> Verdict:
+def verify_weights(asked: Subject, folder: str, dtype: str, batch_size: int, seq_len: int) -> VerifyResult:
     """Compare names and shapes, then, where they agree, logits with transformers."""
     checkpoint, comparison = compare_checkpoint(asked, folder)
     if checkpoint.config is None:
         raise ArchError(f"{folder}: no config.json beside the weights", "transformers needs one to load them")
     _refuse_quantized(comparison, folder)
     # torch and transformers are imported only now, after everything that may refuse
-    from archcli.runtime.verify.finding import Verdict
-    from archcli.runtime.weights.compare import Job, Placed, check_weights
+    from archcli.runtime.verify.result import VerifyResult
+    from archcli.runtime.weights.compare import PlacedTensors, WeightCheck, check_weights
 
-    findings = tuple(_findings(comparison))
+    results = tuple(_results(comparison))
     if not comparison.ok:
-        return Verdict(findings, (*checkpoint.notes, "logits were not compared."))
+        return VerifyResult(results, (*checkpoint.notes, "logits were not compared."))
     tensors = ((checkpoint.tensors[name], place) for name, place in comparison.places.items())
-    placed = Placed(tuple((stored, place) for stored, place in tensors if stored is not None), read_tensor)
+    placed = PlacedTensors(
+        tuple((stored, place) for stored, place in tensors if stored is not None), read_tensor
+    )
     if len(placed.tensors) < len(comparison.places):
         raise ArchError(
             f"{folder}: some shards are not here", "params --against compares the names of their tensors"
         )
     params = int(forward_pass(asked.model, 1, 1).params())
     with progress(f"verifying {asked.name}") as tick:
-        job = Job(folder, checkpoint.config, params, dtype, batch_size, seq_len)
+        job = WeightCheck(folder, checkpoint.config, params, dtype, batch_size, seq_len)
         logits = check_weights(asked.model, placed, job, available_memory(), tick)
-    return Verdict((*findings, *_copies(checkpoint, comparison), *logits), checkpoint.notes)
+    return VerifyResult((*results, *_copies(checkpoint, comparison), *logits), checkpoint.notes)
 
 
 def _refuse_quantized(comparison: Comparison, folder: str) -> None:
@@ -87,14 +89,14 @@ def _refuse_quantized(comparison: Comparison, folder: str) -> None:
             )
 
 
-def _findings(comparison: Comparison) -> list[Finding]:
+def _results(comparison: Comparison) -> list[ReferenceResult]:
     """How many tensors agree, and every tensor that does not; equal ones of several layers are folded."""
-    from archcli.runtime.verify.finding import Finding
+    from archcli.runtime.verify.result import ReferenceResult
 
     wrong = [record for record in folded(comparison.lines) if not record["ok"]]
     count = len(comparison.places) + sum(record["times"] for record in wrong)
     differing = [
-        Finding(
+        ReferenceResult(
             "the checkpoint",
             record["status"],
             shape_text(record["needed"]),
@@ -103,12 +105,15 @@ def _findings(comparison: Comparison) -> list[Finding]:
         )
         for record in wrong
     ]
-    return [Finding("the checkpoint", "tensors by name and shape", count, len(comparison.places)), *differing]
+    return [
+        ReferenceResult("the checkpoint", "tensors by name and shape", count, len(comparison.places)),
+        *differing,
+    ]
 
 
-def _copies(checkpoint: Checkpoint, comparison: Comparison) -> Iterator[Finding]:
+def _copies(checkpoint: Checkpoint, comparison: Comparison) -> Iterator[ReferenceResult]:
     """Whether tied weights that are stored more than once are equal, byte by byte."""
-    from archcli.runtime.verify.finding import Finding
+    from archcli.runtime.verify.result import ReferenceResult
 
     pairs = [(checkpoint.tensors[name], checkpoint.tensors[holder]) for name, holder in comparison.copies]
     equal = sum(
@@ -117,4 +122,4 @@ def _copies(checkpoint: Checkpoint, comparison: Comparison) -> Iterator[Finding]
         if copy is not None and original is not None
     )
     if pairs:
-        yield Finding("the checkpoint", "copies of tied weights that are equal", len(pairs), equal)
+        yield ReferenceResult("the checkpoint", "copies of tied weights that are equal", len(pairs), equal)

@@ -16,7 +16,7 @@ from archcli.measure.report import Column, Report, Table
 from archcli.render.progress import progress
 
 if TYPE_CHECKING:
-    from archcli.runtime.verify.verify import Verdict
+    from archcli.runtime.verify.result import ReferenceResult, VerifyResult
 
 CONVENTION = (
     "FLOP = 2 x multiply-add, of matrix products; every score of S x S counted, as eager attention executes "
@@ -69,19 +69,19 @@ def run(  # noqa: PLR0913
     inputs = {"batch_size": batch_size, "seq_len": seq_len, "source_len": source_len}
     notes = tuple(source_notes(asked.model, source_len))
     if weights is None:
-        verdict = _ask(asked, batch_size, seq_len, source_len)
-        report = report_of(verdict, inputs, notes)
+        verified = _ask(asked, batch_size, seq_len, source_len)
+        report = report_of(verified, inputs, notes)
     else:
-        verdict = _weigh(asked, weights, dtype, batch_size, seq_len)
+        verified = _weigh(asked, weights, dtype, batch_size, seq_len)
         report = replace(
-            report_of(verdict, {"weights": weights, "dtype": dtype, **inputs}), convention=WEIGHED
+            report_of(verified, {"weights": weights, "dtype": dtype, **inputs}), convention=WEIGHED
         )
     asked.show(report, form, output, as_json=as_json)
-    if not verdict.ok:
+    if not verified.ok:
         raise typer.Exit(1)
 
 
-def _ask(asked: Subject, batch_size: int, seq_len: int, source_len: int | None) -> Verdict:
+def _ask(asked: Subject, batch_size: int, seq_len: int, source_len: int | None) -> VerifyResult:
     """Count the passes, then let torch and fvcore count them."""
     model, source = asked.model, seq_len if source_len is None else source_len
     train_batch = lcm(batch_size * seq_len, model.token_multiple) // seq_len
@@ -94,23 +94,23 @@ def _ask(asked: Subject, batch_size: int, seq_len: int, source_len: int | None) 
             decode_pass(model, batch_size, seq_len, source_len=source),
         )
     # torch is imported only now, so that a model that cannot be counted is refused at once
-    from archcli.runtime.verify import verify as witness
+    from archcli.runtime.verify import verify as references
 
     with progress(f"verifying {asked.name}") as tick:
-        return witness.verify(model, witness.Asked(forward, train, steps, batch_size, seq_len, source), tick)
+        passes = references.CountedPasses(forward, train, steps, batch_size, seq_len, source)
+        return references.verify(model, passes, tick)
 
 
-def _weigh(asked: Subject, folder: str, dtype: str, batch_size: int, seq_len: int) -> Verdict:
+def _weigh(asked: Subject, folder: str, dtype: str, batch_size: int, seq_len: int) -> VerifyResult:
     from archcli.commands._weights import verify_weights
 
     return verify_weights(asked, folder, dtype, batch_size, seq_len)
 
 
-def report_of(verdict: Verdict, inputs: dict[str, Any], notes: tuple[str, ...] = ()) -> Report:
+def report_of(verified: VerifyResult, inputs: dict[str, Any], notes: tuple[str, ...] = ()) -> Report:
     """The comparisons as a table; those that differ name the rows."""
-    keys = ("witness", "what", "ours", "theirs", "ok", "where")
-    rows = [{key: getattr(finding, key) for key in keys} for finding in verdict.findings]
-    failed = sum(not finding.ok for finding in verdict.findings)
+    rows = [_record(result) for result in verified.results]
+    failed = sum(not row["ok"] for row in rows)
     titles = {"ok": "", "witness": "witness", "what": "what", "ours": "archcli", "theirs": "witness says"}
     titles |= {"where": "where"} if failed else {}
     columns = [Column(key, heading, "flag" if key == "ok" else "text") for key, heading in titles.items()]
@@ -123,5 +123,17 @@ def report_of(verdict: Verdict, inputs: dict[str, Any], notes: tuple[str, ...] =
         totals={"comparisons": len(rows), "failed": failed},
         rows=rows,
         tables=(Table(title, columns, rows),),
-        notes=(*notes, *verdict.notes),
+        notes=(*notes, *verified.notes),
     )
+
+
+def _record(result: ReferenceResult) -> dict[str, Any]:
+    """The result by the names JSON gives it."""
+    return {
+        "witness": result.reference,
+        "what": result.what,
+        "ours": result.ours,
+        "theirs": result.theirs,
+        "ok": result.ok,
+        "where": result.where,
+    }

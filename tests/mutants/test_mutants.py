@@ -62,7 +62,7 @@ def oracle(name):
 
 def witness(name):
     verdict = ask(ZOO[name])
-    assert verdict.ok, [finding for finding in verdict.findings if not finding.ok]
+    assert verdict.ok, [finding for finding in verdict.results if not finding.ok]
 
 
 def masks():

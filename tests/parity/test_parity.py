@@ -8,7 +8,7 @@ from archcli.load.checkpoint.safetensors import read_header, read_tensor
 from archcli.measure.weights.checkpoint import compare
 from archcli.modules import Encoder, MixtureOfExperts, Rope
 from archcli.runtime.model.build import set_expert_form
-from archcli.runtime.weights.compare import Placed, loaded
+from archcli.runtime.weights.compare import PlacedTensors, loaded
 from archcli.runtime.weights.translate import translate
 from parity.families import FAMILIES
 from parity.mutations import mutants, parts
@@ -54,7 +54,7 @@ def test_a_checkpoint_holds_the_same_weights(name, tmp_path):
     held = read_header(tmp_path / "model.safetensors")
     found = compare(family.spec, {key: tensor.shape for key, tensor in held.items()}, family.map)
     assert {line.status for line in found.lines} <= {"same", "buffer"}
-    placed = Placed(tuple((held[key], place) for key, place in found.places.items()), read_tensor)
+    placed = PlacedTensors(tuple((held[key], place) for key, place in found.places.items()), read_tensor)
     filled = loaded(family.spec, placed, torch.float32).state_dict()
     assert filled.keys() == seen.ours.keys()
     assert [key for key, value in filled.items() if not torch.equal(value, seen.ours[key])] == []

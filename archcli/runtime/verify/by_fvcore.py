@@ -1,4 +1,4 @@
-"""fvcore as a witness: multiply-adds by module, of the operations it counts exactly; the others are left out by name and number."""
+"""fvcore as a reference: multiply-adds by module. What it cannot count exactly is left out by name and number."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from archcli.runtime.model.leaves import AdapterHolder
 from archcli.runtime.model.node import Node
 from archcli.runtime.require import missing_extra
 from archcli.runtime.verify.by_torch import unmasked_flops
-from archcli.runtime.verify.finding import Finding, agreement, listed
+from archcli.runtime.verify.result import ReferenceResult, compare_entries, listed
 
 N = TypeVar("N", int, Counter[str])
-WITNESS = "fvcore ×2"
+REFERENCE = "fvcore ×2"
 INEXACT = {
     "aten::einsum",
     "aten::scaled_dot_product_attention",
@@ -31,13 +31,13 @@ INEXACT = {
     "aten::mv",
     "aten::dot",
 }
-"""Contractions fvcore has no formula for, or one rounded to four digits (einsum): a module that executes one is not compared."""
+"""Contractions without a formula in fvcore, or with a rounded one (einsum); their modules are not compared."""
 
 
-def ask_fvcore(
+def verify_fvcore(
     model: LanguageModel, rows: Sequence[Row], layers: LayerIndex, inputs: Sequence[Any]
-) -> tuple[list[Finding], list[str]]:
-    """Twice its multiply-adds of a forward beside ours, in total and by module; and in sentences what it cannot count."""
+) -> tuple[list[ReferenceResult], list[str]]:
+    """Twice its multiply-adds of a forward beside our FLOPs, in total and by module; and notes on the rest."""
     untraced = _convolutions(model, rows, layers)
     try:
         with _standing_in(model, untraced):
@@ -46,20 +46,20 @@ def ask_fvcore(
         return [], [
             f"fvcore is not heard: it cannot trace this model on meta ({str(problem).splitlines()[0]})."
         ]
-    counts = _own({path: int(count) for path, count in analysis.by_module().items()}, 0)
-    missed = _own({path: analysis.unsupported_ops(path) for path in counts}, Counter())
+    counts = _without_children({path: int(count) for path, count in analysis.by_module().items()}, 0)
+    missed = _without_children({path: analysis.unsupported_ops(path) for path in counts}, Counter())
     modules = dict(model.named_modules())
     nodes = {path for path in counts if isinstance(modules[path], Node)}
     leaves = {path for path in counts if not isinstance(modules[path], Node | AdapterHolder)}
     ours, names = _by_module(rows, layers, leaves, nodes)
-    blind = {path for path, ops in missed.items() if INEXACT & set(ops)} | set(untraced)
-    seen = {path: flops for path, flops in ours.items() if path not in blind}
-    theirs = {path: 2 * count for path, count in counts.items() if count and path not in blind}
-    total = Finding(WITNESS, "forward FLOPs", sum(seen.values()), sum(theirs.values()))
-    rest = agreement(
-        WITNESS, "FLOPs of each module, forward", seen, theirs, lambda path: names.get(path, path), 0
+    uncounted = {path for path, ops in missed.items() if INEXACT & set(ops)} | set(untraced)
+    counted = {path: flops for path, flops in ours.items() if path not in uncounted}
+    theirs = {path: 2 * count for path, count in counts.items() if count and path not in uncounted}
+    total = ReferenceResult(REFERENCE, "forward FLOPs", sum(counted.values()), sum(theirs.values()))
+    rest = compare_entries(
+        REFERENCE, "FLOPs of each module, forward", counted, theirs, lambda path: names.get(path, path), 0
     )
-    hidden = {path: flops for path, flops in ours.items() if path in blind - set(untraced)}
+    hidden = {path: flops for path, flops in ours.items() if path in uncounted - set(untraced)}
     skipped = {path: ours[path] for path in untraced}
     return [total, *rest], list(_notes(analysis, hidden, skipped, names))
 
@@ -106,14 +106,14 @@ def _analysis(model: LanguageModel, inputs: Sequence[Any]) -> Any:
     return analysis
 
 
-def _own(counts: Mapping[str, N], nothing: N) -> dict[str, N]:
-    """What of a module's count is not its children's."""
-    own = dict(counts)
+def _without_children(counts: Mapping[str, N], nothing: N) -> dict[str, N]:
+    """The count of each module less those of its children."""
+    rest = dict(counts)
     for path, count in counts.items():
         if path:
             parent = path.rpartition(".")[0]
-            own[parent] = own.get(parent, nothing) - count
-    return own
+            rest[parent] = rest.get(parent, nothing) - count
+    return rest
 
 
 def _by_module(

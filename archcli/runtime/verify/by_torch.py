@@ -1,4 +1,4 @@
-"""torch as a witness: parameters and buffers by name and shape, what ran on which shapes, cached tensors, FLOPs in total and row by row."""
+"""torch as a reference: tensors by name and shape, input shapes, cached elements, FLOPs in total and by row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from archcli.graph import OpClass, Row
 from archcli.modules.layers import LayerIndex
 from archcli.runtime.model.build import Cache, LanguageModel
 from archcli.runtime.verify.contractions import Contractions, contractions
-from archcli.runtime.verify.finding import Finding, agreement
+from archcli.runtime.verify.result import ReferenceResult, compare_entries
 
 Inputs = Sequence[Any]
 """Ids, and for an encoder-decoder its source."""
@@ -49,11 +49,11 @@ class Counted(Protocol):
         """Elements it holds of a source."""
 
 
-class Answer(NamedTuple):
-    """What torch says of a pass, and how often it executed what it has no formula for and what contracts nothing."""
+class TorchResults(NamedTuple):
+    """The results of a pass, and the operations without a formula that contract nothing, with how often they ran."""
 
-    findings: list[Finding]
-    other: Counter[str]
+    results: list[ReferenceResult]
+    uncounted: Counter[str]
 
 
 def unmasked_flops(row: Row) -> tuple[int, int]:
@@ -66,7 +66,9 @@ def unmasked_flops(row: Row) -> tuple[int, int]:
     return forward, backward
 
 
-def ask_parameters(model: LanguageModel, counted: Counted, layers: LayerIndex) -> Iterator[Finding]:
+def verify_parameters(
+    model: LanguageModel, counted: Counted, layers: LayerIndex
+) -> Iterator[ReferenceResult]:
     """The total, every tensor's name and shape, and the same for buffers, which are no parameters."""
     ours: dict[str, Shape] = {}
     buffers: dict[str, Shape] = {}
@@ -78,65 +80,70 @@ def ask_parameters(model: LanguageModel, counted: Counted, layers: LayerIndex) -
                 f"{path}.{name}": (*stacked, *shape) for name, shape in row.op.buffers(*row.inputs).items()
             }
     theirs = dict(model.named_parameters())
-    yield Finding("torch's parameters", "total", counted.params(), _elements(theirs.values()))
-    yield from agreement(
+    yield ReferenceResult("torch's parameters", "total", counted.params(), _elements(theirs.values()))
+    yield from compare_entries(
         "torch's parameters", "names and shapes", ours, _shapes(theirs.items()), layers.counted_path
     )
-    yield from agreement(
+    yield from compare_entries(
         "torch's buffers", "names and shapes", buffers, _shapes(model.named_buffers()), layers.counted_path
     )
 
 
-def ask_training(model: LanguageModel, inputs: Inputs, train: Counted, layers: LayerIndex) -> Answer:
-    """Run forward and backward, to the loss and from it where the model trains on targets: FLOPs after either, and of each row."""
+def verify_training(model: LanguageModel, inputs: Inputs, train: Counted, layers: LayerIndex) -> TorchResults:
+    """FLOPs of a forward and of forward and backward, in total and by row.
+
+    The backward starts at the loss where the model trains on targets.
+    """
     model.train()
     targets = inputs[0] if model.spec.trains_on_targets else None
     with contractions(model) as executed, FlopCounterMode(display=False) as counter:
-        answers = tree_leaves(model(*inputs, targets=targets))
+        outputs = tree_leaves(model(*inputs, targets=targets))
         halfway = counter.get_total_flops()
-        torch.autograd.backward(answers, [torch.empty_like(answer) for answer in answers])
+        torch.autograd.backward(outputs, [torch.empty_like(output) for output in outputs])
     totals = [
-        Finding(
+        ReferenceResult(
             "FlopCounterMode",
             "forward FLOPs",
             sum(row.times * unmasked_flops(row)[0] for row in train.rows),
             halfway,
         ),
-        Finding("FlopCounterMode", "train FLOPs", train.flops(unmasked=True)[0], counter.get_total_flops()),
+        ReferenceResult(
+            "FlopCounterMode", "train FLOPs", train.flops(unmasked=True)[0], counter.get_total_flops()
+        ),
     ]
-    return Answer([*totals, *_by_row(train, executed, layers)], executed.other)
+    return TorchResults([*totals, *_by_row(train, executed, layers)], executed.uncounted)
 
 
-def ask_step(
+def verify_step(
     model: LanguageModel, inputs: Inputs, past: Inputs | None, counted: Counted, layers: LayerIndex
-) -> Answer:
-    """Run new tokens after those of `past` through the cache: what it then holds, FLOPs, and those of each row."""
+) -> TorchResults:
+    """Cached elements and FLOPs of new tokens after those of `past`, in total and by row."""
     model.eval()
     with torch.no_grad():
         cache = Cache() if past is None else model.prefill(*past)[1]
         with contractions(model) as executed, FlopCounterMode(display=False) as counter:
             kept = model.step(inputs[0], cache, *inputs[1:], last_only=True)[1]
-    total = Finding(
+    total = ReferenceResult(
         "FlopCounterMode",
         f"{counted.phase} FLOPs",
         counted.flops(unmasked=True)[0],
         counter.get_total_flops(),
     )
-    return Answer(
-        [total, *_cached(counted, cache, kept), *_by_row(counted, executed, layers)], executed.other
+    return TorchResults(
+        [total, *_cached(counted, cache, kept), *_by_row(counted, executed, layers)], executed.uncounted
     )
 
 
-def _cached(counted: Counted, before: Cache, after: Cache) -> Iterator[Finding]:
-    """What the cache holds; and what of it is a source's, made once: the very tensors that were there before."""
-    held, cross = _tensors(after), counted.cross_cached()
-    yield Finding(
-        "torch's cache", f"elements after {counted.phase}", counted.cached() + cross, _elements(held)
+def _cached(counted: Counted, before: Cache, after: Cache) -> Iterator[ReferenceResult]:
+    """Elements in the cache; and those of a source, which are the very tensors that were there before."""
+    tensors, cross = _tensors(after), counted.cross_cached()
+    yield ReferenceResult(
+        "torch's cache", f"elements after {counted.phase}", counted.cached() + cross, _elements(tensors)
     )
     old = {id(tensor) for tensor in _tensors(before)}
-    carried = _elements(tensor for tensor in held if id(tensor) in old)
+    carried = _elements(tensor for tensor in tensors if id(tensor) in old)
     if old and (cross or carried):
-        yield Finding("torch's cache", "elements of the source, carried over", cross, carried)
+        yield ReferenceResult("torch's cache", "elements of the source, carried over", cross, carried)
 
 
 def _tensors(cache: Cache) -> list[torch.Tensor]:
@@ -147,17 +154,16 @@ def _elements(tensors: Iterable[Any]) -> int:
     return sum(tensor.numel() for tensor in tensors)
 
 
-def _by_row(counted: Counted, executed: Contractions, layers: LayerIndex) -> Iterator[Finding]:
-    """The shapes each operation ran on, the FLOPs of each that contracts, and what contracts unseen."""
-    phase, ours = (
-        counted.phase,
-        [(path, row) for row in counted.rows for path in layers.built_paths(row.path)],
+def _by_row(counted: Counted, executed: Contractions, layers: LayerIndex) -> Iterator[ReferenceResult]:
+    """Input shapes of every operation, FLOPs of those that contract, and contractions without a formula."""
+    phase = counted.phase
+    ours = [(path, row) for row in counted.rows for path in layers.built_paths(row.path)]
+    ran = {path: op.inputs for path, op in executed.ran.items()}
+    # the row of a borrowed weight never runs
+    counts = {path: row.inputs for path, row in ours if row.parts or path in ran}
+    yield from compare_entries(
+        "torch's shapes", f"inputs of each row, {phase}", counts, ran, layers.counted_path
     )
-    ran = {path: ran.inputs for path, ran in executed.ran.items()}
-    counts = {
-        path: row.inputs for path, row in ours if row.parts or path in ran
-    }  # a borrowed weight's own row never runs
-    yield from agreement("torch's shapes", f"inputs of each row, {phase}", counts, ran, layers.counted_path)
     flops = {path: unmasked_flops(row) for path, row in ours}
     sides = (
         {"forward": executed.forward, "backward": executed.backward}
@@ -166,11 +172,13 @@ def _by_row(counted: Counted, executed: Contractions, layers: LayerIndex) -> Ite
     )
     for i, (side, theirs) in enumerate(sides.items()):
         contracting = {path: both[i] for path, both in flops.items() if both[i]}
-        yield from agreement(
+        yield from compare_entries(
             "torch's formulas", f"FLOPs of each row, {side}", contracting, theirs, layers.counted_path, 0
         )
     for (name, path), times in executed.unknown.items():
-        yield Finding("torch's formulas", f"no formula for {name}", 0, times, layers.counted_path(path))
+        yield ReferenceResult(
+            "torch's formulas", f"no formula for {name}", 0, times, layers.counted_path(path)
+        )
 
 
 def _shapes(tensors: Iterable[tuple[str, Any]]) -> dict[str, Shape]:

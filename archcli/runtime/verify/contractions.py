@@ -1,4 +1,4 @@
-"""Contractions: what torch multiplies, by the operation of the architecture that asked for it, forward and backward.
+"""Contractions that torch executes, forward and backward, by operation of the architecture.
 
 FlopCounterMode gives totals per module, but its backward attribution strays and it passes over what it has no formula
 for. Here each operation is logged, torch's own formulas are used, and what they do not know is listed.
@@ -45,7 +45,7 @@ class Contractions(TorchDispatchMode):
     """Enters what is executed under the path of the operation it belongs to.
 
     `forward` and `backward` hold FLOPs of contractions by path; `unknown` counts contractions torch has no formula for,
-    by (operation, path); `other` counts everything else by operation.
+    by (operation, path); `uncounted` counts everything else by operation.
     """
 
     def __init__(self, log: OpLog) -> None:
@@ -53,7 +53,7 @@ class Contractions(TorchDispatchMode):
         self.forward: Counter[str] = Counter()
         self.backward: Counter[str] = Counter()
         self.unknown: Counter[tuple[str, str]] = Counter()
-        self.other: Counter[str] = Counter()
+        self.uncounted: Counter[str] = Counter()
         self._log = log
 
     @property
@@ -75,7 +75,7 @@ class Contractions(TorchDispatchMode):
         elif name not in JOINS and torch.Tag.pointwise not in func.tags and _multiplies(args, kwargs):
             self.unknown[name, path] += 1
         else:
-            self.other[name] += 1
+            self.uncounted[name] += 1
         return out
 
 

@@ -1,6 +1,7 @@
-"""Witnesses: everything torch and fvcore say of the built model, beside what archcli counted. On the meta device: no weights, no data.
+"""Verification: the figures of torch and fvcore for the built model beside those that archcli counted.
 
-What a witness cannot count is told in a note; a contraction that none has a formula for is a finding that fails.
+The model is on the meta device, without weights and data. What a reference cannot count is told in a note; a
+contraction that none has a formula for is a result that fails.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from archcli.modules.layers import LayerIndex
 from archcli.modules.stack import stacks
 from archcli.runtime.model.build import LanguageModel, build_model, example_inputs
 from archcli.runtime.model.build_tape import MismatchError
-from archcli.runtime.verify.by_fvcore import ask_fvcore
-from archcli.runtime.verify.by_torch import Counted, ask_parameters, ask_step, ask_training
-from archcli.runtime.verify.finding import Finding, Verdict, listed
+from archcli.runtime.verify.by_fvcore import verify_fvcore
+from archcli.runtime.verify.by_torch import Counted, verify_parameters, verify_step, verify_training
+from archcli.runtime.verify.result import ReferenceResult, VerifyResult, listed
 
 MOST_LAYERS = 2000  # every one is built and run: some 20 ms each on one core
 MOST_ELEMENTS = 2**59  # torch counts the bytes of a tensor in 63 bits
@@ -29,10 +30,10 @@ MOST_ELEMENTS = 2**59  # torch counts the bytes of a tensor in 63 bits
 Tell = Callable[[str, int, int], Any]
 
 
-class Asked(NamedTuple):
-    """archcli's own answers: each pass as it was counted, of `batch_size` sequences of `seq_len` tokens.
+class CountedPasses(NamedTuple):
+    """The passes as archcli counted them, of `batch_size` sequences of `seq_len` tokens.
 
-    `steps` are a prefill of as many and the decoding of one more after them; none for a model that caches nothing.
+    `steps` are a prefill of as many and the decoding of one more after them; None for a model that caches nothing.
     """
 
     forward: Counted
@@ -43,52 +44,54 @@ class Asked(NamedTuple):
     source_len: int | None = None
 
 
-def verify(spec: Model, asked: Asked, tell: Tell = lambda *_: None) -> Verdict:
-    """Build the model and ask every witness; `tell` hears what is being done, how far, of how much.
+def verify(spec: Model, passes: CountedPasses, tell: Tell = lambda *_: None) -> VerifyResult:
+    """Build the model and compare it with every reference; `tell` gets (activity, done, total).
 
     Raises ArchError for a model that torch could hold on no machine.
     """
-    _refuse_the_impossible(
-        spec, [row for counted in (asked.train, *(asked.steps or ())) for row in counted.rows]
+    _require_buildable(
+        spec, [row for counted in (passes.train, *(passes.steps or ())) for row in counted.rows]
     )
     tell("building on meta", 0, 5)
     try:
         model = build_model(spec, device="meta", attention="eager")
-        return _ask(spec, model, asked, tell)
+        return _verify(spec, model, passes, tell)
     except MismatchError as problem:
-        return Verdict((Finding("torch's shapes", problem.what, problem.ours, problem.theirs, problem.path),))
+        return VerifyResult(
+            (ReferenceResult("torch's shapes", problem.what, problem.ours, problem.theirs, problem.path),)
+        )
 
 
-def _ask(spec: Model, model: LanguageModel, asked: Asked, tell: Tell) -> Verdict:
+def _verify(spec: Model, model: LanguageModel, passes: CountedPasses, tell: Tell) -> VerifyResult:
     layers = LayerIndex(spec)
     with torch.device("meta"):
-        inputs = example_inputs(spec, asked.batch_size, asked.seq_len, asked.source_len)
-        trained = example_inputs(spec, asked.train.batch_size, asked.seq_len, asked.source_len)
-    findings = list(ask_parameters(model, asked.train, layers))
+        inputs = example_inputs(spec, passes.batch_size, passes.seq_len, passes.source_len)
+        trained = example_inputs(spec, passes.train.batch_size, passes.seq_len, passes.source_len)
+    results = list(verify_parameters(model, passes.train, layers))
     tell("torch: forward and backward", 1, 5)
-    answers = [ask_training(model, trained, asked.train, layers)]
-    if asked.steps is not None:
-        prefill, decode = asked.steps
+    by_torch = [verify_training(model, trained, passes.train, layers)]
+    if passes.steps is not None:
+        prefill, decode = passes.steps
         tell("torch: prefill", 2, 5)
-        answers.append(ask_step(model, inputs, None, prefill, layers))
+        by_torch.append(verify_step(model, inputs, None, prefill, layers))
         tell("torch: decode", 3, 5)
-        answers.append(ask_step(model, [inputs[0][:, :1]], inputs, decode, layers))
+        by_torch.append(verify_step(model, [inputs[0][:, :1]], inputs, decode, layers))
     tell("fvcore: forward", 4, 5)
-    found, notes = ask_fvcore(model, asked.forward.rows, layers, inputs)
-    other = sum((answer.other for answer in answers), Counter[str]())
-    findings += [finding for answer in answers for finding in answer.findings]
-    notes = [f"torch has no formula for {listed(other)}; none of them contracts.", *notes]
-    if asked.steps is None:
+    by_fvcore, notes = verify_fvcore(model, passes.forward.rows, layers, inputs)
+    uncounted = sum((of_pass.uncounted for of_pass in by_torch), Counter[str]())
+    results += [result for of_pass in by_torch for result in of_pass.results]
+    notes = [f"torch has no formula for {listed(uncounted)}; none of them contracts.", *notes]
+    if passes.steps is None:
         notes.append("An encoder caches nothing: there is no prefill and no decoding to verify.")
-    if asked.train.batch_size != asked.batch_size:
+    if passes.train.batch_size != passes.batch_size:
         notes.append(
-            f"Training runs at batch size {asked.train.batch_size}, of which every cluster_share is a whole number of tokens."
+            f"Training runs at batch size {passes.train.batch_size}, of which every cluster_share is a whole number of tokens."
         )
-    return Verdict((*findings, *found), tuple(notes))
+    return VerifyResult((*results, *by_fvcore), tuple(notes))
 
 
-def _refuse_the_impossible(spec: Model, rows: Sequence[Row]) -> None:
-    """Sizes that counting answers for and torch cannot hold, not even on meta."""
+def _require_buildable(spec: Model, rows: Sequence[Row]) -> None:
+    """Raises ArchError for sizes that can be counted, but that torch cannot hold even on meta."""
     n_layers = sum(group.n_layers for _, stack in stacks(spec) for group in stack.groups)
     if n_layers > MOST_LAYERS:
         raise ArchError(
@@ -114,4 +117,4 @@ def _refuse_the_impossible(spec: Model, rows: Sequence[Row]) -> None:
             )
 
 
-__all__ = ["Asked", "Finding", "Verdict", "verify"]
+__all__ = ["CountedPasses", "verify"]

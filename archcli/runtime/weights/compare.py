@@ -21,7 +21,7 @@ from archcli.modules.request import Request
 from archcli.runtime.dtypes import DTYPES, dtype_name
 from archcli.runtime.model.build import LanguageModel, build_model
 from archcli.runtime.model.random_data import random_input
-from archcli.runtime.verify.finding import Finding
+from archcli.runtime.verify.result import ReferenceResult
 from archcli.runtime.weights.transformers import Inputs, Logits, prompt_length, their_class, their_logits
 from archcli.runtime.weights.translate import fill
 
@@ -51,7 +51,7 @@ TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-5, torch.bfloat16: 5e-2, tor
 SEED = 20
 
 
-class Job(NamedTuple):
+class WeightCheck(NamedTuple):
     """What to run: the folder of the checkpoint, its config.json, the parameters, the dtype ("keep": as stored), how many tokens."""
 
     folder: str
@@ -62,7 +62,7 @@ class Job(NamedTuple):
     seq_len: int
 
 
-class Placed(NamedTuple):
+class PlacedTensors(NamedTuple):
     """A checkpoint's tensors with their places, and how the bytes of one are read."""
 
     tensors: tuple[tuple[TensorEntry, WeightTarget], ...]
@@ -70,7 +70,7 @@ class Placed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Closeness(Finding):
+class Closeness(ReferenceResult):
     """How far two sets of logits are apart, in units of the largest of theirs."""
 
     difference: float = float("nan")
@@ -84,8 +84,8 @@ class Closeness(Finding):
 
 @torch.inference_mode()
 def check_weights(
-    spec: Model, placed: Placed, job: Job, available: int | None, tell: Tell = lambda *_: None
-) -> list[Finding]:
+    spec: Model, placed: PlacedTensors, job: WeightCheck, available: int | None, tell: Tell = lambda *_: None
+) -> list[ReferenceResult]:
     """Run both models and compare what they say; ArchError where memory, transformers or its class is missing."""
     dtype = DTYPES.get(job.dtype) or kept(placed)
     _require_memory(job.params, dtype, available)
@@ -106,7 +106,7 @@ def check_weights(
     return found
 
 
-def kept(placed: Placed) -> torch.dtype:
+def kept(placed: PlacedTensors) -> torch.dtype:
     """The dtype most elements are stored in."""
     held: Counter[str] = Counter()
     for stored, _ in placed.tensors:
@@ -119,7 +119,7 @@ def kept(placed: Placed) -> torch.dtype:
     return dtype
 
 
-def loaded(spec: Model, placed: Placed, dtype: torch.dtype) -> LanguageModel:
+def loaded(spec: Model, placed: PlacedTensors, dtype: torch.dtype) -> LanguageModel:
     """Our model with the stored weights, which are read one by one into its memory."""
     model = build_model(inferring(spec), device="meta", dtype=dtype, attention="eager").to_empty(device="cpu")
     fill(model, ((place, _tensor(stored, placed.read)) for stored, place in placed.tensors))
@@ -143,7 +143,7 @@ def _require_memory(params: int, dtype: torch.dtype, available: int | None) -> N
         raise ArchError(f"this needs {sizes}", "params --against compares names and shapes without them")
 
 
-def _inputs(spec: Model, job: Job, dtype: torch.dtype) -> Inputs:
+def _inputs(spec: Model, job: WeightCheck, dtype: torch.dtype) -> Inputs:
     """Random ones, no more of them than there are positions."""
     seed = torch.Generator().manual_seed(SEED)
     length = min(job.seq_len, spec.max_seq_len or job.seq_len)
@@ -155,9 +155,11 @@ def _inputs(spec: Model, job: Job, dtype: torch.dtype) -> Inputs:
 
 def _closeness(
     witness: str, what: str, ours: torch.Tensor, theirs: torch.Tensor, tolerance: float
-) -> Finding:
+) -> ReferenceResult:
     if ours.numel() != theirs.numel():
-        return Finding(f"transformers' {witness}", what, str(tuple(ours.shape)), str(tuple(theirs.shape)))
+        return ReferenceResult(
+            f"transformers' {witness}", what, str(tuple(ours.shape)), str(tuple(theirs.shape))
+        )
     theirs = theirs.float().reshape(ours.shape)
     difference = float((ours.float() - theirs).abs().max() / theirs.abs().max())
     return Closeness(

@@ -13,7 +13,7 @@ from archcli.modules import CrossAttention
 from archcli.modules.layers import LayerIndex
 from archcli.ops import ExtendCache, Linear, Scale
 from archcli.runtime.model.build import build_model, example_inputs
-from archcli.runtime.verify import by_fvcore as witness_fvcore
+from archcli.runtime.verify import by_fvcore
 from asking import ask, failures
 from sources import ENCODERS, OTHERS, PAIRS, SOURCE, D
 
@@ -50,33 +50,33 @@ def test_all_agree(name, source_len):
     assert failures(ask(OTHERS[name], source_len=source_len)) == []
 
 
-def heard(verdict):
-    return [(finding.witness, finding.what) for finding in verdict.findings]
+def references(verdict):
+    return [(finding.reference, finding.what) for finding in verdict.results]
 
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("name", PAIRS)
 def test_an_encoder_decoder_is_asked_about_every_phase(name):
     verdict = ask(PAIRS[name])
-    assert heard(verdict) == [
+    assert references(verdict) == [
         *PARAMETERS,
         *TRAINING,
         *step("prefill"),
         *step("decode", "elements of the source, carried over"),
         *FVCORE,
     ]
-    assert all(finding.ours > 0 for finding in verdict.findings if finding.witness != "torch's buffers")
+    assert all(finding.ours > 0 for finding in verdict.results if finding.reference != "torch's buffers")
 
 
 @pytest.mark.parametrize("name", ENCODERS)
 def test_an_encoder_is_asked_about_forward_and_training_alone(name):
     verdict = ask(ENCODERS[name])
-    assert heard(verdict) == [*PARAMETERS, *TRAINING, *FVCORE]
+    assert references(verdict) == [*PARAMETERS, *TRAINING, *FVCORE]
     assert verdict.notes[-1] == "An encoder caches nothing: there is no prefill and no decoding to verify."
 
 
 def found(verdict, what):
-    (one,) = [finding for finding in verdict.findings if finding.what == what]
+    (one,) = [finding for finding in verdict.results if finding.what == what]
     return one.ours, one.theirs
 
 
@@ -166,7 +166,7 @@ def test_what_stood_in_for_a_convolution_is_gone_afterwards():
     model = build_model(spec, device="meta", attention="eager")
     with torch.device("meta"):
         inputs = example_inputs(spec, 1, 4)
-    witness_fvcore.ask_fvcore(model, forward_pass(spec, 1, 4).rows, LayerIndex(spec), inputs)
+    by_fvcore.verify_fvcore(model, forward_pass(spec, 1, 4).rows, LayerIndex(spec), inputs)
     convolutions = [leaf for leaf in model.modules() if isinstance(leaf, nn.Conv1d)]
     assert len(convolutions) == 2
     assert not [leaf for leaf in convolutions if "forward" in vars(leaf)]
@@ -176,13 +176,13 @@ def test_a_model_fvcore_cannot_trace_at_all_is_said(monkeypatch):
     def analysis(model, inputs):
         raise RuntimeError("no such operation on meta\nsecond line")
 
-    monkeypatch.setattr(witness_fvcore, "_analysis", analysis)
+    monkeypatch.setattr(by_fvcore, "_analysis", analysis)
     verdict = ask(PAIRS["t5"])
     assert verdict.ok
     assert verdict.notes[1:] == (
         "fvcore is not heard: it cannot trace this model on meta (no such operation on meta).",
     )
-    assert "fvcore ×2" not in {finding.witness for finding in verdict.findings}
+    assert "fvcore ×2" not in {finding.reference for finding in verdict.results}
 
 
 def test_layers_of_both_stacks_are_too_many_to_build():

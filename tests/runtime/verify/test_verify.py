@@ -34,8 +34,8 @@ def test_all_agree(name):
 
 
 def test_every_witness_is_heard():
-    findings = ask(LLAMA).findings
-    assert [(finding.witness, finding.what) for finding in findings] == [
+    findings = ask(LLAMA).results
+    assert [(finding.reference, finding.what) for finding in findings] == [
         ("torch's parameters", "total"),
         ("torch's parameters", "names and shapes"),
         ("torch's buffers", "names and shapes"),
@@ -55,7 +55,7 @@ def test_every_witness_is_heard():
         ("fvcore ×2", "forward FLOPs"),
         ("fvcore ×2", "FLOPs of each module, forward"),
     ]
-    assert all(finding.ours > 0 for finding in findings if finding.witness != "torch's buffers")
+    assert all(finding.ours > 0 for finding in findings if finding.reference != "torch's buffers")
 
 
 def test_what_cannot_be_counted_is_listed():
@@ -176,7 +176,7 @@ def test_a_run_that_fails_is_told_with_its_row(monkeypatch):
         raise RuntimeError("no such kernel\nsecond line")
 
     monkeypatch.setattr(Combine, "run", run)
-    (finding,) = ask(ZOO["mixtral"]).findings
+    (finding,) = ask(ZOO["mixtral"]).results
     assert (finding.ok, finding.theirs, finding.where) == (False, "no such kernel", "layers.0.ffn.combine")
 
 
@@ -187,7 +187,7 @@ def test_a_run_that_fails_later_is_told_with_its_row(monkeypatch):
         return new, new
 
     monkeypatch.setattr(ExtendCache, "run", cached)
-    (finding,) = ask(LLAMA).findings
+    (finding,) = ask(LLAMA).results
     assert (finding.ok, finding.theirs, finding.where) == (
         False,
         "out of order",

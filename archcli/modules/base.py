@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar, dataclas
 
 from archcli.errors import ArchError, Problem
 from archcli.modules.fields import Field, Inherit, collected
-from archcli.values import Bounds, Refusal
+from archcli.modules.values import Bounds, Refusal
 
 Size = Annotated[int, Bounds(gt=0)]
 """A strictly positive whole number; `true`, `4.0` and `"8"` are none."""

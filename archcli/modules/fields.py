@@ -13,7 +13,7 @@ from inspect import get_annotations
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
-from archcli.values import Length, Refusal, ValueType, refused, unwrapped, value_type
+from archcli.modules.values import Length, Refusal, ValueType, refused, unwrapped, value_type
 from archcli.wording import with_article
 
 REQUIRED: Any = object()

@@ -16,6 +16,7 @@ from archcli.arith import Number, ceil_div, exact, prod, rounded, share_of
 from archcli.graph import Tensor
 from archcli.modules.base import Conflict, Inline, Size
 from archcli.modules.loss import Likelihood, likelihood
+from archcli.modules.values import Bounds
 from archcli.ops import (
     Add,
     Candidates,
@@ -35,7 +36,6 @@ from archcli.ops import (
     Split,
     Subtract,
 )
-from archcli.values import Bounds
 
 ClusterShare = Annotated[float, Bounds(ge=0, le=1)]
 """A share of a whole, 0 to 1; counted as the decimal it is written as."""

@@ -19,8 +19,8 @@ from archcli.modules.heads import OutputHead
 from archcli.modules.loss import USUAL, Likelihood
 from archcli.modules.norm import Norm
 from archcli.modules.position import NoPosition
+from archcli.modules.values import Bounds
 from archcli.ops import Add, Concat, Linear, Positions, Scale, Split
-from archcli.values import Bounds
 
 MTP = "mtp"
 """The first step of the paths of its rows, and the heading they are counted under."""

@@ -10,8 +10,8 @@ from typing import Annotated, ClassVar, Literal
 
 from archcli.graph import Tensor
 from archcli.modules.base import Conflict, Inherit, Inline, Positive
+from archcli.modules.values import Bounds
 from archcli.ops import BatchNormalize, MergeHeads, Normalize, SplitHeads
-from archcli.values import Bounds
 
 
 class Norm(Inline):

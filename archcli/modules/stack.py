@@ -18,7 +18,7 @@ from archcli.modules.context import Context, LayerCache
 from archcli.modules.mixer import MixerFacts
 from archcli.modules.norm import Norm
 from archcli.modules.relative import ScoreBias
-from archcli.values import Length
+from archcli.modules.values import Length
 
 Cached = tuple[Any, ...] | None
 

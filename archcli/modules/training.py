@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from archcli.modules.base import Conflict, Count, Spec
-from archcli.values import Bounds
+from archcli.modules.values import Bounds
 
 Share = Annotated[float, Bounds(ge=0)]
 

@@ -17,7 +17,7 @@ STOREYS = (
     ("modules",),
     ("ops",),
     ("graph",),
-    ("arith", "units", "wording", "errors", "lazy", "values"),
+    ("arith", "units", "wording", "errors", "lazy"),
 )
 RANK = {room: rank for rank, rooms in enumerate(STOREYS) for room in rooms}
 GROUND = RANK["errors"]

@@ -23,7 +23,7 @@ from archcli.modules import Model, Module
 from archcli.modules.base import Spec
 from archcli.modules.fields import Field
 from archcli.modules.kinds import kind_of
-from archcli.values import Refusal, ValueType
+from archcli.modules.values import Refusal, ValueType
 
 FAILED = object()
 

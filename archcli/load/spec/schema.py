@@ -14,7 +14,7 @@ from archcli.modules import Decoder, DecoderStack, Encoder, EncoderDecoder, Enco
 from archcli.modules.base import Spec
 from archcli.modules.fields import Field
 from archcli.modules.kinds import kind_of, kinds
-from archcli.values import Json
+from archcli.modules.values import Json
 from archcli.wording import format_value
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

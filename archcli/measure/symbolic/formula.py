@@ -13,7 +13,7 @@ from archcli.modules.base import Size, Spec
 from archcli.modules.fields import Field
 from archcli.modules.mtp import MTP
 from archcli.modules.stack import Group
-from archcli.values import value_type
+from archcli.modules.values import value_type
 
 SIZE = value_type(Size).schema
 

@@ -12,7 +12,7 @@ from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import text_of
 from archcli.modules import Model, kinds
 from archcli.modules.base import Conflict, Inherit, Size, Spec
-from archcli.values import Length
+from archcli.modules.values import Length
 
 
 class Part(Spec):

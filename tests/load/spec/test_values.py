@@ -15,7 +15,7 @@ from archcli.load.spec.fields import fields
 from archcli.load.spec.hints import hint
 from archcli.load.yaml.nodes import Node, Place, Source
 from archcli.modules.base import Count, Positive, Share, Size
-from archcli.values import Bounds, Length, Refusal, value_type
+from archcli.modules.values import Bounds, Length, Refusal, value_type
 from library import classes, load_every_module
 
 load_every_module()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, NotRequired, TypedDict
 
-from archcli.values import Bounds, Length, Meaning
+from archcli.modules.values import Bounds, Length, Meaning
 
 
 class Record(TypedDict):

@@ -92,7 +92,9 @@ def value_type(annotation: Any) -> ValueType:
     if is_typeddict(hint):
         return _record(hint)
     if hint not in SIMPLE:
-        raise TypeError(f"{annotation} is no annotation of a field: archcli/values.py lists those there are")
+        raise TypeError(
+            f"{annotation} is no annotation of a field: archcli/modules/values.py lists those there are"
+        )
     return SIMPLE[hint](_only(metadata, Bounds))
 
 

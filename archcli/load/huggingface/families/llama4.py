@@ -92,25 +92,25 @@ def _layer(config: Config, kind: tuple[bool, bool, bool]) -> Mapped:
     rotates, chunked, sparse = kind
     return {
         "kind": "pre_norm",
-        "attention": _attention(config, turns=rotates, chunked=chunked),
+        "attention": _attention(config, rotates=rotates, chunked=chunked),
         "ffn": _experts(config) if sparse else gated(config, width="intermediate_size_mlp"),
     }
 
 
-def _attention(config: Config, *, turns: bool, chunked: bool) -> Mapped:
+def _attention(config: Config, *, rotates: bool, chunked: bool) -> Mapped:
     """GQA; a norm without weights follows RoPE, and queries without RoPE are scaled by their position."""
     width = head_dim(config)
     more: Mapped = {}
     if chunked and not config.stated_null("attention_chunk_size"):
         more["chunk"] = config.size("attention_chunk_size")
-    if turns and config.flag("use_qk_norm"):
+    if rotates and config.flag("use_qk_norm"):
         more["qk_norm"] = {"when": "after_rope", "norm": {**rmsnorm(config), "weight": False}}
-    if not turns and config.get("attn_temperature_tuning"):
+    if not rotates and config.get("attn_temperature_tuning"):
         more["temperature"] = {
             "scale": config.number("attn_scale"),
             "floor_scale": config.size("floor_scale"),
         }
-    position = rope(config, width, theta=500000.0, pairing="interleaved") if turns else {"kind": "none"}
+    position = rope(config, width, theta=500000.0, pairing="interleaved") if rotates else {"kind": "none"}
     return attention(config, width, bias=config.flag("attention_bias"), position=position, **more)
 
 

@@ -36,8 +36,7 @@ REFUSED = {
 def in_processes(context: typer.Context, number: int) -> Report:
     """Run the command of the context `number` times, show the report of all, and return it.
 
-    An interrupt keeps the processes that have finished. Raises ArchError for options that belong to one
-    process.
+    An interrupt keeps the processes that have finished. Raises ArchError for options of a single process.
     """
     asked = context.params
     for name, what in REFUSED.items():

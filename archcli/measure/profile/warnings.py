@@ -18,9 +18,7 @@ from archcli.recording.recording import Recording
 MOST_NAMED = 5
 """Differing operations or launches that a warning names; JSON has all."""
 MOST_CLOCK_FALL = 0.05
-"""The largest fall of the SM clock over the timed passes, as a share, at which all ran on a card of one
-speed.
-"""
+"""The largest fall of the SM clock over the timed passes, as a share, that goes without a warning."""
 
 
 def warnings_of(recording: Recording, breakdown: Breakdown) -> Iterator[str]:

@@ -11,13 +11,9 @@ from archcli.measure.profile.charges import is_expert_product
 from archcli.measure.profile.extrapolate.stacks import MemoryLimits, SmallStack
 
 MOST_FILLED = 0.8
-"""The share of the available memory that shared experts fill; the rest is room for an estimate that is too
-low.
-"""
+"""The share of the available memory that shared experts fill, as estimates may be too low."""
 BEYOND = 4
-"""The distinct matrices of shared experts hold at least so many times the caches, so that each is read from
-memory.
-"""
+"""How many times the caches the distinct matrices hold at least: each is then read from memory."""
 
 
 def with_shared_experts(stack: SmallStack, limits: MemoryLimits) -> SmallStack | None:

@@ -30,10 +30,9 @@ class MemoryLimits(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SmallStack:
-    """A model of a few layers that is measured: its counted pass, and the memory that needs.
+    """A model of a few layers that is measured: its counted pass, and the memory that it needs.
 
-    Where `distinct` is set, only so many of its `experts` have memory; expert i shares that of expert i -
-    distinct.
+    Only `distinct` of its `experts` have memory, where that is set: expert i shares that of i - distinct.
     """
 
     name: str

@@ -11,9 +11,6 @@ class Record(TypedDict):
     """A JSON object that has the named keys and no others."""
 
 
-described = Meaning
-"""A key's meaning and unit."""
-
 Amount = Annotated[int, Bounds(ge=0)]
 """A whole number of something, exact."""
 Seconds = Annotated[float, Bounds(ge=0)]
@@ -25,58 +22,58 @@ Range = Annotated[list[float], Length(2, 2)]
 class ModelName(Record):
     """The architecture."""
 
-    name: Annotated[str, described("What it is called.")]
-    source: Annotated[str, described("The file or preset it came from.")]
+    name: Annotated[str, Meaning("What it is called.")]
+    source: Annotated[str, Meaning("The file or preset it came from.")]
 
 
 class RunInputs(Record):
     """How a profile was run."""
 
-    phase: Annotated[str, described("forward, train (forward and backward), prefill or decode.")]
-    batch_size: Annotated[Amount, described("Sequences side by side.")]
-    seq_len: Annotated[Amount, described("New tokens in each.")]
-    past: Annotated[Amount, described("Tokens in the cache before the new ones.")]
+    phase: Annotated[str, Meaning("forward, train (forward and backward), prefill or decode.")]
+    batch_size: Annotated[Amount, Meaning("Sequences side by side.")]
+    seq_len: Annotated[Amount, Meaning("New tokens in each.")]
+    past: Annotated[Amount, Meaning("Tokens in the cache before the new ones.")]
     source_len: Annotated[
-        Amount | None, described("Positions an encoder-decoder's encoder has; null for any other model.")
+        Amount | None, Meaning("Positions an encoder-decoder's encoder has; null for any other model.")
     ]
-    dtype: Annotated[str, described("In which numbers it was run.")]
-    device: Annotated[str, described("cpu, cuda or cuda:N.")]
+    dtype: Annotated[str, Meaning("In which numbers it was run.")]
+    device: Annotated[str, Meaning("cpu, cuda or cuda:N.")]
     hide_launch: Annotated[
-        bool, described("Whether launches were hidden behind a kernel that waits: of a GPU.")
+        bool, Meaning("Whether launches were hidden behind a kernel that waits: of a GPU.")
     ]
     attention: Annotated[
-        str, described("sdpa: torch's fused kernel where it can; eager: products and softmax apart.")
+        str, Meaning("sdpa: torch's fused kernel where it can; eager: products and softmax apart.")
     ]
-    compile: Annotated[bool, described("Whether it was run under torch.compile.")]
+    compile: Annotated[bool, Meaning("Whether it was run under torch.compile.")]
     threads: Annotated[
-        Amount | None, described("Threads within an operation, as asked; null is torch's choice.")
+        Amount | None, Meaning("Threads within an operation, as asked; null is torch's choice.")
     ]
     pairs: Annotated[
         Amount | None,
-        described("Plain and traced passes, as asked; null is as many as the time allows, up to ten."),
+        Meaning("Plain and traced passes, as asked; null is as many as the time allows, up to ten."),
     ]
 
 
 class Memory(Record):
     """Memory that a run needs, in bytes, estimated from the rows before anything is built."""
 
-    weights_bytes: Annotated[Amount, described("Bytes of all weights.")]
-    gradients_bytes: Annotated[Amount, described("Bytes of their gradients, in training.")]
-    activations_bytes: Annotated[Amount, described("Bytes of what operations compute and hold, an estimate.")]
-    cache_bytes: Annotated[Amount, described("Bytes of the cache before the pass and after it.")]
-    torch_bytes: Annotated[Amount, described("Bytes of torch itself.")]
-    needed_bytes: Annotated[Amount, described("Bytes of all of these.")]
+    weights_bytes: Annotated[Amount, Meaning("Bytes of all weights.")]
+    gradients_bytes: Annotated[Amount, Meaning("Bytes of their gradients, in training.")]
+    activations_bytes: Annotated[Amount, Meaning("Bytes of what operations compute and hold, an estimate.")]
+    cache_bytes: Annotated[Amount, Meaning("Bytes of the cache before the pass and after it.")]
+    torch_bytes: Annotated[Amount, Meaning("Bytes of torch itself.")]
+    needed_bytes: Annotated[Amount, Meaning("Bytes of all of these.")]
 
 
 class GpuReading(Record):
     """Readings of a GPU at one moment; those that the card and its driver give."""
 
-    sm_clock_mhz: NotRequired[Annotated[float, described("Clock of its multiprocessors, MHz.")]]
-    memory_clock_mhz: NotRequired[Annotated[float, described("Clock of its memory, MHz.")]]
-    power_w: NotRequired[Annotated[float, described("Power it draws, W.")]]
-    temperature_c: NotRequired[Annotated[float, described("Its temperature, degrees Celsius.")]]
+    sm_clock_mhz: NotRequired[Annotated[float, Meaning("Clock of its multiprocessors, MHz.")]]
+    memory_clock_mhz: NotRequired[Annotated[float, Meaning("Clock of its memory, MHz.")]]
+    power_w: NotRequired[Annotated[float, Meaning("Power it draws, W.")]]
+    temperature_c: NotRequired[Annotated[float, Meaning("Its temperature, degrees Celsius.")]]
     slowed_by: NotRequired[
-        Annotated[list[str], described("What holds its clock down; being idle is none of them.")]
+        Annotated[list[str], Meaning("What holds its clock down; being idle is none of them.")]
     ]
 
 
@@ -90,22 +87,22 @@ Machine = dict[str, str | int | list[GpuReading]]
 class IdleTimes(Record):
     """Why a GPU was idle in a traced pass, in seconds."""
 
-    launch: Annotated[Seconds, described("Seconds it waited for the CPU to launch something.")]
-    sync: Annotated[Seconds, described("Seconds the CPU stood waiting for it while it had nothing to do.")]
-    copy: Annotated[Seconds, described("Seconds in which it only copied from or to memory elsewhere.")]
-    ends: Annotated[Seconds, described("Seconds before its first and after its last activity.")]
+    launch: Annotated[Seconds, Meaning("Seconds it waited for the CPU to launch something.")]
+    sync: Annotated[Seconds, Meaning("Seconds the CPU stood waiting for it while it had nothing to do.")]
+    copy: Annotated[Seconds, Meaning("Seconds in which it only copied from or to memory elsewhere.")]
+    ends: Annotated[Seconds, Meaning("Seconds before its first and after its last activity.")]
 
 
 class Device(Record):
     """What a GPU did: medians over the traced passes, of which busy and idle add up to the wall."""
 
-    busy_s: Annotated[Seconds, described("Seconds in which it computed.")]
-    idle_s: Annotated[IdleTimes, described("Seconds in which it did not, by reason.")]
-    wall_s: Annotated[Seconds, described("Seconds of the traced pass.")]
-    busy_share: Annotated[float, described("Busy, of the traced pass; 1 is all.")]
-    busy_share_of_plain: Annotated[float, described("Busy, of the plain wall time; 1 is all.")]
-    kernels: Annotated[Amount, described("Kernels, copies and fills.")]
-    launches: Annotated[Amount, described("Calls that launched them.")]
-    waits: Annotated[Amount, described("Calls that wait for the device before the pass's last launch.")]
-    plain_host_s: Annotated[list[Seconds], described("Seconds of each plain pass by the CPU's clock.")]
-    plain_device_s: Annotated[list[Seconds], described("Seconds of each plain pass by the device's clock.")]
+    busy_s: Annotated[Seconds, Meaning("Seconds in which it computed.")]
+    idle_s: Annotated[IdleTimes, Meaning("Seconds in which it did not, by reason.")]
+    wall_s: Annotated[Seconds, Meaning("Seconds of the traced pass.")]
+    busy_share: Annotated[float, Meaning("Busy, of the traced pass; 1 is all.")]
+    busy_share_of_plain: Annotated[float, Meaning("Busy, of the plain wall time; 1 is all.")]
+    kernels: Annotated[Amount, Meaning("Kernels, copies and fills.")]
+    launches: Annotated[Amount, Meaning("Calls that launched them.")]
+    waits: Annotated[Amount, Meaning("Calls that wait for the device before the pass's last launch.")]
+    plain_host_s: Annotated[list[Seconds], Meaning("Seconds of each plain pass by the CPU's clock.")]
+    plain_device_s: Annotated[list[Seconds], Meaning("Seconds of each plain pass by the device's clock.")]

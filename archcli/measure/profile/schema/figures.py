@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, NotRequired, TypedDict
 
-from archcli.measure.profile.schema.base import Amount, Range, Record, described
+from archcli.measure.profile.schema.base import Amount, Range, Record
+from archcli.values import Meaning
 
 ClassField = TypedDict(
     "ClassField",
-    {
-        "class": Annotated[
-            str, described("The class of operation; several, the slowest first, with + between.")
-        ]
-    },
+    {"class": Annotated[str, Meaning("The class of operation; several, the slowest first, with + between.")]},
 )
 
 
@@ -23,39 +20,39 @@ class Figures(Record):
     also how the share of the time varies between them.
     """
 
-    flops: Annotated[Amount, described("FLOPs counted, exact for the mask; a multiply-add is 2.")]
-    executed_flops: Annotated[Amount, described("FLOPs that the kernels ran, masked scores included.")]
+    flops: Annotated[Amount, Meaning("FLOPs counted, exact for the mask; a multiply-add is 2.")]
+    executed_flops: Annotated[Amount, Meaning("FLOPs that the kernels ran, masked scores included.")]
     bytes: Annotated[
         Amount,
-        described("Bytes read and written by operations that run one by one; a fused kernel moves fewer."),
+        Meaning("Bytes read and written by operations that run one by one; a fused kernel moves fewer."),
     ]
-    seconds: Annotated[float, described("Seconds of a pass; of what is unattributed perhaps below zero.")]
-    flop_share: Annotated[float, described("Of the pass's counted FLOPs; 1 is all.")]
-    byte_share: Annotated[float, described("Of the pass's bytes; 1 is all.")]
-    time_share: Annotated[float, described("Of the plain wall time; 1 is all.")]
+    seconds: Annotated[float, Meaning("Seconds of a pass; of what is unattributed perhaps below zero.")]
+    flop_share: Annotated[float, Meaning("Of the pass's counted FLOPs; 1 is all.")]
+    byte_share: Annotated[float, Meaning("Of the pass's bytes; 1 is all.")]
+    time_share: Annotated[float, Meaning("Of the plain wall time; 1 is all.")]
     busy_share: Annotated[
-        float | None, described("Of the time that a GPU was busy in a traced pass; null on a CPU.")
+        float | None, Meaning("Of the time that a GPU was busy in a traced pass; null on a CPU.")
     ]
-    gflops_per_s: Annotated[float | None, described("1e9 executed FLOPs a second.")]
-    gbytes_per_s: Annotated[float | None, described("1e9 bytes a second.")]
-    intensity: Annotated[float | None, described("Executed FLOPs a byte.")]
+    gflops_per_s: Annotated[float | None, Meaning("1e9 executed FLOPs a second.")]
+    gbytes_per_s: Annotated[float | None, Meaning("1e9 bytes a second.")]
+    intensity: Annotated[float | None, Meaning("Executed FLOPs a byte.")]
     roof: Annotated[
         Literal["compute", "memory", "cache"] | None,
-        described("Which of the machine's ceilings binds it; null without ceilings."),
+        Meaning("Which of the machine's ceilings binds it; null without ceilings."),
     ]
     roof_share: Annotated[
         float | None,
-        described(
+        Meaning(
             "How much of that was reached; above 1 where counted bytes never moved, as in fused kernels."
         ),
     ]
     time_share_range: NotRequired[
-        Annotated[Range, described("The least and the most of time_share between processes.")]
+        Annotated[Range, Meaning("The least and the most of time_share between processes.")]
     ]
     time_share_sd: NotRequired[
         Annotated[
             float | None,
-            described("The standard deviation of time_share between processes; null of one alone."),
+            Meaning("The standard deviation of time_share between processes; null of one alone."),
         ]
     ]
 
@@ -65,30 +62,30 @@ class Operator(ClassField, Figures):
 
     path: Annotated[
         str,
-        described(
+        Meaning(
             "Where it stands in the model, * for the layer's index; of several that were fused, their "
             "common name."
         ),
     ]
     operators: Annotated[
         list[str] | None,
-        described("Compiled: the operators that kernels of this line hold; null where none was compiled."),
+        Meaning("Compiled: the operators that kernels of this line hold; null where none was compiled."),
     ]
 
 
 class CompiledCode(Record):
     """What a compiler made of the model."""
 
-    graphs: Annotated[Amount, described("Compiled graphs: forward, and in training backward.")]
-    kernels: Annotated[Amount, described("Kernels that a pass launches.")]
+    graphs: Annotated[Amount, Meaning("Compiled graphs: forward, and in training backward.")]
+    kernels: Annotated[Amount, Meaning("Kernels that a pass launches.")]
     library_kernels: Annotated[
-        Amount, described("Those of them that torch has ready, such as matrix products.")
+        Amount, Meaning("Those of them that torch has ready, such as matrix products.")
     ]
-    kernels_of_several_operators: Annotated[Amount, described("Those that hold more than one operator.")]
+    kernels_of_several_operators: Annotated[Amount, Meaning("Those that hold more than one operator.")]
     operators_sharing_a_result: Annotated[
-        list[str], described("Operators in no kernel, as an equal one's result was taken, by full path.")
+        list[str], Meaning("Operators in no kernel, as an equal one's result was taken, by full path.")
     ]
     operators_in_no_kernel: Annotated[
-        list[str], described("Other operators that compute and are in no kernel: there should be none.")
+        list[str], Meaning("Other operators that compute and are in no kernel: there should be none.")
     ]
-    compile_s: Annotated[float, described("Seconds that compiling took.")]
+    compile_s: Annotated[float, Meaning("Seconds that compiling took.")]

@@ -14,129 +14,127 @@ from archcli.measure.profile.schema.base import (
     Record,
     RunInputs,
     Seconds,
-    described,
 )
 from archcli.measure.profile.schema.figures import CompiledCode, Figures, Operator
 from archcli.measure.profile.schema.ivanov import IvanovTable
 from archcli.measure.profile.schema.kinds import EndsFigures, Estimates, LayerKindFigures
 from archcli.recording.ceilings import Ceilings
+from archcli.values import Meaning
 
 
 class PassFigures(Record):
     """What was measured and counted of one pass of the whole model."""
 
-    wall_s: Annotated[Seconds, described("Seconds: the median plain pass.")]
+    wall_s: Annotated[Seconds, Meaning("Seconds: the median plain pass.")]
     attributed_share: Annotated[
-        float, described("Of the plain wall time, taken by operations of the architecture; 1 is all.")
+        float, Meaning("Of the plain wall time, taken by operations of the architecture; 1 is all.")
     ]
     framework_share: Annotated[
         float,
-        described("Of the plain wall time, taken by Python, dispatch, views and what is outside of any row."),
+        Meaning("Of the plain wall time, taken by Python, dispatch, views and what is outside of any row."),
     ]
     unattributed_share: Annotated[
-        float, described("Of the plain wall time, what those two leave; below 0 where they exceed it.")
+        float, Meaning("Of the plain wall time, what those two leave; below 0 where they exceed it.")
     ]
     unlabelled_share: Annotated[
-        float, described("Of the plain wall time, taken by torch operations outside of any row.")
+        float, Meaning("Of the plain wall time, taken by torch operations outside of any row.")
     ]
     overhead_ratio: Annotated[
-        Seconds, described("A traced pass as a multiple of the plain pass before it, the median.")
+        Seconds, Meaning("A traced pass as a multiple of the plain pass before it, the median.")
     ]
     reliable: Annotated[
-        bool, described("Whether trace and census agree, and plain and traced passes, to a tenth.")
+        bool, Meaning("Whether trace and census agree, and plain and traced passes, to a tenth.")
     ]
-    matmul_flops: Annotated[Amount, described("FLOPs of matrix products, counted.")]
-    other_flops: Annotated[Amount, described("All other FLOPs, counted.")]
+    matmul_flops: Annotated[Amount, Meaning("FLOPs of matrix products, counted.")]
+    other_flops: Annotated[Amount, Meaning("All other FLOPs, counted.")]
     flops_by_class: Annotated[
-        dict[str, Amount], described("Counted FLOPs by class, fused attention taken apart.")
+        dict[str, Amount], Meaning("Counted FLOPs by class, fused attention taken apart.")
     ]
-    executed_flops: Annotated[Amount, described("FLOPs that the kernels ran, masked scores included.")]
-    bytes: Annotated[Amount, described("Bytes read and written by operations that run one by one.")]
+    executed_flops: Annotated[Amount, Meaning("FLOPs that the kernels ran, masked scores included.")]
+    bytes: Annotated[Amount, Meaning("Bytes read and written by operations that run one by one.")]
     by_class: Annotated[
         dict[str, Figures],
-        described("By class of operation; framework and unattributed make the times add up."),
+        Meaning("By class of operation; framework and unattributed make the times add up."),
     ]
     ceilings: Annotated[
         Ceilings | None,
-        described("What the machine can do at best; null where that was not asked or not reached."),
+        Meaning("What the machine can do at best; null where that was not asked or not reached."),
     ]
     processes: Annotated[
         Amount,
-        described("How many fresh processes measured it; with several, other figures are medians over them."),
+        Meaning("How many fresh processes measured it; with several, other figures are medians over them."),
     ]
-    pairs: Annotated[Amount, described("Pairs of a plain and a traced pass that count.")]
-    pairs_rejected: Annotated[Amount, described("Pairs that were disturbed and do not count.")]
-    partial: Annotated[bool, described("Whether it was interrupted.")]
-    extrapolated: Annotated[bool, described("Whether it was measured by kinds of layer.")]
+    pairs: Annotated[Amount, Meaning("Pairs of a plain and a traced pass that count.")]
+    pairs_rejected: Annotated[Amount, Meaning("Pairs that were disturbed and do not count.")]
+    partial: Annotated[bool, Meaning("Whether it was interrupted.")]
+    extrapolated: Annotated[bool, Meaning("Whether it was measured by kinds of layer.")]
     compiled: Annotated[
         CompiledCode | None,
-        described("What torch.compile made of the model; null where it was run operation by operation."),
+        Meaning("What torch.compile made of the model; null where it was run operation by operation."),
     ]
-    plain_s: Annotated[list[Seconds], described("Seconds of every plain pass that counts.")]
-    traced_s: Annotated[list[Seconds], described("Seconds of the traced pass after each.")]
+    plain_s: Annotated[list[Seconds], Meaning("Seconds of every plain pass that counts.")]
+    traced_s: Annotated[list[Seconds], Meaning("Seconds of the traced pass after each.")]
     operations_executed: Annotated[
-        Amount, described("Torch operations in a pass, by the census; compiled, its kernels.")
+        Amount, Meaning("Torch operations in a pass, by the census; compiled, its kernels.")
     ]
     operations_differing: Annotated[
-        list[str], described("Those that the trace has more or less often, as path:operation.")
+        list[str], Meaning("Those that the trace has more or less often, as path:operation.")
     ]
     launches_lost: Annotated[
         list[str],
-        described("What the trace of a GPU lacks: kernels without a launch, launches without a kernel."),
+        Meaning("What the trace of a GPU lacks: kernels without a launch, launches without a kernel."),
     ]
-    device: Annotated[
-        Device | None, described("What a GPU did; null on a CPU, and where it is extrapolated.")
-    ]
-    page_faults_per_pass: Annotated[Amount, described("Page faults in a plain pass, the median.")]
+    device: Annotated[Device | None, Meaning("What a GPU did; null on a CPU, and where it is extrapolated.")]
+    page_faults_per_pass: Annotated[Amount, Meaning("Page faults in a plain pass, the median.")]
     system_s_per_pass: Annotated[
-        Seconds, described("Seconds all threads of a plain pass spent in the system, the median.")
+        Seconds, Meaning("Seconds all threads of a plain pass spent in the system, the median.")
     ]
     context_switches_per_s: Annotated[
-        float, described("Involuntary context switches a second of plain passes.")
+        float, Meaning("Involuntary context switches a second of plain passes.")
     ]
-    load_per_processor: Annotated[float, described("Processes that wanted each processor when it began.")]
-    machine: Annotated[Machine, described("What the figures depend on besides the model.")]
+    load_per_processor: Annotated[float, Meaning("Processes that wanted each processor when it began.")]
+    machine: Annotated[Machine, Meaning("What the figures depend on besides the model.")]
 
 
 class Totals(PassFigures):
     """The pass as a whole, and the tables that only some profiles have."""
 
-    memory: Annotated[Memory, described("What the whole model needs.")]
+    memory: Annotated[Memory, Meaning("What the whole model needs.")]
     wall_s_range: NotRequired[
-        Annotated[Range, described("Seconds: the least and the most wall_s between processes.")]
+        Annotated[Range, Meaning("Seconds: the least and the most wall_s between processes.")]
     ]
     wall_s_sd: NotRequired[
         Annotated[
             Seconds | None,
-            described("Seconds: the standard deviation of wall_s between processes; null of one."),
+            Meaning("Seconds: the standard deviation of wall_s between processes; null of one."),
         ]
     ]
-    estimates: NotRequired[Annotated[Estimates, described("By kinds of layer: two estimates of the whole.")]]
+    estimates: NotRequired[Annotated[Estimates, Meaning("By kinds of layer: two estimates of the whole.")]]
     kinds: NotRequired[
-        Annotated[list[LayerKindFigures], described("By kinds of layer: each with its own figures.")]
+        Annotated[list[LayerKindFigures], Meaning("By kinds of layer: each with its own figures.")]
     ]
-    ends: NotRequired[Annotated[EndsFigures, described("By kinds of layer: everything but the layers.")]]
+    ends: NotRequired[Annotated[EndsFigures, Meaning("By kinds of layer: everything but the layers.")]]
     ivanov: NotRequired[
-        Annotated[IvanovTable, described("The table of Ivanov et al. 2021, of the workload of that name.")]
+        Annotated[IvanovTable, Meaning("The table of Ivanov et al. 2021, of the workload of that name.")]
     ]
 
 
 class ProfileInputs(RunInputs):
     """How the model was run, and what was left out."""
 
-    layers: Annotated[Amount | None, described("Layers of each stack that were run alone; null is all.")]
-    set: NotRequired[Annotated[list[str], described("Changes by --set.")]]
-    repeat_process: NotRequired[Annotated[Amount, described("Fresh processes that were asked for.")]]
+    layers: Annotated[Amount | None, Meaning("Layers of each stack that were run alone; null is all.")]
+    set: NotRequired[Annotated[list[str], Meaning("Changes by --set.")]]
+    repeat_process: NotRequired[Annotated[Amount, Meaning("Fresh processes that were asked for.")]]
 
 
 class Profile(Record):
     """What `archcli profile MODEL --json` prints."""
 
-    schema_version: Annotated[Literal[1], described("The form of the document.")]
-    command: Annotated[Literal["profile"], described("What printed it.")]
-    model: Annotated[ModelName, described("The architecture.")]
-    inputs: Annotated[ProfileInputs, described("How it was run.")]
-    convention: Annotated[str, described("How FLOPs, bytes and shares are counted.")]
-    totals: Annotated[Totals, described("The pass as a whole, and by class of operation.")]
-    rows: Annotated[list[Operator], described("Every operator, the slowest first.")]
-    notes: Annotated[list[str], described("What must be known to read it, one sentence each.")]
+    schema_version: Annotated[Literal[1], Meaning("The form of the document.")]
+    command: Annotated[Literal["profile"], Meaning("What printed it.")]
+    model: Annotated[ModelName, Meaning("The architecture.")]
+    inputs: Annotated[ProfileInputs, Meaning("How it was run.")]
+    convention: Annotated[str, Meaning("How FLOPs, bytes and shares are counted.")]
+    totals: Annotated[Totals, Meaning("The pass as a whole, and by class of operation.")]
+    rows: Annotated[list[Operator], Meaning("Every operator, the slowest first.")]
+    notes: Annotated[list[str], Meaning("What must be known to read it, one sentence each.")]

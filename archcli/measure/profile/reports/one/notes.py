@@ -1,4 +1,4 @@
-"""Notes that explain the figures of a profile of one model. Warnings are in `measure/profile/warnings.py`."""
+"""Notes that explain the figures of a profile of one model. Warnings are in `profile/warnings.py`."""
 
 from __future__ import annotations
 

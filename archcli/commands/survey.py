@@ -10,7 +10,7 @@ from archcli.commands.base import subjects
 from archcli.commands.options import Form, Json, Output, Sort, Where
 from archcli.errors import ArchError
 from archcli.load.presets import presets
-from archcli.measure.survey.columns import FACETS
+from archcli.measure.survey.columns import COLUMNS
 from archcli.measure.survey.survey import By, survey_models
 from archcli.render import show
 
@@ -21,7 +21,7 @@ Models = Annotated[
 Columns = Annotated[
     list[str] | None,
     typer.Option(
-        "--columns", metavar="COL,COL", help=f"Show these alone, in one table: {', '.join(FACETS)}."
+        "--columns", metavar="COL,COL", help=f"Show these alone, in one table: {', '.join(COLUMNS)}."
     ),
 ]
 ByOption = Annotated[

@@ -42,6 +42,8 @@ class Block(Module):
     """
 
     family: ClassVar[str] = "block"
+    wiring: ClassVar[str] = "serial"
+    """Whether the network reads what the mixer has written (serial), or what the mixer reads (parallel)."""
     attention: Mixer | None = None
     mixer: Mixer | None = None
     ffn: FeedForward | None = None
@@ -212,6 +214,7 @@ class Parallel(Block):
     Falcon-40B).
     """
 
+    wiring: ClassVar[str] = "parallel"
     kind: Literal["parallel"] = "parallel"
     n_norms: Literal[1, 2] = 1
 

@@ -57,9 +57,9 @@ def entry(name: str, model: Model) -> dict[str, Any]:
 
     Values that no rule judges are None: the width of experts, the heads of latent attention.
     """
-    from archcli.measure.survey.columns import described
+    from archcli.measure.survey.columns import describe
 
-    columns = described(name, model)
+    columns = describe(name, model)
     spared = {
         "d_ff_ratio": columns["n_experts"] is not None,
         "head_ratio": "mla" in (columns["attention"] or ""),

@@ -4,7 +4,8 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.load.source import load
-from archcli.measure.kvcache.kvcache import count_kv_cache, fits
+from archcli.measure.kvcache.fits import fits
+from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.params import count_params
 from archcli.modules import GLU, Format, Group, LoRA, MixtureOfExperts, Packing, Quantization, Rule
 from small import attention, decoder, layer

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from archcli.measure.survey.layers import tallied, told
+from archcli.measure.survey.layers import format_tally, tally
 from archcli.modules import Block, Group, Mixer, Model
 from archcli.modules.base import Spec
 from archcli.modules.layers import LayerIndex
@@ -166,5 +166,5 @@ def _blocks(model: Model, named: bool) -> dict[str, list[tuple[Block, int]]]:
 
 
 def _tally(blocks: Sequence[tuple[Block, int]], rest: str, model: Model) -> str | None:
-    values = tallied((_format(_value(block, rest, model.d_model)), times) for block, times in blocks)
-    return told(values, "-") if values else ABSENT
+    values = tally((_format(_value(block, rest, model.d_model)), times) for block, times in blocks)
+    return format_tally(values, "-") if values else ABSENT

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from archcli.arith import to_bytes
 from archcli.measure.passes import Pass, count_pass, forward_pass, prefill_pass
 from archcli.measure.report import Unit
-from archcli.measure.survey.columns import FACETS, described
+from archcli.measure.survey.columns import COLUMNS, describe
 from archcli.modules import Model
 from archcli.modules.request import Request
 
@@ -44,7 +44,7 @@ class Figure(NamedTuple):
 
 def figures(name: str, model: Model, request: Request, context: int, dtype: str) -> list[Figure]:
     """All figures of a model, in the order they are shown; its cache after `context` tokens."""
-    record = described(name, model)
+    record = describe(name, model)
     return [
         *_params(model, dtype),
         *_flops(model, request),
@@ -90,7 +90,7 @@ def _cache(model: Model, request: Request, dtype: str) -> Iterator[Figure]:
 
 
 def _facets(record: Mapping[str, Any]) -> Iterator[Figure]:
-    for key, facet in FACETS.items():
+    for key, facet in COLUMNS.items():
         if key in RATIOS:
             yield Figure("Shape", key, facet.title, facet.unit, record[key])
         elif facet.section and not facet.is_figure and key not in {"released", "tied"}:

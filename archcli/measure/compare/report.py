@@ -11,12 +11,12 @@ from archcli.measure.compare.figures import Figure, figures
 from archcli.measure.flops import NAIVE
 from archcli.measure.notes import context_notes
 from archcli.measure.report import Column, Report, Table
-from archcli.measure.survey.columns import CONVENTION as FACETS_CONVENTION
+from archcli.measure.survey.columns import CONVENTION as SURVEY_CONVENTION
 from archcli.modules.request import Request
 
 CONVENTION = (
     "Ratios are to the first model. FLOP = 2 x multiply-add: matrix products, and the rest as `other`; a forward has the logits of all "
-    f"tokens, a decoded token its own. KV per token: below every window. {FACETS_CONVENTION}"
+    f"tokens, a decoded token its own. KV per token: below every window. {SURVEY_CONVENTION}"
 )
 FEWEST = 2
 AS_COLUMNS = 3  # so many models with their ratios fit beside each other into 80 columns

@@ -55,7 +55,7 @@ def expanded(mixer: MixerFacts) -> MultiHeadAttention:
 
 
 def _heads(mixer: MixerFacts) -> dict[str, Number]:
-    """Fields of every kind: heads, their widths, and which tokens they see. A latent's rotary dims are not counted to d."""
+    """Fields of every kind: heads, their widths, which tokens they see; d without a latent's rotary dims."""
     return {
         "n_heads": mixer.n_heads,
         "head_dim": mixer.content_dim,

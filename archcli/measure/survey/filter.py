@@ -1,6 +1,7 @@
-"""Conditions on the records of a table, and their order: `params>10B`, `series=llama`, `pattern~window`, `released>=2024`; `params:desc`.
+"""Conditions on the records of a table, and their order.
 
-A column is named by its key or its heading, and its unit says how a value is read.
+`params>10B`, `series=llama`, `pattern~window`, `released>=2024`; `params:desc`. A column is named by its key
+or its heading, and its unit says how a value is read.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ LONGEST = 40
 
 
 class Condition(NamedTuple):
-    """One comparison of a column with a value; what a record does not state equals `none`, and meets nothing else but !=."""
+    """One comparison of a column with a value. A value that is not stated equals `none` and meets !=."""
 
     column: Column
     sign: str
@@ -51,8 +52,8 @@ class Condition(NamedTuple):
         if self.sign == "~":
             return self.bound in str(value).lower()
         if self.column.unit == "text":
-            found = self.bound in {str(value).lower(), *str(value).lower().split()}
-            return found == (self.sign != "!=")
+            matches = self.bound in {str(value).lower(), *str(value).lower().split()}
+            return matches == (self.sign != "!=")
         bound = self.bound
         if self.column.unit == "date":  # 2024 is any month of it
             shown, bound = str(value), str(bound)
@@ -67,9 +68,13 @@ def select(
     where: Sequence[str] = (),
     sort: str | None = None,
 ) -> list[dict[str, Any]]:
-    """The records that meet all conditions, in the order of a column if one is named; ArchError with all that is wrong."""
+    """The records that meet all conditions, in the order of a column if one is named.
+
+    Raises ArchError with everything that is wrong.
+    """
     problems: list[Problem] = []
-    conditions = [found for text in where if (found := _condition(text, columns, problems)) is not None]
+    read = [_condition(text, columns, problems) for text in where]
+    conditions = [condition for condition in read if condition is not None]
     order = None if sort is None else _order(sort, columns, problems)
     if problems:
         raise ArchError(problems)
@@ -137,10 +142,10 @@ def _value(text: str, sign: str, column: Column) -> Any:
 
 def _decimal(text: str) -> float:
     """A real number, or a share in percent: 0.25 and 25%."""
-    found = re.fullmatch(r"(\d{1,20}(?:\.\d{1,20})?)(%|x)?", text, re.ASCII)
-    if found is None:
+    number = re.fullmatch(r"(\d{1,20}(?:\.\d{1,20})?)(%|x)?", text, re.ASCII)
+    if number is None:
         raise ArchError(f"{text[:LONGEST]!r} is not a number such as 2.5 or 25%")
-    return float(found[1]) / (100 if found[2] == "%" else 1)
+    return float(number[1]) / (100 if number[2] == "%" else 1)
 
 
 def _order(text: str, columns: Sequence[Column], problems: list[Problem]) -> tuple[Column, bool] | None:

@@ -1,6 +1,6 @@
-"""Shape: an architecture taken apart into its sorts of layers, each with its rows, and how the facts of layers are told of a whole model.
+"""An architecture taken apart into its distinct layers, and tallies of what they have.
 
-What is read here is structure (fields of the spec) and rows of one pass; nothing is computed a second time.
+Structure is read from the fields of the spec, figures from the rows of one pass.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from archcli.arith import Number
 from archcli.graph import Row
 from archcli.measure.passes import Pass, prefill_pass
-from archcli.modules import Block, EncoderStack, MixerFacts, Model, Norm, Position, Stack
+from archcli.modules import Block, MixerFacts, Model, Norm, Position, Stack
 from archcli.modules.block import RESIDUAL
 from archcli.modules.layers import LayerIndex
 from archcli.wording import format_setting
@@ -20,10 +20,10 @@ from archcli.wording import format_setting
 TIMES = "×"
 
 
-class Layer(NamedTuple):
-    """One sort of layer: its path in the rows, its block, how many are of the sort, its rows, and the stack it stands in.
+class SurveyLayer(NamedTuple):
+    """Equal layers of a stack: their path in the rows, their block, how many they are, their rows.
 
-    `position` is what that stack adds to the embeddings; `facts` are those of the layer's mixer.
+    `position` is what the stack adds to the embeddings; `facts` are those of the layer's mixer.
     """
 
     path: str
@@ -41,7 +41,7 @@ class Layer(NamedTuple):
 
     @property
     def order(self) -> str:
-        """What follows what in the layer: N a norm, S a sublayer, + its sum with the stream. `NS+NS+` is pre-norm."""
+        """Norms N, sublayers S and additions to the stream + in their order: `NS+NS+` is pre-norm."""
         letters, last = "", ""
         for row in self.rows:
             step, _, rest = row.path[len(self.path) + 1 :].partition(".")
@@ -56,44 +56,44 @@ class Layer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """An architecture, one token's prefill of it, and its sorts of layers."""
+class Architecture:
+    """A model, one token's prefill of it, and its distinct layers."""
 
     model: Model
     counted: Pass
-    layers: tuple[Layer, ...]
+    layers: tuple[SurveyLayer, ...]
 
 
-def shape_of(model: Model) -> Shape:
+def take_apart(model: Model) -> Architecture:
     """Trace a token once, and sort the rows by layer."""
     counted = prefill_pass(model, 1, 1)
-    return Shape(model, counted, tuple(_layers(model, counted.rows)))
+    return Architecture(model, counted, tuple(_layers(model, counted.rows)))
 
 
-def _layers(model: Model, rows: tuple[Row, ...]) -> Iterator[Layer]:
+def _layers(model: Model, rows: tuple[Row, ...]) -> Iterator[SurveyLayer]:
     for path, _, block, times, _, stack in LayerIndex(model):
-        position = stack.position if isinstance(stack, EncoderStack) else model.embedding.position
+        position = getattr(stack, "position", model.embedding.position)
         of_layer = tuple(row for row in rows if row.path.startswith(f"{path}."))
-        yield Layer(path, block, times, of_layer, stack, position, block.facts(model.d_model))
+        yield SurveyLayer(path, block, times, of_layer, stack, position, block.facts(model.d_model))
 
 
-def tallied(values: Iterable[tuple[Any, Number]]) -> dict[Any, Number]:
+def tally(values: Iterable[tuple[Any, Number]]) -> dict[Any, Number]:
     """How many layers have each value, in order of appearance."""
-    found: dict[Any, Number] = {}
+    counts: dict[Any, Number] = {}
     for value, times in values:
-        found[value] = found.get(value, 0) + times
-    return found
+        counts[value] = counts.get(value, 0) + times
+    return counts
 
 
-def told(tally: dict[Any, Number], nothing: str = "none") -> str | None:
-    """All values in short: `window 4096 ×21, full ×21`, or the one there is; None where that is None."""
-    words = {value: nothing if value is None else format_setting(value) for value in tally}
-    if len(tally) == 1:
+def format_tally(counts: dict[Any, Number], nothing: str = "none") -> str | None:
+    """All values in short, `window 4096 ×21, full ×21`; a single value alone, None where that is None."""
+    words = {value: nothing if value is None else format_setting(value) for value in counts}
+    if len(counts) == 1:
         return next((word for value, word in words.items() if value is not None), None)
-    return ", ".join(f"{words[value]} {TIMES}{times}" for value, times in tally.items())
+    return ", ".join(f"{words[value]} {TIMES}{times}" for value, times in counts.items())
 
 
-def main_of(tally: dict[Any, Number]) -> Any:
+def most_common(counts: dict[Any, Number]) -> Any:
     """The value of most layers, of those that have one; the first of equally many."""
-    stated = {value: times for value, times in tally.items() if value is not None}
+    stated = {value: times for value, times in counts.items() if value is not None}
     return max(stated, key=lambda value: stated[value]) if stated else None

@@ -1,4 +1,4 @@
-"""Survey: many architectures by their facets, and how each figure spreads over all of them, over a year or over a series."""
+"""Survey: many architectures by columns, and the spread of each figure over all, a year or a series."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from archcli.measure.report import Column, Report, Table
-from archcli.measure.survey.columns import CONVENTION, DTYPE, FACETS, SECTIONS, Facet, described
+from archcli.measure.survey.columns import COLUMNS, CONVENTION, DTYPE, SECTIONS, SurveyColumn, describe
 from archcli.measure.survey.filter import column_of, select
-from archcli.measure.survey.layers import told
+from archcli.measure.survey.layers import format_tally
 from archcli.modules import Model
 from archcli.wording import as_int
 
@@ -38,12 +38,13 @@ def survey_models(
 ) -> Report:
     """What `archcli survey` reports; `columns` left out are all.
 
-    `rows` are the models, or with `by` the spread of each figure in each group. Raises ArchError for columns that are not.
+    `rows` are the models, or with `by` the spread of each figure in each group. Raises ArchError for unknown
+    columns.
     """
-    known = (Column("name", "model"), *(facet.column for facet in FACETS.values()))
+    known = (Column("name", "model"), *(column.column for column in COLUMNS.values()))
     wanted = [column_of(key, known, "--columns").key for key in columns]
-    records = select([described(name, model) for name, model in models], known, where, sort)
-    shown = [FACETS[key] for key in dict.fromkeys(wanted) if key in FACETS] or list(FACETS.values())
+    records = select([describe(name, model) for name, model in models], known, where, sort)
+    shown = [COLUMNS[key] for key in dict.fromkeys(wanted) if key in COLUMNS] or list(COLUMNS.values())
     spread = list(spreads(records, shown))
     groups = [] if by is None else list(_grouped(records, shown, by))
     return Report(
@@ -62,51 +63,57 @@ def survey_models(
     )
 
 
-def spreads(records: Sequence[Record], shown: Iterable[Facet]) -> Iterator[Record]:
+def spreads(records: Sequence[Record], shown: Iterable[SurveyColumn]) -> Iterator[Record]:
     """For each figure that some record has: how many have it, least, quartiles, median and most."""
     from statistics import median, quantiles
 
-    for facet in shown:
+    for column in shown:
         values = [
-            record[facet.key] for record in records if facet.is_figure and record[facet.key] is not None
+            record[column.key] for record in records if column.is_figure and record[column.key] is not None
         ]
-        if values and facet.key != "year":
+        if values and column.key != "year":
             q1, _, q3 = quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
             figures = {"min": min(values), "q1": q1, "median": median(values), "q3": q3, "max": max(values)}
             exact = {
                 key: value if isinstance(value, int) else as_int(value) for key, value in figures.items()
             }
-            yield {"column": facet.key, "title": facet.title, "unit": facet.unit, "n": len(values), **exact}
+            yield {
+                "column": column.key,
+                "title": column.title,
+                "unit": column.unit,
+                "n": len(values),
+                **exact,
+            }
 
 
-def _grouped(records: Sequence[Record], shown: Iterable[Facet], by: By) -> Iterator[Record]:
+def _grouped(records: Sequence[Record], shown: Iterable[SurveyColumn], by: By) -> Iterator[Record]:
     """The spread of each figure in each group, groups in order, those that state none last."""
-    figures = [facet for facet in shown if facet.is_figure]
+    figures = [column for column in shown if column.is_figure]
     names = sorted({record[by] for record in records if record[by] is not None})
     for name in [*names, None]:
         group = [record for record in records if record[by] == name]
         yield from ({by: UNSTATED if name is None else name, **entry} for entry in spreads(group, figures))
 
 
-def _chosen(record: Record, shown: Iterable[Facet]) -> Record:
+def _chosen(record: Record, shown: Iterable[SurveyColumn]) -> Record:
     """What data shows of a record: its name, the columns, and what is mixed among them."""
-    keys = [facet.key for facet in shown]
+    keys = [column.key for column in shown]
     mixed = {key: values for key, values in record["mixed"].items() if key in keys}
     return {"name": record["name"], **{key: record[key] for key in keys}, "mixed": mixed}
 
 
 def _tables(
-    records: list[Record], shown: list[Facet], spread: list[Record], *, listed: bool
+    records: list[Record], shown: list[SurveyColumn], spread: list[Record], *, listed: bool
 ) -> Iterator[Table]:
     """One table of the columns that were asked for; else one for each section."""
     if listed:
         records = [{**record, "year": _text(record["year"])} for record in records]
-        yield Table("", [Column("name", "model"), *(facet.column for facet in shown)], records)
+        yield Table("", [Column("name", "model"), *(column.column for column in shown)], records)
     else:
         yield from (
             _section(section, records) for section in SECTIONS if section != "Experts" or _mixtures(records)
         )
-    mixed = list(_mixed(records, [facet for facet in shown if listed or facet.section]))
+    mixed = list(_mixed(records, [column for column in shown if listed or column.section]))
     if mixed:
         yield Table(
             "Layers that differ",
@@ -129,22 +136,22 @@ def _mixtures(records: list[Record]) -> list[Record]:
 def _section(section: str, records: list[Record]) -> Table:
     columns = [
         Column("name", "model"),
-        *(facet.column for facet in FACETS.values() if facet.section == section),
+        *(column.column for column in COLUMNS.values() if column.section == section),
     ]
     return Table(section, columns, _mixtures(records) if section == "Experts" else records)
 
 
-def _mixed(records: list[Record], shown: Iterable[Facet]) -> Iterator[Record]:
+def _mixed(records: list[Record], shown: Iterable[SurveyColumn]) -> Iterator[Record]:
     for record in records:
-        for facet in shown:
-            values = record["mixed"].get(facet.key)
+        for column in shown:
+            values = record["mixed"].get(column.key)
             if values:
-                rounded = {_rounded(value, facet): times for value, times in values}
-                yield {"name": record["name"], "title": facet.title, "values": told(rounded)}
+                rounded = {_rounded(value, column): times for value, times in values}
+                yield {"name": record["name"], "title": column.title, "values": format_tally(rounded)}
 
 
-def _rounded(value: Any, facet: Facet) -> Any:
-    return f"{value:.3g}" if facet.unit == "ratio" and value is not None else value
+def _rounded(value: Any, column: SurveyColumn) -> Any:
+    return f"{value:.3g}" if column.unit == "ratio" and value is not None else value
 
 
 def _by_tables(groups: list[Record], spread: list[Record], by: By) -> Iterator[Table]:

@@ -4,7 +4,8 @@ from typing import Literal
 
 import pytest
 
-from archcli.measure.kvcache.kvcache import count_kv_cache, fits, kv_elements
+from archcli.measure.kvcache.fits import fits, kv_elements
+from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.params import count_params
 from archcli.modules import (
     GLU,

@@ -3,7 +3,7 @@
 import pytest
 
 from archcli.errors import ArchError
-from archcli.measure.survey.columns import FACETS
+from archcli.measure.survey.columns import COLUMNS
 from archcli.measure.survey.survey import survey_models
 from archcli.modules import (
     GLU,
@@ -79,7 +79,7 @@ def test_columns_are_those_asked_for():
 
 
 def test_all_columns_are_in_the_data():
-    assert [*survey_models(widths(8)).rows[0]] == ["name", *FACETS, "mixed"]
+    assert [*survey_models(widths(8)).rows[0]] == ["name", *COLUMNS, "mixed"]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from archcli.load.presets import presets
 from archcli.load.source import load_preset, load_text
-from archcli.measure.survey.columns import described
+from archcli.measure.survey.columns import describe
 from archcli.modules import (
     GLU,
     BatchNorm,
@@ -71,7 +71,7 @@ def model_called(name):
 
 @pytest.mark.parametrize(("column", "name", "figure"), FIGURES)
 def test_a_model_has_the_published_figure(column, name, figure):
-    value = described(name, model_called(name))[column]
+    value = describe(name, model_called(name))[column]
     assert f"{value:.{len(figure.partition('.')[2])}f}" == figure
 
 
@@ -80,7 +80,7 @@ def test_every_source_is_named():
 
 
 def of(*groups, **changes):
-    return described("small", decoder(*groups, **changes))
+    return describe("small", decoder(*groups, **changes))
 
 
 def test_words_of_layers_that_differ_stand_with_how_many_they_are():
@@ -210,12 +210,12 @@ def test_every_norm_has_a_place_in_every_layer(block, placement, parts, norm):
     ],
 )
 def test_what_is_known_of_presets(name, facts):
-    found = described(name, load_preset(name).model)
+    found = describe(name, load_preset(name).model)
     assert {key: found[key] for key in facts} == facts
 
 
 def test_both_halves_of_an_encoder_decoder():
-    found = described("t5", of_shape(SHAPES["t5-base"] | {"n_layers": "3"}))
+    found = describe("t5", of_shape(SHAPES["t5-base"] | {"n_layers": "3"}))
     assert (found["stacks"], found["n_layers"]) == ("encoder 3, decoder 3", 3)
     assert (found["attention"], found["pattern"]) == ("mha ×3, mha + cross ×3", "bidirectional ×3, full ×3")
     assert found["kv_bytes_per_token"] == 3 * 2 * (12 * 64) * 2
@@ -227,4 +227,4 @@ def test_each_half_has_positions_of_its_own():
     layers = f"groups: [{{n_layers: 2, layer: {block}}}]"
     halves = f"encoder: {{{layers}, position: sinusoidal}}\ndecoder: {{{layers}}}"
     text = f"kind: encoder_decoder\nvocab_size: 50\nd_model: 8\nnorm: layernorm\n{embedding}\n{halves}\n"
-    assert described("t", load_text(text, "t").model)["position"] == "sinusoidal ×2, learned ×2"
+    assert describe("t", load_text(text, "t").model)["position"] == "sinusoidal ×2, learned ×2"

@@ -1,0 +1,159 @@
+"""Attributes of architectures and of their layers: what the columns of a survey hold."""
+
+from __future__ import annotations
+
+from archcli.arith import Number
+from archcli.graph import OpClass, Row
+from archcli.measure.survey.layers import Architecture, SurveyLayer
+from archcli.modules import FeedForward
+from archcli.modules.block import MIXING
+from archcli.modules.stack import stacks
+from archcli.wording import as_int
+
+
+def released(architecture: Architecture) -> str | None:
+    """The year, or year and month, as text."""
+    stated = architecture.model.released
+    return None if stated is None else str(stated)
+
+
+def year(architecture: Architecture) -> int | None:
+    """The year of release."""
+    stated = released(architecture)
+    return int(stated[:4]) if stated else None
+
+
+def depths(architecture: Architecture) -> dict[str, Number]:
+    """Layers of each stack, by its name."""
+    kind = getattr(architecture.model, "kind", "decoder")
+    return {
+        stem[:-1] or kind: sum(group.n_layers for group in stack.groups)
+        for stem, stack in stacks(architecture.model)
+    }
+
+
+def n_layers(architecture: Architecture) -> Number:
+    """Layers of the deepest stack."""
+    return max(depths(architecture).values())
+
+
+def active(architecture: Architecture) -> Number:
+    """Parameters that a token meets."""
+    return sum(row.active_params for row in architecture.counted.rows)
+
+
+def placement(_: Architecture, layer: SurveyLayer) -> str:
+    """Where the norms stand: before a sublayer, after it inside the residual, or on the stream."""
+    order = layer.order
+    is_at = {"pre": order.startswith("N"), "after": "SN+" in order, "post": order.endswith("+N")}
+    places = [place for place, stands_there in is_at.items() if stands_there]
+    return "sandwich" if places == ["pre", "after"] else " + ".join(places) or "none"
+
+
+def position(_: Architecture, layer: SurveyLayer) -> str:
+    """Positions added to the embeddings, used by the mixer, and added to its scores."""
+    kinds = [
+        getattr(part, "kind", None) for part in (layer.position, layer.facts.position, layer.stack.score_bias)
+    ]
+    return " + ".join(kind for kind in kinds if kind not in {None, "none"}) or "none"
+
+
+def theta(_: Architecture, layer: SurveyLayer) -> float | None:
+    """The base of RoPE."""
+    base: float | None = getattr(layer.facts.position, "theta", None)
+    return None if base is None else as_int(base)
+
+
+def scaling(_: Architecture, layer: SurveyLayer) -> str:
+    """How RoPE is stretched beyond the trained context."""
+    return getattr(getattr(layer.facts.position, "scaling", None), "kind", "none")
+
+
+def attention(_: Architecture, layer: SurveyLayer) -> str | None:
+    """The kind of mixer, and whether cross attention follows it; None where a layer mixes nothing."""
+    crosses = getattr(layer.block, "cross_attention", None) is not None
+    return " + ".join(kind for kind in (layer.facts.kind, "cross" if crosses else None) if kind) or None
+
+
+def head_ratio(architecture: Architecture, layer: SurveyLayer) -> float | None:
+    """Width of all query heads over d_model."""
+    heads, width = layer.facts.n_heads, layer.facts.head_dim
+    return None if heads is None or width is None else heads * width / architecture.model.d_model
+
+
+def stability(architecture: Architecture, layer: SurveyLayer) -> str | None:
+    """Norms of queries and keys, soft caps, clips and sinks: what keeps scores and logits from growing."""
+    logits = ("logit softcap",) if getattr(getattr(architecture.model, "head", None), "softcap", None) else ()
+    return " + ".join((*layer.facts.stability, *logits)) or None
+
+
+def bias(_: Architecture, layer: SurveyLayer) -> str:
+    """The parts of a layer whose products have a bias."""
+    parts = [part for part in (*MIXING, "ffn") if any(_is_biased(row) for row in layer.below(part))]
+    return " + ".join(parts) or "none"
+
+
+def _is_biased(row: Row) -> bool:
+    products = any(part.op_class is OpClass.CONTRACTION for part in row.parts)
+    return products and "bias" in row.weights
+
+
+def network(layer: SurveyLayer) -> FeedForward | None:
+    """The network of a dense layer, or that of one expert."""
+    ffn = layer.block.ffn
+    return getattr(ffn, "expert", ffn)
+
+
+def ffn(_: Architecture, layer: SurveyLayer) -> str | None:
+    """The kind of network, of mixtures the kind of one expert."""
+    return getattr(network(layer), "kind", None)
+
+
+def activation(_: Architecture, layer: SurveyLayer) -> str | None:
+    """The activation function of the network."""
+    return getattr(getattr(network(layer), "activation", None), "kind", None)
+
+
+def d_ff(_: Architecture, layer: SurveyLayer) -> Number | None:
+    """The hidden width of the network, of mixtures that of one expert."""
+    return getattr(network(layer), "d_ff", None)
+
+
+def d_ff_ratio(architecture: Architecture, layer: SurveyLayer) -> float | None:
+    """d_ff over d_model."""
+    width = d_ff(architecture, layer)
+    return width and width / architecture.model.d_model
+
+
+def active_d_ff(_: Architecture, layer: SurveyLayer) -> Number | None:
+    """The hidden width a token meets: what `down_proj` rows read, of k experts k times."""
+    downs = [row for row in layer.below("ffn") if row.path.endswith("down_proj")]
+    return sum(row.inputs[0][-1] * (row.experts.top_k if row.experts else 1) for row in downs) or None
+
+
+def active_d_ff_ratio(architecture: Architecture, layer: SurveyLayer) -> float | None:
+    """active_d_ff over d_model."""
+    width = active_d_ff(architecture, layer)
+    return width and width / architecture.model.d_model
+
+
+def n_experts(_: Architecture, layer: SurveyLayer) -> Number | None:
+    """Routed experts."""
+    return getattr(layer.block.ffn, "n_experts", None)
+
+
+def top_k(_: Architecture, layer: SurveyLayer) -> Number | None:
+    """Experts that a token is sent to."""
+    return getattr(layer.block.ffn, "top_k", None)
+
+
+def expert_ratio(architecture: Architecture, layer: SurveyLayer) -> float | None:
+    """n_experts over top_k."""
+    experts, chosen = n_experts(architecture, layer), top_k(architecture, layer)
+    return None if experts is None or chosen is None else experts / chosen
+
+
+def active_share(architecture: Architecture) -> float | None:
+    """The share of its parameters that a token meets, of a model with experts."""
+    routed = any(row.experts for row in architecture.counted.rows)
+    return active(architecture) / architecture.counted.params() if routed else None

@@ -36,8 +36,16 @@ def test_the_map_names_what_lies_beside_the_packages():
     assert all((ROOT / path).exists() for path in mapped(MAP))
 
 
+def test_the_layer_shown_is_the_layer_tried():
+    operation, mixer = SHOWN[:2]
+    source = (ROOT / "tests" / "helpers" / "outsider_ssd.py").read_text()
+    assert operation in source
+    assert mixer in source
+    assert (operation.count("class CausalConv(Op)"), mixer.count("class OutsiderSSD(Mixer)")) == (1, 1)
+
+
 def test_the_family_shown_is_the_family_shipped():
-    importer, record = SHOWN
+    *_, importer, record = SHOWN
     assert importer == (ROOT / "archcli" / "load" / "huggingface" / "families" / "starcoder2.py").read_text()
     assert record in (ROOT / "tests" / "parity" / "families" / "gpt.py").read_text()
     assert record.lstrip().startswith('"starcoder2": Family(')

@@ -18,8 +18,8 @@ from archcli.measure.profile.schema.base import (
 from archcli.measure.profile.schema.figures import CompiledCode, Figures, Operator
 from archcli.measure.profile.schema.ivanov import IvanovTable
 from archcli.measure.profile.schema.kinds import EndsFigures, Estimates, LayerKindFigures
+from archcli.modules.values import Meaning
 from archcli.recording.ceilings import Ceilings
-from archcli.values import Meaning
 
 
 class PassFigures(Record):

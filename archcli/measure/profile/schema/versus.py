@@ -15,7 +15,7 @@ from archcli.measure.profile.schema.base import (
     Seconds,
 )
 from archcli.measure.profile.schema.figures import ClassField, CompiledCode
-from archcli.values import Meaning
+from archcli.modules.values import Meaning
 
 Change = TypedDict(
     "Change",

@@ -136,13 +136,14 @@ def register(kind: str, place: str) -> None:
 def __getattr__(name: str) -> Any:
     """`load`, `ArchError` and `__version__`, when they are first asked for."""
     from importlib import import_module
-    from importlib.metadata import version
 
     if name == "load":
         return import_module("archcli.load")
     if name == "ArchError":
         return import_module("archcli.errors").ArchError
     if name == "__version__":
+        from importlib.metadata import version
+
         return version("archcli")
     raise AttributeError(f"module 'archcli' has no attribute {name!r}")
 

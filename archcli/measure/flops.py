@@ -12,7 +12,7 @@ from archcli.measure.passes import Pass, checked_pass
 from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.modules import Model, find
 from archcli.modules.base import Spec
-from archcli.modules.mtp import MTP, is_prediction
+from archcli.modules.headings import MTP, is_prediction
 from archcli.modules.request import Request
 
 Mask = Literal["exact", "dense"]

@@ -10,8 +10,8 @@ from archcli.measure.passes import forward_pass, train_pass
 from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.measure.weights.stored_bytes import Kept, Stored, stored
 from archcli.modules import Model
+from archcli.modules.headings import is_prediction
 from archcli.modules.layers import folded_path
-from archcli.modules.mtp import is_prediction
 
 CONVENTION = (
     "Tied weights count once; buffers do not count. "

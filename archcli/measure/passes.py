@@ -11,7 +11,6 @@ from archcli.errors import ArchError
 from archcli.graph import OpClass, Row, StateKind
 from archcli.modules import Model
 from archcli.modules.base import with_forms
-from archcli.modules.lora import adapted
 from archcli.modules.request import Logits, Phase, Request
 from archcli.modules.trace import trace
 
@@ -122,7 +121,7 @@ def count_pass(model: Model, request: Request) -> Pass:
     if request.phase == "train":
         model.require_tokens(request.seq_len)
     model = with_forms(model, request.forms)
-    runs, cache, source_cached = adapted(model), (() if request.caches else None), 0
+    runs, cache, source_cached = model.adapted, (() if request.caches else None), 0
     if request.continues:
         rows, cache = trace(model, request.filling(), adapted=runs, cache=())
         source_cached = _elements(rows, (StateKind.SOURCE,))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.attention.latent import *
     from archcli.modules.attention.linear import *
     from archcli.modules.base import *
+    from archcli.modules.batch_norm import *
     from archcli.modules.block import *
     from archcli.modules.context import *
     from archcli.modules.embedding import *
@@ -26,6 +27,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.ffn import *
     from archcli.modules.fields import *
     from archcli.modules.frontend import *
+    from archcli.modules.head import *
     from archcli.modules.heads import *
     from archcli.modules.lora import *
     from archcli.modules.loss import *
@@ -37,9 +39,11 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.position import *
     from archcli.modules.quantization import *
     from archcli.modules.relative import *
+    from archcli.modules.relative_key import *
     from archcli.modules.rope_scaling import *
     from archcli.modules.sparsity import *
     from archcli.modules.stack import *
+    from archcli.modules.training import *
 
 HOMES = {
     ".activation": ["GELU", "Activation", "GELUTanh", "ReLU", "Sigmoid", "SiLU", "SquaredReLU", "Swish"],
@@ -55,6 +59,7 @@ HOMES = {
     ".attention.linear": ["LinearAttention"],
     ".attention.latent": ["MultiHeadLatentAttention"],
     ".base": ["Inline", "Module", "children", "find", "settings", "substitute"],
+    ".batch_norm": ["BatchNorm"],
     ".block": ["Block", "Parallel", "PostNorm", "PreNorm", "ResidualPostNorm", "Sandwich"],
     ".context": ["Context", "LayerCache"],
     ".embedding": ["Embedding", "Head", "MaskedHead"],
@@ -62,16 +67,18 @@ HOMES = {
     ".fields": ["Inherit"],
     ".ffn": ["GLU", "MLP", "FeedForward"],
     ".frontend": ["ConvFrontEnd"],
-    ".heads": ["AdaptiveHead", "HierarchicalHead", "OutputHead", "SampledHead"],
+    ".head": ["OutputHead"],
+    ".heads": ["AdaptiveHead", "HierarchicalHead", "SampledHead"],
     ".lora": ["LoRA"],
     ".loss": ["CrossEntropy", "Loss"],
     ".mixer": ["Mixer", "MixerFacts"],
     ".model": ["Decoder", "Encoder", "Generator", "Model"],
     ".moe": ["MixtureOfExperts", "Router"],
     ".mtp": ["MultiTokenPrediction"],
-    ".norm": ["BatchNorm", "LayerNorm", "Norm", "QKNorm", "RMSNorm"],
-    ".position": ["ALiBi", "Learned", "NoPosition", "Position", "RelativeKey", "Rope", "Sinusoidal"],
+    ".norm": ["LayerNorm", "Norm", "QKNorm", "RMSNorm"],
+    ".position": ["ALiBi", "Learned", "NoPosition", "Position", "Rope", "Sinusoidal"],
     ".quantization": ["Format", "Packing", "Quantization", "Rule"],
+    ".relative_key": ["RelativeKey"],
     ".relative": ["RelativeBuckets", "ScoreBias"],
     ".rope_scaling": [
         "DynamicNTKScaling",
@@ -85,6 +92,7 @@ HOMES = {
     ],
     ".sparsity": ["DilatedWindow", "FixedPattern", "Sparsity", "StridedPattern", "WindowedGlobal"],
     ".stack": ["Group", "Stack"],
+    ".training": ["Training"],
 }
 """The public names, by the file that defines them."""
 

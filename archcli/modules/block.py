@@ -10,11 +10,10 @@ A layer that lacks A or F has the line of the other alone.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.attention.cross import CrossAttention
 from archcli.modules.base import Conflict, Inherit, Module, Positive, Share, children
 from archcli.modules.context import Context, or_default
 from archcli.modules.dropout import dropped
@@ -22,6 +21,9 @@ from archcli.modules.ffn import FeedForward
 from archcli.modules.mixer import NO_MIXER, Kept, Mixer, MixerFacts
 from archcli.modules.norm import Norm
 from archcli.ops import Add, Scale
+
+if TYPE_CHECKING:  # a field of few, imported where it is given a value
+    from archcli.modules.attention.cross import CrossAttention
 
 MIXING = ("attention", "mixer")
 """The keys under which a layer's mixer may be written."""

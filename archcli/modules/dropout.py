@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from archcli.graph import Tensor
-from archcli.ops import Dropout
 
 
 def dropped(x: Tensor, share: float, name: str = "dropout", group: str = "") -> Tensor:
     """x, of which training zeroes that share, counted under `group`; for 0 there is no operation."""
-    y: Tensor = Dropout(name, share)(x, group=group) if share else x
+    if not share:
+        return x
+    from archcli.ops import Dropout  # rare: not loaded with every block
+
+    y: Tensor = Dropout(name, share)(x, group=group)
     return y

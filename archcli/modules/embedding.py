@@ -13,8 +13,7 @@ from archcli.graph import Tensor
 from archcli.modules.activation import GELU, Activation
 from archcli.modules.base import Conflict, Count, Inherit, Inline, Module, Positive, Share, Size
 from archcli.modules.dropout import dropped
-from archcli.modules.heads import OutputHead
-from archcli.modules.loss import likelihood
+from archcli.modules.head import OutputHead
 from archcli.modules.norm import Norm
 from archcli.modules.position import NoPosition, Position
 from archcli.ops import Add, Gather, Linear, Lookup, Scale, Softcap, Zeros
@@ -104,7 +103,11 @@ class Head(OutputHead):
         if self.scale != 1.0:
             logits = Scale("logit_scale", self.scale)(logits)
         logits = logits if self.softcap is None else Softcap("logit_softcap", self.softcap)(logits)
-        return logits if targets is None else likelihood(logits, targets)
+        if targets is None:
+            return logits
+        from archcli.modules.loss import likelihood  # needed by training alone
+
+        return likelihood(logits, targets)
 
     def check(self) -> Iterator[Conflict]:
         """One bias, trained or not."""

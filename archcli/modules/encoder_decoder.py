@@ -6,20 +6,22 @@ B batch, T new tokens, S source tokens, D d_model, V vocab_size.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.base import Conflict, Share, Size
 from archcli.modules.context import Context
 from archcli.modules.dropout import dropped
-from archcli.modules.frontend import ConvFrontEnd
 from archcli.modules.model import Generator
 from archcli.modules.norm import Norm
 from archcli.modules.position import NoPosition, Position
 from archcli.modules.request import InputSpec, Request
 from archcli.modules.stack import Cached, Stack
 from archcli.ops import KeepLast, Positions
+
+if TYPE_CHECKING:  # a field of few, imported where it is given a value
+    from archcli.modules.frontend import ConvFrontEnd
 
 
 class EncoderStack(Stack):

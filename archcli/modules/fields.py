@@ -6,6 +6,7 @@ adapters for it.
 
 from __future__ import annotations
 
+import builtins
 import sys
 from functools import cached_property
 from importlib import import_module
@@ -116,7 +117,7 @@ class _Names(dict[str, Any]):
     """
 
     def __init__(self, module: str) -> None:
-        super().__init__(vars(sys.modules[module]))
+        super().__init__(vars(builtins) | vars(sys.modules[module]))
         self.module = module
 
     def __missing__(self, name: str) -> Any:

@@ -14,7 +14,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from archcli.arith import Number, ceil_div, exact, prod, rounded, share_of
 from archcli.graph import Tensor
-from archcli.modules.base import Conflict, Inline, Size
+from archcli.modules.base import Conflict, Size
+from archcli.modules.head import OutputHead, all_logits, words
 from archcli.modules.loss import Likelihood, likelihood
 from archcli.modules.values import Bounds
 from archcli.ops import (
@@ -39,53 +40,6 @@ from archcli.ops import (
 
 ClusterShare = Annotated[float, Bounds(ge=0, le=1)]
 """A share of a whole, 0 to 1; counted as the decimal it is written as."""
-
-
-class OutputHead(Inline):
-    """From vectors to logits, or with targets to their likelihoods."""
-
-    family: ClassVar[str] = "head"
-    default_kind: ClassVar[str] = "linear"
-    group: ClassVar[str] = "lm_head"
-    by_targets: ClassVar[bool] = True
-    """Whether training computes something else than the logits of all words."""
-    ties: ClassVar[bool] = True
-    """Whether the embedding's table can be its matrix."""
-
-    @property
-    def token_multiple(self) -> int:
-        """The fewest targets of which every share that the head states is a whole number."""
-        return 1
-
-    def target_ranges(self, vocab_size: int, tokens: int) -> list[tuple[int, int, int]]:
-        """(first id, the one after the last, how many of the targets are in between), for targets made up."""
-        return [(0, vocab_size, tokens)]
-
-    def forward(
-        self, x: Tensor, vocab_size: Number, table: Tensor | None, targets: Tensor | None = None, *, name: str
-    ) -> Any:
-        """[B, T, D] to a figure per word [B, T, V], or with targets [B, T] to a `Likelihood`.
-
-        `table` is the tied weight, or None.
-        """
-        raise NotImplementedError
-
-    def check_sizes(self, vocab_size: int, width: int) -> Iterator[Conflict]:
-        """Conflicts with the V words and the vectors of width D of a model."""
-        yield from ()
-
-
-def words(x: Tensor, vocab_size: Number, table: Tensor | None, name: str) -> Tensor:
-    """The matrix [V, D] of a vector per word: the tied table, or the head's weight."""
-    return x.tape.weight(Linear(name, vocab_size), x) if table is None else table
-
-
-def all_logits(x: Tensor, vocab_size: Number, table: Tensor | None, name: str) -> Tensor:
-    """Logits [B, T, V] by that matrix."""
-    logits: Tensor = Linear(name, vocab_size, borrowed=table is not None)(
-        x, *([] if table is None else [table])
-    )
-    return logits
 
 
 class AdaptiveHead(OutputHead):

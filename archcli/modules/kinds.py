@@ -65,14 +65,14 @@ TABLE: dict[str, dict[str, str]] = {
     "norm": {
         "rmsnorm": "archcli.modules.norm:RMSNorm",
         "layernorm": "archcli.modules.norm:LayerNorm",
-        "batchnorm": "archcli.modules.norm:BatchNorm",
+        "batchnorm": "archcli.modules.batch_norm:BatchNorm",
     },
     "position": {
         "none": "archcli.modules.position:NoPosition",
         "learned": "archcli.modules.position:Learned",
         "sinusoidal": "archcli.modules.position:Sinusoidal",
         "alibi": "archcli.modules.position:ALiBi",
-        "shaw": "archcli.modules.position:RelativeKey",
+        "shaw": "archcli.modules.relative_key:RelativeKey",
         "rope": "archcli.modules.position:Rope",
     },
     "rope_scaling": {

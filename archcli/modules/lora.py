@@ -11,21 +11,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from archcli.arith import Number
 from archcli.graph import Op, Tape, Tensor, tree_map
 from archcli.graph.count_tape import Abstract
-from archcli.modules.base import Conflict, Positive, Share, Size, Spec
+from archcli.modules.base import Conflict, Module, Positive, Share, Size, Spec
 from archcli.modules.dropout import dropped
+from archcli.modules.headings import ADAPTERS
 from archcli.modules.trace import outline
 from archcli.ops import Add, Einsum, Linear, Lookup, Scale
 
-if TYPE_CHECKING:
-    from archcli.modules.base import Module
-
-GROUP = "lora"
-"""The group under which adapters are counted."""
 EVERY = "all_linear"
 HEAD, ROUTER, TABLE = "lm_head", "router", "embedding"
 NOT_IN_EVERY = re.compile(rf"({HEAD}(_classes|_tail_\d+_(down|up))?|{ROUTER}|{TABLE})")
@@ -74,7 +70,11 @@ class LoRA(Spec):
                 "name projections, such as [q, v], or leave lora out",
             )
 
-    def check_model(self, model: Module) -> Iterator[Conflict]:
+    def adapted(self, model: Module) -> Adapted:
+        """What reads the forward of a model with these adapters."""
+        return Adapted(model, self)
+
+    def check_model(self, model: Any) -> Iterator[Conflict]:
         """Every target is a projection that this model has."""
         rows = outline(model)
         words = dict.fromkeys([word for row in rows if (word := target_of(row.op)) is not None])
@@ -140,10 +140,12 @@ class AdaptTape:
         if isinstance(op, Linear) and self.lora.adapts(op):
             low = Tensor(self.inner, Abstract((self.lora.rank,)))
             a = self.inner.weight(
-                Linear(f"{op.name}.lora_A", self.lora.rank), Tensor(self.inner, xs[0].value), group=GROUP
+                Linear(f"{op.name}.lora_A", self.lora.rank), Tensor(self.inner, xs[0].value), group=ADAPTERS
             )
-            b = self.inner.weight(Linear(f"{op.name}.lora_B", op.out, zeroed=True), low, group=GROUP)
-            weight = self._added(op, weight, Einsum(f"{op.name}.lora_merge", "or,ri->oi")(b, a, group=GROUP))
+            b = self.inner.weight(Linear(f"{op.name}.lora_B", op.out, zeroed=True), low, group=ADAPTERS)
+            weight = self._added(
+                op, weight, Einsum(f"{op.name}.lora_merge", "or,ri->oi")(b, a, group=ADAPTERS)
+            )
         merged: Tensor = _on(self, weight)
         return merged
 
@@ -174,18 +176,18 @@ class AdaptTape:
         width = op.shape(x.shape)[-1]
         if isinstance(op, Lookup):
             low = Lookup(f"{op.name}.lora_embedding_A", op.entries, self.lora.rank, zeroed=True)(
-                x, group=GROUP
+                x, group=ADAPTERS
             )
-            looked_up: Tensor = Linear(f"{op.name}.lora_embedding_B", width)(low, group=GROUP)
+            looked_up: Tensor = Linear(f"{op.name}.lora_embedding_B", width)(low, group=ADAPTERS)
             return looked_up
-        x = dropped(x, self.lora.dropout, f"{op.name}.lora_dropout", GROUP)
-        low = Linear(f"{op.name}.lora_A", self.lora.rank)(x, group=GROUP)
-        projected: Tensor = Linear(f"{op.name}.lora_B", width, zeroed=True)(low, group=GROUP)
+        x = dropped(x, self.lora.dropout, f"{op.name}.lora_dropout", ADAPTERS)
+        low = Linear(f"{op.name}.lora_A", self.lora.rank)(x, group=ADAPTERS)
+        projected: Tensor = Linear(f"{op.name}.lora_B", width, zeroed=True)(low, group=ADAPTERS)
         return projected
 
     def _added(self, op: Op, y: Tensor, low: Tensor) -> Tensor:
-        scaled = Scale(f"{op.name}.lora_scale", self.lora.factor)(low, group=GROUP)
-        total: Tensor = Add(f"{op.name}.lora_add")(y, scaled, group=GROUP)
+        scaled = Scale(f"{op.name}.lora_scale", self.lora.factor)(low, group=ADAPTERS)
+        total: Tensor = Add(f"{op.name}.lora_add")(y, scaled, group=ADAPTERS)
         return total
 
 
@@ -208,12 +210,6 @@ class Adapted:
             lambda x: Tensor(AdaptTape(x.tape, self.lora), x.value), Tensor, (args, options)
         )
         return self.module.forward(*args, **options)
-
-
-def adapted(model: Module) -> Any:
-    """The model, with the adapters that it states."""
-    lora: LoRA | None = getattr(model, "lora", None)
-    return model if lora is None else Adapted(model, lora)
 
 
 def unadapted(module: Any) -> Any:

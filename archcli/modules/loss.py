@@ -10,10 +10,8 @@ from typing import ClassVar, Literal, NamedTuple
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.base import Inline, Positive
+from archcli.modules.headings import LOSS
 from archcli.ops import Add, GatherLast, LogSumExp, Mean, Multiply, Scale, Subtract
-
-LOSS = "loss"
-"""The group under which a loss is counted."""
 
 
 class Likelihood(NamedTuple):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from archcli.arith import Number
 from archcli.errors import ArchError
@@ -15,17 +15,19 @@ from archcli.graph import Tensor
 from archcli.modules.base import Conflict, Module, Size, substitute
 from archcli.modules.context import Context
 from archcli.modules.embedding import Embedding, Head, MaskedHead
-from archcli.modules.heads import OutputHead, words
+from archcli.modules.head import OutputHead, words
 from archcli.modules.layers import LayerIndex
-from archcli.modules.lora import LoRA
-from archcli.modules.loss import USUAL, CrossEntropy, Likelihood, Loss
-from archcli.modules.mtp import MultiTokenPrediction, Shared
 from archcli.modules.norm import Norm
-from archcli.modules.quantization import Quantization
 from archcli.modules.request import InputSpec, Request
 from archcli.modules.stack import Cached, Stack, stacks
-from archcli.modules.training import Training
 from archcli.ops import Activate, KeepFirst, KeepLast, Linear, Positions
+
+if TYPE_CHECKING:  # fields of few models, imported where one is given a value
+    from archcli.modules.lora import LoRA
+    from archcli.modules.loss import Likelihood, Loss
+    from archcli.modules.mtp import MultiTokenPrediction
+    from archcli.modules.quantization import Quantization
+    from archcli.modules.training import Training
 
 M = TypeVar("M", bound="Model")
 RELEASED = re.compile(r"[12]\d{3}(-(0[1-9]|1[0-2]))?", re.ASCII)
@@ -61,6 +63,11 @@ class Model(Module):
 
     caches: ClassVar[bool] = True
     """Whether it generates token by token, and so has a cache to fill."""
+
+    @property
+    def adapted(self) -> Any:
+        """What reads its forward: itself, or itself with the adapters it states."""
+        return self if self.lora is None else self.lora.adapted(self)
 
     def source_length(self, source_len: Number) -> Number | None:
         """How many positions an encoder-decoder's encoder has where `source_len` are asked for; None for any other model."""
@@ -164,6 +171,8 @@ class Generator(Model):
             logits: Tensor = self.head(x, self.vocab_size, tied, name="lm_head")
             return logits
         scored: Likelihood = self.head(x, self.vocab_size, tied, targets, name="lm_head")
+        from archcli.modules.loss import USUAL  # needed by training alone
+
         loss: Tensor = (self.loss or USUAL)(*scored, name="loss")
         return loss
 
@@ -185,7 +194,7 @@ class Generator(Model):
                 f"a head of kind {kind} has matrices of other shapes than the table",
                 "write tied: false",
             )
-        if head.by_targets and isinstance(self.loss, CrossEntropy) and self.loss.z_loss is not None:
+        if head.by_targets and getattr(self.loss, "z_loss", None) is not None:
             yield Conflict(
                 "z-loss-softmax",
                 "loss.z_loss",
@@ -236,6 +245,8 @@ class Decoder(Generator, Stack):
         if self.mtp is None or self.head is None or targets is None:
             return answer, kept
         matrix = table if self.embedding.tied else words(y, self.vocab_size, None, "lm_head")
+        from archcli.modules.mtp import Shared
+
         shared = Shared(
             self.embedding,
             table,

@@ -9,26 +9,19 @@ from collections.abc import Iterator
 from typing import Annotated, ClassVar, NamedTuple
 
 from archcli.arith import Number, prod
-from archcli.graph import Row, Tensor
+from archcli.graph import Tensor
 from archcli.modules.base import Conflict, Inherit, Module, Positive
 from archcli.modules.block import Block
 from archcli.modules.context import Context
 from archcli.modules.dropout import dropped
 from archcli.modules.embedding import Embedding, Head
-from archcli.modules.heads import OutputHead
+from archcli.modules.head import OutputHead
+from archcli.modules.headings import MTP
 from archcli.modules.loss import USUAL, Likelihood
 from archcli.modules.norm import Norm
 from archcli.modules.position import NoPosition
 from archcli.modules.values import Bounds
 from archcli.ops import Add, Concat, Linear, Positions, Scale, Split
-
-MTP = "mtp"
-"""The first step of the paths of its rows, and the heading they are counted under."""
-
-
-def is_prediction(row: Row) -> bool:
-    """Whether a row belongs to multi-token prediction."""
-    return row.path.startswith(f"{MTP}.")
 
 
 class Shared(NamedTuple):

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
-from archcli.graph import Tensor
+from archcli.graph import Op, Tensor
 from archcli.modules.base import Conflict, Inherit, Inline, Positive
-from archcli.modules.values import Bounds
-from archcli.ops import BatchNormalize, MergeHeads, Normalize, SplitHeads
+from archcli.ops import MergeHeads, Normalize, SplitHeads
 
 
 class Norm(Inline):
@@ -19,9 +18,11 @@ class Norm(Inline):
 
     family: ClassVar[str] = "norm"
     group: ClassVar[str] = "norms"
+    per_head: ClassVar[bool] = True
+    """Whether it can have weights for every head and channel."""
     eps: Positive
 
-    def normalize(self, name: str, axes: int = 1) -> Normalize | BatchNormalize:
+    def normalize(self, name: str, axes: int = 1) -> Op:
         """The op that does it; `axes` 2 gives every head [H, d] weights of its own."""
         raise NotImplementedError
 
@@ -84,24 +85,6 @@ class LayerNorm(Norm):
         )
 
 
-class BatchNorm(Norm):
-    """y = (x - mean) / sqrt(var + eps) * weight + bias, each channel over all tokens of the batch.
-
-    Ioffe & Szegedy 2015, arXiv:1502.03167. Differs from LayerNorm in what is averaged over: B T tokens, not D
-    channels, so that in training tokens depend on all others, later ones included. Outside of training
-    running averages are used. `momentum` is the share of the running averages that a batch replaces. eps 1e-5
-    and momentum 0.1 as in torch.
-    """
-
-    kind: Literal["batchnorm"] = "batchnorm"
-    eps: Positive = 1e-5
-    momentum: Annotated[float, Bounds(gt=0, le=1)] = 0.1
-
-    def normalize(self, name: str, axes: int = 1) -> BatchNormalize:
-        """Mean and variance of each channel, the last axis."""
-        return BatchNormalize(name, self.eps, self.momentum)
-
-
 def _offset_without_weight(offset: int, *, weight: bool) -> Iterator[Conflict]:
     if offset and not weight:
         yield Conflict(
@@ -129,7 +112,7 @@ class QKNorm(Inline):
 
     def check(self) -> Iterator[Conflict]:
         """BatchNorm's channels are one axis."""
-        if self.per == "head_distinct" and isinstance(self.norm, BatchNorm):
+        if self.per == "head_distinct" and not self.norm.per_head:
             yield Conflict(
                 "batchnorm-per-channel",
                 "per",

@@ -13,7 +13,7 @@ from archcli.arith import Number
 from archcli.graph import Row, Tensor
 from archcli.modules.base import Conflict, Count, Inherit, Inline, Positive, Size
 from archcli.modules.rope_scaling import NoScaling, RopeScaling
-from archcli.ops import Add, AddConstant, Lookup, RelativeKeys, RotaryTable, Rotate
+from archcli.ops import Add, AddConstant, Lookup, RotaryTable, Rotate
 from archcli.ops import Sinusoid as SinusoidOp
 from archcli.ops.rotary import Pairing
 
@@ -152,27 +152,6 @@ class ALiBi(Position):
     def bias_factor(self, scale: float) -> float:
         """The scale, where the bias is added before it."""
         return scale if self.scaled else 1.0
-
-
-class RelativeKey(Position):
-    """A trained vector per clipped distance is added to the key: score (q . (k_j + a_(j-i))).
-
-    Shaw et al. 2018, arXiv:1803.02155.
-
-    Distances beyond `max_distance` k share a vector: 2k + 1 vectors of head_dim, shared by the heads of a
-    layer.
-    """
-
-    acts_on = "keys"
-    kind: Literal["shaw"] = "shaw"
-    max_distance: Size
-
-    def score_bias(self, q: Tensor, positions: Tensor, visible: Number, scale: float) -> Tensor:
-        """scale q . a, for every query and key."""
-        bias: Tensor = RelativeKeys("relative_keys", self.max_distance, visible, scale)(
-            q, positions, group=self.group
-        )
-        return bias
 
 
 class Rope(Position):

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from archcli.arith import Number, Shape, ceil_div, prod
 from archcli.graph import Row
 from archcli.modules.base import Conflict, Count, Size, Spec
+from archcli.modules.headings import ADAPTERS
 from archcli.modules.layers import LayerIndex
-from archcli.modules.lora import GROUP as ADAPTERS
-from archcli.modules.lora import adapted
 from archcli.modules.trace import outline
 from archcli.ops import Conv1d, Linear, Lookup
-
-if TYPE_CHECKING:
-    from archcli.modules.base import Module
 
 Span = tuple[float, float]
 """The first and the last layer of a range."""
@@ -116,7 +112,9 @@ class Quantization(Format):
     rules: tuple[Rule, ...] = ()
 
     def packings(self, row: Row, layers: LayerIndex) -> Iterator[tuple[Packing, Number]]:
-        """(packing, number of layers) of a row's matrix; 1 outside of all layers."""
+        """(packing, number of layers) of a row's matrix, 1 outside of all layers; nothing of a row without one."""
+        if not quantizable(row):
+            return
         usual = self.packing({})
         at = _number_at(row.path)
         numbers = layers.span(row.path)
@@ -136,9 +134,9 @@ class Quantization(Format):
                 _count(numbers, start, stop),
             )
 
-    def check_model(self, model: Module, layers: LayerIndex) -> Iterator[Conflict]:
+    def check_model(self, model: Any, layers: LayerIndex) -> Iterator[Conflict]:
         """Conflicts: rules that name no matrix of the model."""
-        rows = [row for row in outline(model, adapted(model)) if quantizable(row)]
+        rows = [row for row in outline(model, model.adapted) if quantizable(row)]
         groups = ", ".join(dict.fromkeys(row.group for row in rows))
         for i, rule in enumerate(self.rules):
             if not any(_meets(rule, row, layers) for row in rows):

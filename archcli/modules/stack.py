@@ -8,7 +8,7 @@ B batch, T new tokens, S visible tokens, D d_model.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from archcli.arith import Number, label
 from archcli.graph import Tensor
@@ -17,8 +17,10 @@ from archcli.modules.block import Block
 from archcli.modules.context import Context, LayerCache
 from archcli.modules.mixer import MixerFacts
 from archcli.modules.norm import Norm
-from archcli.modules.relative import ScoreBias
 from archcli.modules.values import Length
+
+if TYPE_CHECKING:  # a field of few, imported where it is given a value
+    from archcli.modules.relative import ScoreBias
 
 Cached = tuple[Any, ...] | None
 

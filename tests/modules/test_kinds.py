@@ -1,7 +1,10 @@
 """The table of kinds says what the classes say, and a model loads the files of what it is made of and no others."""
 
 import ast
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -68,3 +71,35 @@ def test_a_problem_of_a_yaml_carries_the_code_of_its_conflict():
     assert [(problem.code, problem.path) for problem in caught.value.problems] == [
         ("kv-heads-divide-heads", "groups.0.layer.attention.n_kv_heads")
     ]
+
+
+# Every model needs these files of modules and operations; the others are those of Llama's own kinds.
+EVERY_MODEL = """
+modules: attention base block context dropout embedding fields head headings kinds layers mixer model norm position request
+    rope_scaling stack trace values
+ops: base dense layout pointwise rotary
+"""
+OF_LLAMA = """
+modules: activation attention.base attention.grouped ffn
+ops: attend mask normalize
+"""
+COUNT = """
+import json, sys, archcli
+for count in (archcli.count_params, archcli.count_flops):  # the cache is compared with that of other kinds
+    count("llama-3.1-8b")
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def files(text):
+    folders = re.findall(r"(\w+):([\w. \n]+?)(?=\n\w+:|\Z)", text)
+    return {f"archcli.{folder}.{name}" for folder, names in folders for name in names.split()}
+
+
+def test_a_llama_loads_no_file_of_a_kind_it_does_not_use():
+    done = subprocess.run([sys.executable, "-c", COUNT], capture_output=True, check=True)
+    loaded = set(json.loads(done.stdout))
+    assert {name for name in loaded if name.startswith(("archcli.modules.", "archcli.ops."))} == (
+        files(EVERY_MODEL) | files(OF_LLAMA)
+    )
+    assert not loaded & {"torch", "pydantic", "typer", "rich", "sympy", "numpy", "importlib.metadata"}

@@ -17,8 +17,8 @@ from archcli.measure.notes import context_notes, source_notes
 from archcli.measure.passes import Pass, prefill_pass
 from archcli.measure.report import Report
 from archcli.modules import Mixer, MixerFacts, Model, find, substitute
+from archcli.modules.headings import MTP
 from archcli.modules.layers import LayerIndex
-from archcli.modules.mtp import MTP
 
 CONVENTION = (
     "Elements the architecture needs: kv heads x min(tokens, window) x (key + value width) per layer; "

@@ -11,7 +11,7 @@ from archcli.measure.passes import forward_pass, prefill_pass
 from archcli.modules import Model, RopeScaling, find, substitute
 from archcli.modules.base import Size, Spec
 from archcli.modules.fields import Field
-from archcli.modules.mtp import MTP
+from archcli.modules.headings import MTP
 from archcli.modules.stack import Group
 from archcli.modules.values import value_type
 

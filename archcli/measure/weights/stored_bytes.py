@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from archcli.arith import ELEMENT_BITS, ceil_div, prod
 from archcli.graph import Row
 from archcli.modules import Model
+from archcli.modules.headings import ADAPTERS
 from archcli.modules.layers import LayerIndex
-from archcli.modules.lora import GROUP as ADAPTERS
-from archcli.modules.quantization import quantizable
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +71,7 @@ def stored(model: Model, rows: Iterable[Row], dtype: str) -> Iterator[tuple[Row,
     width = ELEMENT_BITS[dtype]
     for row in rows:
         matrices = Stored()
-        for packing, n in (
-            model.quantization.packings(row, layers)
-            if model.quantization is not None and quantizable(row)
-            else ()
-        ):
+        for packing, n in model.quantization.packings(row, layers) if model.quantization is not None else ():
             shape, many = row.weights["weight"], n * (row.experts.n_experts if row.experts else 1)
             values, scales = packing.stored(shape, width)
             name = dtype if packing.bits == "dtype" else str(packing.bits)

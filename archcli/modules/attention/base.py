@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
@@ -12,7 +12,6 @@ from archcli.modules.base import Conflict, Positive, Share, Size, Spec
 from archcli.modules.context import Context
 from archcli.modules.mixer import Mixer, MixerFacts
 from archcli.modules.position import NoPosition, Position
-from archcli.modules.sparsity import Sparsity
 from archcli.ops import (
     Attend,
     Bidirectional,
@@ -21,9 +20,11 @@ from archcli.ops import (
     ExtendCache,
     Mask,
     Parameter,
-    QueryTemperature,
     SlidingWindow,
 )
+
+if TYPE_CHECKING:  # a field of few, imported where it is given a value
+    from archcli.modules.sparsity import Sparsity
 
 STABILIZERS = ("qk_norm", "softcap", "clip", "sinks")
 """Fields that keep scores from growing, in the order they are named."""
@@ -122,6 +123,8 @@ class SoftmaxAttention(Attention):
         `d_query` is the width the default scale goes by.
         """
         if self.temperature is not None:
+            from archcli.ops import QueryTemperature  # rare: Llama 4
+
             q = QueryTemperature("temper", self.temperature.scale, self.temperature.floor_scale)(
                 q, context.positions
             )

@@ -17,7 +17,6 @@ from archcli.modules.base import Conflict, Inherit, Size
 from archcli.modules.context import Context, or_default
 from archcli.modules.mixer import MixerFacts
 from archcli.modules.norm import Norm
-from archcli.modules.position import RelativeKey
 from archcli.ops import Concat, Einsum, Linear, MergeHeads, Split, SplitHeads, Unsqueeze
 
 LATENT = "mla_latent_norm"
@@ -135,7 +134,7 @@ class MultiHeadLatentAttention(SoftmaxAttention):
                 f"qk_rope_head_dim must be even, not {self.qk_rope_head_dim}",
                 "RoPE turns dims in pairs",
             )
-        if isinstance(self.position, RelativeKey):
+        if self.position.acts_on == "keys":
             yield Conflict(
                 "no-relative-keys",
                 "position",

@@ -13,7 +13,6 @@ from archcli.graph import Tensor
 from archcli.modules.attention.grouped import ProjectedHeads
 from archcli.modules.base import Conflict, Size
 from archcli.modules.context import Context, or_default
-from archcli.modules.position import ALiBi, RelativeKey
 from archcli.ops import FeatureMap, Linear, LinearAttend, MergeHeads
 
 
@@ -53,7 +52,7 @@ class LinearAttention(ProjectedHeads):
     def check(self) -> Iterator[Conflict]:
         """There are no scores that a position could bias."""
         yield from super().check()
-        if isinstance(self.position, ALiBi | RelativeKey):
+        if self.position.acts_on in {"keys", "scores"}:
             yield Conflict(
                 "no-score-bias",
                 "position",

@@ -10,7 +10,7 @@ from torch import nn
 from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules import Model
-from archcli.modules.lora import adapted, unadapted
+from archcli.modules.lora import unadapted
 from archcli.modules.request import Phase, Request
 from archcli.runtime.model.build_tape import BuildTape
 from archcli.runtime.model.leaves import StackedLinear
@@ -97,7 +97,7 @@ def build_model(
 
     Device "meta" allocates nothing.
     """
-    whole = adapted(spec)
+    whole = spec.adapted
     model = LanguageModel(whole, EAGER if attention == "eager" else FUSED)
     default = torch.get_default_dtype()
     torch.set_default_dtype(dtype)

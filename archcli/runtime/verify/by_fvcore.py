@@ -12,8 +12,8 @@ from torch import nn
 
 from archcli.arith import Shape
 from archcli.graph import Row
+from archcli.modules.headings import MTP
 from archcli.modules.layers import LayerIndex
-from archcli.modules.mtp import MTP
 from archcli.runtime.model.build import LanguageModel
 from archcli.runtime.model.leaves import AdapterHolder
 from archcli.runtime.model.node import Node

@@ -1,0 +1,19 @@
+"""Headings and paths of what stands beside a model's layers, apart from its classes: naming them imports none."""
+
+from __future__ import annotations
+
+from archcli.graph import Row
+
+MTP = "mtp"
+"""The first step of the paths of multi-token prediction's rows, and the heading they are counted under."""
+
+ADAPTERS = "lora"
+"""The heading of low-rank adapters."""
+
+LOSS = "loss"
+"""The heading under which a loss is counted."""
+
+
+def is_prediction(row: Row) -> bool:
+    """Whether a row belongs to multi-token prediction."""
+    return row.path.startswith(f"{MTP}.")

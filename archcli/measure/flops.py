@@ -1,4 +1,4 @@
-"""FLOPs of one pass, by component and by class of operation."""
+"""FLOPs of a pass, by component and by class of operation."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ MASKS = {
 
 
 GROUPS = {"attention": "attention_proj"}
-"""Headings of groups some of whose ops have one of their own: what is left are the projections."""
+"""Components of groups whose other ops name a component of theirs: what remains are projections."""
 
 AMOUNTS = ("matmul_flops", "other_flops")
 EXPECTED = (
-    "The head's cost depends on the targets: figures are expected values by cluster_shares, exact fractions, each rounded to a "
-    "whole number once, at the end."
+    "The head's cost depends on the targets: figures are expected values by cluster_shares, exact fractions, "
+    "each rounded to a whole number once, at the end."
 )
 
 
@@ -44,16 +44,16 @@ NAIVE = Request(forms={"mla": "naive"})
 def count_flops(
     model: Model, request: Request = NAIVE, *, mask: Mask = "exact", macs: bool = False
 ) -> Report:
-    """What `archcli flops` reports; with `macs` tables show multiply-adds, half as many."""
+    """The report of `archcli flops`; with `macs` tables show multiply-adds, half as many."""
     counted = checked_pass(model, request)
     request = counted.request
     rows, classes = _folds(counted, unmasked=mask == "dense")
     tokens = counted.batch_size * counted.new
-    matmul, other = (sum(row[key] for row in rows) for key in AMOUNTS)
+    matmul, other_flops = (sum(row[key] for row in rows) for key in AMOUNTS)
     rows = [{key: rounded(value) if key in AMOUNTS else value for key, value in row.items()} for row in rows]
     totals = {
         "matmul_flops": rounded(matmul),
-        "other_flops": rounded(other),
+        "other_flops": rounded(other_flops),
         "macs": rounded(whole(matmul) // 2),
         "expected": counted.expected,
         "by_component": {row["component"]: row["matmul_flops"] for row in rows if row["matmul_flops"]},
@@ -74,7 +74,7 @@ def count_flops(
 
 
 def component(row: Row) -> str:
-    """The heading a row's FLOPs stand under: the op's, else the group's; multi-token prediction has one in all."""
+    """The component of a row's FLOPs: the op's, else the group's; multi-token prediction is a component."""
     if is_prediction(row):
         return MTP
     return row.op.component or GROUPS.get(row.group, row.group) or "other"
@@ -82,14 +82,14 @@ def component(row: Row) -> str:
 
 def _folds(counted: Pass, *, unmasked: bool) -> tuple[list[dict[str, Any]], dict[str, int]]:
     """FLOPs by component, the largest first, and by class."""
-    found: dict[str, dict[str, Any]] = {}
+    components: dict[str, dict[str, Any]] = {}
     classes: dict[str, int] = {}
     for row, op_class, flops in counted.costs(unmasked=unmasked):
         name = component(row)
-        entry = found.setdefault(name, {"component": name, "matmul_flops": 0, "other_flops": 0})
+        entry = components.setdefault(name, {"component": name, "matmul_flops": 0, "other_flops": 0})
         entry["matmul_flops" if op_class is OpClass.CONTRACTION else "other_flops"] += flops
         classes[op_class.value] = classes.get(op_class.value, 0) + flops
-    rows = [entry for entry in found.values() if entry["matmul_flops"] or entry["other_flops"]]
+    rows = [entry for entry in components.values() if entry["matmul_flops"] or entry["other_flops"]]
     rows.sort(key=lambda entry: (-entry["matmul_flops"], -entry["other_flops"]))
     return rows, {op_class.value: rounded(classes.get(op_class.value, 0)) for op_class in OpClass}
 
@@ -102,13 +102,13 @@ def _per(amount: int, count: int) -> float:
 def _tables(totals: dict[str, Any], rows: list[dict[str, Any]], *, macs: bool) -> Iterator[Table]:
     half, unit, word = (2, "macs", "MACs") if macs else (1, "flops", "FLOPs")
     shown: Unit = unit  # type: ignore[assignment]
-    matmul, other = totals["matmul_flops"] // half, totals["other_flops"]
+    matmul, other_flops = totals["matmul_flops"] // half, totals["other_flops"]
     per_token = _per(matmul, totals["tokens"])
     expected = ", expected" if totals["expected"] else ""
     yield facts(
         word,
         (f"matmul {word}{expected}", matmul, shown),
-        (f"other FLOPs{expected}", other, "flops"),
+        (f"other FLOPs{expected}", other_flops, "flops"),
         ("tokens", totals["tokens"], "number"),
         (f"matmul {word} per token", per_token, shown),
     )
@@ -126,7 +126,7 @@ def _tables(totals: dict[str, Any], rows: list[dict[str, Any]], *, macs: bool) -
         }
         for r in rows
     ]
-    footer = {"component": "total", "matmul": matmul, "share": 1.0, "other": other}
+    footer = {"component": "total", "matmul": matmul, "share": 1.0, "other": other_flops}
     yield Table("By component", (*columns, Column("other", "other FLOPs", "flops")), records, footer)
     by_class = [{"class": name, "flops": n} for name, n in totals["by_class"].items()]
     yield Table(
@@ -135,7 +135,7 @@ def _tables(totals: dict[str, Any], rows: list[dict[str, Any]], *, macs: bool) -
 
 
 def _inputs(request: Request, mask: Mask) -> dict[str, Any]:
-    """What was asked, by the names of the options."""
+    """The request, by the names of the options."""
     sizes = {key: getattr(request, key) for key in ("phase", "batch_size", "seq_len", "past", "source_len")}
     return {**sizes, "mask": mask, "logits": request.logits, **request.forms}
 

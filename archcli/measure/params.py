@@ -8,14 +8,14 @@ from typing import Any
 from archcli.graph import Row
 from archcli.measure.passes import forward_pass, train_pass
 from archcli.measure.report import Column, Report, Table, Unit, facts
-from archcli.measure.weights.stored_bytes import Kept, Stored, stored
+from archcli.measure.weights.stored_bytes import WeightBits, WeightTotals, stored
 from archcli.modules import Model
 from archcli.modules.headings import is_prediction
 from archcli.modules.layers import folded_path
 
 CONVENTION = (
-    "Tied weights count once; buffers do not count. "
-    "Active: routed experts count k of E. Non-embedding: without token and position tables and an untied head."
+    "Tied weights count once; buffers do not count. Active: routed experts count k of E. Non-embedding: "
+    "without token and position tables and an untied head."
 )
 STORED = "Bits per weight are those of all weights but the adapters, divided by their number."
 TABLES = ("embedding", "position_embedding", "token_type_embedding", "lm_head")
@@ -28,9 +28,9 @@ def count_params(model: Model, dtype: str = "bf16", depth: int = 3) -> Report:
     """What `archcli params` reports; paths are folded to `depth` steps."""
     rows = forward_pass(model, 1, 1).rows
     totals = param_totals(model, rows) | prediction_totals(model, rows)
-    each = list(stored(model, rows, dtype))
-    totals |= _stored_totals(each)
-    folded = _by_path(each, depth)
+    weights = list(stored(model, rows, dtype))
+    totals |= _stored_totals(weights)
+    folded = _by_path(weights, depth)
     return Report(
         command="params",
         model={"name": model.name, "source": model.source},
@@ -44,7 +44,7 @@ def count_params(model: Model, dtype: str = "bf16", depth: int = 3) -> Report:
 
 
 def param_totals(model: Model, rows: Iterable[Row]) -> Totals:
-    """The figures of `totals`, by the names JSON gives them."""
+    """The figures of `totals`, by JSON's names."""
     by_group: dict[str, int] = {}
     active = trained = 0
     for row in rows:
@@ -74,11 +74,12 @@ def prediction_rows(model: Model) -> tuple[Row, ...]:
 def prediction_totals(model: Model, rows: Iterable[Row]) -> Totals:
     """Parameters of multi-token prediction, which no other figure holds; 0 where there is none.
 
-    `mtp_params` are its own; `mtp_stored_params` also copies of the token table and the head for each depth, as the
-    checkpoints of DeepSeek-V3 and GLM-4.5 hold them, though training shares both.
+    `mtp_params` are its own; `mtp_stored_params` also copies of the token table and the head for each
+    depth, as the checkpoints of DeepSeek-V3 and GLM-4.5 hold them, though training shares both.
     """
-    own = prediction_rows(model)
-    params, active = (sum(getattr(row, which) for row in own) for which in ("params", "active_params"))
+    predicting = prediction_rows(model)
+    params = sum(row.params for row in predicting)
+    active = sum(row.active_params for row in predicting)
     table = sum(row.params for row in rows if row.group == "embedding")
     copies = table + (
         table if model.embedding.tied else sum(row.params for row in rows if row.group == "lm_head")
@@ -91,47 +92,47 @@ def prediction_totals(model: Model, rows: Iterable[Row]) -> Totals:
 
 
 def _notes(model: Model, totals: Totals) -> Iterator[str]:
-    """What the figures of multi-token prediction mean."""
+    """A note on multi-token prediction, where there is any."""
     if model.mtp_depth:
         stored, whole = totals["mtp_stored_params"], totals["params"] + totals["mtp_stored_params"]
         yield (
-            f"Multi-token prediction runs in training alone and is in no other figure. A checkpoint that stores copies of the table "
-            f"and the head with it holds {stored:,} more, {whole:,} in all."
+            "Multi-token prediction runs in training alone and is in no other figure. A checkpoint that "
+            f"stores copies of the table and the head with it holds {stored:,} more, {whole:,} in all."
         )
 
 
-def _stored_totals(each: Iterable[tuple[Row, Stored]]) -> Totals:
-    """Bytes of all weights; average bits of all but the adapters; and how many of these have which width."""
-    kept = Kept()
-    for row, one in each:
-        kept = kept.with_row(row, one)
+def _stored_totals(weights: Iterable[tuple[Row, WeightBits]]) -> Totals:
+    """Bytes of all weights; without adapters their average width and their number by width."""
+    totals = WeightTotals()
+    for row, bits in weights:
+        totals = totals.with_row(row, bits)
     return {
-        "bytes": kept.whole.bytes,
-        "bits_per_weight": kept.base.bits_per_weight,
-        "bits_per_weight_without_scales": kept.base.bits_per_weight_without_scales,
-        "params_by_width": dict(kept.base.widths),
+        "bytes": totals.whole.bytes,
+        "bits_per_weight": totals.base.bits_per_weight,
+        "bits_per_weight_without_scales": totals.base.bits_per_weight_without_scales,
+        "params_by_width": dict(totals.base.widths),
     }
 
 
-def _by_path(each: Iterable[tuple[Row, Stored]], depth: int) -> list[dict[str, Any]]:
-    """Parameters below each path, layers folded into one, paths cut after `depth` steps; in the order of the forward."""
-    found: dict[str, dict[str, Any]] = {}
-    kept: dict[str, Kept] = {}
-    for row, one in each:
+def _by_path(weights: Iterable[tuple[Row, WeightBits]], depth: int) -> list[dict[str, Any]]:
+    """Parameters by path, in the order of the forward; layers are folded, paths cut after `depth` steps."""
+    entries: dict[str, dict[str, Any]] = {}
+    totals: dict[str, WeightTotals] = {}
+    for row, bits in weights:
         if row.weights:
             path = folded_path(row.path, depth) or "total"
-            entry = found.setdefault(path, {"path": path, "params": 0, "active_params": 0})
+            entry = entries.setdefault(path, {"path": path, "params": 0, "active_params": 0})
             entry["params"] += row.params
             entry["active_params"] += row.active_params
-            kept[path] = kept.get(path, Kept()).with_row(row, one)
+            totals[path] = totals.get(path, WeightTotals()).with_row(row, bits)
     return [
-        {**entry, "bytes": kept[path].whole.bytes, "bits_per_weight": kept[path].bits_per_weight}
-        for path, entry in found.items()
+        {**entry, "bytes": totals[path].whole.bytes, "bits_per_weight": totals[path].bits_per_weight}
+        for path, entry in entries.items()
     ]
 
 
 def _summary(model: Model, totals: Totals, dtype: str) -> Table:
-    """The totals, those that are equal to the one above left out."""
+    """The totals, without those that are equal to the total above."""
     lines: list[tuple[str, int]] = [
         ("total", totals["params"]),
         ("active", totals["active_params"]),

@@ -30,8 +30,8 @@ class Cost(NamedTuple):
 class Pass:
     """The rows of one traced forward, and the request it answers, resolved.
 
-    `source_len` is how many positions the encoder of an encoder-decoder has, None for any other model; `source_cached`
-    the elements of the source that the cache already holds.
+    `source_len` is how many positions the encoder of an encoder-decoder has, None for any other model;
+    `source_cached` the elements of the source that the cache already holds.
     """
 
     request: Request
@@ -75,17 +75,17 @@ class Pass:
     def flops(self, *, unmasked: bool = False) -> tuple[Number, Number]:
         """FLOPs of matrix products, and all others."""
         matmul: Number = 0
-        other: Number = 0
+        other_flops: Number = 0
         for cost in self.costs(unmasked=unmasked):
             if cost.op_class is OpClass.CONTRACTION:
                 matmul = matmul + cost.flops
             else:
-                other = other + cost.flops
-        return whole(matmul), whole(other)
+                other_flops = other_flops + cost.flops
+        return whole(matmul), whole(other_flops)
 
     @property
     def expected(self) -> bool:
-        """Whether its figures are expected values: what it costs depends on which targets a batch has."""
+        """Whether its figures are expected values, as the cost depends on the targets of a batch."""
         return any(row.op.expected for row in self.rows)
 
     def params(self) -> Number:
@@ -116,7 +116,7 @@ def _elements(rows: Iterable[Row], kinds: Container[StateKind]) -> Number:
 
 
 def count_pass(model: Model, request: Request) -> Pass:
-    """Trace the pass that is asked for. A model without a cache to fill caches nothing, whatever the phase."""
+    """Trace the pass of a request. A model without a cache caches nothing, whatever the phase."""
     request = request.resolved()
     if request.phase == "train":
         model.require_tokens(request.seq_len)
@@ -154,8 +154,8 @@ def train_pass(
 ) -> Pass:
     """The forward whose parts also carry a backward.
 
-    It ends with the loss where the model states one, or needs targets for its head or its further predictions; else
-    with the logits. Raises ArchError where the tokens are too few for those.
+    It ends with the loss where the model states one, or needs targets for its head or its further
+    predictions; else with the logits. Raises ArchError where the tokens are too few for those.
     """
     return count_pass(model, Request("train", batch_size, seq_len, None, source_len))
 
@@ -177,5 +177,8 @@ def prefill_pass(
 def decode_pass(
     model: Model, batch_size: Number = 1, past: Number | None = 2048, *, source_len: Number | None = None
 ) -> Pass:
-    """One new token against a cache of `past` tokens (None: an empty one). `source_len` left out is `past`."""
+    """One new token against a cache of `past` tokens, an empty one for None.
+
+    `source_len` left out is `past`.
+    """
     return count_pass(model, Request("decode", batch_size, 1, 0 if past is None else past, source_len))

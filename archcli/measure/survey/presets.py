@@ -1,4 +1,4 @@
-"""Catalogue: many architectures, a line each."""
+"""The list of presets: a line for each architecture."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ COLUMNS = (
     Column("d_model", "d_model", "number"),
     Column("vocab_size", "vocab_size", "number"),
 )
-"""What can be asked for by name; the first of them are shown."""
+"""Columns that --where and --sort take; those of SHOWN are printed."""
 
 
 def describe(name: str, model: Model) -> dict[str, Any]:
-    """The record of one architecture."""
+    """The record of an architecture."""
     counted = prefill_pass(model, 1, 1)
     layers = list(LayerIndex(model))
     return {
@@ -56,7 +56,7 @@ def describe(name: str, model: Model) -> dict[str, Any]:
 
 
 def list_models(rows: Sequence[Mapping[str, Any]], **asked: Any) -> Report:
-    """What `archcli list` reports of these records, in this order; `asked` is how they were chosen."""
+    """The report of `archcli list` on records, in their order; `asked` are the options that chose them."""
     return Report(
         command="list",
         model={},

@@ -1,4 +1,4 @@
-"""A checkpoint beside an architecture: each stored tensor under the name and shape that ours need, and why any other is there."""
+"""A checkpoint compared with an architecture: names and shapes of tensors, and why others are stored."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Holders = dict[str, dict[int | None, tuple[str, bool]]]
 
 HEAD, TABLE = "lm_head.weight", "embedding.tokens.weight"
 CONVENTION = (
-    "Unique: each weight once, buffers not. Stored: every element of the checkpoint. Active: routed experts count k of E. "
-    "A tensor is explained where its name says why it is stored besides the weights."
+    "Unique: each weight once, buffers not. Stored: every element of the checkpoint. Active: routed experts "
+    "count k of E. A tensor is explained where its name says why it is stored besides the weights."
 )
 WRONG = ("missing", "shape", "unexpected", "sum")
 EXPLAINED = ("buffer", "again", "packed", "extra")
@@ -34,10 +34,13 @@ OTHER_HEAD = "head that this architecture's class does not have"
 
 
 class Line(NamedTuple):
-    """One tensor: what became of it, their name and ours, the shape it has and the one it needs, why it is there, and who has its place.
+    """A tensor with its status, its name in the checkpoint and in the model, and its shape in both.
 
-    Statuses that are fine: same; buffer (ours too, and not trained); again (a second copy of a tied weight); packed (in
-    fewer bits); extra (explained); unnamed (its family is unknown). Those that are not: missing, shape, unexpected, sum.
+    `reason` says why it is stored besides the weights, `holder` which tensor has its place.
+
+    Statuses that are fine: same; buffer (ours too, and not trained); again (a second copy of a tied
+    weight); packed (in fewer bits); extra (explained); unnamed (its family is unknown). Those that are not:
+    missing, shape, unexpected, sum.
     """
 
     status: str
@@ -51,7 +54,7 @@ class Line(NamedTuple):
 
 @dataclass
 class Comparison:
-    """Every line, where each stored tensor goes that has a place, and the names of tensors that should be equal."""
+    """Lines, the places of stored tensors in the model, and pairs of tensors that should be equal."""
 
     lines: list[Line] = field(default_factory=list)
     places: dict[str, WeightTarget] = field(default_factory=dict)
@@ -59,52 +62,43 @@ class Comparison:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is missing, misshapen or unexplained."""
+        """Whether nothing is missing, of another shape or unexplained."""
         return all(line.status not in WRONG for line in self.lines)
 
 
 def compare(model: Model, stored: Mapping[str, Shape | None], weights: WeightMap) -> Comparison:
-    """Every stored tensor under its name, and what is missing, by the family's table of names."""
+    """Compare tensors by name, with the family's table of names."""
     trained, buffers = tensors(model)
-    ours, found = {**trained, **buffers}, Comparison()
+    ours, comparison = {**trained, **buffers}, Comparison()
     holders: Holders = {}
     for name, shape in stored.items():
         place = weights.find(name)
         place = place if place is None else _through_the_tie(place, model, ours)
-        if place is None or not all(one in ours for one in place.names):
-            reason = (
-                EMPTY
-                if shape and 0 in shape
-                else weights.reason(name, shape) or _other_head(place, model, ours)
-            )
-            found.lines.append(Line("extra" if reason else "unexpected", name, "", shape, None, reason))
+        if place is None or not all(name in ours for name in place.names):
+            is_empty = shape is not None and 0 in shape
+            reason = EMPTY if is_empty else weights.reason(name, shape) or _other_head(place, model, ours)
+            comparison.lines.append(Line("extra" if reason else "unexpected", name, "", shape, None, reason))
             continue
         place = place._replace(packed=place.packed or weights.packed_beside(name, stored))
         line = _placed(Line("same", name, ", ".join(place.names), shape), place, ours, holders)
-        if line.status == "same" and all(one in buffers for one in place.names):
+        if line.status == "same" and all(name in buffers for name in place.names):
             line = line._replace(status="buffer", reason=BUFFER)
-        found.lines.append(line)
+        comparison.lines.append(line)
         if line.status == "again":
-            found.copies.append((name, line.holder))
-        found.places |= {name: place} if line.status in {"same", "buffer"} else {}
-    found.lines += _missing(ours, holders, weights)
-    return found
+            comparison.copies.append((name, line.holder))
+        comparison.places |= {name: place} if line.status in {"same", "buffer"} else {}
+    comparison.lines += _missing(ours, holders, weights)
+    return comparison
 
 
 def _through_the_tie(place: WeightTarget, model: Model, ours: Mapping[str, Shape]) -> WeightTarget:
-    """The head's weight is the table's where the two are one."""
-    if (
-        place.names == (HEAD,)
-        and HEAD not in ours
-        and model.embedding.tied
-        and getattr(model, "head", None) is not None
-    ):
-        return place.renamed((TABLE,))
-    return place
+    """The place of a tied head's weight, which is the token table."""
+    is_tied = model.embedding.tied and getattr(model, "head", None) is not None
+    return place.renamed((TABLE,)) if is_tied and place.names == (HEAD,) and HEAD not in ours else place
 
 
 def _other_head(place: WeightTarget | None, model: Model, ours: Mapping[str, Shape]) -> str:
-    """Whether the tensor is part of a pooler, a classifier or a head that this class does not have at all."""
+    """The reason for a tensor of a pooler, a classifier or a head that the model lacks; else empty."""
     if place is None or (getattr(model, "head", None) is not None and place.names[0].startswith("lm_head.")):
         return ""
     part = place.names[0].split(".")[0]
@@ -113,7 +107,7 @@ def _other_head(place: WeightTarget | None, model: Model, ours: Mapping[str, Sha
 
 
 def _placed(line: Line, place: WeightTarget, ours: Mapping[str, Shape], holders: Holders) -> Line:
-    """A tensor that has a place: whether it fits, and whether it is the first to take it."""
+    """The line of a tensor with a place in the model: does its shape fit, is it the first one there?"""
     taken = next(
         (holders[name][place.nth] for name in place.names if place.nth in holders.get(name, {})), None
     )
@@ -134,46 +128,44 @@ def _placed(line: Line, place: WeightTarget, ours: Mapping[str, Shape], holders:
 
 
 def _missing(ours: Mapping[str, Shape], holders: Holders, weights: WeightMap) -> Iterator[Line]:
-    """What no stored tensor holds; of a stack, each of its members that none does."""
+    """Lines of weights that no stored tensor holds, member by member where they are stacked."""
     for name, shape in ours.items():
-        held = holders.get(name, {})
-        if not held:
+        members = holders.get(name, {})
+        if not members:
             yield Line("missing", weights.theirs(name) or name, name, None, shape)
-        elif None not in held:
-            lost = (nth for nth in range(shape[0]) if nth not in held)
-            yield from (
-                Line("missing", weights.theirs(name, nth) or name, f"{name}[{nth}]", None, shape[1:])
-                for nth in lost
-            )
+        elif None not in members:
+            for nth in (nth for nth in range(shape[0]) if nth not in members):
+                theirs = weights.theirs(name, nth) or name
+                yield Line("missing", theirs, f"{name}[{nth}]", None, shape[1:])
 
 
 def compare_sums(model: Model, stored: Mapping[str, Shape | None], weights: WeightMap) -> Comparison:
-    """For a checkpoint of an unknown family: whether what has no explanation is as many elements as the architecture has."""
-    found = Comparison()
+    """Compare the number of elements that have no explanation, for a checkpoint of an unknown family."""
+    comparison = Comparison()
     for name, shape in stored.items():
         reason = weights.reason(name, shape)
-        found.lines.append(Line("extra" if reason else "unnamed", name, "", shape, None, reason))
+        comparison.lines.append(Line("extra" if reason else "unnamed", name, "", shape, None, reason))
     sums = [sum(prod(shape) for shape in ours.values()) for ours in tensors(model)]
-    unnamed = [line for line in found.lines if line.status == "unnamed"]
-    held = elements(unnamed)
-    if held is None or held not in (sums[0], sum(sums)):
-        reason = f"{'an unknown number of' if held is None else f'{held:,}'} elements, and the architecture has {sums[0]:,}"
-        found.lines.append(Line("sum", "all of these", "", None, None, reason))
-    return found
+    n = elements(line for line in comparison.lines if line.status == "unnamed")
+    if n is None or n not in (sums[0], sum(sums)):
+        number = "an unknown number of" if n is None else f"{n:,}"
+        reason = f"{number} elements, and the architecture has {sums[0]:,}"
+        comparison.lines.append(Line("sum", "all of these", "", None, None, reason))
+    return comparison
 
 
 def elements(lines: Iterable[Line]) -> int | None:
-    """How many elements the tensors of these lines hold; None where the shape of one is unknown."""
+    """How many elements the tensors of these lines hold; None where a shape is unknown."""
     shapes = [line.shape for line in lines]
     return None if None in shapes else int(sum(prod(shape or ()) for shape in shapes))
 
 
-def count_checkpoint(model: Model, source: str, found: Comparison, notes: Sequence[str] = ()) -> Report:
-    """What `archcli params --against` reports."""
-    rows = list(folded(found.lines))
+def count_checkpoint(model: Model, source: str, comparison: Comparison, notes: Sequence[str] = ()) -> Report:
+    """The report of `archcli params --against`."""
+    rows = list(folded(comparison.lines))
     counted = forward_pass(model, 1, 1).rows
-    stored = [line for line in found.lines if line.status not in ("missing", "sum")]
-    statuses = Counter(line.status for line in found.lines)
+    stored = [line for line in comparison.lines if line.status not in ("missing", "sum")]
+    statuses = Counter(line.status for line in comparison.lines)
     totals = {
         "params": sum(row.params for row in counted),
         "stored_elements": elements(stored),
@@ -183,12 +175,12 @@ def count_checkpoint(model: Model, source: str, found: Comparison, notes: Sequen
         "missing": statuses["missing"],
         "unexpected": statuses["unexpected"],
         "shape_differences": statuses["shape"],
-        "ok": found.ok,
+        "ok": comparison.ok,
     }
     named = (
         ()
         if statuses["unnamed"]
-        else ((f"{'all' if found.ok else 'not all'} tensors have their name and shape", "", "text"),)
+        else ((f"{'all' if comparison.ok else 'not all'} tensors have their name and shape", "", "text"),)
     )
     lines = [("unique", "params"), ("stored", "stored_elements"), ("active", "active_params")]
     summary = facts(
@@ -197,24 +189,24 @@ def count_checkpoint(model: Model, source: str, found: Comparison, notes: Sequen
         ("tensors", len(stored), "number"),
         *named,
     )
-    tables = (summary, *_differences(rows), *_reasons(found.lines))
+    tables = (summary, *_differences(rows), *_reasons(comparison.lines))
     return Report("params", {}, {"against": source}, CONVENTION, totals, rows, tables, tuple(notes))
 
 
 def folded(lines: Iterable[Line]) -> Iterator[dict[str, Any]]:
-    """A record for all lines that differ in an index alone, what is wrong first; `first` is the name of the first of them."""
-    found: dict[Line, list[str]] = {}
+    """A record for all lines that differ in an index alone, wrong ones first; `first` names one of them."""
+    groups: dict[Line, list[str]] = {}
     for line in lines:
         starred = line._replace(
             name=_starred(line.name), ours=_starred(line.ours), holder=_starred(line.holder)
         )
-        found.setdefault(starred, []).append(line.name)
+        groups.setdefault(starred, []).append(line.name)
     order = {status: i for i, status in enumerate((*WRONG, *EXPLAINED))}
-    for line, names in sorted(found.items(), key=lambda item: order.get(item[0].status, len(order))):
+    for line, names in sorted(groups.items(), key=lambda item: order.get(item[0].status, len(order))):
         size = None if line.shape is None else int(prod(line.shape)) * len(names)
-        own = line if len(names) > 1 else line._replace(name=names[0])
+        named = line if len(names) > 1 else line._replace(name=names[0])
         yield {
-            **own._asdict(),
+            **named._asdict(),
             "ok": line.status not in WRONG,
             "times": len(names),
             "elements": size,
@@ -239,16 +231,16 @@ TITLES = {
 
 
 def _differences(rows: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
-    """What is wrong, as it is stored and as it is needed; columns that say nothing are left out."""
+    """Tensors that are wrong, with stored and needed shape; empty columns are left out."""
     wrong = [
         {**row, **{key: shape_text(row[key]) for key in ("shape", "needed")}} for row in rows if not row["ok"]
     ]
     if all(row["times"] == 1 for row in wrong):
         wrong = [{**row, "times": "", "first": ""} for row in wrong]
     columns = [Column(key, title, "number" if key == "times" else "text") for key, title in TITLES.items()]
-    told = [column for column in columns if any(row[column.key] not in ("", "absent") for row in wrong)]
+    shown = [column for column in columns if any(row[column.key] not in ("", "absent") for row in wrong)]
     if wrong:
-        yield Table("Not explained", told, wrong)
+        yield Table("Not explained", shown, wrong)
 
 
 def shape_text(shape: Shape | None) -> str:
@@ -257,15 +249,15 @@ def shape_text(shape: Shape | None) -> str:
 
 
 def _reasons(lines: Iterable[Line]) -> Iterator[Table]:
-    """What is stored besides the weights, by reason."""
-    found: dict[str, list[Line]] = {}
+    """Tensors stored besides the weights, by reason."""
+    by_reason: dict[str, list[Line]] = {}
     for line in lines:
         if line.status in EXPLAINED:
-            found.setdefault(line.reason, []).append(line)
-    if found:
+            by_reason.setdefault(line.reason, []).append(line)
+    if by_reason:
         records = [
             {"reason": reason, "tensors": len(same), "elements": elements(same), "first": same[0].name}
-            for reason, same in found.items()
+            for reason, same in by_reason.items()
         ]
         columns = (
             Column("reason", "why"),

@@ -1,4 +1,4 @@
-"""Storage: the bits that weights take as they are stored, quantized or not, scales apart from values."""
+"""Bytes of weights as they are stored, quantized or not; scales are counted apart from values."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from archcli.modules.layers import LayerIndex
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """Weights, the bits of their values and of their scales, and how many weights there are of each width."""
+class WeightBits:
+    """A number of weights, the bits of their values and of their scales, and their number by width."""
 
     params: int = 0
     value_bits: int = 0
@@ -24,23 +24,22 @@ class Stored:
 
     @property
     def bytes(self) -> int:
-        """Whole bytes of both."""
+        """Bytes of values and scales, rounded up."""
         whole: int = ceil_div(self.value_bits + self.scale_bits, 8)
         return whole
 
     @property
     def bits_per_weight(self) -> float:
-        """The average, scales included."""
+        """The average width, scales included."""
         return _per(self.value_bits + self.scale_bits, self.params)
 
     @property
     def bits_per_weight_without_scales(self) -> float:
-        """The average of the values alone."""
+        """The average width of the values alone."""
         return _per(self.value_bits, self.params)
 
-    def __add__(self, other: Stored) -> Stored:
-        """Both together."""
-        return Stored(
+    def __add__(self, other: WeightBits) -> WeightBits:
+        return WeightBits(
             self.params + other.params,
             self.value_bits + other.value_bits,
             self.scale_bits + other.scale_bits,
@@ -49,42 +48,39 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What several rows take: all of them, and those that are no adapters, which alone count for an average."""
+class WeightTotals:
+    """The bits of several rows, in all and without adapters; averages leave adapters out."""
 
-    whole: Stored = Stored()
-    base: Stored = Stored()
+    whole: WeightBits = WeightBits()
+    base: WeightBits = WeightBits()
 
     @property
     def bits_per_weight(self) -> float | None:
-        """The average of what is no adapter; None where nothing else is."""
+        """The average width without adapters; None for adapters alone."""
         return self.base.bits_per_weight if self.base.params else None
 
-    def with_row(self, row: Row, one: Stored) -> Kept:
-        """With one more row."""
-        return Kept(self.whole + one, self.base if row.group == ADAPTERS else self.base + one)
+    def with_row(self, row: Row, bits: WeightBits) -> WeightTotals:
+        """The totals with another row."""
+        return WeightTotals(self.whole + bits, self.base if row.group == ADAPTERS else self.base + bits)
 
 
-def stored(model: Model, rows: Iterable[Row], dtype: str) -> Iterator[tuple[Row, Stored]]:
-    """What each row's weights take; `dtype` is that of the weights which are not quantized."""
-    layers = LayerIndex(model)
-    width = ELEMENT_BITS[dtype]
+def stored(model: Model, rows: Iterable[Row], dtype: str) -> Iterator[tuple[Row, WeightBits]]:
+    """The bits of the weights of every row; `dtype` is that of weights which are not quantized."""
+    layers, width = LayerIndex(model), ELEMENT_BITS[dtype]
     for row in rows:
-        matrices = Stored()
+        matrices = WeightBits()
         for packing, n in model.quantization.packings(row, layers) if model.quantization is not None else ():
             shape, many = row.weights["weight"], n * (row.experts.n_experts if row.experts else 1)
             values, scales = packing.stored(shape, width)
-            name = dtype if packing.bits == "dtype" else str(packing.bits)
-            matrices += Stored(
-                prod(shape) * many, values * many, scales * many, Counter({name: prod(shape) * many})
-            )
+            params, name = prod(shape) * many, dtype if packing.bits == "dtype" else str(packing.bits)
+            matrices += WeightBits(params, values * many, scales * many, Counter({name: params}))
         plain = row.params - matrices.params
-        yield row, matrices + Stored(plain, plain * width, 0, Counter({dtype: plain}))
+        yield row, matrices + WeightBits(plain, plain * width, 0, Counter({dtype: plain}))
 
 
 def weight_bytes(model: Model, rows: Iterable[Row], dtype: str) -> int:
     """Bytes of all weights as they are stored."""
-    return sum((one for _, one in stored(model, rows, dtype)), start=Stored()).bytes
+    return sum((bits for _, bits in stored(model, rows, dtype)), start=WeightBits()).bytes
 
 
 def _per(bits: int, params: int) -> float:

@@ -56,6 +56,7 @@ def test_the_trace_shows_every_kernel_that_was_compiled(compiled):
     assert len(recording.compiled.graphs) == 2  # forward and backward
 
 
+@pytest.mark.long
 def test_every_kernel_has_operations_and_a_class(compiled):
     _, recording, _ = compiled
     paths = {each.path for each in recording.ran}
@@ -67,6 +68,7 @@ def test_every_kernel_has_operations_and_a_class(compiled):
     }
 
 
+@pytest.mark.long
 def test_every_operation_that_computes_is_in_a_kernel(compiled):
     counted, recording, _ = compiled
     assert recording.compiled.missing == recording.compiled.shared == ()
@@ -74,6 +76,7 @@ def test_every_operation_that_computes_is_in_a_kernel(compiled):
     assert {row.path for row in counted.rows if any(part.flops for part in row.parts)} <= held
 
 
+@pytest.mark.long
 def test_products_are_kernels_of_their_own(compiled):
     _, recording, _ = compiled
     classes = {
@@ -86,6 +89,7 @@ def test_products_are_kernels_of_their_own(compiled):
     assert classes["layers.0.attention.attend", "forward"] == "fused_attention"
 
 
+@pytest.mark.long
 def test_a_norm_is_fused_with_the_residual_before_it(compiled):
     _, recording, _ = compiled
     found = {
@@ -103,6 +107,7 @@ def report(compiled):
     return profile_of(MODELS["gpt2"], counted, recording, {"dtype": "fp32"})
 
 
+@pytest.mark.long
 def test_groups_cost_what_is_counted(compiled, report):
     counted, _, _ = compiled
     assert sum(row["flops"] for row in report.rows) == sum(counted.flops())
@@ -123,6 +128,7 @@ def test_groups_cost_what_is_counted(compiled, report):
     assert lines["final_norm"]["flops"] == backward("final_norm")
 
 
+@pytest.mark.long
 def test_shares_add_up(report):
     shares = {name: entry["time_share"] for name, entry in report.totals["by_class"].items()}
     assert sum(shares.values()) == pytest.approx(1.0)
@@ -130,6 +136,7 @@ def test_shares_add_up(report):
     assert UNATTRIBUTED in shares
 
 
+@pytest.mark.long
 def test_the_report_says_what_was_compiled(compiled, report):
     _, recording, _ = compiled
     found = report.totals["compiled"]
@@ -141,12 +148,14 @@ def test_the_report_says_what_was_compiled(compiled, report):
     assert any("whose time is not split" in note for note in report.notes)
 
 
+@pytest.mark.long
 def test_the_trace_names_what_a_kernel_holds(compiled):
     _, recording, _ = compiled
     names = {event["name"] for event in recording.trace["traceEvents"] if event.get("cat") == "operator"}
     assert {kernel.key.path for kernel in recording.compiled.kernels} == names
 
 
+@pytest.mark.long
 def test_everything_is_as_before(compiled):
     _, _, (before, after) = compiled
     for was, now in zip(before, after, strict=True):

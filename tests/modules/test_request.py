@@ -1,0 +1,85 @@
+"""A request, the tensors it is answered with, and the forms it picks."""
+
+import pytest
+
+from archcli.errors import ArchError
+from archcli.load.source import load
+from archcli.measure.passes import count_pass
+from archcli.modules.base import with_forms
+from archcli.modules.request import InputSpec, Request
+from sources import OTHERS
+
+
+@pytest.mark.parametrize(
+    ("request_", "resolved"),
+    [
+        (Request(seq_len=5), Request("forward", 1, 5, 0, None, "all")),
+        (Request("prefill", 2, 5, 3), Request("prefill", 2, 5, 3, None, "last")),
+        (Request("decode", 2, 5), Request("decode", 2, 1, 5, None, "last")),
+        (Request("decode", 2, 5, 0), Request("decode", 2, 1, 0, None, "last")),
+        (Request("train", 1, 5), Request("train", 1, 5, 0, None, "all")),
+    ],
+)
+def test_a_phase_decides_what_is_left_out(request_, resolved):
+    assert request_.resolved() == resolved == resolved.resolved()
+
+
+@pytest.mark.parametrize(
+    ("request_", "positions"),
+    [
+        (Request("forward", 1, 5), 5),
+        (Request("prefill", 1, 5, 3), 5),
+        (Request("decode", 1, 1, 3), 3),
+        (Request("decode", 1, 1, 0), 1),
+        (Request("decode", 1, 1, 3, source_len=7), 7),
+    ],
+)
+def test_a_source_is_as_long_as_what_is_read_with_it(request_, positions):
+    assert request_.source_positions == positions
+
+
+def test_what_fills_the_cache_reads_the_same_source():
+    filling = Request("decode", 2, 1, 9).filling()
+    assert filling == Request("prefill", 2, 9, 0, 9, "last")
+    assert filling.caches
+    assert not filling.continues
+
+
+def test_inputs_have_the_names_of_the_arguments():
+    tokens = InputSpec((2, 5), "ids", 29)
+    assert OTHERS["gpt2-base"].inputs(Request("train", 2, 5)) == {"tokens": tokens}
+    assert OTHERS["marian"].inputs(Request("forward", 2, 5, source_len=7)) == {
+        "tokens": tokens,
+        "source": InputSpec((2, 7), "ids", 23),
+    }
+    assert OTHERS["whisper"].inputs(Request("forward", 2, 5))["source"] == InputSpec((2, 6, 22), "features")
+
+
+def test_training_reads_targets_where_it_goes_on_to_a_loss():
+    model = load("gpt2", ["loss={kind: cross_entropy}"]).model
+    assert set(model.inputs(Request("train", 1, 4))) == {"tokens", "targets"}
+    assert set(model.inputs(Request("forward", 1, 4))) == {"tokens"}
+
+
+def test_too_few_tokens_to_predict_further_ones_are_refused():
+    model = load("deepseek-v3", ["mtp={depth: 2}"]).model
+    with pytest.raises(ArchError, match="2 tokens are too few to predict 2 beyond the next"):
+        count_pass(model, Request("train", 1, 2))
+
+
+def test_a_form_is_chosen_for_whatever_answers_to_its_key():
+    model = load("deepseek-v3").model
+    absorbed = with_forms(model, {"mla": "absorbed"})
+    forms = {group.layer.attention.form for group in absorbed.groups}
+    assert (forms, {group.layer.attention.form for group in model.groups}) == ({"absorbed"}, {"naive"})
+    assert with_forms(model, {"scan": "chunked"}) is model
+
+
+def test_a_stated_form_stays_unless_another_is_asked_for():
+    model = with_forms(load("deepseek-v3").model, {"mla": "absorbed"})
+    stated, naive, absorbed = (
+        count_pass(model, Request("decode", 1, 1, 100, forms=forms)).flops()
+        for forms in ({}, {"mla": "naive"}, {"mla": "absorbed"})
+    )
+    assert stated == absorbed
+    assert absorbed[0] < naive[0]

@@ -22,7 +22,9 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.batch_norm import *
     from archcli.modules.block import *
     from archcli.modules.context import *
+    from archcli.modules.decoder import *
     from archcli.modules.embedding import *
+    from archcli.modules.encoder import *
     from archcli.modules.encoder_decoder import *
     from archcli.modules.ffn import *
     from archcli.modules.fields import *
@@ -72,7 +74,9 @@ HOMES = {
     ".lora": ["LoRA"],
     ".loss": ["CrossEntropy", "Loss"],
     ".mixer": ["Mixer", "MixerFacts"],
-    ".model": ["Decoder", "Encoder", "Generator", "Model"],
+    ".decoder": ["Decoder", "Generator"],
+    ".encoder": ["Encoder"],
+    ".model": ["Model"],
     ".moe": ["MixtureOfExperts", "Router"],
     ".mtp": ["MultiTokenPrediction"],
     ".norm": ["LayerNorm", "Norm", "QKNorm", "RMSNorm"],

@@ -12,8 +12,8 @@ from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.base import Conflict, Share, Size
 from archcli.modules.context import Context
+from archcli.modules.decoder import Generator
 from archcli.modules.dropout import dropped
-from archcli.modules.model import Generator
 from archcli.modules.norm import Norm
 from archcli.modules.position import NoPosition, Position
 from archcli.modules.request import InputSpec, Request

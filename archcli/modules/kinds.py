@@ -58,8 +58,8 @@ TABLE: dict[str, dict[str, str]] = {
     },
     "loss": {"cross_entropy": "archcli.modules.loss:CrossEntropy"},
     "model": {
-        "decoder": "archcli.modules.model:Decoder",
-        "encoder": "archcli.modules.model:Encoder",
+        "decoder": "archcli.modules.decoder:Decoder",
+        "encoder": "archcli.modules.encoder:Encoder",
         "encoder_decoder": "archcli.modules.encoder_decoder:EncoderDecoder",
     },
     "norm": {

@@ -1,4 +1,4 @@
-"""Formula: the closed form of one architecture's parameters, FLOPs and cache, by reading its forward with symbols."""
+"""Formula: closed forms of parameters, FLOPs and cache, by reading the forward with symbols."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ SIZE = value_type(Size).schema
 
 
 class Formula(NamedTuple):
-    """sympy expressions in the names of the YAML, `batch_size` and `seq_len`, and the value each name has in this architecture.
+    """sympy expressions in the names of the YAML, `batch_size` and `seq_len`; `values` of these names.
 
-    Where fields of one name have different values, the name carries as much of the path as tells them apart. Divisions
-    that come out even in this architecture are written without rounding.
+    Where fields of one name differ in value, the name carries as much of the path as tells them apart. Divisions that
+    come out even in this architecture are written without rounding.
     """
 
     params: Any
@@ -37,43 +37,39 @@ def formula(model: Model, *, batch_size: int = 1, seq_len: int = 2048, unmasked:
 
     The values of `batch_size` and `seq_len` matter only for that check and for which divisions are even.
     """
-    from sympy import Symbol
-
-    names = _names(model)
-    symbols = {
-        name: Symbol(name, integer=True, positive=True) for name in ("batch_size", "seq_len", *names.values())
-    }
-    sizes = _sizes(model)
+    names, sizes = _names(model), _sizes(model)
+    symbols = {name: _symbol(name) for name in ("batch_size", "seq_len", *names.values())}
     values = {symbols[name]: sizes[path] for path, name in names.items()}
     values |= {symbols["batch_size"]: batch_size, symbols["seq_len"]: seq_len}
-    periods = _periods(model, names)
-    whole = {
-        symbols[name]: period * Symbol(f"{name}/{period}", integer=True, positive=True)
-        for name, period in periods.items()
-    }
+    # where whole patterns fill a group, its layers are written period * count: divisions by the period are then even
+    counts = {symbols[name]: (n, _symbol(f"{name}/{n}")) for name, n in _periods(model, names).items()}
+    multiples = {layers: n * count for layers, (n, count) in counts.items()}
     placed = substitute(
-        model, {path: whole.get(symbols[name], symbols[name]) for path, name in names.items()}
+        model, {path: multiples.get(symbols[name], symbols[name]) for path, name in names.items()}
     )
-    known = values | {
-        many / period: values[name] // period
-        for (name, many), period in zip(whole.items(), periods.values(), strict=True)
-    }
-    back = {
-        many / period: name / period
-        for (name, many), period in zip(whole.items(), periods.values(), strict=True)
-    }
-    found = [
+    known = values | {count: values[layers] // n for layers, (n, count) in counts.items()}
+    back = {count: layers / n for layers, (n, count) in counts.items()}
+    expressions = [
         _tidy(expression, known).subs(back)
         for expression in _read(placed, symbols["batch_size"], symbols["seq_len"], unmasked=unmasked)
     ]
-    for expression, count in zip(found, _read(model, batch_size, seq_len, unmasked=unmasked), strict=True):
-        if expression.subs(values) != count:
-            raise ArchError(
-                f"the formula {expression} gives {expression.subs(values)}, counting gives {count}",
-                "report this",
-            )
-    params, matmul, other, cached = map(_factored, found)
+    for expression, count in zip(
+        expressions, _read(model, batch_size, seq_len, unmasked=unmasked), strict=True
+    ):
+        _require_equal(expression, expression.subs(values), count)
+    params, matmul, other, cached = map(_factored, expressions)
     return Formula(params, matmul, other, cached, values)
+
+
+def _symbol(name: str) -> Any:
+    from sympy import Symbol
+
+    return Symbol(name, integer=True, positive=True)
+
+
+def _require_equal(expression: Any, value: Any, count: int) -> None:
+    if value != count:
+        raise ArchError(f"the formula {expression} gives {value}, counting gives {count}", "report this")
 
 
 def _read(model: Model, batch_size: Any, seq_len: Any, *, unmasked: bool) -> Iterator[Any]:
@@ -86,7 +82,7 @@ def _read(model: Model, batch_size: Any, seq_len: Any, *, unmasked: bool) -> Ite
 
 
 def _sizes(model: Model) -> dict[str, int]:
-    """Every size by its full path. Left out: what scales rotary frequencies, and what only training runs; no count here depends on it."""
+    """Every size by its full path, except those that no count here depends on: RoPE scaling, MTP."""
     return {
         f"{path}.{name}" if path else name: getattr(spec, name)
         for path, spec in find(model, Spec)
@@ -102,39 +98,39 @@ def _is_size(field: Field) -> bool:
 
 
 def _names(model: Model) -> dict[str, str]:
-    """A name for each path: the bare one where all of that name agree, else the shortest end of the path that is its own."""
+    """A name for each path: the bare one where all of that name agree, else the shortest unique end."""
     sizes = _sizes(model)
     kin: dict[str, list[str]] = {}
     for path in sizes:
         kin.setdefault(path.rsplit(".", 1)[-1], []).append(path)
     return {
-        path: _own(path, kin[bare]) if len({sizes[p] for p in kin[bare]}) > 1 else bare
+        path: _unique_end(path, kin[bare]) if len({sizes[p] for p in kin[bare]}) > 1 else bare
         for path in sizes
         for bare in [path.rsplit(".", 1)[-1]]
     }
 
 
-def _own(path: str, others: list[str]) -> str:
+def _unique_end(path: str, paths: list[str]) -> str:
     steps = path.split(".")
     for start in range(len(steps) - 1, 0, -1):
         end = ".".join(steps[start:])
-        if not steps[start].isdigit() and sum(f".{other}".endswith(f".{end}") for other in others) == 1:
+        if not steps[start].isdigit() and sum(f".{path}".endswith(f".{end}") for path in paths) == 1:
             return end
     return path
 
 
 def _periods(model: Model, names: dict[str, str]) -> dict[str, int]:
-    """By the name of a number of layers: the length of the patterns it counts, where whole patterns fill it."""
-    found: dict[str, int] = {}
+    """The length of the patterns that whole fill a group, by the name of its number of layers."""
+    periods: dict[str, int] = {}
     for path, group in find(model, Group):
         name, period = names[f"{path}.n_layers"], len(group.blocks)
         if group.n_layers % period == 0:
-            found[name] = lcm(found.get(name, 1), period)
-    return {name: period for name, period in found.items() if period > 1}
+            periods[name] = lcm(periods.get(name, 1), period)
+    return {name: period for name, period in periods.items() if period > 1}
 
 
 def _tidy(expression: Any, values: dict[Any, int]) -> Any:
-    """Without the floors of divisions that are even at these values, and with Min(a, b) for Min(a - 1, b - 1) + 1."""
+    """Without floors that are even at these values, and with Min(a, b) for Min(a - 1, b - 1) + 1."""
     from sympy import Min, floor, sympify
 
     def raised(*numbers: Any) -> Any:

@@ -1,0 +1,152 @@
+"""Models that predict the next token: what they are trained with, and the decoder-only one.
+
+B batch, T new tokens, D d_model, V vocab_size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal
+
+from archcli.arith import Number
+from archcli.graph import Tensor
+from archcli.modules.base import Conflict
+from archcli.modules.context import Context
+from archcli.modules.embedding import Head
+from archcli.modules.head import OutputHead, words
+from archcli.modules.model import Model
+from archcli.modules.stack import Cached, Stack
+from archcli.ops import KeepLast, Positions
+
+if TYPE_CHECKING:  # fields of few models, imported where one is given a value
+    from archcli.modules.loss import Likelihood, Loss
+    from archcli.modules.mtp import MultiTokenPrediction
+
+
+class Generator(Model):
+    """A model that predicts the next token, and what it is trained with.
+
+    `loss` is what training minimizes; left out, a training pass ends with the logits, or where head or mtp need targets with
+    their cross entropy.
+    """
+
+    head: OutputHead | None = Head()
+    loss: Loss | None = None
+
+    @property
+    def trains_on_targets(self) -> bool:
+        """Where there is a loss, or a head that needs targets."""
+        return self.loss is not None or self.trains_on_rows
+
+    @property
+    def trains_on_rows(self) -> bool:
+        """As its head says."""
+        return self.head is not None and self.head.by_targets
+
+    @property
+    def token_multiple(self) -> int:
+        """As its head says."""
+        return 1 if self.head is None else self.head.token_multiple
+
+    def logits_or_loss(self, x: Tensor, table: Tensor, targets: Tensor | None = None) -> Tensor:
+        """What follows the last layer: x [B, T, D] to logits [B, T, V], with targets [B, T] to the loss; without a head x itself."""
+        if self.head is None:
+            return x
+        tied = table if self.embedding.tied else None
+        if targets is None:
+            logits: Tensor = self.head(x, self.vocab_size, tied, name="lm_head")
+            return logits
+        scored: Likelihood = self.head(x, self.vocab_size, tied, targets, name="lm_head")
+        from archcli.modules.loss import USUAL  # needed by training alone
+
+        loss: Tensor = (self.loss or USUAL)(*scored, name="loss")
+        return loss
+
+    def check(self) -> Iterator[Conflict]:
+        """Head, loss and embedding fit each other."""
+        yield from super().check()
+        head = self.head
+        if head is None and self.loss is not None:
+            yield Conflict("loss-needs-head", "loss", "a loss needs a head", "add head, or leave loss out")
+        if head is None:
+            return
+        width = self.embedding.width or self.d_model
+        yield from (conflict.below("head") for conflict in head.check_sizes(self.vocab_size, width))
+        if self.embedding.tied and not head.ties:
+            kind = getattr(head, "kind", "")
+            yield Conflict(
+                "head-cannot-tie",
+                "embedding.tied",
+                f"a head of kind {kind} has matrices of other shapes than the table",
+                "write tied: false",
+            )
+        if head.by_targets and getattr(self.loss, "z_loss", None) is not None:
+            yield Conflict(
+                "z-loss-softmax",
+                "loss.z_loss",
+                "z-loss is defined for one softmax over all words",
+                "use a head of kind linear, or leave z_loss out",
+            )
+
+
+class Decoder(Generator, Stack):
+    """A decoder-only language model: tokens [B, T] to logits [B, T, V], or with `head: null` to hidden states [B, T, D].
+
+    `mtp` adds layers that predict further tokens, in training alone.
+    """
+
+    kind: Literal["decoder"] = "decoder"
+    mtp: MultiTokenPrediction | None = None
+
+    @property
+    def trains_on_targets(self) -> bool:
+        """Where there is a loss, a head that needs targets, or multi-token prediction."""
+        return super().trains_on_targets or self.mtp is not None
+
+    @property
+    def mtp_depth(self) -> int:
+        """The depth of multi-token prediction."""
+        return 0 if self.mtp is None else self.mtp.depth
+
+    def forward(
+        self,
+        tokens: Tensor,
+        *,
+        positions: Tensor | None = None,
+        past: Number = 0,
+        cache: Cached = None,
+        last_only: bool = False,
+        targets: Tensor | None = None,
+    ) -> tuple[Tensor, Cached]:
+        """Logits [B, T, V], or [B, 1, V] with `last_only`, or with targets [B, T] the loss; and the cache afterwards.
+
+        `cache` None caches nothing, `()` starts one, anything else is what the last call returned; `positions` [T] left
+        out start at 0.
+        """
+        positions = Positions("positions")(tokens) if positions is None else positions
+        x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
+        x, kept = self.run(x, Context(positions, past, cache=cache))
+        y = self.embedding.project_out(self.apply_final_norm(KeepLast("last")(x) if last_only else x))
+        answer = self.logits_or_loss(y, table, targets)
+        if self.mtp is None or self.head is None or targets is None:
+            return answer, kept
+        matrix = table if self.embedding.tied else words(y, self.vocab_size, None, "lm_head")
+        from archcli.modules.mtp import Shared
+
+        shared = Shared(
+            self.embedding,
+            table,
+            self.head,
+            matrix,
+            self.mtp.layer or self.groups[-1].blocks[-1],
+            self.vocab_size,
+        )
+        return self.mtp.add_losses(answer, x, targets, shared), kept
+
+    def check(self) -> Iterator[Conflict]:
+        """What multi-token prediction borrows can be borrowed."""
+        yield from super().check()
+        if self.mtp is not None:
+            yield from self.mtp.check_shared(
+                self.embedding, self.head, self.d_model, biased=self.score_bias is not None
+            )

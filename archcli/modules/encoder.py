@@ -1,0 +1,71 @@
+"""Encoder: tokens that all see each other to hidden states, classes or guessed words.
+
+B batch, T tokens, D d_model, V vocab_size.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from archcli.arith import Number
+from archcli.graph import Tensor
+from archcli.modules.base import Size
+from archcli.modules.context import Context
+from archcli.modules.embedding import MaskedHead
+from archcli.modules.model import Model
+from archcli.modules.stack import Cached, Stack
+from archcli.ops import Activate, KeepFirst, Linear, Positions
+
+
+class Encoder(Model, Stack):
+    """An encoder: tokens [B, T] to hidden states [B, T, D], all of which see each other.
+
+    BERT, Devlin et al. 2018, arXiv:1810.04805.
+
+    `pooler` adds tanh(W x + b) of the first token, from which BERT classifies; `n_labels` a linear classifier of what
+    is pooled, or without a pooler of every token; `head` guesses masked tokens. Layers state `causal: false`. Nothing
+    is cached, and nothing is generated.
+    """
+
+    caches: ClassVar[bool] = False
+    is_causal: ClassVar[bool] = False
+    kind: Literal["encoder"] = "encoder"
+    pooler: bool = False
+    n_labels: Size | None = None
+    head: MaskedHead | None = None
+
+    def forward(
+        self,
+        tokens: Tensor,
+        *,
+        positions: Tensor | None = None,
+        past: Number = 0,
+        cache: Cached = None,
+        last_only: bool = False,
+    ) -> tuple[Tensor | tuple[Tensor, Tensor], Cached]:
+        """[B, 1 or T, labels] with labels, else the hidden states, pooled or not; never a cache.
+
+        With a head logits [B, T, V], and beside a pooler or labels a pair of both: BERT's pre-training, section 3.1.
+        """
+        positions = Positions("positions")(tokens) if positions is None else positions
+        x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
+        x = self.apply_final_norm(self.run(x, Context(positions, past))[0])
+        y = self._pooled(x) if self.pooler else x
+        if self.n_labels is not None:
+            y = Linear("classifier", self.n_labels, True)(y, group="classifier")
+        if self.head is None:
+            return y, None
+        logits: Tensor = self.head(
+            self.embedding.project_out(x),
+            self.vocab_size,
+            table if self.embedding.tied else None,
+            name="lm_head",
+        )
+        return (logits, y) if self.pooler or self.n_labels is not None else logits, None
+
+    def _pooled(self, x: Tensor) -> Tensor:
+        first = KeepFirst("first")(x)
+        pooled: Tensor = Activate("pooler_tanh", "tanh")(
+            Linear("pooler", x.shape[-1], True)(first, group="pooler"), group="pooler"
+        )
+        return pooled

@@ -100,54 +100,31 @@ class MixtureOfExperts(FeedForward):
         return gated
 
     def check(self) -> Iterator[Conflict]:
-        """k of E, from groups that E falls into evenly."""
-        router = self.router
-        if self.top_k > self.n_experts:
-            yield Conflict(
-                "top-k-within-experts",
-                "top_k",
-                f"top_k {self.top_k} is more than n_experts {self.n_experts}",
-                "a token cannot visit an expert twice",
-            )
-        elif self.n_experts % router.n_groups:
-            yield Conflict(
-                "experts-divide-groups",
-                "router",
-                f"n_experts {self.n_experts} does not fall into {router.n_groups} equal groups",
-                "mend n_groups",
-            )
-        elif router.top_k_groups > router.n_groups:
-            yield Conflict(
-                "top-k-groups-within-groups",
-                "router",
-                f"top_k_groups {router.top_k_groups} is more than n_groups {router.n_groups}",
-                "mend top_k_groups",
-            )
-        elif self.top_k > router.top_k_groups * (self.n_experts // router.n_groups):
-            yield Conflict(
-                "top-k-within-groups",
-                "top_k",
-                f"top_k {self.top_k} is more than the experts of {router.top_k_groups} groups",
-                "raise top_k_groups",
-            )
+        """Conflicts of routing, and of fields that need each other."""
+        yield from self._check_routing()
         if isinstance(self.expert, MixtureOfExperts) or isinstance(self.shared, MixtureOfExperts):
-            yield Conflict(
-                "expert-not-mixture",
-                "expert",
-                "an expert cannot itself be a mixture of experts",
-                "use kind mlp or glu",
-            )
+            what = "an expert cannot itself be a mixture of experts"
+            yield Conflict("expert-not-mixture", "expert", what, "use kind mlp or glu")
         if self.weigh == "input" and self.top_k != 1:
-            yield Conflict(
-                "weigh-input-top-1",
-                "weigh",
-                f"weigh input is defined for top_k 1, not {self.top_k}",
-                "use weigh: output",
-            )
+            what = f"weigh input is defined for top_k 1, not {self.top_k}"
+            yield Conflict("weigh-input-top-1", "weigh", what, "use weigh: output")
         if self.shared_gate and self.shared is None:
-            yield Conflict(
-                "shared-gate-needs-shared",
-                "shared_gate",
-                "shared_gate without a shared expert",
-                "add shared, or leave shared_gate out",
-            )
+            what, hint = "shared_gate without a shared expert", "add shared, or leave shared_gate out"
+            yield Conflict("shared-gate-needs-shared", "shared_gate", what, hint)
+
+    def _check_routing(self) -> Iterator[Conflict]:
+        """k of E, from groups that E falls into evenly."""
+        experts, k = self.n_experts, self.top_k
+        groups, chosen = self.router.n_groups, self.router.top_k_groups
+        if k > experts:
+            what = f"top_k {k} is more than n_experts {experts}"
+            yield Conflict("top-k-within-experts", "top_k", what, "a token cannot visit an expert twice")
+        elif experts % groups:
+            what = f"n_experts {experts} does not fall into {groups} equal groups"
+            yield Conflict("experts-divide-groups", "router", what, "mend n_groups")
+        elif chosen > groups:
+            what = f"top_k_groups {chosen} is more than n_groups {groups}"
+            yield Conflict("top-k-groups-within-groups", "router", what, "mend top_k_groups")
+        elif k > chosen * (experts // groups):
+            what = f"top_k {k} is more than the experts of {chosen} groups"
+            yield Conflict("top-k-within-groups", "top_k", what, "raise top_k_groups")

@@ -1,0 +1,73 @@
+"""Layers that are not attention, and layers without a network: rules neither fail on them nor ask of them what they lack."""
+
+import pytest
+
+from archcli.load.source import load_text
+from archcli.rules.base import Case, Parallelism
+from archcli.rules.lint import Selection, lint
+from distribution import forget_outsiders, installed
+
+SSD = "{kind: outsider_ssd, n_heads: 8, head_dim: 64, d_state: 128}"
+MAMBA = f"{{kind: pre_norm, mixer: {SSD}}}"
+WINDOWED = (
+    "{kind: pre_norm, attention: {kind: mha, n_heads: 8, window: 1024, position: {kind: rope, theta: 10000}}}"
+)
+NETWORK = "{kind: pre_norm, ffn: {kind: glu, d_ff: 1408}}"
+STACKS = {
+    "mixers alone": [MAMBA],
+    "mixers and networks": [MAMBA, NETWORK],
+    "networks alone": [NETWORK],
+    "mixers and windows": [MAMBA, WINDOWED, NETWORK],
+}
+
+
+@pytest.fixture(autouse=True)
+def outsider(monkeypatch, tmp_path):
+    """A distribution that brings Mamba-2."""
+    installed(tmp_path, "outsider", {}, {"outsider_ssd": "outsider_ssd:OutsiderSSD"})
+    forget_outsiders(monkeypatch)
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+def findings(layers, n_layers=8, d_model=512, top="", **more):
+    text = f"""
+vocab_size: 32000
+d_model: {d_model}
+max_seq_len: 2048
+norm: {{kind: rmsnorm}}
+{top}
+groups:
+  - n_layers: {n_layers}
+    pattern: [{", ".join(layers)}]
+"""
+    return list(lint(Case(load_text(text, "f.yaml").model, **more), Selection()))
+
+
+@pytest.mark.parametrize("kind", ["decoder", "encoder"])
+@pytest.mark.parametrize("layers", STACKS.values(), ids=STACKS)
+def test_no_rule_asks_a_mixer_for_attention(layers, kind):
+    found = findings(layers, top=f"kind: {kind}", parallel=Parallelism(2, 2, 2))
+    asked = {rule.code for rule, finding in found if ".mixer" in finding.path}
+    assert not asked
+    codes = {rule.code for rule, _ in found}
+    if not any("attention" in layer for layer in layers):
+        assert not {code for code in codes if code.startswith(("ATT", "POS", "STB", "CON003"))}
+
+
+def test_windows_beside_a_mixer_do_not_bound_what_is_seen():
+    assert "ATT007" in {rule.code for rule, _ in findings([WINDOWED])}
+    assert "ATT007" not in {rule.code for rule, _ in findings([MAMBA, WINDOWED])}
+
+
+def test_a_large_model_without_scores_has_none_to_hold():
+    large = {"n_layers": 64, "d_model": 12288}
+    network = NETWORK.replace("1408", "32768")
+    attention = WINDOWED.replace("n_heads: 8, window: 1024", "n_heads: 96")
+    assert "STB001" in {rule.code for rule, _ in findings([attention, network], **large)}
+    assert "STB001" not in {rule.code for rule, _ in findings([MAMBA, network], **large)}
+
+
+def test_the_mixer_key_leads_to_attention_as_well():
+    text = WINDOWED.replace("attention:", "mixer:").replace("1024", "4096")
+    [path] = [finding.path for rule, finding in findings([text]) if rule.code == "ATT006"]
+    assert path == "groups.0.pattern.0.mixer.window"

@@ -25,7 +25,7 @@ from archcli.ops import Add, Concat, Linear, Positions, Scale, Split
 
 
 class Shared(NamedTuple):
-    """What every depth borrows from the model: table [V, D] and matrix [V, D], and what computes with them; and the layer's kind."""
+    """What every depth borrows from the model: table and matrix [V, D], their modules, the layer."""
 
     embedding: Embedding
     table: Tensor
@@ -36,17 +36,18 @@ class Shared(NamedTuple):
 
 
 class MultiTokenPrediction(Module):
-    """h' = P [N_e embed(next token); N_h h]; h'' = block(h'); logits = head(N h''). DeepSeek-V3, arXiv:2412.19437 section 2.2.
+    """h' = P [N_e embed(next token); N_h h]; h'' = block(h'); logits = head(N h'').
 
-    The first depth reads the last layer's output, before the model's final norm, each further one that of the depth
-    before; each is one token shorter, for one token more lies beyond the end. Embedding and head are the model's. P is
-    [D, 2D]; parts are named and P's input ordered as in DeepSeek's checkpoint: enorm, hnorm, eh_proj, layer, norm. The
-    loss of a depth is the sum of -log p over its tokens, divided by all B T (equation 24); the mean over depths, weighed,
-    is added to the model's loss (equation 25).
+    DeepSeek-V3, arXiv:2412.19437 section 2.2. The first depth reads the last layer's output, before the
+    model's final norm; each further one reads that of the depth before. Each is one token shorter, for one
+    token more lies beyond the end. Embedding and head are the model's. P is [D, 2D]; parts are named and P's
+    input ordered as in DeepSeek's checkpoint: enorm, hnorm, eh_proj, layer, norm. The loss of a depth is the
+    sum of -log p over its tokens, divided by all B T (equation 24); the weighed mean over depths is added to
+    the model's loss (equation 25).
 
-    `depth` is how many tokens are predicted beyond the next, by a layer each. `layer` is that layer; left out, it is like the
-    last of the model's last group. `norm` is used for all three norms; left out, the model's.
-    `loss_weight` is 0.3 for most of DeepSeek-V3's training, then 0.1.
+    `depth` is how many tokens are predicted beyond the next, by a layer each. `layer` is that layer; left
+    out, it is like the last of the model's last group. `norm` is used for all three norms; left out, the
+    model's. `loss_weight` is 0.3 for most of DeepSeek-V3's training, then 0.1.
 
     It runs in training alone, and its parameters are counted apart.
     """
@@ -60,7 +61,10 @@ class MultiTokenPrediction(Module):
     def check_shared(
         self, embedding: Embedding, head: OutputHead | None, d_model: int, *, biased: bool
     ) -> Iterator[Conflict]:
-        """Whether what it borrows can be borrowed, and its layer fits a stream of width D; `biased`: layers share a score bias."""
+        """What it borrows can be borrowed, and its layer fits a stream of width D.
+
+        `biased`: layers share a score bias.
+        """
         if not isinstance(head, Head) or head.bias or head.stored_bias:
             yield Conflict(
                 "mtp-head",
@@ -91,19 +95,22 @@ class MultiTokenPrediction(Module):
             yield conflict.below(f"{MTP}.layer")
 
     def add_losses(self, loss: Tensor, h: Tensor, targets: Tensor, shared: Shared) -> Tensor:
-        """The model's loss and those of all depths; h [B, T, D] comes out of the last layer, targets [B, T] follow its tokens."""
+        """The model's loss and those of all depths.
+
+        h [B, T, D] comes out of the last layer, targets [B, T] follow its tokens.
+        """
         tokens = prod(targets.shape)
         extra: list[Tensor] = []
         for k in range(self.depth):
             h, targets, scored = self(h, targets, shared, name=f"{MTP}.{k}")
-            own: Tensor = USUAL(*scored, tokens, name=f"{MTP}_{k}")
-            extra.append(own if not extra else Add(f"{MTP}_{k}_sum")(extra[-1], own))
+            of_depth: Tensor = USUAL(*scored, tokens, name=f"{MTP}_{k}")
+            extra.append(of_depth if not extra else Add(f"{MTP}_{k}_sum")(extra[-1], of_depth))
         weighed = Scale(f"{MTP}_weight", self.loss_weight / self.depth)(extra[-1])
         total: Tensor = Add(f"{MTP}_total")(loss, weighed)
         return total
 
     def forward(self, h: Tensor, targets: Tensor, shared: Shared) -> tuple[Tensor, Tensor, Likelihood]:
-        """One depth: h [B, L, D] and targets [B, L] to h [B, L-1, D], the targets left, and their likelihoods."""
+        """One depth: h [B, L, D] and targets [B, L] to h [B, L-1, D], targets left, their likelihoods."""
         length, width = h.shape[1] - 1, h.shape[-1]
         before, _ = Split("kept", (length, 1), axis=1)(h)
         known, _ = Split("known", (length, 1), axis=1)(targets)

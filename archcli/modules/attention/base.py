@@ -132,9 +132,11 @@ class SoftmaxAttention(Attention):
         extras = (
             {"sinks": Parameter("sinks", (self.n_heads,))(q, group="attention_sinks")} if self.sinks else {}
         )
-        own = self.position.score_bias(q, context.positions, k.shape[1], scale)
+        by_position = self.position.score_bias(q, context.positions, k.shape[1], scale)
         extras |= {
-            name: bias for name, bias in (("bias", own), ("shared_bias", context.bias)) if bias is not None
+            name: bias
+            for name, bias in (("bias", by_position), ("shared_bias", context.bias))
+            if bias is not None
         }
         relu = self.normalizer == "relu"
         slope, factor = self.position.max_bias, self.position.bias_factor(scale)

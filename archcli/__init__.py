@@ -7,7 +7,8 @@
     formula, sweep             closed forms with sympy; a million shapes with numpy
     register                   a kind of your own, for YAML files to name
 
-Every function takes a path, a preset's name, or an architecture that is loaded already. Importing archcli imports nothing else.
+Every function takes a path, a preset's name, or a loaded architecture. Importing archcli imports nothing
+else.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
 
 
 def build(model: str | Model, *, device: str = "cpu", attention: str = "sdpa", **options: Any) -> Any:
-    """A torch.nn.Module with fresh random weights. Device "meta" allocates nothing; attention is "sdpa" or "eager"."""
+    """A torch.nn.Module with random weights.
+
+    Device "meta" allocates nothing; attention is "sdpa" or "eager".
+    """
     from archcli.runtime.model.build import build_model
 
     return build_model(_model(model), device=device, attention=attention, **options)
@@ -45,7 +49,10 @@ def count_params(model: str | Model, dtype: str = "bf16", depth: int = 3) -> Rep
 def count_flops(
     model: str | Model, request: Request | None = None, *, mask: Mask = "exact", **options: Any
 ) -> Report:
-    """What `archcli flops` says of a request, or of its options: phase, batch_size, seq_len, past, source_len, logits, mla."""
+    """The report of `archcli flops` on a request, or on its options.
+
+    Options: phase, batch_size, seq_len, past, source_len, logits, mla.
+    """
     from archcli.measure.flops import count_flops as count
 
     return count(_model(model), request or _request(**options), mask=mask)
@@ -65,12 +72,12 @@ def count_kv_cache(
 
 
 def survey(*models: str | Model, **options: Any) -> Report:
-    """What `archcli survey` says of these models, of all presets where none is given. Options: columns, where, sort, by."""
+    """The report of `archcli survey` on models, or on all presets. Options: columns, where, sort, by."""
     from archcli.load.presets import presets
     from archcli.measure.survey.survey import survey_models
 
-    found = map(_model, models or presets())
-    return survey_models(((model.name, model) for model in found), **options)
+    loaded = map(_model, models or presets())
+    return survey_models(((model.name, model) for model in loaded), **options)
 
 
 def compare(*models: str | Model, context: int | None = None, dtype: str = "bf16", **options: Any) -> Report:
@@ -113,20 +120,20 @@ def _model(model: str | Model) -> Model:
     from archcli.load.source import load
     from archcli.modules import Model
 
-    found = load(model).model if isinstance(model, str) else model
-    if not isinstance(found, Model):
+    loaded = load(model).model if isinstance(model, str) else model
+    if not isinstance(loaded, Model):  # whatever a caller hands over
         raise ArchError(
-            f"a {type(found).__name__} is no architecture that can be counted",
+            f"a {type(loaded).__name__} is no architecture that can be counted",
             "give a path, a preset's name, or a Model",
         )
-    return found
+    return loaded
 
 
 def register(kind: str, place: str) -> None:
     """Let YAML files name your class by its kind: `register("mamba", "my_package.mamba:Mamba")`.
 
-    Its family says where the kind may stand. An installed distribution does the same by an entry point of the group
-    `archcli.kinds`.
+    Its family says where the kind may stand. An installed distribution does the same by an entry point of
+    the group `archcli.kinds`.
     """
     from archcli.modules.kinds import register as enter
 

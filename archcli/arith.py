@@ -1,7 +1,7 @@
 """Arithmetic that means the same for Python ints, sympy expressions, numpy arrays and bounds.
 
-Shapes and costs are written with `+ - * //` and these helpers only, so that one formula serves exact counts, closed
-forms and sweeps. sympy and numpy are imported only when a number of theirs is already here.
+Shapes and costs are written with `+ - * //` and these helpers only, so that one formula serves exact
+counts, closed forms and sweeps. sympy and numpy are imported only when a number of theirs is already here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
 Number: TypeAlias = Any
-"""An int, a sympy expression, a numpy integer array, or whatever else brings `+ - * //` and a `minimum`."""
+"""An int, a sympy expression, a numpy integer array, or another type with `+ - * //` and a `minimum`."""
 
 Shape: TypeAlias = tuple[Number, ...]
 
@@ -24,7 +24,7 @@ ELEMENT_BITS = {
     **dict.fromkeys(("fp8", "int8", "float8_e4m3fn", "float8_e5m2"), 8),
     **dict.fromkeys(("fp4", "int4"), 4),
 }
-"""Width of an element by dtype: the names of torch, and the short ones papers use. Scales of block formats are not counted."""
+"""Bits of an element by dtype, under torch's names and the short ones of papers; without block scales."""
 
 
 def prod(numbers: Iterable[Number]) -> Number:
@@ -42,9 +42,9 @@ def minimum(a: Number, b: Number) -> Number:
     """The smaller of two numbers, element by element."""
     if isinstance(a, int) and isinstance(b, int):
         return min(a, b)
-    own = next((number for number in (a, b) if hasattr(number, "minimum")), None)
-    if own is not None:
-        return own.minimum(b if own is a else a)
+    symbolic = next((number for number in (a, b) if hasattr(number, "minimum")), None)
+    if symbolic is not None:
+        return symbolic.minimum(b if symbolic is a else a)
     if is_symbolic(a) or is_symbolic(b):
         from sympy import Min
 
@@ -105,7 +105,7 @@ def repetitions(total: Number, period: Number, i: int) -> Number:
 
 
 def label(index: Number) -> str:
-    """How a layer's index reads in a path: a number, a formula without blanks, or `?` for an array of candidates."""
+    """A layer's index in a path: a number, a formula without blanks, `?` for an array of candidates."""
     return str(index).replace(" ", "") if getattr(index, "ndim", 0) == 0 else "?"
 
 

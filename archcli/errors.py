@@ -1,4 +1,4 @@
-"""The one exception a user's mistake raises: a list of problems, each with its place, what is wrong and how to mend it."""
+"""ArchError: the problems of bad input, each with its place, what is wrong and how to mend it."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Mark:
 class Problem:
     """One mistake: what is wrong, how to mend it, and where.
 
-    The place is a mark in a file, or a path such as `groups.0.layer.ffn.d_ff`. `code` names the kind of a conflict
-    between values, such as kv-heads-divide-heads, so that programs need not read the English.
+    The place is a mark in a file, or a path such as `groups.0.layer.ffn.d_ff`. `code` names the kind of a
+    conflict between values, such as kv-heads-divide-heads, so that programs need not read the English.
     """
 
     what: str
@@ -46,7 +46,7 @@ class Problem:
 
 
 class ArchError(Exception):
-    """Bad input. Carries every problem found, not only the first; only `cli.py` prints it and turns it into exit code 2."""
+    """Bad input, with all its problems. The command line prints it and exits with code 2."""
 
     def __init__(self, problems: str | Problem | Iterable[Problem], hint: str = "") -> None:
         if isinstance(problems, str):

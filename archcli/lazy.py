@@ -1,4 +1,4 @@
-"""Packages that import a name when it is first asked for (PEP 562), so that start-up does not grow with them."""
+"""Lazy packages: a name is imported at its first use (PEP 562), so that start-up does not grow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 def lazy(
     package: str, homes: Mapping[str, Iterable[str]]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a package: `homes` gives its public names by the submodule that defines them."""
+    """The `__getattr__` and `__dir__` of a lazy package; `homes` maps submodules to their public names."""
     modules = {name: module for module, names in homes.items() for name in names}
 
     def load(name: str) -> Any:

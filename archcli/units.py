@@ -33,7 +33,7 @@ def parse_count(text: str) -> int:
 
 
 def parse_quantity(text: str) -> int:
-    """A whole number however large: 4096, 8k, 1.5M, 70B (70,000,000,000), 1.8T or 8e9; ArchError for anything else."""
+    """Parse a whole number: 4096, 8k, 1.5M, 70B (70,000,000,000), 1.8T, 8e9; ArchError otherwise."""
     wanted = "a whole number such as 4096, 8k, 1.5M, 70B or 8e9"
     power = re.fullmatch(r"(.*\d)[eE]\+?(\d\d?)", text.strip(), re.ASCII)
     return (
@@ -44,7 +44,10 @@ def parse_quantity(text: str) -> int:
 
 
 def parse_bytes(text: str) -> int:
-    """An amount of memory such as 80GiB, 24GB or 1.5TiB, in bytes; a bare number is bytes. ArchError for anything else."""
+    """Parse an amount of memory such as 80GiB, 24GB or 1.5TiB, in bytes.
+
+    A bare number is bytes. ArchError for anything else.
+    """
     return _amount(text, BYTE_UNITS, "an amount of memory such as 80GiB or 24GB", _unit_hint(text.strip()))
 
 
@@ -57,12 +60,12 @@ def parse_dtype(text: str) -> str:
 
 def _amount(text: str, units: dict[str, int], wanted: str, hint: str) -> int:
     """Digits, perhaps a decimal fraction, then a unit that makes the whole a whole number."""
-    found = re.fullmatch(r"(\d+(?:_\d+)*)(?:\.(\d+))? ?([A-Za-z]*)", text.strip(), re.ASCII)
-    if found is None or found[3] not in units or len(found[1] + (found[2] or "")) > LONGEST:
+    number = re.fullmatch(r"(\d+(?:_\d+)*)(?:\.(\d+))? ?([A-Za-z]*)", text.strip(), re.ASCII)
+    if number is None or number[3] not in units or len(number[1] + (number[2] or "")) > LONGEST:
         raise ArchError(f"{text[:40]!r} is not {wanted}", hint)
-    whole, decimals = found[1].replace("_", ""), found[2] or ""
+    whole, decimals = number[1].replace("_", ""), number[2] or ""
     amount: int
-    amount, rest = divmod(int(whole + decimals) * units[found[3]], 10 ** len(decimals))
+    amount, rest = divmod(int(whole + decimals) * units[number[3]], 10 ** len(decimals))
     if rest:
         raise ArchError(f"{text[:40]!r} is not {wanted}", "it must come to a whole number")
     return amount

@@ -1,8 +1,8 @@
 """The waist of archcli: tensors on a tape, operations with a cost, and the rows that counting leaves.
 
-A module's forward speaks only of `Tensor`, `Op` and child modules. Its tape decides what that means: `CountTape`
-(`count_tape.py`) writes one exact `Row` per operation, the torch tapes (`archcli.runtime`) build and run a
-network.
+A module's forward speaks only of `Tensor`, `Op` and child modules. Its tape decides what that means:
+`CountTape` (`count_tape.py`) writes one exact `Row` per operation, the torch tapes (`archcli.runtime`)
+build and run a network.
 """
 
 from archcli.arith import label

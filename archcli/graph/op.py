@@ -1,4 +1,4 @@
-"""Operations and the tensors they work on: what a module's forward speaks of, whatever tape reads it."""
+"""Operations and tensors: the vocabulary of a module's forward, whatever tape reads it."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 
 class Op(ABC):
-    """One operation of the closed vocabulary: its output shape, its weights, its cost, and its run in torch.
+    """An operation of the closed vocabulary: its output shape, weights, cost, and run in torch.
 
-    Calling an op on tensors emits it on their tape. `name` becomes the last part of the row's path and of the weight's
-    name.
+    Calling an op on tensors emits it on their tape. `name` becomes the last part of the row's path and of
+    the weight's name.
     """
 
     __slots__ = ()
     name: str
     component: ClassVar[str] = ""
-    """The heading `flops` counts it under, such as `attention_scores`; empty means that of the row's group."""
+    """The component `flops` counts it under, such as `attention_scores`; empty means that of the group."""
     zero_cost_reason: ClassVar[str] = ""
     """Why this op costs nothing; an op without parts and without a reason is an error."""
     needs_module: ClassVar[bool] = False
-    """Whether torch's module for it must be there even without weights, as it does something else in training."""
+    """Whether it needs a torch module even without weights, as it behaves differently in training."""
     grouped: ClassVar[bool] = False
     """Whether it is a product that routed experts run as one, each on the tokens sent to it."""
     expected: ClassVar[bool] = False
@@ -55,7 +55,7 @@ class Op(ABC):
         return {}
 
     def trained(self, grads: list[bool], *xs: Shape) -> bool:
-        """Whether the output depends on anything trained: on an input that does, or on weights of this op."""
+        """Whether the output depends on trained weights, its own or those that an input depends on."""
         return any(grads) or bool(self.weights(*xs))
 
     @abstractmethod
@@ -75,7 +75,7 @@ class Op(ABC):
         return self.workspace(width, *xs)
 
     def skips_masked(self, *xs: Shape) -> bool:
-        """Whether that kernel executes `flops` of each part alone; any other run executes `unmasked_flops`."""
+        """Whether that kernel executes the `flops` of its parts alone; other runs do `unmasked_flops`."""
         return False
 
     def run(self, torch: Any, weights: dict[str, Any], *xs: Any) -> Any:
@@ -91,11 +91,11 @@ class Op(ABC):
         return self
 
     def leaf(self, nn: Any, *xs: Shape) -> Any:
-        """The module of torch (or of `runtime/model/leaves.py`) that does the same, or None: `run` on bare parameters."""
+        """The torch module that does the same; None to call `run` on bare parameters."""
         return None
 
     def initial(self, weight: str) -> float | None:
-        """The value of every element of a bare weight before training; None for small random numbers."""
+        """The initial value of all elements of a bare weight; None for small random numbers."""
         return None if weight == "weight" else 0.0
 
 
@@ -103,7 +103,7 @@ class Tape(Protocol):
     """What reads a forward: `CountTape`, and the build and run tapes of `archcli.runtime`."""
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
-        """Perform one op, its weights `trained` or frozen, counted under `group`, left out under the module's."""
+        """Perform an op with trained or frozen weights, counted under `group` or the module's group."""
 
     def weight(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Tensor:
         """The first weight of `op`, declared if it is not yet; borrowing it adds no parameters."""
@@ -112,10 +112,10 @@ class Tape(Protocol):
         """Run a child module's forward under `name`. Options: group, times, experts, index."""
 
     def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
-        """Run a module's forward among the caller's own ops; `group` is the heading they are counted under."""
+        """Run a module's forward among the caller's ops, counted under `group`."""
 
     def occurrences(self, n_layers: Number, period: int) -> Iterable[tuple[int, Number]]:
-        """(index, times) of each layer to run: one per distinct layer when counting, every one when running."""
+        """(index, times) of the layers to run: distinct layers when counting, all of them when running."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

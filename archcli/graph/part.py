@@ -1,4 +1,4 @@
-"""Parts: what an operation costs, in shares of one class each, with the parts that its backward adds."""
+"""Parts: the cost of an operation by class of arithmetic, with the parts that its backward adds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from archcli.arith import Number
 
 
 class OpClass(StrEnum):
-    """Ivanov et al. 2021 (arXiv:2007.00072), Table 1: three classes of arithmetic; and two that move data without any."""
+    """Three classes of arithmetic, and two that move data without any.
+
+    Ivanov et al. 2021, arXiv:2007.00072, Table 1.
+    """
 
     CONTRACTION = "contraction"
     NORMALIZATION = "normalization"
@@ -25,11 +28,12 @@ class Part:
 
     FLOPs (2 per multiply-add), elements read and written, and the parts its backward adds.
 
-    `flops` is what the architecture asks for (exact masks); `executed` is what an eager run does (full S x S
-    attention), where it differs. In `backward`, `wrt` says whose gradient a part yields: the index of an input, the
-    indices of several of which one suffices to ask for it, or the name of a weight. A part that is `training` is spent
-    in training alone. `weights` are those of the elements read or written that belong to a weight of the operation or
-    to its gradient: where several copies of the weight are at work, as in routed experts, each is moved.
+    `flops` is what the architecture asks for (exact masks); `executed` is what an eager run does (full S x
+    S attention), where it differs. In `backward`, `wrt` says whose gradient a part yields: the index of an
+    input, the indices of several of which one suffices to ask for it, or the name of a weight. A part that
+    is `training` is spent in training alone. `weights` are those of the elements read or written that
+    belong to a weight of the operation or to its gradient: where several copies of the weight are at work,
+    as in routed experts, each is moved.
     """
 
     name: str
@@ -56,7 +60,8 @@ class Part:
 class Workspace(NamedTuple):
     """Bytes of the tensors that an operation makes besides its outputs.
 
-    `running` live at once while it runs, `saved` of them are kept for the backward, `backward` live while that runs.
+    `running` live at once while it runs, `saved` of them are kept for the backward, `backward` live while
+    that runs.
     """
 
     running: Number = 0

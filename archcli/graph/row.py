@@ -34,7 +34,8 @@ class PassPart(NamedTuple):
 class Row:
     """One operation of the forward, as it was counted: everything every report is folded from.
 
-    Costs are per occurrence; `times` repeats them. Weights that are not `trained` are frozen: they get no gradient.
+    Costs are per occurrence; `times` repeats them. Weights that are not `trained` are frozen: they get no
+    gradient.
     """
 
     path: str
@@ -50,7 +51,7 @@ class Row:
     trained: bool = True
 
     def pieces(self, phase: str) -> Iterator[PassPart]:
-        """The parts that run in a phase: training adds what is spent in training alone, and every part's backward."""
+        """The parts that run in a phase; training adds its own parts and the backward of every part."""
         train = phase == "train"
         for part in self.parts:
             if train or not part.training:

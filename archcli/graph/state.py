@@ -1,4 +1,4 @@
-"""States: what an operation keeps from one call to the next, and how its size goes with the number of tokens."""
+"""States: what an operation keeps from call to call, and how its size depends on the tokens."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class StateKind(StrEnum):
 class State:
     """What one execution of an operation leaves in the cache.
 
-    `elements` are those of the whole batch. `tokens` is for how many tokens there is an entry, None for a fixed state.
+    `elements` are those of the whole batch. `tokens` is for how many tokens there is an entry, None for a
+    fixed state.
     """
 
     elements: Number

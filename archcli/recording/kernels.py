@@ -1,8 +1,8 @@
 """Kernels of a compiled model, and the operations of the architecture fused into each. No torch.
 
 A kernel that holds several operations belongs to all of them and is never split: its path is theirs, joined.
-It has their class where they share one, else that of mixed kernels. An operation's cost is charged to the first
-kernel that runs it.
+It has their class where they share one, else that of mixed kernels. An operation's cost is charged to the
+first kernel that runs it.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ def walk(
 ) -> dict[OpKey, CallTime]:
     """Time and calls of every known operation of one pass.
 
-    `owner` gives the path that made the autograd node of a sequence number. On a `device` an operation's time is
-    that of the kernels, copies and fills it launched.
+    `owner` gives the path that made the autograd node of a sequence number. On a `device` an operation's time
+    is that of the kernels, copies and fills it launched.
     """
     spent: dict[OpKey, CallTime] = defaultdict(CallTime)
     threads: dict[int, list[Event]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""What a command that needs torch says where it is missing: one line, no traceback."""
+"""The error of a command that needs torch where torch is missing: one line, no traceback."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ EXTRA = ("torch", "fvcore")
 
 
 def missing_extra(missing: ModuleNotFoundError) -> Exception:
-    """The user's error for a package of the `torch` extra that is not installed; any other missing module is a fault of ours and stays."""
+    """An ArchError for a missing package of the `torch` extra; for any other module the error as it is."""
     name = (missing.name or "").split(".")[0]
     if name not in EXTRA:
         return missing

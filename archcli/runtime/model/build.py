@@ -1,4 +1,4 @@
-"""Build: an architecture becomes an ordinary nn.Module tree whose rows, names and shapes are those that counting reports."""
+"""Build: an architecture as an ordinary nn.Module tree, with the names and shapes that are counted."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Cache(NamedTuple):
 
 
 class LanguageModel(Node):
-    """A model: `model(tokens)` gives logits, without a head hidden states; with an encoder-decoder, `model(tokens, source)`.
+    """A model: `model(tokens)` gives logits, or hidden states without a head.
 
-    `model(tokens, targets=ids)` gives the loss of a model that predicts tokens: the cross entropy, if it states no other.
-    `prefill` and `decode` run through a cache that the caller owns. An encoder has none; one with a head and a
-    classifier gives a pair.
+    An encoder-decoder is called as `model(tokens, source)`. `model(tokens, targets=ids)` gives the loss of a
+    model that predicts tokens: the cross entropy, unless it states another. `prefill` and `decode` run
+    through a cache that the caller owns. An encoder has none; one with a head and a classifier gives a pair.
     """
 
     spec: Model
@@ -44,7 +44,7 @@ class LanguageModel(Node):
     ) -> torch.Tensor:
         """Logits [B, T, V] of token ids [B, T], which start at position 0 unless positions [T] are given.
 
-        With targets [B, T], each token's successor, the loss. Raises ArchError where the tokens are too few for it.
+        With targets [B, T], each token's successor, the loss. Raises ArchError for too few tokens.
         """
         if targets is not None:
             self.spec.require_tokens(tokens.shape[1])
@@ -80,7 +80,7 @@ class LanguageModel(Node):
         return logits, Cache(end, layers)
 
     def prefill(self, tokens: torch.Tensor, source: torch.Tensor | None = None) -> tuple[torch.Tensor, Cache]:
-        """Logits [B, 1, V] of the last token of a prompt, and its cache; the source is read here and not again."""
+        """Logits [B, 1, V] of a prompt's last token, and its cache. The source is read here and not again."""
         return self.step(tokens, Cache(), source, last_only=True)
 
     def decode(self, token: torch.Tensor, cache: Cache) -> tuple[torch.Tensor, Cache]:
@@ -125,7 +125,7 @@ def empty_inputs(spec: Model, request: Request) -> dict[str, torch.Tensor]:
 def example_inputs(
     spec: Model, batch_size: int, seq_len: int, source_len: int | None = None
 ) -> list[torch.Tensor]:
-    """Those of a forward in the order of the model's arguments: ids [B, T], then the source where there is one."""
+    """The inputs of a forward in the order of its arguments: ids [B, T], then the source if there is one."""
     return list(empty_inputs(spec, Request("forward", batch_size, seq_len, source_len=source_len)).values())
 
 
@@ -152,7 +152,7 @@ def set_expert_form(model: nn.Module, form: str) -> None:
 
 
 def store_experts(model: nn.Module, distinct: int) -> None:
-    """Let the experts of each mixture share so many matrices, in place of one each: for timing in less memory. Call it on meta."""
+    """Let the experts of a mixture share so many matrices, to be timed in less memory. Called on meta."""
     for module in model.modules():
         if isinstance(module, StackedLinear):
             module.store(distinct)

@@ -25,7 +25,7 @@ class MismatchError(ArchError):
 class BuildTape(NodeTape):
     """Makes a leaf for each op that owns weights, and a child node for each module.
 
-    Each op's real output is held against the shape that the op promises: a row that is counted is the row that runs.
+    The real output of an op has the shape that the op promises: a row that is counted is the row that runs.
     """
 
     __slots__ = ("n_experts", "path")

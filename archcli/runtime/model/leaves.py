@@ -23,7 +23,7 @@ ALIGNED = 16
 
 
 def leaf_of(op: Op, shapes: list[Any], n_experts: int | None) -> nn.Module | None:
-    """The module that owns the op's weights and buffers, freshly initialised; None for an op that needs none."""
+    """The module that owns the op's weights and buffers, initialised; None for an op that needs none."""
     if not op.weights(*shapes) and not op.buffers(*shapes):
         return op.leaf(MODULES, *shapes) if op.needs_module else None
     if n_experts is not None:
@@ -65,7 +65,7 @@ MODULES = SimpleNamespace(
 
 
 class Assignment:
-    """The expert of each token, sorted by expert, and the tokens of each expert, counted once for all matrices."""
+    """The expert of each token, in order; tokens per expert are counted once for all matrices."""
 
     def __init__(self, expert_of: torch.Tensor) -> None:
         self.expert_of = expert_of
@@ -133,10 +133,11 @@ class StackedLeaf(Leaf):
 class StackedLinear(Leaf):
     """E linear maps in one tensor [E, out, in]. Tokens come sorted by expert.
 
-    Two forms with equal results. `gather` takes each token's matrix and multiplies in one batch: on meta, compiled,
-    and under a counter of FLOPs. `grouped` multiplies each expert's tokens together, so that every matrix is read
-    once: in torch's grouped product where that takes these tensors, else expert after expert, which reads the sizes
-    back. Where fewer than E matrices are stored, expert e has matrix e modulo their number.
+    Two forms with equal results. `gather` takes each token's matrix and multiplies in one batch: on meta,
+    compiled, and under a counter of FLOPs. `grouped` multiplies each expert's tokens together, so that a
+    matrix is read once: in torch's grouped product where that takes these tensors, else expert after expert,
+    which reads the sizes back. Where fewer than E matrices are stored, expert e has matrix e modulo their
+    number.
     """
 
     form = "grouped"

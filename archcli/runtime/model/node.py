@@ -1,7 +1,7 @@
 """Nodes: a module of the architecture as an nn.Module, whose forward reads the spec on a NodeTape.
 
-The tape is bound to its node and lives as long as one forward. Children and leaves are real modules and are called, so
-that hooks fire, a layer runs alone, checkpointing and compiling work.
+The tape is bound to its node and lives as long as one forward. Children and leaves are real modules and are
+called, so that hooks fire, a layer runs alone, checkpointing and compiling work.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from archcli.modules.lora import unadapted
 from archcli.runtime.model.leaves import AdapterHolder, Assignment, Leaf
 
 FUSED, EAGER = "run_fused", "run"
-"""The method by which an operation without weights is run: torch's fused kernel where it has one, or step by step."""
+"""The method that runs an operation without weights: by a fused kernel of torch, or step by step."""
 
 OpHook = Callable[[Op, Sequence[Any], Assignment | None], AbstractContextManager[Any]]
-"""Instrumentation: what to enter around an operation, given its inputs, and in routed experts each token's expert."""
+"""Instrumentation: the context to enter around an operation, given its inputs and any routing to experts."""
 
 
 class NodeTape:

@@ -1,4 +1,4 @@
-"""The log of a pass: which operations of the architecture ran, and which autograd nodes each of them made."""
+"""The log of a pass: the operations of the architecture that ran, and the autograd nodes they made."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from archcli.runtime.model.op_hooks import join, op_hooks
 class AutogradLog:
     """The operations of one pass by autograd's sequence numbers.
 
-    An entry is (number, path) where an operation begins and (number, "") where it ends: the autograd node of a number
-    between the two was made by that operation.
+    An entry is (number, path) where an operation begins and (number, "") where it ends: an autograd node with
+    a number between the two was made by that operation.
     """
 
     def __init__(self) -> None:
@@ -49,8 +49,8 @@ def _next_number() -> int:
 class OpLog:
     """The operations of the architecture that ran in one pass.
 
-    `ran` holds them by path, `current` is the path of the one that runs, `expert_of` the expert of each token by the
-    path of an operation with weights within routed experts.
+    `ran` holds them by path, `current` is the path of the running one, `expert_of` the expert of each token
+    by the path of an operation with weights within routed experts.
     """
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class OpLog:
         self.current = ""
 
     def place(self) -> tuple[str, Phase]:
-        """The operation that torch executes for now: the one that runs, or the one whose gradient is computed."""
+        """The path and phase of what torch executes now: an operation, or its gradient."""
         node = torch._C._current_autograd_node()
         if node is None:
             return self.current, "forward"

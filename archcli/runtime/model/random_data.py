@@ -1,7 +1,7 @@
 """Random inputs, targets and weights for a run without data or checkpoint.
 
-Weights are copies of a block of random numbers: kernels take as long as with trained ones, and filling costs no more
-than writing once.
+Weights are copies of a block of random numbers: kernels take as long as with trained ones, and filling costs
+no more than writing once.
 """
 
 from __future__ import annotations

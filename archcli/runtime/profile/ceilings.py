@@ -1,7 +1,8 @@
-"""What this machine can do at best, measured here and now: matrix products, and copies of buffers larger and smaller than its caches.
+"""Measured ceilings of this machine: matrix products, and copies beyond and within its caches.
 
-A roof is the fastest of many tries, as a neighbour can only slow one down. On a GPU tries are timed by the device with launches hidden,
-and the cache is the L2. Products of fp32 run as torch is set up: in fp32 unless somebody let it take TF32.
+A ceiling is the fastest of many tries, as neighbours can only slow one down. On a GPU tries are timed by the
+device with launches hidden, and the cache is the L2. Products of fp32 run as torch is set up: in fp32 unless
+TF32 is on.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ LEAST_TRIES, BUDGET_S = 3, 0.25
 
 
 class Sizes(NamedTuple):
-    """What is tried on one kind of device: sides of square products, and bytes of buffers; `least` bytes are copied in one try."""
+    """Sizes tried on a kind of device: sides of square products, bytes of buffers, least bytes of a copy."""
 
     sides: tuple[int, ...]
     dram: int
@@ -67,7 +68,7 @@ def _gemm(side: int, dtype: torch.dtype, device: str, clock: Clock) -> float:
 
 
 def _copy(size: int, least: int, device: str, clock: Clock) -> float:
-    """Bytes read and written per second by copying within a buffer of `size` bytes, written once before so that its pages are there."""
+    """Bytes read and written per second by copying buffers of `size` bytes, which were written before."""
     source, target = (torch.ones(size // 8, dtype=torch.float32, device=device) for _ in range(2))
     repeats = max(1, least // size)
 

@@ -1,6 +1,7 @@
-"""The census: one untimed pass that counts the torch operations within each operation of the architecture.
+"""The census: an untimed pass that counts the torch operations of each operation of the architecture.
 
-It is the vocabulary of the walk, and what the walk's counts are held against. Views are left out: no element moves.
+The walk through a trace looks for these operations, and its counts are compared with these. Views are left
+out.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from archcli.runtime.profile.executed import Executed, executed
 
 
 class Census(NamedTuple):
-    """Calls of each torch operation, what they computed and moved, and the operations of the architecture that ran.
+    """Calls of torch operations, what they computed and moved, and the architecture's operations that ran.
 
     `reached`: to how many experts any token went, by the path of an operation within routed experts.
     """

@@ -1,8 +1,9 @@
-"""Clocks: how long one pass takes, by the processor's clock or the device's, and what the system did to it meanwhile.
+"""Clocks: the time of one pass by the processor or the device, and disturbances by the system.
 
-A device works through a queue, so that by its clock a pass lasts until its last kernel has ended. Where launching takes longer than
-computing, the device waits for the processor; `HidingClock` puts a kernel that only waits ahead of each pass, behind which all launches
-queue up, and times what follows: Ivanov et al. 2021, arXiv:2007.00072, section 3.
+A device works through a queue, so that by its clock a pass lasts until its last kernel has ended. Where
+launching takes longer than computing, the device waits for the processor. `HidingClock` puts a waiting kernel
+ahead of each pass, behind which all launches queue up, and times what follows: Ivanov et al. 2021,
+arXiv:2007.00072, section 3.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from archcli.recording.events import TIMED
 
 Step = Callable[[], Any]
 MOST_SWITCHES_PER_S = 120.0
-"""Involuntary context switches beyond which a pass is rejected, as long as enough others are left; a busy neighbour causes more."""
+"""Involuntary context switches beyond which a pass is rejected, as long as enough passes are left."""
 WARM_UPS, DEVICE_WARM_UPS = 2, 5
-"""Passes before any is timed: a device loads and chooses its kernels in the first ones, and reaches its clock; five are the paper's."""
+"""Passes before any is timed: a device first loads its kernels and raises its clock. Five are the paper's."""
 LEAST_WAIT_S, MARGIN = 1e-3, 1.5
-"""How long launches hide at least, as in the paper, and against what the last warm-up took to launch: labels take more."""
+"""The least wait, as in the paper, and its ratio to the last warm-up: labels slow launches down."""
 PROBE_CYCLES = 10_000_000
 """Some milliseconds of waiting, by which cycles are converted into time."""
 
@@ -31,7 +32,7 @@ PROBE_CYCLES = 10_000_000
 class Run(NamedTuple):
     """One pass over the work: how long it took, and what the system did to it meanwhile.
 
-    `seconds` are those that count: of a pass whose launches hide the device's, else the host's. Without a device, `device_s` is None.
+    `seconds` are the device's where launches are hidden, else the host's; `device_s` is None on a CPU.
     """
 
     seconds: float
@@ -93,7 +94,7 @@ class HostClock:
 
 
 class DeviceClock:
-    """A CUDA device's: a pass is over when its last kernel has ended, and CUDA events say how long that was after the first launch."""
+    """A CUDA device's: CUDA events before the first launch and after the last kernel of a pass."""
 
     on_gpu, warm_ups = True, DEVICE_WARM_UPS
 
@@ -129,14 +130,14 @@ class DeviceClock:
 
 
 class HidingClock(DeviceClock):
-    """The same with launches hidden: a kernel that waits is put ahead of each pass, and the time after it counts."""
+    """A CUDA device's with launches hidden: the time after a waiting kernel ahead of each pass."""
 
     def __init__(self, device: str) -> None:
         super().__init__(device)
         self.cycles = 0
 
     def warm_up(self, step: Step) -> None:
-        """One pass, from which it is learnt how long the next ones have to wait: as long as launching takes."""
+        """One pass whose launching time sets the wait of the next."""
         self.ready()
         start = time.perf_counter()
         step()
@@ -190,5 +191,5 @@ def run_pass(step: Step, clock: Clock) -> Run:
 
 
 def tracing(clock: Clock) -> Any:
-    """Kineto without shapes and stacks, the cheapest tracer of all that name operations; with CUPTI where there is a device."""
+    """Kineto without shapes and stacks, the cheapest tracer that names operations; with CUPTI on a device."""
     return profiler.profile(use_kineto=True, use_device="cuda" if clock.on_gpu else None)

@@ -1,7 +1,8 @@
-"""A model under torch.compile: compiled while somebody notes what each kernel was made of, then timed as any other.
+"""A model under torch.compile: compiled with the provenance of its kernels, then timed as any other.
 
-Afterwards the compiler's settings, its pools of workers and the environment are as before. Kernels that the C++ compiler made
-stay in torch's own cache (TORCHINDUCTOR_CACHE_DIR, else in the system's temporary folder), so that a second run is quicker.
+Afterwards the compiler's settings, its pools of workers and the environment are as before. Kernels made by
+the C++ compiler stay in torch's cache (TORCHINDUCTOR_CACHE_DIR, else the system's temporary folder): a second
+run is quicker.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 import time
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -41,7 +42,7 @@ PLATFORMS = ("linux", "win32")
 
 
 def check_compiler(device: str) -> None:
-    """Raises ArchError where nothing can be compiled, or not be told apart afterwards; to be called before anything is built."""
+    """Raises ArchError where a model cannot be compiled, or its kernels not be identified."""
     if device != "cpu":
         raise ArchError(
             f"compiled kernels are told apart on a CPU alone, not on {device}",
@@ -58,12 +59,15 @@ def check_compiler(device: str) -> None:
     try:
         get_cpp_compiler()
     except InvalidCxxCompiler:
-        hint = "install g++, so that `g++ --version` answers, or name another such as clang++ in the environment variable CXX"
+        hint = (
+            "install g++, so that `g++ --version` answers, or name another such as clang++ "
+            "in the environment variable CXX"
+        )
         raise ArchError("--compile needs a C++ compiler, and there is none", hint) from None
 
 
 def record_compiled(work: Work, device: str, pairs: int | None, tick: Tick, *, trace: str = "") -> Recording:
-    """Compile, then time as `record` does an eager model. Raises ArchError for a model that torch cannot compile."""
+    """Compile, then time as `record` does. Raises ArchError for a model that torch cannot compile."""
     kept: list[dict[str, Any]] = []
     [timing] = record_variants([compiled_contender(work, device, tick, trace, kept)], pairs, tick)
     return replace(timing.recording, trace=kept[-1] if kept else None)
@@ -72,18 +76,18 @@ def record_compiled(work: Work, device: str, pairs: int | None, tick: Tick, *, t
 def compiled_contender(
     work: Work, device: str, tick: Tick, trace: str = "", kept: list[dict[str, Any]] | None = None
 ) -> Contender:
-    """A variant whose operations torch fuses: compiled, and warmed up. The model given is compiled in place."""
+    """A variant whose operations torch fuses, warmed up. The model is compiled in place."""
     check_compiler(device)
     tick("counting operations", 0, 1)
     census, clock = take_census(work.model, work.step), clock_of(device)
     tick("compiling", 0, 1)
-    compiled, step = compile_work(work, {each.path: each for each in census.ran})
+    compiled, step = compile_work(work, {op.path: op for op in census.ran})
     warm_up(work, clock, tick)
 
     def traced() -> Traced:
-        with tracing(clock) as found:
+        with tracing(clock) as trace_events:
             run = run_pass(step, clock)
-        events = list(events_of(found))
+        events = list(events_of(trace_events))
         if kept is not None and trace:
             kept[:] = [
                 chrome_trace(with_groups(events, compiled.graphs, PREFIX), lambda _: "", PREFIX, trace)
@@ -102,7 +106,7 @@ def compile_work(work: Work, ran: dict[str, OpInstance]) -> tuple[CompiledModel,
     options: dict[str, Any] = {"fullgraph": True, "dynamic": False}
     work.model.compile(**options)
     vars(work.model)["step"] = torch.compile(work.model.step, **options)
-    with _nothing_left(), provenance() as found:
+    with _nothing_left(), provenance() as noted:
         try:
             work.step()
         except ArchError:
@@ -111,11 +115,11 @@ def compile_work(work: Work, ran: dict[str, OpInstance]) -> tuple[CompiledModel,
             raise ArchError(
                 f"torch.compile cannot take this pass: {reason(problem)}", "leave --compile out"
             ) from problem
-    return compiled_of(found.graphs, ran, time.perf_counter() - start), work.step
+    return compiled_of(noted.graphs, ran, time.perf_counter() - start), work.step
 
 
 def reason(problem: Exception) -> str:
-    """The line of a compiler's complaint that says what is wrong: the first error of C++, else the first line."""
+    """The line of a compiler's message that gives the reason: the first C++ error, else the first line."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     said = [line for line in lines if "error: " in line] or [
         line for line in lines if not line.endswith("raised:")
@@ -125,7 +129,7 @@ def reason(problem: Exception) -> str:
 
 @contextmanager
 def _nothing_left() -> Iterator[None]:
-    """Stop the threads and processes that inductor compiles with, if they were not there before; the environment is left as it was."""
+    """Stop inductor's threads and processes that were not there before, and restore the environment."""
     environment = dict(os.environ)
     from torch._inductor import async_compile
 
@@ -155,12 +159,12 @@ def _nothing_left() -> Iterator[None]:
 
 
 def _progress_watch() -> Any:
-    """The thread by which tqdm, that inductor uses where it is installed, watches over its progress bars; None where there is none."""
+    """The thread that watches tqdm's progress bars, which inductor uses where it is installed; else None."""
     return getattr(getattr(sys.modules.get("tqdm"), "tqdm", None), "monitor", None)
 
 
 def _recording(pairs: list[Pair], compiled: CompiledModel, census: Census, device: str) -> Recording:
-    """What the pairs come to: launches in place of what a census counts, classes of kernels in place of those of operations."""
+    """The recording of the pairs, with launches in place of the census and classes of kernels."""
     keys = [kernel.key for kernel in compiled.kernels]
     launched = Counter(key._replace(phase="backward" if key.phase == "sums" else key.phase) for key in keys)
     recording = recording_of(
@@ -168,18 +172,21 @@ def _recording(pairs: list[Pair], compiled: CompiledModel, census: Census, devic
     )
     classes = {kernel.key: kernel.op_class for kernel in compiled.kernels}
     timed = [
-        replace(each, op_class=classes.get(OpKey(each.path, each.phase, each.name), FRAMEWORK))
-        for each in recording.timed
+        replace(op, op_class=classes.get(OpKey(op.path, op.phase, op.name), FRAMEWORK))
+        for op in recording.timed
     ]
-    others = sorted(
-        {each.name for each in timed if OpKey(each.path, each.phase, each.name) not in classes} - IDLE
-    )
+    others = sorted({op.name for op in timed if OpKey(op.path, op.phase, op.name) not in classes} - IDLE)
     unknown = [f"{name}: in no compiled graph" for name in others]
     return replace(
         recording,
         timed=tuple(timed),
-        counted=min(sum(one.calls for key, one in pair.spent.items() if key in classes) for pair in pairs),
+        counted=min(_calls(pair, classes) for pair in pairs),
         differing=(*recording.differing, *unknown, *(f"{path}: in no kernel" for path in compiled.missing)),
         census=(),
         compiled=compiled,
     )
+
+
+def _calls(pair: Pair, known: Collection[OpKey]) -> int:
+    """Launches of known kernels in the traced pass."""
+    return sum(time.calls for key, time in pair.spent.items() if key in known)

@@ -1,8 +1,9 @@
-"""An instrument of another kind, to check the profile by: a clock read before and after the run of each row. No tracer takes part.
+"""A check of the profile by another instrument: a clock read before and after each row.
 
-A row's region is all that happens in it, dispatch and Python included, where the profile has torch's operations alone and leaves the rest
-to the framework. So the tracer's own ranges of the rows are summed up, too, which are of the same extent; and what is compared is how
-the time of the rows divides among them. It knows the forward only, and no operation within a row.
+A row's time by the clock includes dispatch and Python, which the profile leaves to the framework. So the
+ranges of the rows in a trace are summed up, too, which have the same extent as the clock's; and what is
+compared is how the time of the rows divides among them. It knows the forward only, and no operation within a
+row.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class RowClock:
 
 
 class RowTimes(NamedTuple):
-    """The median time of each row in a pass and how often it ran, by its path; wall times of the passes with a clock.
+    """Median time and calls of each row by path; wall times of the passes with a clock.
 
     `ranged` is the same time by the ranges of a trace.
     """
@@ -63,7 +64,7 @@ class RowTimes(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """What some rows take of the time of all: by the profile's operations, by the ranges of the trace, and by the clock."""
+    """The share of some rows in the time of all: by the profile, by ranges of a trace, and by the clock."""
 
     profile: float
     ranges: float
@@ -71,7 +72,7 @@ class Shares(NamedTuple):
 
 
 def cross_check(work: Work, pairs: int | None, tick: Tick) -> tuple[Recording, RowTimes]:
-    """Plain, traced and clocked passes on the CPU in turn, so that what disturbs one disturbs all: a profile, and the clock's regions.
+    """Plain, traced and clocked passes on the CPU in turn: a profile, and the clock's times of the rows.
 
     `pairs` of each; None as many as a profile would.
     """
@@ -87,7 +88,7 @@ def cross_check(work: Work, pairs: int | None, tick: Tick) -> tuple[Recording, R
                 walls.append(profiled.plain().seconds)
             spent.append(self_times(clock.log))
             ranged.append(self_times(_ranges(work)))
-    calls = {path: one.calls for path, one in spent[-1].items()}
+    calls = {path: row.calls for path, row in spent[-1].items()}
     return profiled.recording(done), RowTimes(_medians(spent), calls, tuple(walls), _medians(ranged))
 
 
@@ -105,11 +106,11 @@ def _ranges(work: Work) -> list[tuple[int, str]]:
 
 def _medians(spent: list[dict[str, CallTime]]) -> dict[str, float]:
     """Seconds of each path."""
-    return {path: median(each[path].ns for each in spent) / 1e9 for path in spent[-1]}
+    return {path: median(row[path].ns for row in spent) / 1e9 for path in spent[-1]}
 
 
 def self_times(log: Iterable[tuple[int, str]]) -> dict[str, CallTime]:
-    """Nanoseconds and calls by path, of a log of (time, path) where a region begins and (time, "") where the last one begun ends.
+    """Time and calls by path, of a log of (ns, path) where a row begins and (ns, "") where it ends.
 
     What runs within a region of its own is not in that of the one around it.
     """
@@ -129,7 +130,7 @@ def self_times(log: Iterable[tuple[int, str]]) -> dict[str, CallTime]:
 
 
 def shares(recording: Recording, regions: RowTimes) -> dict[str, Shares]:
-    """How the time of the rows divides, by the classes that the profile finds in a row: one with several is of a group of its own.
+    """How the time of the rows divides among their classes; rows of several classes are a group apart.
 
     Rows that execute nothing, as they only look at tensors anew, take no part.
     """
@@ -137,21 +138,21 @@ def shares(recording: Recording, regions: RowTimes) -> dict[str, Shares]:
     for timed in recording.timed:
         if timed.path:
             classes[timed.path].add(timed.op_class)
-    group = {path: " + ".join(sorted(found)) for path, found in classes.items()}
+    group = {path: " + ".join(sorted(of_row)) for path, of_row in classes.items()}
     profile: dict[str, float] = defaultdict(float)
     for timed in recording.timed:
         if timed.path:
             profile[group[timed.path]] += timed.seconds
     ranges, clock = (_summed(seconds, group) for seconds in (regions.ranged, regions.seconds))
     return {
-        name: Shares(*(each[name] / sum(each.values()) for each in (profile, ranges, clock)))
+        name: Shares(*(times[name] / sum(times.values()) for times in (profile, ranges, clock)))
         for name in profile
     }
 
 
 def _summed(seconds: Mapping[str, float], group: Mapping[str, str]) -> dict[str, float]:
     """The time of each group's paths."""
-    found: dict[str, float] = defaultdict(float)
+    totals: dict[str, float] = defaultdict(float)
     for path, name in group.items():
-        found[name] += seconds[path]
-    return found
+        totals[name] += seconds[path]
+    return totals

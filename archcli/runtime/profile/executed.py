@@ -1,8 +1,8 @@
-"""What an operation of torch computes and moves when it is executed, going by its arguments: for the census, beside what the rows count.
+"""FLOPs and elements of one execution of a torch operation, by its arguments.
 
-Matrix products by torch's own formulas, where it has one; softmax and LayerNorm, which are one kernel here, by the steps of the
-architecture's table that they contain; a comparison, a copy, a choice, or counting in whole numbers computes nothing; everything else one
-FLOP per element of its largest tensor.
+Matrix products go by torch's own formulas, where it has one; softmax and LayerNorm, each one kernel, by the
+steps of the table in `ops/base.py` that they contain. Comparisons, copies, choices and whole-number
+arithmetic compute nothing; everything else one FLOP per element of its largest tensor.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ class Executed(NamedTuple):
     read: int = 0
     written: int = 0
 
-    def plus(self, other: Executed) -> Executed:
-        """Both together."""
-        flops = None if self.flops is None or other.flops is None else self.flops + other.flops
-        return Executed(flops, self.read + other.read, self.written + other.written)
+    def plus(self, more: Executed) -> Executed:
+        """The sum."""
+        flops = None if self.flops is None or more.flops is None else self.flops + more.flops
+        return Executed(flops, self.read + more.read, self.written + more.written)
 
 
 def executed(func: Any, name: str, args: Any, kwargs: Any, out: Any) -> Executed:
-    """What one call of an operation, `name` without its namespace, did."""
+    """The FLOPs and elements of one call of an operation, `name` without its namespace."""
     given = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
     made = [leaf for leaf in tree_leaves(out) if isinstance(leaf, torch.Tensor)]
-    over = {id(each) for each in made} if name in OVERWRITES else set()
-    read = sum(_elements(each) for each in given if id(each) not in over)
+    over = {id(tensor) for tensor in made} if name in OVERWRITES else set()
+    read = sum(_elements(tensor) for tensor in given if id(tensor) not in over)
     return Executed(_flops(func, name, args, kwargs, out, [*given, *made]), read, sum(map(_elements, made)))
 
 

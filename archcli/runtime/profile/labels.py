@@ -1,4 +1,4 @@
-"""Labels: a named range of the trace around each operation, and the autograd nodes that the operation made."""
+"""Labels: a named range of the trace around each operation, and a log of the autograd nodes it made."""
 
 from __future__ import annotations
 

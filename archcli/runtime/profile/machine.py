@@ -1,4 +1,4 @@
-"""What a measurement depends on besides the model, and how the process is readied for it and left as it was."""
+"""The settings of torch and the process that a measurement depends on, and how they are restored."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def threads(number: int | None) -> Iterator[None]:
 
 
 def release_memory() -> None:
-    """Give back what freed tensors held: the allocator told to keep large blocks would else leave no room for other ones."""
+    """Return freed memory to the system, which an allocator that keeps large blocks would hold."""
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:
@@ -79,7 +79,7 @@ def without_garbage_collection() -> Iterator[None]:
 
 @contextmanager
 def quiet_log() -> Iterator[None]:
-    """Let the tracer, which reads it from the environment once, start with its log turned down; the environment is left as it was."""
+    """Start the tracer, which reads its log level from the environment once, with a quiet log."""
     before = os.environ.get("KINETO_LOG_LEVEL")
     os.environ["KINETO_LOG_LEVEL"] = before or "6"
     try:

@@ -1,6 +1,6 @@
-"""What NVIDIA's management library says of a GPU at the moment: clocks, power, temperature, and what holds its clock down.
+"""The state of a GPU by NVML: clocks, power, temperature, reasons of a lowered clock.
 
-It is read through torch and the module pynvml (package nvidia-ml-py); where that or a figure is missing, it is left out.
+It is read through torch and the module pynvml (package nvidia-ml-py); what is missing is left out.
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ REASONS = {
     0x40: "hardware thermal slowdown",
     0x80: "power brake",
 }
-"""Bits that say the clock is below what was asked for (NVML API reference, nvmlClocksEventReasons); being idle is none of them."""
+"""Reasons of a clock below the requested one (NVML API reference, nvmlClocksEventReasons), except idling."""
 
 
 def gpu_state(device: str) -> dict[str, Any] | None:
-    """sm_clock_mhz, memory_clock_mhz, power_w, temperature_c, slowed_by: those that can be read now; None on a CPU and without pynvml."""
+    """sm_clock_mhz, memory_clock_mhz, power_w, temperature_c, slowed_by, as far as they can be read.
+
+    None on a CPU and without pynvml.
+    """
     if not device.startswith("cuda"):
         return None
     try:

@@ -1,8 +1,8 @@
-"""Where the time of one pass goes, measured: plain passes and traced passes in turn, per-operation medians, then sums.
+"""Recording a pass: plain and traced passes in turn, then per-operation medians, then sums.
 
-Plain passes carry nothing of ours and say how long the pass takes; traced ones say what shares it. What the two do not
-explain of each other is reported, never scaled away. Medians come before sums: single passes vary by ten points, their
-per-operation medians by a third of one.
+Plain passes have no instrumentation and say how long the pass takes; traced ones say what shares its time.
+Their difference is reported, never scaled away. Medians come before sums: single passes vary by ten points,
+their per-operation medians by a third of one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from archcli.runtime.profile.nvml import gpu_state
 from archcli.runtime.profile.work import Work
 
 PAIRS, FEWEST_PAIRS, BUDGET_S = 10, 3, 8.0
-"""Pairs of passes unless asked otherwise: so many, or as many as the time allows, but never fewer than three."""
+"""Pairs of passes by default: so many, or as many as the time allows, at least three."""
 Tick = Callable[[str, int, int], None]
 """Told (what is going on, how far, of how much)."""
 
@@ -62,9 +62,9 @@ def record(
     hide_launch: bool = False,
     most: int = PAIRS,
 ) -> Recording:
-    """Warm up, take the census, time `pairs` plain and as many traced passes in turn; None times `most`, fewer if they are slow.
+    """Warm up, take the census, time `pairs` of plain and traced passes; None times `most`, fewer if slow.
 
-    An interrupt ends it early: with at least one pair, what there is is returned as partial; without, it is raised on. Under the name
+    An interrupt after the first pair returns what there is as partial, before it is raised on. Under the name
     `trace` the last traced pass is kept whole. On a GPU `hide_launch` lets a kernel wait ahead of each pass.
     """
     clock, load = clock_of(device, hide_launch=hide_launch), os.getloadavg()[0] / (os.cpu_count() or 1)
@@ -126,7 +126,7 @@ def rounds(pairs: int | None, budget_s: float = BUDGET_S, most: int = PAIRS) -> 
 
 
 def traced_pass(work: Work, census: Census, clock: Clock, name: str, kept: list[dict[str, Any]]) -> Traced:
-    """One pass with its operations labelled and traced; under a `name` the trace itself is put into `kept`."""
+    """One pass with its operations labelled and traced; with a `name` the trace itself is put into `kept`."""
     with labelled(work.model) as log, tracing(clock) as trace:
         run = run_pass(work.step, clock)
     events = list(events_of(trace))
@@ -137,29 +137,20 @@ def traced_pass(work: Work, census: Census, clock: Clock, name: str, kept: list[
 
 
 def recording_of(done: list[Pair], census: Census, device: str, *, chosen: bool = False) -> Recording:
-    """What the pairs come to, without those that were disturbed, unless they have been `chosen` already."""
+    """The recording of the pairs without disturbed ones, unless pairs have been `chosen` already."""
     quiet = [pair for pair in done if not (pair.plain.disturbed or pair.traced.disturbed)]
     kept = quiet if len(quiet) >= FEWEST_PAIRS and not chosen else done
-    found = [_counts(pair.spent) for pair in kept]
-    left = [pair.traced.seconds - sum(one.ns for one in pair.spent.values()) / 1e9 for pair in kept]
+    counted = [_counts(pair.spent) for pair in kept]
+    framework = [pair.traced.seconds - sum(time.ns for time in pair.spent.values()) / 1e9 for pair in kept]
     return Recording(
         timed=_timed(kept, census),
         ran=census.ran,
         plain_s=tuple(pair.plain.seconds for pair in kept),
         traced_s=tuple(pair.traced.seconds for pair in kept),
-        framework_s=median(left),
+        framework_s=median(framework),
         executed=sum(census.calls.values()),
-        counted=min(sum(counts.values()) for counts in found),
-        differing=tuple(
-            sorted(
-                {
-                    f"{key.path}:{key.name}"
-                    for counts in found
-                    for key in census.calls
-                    if counts[key] != census.calls[key]
-                }
-            )
-        ),
+        counted=min(sum(counts.values()) for counts in counted),
+        differing=_differing(counted, census),
         rejected=len(done) - len(kept),
         page_faults=int(median(pair.plain.faults for pair in kept)),
         switches_per_s=sum(pair.plain.switches for pair in kept) / sum(pair.plain.lasted_s for pair in kept),
@@ -185,46 +176,59 @@ def _gpu_passes(kept: list[Pair]) -> GpuPasses | None:
     )
 
 
+def _differing(counted: list[Counter[OpKey]], census: Census) -> tuple[str, ...]:
+    """The operations that some trace has more or less often than the census."""
+    pairs = ((counts, key) for counts in counted for key in census.calls)
+    names = {f"{key.path}:{key.name}" for counts, key in pairs if counts[key] != census.calls[key]}
+    return tuple(sorted(names))
+
+
 def _executed(kept: list[Pair], census: Census) -> Iterator[ExecutedOp]:
-    """The census with classes: additions that the trace shows to join gradients that meet are element-wise, whatever row they met at."""
-    ran = {each.path: each for each in census.ran}
+    """The census with classes; additions that the trace shows to be sums of gradients are element-wise."""
+    class_at = _classes(census)
     sums = {(key.path, key.name) for key in kept[0].spent if key.phase == "sums"}
     for key, calls in sorted(census.calls.items()):
         place = (
             key._replace(phase="sums") if key.phase == "backward" and (key.path, key.name) in sums else key
         )
-        one = ran.get(key.path)
-        yield ExecutedOp(
-            *place, class_of(place, one.op.parts(*one.inputs)) if one else FRAMEWORK, calls, *census.did[key]
-        )
+        yield ExecutedOp(*place, class_at(place), calls, *census.did[key])
+
+
+def _classes(census: Census) -> Callable[[OpKey], str]:
+    """The class of a torch operation by its key."""
+    ran = {op.path: op for op in census.ran}
+
+    def class_at(key: OpKey) -> str:
+        op = ran.get(key.path)
+        return FRAMEWORK if op is None else class_of(key, op.op.parts(*op.inputs))
+
+    return class_at
 
 
 def _timed(kept: list[Pair], census: Census) -> tuple[OpTime, ...]:
-    """The median of every operation over the passes, with the class it belongs to.
+    """The median time of every operation over the passes, and its class.
 
-    Where attention ran fused, whatever else its row executed (making the mask) goes with the kernel, as the row's cost does.
+    Where attention ran fused, whatever else its row executed (making the mask) is of the kernel's class.
     """
-    ran = {each.path: each for each in census.ran}
+    class_at = _classes(census)
     timed = []
     for key in sorted({key for pair in kept for key in pair.spent}):
-        one = ran.get(key.path)
-        every = [pair.spent.get(key, CallTime()) for pair in kept]
-        name = class_of(key, one.op.parts(*one.inputs)) if one else FRAMEWORK
-        timed.append(OpTime(*key, name, median(each.ns for each in every) / 1e9, every[-1].calls))
-    fused = {each.path for each in timed if each.op_class == FUSED}
+        times = [pair.spent.get(key, CallTime()) for pair in kept]
+        seconds = median(time.ns for time in times) / 1e9
+        timed.append(OpTime(*key, class_at(key), seconds, times[-1].calls))
+    fused = {op.path for op in timed if op.op_class == FUSED}
     return tuple(
-        replace(each, op_class=FUSED) if each.path in fused and _goes_with_it(each) else each
-        for each in timed
+        replace(op, op_class=FUSED) if op.path in fused and _joins_kernel(op) else op for op in timed
     )
 
 
-def _goes_with_it(timed: OpTime) -> bool:
+def _joins_kernel(timed: OpTime) -> bool:
     return timed.phase != "sums" and timed.op_class != RANDOM
 
 
 def _counts(spent: dict[OpKey, CallTime]) -> Counter[OpKey]:
-    """Calls in a pass's trace under the keys of the census, which does not tell gradient sums from other additions."""
+    """Calls in a trace by the keys of the census, which has gradient sums among other additions."""
     counts: Counter[OpKey] = Counter()
-    for key, one in spent.items():
-        counts[key._replace(phase="backward") if key.phase == "sums" else key] += one.calls
+    for key, of_key in spent.items():
+        counts[key._replace(phase="backward") if key.phase == "sums" else key] += of_key.calls
     return counts

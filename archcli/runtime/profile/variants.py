@@ -1,7 +1,7 @@
-"""Variants of an architecture timed against one another: in one process, their passes in turn, the order another one in each round.
+"""Variants of an architecture timed against one another: in one process, their passes in turn.
 
-A round holds a plain and a traced pass of each. What happens to the machine between two rounds happens to all of them alike, so
-that a ratio is taken within each round, and its spread over the rounds is that of the ratio, not of the machine.
+A round has a plain and a traced pass of each variant, and begins with the next one. What disturbs the machine
+between two rounds affects all variants alike: ratios are taken within rounds, and their spread is their own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from archcli.runtime.profile.work import Work
 
 
 class Contender(NamedTuple):
-    """One variant, warmed up: how to run it plainly, how to run it traced, what pairs of both come to, and where it runs."""
+    """A variant, warmed up: its plain pass, its traced pass, the recording of pairs, and its device."""
 
     plain: Callable[[], Run]
     traced: Callable[[], Traced]
@@ -57,9 +57,9 @@ def contender(work: Work, device: str, *, hide_launch: bool = False) -> Contende
 
 
 def record_variants(contenders: Sequence[Contender], pairs: int | None, tick: Tick) -> list[Timing]:
-    """Time a round of all of them `pairs` times; None as often as `record` would with so much more to run.
+    """Time `pairs` rounds of all variants; None as many as `record` would with so much more to run.
 
-    An interrupt ends it early: with at least one whole round, what there is is returned as partial; without, it is raised on.
+    An interrupt after the first whole round returns what there is as partial, before it is raised on.
     """
     load, before = os.getloadavg()[0] / (os.cpu_count() or 1), gpu_state(contenders[0].device)
     done: list[list[Pair]] = []
@@ -91,7 +91,7 @@ def record_variants(contenders: Sequence[Contender], pairs: int | None, tick: Ti
 
 
 def _round(contenders: Sequence[Contender], number: int) -> list[Pair]:
-    """A plain pass of each, then a traced one of each, beginning with another one in every round."""
+    """A plain pass of each variant, then a traced one of each, beginning with the variant of that number."""
     start = number % len(contenders)
     order = [*range(start, len(contenders)), *range(start)]
     plain = {i: contenders[i].plain() for i in order}
@@ -100,15 +100,15 @@ def _round(contenders: Sequence[Contender], number: int) -> list[Pair]:
 
 
 def _undisturbed(done: list[list[Pair]]) -> list[list[Pair]]:
-    """The rounds in which nobody was disturbed, where there are enough of them; else all."""
+    """The rounds without a disturbed pass, where there are enough of them; else all."""
     quiet = [
         pairs for pairs in done if not any(pair.plain.disturbed or pair.traced.disturbed for pair in pairs)
     ]
     return quiet if len(quiet) >= FEWEST_PAIRS else done
 
 
-def _timing(one: Contender, pairs: list[Pair]) -> Timing:
-    recording = one.recording(pairs)
+def _timing(variant: Contender, pairs: list[Pair]) -> Timing:
+    recording = variant.recording(pairs)
     classes = {OpKey(timed.path, timed.phase, timed.name): timed.op_class for timed in recording.timed}
     places = []
     for pair in pairs:

@@ -1,7 +1,7 @@
 """The work that is timed: a model with weights on a device, its inputs, and one pass as a function.
 
-What is computed is exactly the counted pass. Training is forward and backward of the model without optimizer: from
-the loss where the model trains on targets, else from a given gradient of its outputs.
+What is computed is exactly the counted pass. Training is forward and backward of the model without optimizer:
+from the loss where the model trains on targets, else from a given gradient of its outputs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""fvcore as a reference: multiply-adds by module. What it cannot count exactly is left out by name and number."""
+"""fvcore as a reference: multiply-adds by module, without those that it cannot count exactly."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ INEXACT = {
     "aten::mv",
     "aten::dot",
 }
-"""Contractions without a formula in fvcore, or with a rounded one (einsum); their modules are not compared."""
+"""Contractions without a formula in fvcore, or with a rounded one (einsum): not compared."""
 
 
 def verify_fvcore(
     model: LanguageModel, rows: Sequence[Row], layers: LayerIndex, inputs: Sequence[Any]
 ) -> tuple[list[ReferenceResult], list[str]]:
-    """Twice its multiply-adds of a forward beside our FLOPs, in total and by module; and notes on the rest."""
+    """Twice its multiply-adds of a forward beside our FLOPs, in total and by module; and notes."""
     untraced = _convolutions(model, rows, layers)
     try:
         with _standing_in(model, untraced):

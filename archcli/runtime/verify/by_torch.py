@@ -1,4 +1,4 @@
-"""torch as a reference: tensors by name and shape, input shapes, cached elements, FLOPs in total and by row."""
+"""torch as a reference: names and shapes of tensors, shapes of inputs, cached elements, FLOPs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Counted(Protocol):
 
 
 class TorchResults(NamedTuple):
-    """The results of a pass, and the operations without a formula that contract nothing, with how often they ran."""
+    """The results of a pass, and calls of operations that contract nothing and have no formula."""
 
     results: list[ReferenceResult]
     uncounted: Counter[str]

@@ -1,7 +1,7 @@
 """Contractions that torch executes, forward and backward, by operation of the architecture.
 
-FlopCounterMode gives totals per module, but its backward attribution strays and it passes over what it has no formula
-for. Here each operation is logged, torch's own formulas are used, and what they do not know is listed.
+FlopCounterMode gives totals per module, but attributes backward passes wrongly and ignores operations without
+a formula. Here each operation is logged, torch's own formulas are used, and what they do not know is listed.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ JOINS = {
 class Contractions(TorchDispatchMode):
     """Enters what is executed under the path of the operation it belongs to.
 
-    `forward` and `backward` hold FLOPs of contractions by path; `unknown` counts contractions torch has no formula for,
-    by (operation, path); `uncounted` counts everything else by operation.
+    `forward` and `backward` hold FLOPs of contractions by path; `unknown` counts contractions without a
+    formula, by (operation, path); `uncounted` counts everything else by operation.
     """
 
     def __init__(self, log: OpLog) -> None:

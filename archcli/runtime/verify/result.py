@@ -47,7 +47,7 @@ def compare_entries(
 ) -> Iterator[ReferenceResult]:
     """How many of our entries the reference confirms, then those that differ.
 
-    Differences alike in their figures and in their place, as `where` names it, are one result with their number.
+    Differences alike in figures and place, as `where` names it, are one result with their number.
     """
     same = sum(theirs.get(name, missing) == value for name, value in ours.items())
     yield ReferenceResult(reference, what, len(ours), same)

@@ -33,7 +33,7 @@ Tell = Callable[[str, int, int], Any]
 class CountedPasses(NamedTuple):
     """The passes as archcli counted them, of `batch_size` sequences of `seq_len` tokens.
 
-    `steps` are a prefill of as many and the decoding of one more after them; None for a model that caches nothing.
+    `steps` are a prefill of as many and the decoding of one more token; None for a model that caches nothing.
     """
 
     forward: Counted
@@ -85,7 +85,8 @@ def _verify(spec: Model, model: LanguageModel, passes: CountedPasses, tell: Tell
         notes.append("An encoder caches nothing: there is no prefill and no decoding to verify.")
     if passes.train.batch_size != passes.batch_size:
         notes.append(
-            f"Training runs at batch size {passes.train.batch_size}, of which every cluster_share is a whole number of tokens."
+            f"Training runs at batch size {passes.train.batch_size}, of which every cluster_share "
+            "is a whole number of tokens."
         )
     return VerifyResult((*results, *by_fvcore), tuple(notes))
 

@@ -1,6 +1,6 @@
-"""The weights of a checkpoint in our model, and in transformers' own class of it: the same tokens, and logits that must be the same.
+"""Logits of stored weights in archcli's model and in transformers' class, on the same tokens.
 
-The two are held one after the other, so that no more than one is in memory.
+The two models are loaded one after the other, so that no more than one is in memory.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ STORED = {
 """safetensors' names of the dtypes that hold numbers as they are."""
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-5, torch.bfloat16: 5e-2, torch.float16: 1e-2}
-"""Of the largest logit. Two correct fp32 runs differ by a few units of the last place; in half precision only coarse mistakes are seen."""
+"""Of the largest logit. Two correct runs differ by rounding; half precision shows coarse mistakes alone."""
 
 SEED = 20
 
 
 class WeightCheck(NamedTuple):
-    """What to run: the folder of the checkpoint, its config.json, the parameters, the dtype ("keep": as stored), how many tokens."""
+    """A checkpoint to compare: its folder, config.json, parameters, dtype ("keep": as stored), sizes."""
 
     folder: str
     config: Mapping[str, Any]
@@ -86,7 +86,10 @@ class Closeness(ReferenceResult):
 def check_weights(
     spec: Model, placed: PlacedTensors, job: WeightCheck, available: int | None, tell: Tell = lambda *_: None
 ) -> list[ReferenceResult]:
-    """Run both models and compare what they say; ArchError where memory, transformers or its class is missing."""
+    """Run both models and compare their logits.
+
+    Raises ArchError where memory, transformers or its class is missing.
+    """
     dtype = DTYPES.get(job.dtype) or kept(placed)
     _require_memory(job.params, dtype, available)
     cls, inputs = their_class(job.config), _inputs(spec, job, dtype)
@@ -95,15 +98,15 @@ def check_weights(
     gc.collect()
     tell("archcli's model", 1, 2)
     ours = our_logits(loaded(spec, placed, dtype), spec, inputs)
-    found = [
+    results = [
         _closeness(
             cls.__name__, f"logits of one pass, {dtype_name(dtype)}", ours.full, theirs.full, TOLERANCE[dtype]
         )
     ]
     if ours.steps is not None and theirs.steps is not None:
         what = f"logits of prefill and {ours.steps.shape[1] - 1} decoded, {dtype_name(dtype)}"
-        found.append(_closeness(cls.__name__, what, ours.steps, theirs.steps, TOLERANCE[dtype]))
-    return found
+        results.append(_closeness(cls.__name__, what, ours.steps, theirs.steps, TOLERANCE[dtype]))
+    return results
 
 
 def kept(placed: PlacedTensors) -> torch.dtype:
@@ -139,7 +142,8 @@ def _tensor(stored: TensorEntry, read: Callable[[TensorEntry], bytearray]) -> to
 def _require_memory(params: int, dtype: torch.dtype, available: int | None) -> None:
     needed = params * dtype.itemsize
     if available is not None and needed > available:
-        sizes = f"{needed / 2**30:,.1f} GiB of weights in {dtype_name(dtype)}; this machine has {available / 2**30:,.1f} GiB available"
+        has = f"this machine has {available / 2**30:,.1f} GiB available"
+        sizes = f"{needed / 2**30:,.1f} GiB of weights in {dtype_name(dtype)}; {has}"
         raise ArchError(f"this needs {sizes}", "params --against compares names and shapes without them")
 
 

@@ -1,4 +1,4 @@
-"""transformers' side of a comparison: the class that a config.json names, loaded from a folder, and the logits it computes.
+"""transformers' side of a comparison: the class that a config.json names, and the logits it computes.
 
 No code of a repository is run, nothing is fetched, no pickle is read.
 """
@@ -26,20 +26,20 @@ class Inputs(NamedTuple):
 
 
 class Logits(NamedTuple):
-    """Of one pass over all tokens; and of a prompt's last token and those decoded after it, None for what generates nothing."""
+    """Logits of one pass over all tokens; `steps` are of a prompt and decoded tokens, None of an encoder."""
 
     full: torch.Tensor
     steps: torch.Tensor | None
 
 
 def prompt_length(spec: Model, tokens: torch.Tensor) -> int | None:
-    """How many tokens come before those that are decoded; None for an encoder, and where there is one token alone."""
+    """The tokens before those that are decoded; None for an encoder, and for a single token."""
     length: int = tokens.shape[1]
     return None if not spec.caches or length == 1 else length - min(DECODED, length - 1)
 
 
 def their_class(config: Mapping[str, Any]) -> Any:
-    """The class of transformers that config.json names, or its base model where it names none; code of the repository is never run."""
+    """The class of transformers that config.json names, or AutoModel; code of the repository is never run."""
     try:
         import transformers
     except ModuleNotFoundError:
@@ -61,7 +61,7 @@ def their_class(config: Mapping[str, Any]) -> Any:
 
 
 def their_logits(cls: Any, folder: str, dtype: torch.dtype, spec: Model, inputs: Inputs) -> Logits:
-    """What their model says, which is loaded here and gone afterwards; ArchError where it cannot be loaded."""
+    """Logits of their model, which is freed afterwards. Raises ArchError where it cannot be loaded."""
     with _quietly():
         model = _model(cls, folder, dtype)
         if spec.caches and getattr(spec, "head", None) is None:
@@ -74,7 +74,7 @@ def their_logits(cls: Any, folder: str, dtype: torch.dtype, spec: Model, inputs:
 
 
 def _model(cls: Any, folder: str, dtype: torch.dtype) -> Any:
-    """Their model with every weight it has from the folder: one it would have had to make up is an ArchError."""
+    """Their model with every weight from the folder. Raises ArchError where one is missing."""
     options: dict[str, Any] = {
         "dtype": dtype,
         "local_files_only": True,
@@ -100,7 +100,8 @@ def _model(cls: Any, folder: str, dtype: torch.dtype) -> Any:
         raise ArchError(f"transformers cannot load {folder} as {cls.__name__}: {said[:MOST_SHOWN]}") from None
     lost = sorted(map(str, told["missing_keys"]))
     if lost:
-        what = f"transformers finds {len(lost)} weights of {cls.__name__} not in {folder}, such as {lost[0][:MOST_SHOWN]}"
+        example = lost[0][:MOST_SHOWN]
+        what = f"transformers finds {len(lost)} weights of {cls.__name__} not in {folder}, such as {example}"
         raise ArchError(what, "it would make them up; archcli found every one of its own")
     return model.eval()
 
@@ -154,5 +155,5 @@ def _answer(out: Any, spec: Model) -> torch.Tensor:
         *(("pooler_output",) if getattr(spec, "pooler", False) else ()),
         "last_hidden_state",
     )
-    found: torch.Tensor = next(out[key] for key in keys if key in out)
-    return found
+    answer: torch.Tensor = next(out[key] for key in keys if key in out)
+    return answer

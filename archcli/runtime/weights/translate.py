@@ -1,4 +1,4 @@
-"""Weights of a checkpoint into a built model: what a family's table says of names, done to tensors, one at a time."""
+"""Weights of a checkpoint translated into a built model, tensor by tensor, by the table of its family."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 def pieces(tensor: torch.Tensor, place: WeightTarget, shapes: Shapes) -> Iterator[tuple[str, torch.Tensor]]:
-    """(our name, its share) of one stored tensor, transposed and split as its rule says; `shapes` are those of ours.
+    """(our name, tensor) of the parts of a stored tensor, split as its rule says; `shapes` are ours.
 
     Raises ValueError where the tensor does not have the shape that ours together need.
     """
@@ -37,29 +37,29 @@ def pieces(tensor: torch.Tensor, place: WeightTarget, shapes: Shapes) -> Iterato
 def translate(
     stored: Mapping[str, torch.Tensor], weights: WeightMap, shapes: Shapes
 ) -> dict[str, torch.Tensor]:
-    """Our state dict from theirs. Raises KeyError for a name without a rule, and where one of ours would be written twice."""
-    found: dict[str, dict[int | None, torch.Tensor]] = {}
+    """Our state dict from theirs. Raises KeyError for a name without a rule, or a tensor written twice."""
+    parts: dict[str, dict[int | None, torch.Tensor]] = {}
     for name, tensor in stored.items():
         place = weights.find(name)
         if place is None:
             raise KeyError(f"{name} has no rule")
         for ours, piece in pieces(tensor, place, shapes):
-            own = found.setdefault(ours, {})
-            if place.nth in own:
+            of_name = parts.setdefault(ours, {})
+            if place.nth in of_name:
                 raise KeyError(f"{ours} is written twice, the second time by {name}")
-            own[place.nth] = piece
+            of_name[place.nth] = piece
     return {
-        name: own[None] if None in own else torch.stack([own[i] for i in range(len(own))])
-        for name, own in found.items()
+        name: stack[None] if None in stack else torch.stack([stack[i] for i in range(len(stack))])
+        for name, stack in parts.items()
     }
 
 
 @torch.no_grad()
 def fill(model: nn.Module, stored: Iterable[tuple[WeightTarget, torch.Tensor]]) -> None:
-    """Copy each stored tensor into the model's own memory, in the model's dtype, so that no more than one is held beside it."""
-    own: dict[str, Any] = dict(model.named_parameters())
-    own |= dict(model.named_buffers())
-    shapes = {name: tuple(tensor.shape) for name, tensor in own.items()}
+    """Copy stored tensors into the model's memory and dtype, one at a time."""
+    tensors: dict[str, Any] = dict(model.named_parameters())
+    tensors |= dict(model.named_buffers())
+    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     for place, tensor in stored:
         for name, piece in pieces(tensor, place, shapes):
-            (own[name] if place.nth is None else own[name][place.nth]).copy_(piece)
+            (tensors[name] if place.nth is None else tensors[name][place.nth]).copy_(piece)

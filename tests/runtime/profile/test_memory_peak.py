@@ -42,17 +42,17 @@ KINDS = {
 CHILD = """
 import sys
 from archcli.load.source import load
-from archcli.runtime.profile.work import Job, prepare
+from archcli.modules.request import Request
+from archcli.runtime.profile.work import BuildSettings, prepare
 
 def status(key):
     with open("/proc/self/status") as file:
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith(key))
 
 path, phase, tokens, attention = sys.argv[1:]
-options = {"train": phase == "train", "cached": phase == "prefill", "last_only": phase == "prefill"}
-model = load(path).model
-prepare(model, Job(1, 4, attention=attention, **options)).step()  # loads what torch loads late
-work = prepare(model, Job(1, int(tokens), attention=attention, **options))
+model, settings = load(path).model, BuildSettings(attention=attention)
+prepare(model, Request(phase, 1, 4), settings).step()  # loads what torch loads late
+work = prepare(model, Request(phase, 1, int(tokens)), settings)
 before = status("VmRSS")
 with open("/proc/self/clear_refs", "w") as file:
     file.write("5")  # the peak starts anew

@@ -8,8 +8,7 @@ import torch
 
 import archcli.ops
 from archcli import modules as m
-from archcli.graph import Op, OpClass
-from archcli.graph.count_tape import CountTape
+from archcli.graph import Op, OpClass, count_tape
 from archcli.ops import (
     Attend,
     Bidirectional,
@@ -28,6 +27,7 @@ from archcli.ops import (
     mask,
     normalize,
 )
+from archcli.runtime.model.leaves import MODULES
 from mutants.mutant import Mutant, constant, plus
 from ops.cases import CASES
 
@@ -131,7 +131,7 @@ def _shows(case, method, change):
     """Whether the change says anything else of the case; results of a run always do."""
     if method.startswith("run"):
         return True
-    extra = (torch.nn,) if method == "leaf" else ()
+    extra = (MODULES,) if method == "leaf" else ()
     was = getattr(case.op, method)(*extra, *case.inputs)
     if method == "parts" and not was:
         return False
@@ -229,30 +229,30 @@ def _unmasked(torch, q, k, v):
 WAIST = [
     Mutant(
         "layers occur once too often",
-        CountTape,
+        count_tape.CountTape,
         "occurrences",
         lambda old: lambda *args: ((i, times + 1) for i, times in old(*args)),
         ("oracle.gpt2",),
     ),
     Mutant(
         "a borrowed weight is counted again",
-        CountTape,
+        count_tape.CountTape,
         "weight",
         lambda old: lambda self, op, *xs: (op(*xs), old(self, op, *xs))[1],
         ("oracle.gpt2",),
     ),
     Mutant(
         "experts are stored once",
-        CountTape,
+        count_tape.CountTape,
         "call",
         without_experts,
         ("oracle.mixtral-8x7b",),
     ),
     Mutant(
         "a raw input has a gradient",
-        archcli.graph,
+        count_tape,
         "_needed",
-        lambda old: lambda part, grads: part,
+        lambda old: lambda part, grads, **_: part,
         ("gradients.frozen",),
     ),
     Mutant(
@@ -260,10 +260,10 @@ WAIST = [
     ),
     Mutant(
         "a table has no gradient",
-        archcli.graph,
+        count_tape,
         "_needed",
         lambda old: (
-            lambda part, grads: dataclasses.replace(
+            lambda part, grads, **_: dataclasses.replace(
                 part, backward=tuple(b for b in part.backward if b.wrt == 0)
             )
         ),
@@ -274,7 +274,7 @@ WAIST = [
     ),
     Mutant(
         "a fixed table has a gradient",
-        archcli.graph.Abstract,
+        count_tape.Abstract,
         "__new__",
         lambda old: lambda cls, shape, grad=True: old(cls, shape, True),
         ("gradients.positions",),

@@ -33,7 +33,10 @@ M = TypeVar("M", bound="Spec")
 
 
 class Conflict(NamedTuple):
-    """Values that do not go together: a name for programs, the path of the field to change, what is wrong, how to mend it."""
+    """Values that contradict each other.
+
+    `code` names the contradiction for programs, `path` the field to change.
+    """
 
     code: str
     path: str
@@ -153,7 +156,10 @@ class Inline(Module):
 
 
 def children(spec: Spec) -> Iterator[tuple[str, Spec]]:
-    """(path step, child) of every module a spec holds, in the order of its fields; members of tuples as `field.0`, `field.1`."""
+    """(path step, child) of every module a spec holds, in the order of its fields.
+
+    Members of tuples are `field.0`, `field.1`.
+    """
     for field in spec.fields:
         value = getattr(spec, field)
         if isinstance(value, Spec):
@@ -183,7 +189,10 @@ def settings(spec: Spec, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def substitute(spec: M, values: Mapping[str, Any]) -> M:
-    """The same spec with the values at the given full paths replaced, unvalidated: the one door by which symbols and arrays enter."""
+    """The same spec with the values at full paths replaced, unvalidated.
+
+    Symbols and arrays enter a spec by this function alone.
+    """
     return _substituted(spec, values, "")
 
 

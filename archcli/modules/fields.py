@@ -1,7 +1,6 @@
 """The fields of a Spec, read from its annotations.
 
-An annotation is evaluated when somebody first gives the field a value: a model that leaves `lora` out does not import
-adapters for it.
+An annotation is evaluated when the field is first given a value, so a model without `lora` does not import adapters.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ REQUIRED: Any = object()
 
 
 class Inherit:
-    """Marks a field that, where a layer leaves it out, takes the model's top-level value of the key `name`."""
+    """Mark of a field that defaults to the model's top-level value of the key `name`."""
 
     __slots__ = ("name",)
 
@@ -31,7 +30,10 @@ class Inherit:
 
 
 class Field:
-    """One key of a class: it holds a value of `type`, or, where that is None, a `spec` (`many`: a tuple of them)."""
+    """A key of a class. It holds a value of `type`, or where that is None a `spec`.
+
+    `many` says that it holds a tuple of them.
+    """
 
     def __init__(self, name: str, annotation: Any, module: str, default: Any) -> None:
         self.name, self.annotation, self.module, self.default = name, annotation, module, default
@@ -45,7 +47,7 @@ class Field:
     def evaluated(self) -> Any:
         """The annotation as an object."""
         text = self.annotation
-        return eval(text, {}, _Names(self.module)) if isinstance(text, str) else text  # noqa: S307 - a class's own text
+        return eval(text, {}, _Names(self.module)) if isinstance(text, str) else text  # noqa: S307
 
     @cached_property
     def inherits(self) -> str:
@@ -56,7 +58,7 @@ class Field:
 
     @cached_property
     def _parts(self) -> tuple[Any, bool, bool]:
-        """(what it holds, whether a tuple of it, whether None will do); (None, False, …) where it holds one of several."""
+        """(class, whether a tuple of it, whether None will do); no class of a union of several."""
         hint, _ = unwrapped(self.evaluated)
         nullable = get_origin(hint) in (Union, UnionType) and NoneType in get_args(hint)
         arms = [arg for arg in get_args(hint) if arg is not NoneType] if nullable else [hint]
@@ -113,7 +115,7 @@ class Field:
 class _Names(dict[str, Any]):
     """The names an annotation may use: those of its module, then of the packages that hold it.
 
-    So a name that a module imports for type checkers alone is found in `archcli.modules`, which imports it now.
+    A name that a module imports for type checkers alone is so found in `archcli.modules`, which imports it.
     """
 
     def __init__(self, module: str) -> None:
@@ -131,7 +133,10 @@ class _Names(dict[str, Any]):
 
 
 def collected(cls: Any) -> dict[str, Field]:
-    """The fields of a class: those of its first base first, its own last; one that it states again keeps its place."""
+    """The fields of a class: those of its first base first, its own last.
+
+    A field that it states again keeps its place.
+    """
     stated = {
         name: Field(name, annotation, cls.__module__, vars(cls).get(name, REQUIRED))
         for name, annotation in get_annotations(cls).items()

@@ -99,7 +99,7 @@ registered: dict[str, str] = {}
 
 
 def register(kind: str, place: str) -> None:
-    """Let YAML files name the class at `place`, "package.module:Class", by its kind, wherever its family may stand.
+    """Let YAML files name the class at `place`, "package.module:Class", by its kind.
 
     ArchError where the kind is taken. The class is imported when a file first names it.
     """
@@ -123,7 +123,10 @@ def find(family: str, kind: str) -> type[Spec] | None:
 
 
 def kinds(family: str) -> dict[str, type[Spec]]:
-    """Every class of a family by kind, the library's own first. Imports them all, and every outsider's class."""
+    """Every class of a family by kind, the library's first.
+
+    Imports them all, and all registered or installed ones.
+    """
     classes = {kind: _imported(place) for kind, place in TABLE.get(family, {}).items()}
     for kind in dict.fromkeys([*registered, *(entry.name for entry in _installed())]):
         cls = _outsider(kind)

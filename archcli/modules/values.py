@@ -1,6 +1,6 @@
-"""What a type annotation accepts: in words for messages, as a conversion of a plain value, and as a JSON Schema.
+"""What a type annotation accepts: in words, as a conversion of a value, and as a JSON Schema.
 
-ImportedConfig are int, float, bool, str, None, Literal, unions, tuples and lists of any length, dicts by name, and
+Accepted are int, float, bool, str, None, Literal, unions, tuples and lists of any length, dicts by name, and
 TypedDicts. `Annotated` adds bounds, lengths and meanings. Nothing is coerced but a whole number to a float.
 """
 
@@ -69,7 +69,10 @@ class Refusal(Exception):  # noqa: N818
 
 
 class ValueType(NamedTuple):
-    """`words` say what is accepted, `convert` returns the value or raises Refusal, `choices` are the words it knows."""
+    """The values that an annotation accepts.
+
+    `words` describe them, `convert` returns a value or raises Refusal, `choices` are the words it knows.
+    """
 
     words: str
     convert: Callable[[Any], Any]

@@ -1,4 +1,7 @@
-"""A marked mapping to a model: `kind` picks the class, the other keys are its fields. Collects every problem before it gives up."""
+"""Build a model from a YAML tree: `kind` picks a class, the other keys are its fields.
+
+Problems are collected, not raised one by one.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +37,11 @@ def build(
     conflicts: list[Problem] | None = None,
     notes: list[str] | None = None,
 ) -> Module:
-    """The model that a tree (its shared layers expanded) describes; ArchError with the problems so far and all that are found here.
+    """The model of a tree whose shared layers are expanded. Raises ArchError with `problems` and all new ones.
 
-    With `conflicts`, values that are fine alone but not beside the others go there, and the model is made all the same: nothing can be
-    counted of it, but its shape can be judged. What was left out because an override changed a kind is told in `notes`.
+    With a list of `conflicts`, values that contradict each other are put there and the model is built all the same:
+    nothing can be counted of it, but rules can judge its shape. `notes` receives what was left out because an
+    override changed a kind.
     """
     builder = _Builder(root, [*problems], conflicts)
     model = builder.model()
@@ -87,7 +91,10 @@ class _Builder:
         return self._instance(cls, self.root, "", Model)
 
     def spec(self, base: type[Spec], node: Node, path: str) -> Any:
-        """A module for a field of that class, or FAILED. What is inherited or aliased is built once and shared."""
+        """A module for a field of that class, or FAILED.
+
+        A node that is inherited or aliased is built once and shared.
+        """
         seen = (id(node.value), base)
         if seen in self.built:
             return self.built[seen]
@@ -102,7 +109,7 @@ class _Builder:
         return made
 
     def _class(self, node: Node, path: str, base: type[Spec], alone: type[Spec] | None) -> type[Spec] | None:
-        """The class that a mapping states, `alone` where it states none; None, and a problem, where neither is."""
+        """The class that a mapping states, or else `alone`; a problem and None where there is neither."""
         kind = node.value.get("kind")
         if alone is not None and (kind is None or not base.family):
             return alone

@@ -18,13 +18,16 @@ NONE = "none"
 
 
 def fields(cls: type[Spec]) -> Mapping[str, Field]:
-    """The fields of a class by name, lists of layers last, without `kind`, which has chosen the class already."""
+    """The fields of a class by name, without `kind`; tuples, such as lists of layers, come last."""
     keys = [(name, field) for name, field in cls.fields.items() if name != "kind"]
     return dict(sorted(keys, key=lambda item: item[1].many))
 
 
 def choices(base: type[Spec]) -> Mapping[str, type[Spec]]:
-    """The kinds a field annotated with this class may take, the default first. Imports them all: for lists and messages."""
+    """All kinds that a field of this class may take, the default first.
+
+    Imports them: for lists and messages.
+    """
     known = kinds(base.family) if base.family else {}
     classes = {kind: cls for kind, cls in known.items() if issubclass(cls, base)}
     return {kind: classes[kind] for kind in sorted(classes, key=lambda kind: kind != base.default_kind)}

@@ -1,4 +1,4 @@
-"""How to mend a value that its field refuses: 4096.0 and "4096" for 4096, yes for true, a word misspelled."""
+"""Hints on refused values: 4096.0 or "4096" for 4096, yes for true, a misspelled word."""
 
 from __future__ import annotations
 

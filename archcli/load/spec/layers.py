@@ -1,7 +1,9 @@
-"""What all groups share is said once: a `layer` at the top is the base of every layer, one beside a `pattern` that of its entries.
+"""Expand shared layers.
 
-Mappings are merged key by key, the inner one winning. Where both state a `kind` and the kinds differ, the inner mapping stands alone: the
-fields of another class would make no sense in it.
+A `layer` at the top is the base of all layers, one beside a `pattern` that of its entries.
+
+Mappings are merged key by key; the inner one wins. Where both state a `kind` and the kinds differ, the inner mapping
+is taken alone, as the fields of another class mean nothing in it.
 """
 
 from __future__ import annotations
@@ -13,7 +15,10 @@ from archcli.modules.block import MIXING as SYNONYMS
 
 
 def expand(root: Node) -> Node:
-    """The same model with every layer spelled out. What is no mapping or list where one belongs is left for `build` to refuse."""
+    """The same tree with its shared layers merged into every layer.
+
+    Values of the wrong shape are left for `build` to refuse.
+    """
     if (
         not isinstance(root.value, dict)
         or not isinstance(groups := root.value.get("groups"), Node)
@@ -31,12 +36,12 @@ def _group(group: Node, base: Node | None) -> Node:
         return group
     entries = dict(group.value)
     layer, pattern = entries.get("layer"), entries.get("pattern")
-    own = merge(base, layer)
+    shared = merge(base, layer)
     if pattern is not None and isinstance(pattern.value, list):
         entries.pop("layer", None)
-        entries["pattern"] = pattern.holding([merge(own, entry) or entry for entry in pattern.value])
-    elif own is not None:
-        entries["layer"] = own
+        entries["pattern"] = pattern.holding([merge(shared, entry) or entry for entry in pattern.value])
+    elif shared is not None:
+        entries["layer"] = shared
     return group.holding(entries)
 
 

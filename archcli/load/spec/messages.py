@@ -33,7 +33,7 @@ def unknown_key(key: str, cls: type[Spec], *, takes_kind: bool) -> tuple[str, st
     below = [
         name
         for name, field in fields(cls).items()
-        if field.type is None and any(key in fields(one) for one in _classes(field.spec))
+        if field.type is None and any(key in fields(cls) for cls in _classes(field.spec))
     ]
     if below:
         return what, f"it belongs under {either(below)}", []
@@ -46,8 +46,8 @@ def unknown_key(key: str, cls: type[Spec], *, takes_kind: bool) -> tuple[str, st
 
 def belonged_to_another_kind(node: Node, key: str, base: type[Spec]) -> bool:
     """Whether an override changed the kind, and the file wrote this key for the one it had."""
-    kind, other = node.value.get("kind"), node.value[key]
-    was_set = kind is not None and kind.where.source.name == SET != other.where.source.name
+    kind, key_node = node.value.get("kind"), node.value[key]
+    was_set = kind is not None and kind.where.source.name == SET != key_node.where.source.name
     return was_set and any(key in fields(cls) for cls in choices(base).values())
 
 

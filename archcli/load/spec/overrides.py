@@ -1,8 +1,8 @@
 """`--set KEY=VALUE`: a value put into the tree before it is built.
 
-A path (`groups.0.layer.ffn.d_ff`) names one place, which need not be written yet. A bare name (`d_ff`) means every field of that name, and
-the end of a path (`ffn.activation`, `layer.kind`) every place whose path ends so; where their values differ, the one at the top of the
-file, if there is one.
+A path (`groups.0.layer.ffn.d_ff`) names one place, which need not be written yet. A bare name (`d_ff`) means every
+field of that name, and the end of a path (`ffn.activation`, `layer.kind`) every place whose path ends so. Where their
+values differ, it means the one at the top of the file, if there is one.
 """
 
 from __future__ import annotations
@@ -66,51 +66,57 @@ def _sized(node: Node) -> Node:
         return node
 
 
-def _is_place(one: Override, root: Node) -> bool:
-    """Whether the key names a place from the top: a path, or a part of the model (norm, groups, …), not a setting of many."""
-    first = one.steps[0]
+def _is_place(override: Override, root: Node) -> bool:
+    """Whether the key is a path from the top, or a part of the model such as norm or groups."""
+    first = override.steps[0]
     if first == "layer":
         return first in _entries(root)
-    found = [fields(cls)[first] for cls in kinds("model").values() if first in fields(cls)]
-    return bool(found) if len(one.steps) > 1 else any(field.type is None for field in found)
+    matches = [fields(cls)[first] for cls in kinds("model").values() if first in fields(cls)]
+    return bool(matches) if len(override.steps) > 1 else any(field.type is None for field in matches)
 
 
 def _put(
-    node: Node | None, steps: Sequence[str], one: Override, part: Any = None, top: Node | None = None
+    node: Node | None, steps: Sequence[str], override: Override, part: Any = None, top: Node | None = None
 ) -> Node:
     """The node with the override below it.
 
-    Mappings that are not there yet are made, of the same kind as the default `part` that was built in their place; those inherited
-    begin as what the `top` has.
+    A mapping that is not written yet is made: of the kind of the default `part` that was built in its place, or, of an
+    inherited field, with what the `top` has.
     """
     if not steps:
-        return one.node.named(one.place)
+        return override.node.named(override.place)
     step, rest, inner = steps[0], steps[1:], _part(part, steps[0])
-    so_far = ".".join(one.steps[: len(one.steps) - len(steps)])
+    so_far = ".".join(override.steps[: len(override.steps) - len(steps)])
     if node is None or node.value is None:
         kind = kind_of(type(part)) if isinstance(part, Spec) else ""
-        node = Node({"kind": Node(kind, one.place, one.place)} if kind else {}, one.place, one.place)
+        node = Node(
+            {"kind": Node(kind, override.place, override.place)} if kind else {},
+            override.place,
+            override.place,
+        )
     if isinstance(node.value, list):
         items = list(node.value)
-        at = _index(step, len(items), so_far, one)
-        items[at] = _put(items[at], rest, one, inner, top)
+        at = _index(step, len(items), so_far, override)
+        items[at] = _put(items[at], rest, override, inner, top)
         return node.holding(items)
     whole = lifted(node)
     if not isinstance(whole.value, dict):
         raise ArchError(
-            Problem(f"{so_far} is {shown(node)}, not a mapping", f"it has no {quote(step)}", one.place.mark())
+            Problem(
+                f"{so_far} is {shown(node)}, not a mapping", f"it has no {quote(step)}", override.place.mark()
+            )
         )
     below = whole.value.get(step) or _entries(top).get(_inherits(part, step))
-    return whole.holding({**whole.value, step: _put(below, rest, one, inner, top)})
+    return whole.holding({**whole.value, step: _put(below, rest, override, inner, top)})
 
 
-def _index(step: str, length: int, path: str, one: Override) -> int:
+def _index(step: str, length: int, path: str, override: Override) -> int:
     if step.isdecimal() and step.isascii() and len(step) <= len(str(length)) and int(step) < length:
         return int(step)
     entries = (
         ("is empty", "has the entry 0 alone")[length] if length <= 1 else f"has the entries 0 to {length - 1}"
     )
-    raise ArchError(Problem(f"no entry {quote(step)} in {path}", f"{path} {entries}", one.place.mark()))
+    raise ArchError(Problem(f"no entry {quote(step)} in {path}", f"{path} {entries}", override.place.mark()))
 
 
 def _put_everywhere(
@@ -120,14 +126,22 @@ def _put_everywhere(
     now: dict[str, list[tuple[str, Any]]] = {}
     for path, value in _places(model):
         now.setdefault(path.rpartition(".")[2], []).append((path, value))
-    for one in overrides:
-        found = {path: value for path, value in now.get(one.steps[-1], ()) if _ends(path, one.steps)}
-        ambiguities = [*_ambiguities(one, found, now)]
-        meant = {path: value for path, value in found.items() if path == one.key} if ambiguities else found
+    for override in overrides:
+        matches = {
+            path: value for path, value in now.get(override.steps[-1], ()) if _ends(path, override.steps)
+        }
+        ambiguities = [*_ambiguities(override, matches, now)]
+        meant = (
+            {path: value for path, value in matches.items() if path == override.key}
+            if ambiguities
+            else matches
+        )
         problems += [] if meant else ambiguities
         for path in meant:
             steps = path.split(".")
-            root = root if _written_at(root, steps, model) in meant else _put(root, steps, one, model, root)
+            root = (
+                root if _written_at(root, steps, model) in meant else _put(root, steps, override, model, root)
+            )
     return root
 
 
@@ -140,20 +154,26 @@ def _places(spec: Spec, path: str = "") -> Iterator[tuple[str, Any]]:
 
 def _ends(path: str, steps: Sequence[str]) -> bool:
     """Whether a full path ends in these steps; an entry of a pattern is a `layer`, too."""
-    own = path.split(".")
-    named = ["layer" if before == "pattern" else step for before, step in zip(["", *own], own, strict=False)]
+    names = path.split(".")
+    named = [
+        "layer" if before == "pattern" else step for before, step in zip(["", *names], names, strict=False)
+    ]
     return named[-len(steps) :] == [*steps]
 
 
-def _ambiguities(one: Override, found: dict[str, Any], now: Iterable[str]) -> Iterable[Problem]:
-    values = [*found.values()]
+def _ambiguities(override: Override, matches: dict[str, Any], now: Iterable[str]) -> Iterable[Problem]:
+    values = [*matches.values()]
     if not values:
-        what = "field is called" if len(one.steps) == 1 else "path ends in"
-        yield Problem(f"no {what} {quote(one.key)}", suggest(one.steps[-1], now), one.place.mark())
-    elif any(type(value) is not type(values[0]) or value != values[0] for value in values):
-        each = ", ".join(f"{path} ({_format(value)})" for path, value in found.items())
+        what = "field is called" if len(override.steps) == 1 else "path ends in"
         yield Problem(
-            f"{one.key} stands for fields of different values", f"name one: {each}", one.place.mark()
+            f"no {what} {quote(override.key)}", suggest(override.steps[-1], now), override.place.mark()
+        )
+    elif any(type(value) is not type(values[0]) or value != values[0] for value in values):
+        listed = ", ".join(f"{path} ({_format(value)})" for path, value in matches.items())
+        yield Problem(
+            f"{override.key} stands for fields of different values",
+            f"name one: {listed}",
+            override.place.mark(),
         )
 
 
@@ -162,7 +182,7 @@ def _format(value: Any) -> str:
 
 
 def _written_at(root: Node, steps: Sequence[str], part: Any) -> str:
-    """Where a built value is written that is not written at its own path but inherited from the top; empty for any other."""
+    """The top-level path from which a value was inherited; empty for a value that was not."""
     node: Node | None = root
     for i, step in enumerate(steps):
         entries, above = _entries(node), _inherits(part, step)
@@ -191,18 +211,19 @@ def _entries(node: Node | None) -> dict[str, Node]:
 
 
 def apply(root: Node, texts: Iterable[str], problems: list[Problem]) -> Node:
-    """The tree with shared layers expanded and all overrides in it; what is wrong with them is added to the problems.
+    """The tree with its shared layers expanded and all overrides applied; their mistakes are added to `problems`.
 
-    Those by full path come first, whatever their order; names and ends of paths need the model, and are left out where there is none.
+    Full paths are applied first. Names and ends of paths are looked up in the model, and left out where none can be
+    built.
     """
     bare: list[Override] = []
     for text in texts if isinstance(root.value, dict) else ():
         try:
-            one = read(text)
-            if _is_place(one, root):
-                root = _put(root, one.steps, one)
+            override = read(text)
+            if _is_place(override, root):
+                root = _put(root, override.steps, override)
             else:
-                bare.append(one)
+                bare.append(override)
         except ArchError as error:
             problems += error.problems
     root = expand(root)

@@ -1,7 +1,7 @@
 """The YAML's grammar, from the classes themselves: as a JSON Schema for editors, and as rows for people.
 
-The top is one of the kinds of model, a decoder where it does not say. A layer may leave out what it shares with others, so
-only the top, its stacks and a group's `n_layers` have required keys here; the loader demands the rest.
+The top is a kind of model, by default a decoder. A layer may leave out what it shares with others, so only the top,
+its stacks and a group's `n_layers` have required keys here; the loader demands the rest.
 """
 
 from __future__ import annotations
@@ -92,7 +92,10 @@ def json_schema() -> Json:
 
 
 def _top() -> Json:
-    """The definition that the kind asks for, rather than any of them: so an editor knows which keys to offer and what is wrong."""
+    """The definition that `kind` selects, so that an editor offers the keys of that kind.
+
+    With `anyOf` it would offer the keys of all, and explain no mistake.
+    """
     usual, *others = _models().items()
     chosen: Json = {"$ref": f"#/$defs/{usual[1].__name__}"}
     for kind, cls in reversed(others):
@@ -104,8 +107,8 @@ def _top() -> Json:
 
 def _models() -> dict[str, type[Spec]]:
     """The kinds of model, the usual one first."""
-    found = kinds("model")
-    return {USUAL_MODEL: found[USUAL_MODEL], **found}
+    models = kinds("model")
+    return {USUAL_MODEL: models[USUAL_MODEL], **models}
 
 
 def rows() -> Iterator[Json]:
@@ -140,15 +143,15 @@ def _sentences(text: str) -> Iterator[str]:
 
 def _classes() -> Iterator[type[Spec]]:
     """Every class the YAML can spell, each before those its fields hold."""
-    found: dict[type[Spec], None] = dict.fromkeys(_models().values())
-    waiting: list[type[Spec]] = list(found)
+    classes: dict[type[Spec], None] = dict.fromkeys(_models().values())
+    waiting: list[type[Spec]] = list(classes)
     while waiting:
         cls = waiting.pop(0)
         yield cls
         for field in fields(cls).values():
             held = [] if field.type else list(choices(field.spec).values()) or [field.spec]
-            waiting += [one for one in held if one not in found]
-            found |= dict.fromkeys(held)
+            waiting += [inner for inner in held if inner not in classes]
+            classes |= dict.fromkeys(held)
 
 
 def _bases(classes: list[type[Spec]]) -> list[type[Spec]]:
@@ -181,13 +184,13 @@ def _definition(cls: type[Spec]) -> Json:
         if field.required and not field.inherits and cls in COMPLETE
     ]
     text = " ".join((cls.__doc__ or "").split("\n\n")[0].split())
-    found: Json = {
+    definition: Json = {
         "type": "object",
         "description": text,
         "properties": properties,
         "additionalProperties": False,
     }
-    return found | ({"required": required} if required else {})
+    return definition | ({"required": required} if required else {})
 
 
 def _value(field: Field) -> Json:

@@ -1,4 +1,7 @@
-"""The marked tree: what a file says, each key and value with its place, so that an error can draw a caret under it."""
+"""The tree of a YAML or JSON text, in which keys and values know their places.
+
+So an error can draw a caret under them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ MOST_PROBLEMS = 100
 
 
 class Source(NamedTuple):
-    """A text that places point into: its name for messages, its lines, and by how many columns a parser counts its first line short."""
+    """A text that places point into: its name for messages, and its lines.
+
+    `shift` is added to columns of the first line: a value of `--set` is parsed without the key before it.
+    """
 
     name: str
     lines: Sequence[str]
@@ -38,7 +44,7 @@ class Place(NamedTuple):
 
 
 class Node:
-    """A value (None, bool, int, float, str, list of nodes, dict of nodes), its place, and the place of the key that names it.
+    """A value with its place and the place of its key; lists and dicts hold further nodes.
 
     `text` is a plain scalar as it was written; `size` counts the nodes below and itself.
     """
@@ -76,8 +82,8 @@ def locate(node: Node, path: str) -> Place:
 
 def _step(node: Node, step: str) -> Node | None:
     if isinstance(node.value, dict):
-        found: Node | None = node.value.get(step)
-        return found
+        entry: Node | None = node.value.get(step)
+        return entry
     if isinstance(node.value, list) and step.isdecimal() and int(step) < len(node.value):
         item: Node = node.value[int(step)]
         return item

@@ -1,4 +1,7 @@
-"""New values written into a file where the old ones stand, and the difference as a patch. Nothing else of the text changes."""
+"""Write new values into the text of a file, as a patch.
+
+Nothing else of the text changes.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ NO_END = "\\ No newline at end of file\n"
 
 
 class Patch(NamedTuple):
-    """A unified diff that `patch -p1` and `git apply` take (empty where nothing changes), and the changes it does not hold."""
+    """A unified diff for `patch -p1` or `git apply`, empty where nothing changes.
+
+    `left` are the changes that it does not contain.
+    """
 
     text: str
     left: tuple[Change, ...]
@@ -34,9 +40,10 @@ class _Edit(NamedTuple):
 
 
 def patch_of(root: Node, changes: Iterable[Change]) -> Patch:
-    """The changes as a patch of the file that the tree was read from: in place of the old value, or as a new key of a mapping there.
+    """The changes as a patch of the file that the tree was read from.
 
-    Values that stand elsewhere (an import, an override) are left; so are all of a text that is no file: a preset, standard input.
+    A value is written in place of the old one, or as a new key. Changes of values that stand elsewhere (an import, an
+    override) are left, and so are all changes of a text that is no file (a preset, standard input).
     """
     source = root.place.source
     lines = _lines(source)
@@ -56,7 +63,10 @@ def patch_of(root: Node, changes: Iterable[Change]) -> Patch:
 
 
 def _lines(source: Source) -> list[str] | None:
-    """The file's own lines, each with its end and the first with its byte order mark; None where there is no file that says the same."""
+    """The lines of the file, with line ends and the byte order mark.
+
+    None where the file is gone or says something else by now.
+    """
     try:
         with Path(source.name).open("rb") as file:
             text = file.read(MOST_BYTES + 1).decode("utf-8")
@@ -87,7 +97,10 @@ def _diff(old: Sequence[str], new: Sequence[str], file: str) -> str:
 
 
 def _quoted(name: str) -> str:
-    """As git writes names: in quotes where they hold a quote or a control character, with a tab behind where they hold a blank."""
+    """A file name as git writes it.
+
+    In quotes where it holds a quote or a control character, with a tab behind where it holds a blank.
+    """
     if name.isprintable() and not set(name) & {'"', "\\"}:
         return f"{name}\t" if " " in name else name
     named = {'"': '\\"', "\\": "\\\\"}
@@ -108,12 +121,12 @@ def _edit(root: Node, path: str, words: str, file: str) -> _Edit | None:
         parent = _child(parent, step)
     if parent is None:
         return None
-    own = _child(parent, name)
-    if own is not None:
-        place = own.place
+    old = _child(parent, name)
+    if old is not None:
+        place = old.place
         return (
             _Edit(place.line, place.column, place.width, words)
-            if place.source.name == file and own.text
+            if place.source.name == file and old.text
             else None
         )
     return _inserted(parent, name, words, file)
@@ -123,8 +136,8 @@ def _child(node: Node | None, step: str) -> Node | None:
     if node is None:
         return None
     if isinstance(node.value, dict):
-        found: Node | None = node.value.get(step)
-        return found
+        entry: Node | None = node.value.get(step)
+        return entry
     if isinstance(node.value, list) and step.isdecimal() and int(step) < len(node.value):
         item: Node = node.value[int(step)]
         return item

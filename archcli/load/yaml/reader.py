@@ -1,7 +1,7 @@
-"""YAML text to a marked tree, from PyYAML's events (libyaml's where it is compiled in), with scalars by YAML 1.2.
+"""Parse YAML text to a tree of nodes, from PyYAML's events, with scalars by YAML 1.2.
 
-What could surprise or exhaust is refused here: aliases that multiply, duplicate and merge keys, tags, depth, size. What the keys mean is no
-business of this file.
+Refused are aliases that multiply, duplicate and merge keys, tags, and what is too deep or too large. What the keys mean
+is no business of this file.
 """
 
 from __future__ import annotations
@@ -34,12 +34,18 @@ class Document(NamedTuple):
 
 
 def parse(text: Text) -> Document:
-    """The tree of one document. Only what ends the reading raises ArchError; other mistakes are collected beside the tree."""
-    return _Reader(text.source).read(text.content)
+    """Parse the one document of a text.
+
+    ArchError where it cannot be read on; other mistakes are collected beside the tree.
+    """
+    return _YamlReader(text.source).read(text.content)
 
 
-class _Open:
-    """A list or mapping whose end has not been read yet; `key` waits for its value, None also where the value goes nowhere."""
+class _OpenCollection:
+    """A list or mapping whose end has not been read yet.
+
+    `key` waits for its value; it is None too where the value is dropped.
+    """
 
     __slots__ = ("anchor", "awaits_value", "key", "keys", "node")
 
@@ -50,13 +56,13 @@ class _Open:
         self.keys: dict[str, Place] = {}
 
 
-class _Reader:
+class _YamlReader:
     """Builds the tree on a stack of its own, so that neither depth nor aliases reach Python's or C's."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.problems: list[Problem] = []
-        self.stack: list[_Open] = []
+        self.stack: list[_OpenCollection] = []
         self.anchors: dict[str, Node | None] = {}
         self.root: Node | None = None
         self.nodes = 0
@@ -127,7 +133,9 @@ class _Reader:
         if event.anchor:
             self.anchors[event.anchor] = None
         self.stack.append(
-            _Open(Node({} if isinstance(event, pyyaml.MappingStartEvent) else [], place), event.anchor)
+            _OpenCollection(
+                Node({} if isinstance(event, pyyaml.MappingStartEvent) else [], place), event.anchor
+            )
         )
 
     def _close(self, event: Any) -> None:
@@ -155,12 +163,12 @@ class _Reader:
         else:
             parent.key, parent.awaits_value = self._key(parent, node), True
 
-    def _value(self, parent: _Open, node: Node) -> None:
+    def _value(self, parent: _OpenCollection, node: Node) -> None:
         if parent.key is not None:
             parent.node.value[parent.key.value] = node.named(parent.key.place)
         parent.awaits_value = False
 
-    def _key(self, parent: _Open, node: Node) -> Node | None:
+    def _key(self, parent: _OpenCollection, node: Node) -> Node | None:
         """The node itself if it can be a key here; otherwise a problem, and None."""
         if not isinstance(node.value, str):
             self._problem(f"a key must be text, not {shown(node)}", "", node.place)

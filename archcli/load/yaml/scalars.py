@@ -24,7 +24,10 @@ _BASES = {"0o": 8, "0x": 16}
 
 
 def resolve(text: str) -> bool | int | float | str | None:
-    """None, a boolean, a whole or a real number, or the text itself; OverflowError for a number too long to be meant."""
+    """None, a boolean, a whole or a real number, or the text itself.
+
+    OverflowError for a number of more digits than any size has.
+    """
     if text in NULLS:
         return None
     if text[0] not in _BEGINNINGS:

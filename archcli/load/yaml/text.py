@@ -1,4 +1,4 @@
-"""From bytes to a text that can be parsed: one encoding, one kind of line ending, no control characters, a bounded size."""
+"""Decode bytes to text: UTF-8, one kind of line ending, no control characters, a bounded size."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def read_start(path: Path, name: str) -> bytes:
 
 
 def decode(data: bytes, name: str) -> str:
-    """The text of a file: UTF-8 with or without a byte order mark. ArchError for what is binary, huge or in another encoding."""
+    """The text of a UTF-8 file, with or without a byte order mark.
+
+    ArchError where it is binary, too large or in another encoding.
+    """
     _refuse_huge(len(data), name)
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ArchError(Problem("the text is UTF-16", "save it as UTF-8", path=name))

@@ -1,4 +1,7 @@
-"""A model back to plain data and to YAML, without what the loader would fill in anyway: loading it gives an equal model."""
+"""Write a model as plain data or YAML, without the values that the loader would fill in.
+
+Loading the result gives an equal model.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ def mapping_to_yaml(mapping: dict[str, Any]) -> str:
 def _mapping(spec: Spec, top: Spec) -> dict[str, Any]:
     kind = kind_of(type(spec))
     usual = USUAL_MODEL if spec is top else spec.default_kind
-    found: dict[str, Any] = {"kind": kind} if kind and kind != usual else {}
+    entries: dict[str, Any] = {"kind": kind} if kind and kind != usual else {}
     for name, field in fields(type(spec)).items():
         value = getattr(spec, name)
         if field.inherits and spec is not top:
@@ -48,14 +51,14 @@ def _mapping(spec: Spec, top: Spec) -> dict[str, Any]:
         else:
             expected = None if field.required else field.default
         if value != expected or type(value) is not type(expected):
-            found[name] = _plain(value, top)
-    return found
+            entries[name] = _plain(value, top)
+    return entries
 
 
 def _plain(value: Any, top: Spec) -> Any:
     if isinstance(value, Spec):
-        found = _mapping(value, top)
-        return found["kind"] if set(found) == {"kind"} else found
+        entries = _mapping(value, top)
+        return entries["kind"] if set(entries) == {"kind"} else entries
     if isinstance(value, float):
         return as_int(value)
     return [_plain(item, top) for item in value] if isinstance(value, tuple) else value

@@ -80,8 +80,8 @@ def _put(
 ) -> Node:
     """The node with the override below it.
 
-    A mapping that is not written yet is made: of the kind of the default `part` that was built in its place, or, of an
-    inherited field, with what the `top` has.
+    A mapping that is not written yet is made: of the kind of the default `part` in its place, or, of an inherited
+    field, with what the `top` has.
     """
     if not steps:
         return override.node.named(override.place)
@@ -211,10 +211,10 @@ def _entries(node: Node | None) -> dict[str, Node]:
 
 
 def apply(root: Node, texts: Iterable[str], problems: list[Problem]) -> Node:
-    """The tree with its shared layers expanded and all overrides applied; their mistakes are added to `problems`.
+    """The tree with its shared layers expanded and all overrides applied.
 
-    Full paths are applied first. Names and ends of paths are looked up in the model, and left out where none can be
-    built.
+    Mistakes of overrides are added to `problems`. Full paths are applied first. Names and ends of paths are looked up
+    in the model, and left out where no model can be built.
     """
     bare: list[Override] = []
     for text in texts if isinstance(root.value, dict) else ():

@@ -1,7 +1,7 @@
 """The YAML's grammar, from the classes themselves: as a JSON Schema for editors, and as rows for people.
 
-The top is a kind of model, by default a decoder. A layer may leave out what it shares with others, so only the top,
-its stacks and a group's `n_layers` have required keys here; the loader demands the rest.
+The top is a kind of model, by default a decoder. A layer may leave out what it shares with others, so only the
+top, its stacks and a group's `n_layers` have required keys here; the loader demands the rest.
 """
 
 from __future__ import annotations

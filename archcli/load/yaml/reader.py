@@ -1,7 +1,7 @@
 """Parse YAML text to a tree of nodes, from PyYAML's events, with scalars by YAML 1.2.
 
-Refused are aliases that multiply, duplicate and merge keys, tags, and what is too deep or too large. What the keys mean
-is no business of this file.
+Refused are aliases that multiply, duplicate and merge keys, tags, and what is too deep or too large. What the
+keys mean is no business of this file.
 """
 
 from __future__ import annotations

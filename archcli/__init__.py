@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from archcli.modules.request import Request
 
     def load(model: str, overrides: Sequence[str] = ()) -> Module:
-        """The architecture that a path or a preset's name stands for, with `KEY=VALUE` overrides."""
+        """The architecture of a path or a preset's name, with `KEY=VALUE` overrides."""
 
 
 def build(model: str | Model, *, device: str = "cpu", attention: str = "sdpa", **options: Any) -> Any:
@@ -148,6 +148,8 @@ def __getattr__(name: str) -> Any:
         return import_module("archcli.load")
     if name == "ArchError":
         return import_module("archcli.errors").ArchError
+    if name == "Request":
+        return import_module("archcli.modules.request").Request
     if name == "__version__":
         from importlib.metadata import version
 
@@ -157,6 +159,7 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "ArchError",
+    "Request",
     "build",
     "compare",
     "count_flops",

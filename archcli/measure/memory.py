@@ -40,7 +40,7 @@ def memory_of(counted: Pass, dtype: str, attention: str) -> dict[str, int]:
 
 
 def require_memory(name: str, memory: dict[str, int], available: int | None, dtype: str) -> None:
-    """Raises ArchError with the figures where a run needs more than is available; None means that nobody knows."""
+    """Raises ArchError where a run needs more than is available; None means that nobody knows."""
     needed, weights = memory["needed_bytes"], memory["weights_bytes"]
     if available is None or needed <= available:
         return
@@ -69,7 +69,7 @@ def _gib(size: int) -> str:
 
 
 def _largest(counted: Pass, width: int, attention: str) -> int:
-    """The most that a module's tensors take while its operations run, its input and the residual stream beside them.
+    """The most that a module's tensors take, with its input and the residual stream.
 
     What a module's forward makes lives until it returns.
     """
@@ -87,7 +87,7 @@ def _live(rows: Sequence[Row], width: int, attention: str) -> int:
 
 
 def _waiting(counted: Pass, width: int, attention: str) -> int:
-    """All outputs, which wait for the backward, with what operations save besides, and the most that one works with."""
+    """All outputs, which wait for the backward, what operations save besides, and the largest workspace."""
     rows = [(row, _workspace(row, width, attention), int(row.times)) for row in counted.rows]
     saved: int = sum((width * _outputs(row) + space.saved) * times for row, space, times in rows)
     largest = max((_outputs(row) for row in counted.rows), default=0)

@@ -1,4 +1,4 @@
-"""Anatomy: the forward itself, operation by operation."""
+"""Show: the forward itself, operation by operation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from archcli.measure.passes import forward_pass
 from archcli.measure.report import Column, Report, Table
 from archcli.modules import Model
 
-CONVENTION = "A layer stands once for all its like, `times` as often. Shapes are [batch, tokens, …]; params are those of all times and experts."  # noqa: E501
+CONVENTION = (
+    "A layer stands once for all its like, `times` as often. Shapes are [batch, tokens, …]; "
+    "params are those of all times and experts."
+)
 
 
 def list_rows(model: Model, batch_size: int = 1, seq_len: int = 2048) -> Report:

@@ -49,7 +49,7 @@ class Generator(Model):
         return 1 if self.head is None else self.head.token_multiple
 
     def logits_or_loss(self, x: Tensor, table: Tensor, targets: Tensor | None = None) -> Tensor:
-        """What follows the last layer: x [B, T, D] to logits [B, T, V], with targets [B, T] to the loss; without a head x itself."""
+        """x [B, T, D] to logits [B, T, V], or with targets [B, T] to the loss; without a head x itself."""
         if self.head is None:
             return x
         tied = table if self.embedding.tied else None
@@ -118,7 +118,7 @@ class Decoder(Generator, Stack):
         last_only: bool = False,
         targets: Tensor | None = None,
     ) -> tuple[Tensor, Cached]:
-        """Logits [B, T, V], or [B, 1, V] with `last_only`, or with targets [B, T] the loss; and the cache afterwards.
+        """Logits [B, T, V], with `last_only` [B, 1, V], with targets [B, T] the loss; and the cache.
 
         `cache` None caches nothing, `()` starts one, anything else is what the last call returned; `positions` [T] left
         out start at 0.

@@ -58,7 +58,9 @@ class DecoderStack(Stack):
 
 
 class EncoderDecoder(Generator):
-    """Source and target tokens to logits of the target. Vaswani et al. 2017, arXiv:1706.03762; T5, arXiv:1910.10683.
+    """Source and target tokens to logits of the target.
+
+    Vaswani et al. 2017, arXiv:1706.03762; T5, arXiv:1910.10683.
 
     One table embeds both languages unless the encoder has its own; `embedding.position` is the decoder's,
     `encoder.position` the encoder's. `source_len` fixes the encoder's length (Whisper 1500); left out it is given with
@@ -75,7 +77,7 @@ class EncoderDecoder(Generator):
         return source_len if self.source_len is None else self.source_len
 
     def inputs(self, request: Request) -> dict[str, InputSpec]:
-        """Besides the tokens the source: ids [B, S], or the features that the front end turns into S positions."""
+        """The tokens, and the source: ids [B, S], or the features of S positions of the front end."""
         length = self.source_length(request.source_positions)
         if self.encoder.front_end is not None:
             source = self.encoder.front_end.input(request.batch_size, length)

@@ -31,7 +31,7 @@ class DistinctLayer(NamedTuple):
 
 
 class LayerIndex:
-    """The layers of a model: iterate for the distinct ones, look up paths for the layers that rows stand for."""
+    """The layers of a model: iterable, the distinct ones; and by path, the layers that rows stand for."""
 
     def __init__(self, model: Spec) -> None:
         self.prefixes = [f"{prefix}layers." for prefix, _ in stacks(model)]
@@ -102,7 +102,7 @@ def _spans(model: Spec) -> Iterator[tuple[str, range]]:
 
 
 def _group_spans(group: Group, start: int, *, adapted: bool) -> Iterator[range]:
-    """With adapters the first of each layer is counted apart, as no gradient flows below it (`AdaptTape.occurrences`)."""
+    """The layers that each counted layer of a group stands for; with adapters the first is apart."""
     period, end = len(group.blocks), start + group.n_layers
     alone = min(period, group.n_layers) if adapted else 0
     yield from (range(i, i + 1) for i in range(start, start + alone))

@@ -64,7 +64,7 @@ class Model(Module):
         return self if self.lora is None else self.lora.adapted(self)
 
     def source_length(self, source_len: Number) -> Number | None:
-        """How many positions an encoder-decoder's encoder has where `source_len` are asked for; None for any other model."""
+        """Positions of the encoder where `source_len` are asked for; None without an encoder of its own."""
         return None
 
     @property

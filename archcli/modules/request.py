@@ -96,7 +96,7 @@ class Request:
 
     @property
     def source_positions(self) -> Number:
-        """Encoder positions asked for: `source_len`, left out as many as new tokens, in a decoding pass as `past`."""
+        """Encoder positions: `source_len`, or as many as there are new tokens, when decoding as `past`."""
         if self.source_len is not None:
             return self.source_len
         if self.phase != "decode":

@@ -83,3 +83,10 @@ def test_a_stated_form_stays_unless_another_is_asked_for():
     )
     assert stated == absorbed
     assert absorbed[0] < naive[0]
+
+
+def test_a_forward_after_cached_tokens_has_the_logits_of_all_new_ones():
+    counted = count_pass(load("gpt2").model, Request("forward", 2, 4, 3))
+    assert (counted.phase, counted.past, counted.request.caches) == ("forward", 3, True)
+    head = next(row for row in counted.rows if row.path == "lm_head")
+    assert head.outputs[0][:2] == (2, 4)

@@ -1,7 +1,7 @@
 """Differences: the settings in which architectures are not the same, each by its full path.
 
-A path stands for the same thing in all of them as long as their layers lie in groups of the same layout. Where they do not, `layers.*`
-stands for all layers of a stack, and a setting is told with how many layers have which value.
+A path means the same in all of them as long as their layers lie in groups of one layout. Where they do not, `layers.*`
+stands for all layers of a stack, and a setting says how many layers have which value.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def differences(models: Sequence[Stated]) -> list[Difference]:
     """Every setting that is written out for one of the models and is not the same in all."""
     paths = _in_order(path for one in models for path in _written(one) if path.split(".")[0] not in IDENTITY)
     if aligned([one.model for one in models]):
-        found = [_of_models(path, models) for path in paths]
+        listed = [_of_models(path, models) for path in paths]
     else:
-        found = [*_outside(paths, models), *_of_layers(paths, models)]
-    return [one for one in found if len(set(one.values)) > 1]
+        listed = [*_outside(paths, models), *_of_layers(paths, models)]
+    return [setting for setting in listed if len(set(setting.values)) > 1]
 
 
 def aligned(models: Sequence[Model]) -> bool:
@@ -96,7 +96,7 @@ _NO_PLACE = object()
 
 
 def _value(part: Any, path: str, d_model: int | None = None) -> Any:
-    """What stands at a path of a spec, or _NO_PLACE; with `d_model`, of heads whose width is left out, the width they have."""
+    """The value at a path of a spec, or _NO_PLACE; with `d_model`, also a head width that is left out."""
     for step in path.split("."):
         above = part
         if isinstance(part, tuple) and step.isdecimal():
@@ -127,7 +127,7 @@ def _outside(paths: Iterable[str], models: Sequence[Stated]) -> Iterator[Differe
 
 
 def _groups(model: Model, named: bool) -> dict[str, str]:
-    """How many layers each group of a stack has, and of how long a pattern: `3 + 58`, `42 in a pattern of 2`."""
+    """The layers of each group of a stack, and the length of its pattern: `3 + 58`, `42 in a pattern of 2`."""
     return {_stem(model, stem, named): " + ".join(map(_group, stack.groups)) for stem, stack in stacks(model)}
 
 

@@ -1,4 +1,4 @@
-"""Figures: what each of several architectures has, costs and caches, under the same question."""
+"""Figures: what each of several architectures has, costs and caches, for the same request."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RATIOS = (
 
 
 class Figure(NamedTuple):
-    """One figure of one model: the section it belongs to, its key, its heading, how it reads, and its value."""
+    """A figure of a model: its section, key, heading, unit and value."""
 
     section: str
     key: str
@@ -67,13 +67,13 @@ def _params(model: Model, dtype: str) -> Iterator[Figure]:
 
 def _flops(model: Model, request: Request) -> Iterator[Figure]:
     forward = count_pass(model, replace(request, phase="forward", past=None))
-    yield from _spent(f"forward of {request.seq_len:,} tokens", "forward", forward)
+    yield from _pass_figures(f"forward of {request.seq_len:,} tokens", "forward", forward)
     decode = replace(request, phase="decode").resolved()
     counted = count_pass(model, decode) if model.caches else None
-    yield from _spent(f"a token after {decode.past:,}", "decode", counted)
+    yield from _pass_figures(f"a token after {decode.past:,}", "decode", counted)
 
 
-def _spent(what: str, key: str, counted: Pass | None) -> Iterator[Figure]:
+def _pass_figures(what: str, key: str, counted: Pass | None) -> Iterator[Figure]:
     matmul, other = (None, None) if counted is None else counted.flops()
     yield Figure("FLOPs", f"{key}_matmul_flops", what, "flops", matmul)
     yield Figure("FLOPs", f"{key}_other_flops", f"{what}, other", "flops", other)

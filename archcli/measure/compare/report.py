@@ -1,4 +1,4 @@
-"""Report: the differences and the figures of architectures, models as columns where they are few and as rows where they are many."""
+"""Report: differences and figures of architectures, models as columns, or as rows where they are many."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from archcli.measure.survey.columns import CONVENTION as SURVEY_CONVENTION
 from archcli.modules.request import Request
 
 CONVENTION = (
-    "Ratios are to the first model. FLOP = 2 x multiply-add: matrix products, and the rest as `other`; a forward has the logits of all "
-    f"tokens, a decoded token its own. KV per token: below every window. {SURVEY_CONVENTION}"
+    "Ratios are to the first model. FLOP = 2 x multiply-add: matrix products, and the rest as `other`; "
+    f"a forward has the logits of all tokens, a decoded token its own. KV per token: below every window. {SURVEY_CONVENTION}"
 )
 FEWEST = 2
 AS_COLUMNS = 3  # so many models with their ratios fit beside each other into 80 columns
@@ -80,7 +80,7 @@ def _told_apart(models: Sequence[Compared]) -> list[Compared]:
 
 
 def _side_by_side(found: Sequence[Sequence[Figure]]) -> Iterator[Record]:
-    """A record for each figure with its value in each model; a group of parameters that a model lacks is 0 there."""
+    """A record for each figure with its value in each model, 0 for a group that a model lacks."""
     by_key = [{(one.section, one.key): one for one in own} for own in found]
     every = {place: one for own in by_key for place, one in own.items()}
     order = list(dict.fromkeys(place[0] for place in every))
@@ -162,6 +162,9 @@ def _notes(models: Sequence[Compared], longest: int, *, same: bool) -> Iterator[
     if same:
         yield "their YAML says the same."
     elif not aligned([one.stated.model for one in models]):
-        yield "their layers lie in different groups: layers.* tells a setting of all layers of a stack together."
+        yield (
+            "their layers lie in different groups: "
+            "layers.* tells a setting of all layers of a stack together."
+        )
     for one in models:
         yield from (f"{one.name}: {note}" for note in context_notes(one.stated.model, longest))

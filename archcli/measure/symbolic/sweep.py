@@ -1,7 +1,7 @@
 """Sweep: parameters and FLOPs of very many candidate shapes, as numpy arrays through the same forward.
 
-Candidates go through in chunks, so that the arrays of one chunk stay in the processor's cache. Bounds go through first: they
-prove that no number leaves 64 bits, where numpy would wrap around without a word.
+Candidates go through in chunks, so that the arrays of a chunk stay in the processor's cache. Intervals go through
+first: they prove that no number leaves 64 bits, where numpy would wrap around without a word.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Sweep(NamedTuple):
     other_flops: Any
 
 
-class Bounds:
+class Interval:
     """A whole number known only to lie between two others: the arithmetic of `Number` on intervals."""
 
     __slots__ = ("high", "low")
@@ -36,41 +36,41 @@ class Bounds:
             raise OverflowError
         self.low, self.high = low, high
 
-    def __add__(self, other: Number) -> Bounds:
+    def __add__(self, other: Number) -> Interval:
         low, high = _ends(other)
-        return Bounds(self.low + low, self.high + high)
+        return Interval(self.low + low, self.high + high)
 
-    def __sub__(self, other: Number) -> Bounds:
+    def __sub__(self, other: Number) -> Interval:
         low, high = _ends(other)
-        return Bounds(self.low - high, self.high - low)
+        return Interval(self.low - high, self.high - low)
 
-    def __rsub__(self, other: Number) -> Bounds:
-        return Bounds(*_ends(other)) - self
+    def __rsub__(self, other: Number) -> Interval:
+        return Interval(*_ends(other)) - self
 
-    def __mul__(self, other: Number) -> Bounds:
+    def __mul__(self, other: Number) -> Interval:
         corners = [a * b for a in (self.low, self.high) for b in _ends(other)]
-        return Bounds(min(corners), max(corners))
+        return Interval(min(corners), max(corners))
 
-    def __floordiv__(self, other: Number) -> Bounds:
+    def __floordiv__(self, other: Number) -> Interval:
         corners = [a // b for a in (self.low, self.high) for b in _ends(other)]
-        return Bounds(min(corners), max(corners))
+        return Interval(min(corners), max(corners))
 
-    def __rfloordiv__(self, other: Number) -> Bounds:
-        return Bounds(*_ends(other)) // self
+    def __rfloordiv__(self, other: Number) -> Interval:
+        return Interval(*_ends(other)) // self
 
     def __pow__(self, power: float) -> float:
         return float("nan")  # scales are no counts
 
     __radd__, __rmul__ = __add__, __mul__
 
-    def minimum(self, other: Number) -> Bounds:
+    def minimum(self, other: Number) -> Interval:
         """The smaller of two."""
         low, high = _ends(other)
-        return Bounds(min(self.low, low), min(self.high, high))
+        return Interval(min(self.low, low), min(self.high, high))
 
 
 def _ends(number: Number) -> tuple[int, int]:
-    return (number.low, number.high) if isinstance(number, Bounds) else (number, number)
+    return (number.low, number.high) if isinstance(number, Interval) else (number, number)
 
 
 def sweep(
@@ -96,7 +96,7 @@ def sweep(
     paths = [(path, array) for name, array in arrays.items() for path in fields_named(model, name)]
     _prove(
         model,
-        {path: Bounds(int(array.min()), int(array.max())) for path, array in paths},
+        {path: Interval(int(array.min()), int(array.max())) for path, array in paths},
         batch_size,
         seq_len,
         unmasked=unmasked,
@@ -152,8 +152,8 @@ def _prove(model: Model, values: Mapping[str, Any], batch_size: int, seq_len: in
     try:
         _counted(
             substitute(model, values),
-            Bounds(batch_size, batch_size),
-            Bounds(seq_len, seq_len),
+            Interval(batch_size, batch_size),
+            Interval(seq_len, seq_len),
             unmasked=unmasked,
         )
     except OverflowError:

@@ -141,6 +141,8 @@ def by_torch_cache(model, batch_size, seq_len):
         with torch.no_grad(), FlopCounterMode(display=False) as counter:
             cache = step(*args)[1]
         figures[phase] = counter.get_total_flops()
-        figures[f"{phase} cached"] = sum(tensor.numel() for tensor in tree_leaves(cache.layers))
+        figures[f"{phase} cached"] = sum(
+            leaf.numel() for leaf in tree_leaves(cache.layers) if isinstance(leaf, torch.Tensor)
+        )
         step, args = built.decode, (tokens[:, :1], cache)
     return figures

@@ -13,19 +13,19 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar, dataclas
 
 from archcli.errors import ArchError, Problem
 from archcli.modules.fields import Field, Inherit, collected
-from archcli.modules.values import Bounds, Refusal
+from archcli.modules.values import Interval, Refusal
 
-Size = Annotated[int, Bounds(gt=0)]
+Size = Annotated[int, Interval(gt=0)]
 """A strictly positive whole number; `true`, `4.0` and `"8"` are none."""
 
-Count = Annotated[int, Bounds(ge=0)]
+Count = Annotated[int, Interval(ge=0)]
 """A whole number, zero allowed."""
 
-Positive = Annotated[float, Bounds(gt=0)]
+Positive = Annotated[float, Interval(gt=0)]
 """A real number above zero; NaN and infinity are refused."""
 
 
-Share = Annotated[float, Bounds(ge=0, lt=1)]
+Share = Annotated[float, Interval(ge=0, lt=1)]
 """A part of a whole, but never all of it: how much is dropped."""
 
 

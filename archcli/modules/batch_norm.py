@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from archcli.modules.base import Positive
 from archcli.modules.norm import Norm
-from archcli.modules.values import Bounds
+from archcli.modules.values import Interval
 from archcli.ops import BatchNormalize
 
 
@@ -22,7 +22,7 @@ class BatchNorm(Norm):
     per_head: ClassVar[bool] = False
     kind: Literal["batchnorm"] = "batchnorm"
     eps: Positive = 1e-5
-    momentum: Annotated[float, Bounds(gt=0, le=1)] = 0.1
+    momentum: Annotated[float, Interval(gt=0, le=1)] = 0.1
 
     def normalize(self, name: str, axes: int = 1) -> BatchNormalize:
         """Mean and variance of each channel, the last axis."""

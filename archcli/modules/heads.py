@@ -17,7 +17,7 @@ from archcli.graph import Tensor
 from archcli.modules.base import Conflict, Size
 from archcli.modules.head import OutputHead, all_logits, words
 from archcli.modules.loss import Likelihood, likelihood
-from archcli.modules.values import Bounds
+from archcli.modules.values import Interval
 from archcli.ops import (
     Add,
     Candidates,
@@ -38,7 +38,7 @@ from archcli.ops import (
     Subtract,
 )
 
-ClusterShare = Annotated[float, Bounds(ge=0, le=1)]
+ClusterShare = Annotated[float, Interval(ge=0, le=1)]
 """A share of a whole, 0 to 1; counted as the decimal it is written as."""
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from archcli.modules.base import Conflict, Count, Spec
-from archcli.modules.values import Bounds
+from archcli.modules.values import Interval
 
-Share = Annotated[float, Bounds(ge=0)]
+Share = Annotated[float, Interval(ge=0)]
 
 
 class Training(Spec):

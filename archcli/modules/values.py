@@ -29,7 +29,7 @@ Json = dict[str, Any]
 NULL: Json = {"type": "null"}
 
 
-class Bounds(NamedTuple):
+class Interval(NamedTuple):
     """The numbers that are accepted: above `gt`, at least `ge`, below `lt`, at most `le`."""
 
     gt: float | None = None
@@ -98,7 +98,7 @@ def value_type(annotation: Any) -> ValueType:
         raise TypeError(
             f"{annotation} is no annotation of a field: archcli/modules/values.py lists those there are"
         )
-    return SIMPLE[hint](_only(metadata, Bounds))
+    return SIMPLE[hint](_only(metadata, Interval))
 
 
 def unwrapped(annotation: Any) -> tuple[Any, list[Any]]:
@@ -135,8 +135,8 @@ TESTS: dict[str, Callable[[Any, Any], bool]] = {"gt": gt, "ge": ge, "lt": lt, "l
 
 def _number(
     name: str, words: str, types: tuple[type, ...], convert: Any = None
-) -> Callable[[Bounds], ValueType]:
-    def bounded(bounds: Bounds) -> ValueType:
+) -> Callable[[Interval], ValueType]:
+    def bounded(bounds: Interval) -> ValueType:
         limits = {key: limit for key, limit in bounds._asdict().items() if limit is not None}
         schema = {"type": name} | {KEYWORDS[key]: limit for key, limit in limits.items()}
 
@@ -151,7 +151,7 @@ def _number(
     return bounded
 
 
-SIMPLE: dict[Any, Callable[[Bounds], ValueType]] = {
+SIMPLE: dict[Any, Callable[[Interval], ValueType]] = {
     int: _number("integer", "a whole number", (int,)),
     float: _number("number", "a number", (int, float), float),
     bool: lambda _: _simple("true or false", {"type": "boolean"}, lambda value: isinstance(value, bool)),

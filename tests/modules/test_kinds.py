@@ -80,7 +80,7 @@ modules: attention base block context dropout embedding fields head headings kin
 ops: base dense layout pointwise rotary
 """
 OF_LLAMA = """
-modules: activation attention.base attention.grouped ffn
+modules: activation attention.base attention.grouped decoder ffn
 ops: attend mask normalize
 """
 COUNT = """

@@ -15,7 +15,7 @@ from archcli.load.spec.fields import fields
 from archcli.load.spec.hints import hint
 from archcli.load.yaml.nodes import Node, Place, Source
 from archcli.modules.base import Count, Positive, Share, Size
-from archcli.modules.values import Bounds, Length, Refusal, value_type
+from archcli.modules.values import Interval, Length, Refusal, value_type
 from library import classes, load_every_module
 
 load_every_module()
@@ -68,7 +68,7 @@ ACCEPTED = {
     "float": (float, [0.5, -0.5, 1e300], [True, "0.5", None, math.nan, math.inf]),
     "positive": (Positive, [0.5], [0.0, -0.5, math.inf]),
     "share": (Share, [0.0, 0.5], [1.0, -0.5]),
-    "at most": (Annotated[float, Bounds(gt=0, le=1)], [0.5, 1.0], [0.0, 1.5]),
+    "at most": (Annotated[float, Interval(gt=0, le=1)], [0.5, 1.0], [0.0, 1.5]),
     "bool": (bool, [True, False], [0, 1, "true", None]),
     "text": (str, ["", "q"], [1, True, None, ["q"]]),
     "nullable": (Size | None, [1, None], [0, True, "null"]),

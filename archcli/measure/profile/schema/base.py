@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, NotRequired, TypedDict
 
-from archcli.modules.values import Bounds, Length, Meaning
+from archcli.modules.values import Interval, Length, Meaning
 
 
 class Record(TypedDict):
     """A JSON object that has the named keys and no others."""
 
 
-Amount = Annotated[int, Bounds(ge=0)]
+Amount = Annotated[int, Interval(ge=0)]
 """A whole number of something, exact."""
-Seconds = Annotated[float, Bounds(ge=0)]
+Seconds = Annotated[float, Interval(ge=0)]
 """A time; differences of times may be negative and are plain floats."""
 Range = Annotated[list[float], Length(2, 2)]
 """Least and most."""

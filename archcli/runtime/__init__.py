@@ -7,8 +7,8 @@ from archcli.runtime.require import missing_extra
 
 try:
     from archcli.runtime.model.build import Cache, LanguageModel, build_model, set_expert_form
-    from archcli.runtime.model.node import Node
+    from archcli.runtime.model.node import ModuleNode
 except ModuleNotFoundError as missing:
     raise missing_extra(missing) from None
 
-__all__ = ["Cache", "LanguageModel", "Node", "build_model", "set_expert_form"]
+__all__ = ["Cache", "LanguageModel", "ModuleNode", "build_model", "set_expert_form"]

@@ -14,7 +14,7 @@ from archcli.modules.lora import unadapted
 from archcli.modules.request import Phase, Request
 from archcli.runtime.model.build_tape import BuildTape
 from archcli.runtime.model.leaves import StackedLinear
-from archcli.runtime.model.node import EAGER, FUSED, Node
+from archcli.runtime.model.node import EAGER, FUSED, ModuleNode
 
 
 class Cache(NamedTuple):
@@ -24,7 +24,7 @@ class Cache(NamedTuple):
     layers: tuple[Any, ...] = ()
 
 
-class LanguageModel(Node):
+class LanguageModel(ModuleNode):
     """A model: `model(tokens)` gives logits, or hidden states without a head.
 
     An encoder-decoder is called as `model(tokens, source)`. `model(tokens, targets=ids)` gives the loss of a

@@ -11,7 +11,7 @@ from archcli.errors import ArchError, Problem
 from archcli.graph import Op, Tensor, tree_map
 from archcli.modules import Module
 from archcli.runtime.model.leaves import AdapterHolder, Assignment, leaf_of
-from archcli.runtime.model.node import Node, NodeTape
+from archcli.runtime.model.node import ModuleNode, NodeTape
 
 
 class MismatchError(ArchError):
@@ -30,7 +30,7 @@ class BuildTape(NodeTape):
 
     __slots__ = ("n_experts", "path")
 
-    def __init__(self, node: Node, path: str, n_experts: int | None) -> None:
+    def __init__(self, node: ModuleNode, path: str, n_experts: int | None) -> None:
         super().__init__(node)
         self.path, self.n_experts = path, n_experts
 
@@ -64,7 +64,7 @@ class BuildTape(NodeTape):
             if not hasattr(place, step):
                 place.add_module(step, nn.ModuleList())
             place = getattr(place, step)
-        child = Node(module, self.node.form, None if experts is None else n_experts)
+        child = ModuleNode(module, self.node.form, None if experts is None else n_experts)
         place.add_module(last, child)
         tape = BuildTape(child, self._below(name), n_experts)
         out = module.forward(*tree_map(lambda x: Tensor(tape, x.value), Tensor, args))

@@ -30,7 +30,7 @@ class NodeTape:
 
     __slots__ = ("node", "routed")
 
-    def __init__(self, node: Node, routed: Assignment | None = None) -> None:
+    def __init__(self, node: ModuleNode, routed: Assignment | None = None) -> None:
         self.node, self.routed = node, routed
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
@@ -75,7 +75,7 @@ class NodeTape:
         return ((i, 1) for i in range(n_layers))
 
 
-class Node(nn.Module):
+class ModuleNode(nn.Module):
     """A module of the architecture: its leaves and children are torch modules, its forward is the spec's."""
 
     op_hook: OpHook | None = None

@@ -7,20 +7,20 @@ from contextlib import contextmanager
 
 from torch import nn
 
-from archcli.runtime.model.node import Node, OpHook
+from archcli.runtime.model.node import ModuleNode, OpHook
 
 
 def set_op_hooks(model: nn.Module, hook_of: Callable[[str], OpHook]) -> None:
     """Instrument every node of the model with the hook made for its path."""
     for path, node in model.named_modules():
-        if isinstance(node, Node):
+        if isinstance(node, ModuleNode):
             node.op_hook = hook_of(path)
 
 
 def remove_op_hooks(model: nn.Module) -> None:
     """Leave no operation of the model instrumented."""
     for node in model.modules():
-        if isinstance(node, Node):
+        if isinstance(node, ModuleNode):
             vars(node).pop("op_hook", None)
 
 

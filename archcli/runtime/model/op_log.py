@@ -13,7 +13,7 @@ from torch import nn
 from archcli.graph import Op
 from archcli.recording.operations import OpInstance, Phase
 from archcli.runtime.model.leaves import Assignment
-from archcli.runtime.model.node import Node, OpHook
+from archcli.runtime.model.node import ModuleNode, OpHook
 from archcli.runtime.model.op_hooks import join, op_hooks
 
 
@@ -80,7 +80,7 @@ class OpLog:
 def op_log(model: nn.Module) -> Iterator[OpLog]:
     """Log every operation of the model that runs."""
     log = OpLog()
-    nodes = {path: node for path, node in model.named_modules() if isinstance(node, Node)}
+    nodes = {path: node for path, node in model.named_modules() if isinstance(node, ModuleNode)}
 
     def hook_of(path: str) -> OpHook:
         def enter(op: Op, inputs: Sequence[Any], routed: Assignment | None) -> AbstractContextManager[None]:

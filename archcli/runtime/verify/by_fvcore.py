@@ -16,7 +16,7 @@ from archcli.modules.headings import MTP
 from archcli.modules.layers import LayerIndex
 from archcli.runtime.model.build import LanguageModel
 from archcli.runtime.model.leaves import AdapterHolder
-from archcli.runtime.model.node import Node
+from archcli.runtime.model.node import ModuleNode
 from archcli.runtime.require import missing_extra
 from archcli.runtime.verify.by_torch import unmasked_flops
 from archcli.runtime.verify.result import ReferenceResult, compare_entries, listed
@@ -49,8 +49,8 @@ def verify_fvcore(
     counts = _without_children({path: int(count) for path, count in analysis.by_module().items()}, 0)
     missed = _without_children({path: analysis.unsupported_ops(path) for path in counts}, Counter())
     modules = dict(model.named_modules())
-    nodes = {path for path in counts if isinstance(modules[path], Node)}
-    leaves = {path for path in counts if not isinstance(modules[path], Node | AdapterHolder)}
+    nodes = {path for path in counts if isinstance(modules[path], ModuleNode)}
+    leaves = {path for path in counts if not isinstance(modules[path], ModuleNode | AdapterHolder)}
     ours, names = _by_module(rows, layers, leaves, nodes)
     uncounted = {path for path, ops in missed.items() if INEXACT & set(ops)} | set(untraced)
     counted = {path: flops for path, flops in ours.items() if path not in uncounted}

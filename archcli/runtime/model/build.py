@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import nn
+from torch.utils._pytree import tree_leaves
 
 from archcli.errors import ArchError
 from archcli.graph import Tensor
@@ -22,6 +23,10 @@ class Cache(NamedTuple):
 
     length: int = 0
     layers: tuple[Any, ...] = ()
+
+    def tensors(self) -> list[torch.Tensor]:
+        """The states of all layers."""
+        return [leaf for leaf in tree_leaves(self.layers) if isinstance(leaf, torch.Tensor)]
 
 
 class LanguageModel(ModuleNode):

@@ -136,18 +136,14 @@ def verify_step(
 
 def _cached(counted: Counted, before: Cache, after: Cache) -> Iterator[ReferenceResult]:
     """Elements in the cache; and those of a source, which are the very tensors that were there before."""
-    tensors, cross = _tensors(after), counted.cross_cached()
+    tensors, cross = after.tensors(), counted.cross_cached()
     yield ReferenceResult(
         "torch's cache", f"elements after {counted.phase}", counted.cached() + cross, _elements(tensors)
     )
-    old = {id(tensor) for tensor in _tensors(before)}
+    old = {id(tensor) for tensor in before.tensors()}
     carried = _elements(tensor for tensor in tensors if id(tensor) in old)
     if old and (cross or carried):
         yield ReferenceResult("torch's cache", "elements of the source, carried over", cross, carried)
-
-
-def _tensors(cache: Cache) -> list[torch.Tensor]:
-    return [leaf for leaf in tree_leaves(cache.layers) if isinstance(leaf, torch.Tensor)]
 
 
 def _elements(tensors: Iterable[Any]) -> int:

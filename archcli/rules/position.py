@@ -92,32 +92,29 @@ class BaseBelowBound(DesignRule):
         "Base of RoPE Bounds Context Length, arXiv:2405.14591 section 4.3, Table 2 for 128 rotary dims and "
         "contexts up to 1,048,576 (confirmed); other dims from its Eq. 11 (derived)"
     )
-    spares = (
-        "scaled frequencies, windowed layers, heads wider than 256, contexts below 1,024; heads turned in "
-        "part: each pair that is not turned adds 1 to the sum of Eq. 11, and half of them keep it from being "
-        "negative"
-    )
+    spares = "scaled frequencies, windowed layers, more than 256 rotary dims, contexts below 1,024"
     valid = (
         example(attention=ROPE.format(20000), max_seq_len="2048"),
         example(attention=ROPE.format(600_000_000), max_seq_len="1048576"),
-        example(attention=ROPE.format("10000, rotary_dim: 64"), max_seq_len="4096"),
+        example(attention=ROPE.format("120000, rotary_dim: 64"), max_seq_len="4096"),
     )
     invalid = (
         example(attention=ROPE.format(10000), max_seq_len="4096"),
         example(attention=ROPE.format(10000), max_seq_len="1048576"),
         example(attention=ROPE.format(500_000_000), max_seq_len="10485760"),
         example(attention=ROPE.format(10000).replace("128", "96"), max_seq_len="4096"),
+        example(attention=ROPE.format("10000, rotary_dim: 64"), max_seq_len="4096"),
     )
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every layer of full attention whose heads are turned whole, by an unscaled base below the bound."""
+        """Every layer of full attention with an unscaled base below the bound of its rotary dims."""
         context = case.model.max_seq_len or 0
         for path, mixer in find(case.model, Mixer):
             facts = mixer.facts(case.model.d_model)
-            base, dims = facts.position.unscaled_base, facts.head_dim
-            is_whole = dims is not None and facts.position.rotary_width(facts.rotary_dim) == dims
-            if base is None or not is_whole or facts.window or facts.chunk:
+            base = facts.position.unscaled_base
+            if base is None or facts.window or facts.chunk:
                 continue
+            dims = facts.position.rotary_width(facts.rotary_dim)
             least = least_base(dims, context)
             if least is not None and base < least:
                 message = f"base {base:,.0f} with {dims} rotary dims at {context:,} tokens"

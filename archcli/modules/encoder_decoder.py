@@ -82,7 +82,7 @@ class EncoderDecoder(Generator):
         if self.encoder.front_end is not None:
             source = self.encoder.front_end.input(request.batch_size, length)
         else:
-            n_ids = self.encoder.vocab_size or self.vocab_size
+            n_ids = self.vocab_size if self.encoder.vocab_size is None else self.encoder.vocab_size
             source = InputSpec((request.batch_size, length), "ids", n_ids)
         return {**super().inputs(request), "source": source}
 

@@ -1,4 +1,4 @@
-"""The waist of archcli: tensors on a tape, operations with a cost, and the rows that counting leaves.
+"""Tensors on a tape, operations with a cost, and the rows that counting writes.
 
 A module's forward speaks only of `Tensor`, `Op` and child modules. Its tape decides what that means:
 `CountTape` (`count_tape.py`) writes one exact `Row` per operation, the torch tapes (`archcli.runtime`)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Abstract(NamedTuple):
-    """What counting knows of a tensor: its shape, and whether a gradient flows to it."""
+    """A tensor without values: its shape, and whether a gradient flows to it."""
 
     shape: Shape
     grad: bool = True
@@ -57,7 +57,7 @@ class CountTape:
         return out if _is_many(op.shape(*shapes)) else out[0]
 
     def weight(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Tensor:
-        """The op's first weight, from its row, or from a new row without cost: only the borrower computes."""
+        """The op's first weight, from its row or from a new row without cost."""
         path = _join(self.path, op.name)
         since = self.rows[self.start :]  # not all rows: layers of arrays share the path `layers.?`
         row = next((row for row in since if row.path == path), None)
@@ -121,7 +121,7 @@ def _needed(part: Part, grads: list[bool], *, trained: bool) -> Part:
 
 
 def _flows(wrt: int | str | tuple[int, ...] | None, grads: list[bool], *, trained: bool) -> bool:
-    """Whether a gradient goes there."""
+    """Whether a gradient flows to any of the inputs or weights that `wrt` names."""
     if isinstance(wrt, str):
         return trained
     if wrt is None:

@@ -1,4 +1,4 @@
-"""Operations and tensors: the vocabulary of a module's forward, whatever tape reads it."""
+"""Base classes of the operations and tensors that a module's forward is written in, and of tapes."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ class Op(ABC):
 
     @abstractmethod
     def parts(self, *xs: Shape) -> tuple[Part, ...]:
-        """What one execution costs."""
+        """The cost of one execution, by part."""
 
     def states(self, *xs: Shape) -> tuple[State, ...]:
-        """What stays in the cache after this op."""
+        """The states that this op leaves in the cache."""
         return ()
 
     def workspace(self, width: int, *xs: Shape) -> Workspace:
@@ -71,27 +71,27 @@ class Op(ABC):
         return NO_WORKSPACE
 
     def fused_workspace(self, width: int, *xs: Shape) -> Workspace:
-        """The same where torch's fused kernels run."""
+        """Memory of `run_fused` besides inputs and outputs."""
         return self.workspace(width, *xs)
 
     def skips_masked(self, *xs: Shape) -> bool:
-        """Whether that kernel executes the `flops` of its parts alone; other runs do `unmasked_flops`."""
+        """Whether `run_fused` skips masked scores: it executes `flops` of the parts, not `unmasked_flops`."""
         return False
 
     def run(self, torch: Any, weights: dict[str, Any], *xs: Any) -> Any:
-        """Do it with torch, which is handed in so that counting never imports it."""
+        """Compute the output with torch, a parameter so that counting never imports it."""
         raise NotImplementedError(f"{type(self).__name__} has no run")
 
     def run_fused(self, torch: Any, weights: dict[str, Any], *xs: Any) -> Any:
-        """The same by a kernel of torch that does several steps at once, where it has one."""
+        """Compute the output with torch's fused kernel, where there is one."""
         return self.run(torch, weights, *xs)
 
     def in_training(self) -> Op:
-        """The op as it is run in training; most are the same."""
+        """The op to run in training; for most ops the op itself."""
         return self
 
     def leaf(self, nn: Any, *xs: Shape) -> Any:
-        """The torch module that does the same; None to call `run` on bare parameters."""
+        """The torch.nn module equivalent to this op; None to call `run` on bare parameters."""
         return None
 
     def initial(self, weight: str) -> float | None:
@@ -100,7 +100,7 @@ class Op(ABC):
 
 
 class Tape(Protocol):
-    """What reads a forward: `CountTape`, and the build and run tapes of `archcli.runtime`."""
+    """Executes a forward op by op: `CountTape` counts; the tapes of `archcli.runtime` build and run."""
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Perform an op with trained or frozen weights, counted under `group` or the module's group."""

@@ -1,4 +1,4 @@
-"""Rows: what counting leaves behind, one for each operation; every report is folded from them."""
+"""Rows: the result of counting, one per operation; every report is a sum over rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from archcli.graph.state import State
 
 
 class Experts(NamedTuple):
-    """A row inside routed experts.
+    """The numbers of routed experts of a row inside a mixture.
 
     `n_experts` copies of its weights are stored, each token passes through `top_k` of them.
     """
@@ -32,7 +32,7 @@ class PassPart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One operation of the forward, as it was counted: everything every report is folded from.
+    """One counted operation of the forward: path, shapes, weights, cost and states.
 
     Costs are per occurrence; `times` repeats them. Weights that are not `trained` are frozen: they get no
     gradient.

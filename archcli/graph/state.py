@@ -1,4 +1,4 @@
-"""States: what an operation keeps from call to call, and how its size depends on the tokens."""
+"""States: cached tensors of an operation, and how their size depends on the tokens."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from archcli.arith import Number
 
 
 class StateKind(StrEnum):
-    """How the size of a state goes with the tokens that have passed."""
+    """How the size of a state depends on the number of tokens seen."""
 
     TOKENS = "tokens"
     """An entry for every token."""

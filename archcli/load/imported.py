@@ -1,4 +1,4 @@
-"""Models that are not written in our YAML: a config.json, a GGUF file, a repository of the hub."""
+"""Import of models from a config.json, a GGUF file, or a repository of the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def load_config(
     *,
     strict: bool = True,
 ) -> Loaded:
-    """The model of a config.json; `known` keys of ours go before what the importer says."""
+    """The model of a config.json; archcli's own keys, `known`, take precedence over the importer's."""
     from archcli.load.huggingface.importer import import_config
 
     places, known = config.places, known or {}
@@ -37,7 +37,7 @@ def load_config(
 
 
 def load_gguf(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
-    """The model of a GGUF file, compared with the tensors it lists before the overrides are applied."""
+    """The model of a GGUF file; its tensors are checked before overrides are applied."""
     from archcli.load.gguf.config import config_of
     from archcli.load.gguf.facts import facts_of
     from archcli.load.gguf.places import header_places
@@ -62,7 +62,7 @@ def load_gguf(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
 
 
 def load_hub(model: str, overrides: Sequence[str], *, strict: bool) -> Loaded | None:
-    """The model that `hf://org/name` or `org/name` names on the hub; None where MODEL is of neither shape."""
+    """The hub's model for `hf://org/name` or `org/name`; None where MODEL has neither form."""
     from archcli.load.hub.cache import CONFIG
     from archcli.load.hub.download import find
     from archcli.load.hub.reference import reference

@@ -74,7 +74,7 @@ def count_flops(
 
 
 def component(row: Row) -> str:
-    """The component of a row's FLOPs: the op's, else the group's; multi-token prediction is a component."""
+    """The component of a row: `mtp` for multi-token prediction, else the op's, else the group's."""
     if is_prediction(row):
         return MTP
     return row.op.component or GROUPS.get(row.group, row.group) or "other"
@@ -95,7 +95,7 @@ def _folds(counted: Pass, *, unmasked: bool) -> tuple[list[dict[str, Any]], dict
 
 
 def _per(amount: int, count: int) -> float:
-    """The quotient, a whole number where it is one."""
+    """amount / count, as an int where it is a whole number."""
     return amount // count if amount % count == 0 else amount / count
 
 
@@ -135,7 +135,7 @@ def _tables(totals: dict[str, Any], rows: list[dict[str, Any]], *, macs: bool) -
 
 
 def _inputs(request: Request, mask: Mask) -> dict[str, Any]:
-    """The request, by the names of the options."""
+    """The report's `inputs`: the request under the names of its options."""
     sizes = {key: getattr(request, key) for key in ("phase", "batch_size", "seq_len", "past", "source_len")}
     return {**sizes, "mask": mask, "logits": request.logits, **request.forms}
 

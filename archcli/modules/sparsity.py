@@ -16,7 +16,7 @@ class Sparsity(Spec):
 
     @property
     def mask(self) -> Mask:
-        """The pattern as an op understands it."""
+        """The pattern as a mask of `ops`."""
         raise NotImplementedError
 
 
@@ -32,7 +32,7 @@ class DilatedWindow(Sparsity):
 
     @property
     def mask(self) -> Mask:
-        """A causal window with gaps."""
+        """A causal window of every `dilation`-th key."""
         return Dilated(self.window, self.dilation)
 
 
@@ -67,7 +67,7 @@ class FixedPattern(Sparsity):
         return Fixed(self.stride, self.summary)
 
     def check(self) -> Iterator[Conflict]:
-        """The summary is part of the block."""
+        """Conflict: a summary longer than its block."""
         if self.summary > self.stride:
             yield Conflict(
                 "summary-within-stride",
@@ -89,5 +89,5 @@ class WindowedGlobal(Sparsity):
 
     @property
     def mask(self) -> Mask:
-        """A band to both sides, and full rows and columns."""
+        """A band on both sides of the diagonal, and full rows and columns for global tokens."""
         return WindowAndGlobal(self.window // 2, self.n_global)

@@ -101,7 +101,7 @@ class Concat(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unsqueeze(Op):
-    """[B, T, d] to [B, T, 1, d]: one head."""
+    """[B, T, d] to [B, T, 1, d]: add a heads axis of length 1."""
 
     name: str
     zero_cost_reason: ClassVar[str] = VIEW
@@ -118,7 +118,7 @@ class Unsqueeze(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeepLast(Op):
-    """[B, T, D] to [B, 1, D]: the newest token alone, for whoever wants only the next logits."""
+    """[B, T, D] to [B, 1, D]: the newest token alone, enough to predict the next one."""
 
     name: str
     zero_cost_reason: ClassVar[str] = VIEW
@@ -135,7 +135,7 @@ class KeepLast(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeepFirst(Op):
-    """[B, T, D] to [B, 1, D]: the first token alone, which a pooler reads."""
+    """[B, T, D] to [B, 1, D]: the first token alone, the input of a pooler."""
 
     name: str
     zero_cost_reason: ClassVar[str] = VIEW
@@ -152,7 +152,7 @@ class KeepFirst(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Transpose(Op):
-    """[B, C, n] to [B, n, C]: channels become the width."""
+    """[B, C, n] to [B, n, C]: channels become the last axis."""
 
     name: str
     zero_cost_reason: ClassVar[str] = VIEW
@@ -169,7 +169,7 @@ class Transpose(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Zeros(Op):
-    """A zero for every id: the first segment's type."""
+    """Zeros in the shape of the ids: segment 0 for every token (BERT)."""
 
     name: str
     zero_cost_reason: ClassVar[str] = "a constant of the input's shape"

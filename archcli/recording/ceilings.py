@@ -1,4 +1,4 @@
-"""The best rates of a machine, by which a roofline is drawn."""
+"""Ceilings of a roofline: peak FLOP/s and bandwidths measured on a machine."""
 
 from __future__ import annotations
 

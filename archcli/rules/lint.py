@@ -31,14 +31,14 @@ class Selection:
     ignore: Sequence[str] = ()
 
     def takes(self, code: str, ignored: Sequence[str] = ()) -> bool:
-        """Whether the rule of the code runs; `ignored` are the prefixes that the model lists."""
+        """Whether the rule with this code runs; `ignored` are the prefixes that the model lists."""
         wanted = 0 if not self.select else _longest(code, self.select)
         wanted = max(wanted, _longest(code, self.extend))
         return wanted > _longest(code, (*self.ignore, *(prefix.upper() for prefix in ignored)))
 
 
 def lint(case: Case, selection: Selection, ignored: Sequence[str] = ()) -> Iterator[RuleFinding]:
-    """Every finding of every selected rule; without rules that read counted rows while sizes conflict."""
+    """The findings of all selected rules; while sizes conflict, rules that need counted rows are skipped."""
     for rule in all_rules().values():
         if selection.takes(rule.code, ignored) and not (rule.counts and case.conflicts):
             yield from (RuleFinding(rule, finding) for finding in rule.check(case))
@@ -57,7 +57,7 @@ def check_prefixes(given: Mapping[str, Sequence[str]]) -> None:
 
 
 def rule_of(code: str) -> DesignRule:
-    """The rule of a code; ArchError with the nearest ones where there is none."""
+    """The rule with this code; ArchError with the nearest codes where there is none."""
     rule = all_rules().get(code.upper())
     if rule is None:
         raise ArchError(Problem(f"no rule {code!r}", _near(code)))
@@ -65,13 +65,13 @@ def rule_of(code: str) -> DesignRule:
 
 
 def _longest(code: str, prefixes: Sequence[str]) -> int:
-    """The length of the longest prefix of the code; ALL is the empty prefix, and none is -1."""
+    """The length of the longest of the prefixes that the code begins with: 0 for ALL, -1 for none."""
     stems = ["" if prefix == "ALL" else prefix for prefix in prefixes if prefix]
     return max((len(stem) for stem in stems if code.startswith(stem)), default=-1)
 
 
 def is_prefix(prefix: str) -> bool:
-    """Whether a rule's code begins so; ALL stands for every code."""
+    """Whether a rule's code begins with this prefix; ALL is a prefix of every code."""
     return prefix == "ALL" or (bool(prefix) and any(code.startswith(prefix) for code in all_rules()))
 
 

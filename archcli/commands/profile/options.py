@@ -1,4 +1,4 @@
-"""The options of `archcli profile` that no other command has."""
+"""Options of `archcli profile` alone."""
 
 from __future__ import annotations
 

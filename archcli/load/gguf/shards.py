@@ -1,4 +1,4 @@
-"""A model in one GGUF file, or in several that lie beside one another."""
+"""A model in one GGUF file, or split into several in one folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHARD = re.compile(r"(?P<stem>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})")
 
 
 def read_whole(path: Path) -> Header:
-    """The header of a file; of one part of a model in several, that of all parts, which lie beside it."""
+    """The header of a GGUF file; the parts of a split model, all in one folder, are merged."""
     header = read(path)
     count = header.metadata.get("split.count", 1)
     if not isinstance(count, int) or count <= 1:
@@ -31,6 +31,6 @@ def read_whole(path: Path) -> Header:
 
 
 def model_name(path: Path) -> str:
-    """The name of a file without its suffix and the number of its part."""
+    """The file's name without suffix and part number."""
     match = SHARD.fullmatch(path.stem)
     return match["stem"] if match else path.stem

@@ -26,7 +26,7 @@ ACTIVATIONS: dict[str, Any] = {
 
 
 def activation(config: Config, *names: str, default: Any = MISSING) -> ConfigValue[Any]:
-    """archcli's word for the activation function."""
+    """archcli's kind of the activation function."""
     name = config.value(*names, default=default)
     if not isinstance(name.value, str) or name.value not in ACTIVATIONS:
         what = f"activation {short_repr(name.value)} is not supported"

@@ -1,4 +1,4 @@
-"""Keys of a config.json and our words for them, for hints to whoever writes them in a YAML."""
+"""YAML keys for keys of a config.json, for the hint on a config.json key written in a YAML."""
 
 from __future__ import annotations
 

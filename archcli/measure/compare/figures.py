@@ -1,4 +1,4 @@
-"""Figures: what each of several architectures has, costs and caches, for the same request."""
+"""Figures to compare architectures by: parameters, FLOPs and cache for one request."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Figure(NamedTuple):
 
 
 def figures(name: str, model: Model, request: Request, context: int, dtype: str) -> list[Figure]:
-    """All figures of a model, in the order they are shown; its cache after `context` tokens."""
+    """All figures of a model in display order; the KV cache is that of `context` tokens."""
     record = describe(name, model)
     return [
         *_params(model, dtype),

@@ -53,17 +53,17 @@ class SurveyColumn(NamedTuple):
 
     @property
     def is_figure(self) -> bool:
-        """Whether it is a number, of which there are medians and ratios."""
+        """Whether the values are numbers, so that medians and ratios exist."""
         return self.unit not in WORDS
 
     @property
     def column(self) -> Column:
-        """How a table shows it."""
+        """The table column: key, heading and unit."""
         return Column(self.key, self.title, self.unit)
 
 
 def describe(name: str, model: Model) -> Record:
-    """Every column of a model by its key, exact.
+    """The value of every column for a model, by key, unrounded.
 
     `mixed` holds [[value, layers], …] of figures that differ by layer.
     """

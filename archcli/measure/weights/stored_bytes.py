@@ -84,5 +84,5 @@ def weight_bytes(model: Model, rows: Iterable[Row], dtype: str) -> int:
 
 
 def _per(bits: int, params: int) -> float:
-    """The quotient, a whole number where it is one."""
+    """The quotient, as an int where it is a whole number."""
     return bits // params if params and bits % params == 0 else bits / (params or 1)

@@ -20,7 +20,7 @@ from archcli.runtime.profile.executed import Executed, executed
 
 
 class Census(NamedTuple):
-    """Calls of torch operations, what they computed and moved, and the architecture's operations that ran.
+    """Calls, FLOPs and bytes of torch operations, and the architecture's operations that ran.
 
     `reached`: to how many experts any token went, by the path of an operation within routed experts.
     """
@@ -32,7 +32,7 @@ class Census(NamedTuple):
 
 
 def take_census(model: nn.Module, step: Callable[[], Any]) -> Census:
-    """Run the step once, untimed, and count."""
+    """Run the step once, untimed, and count its torch operations."""
     with op_log(model) as log, _Counting(log) as counting:
         step()
     reached = {path: len(expert_of.unique()) for path, expert_of in log.expert_of.items()}
@@ -40,7 +40,7 @@ def take_census(model: nn.Module, step: Callable[[], Any]) -> Census:
 
 
 class _Counting(TorchDispatchMode):
-    """Counts what reaches the dispatcher, under the operation it runs in or whose gradient it computes."""
+    """Counts torch operations at the dispatcher, by the architecture's operation they belong to."""
 
     def __init__(self, log: OpLog) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class _Counting(TorchDispatchMode):
 
 
 def is_view(func: Any) -> bool:
-    """Whether every result is another view of an argument; `_unsafe_view` is one that does not say so."""
+    """Whether every result is a view of an argument, `_unsafe_view` among them."""
     returns = func._schema.returns
     if func._schema.name == "aten::_unsafe_view":
         return True

@@ -1,4 +1,4 @@
-"""GLM-4 9B as transformers holds it: GlmConfig and GlmForCausalLM. Files of its own code say chatglm."""
+"""GLM-4 9B by transformers' GlmConfig and GlmForCausalLM; for model_type chatglm see `chatglm.py`."""
 
 from __future__ import annotations
 

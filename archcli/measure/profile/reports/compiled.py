@@ -1,4 +1,4 @@
-"""Figures and notes of a compiled model: its kernels, and the operators that they hold."""
+"""Figures and notes of a compiled model: its kernels, and the operators fused into each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from archcli.recording.recording import Recording
 
 
 def compiled_figures(compiled: CompiledModel | None) -> CompiledCode | None:
-    """The figures of the compiled code; None of a model that runs operation by operation."""
+    """The figures of the compiled code; None for a model run without torch.compile."""
     return None if compiled is None else _figures(compiled)
 
 
@@ -35,7 +35,7 @@ def _figures(compiled: CompiledModel) -> CompiledCode:
 
 
 def kernel_facts(recording: Recording) -> Iterator[tuple[str, Any, Unit]]:
-    """Lines of the quality table: whether the trace has all operations or kernels, and what was compiled."""
+    """Lines of the quality table: is the trace complete, and what was compiled."""
     seen = f"{recording.counted} of {recording.executed}"
     compiled = recording.compiled
     if compiled is None:

@@ -2,7 +2,8 @@
 
 Module: a Spec with a `forward`, stated once, in ops, on a tape.
 
-`Inline` modules (a norm, an activation) add no level to paths. `substitute` swaps sizes for symbols or arrays.
+`Inline` modules (a norm, an activation) add no level to paths.
+`substitute` swaps sizes for symbols or arrays.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Conflict(NamedTuple):
     hint: str = ""
 
     def below(self, path: str) -> Conflict:
-        """The same, seen from further up."""
+        """The conflict with its path prefixed by the parent's."""
         return self._replace(path=f"{path}.{self.path}")
 
 
@@ -60,7 +61,10 @@ class Spec:
     default_kind: ClassVar[str] = ""
     """Which kind of the family is meant where none is stated."""
     form_key: ClassVar[str] = ""
-    """What a request calls the field `form`, by which equal ways to compute it are chosen; empty without such a field."""
+    """The key in a request's `forms` that sets the field `form`; empty where there is no such field.
+
+    Forms are mathematically equal ways to compute a module.
+    """
     fields: ClassVar[Mapping[str, Field]] = {}
     """Its fields by name."""
 
@@ -69,14 +73,14 @@ class Spec:
         cls.fields = collected(cls)
 
     def __init__(self, **values: Any) -> None:
-        """Check every value that is given, alone and beside the others; ArchError with all that is wrong."""
+        """Validate all values, by type and against each other; ArchError lists every problem."""
         problems = list(self._filled(values)) or list(self.conflicts())
         if problems:
             name = type(self).__name__
             raise ArchError(Problem(it.what, it.hint, path=f"{name}.{it.path}") for it in problems)
 
     def _filled(self, values: Mapping[str, Any]) -> Iterator[Problem]:
-        """Take the values over, and what their types refuse."""
+        """Set the fields; yields what is missing, unknown or refused by its type."""
         yield from (Problem(f"unknown key {name}", path=name) for name in values if name not in self.fields)
         for name, field in self.fields.items():
             if name not in values and field.required:
@@ -91,18 +95,18 @@ class Spec:
         yield from (Problem(it.what, it.hint, path=it.path, code=it.code) for it in self.check())
 
     def check(self) -> Iterator[Conflict]:
-        """Every conflict: values that are fine alone, but not beside the others."""
+        """Conflicts between values that are valid by themselves."""
         yield from ()
 
     @classmethod
     def unchecked(cls, **values: Any) -> Self:
-        """An instance of these values, whatever they are; fields left out have their defaults."""
+        """An instance of these values without validation; fields left out have their defaults."""
         made = cls.__new__(cls)
         made.__dict__.update({name: values.get(name, field.default) for name, field in cls.fields.items()})
         return made
 
     def replace(self, **changes: Any) -> Self:
-        """The same with other values of some fields, which are not checked."""
+        """A copy with new values for some fields, which are not checked."""
         return self.unchecked(**{name: changes.get(name, getattr(self, name)) for name in self.fields})
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -111,10 +115,10 @@ class Spec:
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"{type(self).__name__} is frozen")
 
-    def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other):
+    def __eq__(self, value: object) -> bool:
+        if type(self) is not type(value):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.fields)
+        return all(getattr(self, name) == getattr(value, name) for name in self.fields)
 
     def __hash__(self) -> int:
         return hash((type(self), *(getattr(self, name) for name in self.fields)))
@@ -197,7 +201,7 @@ def substitute(spec: M, values: Mapping[str, Any]) -> M:
 
 
 def with_forms(spec: M, forms: Mapping[str, str]) -> M:
-    """The same spec with everything in it computed in the form that is chosen for its `form_key`."""
+    """A copy whose modules compute in the forms chosen for their `form_key`."""
     chosen = {
         f"{path}.form": forms[part.form_key] for path, part in find(spec, Spec) if part.form_key in forms
     }

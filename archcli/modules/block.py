@@ -112,11 +112,11 @@ class SerialBlock(Block):
     cross_attention: CrossAttention | None = None
 
     def before(self, x: Tensor, name: str) -> Tensor:
-        """What the sublayer of that name reads."""
+        """The input of the sublayer of that name."""
         raise NotImplementedError
 
     def after(self, x: Tensor, y: Tensor, name: str) -> Tensor:
-        """The stream, once the sublayer has answered y."""
+        """The residual stream after the sublayer's output y."""
         raise NotImplementedError
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:

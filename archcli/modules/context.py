@@ -1,4 +1,4 @@
-"""Context: what a layer knows besides its input.
+"""Context: a layer's inputs besides the residual stream.
 
 Explicit, so that no module has hidden state and the caller owns the cache.
 """
@@ -13,7 +13,7 @@ from archcli.ops import Positions
 
 
 class LayerCache(NamedTuple):
-    """What a layer keeps between calls: states of `length` tokens; a layer without states has none."""
+    """The states that a layer caches between calls, of `length` tokens; empty without states."""
 
     length: Number
     states: tuple[Any, ...]

@@ -26,8 +26,8 @@ if TYPE_CHECKING:  # fields of few models, imported where one is given a value
 class Generator(Model):
     """A model that predicts the next token, and what it is trained with.
 
-    `loss` is what training minimizes; left out, a training pass ends with the logits, or where head or mtp need targets with
-    their cross entropy.
+    `loss` is what training minimizes; left out, a training pass ends with the logits, or where head or mtp
+    need targets with their cross entropy.
     """
 
     head: OutputHead | None = Head()
@@ -90,8 +90,9 @@ class Generator(Model):
 
 
 class Decoder(Generator, Stack):
-    """A decoder-only language model: tokens [B, T] to logits [B, T, V], or with `head: null` to hidden states [B, T, D].
+    """A decoder-only language model: tokens [B, T] to logits [B, T, V].
 
+    With `head: null` it ends with the hidden states [B, T, D].
     `mtp` adds layers that predict further tokens, in training alone.
     """
 
@@ -120,8 +121,8 @@ class Decoder(Generator, Stack):
     ) -> tuple[Tensor, Cached]:
         """Logits [B, T, V], with `last_only` [B, 1, V], with targets [B, T] the loss; and the cache.
 
-        `cache` None caches nothing, `()` starts one, anything else is what the last call returned; `positions` [T] left
-        out start at 0.
+        `cache` None caches nothing, `()` starts one, anything else is what the last call returned;
+        `positions` [T] left out start at 0.
         """
         positions = Positions("positions")(tokens) if positions is None else positions
         x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")

@@ -22,9 +22,9 @@ class Encoder(Model, Stack):
 
     BERT, Devlin et al. 2018, arXiv:1810.04805.
 
-    `pooler` adds tanh(W x + b) of the first token, from which BERT classifies; `n_labels` a linear classifier of what
-    is pooled, or without a pooler of every token; `head` guesses masked tokens. Layers state `causal: false`. Nothing
-    is cached, and nothing is generated.
+    `pooler` adds tanh(W x + b) of the first token, from which BERT classifies; `n_labels` a linear classifier
+    of what is pooled, or without a pooler of every token; `head` guesses masked tokens. Layers state
+    `causal: false`. Nothing is cached, and nothing is generated.
     """
 
     caches: ClassVar[bool] = False
@@ -45,7 +45,8 @@ class Encoder(Model, Stack):
     ) -> tuple[Tensor | tuple[Tensor, Tensor], Cached]:
         """[B, 1 or T, labels] with labels, else the hidden states, pooled or not; never a cache.
 
-        With a head logits [B, T, V], and beside a pooler or labels a pair of both: BERT's pre-training, section 3.1.
+        With a head logits [B, T, V], and beside a pooler or labels a pair of both: BERT's pre-training,
+        section 3.1.
         """
         positions = Positions("positions")(tokens) if positions is None else positions
         x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")

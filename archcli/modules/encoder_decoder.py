@@ -27,9 +27,10 @@ if TYPE_CHECKING:  # a field of few, imported where it is given a value
 class EncoderStack(Stack):
     """The encoder half: source tokens or features to the memory [B, S, D] that the decoder attends to.
 
-    `position` and `input_norm` are the encoder's own. With a `front_end` it reads features (Whisper's spectrogram) in
-    place of tokens, and `source_len` is the fixed number of positions they make. `vocab_size` gives it a table of its
-    own where source and target share none. `dropout` zeroes that share of what the layers read in training.
+    `position` and `input_norm` are the encoder's own. With a `front_end` it reads features (Whisper's
+    spectrogram) in place of tokens, and `source_len` is the fixed number of positions they make. `vocab_size`
+    gives it a table of its own where source and target share none. `dropout` zeroes that share of what the
+    layers read in training.
     """
 
     is_causal: ClassVar[bool] = False
@@ -63,8 +64,8 @@ class EncoderDecoder(Generator):
     Vaswani et al. 2017, arXiv:1706.03762; T5, arXiv:1910.10683.
 
     One table embeds both languages unless the encoder has its own; `embedding.position` is the decoder's,
-    `encoder.position` the encoder's. `source_len` fixes the encoder's length (Whisper 1500); left out it is given with
-    each pass.
+    `encoder.position` the encoder's. `source_len` fixes the encoder's length (Whisper 1500); left out it is
+    given with each pass.
     """
 
     kind: Literal["encoder_decoder"] = "encoder_decoder"
@@ -73,7 +74,7 @@ class EncoderDecoder(Generator):
     decoder: DecoderStack
 
     def source_length(self, source_len: Number) -> Number:
-        """As many as are asked for, or as the model itself states."""
+        """The requested source length, or the fixed one of the model."""
         return source_len if self.source_len is None else self.source_len
 
     def inputs(self, request: Request) -> dict[str, InputSpec]:
@@ -118,7 +119,7 @@ class EncoderDecoder(Generator):
         return memory
 
     def check(self) -> Iterator[Conflict]:
-        """What the encoder reads is clear, and as wide as the stream."""
+        """Check that the encoder has one source of inputs, as wide as the residual stream."""
         yield from super().check()
         if self.encoder.vocab_size is not None and self.encoder.front_end is not None:
             yield Conflict(

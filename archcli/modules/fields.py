@@ -1,6 +1,7 @@
 """The fields of a Spec, read from its annotations.
 
-An annotation is evaluated when the field is first given a value, so a model without `lora` does not import adapters.
+An annotation is evaluated when the field is first given a value, so a model without `lora` does not import
+adapters.
 """
 
 from __future__ import annotations

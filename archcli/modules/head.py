@@ -1,4 +1,6 @@
-"""Output heads: from vectors to logits. What all kinds share; the linear one stands beside the embedding it may be tied to.
+"""Output heads: what all kinds share.
+
+A head maps hidden states to logits. The linear head stands in `embedding.py`, as the two may be tied.
 
 B batch, T tokens, D width of the vectors, V vocab_size.
 """
@@ -15,7 +17,7 @@ from archcli.ops import Linear
 
 
 class OutputHead(Inline):
-    """From vectors to logits, or with targets to their likelihoods."""
+    """A map from hidden states to logits, or with targets to their likelihoods."""
 
     family: ClassVar[str] = "head"
     default_kind: ClassVar[str] = "linear"
@@ -27,7 +29,7 @@ class OutputHead(Inline):
 
     @property
     def token_multiple(self) -> int:
-        """The fewest targets of which every share that the head states is a whole number."""
+        """The smallest number of targets that every share of the head divides into whole tokens."""
         return 1
 
     def target_ranges(self, vocab_size: int, tokens: int) -> list[tuple[int, int, int]]:

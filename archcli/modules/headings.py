@@ -1,4 +1,7 @@
-"""Headings and paths of what stands beside a model's layers, apart from its classes: naming them imports none."""
+"""Report headings and row paths of what stands beside a model's layers.
+
+They are constants in a file of their own, so that naming them imports no module class.
+"""
 
 from __future__ import annotations
 

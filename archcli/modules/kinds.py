@@ -1,7 +1,7 @@
 """Which class a `kind` of a family (`norm`, `attention`, `ffn`, …) names, known without importing it.
 
-The library's kinds stand in a table. Others enter by two doors: `register` in Python, and the entry-point group
-`archcli.kinds` of an installed distribution, which is read only where the table lacks a kind.
+The library's kinds stand in a table. Others enter by two doors: `register` in Python, and the entry-point
+group `archcli.kinds` of an installed distribution, which is read only where the table lacks a kind.
 """
 
 from __future__ import annotations

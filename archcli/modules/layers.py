@@ -1,7 +1,7 @@
 """LayerIndex: which layers of a model each counted layer stands for, by row path and by YAML path.
 
-Counting traces every distinct layer once: layer i of a pattern of p layers stands for the layers i, i+p, i+2p, … of
-its group. A built model has all of them.
+Counting traces every distinct layer once: layer i of a pattern of p layers stands for the layers i, i+p,
+i+2p, … of its group. A built model has all of them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from archcli.modules.stack import Group, Stack, stacks
 class DistinctLayer(NamedTuple):
     """One layer of a pattern: its paths, its block, and how many layers of the model are like it.
 
-    `path` is that of its rows (`encoder.layers.3`), `yaml_path` that of its block (`encoder.groups.0.pattern.1`).
-    `prefix` begins the paths of its `stack` and ends in a dot; it is empty where the model is the stack.
+    `path` is that of its rows (`encoder.layers.3`), `yaml_path` that of its block
+    (`encoder.groups.0.pattern.1`). `prefix` begins the paths of its `stack` and ends in a dot; it is empty
+    where the model is the stack.
     """
 
     path: str

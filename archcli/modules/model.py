@@ -29,14 +29,15 @@ RELEASED = re.compile(r"[12]\d{3}(-(0[1-9]|1[0-2]))?", re.ASCII)
 
 
 class Model(Module):
-    """What every model states besides its layers.
+    """Base of all models: vocabulary, widths, norm and embedding, but not the layers.
 
-    `norm` is what every layer uses that names none of its own, and what follows the last layer. `max_seq_len` is the
-    context it was trained for: it sizes a learned position table and is otherwise a note. `published` holds figures a
-    paper or a checkpoint states, which tests compare with what is counted. `released` is when it was first public: a year, or
-    "2024-07". `series` is the line of models it belongs to: llama, gpt. Neither changes a count. `lora` adds low-rank adapters,
-    which alone are trained; `quantization` says in how many bits the weights are stored. `ignore` lists codes of rules
-    that `archcli check` is to leave out, `training` what of the recipe those rules judge; neither is counted.
+    `norm` is what every layer uses that names none of its own, and what follows the last layer. `max_seq_len`
+    is the context it was trained for: it sizes a learned position table and is otherwise a note. `published`
+    holds figures a paper or a checkpoint states, which tests compare with what is counted. `released` is when
+    it was first public: a year, or "2024-07". `series` is the line of models it belongs to: llama, gpt.
+    Neither changes a count. `lora` adds low-rank adapters, which alone are trained; `quantization` says in
+    how many bits the weights are stored. `ignore` lists codes of rules that `archcli check` is to leave out,
+    `training` what of the recipe those rules judge; neither is counted.
     """
 
     family: ClassVar[str] = "model"
@@ -60,7 +61,7 @@ class Model(Module):
 
     @property
     def adapted(self) -> Any:
-        """What reads its forward: itself, or itself with the adapters it states."""
+        """The module to trace: the model, with LoRA adapters where it states them."""
         return self if self.lora is None else self.lora.adapted(self)
 
     def source_length(self, source_len: Number) -> Number | None:
@@ -69,7 +70,7 @@ class Model(Module):
 
     @property
     def trains_on_targets(self) -> bool:
-        """Whether a training pass needs targets [B, T]: it goes on to a loss. Else it ends with the logits."""
+        """Whether a training pass needs targets [B, T] for a loss, rather than ending with the logits."""
         return False
 
     @property

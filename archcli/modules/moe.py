@@ -113,7 +113,7 @@ class MixtureOfExperts(FeedForward):
             yield Conflict("shared-gate-needs-shared", "shared_gate", what, hint)
 
     def _check_routing(self) -> Iterator[Conflict]:
-        """k of E, from groups that E falls into evenly."""
+        """Check that k <= E and that groups divide the E experts evenly."""
         experts, k = self.n_experts, self.top_k
         groups, chosen = self.router.n_groups, self.router.top_k_groups
         if k > experts:

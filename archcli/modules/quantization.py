@@ -112,7 +112,10 @@ class Quantization(Format):
     rules: tuple[Rule, ...] = ()
 
     def packings(self, row: Row, layers: LayerIndex) -> Iterator[tuple[Packing, Number]]:
-        """(packing, number of layers) of a row's matrix, 1 outside of all layers; nothing of a row without one."""
+        """(packing, number of layers) for each stored format of a row's matrix.
+
+        The number is 1 outside of all layers. A row without a matrix that can be quantized yields nothing.
+        """
         if not quantizable(row):
             return
         usual = self.packing({})

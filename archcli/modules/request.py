@@ -1,4 +1,4 @@
-"""Request: which pass through a model is asked for. InputSpec: a tensor that the pass reads.
+"""Request: the pass to count, its phase and lengths. InputSpec: a tensor that the pass reads.
 
 The same request is counted, built, run and timed; `Model.inputs` says with which tensors.
 """
@@ -35,13 +35,13 @@ class InputSpec(NamedTuple):
 class Request:
     """One pass through a model, by the names of the options of `archcli flops`.
 
-    forward is one full pass, train the same and its backward, prefill a pass that fills the cache, decode one token
-    against a full cache. `seq_len` tokens per sequence are new, `past` are in the cache already. `source_len` is how
-    many positions an encoder-decoder's encoder has. `logits` are those of all positions or of the last. None leaves a
-    value to the phase (`resolved`).
+    forward is one full pass, train the same and its backward, prefill a pass that fills the cache, decode one
+    token against a full cache. `seq_len` tokens per sequence are new, `past` are in the cache already.
+    `source_len` is how many positions an encoder-decoder's encoder has. `logits` are those of all positions
+    or of the last. None leaves a value to the phase (`resolved`).
 
-    `forms` picks between equal ways to compute a module: {"mla": "absorbed"}. A key that is absent leaves modules as
-    their YAML states them.
+    `forms` picks between equal ways to compute a module: {"mla": "absorbed"}. A key that is absent leaves
+    modules as their YAML states them.
     """
 
     phase: Phase = "forward"
@@ -55,8 +55,8 @@ class Request:
     def resolved(self) -> Request:
         """The request with every value that its phase decides filled in, except `source_len`.
 
-        A decoding pass has one new token; its `past` left out is `seq_len`. Raises ArchError where values contradict
-        each other.
+        A decoding pass has one new token; its `past` left out is `seq_len`. Raises ArchError where values
+        contradict each other.
         """
         if self.phase == "train" and not _is_empty(self.past):
             raise ArchError("training starts from an empty cache", "leave --past out")

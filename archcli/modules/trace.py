@@ -16,8 +16,9 @@ def trace(
 ) -> tuple[tuple[Row, ...], Any]:
     """The rows of the pass that `request` asks for, and the cache afterwards.
 
-    `adapted` is the model with its adapters, if those are to be counted. `cache` None caches nothing, () starts a
-    cache, anything else is what an earlier trace returned, which holds the `past` tokens of the request.
+    `adapted` is the model with its adapters, if those are to be counted. `cache` None caches nothing, ()
+    starts a cache, anything else is what an earlier trace returned, which holds the `past` tokens of the
+    request.
     """
     rows: list[Row] = []
     tape = CountTape(rows)

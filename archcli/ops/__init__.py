@@ -21,12 +21,12 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.mask import *
     from archcli.ops.normalize import *
     from archcli.ops.pointwise import *
+    from archcli.ops.query_temperature import *
     from archcli.ops.relative import *
     from archcli.ops.rotary import *
     from archcli.ops.route import *
     from archcli.ops.select import *
     from archcli.ops.sparse import *
-    from archcli.ops.temper import *
 
 HOMES = {
     ".attend": ["Attend"],
@@ -51,12 +51,12 @@ HOMES = {
     ".mask": ["Bidirectional", "Causal", "Chunked", "Mask", "SlidingWindow"],
     ".normalize": ["Normalize"],
     ".pointwise": ["Activate", "ActivateSwish", "Add", "Clip", "Multiply", "Scale", "Softcap"],
+    ".query_temperature": ["QueryTemperature"],
     ".relative": ["RelativeBias", "RelativeKeys"],
     ".rotary": ["AddConstant", "Positions", "RotaryTable", "Rotate", "Sinusoid"],
     ".route": ["Combine", "Dispatch", "Route"],
     ".select": ["Candidates", "ClusterIndex", "Sample", "ScatterAdd", "Select"],
     ".sparse": ["Dilated", "Fixed", "Strided", "WindowAndGlobal"],
-    ".temper": ["QueryTemperature"],
 }
 """The public names, by the file that defines them."""
 

@@ -17,7 +17,7 @@ from archcli.ops.mask import Mask
 
 FP32 = 4
 MASK_BYTES = 10
-"""Bytes per pair of query and key while a mask is made: their distance as an int64, and two comparisons of it."""
+"""Bytes per pair of query and key while a mask is made: an int64 distance and two comparisons of it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,7 +107,10 @@ class Attend(Op):
         return self.is_plain and bool(k[3] == v[3])
 
     def workspace(self, width: int, q: Shape, k: Shape, v: Shape, *rest: Shape) -> Workspace:
-        """Of the T x S scores of every head: each step makes them anew beside those it reads, a softmax in fp32."""
+        """Bytes of the T x S scores of every head.
+
+        Each step writes new scores beside those it reads; the softmax works in fp32.
+        """
         pairs = q[1] * k[1]
         scores, cast = prod(q[:1]) * q[2] * pairs, 0 if width == FP32 else 1
         softmax = FP32 + cast * FP32 + (width if "sinks" in self.extras else 0)

@@ -21,17 +21,16 @@ from archcli.graph import OpClass, Part
 
 SOFTMAX_FORWARD, SOFTMAX_BACKWARD = 5, 5
 LAYERNORM_FORWARD, LAYERNORM_BACKWARD, LAYERNORM_WEIGHT = 7, 9, 4
-# RMSNorm leaves out what a mean costs: summing, subtracting and the bias forward; in the gradient, re-centring
-# x, the sum of dy and subtracting its mean.
+# RMSNorm leaves out what a mean costs: summing, subtracting and the bias forward;
+# in the gradient, re-centring x, the sum of dy and subtracting its mean
 RMSNORM_FORWARD, RMSNORM_BACKWARD, RMSNORM_WEIGHT = 5 - 1, 9 - 3, 4 - 1
 LOG_SUM_EXP = SOFTMAX_FORWARD - 2  # subtract the maximum, exp, add: no scale, no division
 LOG_SUM_EXP_PER_ROW = 2  # the logarithm, and the maximum added back
 LOG_SUM_EXP_BACKWARD = 3  # subtract the result, exp, times the gradient
 LOG_SOFTMAX = SOFTMAX_FORWARD - 1  # no scale; a subtraction in place of the division
 LOG_SOFTMAX_PER_ROW = 1  # the logarithm
-LOG_SOFTMAX_BACKWARD = (
-    SOFTMAX_BACKWARD - 1
-)  # exp of the result, the sum of the gradients, their product, subtract
+# exp of the result, the sum of the gradients, their product, subtract
+LOG_SOFTMAX_BACKWARD = SOFTMAX_BACKWARD - 1
 SOFTCAP = 3  # divide, tanh, multiply; Gemma 2, arXiv:2408.00118 section 2
 ROTATE = 3  # two products and a sum per rotated element; RoFormer, arXiv:2104.09864 equation 34
 

@@ -10,7 +10,10 @@ from archcli.graph import Op, OpClass, Part
 from archcli.ops import base
 
 STATISTICS = 3
-"""Of LayerNorm's seven: summing, squaring what the mean has left, summing again. Every pass applies the rest."""
+"""FLOPs per element for mean and variance: a sum, a square of the centred element, a sum again.
+
+They are three of LayerNorm's seven; every pass does the other four.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

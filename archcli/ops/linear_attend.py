@@ -110,7 +110,10 @@ class LinearAttend(Op):
         return Part("normalizer", OpClass.NORMALIZATION, 2 * n, n + totals, tokens, (to_q, to_z))
 
     def workspace(self, width: int, q: Shape, k: Shape, v: Shape, *state: Shape) -> Workspace:
-        """Of the sums S and z, up to every token where it is causal: the terms beside their sums, or with the cached ones."""
+        """Bytes of the sums S and z, for every token where it is causal.
+
+        At once live the terms and their sums, or the sums without and with the cached ones.
+        """
         batch, tokens, heads, m = k
         sums = batch * (tokens if self.causal else 1) * heads * (m * v[3] + m) * width
         return Workspace(2 * sums, sums, 3 * sums)  # a running sum's gradient is turned around twice

@@ -36,7 +36,7 @@ class Mask(ABC):
         return past
 
     def covers(self, new: int, visible: int) -> bool:
-        """Whether, of `visible` keys of which `new` are the queries', only later ones are forbidden."""
+        """Whether only later keys are masked, if any, for `new` queries over `visible` keys."""
         return True
 
 

@@ -55,7 +55,7 @@ class AddConstant(Op):
 
 
 class Frequencies(Protocol):
-    """Whoever knows how fast each pair turns: the Rope module."""
+    """The source of rotary frequencies, such as the Rope module."""
 
     def frequencies(self, torch: Any, width: int, positions: Any) -> Any:
         """Radians per position of each of the width/2 pairs."""

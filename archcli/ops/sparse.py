@@ -25,7 +25,7 @@ def capped_sum(n: Number, cap: Number) -> Number:
 
 
 class Prefix(Mask):
-    """A causal mask whose queries see a number of keys that goes by their own position alone."""
+    """A causal mask whose number of visible keys depends on the query's position alone."""
 
     __slots__ = ()
 

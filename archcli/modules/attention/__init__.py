@@ -1,1 +1,1 @@
-"""Attention: who is looked at, and from what keys and values are made."""
+"""Attention: masks, positions, and where queries, keys and values come from."""

@@ -31,7 +31,7 @@ STABILIZERS = ("qk_norm", "softcap", "clip", "sinks")
 
 
 class LengthTemperature(Spec):
-    """Queries are multiplied by 1 + `scale` ln(1 + floor((position + 1) / `floor_scale`)).
+    """Query temperature: a factor 1 + `scale` ln(1 + floor((position + 1) / `floor_scale`)).
 
     Llama 4, on layers without RoPE.
     """
@@ -52,7 +52,7 @@ class Attention(Mixer):
     position: Position = NoPosition()
 
     def facts(self, d_model: Number | None = None) -> MixerFacts:
-        """Kind, heads and position; what is seen is all, or all before."""
+        """Kind, heads and position, with a full or bidirectional pattern."""
         return replace(
             super().facts(d_model),
             causal=self.causal,
@@ -110,7 +110,7 @@ class SoftmaxAttention(Attention):
 
     @property
     def _pattern(self) -> str:
-        """All before (full), all (bidirectional), or what a window, a chunk or a sparsity leaves."""
+        """The pattern's name: full (causal), bidirectional, or that of a window, chunk or sparsity."""
         if self.sparsity is not None:
             return getattr(self.sparsity, "kind", "sparse")
         bounds = {"window": self.window, "chunk": self.chunk}
@@ -156,7 +156,7 @@ class SoftmaxAttention(Attention):
         return mixed
 
     def extend(self, context: Context, **new: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...] | None]:
-        """Put the new entries behind the cached ones: what attention sees now, and what the cache keeps.
+        """Append new entries to the cached ones: what attention reads, and what the cache keeps.
 
         Without a cache, the new entries alone.
         """

@@ -36,7 +36,7 @@ class CrossAttention(ProjectedAttention):
 
     @property
     def mask(self) -> Mask:
-        """Nothing is hidden."""
+        """No mask: every source position is visible."""
         return Bidirectional()
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:

@@ -76,7 +76,7 @@ class ProjectedHeads(Attention):
         return split
 
     def _placed(self, x: Tensor, which: Projection, table: tuple[Tensor, Tensor] | None) -> Tensor:
-        """Queries or keys, normalized and turned by position, in the order the architecture says."""
+        """Queries or keys after normalization and rotation, in the architecture's order."""
         norm = self.qk_norm
         if norm is not None and norm.when == "before_rope":
             x = norm(x, name=f"{which}_norm")
@@ -175,7 +175,7 @@ class GroupedQueryAttention(ProjectedAttention):
 
 
 def _divisors_near(n: int, wanted: int, reach: int = 4096) -> list[int]:
-    """The divisors of n next below and next above the wanted one, looked for so far and no farther."""
+    """The divisors of n nearest to the wanted number, below and above, within a search limit."""
     below = next((k for k in range(min(wanted, n), max(wanted - reach, 0), -1) if n % k == 0), 1)
     above = next((k for k in range(wanted, min(wanted + reach, n + 1)) if n % k == 0), n)
     return [below, above] if wanted < n else [n]

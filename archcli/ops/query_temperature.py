@@ -1,4 +1,4 @@
-"""Temper: queries scaled by how far along they are, so that attention stays sharp over long contexts."""
+"""Query temperature: a factor that grows with the position, for attention over long contexts."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def ceilings_file() -> Path:
 
 
 def kept_ceilings(path: Path) -> dict[str, Ceilings]:
-    """The rates of the file by key; entries that are none are left out, as is a file that is none."""
+    """The valid entries of the file by key; none where the file cannot be read."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -31,7 +31,7 @@ def kept_ceilings(path: Path) -> dict[str, Ceilings]:
 
 
 def _rates(entry: Any) -> Ceilings | None:
-    """The entry as rates measured earlier; None where a rate is missing or no number above zero."""
+    """The rates of an entry; None where a rate is missing or not a number above zero."""
     if not isinstance(entry, dict) or not isinstance(entry.get("dtype"), str):
         return None
     gemm, dram, cache = (entry.get(key) for key in RATES)

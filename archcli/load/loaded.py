@@ -1,4 +1,4 @@
-"""A loaded model and the tree it was built from, which knows the place of every setting."""
+"""A loaded model, and the tree it was built from with the place of every setting."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class Loaded(NamedTuple):
     conflicts: tuple[Problem, ...] = ()
 
     def mark(self, path: str) -> Mark:
-        """The place of a setting, by its full path; of one that is not written out, that of what holds it."""
+        """The place of the setting at a full path; for an unwritten default that of its parent."""
         return locate(self.tree, path).mark()
 
 
 def load_tree(
     root: Node, problems: list[Problem], source: str, overrides: Sequence[str], *, strict: bool
 ) -> Loaded:
-    """The model of a tree with `KEY=VALUE` overrides; ArchError with these problems and its own."""
+    """The model of a tree with `KEY=VALUE` overrides; ArchError with the given and all new problems."""
     tree = _overridden(root, overrides, problems) if overrides else expand(root)
     conflicts: list[Problem] = []
     notes: list[str] = []

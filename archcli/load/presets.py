@@ -28,12 +28,12 @@ def presets() -> list[str]:
 
 
 def workloads() -> list[str]:
-    """The names of the workloads that papers measured: read like presets, but in no list of models."""
+    """The names of workloads that papers measured; loaded like presets, but not listed."""
     return sorted(path.stem for path in (folder() / WORKLOADS).glob("*.yaml"))
 
 
 def preset_file(name: str) -> Path:
-    """The file of a preset or a workload of that name, which may not exist: never outside the folder."""
+    """The file of a preset or workload, which may not exist; never outside the folder."""
     bare = name.replace("-", "").replace(".", "").replace("_", "")
     if len(name) > LONGEST_NAME or not name.isascii() or not bare.isalnum():
         return folder() / ".yaml"
@@ -52,7 +52,7 @@ def preset_text(name: str) -> str:
 
 @cache
 def presets_index() -> Sequence[Mapping[str, Any]]:
-    """The shape of every preset as data, shipped beside the presets; a test keeps it current."""
+    """The survey record of every preset, a JSON file shipped with the presets."""
     path = folder() / "index.json"
     records: Sequence[Mapping[str, Any]] = (
         json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []

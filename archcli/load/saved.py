@@ -13,7 +13,7 @@ VERSION = 1
 
 
 def read_result(path: Path, command: str) -> dict[str, Any]:
-    """The document that one command printed; ArchError for any other file, command or version."""
+    """Read a command's saved JSON; ArchError for another command, version or kind of file."""
     try:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)

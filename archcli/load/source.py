@@ -1,4 +1,4 @@
-"""What MODEL stands for: a path, a preset, a model on the Hugging Face hub, or - for standard input."""
+"""Resolve MODEL: a path, a preset, a model on the Hugging Face hub, or - for standard input."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def load(model: str, overrides: Sequence[str] = (), *, strict: bool = True) -> L
 
 
 def identity(model: str) -> str:
-    """What MODEL stands for, the same for two spellings of one path: `x.yaml` and `./x.yaml`."""
+    """A normal form of MODEL, equal for two spellings of one path: `x.yaml` and `./x.yaml`."""
     path = Path(model)
     return str(path.resolve()) if model != STDIN and _exists(path) else model
 
@@ -71,7 +71,7 @@ def load_preset(name: str, overrides: Sequence[str] = (), *, strict: bool = True
 
 
 def _config_name(path: Path) -> str:
-    """What a config.json is called after: its folder, or itself where it has a name of its own."""
+    """The model name for a config.json: its folder's, or the file's own unless it is config.json."""
     return sanitize(path.resolve().parent.name if path.stem == "config" else path.stem) or "config"
 
 
@@ -108,7 +108,7 @@ def _load_path(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
 
 
 def _refuse_unknown(model: str, path: Path) -> NoReturn:
-    """No such file or preset: name what comes close, and do not ask the network."""
+    """Raise ArchError for an unknown file or preset with the nearest names, without network access."""
     is_file = model.endswith(SUFFIXES)
     near = _neighbours(path) if is_file or path.parent != Path() else []
     close = closest(model, [*presets(), *workloads()]) + closest(path.name, near)
@@ -118,7 +118,7 @@ def _refuse_unknown(model: str, path: Path) -> NoReturn:
 
 
 def _may_be_on_hub(model: str) -> bool:
-    """Whether `hf://` before it would make it a model's name on the hub."""
+    """Whether it would be a repository of the hub with `hf://` in front."""
     bare = model.replace("/", "").replace("-", "").replace(".", "")
     return model.count("/") == 1 and not model.endswith(SUFFIXES) and bare.isalnum()
 

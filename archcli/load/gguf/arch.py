@@ -1,4 +1,4 @@
-"""An architecture of GGUF files as data, and the keys of a config.json for its metadata keys.
+"""The description of a GGUF architecture, and the config.json keys of its metadata keys.
 
 Names are those of gguf-py/gguf/constants.py of github.com/ggml-org/llama.cpp.
 """

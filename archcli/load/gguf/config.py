@@ -1,4 +1,4 @@
-"""The config.json from which a GGUF file was made, as far as its header tells; notes tell the rest.
+"""Reconstruct the config.json of a GGUF file from its header; notes list what the header lacks.
 
 The importers of `load/huggingface/families` know what a family is made of.
 """
@@ -21,7 +21,7 @@ STRETCHED = "rotary frequencies are stretched by factors that are not read: no c
 
 
 def config_of(facts: Facts) -> ConfigData:
-    """The config.json, whose keys `facts.keys` leads back to the metadata; notes keys that were not read."""
+    """The config.json of a GGUF file; `facts.keys` maps its keys to metadata keys."""
     missing = [key for key in REQUIRED if key not in facts.arch.ignored and facts.get(key) is None]
     if missing:
         names = (f"metadata key '{facts.name}.{key}' is missing" for key in missing)
@@ -45,7 +45,7 @@ def config_of(facts: Facts) -> ConfigData:
 
 
 def _flags(facts: Facts, config: ConfigData) -> None:
-    """What the presence of a tensor says: which matrices are biased, and whether the head is tied."""
+    """Settings that follow from the presence of tensors: biases, and whether the head is tied."""
     if not facts.header.tensors:
         facts.notes.append(NO_TENSORS)
         return
@@ -74,7 +74,7 @@ def _vocab_size(facts: Facts) -> int:
 
 
 def _heads(facts: Facts, config: ConfigData) -> None:
-    """The number of key heads, as many as query heads where the file does not say.
+    """Set the number of kv heads; by default that of query heads.
 
     Raises ArchError where keys and values differ in width, unless they are latent, and where attention is
     not causal in a decoder.

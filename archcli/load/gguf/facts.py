@@ -1,4 +1,4 @@
-"""What the header of a GGUF file states under its architecture's name, read key by key."""
+"""Metadata of a GGUF file under its architecture's prefix, read key by key."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FLOAT = struct.Struct("<f")
 
 @dataclass
 class Facts:
-    """What a header states under its architecture's name.
+    """Metadata under the architecture's prefix, and the keys read so far.
 
     `read` are the keys that were asked for; `keys` lead from keys of the config.json back to the metadata.
     """
@@ -63,7 +63,7 @@ class Facts:
         return value
 
     def trace(self, theirs: str, key: str) -> None:
-        """Remember the metadata key, if there is one, that a key of the config.json derives from."""
+        """Record the metadata key from which a key of the config.json derives, if the file has it."""
         if f"{self.name}.{key}" in self.header.metadata:
             self.keys[theirs] = f"{self.name}.{key}"
 

@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 class Skipped(NamedTuple):
-    """A value that was not read: how many elements, or bytes of text, it has."""
+    """A skipped value: its number of elements, or of bytes of text."""
 
     length: int
 
@@ -62,7 +62,7 @@ class Header(NamedTuple):
 
 
 def read(path: Path) -> Header:
-    """The header of a file; ArchError where it is no GGUF, is cut off, or contradicts itself."""
+    """Read the header of a file; ArchError where it is not GGUF, truncated or inconsistent."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         _refuse_others(file.read(8), path)
@@ -71,7 +71,7 @@ def read(path: Path) -> Header:
 
 
 def _refuse_others(start: bytes, path: Path) -> None:
-    """What is no GGUF of a version that is read, by the first eight bytes."""
+    """Raise ArchError unless the first eight bytes are those of GGUF version 2 or 3."""
 
     def refuse(what: str, hint: str) -> ArchError:
         return ArchError(Problem(what, hint, path=str(path)))
@@ -94,7 +94,7 @@ def _refuse_others(start: bytes, path: Path) -> None:
 
 
 class _HeaderReader:
-    """Where in the file the reading stands; each step checks before it moves on."""
+    """A bounds-checked reader of the header; `at` is the offset of the next byte."""
 
     def __init__(self, data: mmap.mmap, size: int, path: Path) -> None:
         self.data, self.size, self.path = data, size, path
@@ -134,7 +134,7 @@ class _HeaderReader:
         return tensors
 
     def value(self, key: str, kind: int) -> Any:
-        """A value of that type; of a long text or list its length."""
+        """Read a value of a type; a long text or list is skipped, and its length returned."""
         if kind == STRING:
             length = self.number(U64)
             start = self.advance(length, 1)
@@ -158,7 +158,7 @@ class _HeaderReader:
         return [scalar.unpack_from(self.data, start + i * scalar.size)[0] for i in range(length)]
 
     def hop(self, key: str, length: int) -> Skipped:
-        """Past so many strings, without making any of them."""
+        """Skip this many strings without decoding them."""
         self.strings += length
         if length > (self.size - self.at) // U64.size:
             raise self.short()
@@ -198,7 +198,7 @@ class _HeaderReader:
             raise self.error(f"{shorten(what)} is not UTF-8") from None
 
     def count(self, what: str, most: int, least_bytes: int) -> int:
-        """How many follow: no more than there is room for."""
+        """Read a count of items; ArchError for more than fit into the rest of the file."""
         count: int = self.number(U64)
         if count > most:
             raise self.error(f"{count:,} {what} are beyond reason")
@@ -213,7 +213,7 @@ class _HeaderReader:
         return kind.unpack_from(self.data, self.advance(1, kind.size))
 
     def advance(self, length: int, width: int) -> int:
-        """Move on over so many elements; where they begin."""
+        """Skip this many elements of a width in bytes; returns the offset of the first."""
         start = self.at
         if length * width > self.size - start:
             raise self.short()

@@ -1,4 +1,4 @@
-"""Places in the header of a GGUF file, which has no lines: the names of metadata keys stand for them."""
+"""Places in the header of a GGUF file: names of metadata keys, as a binary file has no lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class HeaderPlaces(KeyPlaces):
     """The metadata key from which each key of the config.json was read."""
 
     def report(self, problem: Problem) -> Problem:
-        """The problem with the metadata key's name behind it, in place of a caret."""
+        """The problem with the metadata key's name appended, in place of a caret."""
         mark = problem.mark
         if mark is None or mark.file != self.source.name:
             return problem
@@ -22,7 +22,7 @@ class HeaderPlaces(KeyPlaces):
 
 
 def header_places(file: str, metadata: Iterable[str], keys: Mapping[str, str]) -> HeaderPlaces:
-    """The places by `keys`, from a key of the config.json to the metadata key that states it."""
+    """The places for `keys`, which maps keys of the config.json to metadata keys."""
     lines = tuple(metadata)
     source = Source(file, lines)
     numbers = {name: number for number, name in enumerate(lines)}

@@ -1,4 +1,4 @@
-"""Keys of the config.json that an architecture of GGUF files states in an unusual way."""
+"""Keys of the config.json that some GGUF architectures derive in a way of their own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LATENT_ARCHS = ("deepseek2", "minicpm3")
 
 
 def _query_scale(largest: int) -> Callable[[Facts, ConfigData], None]:
-    """The query scale of Gemma 2 and 3: the width of a head, in their largest models d_model / heads.
+    """Set the query scale of Gemma 2 and 3: head_dim, in the largest models d_model / heads.
 
     No key states it: the largest is known by its number of layers.
     """
@@ -32,12 +32,12 @@ def _query_scale(largest: int) -> Callable[[Facts, ConfigData], None]:
 
 
 def _phi3(facts: Facts, config: ConfigData) -> None:
-    """A window of 0 is none."""
+    """Drop a window of 0, which means full attention."""
     config["sliding_window"] = facts.whole("attention.sliding_window", 0) or None
 
 
 def _falcon(facts: Facts, config: ConfigData) -> None:
-    """The new architecture has a second norm or several kv heads; the old has one, or as many as queries."""
+    """Detect Falcon's new architecture: two norms, or kv heads that are neither 1 nor all."""
     kv_heads, norms = config["num_kv_heads"], 1 + facts.has("blk.0.attn_norm_2.weight")
     new = norms > 1 or kv_heads not in (1, config["num_attention_heads"])
     config |= {
@@ -51,7 +51,7 @@ def _falcon(facts: Facts, config: ConfigData) -> None:
 
 
 def _mpt(facts: Facts, config: ConfigData) -> None:
-    """The keys of attention stand in a mapping, `attn_config`."""
+    """Move the keys of attention into the mapping `attn_config`."""
     bias, clip = facts.number("attention.max_alibi_bias"), facts.get("attention.clamp_kqv")
     config["attn_config"] = {"alibi": bias > 0, "alibi_bias_max": bias, "clip_qkv": clip}
     config["expansion_ratio"] = facts.whole("feed_forward_length") / max(1, facts.whole("embedding_length"))
@@ -60,7 +60,7 @@ def _mpt(facts: Facts, config: ConfigData) -> None:
 
 
 def _deepseek2(facts: Facts, config: ConfigData) -> None:
-    """The widths of heads, in keys that end in `_mla` since 2025; and the keys whose defaults differ."""
+    """Set the head widths (in `*_mla` keys since 2025) and the keys whose defaults differ."""
     mla = "_mla" if facts.get("attention.key_length_mla") is not None else ""
     _latent_heads(facts, config, f"attention.key_length{mla}")
     config["v_head_dim"] = facts.whole(f"attention.value_length{mla}")
@@ -80,7 +80,7 @@ def _deepseek2(facts: Facts, config: ConfigData) -> None:
 
 
 def _latent_heads(facts: Facts, config: ConfigData, key: str) -> None:
-    """The widths of the two parts of a key of latent attention, with RoPE and without."""
+    """Set the key widths of latent attention: dims with RoPE and without."""
     rotated = facts.whole("rope.dimension_count")
     config |= {"qk_rope_head_dim": rotated, "qk_nope_head_dim": facts.whole(key) - rotated}
     facts.trace("qk_rope_head_dim", "rope.dimension_count")
@@ -88,12 +88,12 @@ def _latent_heads(facts: Facts, config: ConfigData, key: str) -> None:
 
 
 def _without_prediction(facts: Facts, config: ConfigData) -> None:
-    """`block_count` includes the layers that predict further tokens."""
+    """Subtract the multi-token prediction layers, which `block_count` includes."""
     config["num_hidden_layers"] = facts.whole("block_count") - facts.whole("nextn_predict_layers", 0)
 
 
 def _minicpm3(facts: Facts, config: ConfigData) -> None:
-    """The width of a value is what the keys leave of a head in the latent's matrix."""
+    """Set v_head_dim: the rows per head of the latent's up-projection less those of the key."""
     heads = max(1, facts.whole("attention.head_count"))
     _latent_heads(facts, config, "attention.key_length")
     if table := facts.header.tensors.get("blk.0.attn_kv_b.weight"):
@@ -102,18 +102,18 @@ def _minicpm3(facts: Facts, config: ConfigData) -> None:
 
 
 def _llama4(facts: Facts, config: ConfigData) -> None:
-    """Queries and keys are normalized unless there are 128 experts, by which llama.cpp tells it as well."""
+    """Set use_qk_norm: false for the model with 128 experts, by the same test as in llama.cpp."""
     config["use_qk_norm"] = facts.get("expert_count") != 128  # noqa: PLR2004
 
 
 def _t5(facts: Facts, config: ConfigData) -> None:
-    """A gated network is that of T5 v1.1, with the tanh form of GELU."""
+    """Set the network: gated is T5 v1.1's, with the tanh form of GELU."""
     config["feed_forward_proj"] = "gated-gelu" if facts.has("enc.blk.0.ffn_gate.weight") else "relu"
     _without(config, "num_key_value_heads")
 
 
 def _bert(facts: Facts, config: ConfigData) -> None:
-    """Segments are counted by their table; no file of this kind has a head over the vocabulary."""
+    """Set type_vocab_size by the segment table; BERT files of GGUF have no vocabulary head."""
     table = facts.header.tensors.get("token_types.weight")
     stated = facts.header.metadata.get("tokenizer.ggml.token_type_count", 0)
     config["type_vocab_size"] = table.shape[0] if table else stated

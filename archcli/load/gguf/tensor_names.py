@@ -1,4 +1,4 @@
-"""Names of the tensors of GGUF files, and the weights of ours that they hold."""
+"""Tensor names of GGUF files, and the archcli weights that they hold."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ T5: dict[str, Names] = {
 
 
 def buffer(name: str) -> str:
-    """A tensor that is no parameter, and what it is; empty for any other."""
+    """What a tensor that is not a parameter holds; empty for a parameter."""
     match = LAYER.fullmatch(name) or WHOLE.fullmatch(name)
     stem = match["stem"] if match else ""
     return f"{stem} ({BUFFERS[stem]})" if stem in BUFFERS else ""
 
 
 def weights_of(name: str, arch: Arch) -> tuple[str, ...]:
-    """The weights of ours that a tensor holds; none where its name is unknown."""
+    """The names of the archcli weights in a tensor; none for an unknown tensor."""
     match = LAYER.fullmatch(name) or WHOLE.fullmatch(name)
     if match is None:
         return ()

@@ -34,7 +34,7 @@ Theirs = list[tuple[str, TensorInfo]]
 
 
 def compare(model: Model, header: Header, arch: Arch, file: str, n_layers: int) -> Iterator[str]:
-    """Notes of what the file has besides the weights that are counted; ArchError where a shape differs.
+    """Notes on tensors besides the counted weights; ArchError where a shape differs.
 
     Layers from `n_layers` on predict further tokens: their tensors are not compared.
     """
@@ -59,7 +59,7 @@ def compare(model: Model, header: Header, arch: Arch, file: str, n_layers: int) 
 
 
 def _differing(ours: list[Shape | None], theirs: Theirs) -> Iterator[str]:
-    """What is wrong with the tensors that make up these weights: one each, or several on either side."""
+    """Messages on stored tensors whose shapes do not fit the weights they hold."""
     first = f"{theirs[0][0]} {list(theirs[0][1].shape)}" + ("…" if len(theirs) > 1 else "")
     shapes = [shape for shape in ours if shape is not None]
     stored = [tensor.shape for _, tensor in theirs]
@@ -76,12 +76,12 @@ def _differing(ours: list[Shape | None], theirs: Theirs) -> Iterator[str]:
 
 
 def _same_input(shapes: Iterable[Shape]) -> bool:
-    """Whether a fused matrix and its parts read inputs of the same width; biases have none."""
+    """Whether a fused matrix and its parts have the same input width."""
     return len({shape[-1] if len(shape) > 1 else 0 for shape in shapes}) == 1
 
 
 def _plain(shape: Shape) -> Shape:
-    """The shape without axes of one."""
+    """The shape without axes of length 1."""
     return tuple(length for length in shape if length != 1)
 
 
@@ -93,7 +93,7 @@ def _disagree(problems: list[str], file: str) -> ArchError:
 
 
 def _notes(header: Header, compared: int, buffers: set[str], beyond: int) -> Iterator[str]:
-    """That all weights agree, what is no parameter, what was not counted, and how the weights are stored."""
+    """Notes: all weights agree, buffers, uncounted tensors, and the stored formats."""
     yield f"all {compared} weights that the file lists were compared in name and shape"
     if buffers:
         yield f"no parameters: {', '.join(sorted(buffers))}"

@@ -53,7 +53,7 @@ def build(
 
 
 def in_order(problems: Iterable[Problem], file: str) -> list[Problem]:
-    """Each once, as a reader of the file meets them; those of other places, such as --set, follow."""
+    """The distinct problems in the order of the file, then those of other sources such as --set."""
     once: dict[Any, Problem] = {}
     for problem in problems:
         once.setdefault((problem.what, problem.mark or problem.path), problem)
@@ -78,7 +78,7 @@ class _Builder:
         self.left_out: list[str] = []
 
     def model(self) -> Any:
-        """The whole file; without a `kind` it is a decoder."""
+        """Build the model of the top-level mapping; without a `kind` it is a decoder."""
         if not isinstance(self.root.value, dict):
             self._problem(
                 "an architecture is a mapping of keys to values", f"this is {shown(self.root)}", self.root
@@ -91,7 +91,7 @@ class _Builder:
         return self._instance(cls, self.root, "", Model)
 
     def spec(self, base: type[Spec], node: Node, path: str) -> Any:
-        """A module for a field of that class, or FAILED.
+        """Build the module for a field of class `base`; FAILED where the node has problems.
 
         A node that is inherited or aliased is built once and shared.
         """

@@ -1,4 +1,4 @@
-"""What the loader needs to know of a class: its keys, and the kinds that a field may take."""
+"""The keys of a Spec class, and the kinds that each of its fields accepts."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def chosen(base: type[Spec], kind: str) -> type[Spec] | None:
 
 
 def leaves_out(field: Field, value: Any) -> bool:
-    """Whether a value says that there is no such module: null, or `none` where that is no kind."""
+    """Whether a value leaves the module out: null, or `none` where no kind has that name."""
     return field.nullable and (value is None or (value == NONE and chosen(field.spec, NONE) is None))
 
 
 def unstated(base: type[Spec]) -> type[Spec] | None:
-    """The class of a mapping without a `kind` where `base` is wanted; None where it must state one."""
+    """The class for a mapping without a `kind` in a field of class `base`; None where `kind` is required."""
     if not base.family or kind_of(base):
         return base
     return chosen(base, base.default_kind) if base.default_kind else None

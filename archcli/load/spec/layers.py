@@ -15,7 +15,7 @@ from archcli.modules.block import MIXING as SYNONYMS
 
 
 def expand(root: Node) -> Node:
-    """The same tree with its shared layers merged into every layer.
+    """The tree with shared layers merged into every layer.
 
     Values of the wrong shape are left for `build` to refuse.
     """
@@ -62,10 +62,10 @@ def merge(base: Node | None, over: Node | None) -> Node | None:
 
 
 def _key_in(entries: Mapping[str, Node], key: str) -> str:
-    """The synonym of a key that the inner mapping writes, else the key itself."""
+    """The synonym of a key that the inner mapping uses, else the key itself."""
     return next((name for name in SYNONYMS if name in entries), key) if key in SYNONYMS else key
 
 
 def lifted(node: Node) -> Node:
-    """`silu` is short for `{kind: silu}`."""
+    """Expand the short form: `silu` to `{kind: silu}`."""
     return node.holding({"kind": node.named(node.place)}) if isinstance(node.value, str) else node

@@ -1,4 +1,4 @@
-"""What is said of keys and kinds that do not fit: (what is wrong, how to mend it)."""
+"""Messages on unknown, missing or misplaced keys and kinds: (problem, hint)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MEANT = {
 
 
 def unknown_key(key: str, cls: type[Spec], *, takes_kind: bool) -> tuple[str, str, list[str]]:
-    """What and hint for a key the class does not have, and the keys it may have been meant to be."""
+    """(problem, hint) for a key that the class does not have, and the keys that were probably meant."""
     known = [*(("kind",) if takes_kind else ()), *fields(cls)]
     what = f"unknown key {quote(key)}"
     ours = OUR_WORD.get(key, "")
@@ -45,7 +45,7 @@ def unknown_key(key: str, cls: type[Spec], *, takes_kind: bool) -> tuple[str, st
 
 
 def belonged_to_another_kind(node: Node, key: str, base: type[Spec]) -> bool:
-    """Whether an override changed the kind, and the file wrote this key for the one it had."""
+    """Whether an override changed the kind, so that a key of the file's own kind became unknown."""
     kind, key_node = node.value.get("kind"), node.value[key]
     was_set = kind is not None and kind.where.source.name == SET != key_node.where.source.name
     return was_set and any(key in fields(cls) for cls in choices(base).values())
@@ -56,7 +56,7 @@ def _classes(base: type[Spec]) -> list[type[Spec]]:
 
 
 def unknown_kind(kind: Node, family: str, options: Options) -> tuple[str, str]:
-    """What and hint for a kind that the family does not have."""
+    """(problem, hint) for a kind that the family does not have."""
     if not isinstance(kind.value, str):
         return f"kind must be {either(options)}, not {shown(kind)}", ""
     close = closest(kind.value, options)
@@ -70,7 +70,7 @@ def unknown_kind(kind: Node, family: str, options: Options) -> tuple[str, str]:
 
 
 def no_mapping(path: str, node: Node, options: Options) -> tuple[str, str]:
-    """What and hint for a module that is given as something else."""
+    """(problem, hint) for a module whose value is no mapping."""
     *above, name = path.split(".")
     name = f"{above[-1]}.{name}" if name.isdecimal() else name
     example = f"{{kind: {next(iter(options))}, …}}" if options else ""
@@ -78,7 +78,7 @@ def no_mapping(path: str, node: Node, options: Options) -> tuple[str, str]:
 
 
 def missing_kind(node: Node, options: Options) -> tuple[str, str]:
-    """What and hint for a mapping that does not say what it is."""
+    """(problem, hint) for a mapping without a required `kind`."""
     made = node.where.source.name == SET
     return "missing key kind", f"one of {', '.join(options)}" + (
         "; nothing is written there that --set could change" if made else ""
@@ -86,7 +86,7 @@ def missing_kind(node: Node, options: Options) -> tuple[str, str]:
 
 
 def missing(field: Field) -> tuple[str, str]:
-    """What and hint for a key that must be there."""
+    """(problem, hint) for a required key that is missing."""
     return (
         f"missing key {field.name}",
         "give it here, or once at the top of the file" if field.inherits else "",

@@ -25,7 +25,7 @@ from archcli.wording import format_value, quote, suggest
 
 
 class Override(NamedTuple):
-    """One KEY=VALUE, read: the steps of the key, the place of the key, the value as a node."""
+    """A parsed KEY=VALUE: the steps of the key, the place of the key, the value as a node."""
 
     key: str
     place: Place
@@ -57,7 +57,7 @@ def read(text: str) -> Override:
 
 
 def _sized(node: Node) -> Node:
-    """8k and 8K as the numbers they stand for."""
+    """The node with 8k or 8K converted to the number."""
     if not node.text or node.text[-1] not in "kK" or not isinstance(node.value, str):
         return node
     try:
@@ -67,7 +67,7 @@ def _sized(node: Node) -> Node:
 
 
 def _is_place(override: Override, root: Node) -> bool:
-    """Whether the key is a path from the top, or a part of the model such as norm or groups."""
+    """Whether the key is a path from the top level, or a module of the model such as norm or groups."""
     first = override.steps[0]
     if first == "layer":
         return first in _entries(root)
@@ -78,7 +78,7 @@ def _is_place(override: Override, root: Node) -> bool:
 def _put(
     node: Node | None, steps: Sequence[str], override: Override, part: Any = None, top: Node | None = None
 ) -> Node:
-    """The node with the override below it.
+    """The node with the override's value put at its path.
 
     A mapping that is not written yet is made: of the kind of the default `part` in its place, or, of an inherited
     field, with what the `top` has.
@@ -122,7 +122,7 @@ def _index(step: str, length: int, path: str, override: Override) -> int:
 def _put_everywhere(
     root: Node, model: Module, overrides: Sequence[Override], problems: list[Problem]
 ) -> Node:
-    """Each override in every place of the model that its key means."""
+    """Put each override at every place of the model that its key matches."""
     now: dict[str, list[tuple[str, Any]]] = {}
     for path, value in _places(model):
         now.setdefault(path.rpartition(".")[2], []).append((path, value))
@@ -146,14 +146,14 @@ def _put_everywhere(
 
 
 def _places(spec: Spec, path: str = "") -> Iterator[tuple[str, Any]]:
-    """(full path, value) of every field below a spec, of those too that are specs of their own."""
+    """(full path, value) of every field below a spec, fields that hold specs included."""
     yield from ((path + field, getattr(spec, field)) for field in spec.fields)
     for step, child in children(spec):
         yield from _places(child, f"{path}{step}.")
 
 
 def _ends(path: str, steps: Sequence[str]) -> bool:
-    """Whether a full path ends in these steps; an entry of a pattern is a `layer`, too."""
+    """Whether a full path ends in these steps; `layer` also matches an entry of a pattern."""
     names = path.split(".")
     named = [
         "layer" if before == "pattern" else step for before, step in zip(["", *names], names, strict=False)
@@ -196,7 +196,7 @@ def _written_at(root: Node, steps: Sequence[str], part: Any) -> str:
 
 
 def _inherits(part: Any, step: str) -> str:
-    """Which key of the top a field takes its value from where it is left out."""
+    """The top-level key whose value a field inherits when left out; empty for none."""
     field = fields(type(part)).get(step) if isinstance(part, Spec) else None
     return field.inherits if field else ""
 

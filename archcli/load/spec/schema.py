@@ -142,7 +142,7 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _classes() -> Iterator[type[Spec]]:
-    """Every class the YAML can spell, each before those its fields hold."""
+    """Every class that a YAML can name, each before the classes of its fields."""
     classes: dict[type[Spec], None] = dict.fromkeys(_models().values())
     waiting: list[type[Spec]] = list(classes)
     while waiting:
@@ -155,7 +155,7 @@ def _classes() -> Iterator[type[Spec]]:
 
 
 def _bases(classes: list[type[Spec]]) -> list[type[Spec]]:
-    """What fields are annotated with that leave a choice of kinds."""
+    """The base classes in annotations of fields that accept several kinds."""
     held = [field.spec for cls in classes for field in fields(cls).values() if field.type is None]
     return list(dict.fromkeys(base for base in held if choices(base)))
 
@@ -165,7 +165,7 @@ def _name(base: type[Spec]) -> str:
 
 
 def _any_of(base: type[Spec]) -> Json:
-    """A kind alone, or the fields of one; `silu` is short for `{kind: silu}`."""
+    """The schema of a kind alone or a mapping with its fields; `silu` is short for `{kind: silu}`."""
     named = choices(base)
     return {
         "anyOf": [{"enum": list(named)}, *({"$ref": f"#/$defs/{cls.__name__}"} for cls in named.values())]
@@ -194,7 +194,7 @@ def _definition(cls: type[Spec]) -> Json:
 
 
 def _value(field: Field) -> Json:
-    """What a field of plain values takes, and what it is where it is left out."""
+    """The schema of a field of plain values, with its default."""
     accepted: Json = field.type.schema if field.type else {}
     return (
         accepted

@@ -27,7 +27,7 @@ class Source(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A stretch of one line; line and column count from 0, as parsers do."""
+    """A span of characters in one line; line and column count from 0."""
 
     source: Source
     line: int
@@ -35,7 +35,7 @@ class Place(NamedTuple):
     width: int = 1
 
     def mark(self) -> Mark:
-        """The same for people: counted from 1, with the line's text."""
+        """The place as a Mark for messages: line and column from 1, with the line's text."""
         lines = self.source.lines
         line = min(self.line, max(len(lines) - 1, 0))
         text = lines[line] if lines else ""
@@ -58,20 +58,20 @@ class Node:
 
     @property
     def where(self) -> Place:
-        """What to point at: the value itself, or the name of one that spans lines."""
+        """The place that messages point at: the value, or the key of a list or mapping."""
         return self.key if self.key is not None and isinstance(self.value, dict | list) else self.place
 
     def named(self, key: Place | None) -> Node:
-        """The same value under another key."""
+        """A copy of the node under another key."""
         return Node(self.value, self.place, key, self.text, self.size)
 
     def holding(self, value: Any) -> Node:
-        """Another value in the same place."""
+        """A node with another value at this node's place."""
         return Node(value, self.place, self.key)
 
 
 def locate(node: Node, path: str) -> Place:
-    """Where the value at a dotted path stands; of a path that is not written out, the place of what is."""
+    """The place of the value at a dotted path, or of the nearest written ancestor."""
     for step in path.split("."):
         inner = _step(node, step)
         if inner is None:
@@ -91,7 +91,7 @@ def _step(node: Node, step: str) -> Node | None:
 
 
 def at(node: Node, path: str) -> Node:
-    """The node at a path such as `.0.scale` below this one, or the last on the way that is there."""
+    """The node at a path such as `.0.scale` below this one, or the last node that exists on the way."""
     for step in path.split(".")[1:]:
         node = _step(node, step) or node
     return node
@@ -105,5 +105,5 @@ def plain(node: Node) -> Any:
 
 
 def shown(node: Node) -> str:
-    """A value as messages show it, a number as it was written: true, 4096.0, "4096", a list, a mapping."""
+    """A value formatted for messages, numbers as written: true, 4096.0, "4096", a list, a mapping."""
     return shorten(node.text) if node.text and not isinstance(node.value, str) else describe_value(node.value)

@@ -145,7 +145,7 @@ def _child(node: Node | None, step: str) -> Node | None:
 
 
 def _inserted(parent: Node, name: str, words: str, file: str) -> _Edit | None:
-    """A new key before the first one that is written there, on a line of its own in block style."""
+    """The edit that inserts a new key before the parent's first key; None where there is no such place."""
     if not isinstance(parent.value, dict):
         return None
     keys = [

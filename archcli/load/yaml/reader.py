@@ -26,7 +26,7 @@ SHARING = "what all groups share may be said once, under a top-level `layer`"
 
 
 class Document(NamedTuple):
-    """What was read: the tree, if there is one, and every mistake on the way."""
+    """The result of parsing: the tree, or None, and all problems."""
 
     source: Source
     root: Node | None
@@ -57,7 +57,7 @@ class _OpenCollection:
 
 
 class _YamlReader:
-    """Builds the tree on a stack of its own, so that neither depth nor aliases reach Python's or C's."""
+    """Builds the tree on an explicit stack, so that deep nesting cannot exhaust Python's or C's stack."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -148,7 +148,7 @@ class _YamlReader:
             self._stop(f"more than {MOST_NODES:,} values", "aliases count as often as they are used", place)
 
     def _add(self, node: Node, anchor: str | None) -> None:
-        """Put a finished node where it belongs."""
+        """Add a finished node to the innermost open list or mapping."""
         if anchor:
             self.anchors[anchor] = node
         if not self.stack:
@@ -169,7 +169,7 @@ class _YamlReader:
         parent.awaits_value = False
 
     def _key(self, parent: _OpenCollection, node: Node) -> Node | None:
-        """The node itself if it can be a key here; otherwise a problem, and None."""
+        """The node if it is a valid key here; else report a problem and return None."""
         if not isinstance(node.value, str):
             self._problem(f"a key must be text, not {shown(node)}", "", node.place)
             return None

@@ -13,14 +13,14 @@ BOM = "\ufeff"
 
 
 class Text(NamedTuple):
-    """What a parser reads, and the source that its places point into."""
+    """A decoded text, and the Source that places in it refer to."""
 
     content: str
     source: Source
 
 
 def read_start(path: Path, name: str) -> bytes:
-    """The bytes of a file, but not much more than a text may be long."""
+    """The first bytes of a file, just enough to detect a text that is too long."""
     try:
         with path.open("rb") as file:
             return file.read(MOST_BYTES + 1)
@@ -66,7 +66,7 @@ def _refuse_huge(size: int, name: str) -> None:
 
 
 def _refuse_control(content: str, source: Source) -> None:
-    """Control characters, some of which would also start a line of their own in the eyes of the parser."""
+    """Refuse control characters, some of which the parser would take for line breaks."""
     for i, line in enumerate(content.split("\n")):
         for column, c in enumerate(line):
             if c != "\t" and (

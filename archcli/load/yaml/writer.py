@@ -31,7 +31,7 @@ def to_mapping(model: Spec) -> dict[str, Any]:
 
 
 def to_yaml(model: Spec) -> str:
-    """The same as YAML, short mappings on one line."""
+    """A model as YAML, short mappings on one line."""
     return mapping_to_yaml(to_mapping(model))
 
 

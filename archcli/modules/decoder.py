@@ -90,7 +90,7 @@ class Generator(Model):
 
 
 class Decoder(Generator, Stack):
-    """A decoder-only language model: tokens [B, T] to logits [B, T, V].
+    """A decoder-only language model: tokens [B, T] to logits [B, T, V], or hidden states without a head.
 
     With `head: null` it ends with the hidden states [B, T, D].
     `mtp` adds layers that predict further tokens, in training alone.

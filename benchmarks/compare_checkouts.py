@@ -2,8 +2,9 @@
 
 usage: python benchmarks/compare_checkouts.py OLD NEW [--only TEXT]
 
-Runs each command in both folders, in one process per folder, and prints every difference of their JSON with its place in it; exits 1 where
-there is one. Models are the presets and configurations that both folders hold; --only keeps the commands whose line contains the text.
+Runs each command in both folders, in one process per folder, and prints every difference of their JSON with
+its place in it; exits 1 where there is one. Models are the presets and configurations that both folders hold;
+--only keeps the commands whose line contains the text.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""How fast the built model's forward is beside the transformers class of the same weights, in turns, in one run.
+"""The built model's forward timed in turns with the transformers class of the same weights.
 
     python benchmarks/forward.py [--rounds N] [--tokens N] [--threads N]
 
-Small or shortened models with random weights, fp32 and bf16, each with its own fused attention. Before anything is timed the logits of
-both must agree. As `archcli profile` does, it starts itself again with an allocator that keeps large blocks: else the page faults of fresh
-memory are timed, which depend on what ran before. Prints the median of the paired ratios (ours / theirs; below 1 is faster) and its
-quartiles.
+Small or shortened models with random weights, fp32 and bf16, each with its own fused attention. Before
+anything is timed the logits of both must agree. As `archcli profile` does, it starts itself again with an
+allocator that keeps large blocks: else the page faults of fresh memory are timed, which depend on what ran
+before. Prints the median of the paired ratios (ours / theirs; below 1 is faster) and its quartiles.
 """
 
 import argparse
@@ -178,7 +178,8 @@ def main():
                 lower, middle, upper = statistics.quantiles([each[0] for each in found], n=4)
                 first, second = (statistics.median(each[i] for each in found) * 1e3 for i in (1, 2))
                 print(
-                    f"| {name} | {dtype} | {first:.1f} ms | {second:.1f} ms | {middle:.3f} | {lower:.3f} to {upper:.3f} |",
+                    f"| {name} | {dtype} | {first:.1f} ms | {second:.1f} ms | {middle:.3f} | "
+                    f"{lower:.3f} to {upper:.3f} |",
                     flush=True,
                 )
 

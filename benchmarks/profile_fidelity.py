@@ -3,8 +3,9 @@
     python benchmarks/profile_fidelity.py            all checks, some ten minutes on a quiet machine
     python benchmarks/profile_fidelity.py --quick    fewer processes
 
-Every profile runs in a process of its own, as a user runs it. Nothing here is asserted: a busy machine misses what a quiet one meets, and
-says so in the last column. The figures are printed as Markdown, to be put into docs/benchmarks.md with the machine's name.
+Every profile runs in a process of its own, as a user runs it. Nothing here is asserted: a busy machine misses
+what a quiet one meets, and says so in the last column. The figures are printed as Markdown, to be put into
+docs/benchmarks.md with the machine's name.
 """
 
 import argparse
@@ -19,7 +20,8 @@ from archcli.commands.profile.allocator import SETTINGS
 
 TINY_MOE = "{kind: moe, n_experts: 8, top_k: 2, expert: {kind: glu, d_ff: 1024}}"
 MLA = (
-    "{kind: mla, n_heads: 16, q_lora_rank: 384, kv_lora_rank: 128, qk_nope_head_dim: 64, qk_rope_head_dim: 32, v_head_dim: 64, "
+    "{kind: mla, n_heads: 16, q_lora_rank: 384, kv_lora_rank: 128, qk_nope_head_dim: 64, "
+    "qk_rope_head_dim: 32, v_head_dim: 64, "
     "position: rope}"
 )
 
@@ -27,7 +29,10 @@ MLA = (
 def small(attention, ffn):
     """A decoder of four layers, 1,024 wide, whose step takes some tens of milliseconds."""
     layer = f"{{kind: pre_norm, attention: {attention}, ffn: {ffn}}}"
-    return f"vocab_size: 8192\nd_model: 1024\nnorm: rmsnorm\nembedding: {{tied: true}}\ngroups: [{{n_layers: 4, layer: {layer}}}]\n"
+    return (
+        f"vocab_size: 8192\nd_model: 1024\nnorm: rmsnorm\nembedding: {{tied: true}}\ngroups: "
+        f"[{{n_layers: 4, layer: {layer}}}]\n"
+    )
 
 
 GQA = "{kind: gqa, n_heads: 16, n_kv_heads: 4, position: rope}"
@@ -106,7 +111,10 @@ def across_processes(runs):
 
 
 def region_timer(name):
-    """How far a clock around each row disagrees about what the classes share; in a process of its own, with the allocator a profile has."""
+    """How far a clock around each row disagrees about what the classes share.
+
+    In a process of its own, with the allocator a profile has.
+    """
     command = [sys.executable, __file__, "--regions", name]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | SETTINGS)
     for classes, (operations, ranges, clock) in json.loads(done.stdout).items():
@@ -123,7 +131,10 @@ def region_timer(name):
 
 
 def print_regions(name):
-    """The shares of one model's forward by the profile and by the clock, measured in this process. Brings torch."""
+    """The shares of one model's forward by the profile and by the clock, measured in this process.
+
+    Brings torch.
+    """
     from archcli.load.source import load, load_text
     from archcli.modules.request import Request
     from archcli.render.progress import progress

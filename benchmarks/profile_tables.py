@@ -1,8 +1,8 @@
 """The tables of docs/benchmarks.md that `archcli profile` measures, printed as Markdown.
 
-    python benchmarks/profile_tables.py norms       where the time of three models goes, at two lengths, forward and training, in two dtypes
+    python benchmarks/profile_tables.py norms       shares of three models, at two lengths, phases and dtypes
     python benchmarks/profile_tables.py variants    one choice against another, passes in turn
-    python benchmarks/profile_tables.py kinds       models that do not fit, by kinds of layer; and one that does, both ways
+    python benchmarks/profile_tables.py kinds       models that do not fit, by kinds of layer; one that does
     python benchmarks/profile_tables.py norms --only gpt2
 
 Every profile runs in a process of its own, as a user runs it; a line is printed when it is measured.
@@ -56,7 +56,7 @@ def percent(share):
 
 
 def norms(only):
-    """Shares of FLOPs, bytes and time by class, and how much time normalization takes for each of contraction's."""
+    """Shares of FLOPs, bytes and time by class, and the time of normalization over contraction's."""
     print(
         "| model | tokens | phase | dtype | wall | norm FLOP % | norm byte % | "
         + " | ".join(f"{each} %" for each in CLASSES),
@@ -104,7 +104,8 @@ def norms_line(model, tokens, phase, dtype):
 def variants(only):
     """The ratio of the whole and of the class that changes most."""
     print(
-        "| variant | options | wall, A | wall, B | B / A | quartiles | where it differs most |\n|---|---|---:|---:|---:|---|---|"
+        "| variant | options | wall, A | wall, B | B / A | quartiles | where it differs most |\n"
+        "|---|---|---:|---:|---:|---|---|"
     )
     for name, (options, change) in VARIANTS.items():
         found = profile(*options, "--vs", change) if not only or only in name else None
@@ -120,7 +121,8 @@ def variants(only):
         asked = " ".join(map(str, options))
         spread = f"{other['ratio_q1']:.3f} to {other['ratio_q3']:.3f}"
         print(
-            f"| {name} | `{asked} --vs '{change}'` | {walls[0]} | {walls[1]} | {other['ratio']:.3f} | {spread} | {told} |",
+            f"| {name} | `{asked} --vs '{change}'` | {walls[0]} | {walls[1]} | {other['ratio']:.3f} "
+            f"| {spread} | {told} |",
             flush=True,
         )
 
@@ -128,7 +130,8 @@ def variants(only):
 def kinds(only):
     """Both estimates of the whole, and its shares; then a model that fits, both ways."""
     print(
-        "| model | options | wall | operations + framework | they part by | contraction % | normalization % | framework % | memory |"
+        "| model | options | wall | operations + framework | they part by | contraction % | "
+        "normalization % | framework % | memory |"
     )
     print("|---|---|---:|---:|---:|---:|---:|---:|---:|")
     for model, options in [*KINDS, ("qwen3-0.6b", ("-s", 128, "--per-kind")), ("qwen3-0.6b", ("-s", 128))]:

@@ -3,7 +3,8 @@
     python benchmarks/rope_bases.py 64 --context 131072
 
 For each power of two from 1,024 tokens up to the context: the least base of two significant digits for which
-B(m) = sum_i cos(m base^(-2i/dims)) is nowhere negative for m = 0 ... context. Some 1 to 3 minutes for a million tokens.
+B(m) = sum_i cos(m base^(-2i/dims)) is nowhere negative for m = 0 ... context. Some 1 to 3 minutes for a
+million tokens.
 """
 
 import argparse

@@ -1,9 +1,10 @@
-"""How quickly archcli answers, as ratios to torch's own start and to torch's own count of the same model, measured in one run.
+"""Times of archcli's commands over those of torch's start and torch's count of the same model.
 
 usage: python benchmarks/startup.py [--rounds N] [--strict]
 
-Whole commands are run N times, in turns so that a busy moment touches all of them, and compared by their medians. Traces and the sweep are
-timed in this process. Prints a table of targets; with --strict, exits 1 where one is missed.
+Whole commands are run N times, in turns so that a busy moment touches all of them, and compared by their
+medians. Traces and the sweep are timed in this process. Prints a table of targets; with --strict, exits 1
+where one is missed.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from archcli.measure.symbolic.sweep import sweep
 PRESETS = sorted(path.stem for path in (Path(__file__).parents[1] / "presets").glob("*.yaml"))
 CANDIDATES = 1_000_000
 
-# transformers' own class on the meta device, counted by torch's own counter: the same figures for someone who has no archcli.
-# The mask of ones keeps transformers from looking at the values of positions, which meta tensors do not have; batched_mm is the form of
-# the experts that runs there.
+# transformers' own class on the meta device, counted by torch's own counter: the same figures for someone who
+# has no archcli. The mask of ones keeps transformers from looking at the values of positions, which meta
+# tensors do not have; batched_mm is the form of the experts that runs there.
 WITNESS = """
 import json, sys, torch, transformers
 from torch.utils.flop_counter import FlopCounterMode
@@ -83,7 +84,10 @@ def seconds(task: Callable[[], Any]) -> float:
 
 
 def run(name: str) -> str:
-    """The output of one of COMMANDS. Bytecode is kept from run to run, as it is from an install on, whatever the environment says."""
+    """The output of one of COMMANDS.
+
+    Bytecode is kept from run to run, as it is from an install on, whatever the environment says.
+    """
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return subprocess.run(
         [sys.executable, *COMMANDS[name]], capture_output=True, text=True, check=True, env=kept
@@ -159,7 +163,8 @@ def main() -> int:
     print(f"\n{'':50} {'measured':>12} {'at most':>12}")
     for check in checks:
         print(
-            f"{check.what:50} {check.value:9.3f} {check.unit:2} {check.most:9.2f} {check.unit:2} {'pass' if check.passed else 'FAIL'}"
+            f"{check.what:50} {check.value:9.3f} {check.unit:2} {check.most:9.2f} {check.unit:2} "
+            f"{'pass' if check.passed else 'FAIL'}"
         )
     return int(options.strict and not all(check.passed for check in checks))
 

@@ -1,4 +1,7 @@
-"""What every test starts from: no network, no colour, one thread a worker, its stage, a way to run archcli."""
+"""What every test starts from.
+
+No network, no colour, one thread a worker, its stage, a way to run archcli.
+"""
 
 import os
 import signal
@@ -66,7 +69,7 @@ def _no_torch(request):
 
 @pytest.fixture
 def interruptible():
-    """Ctrl-C works in this process and those it starts, also where a background job inherits SIGINT as ignored."""
+    """Ctrl-C works in this process and its children, also where a background job inherits SIGINT ignored."""
     inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, inherited)

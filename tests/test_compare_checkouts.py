@@ -1,4 +1,7 @@
-"""benchmarks/compare_checkouts.py: where two reports differ, and that a checkout does not differ from itself."""
+"""benchmarks/compare_checkouts.py.
+
+Where two reports differ, and that a checkout does not differ from itself.
+"""
 
 import runpy
 import subprocess

@@ -1,4 +1,6 @@
-"""The house stands: layers, doors, circles, sizes, docstrings; no torch on the quick path; no word of the machine it was written on.
+"""The house stands: layers, doors, circles, sizes, docstrings; no torch on the quick path.
+
+No word of the machine it was written on.
 
 Every rule is tried on a forged house as well, so that a rule that has gone blind is seen.
 """
@@ -112,7 +114,10 @@ FINE = [
     (
         house.undocumented,
         {
-            "archcli.a": "'''A.'''\nclass A:\n    '''A.'''\n    def f(self): 'f.'\nclass B(A):\n    '''B.'''\n    def f(self): ..."
+            "archcli.a": (
+                "'''A.'''\nclass A:\n    '''A.'''\n    def f(self): 'f.'\nclass B(A):\n    '''B.'''\n    "
+                "def f(self): ..."
+            )
         },
     ),
 ]

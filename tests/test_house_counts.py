@@ -1,4 +1,7 @@
-"""What makes a house hard to live in, counted: circles, crowded folders, names that mean two things, upper layers that ask for classes."""
+"""What makes a house hard to live in, counted.
+
+Circles, crowded folders, names that mean two things, upper layers that ask for classes.
+"""
 
 import ast
 from pathlib import Path

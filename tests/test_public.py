@@ -61,9 +61,11 @@ def test_an_encoder_decoder_is_built_trained_and_run(tmp_path):
     ffn = "ffn: {kind: mlp, d_ff: 16}"
     path.write_text(
         "kind: encoder_decoder\nvocab_size: 8\nd_model: 4\nnorm: rmsnorm\n"
-        f"encoder: {{groups: [{{n_layers: 1, layer: {{kind: pre_norm, attention: {{kind: mha, n_heads: 2, causal: false}}, {ffn}}}}}]}}\n"
+        f"encoder: {{groups: [{{n_layers: 1, layer: {{kind: pre_norm, attention: {{kind: mha, "
+        f"n_heads: 2, causal: false}}, {ffn}}}}}]}}\n"
         "decoder:\n  groups:\n  - n_layers: 2\n"
-        f"    layer: {{kind: pre_norm, attention: {{kind: mha, n_heads: 2}}, cross_attention: {{n_heads: 1}}, {ffn}}}\n"
+        f"    layer: {{kind: pre_norm, attention: {{kind: mha, n_heads: 2}}, cross_attention: "
+        f"{{n_heads: 1}}, {ffn}}}\n"
     )
     model = archcli.build(str(path))
     source, target = torch.arange(6).view(1, 6), torch.arange(3).view(1, 3)

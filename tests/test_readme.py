@@ -1,8 +1,11 @@
-"""README tells the truth: each example is run as it stands, and where its output is shown, that is what it prints.
+"""README tells the truth.
 
-In a ```console block a line that begins with `$ ` is a command and the lines up to the next one are its output; `pytest -n0 --renew
-tests/test_readme.py` writes what is printed now over what is shown (a lone `...` asks for it). A ```yaml block that begins with
-`# name.yaml` is a file the examples find. A ```python block runs; where it has `>>>` prompts, it is a doctest.
+Each example is run as it stands, and where its output is shown, that is what it prints.
+
+In a ```console block a line that begins with `$ ` is a command and the lines up to the next one are its
+output; `pytest -n0 --renew tests/test_readme.py` writes what is printed now over what is shown (a lone `...`
+asks for it). A ```yaml block that begins with `# name.yaml` is a file the examples find. A ```python block
+runs; where it has `>>>` prompts, it is a doctest.
 """
 
 import doctest
@@ -47,7 +50,7 @@ def cases():
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder with the YAML files that README shows, and beside them `gpt2-download`, as the hub would give it."""
+    """A folder with the YAML files that README shows, and `gpt2-download` as the hub would give it."""
     for block in blocks("yaml"):
         if named := re.match(r"# (\S+\.yaml)", block):
             (tmp_path / named[1]).write_text(block)

@@ -74,8 +74,14 @@ BYTES = {
     "1PiB": 2**50,
 }
 NO_BYTES = {
-    "80G": "'80G' is not an amount of memory such as 80GiB or 24GB; write GiB (powers of 1,024) or GB (powers of 1,000)",
-    "80Gi": "'80Gi' is not an amount of memory such as 80GiB or 24GB; write GiB (powers of 1,024) or GB (powers of 1,000)",
+    "80G": (
+        "'80G' is not an amount of memory such as 80GiB or 24GB; write GiB (powers of 1,024) or GB "
+        "(powers of 1,000)"
+    ),
+    "80Gi": (
+        "'80Gi' is not an amount of memory such as 80GiB or 24GB; write GiB (powers of 1,024) or GB "
+        "(powers of 1,000)"
+    ),
     "80gib": "'80gib' is not an amount of memory such as 80GiB or 24GB; write GiB",
     "much": "'much' is not an amount of memory such as 80GiB or 24GB",
     "-1GB": "'-1GB' is not an amount of memory such as 80GiB or 24GB",

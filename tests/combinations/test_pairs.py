@@ -1,4 +1,7 @@
-"""Every pair of kinds of mixer in one pattern: through the cache it computes what one pass computes, and all witnesses count the same."""
+"""Every pair of kinds of mixer in one pattern.
+
+Through the cache it computes what one pass computes, and all witnesses count the same.
+"""
 
 from itertools import permutations
 

@@ -1,4 +1,7 @@
-"""`params --against` on real files of tiny models: what it prints, its exit codes, and changes it must see."""
+"""`params --against` on real files of tiny models.
+
+What it prints, its exit codes, and changes it must see.
+"""
 
 import json
 import subprocess
@@ -116,8 +119,14 @@ def test_no_tensor_is_read_by_params(folder, cli, monkeypatch):
     path = folder("llama")
     monkeypatch.setattr("archcli.load.checkpoint.safetensors.read_tensor", None)
     assert cli("params", path, "--against", path).code == 0
-    code = f"import sys; sys.argv = ['archcli', 'params', {str(path)!r}, '--against', {str(path)!r}]; from archcli.cli import main\n"
+    code = (
+        f"import sys; sys.argv = ['archcli', 'params', {str(path)!r}, '--against', {str(path)!r}]; from "
+        "archcli.cli import main\n"
+    )
     code += "try: main()\nexcept SystemExit: pass\n"
-    code += "print([name for name in ('torch', 'transformers', 'safetensors', 'numpy', 'huggingface_hub') if name in sys.modules])"
+    code += (
+        "print([name for name in ('torch', 'transformers', 'safetensors', 'numpy', 'huggingface_hub') if "
+        "name in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

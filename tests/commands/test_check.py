@@ -270,7 +270,10 @@ def test_a_rule_that_is_none_names_near_ones(cli):
 
 
 def test_what_saves_a_cache_is_told_in_bytes(cli):
-    """command-r-v01's shape: 2 tables of 64 heads of 128 in 40 layers, 2 bytes each, 8192 tokens; 8 heads of 64 hold an eighth."""
+    """command-r-v01's shape: 2 tables of 64 heads of 128 in 40 layers, 2 bytes each, 8192 tokens.
+
+    8 heads of 64 hold an eighth.
+    """
     shape = {
         "groups.0.n_layers": 40,
         "d_model": 8192,

@@ -1,4 +1,7 @@
-"""`archcli check` on files of every sort: patches that apply, names, encodings, config.json, what layers share, standard input."""
+"""`archcli check` on files of every sort.
+
+Patches that apply, names, encodings, config.json, what layers share, standard input.
+"""
 
 import json
 import re
@@ -77,7 +80,8 @@ SHARED = """\
 vocab_size: 32000
 d_model: 512
 norm: {kind: rmsnorm}
-layer: {kind: pre_norm, attention: {kind: mha, n_heads: 8, position: {kind: rope}}, ffn: {kind: glu, d_ff: 1400}}
+layer:
+  {kind: pre_norm, attention: {kind: mha, n_heads: 8, position: {kind: rope}}, ffn: {kind: glu, d_ff: 1400}}
 groups:
   - n_layers: 2
   - n_layers: 4
@@ -88,7 +92,11 @@ vocab_size: 32000
 d_model: 512
 norm: {kind: rmsnorm}
 groups:
-  - {n_layers: 2, layer: &one {kind: pre_norm, attention: {kind: mha, n_heads: 8, position: {kind: rope}}, ffn: {kind: glu, d_ff: 1400}}}
+  - n_layers: 2
+    layer: &one
+      kind: pre_norm
+      attention: {kind: mha, n_heads: 8, position: {kind: rope}}
+      ffn: {kind: glu, d_ff: 1400}
   - {n_layers: 2, layer: *one}
 """
 

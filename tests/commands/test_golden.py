@@ -1,4 +1,6 @@
-"""What every command prints, letter by letter, piped and as JSON; of three also on terminals of 80 and 40 columns and in every format.
+"""What every command prints, letter by letter, piped and as JSON.
+
+Of three also on terminals of 80 and 40 columns and in every format.
 
 `pytest -n0 --renew tests/commands/test_golden.py` writes what is printed now, to be read in the diff.
 """

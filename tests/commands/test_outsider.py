@@ -1,6 +1,9 @@
-"""A mixer and two operations that archcli does not know (Mamba-2, `outsider_ssd.py`): every command takes them as its own.
+"""A mixer and two operations that archcli does not know (Mamba-2, `outsider_ssd.py`).
 
-H 4 heads of width P 8, state N 16, G 2 groups, K 4 taps, D 32, V 50, F 48; C = H P + 2 G N channels of the convolution.
+Every command takes them as its own.
+
+H 4 heads of width P 8, state N 16, G 2 groups, K 4 taps, D 32, V 50, F 48; C = H P + 2 G N channels of the
+convolution.
 """
 
 import json

@@ -1,4 +1,7 @@
-"""`archcli profile` of encoders and encoder-decoders: their phases, the length of a source, and what is refused."""
+"""`archcli profile` of encoders and encoder-decoders.
+
+Their phases, the length of a source, and what is refused.
+"""
 
 import json
 from dataclasses import replace
@@ -18,7 +21,9 @@ final_norm: false
 pooler: true
 embedding: {tied: true, position: learned, token_types: 2, norm: layernorm}
 head: {}
-groups: [{n_layers: 2, layer: {kind: post_norm, attention: {kind: mha, n_heads: 2, causal: false}, ffn: {kind: mlp, d_ff: 24}}}]
+groups:
+  - n_layers: 2
+    layer: {kind: post_norm, attention: {kind: mha, n_heads: 2, causal: false}, ffn: {kind: mlp, d_ff: 24}}
 """
 WHISPER = """
 kind: encoder_decoder
@@ -30,12 +35,17 @@ embedding: {tied: true, position: {kind: learned, offset: 2}}
 encoder:
   position: {kind: learned, max_seq_len: 12}
   front_end: {in_channels: 4, d_model: 16}
-  groups: [{n_layers: 2, layer: {kind: pre_norm, attention: {kind: mha, n_heads: 2, causal: false}, ffn: {kind: mlp, d_ff: 24}}}]
+  groups:
+    - n_layers: 2
+      layer: {kind: pre_norm, attention: {kind: mha, n_heads: 2, causal: false}, ffn: {kind: mlp, d_ff: 24}}
 decoder:
   groups:
     - n_layers: 3
       layer:
-        {kind: pre_norm, attention: {kind: mha, n_heads: 2}, cross_attention: {n_heads: 2}, ffn: {kind: mlp, d_ff: 24}}
+        kind: pre_norm
+        attention: {kind: mha, n_heads: 2}
+        cross_attention: {n_heads: 2}
+        ffn: {kind: mlp, d_ff: 24}
 """
 
 

@@ -1,4 +1,7 @@
-"""What a profile counts is what `archcli flops` counts: of the mask exactly, and of what ran, masked scores too."""
+"""What a profile counts is what `archcli flops` counts.
+
+Of the mask exactly, and of what ran, masked scores too.
+"""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""`archcli profile --compile` and `--vs compile=true`: compiled once here, and what is refused before anything is."""
+"""`archcli profile --compile` and `--vs compile=true`.
+
+Compiled once here, and what is refused before anything is.
+"""
 
 import json
 

@@ -1,4 +1,7 @@
-"""`archcli profile --per-kind` and `--layers`: what they say, the switch where a model does not fit, what is refused."""
+"""`archcli profile --per-kind` and `--layers`.
+
+What they say, the switch where a model does not fit, what is refused.
+"""
 
 import json
 import weakref

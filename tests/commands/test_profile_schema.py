@@ -1,6 +1,9 @@
-"""`archcli schema --of profile`: what it says, and that all that is printed fits it, interrupted runs included.
+"""`archcli schema --of profile`.
 
-The fixtures `cli` and `archcli` hold every document of every test against it; here are the forms that no other test prints.
+What it says, and that all that is printed fits it, interrupted runs included.
+
+The fixtures `cli` and `archcli` hold every document of every test against it; here are the forms that no
+other test prints.
 """
 
 import json

@@ -64,7 +64,8 @@ def test_one_command_compares_several(cli, llama):
         "layer.kind=parallel",
     ]
     assert found["inputs"]["vs"] == [b["changed"], c["changed"], d["changed"]]
-    # 2 layers of two norms and the final one gain a bias of 32 each; three matrices of 32 x 48 become two; two norms of 32 go
+    # 2 layers of two norms and the final one gain a bias of 32 each; three matrices of 32 x 48 become two;
+    # two norms of 32 go
     assert b["params"] - a["params"] == 5 * 32
     assert a["params"] - c["params"] == 2 * 32 * 48
     assert a["params"] - d["params"] == 2 * 32

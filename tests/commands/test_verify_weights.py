@@ -1,4 +1,7 @@
-"""`verify --weights` on real files of tiny models: the same logits, exit codes, and mistakes in a table of names that it must see."""
+"""`verify --weights` on real files of tiny models.
+
+The same logits, exit codes, and mistakes in a table of names that it must see.
+"""
 
 import json
 import subprocess
@@ -222,7 +225,10 @@ def test_weights_that_transformers_would_make_up_are_told(folder, cli):
 
 def test_a_missing_transformers_is_one_line_and_2(folder):
     path = str(folder("llama"))
-    code = f"import sys; sys.modules['transformers'] = None; sys.argv = ['archcli', 'verify', {path!r}, '--weights', {path!r}]; "
+    code = (
+        f"import sys; sys.modules['transformers'] = None; sys.argv = ['archcli', 'verify', {path!r}, "
+        f"'--weights', {path!r}]; "
+    )
     done = subprocess.run(
         [sys.executable, "-c", code + "from archcli.cli import main; main()"],
         capture_output=True,

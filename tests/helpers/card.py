@@ -1,11 +1,17 @@
-"""A make-believe card: a queue of work on a timeline of its own, in place of torch.cuda. Times are nanoseconds, a cycle is one."""
+"""A make-believe card: a queue of work on a timeline of its own, in place of torch.cuda.
+
+Times are nanoseconds, a cycle is one.
+"""
 
 from contextlib import nullcontext
 from types import SimpleNamespace
 
 
 class Card:
-    """What the host has reached, and until when the device is busy; `slept` are the cycles of each kernel that waited."""
+    """What the host has reached, and until when the device is busy.
+
+    `slept` are the cycles of each kernel that waited.
+    """
 
     def __init__(self):
         self.host = self.device = 0

@@ -1,4 +1,4 @@
-"""Every document that a test has `archcli profile` print fits its JSON Schema, by a validator that is not ours."""
+"""Documents of `archcli profile` against their JSON Schema, by the jsonschema package."""
 
 import json
 from functools import cache
@@ -17,7 +17,7 @@ def validator():
 
 
 def conforms(args, printed):
-    """Raises AssertionError with the place where `archcli ARGS` printed a profile's JSON that does not fit; anything else passes."""
+    """Raises AssertionError with the place where a profile's JSON does not fit; anything else passes."""
     if args and args[0] == "profile" and "--json" in args and printed:
         from archcli.measure.profile.schema import first_violation
 

@@ -1,4 +1,7 @@
-"""A Python distribution as pip leaves it on disk, without pip: its modules, and the metadata that names its entry points."""
+"""A Python distribution as pip leaves it on disk, without pip.
+
+Its modules, and the metadata that names its entry points.
+"""
 
 from archcli.modules import kinds
 
@@ -15,7 +18,10 @@ def installed(folder, name, modules, entry_points):
 
 
 def forget_outsiders(monkeypatch):
-    """Ask for installed distributions anew, here and by the tests that follow; nothing is registered meanwhile."""
+    """Ask for installed distributions anew, here and by the tests that follow.
+
+    Nothing is registered meanwhile.
+    """
     monkeypatch.setattr(kinds, "registered", {})
     for remembered in (kinds._installed, kinds._conforming):
         monkeypatch.setattr(kinds, remembered.__name__, _fresh(remembered))

@@ -1,4 +1,7 @@
-"""Tiny configs of the Llama-like families, drawn at random from what each family's files may say: a piece of every list, merged."""
+"""Tiny configs of the Llama-like families, drawn at random from what each family's files may say.
+
+A piece of every list, merged.
+"""
 
 from __future__ import annotations
 
@@ -254,7 +257,10 @@ DRAWS = 4
 
 
 def draw(family: str, number: int) -> dict[str, Any]:
-    """One of the family's random configs; always the same for the same number, and as many draws as pieces use them all."""
+    """One of the family's random configs.
+
+    Always the same for the same number, and as many draws as pieces use them all.
+    """
     chance = random.Random(family)  # noqa: S311
     config = {**TINY, **ALWAYS.get(family, {})}
     for pieces in OPTIONS[family]:

@@ -1,10 +1,16 @@
-"""Mistakes in what changes weights and training: adapters, quantization, dropout, batch norm. As EDITS of test_mistakes.py."""
+"""Mistakes in what changes weights and training: adapters, quantization, dropout, batch norm.
+
+As EDITS of test_mistakes.py.
+"""
 
 ADAPTED = {
     "adapter-target": (
         "d_model: 64",
         "d_model: 64\nlora: {rank: 4, targets: [q, vv]}",
-        "5:30: no projection of this model is called 'vv'; it has embedding, q, k, v, o, gate, up, down, lm_head; or all_linear",
+        (
+            "5:30: no projection of this model is called 'vv'; it has embedding, q, k, v, o, gate, up, "
+            "down, lm_head; or all_linear"
+        ),
     ),
     "adapter-target-alone": (
         "d_model: 64",
@@ -32,7 +38,8 @@ ADAPTED = {
         "d_model: 64",
         "d_model: 64\nquantization: {bits: 4, rules: [{match: layers.3-5.ffn, bits: 2}]}",
         (
-            "5:41: no matrix of this model is called 'layers.3-5.ffn'; it has embedding, attention, ffn, lm_head; "
+            "5:41: no matrix of this model is called 'layers.3-5.ffn'; it has embedding, attention, "
+            "ffn, lm_head; "
             "or write steps of a path, such as layers.0-3.ffn"
         ),
     ),

@@ -1,4 +1,7 @@
-"""Mistakes in which kind a module is, and in what kinds take beside one another. As EDITS of test_mistakes.py."""
+"""Mistakes in which kind a module is, and in what kinds take beside one another.
+
+As EDITS of test_mistakes.py.
+"""
 
 FFN = "ffn: {kind: glu, activation: silu, d_ff: 128}"
 
@@ -108,9 +111,15 @@ KINDS = {
         "15:9: unknown key 'normalizer'; a key of mha, mqa, gqa or mla, not of linear",
     ),
     "linear-with-alibi": (
-        "kind: gqa\n        n_heads: 8\n        n_kv_heads: 2\n        head_dim: 8\n        position: {kind: rope, theta: 500000}",
+        (
+            "kind: gqa\n        n_heads: 8\n        n_kv_heads: 2\n        head_dim: 8\n        "
+            "position: {kind: rope, theta: 500000}"
+        ),
         "kind: linear\n        n_heads: 8\n        position: alibi",
-        "15:19: a bias on scores, of which linear attention has none; use rope, or what is added to the embedding",
+        (
+            "15:19: a bias on scores, of which linear attention has none; use rope, or what is added to "
+            "the embedding"
+        ),
     ),
     "buckets-too-few": (
         "tied: false}",

@@ -1,4 +1,7 @@
-"""Mistakes in values: sizes, numbers, switches, choices, lists, texts, dates. As EDITS of test_mistakes.py."""
+"""Mistakes in values: sizes, numbers, switches, choices, lists, texts, dates.
+
+As EDITS of test_mistakes.py.
+"""
 
 VALUES = {
     "size-fraction": ("d_ff: 128", "d_ff: 128.5", "18:48: d_ff must be a whole number above 0, not 128.5"),
@@ -87,7 +90,10 @@ VALUES = {
     "choice-or-number": (
         "tied: false",
         "tied: false, scale: sqrt_dmodel",
-        '7:33: scale must be a number above 0, or sqrt_d_model, not "sqrt_dmodel"; did you mean sqrt_d_model?',
+        (
+            '7:33: scale must be a number above 0, or sqrt_d_model, not "sqrt_dmodel"; did you mean '
+            "sqrt_d_model?"
+        ),
     ),
     "list-item": (
         "n_heads: 8",
@@ -101,7 +107,10 @@ VALUES = {
     ),
     "numbers-item": (
         "theta: 500000",
-        "theta: 500000, scaling: {kind: longrope, factor: 2, original_max_seq_len: 8, short_factor: [1], long_factor: [0]}",
+        (
+            "theta: 500000, scaling: {kind: longrope, factor: 2, original_max_seq_len: 8, short_factor: "
+            "[1], long_factor: [0]}"
+        ),
         "17:142: long_factor.0 must be a number above 0, not 0",
     ),
     "text-number": (

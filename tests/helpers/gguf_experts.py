@@ -1,4 +1,7 @@
-"""Mixtures of experts and latent attention, tiny, as llama.cpp stores them: config, metadata (`conversion/*.py` of llama.cpp), names."""
+"""Mixtures of experts and latent attention, tiny, as llama.cpp stores them.
+
+Config, metadata (`conversion/*.py` of llama.cpp), names.
+"""
 
 from gguf_names import EXPERTS, LLAMA, MLA
 from gguf_stored import EPS, HD, RMS, ROPE, THETA, WIDE, WIDE_KEYS, D, F, H, L, V, of

@@ -1,4 +1,4 @@
-"""A writer of GGUF files without data, after the specification (docs/gguf.md of ggml), for the reader to be held against."""
+"""A writer of GGUF files without data, after the specification (docs/gguf.md of ggml)."""
 
 import struct
 
@@ -42,7 +42,10 @@ def tensor(name, shape, kind=1, offset=0):
 
 
 def gguf(metadata, tensors, version=3, types=None):
-    """The bytes of a whole header: metadata as a mapping or as (key, value) pairs, tensors as name -> shape or as such pairs."""
+    """The bytes of a whole header.
+
+    Metadata as a mapping or as (key, value) pairs, tensors as name -> shape or as such pairs.
+    """
     metadata = list(metadata.items() if isinstance(metadata, dict) else metadata)
     tensors = list(tensors.items() if isinstance(tensors, dict) else tensors)
     start = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(metadata))

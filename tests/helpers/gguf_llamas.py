@@ -1,4 +1,7 @@
-"""Llama and its kin, tiny, as llama.cpp would store them: a config, the metadata that `conversion/*.py` of llama.cpp writes, names."""
+"""Llama and its kin, tiny, as llama.cpp would store them.
+
+A config, the metadata that `conversion/*.py` of llama.cpp writes, names.
+"""
 
 from gguf_names import LLAMA, SANDWICH
 from gguf_stored import CTX, EPS, HD, LN, RMS, ROPE, THETA, WIDE, WIDE_KEYS, V, of

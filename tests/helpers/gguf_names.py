@@ -1,4 +1,7 @@
-"""What llama.cpp calls the weights of transformers classes: `gguf-py/gguf/tensor_mapping.py` of github.com/ggml-org/llama.cpp."""
+"""What llama.cpp calls the weights of transformers classes.
+
+`gguf-py/gguf/tensor_mapping.py` of github.com/ggml-org/llama.cpp.
+"""
 
 import re
 

@@ -1,4 +1,7 @@
-"""Models that are not built like Llama, tiny, as llama.cpp stores them: config, metadata (`conversion/*.py` of llama.cpp), names."""
+"""Models that are not built like Llama, tiny, as llama.cpp stores them.
+
+Config, metadata (`conversion/*.py` of llama.cpp), names.
+"""
 
 from gguf_names import BERT, FALCON, GPT2, MPT, NEOX, PHI, STARCODER, T5, TWO_NORMS
 from gguf_stored import (

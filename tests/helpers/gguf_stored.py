@@ -1,4 +1,7 @@
-"""What the tables of stored models share: sizes that are all different, the metadata of a plain model, and how one becomes a file."""
+"""What the tables of stored models share.
+
+Sizes that are all different, the metadata of a plain model, and how one becomes a file.
+"""
 
 from dataclasses import dataclass, field
 
@@ -34,7 +37,10 @@ WIDE, WIDE_KEYS = {"head_dim": HD}, {"attention.key_length": HD, "attention.valu
 
 @dataclass(frozen=True)
 class Stored:
-    """A config.json, the class it names, the metadata without the architecture's name, and names; `extra` are tensors besides weights."""
+    """A config.json, the class it names, the metadata without the architecture's name, and names.
+
+    `extra` are tensors besides weights.
+    """
 
     arch: str
     config: dict
@@ -49,7 +55,10 @@ def of(arch, config, metadata, names=LLAMA, **more):
 
 
 def stored(entry, state_dict):
-    """Metadata and tensors of a file: a Stored, and name -> shape of the class's weights (tied ones once) and buffers."""
+    """Metadata and tensors of a file.
+
+    A Stored, and name -> shape of the class's weights (tied ones once) and buffers.
+    """
     metadata = {
         "general.architecture": entry.arch,
         **{f"{entry.arch}.{key}": value for key, value in entry.metadata.items()},

@@ -1,4 +1,6 @@
-"""What a training pass counts backward, row by row, worked out by hand: checks that tests call, and so do the mutants.
+"""What a training pass counts backward, row by row, worked out by hand.
+
+Checks that tests call, and so do the mutants.
 
 B 2 sequences, T 3 tokens, S 5 source tokens, D 8, V 50.
 """
@@ -54,7 +56,10 @@ def gradients(model):
 
 
 def check_a_tied_table():
-    """Every token's gradient is added to the row of its id; the head's is a product. Where the two meet, nothing is counted."""
+    """Every token's gradient is added to the row of its id; the head's is a product.
+
+    Where the two meet, nothing is counted.
+    """
     for tied in (False, True):
         found = gradients(decoder(tied=tied))
         assert found["embedding.tokens"] == {"weight": B * T * D}
@@ -62,7 +67,10 @@ def check_a_tied_table():
 
 
 def check_positions():
-    """A table [T, D] serves all sequences: their gradients are added up, then each to its row. Ids and positions get none."""
+    """A table [T, D] serves all sequences: their gradients are added up, then each to its row.
+
+    Ids and positions get none.
+    """
     found = gradients(decoder(embedding=Embedding(position=Learned(max_seq_len=9, offset=2))))
     assert found["embedding.positions_rows"] == {}
     assert found["embedding.positions"] == {"weight": T * D}
@@ -92,7 +100,10 @@ def check_frozen():
 
 
 def check_a_shared_source():
-    """The source's ids read the same table, and add to the same rows; every layer adds its scores' gradients to the shared bias."""
+    """The source's ids read the same table, and add to the same rows.
+
+    Every layer adds its scores' gradients to the shared bias.
+    """
     found = gradients(encoder_decoder(Embedding(tied=True), {}, **RELATIVE))
     assert found["source"] == {1: B * S * D}
     assert found["encoder.score_bias"] == {"weight": 4 * S * S}

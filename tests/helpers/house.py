@@ -1,6 +1,9 @@
-"""The rules of the house as functions of parsed source, each of which returns its offences as `module:line: what`. No archcli code is run.
+"""The rules of the house as functions of parsed source; no archcli code is run.
 
-A house is a dict from a module's dotted name to its parsed source, so that tests/test_house.py can also try the rules on forged houses.
+Each returns its offences as `module:line: what`.
+
+A house is a dict from a module's dotted name to its parsed source, so that tests/test_house.py can also try
+the rules on forged houses.
 """
 
 import ast
@@ -58,7 +61,10 @@ House = dict[str, ast.Module]
 
 
 class Import(NamedTuple):
-    """One imported name: by whom, what, on which line; `lazy` inside a function, `typing` under TYPE_CHECKING."""
+    """One imported name: by whom, what, on which line.
+
+    `lazy` inside a function, `typing` under TYPE_CHECKING.
+    """
 
     source: str
     target: str
@@ -68,7 +74,10 @@ class Import(NamedTuple):
 
 
 def room(module: str) -> str:
-    """The folder or file right below the package: `ops` of archcli.ops.dense; empty for the package itself."""
+    """The folder or file right below the package: `ops` of archcli.ops.dense.
+
+    Empty for the package itself.
+    """
     return [*module.split("."), ""][1]
 
 
@@ -108,7 +117,10 @@ def _targets(house: House, name: str, node: ast.AST) -> Iterator[str]:
 
 
 def not_downwards(house: House) -> list[str]:
-    """Imports point down a storey or more, or stay in their room; the ground floor's files may use each other."""
+    """Imports point down a storey or more, or stay in their room.
+
+    The ground floor's files may use each other.
+    """
     offences = []
     for one in imports(house):
         here, there = room(one.source), room(one.target)
@@ -126,7 +138,10 @@ def not_downwards(house: House) -> list[str]:
 
 
 def sideways(house: House) -> list[str]:
-    """Two commands, measures, rule families, ops or importer families do not import each other; a package's table of contents may."""
+    """Two commands, measures, rule families, ops or importer families do not import each other.
+
+    A package's table of contents may.
+    """
     offences = []
     for one in imports(house):
         parent, _, file = one.source.rpartition(".")
@@ -149,13 +164,17 @@ def wrong_doors(house: House) -> list[str]:
         package = one.target.split(".")[0]
         if room(one.source) not in DOORS.get(package, {room(one.source)}):
             offences.append(
-                f"{one.source}:{one.line}: {package} enters through {', '.join(sorted(DOORS[package])) or 'no room'}"
+                f"{one.source}:{one.line}: {package} enters through "
+                f"{', '.join(sorted(DOORS[package])) or 'no room'}"
             )
     return offences
 
 
 def wrong_files(house: House) -> list[str]:
-    """Untrusted input is read in load/, what the kernel says of the machine in SYSTEM; files are written in render/."""
+    """Untrusted input is read in load/, what the kernel says of the machine in SYSTEM.
+
+    Files are written in render/.
+    """
     offences = []
     for name, tree in house.items():
         for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
@@ -205,7 +224,10 @@ def _returns(needs: dict[str, set[str]], start: str, path: list[str], seen: set[
 
 
 def long_functions(house: House, most: int = 40) -> list[str]:
-    """Functions whose body has more lines than that, docstring included; parameters stand one a line and are no body."""
+    """Functions whose body has more lines than that, docstring included.
+
+    Parameters stand one a line and are no body.
+    """
     functions = [
         (name, node, node.end_lineno - node.body[0].lineno + 1)
         for name, tree in house.items()
@@ -218,7 +240,10 @@ def long_functions(house: House, most: int = 40) -> list[str]:
 
 
 def undocumented(house: House) -> list[str]:
-    """Public modules, classes and functions without a docstring; a method whose name says it all needs none."""
+    """Public modules, classes and functions without a docstring.
+
+    A method whose name says it all needs none.
+    """
     return [f"{name}: {what}" for name, tree in house.items() for what in _silent(tree, "")]
 
 

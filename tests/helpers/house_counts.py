@@ -88,7 +88,10 @@ def looks_through(parsed):
 
 
 def type_tests(parsed):
-    """`isinstance` of an operation or a module above the library: each is a place that a new kind must visit."""
+    """`isinstance` of an operation or a module above the library.
+
+    Each is a place that a new kind must visit.
+    """
     classes = {
         node.name
         for name, tree in parsed.items()

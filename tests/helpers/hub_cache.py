@@ -1,4 +1,7 @@
-"""What the tests of the hub share: a tiny config.json, a cache laid out as the library lays it out, and how a model is refused."""
+"""What the tests of the hub share.
+
+A tiny config.json, a cache laid out as the library lays it out, and how a model is refused.
+"""
 
 import json
 

@@ -1,4 +1,7 @@
-"""Tiny configs, and the names and shapes that a repository of such a model holds: as the first ones on the hub name them."""
+"""Tiny configs, and the names and shapes that a repository of such a model holds.
+
+As the first ones on the hub name them.
+"""
 
 GPT2 = {
     "model_type": "gpt2",

@@ -13,7 +13,10 @@ from archcli.recording.recording import Recording
 
 FILE = Path(__file__).parents[1] / "measure" / "published" / "ivanov.csv"
 PRINTED = list(csv.DictReader(FILE.read_text(encoding="utf-8").splitlines()))
-"""arXiv:2007.00072 Table 1, an operator a row: GFLOP and 1e6 words at the digits printed; `lines` are ours, several where it has one."""
+"""arXiv:2007.00072 Table 1, an operator a row: GFLOP and 1e6 words at the digits printed.
+
+`lines` are ours, several where it has one.
+"""
 
 CONTRACTION, NORMALIZATION, ELEMENTWISE = "contraction", "normalization", "elementwise"
 LAYER = "layers.0."

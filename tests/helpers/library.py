@@ -1,4 +1,7 @@
-"""Every class of the library, for tests that must leave none out: archcli itself imports what a model uses."""
+"""Every class of the library, for tests that must leave none out.
+
+archcli itself imports what a model uses.
+"""
 
 import importlib
 import pkgutil

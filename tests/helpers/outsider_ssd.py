@@ -2,7 +2,8 @@
 
 Dao and Gu 2024, arXiv:2405.21060, counted in its recurrent form.
 
-B batch, T new tokens, D d_model, H heads, P head_dim, N d_state, G groups of B and C, K taps of the convolution.
+B batch, T new tokens, D d_model, H heads, P head_dim, N d_state, G groups of B and C, K taps of the
+convolution.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ from archcli.ops.base import bias, contraction, elementwise
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CausalConv(Op):
-    """y_t = sum_i w_i x_(t-K+1+i) + bias for each channel; x [B, T, C], then the cached K inputs if there are any."""
+    """y_t = sum_i w_i x_(t-K+1+i) + bias for each channel.
+
+    x [B, T, C], then the cached K inputs if there are any.
+    """
 
     component: ClassVar[str] = "short_conv"
     name: str
@@ -53,7 +57,9 @@ class CausalConv(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StateScan(Op):
-    """S_t = a_t S_(t-1) + dt_t x_t B_t^T, y_t = S_t C_t + skip x_t with a_t = exp(-exp(A_log) dt_t), dt = softplus(dt + bias).
+    """S_t = a_t S_(t-1) + dt_t x_t B_t^T, y_t = S_t C_t + skip x_t.
+
+    With a_t = exp(-exp(A_log) dt_t), dt = softplus(dt + bias).
 
     x [B, T, H, P], B and C [B, T, G, N], dt [B, T, H], then the cached S [B, H, P, N] if there is one.
     """
@@ -112,7 +118,10 @@ class OutsiderSSD(Mixer):
     norm: Annotated[Norm, Inherit("norm")]
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
-        """[B, T, D] to [B, T, D]; the cache holds K inputs [B, K, C] of the convolution and the state [B, H, P, N]."""
+        """[B, T, D] to [B, T, D].
+
+        The cache holds K inputs [B, K, C] of the convolution and the state [B, H, P, N].
+        """
         cache = or_default(x, context).cache
         inner, shared = self.n_heads * self.head_dim, self.n_groups * self.d_state
         keep = cache is not None

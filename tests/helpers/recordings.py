@@ -1,4 +1,4 @@
-"""Tiny models of every kind of layer that profiles differently, and how to profile one in a fraction of a second."""
+"""Tiny models of every kind of layer that profiles differently, and profiles of them in a moment."""
 
 from archcli.measure.passes import checked_pass
 from archcli.modules import (

@@ -1,4 +1,7 @@
-"""A decoder small enough to be counted by hand: V 50, D 8, 3 layers, 4 query heads and 2 kv heads of width 2, F 12."""
+"""A decoder small enough to be counted by hand.
+
+V 50, D 8, 3 layers, 4 query heads and 2 kv heads of width 2, F 12.
+"""
 
 from archcli.modules import GLU, Decoder, Embedding, Group, GroupedQueryAttention, PreNorm, RMSNorm
 from archcli.modules.base import Module

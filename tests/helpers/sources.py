@@ -1,4 +1,7 @@
-"""Tiny models that are more or less than a decoder with a head: encoders, encoder-decoders, base models; and what they are run on."""
+"""Tiny models that are more or less than a decoder with a head.
+
+Encoders, encoder-decoders, base models; and what they are run on.
+"""
 
 import torch
 
@@ -93,7 +96,7 @@ ENCODERS = {
 
 
 def pair(read, write, *, read_as=None, write_as=None, **fields):
-    """An encoder of two layers and a decoder of three, so that no layer of one can be taken for a layer of the other."""
+    """An encoder of two layers and a decoder of three, so that no layer is taken for another side's."""
     halves = {
         "encoder": EncoderStack(**{"norm": RMS, "groups": groups(*read, n_layers=2)} | (read_as or {})),
         "decoder": DecoderStack(**{"norm": RMS, "groups": groups(*write, n_layers=3)} | (write_as or {})),
@@ -226,7 +229,10 @@ OTHERS = ENCODERS | PAIRS | BASES | DECODERS
 
 
 def source_of(spec, batch_size=2, length=SOURCE):
-    """What an encoder-decoder's encoder reads: ids, or features; nothing for a model that reads tokens alone."""
+    """What an encoder-decoder's encoder reads: ids, or features.
+
+    Nothing for a model that reads tokens alone.
+    """
     source = spec.inputs(Request("forward", batch_size, length)).get("source")
     if source is None:
         return ()

@@ -1,4 +1,7 @@
-"""Which tests run when: `fast` needs no torch, `long` is left to the second stage; see CONTRIBUTING, Checks."""
+"""Which tests run when: `fast` needs no torch, `long` is left to the second stage.
+
+See CONTRIBUTING, Checks.
+"""
 
 import ast
 from collections import defaultdict
@@ -12,7 +15,10 @@ TORCH = {"torch", "transformers", "fvcore", "safetensors"}
 
 @cache
 def needs_torch(path):
-    """Whether importing a file of the tests imports torch: itself, by the package's runtime, or by a helper."""
+    """Whether importing a file of the tests imports torch.
+
+    Itself, by the package's runtime, or by a helper.
+    """
     for name in top_level_imports(path):
         if name.split(".")[0] in TORCH or name.startswith("archcli.runtime"):
             return True
@@ -56,7 +62,7 @@ def has(item, mark):
 
 
 def beyond_samples(items):
-    """Yield cases of a table marked `sample(n, per=key)` beyond a seeded n for each value of key(**parameters)."""
+    """Yield cases of a table marked `sample(n, per=key)` beyond a seeded n for each value of the key."""
     tables = defaultdict(list)
     for item in items:
         if mark := item.get_closest_marker("sample"):
@@ -70,7 +76,7 @@ def beyond_samples(items):
 
 
 def family(item):
-    """What to sort tests by, so that those of one family of models follow each other and build its reference once."""
+    """A sort key of tests: those of one family of models follow each other and share its reference."""
     shared = item.path.is_relative_to(TESTS / "parity") or item.path.is_relative_to(
         TESTS / "load/huggingface"
     )

@@ -1,4 +1,6 @@
-"""How modules are wired, written out from their papers around the leaves of a built model; each check raises AssertionError.
+"""How modules are wired, written out from their papers around the leaves of a built model.
+
+Each check raises AssertionError.
 
 The leaves themselves (a linear map, a norm) are held against definitions of their own in tests/ops.
 """
@@ -61,7 +63,7 @@ BLOCKS = {
 
 
 def check_block(name):
-    """The equation over the block's class, with nothing and with 0.5 as the multiplier of what each part adds."""
+    """The equation over the block's class, without a multiplier of what each part adds and with 0.5."""
     cls, equation = BLOCKS[name]
     extra = {"n_norms": int(name[-1])} if cls is Parallel else {}
     node = layer_of(cls(attention=gqa(), ffn=FFN, norm=RMS, **extra))

@@ -1,4 +1,7 @@
-"""How attention is wired: heads, norms of queries and keys, positions, the latent of MLA. As checks of wiring.py."""
+"""How attention is wired: heads, norms of queries and keys, positions, the latent of MLA.
+
+As checks of wiring.py.
+"""
 
 import torch
 

@@ -1,4 +1,7 @@
-"""Whatever is loaded, the answer is a model or an ArchError that can be drawn; nothing else ever comes out."""
+"""Whatever is loaded, the answer is a model or an ArchError that can be drawn.
+
+Nothing else ever comes out.
+"""
 
 import re
 

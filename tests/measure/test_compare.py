@@ -122,7 +122,8 @@ def encoder_decoder():
     encoder = HALF.format(n=2, causal=", causal: false", cross="")
     half = HALF.format(n=3, causal="", cross=", cross_attention: {kind: cross, n_heads: 2}")
     return load_text(
-        f"kind: encoder_decoder\nvocab_size: 50\nd_model: 8\nnorm: rmsnorm\nencoder: {encoder}\ndecoder: {half}\n",
+        f"kind: encoder_decoder\nvocab_size: 50\nd_model: 8\nnorm: rmsnorm\nencoder: {encoder}\n"
+        f"decoder: {half}\n",
         "t",
     ).model
 
@@ -195,7 +196,10 @@ def test_an_encoder_generates_nothing():
     layer_ = (
         "{kind: post_norm, attention: {kind: mha, n_heads: 2, causal: false}, ffn: {kind: mlp, d_ff: 16}}"
     )
-    text = f"kind: encoder\nvocab_size: 50\nd_model: 8\nnorm: layernorm\ngroups: [{{n_layers: 2, layer: {layer_}}}]\n"
+    text = (
+        f"kind: encoder\nvocab_size: 50\nd_model: 8\nnorm: layernorm\ngroups: [{{n_layers: 2, layer: "
+        f"{layer_}}}]\n"
+    )
     found = rows(compared(decoder(), load_text(text, "bert").model, seq_len=6))
     assert (found["decode_matmul_flops"]["value_2"], found["decode_matmul_flops"]["ratio_2"]) == (None, None)
     assert found["kv_bytes"]["value_2"] == 0

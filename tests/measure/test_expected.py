@@ -1,4 +1,7 @@
-"""Costs that depend on the targets: expected values, exact, each worked out by hand; and how they are told."""
+"""Costs that depend on the targets: expected values, exact, each worked out by hand.
+
+How they are told.
+"""
 
 from fractions import Fraction
 
@@ -84,8 +87,10 @@ def test_samples_cost_instead_of_words():
 
 @pytest.mark.parametrize("z_loss", [None, 1e-4])
 def test_a_loss_costs_what_its_formula_says(z_loss):
-    """Per logit 3 forward and 3 back; per token log and maximum, the difference and its negative, a mean; with z the square and its two
-    factors' gradients, and another mean."""
+    """Per logit 3 forward and 3 back; per token log and maximum, the difference and its negative, a mean.
+
+    With z the square and its two factors' gradients, and another mean.
+    """
     plain = count_flops(decoder(), Request(phase="train", seq_len=100)).totals
     found = count_flops(decoder(loss=CrossEntropy(z_loss=z_loss)), Request(phase="train", seq_len=100)).totals
     extra = 0 if z_loss is None else 100 * (1 + 2 + 1) + 1 + 2 + 2

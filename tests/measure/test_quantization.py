@@ -1,4 +1,4 @@
-"""Stored weights: known formats by their arithmetic, rules by what they name, and every bit added up by hand."""
+"""Stored weights: formats by their arithmetic, rules by what they name, bits added up by hand."""
 
 import pytest
 
@@ -12,7 +12,8 @@ from small import attention, decoder, layer
 
 BF16 = 16
 
-# What one weight of a large matrix takes. llama.cpp: the block structs of ggml-common.h, a block's bytes times 8 over its weights.
+# What one weight of a large matrix takes. llama.cpp: the block structs of ggml-common.h, a block's bytes
+# times 8 over its weights.
 FORMATS = {
     "Q4_0": ({"bits": 4, "group_size": 32}, (2 + 16) * 8 / 32),
     "Q4_1": ({"bits": 4, "group_size": 32, "zero_bits": 16}, (2 * 2 + 16) * 8 / 32),

@@ -1,4 +1,7 @@
-"""What is spent in training alone: dropout, and the statistics of BatchNorm; and the layer of Ivanov et al., figure by figure."""
+"""What is spent in training alone: dropout, and the statistics of BatchNorm.
+
+The layer of Ivanov et al., figure by figure.
+"""
 
 import pytest
 
@@ -26,7 +29,8 @@ def dropping(**shares):
     return decoder(Group(n_layers=3, layer=block.replace(dropout=shares.get("residual", 0.0))))
 
 
-# elements that are dropped of, in the forward and in the backward; a softmax's gradient holds that of its dropout
+# elements that are dropped of, in the forward and in the backward; a softmax's gradient holds that of its
+# dropout
 PLACES = {
     "probabilities": (3 * PAIRS, 0),
     "hidden": (3 * TOKENS * 12,) * 2,
@@ -97,7 +101,8 @@ groups:
       attention: {kind: mha, n_heads: 16, causal: false, bias: true, dropout: 0.1}
       ffn: {kind: mlp, d_ff: 4096, activation: relu, bias: true, dropout: 0.1}
 """
-# GFLOP as printed: a forward, then its gradients. One row here may be a part of one there, which fuses Q, K and V.
+# GFLOP as printed: a forward, then its gradients. One row here may be a part of one there, which fuses Q, K
+# and V.
 OPERATORS = {
     "attention.attend.scores": ("4.295", "4.295", "4.295"),
     "attention.attend.mix": ("4.295", "4.295", "4.295"),

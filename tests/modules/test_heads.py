@@ -1,4 +1,7 @@
-"""Heads and losses against torch's own classes and against sums written out: values, gradients, and what they cost when they run."""
+"""Heads and losses against torch's own classes and against sums written out.
+
+Values, gradients, and what they cost when they run.
+"""
 
 from fractions import Fraction
 
@@ -141,7 +144,10 @@ def test_both_forms_of_the_words_of_a_class_agree(monkeypatch):
 
 @pytest.mark.parametrize("name", ["sampled", "sampled-tied"])
 def test_the_sampled_head_is_a_softmax_over_the_candidates(name):
-    """Jean et al. 2014, equation 9: cross entropy over the target and whichever samples are not the target."""
+    """Jean et al. 2014, equation 9.
+
+    Cross entropy over the target and whichever samples are not the target.
+    """
     made, ids, wanted = built(HEADS[name]), tokens(2, 10), targets(HEADS[name])
     table = made.lm_head.weight if name == "sampled" else made.embedding.tokens.weight
     torch.manual_seed(5)
@@ -234,7 +240,10 @@ def test_a_run_on_targets_of_the_stated_shares_costs_what_is_expected(name):
 
 
 def test_the_mean_of_runs_with_those_shares_on_average_is_the_expected_cost():
-    """Each run alone has other shares: only together they are half, three tenths, two tenths; so is their mean cost, not any one's."""
+    """Each run alone has other shares: only together they are half, three tenths, two tenths.
+
+    So is their mean cost, not any one's.
+    """
     spec = HEADS["adaptive"]
     made, costs = built(spec, attention="eager"), []
     together = targets(spec, 4, 10).flatten().sort().values.view(4, 1, 10)

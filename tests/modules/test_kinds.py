@@ -1,4 +1,4 @@
-"""The table of kinds says what the classes say, and a model loads the files of what it is made of and no others."""
+"""The table of kinds against the classes; a model loads the files of its own kinds and no others."""
 
 import ast
 import json
@@ -61,7 +61,9 @@ DECODER = """
 vocab_size: 8
 d_model: 8
 norm: rmsnorm
-groups: [{n_layers: 1, layer: {kind: pre_norm, attention: {kind: gqa, n_heads: 8, n_kv_heads: 3}, ffn: {kind: glu, d_ff: 8}}}]
+groups:
+  - n_layers: 1
+    layer: {kind: pre_norm, attention: {kind: gqa, n_heads: 8, n_kv_heads: 3}, ffn: {kind: glu, d_ff: 8}}
 """
 
 
@@ -75,8 +77,8 @@ def test_a_problem_of_a_yaml_carries_the_code_of_its_conflict():
 
 # Every model needs these files of modules and operations; the others are those of Llama's own kinds.
 EVERY_MODEL = """
-modules: attention base block context dropout embedding fields head headings kinds layers mixer model norm position request
-    rope_scaling stack trace values
+modules: attention base block context dropout embedding fields head headings kinds layers mixer
+    model norm position request rope_scaling stack trace values
 ops: base dense layout pointwise rotary
 """
 OF_LLAMA = """

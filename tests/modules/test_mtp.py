@@ -1,4 +1,7 @@
-"""Multi-token prediction against the equations of DeepSeek-V3 (arXiv:2412.19437 section 2.2), and what it costs, apart from the model."""
+"""Multi-token prediction against the equations of DeepSeek-V3, and its cost apart from the model.
+
+arXiv:2412.19437 section 2.2.
+"""
 
 import json
 from pathlib import Path
@@ -54,7 +57,10 @@ def rms(x, gain, eps):
 
 
 def by_the_paper(spec, made, ids, follow):
-    """Equations 21 to 25 over t_1 … t_T and t_T+1, with the weights of the built model; its layers are held against others elsewhere."""
+    """Equations 21 to 25 over t_1 … t_T and t_T+1, with the weights of the built model.
+
+    Its layers are held against others elsewhere.
+    """
     text = torch.cat([ids, follow[:, -1:]], dim=1)
     length, eps, seen = ids.shape[1], spec.mtp.norm.eps, []
     made.layers[-1].register_forward_hook(lambda _, args, out: seen.append(out[0]))
@@ -193,7 +199,10 @@ CHECKPOINTS = json.loads((Path(__file__).parent / "checkpoints.json").read_text(
 
 @pytest.mark.parametrize("name", CHECKPOINTS)
 def test_a_checkpoint_holds_what_is_counted(name, tmp_path):
-    """What the tensors of the published files add up to, without fp8 scales and the router's correction: the model, and beyond it."""
+    """What the tensors of the published files add up to, without fp8 scales and the router's correction.
+
+    The model, and beyond it.
+    """
     known, path = CHECKPOINTS[name], tmp_path / "config.json"
     path.write_text(json.dumps(known["config"]))
     found = count_params(load(str(path)).model).totals
@@ -202,7 +211,10 @@ def test_a_checkpoint_holds_what_is_counted(name, tmp_path):
 
 
 def test_the_preset_is_the_checkpoint():
-    """256 experts, the shared one, the router, latent attention, two norms; projection and three norms; the copies."""
+    """256 experts, the shared one, the router, latent attention, two norms.
+
+    Then the projection, three norms and the copies.
+    """
     expert = 3 * 7168 * 2048
     query, keys = 7168 * 1536 + 1536 + 1536 * 128 * 192, 7168 * (512 + 64) + 512 + 512 * 128 * 256
     layer = 257 * expert + 256 * 7168 + query + keys + 128 * 128 * 7168 + 2 * 7168

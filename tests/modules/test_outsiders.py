@@ -20,7 +20,10 @@ class Halved(RMSNorm):
     kind: Literal["halved"] = "halved"
     share: float = 0.5
 """
-MODEL = "{vocab_size: 8, d_model: 8, norm: KIND, groups: [{n_layers: 1, layer: {kind: pre_norm, ffn: {kind: glu, d_ff: 8}}}]}"
+MODEL = (
+    "{vocab_size: 8, d_model: 8, norm: KIND, groups: [{n_layers: 1, layer: {kind: pre_norm, ffn: {kind: "
+    "glu, d_ff: 8}}}]}"
+)
 
 
 @pytest.fixture(autouse=True)

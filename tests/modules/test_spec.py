@@ -1,4 +1,7 @@
-"""A Spec made in Python: checked as a YAML is, frozen, equal by value, and open to unchecked values by two doors alone."""
+"""A Spec made in Python.
+
+Checked as a YAML is, frozen, equal by value, and open to unchecked values by two doors alone.
+"""
 
 import copy
 import pickle
@@ -86,7 +89,8 @@ def test_it_is_equal_and_hashed_by_class_and_values():
 
 def test_it_says_what_it_is_made_of():
     assert repr(QKNorm(norm=RMSNorm())) == (
-        "QKNorm(per='head', when='before_rope', norm=RMSNorm(eps=1e-06, kind='rmsnorm', offset=0, weight=True))"
+        "QKNorm(per='head', when='before_rope', norm=RMSNorm(eps=1e-06, kind='rmsnorm', offset=0, "
+        "weight=True))"
     )
 
 

@@ -1,4 +1,7 @@
-"""What a mutant is: one formula broken, and which checks of the suite must go red for it. And the usual ways of breaking one."""
+"""What a mutant is: one formula broken, and which checks of the suite must go red for it.
+
+The usual ways of breaking one.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Mutants of the ops, made from the ops' own methods so that a new op is mutated without a line here; of masks, constants and the waist."""
+"""Mutants of the ops, made from the ops' own methods so that a new op is mutated without a line here.
+
+Of masks, constants and the waist.
+"""
 
 import dataclasses
 import inspect

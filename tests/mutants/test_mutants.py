@@ -1,4 +1,7 @@
-"""Tests that can fail: every broken formula turns a check of the suite red, and unbroken all of them are green."""
+"""Tests that can fail.
+
+Every broken formula turns a check of the suite red, and unbroken all of them are green.
+"""
 
 import json
 from functools import cache

@@ -1,7 +1,7 @@
 """Cases of attention: every mask, score and normalizer, each cost as the lines of a ledger.
 
-A line is a step on whole tensors: its class, its FLOPs over the pairs the mask allows, the same over all pairs, the
-elements it reads and those it writes.
+A line is a step on whole tensors: its class, its FLOPs over the pairs the mask allows, the same over all
+pairs, the elements it reads and those it writes.
 """
 
 from archcli.ops import (
@@ -26,7 +26,9 @@ CAUSAL_OF_FOUR = 1 + 2 + 3 + 4
 
 
 def attend(op, inputs, pairs, *between, softmax=5, added=0, extra=(), back=None):
-    """Scores, what happens `between`, the softmax of so many FLOPs a pair with `added` logits of its own, and the mix.
+    """Scores, what happens `between`, the softmax with `added` logits of its own, and the mix.
+
+    The softmax takes so many FLOPs a pair.
 
     `pairs` are those of one sequence and head; `between` are (forward line, backward lines).
     """
@@ -64,7 +66,10 @@ def attend(op, inputs, pairs, *between, softmax=5, added=0, extra=(), back=None)
 
 
 def relu(pairs, every):
-    """max costs nothing, the division by the number of visible keys 1; backward the same of gradient and saved output."""
+    """max costs nothing, the division by the number of visible keys 1.
+
+    Backward the same of gradient and saved output.
+    """
     return [((E, pairs, every, every, every), [(E, pairs, every, 2 * every, every)])]
 
 
@@ -98,11 +103,13 @@ CASES = {
     "attend-strided": attend(Attend("y", Strided(2), 0.5), SIX, 9),
     # blocks of 3 whose last 2 are seen by all that follow: 1 + 2 + 3, then 1 and 2
     "attend-fixed": attend(Attend("y", Fixed(3, 2), 0.5), SIX, 9),
-    # the last of 3 cached and 1 new token, a window of 2: query 3 sees keys 2 and 3, which are all that are left
+    # the last of 3 cached and 1 new token, a window of 2: query 3 sees keys 2 and 3, which are all that are
+    # left
     "attend-decode": attend(
         Attend("y", SlidingWindow(2), 0.5, past=3), ((1, 1, 4, 2), (1, 2, 2, 2), (1, 2, 2, 5), (1,)), 2
     ),
-    # chunks of 2: query 0 sees 1 key, 1 sees 2, 2 sees 1; tanh(s/c) c is 3, the gradient reads it and what comes in; 12 sinks
+    # chunks of 2: query 0 sees 1 key, 1 sees 2, 2 sees 1; tanh(s/c) c is 3, the gradient reads it and what
+    # comes in; 12 sinks
     "attend-everything": attend(
         Attend("y", Chunked(2), 0.5, softcap=3.0, alibi=8.0, extras=("sinks",)),
         GROUPED,

@@ -11,9 +11,9 @@ n = 2 * 3 * 4
 class Case:
     """An op, its input shapes, and its answers.
 
-    FLOPs by class of the forward, of a forward that computes masked scores too where that differs, and of the backward,
-    likewise; elements read and written by the forward, both together of the backward; how many operands of a product
-    are trained.
+    FLOPs by class of the forward, of a forward that computes masked scores too where that differs, and of the
+    backward, likewise; elements read and written by the forward, both together of the backward; how many
+    operands of a product are trained.
     """
 
     op: object
@@ -32,7 +32,10 @@ class Case:
 
 
 def ledger(op, inputs, shape, forward, backward, **rest):
-    """A case from lines of (class, FLOPs, elements read, elements written), or of (class, FLOPs, of all pairs, read, written)."""
+    """A case from lines of (class, FLOPs, elements read, elements written).
+
+    Or of (class, FLOPs, FLOPs of all pairs, elements read, elements written).
+    """
     ahead, back = (
         [line if len(line) == 5 else (*line[:2], *line[1:]) for line in lines]
         for lines in (forward, backward)

@@ -1,7 +1,7 @@
 """Every op on small shapes, with what it must answer, worked out in the open.
 
-B 2 sequences, T 3 tokens, D 4 wide; the numbers per element are those of the one table in archcli/ops/base.py, which
-are Ivanov et al.'s (arXiv:2007.00072).
+B 2 sequences, T 3 tokens, D 4 wide; the numbers per element are those of the one table in
+archcli/ops/base.py, which are Ivanov et al.'s (arXiv:2007.00072).
 """
 
 from archcli.modules import NoScaling, Rope
@@ -43,7 +43,10 @@ from ops.training_cases import training
 
 
 def norm(op, forward, back, gain, width, **weights):
-    """A norm over X: FLOPs per element forward, of the input's gradient, of the weights'; elements of all weights."""
+    """A norm over X: FLOPs per element forward, of the input's gradient, of the weights'.
+
+    Elements of all weights.
+    """
     gradients = {N: (back + gain) * n} if weights else {N: back * n}
     moved_back = (2 * n + width + n) + ((2 * n + width) if weights else 0)
     return Case(op, (X,), X, {N: forward * n}, gradients, (n + width, n), moved_back, weights)

@@ -1,4 +1,7 @@
-"""What is asked of an op on a case, as functions that raise AssertionError: the tests call them, and so do the mutants."""
+"""What is asked of an op on a case, as functions that raise AssertionError.
+
+The tests call them, and so do the mutants.
+"""
 
 import torch
 
@@ -166,7 +169,10 @@ def untrained(case):
 
 
 def passed_on(case):
-    """What gets the gradient that comes in just as it is, at no cost; and a norm's bias, whose sums are those of the weight."""
+    """What gets the gradient that comes in just as it is, at no cost.
+
+    A norm's bias, whose sums are those of the weight.
+    """
     if "bias" in getattr(case.op, "extras", ()):
         return {4 + case.op.extras.index("bias")}
     own = {

@@ -1,4 +1,7 @@
-"""Cases and references of the ops that output heads and losses bring; in the manner of cases.py and references.py."""
+"""Cases and references of the ops that output heads and losses bring.
+
+In the manner of cases.py and references.py.
+"""
 
 import math
 
@@ -23,7 +26,8 @@ from ops.case import C, Case, E, M, N, X, n
 
 IDS = (2, 3)  # 6 tokens
 CASES = {
-    # per element: subtract the maximum, exp, add; per token: log, add the maximum. Back: subtract, exp, times the gradient
+    # per element: subtract the maximum, exp, add; per token: log, add the maximum. Back: subtract, exp, times
+    # the gradient
     "log-sum-exp": Case(LogSumExp("y"), (X,), IDS, {N: 3 * n + 2 * 6}, {N: 3 * n}, (n, 6), (n + 6 + 6) + n),
     # per element: subtract, exp, add, subtract; per token: log. Back: exp, add, times, subtract
     "log-softmax": Case(LogSoftmax("y"), (X,), X, {N: 4 * n + 6}, {N: 4 * n}, (n, n), 2 * n + n),

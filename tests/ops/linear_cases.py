@@ -1,4 +1,7 @@
-"""Cases and references of linear attention, each cost as the lines of a ledger: class, FLOPs, elements read, elements written."""
+"""Cases and references of linear attention, each cost as the lines of a ledger.
+
+Class, FLOPs, elements read, elements written.
+"""
 
 import math
 

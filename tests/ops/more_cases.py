@@ -1,4 +1,7 @@
-"""Cases and references of the ops that encoders and relative positions bring; in the manner of cases.py and references.py."""
+"""Cases and references of the ops that encoders and relative positions bring.
+
+In the manner of cases.py and references.py.
+"""
 
 import math
 
@@ -71,7 +74,8 @@ CASES = {
         (18 + 9) + 16,
         {"weight": (8, 2)},
     ),
-    # 12 queries against 2 * 2 + 1 vectors: 60 scores, of which 2 * 2 * 9 are gathered by 9 distances; backward 36 are added up to 60
+    # 12 queries against 2 * 2 + 1 vectors: 60 scores, of which 2 * 2 * 9 are gathered by 9 distances;
+    # backward 36 are added up to 60
     "relative-keys": Case(
         RelativeKeys("y", 2, 3, 0.5),
         (H, (3,)),

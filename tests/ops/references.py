@@ -83,7 +83,9 @@ def attend(op, weights, q, k, v, positions, *extras):
 
 
 def slope(head, heads, exponent):
-    """ALiBi's slopes of the largest power of two of heads are 2^(-e/p), 2^(-2e/p), …; the heads left over lie between them.
+    """ALiBi's slopes of the largest power of two of heads are 2^(-e/p), 2^(-2e/p), ….
+
+    The heads left over lie between them.
 
     Press et al. 2021, the note on 12 heads: every other one of the slopes of 2 p heads, from the first on.
     """

@@ -1,4 +1,4 @@
-"""Masks: which pairs each allows, by its paper's definition, and their closed forms, against brute force over random sizes."""
+"""Masks by their papers' definitions, and their closed forms against brute force over random sizes."""
 
 import inspect
 

@@ -1,4 +1,7 @@
-"""Every op: its shape, weights, cost and cache, worked out by hand; that its torch run makes that shape, and its module is that run."""
+"""Every op: its shape, weights, cost and cache, worked out by hand.
+
+That its torch run makes that shape, and its module is that run.
+"""
 
 import inspect
 

@@ -1,4 +1,7 @@
-"""Cases and references of the ops that do something else in training; FLOPs and elements are those of training, forward and backward."""
+"""Cases and references of the ops that do something else in training.
+
+FLOPs and elements are those of training, forward and backward.
+"""
 
 import math
 from dataclasses import replace
@@ -15,7 +18,8 @@ def training(attend):
     return {
         # the result and the mask are written, the mask and the result's gradient read again
         "dropout": Case(Dropout("y", 0.5), (X,), X, {E: n}, {E: n}, (n, 2 * n), 2 * n + n),
-        # statistics: sum, square, sum; then subtract, divide, weigh, shift; mean, variance, weight and bias of each channel are read
+        # statistics: sum, square, sum; then subtract, divide, weigh, shift; mean, variance, weight and bias
+        # of each channel are read
         "batch-norm": Case(
             BatchNormalize("y", 1e-5, 0.1),
             (X,),

@@ -1,14 +1,17 @@
-"""What other people's software says of the presets: regenerates `figures.json` from the configs beside it. None of our code takes part.
+"""What other people's software says of the presets.
+
+Regenerates `figures.json` from the configs beside it. None of our code takes part.
 
     python tests/oracle/regenerate.py [ID …]
 
-Each `configs/ID.json` holds the sizes and settings of a model as its Hugging Face `config.json` states them. Some models
-have no class of their own and are those of another by the same construction: llama-3.1-405b and cs336-small a Llama's, the
-original Transformers Marian's, PaLM Cohere's, ChatGLM2 and GLM-4 GLM's, Apple's AFM Qwen3's. The `transformers` class of that
-config is built on torch's meta device, where tensors have shapes but no numbers; its tensors are counted, and
-`FlopCounterMode` counts its eager forward. Conventions: FLOP = 2 multiply-adds, matrix products only, batch 1, attention over
-all S x S pairs, logits at every position; tied tensors once, buffers and computed tables not at all. An encoder-decoder reads
-as many source tokens as there are target tokens, unless its source has a length of its own (Whisper); a decoding step does
+Each `configs/ID.json` holds the sizes and settings of a model as its Hugging Face `config.json` states them.
+Some models have no class of their own and are those of another by the same construction: llama-3.1-405b and
+cs336-small a Llama's, the original Transformers Marian's, PaLM Cohere's, ChatGLM2 and GLM-4 GLM's, Apple's
+AFM Qwen3's. The `transformers` class of that config is built on torch's meta device, where tensors have
+shapes but no numbers; its tensors are counted, and `FlopCounterMode` counts its eager forward. Conventions:
+FLOP = 2 multiply-adds, matrix products only, batch 1, attention over all S x S pairs, logits at every
+position; tied tensors once, buffers and computed tables not at all. An encoder-decoder reads as many source
+tokens as there are target tokens, unless its source has a length of its own (Whisper); a decoding step does
 not read the source again. An encoder caches nothing, and the class of GPT-1 has no cache.
 """
 
@@ -55,7 +58,10 @@ SHORT = {
 }
 CACHELESS = {"bert", "openai-gpt"}
 ALL_EXPERTS = {"llama4_text"}
-"""Classes that run every expert on every token, with zeros for all but the chosen: what those multiply is taken off."""
+"""Classes that run every expert on every token, with zeros for all but the chosen.
+
+What those multiply is taken off.
+"""
 
 # The first pattern found in a tensor's name says what it belongs to.
 GROUPS = {
@@ -116,7 +122,10 @@ def _built(settings: dict) -> PreTrainedModel:
 
 
 def _params(model: PreTrainedModel) -> dict:
-    """Parameters in all, per token (of E stacked experts, k), and by group; a table that no checkpoint stores is computed."""
+    """Parameters in all, per token (of E stacked experts, k), and by group.
+
+    A table that no checkpoint stores is computed.
+    """
     by_group: Counter[str] = Counter()
     computed = set(model._keys_to_ignore_on_save or ())
     for name, tensor in model.named_parameters():
@@ -162,7 +171,10 @@ def _filled(model: PreTrainedModel, tokens: int) -> Cache:
 
 @torch.no_grad()
 def _run(model: PreTrainedModel, new: int, cache: Cache | None) -> None:
-    """One forward. Without a mask, transformers would look for packed sequences in the numbers of the positions."""
+    """One forward.
+
+    Without a mask, transformers would look for packed sequences in the numbers of the positions.
+    """
     past = 0 if cache is None else cache.get_seq_length()
     tokens, mask = torch.zeros(1, new, dtype=torch.long), torch.ones(1, past + new, dtype=torch.long)
     kept = {"past_key_values": cache, "use_cache": cache is not None}
@@ -191,9 +203,12 @@ def _source(model: PreTrainedModel, length: int, *, read: bool) -> dict:
 
 
 def _elements(cache: DynamicCache, tokens: int | None = None) -> int:
-    """Elements cached per token and layer, for the tokens the layer can still see: min(tokens, window); of a source, all.
+    """Elements cached per token and layer, for the tokens the layer can still see: min(tokens, window).
 
-    The shapes' own length is not taken: transformers drops one token more of a window, as the next step would.
+    Of a source, all.
+
+    The shapes' own length is not taken: transformers drops one token more of a window, as the next step
+    would.
     """
     if tokens is None:
         return sum(layer.keys.numel() + layer.values.numel() for layer in cache.layers)

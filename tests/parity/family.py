@@ -1,4 +1,4 @@
-"""Family: a tiny Hugging Face config, the same architecture in our modules, and the table of weight names between the two.
+"""Family: a tiny Hugging Face config, its architecture in our modules, and the weight names of both.
 
 What the tables of `families/` share: sizes that are all different, a large eps, so that each of them matters.
 """
@@ -37,13 +37,13 @@ SIZES: dict[str, Any] = {
 class Family:
     """One entry of the parity table.
 
-    `config` is what `AutoConfig.for_model` takes, `weights` the table of its names where archcli has no importer that
-    states it, `cls` the class that is made of it where that is not the causal language model's, `answer` what of its
-    output is compared, `attention` in which form it runs. `untied` gives its head a weight of its own, which the class
-    would not. `quiet` scales down the random weights of their names it lists, so that an eps nobody can configure is
-    felt. `restretched` marks frequencies that change with the length seen: keys cached earlier keep their old angles,
-    so decoding differs from one pass, for them as for us. `inert` lists mutants that change nothing here, each with its
-    reason.
+    `config` is what `AutoConfig.for_model` takes, `weights` the table of its names where archcli has no
+    importer that states it, `cls` the class that is made of it where that is not the causal language model's,
+    `answer` what of its output is compared, `attention` in which form it runs. `untied` gives its head a
+    weight of its own, which the class would not. `quiet` scales down the random weights of their names it
+    lists, so that an eps nobody can configure is felt. `restretched` marks frequencies that change with the
+    length seen: keys cached earlier keep their old angles, so decoding differs from one pass, for them as for
+    us. `inert` lists mutants that change nothing here, each with its reason.
     """
 
     config: Mapping[str, Any]

@@ -1,7 +1,7 @@
 """Mutants: the same model with one thing changed, each of which a parity test must tell from the original.
 
-`ALTERED` says how each field is changed. `STRUCTURE` lists the fields left alone, because to change one changes the
-shape of a weight, or nothing. A field in neither is an error, so that none escapes.
+`ALTERED` says how each field is changed. `STRUCTURE` lists the fields left alone, because to change one
+changes the shape of a weight, or nothing. A field in neither is an error, so that none escapes.
 """
 
 from __future__ import annotations
@@ -26,15 +26,19 @@ from parity.alterations import (
 )
 
 STRUCTURE = set(
-    """kind name source released series published groups embedding head attention mixer ffn layer norm latent_norm activation scaling expert
-    router vocab_size d_model max_seq_len n_heads n_kv_heads head_dim v_head_dim d_ff n_experts kv_lora_rank q_lora_rank qk_nope_head_dim
-    qk_rope_head_dim weight per tied form token_types width pooler n_labels source_len encoder decoder in_channels frozen
-    n_buckets front_end max_distance mixer lora quantization dropout momentum loss mtp ignore training""".split()  # noqa: SIM905
+    """kind name source released series published groups embedding head attention mixer ffn layer norm
+    latent_norm activation scaling expert router vocab_size d_model max_seq_len n_heads n_kv_heads head_dim
+    v_head_dim d_ff n_experts kv_lora_rank q_lora_rank qk_nope_head_dim qk_rope_head_dim weight per tied form
+    token_types width pooler n_labels source_len encoder decoder in_channels frozen n_buckets front_end
+    max_distance mixer lora quantization dropout momentum loss mtp ignore training""".split()  # noqa: SIM905
 )
 
 
 def each_bias(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
-    """Without the bias of one projection; a bias of keys that are not rotated shifts all scores of a query alike and is felt by nobody."""
+    """Without the bias of one projection.
+
+    A bias of keys that are not rotated shifts all scores of a query alike and is felt by nobody.
+    """
     biased = tuple("qkvo") if spec.bias is True else spec.bias or ()
     for which in biased:
         if which != "k" or isinstance(spec.position, m.Rope):
@@ -48,7 +52,7 @@ def heads(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
 
 
 def norm_place(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
-    """Queries and keys normalized on the other side of the rotation, which a norm without weights does not see."""
+    """Queries and keys normalized on the rotation's other side, which a norm without weights ignores."""
     norm = spec.qk_norm
     if norm is not None and norm.norm.weight and isinstance(spec.position, m.Rope):
         for _, changed in to("before_rope", "after_rope")(norm, "when"):
@@ -78,7 +82,10 @@ def table_offset(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
 
 
 def score_kinds(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
-    """Other scores. A softmax over all experts, normalized over the chosen, is a softmax over the chosen: no mutant."""
+    """Other scores.
+
+    A softmax over all experts, normalized over the chosen, is a softmax over the chosen: no mutant.
+    """
     same = {"softmax", "softmax_after"} if spec.normalized and spec.scores != "sigmoid" else {spec.scores}
     for scores in sorted({"softmax", "sigmoid", "softmax_after"} - same):
         yield f"scores={scores}", altered(spec, scores=scores)
@@ -104,7 +111,10 @@ def reverse(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
 
 
 def causality(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
-    """Every token sees every other, or only those before; a window or chunk is causal whatever else is said."""
+    """Every token sees every other, or only those before.
+
+    A window or chunk is causal whatever else is said.
+    """
     if spec.window is None and spec.chunk is None:
         yield from to(True, False)(spec, field)
 
@@ -266,7 +276,7 @@ def mutants(spec: m.Model) -> Iterator[tuple[str, m.Model]]:
 
 
 def ends_in_norm(part: Any) -> bool:
-    """Whether the norm of a model or stack is put to use, for it is the last one, and else only what others inherit."""
+    """Whether the norm of a model or stack is put to use as the last one, not only inherited by others."""
     return bool(getattr(part, "final_norm", False))
 
 

@@ -1,4 +1,7 @@
-"""Every family against Hugging Face's own class on random weights: names, one pass, decoding; and mutants that must be seen."""
+"""Every family against Hugging Face's own class on random weights: names, one pass, decoding.
+
+Mutants that must be seen.
+"""
 
 import pytest
 import torch

@@ -1,4 +1,7 @@
-"""Positions of random settings against Hugging Face's: T5's buckets, ALiBi's slopes, stretched RoPE frequencies."""
+"""Positions of random settings against Hugging Face's.
+
+T5's buckets, ALiBi's slopes, stretched RoPE frequencies.
+"""
 
 from itertools import pairwise
 
@@ -50,7 +53,7 @@ def test_buckets_are_those_of_t5(buckets, both, more, new, past):
 
 
 def slopes(heads, exponent, past=0):
-    """Read off the probabilities of attention whose scores are the bias alone, and whose values are one-hot in their key."""
+    """The bias alone, read off the probabilities of attention over values that are one-hot in their key."""
     keys = 3
     q, k = torch.zeros(1, 1, heads, 1), torch.zeros(1, keys, heads, 1)
     v = torch.eye(keys)[None, :, None, :].expand(1, keys, heads, keys)
@@ -89,7 +92,10 @@ def test_dynamic_ntk(factor, context, half, theta, length):
 
 @given(factor=FACTORS, **ROTARY)
 def test_ntk(factor, half, theta, length):
-    """arXiv:2309.00071 equation 7: the base times s^(r/(r-2)), so that the slowest pair turns s times slower."""
+    """arXiv:2309.00071 equation 7.
+
+    The base times s^(r/(r-2)), so that the slowest pair turns s times slower.
+    """
     ours = (
         Rope(theta=theta, scaling=NTKScaling(factor=factor))
         .frequencies(torch, 2 * half, torch.arange(length))

@@ -1,4 +1,4 @@
-"""Stretched frequencies against those of Hugging Face, at the published settings of real models and at every length."""
+"""Stretched frequencies against Hugging Face's, at real models' published settings and every length."""
 
 import pytest
 import torch

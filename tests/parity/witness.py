@@ -1,4 +1,4 @@
-"""The witness: Hugging Face's model of a family, every one of its tensors random, and the logits it computes in one pass."""
+"""The witness: Hugging Face's model of a family on random tensors, and its logits of one pass."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ from parity.family import Family
 torch.set_num_threads(1)
 
 BATCH, LENGTH, SHORT, SOURCE = 2, 24, 11, 9
-"""Beyond every window (5, 7) and original context (12, 16); the short one within the latter. The source is another length still."""
+"""Beyond every window (5, 7) and original context (12, 16); the short one within the latter.
+
+The source is another length still.
+"""
 
 TOLERANCE = 1e-5
 
@@ -69,7 +72,10 @@ def random_source(spec: Model, seed: torch.Generator, length: int = SOURCE) -> t
 
 
 def answer(model: Any, family: Family, tokens: torch.Tensor, *source: torch.Tensor) -> torch.Tensor:
-    """What their model makes of the tokens in one pass: logits [B, T, V], or of one token [B, 1, …] what it pools."""
+    """What their model makes of the tokens in one pass.
+
+    Logits [B, T, V], or of one token [B, 1, …] what it pools.
+    """
     given: dict[str, Any] = (
         {model.main_input_name: source[0], "decoder_input_ids": tokens} if source else {"input_ids": tokens}
     )
@@ -81,7 +87,10 @@ def answer(model: Any, family: Family, tokens: torch.Tensor, *source: torch.Tens
 
 @cache
 def expected_steps(name: str, prompt: int) -> torch.Tensor:
-    """Their logits from the last token of the prompt on: of the one pass, or through their own cache where that must differ."""
+    """Their logits from the last token of the prompt on.
+
+    Of the one pass, or through their own cache where that must differ.
+    """
     seen = witness(name)
     if not FAMILIES[name].restretched:
         return seen.logits[:, prompt - 1 :]
@@ -128,7 +137,10 @@ def tensors(model: Any) -> dict[str, torch.Tensor]:
 
 
 def randomise(theirs: Mapping[str, torch.Tensor], family: Family, seed: torch.Generator) -> None:
-    """Make every tensor matter: gains, biases and buffers spread by 0.5 around their start, tables by 1, matrices such that outputs are."""
+    """Make every tensor matter.
+
+    Gains, biases and buffers spread by 0.5 around their start, tables by 1, matrices such that outputs are.
+    """
     for name, tensor in theirs.items():
         noise, take = torch.randn(tensor.shape, generator=seed), family.map.find(name).parts
         if tensor.dim() == 1 or tensor.min() == tensor.max():
@@ -173,7 +185,9 @@ def untrained(name: str, attention: str) -> LanguageModel:
 
 
 def mutant_model(spec: Model, weights: Mapping[str, torch.Tensor]) -> LanguageModel:
-    """A mutant with those of the weights it has a place for; what else it needs starts as it does in a fresh model.
+    """A mutant with those of the weights it has a place for.
+
+    What else it needs starts as it does in a fresh model.
 
     It is built where it is instead of on meta, which for models this small is ten times quicker.
     """

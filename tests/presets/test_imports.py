@@ -1,4 +1,7 @@
-"""Each preset is the model that the config.json of the same name imports as, setting by setting: also those that logits hardly feel."""
+"""Each preset is the model that the config.json of the same name imports as, setting by setting.
+
+Also those that logits hardly feel.
+"""
 
 import json
 from pathlib import Path

@@ -13,7 +13,10 @@ from presets.test_presets import ORACLE
 
 ROWS = {name: describe(name, load(name).model) for name in presets()}
 NARROW = {"gemma-3-1b", "gpt-oss-20b"}
-"""Whose windows are full before the shortest context that is recorded; below it, a token adds to every layer."""
+"""Whose windows are full before the shortest context that is recorded.
+
+Below it, a token adds to every layer.
+"""
 
 
 @pytest.mark.parametrize("name", ORACLE)

@@ -1,4 +1,4 @@
-"""Every preset counts what its source published and, figure by figure, what the transformers class of the same model counts."""
+"""Every preset's counts against its source's published figures and its transformers class."""
 
 import json
 from functools import cache
@@ -108,7 +108,10 @@ def test_is_short_and_tells_editors_its_schema(name):
 
 
 def test_a_model_of_apples_kind_has_its_bits_per_weight_and_rank():
-    """arXiv:2407.21075 section 5: 3.7 bits per weight, adapters of rank 16 that take tens of megabytes in 16 bits."""
+    """arXiv:2407.21075 section 5.
+
+    3.7 bits per weight, adapters of rank 16 that take tens of megabytes in 16 bits.
+    """
     totals = count_params(preset("llama-3.2-3b-lora-3.7bit")).totals
     assert round(totals["bits_per_weight"], 1) == round(totals["bits_per_weight_without_scales"], 1) == 3.7
     widths = (

@@ -1,7 +1,8 @@
 """Each preset, made small, gives the logits of the transformers class of its config, made small the same way.
 
-That tests what no count shows: eps, theta, scalings, pairings, softcaps, activations, the order of norms, how experts are chosen.
-The configs are those of tests/oracle; weights are random, large enough that each setting is felt, and are named as the importer states.
+That tests what no count shows: eps, theta, scalings, pairings, softcaps, activations, the order of norms, how
+experts are chosen. The configs are those of tests/oracle; weights are random, large enough that each setting
+is felt, and are named as the importer states.
 """
 
 import json
@@ -22,8 +23,9 @@ from parity.families import FAMILIES
 from parity.witness import SOURCE, answer, random_source, randomise, tensors, their_model
 
 CONFIGS = Path(__file__).parents[1] / "oracle" / "configs"
-# cs336-small is missing: it has no transformers class, for Llama pairs the dims of a head by halves; a Performer has none at all, and
-# the class of Longformer computes its window in blocks that a small one does not fill
+# cs336-small is missing: it has no transformers class, for Llama pairs the dims of a head by halves; a
+# Performer has none at all, and the class of Longformer computes its window in blocks that a small one does
+# not fill
 RECORDS = {
     "afm-on-device": "qwen3",
     "bert-base-uncased": "bert",

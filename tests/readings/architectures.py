@@ -92,7 +92,10 @@ def blocks(draw, d_model):
 
 @st.composite
 def groups(draw, d_model):
-    """One layer repeated, or a pattern of two. (A stack shorter than its pattern has no formula in n_layers: it is tested apart.)"""
+    """One layer repeated, or a pattern of two.
+
+    (A stack shorter than its pattern has no formula in n_layers: it is tested apart.)
+    """
     if draw(BOOL):
         return Group(n_layers=draw(st.integers(1, 2)), layer=draw(blocks(d_model)))
     return Group(

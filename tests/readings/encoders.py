@@ -1,4 +1,7 @@
-"""Random encoders and encoder-decoders: attention to both sides, across, and over features, with what only they have."""
+"""Random encoders and encoder-decoders.
+
+Attention to both sides, across, and over features, with what only they have.
+"""
 
 from hypothesis import strategies as st
 
@@ -94,7 +97,10 @@ def encoders(draw):
 
 @st.composite
 def halves(draw, d_model):
-    """Encoder and decoder layers of an encoder-decoder, the decoder's with cross attention; a bias on scores in either, or in none."""
+    """Encoder and decoder layers of an encoder-decoder, the decoder's with cross attention.
+
+    A bias on scores in either, or in none.
+    """
     n_heads, own = draw(heads(d_model))
     shared = {"n_heads": n_heads, "head_dim": own}
     cross = CrossAttention(

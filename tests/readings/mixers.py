@@ -1,4 +1,7 @@
-"""Random attention: heads, masks, positions, linear and latent; small enough that all readings of one take milliseconds."""
+"""Random attention: heads, masks, positions, linear and latent.
+
+Small enough that all readings of one take milliseconds.
+"""
 
 from hypothesis import strategies as st
 
@@ -171,7 +174,10 @@ def projected(draw, d_model):
 
 @st.composite
 def latent(draw):
-    """MLA, naive or absorbed, with and without a compressed query. torch's einsum over an axis of 1 multiplies, and counts nothing."""
+    """MLA, naive or absorbed, with and without a compressed query.
+
+    torch's einsum over an axis of 1 multiplies, and counts nothing.
+    """
     turned = draw(st.sampled_from([2, 4]))
     return MultiHeadLatentAttention(
         n_heads=draw(st.integers(1, 3)),

@@ -17,7 +17,10 @@ LINEAR = st.builds(Head, bias=BOOL, scale=st.sampled_from([1.0, 0.5]), softcap=m
 
 @st.composite
 def outputs(draw, vocab_size, d_model):
-    """What training ends with. All targets lie in one cluster, so that any number of tokens falls into clusters as whole numbers."""
+    """What training ends with.
+
+    All targets lie in one cluster, so that any number of tokens falls into clusters as whole numbers.
+    """
     kinds = [LINEAR, LINEAR]
     if d_model > 1:  # torch's einsum over an axis of 1 multiplies, and counts nothing
         kinds.append(st.builds(SampledHead, n_samples=st.integers(1, vocab_size)))

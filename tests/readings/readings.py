@@ -1,4 +1,7 @@
-"""What each reading answers of an architecture: params, matmul FLOPs exact and dense, other FLOPs, cached elements; and how to read it."""
+"""What each reading answers of an architecture.
+
+Params, matmul FLOPs exact and dense, other FLOPs, cached elements; and how to read it.
+"""
 
 from dataclasses import replace
 
@@ -118,7 +121,10 @@ def by_symbols(model, batch_size, seq_len, past):
 
 
 def by_torch(model, batch_size, seq_len):
-    """What the built model says on meta: its parameters, and torch's count of what forward and backward execute."""
+    """What the built model says on meta.
+
+    Its parameters, and torch's count of what forward and backward execute.
+    """
     built = build_model(model, device="meta", attention="eager")
     with torch.device("meta"):
         inputs = example_inputs(model, batch_size, seq_len)
@@ -132,7 +138,7 @@ def by_torch(model, batch_size, seq_len):
 
 
 def by_torch_cache(model, batch_size, seq_len):
-    """What a prefill and a decode step through the real cache execute, and the sizes of the tensors that it holds."""
+    """What a prefill and a decode step through the real cache execute, and the sizes of cached tensors."""
     built = build_model(model, device="meta", attention="eager")
     with torch.device("meta"):
         tokens, *source = example_inputs(model, batch_size, seq_len)

@@ -1,4 +1,7 @@
-"""All readings of one forward agree: ints, symbols, arrays and the built torch model give the same figures of any architecture."""
+"""All readings of one forward agree.
+
+Ints, symbols, arrays and the built torch model give the same figures of any architecture.
+"""
 
 import numpy as np
 import torch
@@ -40,7 +43,8 @@ def test_arrays_hold_what_ints_count_of_each_candidate(model, steps, batch_size,
         path: value + (4 if path == "d_model" else 1 + i % 3) * np.array(steps)
         for i, (path, value) in enumerate(sizes.items())
     }
-    # heads without a width of their own are as wide as d_model has room for; a candidate with none for them is no model
+    # heads without a width of their own are as wide as d_model has room for; a candidate with none for them
+    # is no model
     heads, widths = (
         [sizes for path, sizes in arrays.items() if path.endswith(name)] for name in ("n_heads", "d_model")
     )

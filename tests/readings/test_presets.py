@@ -1,4 +1,4 @@
-"""Every preset: `flops --phase train --mask dense` is what FlopCounterMode says of forward and backward of the built model, on meta."""
+"""Every preset: `flops --phase train --mask dense` against FlopCounterMode of the built model, on meta."""
 
 import pytest
 import torch

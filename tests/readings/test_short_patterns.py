@@ -1,4 +1,7 @@
-"""A stack shorter than its pattern has the first layers of it: a layer of its own each, nothing counted that does not run."""
+"""A stack shorter than its pattern has the first layers of it.
+
+A layer of its own each, nothing counted that does not run.
+"""
 
 import pytest
 import torch

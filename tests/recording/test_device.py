@@ -1,13 +1,16 @@
-"""A traced pass of a GPU: a small recording, made by hand in kineto's own fields, and what has to come of it to the nanosecond.
+"""A traced pass of a GPU.
 
-Two streams that overlap, a fill, copies over the bus and within the device, a call that waits, a backward on the engine's thread, a
-graph, a launch without its kernel, a kernel without its launch, a number that both numberings use, and ranges that are none.
+A small recording, made by hand in kineto's own fields, and what has to come of it to the nanosecond.
 
-    CPU     1000 the pass                                                                                          10000
-            1300 q        2300 norm   3700 copy 3850 waits 4700   5200 mm  5800 mm   6900 graph   7620 copy
-    device            2000 gemm 3000             4000 DtoH 4300            6000 mm 6800   7200 graph 7600     7700 DtoD 7900
-                            3000 fill 3100                                                    7600 stray 7650
-                        2800 norm 3500
+Two streams that overlap, a fill, copies over the bus and within the device, a call that waits, a backward on
+the engine's thread, a graph, a launch without its kernel, a kernel without its launch, a number that both
+numberings use, and ranges that are none.
+
+    CPU 1000 the pass                                                                                    10000
+        1300 q        2300 norm 3700 copy 3850 waits 4700 5200 mm 5800 mm  6900 graph       7620 copy
+    device        2000 gemm 3000            4000 DtoH 4300         6000 mm 6800 7200 graph 7600 7700 DtoD 7900
+                        3000 fill 3100                                                     7600 stray 7650
+                    2800 norm 3500
 """
 
 import json

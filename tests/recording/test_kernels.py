@@ -1,4 +1,7 @@
-"""Fused kernels as groups: whose a kernel is, what a trace says of it, where costs stand. Nothing is compiled here."""
+"""Fused kernels as groups: whose a kernel is, what a trace says of it, where costs stand.
+
+Nothing is compiled here.
+"""
 
 import pytest
 from torch import fx

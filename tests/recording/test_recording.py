@@ -1,4 +1,7 @@
-"""What a recording must be, whatever the machine and however long things take: complete, consistent with the rows, and gone afterwards."""
+"""What a recording must be, whatever the machine and however long things take.
+
+Complete, consistent with the rows, and gone afterwards.
+"""
 
 import gc
 import os

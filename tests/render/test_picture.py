@@ -115,7 +115,10 @@ def test_marks_stand_at_their_intensity_and_speed_with_an_area_of_their_time(tmp
 
 
 def test_roofs_meet_at_the_ridge(tmp_path):
-    """At 1000 FLOP/s and 100 byte/s the ridge is at 10 FLOP/byte, two of three decades across; the cache's at 2.5."""
+    """At 1000 FLOP/s and 100 byte/s the ridge is at 10 FLOP/byte, two of three decades across.
+
+    The cache's at 2.5.
+    """
     slopes = [each.attrib for each in drawn(tmp_path).iter(f"{SVG}line") if each.get("stroke-dasharray")]
     assert [round(float(each["x2"])) for each in slopes] == [90 + 560, round(90 + 840 * 1.39794 / 3)]
 

@@ -1,4 +1,7 @@
-"""Layers that are not attention, and layers without a network: rules neither fail on them nor ask of them what they lack."""
+"""Layers that are not attention, and layers without a network.
+
+Rules neither fail on them nor ask of them what they lack.
+"""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""Whatever loads is checked: findings or an ArchError come out and nothing else, also where sizes contradict each other."""
+"""Whatever loads is checked.
+
+Findings or an ArchError come out and nothing else, also where sizes contradict each other.
+"""
 
 import re
 
@@ -67,7 +70,8 @@ MISFITS = {
     "no-layer": f"{TOP}groups: [{{n_layers: 2}}]",
     "no-layer-last": f"{TOP}final_norm: false\ngroups: [{{n_layers: 2, layer: {LAYER}}}, {{n_layers: 2}}]",
     "no-layer-in-an-encoder": f"kind: encoder\n{TOP}groups: [{{n_layers: 2}}]",
-    "no-layer-under-a-bias": f"{TOP}score_bias: {{kind: buckets, n_buckets: 8, max_distance: 16}}\ngroups: [{{n_layers: 2}}]",
+    "no-layer-under-a-bias": f"{TOP}score_bias: {{kind: buckets, n_buckets: 8, max_distance: 16}}\n"
+    "groups: [{n_layers: 2}]",
     "empty-pattern": f"{TOP}groups: [{{n_layers: 2, pattern: []}}]",
     "window-and-chunk": TOP
     + "groups: [{n_layers: 2, layer: "
@@ -75,10 +79,12 @@ MISFITS = {
     + "}]",
     "no-width": TOP + "groups: [{n_layers: 2, layer: " + LAYER.replace("4}", "100, position: rope}") + "}]",
     "an-expert-of-experts": TOP
-    + "groups: [{n_layers: 2, layer: {kind: pre_norm, attention: {kind: mha, n_heads: 4}, ffn: {kind: moe, n_experts: 2, top_k: 1, "
+    + "groups: [{n_layers: 2, layer: {kind: pre_norm, attention: {kind: mha, n_heads: 4}, "
+    "ffn: {kind: moe, n_experts: 2, top_k: 1, "
     "expert: {kind: moe, n_experts: 2, top_k: 1, expert: {kind: glu, d_ff: 8}}}}}]",
     "shares-without-groups": TOP
-    + "groups: [{n_layers: 2, layer: {kind: pre_norm, attention: {kind: mha, n_heads: 4}, ffn: {kind: moe, n_experts: 5, top_k: 2, "
+    + "groups: [{n_layers: 2, layer: {kind: pre_norm, attention: {kind: mha, n_heads: 4}, "
+    "ffn: {kind: moe, n_experts: 5, top_k: 2, "
     "router: {n_groups: 2, top_k_groups: 3}, expert: {kind: glu, d_ff: 8}}}}]",
     "dropout": f"{TOP}training: {{dropout: 1.0}}\ngroups: [{{n_layers: 2, layer: {LAYER}}}]",
 }

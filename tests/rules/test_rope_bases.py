@@ -1,4 +1,7 @@
-"""POS002's least bases: the published table, Eq. 11 of arXiv:2405.14591 evaluated anew, and what holds beyond them."""
+"""POS002's least bases.
+
+The published table, Eq. 11 of arXiv:2405.14591 evaluated anew, and what holds beyond them.
+"""
 
 import numpy as np
 import pytest

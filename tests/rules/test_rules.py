@@ -1,4 +1,7 @@
-"""Every rule passes what it calls valid, stops at what it calls invalid, and says where it is from; presets break none but the known."""
+"""Every rule passes what it calls valid, stops at what it calls invalid, and says where it is from.
+
+Presets break none but the known.
+"""
 
 import re
 from functools import cache

@@ -1,4 +1,7 @@
-"""Files no rule was written for, with one to three mistakes each: every mistake is found at its line, and no error or warning is false."""
+"""Files no rule was written for, with one to three mistakes each.
+
+Every mistake is found at its line, and no error or warning is false.
+"""
 
 import json
 from pathlib import Path

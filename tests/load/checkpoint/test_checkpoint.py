@@ -1,4 +1,7 @@
-"""Where a checkpoint is read from: a file, an index of shards, a folder, the hub; and what is said of everything else."""
+"""Where a checkpoint is read from: a file, an index of shards, a folder, the hub.
+
+What is said of everything else.
+"""
 
 import json
 import sys

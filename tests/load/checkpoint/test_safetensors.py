@@ -1,4 +1,7 @@
-"""Headers of .safetensors: what the library writes is read as it is, and no broken or hostile file is more than one clear error."""
+"""Headers of .safetensors.
+
+What the library writes is read as it is, and no broken or hostile file is more than one clear error.
+"""
 
 import json
 
@@ -54,8 +57,14 @@ BROKEN = {
     "short": (b"\x02\x00", "not a safetensors file: it has 2 bytes"),
     "no-header": (file_of(b""), "not a safetensors file: it says that 0 bytes of header follow"),
     "beyond-the-end": (file_of({}, length=3), "not a safetensors file: it says that 3 bytes"),
-    "beyond-reason": (file_of({}, length=2**64 - 1), "not a safetensors file: it says that 18,446,744,073,709,551,615 bytes"),
-    "pointer": (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "a pointer of git-lfs"),
+    "beyond-reason": (
+        file_of({}, length=2**64 - 1),
+        "not a safetensors file: it says that 18,446,744,073,709,551,615 bytes",
+    ),
+    "pointer": (
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
+        "a pointer of git-lfs",
+    ),
     "pickle": (b"PK\x03\x04" + 60 * b"\x00", "not a safetensors file"),
     "no-json": (file_of(b"{nothing"), "its JSON cannot be read"),
     "no-utf8": (file_of(b'{"\xff": 1}'), "its JSON cannot be read"),
@@ -72,7 +81,10 @@ BROKEN = {
     "huge-axis": (file_of(entry(shape=(2**63,))), "tensor 'w' has no dtype, shape"),
     "many-axes": (file_of(entry(shape=17 * (1,))), "tensor 'w' has no dtype, shape"),
     "three-offsets": (file_of(entry(place=(0, 8, 9))), "tensor 'w' has no dtype, shape"),
-    "backwards": (file_of(entry(shape=(0,), place=(8, 0)), 8 * b"\0"), "tensor 'w' of F32 0 cannot lie in bytes 8 to 0"),
+    "backwards": (
+        file_of(entry(shape=(0,), place=(8, 0)), 8 * b"\0"),
+        "tensor 'w' of F32 0 cannot lie in bytes 8 to 0",
+    ),
     "too-wide": (file_of(entry(place=(0, 9)), 9 * b"\0"), "tensor 'w' of F32 2 cannot lie in bytes 0 to 9"),
     "overflow": (file_of(entry(shape=(2**62, 4))), "cannot lie in bytes 0 to 8"),
     "cut": (file_of(entry(), 7 * b"\0"), "the file is cut short: tensor 'w' ends 1 bytes after it"),

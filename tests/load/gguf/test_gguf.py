@@ -248,7 +248,10 @@ def test_a_model_in_parts_is_read_from_all_of_them(asked):
     asked_of = {"split.no": 1, "split.count": 2}
     with pytest.raises(
         ArchError,
-        match=r"one of 2 parts of a model, of which 1 are not beside it; the first that is missing is m-00001-of",
+        match=(
+            r"one of 2 parts of a model, of which 1 are not beside it; the first that is missing is "
+            r"m-00001-of"
+        ),
     ):
         asked(gguf(asked_of, PARTS[1]), name="m-00002-of-00002.gguf")
     loaded = asked(gguf({**LLAMA, "split.no": 0, "split.count": 2}, PARTS[0]), name="m-00001-of-00002.gguf")

@@ -1,4 +1,7 @@
-"""Every architecture of GGUF files: a tiny model of transformers, stored as llama.cpp stores it, is the model that its config.json is."""
+"""Every architecture of GGUF files.
+
+A tiny model of transformers, stored as llama.cpp stores it, is the model that its config.json is.
+"""
 
 import json
 import re

@@ -208,7 +208,8 @@ def test_without_the_library_its_extra_is_named(cache, tmp_path):
     absent = subprocess.run(run, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert absent.returncode == 2
     assert absent.stderr == (
-        "hf://org/name@main: error: this needs huggingface_hub, which is not installed\n  = help: pip install 'archcli[hf]' adds it\n"
+        "hf://org/name@main: error: this needs huggingface_hub, which is not installed\n  = help: "
+        "pip install 'archcli[hf]' adds it\n"
     )
     cached(cache, "org/name", SHA, CONFIG)
     assert subprocess.run(run, capture_output=True, text=True, check=False, cwd=tmp_path).returncode == 0
@@ -221,7 +222,8 @@ from archcli.cli import main
 try:
     main()
 except SystemExit as end:
-    print(end.code, *[name for name in ("huggingface_hub", "httpx", "httpx2") if name in sys.modules], file=sys.stderr)
+    imported = [name for name in ("huggingface_hub", "httpx", "httpx2") if name in sys.modules]
+    print(end.code, *imported, file=sys.stderr)
 """
 
 

@@ -58,7 +58,7 @@ def serving(status, headers=None, body=b"", **more):
 
 @pytest.fixture
 def ask(tmp_path):
-    """`archcli params MODEL --json` with a hub of that address, an empty cache, and nothing else of the user's."""
+    """`archcli params MODEL --json` with a hub of that address, an empty cache, and a clean environment."""
 
     def run(endpoint, model="org/name", **variables):
         env = {

@@ -1,4 +1,7 @@
-"""A config.json of Hugging Face is a model like any other: from a file, a folder or a text, with overrides, notes and clear answers."""
+"""A config.json of Hugging Face is a model like any other.
+
+From a file, a folder or a text, with overrides, notes and clear answers.
+"""
 
 import io
 import json

@@ -40,7 +40,10 @@ def test_the_file_of_bert_is_explained():
 
 
 def v3_file():
-    """Its own names, an expert each, fp8 scales beside every matrix of a layer, and layer 2, which predicts the token after the next."""
+    """Its own names, an expert each, fp8 scales beside every matrix of a layer.
+
+    Layer 2 predicts the token after the next.
+    """
     weights = weight_map(V3)
     held = {}
     for part in tensors(imported_file(V3)):

@@ -1,4 +1,4 @@
-"""Llama to GLM: what an importer makes of a config no one has seen is what Hugging Face's class makes of it."""
+"""Llama to GLM: imported random configs against Hugging Face's classes."""
 
 import copy
 import dataclasses

@@ -1,4 +1,4 @@
-"""GPT-2 to Whisper: what an importer makes of a config is as big as Hugging Face's class makes it, and computes as much."""
+"""GPT-2 to Whisper: imported random configs against the size and FLOPs of Hugging Face's classes."""
 
 import dataclasses
 
@@ -251,7 +251,10 @@ def test_kimi_k2_is_read_as_deepseek_v3():
 
 @pytest.mark.parametrize(("first", "layer"), [(1, set()), (9, {"layer"})])
 def test_multi_token_prediction_is_read_beside_the_layers(first, layer):
-    """Its layer has experts, as the layers after the first dense ones; it is said in full only where there are none of those."""
+    """Its layer has experts, as the layers after the first dense ones.
+
+    It is said in full only where there are none of those.
+    """
     config = {
         **DEEPSEEK,
         **GROUPED,

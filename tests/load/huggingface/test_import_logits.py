@@ -1,4 +1,7 @@
-"""What an importer makes of a config computes what Hugging Face's class computes: the parity table's models, imported."""
+"""What an importer makes of a config computes what Hugging Face's class computes.
+
+The parity table's models, imported.
+"""
 
 from functools import reduce
 

@@ -1,4 +1,7 @@
-"""A whole config.json: which family reads it, which head it has, what is said of what is left, and how its layers are grouped."""
+"""A whole config.json.
+
+Which family reads it, which head it has, what is said of what is left, and how its layers are grouped.
+"""
 
 import importlib
 

@@ -1,4 +1,6 @@
-"""Every family's table of weight names: well formed, complete for what the importer builds, and right for names as real files hold them.
+"""Every family's table of weight names.
+
+Well formed, complete for what the importer builds, and right for names as real files hold them.
 
 Logits are compared in tests/parity and tests/commands; here no tensor has values.
 """

@@ -6,7 +6,10 @@ from archcli.load.source import load_text
 from archcli.modules import GLU, MLP, GELUTanh, LayerNorm, NoPosition, PreNorm, Rope, SiLU
 
 HEAD = "vocab_size: 100\nd_model: 64\nnorm: {kind: rmsnorm, eps: 1e-5}\n"
-BASE = "layer: {kind: pre_norm, attention: {kind: mha, n_heads: 4, position: {kind: rope, theta: 500}}, ffn: {kind: mlp, d_ff: 8}}\n"
+BASE = (
+    "layer: {kind: pre_norm, attention: {kind: mha, n_heads: 4, position: {kind: rope, theta: 500}}, "
+    "ffn: {kind: mlp, d_ff: 8}}\n"
+)
 
 
 def model(text):
@@ -96,9 +99,9 @@ def test_a_mistake_in_what_layers_inherit_is_answered_once(refused):
 
 
 def test_aliases_stand_for_what_they_name():
-    text = (
-        BASE
-        + "groups:\n  - {n_layers: 1, layer: {ffn: &wide {kind: glu, d_ff: 9}}}\n  - {n_layers: 2, layer: {ffn: *wide}}"
+    text = BASE + (
+        "groups:\n  - {n_layers: 1, layer: {ffn: &wide {kind: glu, d_ff: 9}}}\n  - {n_layers: 2, "
+        "layer: {ffn: *wide}}"
     )
     first, second = layers(text)
     assert first.ffn is second.ffn

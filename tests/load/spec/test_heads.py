@@ -1,4 +1,7 @@
-"""Heads, losses and multi-token prediction in YAML: what is short for what, and each mistake with the words it is answered with."""
+"""Heads, losses and multi-token prediction in YAML.
+
+What is short for what, and each mistake with the words it is answered with.
+"""
 
 import pytest
 
@@ -83,7 +86,10 @@ MISTAKES = {
     "shares-so-nearly-1-that-a-float-is": (
         "head: {kind: adaptive, cutoffs: [100], cluster_shares: [1, 1e-20]}",
         [
-            f"19:40: the shares of all clusters sum to {10**20 + 1}/{10**20}, not 1; they are counted as they are written"
+            (
+                f"19:40: the shares of all clusters sum to {10**20 + 1}/{10**20}, not 1; they are "
+                "counted as they are written"
+            )
         ],
     ),
     "a-share-too-few": (
@@ -137,7 +143,10 @@ MISTAKES = {
     "z-loss-of-several-softmaxes": (
         f"{ADAPTIVE}\nloss: {{z_loss: 1e-4}}".replace("{z", "{kind: cross_entropy, z"),
         [
-            "20:37: z-loss is defined for one softmax over all words; use a head of kind linear, or leave z_loss out"
+            (
+                "20:37: z-loss is defined for one softmax over all words; use a head of kind linear, or "
+                "leave z_loss out"
+            )
         ],
     ),
     "z-loss-negative": (
@@ -153,13 +162,19 @@ MISTAKES = {
     "mtp-with-an-adaptive-head": (
         f"{ADAPTIVE}\nmtp: {{}}",
         [
-            "20:1: multi-token prediction shares a head, which must be of kind linear, without a bias; change head, or leave mtp out"
+            (
+                "20:1: multi-token prediction shares a head, which must be of kind linear, without a "
+                "bias; change head, or leave mtp out"
+            )
         ],
     ),
     "mtp-with-a-biased-head": (
         "head: {bias: true}\nmtp: {}",
         [
-            "20:1: multi-token prediction shares a head, which must be of kind linear, without a bias; change head, or leave mtp out"
+            (
+                "20:1: multi-token prediction shares a head, which must be of kind linear, without a "
+                "bias; change head, or leave mtp out"
+            )
         ],
     ),
     "mtp-layer-that-does-not-fit": (

@@ -1,4 +1,7 @@
-"""The parts of a layer as YAML and --set write them: `mixer` for `attention`, and a network that is left out."""
+"""The parts of a layer as YAML and --set write them.
+
+`mixer` for `attention`, and a network that is left out.
+"""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""What is wrong with a model: each mistake with the exact words it is answered with, `file:line:column: what; hint`."""
+"""What is wrong with a model.
+
+Each mistake with the exact words it is answered with, `file:line:column: what; hint`.
+"""
 
 from pathlib import Path
 
@@ -43,7 +46,10 @@ EDITS = {
     "key-very-long": (
         "tied: false",
         f"tied: false, {300 * 'x'}: 3",
-        f"7:26: unknown key '{39 * 'x'}…'; known are tied, scale, position, token_types, norm, width, dropout",
+        (
+            f"7:26: unknown key '{39 * 'x'}…'; known are tied, scale, position, token_types, norm, "
+            "width, dropout"
+        ),
     ),
     "key-missing": ("        n_heads: 8\n", "", "12:7: missing key n_heads"),
     "key-missing-from-a-short-form": (FFN, "ffn: mlp", "18:7: missing key d_ff"),

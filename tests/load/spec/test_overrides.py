@@ -177,7 +177,8 @@ MISTAKES = {
         [
             (
                 "--set:1:7: ffn.d_ff stands for fields of different values; name one: "
-                "groups.0.layer.ffn.d_ff (128), groups.1.pattern.0.ffn.d_ff (128), groups.1.pattern.1.ffn.d_ff (256)"
+                "groups.0.layer.ffn.d_ff (128), groups.1.pattern.0.ffn.d_ff (128), "
+                "groups.1.pattern.1.ffn.d_ff (256)"
             )
         ],
     ),
@@ -187,7 +188,8 @@ MISTAKES = {
         [
             (
                 "--set:1:7: d_ff stands for fields of different values; name one: "
-                "groups.0.layer.ffn.d_ff (128), groups.1.pattern.0.ffn.d_ff (128), groups.1.pattern.1.ffn.d_ff (256)"
+                "groups.0.layer.ffn.d_ff (128), groups.1.pattern.0.ffn.d_ff (128), "
+                "groups.1.pattern.1.ffn.d_ff (256)"
             )
         ],
     ),
@@ -201,7 +203,10 @@ MISTAKES = {
     "inherited-part-of-a-layer": (
         ["groups.0.layer.norm.eps=1e-3"],
         [
-            "--set:1:7: missing key kind; one of rmsnorm, layernorm, batchnorm; nothing is written there that --set could change"
+            (
+                "--set:1:7: missing key kind; one of rmsnorm, layernorm, batchnorm; nothing is written "
+                "there that --set could change"
+            )
         ],
     ),
     "several": (
@@ -237,10 +242,11 @@ d_model: 64
 norm: rmsnorm
 encoder:
   vocab_size: 50
-  groups: [{n_layers: 1, layer: {kind: pre_norm, attention: {kind: mha, n_heads: 4, causal: false}, ffn: {kind: mlp, d_ff: 128}}}]
-decoder:
-  groups: [{n_layers: 1, layer: {kind: pre_norm, attention: {kind: mha, n_heads: 4}, cross_attention: {kind: cross, n_heads: 4},
+  groups: [{n_layers: 1, layer: {kind: pre_norm, attention: {kind: mha, n_heads: 4, causal: false},
       ffn: {kind: mlp, d_ff: 128}}}]
+decoder:
+  groups: [{n_layers: 1, layer: {kind: pre_norm, attention: {kind: mha, n_heads: 4},
+      cross_attention: {kind: cross, n_heads: 4}, ffn: {kind: mlp, d_ff: 128}}}]
 """
 
 

@@ -1,4 +1,4 @@
-"""The JSON Schema takes what the loader takes, refuses what an editor should underline, and explains every key."""
+"""The JSON Schema of models against the loader: what it takes, refuses and explains."""
 
 import re
 
@@ -86,12 +86,18 @@ d_model: 8
 norm: rmsnorm
 encoder:
   front_end: {d_model: 8}
-  groups: [{n_layers: 2, layer: {kind: pre_norm, attention: {kind: mha, n_heads: 2, causal: false}, ffn: {kind: glu, d_ff: 4}}}]
+  groups:
+    - n_layers: 2
+      layer: {kind: pre_norm, attention: {kind: mha, n_heads: 2, causal: false}, ffn: {kind: glu, d_ff: 4}}
 decoder:
   score_bias: buckets
   groups:
     - n_layers: 2
-      layer: {kind: post_norm, attention: {kind: mha, n_heads: 2}, cross_attention: {kind: cross, n_heads: 2}, ffn: {kind: glu, d_ff: 4}}
+      layer:
+        kind: post_norm
+        attention: {kind: mha, n_heads: 2}
+        cross_attention: {kind: cross, n_heads: 2}
+        ffn: {kind: glu, d_ff: 4}
 """
 
 

@@ -1,4 +1,6 @@
-"""What fields accept: worked out by hand for each kind of annotation, and as jsonschema judges the schema of every field there is.
+"""What fields accept.
+
+Worked out by hand for each kind of annotation, and as jsonschema judges the schema of every field there is.
 
 jsonschema is laxer in one thing: 1.0 is a whole number to it, where archcli asks for 1.
 """

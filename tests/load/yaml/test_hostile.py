@@ -1,4 +1,7 @@
-"""What is wrong with a text before it is a model: hostile, broken or foreign files, each with its exact answer, each within a second."""
+"""What is wrong with a text before it is a model.
+
+Hostile, broken or foreign files, each with its exact answer, each within a second.
+"""
 
 import sys
 from itertools import pairwise
@@ -41,7 +44,10 @@ FILES = {
     "alias-cycle-by-merge": (
         "a: &a {<<: *a}\n",
         [
-            "1:8: merge keys (<<) are not part of YAML 1.2; what all groups share may be said once, under a top-level `layer`",
+            (
+                "1:8: merge keys (<<) are not part of YAML 1.2; what all groups share may be said once, "
+                "under a top-level `layer`"
+            ),
             "1:12: *a refers to itself; a value cannot contain itself",
         ],
     ),
@@ -92,7 +98,10 @@ FILES = {
     "merge-key": (
         "a: &a {b: 1}\nc: {<<: *a}\n",
         [
-            "2:5: merge keys (<<) are not part of YAML 1.2; what all groups share may be said once, under a top-level `layer`"
+            (
+                "2:5: merge keys (<<) are not part of YAML 1.2; what all groups share may be said once, "
+                "under a top-level `layer`"
+            )
         ],
     ),
     "key-number": ("1: 2\n", ["1:1: a key must be text, not 1"]),

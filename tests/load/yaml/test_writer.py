@@ -33,7 +33,8 @@ def test_defaults_and_what_is_inherited_are_left_out(tiny):
         "  - n_layers: 3\n"
         "    layer:\n"
         "      kind: pre_norm\n"
-        "      attention: {kind: gqa, n_heads: 8, position: {kind: rope, theta: 500000}, head_dim: 8, n_kv_heads: 2}\n"
+        "      attention: {kind: gqa, n_heads: 8, position: {kind: rope, theta: 500000}, head_dim: "
+        "8, n_kv_heads: 2}\n"
         "      ffn: {kind: glu, d_ff: 128}\n"
     )
 

@@ -1,4 +1,7 @@
-"""Stacks of each kind as they run: every operation of the whole model is measured, and experts that share memory do all their work."""
+"""Stacks of each kind as they run.
+
+Every operation of the whole model is measured, and experts that share memory do all their work.
+"""
 
 import pytest
 import torch

@@ -1,4 +1,7 @@
-"""Extrapolation: from recordings of small stacks, made up here of known times per layer, to exactly the times of the whole model."""
+"""Extrapolation from recordings of small stacks to exactly the times of the whole model.
+
+Times per layer are made up here.
+"""
 
 from dataclasses import replace
 
@@ -47,7 +50,9 @@ def recording(wall_s, *each, framework_s=0.0, **more):
 
 
 def stack(n_layers, layer_s, below, extra_s=0.0):
-    """So many layers of which each takes `layer_s` in one operation and a framework beside it, a rotary table, and next to no ends.
+    """So many layers that each take `layer_s` in one operation and a framework beside it.
+
+    A rotary table and next to no ends come on top.
 
     Of two layers the first is faster by what the second is slower.
     """

@@ -1,4 +1,7 @@
-"""What a report says of a GPU, of made-up figures; and a whole recording by a make-believe card that launches nothing."""
+"""What a report says of a GPU, of made-up figures.
+
+A whole recording by a make-believe card that launches nothing.
+"""
 
 from dataclasses import replace
 from types import SimpleNamespace

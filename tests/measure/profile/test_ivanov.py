@@ -1,4 +1,7 @@
-"""The table of Ivanov et al. 2021: every operator at the precision they print, and times that are given to operators and never split."""
+"""The table of Ivanov et al. 2021.
+
+Every operator at the precision they print, and times that are given to operators and never split.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -165,7 +168,8 @@ def test_the_share_of_a_roof_is_of_all_that_was_measured_together(lines):
     # 2 x 34.36 GFLOP at 1e12 a second, in 0.2 s
     assert lines["linear 2 dX"]["roof"] == "compute"
     assert lines["linear 2 dX"]["roof_share"] == pytest.approx(2 * 2 * 4096 * 1024 * 4096 / 1e12 / 0.20)
-    # softmax: 33.55 + 100.66 million words of 4 bytes at 1e10 a second, in 0.03 s: more than memory gives, so a cache's
+    # softmax: 33.55 + 100.66 million words of 4 bytes at 1e10 a second, in 0.03 s: more than memory gives, so
+    # a cache's
     assert lines["scaled softmax, dropout"]["roof"] == "cache"
     assert lines["scaled softmax, dropout"]["roof_share"] == pytest.approx(
         4 * 8 * 16 * 512 * 512 * 4 / 1e11 / 0.03

@@ -1,4 +1,7 @@
-"""`archcli profile ivanov` as a user runs it, cut to a sequence of four tokens: what is counted, drawn and adds up; no figure of time."""
+"""`archcli profile ivanov` as a user runs it, cut to a sequence of four tokens.
+
+What is counted, drawn and adds up; no figure of time.
+"""
 
 import json
 

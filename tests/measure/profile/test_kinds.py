@@ -1,4 +1,7 @@
-"""Kinds of layer and the stacks they are measured in: found in any model, counted as in the whole one, within the memory there is."""
+"""Kinds of layer and the stacks they are measured in.
+
+Found in any model, counted as in the whole one, within the memory there is.
+"""
 
 import pytest
 
@@ -155,8 +158,8 @@ def refusal(*args, **more):
 def test_training_shares_no_experts_and_is_refused_with_figures():
     told = refusal("deepseek-v3", 20, phase="train", overrides=["mtp=null"])
     assert (
-        "it in bf16 does not fit one kind of layer at a time either: layers like layers.3 (mla, moe) need two "
-        in told
+        "it in bf16 does not fit one kind of layer at a time either: layers like layers.3 (mla, moe) "
+        "need two " in told
     )
     assert "this machine has 20.0 GiB available" in told
     assert "layers.0" not in told

@@ -1,4 +1,7 @@
-"""The report: what it adds up to, what it warns of, and that its FLOPs are those of `archcli flops`. Times are made up here."""
+"""The report: what it adds up to, what it warns of, and that its FLOPs are those of `archcli flops`.
+
+Times are made up here.
+"""
 
 import json
 from dataclasses import replace
@@ -85,7 +88,8 @@ def test_flop_shares_are_those_of_the_flops_command_where_attention_is_not_fused
 
 
 def test_a_fused_row_counts_as_one_class_with_all_its_parts():
-    # 2 layers, batch 2, 4 heads of 8, 9 tokens: 45 causal pairs; 2 d for scores, 2 d for mix, 5 for the softmax
+    # 2 layers, batch 2, 4 heads of 8, 9 tokens: 45 causal pairs; 2 d for scores, 2 d for mix, 5 for the
+    # softmax
     fused = report().totals["by_class"][FUSED]
     assert fused["flops"] == 2 * 2 * 4 * 45 * (2 * 8 + 2 * 8 + 5)
     assert fused["executed_flops"] == fused["flops"]

@@ -1,4 +1,7 @@
-"""Documents of several processes joined into one report: medians, ranges, what is said of how many. Times are made up here."""
+"""Documents of several processes joined into one report: medians, ranges, what is said of how many.
+
+Times are made up here.
+"""
 
 import json
 from dataclasses import replace

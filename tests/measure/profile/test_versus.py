@@ -1,4 +1,7 @@
-"""Variants against one another: whose turn it is, which rounds count, and ratios within rounds. Times are made up here."""
+"""Variants against one another: whose turn it is, which rounds count, and ratios within rounds.
+
+Times are made up here.
+"""
 
 import json
 from collections import Counter

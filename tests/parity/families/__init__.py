@@ -1,7 +1,7 @@
 """The parity table: every family by its name.
 
-A new one is a tiny config with every default that matters said aloud, the same architecture in modules, and its weight
-names; its mutants come by themselves.
+A new one is a tiny config with every default that matters said aloud, the same architecture in modules, and
+its weight names; its mutants come by themselves.
 """
 
 from parity.families import encoders, experts, gpt, latent, llama, norms, parallel, unusual

@@ -175,7 +175,9 @@ FAMILIES = {
         ),
         weights=CTRL,
         inert={
-            "groups.0.layer.norm: eps*10": "eps is 1e-6 whatever the config says, and the sinusoid keeps the stream at size 1"
+            "groups.0.layer.norm: eps*10": (
+                "eps is 1e-6 whatever the config says, and the sinusoid keeps the stream at size 1"
+            )
         },
     ),
     "opt": Family(

@@ -1,4 +1,7 @@
-"""Families that differ from Llama in few places: positions, windows, biases, multipliers, fused projections."""
+"""Families that differ from Llama in few places.
+
+Positions, windows, biases, multipliers, fused projections.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,7 @@ def block(**options):
 
 
 def llama(scaling: RopeScaling, activation: Activation, theta: float = THETA, **theirs: object) -> Family:
-    """Llama with heads wider than d_model / n_heads, stretched frequencies, and any activation for its gate."""
+    """Llama with any width of heads, stretched frequencies, and any activation for its gate."""
     attend = attention(Rope(theta=theta, scaling=scaling), head_dim=HEAD_DIM)
     return Family(
         config={
@@ -72,7 +75,8 @@ def llama(scaling: RopeScaling, activation: Activation, theta: float = THETA, **
     )
 
 
-# Theta 16 and an original context of 16 put pairs on either side of both wavelength bounds, 16 and 8, and some between.
+# Theta 16 and an original context of 16 put pairs on either side of both wavelength bounds, 16 and 8, and
+# some between.
 LLAMA3 = llama(
     Llama3Scaling(factor=4.0, low_freq_factor=1.0, high_freq_factor=2.0, original_max_seq_len=16),
     SiLU(),
@@ -235,7 +239,8 @@ FAMILIES = {
             "model.layers.*.self_attn.key_layernorm.weight": "layers.*.attention.k_norm.weight",
         },
     ),
-    # Llama 4 without its experts (whose weights multiply the input) and its temperature tuning, which have no modules here yet.
+    # Llama 4 without its experts (whose weights multiply the input) and its temperature tuning, which have no
+    # modules here yet.
     "llama4-dense": Family(
         config={
             **BASE,

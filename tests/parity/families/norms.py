@@ -1,4 +1,7 @@
-"""Families whose norms are the point: Gemma's offset and sandwich, OLMo without weights and OLMo 2 after the sublayer, Nemotron."""
+"""Families whose norms are the point.
+
+Gemma's offset and sandwich, OLMo without weights and OLMo 2 after the sublayer, Nemotron.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Families whose attention and feed-forward network read the same stream: GPT-J, GPT-NeoX, Phi-2, Falcon, Command R, StableLM."""
+"""Families whose attention and feed-forward network read the same stream.
+
+GPT-J, GPT-NeoX, Phi-2, Falcon, Command R, StableLM.
+"""
 
 from __future__ import annotations
 

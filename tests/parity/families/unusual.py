@@ -1,4 +1,7 @@
-"""Families with ways of their own: gpt-oss (sinks, clipped experts), Llama 4 (chunks, weighted inputs), OPT-350m, Falcon with ALiBi."""
+"""Families with ways of their own.
+
+gpt-oss (sinks, clipped experts), Llama 4 (chunks, weighted inputs), OPT-350m, Falcon with ALiBi.
+"""
 
 from __future__ import annotations
 
@@ -150,7 +153,8 @@ FAMILIES = {
         config={
             **SIZES,
             "model_type": "falcon",
-            "num_attention_heads": 8,  # their slopes are rounded to bfloat16, which for 8 heads changes nothing
+            # their slopes are rounded to bfloat16, which for 8 heads changes nothing
+            "num_attention_heads": 8,
             "layer_norm_epsilon": EPS,
             "ffn_hidden_size": D_FF,
             "alibi": True,

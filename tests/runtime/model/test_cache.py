@@ -1,4 +1,7 @@
-"""Prefill and decode through the cache give the logits of one full pass, whatever attends, is masked and knows positions."""
+"""Prefill and decode through the cache give the logits of one full pass.
+
+Whatever attends, is masked and knows positions.
+"""
 
 import pytest
 import torch
@@ -35,7 +38,10 @@ POSITIONS = {
 
 
 def stepwise(made, ids, prompt):
-    """Logits of every token from the prompt's last on: prefill, then one token at a time; a source is read with the prompt alone."""
+    """Logits of every token from the prompt's last on: prefill, then one token at a time.
+
+    A source is read with the prompt alone.
+    """
     logits, cache = made.prefill(ids[:, :prompt], *source_of(made.spec))
     found = [logits]
     for i in range(prompt, ids.shape[1]):

@@ -1,4 +1,7 @@
-"""Products of routed experts: torch's one kernel, one expert after another, and gathered matrices say the same, forward and back."""
+"""Products of routed experts.
+
+torch's one kernel, one expert after another, and gathered matrices say the same, forward and back.
+"""
 
 import pytest
 import torch
@@ -20,7 +23,7 @@ def made(dtype=torch.float32):
 
 
 def outcome(stack, expert_of, seed, form="grouped"):
-    """(result, gradient of the tokens, gradient of the matrices), the gradient that comes in being `seed` of the result."""
+    """(result, gradient of the tokens, gradient of the matrices), of the incoming gradient `seed`."""
     stack.form = form
     stack.zero_grad()
     x = (

@@ -1,4 +1,7 @@
-"""Adapters run, train and are counted: held against merged matrices and their gradients by the chain rule, and against torch's counter."""
+"""Adapters run, train and are counted.
+
+Held against merged matrices and their gradients by the chain rule, and against torch's counter.
+"""
 
 import copy
 
@@ -45,7 +48,10 @@ def test_all_witnesses_agree_about_every_family(name):
 
 
 def merged(made, spec):
-    """The model without adapters whose matrices are W + (alpha / rank) B A, written out; and where each came from."""
+    """The model without adapters whose matrices are W + (alpha / rank) B A, written out.
+
+    Where each came from.
+    """
     state, pairs = dict(made.state_dict()), {}
     for name in [name for name in state if "lora_A" in name or "lora_embedding_A" in name]:
         base = name.replace(".lora_A", "").replace(".lora_embedding_A", "")

@@ -1,4 +1,7 @@
-"""Every kind of model carries adapters, and trains only what lies above the first of them: counted as torch's counter does."""
+"""Every kind of model carries adapters, and trains only what lies above the first of them.
+
+Counted as torch's counter does.
+"""
 
 import pytest
 import torch

@@ -1,4 +1,7 @@
-"""Losses beside what else changes a training step: adapters, dropout, an encoder; and generation and storage, which know of none."""
+"""Losses beside what else changes a training step: adapters, dropout, an encoder.
+
+Generation and storage, which know of none.
+"""
 
 import pytest
 import torch

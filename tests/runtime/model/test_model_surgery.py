@@ -1,4 +1,7 @@
-"""A built model is an ordinary nn.Module: what is hooked, replaced, lent, copied or dropped after a pass counts in the next."""
+"""A built model is an ordinary nn.Module.
+
+What is hooked, replaced, lent, copied or dropped after a pass counts in the next.
+"""
 
 import copy
 import gc

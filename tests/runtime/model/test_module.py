@@ -1,4 +1,7 @@
-"""The built model is an ordinary nn.Module: saved, hooked, taken apart, checkpointed, trained, copied, on meta, in bf16."""
+"""The built model is an ordinary nn.Module.
+
+Saved, hooked, taken apart, checkpointed, trained, copied, on meta, in bf16.
+"""
 
 import copy
 import io
@@ -27,7 +30,10 @@ MIXTURES = [
 
 
 def answers(made, ids=None):
-    """What the model says: logits, hidden states, classes, or two of these; an encoder-decoder of its source."""
+    """What the model says: logits, hidden states, classes, or two of these.
+
+    An encoder-decoder of its source.
+    """
     ids = tokens() if ids is None else ids
     return tree_leaves(made(ids, *source_of(made.spec, len(ids))))
 
@@ -37,7 +43,7 @@ def answer(made):
 
 
 def loss_of(made, ids):
-    """Of logits of every token the next token's cross entropy, of anything else the distance from random numbers."""
+    """A loss: of logits the next token's cross entropy, of anything else the distance from random numbers."""
     first, *more = answers(made, ids)
     if first.shape[1:] == (ids.shape[1], V):
         return nn.functional.cross_entropy(first[:, :-1].flatten(0, 1), ids[:, 1:].flatten()) + sum(

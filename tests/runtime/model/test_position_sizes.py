@@ -1,4 +1,7 @@
-"""Positions on random sizes, against their definitions written out: tables that are added, rotations, relative vectors, none at all."""
+"""Positions on random sizes, against their definitions written out.
+
+Tables that are added, rotations, relative vectors, none at all.
+"""
 
 import cmath
 import math
@@ -56,7 +59,10 @@ def embedded(embedding, ids, start, d_model):
 
 
 def sinusoid(position, width, base, pairing):
-    """Vaswani et al. 2017, section 3.5: dims 2i and 2i+1 are the sine and cosine of position / base^(2i/width)."""
+    """Vaswani et al. 2017, section 3.5.
+
+    Dims 2i and 2i+1 are the sine and cosine of position / base^(2i/width).
+    """
     angles = [position / base ** (2 * i / width) for i in range(width // 2)]
     pairs = [(math.sin(angle), math.cos(angle)) for angle in angles]
     return (
@@ -95,13 +101,17 @@ def test_the_sinusoid_is_added(new, start, half, base, pairing):
 
 
 @given(
-    width=SIZES.map(lambda half: 2 * half), rest=st.integers(0, 5), theta=st.floats(10.0, 1e6), pairing=PAIRINGS,
+    width=SIZES.map(lambda half: 2 * half), rest=st.integers(0, 5),
+    theta=st.floats(10.0, 1e6), pairing=PAIRINGS,
     places=st.lists(st.integers(0, 200), min_size=2, max_size=2), shift=STARTS,
 )  # fmt: skip
 def test_rope_turns_pairs_like_complex_numbers_and_scores_know_distance_alone(
     width, rest, theta, pairing, places, shift
 ):
-    """Score of query m and key n: the real part of sum q conj(k) e^(i (m - n) f), f = theta^(-2i/r), and what is not turned as it is."""
+    """Score of query m and key n.
+
+    The real part of sum q conj(k) e^(i (m - n) f), f = theta^(-2i/r), and what is not turned as it is.
+    """
     rope, (q, k) = Rope(theta=theta, rotary_dim=width, pairing=pairing), torch.randn(2, 1, 1, 1, width + rest)
 
     def score(m, n):
@@ -134,7 +144,10 @@ def turned(rope, width, x, position):
     scale=st.floats(0.1, 2.0),
 )
 def test_shaw_adds_a_vector_per_clipped_distance_to_the_key(batch, new, past, heads, d, reach, scale):
-    """arXiv:1803.02155 equations 4 and 5: scale q . (k + a), a of clip(j - i, -k, k); the part that is not q . k."""
+    """arXiv:1803.02155 equations 4 and 5.
+
+    Scale q . (k + a), a of clip(j - i, -k, k); the part that is not q . k.
+    """
     op, q, vectors = (
         RelativeKeys("keys", reach, past + new, scale),
         torch.randn(batch, new, heads, d),

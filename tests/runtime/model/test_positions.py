@@ -1,4 +1,7 @@
-"""What positions do, as their papers say: RoPE knows distance alone, the sinusoid's worked example, ALiBi's slopes."""
+"""What positions do, as their papers say.
+
+RoPE knows distance alone, the sinusoid's worked example, ALiBi's slopes.
+"""
 
 import math
 
@@ -141,7 +144,8 @@ def test_the_sinusoid_of_the_paper():
     ],
 )
 def test_alibi_slopes_of_the_paper(heads, slopes):
-    # with q = 0 the scores are the bias alone, and a value that is one-hot in its key lets the probabilities be read
+    # with q = 0 the scores are the bias alone, and a value that is one-hot in its key lets the probabilities
+    # be read
     keys = 4
     q, k = torch.zeros(1, keys, heads, 1), torch.zeros(1, keys, heads, 1)
     v = torch.eye(keys)[None, :, None, :].expand(1, keys, heads, keys)

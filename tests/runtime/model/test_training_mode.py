@@ -1,4 +1,7 @@
-"""What is done in training alone, dropout and the statistics of BatchNorm: silent in evaluation, held against torch's own."""
+"""What is done in training alone, dropout and the statistics of BatchNorm.
+
+Silent in evaluation, held against torch's own.
+"""
 
 import pytest
 import torch
@@ -53,7 +56,10 @@ def test_every_place_drops_by_itself(place, attention):
 
 
 def test_eager_attention_drops_a_share_and_scales_the_rest():
-    """Values that are all one and one token that all may see: what is mixed is the sum of what is left of the probabilities."""
+    """Values that are all one and one token that all may see.
+
+    What is mixed is the sum of what is left of the probabilities.
+    """
     torch.manual_seed(0)
     made = build_model(dropping(probabilities=0.25), attention="eager").layers[0].attention
     nn.init.zeros_(made.q_proj.weight)

@@ -1,4 +1,7 @@
-"""Clocks: what counts as the time of a pass, on the processor and on a make-believe card whose launches cost more than its kernels."""
+"""Clocks: the time of a pass on the processor and on a make-believe card.
+
+Launches on the card cost more than its kernels.
+"""
 
 import pytest
 import torch

@@ -1,4 +1,7 @@
-"""A compiled model, for real: one training pass of a tiny model is compiled once, and what was recorded must hold together."""
+"""A compiled model, for real.
+
+One training pass of a tiny model is compiled once, and what was recorded must hold together.
+"""
 
 import os
 import threading

@@ -1,4 +1,7 @@
-"""The clock around rows: every row that ran is timed, as often as it ran, within the pass; and how the time divides. No figure of time."""
+"""The clock around rows: every row that ran is timed, as often as it ran, within the pass.
+
+How the time divides. No figure of time.
+"""
 
 from collections import Counter
 from contextlib import nullcontext

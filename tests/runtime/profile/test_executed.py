@@ -1,4 +1,7 @@
-"""What an operation of torch did, against figures worked out from its shapes; and the census of a whole pass against the rows."""
+"""What an operation of torch did, against figures worked out from its shapes.
+
+The census of a whole pass against the rows.
+"""
 
 import pytest
 import torch

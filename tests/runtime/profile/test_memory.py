@@ -1,4 +1,7 @@
-"""What does not fit is refused with figures before anything is built; what fits is estimated from above no more than needed."""
+"""What does not fit is refused with figures before anything is built.
+
+What fits is estimated from above no more than needed.
+"""
 
 import pytest
 
@@ -22,7 +25,8 @@ def test_weights_and_cache_are_exact():
 
 
 def test_a_source_is_cached_once():
-    # keys and values of 3 layers, 4 heads of 6: of 2 x 10 tokens and 2 x 11, before and after; of 2 x 7 source tokens the same ones
+    # keys and values of 3 layers, 4 heads of 6: of 2 x 10 tokens and 2 x 11, before and after; of 2 x 7
+    # source tokens the same ones
     memory = memory_of(decode_pass(OTHERS["t5"], 2, 10, source_len=7), "bf16", "sdpa")
     assert memory["cache_bytes"] == 2 * (3 * 2 * 4 * 6) * (2 * 2 * 11 + 2 * 7)
 
@@ -32,7 +36,8 @@ def test_the_stream_that_waits_is_that_of_the_longer_stack():
         memory_of(forward_pass(OTHERS["whisper"], 1, new), "fp32", "sdpa")["activations_bytes"]
         for new in (1, 3)
     ]
-    # 6 channels of 22 frames, two convolutions and what their activations make of them, beside 11 positions of the stream
+    # 6 channels of 22 frames, two convolutions and what their activations make of them, beside 11 positions
+    # of the stream
     front_end = 6 * 22 + 2 * (22 * 16) + 2 * (11 * 16)
     assert activations == [4 * (front_end + 11 * 16)] * 2
 
@@ -51,7 +56,8 @@ def test_eager_attention_holds_its_scores():
     made = 7 * (
         2 * 2048 * 768
     )  # the stream, its norm, queries, keys, values, what is mixed, what is projected
-    # scores in bf16, the same in fp32 and the softmax of those; one byte per pair of a mask that all heads share
+    # scores in bf16, the same in fp32 and the softmax of those; one byte per pair of a mask that all heads
+    # share
     scores = (2 + 4 + 4) * (2 * 12 * 2048 * 2048) + 2048 * 2048
     assert memory["activations_bytes"] == 2 * made + scores
 
@@ -69,7 +75,8 @@ def refusal(counted, dtype, available):
 
 def test_weights_that_do_not_fit_are_refused_with_figures():
     assert refusal(forward_pass(GPT2, 1, 8), "fp32", 2**28) == (
-        "gpt2 in fp32 needs 0.5 GiB of weights; this machine has 0.2 GiB available; try --dtype bf16, a smaller preset or --set n_layers=…"
+        "gpt2 in fp32 needs 0.5 GiB of weights; this machine has 0.2 GiB available; try --dtype "
+        "bf16, a smaller preset or --set n_layers=…"
     )
 
 

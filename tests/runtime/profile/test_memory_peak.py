@@ -1,4 +1,4 @@
-"""The estimate of activations beside the memory that a process of its own took at most while it ran the pass."""
+"""The estimate of activations beside the peak memory of a process that ran the pass."""
 
 import os
 import subprocess

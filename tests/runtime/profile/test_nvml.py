@@ -26,7 +26,7 @@ def refuse(*_):
 
 @pytest.fixture
 def nvml(monkeypatch):
-    """A library that knows one card by its number, slowed down by its power cap and its heat, and idle at the moment."""
+    """A library that knows one card by its number, slowed down by power cap and heat, and idle now."""
     cards = {"GPU-5": "the card"}
     known = SimpleNamespace(
         NVMLError=NVMLError,

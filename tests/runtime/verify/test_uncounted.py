@@ -1,4 +1,7 @@
-"""Witnesses of encoders, encoder-decoders and base models: all agree, what is made of a source is held apart, mistakes name their rows."""
+"""Witnesses of encoders, encoder-decoders and base models.
+
+All agree, what is made of a source is held apart, mistakes name their rows.
+"""
 
 import dataclasses
 
@@ -156,7 +159,8 @@ def test_what_fvcore_cannot_trace_is_left_out_and_said():
         2 * 2 * D * 2 * SOURCE * 6 * 3 + 2 * 2 * D * SOURCE * D * 3
     )  # 6 channels at 2 S frames, then D channels at S
     assert ask(PAIRS["whisper"]).notes[2] == (
-        f"fvcore cannot trace a convolution on meta: {flops:,} FLOPs of encoder.front_end.conv1, encoder.front_end.conv2 "
+        f"fvcore cannot trace a convolution on meta: {flops:,} FLOPs of encoder.front_end.conv1, "
+        "encoder.front_end.conv2 "
         "are left out of its comparison."
     )
 

@@ -1,4 +1,7 @@
-"""Witnesses agree with archcli about every family; a broken formula is told, with the rows at fault; nothing is passed over."""
+"""Witnesses agree with archcli about every family; a broken formula is told, with the rows at fault.
+
+Nothing is passed over.
+"""
 
 import dataclasses
 
@@ -221,7 +224,10 @@ def test_layers_stand_for_each_other():
     [
         (
             {"n_layers": 10**9},
-            "1,000,000,000 layers are too many to build; at most 2,000: --set n_layers=… to verify a shorter stack",
+            (
+                "1,000,000,000 layers are too many to build; at most 2,000: --set n_layers=… to verify a "
+                "shorter stack"
+            ),
         ),
         ({"d_ff": 10**18}, "layers.0.ffn.gate_proj has a tensor of 16,000,000,000,000,000,000 elements"),
     ],
@@ -239,6 +245,9 @@ def test_building_what_torch_refuses_names_the_row(monkeypatch):
     monkeypatch.setattr(Linear, "shape", lambda op, x, *rest: (*x[:-1], op.out + 1))
     with pytest.raises(
         ArchError,
-        match=r"^layers\.0\.attention\.q_proj: shape of Linear: archcli says \(1, 2, 25\), torch says \(1, 2, 24\)$",
+        match=(
+            r"^layers\.0\.attention\.q_proj: shape of Linear: archcli says \(1, 2, 25\), torch says \(1, "
+            r"2, 24\)$"
+        ),
     ):
         build_model(LLAMA)

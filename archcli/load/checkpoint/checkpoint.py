@@ -26,7 +26,7 @@ FILES = {".safetensors", ".json", ".gguf", *PICKLES}
 
 
 class Checkpoint(NamedTuple):
-    """The tensors of a checkpoint by name, None where a tensor's file is not there.
+    """The tensors of a checkpoint by name; None for a tensor whose file is missing.
 
     `config` is the data of the config.json beside it, or None.
     """
@@ -43,7 +43,7 @@ class Checkpoint(NamedTuple):
 
 
 def read_checkpoint(source: str) -> Checkpoint:
-    """The checkpoint at a path or in a repository of the hub; ArchError where it is not of safetensors."""
+    """The safetensors checkpoint at a path or in a hub repository; ArchError for other formats."""
     path = Path(source)
     if _is(path.is_dir):
         return _folder(path)
@@ -94,7 +94,7 @@ def _folder(folder: Path) -> Checkpoint:
 
 
 def _index(path: Path, config: Any) -> Checkpoint:
-    """The names of an index, and the shapes of those whose shard is beside it."""
+    """The tensors of an index; those whose shard is missing have no shape."""
     files = parsed(_bytes(path, MOST_INDEX), str(path)).get("weight_map")
     if not isinstance(files, dict) or not all(isinstance(file, str) for file in files.values()):
         what = "no index of a checkpoint: weight_map is missing"
@@ -133,7 +133,7 @@ def _bytes(path: Path, most: int) -> bytes:
 
 
 def _hub(source: str) -> Checkpoint:
-    """The headers of a repository, of which a few hundred kB are fetched and no tensor."""
+    """The safetensors headers of a hub repository; no tensor is downloaded."""
     name, _, revision = source.removeprefix("hf://").partition("@")
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
         what = f"{quote(source, LONGEST)} is on the hub, and HF_HUB_OFFLINE is set"

@@ -47,7 +47,7 @@ class TensorEntry(NamedTuple):
 
 
 def read_header(path: Path) -> dict[str, TensorEntry]:
-    """Every tensor of a file by its name; ArchError for a file that is none, or is not whole."""
+    """Every tensor of a file by name; ArchError for a truncated or other file."""
     try:
         with path.open("rb") as file:
             return _header(file, path)
@@ -56,7 +56,7 @@ def read_header(path: Path) -> dict[str, TensorEntry]:
 
 
 def read_tensor(stored: TensorEntry) -> bytearray:
-    """The bytes of one tensor, little-endian; the only place that reads any."""
+    """Read the bytes of one tensor, little-endian."""
     data = bytearray(stored.end - stored.begin)
     try:
         with stored.path.open("rb") as file:
@@ -95,7 +95,7 @@ def _header(file: BinaryIO, path: Path) -> dict[str, TensorEntry]:
 
 
 def parsed(data: bytes, path: str) -> dict[str, Any]:
-    """A JSON mapping whose keys come once."""
+    """Parse a JSON mapping; ArchError for anything else and for repeated keys."""
     try:
         mapping = json.loads(data.decode("utf-8"), object_pairs_hook=_once)
     except RecursionError:
@@ -115,7 +115,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _stored(name: str, entry: Any, path: Path, start: int, size: int) -> TensorEntry:
-    """An entry of the header, compared with the file."""
+    """Validate an entry of the header against the size of the file."""
     entry = entry if isinstance(entry, dict) else {}
     dtype, shape, place = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
     if (

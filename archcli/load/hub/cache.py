@@ -1,4 +1,4 @@
-"""The cache of the hub's library, read without it: it takes longer to import than an answer takes."""
+"""The cache of huggingface_hub, read without importing that slow library."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CONFIG = "config.json"
 
 
 class CachedConfig(NamedTuple):
-    """A config.json on disk, the commit it is of, and whether it was fetched just now."""
+    """A config.json on disk, its commit, and whether it was just downloaded."""
 
     path: Path
     reference: Reference
@@ -21,13 +21,13 @@ class CachedConfig(NamedTuple):
 
     @property
     def note(self) -> str:
-        """Where the answer comes from: a branch in the cache may have moved on the hub since."""
+        """A note on the commit used: a cached branch may be outdated."""
         source = "fetched from the hub" if self.fetched else "from the cache of the hub"
         return f"{CONFIG} of {self.reference}, {source}"
 
 
 def cached(wanted: Reference) -> CachedConfig | None:
-    """The config.json that the cache holds of this revision: refs/BRANCH names a folder of snapshots/."""
+    """The cached config.json of a revision: refs/BRANCH holds the name of a folder in snapshots/."""
     folder = cache_folder() / f"models--{wanted.repo.replace('/', '--')}"
     commit = _ref(folder / "refs" / wanted.revision) or wanted.revision
     path = folder / "snapshots" / commit / CONFIG
@@ -37,7 +37,7 @@ def cached(wanted: Reference) -> CachedConfig | None:
 
 
 def _ref(path: Path) -> str:
-    """The commit that a file of refs/ names."""
+    """The commit hash in a file of refs/."""
     try:
         commit = path.read_text(encoding="ascii").strip()
     except (OSError, ValueError):
@@ -46,7 +46,7 @@ def _ref(path: Path) -> str:
 
 
 def cache_folder() -> Path:
-    """Where the hub's library keeps its cache: HF_HUB_CACHE, else in HF_HOME, else in the user's cache."""
+    """The cache folder of huggingface_hub: HF_HUB_CACHE, else in HF_HOME, else in the user's cache."""
     user_cache = os.environ.get("XDG_CACHE_HOME", str(Path("~/.cache").expanduser()))
     home = _expanded(os.environ.get("HF_HOME", str(Path(user_cache) / "huggingface")))
     default = os.environ.get("HUGGINGFACE_HUB_CACHE", str(Path(home) / "hub"))

@@ -21,7 +21,7 @@ INSTALL = "pip install 'archcli[hf]' adds it"
 
 
 def find(wanted: Reference) -> CachedConfig:
-    """The config.json of a model, from the cache or the hub; ArchError for whatever keeps it away."""
+    """The config.json of a model, from the cache or the hub; ArchError where it cannot be had."""
     return cached(wanted) or _fetched(wanted)
 
 
@@ -43,7 +43,7 @@ def _fetched(wanted: Reference) -> CachedConfig:
 
 
 def _downloaded(wanted: Reference, endpoint: str) -> CachedConfig:
-    """One question first, of which the library would make six; then its download, which fills the cache."""
+    """Download the config.json into the cache, after one request for its size and commit."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
 
     with explained(wanted, endpoint), _quiet():
@@ -61,7 +61,7 @@ def _downloaded(wanted: Reference, endpoint: str) -> CachedConfig:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No telemetry, which would ask the hub for more, and no progress bar unless the user wishes for one."""
+    """Switch off telemetry, and the progress bar unless the user asked for it."""
     from huggingface_hub import constants
     from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 

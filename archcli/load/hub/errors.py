@@ -1,4 +1,4 @@
-"""What the hub's library raises, as one line for the user."""
+"""Errors of huggingface_hub as one line for the user."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ HINTS: dict[int | str, str] = {401: TOKEN, 403: TOKEN, 404: "HF_ENDPOINT says wh
 
 
 def hub_error(wanted: Reference, what: str, hint: str) -> ArchError:
-    """A user's error about a repository."""
+    """The ArchError about a repository."""
     return ArchError(Problem(what, hint, path=str(wanted)))
 
 
 @contextmanager
 def explained(wanted: Reference, endpoint: str) -> Iterator[None]:
-    """Turn what the library raises into a user's error."""
+    """Convert exceptions of huggingface_hub to ArchError."""
     from huggingface_hub import errors
 
     http = _http()
@@ -36,14 +36,14 @@ def explained(wanted: Reference, endpoint: str) -> Iterator[None]:
 
 
 def _http() -> ModuleType:
-    """httpx, under the name that this release of the library gives it."""
+    """The module of the HTTP library (httpx) that this release of huggingface_hub uses."""
     from huggingface_hub.utils import get_session
 
     return sys.modules[type(get_session()).__module__.split(".")[0]]
 
 
 def _named(error: Exception, wanted: Reference, endpoint: str) -> tuple[str, str] | None:
-    """What and hint for errors of one meaning, the special before the general; None for any other."""
+    """(problem, hint) for the library's specific errors, subclasses first; None for any other."""
     from huggingface_hub import errors
 
     unknown = "no such model on the hub, or a private one", f"check the name; for a private one {TOKEN}"
@@ -65,7 +65,7 @@ def _named(error: Exception, wanted: Reference, endpoint: str) -> tuple[str, str
 
 
 def _general(error: Exception, endpoint: str) -> tuple[str, str]:
-    """What and hint for an answer of the server, for no answer, and for a cache that cannot be written."""
+    """(problem, hint) for an HTTP status, an unreachable server, and an unwritable cache."""
     from huggingface_hub import errors
 
     http = _http()

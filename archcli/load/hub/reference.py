@@ -49,7 +49,7 @@ def reference(model: str) -> Reference | None:
 
 
 def _revision(model: str, stated: str | None) -> str:
-    """A name that git allows, which cannot lead out of the cache's folder."""
+    """The revision, checked to be a valid git name that cannot escape the cache's folder."""
     if stated is None:
         return MAIN
     if not GIT_NAME.fullmatch(stated) or ".." in stated:

@@ -24,7 +24,7 @@ PLAIN = (
 
 
 def even_split(config: Config) -> ConfigValue[int]:
-    """The width of a head where the heads share hidden_size."""
+    """head_dim = hidden_size / heads."""
     heads, hidden = config.size("num_attention_heads"), config.size("hidden_size")
     return ConfigValue(hidden.value // heads.value, config.place("hidden_size", "num_attention_heads"))
 
@@ -40,7 +40,7 @@ def head_dim(config: Config) -> ConfigValue[int]:
 
 
 def head_counts(heads: ConfigValue[int], kv_heads: ConfigValue[int]) -> Mapped:
-    """The kind of attention that so many heads make: MHA, MQA or GQA."""
+    """The kind of attention by its numbers of heads: MHA, MQA or GQA."""
     kind = {heads.value: {"kind": "mha"}, 1: {"kind": "mqa"}}
     return {**kind.get(kv_heads.value, {"kind": "gqa", "n_kv_heads": kv_heads}), "n_heads": heads}
 
@@ -53,7 +53,7 @@ def attention(
     position: Any = None,
     **more: Any,
 ) -> Mapped:
-    """Grouped-query attention by the usual keys.
+    """Grouped-query attention by the keys of Llama.
 
     Where num_key_value_heads is left out, the class's default holds; null means as many as query heads.
     """
@@ -70,7 +70,7 @@ def attention(
 def gated(
     config: Config, *, width: str = "intermediate_size", act: str = "hidden_act", bias: Flag = False
 ) -> Mapped:
-    """SwiGLU and its kin, by the keys that name the width and the function."""
+    """A gated network such as SwiGLU, by the keys of its width and activation function."""
     function = activation(config, act, default="silu")
     mapping = {"kind": "glu", "d_ff": config.size(width), "activation": function}
     return mapping | ({"bias": bias} if bias else {})
@@ -83,7 +83,7 @@ SLIDING, FULL = "sliding_attention", "full_attention"
 
 
 def window(config: Config) -> ConfigValue[int] | None:
-    """The sliding window; null is none, and so is 0, which transformers writes to switch windows off."""
+    """The sliding window; null and 0 both mean none."""
     if config.stated_null("sliding_window") or config.get("sliding_window", default=None) == 0:
         return None
     return config.optional_size("sliding_window")
@@ -96,7 +96,7 @@ def windows(
     *,
     used: Flag = True,
 ) -> list[Mapped]:
-    """All layers, some of them with a sliding window; none unless windows are `used`.
+    """All layers, some of them with a sliding window where `used` is true.
 
     `layer_types` names those that have one; without it `slides` tells by the layer's index.
     """
@@ -152,7 +152,7 @@ def optional_number(config: Config, name: str) -> ConfigValue[float] | None:
 
 
 def query_scale(config: Config, width: ConfigValue[int]) -> ConfigValue[float] | None:
-    """query_pre_attn_scalar^-0.5, or None where that is what the width of a head gives anyway."""
+    """query_pre_attn_scalar^-0.5, or None where it equals the default 1 / sqrt(head_dim)."""
     scalar = positive(config, "query_pre_attn_scalar")
     return None if scalar == width else scalar.derive(float(scalar.value**-0.5))
 
@@ -166,25 +166,25 @@ def positive(config: Config, name: str) -> ConfigValue[float]:
 
 
 def mlp(config: Config, d_ff: ConfigValue[int], act: str, *, bias: Flag = True) -> Mapped:
-    """Two matrices and an activation function, by the key that names the function."""
+    """An ungated network, by the key of its activation function."""
     mapping = {"kind": "mlp", "d_ff": d_ff, "activation": activation(config, act)}
     return mapping | ({"bias": bias} if bias else {})
 
 
 def layernorm(eps: float | ConfigValue[float], *, weight: Flag = True, bias: Flag = True) -> Mapped:
-    """LayerNorm; without `weight` it is not trained, without `bias` it is a gain alone."""
+    """LayerNorm, with or without trained weight and bias."""
     trained = {"weight": weight, "bias": bias}
     return {"kind": "layernorm", "eps": eps} | {key: flag for key, flag in trained.items() if not flag}
 
 
 def rmsnorm(config: Config, *, eps: float = 1e-6, offset: int = 0) -> Mapped:
-    """RMSNorm by the usual key."""
+    """RMSNorm with the eps of `rms_norm_eps`."""
     mapping = {"kind": "rmsnorm", "eps": config.number("rms_norm_eps", default=eps)}
     return mapping | ({"offset": offset} if offset else {})
 
 
 def multi_token_prediction(config: Config, layer: Callable[[], Mapped], *, alike: bool) -> Mapped | None:
-    """Layers that predict further tokens, as DeepSeek-V3's; `alike` where each is as the last layer.
+    """Multi-token prediction as in DeepSeek-V3; `alike` where each layer equals the model's last.
 
     The checkpoint holds them, the class does not.
     """

@@ -1,4 +1,4 @@
-"""Reading a config.json key by key: what the importers of all families share.
+"""Config: reads a config.json key by key, for the importers of all families.
 
 A family is one file: a pure function from a `Config` to the mapping that YAML would hold. Only here and
 there do Hugging Face's names occur.
@@ -27,7 +27,7 @@ MOST_SHOWN = 60
 
 
 def short_repr(value: Any) -> str:
-    """A value of a file as messages quote it: not more of it than a line holds."""
+    """A value of a file as messages quote it, cut to one line."""
     text = repr(value)
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
 
@@ -39,7 +39,7 @@ def is_number(value: Any) -> bool:
 
 @dataclass
 class Config:
-    """One config.json, or one object in it, as its class in transformers reads it.
+    """A config.json, or an object in it, with the defaults of its class in transformers.
 
     `places` are those of its keys. `read` are the keys that were asked for, so that none is ignored in
     silence. `defaults` are those of the family's class, `aliases` its words for the common keys (GPT-2:
@@ -54,7 +54,7 @@ class Config:
     aliases: Mapping[str, str] = field(default_factory=dict)
 
     def of_class(self, defaults: Mapping[str, Any], **aliases: str) -> Config:
-        """The same file with a class's defaults for missing keys and its words for the common keys."""
+        """The same file with the defaults and key names of a class in transformers."""
         return replace(self, defaults=defaults, aliases=aliases)
 
     def inner(self, key: str, defaults: Mapping[str, Any]) -> Config:
@@ -65,19 +65,19 @@ class Config:
         return Config(data, self.places.inner(key), set(), self.notes, defaults)
 
     def error(self, what: str, hint: str = "", at: Place | None = None) -> ArchError:
-        """A user's error, with a caret where `at` is the place of a key."""
+        """An ArchError about this file, with a caret where `at` is the place of a key."""
         start = self.places.start
         return ArchError(self.places.report(Problem(what, hint, (at or start).mark())))
 
     def place(self, *names: str) -> Place:
-        """The place of the first of these keys that is there and not null, else the file as a whole."""
+        """The place of the first of these keys that is present and not null, else the whole file."""
         return self.places.place(*(name for name in self._synonyms(names) if self.data.get(name) is not None))
 
     def _synonyms(self, names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(word for name in names for word in dict.fromkeys((self.aliases.get(name, name), name)))
 
     def value(self, *names: str, default: Any = MISSING) -> ConfigValue[Any]:
-        """The first of these keys that is there and not null, else the class's default, else this one.
+        """The value of the first key present and not null, else the class's default, else `default`.
 
         Raises ArchError where the key has no default.
         """
@@ -95,11 +95,11 @@ class Config:
         return default if isinstance(default, ConfigValue) else ConfigValue(default, self.places.start)
 
     def get(self, *names: str, default: Any = MISSING) -> Any:
-        """The same without its place, for what is no setting by itself."""
+        """`value` without its place, for keys that become no field of their own."""
         return self.value(*names, default=default).value
 
     def stated_null(self, name: str) -> bool:
-        """Whether the file says null, which means none, and not the class's default as a missing key does."""
+        """Whether the file states null, which means none; a missing key means the class's default."""
         self.read.add(name)
         return name in self.data and self.data[name] is None
 
@@ -120,7 +120,7 @@ class Config:
         return stated.derive(value)
 
     def optional_size(self, *names: str) -> ConfigValue[int] | None:
-        """A whole number above zero, or None where neither the file nor the class has one."""
+        """A whole number above zero, or None where file and class have none."""
         return self.size(*names) if self.get(*names, default=None) is not None else None
 
     def count(self, *names: str, default: Any = MISSING) -> ConfigValue[int]:
@@ -145,11 +145,11 @@ class Config:
         return stated
 
     def _word(self, name: str) -> str:
-        """The file's word for a common key."""
+        """The file's name of a common key."""
         return name if name in self.data else self.aliases.get(name, name)
 
     def only(self, name: str, *allowed: Any, default: Any = MISSING) -> None:
-        """Refuse a value that means something this importer does not know."""
+        """Refuse any value of a key but the supported ones."""
         value = self.value(name, default=default)
         if value.value not in allowed:
             meant = " or ".join(repr(item) for item in allowed)
@@ -157,16 +157,16 @@ class Config:
             raise self.error(what, f"supported: {meant}", value.place)
 
     def ignore(self, *names: str) -> None:
-        """Keys that change no count and no logit of a plain forward."""
+        """Mark keys as read that change no count and no logit of a plain forward."""
         self.read.update(names)
 
     def note(self, text: str) -> None:
-        """Something the user should know of the import, once."""
+        """Add a note on the import, unless it is already there."""
         if text not in self.notes:
             self.notes.append(text)
 
     def layers(self) -> int:
-        """How many layers, within reason."""
+        """The number of layers, at most a fixed limit."""
         count = self.size("num_hidden_layers")
         if count.value > MOST_LAYERS:
             what = f"{self._word('num_hidden_layers')} {count} is beyond reason"
@@ -186,31 +186,31 @@ class Config:
 
     @property
     def architecture(self) -> str:
-        """The class the file names first, or nothing."""
+        """The first class in `architectures`, or empty."""
         stated = self.get("architectures", default=None)
         first = stated[0] if isinstance(stated, list) and stated else stated
         return first if isinstance(first, str) else ""
 
     @property
     def has_head(self) -> bool:
-        """Whether the file's class has logits over the vocabulary; the base model, of no class, has none."""
+        """Whether the file's class has an output head; a base model has none."""
         return self.architecture.endswith(HEADS)
 
     def only_architectures(self, *known: str) -> None:
-        """Refuse a class that is made of other parts than these are."""
+        """Refuse any class in `architectures` but the supported ones."""
         if self.architecture and self.architecture not in known:
             what = f"architecture {short_repr(self.architecture)} is not supported"
             raise self.error(what, "known: " + ", ".join(known), self.place("architectures"))
 
     def labels(self) -> ConfigValue[int]:
-        """How many labels a classifier tells apart; two where the file does not say."""
+        """The number of labels of a classifier, by default 2."""
         named = self.value("id2label", default={})
         if isinstance(named.value, dict | list) and named:
             return named.derive(len(named.value))
         return self.size("num_labels", default=2)
 
     def unread_keys(self) -> list[str]:
-        """Keys that no importer has read and that say something: neither null, false, 0 nor empty."""
+        """Keys that were not read and whose value is not null, false, 0 or empty."""
         return [
             str(key)
             for key, value in self.data.items()

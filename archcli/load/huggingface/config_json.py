@@ -1,4 +1,4 @@
-"""The data of a config.json and the places of its keys, from the text of a file."""
+"""Parsing of a config.json to data and the places of its keys."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from archcli.load.yaml.text import Text
 
 
 class ConfigJson(NamedTuple):
-    """A config.json: its data, as plain dicts and lists, and where its keys stand."""
+    """A config.json: its data as plain dicts and lists, and the places of its keys."""
 
     data: Any
     places: KeyPlaces
 
 
 def is_foreign(keys: Collection[str]) -> bool:
-    """Whether these are the keys of a config.json of Hugging Face."""
+    """Whether a mapping with these keys is a Hugging Face config.json."""
     return not {"groups", "kind"}.intersection(keys) and bool(THEIRS_ALONE.intersection(keys))
 
 
 def read_config(text: Text) -> ConfigJson | None:
-    """The config.json that a text is, or None for another text.
+    """Parse a text as a config.json; None where it is something else.
 
     It is read before YAML is tried, whose limits are those of our own files.
     """
@@ -45,12 +45,12 @@ def read_config(text: Text) -> ConfigJson | None:
 
 
 def too_deep(file: str) -> ArchError:
-    """The user's error about a config.json whose objects and lists exhaust Python's stack."""
+    """The ArchError about a config.json nested too deeply for Python's stack."""
     return ArchError(Problem("nested too deep; no config.json is like that", path=file))
 
 
 def _no_json(text: Text, error: Exception) -> ArchError:
-    """The user's error about a config.json that cannot be read."""
+    """The ArchError about a config.json that is not valid JSON."""
     if isinstance(error, RecursionError):
         return too_deep(text.source.name)
     if isinstance(error, json.JSONDecodeError):

@@ -38,7 +38,7 @@ def groups(layers: Sequence[Mapped], longest: int = 12) -> list[Mapped]:
 
 
 def _covered(kinds: Sequence[int], start: int, period: int) -> int:
-    """How many layers from `start` on repeat the first `period` of them; 0 where they do not come twice."""
+    """The number of layers from `start` that repeat with this period; 0 for fewer than two repeats."""
     end = start + period
     while end < len(kinds) and kinds[end] == kinds[end - period]:
         end += 1

@@ -1,4 +1,4 @@
-"""The architecture that a Hugging Face config.json stands for, as the tree that our YAML would give.
+"""Import of a Hugging Face config.json as the node tree of a YAML.
 
 A family is a module of `families/` with `MODEL_TYPES` and `mapping(config)`. Only the one that is asked for
 is imported. Nothing here runs code of a repository.
@@ -27,14 +27,14 @@ MOST_COMPARED = 100
 
 
 class ImportedConfig(NamedTuple):
-    """The tree of an architecture, its values at the places of their keys, and notes of how it was read."""
+    """The node tree of an imported architecture, with the places of its values and notes."""
 
     tree: Node
     notes: tuple[str, ...]
 
 
 def families() -> dict[str, str]:
-    """The name of the module of each model_type; none of them is imported."""
+    """The family module's name for each model_type, found without importing any."""
     modules = {}
     for path in sorted(FAMILIES.glob("*.py")):
         types = TYPES.search(path.read_text(encoding="utf-8"))
@@ -67,7 +67,7 @@ def import_config(
 
 
 def weight_map(data: Any, file: str = "config.json") -> WeightMap:
-    """Which of our weights each tensor of a checkpoint with this config.json becomes."""
+    """The map from checkpoint tensors to archcli's weights for this config.json."""
     places = unplaced(file)
     family = _family(data, places)
     if hasattr(family, "weights"):
@@ -79,7 +79,7 @@ def weight_map(data: Any, file: str = "config.json") -> WeightMap:
 
 
 def _family(data: Any, places: KeyPlaces) -> ModuleType:
-    """The module that knows the file's model_type."""
+    """The family module for the file's model_type."""
     config = Config(data if isinstance(data, dict) else {}, places)
     if not isinstance(data, dict):
         raise config.error("a config.json is a mapping of keys to values")
@@ -114,7 +114,7 @@ def _unknown(kind: str, config: Config, known: Mapping[str, str]) -> ArchError:
 
 
 def _text(data: Mapping[str, Any], family: ModuleType, places: KeyPlaces) -> Config:
-    """The part that describes the language model, with the head and the tie that the whole file states."""
+    """The text part of a multimodal config.json, with the head and tie of the whole file."""
     kind = data["model_type"]
     within = getattr(family, "TEXT_TYPE", {}).get(kind)
     whole = Config(data, places)
@@ -138,7 +138,7 @@ def _text(data: Mapping[str, Any], family: ModuleType, places: KeyPlaces) -> Con
 
 
 def _note_towers(data: Mapping[str, Any], config: Config, places: KeyPlaces) -> None:
-    """Name what stands beside the language model, and the keys of the whole file that no one reads."""
+    """Note the towers besides the language model, and the unread keys of the whole file."""
     config.note("only the language model is counted (text_config)")
     for key in data:
         if key.endswith("_config") and key not in ("text_config", "quantization_config"):
@@ -150,7 +150,7 @@ def _note_towers(data: Mapping[str, Any], config: Config, places: KeyPlaces) -> 
 
 
 def _with_head(mapping: Mapped, config: Config, headed: tuple[str, ...]) -> Mapped:
-    """The mapping as it is where the file's class has an output head; else the base model, without one."""
+    """The mapping, without its head where the file's class has none."""
     if config.has_head or config.architecture in headed:
         return mapping
     name = config.architecture

@@ -1,4 +1,4 @@
-"""Where the keys of a config.json stand, for messages that draw a caret under a value."""
+"""Places of the keys of a config.json, for messages that draw a caret under a value."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class KeyPlaces(NamedTuple):
 
     @property
     def start(self) -> Place:
-        """The file as a whole, without a line to show: the place of what no key states."""
+        """The place of the file as a whole, for values that no key states."""
         return Place(Source(self.source.name, ()), 0, 0)
 
     def place(self, *keys: str) -> Place:
-        """The place of the first of these keys that the object has, else the file as a whole."""
+        """The place of the first of these keys present in the object, else the file as a whole."""
         return next((self.places[key] for key in keys if key in self.places), self.start)
 
     def inner(self, key: str) -> KeyPlaces:
@@ -45,14 +45,14 @@ class KeyPlaces(NamedTuple):
         return object_places(self.source, self.content, offset)
 
     def report(self, problem: Problem) -> Problem:
-        """The problem as it is told: without a caret where the place is the file as a whole."""
+        """The problem for the user, without a caret where its place is the file as a whole."""
         if problem.mark != self.start.mark():
             return problem
         return Problem(problem.what, problem.hint, path=self.source.name)
 
 
 def unplaced(file: str) -> KeyPlaces:
-    """The places of data that no text stands for: all of it is the file as a whole."""
+    """The places of data without a text: every key is at the file as a whole."""
     return KeyPlaces(Source(file, ()))
 
 

@@ -15,7 +15,7 @@ DEFAULT_THETA = 10000.0
 
 
 class RopeClass(NamedTuple):
-    """What the class of a family fixes of RoPE.
+    """RoPE defaults and conventions of a family's class, which no key of the file states.
 
     `theta` is its default base. `partial` is its default share of a head that is rotated; None where all of
     it is, whatever the file says. `renamed` are kinds of scaling that the class takes for another.
@@ -69,7 +69,7 @@ def stated(config: Config) -> Parameters:
 
 
 def parameters(config: Config, key: str, within: str = "") -> Parameters:
-    """What the mapping at a key states, or the one within that; empty where there is none."""
+    """The mapping at a key, or the mapping nested in it; empty where there is none."""
     mapping, places = config.get(key, default={}), config.places.inner(key)
     if within and isinstance(mapping, dict):
         mapping, places = mapping.get(within) or {}, places.inner(within)
@@ -112,7 +112,7 @@ def _number(config: Config, stated: Parameters, key: str) -> ConfigValue[float]:
 
 
 def _optional(config: Config, stated: Parameters, *keys: str) -> Mapped:
-    """The numbers at those of these keys that are there and not 0."""
+    """The numbers at these keys, without keys that are missing or 0."""
     return {key: _number(config, stated, key) for key in keys if stated.get(key)}
 
 

@@ -1,4 +1,4 @@
-"""A value of the mapping that an importer makes, and where in the user's file it comes from."""
+"""Values of a config.json with their places in the user's file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ConfigValue(Generic[T]):
     place: Place
 
     def derive(self, value: S) -> ConfigValue[S]:
-        """A value that follows from this one, and is shown where this one stands."""
+        """A value computed from this one, with the same place."""
         return ConfigValue(value, self.place)
 
     def __bool__(self) -> bool:
@@ -47,7 +47,7 @@ def bare(value: Any) -> Any:
 
 
 def tree_of(mapping: Mapped, start: Place) -> Node:
-    """The mapping as the nodes that YAML would give; what no key of the file states stands at `start`.
+    """The mapping as a tree of nodes; values without a place of their own are at `start`.
 
     A mapping that occurs many times, as a layer does, becomes one node.
     """

@@ -1,1 +1,1 @@
-"""Names of stored tensors: which of our weights each tensor of a checkpoint holds."""
+"""Names of stored tensors, mapped to archcli's weights."""

@@ -1,4 +1,4 @@
-"""Auxiliary tensors: what checkpoints of all families hold besides weights, by name, and why."""
+"""Auxiliary tensors: tensors besides the weights, in checkpoints of any family, with reasons."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ BESIDE_PACKED = (".absmax", ".quant_state.bitsandbytes__nf4", ".quant_state.bits
 
 
 def auxiliary_reason(name: str, shape: Shape | None) -> str:
-    """Why a checkpoint holds a tensor of that name beside the weights; empty where nothing is known."""
+    """The reason why a checkpoint holds an auxiliary tensor; empty for an unknown name."""
     for pattern, reason in REASONS:
         if re.search(pattern, name):
             return reason
@@ -50,7 +50,7 @@ def auxiliary_reason(name: str, shape: Shape | None) -> str:
 
 
 def packed(name: str) -> str | None:
-    """The name of the weight that a tensor of this name holds in fewer bits, or None where it holds none."""
+    """The name of the weight that a packed tensor holds in fewer bits; None for other tensors."""
     for pattern, base in PACKED_AS:
         if re.fullmatch(pattern, name):
             return re.sub(pattern, base, name)

@@ -1,4 +1,4 @@
-"""Which of our weights each tensor of a checkpoint holds, looked up by its name.
+"""WeightMap: the archcli weights that each tensor of a checkpoint holds, by name.
 
 No tensor is touched here; that is `archcli.runtime.weights.translate`.
 """
@@ -20,7 +20,7 @@ MOST_DIGITS = 6
 
 
 class WeightTarget(NamedTuple):
-    """Where a stored tensor goes: its parts, our names of them, and its index in a stack, if it is in one.
+    """The target of a stored tensor: its parts, archcli's names, and its index in a stack.
 
     `packed`: it holds the values in fewer bits, so that its shape says nothing.
     """
@@ -31,7 +31,7 @@ class WeightTarget(NamedTuple):
     packed: bool = False
 
     def stored_shape(self, shapes: Mapping[str, Shape]) -> Shape | None:
-        """The shape the stored tensor must have, by our shapes; None where those do not fit together."""
+        """The shape the stored tensor must have; None where the shapes of its parts do not fit together."""
         ours = [shapes[name] for name in self.names]
         if self.nth is not None:
             if any(not shape or self.nth >= shape[0] for shape in ours):
@@ -48,12 +48,12 @@ class WeightTarget(NamedTuple):
         return (1, *whole) if self.parts.flat else tuple(whole)
 
     def renamed(self, names: tuple[str, ...]) -> WeightTarget:
-        """The same tensor under other names of ours, which another may hold as well."""
+        """The target under other archcli names, which another tensor may hold as well."""
         return self._replace(names=names, parts=replace(self.parts, again=True))
 
 
 class WeightMap:
-    """A family's table of weights, made for looking up names."""
+    """A family's table of weight names, indexed for lookup."""
 
     def __init__(self, weights: Weights) -> None:
         self.rules = {name: rule for pattern, rule in weights.items() for name in expand(pattern)}
@@ -65,7 +65,7 @@ class WeightMap:
             node[""] = rule
 
     def find(self, name: str) -> WeightTarget | None:
-        """Where their tensor `name` goes, or None where it has no rule or is auxiliary.
+        """The target of the stored tensor `name`; None where it has no rule or is auxiliary.
 
         Raises KeyError where two rules claim it.
         """
@@ -74,17 +74,17 @@ class WeightMap:
         return target if target is None or base is None else target._replace(packed=True)
 
     def reason(self, name: str, shape: Shape | None) -> str:
-        """Why a checkpoint may hold a tensor that is no weight of ours; empty where nothing is known."""
+        """The reason why a checkpoint holds a tensor that is no weight; empty for an unknown one."""
         rules = [rule for rule, _, _ in _matches(self._tree, plain(name).split("."))]
         reasons = (rule.reason for rule in rules if isinstance(rule, Auxiliary))
         return next(reasons, "") or auxiliary_reason(name, shape)
 
     def packed_beside(self, name: str, stored: Container[str]) -> bool:
-        """Whether the tensors stored beside it say that this one holds its weight in fewer bits."""
+        """Whether this tensor is packed: scales or zero points are stored under its name."""
         return any(name + ending in stored for ending in BESIDE_PACKED)
 
     def theirs(self, ours: str, nth: int | None = None) -> str:
-        """The first name under which a checkpoint may hold our tensor, or the nth tensor of its stack.
+        """The first checkpoint name of archcli's tensor, or of the nth tensor of its stack.
 
         Empty where no rule names it.
         """
@@ -111,14 +111,14 @@ class WeightMap:
 
 
 def plain(name: str) -> str:
-    """Their name without `language_model`, by which a model with towers holds its language model."""
+    """The tensor's name without the prefix `language_model.` of multimodal models."""
     return name.replace("language_model.", "", 1) if "language_model." in name else name
 
 
 def _matches(
     node: dict[str, Any], steps: list[str], words: tuple[str, ...] = ()
 ) -> Iterator[tuple[Rule, list[str], int | None]]:
-    """(rule, words, index) of every path through the tree that the steps can take."""
+    """(rule, wildcard values, index) of every rule that matches the steps of a name."""
     if not steps:
         if "" in node:
             yield node[""], list(words), None

@@ -125,5 +125,5 @@ PREDICTION = "multi-token prediction: a layer after the last, which no class of 
 
 
 def prediction_layers(first: int, count: int) -> dict[str, Rule]:
-    """The layers after the last that predict further tokens."""
+    """Weight names of the multi-token prediction layers, numbered after the last layer."""
     return {f"[model.]layers.{first + i}.**": Auxiliary(PREDICTION) for i in range(count)}

@@ -1,4 +1,4 @@
-"""Rules from Hugging Face's names of tensors to ours.
+"""Rules that translate Hugging Face's tensor names to archcli's.
 
 In a pattern `*` stands for one step of a name (a layer's index, `weight` or `bias`) and fills the `*` of our
 names in order; `#` for the index of a tensor that is stacked with its neighbours into one of ours; a last
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Parts:
-    """The weights of ours, one or several, that a stored tensor holds.
+    """The archcli weights, one or several, that a stored tensor holds.
 
     `transposed`: stored [in, out] (GPT-2's Conv1D, stacked experts of some). `axis`: several of ours lie one
     after the other along it. `groups`: they do so anew in each of so many groups (q, k, v of head 0, then of
@@ -31,7 +31,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class Auxiliary:
-    """A stored tensor that no model of ours holds, and why."""
+    """A stored tensor that is no weight of the model, with the reason."""
 
     reason: str
 
@@ -48,13 +48,13 @@ def parts_of(rule: str | Parts) -> Parts:
 
 
 def fill_in(template: str, words: list[str]) -> str:
-    """The template with each `*` replaced by the next word."""
+    """The template with each `*` replaced by the next of the matched parts."""
     rest = iter(words)
     return re.sub(r"\*", lambda _: next(rest), template)
 
 
 def expand(pattern: str) -> Iterator[str]:
-    """The pattern with what is in brackets, and without."""
+    """The pattern with its optional part in brackets, and without it."""
     before, bracket, rest = pattern.partition("[")
     if not bracket:
         yield pattern

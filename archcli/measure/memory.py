@@ -20,11 +20,11 @@ TORCH_BYTES = 400 * 2**20
 def memory_of(counted: Pass, dtype: str, attention: str) -> dict[str, int]:
     """Bytes by what they are for, and `needed_bytes` in total.
 
-    gradients: of all weights that train, and of the largest once more, which is whole before it is added to that of a
-    tied one.
-    activations: of inference, the module whose tensors take most, beside the residual stream; of training, every
-    operation's outputs, which wait for the backward, and the largest one's gradients. What an operation makes besides
-    its outputs, such as eager attention's T x S scores, is added to either.
+    gradients: of all weights that train, and of the largest once more, which is whole before it is added to
+    that of a tied one.
+    activations: of inference, the module whose tensors take most, beside the residual stream; of training,
+    every operation's outputs, which wait for the backward, and the largest one's gradients. What an operation
+    makes besides its outputs, such as eager attention's T x S scores, is added to either.
     cache: before the pass and after it; a source's keys and values are the same in both.
     """
     train = counted.phase == "train"

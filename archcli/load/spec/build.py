@@ -37,11 +37,11 @@ def build(
     conflicts: list[Problem] | None = None,
     notes: list[str] | None = None,
 ) -> Module:
-    """The model of a tree whose shared layers are expanded. Raises ArchError with `problems` and all new ones.
+    """The model of a tree whose shared layers are expanded.
 
-    With a list of `conflicts`, values that contradict each other are put there and the model is built all the same:
-    nothing can be counted of it, but rules can judge its shape. `notes` receives what was left out because an
-    override changed a kind.
+    With a list of `conflicts`, values that contradict each other are put there and the model is built all the
+    same: nothing can be counted of it, but rules can judge its shape. `notes` receives what was left out
+    because an override changed a kind. Raises ArchError with `problems` and all new ones.
     """
     builder = _Builder(root, [*problems], conflicts)
     model = builder.model()

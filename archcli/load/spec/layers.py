@@ -2,8 +2,8 @@
 
 A `layer` at the top is the base of all layers, one beside a `pattern` that of its entries.
 
-Mappings are merged key by key; the inner one wins. Where both state a `kind` and the kinds differ, the inner mapping
-is taken alone, as the fields of another class mean nothing in it.
+Mappings are merged key by key; the inner one wins. Where both state a `kind` and the kinds differ, the inner
+mapping is taken alone, as the fields of another class mean nothing in it.
 """
 
 from __future__ import annotations

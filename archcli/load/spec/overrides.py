@@ -1,8 +1,8 @@
 """`--set KEY=VALUE`: a value put into the tree before it is built.
 
-A path (`groups.0.layer.ffn.d_ff`) names one place, which need not be written yet. A bare name (`d_ff`) means every
-field of that name, and the end of a path (`ffn.activation`, `layer.kind`) every place whose path ends so. Where their
-values differ, it means the one at the top of the file, if there is one.
+A path (`groups.0.layer.ffn.d_ff`) names one place, which need not be written yet. A bare name (`d_ff`) means
+every field of that name, and the end of a path (`ffn.activation`, `layer.kind`) every place whose path ends
+so. Where their values differ, it means the one at the top of the file, if there is one.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def _put(
 ) -> Node:
     """The node with the override's value put at its path.
 
-    A mapping that is not written yet is made: of the kind of the default `part` in its place, or, of an inherited
-    field, with what the `top` has.
+    A mapping that is not written yet is made: of the kind of the default `part` in its place, or, of an
+    inherited field, with what the `top` has.
     """
     if not steps:
         return override.node.named(override.place)
@@ -213,8 +213,8 @@ def _entries(node: Node | None) -> dict[str, Node]:
 def apply(root: Node, texts: Iterable[str], problems: list[Problem]) -> Node:
     """The tree with its shared layers expanded and all overrides applied.
 
-    Mistakes of overrides are added to `problems`. Full paths are applied first. Names and ends of paths are looked up
-    in the model, and left out where no model can be built.
+    Mistakes of overrides are added to `problems`. Full paths are applied first. Names and ends of paths are
+    looked up in the model, and left out where no model can be built.
     """
     bare: list[Override] = []
     for text in texts if isinstance(root.value, dict) else ():

@@ -1,7 +1,7 @@
-"""The YAML's grammar, from the classes themselves: as a JSON Schema for editors, and as rows for people.
+"""The YAML's grammar, derived from the classes: a JSON Schema for editors, and rows for people.
 
-The top is a kind of model, by default a decoder. A layer may leave out what it shares with others, so only the
-top, its stacks and a group's `n_layers` have required keys here; the loader demands the rest.
+The top is a kind of model, by default a decoder. A layer may leave out what it shares with others, so only
+the top, its stacks and a group's `n_layers` have required keys here; the loader demands the rest.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ MEANINGS = {
     "latent_norm": "The norm of the latents; left out, the model's.",
     "n_heads": "Heads of queries.",
     "n_kv_heads": "Heads of keys and values; divides n_heads.",
-    "q_lora_rank": "Width of the latent that queries are rebuilt from; left out, queries are projected directly.",
+    "q_lora_rank": (
+        "Width of the latent that queries are rebuilt from; left out, queries are projected directly."
+    ),
     "kv_lora_rank": "Width of the latent that keys and values are rebuilt from.",
     "qk_nope_head_dim": "Width of a query or key head that is not rotated.",
     "qk_rope_head_dim": "Width of a query or key head that is rotated; even.",
@@ -156,8 +158,9 @@ def _classes() -> Iterator[type[Spec]]:
 
 def _bases(classes: list[type[Spec]]) -> list[type[Spec]]:
     """The base classes in annotations of fields that accept several kinds."""
-    held = [field.spec for cls in classes for field in fields(cls).values() if field.type is None]
-    return list(dict.fromkeys(base for base in held if choices(base)))
+    all_fields = [field for cls in classes for field in fields(cls).values()]
+    specs = dict.fromkeys(field.spec for field in all_fields if field.type is None)
+    return [spec for spec in specs if choices(spec)]
 
 
 def _name(base: type[Spec]) -> str:

@@ -42,8 +42,8 @@ class _Edit(NamedTuple):
 def patch_of(root: Node, changes: Iterable[Change]) -> Patch:
     """The changes as a patch of the file that the tree was read from.
 
-    A value is written in place of the old one, or as a new key. Changes of values that stand elsewhere (an
-    import, an override) are left, and so are all changes of a text that is no file (a preset, standard input).
+    A value is written in place of the old one, or as a new key. Left out are changes of values that stand
+    elsewhere (an import, an override), and all changes of a text that is no file (a preset, standard input).
     """
     source = root.place.source
     lines = _lines(source)

@@ -1,7 +1,7 @@
 """Differences: the settings in which architectures are not the same, each by its full path.
 
-A path means the same in all of them as long as their layers lie in groups of one layout. Where they do not, `layers.*`
-stands for all layers of a stack, and a setting says how many layers have which value.
+A path means the same in all of them as long as their layers lie in groups of one layout. Where they do not,
+`layers.*` stands for all layers of a stack, and a setting says how many layers have which value.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ class Stated(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """A setting, and its value in each architecture, format_setting as YAML does; None where there is no such setting."""
+    """A setting and its value in each architecture.
+
+    Values are written as in YAML; None where an architecture has no such setting.
+    """
 
     path: str
     values: tuple[str | None, ...]
@@ -42,8 +45,9 @@ class Difference(NamedTuple):
 
 def differences(models: Sequence[Stated]) -> list[Difference]:
     """Every setting that is written out for one of the models and is not the same in all."""
-    paths = _in_order(path for one in models for path in _written(one) if path.split(".")[0] not in IDENTITY)
-    if aligned([one.model for one in models]):
+    written = (path for stated in models for path in _written(stated))
+    paths = _in_order(path for path in written if path.split(".")[0] not in IDENTITY)
+    if aligned([stated.model for stated in models]):
         listed = [_of_models(path, models) for path in paths]
     else:
         listed = [*_outside(paths, models), *_of_layers(paths, models)]
@@ -63,10 +67,11 @@ def _layout(model: Model) -> tuple[Any, ...]:
     )
 
 
-def _written(one: Stated) -> Iterator[str]:
+def _written(stated: Stated) -> Iterator[str]:
     """The paths of all values a mapping holds; a kind that stands for its whole mapping by its own path."""
-    for path in _leaves(one.mapping, ""):
-        value = _value(one.model, path)
+    for path in _leaves(stated.mapping, ""):
+        value = _value(stated.model, path)
+        # a leaf of the YAML that is a spec in the model is a kind written as a bare name
         yield f"{path}.kind" if isinstance(value, Spec) and "kind" in value.fields else path
 
 
@@ -102,7 +107,9 @@ def _value(part: Any, path: str, d_model: int | None = None) -> Any:
         if isinstance(part, tuple) and step.isdecimal():
             part = part[int(step)] if int(step) < len(part) else _NO_PLACE
         else:
+            # only a spec has fields: a path of the YAML of another model may go on below a plain value here
             part = getattr(part, step) if isinstance(part, Spec) and step in part.fields else _NO_PLACE
+        # only a mixer can say the width of its heads where none is stated
         if part is None and step == "head_dim" and d_model is not None and isinstance(above, Mixer):
             part = above.facts(d_model).head_dim
     return part
@@ -111,23 +118,27 @@ def _value(part: Any, path: str, d_model: int | None = None) -> Any:
 def _format(value: Any) -> str | None:
     if value is _NO_PLACE:
         return ABSENT
+    # of a spec only the kind is shown: each of its fields has a path, and so a row
     return getattr(value, "kind", "{}") if isinstance(value, Spec) else format_setting(value)
 
 
 def _of_models(path: str, models: Sequence[Stated]) -> Difference:
-    return Difference(path, tuple(_format(_value(one.model, path, one.model.d_model)) for one in models))
+    return Difference(path, tuple(_format(_value(model, path, model.d_model)) for model, _ in models))
 
 
 def _outside(paths: Iterable[str], models: Sequence[Stated]) -> Iterator[Difference]:
     """Settings of a model itself, and how its layers lie in groups."""
     yield from (_of_models(path, models) for path in paths if IN_GROUPS.fullmatch(path) is None)
-    groups = [_groups(one.model, _is_named(models)) for one in models]
-    for stem in dict.fromkeys(stem for found in groups for stem in found):
-        yield Difference(f"{stem}groups", tuple(found.get(stem) for found in groups))
+    layouts = [_groups(stated.model, _is_named(models)) for stated in models]
+    for stem in dict.fromkeys(stem for layout in layouts for stem in layout):
+        yield Difference(f"{stem}groups", tuple(layout.get(stem) for layout in layouts))
 
 
 def _groups(model: Model, named: bool) -> dict[str, str]:
-    """The layers of each group of a stack, and the length of its pattern: `3 + 58`, `42 in a pattern of 2`."""
+    """The layers of each group of a stack, and the length of its pattern.
+
+    `3 + 58`, or `42 in a pattern of 2`.
+    """
     return {_stem(model, stem, named): " + ".join(map(_group, stack.groups)) for stem, stack in stacks(model)}
 
 
@@ -137,7 +148,7 @@ def _group(group: Group) -> str:
 
 def _is_named(models: Sequence[Stated]) -> bool:
     """Whether stacks need names, as models of several kinds are beside each other."""
-    return len({getattr(one.model, "kind", "") for one in models}) > 1
+    return len({getattr(stated.model, "kind", "") for stated in models}) > 1
 
 
 def _stem(model: Model, stem: str, named: bool) -> str:
@@ -147,22 +158,20 @@ def _stem(model: Model, stem: str, named: bool) -> str:
 
 def _of_layers(paths: Iterable[str], models: Sequence[Stated]) -> Iterator[Difference]:
     """Settings of layers, each told for all layers of a stack together."""
-    found = [match for match in map(IN_GROUPS.fullmatch, paths) if match and match["rest"]]
-    rests = _in_order(match["rest"] for match in found)
-    blocks = [_blocks(one.model, _is_named(models)) for one in models]
-    for stem in dict.fromkeys(stem for own in blocks for stem in own):
+    matches = [match for match in map(IN_GROUPS.fullmatch, paths) if match and match["rest"]]
+    rests = _in_order(match["rest"] for match in matches)
+    models_blocks = [(stated.model, _blocks(stated.model, _is_named(models))) for stated in models]
+    for stem in dict.fromkeys(stem for _, blocks in models_blocks for stem in blocks):
         for rest in rests:
-            values = tuple(
-                _tally(own.get(stem, []), rest, one.model) for own, one in zip(blocks, models, strict=True)
-            )
+            values = tuple(_tally(blocks.get(stem, []), rest, model) for model, blocks in models_blocks)
             yield Difference(f"{stem}layers.*.{rest}", values)
 
 
 def _blocks(model: Model, named: bool) -> dict[str, list[tuple[Block, int]]]:
-    found: dict[str, list[tuple[Block, int]]] = {}
+    blocks: dict[str, list[tuple[Block, int]]] = {}
     for layer in LayerIndex(model):
-        found.setdefault(_stem(model, layer.prefix, named), []).append((layer.block, layer.times))
-    return found
+        blocks.setdefault(_stem(model, layer.prefix, named), []).append((layer.block, layer.times))
+    return blocks
 
 
 def _tally(blocks: Sequence[tuple[Block, int]], rest: str, model: Model) -> str | None:

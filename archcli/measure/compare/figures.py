@@ -74,9 +74,9 @@ def _flops(model: Model, request: Request) -> Iterator[Figure]:
 
 
 def _pass_figures(what: str, key: str, counted: Pass | None) -> Iterator[Figure]:
-    matmul, other = (None, None) if counted is None else counted.flops()
-    yield Figure("FLOPs", f"{key}_matmul_flops", what, "flops", matmul)
-    yield Figure("FLOPs", f"{key}_other_flops", f"{what}, other", "flops", other)
+    matmul_flops, other_flops = (None, None) if counted is None else counted.flops()
+    yield Figure("FLOPs", f"{key}_matmul_flops", what, "flops", matmul_flops)
+    yield Figure("FLOPs", f"{key}_other_flops", f"{what}, other", "flops", other_flops)
 
 
 def _cache(model: Model, request: Request, dtype: str) -> Iterator[Figure]:

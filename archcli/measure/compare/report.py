@@ -16,7 +16,8 @@ from archcli.modules.request import Request
 
 CONVENTION = (
     "Ratios are to the first model. FLOP = 2 x multiply-add: matrix products, and the rest as `other`; "
-    f"a forward has the logits of all tokens, a decoded token its own. KV per token: below every window. {SURVEY_CONVENTION}"
+    "a forward has the logits of all tokens, a decoded token its own. KV per token: below every window. "
+    f"{SURVEY_CONVENTION}"
 )
 FEWEST = 2
 AS_COLUMNS = 3  # so many models with their ratios fit beside each other into 80 columns
@@ -47,20 +48,21 @@ def compare_models(
             "a model can be named twice, and changed with --set 2:KEY=VALUE",
         )
     models = _told_apart(models)
-    stated = [one.stated for one in models]
     differing = [
-        {"section": "YAML", "key": one.path, "title": one.path, "unit": "text", "values": list(one.values)}
-        for one in differences(stated)
+        {"section": "YAML", "key": path, "title": path, "unit": "text", "values": list(values)}
+        for path, values in differences([compared.stated for compared in models])
     ]
     length = context or request.seq_len
     rows = [
         *differing,
-        *_side_by_side([figures(one.name, one.stated.model, request, length, dtype) for one in models]),
+        *_side_by_side(
+            [figures(name, stated.model, request, length, dtype) for name, _, stated in models],
+        ),
     ]
-    names = [one.name for one in models]
+    names = [compared.name for compared in models]
     return Report(
         command="compare",
-        model={"name": ", ".join(names), "source": ", ".join(one.source for one in models)},
+        model={"name": ", ".join(names), "source": ", ".join(compared.source for compared in models)},
         inputs=_inputs(request, context, dtype),
         convention=CONVENTION,
         totals={"models": len(models), "differences": len(differing)},
@@ -72,23 +74,23 @@ def compare_models(
 
 def _told_apart(models: Sequence[Compared]) -> list[Compared]:
     """The same, numbered where two have one name."""
-    names = [one.name for one in models]
+    names = [compared.name for compared in models]
     return [
-        one._replace(name=f"{one.name} #{i}") if names.count(one.name) > 1 else one
-        for i, one in enumerate(models, 1)
+        compared._replace(name=f"{compared.name} #{i}") if names.count(compared.name) > 1 else compared
+        for i, compared in enumerate(models, 1)
     ]
 
 
-def _side_by_side(found: Sequence[Sequence[Figure]]) -> Iterator[Record]:
+def _side_by_side(models: Sequence[Sequence[Figure]]) -> Iterator[Record]:
     """A record for each figure with its value in each model, 0 for a group that a model lacks."""
-    by_key = [{(one.section, one.key): one for one in own} for own in found]
-    every = {place: one for own in by_key for place, one in own.items()}
-    order = list(dict.fromkeys(place[0] for place in every))
-    for place, one in sorted(every.items(), key=lambda item: order.index(item[0][0])):
-        lacking = 0 if one.section == "Parameters by group" else None
-        values = [own[place].value if place in own else lacking for own in by_key]
-        if _worth_showing(one, values):
-            yield {**one._asdict(), "values": values}
+    by_key = [{(figure.section, figure.key): figure for figure in of_model} for of_model in models]
+    every = {place: figure for of_model in by_key for place, figure in of_model.items()}
+    order = list(dict.fromkeys(section for section, _ in every))
+    for place, figure in sorted(every.items(), key=lambda item: order.index(item[0][0])):
+        lacking = 0 if figure.section == "Parameters by group" else None
+        values = [of_model[place].value if place in of_model else lacking for of_model in by_key]
+        if _worth_showing(figure, values):
+            yield {**figure._asdict(), "values": values}
 
 
 def _worth_showing(figure: Figure, values: Sequence[Any]) -> bool:
@@ -116,12 +118,12 @@ def _ratio(record: Record, i: int) -> float | None:
 
 def _tables(rows: Sequence[Record], names: Sequence[str]) -> Iterator[Table]:
     for section in dict.fromkeys(row["section"] for row in rows):
-        own = [row for row in rows if row["section"] == section]
-        words = all(row["unit"] in WITHOUT_RATIO for row in own)
+        of_section = [row for row in rows if row["section"] == section]
+        words = all(row["unit"] in WITHOUT_RATIO for row in of_section)
         if words or len(names) <= AS_COLUMNS:
-            yield _models_as_columns(section, own, names, ratios=not words)
+            yield _models_as_columns(section, of_section, names, ratios=not words)
         else:
-            yield from _models_as_rows(section, own, names)
+            yield from _models_as_rows(section, of_section, names)
 
 
 def _models_as_columns(section: str, rows: Sequence[Record], names: Sequence[str], *, ratios: bool) -> Table:
@@ -161,10 +163,10 @@ def _inputs(request: Request, context: int | None, dtype: str) -> Record:
 def _notes(models: Sequence[Compared], longest: int, *, same: bool) -> Iterator[str]:
     if same:
         yield "their YAML says the same."
-    elif not aligned([one.stated.model for one in models]):
+    elif not aligned([compared.stated.model for compared in models]):
         yield (
             "their layers lie in different groups: "
             "layers.* tells a setting of all layers of a stack together."
         )
-    for one in models:
-        yield from (f"{one.name}: {note}" for note in context_notes(one.stated.model, longest))
+    for name, _, stated in models:
+        yield from (f"{name}: {note}" for note in context_notes(stated.model, longest))

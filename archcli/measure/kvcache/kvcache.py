@@ -6,6 +6,7 @@ Every figure is read off the rows of a prefill; there is no second formula.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 from archcli.arith import to_bytes
@@ -107,14 +108,10 @@ def _cached_attention(model: Model) -> dict[str, MixerFacts]:
 def _engines(model: Model) -> Iterator[tuple[str, Model]]:
     """What some engines keep instead, by name, where it differs from what is needed."""
     cached = _cached_attention(model)
-    bounds = {
-        f"{path}.{field}": None
-        for path, mixer in cached.items()
-        for field in ("window", "chunk")
-        if getattr(mixer, field) is not None
-    }
-    if bounds:
-        yield "every layer at full length", substitute(model, bounds)
+    windows = {f"{path}.window": None for path, mixer in cached.items() if mixer.window is not None}
+    chunks = {f"{path}.chunk": None for path, mixer in cached.items() if mixer.chunk is not None}
+    if windows or chunks:
+        yield "every layer at full length", substitute(model, windows | chunks)
     latent = {path: expanded(mixer) for path, mixer in cached.items() if mixer.is_latent}
     if latent:
         yield "keys and values rebuilt from the latent", substitute(model, latent)
@@ -139,8 +136,8 @@ def _by_layer(model: Model, context: int, batch_size: int, dtype: str) -> list[R
     rows = prefill_pass(model, batch_size, context).rows
     sorts: dict[Any, Record] = {}
     for layer in LayerIndex(model):
-        of_layer = [state for row in rows if row.path.startswith(f"{layer.path}.") for state in row.states]
-        states = [state for state in of_layer if state.kind is not StateKind.SOURCE]
+        of_layer = [row.states for row in rows if row.path.startswith(f"{layer.path}.")]
+        states = [state for state in chain(*of_layer) if state.kind is not StateKind.SOURCE]
         if not states:
             continue
         mixer = layer.block.facts()

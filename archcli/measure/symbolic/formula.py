@@ -21,8 +21,8 @@ SIZE = value_type(Size).schema
 class Formula(NamedTuple):
     """sympy expressions in the names of the YAML, `batch_size` and `seq_len`; `values` of these names.
 
-    Where fields of one name differ in value, the name carries as much of the path as tells them apart. Divisions that
-    come out even in this architecture are written without rounding.
+    Where fields of one name differ in value, the name carries as much of the path as tells them apart.
+    Divisions that come out even in this architecture are written without rounding.
     """
 
     params: Any
@@ -41,7 +41,7 @@ def formula(model: Model, *, batch_size: int = 1, seq_len: int = 2048, unmasked:
     symbols = {name: _symbol(name) for name in ("batch_size", "seq_len", *names.values())}
     values = {symbols[name]: sizes[path] for path, name in names.items()}
     values |= {symbols["batch_size"]: batch_size, symbols["seq_len"]: seq_len}
-    # where whole patterns fill a group, its layers are written period * count: divisions by the period are then even
+    # where whole patterns fill a group, its layers are written period * count, which the period divides
     counts = {symbols[name]: (n, _symbol(f"{name}/{n}")) for name, n in _periods(model, names).items()}
     multiples = {layers: n * count for layers, (n, count) in counts.items()}
     placed = substitute(
@@ -57,8 +57,7 @@ def formula(model: Model, *, batch_size: int = 1, seq_len: int = 2048, unmasked:
         expressions, _read(model, batch_size, seq_len, unmasked=unmasked), strict=True
     ):
         _require_equal(expression, expression.subs(values), count)
-    params, matmul, other, cached = map(_factored, expressions)
-    return Formula(params, matmul, other, cached, values)
+    return Formula(*map(_factored, expressions), values)
 
 
 def _symbol(name: str) -> Any:
@@ -83,13 +82,19 @@ def _read(model: Model, batch_size: Any, seq_len: Any, *, unmasked: bool) -> Ite
 
 def _sizes(model: Model) -> dict[str, int]:
     """Every size by its full path, except those that no count here depends on: RoPE scaling, MTP."""
-    return {
-        f"{path}.{name}" if path else name: getattr(spec, name)
-        for path, spec in find(model, Spec)
-        if not isinstance(spec, RopeScaling) and path.split(".")[0] != MTP
-        for name, field in spec.fields.items()
-        if isinstance(getattr(spec, name), int) and _is_size(field)
-    }
+    sizes: dict[str, int] = {}
+    for path, spec in find(model, Spec):
+        # a RoPE scaling's only sizes are lengths of training, on which no count depends
+        if not isinstance(spec, RopeScaling) and path.split(".")[0] != MTP:
+            sizes |= {f"{path}.{name}" if path else name: size for name, size in _sizes_of(spec)}
+    return sizes
+
+
+def _sizes_of(spec: Spec) -> Iterator[tuple[str, int]]:
+    for name, field in spec.fields.items():
+        value = getattr(spec, name)
+        if isinstance(value, int) and _is_size(field):
+            yield name, value
 
 
 def _is_size(field: Field) -> bool:

@@ -1,7 +1,7 @@
 """Sweep: parameters and FLOPs of very many candidate shapes, as numpy arrays through the same forward.
 
-Candidates go through in chunks, so that the arrays of a chunk stay in the processor's cache. Intervals go through
-first: they prove that no number leaves 64 bits, where numpy would wrap around without a word.
+Candidates go through in chunks, so that the arrays of a chunk stay in the processor's cache. Ranges of sizes
+go through first: they prove that no number leaves 64 bits, where numpy would wrap around without a word.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Sweep(NamedTuple):
     other_flops: Any
 
 
-class Interval:
-    """A whole number known only to lie between two others: the arithmetic of `Number` on intervals."""
+class SizeRange:
+    """Interval arithmetic on whole numbers: bounds of a size, or of a count that is made of sizes."""
 
     __slots__ = ("high", "low")
 
@@ -36,41 +36,42 @@ class Interval:
             raise OverflowError
         self.low, self.high = low, high
 
-    def __add__(self, other: Number) -> Interval:
-        low, high = _ends(other)
-        return Interval(self.low + low, self.high + high)
+    def __add__(self, operand: Number) -> SizeRange:
+        low, high = _ends(operand)
+        return SizeRange(self.low + low, self.high + high)
 
-    def __sub__(self, other: Number) -> Interval:
-        low, high = _ends(other)
-        return Interval(self.low - high, self.high - low)
+    def __sub__(self, operand: Number) -> SizeRange:
+        low, high = _ends(operand)
+        return SizeRange(self.low - high, self.high - low)
 
-    def __rsub__(self, other: Number) -> Interval:
-        return Interval(*_ends(other)) - self
+    def __rsub__(self, operand: Number) -> SizeRange:
+        return SizeRange(*_ends(operand)) - self
 
-    def __mul__(self, other: Number) -> Interval:
-        corners = [a * b for a in (self.low, self.high) for b in _ends(other)]
-        return Interval(min(corners), max(corners))
+    def __mul__(self, operand: Number) -> SizeRange:
+        corners = [a * b for a in (self.low, self.high) for b in _ends(operand)]
+        return SizeRange(min(corners), max(corners))
 
-    def __floordiv__(self, other: Number) -> Interval:
-        corners = [a // b for a in (self.low, self.high) for b in _ends(other)]
-        return Interval(min(corners), max(corners))
+    def __floordiv__(self, operand: Number) -> SizeRange:
+        corners = [a // b for a in (self.low, self.high) for b in _ends(operand)]
+        return SizeRange(min(corners), max(corners))
 
-    def __rfloordiv__(self, other: Number) -> Interval:
-        return Interval(*_ends(other)) // self
+    def __rfloordiv__(self, operand: Number) -> SizeRange:
+        return SizeRange(*_ends(operand)) // self
 
     def __pow__(self, power: float) -> float:
         return float("nan")  # scales are no counts
 
     __radd__, __rmul__ = __add__, __mul__
 
-    def minimum(self, other: Number) -> Interval:
+    def minimum(self, operand: Number) -> SizeRange:
         """The smaller of two."""
-        low, high = _ends(other)
-        return Interval(min(self.low, low), min(self.high, high))
+        low, high = _ends(operand)
+        return SizeRange(min(self.low, low), min(self.high, high))
 
 
 def _ends(number: Number) -> tuple[int, int]:
-    return (number.low, number.high) if isinstance(number, Interval) else (number, number)
+    # a plain int, which stands for itself, has no ends
+    return (number.low, number.high) if isinstance(number, SizeRange) else (number, number)
 
 
 def sweep(
@@ -83,9 +84,9 @@ def sweep(
 ) -> Sweep:
     """Count `model` with the named sizes replaced, candidate by candidate.
 
-    `values` maps a field's name (`d_ff`, or a full path) to an array, one whole number above 0 per candidate. Sizes that
-    do not fit together (heads that do not divide) are not looked for. Raises ArchError where a name is unknown, arrays
-    differ in length, or a count could reach 2^63.
+    `values` maps a field's name (`d_ff`, or a full path) to an array, one whole number above 0 per candidate.
+    Sizes that do not fit together (heads that do not divide) are not looked for. Raises ArchError where a
+    name is unknown, arrays differ in length, or a count could reach 2^63.
     """
     import numpy as np
 
@@ -96,7 +97,7 @@ def sweep(
     paths = [(path, array) for name, array in arrays.items() for path in fields_named(model, name)]
     _prove(
         model,
-        {path: Interval(int(array.min()), int(array.max())) for path, array in paths},
+        {path: SizeRange(int(array.min()), int(array.max())) for path, array in paths},
         batch_size,
         seq_len,
         unmasked=unmasked,
@@ -152,8 +153,8 @@ def _prove(model: Model, values: Mapping[str, Any], batch_size: int, seq_len: in
     try:
         _counted(
             substitute(model, values),
-            Interval(batch_size, batch_size),
-            Interval(seq_len, seq_len),
+            SizeRange(batch_size, batch_size),
+            SizeRange(seq_len, seq_len),
             unmasked=unmasked,
         )
     except OverflowError:

@@ -38,12 +38,12 @@ class WeightBits:
         """The average width of the values alone."""
         return _per(self.value_bits, self.params)
 
-    def __add__(self, other: WeightBits) -> WeightBits:
+    def __add__(self, addend: WeightBits) -> WeightBits:
         return WeightBits(
-            self.params + other.params,
-            self.value_bits + other.value_bits,
-            self.scale_bits + other.scale_bits,
-            self.widths + other.widths,
+            self.params + addend.params,
+            self.value_bits + addend.value_bits,
+            self.scale_bits + addend.scale_bits,
+            self.widths + addend.widths,
         )
 
 

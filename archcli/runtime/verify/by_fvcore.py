@@ -66,9 +66,13 @@ def verify_fvcore(
 
 def _convolutions(model: LanguageModel, rows: Sequence[Row], layers: LayerIndex) -> dict[str, Shape]:
     """What each convolution returns, by its path: torch.jit cannot trace one on meta."""
-    paths = {path: row.outputs[0] for row in rows if row.weights for path in layers.built_paths(row.path)}
     leaves = dict(model.named_modules())
-    return {path: shape for path, shape in paths.items() if isinstance(leaves.get(path), nn.Conv1d)}
+    shapes: dict[str, Shape] = {}
+    for row in rows:
+        # the class is torch's, of the built leaves: jit fails on those alone
+        paths = [path for path in layers.built_paths(row.path) if isinstance(leaves.get(path), nn.Conv1d)]
+        shapes |= dict.fromkeys(paths, row.outputs[0]) if row.weights else {}
+    return shapes
 
 
 @contextmanager

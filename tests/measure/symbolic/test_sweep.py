@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from archcli.errors import ArchError
 from archcli.measure.passes import forward_pass
 from archcli.measure.symbolic import sweep as module
-from archcli.measure.symbolic.sweep import Interval, sweep
+from archcli.measure.symbolic.sweep import SizeRange, sweep
 from archcli.modules import GLU, Group, MixtureOfExperts, substitute
 from small import attention, decoder, layer
 
@@ -79,7 +79,7 @@ intervals = st.tuples(st.integers(-50, 50), st.integers(0, 20)).map(lambda pair:
 @given(a=intervals, b=intervals, data=st.data())
 def test_bounds_enclose_what_any_numbers_between_them_give(a, b, data):
     x, y = (data.draw(st.integers(*ends)) for ends in (a, b))
-    wide, other = Interval(*a), Interval(*b)
+    wide, other = SizeRange(*a), SizeRange(*b)
     cases = [
         (wide + other, x + y),
         (wide - other, x - y),
@@ -95,5 +95,5 @@ def test_bounds_enclose_what_any_numbers_between_them_give(a, b, data):
 
 def test_bounds_refuse_what_int64_cannot_hold():
     with pytest.raises(OverflowError):
-        Interval(0, 2**62) * 2
-    assert (Interval(0, 2**62) + (2**62 - 1)).high == 2**63 - 1
+        SizeRange(0, 2**62) * 2
+    assert (SizeRange(0, 2**62) + (2**62 - 1)).high == 2**63 - 1

@@ -98,4 +98,7 @@ LINES = (
     TableLine("input bias dW", QKV, DBIAS),
     TableLine("residual 1 dX", RESIDUAL_1, ("add/d_0",), meets=True),
 )
-"""In the order they run in. Names are the paper's: 1 is attention, 2 the feed-forward network, U inside it."""
+"""In the order they run in.
+
+Names are the paper's: 1 is attention, 2 the feed-forward network, U inside it.
+"""

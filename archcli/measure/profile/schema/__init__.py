@@ -73,6 +73,7 @@ def _definition(record: Any) -> dict[str, Any]:
 
 
 def _property(hint: Any) -> dict[str, Any]:
+    # an annotation holds bounds besides: the class tells which entry is the text
     meaning = next(entry.text for entry in unwrapped(hint)[1] if isinstance(entry, Meaning))
     return value_type(hint).schema | {"description": meaning}
 

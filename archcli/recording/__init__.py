@@ -1,4 +1,4 @@
-"""What a timed pass leaves behind, as plain data: torch operations, times, device activity. No torch.
+"""The recording of a timed pass as plain data: operations, times, device activity. No torch.
 
 `runtime` writes it, `measure` reads it.
 """

@@ -25,7 +25,7 @@ CATEGORIES: dict[Kind, str] = {
 def chrome_trace(
     events: Iterable[Event], owner: Callable[[int], str], prefix: str, name: str
 ) -> dict[str, Any]:
-    """The document: ranges of the architecture's operations by path, around those of torch. Microseconds.
+    """The trace: ranges of the architecture's operations around torch's, in microseconds.
 
     `owner` gives the path that made the autograd node of a sequence number, which names its backward.
     """

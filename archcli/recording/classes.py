@@ -84,17 +84,17 @@ NO_ARITHMETIC = (
 
 
 def is_fused(name: str) -> bool:
-    """Whether an operation of torch is a whole attention."""
+    """Whether a torch operation computes a whole attention in one call."""
     return name.startswith(_FUSED)
 
 
 def is_product(name: str) -> bool:
-    """Whether an operation of torch multiplies matrices."""
+    """Whether a torch operation is a matrix product."""
     return name in _PRODUCTS
 
 
 def class_of(key: OpKey, parts: tuple[Part, ...]) -> str:
-    """The class that takes the time of `key`, executed by an op of the architecture with these parts."""
+    """The time class of torch operation `key`, run by an architecture's op with these parts."""
     if is_fused(key.name):
         return FUSED
     if key.name in _RANDOM:
@@ -112,7 +112,7 @@ def _of_phase(phase: Phase, parts: tuple[Part, ...]) -> tuple[Part, ...]:
 
 
 def _class_beside_product(key: OpKey, classes: list[OpClass]) -> OpClass:
-    """Within a Linear, an Einsum or an eager Attend: by the kernel's name.
+    """The class of a torch operation within a Linear, an Einsum or an eager Attend, by its name.
 
     Scaling and masking of scores belong to the softmax, as its FLOPs count them, unless the row also has
     element-wise parts (a softcap, ALiBi), whose kernels have the same names.

@@ -23,7 +23,7 @@ IDLE = frozenset(
 
 
 def walk_compiled(events: Iterable[Event], graphs: Sequence[Sequence[Kernel]]) -> dict[OpKey, CallTime]:
-    """Time and calls of every kernel of one pass; what else ran within a graph has an empty path."""
+    """Time and calls of every kernel of one pass; other events within a graph have an empty path."""
     spent: dict[OpKey, CallTime] = defaultdict(CallTime)
     for event, kernel in launched(events, graphs):
         key = OpKey("", "forward", operation(event.name)) if kernel is None else kernel.key
@@ -44,7 +44,7 @@ def with_groups(events: Sequence[Event], graphs: Sequence[Sequence[Kernel]], pre
 def launched(
     events: Iterable[Event], graphs: Sequence[Sequence[Kernel]]
 ) -> Iterator[tuple[Event, Kernel | None]]:
-    """All events within compiled graphs, each with its kernel; None for what is no kernel."""
+    """All events within compiled graphs, each with its kernel, or None."""
     for i, ranges in enumerate(calls(events)):
         kernels = graphs[i] if i < len(graphs) else ()
         names = [operation(event.name) for event in ranges]
@@ -76,7 +76,7 @@ def calls(events: Iterable[Event]) -> Iterator[list[Event]]:
 
 
 def matched(seen: Sequence[str], expected: Sequence[str]) -> list[int | None]:
-    """The index of the expected kernel that each name seen is, both in order; None for any other name."""
+    """For each name in a trace the index of its expected kernel, in order; None if unexpected."""
     places: list[int | None] = [None] * len(seen)
     known = [i for i, name in enumerate(seen) if name in set(expected)]
     if [seen[i] for i in known] == list(expected):

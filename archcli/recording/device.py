@@ -29,7 +29,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeviceActivity:
-    """Nanoseconds of a pass by what the device did, and numbers of its activities and their launches.
+    """Nanoseconds of a pass by device state (computing, copying, idle), and counts of launches.
 
     `lost` names launches and activities without their counterpart. `waits` are calls before the last launch
     in which the CPU waited for the device.
@@ -52,7 +52,7 @@ class DeviceActivity:
 
 
 def account(events: Sequence[Event]) -> DeviceActivity:
-    """The activity of the pass in a trace."""
+    """The device's activity during the pass in a trace."""
     whole = _pass_of(events)
     waiting = [event for event in events if event.on_device and WAIT_KERNEL in event.name]
     launches, others = _launches(events, whole, {event.id for event in waiting})
@@ -78,7 +78,7 @@ def account(events: Sequence[Event]) -> DeviceActivity:
 
 
 def median_activity(accounts: Sequence[DeviceActivity]) -> DeviceActivity | None:
-    """The median of each figure over the passes, and all that was lost in any; None without a pass."""
+    """The median of each figure over the passes, and the losses of all passes; None without a pass."""
     if not accounts:
         return None
 
@@ -99,7 +99,7 @@ def median_activity(accounts: Sequence[DeviceActivity]) -> DeviceActivity | None
 
 
 def launched_ns(events: Iterable[Event]) -> Callable[[Event], int]:
-    """How long the activities launched by an event ran: by a CPU range, or by a call outside of any."""
+    """A function: device nanoseconds of the activities launched by a CPU range or a call."""
     by_range: dict[int, int] = defaultdict(int)
     by_call: dict[int, int] = defaultdict(int)
     for event in events:
@@ -111,7 +111,7 @@ def launched_ns(events: Iterable[Event]) -> Callable[[Event], int]:
 
 
 def _pass_of(events: Sequence[Event]) -> Span:
-    """From the start of the pass to its end; the whole trace where it was not marked."""
+    """The span of the marked pass; without a mark that of the whole trace."""
     marked = [event for event in events if event.name == TIMED] or events
     return Span(
         min((event.start_ns for event in marked), default=0),
@@ -171,7 +171,7 @@ def _length(spans: Iterable[Span]) -> int:
 
 
 def _overlap(gaps: Iterable[Span], others: Sequence[Span]) -> int:
-    """How long spans of both run at once; neither overlap among themselves."""
+    """Nanoseconds in which spans of both sequences run; within a sequence none overlap."""
     pairs = ((gap, span) for gap in gaps for span in others)
     shared = (min(a.end_ns, b.end_ns) - max(a.start_ns, b.start_ns) for a, b in pairs)
     return sum(ns for ns in shared if ns > 0)

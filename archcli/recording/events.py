@@ -40,22 +40,22 @@ class Event(NamedTuple):
 
     @property
     def on_device(self) -> bool:
-        """Whether it took time of the device."""
+        """Whether the event ran on the device."""
         return self.kind in {"kernel", "copy", "fill"}
 
     @property
     def launches(self) -> bool:
-        """Whether it is a call that launches a kernel, a graph of kernels, a copy or a fill."""
+        """Whether the event is a call that launches a kernel, a graph of kernels, a copy or a fill."""
         return self.kind == "call" and _LAUNCH.match(self.name) is not None
 
     @property
     def waits(self) -> bool:
-        """Whether it is a call that waits for the device, a stream or an event."""
+        """Whether the event is a call that waits for the device, a stream or an event."""
         return self.kind == "call" and self.name.endswith("Synchronize")
 
     @property
     def crosses(self) -> bool:
-        """Whether it is a copy from or to memory elsewhere, which takes no compute units of the device."""
+        """Whether the event is a copy between device and host or another device."""
         return self.kind == "copy" and "DtoD" not in self.name
 
 
@@ -78,7 +78,7 @@ def events_of(trace: Any) -> Iterator[Event]:
 
 
 def _kind(raw: Any) -> Kind | None:
-    """None for what took no time of its own: a CPU range repeated on the device, the tracer's overhead."""
+    """The kind of an event; None for copies of CPU ranges and the tracer's overhead."""
     activity = raw.activity_type() if hasattr(raw, "activity_type") else ""
     if raw.device_type().name != "CPU":
         return _DEVICE_KINDS.get(activity) if activity else _device_kind(raw)
@@ -88,7 +88,7 @@ def _kind(raw: Any) -> Kind | None:
 
 
 def _device_kind(raw: Any) -> Kind | None:
-    """The kind by the name, as older releases of torch have no activity type."""
+    """The kind of a device event by its name, for releases of torch without activity types."""
     if raw.is_user_annotation():
         return None
     name = raw.name()

@@ -32,7 +32,7 @@ class GraphOp(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """A launch in the compiled code: the kernel's name in a trace, and what it is first to compute."""
+    """A launch in the compiled code: the kernel's name in a trace, and the nodes it computes first."""
 
     name: str
     pieces: tuple[GraphOp, ...]
@@ -48,7 +48,7 @@ class CompiledGraph:
 
 
 class KernelGroup(NamedTuple):
-    """Kernels that hold the same operations: their joined path, and their class."""
+    """Kernels that compute the same operations: their joined path, and their class."""
 
     path: str
     op_class: str
@@ -78,7 +78,7 @@ class CompiledModel:
     seconds: float = 0.0
 
     def home(self, path: str, phase: str, op_class: str) -> KernelGroup | None:
-        """The kernels an operation's cost is charged to: of that class, else a library's, else any."""
+        """The kernels that an operation's cost is charged to: same class, else a library's, else any."""
         return self.homes.get((path, phase, op_class)) or self.homes.get((path, phase, ""))
 
     @property
@@ -118,7 +118,7 @@ def _computes(ran: OpInstance) -> bool:
 
 
 def _content(ran: OpInstance) -> str:
-    """An operation without its name, equal for two that can share a result."""
+    """A key of an operation without its name, equal for operations that can share a result."""
     return repr((ran.op, ran.inputs)).replace(f"name={ran.op.name!r}", "")
 
 
@@ -151,7 +151,7 @@ def _kernel(
 
 
 def _homes(kernels: Iterable[Kernel]) -> dict[Home, KernelGroup]:
-    """The first kernel of each class of an operation; under "" the first of a library's, else the first."""
+    """The first kernel of each class of an operation; under "" a library's, else the first of all."""
     homes: dict[Home, KernelGroup] = {}
     # a stable sort keeps the order in which they run
     for kernel in sorted(kernels, key=lambda kernel: not kernel.library):

@@ -44,7 +44,7 @@ def _kernel(proc: Path) -> int | None:
 
 
 def _control_group(proc: Path, groups: Path) -> list[int | None]:
-    """Limit less use of this process's control groups, versions 2 and 1, as far up as visible."""
+    """Bytes left in this process's control groups (v1, v2): the smallest limit less its use."""
     rooms = [
         _room(groups, "memory.max", "memory.current"),
         _room(groups / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),

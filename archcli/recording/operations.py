@@ -13,7 +13,7 @@ Phase = Literal["forward", "backward", "sums"]
 
 
 class OpKey(NamedTuple):
-    """A torch operation within an operation of the architecture; an empty path is outside of all of them."""
+    """The key of a torch operation: path of the architecture's op (empty: none), phase and name."""
 
     path: str
     phase: Phase
@@ -21,7 +21,7 @@ class OpKey(NamedTuple):
 
 
 class ClassKey(NamedTuple):
-    """The time or the cost of one class within an operation of the architecture."""
+    """The key of time or cost: an operation of the architecture and a class within it."""
 
     path: str
     phase: Phase
@@ -35,12 +35,12 @@ class CallTime(NamedTuple):
     calls: int = 0
 
     def plus(self, ns: int, calls: int = 0) -> CallTime:
-        """The sum with another time and another number of calls."""
+        """The sum of both times and of both numbers of calls."""
         return CallTime(self.ns + ns, self.calls + calls)
 
 
 class OpInstance(NamedTuple):
-    """An operation of the architecture as it ran: at which path, on inputs of what shapes."""
+    """One run of an operation of the architecture: its path and the shapes of its inputs."""
 
     path: str
     op: Op
@@ -60,7 +60,7 @@ class OpTime:
 
 
 class ExecutedOp(NamedTuple):
-    """What a torch operation computed and moved in a pass, in elements.
+    """FLOPs, and elements read and written, of a torch operation in a pass.
 
     FLOPs are None where those of a fused kernel are unknown.
     """

@@ -1,4 +1,4 @@
-"""The recording of a profile: times of plain and traced passes, of their operations, and what ran."""
+"""The recording of a profile: times of plain and traced passes, and of the operations in them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from archcli.recording.operations import ClassKey, ExecutedOp, OpInstance, OpTim
 
 @dataclass(frozen=True, slots=True)
 class GpuPasses:
-    """Passes on a GPU.
+    """Device times and activity of passes on a GPU.
 
     `on_device` is what the device did in a traced pass (None of an extrapolation), `lost` what a trace lacks.
     `host_s` and `device_s` are the plain passes by either clock; `Recording.plain_s` is the device's where
@@ -30,7 +30,7 @@ class GpuPasses:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What was measured of one pass, in pairs of a plain pass and a traced one.
+    """The measurements of one kind of pass: pairs of a plain and a traced run.
 
     - `plain_s`, `traced_s`: wall times. `framework_s`: median of a traced pass less its operations.
     - `timed`: torch operations with median times. `ran`: operations of the architecture. `census`: what torch
@@ -72,12 +72,12 @@ class Recording:
 
     @property
     def on_device(self) -> DeviceActivity | None:
-        """What a GPU did in a traced pass; None on a CPU, and of an extrapolation."""
+        """The GPU's activity in a traced pass; None on a CPU or when extrapolated."""
         return None if self.gpu is None else self.gpu.on_device
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """What the trace of a GPU lacks."""
+        """Launches and activities that the GPU's trace lacks."""
         return () if self.gpu is None else self.gpu.lost
 
 

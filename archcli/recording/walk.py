@@ -21,7 +21,7 @@ ALIASES = {"_index_put_impl": "index_put"}
 
 
 class _Frame(NamedTuple):
-    """A range that the walk is in: its end, its operation, and the key that takes its time."""
+    """An open range of the walk: its end, its operation, and the key that its time counts for."""
 
     end_ns: int
     path: str
@@ -78,7 +78,7 @@ def _walk_thread(
 
 
 def _wrappers(ranges: list[Event]) -> set[int]:
-    """Indices of ranges around another of the same name: composite operations, which execute their parts."""
+    """Indices of composite operations: ranges that contain another range of the same name."""
     wrappers: set[int] = set()
     stack: list[tuple[int, Event]] = []
     for i, event in enumerate(ranges):
@@ -92,7 +92,7 @@ def _wrappers(ranges: list[Event]) -> set[int]:
 def _entered(
     outer: _Frame, event: Event, known: Collection[OpKey], owner: Callable[[int], str], prefix: str
 ) -> _Frame:
-    """The frame of an event's range within another."""
+    """The frame of an event nested in frame `outer`."""
     if outer.taken is not None:
         return outer._replace(end_ns=event.end_ns)
     if event.name.startswith(prefix):
@@ -107,6 +107,6 @@ def _entered(
 
 
 def operation(name: str) -> str:
-    """The name that trace and dispatcher share: without namespace, and without the mark of in place."""
+    """A torch operation's name without namespace and in-place underscore, as the dispatcher has it."""
     plain = name.rpartition("::")[2].rstrip("_")
     return ALIASES.get(plain, plain)

@@ -1,4 +1,4 @@
-"""The torch reading: an architecture as an nn.Module that is run, timed and verified.
+"""Architectures in torch: built as an nn.Module, run, timed and verified.
 
 Importing this package imports torch; where that is missing it raises an ArchError that says how to add it.
 """

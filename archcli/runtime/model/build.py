@@ -19,7 +19,7 @@ from archcli.runtime.model.node import EAGER, FUSED, ModuleNode
 
 
 class Cache(NamedTuple):
-    """What a model remembers of `length` tokens; owned by the caller, replaced at every step."""
+    """The cache of all layers after `length` tokens; owned by the caller, replaced at every step."""
 
     length: int = 0
     layers: tuple[Any, ...] = ()
@@ -66,7 +66,7 @@ class LanguageModel(ModuleNode):
         *,
         last_only: bool = False,
     ) -> tuple[torch.Tensor, Cache]:
-        """Logits of new tokens [B, T] after what the cache holds, and the cache that now holds them too.
+        """Logits of new tokens [B, T] after those in the cache, and the extended cache.
 
         Raises ArchError for an encoder, which caches nothing.
         """
@@ -85,7 +85,7 @@ class LanguageModel(ModuleNode):
         return logits, Cache(end, layers)
 
     def prefill(self, tokens: torch.Tensor, source: torch.Tensor | None = None) -> tuple[torch.Tensor, Cache]:
-        """Logits [B, 1, V] of a prompt's last token, and its cache. The source is read here and not again."""
+        """Logits [B, 1, V] of a prompt's last token, and its cache. Reads the source, if there is one."""
         return self.step(tokens, Cache(), source, last_only=True)
 
     def decode(self, token: torch.Tensor, cache: Cache) -> tuple[torch.Tensor, Cache]:
@@ -119,7 +119,7 @@ def build_model(
 
 
 def empty_inputs(spec: Model, request: Request) -> dict[str, torch.Tensor]:
-    """The tensors that a pass reads, by the names of the model's arguments; what they hold is undefined."""
+    """Uninitialised input tensors of a pass, by the names of the model's arguments."""
     dtypes = {"ids": torch.int64, "features": None}
     return {
         name: torch.empty(given.shape, dtype=dtypes[given.kind])
@@ -135,7 +135,7 @@ def example_inputs(
 
 
 def _given(**inputs: torch.Tensor | None) -> dict[str, torch.Tensor]:
-    """Those that are there: not every model has every argument."""
+    """The inputs without those that are None."""
     return {name: value for name, value in inputs.items() if value is not None}
 
 
@@ -157,7 +157,7 @@ def set_expert_form(model: nn.Module, form: str) -> None:
 
 
 def store_experts(model: nn.Module, distinct: int) -> None:
-    """Let the experts of a mixture share so many matrices, to be timed in less memory. Called on meta."""
+    """Let each mixture's experts share `distinct` matrices, to save memory. Called on the meta device."""
     for module in model.modules():
         if isinstance(module, StackedLinear):
             module.store(distinct)

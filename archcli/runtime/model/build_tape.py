@@ -1,4 +1,4 @@
-"""The building reading of a forward: makes each node's leaves and children by running it once on meta."""
+"""BuildTape: creates a node's leaves and children by running its forward once on the meta device."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from archcli.runtime.model.node import ModuleNode, NodeTape
 
 
 class MismatchError(ArchError):
-    """torch does not do what an op promises: the row, what was promised, what came."""
+    """torch's output shape differs from the op's: the row, the expected shape, the actual one."""
 
     def __init__(self, path: str, what: str, ours: str, theirs: str) -> None:
         super().__init__(Problem(f"{what}: archcli says {ours}, torch says {theirs}", path=path))
@@ -55,7 +55,7 @@ class BuildTape(NodeTape):
         return super().weight(op, *xs)
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
-        """Make the child node, and what it holds, by running its forward."""
+        """Build the child node and everything in it by running its forward."""
         experts = options.get("experts")
         n_experts = self.n_experts if experts is None else experts.n_experts
         *parents, last = name.split(".")
@@ -79,7 +79,7 @@ class BuildTape(NodeTape):
         return f"{self.path}.{name}" if self.path else name
 
     def _register(self, op: Op, shapes: list[Any], *, trained: bool) -> None:
-        """Put the op's leaf in its place: in the node, or below the leaf that it adapts (`q_proj.lora_A`)."""
+        """Register the op's leaf in the node, or below the leaf that it adapts (`q_proj.lora_A`)."""
         leaf = leaf_of(op, shapes, self.n_experts)
         if leaf is None:
             return

@@ -36,15 +36,15 @@ class AdapterHolder(nn.Module):
 
 
 class TokenBatchNorm(nn.BatchNorm1d):
-    """BatchNorm of [B, T, …, D] over the last axis, all others being the batch."""
+    """BatchNorm of [B, T, …, D]: channels on the last axis, statistics over all others."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """x as so many tokens of D channels, which moves nothing."""
+        """Normalize x, viewed as [tokens, D]."""
         return super().forward(x.flatten(0, -2)).view_as(x)
 
 
 class ZeroLinear(nn.Linear):
-    """A linear map that starts as zero."""
+    """A linear layer initialised with zeros."""
 
     def reset_parameters(self) -> None:
         for parameter in self.parameters(recurse=False):
@@ -97,7 +97,7 @@ class Leaf(nn.Module):
             self.register_buffer(name, torch.empty(*stack, *shape))
 
     def reset_parameters(self) -> None:
-        """Every weight as its op wants it initially."""
+        """Initialise every weight as its op specifies."""
         for name, parameter in self.named_parameters(recurse=False):
             value = self.op.initial(name)
             if value is None:
@@ -108,7 +108,7 @@ class Leaf(nn.Module):
             nn.init.zeros_(buffer)
 
     def forward(self, *xs: torch.Tensor, op: Op | None = None) -> Any:
-        """The op on these parameters; `op` is that of this call, which may know the length of the pass."""
+        """Run the op on these parameters; `op`, if given, is the call's own, which may depend on its length."""
         return (op or self.op).run(torch, {**self._parameters, **self._buffers}, *xs)
 
     def extra_repr(self) -> str:
@@ -117,13 +117,13 @@ class Leaf(nn.Module):
 
 
 class StackedLeaf(Leaf):
-    """A small op inside routed experts: parameters [E, …], each token takes those of its expert."""
+    """A small op inside routed experts: parameters [E, …], indexed by each token's expert."""
 
     def __init__(self, op: Op, shapes: list[Any], n_experts: int) -> None:
         super().__init__(op, shapes, (n_experts,))
 
     def forward(self, *xs: torch.Tensor, op: Op | None = None, routed: Assignment) -> Any:
-        """The op, each row with the parameters of its expert."""
+        """Run the op, each row with the parameters of its expert."""
         weights = {
             name: value[routed.expert_of] for name, value in self._parameters.items() if value is not None
         }
@@ -147,7 +147,7 @@ class StackedLinear(Leaf):
         self.n_experts = n_experts
 
     def store(self, distinct: int) -> None:
-        """Store so many matrices only, uninitialised."""
+        """Store only this many matrices, uninitialised."""
         weight = self.get_parameter("weight")
         self.weight = nn.Parameter(
             weight.new_empty(min(distinct, self.n_experts), *weight.shape[1:]), weight.requires_grad
@@ -176,13 +176,13 @@ def _grouped(x: torch.Tensor, weight: torch.Tensor, routed: Assignment, n_expert
 
 
 def _aligned(gradient: torch.Tensor) -> torch.Tensor:
-    """A gradient as the grouped product's backward takes it: contiguous and aligned."""
+    """A gradient made contiguous and aligned, as the grouped product's backward requires."""
     fits = gradient.is_contiguous() and not gradient.data_ptr() % ALIGNED
     return gradient if fits else gradient.clone(memory_format=torch.contiguous_format)
 
 
 def _in_one_kernel(x: torch.Tensor, weight: torch.Tensor) -> bool:
-    """Whether torch's grouped product takes these.
+    """Whether torch's grouped product supports these tensors.
 
     It takes 16 and 32 bits, rows of whole 16 bytes, and GPUs of compute capability 8 and more.
     """

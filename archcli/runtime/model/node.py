@@ -55,7 +55,7 @@ class NodeTape:
         return leaf(*values, op=op) if self.routed is None else leaf(*values, op=op, routed=self.routed)
 
     def weight(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Tensor:
-        """The parameter of the leaf."""
+        """The weight parameter of the op's leaf."""
         leaf: Any = self.node.part(op.name)
         return Tensor(self, leaf.weight)
 
@@ -67,7 +67,7 @@ class NodeTape:
         return Tensor(self, out) if isinstance(out, torch.Tensor) else _on(self, out)
 
     def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
-        """Run the module's ops on this very tape."""
+        """Run the module's ops on this tape itself."""
         return module.forward(*args, **options)
 
     def occurrences(self, n_layers: int, period: int) -> Iterator[tuple[int, int]]:
@@ -89,7 +89,7 @@ class ModuleNode(nn.Module):
         self.form, self.n_experts = form, n_experts
 
     def part(self, name: str) -> nn.Module | None:
-        """The leaf or child of that name, if there is one; a dot leads to an adapter of a leaf."""
+        """The leaf or child of a name, or None; `leaf.adapter` names a leaf's adapter."""
         part = self._modules.get(name)
         if part is None and "." in name:
             holder, _, rest = name.partition(".")
@@ -116,7 +116,7 @@ class ModuleNode(nn.Module):
 
 
 def _on(tape: NodeTape, tree: Any) -> Any:
-    """The tensors of a tree as values on the tape."""
+    """The tree with its torch tensors wrapped as values on the tape."""
     return tree_map(lambda x: Tensor(tape, x), torch.Tensor, tree)
 
 

@@ -1,4 +1,4 @@
-"""Op hooks: instrumentation around every operation of a built model, for as long as a block lasts."""
+"""Op hooks: instrumentation around every operation of a built model, within a `with` block."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def set_op_hooks(model: nn.Module, hook_of: Callable[[str], OpHook]) -> None:
 
 
 def remove_op_hooks(model: nn.Module) -> None:
-    """Leave no operation of the model instrumented."""
+    """Remove the hooks of all operations of the model."""
     for node in model.modules():
         if isinstance(node, ModuleNode):
             vars(node).pop("op_hook", None)
@@ -26,7 +26,7 @@ def remove_op_hooks(model: nn.Module) -> None:
 
 @contextmanager
 def op_hooks(model: nn.Module, hook_of: Callable[[str], OpHook]) -> Iterator[None]:
-    """Instrument the model's operations; afterwards none is."""
+    """Instrument the model's operations within the block; remove all hooks afterwards."""
     set_op_hooks(model, hook_of)
     try:
         yield

@@ -28,15 +28,15 @@ class AutogradLog:
         self.entries: list[tuple[int, str]] = []
 
     def begin(self, path: str) -> None:
-        """Enter the start of an operation."""
+        """Record the start of an operation."""
         self.entries.append((_next_number(), path))
 
     def end(self) -> None:
-        """Enter the end of the operation begun last."""
+        """Record the end of the operation begun last."""
         self.entries.append((_next_number(), ""))
 
     def owner(self, sequence: int) -> str:
-        """The path of the operation that made the autograd node of that number; empty where none did."""
+        """The path of the operation that made an autograd node, by its sequence number; else empty."""
         place = bisect_right(self.entries, sequence, key=lambda entry: entry[0])
         return self.entries[place - 1][1] if place else ""
 
@@ -60,7 +60,7 @@ class OpLog:
         self.current = ""
 
     def place(self) -> tuple[str, Phase]:
-        """The path and phase of what torch executes now: an operation, or its gradient."""
+        """The path and phase of the running operation: forward, or backward within autograd."""
         node = torch._C._current_autograd_node()
         if node is None:
             return self.current, "forward"
@@ -68,7 +68,7 @@ class OpLog:
 
     @contextmanager
     def entered(self, path: str) -> Iterator[None]:
-        """The operation at the path runs."""
+        """Log the operation at the path as running within the block."""
         self.autograd.begin(path)
         self.current = path
         yield

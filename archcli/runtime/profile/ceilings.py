@@ -22,7 +22,7 @@ LEAST_TRIES, BUDGET_S = 3, 0.25
 
 
 class Sizes(NamedTuple):
-    """Sizes tried on a kind of device: sides of square products, bytes of buffers, least bytes of a copy."""
+    """Sizes to try on a kind of device: square matrices, buffers in bytes, least bytes to copy."""
 
     sides: tuple[int, ...]
     dram: int
@@ -53,7 +53,7 @@ def measure_ceilings(name: str, dtype: torch.dtype, device: str) -> Ceilings:
 
 
 def sizes_of(device: str) -> Sizes:
-    """What to try there."""
+    """The sizes to try on a kind of device."""
     if not device.startswith("cuda"):
         return CPU
     l2: int = torch.cuda.get_device_properties(torch.device(device)).L2_cache_size
@@ -80,7 +80,7 @@ def _copy(size: int, least: int, device: str, clock: Clock) -> float:
 
 
 def _best(run: Callable[[], Any], clock: Clock) -> float:
-    """Seconds of the fastest try after some to warm up."""
+    """Seconds of the fastest run after some warm-up runs."""
     for _ in range(clock.warm_ups):
         clock.warm_up(run)
     best, begun, tries = float("inf"), time.perf_counter(), 0

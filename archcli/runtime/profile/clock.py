@@ -30,7 +30,7 @@ PROBE_CYCLES = 10_000_000
 
 
 class Run(NamedTuple):
-    """One pass over the work: how long it took, and what the system did to it meanwhile.
+    """One timed pass: its time, and disturbances by the system during it.
 
     `seconds` are the device's where launches are hidden, else the host's; `device_s` is None on a CPU.
     """
@@ -44,12 +44,12 @@ class Run(NamedTuple):
 
     @property
     def lasted_s(self) -> float:
-        """By the host's clock."""
+        """Seconds by the host's clock."""
         return self.seconds if self.host_s is None else self.host_s
 
     @property
     def disturbed(self) -> bool:
-        """Whether others took the processor away more often than on a quiet machine."""
+        """Whether involuntary context switches exceed those of a quiet machine."""
         return self.switches > MOST_SWITCHES_PER_S * self.lasted_s
 
 
@@ -60,41 +60,41 @@ class Clock(Protocol):
     warm_ups: int
 
     def warm_up(self, step: Step) -> None:
-        """One pass that is not timed."""
+        """Run one untimed pass."""
 
     def ready(self) -> None:
-        """Return when nothing is left to do from before."""
+        """Wait until the device has finished all earlier work."""
 
     def run(self, step: Step) -> tuple[Any, float | None]:
         """One whole pass: (what it computed, seconds by the device's clock)."""
 
     def counted(self, host_s: float, device_s: float | None) -> float:
-        """Which of the two counts."""
+        """The one of both times that the clock reports."""
 
 
 class HostClock:
-    """The processor's own: a pass is over when it returns."""
+    """The host's clock, for CPUs: a pass ends when it returns."""
 
     on_gpu, warm_ups = False, WARM_UPS
 
     def warm_up(self, step: Step) -> None:
-        """One pass that is not timed."""
+        """Run one untimed pass."""
         step()
 
     def ready(self) -> None:
-        """At once."""
+        """Return at once: a CPU has no queue."""
 
     def run(self, step: Step) -> tuple[Any, float | None]:
         """One pass."""
         return step(), None
 
     def counted(self, host_s: float, device_s: float | None) -> float:
-        """The host's time."""
+        """The host's time, the only one."""
         return host_s
 
 
 class DeviceClock:
-    """A CUDA device's: CUDA events before the first launch and after the last kernel of a pass."""
+    """A CUDA device's clock: CUDA events before a pass's first launch and after its last kernel."""
 
     on_gpu, warm_ups = True, DEVICE_WARM_UPS
 
@@ -102,12 +102,12 @@ class DeviceClock:
         self.device = torch.device(device)
 
     def warm_up(self, step: Step) -> None:
-        """One pass that is not timed, to its end."""
+        """Run one untimed pass and wait for the device."""
         step()
         self.ready()
 
     def ready(self) -> None:
-        """When the device has nothing left to do."""
+        """Wait until the device has finished all earlier work."""
         torch.cuda.synchronize(self.device)
 
     def run(self, step: Step) -> tuple[Any, float | None]:
@@ -122,7 +122,7 @@ class DeviceClock:
             return result, begun.elapsed_time(done) / 1e3
 
     def ahead(self) -> None:
-        """What is put into the queue before a pass: nothing."""
+        """Queue a kernel ahead of a pass; here none."""
 
     def counted(self, host_s: float, device_s: float | None) -> float:
         """The host's time, launching included."""
@@ -130,14 +130,14 @@ class DeviceClock:
 
 
 class HidingClock(DeviceClock):
-    """A CUDA device's with launches hidden: the time after a waiting kernel ahead of each pass."""
+    """A CUDA device's clock with launches hidden behind a waiting kernel ahead of each pass."""
 
     def __init__(self, device: str) -> None:
         super().__init__(device)
         self.cycles = 0
 
     def warm_up(self, step: Step) -> None:
-        """One pass whose launching time sets the wait of the next."""
+        """Run one untimed pass, whose launching time sets the waiting kernel's length."""
         self.ready()
         start = time.perf_counter()
         step()
@@ -146,15 +146,15 @@ class HidingClock(DeviceClock):
         self.cycles = round(max(LEAST_WAIT_S, MARGIN * launching_s) * self._cycles_per_s())
 
     def ahead(self) -> None:
-        """The kernel that waits."""
+        """Queue the waiting kernel."""
         torch.cuda._sleep(self.cycles)
 
     def counted(self, host_s: float, device_s: float | None) -> float:
-        """The device's time: the host's has the wait in it."""
+        """The device's time, as the host's includes the wait."""
         return host_s if device_s is None else device_s
 
     def _cycles_per_s(self) -> float:
-        """How fast the waiting kernel counts, now that the device is busy."""
+        """Measure the waiting kernel's cycles per second on the busy device."""
         with torch.cuda.device(self.device):
             begun, done = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             begun.record()
@@ -172,7 +172,7 @@ def clock_of(device: str, *, hide_launch: bool = False) -> Clock:
 
 
 def run_pass(step: Step, clock: Clock) -> Run:
-    """One pass. What it computed is freed outside of the timed stretch."""
+    """Run and time one pass; its outputs are freed outside of the timed interval."""
     clock.ready()
     before = resource.getrusage(resource.RUSAGE_SELF)
     start = time.perf_counter()

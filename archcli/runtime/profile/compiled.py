@@ -100,7 +100,7 @@ def compiled_contender(
 
 
 def compile_work(work: Work, ran: dict[str, OpInstance]) -> tuple[CompiledModel, Callable[[], Any]]:
-    """What became of the model, and the pass over it: one graph forward, and in training one backward."""
+    """The compiled model and its pass: one graph forward, and in training one backward."""
     start = time.perf_counter()
     set_op_hooks(work.model, annotated)
     options: dict[str, Any] = {"fullgraph": True, "dynamic": False}
@@ -129,7 +129,7 @@ def reason(problem: Exception) -> str:
 
 @contextmanager
 def _nothing_left() -> Iterator[None]:
-    """Stop inductor's threads and processes that were not there before, and restore the environment."""
+    """Stop the threads and processes that inductor started, and restore the environment."""
     environment = dict(os.environ)
     from torch._inductor import async_compile
 
@@ -188,5 +188,5 @@ def _recording(pairs: list[Pair], compiled: CompiledModel, census: Census, devic
 
 
 def _calls(pair: Pair, known: Collection[OpKey]) -> int:
-    """Launches of known kernels in the traced pass."""
+    """The number of launches of known kernels in the traced pass."""
     return sum(time.calls for key, time in pair.spent.items() if key in known)

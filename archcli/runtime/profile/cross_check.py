@@ -1,4 +1,4 @@
-"""A check of the profile by another instrument: a clock read before and after each row.
+"""A check of the profile by a second method: a clock read before and after each row.
 
 A row's time by the clock includes dispatch and Python, which the profile leaves to the framework. So the
 ranges of the rows in a trace are summed up, too, which have the same extent as the clock's; and what is
@@ -72,7 +72,7 @@ class Shares(NamedTuple):
 
 
 def cross_check(work: Work, pairs: int | None, tick: Tick) -> tuple[Recording, RowTimes]:
-    """Plain, traced and clocked passes on the CPU in turn: a profile, and the clock's times of the rows.
+    """Run plain, traced and clocked passes in turn; returns the profile and the clock's row times.
 
     `pairs` of each; None as many as a profile would.
     """
@@ -93,7 +93,7 @@ def cross_check(work: Work, pairs: int | None, tick: Tick) -> tuple[Recording, R
 
 
 def _ranges(work: Work) -> list[tuple[int, str]]:
-    """A log of one more traced pass, by the tracer's ranges."""
+    """The log of one more traced pass, from the tracer's ranges."""
     clock = clock_of("cpu")
     with labelled(work.model), tracing(clock) as trace:
         run_pass(work.step, clock)
@@ -105,7 +105,7 @@ def _ranges(work: Work) -> list[tuple[int, str]]:
 
 
 def _medians(spent: list[dict[str, CallTime]]) -> dict[str, float]:
-    """Seconds of each path."""
+    """Median seconds by path."""
     return {path: median(row[path].ns for row in spent) / 1e9 for path in spent[-1]}
 
 
@@ -130,7 +130,7 @@ def self_times(log: Iterable[tuple[int, str]]) -> dict[str, CallTime]:
 
 
 def shares(recording: Recording, regions: RowTimes) -> dict[str, Shares]:
-    """How the time of the rows divides among their classes; rows of several classes are a group apart.
+    """Shares of the rows' time by class; rows of several classes form a group of their own.
 
     Rows that execute nothing, as they only look at tensors anew, take no part.
     """
@@ -151,7 +151,7 @@ def shares(recording: Recording, regions: RowTimes) -> dict[str, Shares]:
 
 
 def _summed(seconds: Mapping[str, float], group: Mapping[str, str]) -> dict[str, float]:
-    """The time of each group's paths."""
+    """Seconds by group: the sum over its paths."""
     totals: dict[str, float] = defaultdict(float)
     for path, name in group.items():
         totals[name] += seconds[path]

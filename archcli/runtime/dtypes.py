@@ -1,4 +1,4 @@
-"""The number types a model is run in, by the names of the command line."""
+"""torch dtypes by their names on the command line."""
 
 from __future__ import annotations
 

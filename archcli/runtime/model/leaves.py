@@ -108,7 +108,7 @@ class Leaf(nn.Module):
             nn.init.zeros_(buffer)
 
     def forward(self, *xs: torch.Tensor, op: Op | None = None) -> Any:
-        """Run the op on these parameters; `op`, if given, is the call's own, which may depend on its length."""
+        """Run the op on these parameters, or `op` in its place, which may know the length of the pass."""
         return (op or self.op).run(torch, {**self._parameters, **self._buffers}, *xs)
 
     def extra_repr(self) -> str:

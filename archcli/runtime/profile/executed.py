@@ -34,14 +34,14 @@ OVERWRITES = {"bernoulli", "copy", "fill", "normal", "uniform", "zero"}
 
 
 class Executed(NamedTuple):
-    """FLOPs, elements read and elements written; None FLOPs where a fused kernel's are not known."""
+    """FLOPs (None for unknown fused kernels), elements read and elements written."""
 
     flops: int | None = 0
     read: int = 0
     written: int = 0
 
     def plus(self, more: Executed) -> Executed:
-        """The sum."""
+        """The sum of FLOPs and elements."""
         flops = None if self.flops is None or more.flops is None else self.flops + more.flops
         return Executed(flops, self.read + more.read, self.written + more.written)
 
@@ -70,5 +70,5 @@ def _flops(func: Any, name: str, args: Any, kwargs: Any, out: Any, tensors: list
 
 
 def _elements(tensor: torch.Tensor) -> int:
-    """Elements in memory: an expanded tensor has fewer than its shape says."""
+    """Elements in memory, fewer than in the shape of an expanded tensor."""
     return min(tensor.numel(), tensor.untyped_storage().nbytes() // tensor.element_size())

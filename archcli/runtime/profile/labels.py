@@ -20,7 +20,7 @@ PREFIX = "archcli:"
 
 
 class _LoggedRange:
-    """A labelled range, entered in the log."""
+    """A labelled range of the trace that also records its start and end in the log."""
 
     __slots__ = ("log", "path", "range")
 

@@ -17,7 +17,7 @@ PRODUCTS = {"highest": "in fp32", "high": "in TF32", "medium": "in TF32"}
 
 
 def machine(device: str) -> dict[str, Any]:
-    """What the figures depend on besides the model."""
+    """Settings of machine and torch that the figures depend on: versions, threads, processor."""
     on_gpu = device.startswith("cuda")
     libraries = [
         name
@@ -45,7 +45,7 @@ def machine(device: str) -> dict[str, Any]:
 
 @contextmanager
 def threads(number: int | None) -> Iterator[None]:
-    """Let torch use so many threads within one operation, and as many as before afterwards."""
+    """Set torch's intra-op threads within the block; restore them afterwards."""
     before = torch.get_num_threads()
     torch.set_num_threads(number or before)
     try:
@@ -55,7 +55,7 @@ def threads(number: int | None) -> Iterator[None]:
 
 
 def release_memory() -> None:
-    """Return freed memory to the system, which an allocator that keeps large blocks would hold."""
+    """Return freed memory to the system, though glibc is set to keep large blocks."""
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:
@@ -66,7 +66,7 @@ def release_memory() -> None:
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """No collection while it lasts; as before afterwards."""
+    """Switch Python's garbage collector off within the block."""
     enabled = gc.isenabled()
     gc.collect()
     gc.disable()
@@ -79,7 +79,7 @@ def without_garbage_collection() -> Iterator[None]:
 
 @contextmanager
 def quiet_log() -> Iterator[None]:
-    """Start the tracer, which reads its log level from the environment once, with a quiet log."""
+    """Start the tracer with quiet logs: it reads its log level from the environment once."""
     before = os.environ.get("KINETO_LOG_LEVEL")
     os.environ["KINETO_LOG_LEVEL"] = before or "6"
     try:

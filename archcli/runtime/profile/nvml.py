@@ -50,7 +50,7 @@ def _readings(nvml: Any, place: torch.device) -> Iterator[tuple[str, Callable[[]
 
 
 def _read(readings: dict[str, Callable[[], Any]], error: type[Exception]) -> Iterator[tuple[str, Any]]:
-    """Every figure that this card, its driver and the library's release know of."""
+    """The figures that this card, its driver and this release of NVML support."""
     for name, read in readings.items():
         try:
             yield name, read()

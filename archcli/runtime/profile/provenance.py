@@ -38,14 +38,14 @@ def annotated(path: str) -> OpHook:
 
 
 class _Known(NamedTuple):
-    """A node as it was before inductor's passes: what it is a piece of, and the names of its inputs."""
+    """A graph node before inductor's passes: its pieces (operations), and the names of its inputs."""
 
     pieces: tuple[GraphOp, ...]
     inputs: frozenset[str]
 
 
 class Provenance:
-    """What was seen of the code generation: `graphs` in the order in which they were compiled."""
+    """Records inductor's code generation: `graphs` in the order in which they were compiled."""
 
     def __init__(self) -> None:
         self.graphs: list[CompiledGraph] = []
@@ -54,13 +54,13 @@ class Provenance:
         self._before: dict[str, _Known] = {}
 
     def remember(self, graph: fx.Graph) -> None:
-        """Note the nodes as they are before passes replace some."""
+        """Record the nodes before inductor's passes replace some."""
         self._before = {
             node.name: _Known(pieces_of(node), _names(node.all_input_nodes)) for node in graph.nodes
         }
 
     def mend(self, graph: fx.Graph) -> None:
-        """Give nodes that a pass has put in the place of others the pieces of those."""
+        """Give new nodes the pieces of the nodes that they replaced."""
         left = {node.name for node in graph.nodes}
         gone = {name: known for name, known in self._before.items() if name not in left}
         given: dict[str, frozenset[str]] = {}
@@ -79,7 +79,7 @@ class Provenance:
                 node.meta[PIECES] = pieces
 
     def launched(self, name: str, nodes: Iterable[fx.Node], *, library: bool) -> None:
-        """Enter a kernel of the graph being generated, without nodes that an earlier kernel holds too."""
+        """Record a kernel of the current graph, without nodes that an earlier kernel computes."""
         from torch._inductor.virtualized import V
 
         if V.graph not in self._owners:
@@ -95,7 +95,7 @@ class Provenance:
 
 
 def pieces_of(node: fx.Node) -> tuple[GraphOp, ...]:
-    """The operations that a node computes for; none of a view."""
+    """The operations that a graph node belongs to; none for a view."""
     if PIECES in node.meta:
         pieces: tuple[GraphOp, ...] = node.meta[PIECES]
         return pieces
@@ -109,7 +109,7 @@ def _names(nodes: Iterable[fx.Node]) -> frozenset[str]:
 
 
 def _replaced(gone: dict[str, _Known], given: frozenset[str]) -> list[str]:
-    """The nodes that are gone and can be computed from a new one's inputs: those that it replaces."""
+    """The removed nodes that a new node replaces: those computable from its inputs."""
     constants = {name for name, known in gone.items() if not known.inputs}
     chosen: dict[str, None] = {}
     for name, known in gone.items():
@@ -124,7 +124,7 @@ def _replaced(gone: dict[str, _Known], given: frozenset[str]) -> list[str]:
 
 @contextmanager
 def provenance() -> Iterator[Provenance]:
-    """Let inductor name every kernel in a trace, and note its provenance; restore the settings afterwards.
+    """Record the provenance of every kernel that inductor generates within the block.
 
     Graphs are generated anew, as a cached one has no provenance. Their compiled C++ is cached.
     """
@@ -162,7 +162,7 @@ def provenance() -> Iterator[Provenance]:
 
 @contextmanager
 def _beside(owner: type, name: str, told: Callable[..., None]) -> Iterator[None]:
-    """Let a method of inductor's also tell somebody what it was called with."""
+    """Wrap a method of inductor so that a callback gets its arguments first."""
     method = vars(owner)[name]
 
     def both(*args: Any, **options: Any) -> Any:
@@ -177,7 +177,7 @@ def _beside(owner: type, name: str, told: Callable[..., None]) -> Iterator[None]
 
 
 def _generated(noted: Provenance, _: Any, scheduled: Any, name: str) -> None:
-    """A kernel of inductor's own."""
+    """Record a kernel that inductor generated."""
     from torch._inductor.virtualized import V
 
     computed = [part.node for part in scheduled if part.node is not None]
@@ -186,7 +186,7 @@ def _generated(noted: Provenance, _: Any, scheduled: Any, name: str) -> None:
 
 
 def _called(noted: Provenance, _: Any, scheduled: Any) -> None:
-    """A library's kernel, whose origin node is its own; further origins are those of its inputs."""
+    """Record a library's kernel by its origin node; further origins belong to its inputs."""
     from torch._inductor import ir
 
     kernel = scheduled.node

@@ -36,7 +36,7 @@ Tick = Callable[[str, int, int], None]
 
 
 class Traced(NamedTuple):
-    """A traced pass, what the trace says of its operations, and of the device where there is one."""
+    """A traced pass: its time, the time of its operations, and the device's activity."""
 
     run: Run
     spent: dict[OpKey, CallTime]
@@ -44,7 +44,7 @@ class Traced(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A plain pass, a traced one, and what the trace says."""
+    """A plain and a traced pass, with the trace's times and device activity."""
 
     plain: Run
     traced: Run
@@ -97,12 +97,12 @@ def record(
 def with_states(
     passes: GpuPasses | None, before: dict[str, Any] | None, after: dict[str, Any] | None
 ) -> GpuPasses | None:
-    """The passes with the readings of the card, where there are any."""
+    """The GPU passes with the card's state before and after."""
     return passes and replace(passes, states=tuple(state for state in (before, after) if state))
 
 
 def silent(what: str, done: int, total: int) -> None:
-    """Told, and says nothing."""
+    """A progress callback that prints nothing."""
 
 
 def warm_up(work: Work, clock: Clock, tick: Tick = silent) -> None:
@@ -114,7 +114,7 @@ def warm_up(work: Work, clock: Clock, tick: Tick = silent) -> None:
 
 
 def rounds(pairs: int | None, budget_s: float = BUDGET_S, most: int = PAIRS) -> Iterator[int]:
-    """0, 1, … for each pair to time: as many as asked for, else up to `most` while the budget lasts."""
+    """Number the pairs to time: as many as asked for, else up to `most` within the time budget."""
     if pairs is not None:
         yield from range(pairs)
         return
@@ -126,7 +126,7 @@ def rounds(pairs: int | None, budget_s: float = BUDGET_S, most: int = PAIRS) -> 
 
 
 def traced_pass(work: Work, census: Census, clock: Clock, name: str, kept: list[dict[str, Any]]) -> Traced:
-    """One pass with its operations labelled and traced; with a `name` the trace itself is put into `kept`."""
+    """Trace one pass with labelled operations; with a `name` the trace is stored in `kept`."""
     with labelled(work.model) as log, tracing(clock) as trace:
         run = run_pass(work.step, clock)
     events = list(events_of(trace))
@@ -137,7 +137,7 @@ def traced_pass(work: Work, census: Census, clock: Clock, name: str, kept: list[
 
 
 def recording_of(done: list[Pair], census: Census, device: str, *, chosen: bool = False) -> Recording:
-    """The recording of the pairs without disturbed ones, unless pairs have been `chosen` already."""
+    """The recording of the undisturbed pairs, or of all pairs if they are already `chosen`."""
     quiet = [pair for pair in done if not (pair.plain.disturbed or pair.traced.disturbed)]
     kept = quiet if len(quiet) >= FEWEST_PAIRS and not chosen else done
     counted = [_counts(pair.spent) for pair in kept]
@@ -163,7 +163,7 @@ def recording_of(done: list[Pair], census: Census, device: str, *, chosen: bool 
 
 
 def _gpu_passes(kept: list[Pair]) -> GpuPasses | None:
-    """What both clocks and the traces say of the passes on a GPU; None of those on a CPU."""
+    """Device times and activity of the GPU passes; None for passes on a CPU."""
     on_device = median_activity([pair.on_device for pair in kept if pair.on_device is not None])
     if on_device is None:
         return None
@@ -177,14 +177,14 @@ def _gpu_passes(kept: list[Pair]) -> GpuPasses | None:
 
 
 def _differing(counted: list[Counter[OpKey]], census: Census) -> tuple[str, ...]:
-    """The operations that some trace has more or less often than the census."""
+    """Operations whose number of calls in some trace differs from the census."""
     pairs = ((counts, key) for counts in counted for key in census.calls)
     names = {f"{key.path}:{key.name}" for counts, key in pairs if counts[key] != census.calls[key]}
     return tuple(sorted(names))
 
 
 def _executed(kept: list[Pair], census: Census) -> Iterator[ExecutedOp]:
-    """The census with classes; additions that the trace shows to be sums of gradients are element-wise."""
+    """The census by time class; additions that the trace shows to be gradient sums are element-wise."""
     class_at = _classes(census)
     sums = {(key.path, key.name) for key in kept[0].spent if key.phase == "sums"}
     for key, calls in sorted(census.calls.items()):
@@ -195,7 +195,7 @@ def _executed(kept: list[Pair], census: Census) -> Iterator[ExecutedOp]:
 
 
 def _classes(census: Census) -> Callable[[OpKey], str]:
-    """The class of a torch operation by its key."""
+    """A function from a torch operation's key to its time class."""
     ran = {op.path: op for op in census.ran}
 
     def class_at(key: OpKey) -> str:
@@ -206,7 +206,7 @@ def _classes(census: Census) -> Callable[[OpKey], str]:
 
 
 def _timed(kept: list[Pair], census: Census) -> tuple[OpTime, ...]:
-    """The median time of every operation over the passes, and its class.
+    """The median time and class of every torch operation over the passes.
 
     Where attention ran fused, whatever else its row executed (making the mask) is of the kernel's class.
     """

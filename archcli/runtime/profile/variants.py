@@ -1,4 +1,4 @@
-"""Variants of an architecture timed against one another: in one process, their passes in turn.
+"""Timing of several variants of an architecture in one process, their passes interleaved.
 
 A round has a plain and a traced pass of each variant, and begins with the next one. What disturbs the machine
 between two rounds affects all variants alike: ratios are taken within rounds, and their spread is their own.
@@ -35,7 +35,7 @@ from archcli.runtime.profile.work import Work
 
 
 class Contender(NamedTuple):
-    """A variant, warmed up: its plain pass, its traced pass, the recording of pairs, and its device."""
+    """A variant ready to be timed: functions for a plain pass, a traced pass and the recording."""
 
     plain: Callable[[], Run]
     traced: Callable[[], Traced]
@@ -57,7 +57,7 @@ def contender(work: Work, device: str, *, hide_launch: bool = False) -> Contende
 
 
 def record_variants(contenders: Sequence[Contender], pairs: int | None, tick: Tick) -> list[Timing]:
-    """Time `pairs` rounds of all variants; None as many as `record` would with so much more to run.
+    """Time `pairs` rounds of all variants; None for as many as fit into the time budget.
 
     An interrupt after the first whole round returns what there is as partial, before it is raised on.
     """
@@ -91,7 +91,7 @@ def record_variants(contenders: Sequence[Contender], pairs: int | None, tick: Ti
 
 
 def _round(contenders: Sequence[Contender], number: int) -> list[Pair]:
-    """A plain pass of each variant, then a traced one of each, beginning with the variant of that number."""
+    """A plain pass of each variant, then a traced one of each; `number` rotates who is first."""
     start = number % len(contenders)
     order = [*range(start, len(contenders)), *range(start)]
     plain = {i: contenders[i].plain() for i in order}

@@ -1,4 +1,4 @@
-"""The work that is timed: a model with weights on a device, its inputs, and one pass as a function.
+"""The timed work: a model on a device, its inputs, and one pass as a function.
 
 What is computed is exactly the counted pass. Training is forward and backward of the model without optimizer:
 from the loss where the model trains on targets, else from a given gradient of its outputs.
@@ -29,7 +29,7 @@ Inputs = Mapping[str, torch.Tensor]
 
 @dataclass(frozen=True, slots=True)
 class BuildSettings:
-    """How the model of a pass is built: in which numbers, where, and with which kernels of attention.
+    """How a model is built for timing: dtype, device, attention kernels.
 
     `distinct_experts` matrices of each mixture are stored, fewer than it has where not all fit.
     """
@@ -110,7 +110,7 @@ def _output_gradients(
 def _filled_cache(
     skeleton: LanguageModel, request: Request, device: str, generator: torch.Generator
 ) -> Cache:
-    """The cache that `past` tokens leave behind, shaped by a run on meta, with random entries."""
+    """A cache of `past` tokens with random entries, its shapes found by a run on meta."""
     if not request.continues:
         return Cache()
     with torch.device("meta"), torch.no_grad():
@@ -121,7 +121,7 @@ def _filled_cache(
 
 
 def check_device(device: str) -> None:
-    """Raises ArchError where the device is none, or is not here."""
+    """Raise ArchError for an unknown or missing device."""
     kind, _, index = device.partition(":")
     if device != "cpu" and (kind != "cuda" or (index and not index.isdecimal()) or device.endswith(":")):
         raise ArchError(f"device {device!r} is none of cpu, cuda, cuda:N")

@@ -1,1 +1,1 @@
-"""Verify: what torch and fvcore count of the built model, beside what archcli counts."""
+"""Verify: archcli's counts compared with those of torch and fvcore on the built model."""

@@ -37,7 +37,7 @@ INEXACT = {
 def verify_fvcore(
     model: LanguageModel, rows: Sequence[Row], layers: LayerIndex, inputs: Sequence[Any]
 ) -> tuple[list[ReferenceResult], list[str]]:
-    """Twice its multiply-adds of a forward beside our FLOPs, in total and by module; and notes."""
+    """Compare archcli's forward FLOPs with fvcore's (twice its multiply-adds), by module; and notes."""
     untraced = _convolutions(model, rows, layers)
     try:
         with _standing_in(model, untraced):
@@ -65,7 +65,7 @@ def verify_fvcore(
 
 
 def _convolutions(model: LanguageModel, rows: Sequence[Row], layers: LayerIndex) -> dict[str, Shape]:
-    """What each convolution returns, by its path: torch.jit cannot trace one on meta."""
+    """The output of each convolution by path, as torch.jit cannot trace one on meta."""
     leaves = dict(model.named_modules())
     shapes: dict[str, Shape] = {}
     for row in rows:
@@ -77,7 +77,7 @@ def _convolutions(model: LanguageModel, rows: Sequence[Row], layers: LayerIndex)
 
 @contextmanager
 def _standing_in(model: LanguageModel, shapes: Mapping[str, Shape]) -> Iterator[None]:
-    """Let these modules return an empty tensor of the given shape, and run again afterwards."""
+    """Replace these modules' forwards within the block by empty tensors of the given shapes."""
     for path, shape in shapes.items():
         vars(model.get_submodule(path))["forward"] = lambda x, shape=shape: x.new_empty(shape)
     try:
@@ -88,7 +88,7 @@ def _standing_in(model: LanguageModel, shapes: Mapping[str, Shape]) -> Iterator[
 
 
 def _analysis(model: LanguageModel, inputs: Sequence[Any]) -> Any:
-    """The traced model, with exact formulas of contractions only."""
+    """fvcore's analysis of the model, with exact formulas for matrix products only."""
     try:
         from fvcore.nn import FlopCountAnalysis, jit_handles
     except ModuleNotFoundError as missing:
@@ -136,7 +136,7 @@ def _by_module(
 
 
 def _node_above(path: str, nodes: set[str]) -> str:
-    """The node that runs an op that has no leaf of its own."""
+    """The path of the node that runs an op without a leaf."""
     home = path.rpartition(".")[0]
     return home if home in nodes or not home else _node_above(home, nodes)
 
@@ -159,6 +159,6 @@ def _notes(
 
 
 def _left_out(flops: Mapping[str, int], names: Mapping[str, str]) -> str:
-    """How many FLOPs, and of which rows."""
+    """A note on uncounted FLOPs and the rows that they belong to."""
     places = ", ".join(sorted({names[path] for path in flops}))
     return f"{sum(flops.values()):,} FLOPs of {places} are left out of its comparison."

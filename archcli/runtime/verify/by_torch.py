@@ -22,19 +22,19 @@ Inputs = Sequence[Any]
 
 
 class Counted(Protocol):
-    """A pass as it was counted: `measure.passes.Pass`."""
+    """The interface of a counted pass, implemented by `measure.passes.Pass`."""
 
     @property
     def phase(self) -> str:
-        """Which pass: train, prefill, decode."""
+        """The phase: train, prefill or decode."""
 
     @property
     def batch_size(self) -> Any:
-        """Sequences side by side."""
+        """Sequences in the batch."""
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """What was counted."""
+        """The counted rows."""
 
     def flops(self, *, unmasked: bool = False) -> tuple[Any, Any]:
         """FLOPs of matrix products, and others."""
@@ -46,7 +46,7 @@ class Counted(Protocol):
         """Elements the cache holds afterwards."""
 
     def cross_cached(self) -> Any:
-        """Elements it holds of a source."""
+        """Cached elements of an encoder's output."""
 
 
 class TorchResults(NamedTuple):
@@ -69,7 +69,7 @@ def unmasked_flops(row: Row) -> tuple[int, int]:
 def verify_parameters(
     model: LanguageModel, counted: Counted, layers: LayerIndex
 ) -> Iterator[ReferenceResult]:
-    """The total, every tensor's name and shape, and the same for buffers, which are no parameters."""
+    """Compare the number of parameters, and names and shapes of parameters and buffers."""
     ours: dict[str, Shape] = {}
     buffers: dict[str, Shape] = {}
     for row in counted.rows:
@@ -90,7 +90,7 @@ def verify_parameters(
 
 
 def verify_training(model: LanguageModel, inputs: Inputs, train: Counted, layers: LayerIndex) -> TorchResults:
-    """FLOPs of a forward and of forward and backward, in total and by row.
+    """Compare FLOPs of the forward, and of forward and backward, in total and by row.
 
     The backward starts at the loss where the model trains on targets.
     """
@@ -117,7 +117,7 @@ def verify_training(model: LanguageModel, inputs: Inputs, train: Counted, layers
 def verify_step(
     model: LanguageModel, inputs: Inputs, past: Inputs | None, counted: Counted, layers: LayerIndex
 ) -> TorchResults:
-    """Cached elements and FLOPs of new tokens after those of `past`, in total and by row."""
+    """Compare cached elements and FLOPs of a prefill or decode step, in total and by row."""
     model.eval()
     with torch.no_grad():
         cache = Cache() if past is None else model.prefill(*past)[1]
@@ -135,7 +135,7 @@ def verify_step(
 
 
 def _cached(counted: Counted, before: Cache, after: Cache) -> Iterator[ReferenceResult]:
-    """Elements in the cache; and those of a source, which are the very tensors that were there before."""
+    """Compare cached elements; those of an encoder's output must be the same tensors as before."""
     tensors, cross = after.tensors(), counted.cross_cached()
     yield ReferenceResult(
         "torch's cache", f"elements after {counted.phase}", counted.cached() + cross, _elements(tensors)
@@ -151,7 +151,7 @@ def _elements(tensors: Iterable[Any]) -> int:
 
 
 def _by_row(counted: Counted, executed: Contractions, layers: LayerIndex) -> Iterator[ReferenceResult]:
-    """Input shapes of every operation, FLOPs of those that contract, and contractions without a formula."""
+    """Compare, by row, input shapes and FLOPs of matrix products, and list products without a formula."""
     phase = counted.phase
     ours = [(path, row) for row in counted.rows for path in layers.built_paths(row.path)]
     ran = {path: op.inputs for path, op in executed.ran.items()}

@@ -42,7 +42,7 @@ JOINS = {
 
 
 class Contractions(TorchDispatchMode):
-    """Enters what is executed under the path of the operation it belongs to.
+    """A dispatch mode that records matrix products by the path of the architecture's operation.
 
     `forward` and `backward` hold FLOPs of contractions by path; `unknown` counts contractions without a
     formula, by (operation, path); `uncounted` counts everything else by operation.
@@ -62,7 +62,7 @@ class Contractions(TorchDispatchMode):
         return self._log.ran
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run the operation and enter it."""
+        """Run the torch operation and record it."""
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
         path, phase = self._log.place()

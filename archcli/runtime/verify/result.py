@@ -1,4 +1,4 @@
-"""Results of verification: a figure of archcli beside that of a reference outside of it."""
+"""Results of verification: figures of archcli compared with those of a reference."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ReferenceResult:
-    """What is compared, the two figures, and the rows at fault where they differ."""
+    """A compared figure: its name, both values, and the rows at fault where they differ."""
 
     reference: str
     what: str
@@ -26,7 +26,7 @@ class ReferenceResult:
 
 @dataclass(frozen=True, slots=True)
 class VerifyResult:
-    """The results of all references, and notes on what none of them could count."""
+    """The results of all references, and notes on what they could not count."""
 
     results: tuple[ReferenceResult, ...]
     notes: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ def compare_entries(
     where: Callable[[str], str],
     missing: Any = None,
 ) -> Iterator[ReferenceResult]:
-    """How many of our entries the reference confirms, then those that differ.
+    """Results: how many entries the reference confirms, then each that differs.
 
     Differences alike in figures and place, as `where` names it, are one result with their number.
     """
@@ -68,7 +68,7 @@ def _format(value: Any) -> int | str:
 
 
 def listed(counts: Mapping[str, int]) -> str:
-    """Names with how often, the most frequent first."""
+    """Names with their counts, the most frequent first."""
     return ", ".join(
         f"{name} ×{count:,}" for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     )

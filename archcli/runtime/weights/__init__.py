@@ -1,1 +1,1 @@
-"""Weights: tensors of a checkpoint in the built model, and logits beside those of transformers."""
+"""Weights: load a checkpoint into the built model, and compare logits with transformers."""

@@ -1,4 +1,4 @@
-"""Logits of stored weights in archcli's model and in transformers' class, on the same tokens.
+"""Compare logits of archcli's model and transformers' class, with the same weights and tokens.
 
 The two models are loaded one after the other, so that no more than one is in memory.
 """
@@ -71,14 +71,14 @@ class PlacedTensors(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Closeness(ReferenceResult):
-    """How far two sets of logits are apart, in units of the largest of theirs."""
+    """The difference of two sets of logits, relative to transformers' largest logit."""
 
     difference: float = float("nan")
     tolerance: float = 0.0
 
     @property
     def ok(self) -> bool:
-        """Whether they are the same but for rounding; no number is not."""
+        """Whether the difference is within rounding; false for NaN."""
         return self.difference <= self.tolerance
 
 
@@ -110,7 +110,7 @@ def check_weights(
 
 
 def kept(placed: PlacedTensors) -> torch.dtype:
-    """The dtype most elements are stored in."""
+    """The dtype in which most elements are stored; ArchError where it cannot be run."""
     held: Counter[str] = Counter()
     for stored, _ in placed.tensors:
         held[stored.dtype] += int(prod(stored.shape))
@@ -123,7 +123,7 @@ def kept(placed: PlacedTensors) -> torch.dtype:
 
 
 def loaded(spec: Model, placed: PlacedTensors, dtype: torch.dtype) -> LanguageModel:
-    """Our model with the stored weights, which are read one by one into its memory."""
+    """archcli's model with the stored weights, read tensor by tensor."""
     model = build_model(inferring(spec), device="meta", dtype=dtype, attention="eager").to_empty(device="cpu")
     fill(model, ((place, _tensor(stored, placed.read)) for stored, place in placed.tensors))
     return model.eval()
@@ -148,7 +148,7 @@ def _require_memory(params: int, dtype: torch.dtype, available: int | None) -> N
 
 
 def _inputs(spec: Model, job: WeightCheck, dtype: torch.dtype) -> Inputs:
-    """Random ones, no more of them than there are positions."""
+    """Random inputs, at most `max_seq_len` tokens long."""
     seed = torch.Generator().manual_seed(SEED)
     length = min(job.seq_len, spec.max_seq_len or job.seq_len)
     specs = spec.inputs(Request("forward", job.batch_size, length))
@@ -178,7 +178,7 @@ def _closeness(
 
 
 def our_logits(model: LanguageModel, spec: Model, inputs: Inputs) -> Logits:
-    """One pass; and the prompt, then token by token through the cache."""
+    """archcli's logits of one pass, and of a prompt with further tokens decoded through the cache."""
     full = model(inputs.tokens, *inputs.source)
     prompt = prompt_length(spec, inputs.tokens)
     if prompt is None:

@@ -1,4 +1,4 @@
-"""transformers' side of a comparison: the class that a config.json names, and the logits it computes.
+"""Load transformers' class for a config.json, and compute its logits.
 
 No code of a repository is run, nothing is fetched, no pickle is read.
 """
@@ -61,7 +61,7 @@ def their_class(config: Mapping[str, Any]) -> Any:
 
 
 def their_logits(cls: Any, folder: str, dtype: torch.dtype, spec: Model, inputs: Inputs) -> Logits:
-    """Logits of their model, which is freed afterwards. Raises ArchError where it cannot be loaded."""
+    """Logits of transformers' model, freed afterwards. Raises ArchError where it cannot be loaded."""
     with _quietly():
         model = _model(cls, folder, dtype)
         if spec.caches and getattr(spec, "head", None) is None:
@@ -74,7 +74,7 @@ def their_logits(cls: Any, folder: str, dtype: torch.dtype, spec: Model, inputs:
 
 
 def _model(cls: Any, folder: str, dtype: torch.dtype) -> Any:
-    """Their model with every weight from the folder. Raises ArchError where one is missing."""
+    """transformers' model with all weights from the folder. Raises ArchError where one is missing."""
     options: dict[str, Any] = {
         "dtype": dtype,
         "local_files_only": True,
@@ -123,7 +123,7 @@ def _quietly() -> Iterator[None]:
 
 
 def _steps(model: Any, spec: Model, inputs: Inputs) -> torch.Tensor | None:
-    """Through their own cache: the prompt, then token by token."""
+    """Logits of the prompt and of each further token through transformers' cache."""
     tokens, prompt = inputs.tokens, prompt_length(spec, inputs.tokens)
     if prompt is None:
         return None
@@ -139,14 +139,14 @@ def _steps(model: Any, spec: Model, inputs: Inputs) -> torch.Tensor | None:
 
 
 def _given(model: Any, inputs: Inputs, tokens: torch.Tensor) -> dict[str, Any]:
-    """The arguments by their names; a class that chooses between answers reads one more axis of them."""
+    """The arguments by name; multiple-choice classes take ids [B, 1, T]."""
     if inputs.source:
         return {model.main_input_name: inputs.source[0], "decoder_input_ids": tokens}
     return {"input_ids": tokens[:, None] if type(model).__name__.endswith("ForMultipleChoice") else tokens}
 
 
 def _answer(out: Any, spec: Model) -> torch.Tensor:
-    """What of their output stands beside ours: logits, else what is pooled, else hidden states."""
+    """The part of transformers' output to compare: logits, else pooled output, else hidden states."""
     if "start_logits" in out:
         return torch.stack([out.start_logits, out.end_logits], dim=-1)
     keys = (

@@ -15,7 +15,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 def pieces(tensor: torch.Tensor, place: WeightTarget, shapes: Shapes) -> Iterator[tuple[str, torch.Tensor]]:
-    """(our name, tensor) of the parts of a stored tensor, split as its rule says; `shapes` are ours.
+    """(archcli name, tensor) of each part of a stored tensor; `shapes` are those of archcli's weights.
 
     Raises ValueError where the tensor does not have the shape that ours together need.
     """
@@ -37,7 +37,7 @@ def pieces(tensor: torch.Tensor, place: WeightTarget, shapes: Shapes) -> Iterato
 def translate(
     stored: Mapping[str, torch.Tensor], weights: WeightMap, shapes: Shapes
 ) -> dict[str, torch.Tensor]:
-    """Our state dict from theirs. Raises KeyError for a name without a rule, or a tensor written twice."""
+    """Translate a checkpoint to archcli's state dict. KeyError for an unknown or repeated tensor."""
     parts: dict[str, dict[int | None, torch.Tensor]] = {}
     for name, tensor in stored.items():
         place = weights.find(name)

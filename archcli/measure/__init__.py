@@ -1,1 +1,1 @@
-"""Measures: one fold over the rows per file. Each returns a Report and prints nothing."""
+"""Measures: each sums over the rows of a pass and returns a Report; none prints."""

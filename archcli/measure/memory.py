@@ -18,7 +18,7 @@ TORCH_BYTES = 400 * 2**20
 
 
 def memory_of(counted: Pass, dtype: str, attention: str) -> dict[str, int]:
-    """Bytes by what they are for, and `needed_bytes` in total.
+    """Bytes by purpose (weights, gradients, activations, …), and `needed_bytes` in total.
 
     gradients: of all weights that train, and of the largest once more, which is whole before it is added to
     that of a tied one.
@@ -40,7 +40,7 @@ def memory_of(counted: Pass, dtype: str, attention: str) -> dict[str, int]:
 
 
 def require_memory(name: str, memory: dict[str, int], available: int | None, dtype: str) -> None:
-    """Raises ArchError where a run needs more than is available; None means that nobody knows."""
+    """Raise ArchError where a run needs more memory than `available`; None is unknown."""
     needed, weights = memory["needed_bytes"], memory["weights_bytes"]
     if available is None or needed <= available:
         return
@@ -69,7 +69,7 @@ def _gib(size: int) -> str:
 
 
 def _largest(counted: Pass, width: int, attention: str) -> int:
-    """The most that a module's tensors take, with its input and the residual stream.
+    """Peak bytes of one module's tensors, with its input and the residual stream.
 
     What a module's forward makes lives until it returns.
     """
@@ -87,7 +87,7 @@ def _live(rows: Sequence[Row], width: int, attention: str) -> int:
 
 
 def _waiting(counted: Pass, width: int, attention: str) -> int:
-    """All outputs, which wait for the backward, what operations save besides, and the largest workspace."""
+    """Bytes kept for the backward: all outputs, other saved tensors, and the largest workspace."""
     rows = [(row, _workspace(row, width, attention), int(row.times)) for row in counted.rows]
     saved: int = sum((width * _outputs(row) + space.saved) * times for row, space, times in rows)
     largest = max((_outputs(row) for row in counted.rows), default=0)
@@ -107,5 +107,5 @@ def _workspace(row: Row, width: int, attention: str) -> Workspace:
 
 
 def _outputs(row: Row) -> int:
-    """Elements that a row writes; a view costs nothing and writes none."""
+    """Elements that a row writes; none for a view."""
     return sum(int(prod(shape)) for shape in row.outputs) if row.parts else 0

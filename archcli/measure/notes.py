@@ -1,4 +1,4 @@
-"""Notes on requests that a model answers, but not as it was made to."""
+"""Notes on requests beyond a model's intended use, such as a context longer than it was made for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from archcli.modules import Model, settings
 
 
 def context_notes(model: Model, tokens: int) -> Iterator[str]:
-    """A note where so many tokens are more than the model was made for."""
+    """A note where the tokens exceed the model's max_seq_len."""
     limits = [
         value for path, value in settings(model) if path.split(".")[-1] == "max_seq_len" and value is not None
     ]
@@ -17,7 +17,7 @@ def context_notes(model: Model, tokens: int) -> Iterator[str]:
 
 
 def source_notes(model: Model, source_len: int | None) -> Iterator[str]:
-    """A note where a source length was given to a model that reads no source, or always one as long."""
+    """A note where `source_len` has no effect: no source, or one of fixed length."""
     length = None if source_len is None else model.source_length(source_len)
     if length == source_len:
         return

@@ -25,7 +25,7 @@ Totals = dict[str, Any]
 
 
 def count_params(model: Model, dtype: str = "bf16", depth: int = 3) -> Report:
-    """What `archcli params` reports; paths are folded to `depth` steps."""
+    """The report of `archcli params`; paths are folded to `depth` steps."""
     rows = forward_pass(model, 1, 1).rows
     totals = param_totals(model, rows) | prediction_totals(model, rows)
     weights = list(stored(model, rows, dtype))
@@ -44,7 +44,7 @@ def count_params(model: Model, dtype: str = "bf16", depth: int = 3) -> Report:
 
 
 def param_totals(model: Model, rows: Iterable[Row]) -> Totals:
-    """The figures of `totals`, by JSON's names."""
+    """The report's `totals`."""
     by_group: dict[str, int] = {}
     active = trained = 0
     for row in rows:
@@ -72,7 +72,7 @@ def prediction_rows(model: Model) -> tuple[Row, ...]:
 
 
 def prediction_totals(model: Model, rows: Iterable[Row]) -> Totals:
-    """Parameters of multi-token prediction, which no other figure holds; 0 where there is none.
+    """Parameters of multi-token prediction, which the other figures leave out.
 
     `mtp_params` are its own; `mtp_stored_params` also copies of the token table and the head for each
     depth, as the checkpoints of DeepSeek-V3 and GLM-4.5 hold them, though training shares both.

@@ -1,4 +1,4 @@
-"""Passes: a forward traced once into rows, from which every measure is folded."""
+"""Pass: the rows of one traced forward, from which every measure is summed."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ class Pass:
 
     @property
     def new(self) -> Number:
-        """Tokens per sequence that enter."""
+        """New tokens per sequence."""
         return self.request.seq_len
 
     @property
     def past(self) -> Number:
-        """Tokens per sequence that the cache held before."""
+        """Tokens per sequence that the cache held before the pass."""
         return self.request.past
 
     def sizes(self) -> dict[str, Number | None]:
-        """What goes through the model, by JSON's names; `source_len` is None where no source is read."""
+        """The sizes of the pass by JSON's keys; `source_len` is None where no source is read."""
         return {
             "batch_size": self.batch_size,
             "seq_len": self.new,
@@ -67,13 +67,13 @@ class Pass:
         }
 
     def costs(self, *, unmasked: bool = False) -> Iterator[Cost]:
-        """What every part of every row costs; `unmasked` counts the scores a mask forbids, too."""
+        """The cost of every part of every row; `unmasked` also counts scores that a mask forbids."""
         for row in self.rows:
             for _, _, part in row.pieces(self.phase):
                 yield Cost(row, part.op_class, row.times * (part.unmasked_flops if unmasked else part.flops))
 
     def flops(self, *, unmasked: bool = False) -> tuple[Number, Number]:
-        """FLOPs of matrix products, and all others."""
+        """(FLOPs of matrix products, all other FLOPs)."""
         matmul: Number = 0
         other_flops: Number = 0
         for cost in self.costs(unmasked=unmasked):
@@ -85,7 +85,7 @@ class Pass:
 
     @property
     def expected(self) -> bool:
-        """Whether its figures are expected values, as the cost depends on the targets of a batch."""
+        """Whether the figures are expected values, as costs depend on a batch's targets."""
         return any(row.op.expected for row in self.rows)
 
     def params(self) -> Number:
@@ -93,19 +93,19 @@ class Pass:
         return sum((row.params for row in self.rows), 0)
 
     def cached(self) -> Number:
-        """Elements of the tokens' own states that the cache holds afterwards."""
+        """Elements in the cache after the pass, without those of an encoder's output."""
         return self.kv_elements() + self.state_elements()
 
     def kv_elements(self) -> Number:
-        """Those of `cached` that grow with the tokens, if only up to a window: keys and values."""
+        """Cached elements that grow with the tokens, perhaps up to a window: keys and values."""
         return _elements(self.rows, GROWING)
 
     def state_elements(self) -> Number:
-        """Those of `cached` that are constant, whatever the length."""
+        """Cached elements of fixed-size states, independent of length."""
         return _elements(self.rows, (StateKind.FIXED,))
 
     def cross_cached(self) -> Number:
-        """Elements the cache holds afterwards of an encoder's output: keys and values of cross attention."""
+        """Cached elements of an encoder's output: keys and values of cross attention."""
         return self.source_cached + _elements(self.rows, (StateKind.SOURCE,))
 
 
@@ -130,7 +130,7 @@ def count_pass(model: Model, request: Request) -> Pass:
 
 
 def checked_pass(model: Model, request: Request) -> Pass:
-    """The same for a request that a user made. Raises ArchError where the model has no such pass."""
+    """Trace the pass of a user's request. Raises ArchError where the model has no such pass."""
     if not model.caches and request.resolved().caches:
         raise ArchError("an encoder has no cache to fill and generates nothing", "--phase forward or train")
     return count_pass(model, request)
@@ -144,7 +144,7 @@ def forward_pass(
     last_only: bool = False,
     source_len: Number | None = None,
 ) -> Pass:
-    """All tokens at once, nothing cached: what evaluation and training run."""
+    """A forward over all tokens at once, without a cache, as in evaluation."""
     logits: Logits = "last" if last_only else "all"
     return count_pass(model, Request("forward", batch_size, seq_len, None, source_len, logits))
 
@@ -152,7 +152,7 @@ def forward_pass(
 def train_pass(
     model: Model, batch_size: Number = 1, seq_len: Number = 2048, *, source_len: Number | None = None
 ) -> Pass:
-    """The forward whose parts also carry a backward.
+    """A training step: forward and backward.
 
     It ends with the loss where the model states one, or needs targets for its head or its further
     predictions; else with the logits. Raises ArchError where the tokens are too few for those.
@@ -169,7 +169,7 @@ def prefill_pass(
     last_only: bool = True,
     source_len: Number | None = None,
 ) -> Pass:
-    """`seq_len` new tokens into a cache that is empty, or already holds `past`; logits of the last one."""
+    """Prefill of `seq_len` tokens after `past` cached ones, with logits of the last token."""
     logits: Logits = "last" if last_only else "all"
     return count_pass(model, Request("prefill", batch_size, seq_len, past, source_len, logits))
 
@@ -177,7 +177,7 @@ def prefill_pass(
 def decode_pass(
     model: Model, batch_size: Number = 1, past: Number | None = 2048, *, source_len: Number | None = None
 ) -> Pass:
-    """One new token against a cache of `past` tokens, an empty one for None.
+    """Decoding of one token after `past` cached ones (None: an empty cache).
 
     `source_len` left out is `past`.
     """

@@ -1,4 +1,4 @@
-"""Show: the forward itself, operation by operation."""
+"""Show: the forward, operation by operation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONVENTION = (
 
 
 def list_rows(model: Model, batch_size: int = 1, seq_len: int = 2048) -> Report:
-    """What `archcli show` reports: every row of a forward."""
+    """The report of `archcli show`: every row of a forward."""
     rows = [_record(row) for row in forward_pass(model, batch_size, seq_len).rows]
     params = sum(row["params"] for row in rows)
     columns = (

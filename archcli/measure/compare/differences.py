@@ -1,4 +1,4 @@
-"""Differences: the settings in which architectures are not the same, each by its full path.
+"""Differences: the settings in which architectures differ, by full path.
 
 A path means the same in all of them as long as their layers lie in groups of one layout. Where they do not,
 `layers.*` stands for all layers of a stack, and a setting says how many layers have which value.
@@ -27,7 +27,7 @@ IN_GROUPS = re.compile(r"(?P<stem>.*?)groups\.\d+\.(?:(?:layer|pattern\.\d+)\.(?
 
 
 class Stated(NamedTuple):
-    """An architecture, and the mapping its YAML would hold, without what is left to defaults."""
+    """An architecture and its YAML mapping without defaults."""
 
     model: Model
     mapping: Mapping[str, Any]
@@ -44,7 +44,7 @@ class Difference(NamedTuple):
 
 
 def differences(models: Sequence[Stated]) -> list[Difference]:
-    """Every setting that is written out for one of the models and is not the same in all."""
+    """Every setting that is stated for some model and differs between models."""
     written = (path for stated in models for path in _written(stated))
     paths = _in_order(path for path in written if path.split(".")[0] not in IDENTITY)
     if aligned([stated.model for stated in models]):
@@ -55,12 +55,12 @@ def differences(models: Sequence[Stated]) -> list[Difference]:
 
 
 def aligned(models: Sequence[Model]) -> bool:
-    """Whether their layers lie in groups of the same layout."""
+    """Whether all models divide their layers into groups in the same way."""
     return len({_layout(model) for model in models}) == 1
 
 
 def _layout(model: Model) -> tuple[Any, ...]:
-    """Of each stack, how many layers the patterns of its groups have."""
+    """By stack, the pattern length of each of its groups."""
     return tuple(
         (stem, *((group.layer is None, len(group.blocks)) for group in stack.groups))
         for stem, stack in stacks(model)
@@ -68,7 +68,7 @@ def _layout(model: Model) -> tuple[Any, ...]:
 
 
 def _written(stated: Stated) -> Iterator[str]:
-    """The paths of all values a mapping holds; a kind that stands for its whole mapping by its own path."""
+    """The paths of all values in a mapping; a kind in short form has the path of its `kind`."""
     for path in _leaves(stated.mapping, ""):
         value = _value(stated.model, path)
         # a leaf of the YAML that is a spec in the model is a kind written as a bare name
@@ -76,7 +76,7 @@ def _written(stated: Stated) -> Iterator[str]:
 
 
 def _in_order(paths: Iterable[str]) -> list[str]:
-    """Each path once, what lies below the same key together, keys in the order they first appear."""
+    """The distinct paths grouped by key, keys in order of first appearance."""
     tree: dict[str, Any] = {}
     for path in paths:
         node = tree
@@ -101,7 +101,7 @@ _NO_PLACE = object()
 
 
 def _value(part: Any, path: str, d_model: int | None = None) -> Any:
-    """The value at a path of a spec, or _NO_PLACE; with `d_model`, also a head width that is left out."""
+    """The value at a path of a spec, or _NO_PLACE; `d_model` resolves a default head width."""
     for step in path.split("."):
         above = part
         if isinstance(part, tuple) and step.isdecimal():
@@ -127,7 +127,7 @@ def _of_models(path: str, models: Sequence[Stated]) -> Difference:
 
 
 def _outside(paths: Iterable[str], models: Sequence[Stated]) -> Iterator[Difference]:
-    """Settings of a model itself, and how its layers lie in groups."""
+    """Differences outside of the layers, and in how layers are grouped."""
     yield from (_of_models(path, models) for path in paths if IN_GROUPS.fullmatch(path) is None)
     layouts = [_groups(stated.model, _is_named(models)) for stated in models]
     for stem in dict.fromkeys(stem for layout in layouts for stem in layout):
@@ -147,17 +147,17 @@ def _group(group: Group) -> str:
 
 
 def _is_named(models: Sequence[Stated]) -> bool:
-    """Whether stacks need names, as models of several kinds are beside each other."""
+    """Whether stacks need names, as the models are of several kinds."""
     return len({getattr(stated.model, "kind", "") for stated in models}) > 1
 
 
 def _stem(model: Model, stem: str, named: bool) -> str:
-    """The stack's path; where they need names, `decoder.` for a decoder that is all of its model."""
+    """The stack's path; a model's only stack is named by the model's kind if `named`."""
     return stem or (f"{getattr(model, 'kind', 'decoder')}." if named else "")
 
 
 def _of_layers(paths: Iterable[str], models: Sequence[Stated]) -> Iterator[Difference]:
-    """Settings of layers, each told for all layers of a stack together."""
+    """Differences in layer settings, one for all layers of a stack."""
     matches = [match for match in map(IN_GROUPS.fullmatch, paths) if match and match["rest"]]
     rests = _in_order(match["rest"] for match in matches)
     models_blocks = [(stated.model, _blocks(stated.model, _is_named(models))) for stated in models]

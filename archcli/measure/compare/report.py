@@ -1,4 +1,4 @@
-"""Report: differences and figures of architectures, models as columns, or as rows where they are many."""
+"""The report of `archcli compare`, with models as columns, or as rows where they are many."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Record = dict[str, Any]
 
 
 class Compared(NamedTuple):
-    """One architecture: what it is called in the comparison, where it came from, and what its YAML holds."""
+    """A compared architecture: its name in the report, its source and its YAML mapping."""
 
     name: str
     source: str
@@ -38,7 +38,7 @@ class Compared(NamedTuple):
 def compare_models(
     models: Sequence[Compared], request: Request = NAIVE, *, context: int | None = None, dtype: str = "bf16"
 ) -> Report:
-    """What `archcli compare` reports; its `past` and `context` left out are `seq_len`.
+    """The report of `archcli compare`; `past` and `context` default to `seq_len`.
 
     Raises ArchError for fewer than two models.
     """
@@ -73,7 +73,7 @@ def compare_models(
 
 
 def _told_apart(models: Sequence[Compared]) -> list[Compared]:
-    """The same, numbered where two have one name."""
+    """The compared models with distinct names: equal names are numbered."""
     names = [compared.name for compared in models]
     return [
         compared._replace(name=f"{compared.name} #{i}") if names.count(compared.name) > 1 else compared
@@ -94,7 +94,7 @@ def _side_by_side(models: Sequence[Sequence[Figure]]) -> Iterator[Record]:
 
 
 def _worth_showing(figure: Figure, values: Sequence[Any]) -> bool:
-    """Structure where it differs; figures that some model has."""
+    """Whether to show a figure: structure where the models differ, others where some model has them."""
     if figure.section == "Structure":
         return len(set(values)) > 1
     return any(values) if figure.key == "cross_kv_bytes" else any(value is not None for value in values)
@@ -155,7 +155,7 @@ def _models_as_rows(section: str, rows: Sequence[Record], names: Sequence[str]) 
 
 
 def _inputs(request: Request, context: int | None, dtype: str) -> Record:
-    """What was asked, by the names of the options."""
+    """The report's `inputs`, under the names of the options."""
     sizes = {key: getattr(request, key) for key in ("batch_size", "seq_len", "past")}
     return {**sizes, "context": context, "source_len": request.source_len, "dtype": dtype, **request.forms}
 

@@ -1,4 +1,4 @@
-"""The KV cache: its size at a length, in some engines, with other kinds of attention, and what fits.
+"""KV cache size: at a context length, as engines store it, and with other kinds of attention.
 
 Every figure is read off the rows of a prefill; there is no second formula.
 """
@@ -38,7 +38,7 @@ def count_kv_cache(
     memory_bytes: int | None = None,
     source_len: int | None = None,
 ) -> Report:
-    """What `archcli kvcache` reports.
+    """The report of `archcli kvcache`.
 
     `context` left out is max_seq_len, or 2048 where the model names none.
     """
@@ -79,13 +79,13 @@ def _totals(counted: Pass, model: Model, dtype: str) -> Record:
 
 
 def _growth(model: Model) -> int:
-    """Elements a token adds below every window; a constant state does not grow."""
+    """Elements that each token adds before any window is full."""
     added: int = prefill_pass(model, 1, 1).kv_elements()
     return added
 
 
 def _held(model: Model, context: int, batch_size: int, dtype: str) -> Record:
-    """What is cached at the context, and how much each token adds below every window."""
+    """Size of the cache at `context`, and its growth per token before any window is full."""
     elements, growth = kv_elements(model, context, batch_size), _growth(model)
     return {
         "elements": elements,
@@ -96,7 +96,7 @@ def _held(model: Model, context: int, batch_size: int, dtype: str) -> Record:
 
 
 def _cached_attention(model: Model) -> dict[str, MixerFacts]:
-    """Attention that caches an entry per token, by full path: causal, with scores, not of training alone."""
+    """By full path, mixers that cache an entry per token: causal softmax attention, run in inference."""
     facts = {
         path: mixer.facts(model.d_model)
         for path, mixer in find(model, Mixer)
@@ -106,7 +106,7 @@ def _cached_attention(model: Model) -> dict[str, MixerFacts]:
 
 
 def _engines(model: Model) -> Iterator[tuple[str, Model]]:
-    """What some engines keep instead, by name, where it differs from what is needed."""
+    """Models as engines cache them, by name, where that differs from the least needed."""
     cached = _cached_attention(model)
     windows = {f"{path}.window": None for path, mixer in cached.items() if mixer.window is not None}
     chunks = {f"{path}.chunk": None for path, mixer in cached.items() if mixer.chunk is not None}
@@ -118,7 +118,7 @@ def _engines(model: Model) -> Iterator[tuple[str, Model]]:
 
 
 def _kinds(model: Model) -> Iterator[tuple[str, Model]]:
-    """The same model with all its attention of another kind; attention without heads stays as it is."""
+    """(kind, model) with all attention converted to each kind; attention without heads is unchanged."""
     heads = {path: mixer for path, mixer in _cached_attention(model).items() if mixer.content_dim is not None}
     kinds: dict[str, Callable[[MixerFacts], Mixer]] = {
         "mha": to_mha,
@@ -132,7 +132,7 @@ def _kinds(model: Model) -> Iterator[tuple[str, Model]]:
 
 
 def _by_layer(model: Model, context: int, batch_size: int, dtype: str) -> list[Record]:
-    """A record for each set of layers that keep the same: their mixer, what they keep, how many they are."""
+    """A record per set of layers with equal caches: mixer, cache size, number of layers."""
     rows = prefill_pass(model, batch_size, context).rows
     sorts: dict[Any, Record] = {}
     for layer in LayerIndex(model):
@@ -151,7 +151,7 @@ def _by_layer(model: Model, context: int, batch_size: int, dtype: str) -> list[R
 
 
 def _kept(states: list[State], batch_size: int) -> Record:
-    """For how many tokens a layer has entries, and elements of each; a constant state has none."""
+    """Tokens that a layer caches, and elements per token; fixed states are left out."""
     entries = [state for state in states if state.tokens is not None]
     return {
         "tokens": max((state.tokens for state in entries), default=None),

@@ -59,7 +59,7 @@ def tables_of(
 
 
 def notes_of(totals: Record) -> Iterator[str]:
-    """What the figures assume, and where they end."""
+    """Notes on the assumptions and limits of the figures."""
     if not totals["elements"]:
         yield "nothing is cached: no layer of this model generates."
         return

@@ -1,4 +1,4 @@
-"""Variants: the same layer with another kind of attention, for asking what its cache would hold.
+"""Variants: a layer's attention converted to another kind, to compare cache sizes.
 
 Heads, their width, windows and chunks stay; weights would not carry over.
 
@@ -18,23 +18,23 @@ DEFAULT_KV_HEADS = 8
 
 
 def to_mha(mixer: MixerFacts) -> MultiHeadAttention:
-    """H heads of keys and values."""
+    """MHA: H heads of keys and values."""
     return MultiHeadAttention.unchecked(**_heads(mixer))
 
 
 def to_mqa(mixer: MixerFacts) -> MultiQueryAttention:
-    """One head of keys and values."""
+    """MQA: one head of keys and values."""
     return MultiQueryAttention.unchecked(**_heads(mixer))
 
 
 def to_gqa(mixer: MixerFacts) -> GroupedQueryAttention:
-    """8 heads of keys and values, or the most below that divide H."""
+    """GQA: 8 heads of keys and values, or the largest smaller number that divides H."""
     kv_heads = next(k for k in range(DEFAULT_KV_HEADS, 0, -1) if mixer.n_heads % k == 0)
     return GroupedQueryAttention.unchecked(**_heads(mixer), n_kv_heads=kv_heads)
 
 
 def to_mla(mixer: MixerFacts, norm: Norm) -> MultiHeadLatentAttention:
-    """A latent of 4 d and a shared rotary key of d/2, as in DeepSeek-V2.
+    """MLA: a latent of 4 d and a shared rotary key of d/2, as in DeepSeek-V2.
 
     arXiv:2405.04434 section 2.1.4, table 1.
     """
@@ -50,12 +50,12 @@ def to_mla(mixer: MixerFacts, norm: Norm) -> MultiHeadLatentAttention:
 
 
 def expanded(mixer: MixerFacts) -> MultiHeadAttention:
-    """Keys and values that an engine caches which rebuilds them from the latent before it stores them."""
+    """MLA as MHA with the rebuilt keys and values, as engines without latent caches store it."""
     return MultiHeadAttention.unchecked(**_heads(mixer) | {"head_dim": mixer.head_dim})
 
 
 def _heads(mixer: MixerFacts) -> dict[str, Number]:
-    """Fields of every kind: heads, their widths, which tokens they see; d without a latent's rotary dims."""
+    """Fields common to all kinds: heads, widths (d without a latent's rotary dims), and mask."""
     return {
         "n_heads": mixer.n_heads,
         "head_dim": mixer.content_dim,

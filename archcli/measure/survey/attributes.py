@@ -1,4 +1,4 @@
-"""Attributes of architectures and of their layers: what the columns of a survey hold."""
+"""Attributes of architectures and layers: the values of a survey's columns."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def n_layers(architecture: Architecture) -> Number:
 
 
 def active(architecture: Architecture) -> Number:
-    """Parameters that a token meets."""
+    """Active parameters per token."""
     return sum(row.active_params for row in architecture.counted.rows)
 
 
@@ -51,7 +51,7 @@ def placement(_: Architecture, layer: SurveyLayer) -> str:
 
 
 def position(_: Architecture, layer: SurveyLayer) -> str:
-    """Positions added to the embeddings, used by the mixer, and added to its scores."""
+    """Kinds of position: added to embeddings, used by the mixer, and added to scores."""
     kinds = [
         getattr(part, "kind", None) for part in (layer.position, layer.facts.position, layer.stack.score_bias)
     ]
@@ -82,7 +82,7 @@ def head_ratio(architecture: Architecture, layer: SurveyLayer) -> float | None:
 
 
 def stability(architecture: Architecture, layer: SurveyLayer) -> str | None:
-    """Norms of queries and keys, soft caps, clips and sinks: what keeps scores and logits from growing."""
+    """Measures that bound scores and logits: norms of queries and keys, soft caps, clips, sinks."""
     logits = ("logit softcap",) if getattr(getattr(architecture.model, "head", None), "softcap", None) else ()
     return " + ".join((*layer.facts.stability, *logits)) or None
 
@@ -126,7 +126,7 @@ def d_ff_ratio(architecture: Architecture, layer: SurveyLayer) -> float | None:
 
 
 def active_d_ff(_: Architecture, layer: SurveyLayer) -> Number | None:
-    """The hidden width a token meets: what `down_proj` rows read, of k experts k times."""
+    """The active hidden width per token: inputs of `down_proj` rows, top_k times for experts."""
     downs = [row for row in layer.below("ffn") if row.path.endswith("down_proj")]
     return sum(row.inputs[0][-1] * (row.experts.top_k if row.experts else 1) for row in downs) or None
 
@@ -154,6 +154,6 @@ def expert_ratio(architecture: Architecture, layer: SurveyLayer) -> float | None
 
 
 def active_share(architecture: Architecture) -> float | None:
-    """The share of its parameters that a token meets, of a model with experts."""
+    """Active parameters over all parameters, of a model with experts."""
     routed = any(row.experts for row in architecture.counted.rows)
     return active(architecture) / architecture.counted.params() if routed else None

@@ -39,7 +39,7 @@ Record = dict[str, Any]
 
 
 class SurveyColumn(NamedTuple):
-    """One column: its value is read from the whole model, or from each distinct layer.
+    """A column, whose value is read from the whole model or from each distinct layer.
 
     `section` is the heading it is shown under; without one it stands in data alone.
     """

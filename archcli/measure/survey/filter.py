@@ -38,14 +38,14 @@ LONGEST = 40
 
 
 class Condition(NamedTuple):
-    """One comparison of a column with a value. A value that is not stated equals `none` and meets !=."""
+    """A comparison of a column with a value; a missing value equals `none`."""
 
     column: Column
     sign: str
     bound: Any
 
     def holds(self, record: Record) -> bool:
-        """Whether the record meets it."""
+        """Whether the record meets the condition."""
         value = record.get(self.column.key)
         if value is None or self.bound is None:
             return (value is self.bound) == (self.sign != "!=")
@@ -108,7 +108,7 @@ def _condition(text: str, columns: Sequence[Column], problems: list[Problem]) ->
 
 
 def _unfit(sign: str, column: Column) -> tuple[str, str] | None:
-    """What is wrong with a sign for a column, and which would do."""
+    """(problem, hint) where a comparison sign does not fit the column's unit."""
     if column.unit == "text":
         return None if sign in {"=", "==", "!=", "~"} else (f"{column.key} is text", "use =, != or ~")
     if sign == "~":
@@ -181,7 +181,7 @@ def column_of(name: str, columns: Sequence[Column], option: str) -> Column:
 
 
 def _sorted(records: list[dict[str, Any]], column: Column, descending: bool) -> list[dict[str, Any]]:
-    """By the column, those without a value last."""
+    """The records sorted by the column, those without a value last."""
     stated = [record for record in records if record.get(column.key) is not None]
     rest = [record for record in records if record.get(column.key) is None]
     return sorted(stated, key=lambda record: record[column.key], reverse=descending) + rest

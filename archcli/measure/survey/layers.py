@@ -1,4 +1,4 @@
-"""An architecture taken apart into its distinct layers, and tallies of what they have.
+"""An architecture's distinct layers, and tallies of their attributes.
 
 Structure is read from the fields of the spec, figures from the rows of one pass.
 """
@@ -21,7 +21,7 @@ TIMES = "×"
 
 
 class SurveyLayer(NamedTuple):
-    """Equal layers of a stack: their path in the rows, their block, how many they are, their rows.
+    """Equal layers of a stack: their row path, block, number and rows.
 
     `position` is what the stack adds to the embeddings; `facts` are those of the layer's mixer.
     """
@@ -86,7 +86,7 @@ def tally(values: Iterable[tuple[Any, Number]]) -> dict[Any, Number]:
 
 
 def format_tally(counts: dict[Any, Number], nothing: str = "none") -> str | None:
-    """All values in short, `window 4096 ×21, full ×21`; a single value alone, None where that is None."""
+    """A tally as text, `window 4096 ×21, full ×21`; a single value is returned alone."""
     words = {value: nothing if value is None else format_setting(value) for value in counts}
     if len(counts) == 1:
         return next((word for value, word in words.items() if value is not None), None)

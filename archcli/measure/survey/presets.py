@@ -56,7 +56,7 @@ def describe(name: str, model: Model) -> dict[str, Any]:
 
 
 def list_models(rows: Sequence[Mapping[str, Any]], **asked: Any) -> Report:
-    """The report of `archcli list` on records, in their order; `asked` are the options that chose them."""
+    """The report of `archcli list` on selected records; `asked` are the options of the selection."""
     return Report(
         command="list",
         model={},

@@ -36,7 +36,7 @@ def survey_models(
     sort: str | None = None,
     by: By | None = None,
 ) -> Report:
-    """What `archcli survey` reports; `columns` left out are all.
+    """The report of `archcli survey`; `columns` defaults to all.
 
     `rows` are the models, or with `by` the spread of each figure in each group. Raises ArchError for unknown
     columns.
@@ -96,7 +96,7 @@ def _grouped(records: Sequence[Record], shown: Iterable[SurveyColumn], by: By) -
 
 
 def _chosen(record: Record, shown: Iterable[SurveyColumn]) -> Record:
-    """What data shows of a record: its name, the columns, and what is mixed among them."""
+    """The record for JSON and CSV: name, chosen columns, and values that differ between layers."""
     keys = [column.key for column in shown]
     mixed = {key: values for key, values in record["mixed"].items() if key in keys}
     return {"name": record["name"], **{key: record[key] for key in keys}, "mixed": mixed}
@@ -125,7 +125,7 @@ def _tables(
 
 
 def _text(year: int | str | None) -> str | None:
-    """A year without a comma in it."""
+    """The value as text, so that a year has no thousands separator."""
     return None if year is None else str(year)
 
 

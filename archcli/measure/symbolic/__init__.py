@@ -1,1 +1,1 @@
-"""Symbolic: the forward read with sympy symbols or numpy arrays."""
+"""Symbolic: counting with sympy symbols or numpy arrays as sizes."""

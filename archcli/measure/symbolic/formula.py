@@ -1,4 +1,4 @@
-"""Formula: closed forms of parameters, FLOPs and cache, by reading the forward with symbols."""
+"""Formula: closed forms of parameters, FLOPs and cache, counted with symbols as sizes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Formula(NamedTuple):
 
 
 def formula(model: Model, *, batch_size: int = 1, seq_len: int = 2048, unmasked: bool = False) -> Formula:
-    """The closed forms, each checked: with the values put in, it is the integer that counting gives.
+    """The closed forms, each checked to equal the counted integer at the model's sizes.
 
     The values of `batch_size` and `seq_len` matter only for that check and for which divisions are even.
     """
@@ -81,7 +81,7 @@ def _read(model: Model, batch_size: Any, seq_len: Any, *, unmasked: bool) -> Ite
 
 
 def _sizes(model: Model) -> dict[str, int]:
-    """Every size by its full path, except those that no count here depends on: RoPE scaling, MTP."""
+    """Every size by full path, without those of RoPE scaling and MTP, which no formula contains."""
     sizes: dict[str, int] = {}
     for path, spec in find(model, Spec):
         # a RoPE scaling's only sizes are lengths of training, on which no count depends
@@ -103,7 +103,7 @@ def _is_size(field: Field) -> bool:
 
 
 def _names(model: Model) -> dict[str, str]:
-    """A name for each path: the bare one where all of that name agree, else the shortest unique end."""
+    """A symbol name per path: the bare key if all its values agree, else the shortest unique suffix."""
     sizes = _sizes(model)
     kin: dict[str, list[str]] = {}
     for path in sizes:
@@ -125,7 +125,7 @@ def _unique_end(path: str, paths: list[str]) -> str:
 
 
 def _periods(model: Model, names: dict[str, str]) -> dict[str, int]:
-    """The length of the patterns that whole fill a group, by the name of its number of layers."""
+    """By the symbol of n_layers, the pattern length that must divide it."""
     periods: dict[str, int] = {}
     for path, group in find(model, Group):
         name, period = names[f"{path}.n_layers"], len(group.blocks)
@@ -135,7 +135,7 @@ def _periods(model: Model, names: dict[str, str]) -> dict[str, int]:
 
 
 def _tidy(expression: Any, values: dict[Any, int]) -> Any:
-    """Without floors that are even at these values, and with Min(a, b) for Min(a - 1, b - 1) + 1."""
+    """Simplify: drop floors that are exact at these values, and write Min(a - 1, b - 1) + 1 as Min(a, b)."""
     from sympy import Min, floor, sympify
 
     def raised(*numbers: Any) -> Any:
@@ -149,7 +149,7 @@ def _tidy(expression: Any, values: dict[Any, int]) -> Any:
 
 
 def _factored(expression: Any) -> Any:
-    """Layers first: what each layer has, times how many there are."""
+    """Factor the expression by numbers of layers."""
     from sympy import collect, factor_terms
 
     layers = [symbol for symbol in expression.free_symbols if symbol.name.endswith("n_layers")]

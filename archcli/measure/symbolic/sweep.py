@@ -114,7 +114,7 @@ def sweep(
 
 
 def fields_named(model: Model, name: str) -> list[str]:
-    """Full paths of the fields that a bare name means: all of that name, which must agree.
+    """Full paths of all fields with this name, whose values must agree.
 
     A full path means itself. Raises ArchError where they do not, or there are none.
     """
@@ -149,7 +149,7 @@ def _counted(
 
 
 def _prove(model: Model, values: Mapping[str, Any], batch_size: int, seq_len: int, *, unmasked: bool) -> None:
-    """Raise ArchError where a count of the largest candidate might not fit into 64 bits."""
+    """Raise ArchError where the largest candidate's counts might overflow 64 bits."""
     try:
         _counted(
             substitute(model, values),

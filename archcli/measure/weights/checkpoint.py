@@ -1,4 +1,4 @@
-"""A checkpoint compared with an architecture: names and shapes of tensors, and why others are stored."""
+"""A checkpoint compared with an architecture: names, shapes, and reasons for other tensors."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Line(NamedTuple):
 
 @dataclass
 class Comparison:
-    """Lines, the places of stored tensors in the model, and pairs of tensors that should be equal."""
+    """A comparison: lines, targets of stored tensors, and pairs of tensors that should be equal."""
 
     lines: list[Line] = field(default_factory=list)
     places: dict[str, WeightTarget] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Comparison:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is missing, of another shape or unexplained."""
+        """Whether no tensor is missing, unexplained or of another shape."""
         return all(line.status not in WRONG for line in self.lines)
 
 
@@ -92,7 +92,7 @@ def compare(model: Model, stored: Mapping[str, Shape | None], weights: WeightMap
 
 
 def _through_the_tie(place: WeightTarget, model: Model, ours: Mapping[str, Shape]) -> WeightTarget:
-    """The place of a tied head's weight, which is the token table."""
+    """The target of a tensor; that of a tied head becomes the token table."""
     is_tied = model.embedding.tied and getattr(model, "head", None) is not None
     return place.renamed((TABLE,)) if is_tied and place.names == (HEAD,) and HEAD not in ours else place
 
@@ -107,7 +107,7 @@ def _other_head(place: WeightTarget | None, model: Model, ours: Mapping[str, Sha
 
 
 def _placed(line: Line, place: WeightTarget, ours: Mapping[str, Shape], holders: Holders) -> Line:
-    """The line of a tensor with a place in the model: does its shape fit, is it the first one there?"""
+    """The status of a tensor with a target: its shape fits or not, and whether it is a duplicate."""
     taken = next(
         (holders[name][place.nth] for name in place.names if place.nth in holders.get(name, {})), None
     )
@@ -128,7 +128,7 @@ def _placed(line: Line, place: WeightTarget, ours: Mapping[str, Shape], holders:
 
 
 def _missing(ours: Mapping[str, Shape], holders: Holders, weights: WeightMap) -> Iterator[Line]:
-    """Lines of weights that no stored tensor holds, member by member where they are stacked."""
+    """Lines of weights that no stored tensor holds, one per member of a stack."""
     for name, shape in ours.items():
         members = holders.get(name, {})
         if not members:
@@ -140,7 +140,7 @@ def _missing(ours: Mapping[str, Shape], holders: Holders, weights: WeightMap) ->
 
 
 def compare_sums(model: Model, stored: Mapping[str, Shape | None], weights: WeightMap) -> Comparison:
-    """Compare the number of elements that have no explanation, for a checkpoint of an unknown family."""
+    """Compare numbers of elements only, for a checkpoint of an unknown family."""
     comparison = Comparison()
     for name, shape in stored.items():
         reason = weights.reason(name, shape)
@@ -155,7 +155,7 @@ def compare_sums(model: Model, stored: Mapping[str, Shape | None], weights: Weig
 
 
 def elements(lines: Iterable[Line]) -> int | None:
-    """How many elements the tensors of these lines hold; None where a shape is unknown."""
+    """The number of elements of these tensors; None where a shape is unknown."""
     shapes = [line.shape for line in lines]
     return None if None in shapes else int(sum(prod(shape or ()) for shape in shapes))
 

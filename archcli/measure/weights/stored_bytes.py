@@ -1,4 +1,4 @@
-"""Bytes of weights as they are stored, quantized or not; scales are counted apart from values."""
+"""Bytes of stored weights, quantized or not; scales are counted apart from values."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ class Module(Spec):
 
     @abstractmethod
     def forward(self, *args: Any, **options: Any) -> Any:
-        """What the module computes, stated once."""
+        """What the module computes, as ops on a tape: the only definition of it."""
 
 
 class Inline(Module):

@@ -25,5 +25,5 @@ class BatchNorm(Norm):
     momentum: Annotated[float, Interval(gt=0, le=1)] = 0.1
 
     def normalize(self, name: str, axes: int = 1) -> BatchNormalize:
-        """Mean and variance of each channel, the last axis."""
+        """The BatchNormalize op, with statistics of each channel (the last axis)."""
         return BatchNormalize(name, self.eps, self.momentum)

@@ -59,20 +59,20 @@ class Block(Module):
 
     @property
     def mixing(self) -> tuple[str, Mixer] | None:
-        """(key, mixer) of what mixes tokens, None where nothing does."""
+        """(YAML key, mixer) of the layer; None for a layer without a mixer."""
         mixers = zip(MIXING, (self.attention, self.mixer), strict=True)
         return next(((key, mixer) for key, mixer in mixers if mixer is not None), None)
 
     def facts(self, d_model: Number | None = None) -> MixerFacts:
-        """The facts of its mixer, or of none."""
+        """The facts of the layer's mixer, empty for a layer without one."""
         return NO_MIXER if self.mixing is None else self.mixing[1].facts(d_model)
 
     def table(self, positions: Tensor, d_model: Number, name: str) -> tuple[Tensor, Tensor] | None:
-        """The rotary table the layer's mixer needs, so that a stack makes it once."""
+        """The rotary table that the layer's mixer needs; a stack computes it once."""
         return None if self.mixing is None else self.mixing[1].table(positions, d_model, name)
 
     def check(self) -> Iterator[Conflict]:
-        """One mixer at most, and not nothing."""
+        """Conflicts: two mixers, or neither mixer nor feed-forward network."""
         yield from super().check()
         if self.attention is not None and self.mixer is not None:
             yield Conflict(
@@ -120,7 +120,7 @@ class SerialBlock(Block):
         raise NotImplementedError
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
-        """Mix, attend to the source if there is one, feed forward."""
+        """Run the mixer, cross attention if there is a source, and the feed-forward network."""
         context = or_default(x, context)
         cache = context.cache
         kept: Kept = None if cache is None else ()
@@ -221,7 +221,7 @@ class Parallel(Block):
     n_norms: Literal[1, 2] = 1
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
-        """Norm, mix and feed forward side by side, add both."""
+        """Normalize, run mixer and feed-forward network in parallel, add both to the stream."""
         context = or_default(x, context)
         kept: Kept = None if context.cache is None else ()
         first = "ffn" if self.mixing is None else self.mixing[0]

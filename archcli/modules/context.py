@@ -37,5 +37,5 @@ class Context(NamedTuple):
 
 
 def or_default(x: Tensor, context: Context | None) -> Context:
-    """The given context, or that of a pass over x alone from position 0."""
+    """The given context, or the default: a pass over x from position 0 without a cache."""
     return context or Context(Positions("positions")(x))

@@ -1,4 +1,4 @@
-"""Models that predict the next token: what they are trained with, and the decoder-only one.
+"""Generator, the base of models that predict the next token, and Decoder, the decoder-only one.
 
 B batch, T new tokens, D d_model, V vocab_size.
 """
@@ -35,17 +35,17 @@ class Generator(Model):
 
     @property
     def trains_on_targets(self) -> bool:
-        """Where there is a loss, or a head that needs targets."""
+        """Whether there is a loss, or a head that needs targets."""
         return self.loss is not None or self.trains_on_rows
 
     @property
     def trains_on_rows(self) -> bool:
-        """As its head says."""
+        """The same property of the head."""
         return self.head is not None and self.head.by_targets
 
     @property
     def token_multiple(self) -> int:
-        """As its head says."""
+        """The same property of the head."""
         return 1 if self.head is None else self.head.token_multiple
 
     def logits_or_loss(self, x: Tensor, table: Tensor, targets: Tensor | None = None) -> Tensor:
@@ -63,7 +63,7 @@ class Generator(Model):
         return loss
 
     def check(self) -> Iterator[Conflict]:
-        """Head, loss and embedding fit each other."""
+        """Conflicts between head, loss and embedding."""
         yield from super().check()
         head = self.head
         if head is None and self.loss is not None:
@@ -101,7 +101,7 @@ class Decoder(Generator, Stack):
 
     @property
     def trains_on_targets(self) -> bool:
-        """Where there is a loss, a head that needs targets, or multi-token prediction."""
+        """Whether there is a loss, a head that needs targets, or multi-token prediction."""
         return super().trains_on_targets or self.mtp is not None
 
     @property
@@ -145,7 +145,7 @@ class Decoder(Generator, Stack):
         return self.mtp.add_losses(answer, x, targets, shared), kept
 
     def check(self) -> Iterator[Conflict]:
-        """What multi-token prediction borrows can be borrowed."""
+        """Conflicts of multi-token prediction with the embedding, head and layer it shares."""
         yield from super().check()
         if self.mtp is not None:
             yield from self.mtp.check_shared(

@@ -58,16 +58,16 @@ class Embedding(Module):
         return dropped(x, self.dropout), x.tape.weight(lookup, tokens)
 
     def project_out(self, x: Tensor) -> Tensor:
-        """What the head reads: x [B, T, D], or [B, T, w] where the table has a width of its own."""
+        """The head's input: x [B, T, D], or projected to [B, T, w] where the table has its own width w."""
         y: Tensor = x if self.width is None else Linear("project_out", self.width)(x, group=PROJECTION)
         return y
 
     def vectors(self, ids: Tensor, table: Tensor, name: str) -> Tensor:
-        """Other ids through the same table, scaled alike: an encoder's source tokens."""
+        """Vectors of an encoder's source ids by the same table and scale."""
         return self._scaled(Gather(name)(ids, table), f"{name}_scale")
 
     def own_vectors(self, ids: Tensor, vocab_size: Number, d_model: Number, name: str) -> Tensor:
-        """Other ids through a table of their own, scaled alike."""
+        """Vectors of ids by a second table with the same scale."""
         return self._scaled(Lookup(name, vocab_size, d_model)(ids, group=self.group), f"{name}_scale")
 
     def _scaled(self, x: Tensor, name: str) -> Tensor:
@@ -110,7 +110,7 @@ class Head(OutputHead):
         return likelihood(logits, targets)
 
     def check(self) -> Iterator[Conflict]:
-        """One bias, trained or not."""
+        """Conflict: both a trained and a stored bias."""
         if self.bias and self.stored_bias:
             yield Conflict(
                 "one-head-bias",

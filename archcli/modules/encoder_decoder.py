@@ -78,7 +78,7 @@ class EncoderDecoder(Generator):
         return source_len if self.source_len is None else self.source_len
 
     def inputs(self, request: Request) -> dict[str, InputSpec]:
-        """The tokens, and the source: ids [B, S], or the features of S positions of the front end."""
+        """Inputs: tokens, and the source as ids [B, S] or as front-end features of S positions."""
         length = self.source_length(request.source_positions)
         if self.encoder.front_end is not None:
             source = self.encoder.front_end.input(request.batch_size, length)

@@ -31,7 +31,7 @@ class Inherit:
 
 
 class Field:
-    """A key of a class. It holds a value of `type`, or where that is None a `spec`.
+    """A field of a Spec class, holding a value of `type`, or a `spec` where `type` is None.
 
     `many` says that it holds a tuple of them.
     """
@@ -46,20 +46,20 @@ class Field:
 
     @cached_property
     def evaluated(self) -> Any:
-        """The annotation as an object."""
+        """The evaluated annotation."""
         text = self.annotation
         return eval(text, {}, _Names(self.module)) if isinstance(text, str) else text  # noqa: S307
 
     @cached_property
     def inherits(self) -> str:
-        """The top-level key whose value it takes where it is left out; empty where it takes none."""
+        """The top-level key whose value the field inherits when left out; empty for none."""
         if not str(self.annotation).startswith(("Annotated", "typing.Annotated")):
             return ""
         return next((entry.name for entry in unwrapped(self.evaluated)[1] if isinstance(entry, Inherit)), "")
 
     @cached_property
     def _parts(self) -> tuple[Any, bool, bool]:
-        """(class, whether a tuple of it, whether None will do); no class of a union of several."""
+        """(Spec class or None, is a tuple, accepts None); the class is None for a union of several."""
         hint, _ = unwrapped(self.evaluated)
         nullable = get_origin(hint) in (Union, UnionType) and NoneType in get_args(hint)
         arms = [arg for arg in get_args(hint) if arg is not NoneType] if nullable else [hint]
@@ -71,23 +71,23 @@ class Field:
 
     @property
     def spec(self) -> Any:
-        """The Spec class that it holds, or None."""
+        """The Spec class that the field holds, or None."""
         inner = self._parts[0]
         return inner if isinstance(inner, type) and hasattr(inner, "default_kind") else None
 
     @property
     def many(self) -> bool:
-        """Whether it holds a tuple."""
+        """Whether the field holds a tuple."""
         return "tuple[" in str(self.annotation) and self._parts[1]
 
     @property
     def nullable(self) -> bool:
-        """Whether None will do."""
+        """Whether the field accepts None."""
         return self._parts[2]
 
     @property
     def least(self) -> int:
-        """How many entries a tuple needs."""
+        """The least number of entries of a tuple field."""
         return next((entry.least for entry in unwrapped(self.evaluated)[1] if isinstance(entry, Length)), 0)
 
     @cached_property
@@ -114,7 +114,7 @@ class Field:
 
 
 class _Names(dict[str, Any]):
-    """The names an annotation may use: those of its module, then of the packages that hold it.
+    """The namespace of an annotation: its module's names, then those of the packages around it.
 
     A name that a module imports for type checkers alone is so found in `archcli.modules`, which imports it.
     """
@@ -134,7 +134,7 @@ class _Names(dict[str, Any]):
 
 
 def collected(cls: Any) -> dict[str, Field]:
-    """The fields of a class: those of its first base first, its own last.
+    """The fields of a class: inherited ones first, its own last.
 
     A field that it states again keeps its place.
     """
@@ -148,7 +148,7 @@ def collected(cls: Any) -> dict[str, Field]:
 
 
 def _nearest(cls: Any, name: str) -> Field:
-    """The field of the first class in the order of resolution that states it."""
+    """The field as the first class of the MRO that annotates it has it."""
     owner = next(base for base in cls.__mro__[1:] if name in get_annotations(base))
     field: Field = owner.fields[name]
     return field

@@ -1,4 +1,4 @@
-"""Front ends: what turns features that are not tokens into the vectors an encoder reads.
+"""Front ends: convert features such as spectrograms to the vectors that an encoder reads.
 
 B batch, S positions, D d_model.
 """
@@ -29,7 +29,7 @@ class ConvFrontEnd(Module):
     activation: Activation = GELU()
 
     def input(self, batch_size: Number, positions: Number) -> InputSpec:
-        """The features that make so many positions."""
+        """The input features that give this many positions."""
         return InputSpec((batch_size, self.in_channels, 2 * positions), "features")
 
     def forward(self, x: Tensor) -> Tensor:

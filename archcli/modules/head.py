@@ -46,12 +46,12 @@ class OutputHead(Inline):
         raise NotImplementedError
 
     def check_sizes(self, vocab_size: int, width: int) -> Iterator[Conflict]:
-        """Conflicts with the V words and the vectors of width D of a model."""
+        """Conflicts with a model's vocabulary size V and width D."""
         yield from ()
 
 
 def words(x: Tensor, vocab_size: Number, table: Tensor | None, name: str) -> Tensor:
-    """The matrix [V, D] of a vector per word: the tied table, or the head's weight."""
+    """The output matrix [V, D]: the tied table, or the head's weight."""
     return x.tape.weight(Linear(name, vocab_size), x) if table is None else table
 
 

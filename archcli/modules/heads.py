@@ -73,7 +73,7 @@ class AdaptiveHead(OutputHead):
         return lcm(*(exact(share).denominator for share in self.cluster_shares))
 
     def target_ranges(self, vocab_size: int, tokens: int) -> list[tuple[int, int, int]]:
-        """Ranges by `cluster_shares`, rounded to whole tokens; the last has the rest."""
+        """(first id, end id, number of targets) per cluster, by `cluster_shares` in whole tokens."""
         bounds = (0, *self.cutoffs, vocab_size)
         counts = [rounded(share_of(tokens, share)) for share in self.cluster_shares[:-1]]
         return list(zip(bounds, bounds[1:], [*counts, tokens - sum(counts)], strict=False))
@@ -119,7 +119,7 @@ class AdaptiveHead(OutputHead):
         return joined
 
     def check(self) -> Iterator[Conflict]:
-        """Cutoffs that rise, and a share for each cluster."""
+        """Conflicts: cutoffs that do not rise, or shares that do not match the clusters."""
         if not self.cutoffs:
             yield Conflict(
                 "cutoffs-empty",
@@ -153,7 +153,7 @@ class AdaptiveHead(OutputHead):
             )
 
     def check_sizes(self, vocab_size: int, width: int) -> Iterator[Conflict]:
-        """The last cluster has words, and a width."""
+        """Conflicts: a last cluster without words, or a cluster without width."""
         if self.cutoffs and self.cutoffs[-1] >= vocab_size:
             yield Conflict(
                 "cutoffs-within-vocab",
@@ -200,7 +200,7 @@ class HierarchicalHead(OutputHead):
         return Likelihood(Add(f"{name}_add")(outer.nll, inner.nll), outer.log_z)
 
     def check_sizes(self, vocab_size: int, width: int) -> Iterator[Conflict]:
-        """Every class has words."""
+        """Conflict: a class without words."""
         size = ceil_div(vocab_size, self.n_classes)
         filled = ceil_div(vocab_size, size)
         if filled != self.n_classes:
@@ -240,7 +240,7 @@ class SampledHead(OutputHead):
         return Likelihood(Subtract(f"{name}_nll")(log_z, logit), log_z)
 
     def check_sizes(self, vocab_size: int, width: int) -> Iterator[Conflict]:
-        """No more samples than words."""
+        """Conflict: more samples than words."""
         if self.n_samples > vocab_size:
             yield Conflict(
                 "samples-within-vocab",

@@ -1,4 +1,4 @@
-"""Which class a `kind` of a family (`norm`, `attention`, `ffn`, …) names, known without importing it.
+"""The table from (family, `kind`) to class, such as norm, rmsnorm; read without importing.
 
 The library's kinds stand in a table. Others enter by two doors: `register` in Python, and the entry-point
 group `archcli.kinds` of an installed distribution, which is read only where the table lacks a kind.
@@ -114,7 +114,7 @@ def register(kind: str, place: str) -> None:
 
 
 def find(family: str, kind: str) -> type[Spec] | None:
-    """The class that a kind of a family names; None where there is none. Imports that class alone."""
+    """The class for a kind of a family, or None. Imports only that class."""
     place = TABLE.get(family, {}).get(kind)
     if place is not None:
         return _imported(place)
@@ -144,7 +144,7 @@ def _installed() -> tuple[EntryPoint, ...]:
 
 
 def _outsider(kind: str) -> type[Spec] | None:
-    """The class that was registered for a kind, or that a distribution offers; None where nobody does."""
+    """The class registered for a kind, or offered by an installed distribution; else None."""
     claims = list(_claims(kind))
     if not claims:
         return None
@@ -158,7 +158,7 @@ def _outsider(kind: str) -> type[Spec] | None:
 
 
 def _claims(kind: str) -> Iterator[tuple[str, str]]:
-    """(who offers it, the place of the class) of a kind that is not the library's."""
+    """(source, "module:Class") of every registration or installed entry point for a kind."""
     if kind in registered:
         yield "archcli.register", registered[kind]
     for entry in _installed():
@@ -168,7 +168,7 @@ def _claims(kind: str) -> Iterator[tuple[str, str]]:
 
 @cache
 def _conforming(kind: str, claimant: str, place: str) -> type[Spec]:
-    """The class at a place, which must be a spec of that kind in some family, and of none that is taken."""
+    """Import the class at `place`; it must be a Spec with that kind, and the kind must be free."""
     try:
         cls = _imported(place)
         reason = _unfit(cls, kind)
@@ -180,7 +180,7 @@ def _conforming(kind: str, claimant: str, place: str) -> type[Spec]:
 
 
 def _unfit(cls: Any, kind: str) -> str:
-    """Why a class cannot stand for a kind; empty where it can."""
+    """The reason why a class cannot be registered for a kind; empty where it can."""
     if not (isinstance(cls, type) and issubclass(cls, Spec) and cls.family):
         return "it is no module that belongs to a family"
     if kind_of(cls) != kind:

@@ -68,7 +68,7 @@ class LayerIndex:
         return next(counted, layer) + rest
 
     def _split(self, path: str) -> tuple[str, str]:
-        """The path of the layer, empty for one outside of all layers, and the rest."""
+        """A row's path split into its layer's path (empty outside of layers) and the rest."""
         for prefix in self.prefixes:
             if path.startswith(prefix):
                 number, dot, rest = path.removeprefix(prefix).partition(".")
@@ -103,7 +103,7 @@ def _spans(model: Spec) -> Iterator[tuple[str, range]]:
 
 
 def _group_spans(group: Group, start: int, *, adapted: bool) -> Iterator[range]:
-    """The layers that each counted layer of a group stands for; with adapters the first is apart."""
+    """The layers that each counted layer of a group stands for; with adapters the first is separate."""
     period, end = len(group.blocks), start + group.n_layers
     alone = min(period, group.n_layers) if adapted else 0
     yield from (range(i, i + 1) for i in range(start, start + alone))

@@ -61,7 +61,7 @@ class LoRA(Spec):
         )
 
     def check(self) -> Iterator[Conflict]:
-        """Something is adapted."""
+        """Conflict: no targets."""
         if not self.targets:
             yield Conflict(
                 "lora-targets-empty",
@@ -71,11 +71,11 @@ class LoRA(Spec):
             )
 
     def adapted(self, model: Module) -> Adapted:
-        """What reads the forward of a model with these adapters."""
+        """The model wrapped to run its forward with these adapters."""
         return Adapted(model, self)
 
     def check_model(self, model: Any) -> Iterator[Conflict]:
-        """Every target is a projection that this model has."""
+        """Conflicts: targets that are no projection of this model."""
         rows = outline(model)
         words = dict.fromkeys([word for row in rows if (word := target_of(row.op)) is not None])
         for i, target in enumerate(self.targets):
@@ -110,7 +110,7 @@ class LoRA(Spec):
 
 
 def target_of(op: Op) -> str | None:
-    """The word by which `targets` names an op, `q` for q_proj; None where it cannot be adapted."""
+    """The name of an op in `targets`, such as `q` for q_proj; None where it cannot be adapted."""
     if isinstance(op, Linear) and (op.name == HEAD or not op.borrowed):
         return op.name.removesuffix("_proj")
     return TABLES.get(op.name) if isinstance(op, Lookup) else None
@@ -118,13 +118,13 @@ def target_of(op: Op) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class AdaptTape:
-    """A tape on another one: all weights frozen, adapters added. It has no state."""
+    """A stateless tape around another: freezes all weights and adds adapters."""
 
     inner: Tape
     lora: LoRA
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
-        """Emit the op with frozen weights, and behind a target its adapter."""
+        """Emit the op with frozen weights, followed by its adapter if it is a target."""
         y = self.inner.emit(op, *xs, group=group, trained=False)
         if self.lora.adapts(op):
             y = self._added(op, y, self._low(op, Tensor(self.inner, xs[0].value)))
@@ -150,17 +150,17 @@ class AdaptTape:
         return merged
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
-        """Call a child, adapted as well."""
+        """Call a child module on an adapting tape."""
         child: Any = Adapted(module, self.lora)
         return _on(self, self.inner.call(child, name, *_on(self.inner, args), **options))
 
     def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
-        """Emit a module's ops, adapted as well."""
+        """Emit a module's ops on an adapting tape."""
         child: Any = Adapted(module, self.lora)
         return _on(self, self.inner.inline(child, group, *_on(self.inner, args), **options))
 
     def occurrences(self, n_layers: Number, period: int) -> Iterator[tuple[int, Number]]:
-        """The occurrences of the tape below, with the first of every layer apart.
+        """The occurrences of the wrapped tape, with the first of every layer separate.
 
         No gradient flows below the first adapter; after a period of layers the stream carries one, or never
         does, so all later layers are alike.
@@ -201,7 +201,7 @@ class Adapted:
 
     @property
     def group(self) -> str:
-        """The module's own."""
+        """The group of the wrapped module."""
         return self.module.group
 
     def forward(self, *args: Any, **options: Any) -> Any:
@@ -213,7 +213,7 @@ class Adapted:
 
 
 def unadapted(module: Any) -> Any:
-    """The module itself."""
+    """The module without its adapters."""
     return module.module if isinstance(module, Adapted) else module
 
 

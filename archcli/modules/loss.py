@@ -1,4 +1,4 @@
-"""Losses: a scalar of the likelihoods of all tokens, which training minimizes.
+"""Losses: the scalar that training minimizes, computed from the tokens' likelihoods.
 
 B batch, T tokens, V vocab_size. Targets [B, T] are the ids that should be predicted, already shifted by one.
 """

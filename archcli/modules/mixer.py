@@ -1,4 +1,4 @@
-"""Mixers: what lets the tokens of a sequence see each other. Attention is one, a recurrence another.
+"""Mixers: sublayers that mix the tokens of a sequence, such as attention or a recurrence.
 
 B batch, T new tokens, D d_model.
 """
@@ -67,13 +67,13 @@ class Mixer(Module):
         raise NotImplementedError
 
     def table(self, positions: Tensor, d_model: Number, name: str) -> tuple[Tensor, Tensor] | None:
-        """The rotary table its heads need, so that a stack makes it once; None where nothing is rotated."""
+        """The rotary table that the heads need, computed once per stack; None without rotation."""
         return None
 
     def facts(self, d_model: Number = None) -> MixerFacts:
-        """What measures and rules ask of it. Widths that go by d_model are None where it is not given."""
+        """The facts that measures and rules read. Widths that depend on d_model need it given."""
         return MixerFacts(kind=getattr(self, "kind", type(self).__name__))
 
     def check_width(self, d_model: int) -> Iterator[Conflict]:
-        """What is wrong with it on a residual stream of width D."""
+        """Conflicts with a residual stream of width D."""
         yield from ()

@@ -65,7 +65,7 @@ class Model(Module):
         return self if self.lora is None else self.lora.adapted(self)
 
     def source_length(self, source_len: Number) -> Number | None:
-        """Positions of the encoder where `source_len` are asked for; None without an encoder of its own."""
+        """The encoder's positions for a requested `source_len`; None without an encoder."""
         return None
 
     @property
@@ -75,11 +75,11 @@ class Model(Module):
 
     @property
     def mtp_depth(self) -> int:
-        """How many tokens beyond the next one training predicts."""
+        """The number of tokens after the next one that training also predicts."""
         return 0
 
     def require_tokens(self, seq_len: Number) -> None:
-        """Raises ArchError where so many tokens are too few to train on."""
+        """Raise ArchError where there are too few tokens to train on."""
         if self.mtp_depth and isinstance(seq_len, int) and seq_len <= self.mtp_depth:
             raise ArchError(
                 f"{seq_len} tokens are too few to predict {self.mtp_depth} beyond the next",
@@ -88,12 +88,12 @@ class Model(Module):
 
     @property
     def token_multiple(self) -> int:
-        """The fewest tokens to train on of which every stated share of targets is a whole number."""
+        """The fewest training tokens that make every stated share of targets a whole number."""
         return 1
 
     @property
     def trains_on_rows(self) -> bool:
-        """Whether training computes something else than the logits of all words."""
+        """Whether training computes other rows than inference, as with an adaptive head."""
         return False
 
     def inputs(self, request: Request) -> dict[str, InputSpec]:
@@ -107,7 +107,7 @@ class Model(Module):
         return {"tokens": tokens}
 
     def check(self) -> Iterator[Conflict]:
-        """Every layer fits d_model; what is spoken of by name is there; a date is one."""
+        """Conflicts: layers that do not fit d_model, unknown names in settings, an invalid date."""
         yield from super().check()
         if self.released is not None and not RELEASED.fullmatch(str(self.released)):
             yield Conflict(

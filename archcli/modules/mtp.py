@@ -25,7 +25,7 @@ from archcli.ops import Add, Concat, Linear, Positions, Scale, Split
 
 
 class Shared(NamedTuple):
-    """What every depth borrows from the model: table and matrix [V, D], their modules, the layer."""
+    """What all depths share with the model: token table and output matrix [V, D], modules, layer."""
 
     embedding: Embedding
     table: Tensor
@@ -61,7 +61,7 @@ class MultiTokenPrediction(Module):
     def check_shared(
         self, embedding: Embedding, head: OutputHead | None, d_model: int, *, biased: bool
     ) -> Iterator[Conflict]:
-        """What it borrows can be borrowed, and its layer fits a stream of width D.
+        """Conflicts of the shared embedding and head, and of the layer with width D.
 
         `biased`: layers share a score bias.
         """
@@ -95,7 +95,7 @@ class MultiTokenPrediction(Module):
             yield conflict.below(f"{MTP}.layer")
 
     def add_losses(self, loss: Tensor, h: Tensor, targets: Tensor, shared: Shared) -> Tensor:
-        """The model's loss and those of all depths.
+        """The model's loss plus the losses of all depths.
 
         h [B, T, D] comes out of the last layer, targets [B, T] follow its tokens.
         """

@@ -23,7 +23,7 @@ class Norm(Inline):
     eps: Positive
 
     def normalize(self, name: str, axes: int = 1) -> Op:
-        """The op that does it; `axes` 2 gives every head [H, d] weights of its own."""
+        """The normalizing op; `axes` 2 gives each head its own weights [H, d]."""
         raise NotImplementedError
 
     def forward(self, x: Tensor, *, name: str, axes: int = 1) -> Tensor:
@@ -46,11 +46,11 @@ class RMSNorm(Norm):
     weight: bool = True
 
     def check(self) -> Iterator[Conflict]:
-        """An offset belongs to a weight."""
+        """Conflict: an offset without a weight."""
         yield from _offset_without_weight(self.offset, weight=self.weight)
 
     def normalize(self, name: str, axes: int = 1) -> Normalize:
-        """RMS over the last axis."""
+        """The Normalize op without mean: RMS over the last axis."""
         return Normalize(name, self.eps, weight=self.weight, offset=float(self.offset), axes=axes)
 
 
@@ -69,11 +69,11 @@ class LayerNorm(Norm):
     bias: bool = True
 
     def check(self) -> Iterator[Conflict]:
-        """An offset belongs to a weight."""
+        """Conflict: an offset without a weight."""
         yield from _offset_without_weight(self.offset, weight=self.weight)
 
     def normalize(self, name: str, axes: int = 1) -> Normalize:
-        """Mean and variance over the last axis."""
+        """The Normalize op with mean and variance over the last axis."""
         return Normalize(
             name,
             self.eps,
@@ -111,7 +111,7 @@ class QKNorm(Inline):
     norm: Annotated[Norm, Inherit("norm")]
 
     def check(self) -> Iterator[Conflict]:
-        """BatchNorm's channels are one axis."""
+        """Conflict: BatchNorm over two axes."""
         if self.per == "head_distinct" and not self.norm.per_head:
             yield Conflict(
                 "batchnorm-per-channel",

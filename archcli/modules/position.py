@@ -35,7 +35,7 @@ class Position(Inline):
         return None
 
     def rotate(self, x: Tensor, table: tuple[Tensor, Tensor] | None, name: str) -> Tensor:
-        """Heads x [B, T, H, d], turned by position."""
+        """Heads x [B, T, H, d], rotated by position."""
         return x
 
     def score_bias(self, q: Tensor, positions: Tensor, visible: Number, scale: float) -> Tensor | None:
@@ -43,11 +43,11 @@ class Position(Inline):
         return None
 
     def check_width(self, width: int) -> Iterator[Conflict]:
-        """What is wrong with this position on heads of the given width."""
+        """Conflicts with heads of the given width."""
         yield from ()
 
     def rotary_width(self, width: Number) -> Number:
-        """How many of the given dims of a head it turns."""
+        """The number of rotated dims of a head of the given width."""
         return 0
 
     @property
@@ -57,7 +57,7 @@ class Position(Inline):
 
     @property
     def score_factor(self) -> float:
-        """What the attention scale is multiplied by."""
+        """The factor on the attention scale."""
         return 1.0
 
     @property
@@ -66,7 +66,7 @@ class Position(Inline):
         return None
 
     def bias_factor(self, scale: float) -> float:
-        """What ALiBi's slopes are multiplied by, where scores are scaled by `scale`."""
+        """The factor on ALiBi's slopes, for scores scaled by `scale`."""
         return 1.0
 
 
@@ -102,7 +102,7 @@ class Learned(Position):
 
 
 def learned_positions(rows: Iterable[Row]) -> Iterator[tuple[Row, Number]]:
-    """(row, positions) of every table of learned positions, the entries below the first token left out."""
+    """(row, positions) of every learned position table, entries before the offset not counted."""
     offsets: dict[str, Number] = {}
     for row in rows:
         if isinstance(row.op, AddConstant):
@@ -146,11 +146,11 @@ class ALiBi(Position):
 
     @property
     def max_bias(self) -> float | None:
-        """The exponent of the steepest slope's denominator."""
+        """ALiBi's exponent: head i of H has the slope 2^(-max_bias i/H)."""
         return self.slope_exponent
 
     def bias_factor(self, scale: float) -> float:
-        """The scale, where the bias is added before it."""
+        """`scale` where the bias is added before scaling, else 1."""
         return scale if self.scaled else 1.0
 
 
@@ -187,17 +187,17 @@ class Rope(Position):
         return self.scaling.frequencies(torch, self.theta, width, positions)
 
     def rotate(self, x: Tensor, table: tuple[Tensor, Tensor] | None, name: str) -> Tensor:
-        """Heads x [B, T, H, d], the first r dims turned."""
+        """Heads x [B, T, H, d] with the first r dims rotated."""
         turned: Tensor = Rotate(name, self.pairing)(x, *(table or ()))
         return turned
 
     @property
     def score_factor(self) -> float:
-        """YaRN as DeepSeek uses it also scales the scores."""
+        """The factor of RoPE scaling on the attention scale: DeepSeek's YaRN has one."""
         return self.scaling.score_factor
 
     def check_width(self, width: int) -> Iterator[Conflict]:
-        """Pairs need an even number of dims, no more than the head has."""
+        """Conflicts: rotary dims that are odd, or more than the head has."""
         if self.rotary_dim is None and width % 2:
             yield Conflict(
                 "rotary-dims-even",
@@ -214,7 +214,7 @@ class Rope(Position):
             )
 
     def check(self) -> Iterator[Conflict]:
-        """Pairs need an even number of dims."""
+        """Conflict: an odd number of rotary dims."""
         if isinstance(self.rotary_dim, int) and self.rotary_dim % 2:
             yield Conflict(
                 "rotary-dims-even",

@@ -73,7 +73,7 @@ class Format(Spec):
     second_scale_bits: Count | None = None
 
     def packing(self, usual: Mapping[str, Any]) -> Packing:
-        """The format in full; what is left out is taken from the usual values."""
+        """The format with defaults filled in from `usual`."""
         stated = {field: value for field in Packing._fields if (value := getattr(self, field)) is not None}
         return Packing(**{**usual, **stated})
 
@@ -88,7 +88,7 @@ class Rule(Format):
     match: str
 
     def spans(self, row: Row, at: int) -> Iterator[Span]:
-        """The ranges of layers in which it names the row.
+        """The ranges of layers in which the rule matches the row.
 
         Step `at` of the row's path is the number of its layer; -1 outside of all layers.
         """
@@ -138,7 +138,7 @@ class Quantization(Format):
             )
 
     def check_model(self, model: Any, layers: LayerIndex) -> Iterator[Conflict]:
-        """Conflicts: rules that name no matrix of the model."""
+        """Conflicts: rules that match no matrix of the model."""
         rows = [row for row in outline(model, model.adapted) if quantizable(row)]
         groups = ", ".join(dict.fromkeys(row.group for row in rows))
         for i, rule in enumerate(self.rules):
@@ -158,7 +158,7 @@ def quantizable(row: Row) -> bool:
 
 
 def _span(want: str, step: str, *, numbered: bool) -> Span | None:
-    """The layers in which a step of a pattern fits a step of a path; None for no layer."""
+    """The layers in which a pattern's step matches a path's step; None for no layer."""
     first, dash, last = want.partition("-")
     if want == "*" or (want == step and not numbered):
         return EVERYWHERE
@@ -185,6 +185,6 @@ def _meets(rule: Rule, row: Row, layers: LayerIndex) -> bool:
 
 
 def _count(numbers: range, start: float, stop: float) -> Number:
-    """How many of the numbers lie from `start` to below `stop`."""
+    """The number of entries in range(start, stop)."""
     first = numbers.start + ceil_div(int(start) - numbers.start, numbers.step) * numbers.step
     return max(0, ceil_div(int(stop) - first, numbers.step))

@@ -40,7 +40,7 @@ class RelativeBuckets(ScoreBias):
     bidirectional: bool = False
 
     def check(self) -> Iterator[Conflict]:
-        """Every direction has near buckets, of one distance each, and far ones."""
+        """Conflicts: too few buckets for near and far distances in each direction."""
         near = self.n_buckets // (4 if self.bidirectional else 2)
         if near == 0:
             least = 4 if self.bidirectional else 2

@@ -69,7 +69,7 @@ class Request:
         return replace(self, past=past, logits=self.logits or DEFAULT_LOGITS[self.phase])
 
     def filling(self) -> Request:
-        """The prefill that leaves this request's `past` tokens in the cache."""
+        """The prefill request that fills the cache with this request's `past` tokens."""
         return replace(
             self,
             phase="prefill",

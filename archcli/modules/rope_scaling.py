@@ -25,12 +25,12 @@ class RopeScaling(Spec):
 
     @property
     def amplitude(self) -> float:
-        """What cos and sin are multiplied by."""
+        """The factor on cos and sin."""
         return 1.0
 
     @property
     def score_factor(self) -> float:
-        """What attention scores are multiplied by."""
+        """The factor on attention scores."""
         return 1.0
 
     def frequencies(self, torch: Any, theta: float, width: int, positions: Any) -> Any:
@@ -80,7 +80,7 @@ class DynamicNTKScaling(RopeScaling):
     original_max_seq_len: Size
 
     def frequencies(self, torch: Any, theta: float, width: int, positions: Any) -> Any:
-        """Frequencies of the base that this length asks for."""
+        """Frequencies of the base grown for this length."""
         length = (positions[-1] + 1).clamp(min=self.original_max_seq_len).float()
         stretch = self.factor * length / self.original_max_seq_len - (self.factor - 1)
         return 1.0 / (theta * stretch ** (width / (width - 2))) ** _exponents(torch, width, positions)
@@ -110,7 +110,7 @@ class Llama3Scaling(RopeScaling):
         return (1 - smooth) * plain / self.factor + smooth * plain
 
     def check(self) -> Iterator[Conflict]:
-        """The band of the blend may be empty (Llama 4 Scout has 1 and 1), but not inside out."""
+        """Conflict: low_freq_factor above high_freq_factor (equal is allowed, as in Llama 4 Scout)."""
         if self.high_freq_factor < self.low_freq_factor:
             yield Conflict(
                 "frequency-factors-order",
@@ -166,7 +166,7 @@ class YarnScaling(RopeScaling):
         return plain / self.factor * ramp + plain * (1 - ramp)
 
     def _pair(self, turns: float, theta: float, width: int) -> float:
-        """The (real) index of the pair that turns so often within L."""
+        """The fractional index of the pair that makes this many turns within L tokens."""
         return width * math.log(self.original_max_seq_len / (turns * 2 * math.pi)) / (2 * math.log(theta))
 
     def _magnitude(self, mscale: float) -> float:
@@ -208,7 +208,7 @@ class LongRopeScaling(RopeScaling):
         return plain / torch.where(positions[-1] + 1 > self.original_max_seq_len, long, short)
 
     def check(self) -> Iterator[Conflict]:
-        """Both lists hold one divisor per pair; a context is longer than a token."""
+        """Conflicts: lists of unequal length, or a context of one token."""
         if self.original_max_seq_len == 1 and self.attention_factor is None:
             yield Conflict(
                 "context-too-short",

@@ -59,7 +59,7 @@ class Group(Spec):
         return x, None if cache is None else tuple(kept)
 
     def check(self) -> Iterator[Conflict]:
-        """One of layer and pattern."""
+        """Conflict: both layer and pattern, or neither."""
         if self.layer is None and not self.pattern:
             yield Conflict(
                 "group-empty",
@@ -76,7 +76,7 @@ class Group(Spec):
             )
 
     def check_width(self, d_model: int) -> Iterator[Conflict]:
-        """What the layers cannot know alone: whether they fit a residual stream of width D."""
+        """Conflicts of the layers with a residual stream of width D."""
         for step, block in children(self):
             if isinstance(block, Block):
                 yield from (conflict.below(step) for conflict in block.check_width(d_model))
@@ -127,12 +127,12 @@ class Stack(Module):
         return ((i, mixer) for i, mixer in facts if mixer.has_scores)
 
     def check_width(self, d_model: int) -> Iterator[Conflict]:
-        """What is wrong with any layer on a residual stream of width D."""
+        """Conflicts of any layer with a residual stream of width D."""
         for i, group in enumerate(self.groups):
             yield from (conflict.below(f"groups.{i}") for conflict in group.check_width(d_model))
 
     def check(self) -> Iterator[Conflict]:
-        """A score bias is shared, so all layers with scores have as many heads and no window."""
+        """Conflicts of a shared score bias: unequal numbers of heads, or windows."""
         yield from super().check()
         if self.score_bias is None:
             return

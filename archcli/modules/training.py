@@ -24,7 +24,7 @@ class Training(Spec):
     warmup_steps: Count | None = None
 
     def check(self) -> Iterator[Conflict]:
-        """A share of what is dropped is below one."""
+        """Conflict: a dropout share of 1 or more."""
         if self.dropout is not None and self.dropout >= 1:
             yield Conflict(
                 "dropout-below-one", "dropout", f"dropout {self.dropout} drops everything", "a share below 1"

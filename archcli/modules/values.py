@@ -1,4 +1,4 @@
-"""What a type annotation accepts: in words, as a conversion of a value, and as a JSON Schema.
+"""The values that a type annotation accepts: description, conversion and JSON Schema.
 
 Accepted are int, float, bool, str, None, Literal, unions, tuples and lists of any length, dicts by name, and
 TypedDicts. `Annotated` adds bounds, lengths and meanings. Nothing is coerced but a whole number to a float.
@@ -62,7 +62,7 @@ class Refusal(Exception):  # noqa: N818
         self.what, self.path, self.value = what, path, value
 
     def reason(self, shown: str = "") -> str:
-        """What belongs there, and what stands in its place: the value as it was written, if that is known."""
+        """The message: what is expected, and the value given, as written if known."""
         if self.value is NOTHING:
             return self.what
         return f"{self.what}, not {shown or describe_value(self.value)}"
@@ -81,7 +81,7 @@ class ValueType(NamedTuple):
 
 
 def value_type(annotation: Any) -> ValueType:
-    """What an annotation accepts; TypeError where it is none of those understood."""
+    """The value type of an annotation; TypeError for an unsupported one."""
     hint, metadata = unwrapped(annotation)
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
@@ -102,7 +102,7 @@ def value_type(annotation: Any) -> ValueType:
 
 
 def unwrapped(annotation: Any) -> tuple[Any, list[Any]]:
-    """(the type itself, everything that `Annotated` and the like say of it)."""
+    """(the bare type, its metadata) of an `Annotated` or similar annotation."""
     metadata: list[Any] = []
     while hasattr(annotation, "__metadata__"):
         metadata, annotation = [*annotation.__metadata__, *metadata], annotation.__origin__
@@ -110,12 +110,12 @@ def unwrapped(annotation: Any) -> tuple[Any, list[Any]]:
 
 
 def _only(metadata: Iterable[Any], cls: type[Any]) -> Any:
-    """The metadata of a class; its defaults where there is none."""
+    """The metadata item of a class, or its default instance."""
     return next((entry for entry in metadata if isinstance(entry, cls)), cls())
 
 
 def refused(value: Any, words: str) -> Refusal:
-    """The refusal of a value in place of which something else belongs."""
+    """The refusal of a value, with what is expected instead."""
     return Refusal(f"must be {words}", value=value)
 
 
@@ -208,7 +208,7 @@ def _below(item: ValueType, step: str, value: Any) -> Any:
 
 
 def _union(arms: Sequence[ValueType]) -> ValueType:
-    """The first arm that accepts a value; null goes without saying."""
+    """The value type of a union: the first member that accepts a value; descriptions omit null."""
     nullable = any(arm.schema == NULL for arm in arms)
     others = [arm for arm in arms if arm.schema != NULL]
     words = ", or ".join(arm.words for arm in others)

@@ -95,7 +95,7 @@ class SoftmaxAttention(Attention):
         return Causal() if self.chunk is None else Chunked(self.chunk)
 
     def facts(self, d_model: Number | None = None) -> MixerFacts:
-        """Which tokens are seen, and what bounds the scores."""
+        """The facts of softmax attention: pattern of visible keys, and bounds on the scores."""
         return replace(
             super().facts(d_model),
             causal=self.mask.causal,
@@ -168,7 +168,7 @@ class SoftmaxAttention(Attention):
         return tuple(seen for seen, _ in pairs), tuple(kept for _, kept in pairs)
 
     def check(self) -> Iterator[Conflict]:
-        """One pattern a layer."""
+        """Conflicts of mask fields: several patterns, or a pattern that contradicts `causal`."""
         yield from super().check()
         stated = [field for field in ("window", "chunk", "sparsity") if getattr(self, field) is not None]
         if len(stated) > 1:

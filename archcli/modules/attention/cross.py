@@ -50,7 +50,7 @@ class CrossAttention(ProjectedAttention):
         return y, None if context.cache is None else (k, v)
 
     def _source(self, context: Context, d: Number) -> tuple[Tensor, Tensor]:
-        """Keys and values of the encoder's output, kept if a cache is being started."""
+        """Keys and values of the encoder's output, put into the cache at its first use."""
         if context.memory is None:
             raise ArchError(
                 "cross attention needs the encoder's output, or a cache that holds its keys and values"

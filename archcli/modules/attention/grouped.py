@@ -84,7 +84,7 @@ class ProjectedHeads(Attention):
         return norm(x, name=f"{which}_norm") if norm is not None and norm.when == "after_rope" else x
 
     def check_width(self, d_model: int) -> Iterator[Conflict]:
-        """Heads divide d_model where nothing else gives their width, and RoPE finds pairs in them."""
+        """Conflicts with width D: n_heads must divide it unless head_dim is given; RoPE needs even widths."""
         if self.head_dim is None and d_model % self.n_heads:
             fits = " or ".join(str(k) for k in _divisors_near(d_model, self.n_heads))
             yield Conflict(
@@ -162,7 +162,7 @@ class GroupedQueryAttention(ProjectedAttention):
         return self.n_kv_heads
 
     def check(self) -> Iterator[Conflict]:
-        """K must divide H."""
+        """Conflict: K does not divide H."""
         yield from super().check()
         if self.n_heads % self.n_kv_heads:
             fits = " or ".join(str(k) for k in _divisors_near(self.n_heads, self.n_kv_heads))

@@ -61,7 +61,7 @@ class MultiHeadLatentAttention(SoftmaxAttention):
         )
 
     def table(self, positions: Tensor, d_model: Number, name: str) -> tuple[Tensor, Tensor] | None:
-        """The rotary table of the r dims that turn."""
+        """The rotary table of the r rotary dims."""
         return self.position.table(positions, self.qk_rope_head_dim, name)
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
@@ -121,11 +121,11 @@ class MultiHeadLatentAttention(SoftmaxAttention):
         return self.qk_nope_head_dim + self.qk_rope_head_dim
 
     def check_width(self, d_model: int) -> Iterator[Conflict]:
-        """RoPE turns the r dims, no more."""
+        """Conflicts of the position with the r rotary dims."""
         yield from self.position.check_width(self.qk_rope_head_dim)
 
     def check(self) -> Iterator[Conflict]:
-        """RoPE turns the r dims in pairs."""
+        """Conflict: an odd number r of rotary dims."""
         yield from super().check()
         if self.qk_rope_head_dim % 2:
             yield Conflict(

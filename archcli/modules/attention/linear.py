@@ -50,7 +50,7 @@ class LinearAttention(ProjectedHeads):
         ), None if context.cache is None else tuple(state)
 
     def check(self) -> Iterator[Conflict]:
-        """There are no scores that a position could bias."""
+        """Conflict: a position that biases scores, of which there are none."""
         yield from super().check()
         if self.position.acts_on in {"keys", "scores"}:
             yield Conflict(

@@ -40,7 +40,7 @@ def build(model: str | Model, *, device: str = "cpu", attention: str = "sdpa", *
 
 
 def count_params(model: str | Model, dtype: str = "bf16", depth: int = 3) -> Report:
-    """What `archcli params` says: `.totals`, `.rows`."""
+    """The report of `archcli params`: `.totals`, `.rows`."""
     from archcli.measure.params import count_params as count
 
     return count(_model(model), dtype, depth)
@@ -65,7 +65,7 @@ def count_kv_cache(
     dtype: str = "bf16",
     source_len: int | None = None,
 ) -> Report:
-    """What `archcli kvcache` says."""
+    """The report of `archcli kvcache`."""
     from archcli.measure.kvcache.kvcache import count_kv_cache as count
 
     return count(_model(model), context, batch_size, dtype, source_len=source_len)
@@ -81,7 +81,7 @@ def survey(*models: str | Model, **options: Any) -> Report:
 
 
 def compare(*models: str | Model, context: int | None = None, dtype: str = "bf16", **options: Any) -> Report:
-    """What `archcli compare` says of two models or more.
+    """The report of `archcli compare` on two or more models.
 
     Options: batch_size, seq_len, past, context, source_len, dtype, mla.
     """
@@ -115,7 +115,7 @@ def _request(mla: str = "naive", **options: Any) -> Request:
 
 
 def _model(model: str | Model) -> Model:
-    """The architecture itself, loaded if it is named."""
+    """The model given, or loaded by its name or path."""
     from archcli.errors import ArchError
     from archcli.load.source import load
     from archcli.modules import Model

@@ -1,4 +1,4 @@
-"""Arithmetic that means the same for Python ints, sympy expressions, numpy arrays and bounds.
+"""Arithmetic on Number: Python ints, sympy expressions, numpy arrays and intervals.
 
 Shapes and costs are written with `+ - * //` and these helpers only, so that one formula serves exact
 counts, closed forms and sweeps. sympy and numpy are imported only when a number of theirs is already here.
@@ -70,7 +70,7 @@ def triangle(n: Number) -> Number:
 
 
 def to_bytes(elements: Number, dtype: str) -> Number:
-    """Bytes that so many elements take, whole bytes for narrow ones."""
+    """Bytes of this many elements; widths below a byte are rounded up in total."""
     return ceil_div(elements * ELEMENT_BITS[dtype], 8)
 
 
@@ -100,7 +100,7 @@ def rounded(number: Number) -> Number:
 
 
 def repetitions(total: Number, period: Number, i: int) -> Number:
-    """How many of `total` things are like the i-th of a period that repeats over and over."""
+    """The number of layers of `total` at position i of a repeated pattern."""
     return (total + period - 1 - i) // period
 
 

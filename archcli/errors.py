@@ -1,4 +1,4 @@
-"""ArchError: the problems of bad input, each with its place, what is wrong and how to mend it."""
+"""ArchError: problems of bad input, each with a message, a place and a hint."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One mistake: what is wrong, how to mend it, and where.
+    """A mistake in the input: message, hint and place.
 
     The place is a mark in a file, or a path such as `groups.0.layer.ffn.d_ff`. `code` names the kind of a
     conflict between values, such as kv-heads-divide-heads, so that programs need not read the English.

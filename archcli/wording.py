@@ -23,7 +23,7 @@ def sanitize(text: str) -> str:
 
 
 def shorten(text: str, most: int = SHOWN) -> str:
-    """At most so many characters of it, cleaned."""
+    """The sanitized text, cut to at most `most` characters."""
     return sanitize(text if len(text) <= most else text[: most - 1] + "…")
 
 
@@ -50,7 +50,7 @@ EXACT = 2.0**53
 
 
 def as_int(value: float) -> float:
-    """A whole number that is exact as an int; any other as it is."""
+    """Convert a whole number to int if exact; leave any other value."""
     return int(value) if math.isfinite(value) and value == int(value) and abs(value) < EXACT else value
 
 
@@ -72,7 +72,7 @@ def describe_value(value: Any) -> str:
 
 
 def with_article(noun: str) -> str:
-    """The noun behind a or an, by its first letter."""
+    """The noun with its article, a or an."""
     return f"{'an' if noun[0] in 'AEIOUaeiou' else 'a'} {noun}"
 
 
@@ -89,13 +89,13 @@ def closest(word: str, known: Iterable[str]) -> list[str]:
 
 
 def suggest(word: str, known: Iterable[str], otherwise: str = "known are") -> str:
-    """Did you mean …? Or else all there are."""
+    """A hint: `did you mean …?` with close words, else the list of all known ones."""
     known = list(known)
     close = closest(word, known)
     return f"did you mean {either(close)}?" if close else f"{otherwise} {', '.join(known)}"
 
 
 def either(words: Iterable[str]) -> str:
-    """A, b or c."""
+    """The words joined as `a, b or c`."""
     *most, last = words
     return f"{', '.join(most)} or {last}" if most else last

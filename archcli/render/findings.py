@@ -71,6 +71,6 @@ def _option(path: str, value: Any) -> str:
 
 
 def _some(options: Sequence[str]) -> str:
-    """The first options, and how many more there are."""
+    """The first options, and the number of the others."""
     more = [f"and {len(options) - MOST_OPTIONS} more"] if len(options) > MOST_OPTIONS else []
     return " ".join([*options[:MOST_OPTIONS], *more])

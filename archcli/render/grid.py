@@ -65,7 +65,7 @@ def _both(columns: Sequence[Column], record: Mapping[str, Any]) -> list[str]:
 
 
 def _brief(columns: Sequence[Column], record: Mapping[str, Any]) -> list[str]:
-    """The same cells with the short value in place of the exact one."""
+    """The grid with short values in place of exact ones."""
     both = _both(columns, record)
     return [cell for pair in zip(both[::2], both[1::2], strict=True) for cell in (pair[1] or pair[0], "")]
 

@@ -32,7 +32,7 @@ def _line(cells: tuple[str, ...], *, escaped: bool = False) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text that Markdown and the HTML inside it leave alone."""
+    """Text escaped for Markdown and the HTML in it."""
     for mark in "\\`*_[]<>|#":
         text = text.replace(mark, f"\\{mark}")
     return text

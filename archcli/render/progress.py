@@ -1,4 +1,4 @@
-"""A progress bar on standard error: only where that is a terminal, and gone when the work is done."""
+"""A progress bar on standard error if it is a terminal, removed at the end."""
 
 from __future__ import annotations
 

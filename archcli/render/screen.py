@@ -1,4 +1,4 @@
-"""Text on a terminal: folded to its width, and coloured. Text into a pipe stays as it is."""
+"""Text for a terminal, wrapped and coloured; for a pipe unchanged."""
 
 from __future__ import annotations
 

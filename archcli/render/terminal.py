@@ -31,7 +31,7 @@ GAP = 2
 
 
 def terminal(report: Report) -> str:
-    """The report as wide as the terminal; without a terminal as COLUMNS says, else as wide as it needs."""
+    """Draw the report at the terminal's width; elsewhere at COLUMNS, or as wide as needed."""
     live = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if live or os.environ.get("COLUMNS") else WIDE
     out = io.StringIO()
@@ -46,7 +46,7 @@ def terminal(report: Report) -> str:
 
 
 def _fitted(table: Table, width: int) -> RenderableType:
-    """The widest form that fits: all of it, with short figures alone, its main columns, a list."""
+    """The fullest form of a table that fits: all, short figures only, main columns, a list."""
     main = replace(table, columns=[column for column in table.columns if not column.minor])
     forms = [grid(table), grid(table, brief=True), grid(main, brief=True)]
     fitting = next((form for form in forms if _needed(form) <= width), None)

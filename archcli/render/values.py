@@ -1,4 +1,4 @@
-"""Single values as text: 8.03B beside 8,030,261,248, binary units as GiB, shares in percent."""
+"""Values as text: exact (8,030,261,248) or short (8.03B), bytes as GiB, shares in percent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing: text to standard output, or a file that is replaced as a whole or not at all."""
+"""Write text to standard output, or to a file that is replaced atomically."""
 
 from __future__ import annotations
 

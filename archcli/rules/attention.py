@@ -47,7 +47,7 @@ class KvHeadsDivideHeads(DesignRule):
     invalid = (example(attention=GQA.format(8, 3)),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every grouped attention with a remainder, cross attention among them."""
+        """Report every grouped attention, cross attention too, whose n_kv_heads does not divide n_heads."""
         for path, attention in find(case.model, ProjectedHeads):
             heads, groups = attention.n_heads, getattr(attention, "n_kv_heads", None)
             if groups is not None and heads % groups:
@@ -57,12 +57,12 @@ class KvHeadsDivideHeads(DesignRule):
                 yield Finding(where, message, groups, f"a divisor of {heads}", fixes=(Fix(where, best),))
 
     def claims(self, conflict: Problem) -> bool:
-        """The same, as the modules report it."""
+        """Whether a conflict is the modules' own for kv heads that do not divide heads."""
         return conflict.code == "kv-heads-divide-heads"
 
 
 def _nearest_divisor(n: int, wanted: int, tp: int, reach: int = 4096) -> int:
-    """The divisor of n nearest to `wanted`, the larger of two; rather one that `tp` devices share evenly.
+    """The divisor of n nearest to `wanted`, preferably a multiple of `tp`; of two the larger.
 
     Searches `reach` numbers to both sides; n itself where there is none.
     """
@@ -113,7 +113,7 @@ class GroupQueries(DesignRule):
     )
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Causal attention of as many kv heads as heads in a large model, and what fewer would save."""
+        """Report causal MHA in a large model with a long context, and the cache that GQA would save."""
         model, context = case.model, case.model.max_seq_len or 0
         if context < LONG or case.totals["params"] < LARGE:
             return
@@ -127,7 +127,7 @@ class GroupQueries(DesignRule):
 
 
 def _grouped(model: Model, path: str, attention: Attention) -> tuple[int, str]:
-    """(kv heads that would do, how much of the cache they would save)."""
+    """(suggested n_kv_heads, message on the cache that it saves)."""
     facts, context = attention.facts(model.d_model), model.max_seq_len or 0
     grouped = to_gqa(facts)
     groups = grouped.n_kv_heads if grouped.n_kv_heads < attention.n_heads else 1
@@ -154,7 +154,7 @@ class WindowBeyondContext(DesignRule):
     invalid = (example(attention=f"{MHA}, window: 4096}}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every window or chunk of at least max_seq_len."""
+        """Report every window or chunk of at least max_seq_len."""
         context = case.model.max_seq_len
         for path, mixer in find(case.model, Mixer):
             facts = mixer.facts()
@@ -183,7 +183,7 @@ class NobodySeesAll(DesignRule):
     invalid = (example(attention=f"{MHA}, window: 1024}}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Stacks all layers of which have a window or a chunk."""
+        """Report every stack whose layers all have a window or a chunk."""
         for stem, _ in stacks(case.model):
             mixers = [(path, facts) for path, facts in case.mixers if path.startswith(f"{stem}groups.")]
             widths = [facts.window or facts.chunk or 0 for _, facts in mixers]
@@ -217,7 +217,7 @@ class LatentRanks(DesignRule):
     )
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """A rank outside of what lies between one head and all of them (of queries: d_model)."""
+        """Report every latent no wider than one head, or as wide as all heads (queries: d_model)."""
         for path, mla in find(case.model, MultiHeadLatentAttention):
             kv, q = mla.kv_lora_rank, mla.q_lora_rank
             least = max(mla.qk_nope_head_dim, mla.v_head_dim)

@@ -113,7 +113,7 @@ class Case:
 
     @cached_property
     def forward(self) -> Pass:
-        """The forward of one token, whose rows say what is stored and what is active."""
+        """The counted forward of one token, for stored and active parameters."""
         return forward_pass(self.model, 1, 1)
 
     @cached_property
@@ -123,7 +123,7 @@ class Case:
 
     @property
     def z_loss(self) -> bool:
-        """Whether the training loss has a z-loss, which keeps logits small."""
+        """Whether the training loss has a z-loss term."""
         return bool(getattr(getattr(self.model, "loss", None), "z_loss", None))
 
 
@@ -185,7 +185,7 @@ def example(**changed: str) -> str:
 
 
 def cached_bytes(model: Model, context: int) -> int:
-    """Bytes of the KV cache after so many tokens, in bf16."""
+    """Bytes of the KV cache after this many tokens, in bf16."""
     cached: int = to_bytes(prefill_pass(model, 1, context).cached(), "bf16")
     return cached
 

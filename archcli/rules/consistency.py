@@ -33,7 +33,7 @@ class Contradiction(DesignRule):
     invalid = (example(d_model="500", attention="{kind: mha, n_heads: 8}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every contradiction that no other rule has words of its own for."""
+        """Report every conflict that no other rule claims."""
         for conflict in case.conflicts:
             if not any(rule.claims(conflict) for rule in all_rules().values()):
                 yield Finding(conflict.path, conflict.what, help=conflict.hint)
@@ -51,7 +51,7 @@ class UnknownIgnore(DesignRule):
     invalid = (example(top="ignore: [FFN999]"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every prefix of no code."""
+        """Report every ignored prefix that no rule's code begins with."""
         for i, prefix in enumerate(case.model.ignore):
             if not is_prefix(prefix.upper()):
                 message = f"{prefix!r} is the beginning of no rule's code"
@@ -82,7 +82,7 @@ class LooksTheWrongWay(DesignRule):
     )
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every attention that looks another way than its stack."""
+        """Report every attention that is causal in an encoder, or bidirectional in a decoder."""
         is_causal = {stem: stack.is_causal for stem, stack in stacks(case.model)}
         for path, facts in case.mixers:
             wanted = is_causal[path[: path.index("groups.")]]
@@ -111,7 +111,7 @@ class ShortContext(DesignRule):
     invalid = (example(max_seq_len="8"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Below 32."""
+        """Report a max_seq_len below 32."""
         context = case.model.max_seq_len
         if context is not None and context < 32:
             yield Finding("max_seq_len", f"a context of {context} tokens", context, "at least 32")
@@ -134,7 +134,7 @@ class PublishedDiffers(DesignRule):
     invalid = (example(top="published: {params: 27000000}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every figure of `published` that archcli counts otherwise."""
+        """Report every figure of `published` that differs from archcli's count."""
         totals: dict[str, Any] = {} if case.altered else dict(case.totals)
         if "lora_params" in totals:
             totals["params"] -= totals["lora_params"]
@@ -163,7 +163,7 @@ class TwoPositions(DesignRule):
     invalid = (example(embedding=f"{LEARNED}}}}}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """The first attention with a position in itself below a table added to the embeddings."""
+        """Report the first attention with its own position in a model with position embeddings."""
         table = case.model.embedding.position
         if table.acts_on != "embedding":
             return
@@ -190,7 +190,7 @@ class TableTooShort(DesignRule):
     invalid = (example(embedding=f"{LEARNED}, max_seq_len: 1024}}}}", attention="{kind: mha, n_heads: 8}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """The table beside the token table."""
+        """Report a position table with fewer entries than max_seq_len."""
         context = case.model.max_seq_len
         for path, table in find(case.model.embedding, Learned, "embedding"):
             rows = table.max_seq_len
@@ -227,7 +227,7 @@ groups:
     )
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every group of fewer layers than its pattern."""
+        """Report every group with fewer layers than its pattern."""
         for stem, stack in stacks(case.model):
             for i, group in enumerate(stack.groups):
                 if group.layer is None and group.n_layers < len(group.pattern):

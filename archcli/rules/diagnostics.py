@@ -1,4 +1,4 @@
-"""Diagnostics: findings at their places in the file, without those that a comment there silences."""
+"""Diagnostics: findings at their places in the file, without those silenced by a comment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PRAGMA = re.compile(r"#\s*archcli:\s*ignore(?:\[([^\]]*)\])?")
 
 
 class Diagnostic(NamedTuple):
-    """A finding with its model, rule, place in the file, and the standing of its value among the presets."""
+    """A finding with its model, rule, place in the file, and rank of its value among the presets."""
 
     model: str
     rule: DesignRule

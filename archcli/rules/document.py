@@ -19,7 +19,7 @@ sound model, changed:
 
 
 def as_record(rule: DesignRule) -> dict[str, Any]:
-    """What a rule states, as JSON prints it."""
+    """A rule as a JSON record."""
     return {
         "code": rule.code,
         "severity": str(rule.severity),
@@ -49,7 +49,7 @@ def _anchor(rule: DesignRule) -> str:
 
 
 def as_markdown(rule: DesignRule, among: str = "") -> str:
-    """A rule as a section; `among` says how its value spreads over the presets."""
+    """A rule as a Markdown section; `among` states the spread of its value over the presets."""
     return "\n\n".join(_paragraphs(rule, among)) + "\n"
 
 

@@ -23,7 +23,7 @@ class Neighbour(NamedTuple):
     value: float
 
     def words(self) -> str:
-        """For people: `gemma-2b (2024) 8`."""
+        """As text: `gemma-2b (2024) 8`."""
         name = f"{self.name} ({self.year})" if self.year else self.name
         return f"{name} {_short(self.value)}"
 
@@ -39,12 +39,12 @@ class Standing(NamedTuple):
     nearest: tuple[Neighbour, ...]
 
     def words(self) -> str:
-        """For people: the percentile and the nearest models."""
+        """As text: the percentile and the nearest models."""
         nearest = ", ".join(model.words() for model in self.nearest)
         return f"percentile {self.percentile:.0f} of {self.models} models; nearest {nearest}"
 
     def record(self) -> dict[str, Any]:
-        """For machines."""
+        """As a JSON record."""
         return {
             "percentile": self.percentile,
             "models": self.models,

@@ -43,7 +43,7 @@ class UnusualWidth(DesignRule):
     invalid = (example(ffn="{kind: mlp, d_ff: 1536}"), example(ffn="{kind: glu, d_ff: 3072}"))
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Plain ones off 4, gated ones outside of 2.5 to 4; what FFN002 stops at is left to it."""
+        """Report ratios other than 4 (plain) or 2.5 to 4 (gated), unless FFN002 reports them."""
         width = case.model.d_model
         for path, ffn, d_ff in dense(case):
             ratio = d_ff / width
@@ -81,7 +81,7 @@ class FarFromSeenWidth(DesignRule):
     invalid = (example(ffn="{kind: glu, d_ff: 8192}"), example(ffn="{kind: mlp, d_ff: 512}"))
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every dense network outside of 1.5 to 8."""
+        """Report every dense network with d_ff / d_model outside of 1.5 to 8."""
         width = case.model.d_model
         for path, _, d_ff in dense(case):
             ratio = d_ff / width
@@ -109,7 +109,7 @@ class GatedIsUsual(DesignRule):
     invalid = (example(ffn="{kind: mlp, d_ff: 2048}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """The first plain network."""
+        """Report the first network without a gate."""
         for path, ffn, _ in dense(case):
             if not ffn.is_gated:
                 kind, activation = kind_of(ffn), kind_of(getattr(ffn, "activation", None))

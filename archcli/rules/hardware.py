@@ -49,7 +49,7 @@ class WidthsFillTiles(DesignRule):
     invalid = (example(ffn="{kind: glu, d_ff: 1365}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every width that is no multiple of 64."""
+        """Report every d_model and d_ff that is no multiple of 64."""
         unit = TILE * case.parallel.tp
         sizes = [("d_model", "d_model", case.model.d_model)]
         sizes += [(path, "d_ff", d_ff) for path, d_ff in widths(case)]
@@ -84,7 +84,7 @@ class HeadsFillTiles(DesignRule):
     )
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every attention with such heads; 64 and 128 are nearest."""
+        """Report every head_dim that is no multiple of 8."""
         for path, name, dim in _heads(case):
             if dim % HALF_TILE:
                 unit = TILE if dim > TILE // 2 else HALF_TILE
@@ -111,7 +111,7 @@ class HeadsOfHalfTiles(DesignRule):
     )
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every attention with such heads."""
+        """Report every head_dim above 32 that is a multiple of 8 but not of 64."""
         for path, name, dim in _heads(case):
             if dim % HALF_TILE == 0 and dim % TILE and dim > TILE // 2:
                 yield Finding(f"{path}.{name}", f"heads {dim:,} wide", dim, "64, 128, 192 or 256")
@@ -141,7 +141,7 @@ class VocabularyFillsTiles(DesignRule):
     invalid = (example(vocab_size="32001"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """A vocabulary with a remainder."""
+        """Report a vocabulary that is no multiple of 8."""
         if case.model.vocab_size % HALF_TILE:
             yield _vocabulary(case)
 
@@ -160,7 +160,7 @@ class VocabularyOfHalfTiles(DesignRule):
     invalid = (example(vocab_size="32008"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """A vocabulary with such a remainder."""
+        """Report a vocabulary that is a multiple of 8 but not of 64."""
         if case.model.vocab_size % HALF_TILE == 0 and case.model.vocab_size % TILE:
             yield _vocabulary(case)
 

@@ -1,4 +1,4 @@
-"""Rules of kernels: which attention runs on fused kernels, and which has its scores written out."""
+"""Rules of kernels: attention that fused kernels cannot run, so that its scores are stored."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class HeadsBeyondKernels(DesignRule):
     )
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every attention with wider heads, of queries or of values."""
+        """Report every attention whose query or value heads are wider than fused kernels support."""
         for path, attention, width, v_width in _widths(case):
             widest = max(width, v_width)
             if widest > WIDEST:
@@ -74,7 +74,7 @@ class UnequalHeads(DesignRule):
     )
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every attention whose values differ in width."""
+        """Report every attention whose values differ from queries and keys in width."""
         for path, _, width, v_width in _widths(case):
             if width != v_width:
                 message = f"queries and keys {width} wide, values {v_width}"
@@ -99,7 +99,7 @@ class SoftcapExcludesKernels(DesignRule):
     invalid = (example(attention=f"{MHA}, softcap: 50}}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every capped attention."""
+        """Report every attention with a softcap."""
         for path, attention in find(case.model, SoftmaxAttention):
             if attention.softcap is not None:
                 message = f"scores are capped at {attention.softcap:g}"
@@ -129,7 +129,7 @@ class MaskExcludesKernels(DesignRule):
     )
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """The first place of each sort of mask."""
+        """Report the first place of each kind of mask or bias besides the causal mask."""
         seen: set[str] = set()
         for path, what in _masks(case):
             if what not in seen:
@@ -138,7 +138,7 @@ class MaskExcludesKernels(DesignRule):
 
 
 def _masks(case: Case) -> Iterator[tuple[str, str]]:
-    """(path, what it is) of every mask or bias beside the causal mask."""
+    """(path, description) of every mask or bias besides the causal mask."""
     context = case.model.max_seq_len
     for path, attention in find(case.model, SoftmaxAttention):
         facts = attention.facts()

@@ -25,7 +25,7 @@ class MoreThanThereAre(DesignRule):
     invalid = (example(ffn=MOE.format(4, 8, 1408)),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every mixture whose top_k is larger than n_experts."""
+        """Report every mixture whose top_k is larger than n_experts."""
         for path, moe in find(case.model, MixtureOfExperts):
             k, n = moe.top_k, moe.n_experts
             if k > n:
@@ -33,7 +33,7 @@ class MoreThanThereAre(DesignRule):
                 yield Finding(f"{path}.top_k", message, k, f"below {n}", "are the two exchanged?")
 
     def claims(self, conflict: Problem) -> bool:
-        """The same, as the modules report it; CON001 reports a top_k above the experts of chosen groups."""
+        """Whether a conflict is the modules' own for top_k above n_experts."""
         return conflict.code == "top-k-within-experts"
 
 
@@ -49,7 +49,7 @@ class AllExpertsActive(DesignRule):
     invalid = (example(ffn=MOE.format(4, 4, 1408)),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """top_k equal to n_experts."""
+        """Report every mixture whose top_k equals n_experts."""
         for path, moe in find(case.model, MixtureOfExperts):
             if moe.top_k == moe.n_experts:
                 message = f"all {moe.n_experts} experts work on every token"
@@ -75,7 +75,7 @@ class ActiveShare(DesignRule):
     invalid = (example(ffn=MOE.format(8, 2, 1408)),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Once for a model with experts."""
+        """Report the active share once per model with experts."""
         first = next(iter(find(case.model, MixtureOfExperts)), None)
         if first is not None:
             total, active = case.totals["params"], case.totals["active_params"]
@@ -106,7 +106,7 @@ class Granularity(DesignRule):
     invalid = (example(ffn=MOE.format(8, 2, 1408)),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every mixture with a granularity outside of 4 to 16."""
+        """Report every mixture with a granularity outside of 4 to 16."""
         for path, moe in find(case.model, MixtureOfExperts):
             width, d_ff = case.model.d_model, moe.expert.width
             granularity = 0 if d_ff is None else 2 * width / d_ff

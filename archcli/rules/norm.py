@@ -31,7 +31,7 @@ class RootMeanSquareIsUsual(DesignRule):
     invalid = (example(norm="{kind: layernorm}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """A decoder-only model whose default norm is LayerNorm."""
+        """Report a decoder-only model whose default norm is LayerNorm."""
         if case.is_decoder_only and kind_of(case.model.norm) == "layernorm":
             yield Finding("norm.kind", "the layers are normalized by LayerNorm", "layernorm", "rmsnorm")
 
@@ -66,7 +66,7 @@ class PostNormNeedsWarmUp(DesignRule):
     invalid = (example(block="post_norm", n_layers="12"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """The first post-norm layer of a deep model that states no warm-up."""
+        """Report the first post-norm layer of a deep model that states no warm-up."""
         training = case.model.training
         depths = [sum(group.n_layers for group in stack.groups) for _, stack in stacks(case.model)]
         if max(depths) < 6 or (training is not None and training.warmup_steps):
@@ -94,7 +94,7 @@ class Biases(DesignRule):
     invalid = (example(ffn="{kind: glu, d_ff: 1408, bias: true}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """The first attention with biases, and the first feed-forward network with them."""
+        """Report the first attention and the first feed-forward network with biases."""
         for cls in (Attention, FeedForward):
             biases = [(path, getattr(module, "bias", False)) for path, module in find(case.model, cls)]
             for path, bias in [(path, bias) for path, bias in biases if bias][:1]:
@@ -120,7 +120,7 @@ class ParallelBlocks(DesignRule):
     invalid = (example(block="parallel"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """The first parallel layer."""
+        """Report the first parallel block."""
         for path in case.layers_of("parallel"):
             message = "attention and network run side by side"
             yield Finding(f"{path}.kind", message, "parallel", "one after the other")
@@ -144,7 +144,7 @@ class PreNormWithoutFinalNorm(DesignRule):
     invalid = (example(top="final_norm: false"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """A stack whose last layer is pre-norm and that has no final norm."""
+        """Report every stack that ends in a pre-norm layer and has no final norm."""
         for stem, stack in stacks(case.model):
             blocks = stack.groups[-1].blocks
             if not stack.final_norm and blocks and kind_of(blocks[-1]) in {"pre_norm", "parallel"}:
@@ -167,7 +167,7 @@ class EpsOfNoNorm(DesignRule):
     invalid = (example(norm="{kind: rmsnorm, eps: 0.1}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """The model's own norm."""
+        """Report an unusual eps of the model's default norm."""
         eps = getattr(case.model.norm, "eps", None)
         if eps is not None and not 1e-13 <= eps <= 1e-3:
             yield Finding("norm.eps", f"eps {eps:g}", eps, "1e-12 to 1e-5")

@@ -46,7 +46,7 @@ class TensorParallel(DesignRule):
     )
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every attention and every network with a remainder."""
+        """Report heads, kv heads and widths that --tp does not divide."""
         tp = case.parallel.tp
         for path, name, value in _heads(case):
             if value % tp:
@@ -90,7 +90,7 @@ class PipelineParallel(DesignRule):
     invalid = (example(n_layers="6"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every stack with a remainder."""
+        """Report every stack whose layers --pp does not divide."""
         pp = case.parallel.pp
         for stem, stack in stacks(case.model):
             layers = sum(group.n_layers for group in stack.groups)
@@ -116,7 +116,7 @@ class ExpertParallel(DesignRule):
     invalid = (example(ffn="{kind: moe, n_experts: 6, top_k: 2, expert: {kind: glu, d_ff: 1408}}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every mixture with a remainder."""
+        """Report every mixture whose experts --ep does not divide."""
         ep = case.parallel.ep
         for path, moe in find(case.model, MixtureOfExperts):
             if moe.n_experts % ep:
@@ -180,7 +180,7 @@ class CopiedKeys(DesignRule):
     invalid = (example(),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """The first attention whose kv heads are fewer, and divide the devices; the first latent."""
+        """Report the first attention with fewer kv heads than devices, and the first latent cache."""
         tp = case.parallel.tp
         for path, attention in find(case.model, ProjectedHeads):
             groups = int(attention.kv_heads)

@@ -37,7 +37,7 @@ digits for which sum_i cos(m base^(-2i/dims)) is nowhere negative for m = 0 ... 
 
 
 def least_base(rotary_dims: int, context: int) -> float | None:
-    """The bound for a context of at least 1,024 tokens and at most 256 rotary dims; None elsewhere.
+    """The least base for a context of at least 1,024 tokens and up to 256 rotary dims; else None.
 
     Between two contexts it is interpolated in logarithms. Beyond the last one the largest bound still
     holds, as bounds grow with the context. Other dims take the bound of the next larger ones, which is
@@ -71,7 +71,7 @@ class LearnedBoundsContext(DesignRule):
     )
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every learned table."""
+        """Report every learned position table."""
         for path, table in find(case.model, Learned):
             rows = table.max_seq_len
             yield Finding(path, f"a table of {rows:,} positions", rows, "rope, alibi or none")
@@ -107,7 +107,7 @@ class BaseBelowBound(DesignRule):
     )
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every layer of full attention with an unscaled base below the bound of its rotary dims."""
+        """Report every layer of full attention whose unscaled base is below the bound."""
         context = case.model.max_seq_len or 0
         for path, mixer in find(case.model, Mixer):
             facts = mixer.facts(case.model.d_model)
@@ -140,14 +140,14 @@ class OddRotaryDims(DesignRule):
     )
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """The conflicts between rotary dims and heads, as the modules report them."""
+        """Report the modules' conflicts of rotary dims and head widths."""
         for conflict in case.conflicts:
             if self.claims(conflict):
                 expected = "an even number, at most head_dim"
                 yield Finding(conflict.path, conflict.what, None, expected, conflict.hint)
 
     def claims(self, conflict: Problem) -> bool:
-        """Conflicts of rotary dims, and of a position with the heads it turns."""
+        """Whether a conflict is the modules' own for rotary dims and head widths."""
         return conflict.code in {"rotary-dims-even", "rotary-dims-within-head"}
 
 
@@ -175,7 +175,7 @@ class NoOrder(DesignRule):
     invalid = (example(attention="{kind: mha, n_heads: 8, causal: false}", top="kind: encoder"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """An encoder with no position anywhere."""
+        """Report an encoder without any position."""
         model = case.model
         biased = any(stack.score_bias is not None for _, stack in stacks(model))
         if model.caches or biased or model.embedding.position.acts_on != "nothing":
@@ -205,7 +205,7 @@ class BaseOfNoRope(DesignRule):
     invalid = (example(attention=ROPE.format(100)),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every base below 1e3."""
+        """Report every RoPE base below 1e3."""
         for path, rope in find(case.model, Rope):
             if rope.theta < 1e3:
                 yield Finding(f"{path}.theta", f"a base of {rope.theta:,.0f}", rope.theta, "1e4 or more")

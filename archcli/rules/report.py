@@ -53,7 +53,7 @@ def report_of(
 
 
 def statistics(report: Report) -> Report:
-    """The same findings counted by rule, the most frequent first."""
+    """The numbers of findings by rule, the most frequent first."""
     counts = Counter(row["code"] for row in report.rows)
     rules = {row["code"]: row for row in report.rows}
     records = [

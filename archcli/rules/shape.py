@@ -31,7 +31,7 @@ def aspect_ratios(case: Case) -> Iterator[tuple[str, int, float, str]]:
 
 
 def is_small_or_sparse(case: Case) -> bool:
-    """Whether models of its sort are usually deeper for their width: small ones, mixtures of experts."""
+    """Whether a model is small or a mixture of experts, kinds that are deeper for their width."""
     return case.totals["params"] < SMALL or any(find(case.model, MixtureOfExperts))
 
 
@@ -60,7 +60,7 @@ class UnusualAspectRatio(DesignRule):
     )
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every stack outside of 80 to 210: the usual range with Gemma 3's 86.7 and BLOOM's 204.8."""
+        """Report stacks outside of 80 to 210, a range that includes Gemma 3's 86.7 and BLOOM's 204.8."""
         for path, _, ratio, message in aspect_ratios(case):
             if not is_small_or_sparse(case) and not 80 <= ratio <= 210:
                 yield Finding(path, message, ratio, "100 to 200")
@@ -90,7 +90,7 @@ class ExtremeAspectRatio(DesignRule):
     invalid = (example(d_model="512", n_layers="48"), example(d_model="4096", n_layers="8"))
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every stack far outside, unless it is a toy of one or two layers."""
+        """Report every stack far outside of that range, unless it has one or two layers."""
         least, most = (15 if is_small_or_sparse(case) else 30), 260
         for path, layers, ratio, message in aspect_ratios(case):
             if not least <= ratio <= most and layers > 2:
@@ -125,7 +125,7 @@ class HeadsAgainstWidth(DesignRule):
     )
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every attention outside of 0.6 to 3.1: the seen range and a little room."""
+        """Report every attention outside of 0.6 to 3.1, slightly more than the observed range."""
         width = case.model.d_model
         for path, attention in find(case.model, ProjectedHeads):
             heads, dim = attention.n_heads, head_width(attention, width)

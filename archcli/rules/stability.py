@@ -1,4 +1,4 @@
-"""Rules of stability: what keeps logits and scores from running away."""
+"""Rules of stability: bounds on logits and attention scores."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class NothingHoldsLogits(DesignRule):
     invalid = (example(**WIDE, attention="{kind: mha, n_heads: 64, position: {kind: rope, theta: 500000}}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """A large model with attention and none of them."""
+        """Report a large model with attention and no bound on scores or logits."""
         model, params = case.model, case.totals["params"]
         scored = [path for path, facts in case.mixers if facts.has_scores]
         if not scored or not model.caches or params < LARGE or case.z_loss:
@@ -67,7 +67,7 @@ class UnusualSoftcap(DesignRule):
     invalid = (example(attention="{kind: mha, n_heads: 8, softcap: 2}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Every cap below 10."""
+        """Report every softcap below 10."""
         for path, cap in settings(case.model):
             if path.rsplit(".", 1)[-1] == "softcap" and cap is not None and cap < 10:
                 yield Finding(path, f"a cap of {cap:g}", cap, "30 or 50")

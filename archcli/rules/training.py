@@ -31,7 +31,7 @@ class DropoutInPretraining(DesignRule):
     invalid = (example(top="training: {dropout: 0.1}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """The first dropout above 0, of the recipe or of a module."""
+        """Report the first dropout above 0, of the recipe or of a module."""
         for path, share in settings(case.model):
             if path.rsplit(".", 1)[-1] == "dropout" and share and not path.startswith("lora."):
                 yield Finding(path, f"dropout {share:g}", share, "0")
@@ -58,7 +58,7 @@ class WeightDecayRange(DesignRule):
     invalid = (example(top="training: {weight_decay: 0.5}"), example(top="training: {weight_decay: 0}"))
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Less than 0.01 or more than 0.1."""
+        """Report a weight decay below 0.01 or above 0.1."""
         decay = None if case.model.training is None else case.model.training.weight_decay
         if decay is not None and not 0.01 <= decay <= 0.1:
             yield Finding("training.weight_decay", f"weight decay {decay:g}", decay, "0.01 to 0.1")
@@ -83,7 +83,7 @@ class DecayedNorms(DesignRule):
     invalid = (example(top="training: {weight_decay: 0.1, decay_norms: true}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Norms that decay."""
+        """Report a recipe that decays norms and biases."""
         training = case.model.training
         if training is not None and training.decay_norms and training.weight_decay != 0:
             yield Finding("training.decay_norms", "norms and biases decay", True, "false")

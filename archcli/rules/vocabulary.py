@@ -30,7 +30,7 @@ class VocabularySize(DesignRule):
     invalid = (example(vocab_size="8192"), example(vocab_size="1048576"))
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Below 30,000 or above 270,000."""
+        """Report a vocabulary below 30,000 or above 270,000."""
         size = case.model.vocab_size
         if not 30_000 <= size <= 270_000:
             yield Finding("vocab_size", f"a vocabulary of {size:,} entries", size, "30,000 to 270,000")
@@ -59,7 +59,7 @@ class TieSmallEmbeddings(DesignRule):
     invalid = (example(embedding="{tied: false}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """The untied tables of a small model that are more than a fifth of it."""
+        """Report untied tables that are more than a fifth of a small model."""
         head, totals = getattr(case.model, "head", None), case.totals
         can_tie = head is not None and getattr(head, "ties", True) and not case.model.embedding.tied
         if not can_tie or totals["params"] >= SMALL:

@@ -1,4 +1,4 @@
-"""What `params --against` and `verify --weights` share: a checkpoint beside an architecture."""
+"""Compare a checkpoint with an architecture, for `params --against` and `verify --weights`."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _refuse_quantized(comparison: Comparison, folder: str) -> None:
 
 
 def _results(comparison: Comparison) -> list[ReferenceResult]:
-    """How many tensors agree, and every tensor that does not; equal ones of several layers are folded."""
+    """Results: the number of equal tensors, and those that differ, folded over layers."""
     from archcli.runtime.verify.result import ReferenceResult
 
     wrong = [record for record in folded(comparison.lines) if not record["ok"]]

@@ -16,7 +16,7 @@ from archcli.units import parse_bytes, parse_count, parse_dtype
 
 
 def size_from(least: int) -> Any:
-    """A parser of whole numbers such as 4096, 8k (8,000) and 8K (8,192) that are at least so large."""
+    """A parser of whole numbers such as 4096, 8k (8,000) and 8K (8,192), with a minimum."""
 
     def parse(text: str) -> int:
         value: int = _parsed(parse_count, text)
@@ -40,7 +40,7 @@ def _dtype(text: str) -> str:
 
 
 def _parsed(parse: Any, text: object) -> Any:
-    """The parsed text; typer hands over a parameter's default, too, which is no text."""
+    """Parse an option's text, or its default; typer.BadParameter in place of ArchError."""
     try:
         return parse(str(text))
     except ArchError as problem:

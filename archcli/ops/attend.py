@@ -132,7 +132,7 @@ class Attend(Op):
         return self._needs_no_mask(q[1], k[1])
 
     def _needs_no_mask(self, new: int, visible: int) -> bool:
-        """Whether torch's switch `is_causal` says all of the mask, so that its kernel skips masked blocks."""
+        """Whether `is_causal` alone expresses the mask, so that torch's kernel skips masked blocks."""
         return self.mask.covers(new, visible) and (not self.mask.causal or new in (1, visible))
 
     def in_training(self) -> Attend:
@@ -220,7 +220,7 @@ def _bias(exact: Number, every_pair: Number, elements: Number) -> Part:
 
 
 def _relu(exact: Number, every_pair: Number, below: tuple[int, ...]) -> Part:
-    """The maximum is free, the division costs one; backward likewise."""
+    """ReLU in place of softmax: the division costs one FLOP per element, the maximum none."""
     back = Part(
         "d_relu", OpClass.ELEMENTWISE, exact, 2 * every_pair, every_pair, executed=every_pair, wrt=below
     )

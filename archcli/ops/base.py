@@ -73,7 +73,7 @@ def bias(out: Number, width: Number) -> Part:
 
 
 def summed(wrt: int | str, terms: Number, sums: Number, index: Number = 0) -> Part:
-    """The gradient of what was broadcast or looked up: `terms` added up to `sums`, placed by an index."""
+    """The gradient of a broadcast or looked-up tensor: `terms` elements summed to `sums`."""
     return Part(f"d_{wrt}", OpClass.NORMALIZATION, terms, terms + index, sums, wrt=wrt)
 
 

@@ -101,7 +101,7 @@ class Lookup(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parameter(Op):
-    """A bare trainable tensor. Its input says which tape it is on and nothing else."""
+    """A bare trainable tensor. Its input is used only for its tape."""
 
     name: str
     size: Shape
@@ -122,7 +122,7 @@ class Parameter(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Einsum(Op):
-    """A contraction of two tensors neither of which this op owns, in Einstein notation.
+    """A contraction of two input tensors in Einstein notation; it owns no weights.
 
     `bthn,hnr->bthr` (absorbed MLA).
     """

@@ -32,7 +32,7 @@ class Mask(ABC):
         """Whether a query position sees a key position, of ints or, by broadcasting, of torch tensors."""
 
     def keep(self, past: Number) -> Number:
-        """How many of `past` earlier tokens the next query can still see."""
+        """The number of `past` tokens that later queries can still see, so that the cache keeps them."""
         return past
 
     def covers(self, new: int, visible: int) -> bool:

@@ -128,7 +128,7 @@ class Sample(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates(Op):
-    """The target's logit beside those of the samples.
+    """The target's logit joined with those of the samples.
 
     Target logits [...], sample logits [..., n], sample ids [n], targets [...] to [..., 1 + n]. A sample that
     is the target itself is struck out (-inf), so that no word stands twice.

@@ -35,7 +35,7 @@ USUAL_CACHE = 64 << 20
 
 
 def cut_to(asked: Subject, layers: int | None, *, per_kind: bool) -> Subject:
-    """The model with the first layers of each stack, and a name that says so."""
+    """The model cut to the first layers of each stack, with a note of it in its name."""
     if layers is None:
         return asked
     if per_kind:

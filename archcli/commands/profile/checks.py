@@ -29,7 +29,7 @@ def needed_memory(counted: Pass, settings: RunSettings) -> dict[str, int]:
 
 
 def available(settings: RunSettings) -> int | None:
-    """Bytes that the device has left; None where nobody knows. Imports torch for any device but the CPU."""
+    """Free bytes of the device, None if unknown. Imports torch for any device but the CPU."""
     if settings.device == "cpu":
         return available_memory()
     from archcli.runtime.profile import work

@@ -102,7 +102,7 @@ def _printed(command: list[str], text: bytes) -> Mapping[str, Any]:
 
 
 def _ended(command: list[str], text: bytes) -> tuple[int, bytes, bytes]:
-    """(exit code, output, errors) of a process that reads the text; ended even at an interrupt."""
+    """(exit code, stdout, stderr) of a child given the text on stdin; ended even at an interrupt."""
     process = None
     try:
         with _interrupts_wait():
@@ -117,7 +117,7 @@ def _ended(command: list[str], text: bytes) -> tuple[int, bytes, bytes]:
 
 @contextmanager
 def _interrupts_wait() -> Iterator[None]:
-    """Delay an interrupt: between the start of a process and its first use here, nobody could end it."""
+    """Delay interrupts within the block, so that no started process is left running."""
     # where interrupts are ignored, they are to be in what is started, too
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield

@@ -71,7 +71,7 @@ def _measured(
 
 
 def _together(needs: Sequence[dict[str, int]]) -> dict[str, int]:
-    """The memory of all variants at once: weights, gradients and caches side by side."""
+    """Memory of all variants at once: the sum of weights, gradients and caches."""
     parts = {
         key: (max if key in SHARED else sum)(need[key] for need in needs)
         for key in needs[0]

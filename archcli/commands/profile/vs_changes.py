@@ -39,7 +39,7 @@ class RequestedVariant:
 def requested_variants(
     model: str, overrides: Sequence[str] | None, settings: RunSettings, texts: Sequence[str]
 ) -> list[RequestedVariant]:
-    """The model as it is, A, and the variants after it. Raises ArchError with the problems of all."""
+    """Variant A, the model unchanged, and the requested variants. ArchError with all problems."""
     if len(texts) > MOST_VARIANTS:
         what = f"{len(texts)} variants are too many"
         raise ArchError(Problem(what, f"at most {MOST_VARIANTS} at once", path="--vs"))
@@ -99,7 +99,7 @@ def _run_change(key: str, value: str) -> str | bool:
 
 
 def _changed_fields(base: Subject, changed: Subject) -> list[Setting]:
-    """Every field that is written for one of the two and differs."""
+    """Fields stated for either of the two models whose values differ."""
     models = [Stated(asked.model, to_mapping(asked.model)) for asked in (base, changed)]
     return [
         {"setting": field.path, "from": field.values[0] or "-", "to": field.values[1] or "-"}
@@ -118,7 +118,7 @@ def _as_typed(value: str | bool) -> str:
 
 
 def _renamed(problem: Problem) -> Problem:
-    """A problem of an override as one of --vs, behind which it was typed."""
+    """An override's problem, renamed from --set to --vs."""
     mark = problem.mark
     if mark is None or mark.file != SET:
         return problem

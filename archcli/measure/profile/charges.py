@@ -1,4 +1,4 @@
-"""Charges: what every part of every row costs, in which class, and at which operator it stands.
+"""Charges: the cost of every part of every row, with its class and operator.
 
 A row's cost stands at its own path. In a compiled model it stands with the kernel that runs that part of the
 row first, so that every FLOP is counted once; a row in no kernel stands for itself. A row whose attention ran
@@ -77,7 +77,7 @@ def _by_kernel(
 def occurrences(
     index: LayerIndex, counted: Pass, ran: Iterable[OpInstance]
 ) -> Iterator[tuple[str, Row, int]]:
-    """(path as it ran, counted row, times) of everything that ran; then the rest of each row.
+    """(path in the run, counted row, times) of every operation run, then of occurrences that did not run.
 
     Equal layers are counted once and all run.
     """

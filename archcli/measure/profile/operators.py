@@ -46,5 +46,5 @@ def abbreviated(name: str, operators: list[str] | None) -> str:
 
 
 def line_of(time: OpTime | ClassKey, depth: int) -> str:
-    """The name of the line on which a measured time stands."""
+    """The name of the table line that includes a measured time."""
     return GRADIENT_SUMS if time.phase == "sums" else operator_name(time.path, depth)

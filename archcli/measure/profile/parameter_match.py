@@ -1,4 +1,4 @@
-"""Whether two variants have equally many parameters, and the d_ff that would give as many."""
+"""Compare the numbers of parameters of two variants, and find the d_ff that makes them equal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEAST = 0.001
 
 
 def parameter_notes(base: Model, variant: Model) -> Iterator[str]:
-    """A note where a variant has other parameters than the base, and which d_ff would give as many."""
+    """A note where a variant and the base differ in parameters, with the d_ff that would equal them."""
     wanted, params = _params(base), _params(variant)
     if abs(params - wanted) <= LEAST * wanted:
         return

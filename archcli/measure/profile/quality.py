@@ -17,13 +17,13 @@ MOST_UNATTRIBUTED = 0.10
 
 
 def overhead_ratio(recording: Recording) -> float:
-    """A traced pass as a multiple of its plain pass: the median over the pairs."""
+    """Time of the traced pass over that of the plain pass: the median over pairs."""
     pairs = zip(recording.plain_s, recording.traced_s, strict=True)
     return median(traced / plain for plain, traced in pairs)
 
 
 def is_reliable(recording: Recording, breakdown: Breakdown) -> bool:
-    """Whether trace and census agree, and plain and traced passes agree to a tenth."""
+    """Whether trace and census agree, and at most a tenth of the plain time is unattributed."""
     is_complete = not recording.differing and not recording.lost
     return is_complete and abs(breakdown.share_of(UNATTRIBUTED)) <= MOST_UNATTRIBUTED
 

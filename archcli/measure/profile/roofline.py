@@ -1,4 +1,4 @@
-"""The roofline model: which ceiling of the machine binds an operation, and how near it ran to it.
+"""The roofline model: the ceiling that bounds an operation, and the share of it that was reached.
 
 Williams, Waterman and Patterson 2009, doi:10.1145/1498765.1498785, with two bandwidths: what moves more bytes
 a second than memory can deliver was in a cache.

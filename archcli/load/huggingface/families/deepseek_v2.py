@@ -52,7 +52,7 @@ def mapping(config: Config) -> Mapped:
 
 
 def _experts(config: Config, *, bias: Flag) -> Mapped:
-    """`mlp_bias` biases the shared expert and not the routed ones."""
+    """Routed and shared experts; `mlp_bias` applies to the shared expert alone."""
     expert = gated(config, width="moe_intermediate_size")
     return without_none(
         {
@@ -71,7 +71,7 @@ def _experts(config: Config, *, bias: Flag) -> Mapped:
 
 
 def _groups(config: Config) -> Mapped:
-    """`greedy` has no groups whatever n_group says."""
+    """The router's groups; with topk_method `greedy` none, whatever n_group states."""
     method = config.value("topk_method")
     if method == "greedy":
         config.ignore("n_group", "topk_group")

@@ -50,7 +50,7 @@ def mapping(config: Config) -> Mapped:
 
 
 def _wiring(config: Config) -> Mapped:
-    """Two norms are the new architecture's; the class itself cannot run the two combinations refused here."""
+    """How norms and sublayers are wired; refuses the combinations that the class cannot run."""
     new, parallel = config.flag("new_decoder_architecture"), config.flag("parallel_attn")
     norms = config.size("num_ln_in_parallel_attn", default=2 if new else 1)
     if new and not parallel:
@@ -64,7 +64,7 @@ def _wiring(config: Config) -> Mapped:
 
 
 def _attention(config: Config) -> Mapped:
-    """`num_kv_heads` counts in the new architecture alone; in the old one it is one head, or all."""
+    """Attention; `num_kv_heads` is read in the new architecture only, the old has 1 or all."""
     heads = config.size("num_attention_heads")
     new = config.flag("new_decoder_architecture")
     kv_heads = heads if new or not config.flag("multi_query") else heads.derive(1)

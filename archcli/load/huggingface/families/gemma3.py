@@ -83,7 +83,7 @@ def mapping(config: Config) -> Mapped:
 
 
 def _positions(config: Config, width: ConfigValue[int]) -> tuple[ConfigValue[Mapped], ConfigValue[Mapped]]:
-    """RoPE within the window, and over the whole context, to which `rope_scaling` and `rope_theta` belong."""
+    """RoPE of the windowed layers, and of the global ones, which use `rope_scaling` and `rope_theta`."""
     near = {
         "rope_theta": config.number("rope_local_base_freq"),
         **parameters(config, "rope_parameters", SLIDING),

@@ -1,4 +1,4 @@
-"""Llama and what is built like it (SmolLM 1 and 2, Yi, Vicuna): LlamaConfig and LlamaForCausalLM."""
+"""Llama and models of its class (SmolLM 1 and 2, Yi, Vicuna): LlamaConfig and LlamaForCausalLM."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def _half(config: Config, half: str) -> Mapped:
 
 
 def weights(config: Config) -> Weights:
-    """The table of source and target is stored up to three times; of two, the target's has two names."""
+    """Weight names; a shared token table is stored up to three times."""
     shared = config.of_class(DEFAULTS).flag("share_encoder_decoder_embeddings")
     table = Parts(("embedding.tokens.weight",), again=True)
     return {

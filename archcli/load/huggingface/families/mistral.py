@@ -26,7 +26,7 @@ DEFAULTS = {
 
 
 def mapping(config: Config) -> Mapped:
-    """As Llama without any bias; every layer has the sliding window, which null takes away."""
+    """As Llama without biases; every layer has the sliding window unless it is null."""
     config = config.of_class(DEFAULTS)
     layer = {
         "kind": "pre_norm",

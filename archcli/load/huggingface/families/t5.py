@@ -98,7 +98,7 @@ SUBLAYERS = {"encoder": ("SelfAttention", "DenseReluDense"), "decoder": tuple(PA
 
 
 def weights(config: Config) -> Weights:
-    """The names of both halves; an encoder alone is the model itself here, and half of one there.
+    """Weight names of both halves, or of an encoder alone.
 
     `wi` is the up projection, or `wi_1` where `wi_0` gates it.
     """

@@ -46,7 +46,7 @@ class LayerKind:
         return f"{self.stem}layers.{index}"
 
     def rotary(self, index: int) -> str:
-        """The path of the rotary table that layers like that one share, where they have one."""
+        """The path of the rotary table of this kind of layer, if it has one."""
         return f"{self.stem}rotary.{index}"
 
     def rows(self, counted: Pass) -> tuple[Row, ...]:
@@ -87,7 +87,7 @@ def depth(model: Model) -> int:
 
 
 def without_ends(model: Model) -> Model:
-    """The model with a vocabulary of a few entries, and nothing behind its last norm."""
+    """The model with a tiny vocabulary and without head, to measure layers alone."""
     changes: dict[str, Any] = {
         "vocab_size": min(SMALL_VOCABULARY, model.vocab_size),
         "head": None,
@@ -101,7 +101,7 @@ def without_ends(model: Model) -> Model:
 
 
 def may_be_empty(model: Model) -> bool:
-    """Whether the model runs without any layer: it has one stack, and no layer lends the others a bias."""
+    """Whether the model runs without layers: one stack, and no score bias shared by layers."""
     by_stem = dict(stacks(model))
     return len(by_stem) == 1 and all(stack.score_bias is None for stack in by_stem.values())
 

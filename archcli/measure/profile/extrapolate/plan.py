@@ -1,4 +1,4 @@
-"""The plan of an extrapolation: which small stacks are measured, each within the memory there is.
+"""The plan of an extrapolation: small stacks to measure, each within available memory.
 
 One layer and two of each kind; where two do not fit, none and one; where those do not either, two whose
 experts share memory. What fits in no form is refused with figures.
@@ -47,7 +47,7 @@ def plan_of(name: str, model: Model, counted: Pass, limits: MemoryLimits) -> Sta
 
 
 def _fillers(model: Model, kinds: tuple[LayerKind, ...]) -> dict[str, LayerKind]:
-    """The smallest kind of each stack, of which there is a layer where a stack cannot be empty."""
+    """The smallest kind of layer of each stack, to fill stacks that cannot be empty."""
     counted = forward_pass(model, 1, 1)
     smallest: dict[str, LayerKind] = {}
     for kind in sorted(kinds, key=lambda kind: sum(row.params // row.times for row in kind.rows(counted))):
@@ -63,7 +63,7 @@ def _stack(name: str, model: Model, limits: MemoryLimits) -> SmallStack:
 def _forms(
     model: Model, kind: LayerKind, fillers: Mapping[str, LayerKind], limits: MemoryLimits
 ) -> list[StackPair]:
-    """The forms in which a kind can be measured, the best first; where it may help, one shares experts."""
+    """Stack pairs that can measure a kind, the best first; the last resort shares experts."""
     plain = without_ends(model)
     beside = {stem: (filler.block, 1) for stem, filler in fillers.items() if stem != kind.stem}
 
@@ -87,7 +87,7 @@ def _first_fitting(pairs: list[StackPair], limits: MemoryLimits) -> StackPair | 
 
 
 def _need(pairs: list[StackPair]) -> str:
-    """What a kind needs in the forms that share nothing."""
+    """A message on the memory that a kind needs without shared experts."""
     kind = pairs[0].kind
     unshared = [pair for pair in pairs if pair.more.distinct is None]
     needs = [f"{('one', 'two')[pair.n_layers]} {_gib(pair.more.needed)}" for pair in unshared]

@@ -1,4 +1,4 @@
-"""The recording of a model that was not run: times of a layer times the layers, and the rest."""
+"""The extrapolated recording: times per layer times the number of layers, plus embedding and head."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def extrapolated(plan: StackPlan, recordings: Recordings) -> Recording:
 
 
 def _gpu_passes(plan: StackPlan, recordings: Recordings) -> GpuPasses | None:
-    """What the traces of the stacks lack; no stack's times on the device are those of the whole model."""
+    """GPU passes of the extrapolation: only the traces' losses, as device times do not extrapolate."""
     ends = recordings[plan.ends.name].gpu
     lost = tuple(_named_by_stack(plan, recordings, lambda stack: stack.lost))
     return ends and GpuPasses(lost=lost, hidden=ends.hidden, states=ends.states)
@@ -70,7 +70,7 @@ def _operations(plan: StackPlan, recordings: Recordings, layers: list[LayerTimes
 
 
 def _repeated(times: LayerTimes) -> Iterator[OpTime]:
-    """The operations of a kind at every layer that is counted, as many times as layers it stands for."""
+    """The operations of a kind at every counted layer, times the layers that it represents."""
     kind = times.pair.kind
     for index, n_layers in kind.places:
         yield from (replace(timed, path=kind.rotary(index)) for timed in times.once)
@@ -84,7 +84,7 @@ def _repeated(times: LayerTimes) -> Iterator[OpTime]:
 
 
 def _reached_experts(plan: StackPlan, recordings: Recordings) -> Iterator[tuple[str, int]]:
-    """(path, experts) at the layers that are counted, as in the first layer of the larger stack."""
+    """(path, experts reached) at counted layers, as measured in the larger stack's first layer."""
     for pair in plan.pairs:
         prefix, reached = f"{pair.kind.layer(0)}.", recordings[pair.more.name].reached
         first = {path.removeprefix(prefix): n for path, n in reached.items() if path.startswith(prefix)}
@@ -119,7 +119,7 @@ def _wall_s(plan: StackPlan, layers: list[LayerTimes], ends: Recording) -> float
 
 
 def _linear(plan: StackPlan, recordings: Recordings, value: Callable[[Recording], float]) -> float:
-    """A value of embedding and head, and for every further layer what one more layer of its kind adds."""
+    """Extrapolate linearly: value of embedding and head, plus that of one layer times the layers."""
     total = value(recordings[plan.ends.name])
     for pair in plan.pairs:
         further = pair.kind.count - int(pair.kind.path in plan.held)

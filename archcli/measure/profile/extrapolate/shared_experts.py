@@ -1,4 +1,4 @@
-"""Stacks whose experts share memory, for mixtures of which two layers do not fit."""
+"""Stacks whose experts share memory, for mixtures too large to run two layers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BEYOND = 4
 
 
 def with_shared_experts(stack: SmallStack, limits: MemoryLimits) -> SmallStack | None:
-    """The stack with as many distinct experts as there is room for; None where that does not help.
+    """The stack with as many distinct experts as fit into memory; None if too few would.
 
     Too few would stay in the caches. None in training, which needs a gradient of every expert.
     """
@@ -34,7 +34,7 @@ def with_shared_experts(stack: SmallStack, limits: MemoryLimits) -> SmallStack |
 
 
 def sharing(stack: SmallStack, distinct: int, dtype: str) -> SmallStack:
-    """The stack with memory for so many experts of each layer."""
+    """The stack with memory for `distinct` experts per layer."""
     rows = _expert_products(stack.counted)
     saved = sum(_expert_bytes(row, dtype) * row.times * (_n_experts(row) - distinct) for row in rows)
     less = {key: stack.memory[key] - saved for key in ("weights_bytes", "needed_bytes")}

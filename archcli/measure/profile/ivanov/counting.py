@@ -1,4 +1,4 @@
-"""The paper's operators, each with the FLOPs and words that the parts of the rows add up to."""
+"""The paper's operators with FLOPs and words, summed over the parts of rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CountedOperator(NamedTuple):
 
 
 class LayerPart(NamedTuple):
-    """A part of a row, with the path within the layer and the name by which the table knows it."""
+    """A part of a row, with its path within the layer and its name in the table."""
 
     row: Row
     path: str
@@ -32,7 +32,7 @@ class LayerPart(NamedTuple):
 
 
 def operators(counted: Pass) -> tuple[CountedOperator, ...]:
-    """Every line of the table that the pass has parts of, then the parts of layers that no line names.
+    """The table's lines that occur in the pass, then parts of layers that the table lacks.
 
     Lines are in the table's order, other parts by row.
     """
@@ -80,7 +80,7 @@ def _operator(line: TableLine, members: list[LayerPart]) -> CountedOperator:
 
 
 def _shared_words(line: TableLine, members: Iterable[LayerPart]) -> Iterator[int]:
-    """Words of the input that a part shares with one before it: the paper's operator moves them once."""
+    """Words of an input shared with an earlier part, which the paper counts once."""
     seen: set[str] = set()
     for member in members:
         layer = member.row.path.removesuffix(member.path)

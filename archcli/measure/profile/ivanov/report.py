@@ -1,4 +1,4 @@
-"""The paper's table in a report: every operator, and shares by class beside the paper's."""
+"""The paper's table in a report: its operators, and shares by class compared with the paper's."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ Phase = Literal["forward", "backward"]
 
 
 class TableLine(NamedTuple):
-    """An operator of the paper: parts, by name or pattern, of the rows at some paths within a layer.
+    """An operator of the paper: paths of rows within a layer, and names or patterns of their parts.
 
     A gradient is `part/gradient`. `one_input` marks rows that read the same tensor and are one operator in
     the paper: the tensor is read once, and its gradient written once. `meets` marks where gradients of

@@ -54,7 +54,7 @@ def operator_times(operators: Sequence[CountedOperator], recording: Recording) -
 
 
 def _keys(operator: CountedOperator, spent: Mapping[ClassKey, float]) -> set[ClassKey]:
-    """The times that an operator has a part in, at most one for each of its rows.
+    """Keys of the measured times that include an operator, at most one per row.
 
     That is the time in its class, else that of the product or the kernel that took it in.
     """
@@ -67,7 +67,7 @@ def _keys(operator: CountedOperator, spent: Mapping[ClassKey, float]) -> set[Cla
 
 
 def _groups(keys: Sequence[set[ClassKey]], spent: Mapping[ClassKey, float]) -> tuple[OperatorGroup, ...]:
-    """Operators that have a part in a common time, joined."""
+    """Groups of operators that share a measured time."""
     joined: list[tuple[set[int], set[ClassKey]]] = []
     for i, times in enumerate(keys):
         touching = [group for group in joined if group[1] & times]

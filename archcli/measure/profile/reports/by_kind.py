@@ -28,7 +28,7 @@ COLUMNS = (
 
 
 def by_kind(report: Report, plan: StackPlan, recordings: Mapping[str, Recording], cache_bytes: int) -> Report:
-    """The report of an extrapolated recording, and what it was extrapolated from.
+    """The report of an extrapolated recording, with the measurements behind it.
 
     `recordings` are those of the stacks, by name.
     """

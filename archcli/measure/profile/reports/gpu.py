@@ -25,7 +25,7 @@ def is_gpu(recording: Recording) -> bool:
 
 
 def device_figures(recording: Recording, wall_s: float) -> Device | None:
-    """What the device did: medians over the traced passes, of which busy and idle add up to `wall_s`.
+    """Device activity: medians over traced passes; busy and idle times add up to `wall_s`.
 
     `busy_share` is of the traced pass, `busy_share_of_plain` of the plain wall time. `plain_*_s` are the
     plain passes by either clock. None on a CPU.
@@ -53,7 +53,7 @@ def device_figures(recording: Recording, wall_s: float) -> Device | None:
 
 
 def machine_figures(recording: Recording) -> dict[str, Any]:
-    """What the figures depend on, and readings of a GPU before and after the timed passes."""
+    """Machine settings, and readings of the GPU before and after the timed passes."""
     states = () if recording.gpu is None else recording.gpu.states
     return {**recording.machine, **({"states": list(states)} if states else {})}
 

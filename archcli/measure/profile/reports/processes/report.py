@@ -40,7 +40,7 @@ def repeated(documents: Sequence[Profile], asked: int, top: int = 0) -> Report:
 
 
 def _notes(documents: Sequence[Profile], asked: int) -> Iterator[str]:
-    """Notes that all processes have; of others the first of its wording, and how many have it.
+    """Notes of all processes; one that only some have is followed by their number.
 
     Notes that differ in figures alone have one wording.
     """

@@ -1,4 +1,4 @@
-"""Records of a comparison: each variant, and its classes and operators beside those of the base."""
+"""Records of a comparison: each variant, with classes and operators compared to the base."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes of a comparison: what makes it unreliable, and what must be known to read it."""
+"""Notes of a comparison: warnings, and explanations of its figures."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _warnings(sides: Sequence[VariantBreakdown]) -> Iterator[str]:
 
 
 def _differences(base: MeasuredVariant, variants: Sequence[MeasuredVariant]) -> Iterator[str]:
-    """Notes on variants whose lines cannot simply be set beside those of the base."""
+    """Notes on variants whose lines are not directly comparable to the base's."""
     for variant in variants:
         if _is_fused(variant) != _is_fused(base):
             yield (

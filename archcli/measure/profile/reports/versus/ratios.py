@@ -34,7 +34,7 @@ def ratios(base: Sequence[float], variant: Sequence[float]) -> Ratios:
 
 
 def class_seconds(timing: Timing, op_class: str) -> list[float]:
-    """Seconds of a class in each round; the framework has what the operations leave of a traced pass."""
+    """Seconds of a class in each round; framework is the traced time outside of operations."""
     if op_class != FRAMEWORK:
         return _sums(timing, lambda key: key.op_class == op_class)
     operations = _sums(timing, lambda key: key.op_class != FRAMEWORK)

@@ -19,7 +19,7 @@ from archcli.recording.recording import Recording, Timing
 
 @dataclass(frozen=True, slots=True)
 class MeasuredVariant:
-    """A variant: its letter (A is the base), the text of --vs, what was counted and measured of it."""
+    """A variant: its letter (A is the base), the text of --vs, its counts and times."""
 
     letter: str
     text: str
@@ -43,7 +43,7 @@ class VariantBreakdown(NamedTuple):
 
     @property
     def unattributed(self) -> float:
-        """The share of the plain wall time that operations and framework leave."""
+        """The share of the plain wall time outside of operations and framework."""
         return self.breakdown.share_of(UNATTRIBUTED)
 
     @property
@@ -60,7 +60,7 @@ def broken_down(variant: MeasuredVariant, depth: int) -> VariantBreakdown:
 def comparable(
     base: VariantBreakdown, side: VariantBreakdown, depth: int
 ) -> tuple[VariantBreakdown, VariantBreakdown]:
-    """The base and a variant such that their lines compare.
+    """The base and a variant, regrouped so that their lines are comparable.
 
     Where only one is compiled, the times of the other stand on the lines of its kernels.
     """
@@ -77,7 +77,7 @@ def _regrouped(variant: MeasuredVariant, compiled: CompiledModel, depth: int) ->
 
 
 def regrouped(timing: Timing, compiled: CompiledModel) -> Timing:
-    """Times of single operations on the lines, and in the classes, of a compiled model's kernels."""
+    """Times of an uncompiled variant, regrouped by a compiled model's kernels."""
     rounds = []
     for places in timing.places:
         seconds: dict[ClassKey, float] = defaultdict(float)

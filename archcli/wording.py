@@ -1,4 +1,4 @@
-"""How values, keys and suggestions read in a message."""
+"""Formatting of values, keys and suggestions in messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`archcli flops`: what one pass through an architecture computes."""
+"""`archcli flops`: the FLOPs of one pass through an architecture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`archcli kvcache`: what an architecture keeps of the tokens it has seen."""
+"""`archcli kvcache`: the size of an architecture's KV cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments and options that several subcommands share, so that they are spelled and explained once.
+"""Arguments and options shared by several subcommands.
 
 A command's parameters are annotated with these names; the defaults stand in its signature.
 """
@@ -28,13 +28,13 @@ def size_from(least: int) -> Any:
 
 
 def _bytes(text: str) -> int:
-    """An amount of memory such as 80GiB."""
+    """Parse an amount of memory such as 80GiB."""
     amount: int = _parsed(parse_bytes, text)
     return amount
 
 
 def _dtype(text: str) -> str:
-    """A dtype's name."""
+    """Parse a dtype's name."""
     name: str = _parsed(parse_dtype, text)
     return name
 

@@ -1,4 +1,4 @@
-"""`archcli rule CODE`: one rule of design, whole."""
+"""`archcli rule CODE`: the full description of a design rule."""
 
 from __future__ import annotations
 

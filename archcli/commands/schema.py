@@ -1,4 +1,4 @@
-"""`archcli schema`: the grammar of the YAML, and what a profile's JSON holds."""
+"""`archcli schema`: the JSON Schemas of the YAML and of a profile's JSON."""
 
 from __future__ import annotations
 

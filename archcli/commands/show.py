@@ -1,4 +1,4 @@
-"""`archcli show`: an architecture as it was understood."""
+"""`archcli show`: the forward of an architecture as archcli parsed it."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def run(  # noqa: PLR0913
 
 
 def _ask(asked: Subject, batch_size: int, seq_len: int, source_len: int | None) -> VerifyResult:
-    """Count the passes, then let torch and fvcore count them."""
+    """Count the passes, then compare the counts with torch and fvcore."""
     model, source = asked.model, seq_len if source_len is None else source_len
     train_batch = lcm(batch_size * seq_len, model.token_multiple) // seq_len
     forward = forward_pass(model, batch_size, seq_len, source_len=source)
@@ -128,7 +128,7 @@ def report_of(verified: VerifyResult, inputs: dict[str, Any], notes: tuple[str, 
 
 
 def _record(result: ReferenceResult) -> dict[str, Any]:
-    """The result by the names JSON gives it."""
+    """The result as a JSON record."""
     return {
         "witness": result.reference,
         "what": result.what,

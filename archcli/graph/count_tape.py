@@ -115,7 +115,7 @@ def _join(*names: str) -> str:
 
 
 def _needed(part: Part, grads: list[bool], *, trained: bool) -> Part:
-    """Drop gradients that nobody needs: of a raw input such as token ids, of a frozen weight."""
+    """Drop unneeded gradients: of inputs such as token ids, and of frozen weights."""
     kept = tuple(back for back in part.backward if _flows(back.wrt, grads, trained=trained))
     return part if len(kept) == len(part.backward) else replace(part, backward=kept)
 

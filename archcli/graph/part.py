@@ -24,7 +24,7 @@ class OpClass(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A share of an operation's cost.
+    """A part of an operation's cost, in one class of arithmetic.
 
     FLOPs (2 per multiply-add), elements read and written, and the parts its backward adds.
 

@@ -23,7 +23,7 @@ class Experts(NamedTuple):
 
 
 class PassPart(NamedTuple):
-    """A part as a pass runs it; a gradient is named `part/gradient`."""
+    """A part in one stage of a pass; a gradient is named `part/gradient`."""
 
     stage: Literal["forward", "backward"]
     name: str

@@ -54,7 +54,7 @@ class Block(Module):
     dropout: Share = 0.0
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
-        """[B, T, D] to [B, T, D], and what this layer's cache holds afterwards."""
+        """[B, T, D] to [B, T, D], and the layer's new cache."""
         raise NotImplementedError
 
     @property
@@ -90,7 +90,7 @@ class Block(Module):
             )
 
     def check_width(self, d_model: int) -> Iterator[Conflict]:
-        """Whether its mixers fit a residual stream of width D."""
+        """Conflicts of its mixers with a residual stream of width D."""
         for step, child in children(self):
             if isinstance(child, Mixer):
                 yield from (conflict.below(step) for conflict in child.check_width(d_model))

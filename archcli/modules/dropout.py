@@ -1,4 +1,4 @@
-"""Dropout where a module states a share to drop."""
+"""Dropout of modules that state a dropout share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from archcli.graph import Tensor
 
 
 def dropped(x: Tensor, share: float, name: str = "dropout", group: str = "") -> Tensor:
-    """x, of which training zeroes that share, counted under `group`; for 0 there is no operation."""
+    """Apply dropout with probability `share` to x, counted under `group`; no operation for 0."""
     if not share:
         return x
     from archcli.ops import Dropout  # rare: not loaded with every block

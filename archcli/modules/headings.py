@@ -1,4 +1,4 @@
-"""Report headings and row paths of what stands beside a model's layers.
+"""Report headings and row paths of the modules besides a model's layers.
 
 They are constants in a file of their own, so that naming them imports no module class.
 """

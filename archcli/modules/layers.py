@@ -1,4 +1,4 @@
-"""LayerIndex: which layers of a model each counted layer stands for, by row path and by YAML path.
+"""LayerIndex: the layers of a model that each counted layer represents, by row and YAML path.
 
 Counting traces every distinct layer once: layer i of a pattern of p layers stands for the layers i, i+p,
 i+2p, … of its group. A built model has all of them.
@@ -32,7 +32,7 @@ class DistinctLayer(NamedTuple):
 
 
 class LayerIndex:
-    """The layers of a model: iterable, the distinct ones; and by path, the layers that rows stand for."""
+    """The layers of a model: iterates over distinct ones, and maps row paths to the layers they represent."""
 
     def __init__(self, model: Spec) -> None:
         self.prefixes = [f"{prefix}layers." for prefix, _ in stacks(model)]
@@ -44,11 +44,11 @@ class LayerIndex:
         return iter(self._distinct)
 
     def span(self, path: str) -> range:
-        """The layers of its stack that a row stands for; of a row outside of all layers range(1)."""
+        """The layers of its stack that a row represents; range(1) for a row outside of all layers."""
         return self._spans.get(self._split(path)[0], range(1))
 
     def built_paths(self, path: str) -> list[str]:
-        """The paths in a built model of what one counted path stands for."""
+        """The paths in a built model that one counted path represents."""
         layer, rest = self._split(path)
         if layer not in self._spans:
             return [path]
@@ -56,7 +56,7 @@ class LayerIndex:
         return [f"{stem}.{number}{rest}" for number in self._spans[layer]]
 
     def counted_path(self, path: str) -> str:
-        """The counted path that stands for a path in a built model."""
+        """The counted path that represents a path in a built model."""
         layer, rest = self._split(path)
         prefix, _, number = layer.rpartition(".")
         if not number.isdecimal():
@@ -89,7 +89,7 @@ def _distinct(model: Spec) -> Iterator[DistinctLayer]:
 
 
 def _spans(model: Spec) -> Iterator[tuple[str, range]]:
-    """(row path, layers it stands for) of every layer that is counted, where numbers of layers are ints."""
+    """(row path, layers represented) of every counted layer; sizes must be ints."""
     adapted = getattr(model, "lora", None) is not None
     for prefix, stack in stacks(model):
         start = 0
@@ -103,7 +103,7 @@ def _spans(model: Spec) -> Iterator[tuple[str, range]]:
 
 
 def _group_spans(group: Group, start: int, *, adapted: bool) -> Iterator[range]:
-    """The layers that each counted layer of a group stands for; with adapters the first is separate."""
+    """The layers that each counted layer of a group represents; with adapters the first is separate."""
     period, end = len(group.blocks), start + group.n_layers
     alone = min(period, group.n_layers) if adapted else 0
     yield from (range(i, i + 1) for i in range(start, start + alone))

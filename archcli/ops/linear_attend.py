@@ -17,7 +17,7 @@ Kernel = Literal["elu", "softmax"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FeatureMap(Op):
-    """phi(x) >= 0, a feature map that stands for a kernel: x [B, T, H, d] to [B, T, H, m].
+    """phi(x) >= 0, the feature map of a kernel: x [B, T, H, d] to [B, T, H, m].
 
     elu(x) + 1 (arXiv:2006.16236), or exp(w x' - |x'|^2 / 2 - max) / sqrt(m) with x' = x / d^(1/4) and stored
     random w [m, d] (arXiv:2009.14794). The maximum only steadies the exponent and is left out.
@@ -141,7 +141,7 @@ class LinearAttend(Op):
 
 
 def _running(name: str, elements: Number, cached: Number, wrt: tuple[int, ...]) -> Part:
-    """Sums up to every token, on top of the cached ones. A term's gradient sums those from its token on."""
+    """Cumulative sums from the cached ones; the gradient of a term is a reverse cumulative sum."""
     back = Part("d_1", OpClass.ELEMENTWISE, elements, elements, elements, wrt=wrt)
     return Part(name, OpClass.ELEMENTWISE, elements, elements + cached, elements, (back,))
 

@@ -55,7 +55,7 @@ def cut_to(asked: Subject, layers: int | None, *, per_kind: bool) -> Subject:
 def plan_stacks(
     asked: Subject, counted: Pass, request: Request, settings: RunSettings, *, per_kind: bool
 ) -> StackPlan | None:
-    """The stacks to measure in place of the model; None where it fits and `per_kind` is not asked for.
+    """The stacks to measure in place of the model; None where it fits into memory and not `per_kind`.
 
     Raises ArchError for what fits in no form.
     """
@@ -82,7 +82,7 @@ def plan_stacks(
 
 
 def _check_divisible(asked: Subject, counted: Pass, settings: RunSettings) -> None:
-    """Raise ArchError for what cannot be measured by kinds of layer."""
+    """Raise ArchError for settings that do not allow measuring by kinds of layer."""
     if settings.compile:
         raise ArchError(
             "--compile is of the whole model, as kernels reach across layers; --per-kind takes it apart",
@@ -134,7 +134,7 @@ def _measure(
 
 
 def _stack_recordings(plan: StackPlan, settings: RunSettings, tick: Tick) -> Iterator[tuple[str, Recording]]:
-    """(name, recording) of each stack until one is interrupted. Built in turn, no two take memory."""
+    """(name, recording) of each stack until an interrupt; one stack is in memory at a time."""
     from archcli.runtime.profile.machine import release_memory
 
     for stack in plan.stacks():

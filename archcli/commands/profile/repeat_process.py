@@ -1,4 +1,4 @@
-"""`--repeat-process N`: the same command in fresh processes, one after another, and one report of all."""
+"""`--repeat-process N`: run the command in N processes, one after another, and join the reports."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def in_processes(context: typer.Context, number: int) -> Report:
 
 
 def _documents(context: typer.Context, number: int) -> list[Any]:
-    """The documents of the processes that finish."""
+    """The JSON documents of the processes that finish."""
     command = [
         sys.executable,
         "-m",
@@ -86,7 +86,7 @@ def _options(context: typer.Context) -> Iterator[str]:
 
 
 def _printed(command: list[str], text: bytes) -> Mapping[str, Any]:
-    """The document that a process prints. Its errors are passed on."""
+    """Run a process and parse the JSON document it prints; its stderr is passed on."""
     code, out, err = _ended(command, text)
     if code in {SUCCESS, FOUND_FAULT} and out:
         printed: Mapping[str, Any] = json.loads(out)

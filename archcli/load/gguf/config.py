@@ -56,7 +56,7 @@ def _flags(facts: Facts, config: ConfigData) -> None:
 
 
 def _vocab_size(facts: Facts) -> int:
-    """The rows of the token table; in a file without tensors the stated size, or the tokens it lists."""
+    """The vocabulary size: rows of the token table, else the stated size or the number of listed tokens."""
     table = facts.header.tensors.get("token_embd.weight")
     tokens = facts.header.metadata.get("tokenizer.ggml.tokens")
     listed = tokens.length if isinstance(tokens, Skipped) else None
@@ -91,7 +91,7 @@ def _heads(facts: Facts, config: ConfigData) -> None:
 
 
 def _rope(facts: Facts, config: ConfigData) -> None:
-    """Base, share of a head and scaling; llama.cpp takes 10000 where a file states no base."""
+    """Set RoPE's base (10000 where missing, as in llama.cpp), share of a head, and scaling."""
     config.setdefault("rope_theta", 10000.0)
     split = facts.whole("embedding_length") // max(1, facts.whole("attention.head_count"))
     width = facts.whole("attention.key_length", split)
@@ -109,7 +109,7 @@ def _rope(facts: Facts, config: ConfigData) -> None:
 
 
 def _scaling(facts: Facts) -> ConfigData | None:
-    """`linear` or `yarn` scaling as the metadata state it; factors kept as a tensor change no count."""
+    """Set `linear` or `yarn` RoPE scaling by the metadata; factors stored as a tensor are ignored."""
     kind, factor = facts.get("rope.scaling.type", "none"), facts.number("rope.scaling.factor")
     original = facts.get("rope.scaling.original_context_length")
     attention = facts.get("rope.scaling.attn_factor") or facts.get("rope.scaling.yarn_attn_factor")

@@ -37,7 +37,7 @@ class Facts:
     keys: dict[str, str] = field(default_factory=dict)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value of a key; of a list with the same value for each layer, that value."""
+        """The value of a key; a per-layer list of equal values is reduced to one."""
         self.read.add(key)
         value = self.header.metadata.get(f"{self.name}.{key}")
         if isinstance(value, list) and value and all(item == value[0] for item in value):
@@ -77,7 +77,7 @@ class Facts:
 
 
 def rounded(value: float) -> float:
-    """The shortest number that is the same float of 32 bits: 1e-05, not 9.999999747378752e-06."""
+    """The shortest decimal of a float32: 1e-05, not 9.999999747378752e-06."""
     try:
         stored = FLOAT.pack(value)
         shorter = (float(f"{value:.{digits}g}") for digits in DIGITS)

@@ -1,4 +1,4 @@
-"""The architectures of GGUF files as data: which Hugging Face family each of them is."""
+"""The table of GGUF architectures: the Hugging Face family of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tree of a YAML or JSON text, in which keys and values know their places.
+"""The tree of a YAML or JSON text, with the places of keys and values.
 
 So an error can draw a caret under them.
 """
@@ -16,7 +16,7 @@ MOST_PROBLEMS = 100
 
 
 class Source(NamedTuple):
-    """A text that places point into: its name for messages, and its lines.
+    """A source text: its name for messages, and its lines.
 
     `shift` is added to columns of the first line: a value of `--set` is parsed without the key before it.
     """

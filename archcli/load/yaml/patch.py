@@ -40,7 +40,7 @@ class _Edit(NamedTuple):
 
 
 def patch_of(root: Node, changes: Iterable[Change]) -> Patch:
-    """The changes as a patch of the file that the tree was read from.
+    """The changes as a patch of the tree's file.
 
     A value is written in place of the old one, or as a new key. Left out are changes of values that stand
     elsewhere (an import, an override), and all changes of a text that is no file (a preset, standard input).

@@ -66,7 +66,7 @@ def count_kv_cache(
 
 
 def _totals(counted: Pass, model: Model, dtype: str) -> Record:
-    """Elements and bytes of the model's cache, of what some engines hold, and of other kinds of attention."""
+    """Elements and bytes of the model's cache, as engines store it, and with other kinds of attention."""
     asked = counted.new, counted.batch_size, dtype
     return {
         "cross_elements": counted.cross_cached(),

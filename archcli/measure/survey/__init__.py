@@ -1,1 +1,1 @@
-"""Survey: many architectures by the same columns."""
+"""Survey: a table of many architectures with the same columns."""

@@ -43,7 +43,7 @@ def active(architecture: Architecture) -> Number:
 
 
 def placement(_: Architecture, layer: SurveyLayer) -> str:
-    """Where the norms stand: before a sublayer, after it inside the residual, or on the stream."""
+    """Placement of norms: before a sublayer, after it inside the residual, or on the stream."""
     order = layer.order
     is_at = {"pre": order.startswith("N"), "after": "SN+" in order, "post": order.endswith("+N")}
     places = [place for place, stands_there in is_at.items() if stands_there]
@@ -65,7 +65,7 @@ def theta(_: Architecture, layer: SurveyLayer) -> float | None:
 
 
 def scaling(_: Architecture, layer: SurveyLayer) -> str:
-    """How RoPE is stretched beyond the trained context."""
+    """The kind of RoPE scaling beyond the trained context."""
     return getattr(getattr(layer.facts.position, "scaling", None), "kind", "none")
 
 

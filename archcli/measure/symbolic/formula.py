@@ -19,7 +19,7 @@ SIZE = value_type(Size).schema
 
 
 class Formula(NamedTuple):
-    """sympy expressions in the names of the YAML, `batch_size` and `seq_len`; `values` of these names.
+    """sympy expressions in YAML keys, `batch_size` and `seq_len`, with the `values` of these symbols.
 
     Where fields of one name differ in value, the name carries as much of the path as tells them apart.
     Divisions that come out even in this architecture are written without rounding.

@@ -25,7 +25,7 @@ Row = Mapping[str, Any]
 
 
 class _Scale(NamedTuple):
-    """Decades of both axes, and the top of the drawing in pixels."""
+    """The scale of the diagram: decades of both axes, and the top in pixels."""
 
     x: tuple[int, int]
     y: tuple[int, int]

@@ -37,7 +37,7 @@ L2_PARTS = (8, 4, 2)
 
 
 def measure_ceilings(name: str, dtype: torch.dtype, device: str) -> Ceilings:
-    """Measure all three on the device; `name` is the dtype's."""
+    """Measure the three ceilings on the device; `name` is the dtype's."""
     clock, sizes = clock_of(device, hide_launch=True), sizes_of(device)
     with torch.no_grad():
         gemm = max(_gemm(side, dtype, device, clock) for side in sizes.sides)
@@ -61,14 +61,14 @@ def sizes_of(device: str) -> Sizes:
 
 
 def _gemm(side: int, dtype: torch.dtype, device: str, clock: Clock) -> float:
-    """FLOP/s of x w^T, which is what a linear layer runs."""
+    """FLOP/s of the product x w^T, as in a linear layer."""
     x, weight = (torch.randn(side, side, device=device).to(dtype) for _ in range(2))
     out = torch.empty(side, side, dtype=dtype, device=device)
     return 2 * side**3 / _best(lambda: torch.mm(x, weight.t(), out=out), clock)
 
 
 def _copy(size: int, least: int, device: str, clock: Clock) -> float:
-    """Bytes read and written per second by copying buffers of `size` bytes, which were written before."""
+    """Bytes read and written per second by copying initialised buffers of `size` bytes."""
     source, target = (torch.ones(size // 8, dtype=torch.float32, device=device) for _ in range(2))
     repeats = max(1, least // size)
 

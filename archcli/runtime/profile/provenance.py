@@ -28,7 +28,7 @@ ALIASES = {"bias_addmm": "addmm"}
 
 
 def annotated(path: str) -> OpHook:
-    """The op hook of a node by which the nodes that a compiler traces carry the operation's path."""
+    """The op hook that annotates the compiler's graph nodes with the operation's path."""
 
     def annotate(op: Op, _: Sequence[Any], __: Assignment | None) -> AbstractContextManager[Any]:
         annotation: AbstractContextManager[Any] = fx.traceback.annotate({ROW: join(path, op.name)})

@@ -44,7 +44,7 @@ class Contender(NamedTuple):
 
 
 def contender(work: Work, device: str, *, hide_launch: bool = False) -> Contender:
-    """A variant whose operations torch runs one by one: warmed up, its census taken."""
+    """Prepare an uncompiled variant: warm up and take the census."""
     clock = clock_of(device, hide_launch=hide_launch)
     warm_up(work, clock)
     census = take_census(work.model, work.step)

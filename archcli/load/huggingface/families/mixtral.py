@@ -28,7 +28,7 @@ DEFAULTS = {
 
 
 def mapping(config: Config) -> Mapped:
-    """As Mistral, with experts in every layer; the weights of the chosen ones are divided by their sum."""
+    """As Mistral, with experts in every layer; the weights of the top k are normalized to sum 1."""
     config = config.of_class(DEFAULTS)
     experts = {
         "kind": "moe",

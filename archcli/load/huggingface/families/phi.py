@@ -26,7 +26,7 @@ DEFAULTS = {
 
 
 def mapping(config: Config) -> Mapped:
-    """Parallel with one norm, everything biased, the head too; RoPE on half of each head."""
+    """Parallel block with one norm, biases everywhere including the head; RoPE on part of each head."""
     config = config.of_class(DEFAULTS)
     width, norm = head_dim(config), layernorm(config.number("layer_norm_eps"))
     qk_norm = {"norm": norm} if config.flag("qk_layernorm") else None

@@ -43,7 +43,7 @@ def operator_table(breakdown: Breakdown, operators: list[Operator], top: int) ->
 
 
 def quality_table(recording: Recording, breakdown: Breakdown) -> Table:
-    """How far to trust the figures, and what they depend on."""
+    """The quality table: reliability of the figures, and the machine's settings."""
     framework = f"framework ({'the device idle' if is_gpu(recording) else 'Python, dispatch'}, views)"
     return facts(
         "How far to trust it",

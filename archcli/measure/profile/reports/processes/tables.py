@@ -1,4 +1,4 @@
-"""Tables of a profile that several processes ran: shares with their range, and how far to trust them."""
+"""Tables of a profile of several processes: shares with ranges, and the quality of the figures."""
 
 from __future__ import annotations
 

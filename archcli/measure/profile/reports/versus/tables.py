@@ -60,7 +60,7 @@ def _seconds_columns(variant: MeasuredVariant) -> tuple[Column, Column]:
 
 
 def quality_table(sides: Sequence[VariantBreakdown]) -> Table:
-    """How far to trust the comparison."""
+    """The quality table: reliability of the comparison."""
     timing = sides[0].variant.timing
     rounds = f"{len(timing.walls)}, {timing.recording.rejected}"
     lines: list[tuple[str, Any, Unit]] = [("rounds, rejected as disturbed", rounds, "text")]

@@ -36,7 +36,7 @@ class CheckpointComparison(NamedTuple):
 
 
 def compare_checkpoint(asked: Subject, source: str) -> CheckpointComparison:
-    """Compare a checkpoint's tensors with the model's, by name; without a config.json by their sum.
+    """Compare a checkpoint's tensors with the model's by name; without a config.json by total size.
 
     A config.json says which family's names they are: the model's, or the one beside the weights.
     """

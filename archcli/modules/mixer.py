@@ -20,7 +20,7 @@ Kept = tuple[Any, ...] | None
 
 @dataclass(frozen=True, slots=True)
 class MixerFacts:
-    """What measures and rules ask of a mixer; None where it has no such thing.
+    """Facts of a mixer for measures and rules; None for a property that it lacks.
 
     `head_dim` is the width of a query's and a key's head, `v_head_dim` of a value's. `content_dim` leaves out
     dims that carry position alone (MLA's). `rotary_dim` is how many dims a rotary position may turn.

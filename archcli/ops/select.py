@@ -42,7 +42,7 @@ class ClusterIndex(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Select(Op):
-    """The tokens whose target lies in [low, high), and where they stand.
+    """The tokens whose target lies in [low, high), and their positions.
 
     x [..., D] and targets [...] to x [n, D], target - low [n], places [n]. Counted, n is the stated share of
     all tokens, an exact fraction. On the meta device, where no target has a value, the first N * share tokens
@@ -85,7 +85,7 @@ class Select(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScatterAdd(Op):
-    """y = x with values [n] added at their places [n] of the flattened x."""
+    """y = x with values [n] added at indices [n] of the flattened x."""
 
     name: str
 

@@ -21,7 +21,7 @@ WAIT_KERNEL = "spin_kernel"
 
 
 class Span(NamedTuple):
-    """A stretch of time."""
+    """A time interval."""
 
     start_ns: int
     end_ns: int
@@ -47,7 +47,7 @@ class DeviceActivity:
 
     @property
     def wall_ns(self) -> int:
-        """The whole pass."""
+        """Nanoseconds of the whole pass."""
         return self.busy_ns + self.copy_ns + self.sync_ns + self.launch_ns + self.ends_ns
 
 
@@ -152,7 +152,7 @@ def _lost(events: Iterable[Event], launches: dict[int, Event], activities: Itera
 
 
 def _union(events: Iterable[Event], window: Span) -> list[Span]:
-    """The stretches of the window in which at least one event ran, in order."""
+    """The intervals of the window in which at least one event ran, in order."""
     spans: list[Span] = []
     for start, end in sorted(
         (max(event.start_ns, window.start_ns), min(event.end_ns, window.end_ns)) for event in events

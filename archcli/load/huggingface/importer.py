@@ -45,7 +45,7 @@ def families() -> dict[str, str]:
 def import_config(
     data: Any, places: KeyPlaces | None = None, before: Mapped | None = None, over: Mapped | None = None
 ) -> ImportedConfig:
-    """The tree of a whole config.json; keys `before` come first, and keys `over` replace its own.
+    """Import a config.json; keys `before` precede the imported ones, keys `over` replace them.
 
     Raises ArchError where it is of no known family, or says what cannot be expressed.
     """

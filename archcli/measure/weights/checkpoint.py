@@ -194,7 +194,7 @@ def count_checkpoint(model: Model, source: str, comparison: Comparison, notes: S
 
 
 def folded(lines: Iterable[Line]) -> Iterator[dict[str, Any]]:
-    """A record for all lines that differ in an index alone, wrong ones first; `first` names one of them."""
+    """One record for lines that differ only in an index, wrong ones first; `first` is an example."""
     groups: dict[Line, list[str]] = {}
     for line in lines:
         starred = line._replace(

@@ -31,7 +31,7 @@ from archcli.runtime.profile.work import Work
 
 
 class RowClock:
-    """A clock around every operation: a log of (ns, path) where one begins and (ns, "") where it ends."""
+    """A clock around every operation: logs (ns, path) at its start and (ns, "") at its end."""
 
     def __init__(self) -> None:
         self.log: list[tuple[int, str]] = []
@@ -64,7 +64,7 @@ class RowTimes(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """The share of some rows in the time of all: by the profile, by ranges of a trace, and by the clock."""
+    """The share of some rows in the time of all rows: by profile, by trace ranges, and by clock."""
 
     profile: float
     ranges: float
@@ -110,7 +110,7 @@ def _medians(spent: list[dict[str, CallTime]]) -> dict[str, float]:
 
 
 def self_times(log: Iterable[tuple[int, str]]) -> dict[str, CallTime]:
-    """Time and calls by path, of a log of (ns, path) where a row begins and (ns, "") where it ends.
+    """Time and calls by path, from a log of (ns, path) at each start and (ns, "") at each end.
 
     What runs within a region of its own is not in that of the one around it.
     """

@@ -55,7 +55,7 @@ def mapping(config: Config) -> Mapped:
 
 
 def weights(config: Config) -> Weights:
-    """Queries, keys and values of one head after the other."""
+    """Weight names; a fused matrix holds queries, keys and values head by head."""
     heads = config.of_class(DEFAULTS, **ALIASES).size("num_attention_heads").value
     return {
         "[transformer.]word_embeddings.weight": "embedding.tokens.weight",

@@ -77,7 +77,7 @@ def _attention(config: Config) -> Mapped:
 
 
 def weights(config: Config) -> Weights:
-    """Queries, keys and values of one group of heads after the other; a group shares one key head."""
+    """Weight names; a fused matrix holds queries, keys and values group by group of query heads."""
     config = config.of_class(DEFAULTS, **ALIASES)
     attend = _attention(config)
     groups = {"mqa": 1, "mha": bare(attend["n_heads"])}.get(attend["kind"]) or bare(attend["n_kv_heads"])

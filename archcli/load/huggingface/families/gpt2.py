@@ -1,4 +1,4 @@
-"""GPT-2, and GPT-3 as far as it is published: GPT2Config and GPT2LMHeadModel."""
+"""GPT-2, and GPT-3 where its paper states the shape: GPT2Config and GPT2LMHeadModel."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def mapping(config: Config) -> Mapped:
 
 
 def _attention(config: Config, width: ConfigValue[int], index: int) -> Mapped:
-    """MHA whose scores are scaled by 1/sqrt(head_dim), by 1, or by either over the layer's number.
+    """MHA with the scale 1/sqrt(head_dim) or 1, optionally divided by the layer's number.
 
     scale_attn_weights false means 1; scale_attn_by_inverse_layer_idx divides by the number, counted from 1.
     """

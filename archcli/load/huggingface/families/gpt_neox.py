@@ -42,7 +42,7 @@ def mapping(config: Config) -> Mapped:
 
 
 def weights(config: Config) -> Weights:
-    """Queries, keys and values of one head after the other.
+    """Weight names; a fused matrix holds queries, keys and values head by head.
 
     The output head is `embed_out` in files and `lm_head` in transformers 5.
     """

@@ -83,7 +83,7 @@ def mapping(config: Config) -> Mapped:
 
 
 def _half(config: Config, half: str) -> Mapped:
-    """The encoder, or the decoder, which also attends to the encoder."""
+    """The encoder, or the decoder with cross attention."""
     heads = {"n_heads": config.size(f"{half}_attention_heads"), "bias": True}
     layer = {"kind": "post_norm", "attention": {"kind": "mha", **heads, "causal": half == "decoder"}}
     layer |= {"cross_attention": heads} if half == "decoder" else {}

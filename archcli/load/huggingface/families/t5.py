@@ -67,7 +67,7 @@ def mapping(config: Config) -> Mapped:
 
 
 def _half(config: Config, depth: ConfigValue[int], *, causal: bool) -> Mapped:
-    """The encoder, or the decoder, which also attends to the encoder."""
+    """The encoder, or the decoder with cross attention."""
     heads = {"n_heads": config.size("num_attention_heads"), "head_dim": config.size("head_dim"), "scale": 1.0}
     buckets = {
         "kind": "buckets",
@@ -119,7 +119,7 @@ def weights(config: Config) -> Weights:
 
 
 def _half_weights(half: str, prefix: str) -> dict[str, Rule]:
-    """The names of the encoder or of the decoder, whose sublayers are numbered."""
+    """Weight names of the encoder or the decoder, where sublayers are numbered."""
     names: dict[str, Rule] = {
         f"{half}.block.0.layer.0.SelfAttention.relative_attention_bias.weight": f"{prefix}score_bias.weight",
         f"{half}.final_layer_norm.weight": f"{prefix}final_norm.weight",

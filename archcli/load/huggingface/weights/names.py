@@ -100,7 +100,7 @@ PROJECTIONS = {"q_proj": "q_proj", "k_proj": "k_proj", "v_proj": "v_proj", "out_
 
 
 def _half(half: str) -> dict[str, Rule]:
-    """The layers of the encoder, or of the decoder."""
+    """Weight names of the layers of the encoder or the decoder."""
     theirs, ours = f"[model.]{half}.layers.*", f"{half}.layers.*"
     names: dict[str, Rule] = {
         f"{theirs}.fc1.*": f"{ours}.ffn.up_proj.*",

@@ -35,7 +35,7 @@ class LayerTimes:
 
     @property
     def operations_s(self) -> float:
-        """Seconds of all its operations."""
+        """Seconds of all operations of the layer."""
         return _seconds(self.timed)
 
     @property
@@ -44,7 +44,7 @@ class LayerTimes:
         return _seconds(self.once)
 
     def by_class(self) -> dict[str, float]:
-        """Seconds of its operations by class."""
+        """Seconds of the layer's operations by class."""
         seconds: dict[str, float] = defaultdict(float)
         for timed in self.timed:
             seconds[timed.op_class] += timed.seconds
@@ -65,7 +65,7 @@ def _of_pair(pair: StackPair, fewer: Recording, more: Recording) -> LayerTimes:
 
 
 def _layer_operations(pair: StackPair, recording: Recording) -> Iterator[OpTime]:
-    """The operations of a layer, each the mean over the layers of the stack."""
+    """The operations of one layer, with times averaged over the layers of the stack."""
     prefixes = [f"{pair.kind.layer(i)}." for i in range(pair.n_layers + 1)]
     by_operation: dict[tuple[Any, ...], list[OpTime]] = defaultdict(list)
     for timed in recording.timed:

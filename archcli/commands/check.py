@@ -130,7 +130,7 @@ def _codes(given: Sequence[str]) -> list[str]:
 def _check_all(
     names: Sequence[str], overrides: Sequence[str], selection: Selection, parallel: Parallelism
 ) -> tuple[list[CheckedModel], list[Problem]]:
-    """Every model once, checked; and the problems of files that hold none."""
+    """Check every distinct model; returns them and the problems of files that could not be loaded."""
     checked: list[CheckedModel] = []
     problems: list[Problem] = []
     unique: dict[str, str] = {}

@@ -102,7 +102,7 @@ def _notes(model: Model, totals: Totals) -> Iterator[str]:
 
 
 def _stored_totals(weights: Iterable[tuple[Row, WeightBits]]) -> Totals:
-    """Bytes of all weights; without adapters their average width and their number by width."""
+    """Bytes of all weights; average width and number of weights by width, adapters left out."""
     totals = WeightTotals()
     for row, bits in weights:
         totals = totals.with_row(row, bits)
@@ -132,7 +132,7 @@ def _by_path(weights: Iterable[tuple[Row, WeightBits]], depth: int) -> list[dict
 
 
 def _summary(model: Model, totals: Totals, dtype: str) -> Table:
-    """The totals, without those that are equal to the total above."""
+    """The lines of the summary, without totals equal to the one above."""
     lines: list[tuple[str, int]] = [
         ("total", totals["params"]),
         ("active", totals["active_params"]),

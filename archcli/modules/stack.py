@@ -1,4 +1,4 @@
-"""Stacks: groups of layers one after another, with what they share.
+"""Stacks: consecutive groups of layers with a shared final norm and score bias.
 
 Models and the halves of an encoder-decoder are made of one.
 
@@ -34,7 +34,7 @@ class Group(Spec):
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """The layers of one period; a stack shorter than its pattern has the first of them."""
+        """The layers of one period; in a group shorter than its pattern only those that run."""
         pattern = self.pattern if self.layer is None else (self.layer,)
         return pattern[: self.n_layers] if isinstance(self.n_layers, int) else pattern
 
@@ -122,7 +122,7 @@ class Stack(Module):
         return next(self._scored())[1].n_heads
 
     def _scored(self) -> Iterator[tuple[int, MixerFacts]]:
-        """(group, facts) of every layer that has scores to which a bias is added."""
+        """(group index, mixer facts) of every layer that has attention scores."""
         facts = ((i, block.facts()) for i, group in enumerate(self.groups) for block in group.blocks)
         return ((i, mixer) for i, mixer in facts if mixer.has_scores)
 

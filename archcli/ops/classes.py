@@ -1,4 +1,4 @@
-"""Ops of a two-level softmax: classes of equally many words, of which one is computed.
+"""Ops of a two-level softmax: classes of equal size; training computes only the target's class.
 
 N tokens B*T, C classes, W words per class = ceil(V / C), V words, D width. Word w is entry w % W of class w
 // W. What the last class lacks is computed and struck out (-inf).
@@ -22,7 +22,7 @@ from archcli.ops.base import (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassOf(Op):
-    """Targets [...] to the class of each [...] and its place within the class [...]."""
+    """Targets [...] to their classes [...] and their indices within the class [...]."""
 
     name: str
     size: Number

@@ -147,7 +147,7 @@ def _running(name: str, elements: Number, cached: Number, wrt: tuple[int, ...]) 
 
 
 def _divide(tokens: Number, e: Number) -> Part:
-    """Mix / normalizer.
+    """The division of the mix by the normalizer.
 
     Backward: g / normalizer for the mix, -sum(g * out) / normalizer for the normalizer.
     """

@@ -17,7 +17,7 @@ def available_memory(proc: Path = PROC, groups: Path = GROUPS) -> int | None:
 
 
 def processor(proc: Path = PROC) -> str:
-    """The processor's model name and their number; empty where the system does not say."""
+    """The processor's model name and the number of processors; empty where unknown."""
     names = [
         line.partition(":")[2].strip()
         for line in _text(proc / "cpuinfo").splitlines()
@@ -27,7 +27,7 @@ def processor(proc: Path = PROC) -> str:
 
 
 def cache_size(cpus: Path = CPUS) -> int | None:
-    """Bytes of the last level of cache, all instances together; None where the system does not say."""
+    """Bytes of the last-level caches in total; None where unknown."""
     levels: dict[int, dict[str, int]] = {}
     for folder in cpus.glob("cpu[0-9]*/cache/index[0-9]*"):
         level, size, shared = (_text(folder / name).strip() for name in ("level", "size", "shared_cpu_list"))

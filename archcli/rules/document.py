@@ -73,6 +73,6 @@ def _paragraphs(rule: DesignRule, among: str) -> Iterator[str]:
 
 
 def _changed(text: str) -> str:
-    """The lines of an example that the sound example does not have."""
+    """The lines in which an example differs from the sound example."""
     usual = set(example().splitlines())
     return "\n".join(line.strip() for line in text.splitlines() if line not in usual)

@@ -8,7 +8,7 @@ EXTRA = ("torch", "fvcore")
 
 
 def missing_extra(missing: ModuleNotFoundError) -> Exception:
-    """An ArchError for a missing package of the `torch` extra; for any other module the error as it is."""
+    """An ArchError for a missing package of the `torch` extra; other import errors are unchanged."""
     name = (missing.name or "").split(".")[0]
     if name not in EXTRA:
         return missing

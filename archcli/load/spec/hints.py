@@ -12,7 +12,7 @@ from archcli.wording import closest, either, format_value
 
 
 def hint(node: Node, accepted: ValueType) -> str:
-    """What to write in place of a node that was refused; empty where there is no guess."""
+    """The suggested replacement for a refused node; empty where there is none."""
     value = node.value
     if (
         isinstance(value, float)

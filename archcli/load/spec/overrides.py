@@ -33,7 +33,7 @@ class Override(NamedTuple):
 
     @property
     def steps(self) -> list[str]:
-        """The key, step by step."""
+        """The steps of the key."""
         return self.key.split(".")
 
 
@@ -182,7 +182,7 @@ def _format(value: Any) -> str:
 
 
 def _written_at(root: Node, steps: Sequence[str], part: Any) -> str:
-    """The top-level path from which a value was inherited; empty for a value that was not."""
+    """The top-level path that a value is inherited from; empty for one that is not inherited."""
     node: Node | None = root
     for i, step in enumerate(steps):
         entries, above = _entries(node), _inherits(part, step)

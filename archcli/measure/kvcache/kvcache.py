@@ -106,7 +106,7 @@ def _cached_attention(model: Model) -> dict[str, MixerFacts]:
 
 
 def _engines(model: Model) -> Iterator[tuple[str, Model]]:
-    """Models as engines cache them, by name, where that differs from the least needed."""
+    """(name, model) of cache layouts in engines that store more than is needed."""
     cached = _cached_attention(model)
     windows = {f"{path}.window": None for path, mixer in cached.items() if mixer.window is not None}
     chunks = {f"{path}.chunk": None for path, mixer in cached.items() if mixer.chunk is not None}

@@ -63,7 +63,7 @@ class WeightCheck(NamedTuple):
 
 
 class PlacedTensors(NamedTuple):
-    """A checkpoint's tensors with their places, and how the bytes of one are read."""
+    """A checkpoint's tensors with their targets, and a function to read one's bytes."""
 
     tensors: tuple[tuple[TensorEntry, WeightTarget], ...]
     read: Callable[[TensorEntry], bytearray]

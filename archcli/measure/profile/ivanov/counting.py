@@ -50,7 +50,7 @@ def operators(counted: Pass) -> tuple[CountedOperator, ...]:
 
 
 def layer_parts(counted: Pass) -> Iterator[LayerPart]:
-    """Every part of every row within a layer that the pass runs, the backward's included."""
+    """All parts of rows within layers that the pass runs, backward included."""
     for row in counted.rows:
         path = within_layer(row.path)
         if path:

@@ -19,7 +19,7 @@ GROWING = (StateKind.TOKENS, StateKind.WINDOW)
 
 
 class Cost(NamedTuple):
-    """FLOPs that all occurrences of a row spend on one part of the forward or of the backward."""
+    """FLOPs of one part, forward or backward, over all occurrences of a row."""
 
     row: Row
     op_class: OpClass

@@ -57,7 +57,7 @@ class _OpenCollection:
 
 
 class _YamlReader:
-    """Builds the tree on an explicit stack, so that deep nesting cannot exhaust Python's or C's stack."""
+    """Builds the tree on an explicit stack: nesting and aliases cannot exhaust Python's or C's stack."""
 
     def __init__(self, source: Source) -> None:
         self.source = source

@@ -105,7 +105,7 @@ def _chosen(record: Record, shown: Iterable[SurveyColumn]) -> Record:
 def _tables(
     records: list[Record], shown: list[SurveyColumn], spread: list[Record], *, listed: bool
 ) -> Iterator[Table]:
-    """One table of the columns that were asked for; else one for each section."""
+    """One table of the requested columns; without a request one table per section."""
     if listed:
         records = [{**record, "year": _text(record["year"])} for record in records]
         yield Table("", [Column("name", "model"), *(column.column for column in shown)], records)

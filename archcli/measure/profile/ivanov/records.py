@@ -39,7 +39,7 @@ def ivanov_table(
 def _operators(
     report: Report, operators: Sequence[CountedOperator], groups: Sequence[OperatorGroup]
 ) -> list[IvanovOperator]:
-    """A record per operator. Of those measured together the first has the time and the roof for all."""
+    """A record per operator; of operators timed together the first has their joint time and bound."""
     lines = [_untimed(operator) for operator in operators]
     for group in groups:
         first, *rest = group.members
@@ -82,7 +82,7 @@ def _words(operators: Sequence[CountedOperator]) -> int:
 def _classes(
     report: Report, operators: Sequence[CountedOperator], times: OperatorTimes
 ) -> dict[str, IvanovClass]:
-    """The paper's three classes, then what else took time; times add up to the plain wall."""
+    """The paper's three classes, then all other time; times add up to the plain wall time."""
     wall, flops, words = report.totals["wall_s"], _flops(operators) or 1, _words(operators) or 1
     rest = {str(name): report.totals["by_class"][name]["seconds"] for name in (FRAMEWORK, UNATTRIBUTED)}
     seconds = {**times.by_class, **rest}
@@ -108,7 +108,7 @@ def _classes(
 
 
 def _executed(recording: Recording) -> list[ExecutedClass]:
-    """What torch executed of the layers, by class.
+    """Torch operations executed within layers, by class.
 
     FLOPs are None where a fused kernel is among the operations, as its own are unknown.
     """

@@ -61,6 +61,8 @@ class Mixer(Module):
 
     family: ClassVar[str] = "attention"
     group: ClassVar[str] = "mixer"
+    has_scores: ClassVar[bool] = False
+    """Whether a score bias that layers share is added to its scores."""
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
         """[B, T, D] to [B, T, D], and the layer's states afterwards; None for a pass that caches nothing."""
@@ -72,7 +74,7 @@ class Mixer(Module):
 
     def facts(self, d_model: Number = None) -> MixerFacts:
         """The facts that measures and rules read. Widths that depend on d_model need it given."""
-        return MixerFacts(kind=getattr(self, "kind", type(self).__name__))
+        return MixerFacts(kind=getattr(self, "kind", type(self).__name__), has_scores=self.has_scores)
 
     def check_width(self, d_model: int) -> Iterator[Conflict]:
         """Conflicts with a residual stream of width D."""

@@ -15,7 +15,6 @@ from archcli.graph import Tensor
 from archcli.modules.base import Conflict, Inherit, Module, Size, Spec, children
 from archcli.modules.block import Block
 from archcli.modules.context import Context, LayerCache
-from archcli.modules.mixer import MixerFacts
 from archcli.modules.norm import Norm
 from archcli.modules.values import Length
 
@@ -121,10 +120,10 @@ class Stack(Module):
     def _n_heads(self) -> Number:
         return next(self._scored())[1].n_heads
 
-    def _scored(self) -> Iterator[tuple[int, MixerFacts]]:
-        """(group index, mixer facts) of every layer that has attention scores."""
-        facts = ((i, block.facts()) for i, group in enumerate(self.groups) for block in group.blocks)
-        return ((i, mixer) for i, mixer in facts if mixer.has_scores)
+    def _scored(self) -> Iterator[tuple[int, Any]]:
+        """(group, mixer) of every layer that has scores to which a bias is added."""
+        mixing = ((i, block.mixing) for i, group in enumerate(self.groups) for block in group.blocks)
+        return ((i, pair[1]) for i, pair in mixing if pair is not None and pair[1].has_scores)
 
     def check_width(self, d_model: int) -> Iterator[Conflict]:
         """Conflicts of any layer with a residual stream of width D."""

@@ -73,6 +73,7 @@ class SoftmaxAttention(Attention):
     sharpens queries with their position. `dropout` zeroes that share of the probabilities in training.
     """
 
+    has_scores: ClassVar[bool] = True
     window: Size | None = None
     chunk: Size | None = None
     sparsity: Sparsity | None = None
@@ -99,7 +100,6 @@ class SoftmaxAttention(Attention):
         return replace(
             super().facts(d_model),
             causal=self.mask.causal,
-            has_scores=True,
             window=self.window,
             chunk=self.chunk,
             sparsity=getattr(self.sparsity, "kind", None),

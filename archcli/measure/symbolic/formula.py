@@ -57,7 +57,8 @@ def formula(model: Model, *, batch_size: int = 1, seq_len: int = 2048, unmasked:
         expressions, _read(model, batch_size, seq_len, unmasked=unmasked), strict=True
     ):
         _require_equal(expression, expression.subs(values), count)
-    return Formula(*map(_factored, expressions), values)
+    params, matmul_flops, other_flops, kv_elements = map(_factored, expressions)
+    return Formula(params, matmul_flops, other_flops, kv_elements, values)
 
 
 def _symbol(name: str) -> Any:

@@ -162,12 +162,14 @@ def test_settings_of_it_are_changed_and_refused_by_name(cli, hybrid, totals):
     assert "a key of mha, mqa, gqa or mla, not of outsider_ssd" in done.err
 
 
+@pytest.mark.torch
 def test_every_reference_agrees(hybrid):
     from asking import ask, failures
 
     assert failures(ask(load(str(hybrid)).model)) == []
 
 
+@pytest.mark.torch
 def test_steps_through_its_states_are_one_pass(hybrid):
     import torch
 
@@ -183,6 +185,7 @@ def test_steps_through_its_states_are_one_pass(hybrid):
         assert_close(logits, made(ids)[:, -1:])
 
 
+@pytest.mark.torch
 def test_its_operations_are_timed(cli, hybrid):
     done = cli("profile", hybrid, "-s", "4", "--json")
     assert done.code == 0, done.err

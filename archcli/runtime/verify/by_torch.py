@@ -58,12 +58,11 @@ class TorchResults(NamedTuple):
 
 def unmasked_flops(row: Row) -> tuple[int, int]:
     """(forward, backward) matmul FLOPs of one occurrence of a row, masked scores computed too."""
-    gradients = [gradient for part in row.parts for gradient in part.backward]
-    forward, backward = (
-        sum(part.unmasked_flops for part in parts if part.op_class is OpClass.CONTRACTION)
-        for parts in (row.parts, gradients)
-    )
-    return forward, backward
+    flops = {"forward": 0, "backward": 0}
+    for stage, _, part in row.pieces("train"):
+        if part.op_class is OpClass.CONTRACTION:
+            flops[stage] += part.unmasked_flops
+    return flops["forward"], flops["backward"]
 
 
 def verify_parameters(

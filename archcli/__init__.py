@@ -86,11 +86,13 @@ def compare(*models: str | Model, context: int | None = None, dtype: str = "bf16
     Options: batch_size, seq_len, past, context, source_len, dtype, mla.
     """
     from archcli.load.yaml.writer import to_mapping
-    from archcli.measure.compare.differences import Stated
+    from archcli.measure.compare.differences import ModelSettings
     from archcli.measure.compare.report import Compared, compare_models
 
     loaded = [_model(model) for model in models]
-    compared = [Compared(model.name, model.source, Stated(model, to_mapping(model))) for model in loaded]
+    compared = [
+        Compared(model.name, model.source, ModelSettings(model, to_mapping(model))) for model in loaded
+    ]
     return compare_models(compared, _request(**options), context=context, dtype=dtype)
 
 

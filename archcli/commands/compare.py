@@ -24,7 +24,7 @@ from archcli.commands.options import (
 )
 from archcli.errors import ArchError, Problem
 from archcli.load.yaml.writer import to_mapping
-from archcli.measure.compare.differences import Stated
+from archcli.measure.compare.differences import ModelSettings
 from archcli.measure.compare.report import FEWEST, Compared, compare_models
 from archcli.modules.request import Request
 from archcli.render import show
@@ -69,7 +69,8 @@ def run(  # noqa: PLR0913
     asked = subjects(given, _assigned(overrides or (), len(given))) if len(given) >= FEWEST else []
     request = Request("forward", batch_size, seq_len, past, source_len, forms={"mla": mla})
     models_compared = [
-        Compared(model.name, model.source, Stated(model.model, to_mapping(model.model))) for model in asked
+        Compared(model.name, model.source, ModelSettings(model.model, to_mapping(model.model)))
+        for model in asked
     ]
     report = compare_models(models_compared, request, context=context, dtype=dtype)
     inputs = {**report.inputs, "set": overrides} if overrides else report.inputs

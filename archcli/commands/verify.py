@@ -69,10 +69,10 @@ def run(  # noqa: PLR0913
     inputs = {"batch_size": batch_size, "seq_len": seq_len, "source_len": source_len}
     notes = tuple(source_notes(asked.model, source_len))
     if weights is None:
-        verified = _ask(asked, batch_size, seq_len, source_len)
+        verified = _verify_counts(asked, batch_size, seq_len, source_len)
         report = report_of(verified, inputs, notes)
     else:
-        verified = _weigh(asked, weights, dtype, batch_size, seq_len)
+        verified = _verify_logits(asked, weights, dtype, batch_size, seq_len)
         report = replace(
             report_of(verified, {"weights": weights, "dtype": dtype, **inputs}), convention=WEIGHED
         )
@@ -81,7 +81,7 @@ def run(  # noqa: PLR0913
         raise typer.Exit(1)
 
 
-def _ask(asked: Subject, batch_size: int, seq_len: int, source_len: int | None) -> VerifyResult:
+def _verify_counts(asked: Subject, batch_size: int, seq_len: int, source_len: int | None) -> VerifyResult:
     """Count the passes, then compare the counts with torch and fvcore."""
     model, source = asked.model, seq_len if source_len is None else source_len
     train_batch = lcm(batch_size * seq_len, model.token_multiple) // seq_len
@@ -101,7 +101,7 @@ def _ask(asked: Subject, batch_size: int, seq_len: int, source_len: int | None) 
         return references.verify(model, passes, tick)
 
 
-def _weigh(asked: Subject, folder: str, dtype: str, batch_size: int, seq_len: int) -> VerifyResult:
+def _verify_logits(asked: Subject, folder: str, dtype: str, batch_size: int, seq_len: int) -> VerifyResult:
     from archcli.commands._weights import verify_weights
 
     return verify_weights(asked, folder, dtype, batch_size, seq_len)

@@ -5,7 +5,7 @@ import pytest
 from archcli.errors import ArchError
 from archcli.load.source import load_preset, load_text
 from archcli.load.yaml.writer import to_mapping
-from archcli.measure.compare.differences import Stated, differences
+from archcli.measure.compare.differences import ModelSettings, differences
 from archcli.measure.compare.report import Compared, compare_models
 from archcli.modules import GLU, Embedding, Group, Learned, MixtureOfExperts, MultiHeadAttention, QKNorm
 from archcli.modules.request import Request
@@ -18,7 +18,7 @@ LAYER = ATTENTION + FFN + 2 * 8
 
 
 def stated(model):
-    return Stated(model, to_mapping(model))
+    return ModelSettings(model, to_mapping(model))
 
 
 def differing(*models):

@@ -100,25 +100,25 @@ def _timed(pairs: Sequence[tuple[RequestedVariant, Pass]], memory: dict[str, int
             _require(variants, memory, work.free_memory(settings.device))
         title = f"profiling {len(variants)} variants of {base.subject.name}"
         with progress(title) as tick, machine.threads(settings.threads):
-            contenders = []
+            ready = []
             for i, (variant, counted) in enumerate(pairs):
                 tick("building and warming up", i, len(pairs))
-                contenders.append(_contender(variant, counted, tick))
-            return in_turn.record_variants(contenders, settings.pairs, tick)
+                ready.append(_timed_variant(variant, counted, tick))
+            return in_turn.record_variants(ready, settings.pairs, tick)
     except KeyboardInterrupt:
         typer.echo("interrupted before the first round of passes was timed", err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _contender(variant: RequestedVariant, counted: Pass, tick: Tick) -> Any:
+def _timed_variant(variant: RequestedVariant, counted: Pass, tick: Tick) -> Any:
     from archcli.runtime.profile import compiled, work
     from archcli.runtime.profile import variants as in_turn
 
     settings = variant.settings
     prepared = work.prepare(variant.subject.model, counted.request, settings.build())
     if settings.compile:
-        return compiled.compiled_contender(prepared, settings.device, _ticking(variant, tick))
-    return in_turn.contender(prepared, settings.device, hide_launch=settings.hide_launch)
+        return compiled.timed_compiled_variant(prepared, settings.device, _ticking(variant, tick))
+    return in_turn.timed_variant(prepared, settings.device, hide_launch=settings.hide_launch)
 
 
 def _ticking(variant: RequestedVariant, tick: Tick) -> Callable[[str, int, int], None]:

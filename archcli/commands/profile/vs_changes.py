@@ -11,7 +11,7 @@ from archcli.commands.profile.options import AttentionForm, Dtype
 from archcli.commands.profile.settings import RunSettings
 from archcli.errors import SET, ArchError, Problem
 from archcli.load.yaml.writer import to_mapping
-from archcli.measure.compare.differences import Stated, differences
+from archcli.measure.compare.differences import ModelSettings, differences
 from archcli.measure.profile.schema.versus import Setting
 
 OPENING, CLOSING, QUOTES = "[{(", ")}]", "'\""
@@ -100,7 +100,7 @@ def _run_change(key: str, value: str) -> str | bool:
 
 def _changed_fields(base: Subject, changed: Subject) -> list[Setting]:
     """Fields stated for either of the two models whose values differ."""
-    models = [Stated(asked.model, to_mapping(asked.model)) for asked in (base, changed)]
+    models = [ModelSettings(asked.model, to_mapping(asked.model)) for asked in (base, changed)]
     return [
         {"setting": field.path, "from": field.values[0] or "-", "to": field.values[1] or "-"}
         for field in differences(models)

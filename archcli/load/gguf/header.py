@@ -150,14 +150,14 @@ class _HeaderReader:
         if kind == ARRAY:
             raise self.error(f"metadata key {quote(key)} is an array of arrays, which is not read")
         if kind == STRING:
-            return self.hop(key, length)
+            return self.skip_strings(key, length)
         scalar = self.scalar(kind, key)
         start = self.advance(length, scalar.size)
         if length > LONGEST_LIST:
             return Skipped(length)
         return [scalar.unpack_from(self.data, start + i * scalar.size)[0] for i in range(length)]
 
-    def hop(self, key: str, length: int) -> Skipped:
+    def skip_strings(self, key: str, length: int) -> Skipped:
         """Skip this many strings without decoding them."""
         self.strings += length
         if length > (self.size - self.at) // U64.size:

@@ -26,7 +26,7 @@ ABSENT = None
 IN_GROUPS = re.compile(r"(?P<stem>.*?)groups\.\d+\.(?:(?:layer|pattern\.\d+)\.(?P<rest>.+)|.+)")
 
 
-class Stated(NamedTuple):
+class ModelSettings(NamedTuple):
     """An architecture and its YAML mapping without defaults."""
 
     model: Model
@@ -43,7 +43,7 @@ class Difference(NamedTuple):
     values: tuple[str | None, ...]
 
 
-def differences(models: Sequence[Stated]) -> list[Difference]:
+def differences(models: Sequence[ModelSettings]) -> list[Difference]:
     """Every setting that is stated for some model and differs between models."""
     written = (path for stated in models for path in _written(stated))
     paths = _in_order(path for path in written if path.split(".")[0] not in IDENTITY)
@@ -67,7 +67,7 @@ def _layout(model: Model) -> tuple[Any, ...]:
     )
 
 
-def _written(stated: Stated) -> Iterator[str]:
+def _written(stated: ModelSettings) -> Iterator[str]:
     """The paths of all values in a mapping; a kind in short form has the path of its `kind`."""
     for path in _leaves(stated.mapping, ""):
         value = _value(stated.model, path)
@@ -122,11 +122,11 @@ def _format(value: Any) -> str | None:
     return getattr(value, "kind", "{}") if isinstance(value, Spec) else format_setting(value)
 
 
-def _of_models(path: str, models: Sequence[Stated]) -> Difference:
+def _of_models(path: str, models: Sequence[ModelSettings]) -> Difference:
     return Difference(path, tuple(_format(_value(model, path, model.d_model)) for model, _ in models))
 
 
-def _outside(paths: Iterable[str], models: Sequence[Stated]) -> Iterator[Difference]:
+def _outside(paths: Iterable[str], models: Sequence[ModelSettings]) -> Iterator[Difference]:
     """Differences outside of the layers, and in how layers are grouped."""
     yield from (_of_models(path, models) for path in paths if IN_GROUPS.fullmatch(path) is None)
     layouts = [_groups(stated.model, _is_named(models)) for stated in models]
@@ -139,24 +139,27 @@ def _groups(model: Model, named: bool) -> dict[str, str]:
 
     `3 + 58`, or `42 in a pattern of 2`.
     """
-    return {_stem(model, stem, named): " + ".join(map(_group, stack.groups)) for stem, stack in stacks(model)}
+    return {
+        _stack_path(model, stem, named): " + ".join(map(_group, stack.groups))
+        for stem, stack in stacks(model)
+    }
 
 
 def _group(group: Group) -> str:
     return str(group.n_layers) + (f" in a pattern of {len(group.blocks)}" if len(group.blocks) > 1 else "")
 
 
-def _is_named(models: Sequence[Stated]) -> bool:
+def _is_named(models: Sequence[ModelSettings]) -> bool:
     """Whether stacks need names, as the models are of several kinds."""
     return len({getattr(stated.model, "kind", "") for stated in models}) > 1
 
 
-def _stem(model: Model, stem: str, named: bool) -> str:
+def _stack_path(model: Model, stem: str, named: bool) -> str:
     """The stack's path; a model's only stack is named by the model's kind if `named`."""
     return stem or (f"{getattr(model, 'kind', 'decoder')}." if named else "")
 
 
-def _of_layers(paths: Iterable[str], models: Sequence[Stated]) -> Iterator[Difference]:
+def _of_layers(paths: Iterable[str], models: Sequence[ModelSettings]) -> Iterator[Difference]:
     """Differences in layer settings, one for all layers of a stack."""
     matches = [match for match in map(IN_GROUPS.fullmatch, paths) if match and match["rest"]]
     rests = _in_order(match["rest"] for match in matches)
@@ -170,7 +173,7 @@ def _of_layers(paths: Iterable[str], models: Sequence[Stated]) -> Iterator[Diffe
 def _blocks(model: Model, named: bool) -> dict[str, list[tuple[Block, int]]]:
     blocks: dict[str, list[tuple[Block, int]]] = {}
     for layer in LayerIndex(model):
-        blocks.setdefault(_stem(model, layer.prefix, named), []).append((layer.block, layer.times))
+        blocks.setdefault(_stack_path(model, layer.prefix, named), []).append((layer.block, layer.times))
     return blocks
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError
-from archcli.measure.compare.differences import Stated, aligned, differences
+from archcli.measure.compare.differences import ModelSettings, aligned, differences
 from archcli.measure.compare.figures import Figure, figures
 from archcli.measure.flops import NAIVE
 from archcli.measure.notes import context_notes
@@ -32,7 +32,7 @@ class Compared(NamedTuple):
 
     name: str
     source: str
-    stated: Stated
+    stated: ModelSettings
 
 
 def compare_models(

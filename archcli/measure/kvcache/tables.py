@@ -51,9 +51,9 @@ def tables_of(
     )
     yield Table("By layer", columns, rows)
     if totals["held_by_engines"]:
-        yield _beside("What some engines hold", totals, totals["held_by_engines"])
+        yield _alternatives("What some engines hold", totals, totals["held_by_engines"])
     if totals["as_kind"]:
-        yield _beside("The same model with other attention", totals, totals["as_kind"])
+        yield _alternatives("The same model with other attention", totals, totals["as_kind"])
     if "fits" in totals:
         yield _fit(totals["fits"], context, batch_size)
 
@@ -75,7 +75,7 @@ def notes_of(totals: Record) -> Iterator[str]:
         yield "the weights alone are larger than the memory."
 
 
-def _beside(title: str, totals: Record, others: dict[str, Record]) -> Table:
+def _alternatives(title: str, totals: Record, others: dict[str, Record]) -> Table:
     records = [
         {"what": name, **held, "ratio": held["bytes"] / totals["bytes"]} for name, held in others.items()
     ]

@@ -27,7 +27,7 @@ class Census(NamedTuple):
 
     calls: dict[OpKey, int]
     ran: tuple[OpInstance, ...]
-    did: dict[OpKey, Executed]
+    executed: dict[OpKey, Executed]
     reached: dict[str, int]
 
 
@@ -36,7 +36,7 @@ def take_census(model: nn.Module, step: Callable[[], Any]) -> Census:
     with op_log(model) as log, _Counting(log) as counting:
         step()
     reached = {path: len(expert_of.unique()) for path, expert_of in log.expert_of.items()}
-    return Census(dict(counting.calls), tuple(log.ran.values()), dict(counting.did), reached)
+    return Census(dict(counting.calls), tuple(log.ran.values()), dict(counting.executed), reached)
 
 
 class _Counting(TorchDispatchMode):
@@ -44,14 +44,14 @@ class _Counting(TorchDispatchMode):
 
     def __init__(self, log: OpLog) -> None:
         super().__init__()
-        self.log, self.calls, self.did = log, Counter[OpKey](), defaultdict[OpKey, Executed](Executed)
+        self.log, self.calls, self.executed = log, Counter[OpKey](), defaultdict[OpKey, Executed](Executed)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
         if not is_view(func):
             key = OpKey(*self.log.place(), operation(func._schema.name))
             self.calls[key] += 1
-            self.did[key] = self.did[key].plus(executed(func, key.name, args, kwargs or {}, out))
+            self.executed[key] = self.executed[key].plus(executed(func, key.name, args, kwargs or {}, out))
         return out
 
 

@@ -34,7 +34,7 @@ from archcli.runtime.profile.executed import Executed
 from archcli.runtime.profile.labels import PREFIX
 from archcli.runtime.profile.provenance import annotated, provenance
 from archcli.runtime.profile.record import Pair, Tick, Traced, recording_of, warm_up
-from archcli.runtime.profile.variants import Contender, record_variants
+from archcli.runtime.profile.variants import TimedVariant, record_variants
 from archcli.runtime.profile.work import Work
 
 PLATFORMS = ("linux", "win32")
@@ -69,13 +69,13 @@ def check_compiler(device: str) -> None:
 def record_compiled(work: Work, device: str, pairs: int | None, tick: Tick, *, trace: str = "") -> Recording:
     """Compile, then time as `record` does. Raises ArchError for a model that torch cannot compile."""
     kept: list[dict[str, Any]] = []
-    [timing] = record_variants([compiled_contender(work, device, tick, trace, kept)], pairs, tick)
+    [timing] = record_variants([timed_compiled_variant(work, device, tick, trace, kept)], pairs, tick)
     return replace(timing.recording, trace=kept[-1] if kept else None)
 
 
-def compiled_contender(
+def timed_compiled_variant(
     work: Work, device: str, tick: Tick, trace: str = "", kept: list[dict[str, Any]] | None = None
-) -> Contender:
+) -> TimedVariant:
     """A variant whose operations torch fuses, warmed up. The model is compiled in place."""
     check_compiler(device)
     tick("counting operations", 0, 1)
@@ -94,7 +94,7 @@ def compiled_contender(
             ]
         return Traced(run, walk_compiled(events, compiled.graphs))
 
-    return Contender(
+    return TimedVariant(
         lambda: run_pass(step, clock), traced, lambda pairs: _recording(pairs, compiled, census, device)
     )
 
@@ -168,7 +168,7 @@ def _recording(pairs: list[Pair], compiled: CompiledModel, census: Census, devic
     keys = [kernel.key for kernel in compiled.kernels]
     launched = Counter(key._replace(phase="backward" if key.phase == "sums" else key.phase) for key in keys)
     recording = recording_of(
-        pairs, census._replace(calls=dict(launched), did=defaultdict(Executed)), device, chosen=True
+        pairs, census._replace(calls=dict(launched), executed=defaultdict(Executed)), device, chosen=True
     )
     classes = {kernel.key: kernel.op_class for kernel in compiled.kernels}
     timed = [

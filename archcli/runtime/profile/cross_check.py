@@ -26,7 +26,7 @@ from archcli.runtime.profile.clock import clock_of, run_pass, tracing
 from archcli.runtime.profile.labels import PREFIX, labelled
 from archcli.runtime.profile.machine import without_garbage_collection
 from archcli.runtime.profile.record import PAIRS, Pair, Tick, rounds
-from archcli.runtime.profile.variants import contender
+from archcli.runtime.profile.variants import timed_variant
 from archcli.runtime.profile.work import Work
 
 
@@ -76,7 +76,7 @@ def cross_check(work: Work, pairs: int | None, tick: Tick) -> tuple[Recording, R
 
     `pairs` of each; None as many as a profile would.
     """
-    profiled = contender(work, "cpu")
+    profiled = timed_variant(work, "cpu")
     done, walls = list[Pair](), list[float]()
     spent, ranged = list[dict[str, CallTime]](), list[dict[str, CallTime]]()
     with without_garbage_collection():

@@ -59,7 +59,7 @@ class Provenance:
             node.name: _Known(pieces_of(node), _names(node.all_input_nodes)) for node in graph.nodes
         }
 
-    def mend(self, graph: fx.Graph) -> None:
+    def inherit_pieces(self, graph: fx.Graph) -> None:
         """Give new nodes the pieces of the nodes that they replaced."""
         left = {node.name for node in graph.nodes}
         gone = {name: known for name, known in self._before.items() if name not in left}
@@ -141,9 +141,9 @@ def provenance() -> Iterator[Provenance]:
         "fx_graph_cache": False,
         "fx_graph_remote_cache": False,
         "joint_custom_pre_pass": noted.remember,
-        "joint_custom_post_pass": noted.mend,
+        "joint_custom_post_pass": noted.inherit_pieces,
         "post_grad_custom_pre_pass": noted.remember,
-        "post_grad_custom_post_pass": noted.mend,
+        "post_grad_custom_post_pass": noted.inherit_pieces,
     }
     with ExitStack() as stack:
         stack.enter_context(inductor.patch(settings))
@@ -154,19 +154,21 @@ def provenance() -> Iterator[Provenance]:
             )
         )
         stack.enter_context(
-            _beside(CppScheduling, "codegen_comment", lambda *given: _generated(noted, *given))
+            _callback_before(CppScheduling, "codegen_comment", lambda *given: _generated(noted, *given))
         )
-        stack.enter_context(_beside(Scheduler, "codegen_extern_call", lambda *given: _called(noted, *given)))
+        stack.enter_context(
+            _callback_before(Scheduler, "codegen_extern_call", lambda *given: _called(noted, *given))
+        )
         yield noted
 
 
 @contextmanager
-def _beside(owner: type, name: str, told: Callable[..., None]) -> Iterator[None]:
+def _callback_before(owner: type, name: str, callback: Callable[..., None]) -> Iterator[None]:
     """Wrap a method of inductor so that a callback gets its arguments first."""
     method = vars(owner)[name]
 
     def both(*args: Any, **options: Any) -> Any:
-        told(*args, *options.values())
+        callback(*args, *options.values())
         return method(*args, **options)
 
     setattr(owner, name, both)

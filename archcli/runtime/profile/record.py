@@ -101,11 +101,11 @@ def with_states(
     return passes and replace(passes, states=tuple(state for state in (before, after) if state))
 
 
-def silent(what: str, done: int, total: int) -> None:
+def no_progress(what: str, done: int, total: int) -> None:
     """A progress callback that prints nothing."""
 
 
-def warm_up(work: Work, clock: Clock, tick: Tick = silent) -> None:
+def warm_up(work: Work, clock: Clock, tick: Tick = no_progress) -> None:
     """Passes under the tracer, which is slow when it starts for the first time."""
     with quiet_log(), tracing(clock):
         for i in range(clock.warm_ups):
@@ -191,7 +191,7 @@ def _executed(kept: list[Pair], census: Census) -> Iterator[ExecutedOp]:
         place = (
             key._replace(phase="sums") if key.phase == "backward" and (key.path, key.name) in sums else key
         )
-        yield ExecutedOp(*place, class_at(place), calls, *census.did[key])
+        yield ExecutedOp(*place, class_at(place), calls, *census.executed[key])
 
 
 def _classes(census: Census) -> Callable[[OpKey], str]:

@@ -34,7 +34,7 @@ from archcli.runtime.profile.record import (
 from archcli.runtime.profile.work import Work
 
 
-class Contender(NamedTuple):
+class TimedVariant(NamedTuple):
     """A variant ready to be timed: functions for a plain pass, a traced pass and the recording."""
 
     plain: Callable[[], Run]
@@ -43,12 +43,12 @@ class Contender(NamedTuple):
     device: str = "cpu"
 
 
-def contender(work: Work, device: str, *, hide_launch: bool = False) -> Contender:
+def timed_variant(work: Work, device: str, *, hide_launch: bool = False) -> TimedVariant:
     """Prepare an uncompiled variant: warm up and take the census."""
     clock = clock_of(device, hide_launch=hide_launch)
     warm_up(work, clock)
     census = take_census(work.model, work.step)
-    return Contender(
+    return TimedVariant(
         lambda: run_pass(work.step, clock),
         lambda: traced_pass(work, census, clock, "", []),
         lambda pairs: recording_of(pairs, census, device, chosen=True),
@@ -56,30 +56,30 @@ def contender(work: Work, device: str, *, hide_launch: bool = False) -> Contende
     )
 
 
-def record_variants(contenders: Sequence[Contender], pairs: int | None, tick: Tick) -> list[Timing]:
+def record_variants(variants: Sequence[TimedVariant], pairs: int | None, tick: Tick) -> list[Timing]:
     """Time `pairs` rounds of all variants; None for as many as fit into the time budget.
 
     An interrupt after the first whole round returns what there is as partial, before it is raised on.
     """
-    load, before = os.getloadavg()[0] / (os.cpu_count() or 1), gpu_state(contenders[0].device)
+    load, before = os.getloadavg()[0] / (os.cpu_count() or 1), gpu_state(variants[0].device)
     done: list[list[Pair]] = []
     interrupted = False
     with without_garbage_collection():
         try:
-            for i in rounds(pairs, BUDGET_S * len(contenders)):
+            for i in rounds(pairs, BUDGET_S * len(variants)):
                 tick("timing in turn", i, pairs or PAIRS)
-                done.append(_round(contenders, i))
+                done.append(_round(variants, i))
         except KeyboardInterrupt:
             if not done:
                 raise
             interrupted = True
-    kept, after = _undisturbed(done), gpu_state(contenders[0].device)
+    kept, after = _undisturbed(done), gpu_state(variants[0].device)
     all_over: dict[str, Any] = {
         "partial": interrupted,
         "load": load,
         "rejected": len(done) - len(kept),
     }
-    timings = [_timing(variant, [pairs[i] for pairs in kept]) for i, variant in enumerate(contenders)]
+    timings = [_timing(variant, [pairs[i] for pairs in kept]) for i, variant in enumerate(variants)]
     return [
         timing._replace(
             recording=replace(
@@ -90,13 +90,13 @@ def record_variants(contenders: Sequence[Contender], pairs: int | None, tick: Ti
     ]
 
 
-def _round(contenders: Sequence[Contender], number: int) -> list[Pair]:
+def _round(variants: Sequence[TimedVariant], number: int) -> list[Pair]:
     """A plain pass of each variant, then a traced one of each; `number` rotates who is first."""
-    start = number % len(contenders)
-    order = [*range(start, len(contenders)), *range(start)]
-    plain = {i: contenders[i].plain() for i in order}
-    traced = {i: contenders[i].traced() for i in order}
-    return [Pair(plain[i], *traced[i]) for i in range(len(contenders))]
+    start = number % len(variants)
+    order = [*range(start, len(variants)), *range(start)]
+    plain = {i: variants[i].plain() for i in order}
+    traced = {i: variants[i].traced() for i in order}
+    return [Pair(plain[i], *traced[i]) for i in range(len(variants))]
 
 
 def _undisturbed(done: list[list[Pair]]) -> list[list[Pair]]:
@@ -107,7 +107,7 @@ def _undisturbed(done: list[list[Pair]]) -> list[list[Pair]]:
     return quiet if len(quiet) >= FEWEST_PAIRS else done
 
 
-def _timing(variant: Contender, pairs: list[Pair]) -> Timing:
+def _timing(variant: TimedVariant, pairs: list[Pair]) -> Timing:
     recording = variant.recording(pairs)
     classes = {OpKey(timed.path, timed.phase, timed.name): timed.op_class for timed in recording.timed}
     places = []

@@ -20,7 +20,7 @@ from archcli.runtime.profile.ceilings import CPU, sizes_of
 from archcli.runtime.profile.clock import DeviceClock
 from archcli.runtime.profile.machine import machine
 from archcli.runtime.profile.record import record
-from archcli.runtime.profile.variants import contender, record_variants
+from archcli.runtime.profile.variants import record_variants, timed_variant
 from archcli.runtime.profile.work import prepare
 from card import Card
 from measure.profile.test_one import INPUTS, QUIET, report
@@ -171,7 +171,7 @@ def test_a_pass_that_launches_nothing_is_all_idle(monkeypatch):
 
 def test_a_cpu_has_no_clock_but_its_own():
     work = prepare(MODELS["gpt2"], Request("forward", 1, 4))
-    (timing,) = record_variants([contender(work, "cpu")], 1, lambda what, done, total: None)
+    (timing,) = record_variants([timed_variant(work, "cpu")], 1, lambda what, done, total: None)
     recording = timing.recording
     assert (recording.gpu, recording.on_device, recording.lost) == (None, None, ())
 

@@ -19,7 +19,7 @@ from archcli.recording.operations import CallTime, OpKey, OpTime
 from archcli.recording.recording import Recording
 from archcli.render import rendered
 from archcli.runtime.profile.record import Pair, Run
-from archcli.runtime.profile.variants import Contender, contender, record_variants
+from archcli.runtime.profile.variants import TimedVariant, record_variants, timed_variant
 from archcli.runtime.profile.work import prepare
 from recordings import GQA, MODELS, decoder, question
 
@@ -48,7 +48,7 @@ class Clock:
     def __init__(self):
         self.turns = []
 
-    def contender(self, name, walls, norms, switches=()):
+    def timed_variant(self, name, walls, norms, switches=()):
         rounds = iter(walls), iter(norms), iter([*switches, *([0] * len(walls))])
 
         def plain():
@@ -62,7 +62,7 @@ class Clock:
                 MATMUL: CallTime(BILLION // 2, 1),
             }
 
-        return Contender(plain, traced, recording)
+        return TimedVariant(plain, traced, recording)
 
 
 def silent(what, done, total):
@@ -71,7 +71,7 @@ def silent(what, done, total):
 
 def test_every_round_begins_with_another_one():
     clock = Clock()
-    record_variants([clock.contender(name, [1.0] * 3, [0.1] * 3) for name in "ABC"], 3, silent)
+    record_variants([clock.timed_variant(name, [1.0] * 3, [0.1] * 3) for name in "ABC"], 3, silent)
     assert clock.turns[:6] == ["A plain", "B plain", "C plain", "A traced", "B traced", "C traced"]
     assert clock.turns[6:12] == ["B plain", "C plain", "A plain", "B traced", "C traced", "A traced"]
     assert Counter(clock.turns) == {f"{name} {which}": 3 for name in "ABC" for which in ("plain", "traced")}
@@ -79,8 +79,8 @@ def test_every_round_begins_with_another_one():
 
 def test_a_round_in_which_one_was_disturbed_counts_for_none():
     clock = Clock()
-    first = clock.contender("A", [1.0, 2.0, 3.0, 4.0], [0.1] * 4)
-    second = clock.contender("B", [1.0, 9.0, 3.0, 4.0], [0.1] * 4, switches=[0, 5000, 0, 0])
+    first = clock.timed_variant("A", [1.0, 2.0, 3.0, 4.0], [0.1] * 4)
+    second = clock.timed_variant("B", [1.0, 9.0, 3.0, 4.0], [0.1] * 4, switches=[0, 5000, 0, 0])
     found = record_variants([first, second], 4, silent)
     assert [one.walls for one in found] == [(1.0, 3.0, 4.0)] * 2
     assert [one.recording.rejected for one in found] == [1, 1]
@@ -88,7 +88,7 @@ def test_a_round_in_which_one_was_disturbed_counts_for_none():
 
 def test_where_too_few_rounds_are_left_all_count():
     clock = Clock()
-    pair = [clock.contender(name, [1.0, 2.0, 3.0], [0.1] * 3, switches=[5000]) for name in "AB"]
+    pair = [clock.timed_variant(name, [1.0, 2.0, 3.0], [0.1] * 3, switches=[5000]) for name in "AB"]
     assert record_variants(pair, 3, silent)[0].walls == (1.0, 2.0, 3.0)
 
 
@@ -97,11 +97,11 @@ def test_an_interrupt_keeps_whole_rounds():
         if done == 2:
             raise KeyboardInterrupt
 
-    found = record_variants([Clock().contender(name, [1.0] * 5, [0.1] * 5) for name in "AB"], 5, tick)
+    found = record_variants([Clock().timed_variant(name, [1.0] * 5, [0.1] * 5) for name in "AB"], 5, tick)
     assert all(one.recording.partial and len(one.walls) == 2 for one in found)
     with pytest.raises(KeyboardInterrupt):
         record_variants(
-            [Clock().contender("A", [1.0], [0.1])], 5, lambda what, done, total: tick(what, 2, total)
+            [Clock().timed_variant("A", [1.0], [0.1])], 5, lambda what, done, total: tick(what, 2, total)
         )
 
 
@@ -122,8 +122,8 @@ def test_where_there_is_nothing_to_divide_there_is_no_ratio(base, other):
 def compared(norms=(0.1, 0.2, 0.3), walls=(1.0, 1.0, 1.0), **options):
     """MODELS' GPT-2 against itself, with made-up times."""
     clock, counted = Clock(), checked_pass(MODELS["gpt2"], question("forward"))
-    base = clock.contender("A", [1.0, 1.0, 1.0], [0.1, 0.1, 0.1])
-    timings = record_variants([base, clock.contender("B", walls, norms)], 3, silent)
+    base = clock.timed_variant("A", [1.0, 1.0, 1.0], [0.1, 0.1, 0.1])
+    timings = record_variants([base, clock.timed_variant("B", walls, norms)], 3, silent)
     texts = ("as it is", "norm.kind=rmsnorm")
     return versus(
         [
@@ -215,7 +215,7 @@ def test_real_variants_are_timed_operation_by_operation():
         for norm in (LayerNorm(), RMSNorm())
     ]
     found = record_variants(
-        [contender(prepare(model, Request("forward", 1, 4)), "cpu") for model in models], 2, silent
+        [timed_variant(prepare(model, Request("forward", 1, 4)), "cpu") for model in models], 2, silent
     )
     for timing in found:
         assert timing.recording.differing == ()

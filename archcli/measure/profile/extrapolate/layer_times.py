@@ -24,14 +24,14 @@ Recordings = Mapping[str, Recording]
 class LayerTimes:
     """Times of one layer of a kind.
 
-    `timed` are its operations, by their paths below the layer. `slope_s` is its wall time. `once` are
+    `timed` are its operations, by their paths below the layer. `slope_s` is its wall time. `shared` are
     operations that all layers of the stack share: a rotary table.
     """
 
     pair: StackPair
     timed: tuple[OpTime, ...]
     slope_s: float
-    once: tuple[OpTime, ...]
+    shared: tuple[OpTime, ...]
 
     @property
     def operations_s(self) -> float:
@@ -39,9 +39,9 @@ class LayerTimes:
         return _seconds(self.timed)
 
     @property
-    def once_s(self) -> float:
+    def shared_s(self) -> float:
         """Seconds of the operations that all layers share."""
-        return _seconds(self.once)
+        return _seconds(self.shared)
 
     def by_class(self) -> dict[str, float]:
         """Seconds of the layer's operations by class."""
@@ -57,11 +57,11 @@ def layer_times(plan: StackPlan, recordings: Recordings) -> list[LayerTimes]:
 
 
 def _of_pair(pair: StackPair, fewer: Recording, more: Recording) -> LayerTimes:
-    once = tuple(timed for timed in more.timed if timed.path == pair.kind.rotary(0))
+    shared = tuple(timed for timed in more.timed if timed.path == pair.kind.rotary(0))
     slope = median(more.plain_s) - median(fewer.plain_s)
     if not pair.n_layers:
-        slope -= _seconds(once)  # a stack without layers has no rotary table: the difference holds it
-    return LayerTimes(pair, tuple(_layer_operations(pair, more)), slope, once)
+        slope -= _seconds(shared)  # a stack without layers has no rotary table: the difference holds it
+    return LayerTimes(pair, tuple(_layer_operations(pair, more)), slope, shared)
 
 
 def _layer_operations(pair: StackPair, recording: Recording) -> Iterator[OpTime]:

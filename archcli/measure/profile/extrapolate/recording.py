@@ -73,7 +73,7 @@ def _repeated(times: LayerTimes) -> Iterator[OpTime]:
     """The operations of a kind at every counted layer, times the layers that it represents."""
     kind = times.pair.kind
     for index, n_layers in kind.places:
-        yield from (replace(timed, path=kind.rotary(index)) for timed in times.once)
+        yield from (replace(timed, path=kind.rotary(index)) for timed in times.shared)
         for timed in times.timed:
             yield replace(
                 timed,
@@ -114,7 +114,7 @@ def _wall_s(plan: StackPlan, layers: list[LayerTimes], ends: Recording) -> float
     for times in layers:
         kind = times.pair.kind
         held = int(kind.path in plan.held)
-        wall += (kind.count - held) * times.slope_s + (len(kind.places) - held) * times.once_s
+        wall += (kind.count - held) * times.slope_s + (len(kind.places) - held) * times.shared_s
     return wall
 
 

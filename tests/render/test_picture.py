@@ -2,6 +2,7 @@
 
 import copy
 import json
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -10,6 +11,7 @@ from archcli.errors import ArchError
 from archcli.recording.classes import TimeClass
 from archcli.render.picture import save
 
+PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -147,6 +149,27 @@ def test_a_picture_is_light_and_knows_dark_ground(tmp_path):
     text = (tmp_path / "p.svg").read_text()
     assert len(text) < 12_000
     assert "prefers-color-scheme: dark" in text
+
+
+def test_the_picture_of_the_documentation_is_what_plot_draws(archcli, tmp_path, renew):
+    """`pytest -n0 --renew tests/render/test_picture.py` draws it anew, to be looked at."""
+    saved, drawing = PICTURES / "profile.json", PICTURES / "profile.svg"
+    assert archcli("plot", saved, "-o", "p.svg", cwd=tmp_path).returncode == 0
+    text = (tmp_path / "p.svg").read_text()
+    if renew:
+        drawing.write_text(text)
+    assert text == drawing.read_text()
+
+
+def test_the_picture_names_the_processor(tmp_path):
+    """A CPU by its own name, a GPU by the card's."""
+    machine = {"CPU": "2 x A Processor", "processor": "A Card"}
+    for device, name in (("cpu", "2 x A Processor"), ("cuda", "A Card")):
+        document = DOCUMENT | {
+            "inputs": DOCUMENT["inputs"] | {"device": device},
+            "totals": DOCUMENT["totals"] | {"machine": machine},
+        }
+        assert name in said(drawn(tmp_path, document))[1]
 
 
 def test_a_png_is_one(tmp_path):

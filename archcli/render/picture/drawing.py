@@ -51,9 +51,11 @@ def _heading(document: Document) -> Iterator[str]:
     inputs, totals = document["inputs"], document["totals"]
     settings = [
         f"{key.replace('_', ' ')} {inputs[key]}"
-        for key in ("phase", "batch_size", "seq_len", "past", "dtype", "device")
+        for key in ("phase", "batch_size", "seq_len", "past", "dtype")
         if inputs.get(key)
     ]
+    machine = totals.get("machine", {})
+    settings.append(str(machine.get("CPU" if inputs["device"] == "cpu" else "processor", inputs["device"])))
     yield text(24, 30, headline(document), "title")
     reliable = "" if totals.get("reliable", True) else "   NOT RELIABLE, see the notes"
     yield text(24, 52, f"{', '.join(settings)}; {totals['wall_s'] * 1e3:,.1f} ms a pass{reliable}", "soft")

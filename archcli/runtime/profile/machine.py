@@ -5,12 +5,15 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import platform
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
+
+from archcli.recording.machine import processor
 
 PRODUCTS = {"highest": "in fp32", "high": "in TF32", "medium": "in TF32"}
 """What a GPU multiplies fp32 matrices in, by torch's name for how exact that is."""
@@ -29,6 +32,7 @@ def machine(device: str) -> dict[str, Any]:
         "processor": torch.cuda.get_device_name(device)
         if on_gpu
         else torch.backends.cpu.get_cpu_capability(),
+        "CPU": processor() or platform.processor() or platform.machine(),
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
         "math library": " + ".join(libraries),

@@ -78,7 +78,7 @@ class GpuReading(Record):
 
 
 Machine = dict[str, str | int | list[GpuReading]]
-"""What figures depend on besides the model: device, processor, threads, torch, math library, allocator.
+"""What figures depend on besides the model: device, processor, CPU, threads, torch, math library, allocator.
 
 `states` are readings of a GPU, in the order of time.
 """

@@ -1,6 +1,12 @@
-"""`python -m archcli` is `archcli`."""
+"""`python -m archcli` is `archcli`: it imports nothing from the current folder, unless archcli lies there."""
 
-from archcli.cli import main
+import sys
+from pathlib import Path
 
 if __name__ == "__main__":
+    if not sys.flags.safe_path and sys.path[0] != str(Path(__file__).parents[1]):
+        del sys.path[0]  # the current folder, which -m looks into first
+
+    from archcli.cli import main
+
     main()

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
+
+from archcli.commands.profile.restart import is_program, program
 
 SETTINGS = {
     "MALLOC_MMAP_THRESHOLD_": "4294967296",
@@ -21,16 +22,8 @@ def keep_large_blocks(choice: str, device: str) -> None:
     """Start this command again with the settings, unless they are set: on Linux, a CPU, as a program."""
     if choice != "reuse" or device != "cpu" or sys.platform != "linux" or SETTINGS.keys() & os.environ.keys():
         return
-    if not _is_program():
+    if not is_program():
         return
     sys.stdout.flush()
     sys.stderr.flush()
-    command = [sys.executable, "-m", "archcli", *sys.argv[1:]]
-    os.execve(sys.executable, command, {**os.environ, **SETTINGS})  # noqa: S606
-
-
-def _is_program() -> bool:
-    """Whether this process is the program archcli, not a test or a notebook that calls it."""
-    main = sys.modules.get("__main__")
-    spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None) or ""
-    return getattr(spec, "name", "") == "archcli.__main__" or Path(file).stem == "archcli"
+    os.execve(sys.executable, [*program(), *sys.argv[1:]], {**os.environ, **SETTINGS})  # noqa: S606

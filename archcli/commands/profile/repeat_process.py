@@ -13,6 +13,7 @@ from typing import Any
 
 import typer
 
+from archcli.commands.profile.restart import program
 from archcli.commands.profile.settings import INTERRUPTED
 from archcli.errors import ArchError
 from archcli.load.source import STDIN
@@ -52,9 +53,7 @@ def in_processes(context: typer.Context, number: int) -> Report:
 def _documents(context: typer.Context, number: int) -> list[Any]:
     """The JSON documents of the processes that finish."""
     command = [
-        sys.executable,
-        "-m",
-        "archcli",
+        *program(),
         "profile",
         *_options(context),
         "--json",

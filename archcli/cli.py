@@ -12,27 +12,20 @@ from typing import Annotated
 
 import typer
 
+from archcli.commands._help import PagedCommand, PagedGroup
 from archcli.errors import ArchError
 
 INTERRUPTED = 130  # what a shell reports of a program that SIGINT ended: 128 + 2
 
-# A subcommand is the function `run` of archcli/commands/NAME.py; its docstring is its help.
-COMMANDS = (
-    "params",
-    "flops",
-    "kvcache",
-    "verify",
-    "profile",
-    "plot",
-    "check",
-    "rule",
-    "rules",
-    "list",
-    "survey",
-    "compare",
-    "show",
-    "schema",
-)
+# A subcommand is the function `run` of archcli/commands/NAME.py; its docstring is its help, and the first
+# line of that stands in the list of subcommands.
+GROUPS = {
+    "Count": ("params", "flops", "kvcache", "compare"),
+    "Judge": ("check", "rules", "rule"),
+    "Measure": ("profile", "plot", "verify"),
+    "Look": ("list", "survey", "show", "schema"),
+}
+COMMANDS = {name: group for group, names in GROUPS.items() for name in names}
 
 
 def _print_version(wanted: bool) -> None:
@@ -49,13 +42,17 @@ def archcli(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Exact parameters, FLOPs and KV cache of a transformer, and where its time goes."""
+    """Exact parameters, FLOPs and KV cache of a transformer, and where its time goes.
+
+    `archcli COMMAND -h` describes a command. MODEL is a file, a preset such as gpt2, or org/name on the hub.
+    """
 
 
 def application(args: list[str]) -> typer.Typer:
     """The command line with the subcommand that the arguments name, or with all."""
     named = next((arg for arg in args if not arg.startswith("-")), "")
     app = typer.Typer(
+        cls=PagedGroup,
         context_settings={"help_option_names": ["-h", "--help"]},
         add_completion=not named,
         pretty_exceptions_enable=False,
@@ -63,7 +60,8 @@ def application(args: list[str]) -> typer.Typer:
     )
     app.callback()(archcli)
     for name in (named,) if named in COMMANDS else COMMANDS:
-        app.command(name)(import_module(f"archcli.commands.{name}").run)
+        command = app.command(name, cls=PagedCommand, rich_help_panel=COMMANDS[name])
+        command(import_module(f"archcli.commands.{name}").run)
     return app
 
 
@@ -78,7 +76,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except ArchError as error:
-        from archcli.render.problems import explain
+        from archcli.render.findings.problems import complain
 
-        typer.echo(explain(error), err=True)
+        typer.echo(complain(error), err=True)
         sys.exit(2)

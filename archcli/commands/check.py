@@ -8,14 +8,14 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from archcli.commands.options import Output, Set
+from archcli.commands.options import Output, Set, size_from
 from archcli.errors import ArchError, Problem
 from archcli.load.loaded import Loaded
 from archcli.load.presets import presets_index
 from archcli.load.source import identity, load
 from archcli.load.yaml.patch import Patch, patch_of
 from archcli.render import rendered, write
-from archcli.render.findings import full, unpatched
+from archcli.render.findings.lines import full, unpatched
 from archcli.render.screen import columns, painted
 from archcli.rules.base import Case, Parallelism, Severity
 from archcli.rules.diagnostics import Diagnostic, diagnose, is_failing
@@ -27,7 +27,9 @@ LINES = {"full", "concise"}
 
 Models = Annotated[
     list[str],
-    typer.Argument(metavar="MODEL", help="YAML or JSON files, presets' names, or - for standard input."),
+    typer.Argument(
+        metavar="MODEL", help="YAML, config.json or GGUF files, names of presets, or - for standard input."
+    ),
 ]
 Codes = list[str] | None
 Select = Annotated[
@@ -35,24 +37,27 @@ Select = Annotated[
     typer.Option(
         "--select",
         metavar="CODES",
-        help="Only rules whose code begins so: FFN, FFN001, ALL; comma-separated.",
+        help="Run only rules whose code begins so, comma-separated: FFN, ATT001, ALL.",
     ),
 ]
 Extend = Annotated[
     Codes,
     typer.Option(
-        "--extend-select", metavar="CODES", help="These as well, where --select or the model leaves them out."
+        "--extend-select",
+        metavar="CODES",
+        help="Run these as well, though --select or the model leaves them out.",
     ),
 ]
-Ignore = Annotated[Codes, typer.Option("--ignore", metavar="CODES", help="Not these.")]
+Ignore = Annotated[Codes, typer.Option("--ignore", metavar="CODES", help="Do not run these.")]
 Floor = Annotated[
     Literal["error", "warning"],
-    typer.Option("--severity", help="The least that makes the exit code 1; information never does."),
+    typer.Option("--severity", help="The least severity that exits with 1; information never does."),
 ]
 FormOfFindings = Annotated[
     Literal["full", "concise", "json", "github", "sarif", "csv", "md"],
     typer.Option(
-        "--format", help="full draws the lines, concise is a line each; github and sarif are for CI systems."
+        "--format",
+        help="full draws the line of the file; concise prints a line per finding; github and sarif: for CI.",
     ),
 ]
 
@@ -71,36 +76,51 @@ def run(  # noqa: PLR0913, PLR0917
     ignore: Ignore = None,
     severity: Floor = "warning",
     statistics_only: Annotated[
-        bool, typer.Option("--statistics", help="How often each rule was broken.")
+        bool, typer.Option("--statistics", help="Print how often each rule was broken.")
     ] = False,
     suggest: Annotated[
-        bool, typer.Option("--suggest", help="Print a patch that mends what can be mended.")
+        bool, typer.Option("--suggest", help="Print the fixes as a patch of the YAML.")
     ] = False,
-    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 whatever is found.")] = False,
+    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 in spite of findings.")] = False,
     tp: Annotated[
         int,
-        typer.Option("--tp", metavar="N", min=1, help="Devices that share each matrix (tensor parallelism)."),
+        typer.Option(
+            "--tp",
+            metavar="N",
+            parser=size_from(1),
+            help="Devices that share each matrix (tensor parallelism).",
+        ),
     ] = 1,
     pp: Annotated[
         int,
         typer.Option(
-            "--pp", metavar="N", min=1, help="Stages the layers are cut into (pipeline parallelism)."
+            "--pp",
+            metavar="N",
+            parser=size_from(1),
+            help="Stages that the layers are cut into (pipeline parallelism).",
         ),
     ] = 1,
     ep: Annotated[
         int,
-        typer.Option("--ep", metavar="N", min=1, help="Devices that share the experts (expert parallelism)."),
+        typer.Option(
+            "--ep",
+            metavar="N",
+            parser=size_from(1),
+            help="Devices that share the experts (expert parallelism).",
+        ),
     ] = 1,
     overrides: Set = None,
     form: FormOfFindings = "full",
     as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
     output: Output = None,
 ) -> None:
-    """Check the shape of architectures against rules, each with a source and what published models do.
+    """Check an architecture against design rules, as a linter does.
 
-    Exits with 1 on an error or a warning, 0 where there is none, 2 where a file is no architecture. A rule is
-    silenced by --ignore, by `ignore: [FFN001]` in the YAML, or by `# archcli: ignore[FFN001]` on the line it
-    stops at.
+    Every rule has a source, and says where published models stand; archcli rule CODE explains one.
+
+    Exits with 1 on an error or a warning, with 0 where there is none, with 2 where a file is no
+    architecture. A rule is silenced by --ignore, by `ignore: [FFN001]` in the YAML, or by the comment `#
+    archcli: ignore[FFN001]` on the line that it points at.
     """
     selection = _selection(select, extend_select, ignore)
     checked, problems = _check_all(models, overrides or [], selection, Parallelism(tp, pp, ep))

@@ -32,7 +32,8 @@ from archcli.render import show
 Models = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="MODEL", help="Two or more: YAML or JSON files, presets' names, - for standard input."
+        metavar="MODEL",
+        help="Two or more: YAML, config.json or GGUF files, names of presets, - for standard input.",
     ),
 ]
 SetOne = Annotated[
@@ -40,7 +41,7 @@ SetOne = Annotated[
     typer.Option(
         "--set",
         metavar="[N:]KEY=VALUE",
-        help="Change a field of model N, counted from 1, or of all: 2:n_kv_heads=8.",
+        help="Change a field of model N, counted from 1, or without N of all: 2:n_kv_heads=8. Repeatable.",
     ),
 ]
 
@@ -60,10 +61,10 @@ def run(  # noqa: PLR0913
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """Compare architectures: what their YAML says differently, parameters, FLOPs, KV cache and ratios.
+    """Compare architectures: settings, parameters, FLOPs and KV cache.
 
-    Figures stand beside multiples of the first model's. --past and --context left out are --seq-len, the
-    same for all.
+    Each figure has its multiple of the first model's beside it. Without --past or --context both are
+    --seq-len, the same for all models.
     """
     given = models or []
     asked = subjects(given, _assigned(overrides or (), len(given))) if len(given) >= FEWEST else []

@@ -15,17 +15,16 @@ PhaseOption = Annotated[
     Phase,
     typer.Option(
         help=(
-            "One full pass; that and its backward; a pass that fills the cache; one token against a full "
-            "cache."
+            "A full pass; with its backward; a pass that fills the cache; one token against a filled cache."
         )
     ),
 ]
 MaskOption = Annotated[
-    Mask, typer.Option(help="Count the pairs the mask allows, or all S x S, as torch's counter does.")
+    Mask, typer.Option(help="Count the scores that the mask allows, or all S x S, as torch's counter does.")
 ]
 LogitsOption = Annotated[
     Logits | None,
-    typer.Option(help="Logits of every position, or the last [default: all; prefill and decode last]"),
+    typer.Option(help="Logits of every position or of the last. [default: all; of prefill and decode last]"),
 ]
 
 
@@ -40,16 +39,15 @@ def run(  # noqa: PLR0913
     mask: MaskOption = "exact",
     logits: LogitsOption = None,
     mla: Mla = "naive",
-    macs: Annotated[bool, typer.Option("--macs", help="Show multiply-adds, half as many.")] = False,
+    macs: Annotated[bool, typer.Option("--macs", help="Show multiply-adds (MACs), two FLOPs each.")] = False,
     overrides: Set = None,
     form: Form = None,
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """Count FLOPs by component and by class of operation: forward, training, prefill or decoding.
+    """Count the FLOPs of a pass by component and by class of operation.
 
-    A decoding pass is one new token after --past cached ones, after --seq-len of them where --past is left
-    out.
+    A decoding pass is one new token after --past cached ones; without --past, after --seq-len of them.
     """
     asked = subject(model, overrides)
     request = Request(phase, batch_size, seq_len, past, source_len, logits, {"mla": mla})

@@ -31,9 +31,10 @@ def run(  # noqa: PLR0913
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """Count the KV cache: per token and at a length, beside other kinds of attention, and what fits.
+    """Count the KV cache: bytes per token, at a length, and what fits.
 
-    Without --context it is max_seq_len, the length the model was trained for; without that, 2048.
+    Beside it stand the caches that the same model would have with other kinds of attention. Without
+    --context the length is max_seq_len, for which the model was trained; where that is not stated, 2048.
     """
     asked = subject(model, overrides)
     asked.show(

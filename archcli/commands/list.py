@@ -13,10 +13,10 @@ from archcli.render import show
 def run(
     where: Where = None, sort: Sort = None, form: Form = None, as_json: Json = False, output: Output = None
 ) -> None:
-    """List the presets, with parameters, attention and what their cache takes per token.
+    """List the presets with their size, attention and cache per token.
 
-    --where chooses among them, by any key that --json shows, too: params>10B, active<=8e9,
-    kv_bytes_per_token<100KiB, series=llama, released>=2024, attention=mla, kind=encoder.
+    --where takes any key that --json shows: `params>10B`, `active<=8e9`, `kv_bytes_per_token<100KiB`,
+    `series=llama`, `released>=2024`, `attention=mla`, `kind=encoder`.
     """
     records = [describe(name, subject(name, ()).model) for name in presets()]
     asked = {"where": where, "sort": sort}

@@ -52,7 +52,7 @@ Model = Annotated[
     typer.Argument(
         metavar="MODEL",
         help=(
-            "A YAML, config.json or GGUF file, a preset's name, org/name on the Hugging Face hub, "
+            "A YAML, config.json or GGUF file, the name of a preset, org/name on the Hugging Face hub, "
             "or - for standard input."
         ),
     ),
@@ -63,8 +63,8 @@ Set = Annotated[
         "--set",
         metavar="KEY=VALUE",
         help=(
-            "Change a field: d_ff=11008, ffn.activation=gelu, or by its whole path "
-            "groups.0.layer.ffn.d_ff=11008."
+            "Change a field: d_ff=11008, ffn.activation=gelu, or by its full path, "
+            "groups.0.layer.ffn.d_ff=11008. Repeatable."
         ),
     ),
 ]
@@ -72,27 +72,36 @@ Form = Annotated[
     Format | None,
     typer.Option(
         "--format",
-        help="How to print; left out: table on a terminal, plain into a pipe, after the suffix into a file.",
+        help="Without it: table on a terminal, plain into a pipe, and into a file what its suffix says.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Write there instead of standard output."),
+    typer.Option("--output", "-o", metavar="FILE", help="Write to this file instead of standard output."),
 ]
 
 BatchSize = Annotated[
-    int, typer.Option("--batch-size", "-b", metavar="N", parser=size_from(1), help="Sequences side by side.")
+    int, typer.Option("--batch-size", "-b", metavar="N", parser=size_from(1), help="Sequences in the batch.")
 ]
 SeqLen = Annotated[
     int,
     typer.Option(
-        "--seq-len", "-s", metavar="N", parser=size_from(1), help="New tokens in each; 8k is 8,000."
+        "--seq-len",
+        "-s",
+        metavar="N",
+        parser=size_from(1),
+        help="New tokens of each sequence; 8k is 8,000, 8K is 8,192.",
     ),
 ]
 Past = Annotated[
     int | None,
-    typer.Option("--past", metavar="N", parser=size_from(0), help="Tokens in the cache before the new ones."),
+    typer.Option(
+        "--past",
+        metavar="N",
+        parser=size_from(0),
+        help="Tokens already in the cache. [decode default: --seq-len]",
+    ),
 ]
 Context = Annotated[
     int | None, typer.Option("--context", "-c", metavar="N", parser=size_from(1), help="Tokens in the cache.")
@@ -103,31 +112,43 @@ SourceLen = Annotated[
         "--source-len",
         metavar="N",
         parser=size_from(1),
-        help="Tokens an encoder-decoder's encoder reads [default: as many as the decoder]",
+        help="Tokens that the encoder of an encoder-decoder reads. [default: as many as the decoder]",
     ),
 ]
 Dtype = Annotated[
     str,
     typer.Option(
-        "--dtype", metavar="DTYPE", parser=_dtype, help="Width of an element: fp32, bf16, fp8, int4, …"
+        "--dtype",
+        metavar="DTYPE",
+        parser=_dtype,
+        help="Type of an element: fp32, bf16, fp8, int4 and others.",
     ),
 ]
 Mla = Annotated[
     Literal["naive", "absorbed"],
-    typer.Option(help="Latent attention: rebuild keys and values, or work on the latents."),
+    typer.Option(help="Latent attention (MLA): rebuild keys and values, or work on the latents."),
 ]
-Depth = Annotated[int, typer.Option("--depth", metavar="N", min=0, help="How many steps of a path to show.")]
+Depth = Annotated[
+    int,
+    typer.Option(
+        "--depth", metavar="N", parser=size_from(0), help="Steps of a path to show; deeper ones are summed."
+    ),
+]
 Where = Annotated[
     list[str] | None,
     typer.Option(
         "--where",
         metavar="CONDITION",
-        help="Those alone that meet it: params>10B; repeatable, all must hold.",
+        help="Only models that meet it: params>10B. Repeatable; all must hold.",
     ),
 ]
-Sort = Annotated[
-    str | None, typer.Option("--sort", metavar="COLUMN[:desc]", help="In the order of a column.")
-]
+Sort = Annotated[str | None, typer.Option("--sort", metavar="COLUMN[:desc]", help="Sort by a column.")]
 Memory = Annotated[
-    int | None, typer.Option("--memory", metavar="SIZE", parser=_bytes, help="How much fits: 80GiB, 24GB.")
+    int | None,
+    typer.Option(
+        "--memory",
+        metavar="SIZE",
+        parser=_bytes,
+        help="Memory for the cache: say how much fits. 80GiB, 24GB.",
+    ),
 ]

@@ -16,7 +16,7 @@ Against = Annotated[
     typer.Option(
         "--against",
         metavar="CHECKPOINT",
-        help="Compare with a .safetensors, an index, a folder, or org/name of the hub.",
+        help="Compare with a .safetensors file, its index, a folder, or org/name on the hub.",
     ),
 ]
 
@@ -32,11 +32,11 @@ def run(  # noqa: PLR0913
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """Count parameters: in total, active per token, by group and by path, and the bytes they take.
+    """Count parameters: total, active, by group and by path, and bytes.
 
-    With --against, hold a checkpoint against the architecture, name by name: what is missing, misshapen or
-    unexpected, and why any other tensor is there. Headers alone are read, no weights. Exit code 1 where
-    anything is left unexplained.
+    With --against, compare a checkpoint's tensors with the architecture by name and shape: which are
+    missing, misshapen or unexpected, and why any other is there. Only headers are read, no weights. Exits
+    with 1 where a tensor is left unexplained.
     """
     asked = subject(model, overrides)
     report = count_params(asked.model, dtype, depth) if against is None else _compared(asked, against)

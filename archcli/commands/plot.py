@@ -14,19 +14,23 @@ from archcli.render.picture import save
 Saved = Annotated[
     Path,
     typer.Argument(
-        metavar="PROFILE.json", help="What archcli profile MODEL --json -o PROFILE.json has written."
+        metavar="PROFILE.json", help="A file written by `archcli profile MODEL --json -o PROFILE.json`."
     ),
 ]
 Picture = Annotated[
     Path,
     typer.Option(
-        "--output", "-o", metavar="FILE", help="An .svg, an .html, or with archcli[plot] a .png file."
+        "--output", "-o", metavar="FILE", help="An .svg or .html file; with archcli[plot] also a .png."
     ),
 ]
 
 
 def run(profile: Saved, output: Picture = Path("profile.svg")) -> None:
-    """Draw a saved profile: FLOPs, bytes and time by class of operation, and a roofline of the operators."""
+    """Draw a saved profile as SVG, HTML or PNG.
+
+    The picture shows the shares of FLOPs, bytes and time by class of operation, and a roofline of the
+    operators.
+    """
     from archcli.measure.profile.schema import first_violation, is_comparison
 
     document = read_result(profile, "profile")

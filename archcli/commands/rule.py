@@ -16,12 +16,13 @@ from archcli.rules.evidence import spread
 from archcli.rules.lint import rule_of
 
 Code = Annotated[
-    str, typer.Argument(metavar="CODE", help="A rule's code, such as FFN001; `archcli rules` lists them.")
+    str,
+    typer.Argument(metavar="CODE", help="The code of a rule, such as FFN001; `archcli rules` lists them."),
 ]
 
 
 def run(code: Code, as_json: Json = False, output: Output = None) -> None:
-    """Explain a rule: what it asks, why, by which source, when it does not apply, and examples."""
+    """Explain a design rule: what it asks, why, its source, and examples."""
     rule = rule_of(code)
     among = spread(presets_index(), rule.evidence) if rule.evidence else ""
     if as_json:

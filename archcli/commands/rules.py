@@ -13,7 +13,7 @@ CONVENTION = (
 
 
 def run(form: Form = None, as_json: Json = False, output: Output = None) -> None:
-    """List the rules that `archcli check` runs."""
+    """List the design rules of archcli check."""
     rows = [
         {"code": rule.code, "severity": str(rule.severity), "title": rule.title, "source": rule.source}
         for rule in all_rules().values()

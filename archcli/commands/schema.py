@@ -22,15 +22,15 @@ PROFILE = (
 )
 Of = Annotated[
     Literal["yaml", "profile"],
-    typer.Option("--of", help="The YAML, or the JSON that archcli profile prints and plot reads."),
+    typer.Option("--of", help="The YAML, or the JSON that profile prints and plot reads."),
 ]
 
 
 def run(of: Of = "yaml", form: Form = None, as_json: Json = False, output: Output = None) -> None:
-    """Print the JSON Schema of the YAML, with which an editor completes and checks it.
+    """Print the JSON Schema of the YAML, or of a profile's JSON.
 
-    In another format it is a table of all keys. --of profile prints that of what `archcli profile --json`
-    prints, with the meaning and unit of every key.
+    Editors complete and check a YAML by it. --of profile prints that of `archcli profile --json`, with
+    the meaning and unit of every key. In a format other than json it is a table of all keys.
     """
     schema, table = _profile() if of == "profile" else _yaml()
     if as_json or form in {None, "json"}:

@@ -14,7 +14,10 @@ from archcli.render import write
 
 FormOrYaml = Annotated[
     Literal["table", "json", "csv", "md", "plain", "yaml"] | None,
-    typer.Option("--format", help="How to print; yaml is the file it could have come from."),
+    typer.Option(
+        "--format",
+        help="Without it: table on a terminal, plain into a pipe, and into a file what its suffix says.",
+    ),
 ]
 
 
@@ -28,9 +31,9 @@ def run(
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """Show the forward, operation by operation, with shapes and parameters.
+    """Show the forward pass, operation by operation, with shapes.
 
-    With --format yaml, show the YAML of what was understood.
+    With --format yaml, print the architecture as YAML: what archcli read from a config.json or GGUF file.
     """
     asked = subject(model, overrides)
     if form == "yaml":

@@ -16,19 +16,23 @@ from archcli.render import show
 
 Models = Annotated[
     list[str] | None,
-    typer.Argument(metavar="MODEL", help="YAML or JSON files to set beside the presets.", show_default=False),
+    typer.Argument(
+        metavar="MODEL",
+        help="YAML, config.json or GGUF files to list before the presets.",
+        show_default=False,
+    ),
 ]
 Columns = Annotated[
     list[str] | None,
     typer.Option(
-        "--columns", metavar="COL,COL", help=f"Show these alone, in one table: {', '.join(COLUMNS)}."
+        "--columns", metavar="COL,COL", help=f"Show only these, in one table: {', '.join(COLUMNS)}."
     ),
 ]
 ByOption = Annotated[
     By | None,
-    typer.Option("--by", help="The spread of each figure by year or by series, in place of the models."),
+    typer.Option("--by", help="Show the spread of each figure by year or by series instead of the models."),
 ]
-NoPresets = Annotated[bool, typer.Option("--no-presets", help="The given models alone.")]
+NoPresets = Annotated[bool, typer.Option("--no-presets", help="Leave the presets out.")]
 
 
 def run(  # noqa: PLR0913
@@ -43,9 +47,10 @@ def run(  # noqa: PLR0913
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """Survey architectures: norms, activations, wiring, positions, ratios, attention, experts, sizes.
+    """Tabulate the design choices of many architectures, with medians.
 
-    With medians and quartiles. All presets, and before them the models that are given.
+    Norms, activations, wiring, positions, ratios, attention, experts and sizes: of the models given, then
+    of all presets, with the median and quartiles of every figure.
     """
     given = list(dict.fromkeys(models or ()))
     if no_presets and not given:

@@ -33,12 +33,12 @@ Weights = Annotated[
     typer.Option(
         "--weights",
         metavar="FOLDER",
-        help="Compare logits with transformers', from the safetensors of this folder.",
+        help="Compare logits with those of transformers, from the safetensors of this folder.",
     ),
 ]
 Dtype = Annotated[
     Literal["fp32", "bf16", "fp16", "keep"],
-    typer.Option("--dtype", help="In which numbers --weights runs; keep: those that are stored."),
+    typer.Option("--dtype", help="Number format of --weights; keep: the one that is stored."),
 ]
 
 
@@ -55,15 +55,15 @@ def run(  # noqa: PLR0913
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """Ask whether others count the same: torch's parameters, cache and FlopCounterMode, and fvcore.
+    """Compare archcli's counts with those of torch and fvcore.
 
-    Builds the model with torch, without weights or memory for them, and compares parameters by name and
-    shape, and FLOPs of forward, training, prefill and decode, in total and row by row; of an encoder
-    forward and training alone. Exit code 1 where anything differs. Needs archcli[torch].
+    Builds the model with torch on the meta device, which holds shapes and no numbers, and compares
+    parameters by name and shape, the cache, and the FLOPs of forward, training, prefill and decode, in
+    total and row by row; of an encoder forward and training only. Exits with 1 where anything differs.
+    Needs archcli[torch].
 
-    With --weights, load the safetensors of a folder into the model instead, by the names of its family, and
-    compare logits with those of transformers' class, in one pass and token by token. Needs transformers as
-    well.
+    With --weights, loads the safetensors of a folder into the model instead and compares its logits with
+    those of transformers, in one pass and token by token. Needs transformers as well.
     """
     asked = subject(model, overrides)
     inputs = {"batch_size": batch_size, "seq_len": seq_len, "source_len": source_len}

@@ -23,9 +23,9 @@ RENDERERS: dict[str, tuple[str, str]] = {
     "csv": ("archcli.render.data", "as_csv"),
     "md": ("archcli.render.markdown", "markdown"),
     "plain": ("archcli.render.plain", "plain"),
-    "concise": ("archcli.render.findings", "concise"),
-    "github": ("archcli.render.annotations", "github"),
-    "sarif": ("archcli.render.annotations", "sarif"),
+    "concise": ("archcli.render.findings.lines", "concise"),
+    "github": ("archcli.render.findings.annotations", "github"),
+    "sarif": ("archcli.render.findings.annotations", "sarif"),
 }
 """(module, function) of each format; the function takes a Report and returns text."""
 

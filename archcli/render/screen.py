@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import sys
-import textwrap
+from textwrap import TextWrapper
+from typing import TextIO
 
 NARROWEST = 20
+UNKNOWN = os.terminal_size((80, 24))
+"""What a terminal is taken for that does not say how large it is."""
+GLUE = "\N{NO-BREAK SPACE}"
+SPANS = re.compile(r"`[^`]+`|\[[^][]+\]")
+"""Code in backquotes and what stands in brackets, `[default: 1]`, are not broken."""
+SEAMS = "/.,=:|-_"
+"""After these a word that is wider than the terminal may break."""
 STYLES = (
     (r"^\S.*?:\d+:\d+(?=: )", "bold"),
+    (r"(?:^|(?<=: ))error(?=:)", "bold red"),
     (r"error\[\w+\]", "bold red"),
     (r"warning\[\w+\]", "bold yellow"),
     (r"info\[\w+\]", "bold cyan"),
@@ -20,14 +30,21 @@ STYLES = (
 """Patterns in a finding and the styles they are drawn in."""
 
 
-def columns() -> int | None:
-    """The width of the terminal; None for a pipe, where nothing is folded."""
-    return max(NARROWEST, shutil.get_terminal_size().columns) if sys.stdout.isatty() else None
+def columns(stream: TextIO | None = None) -> int | None:
+    """The width of the terminal that a stream is (standard output); None for a pipe, never folded."""
+    stream = stream or sys.stdout
+    if not stream.isatty():
+        return None
+    try:
+        reported = os.get_terminal_size(stream.fileno())
+    except (OSError, ValueError):
+        reported = UNKNOWN
+    return max(NARROWEST, shutil.get_terminal_size(reported).columns)
 
 
-def painted(text: str) -> str:
-    """Text in colour where standard output is a terminal and NO_COLOR is not set."""
-    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+def painted(text: str, stream: TextIO | None = None) -> str:
+    """Text in colour where the stream (standard output) is a terminal and NO_COLOR is not set."""
+    if not (stream or sys.stdout).isatty() or os.environ.get("NO_COLOR"):
         return text
     from rich.console import Console
     from rich.text import Text
@@ -42,14 +59,46 @@ def painted(text: str) -> str:
     return out.getvalue().removesuffix("\n")
 
 
+def folded(text: str, width: int | None, indent: str = "", first: str = "") -> list[str]:
+    """Lines of at most `width` columns, the further ones indented; the text as it is without a width.
+
+    Words and SPANS stay whole; what is wider than a line breaks after a sign such as / or =.
+    """
+    if width is None:
+        return [first + text]
+    wrapper = TextWrapper(width, initial_indent=first, subsequent_indent=indent)
+    wrapper.break_long_words = wrapper.break_on_hyphens = False
+    lines = wrapper.wrap(_glued(text, width - len(indent)))
+    return [part for line in lines for part in _broken(line.replace(GLUE, " "), width, indent)]
+
+
+def _glued(text: str, most: int) -> str:
+    """The text with every span of SPANS made one word, where it fits into a line."""
+    return SPANS.sub(lambda span: span[0] if len(span[0]) > most else span[0].replace(" ", GLUE), text)
+
+
+def _broken(line: str, width: int, indent: str) -> list[str]:
+    """The line in pieces of at most `width` columns, cut after a seam where there is one."""
+    lines = []
+    while len(line) > width:
+        start = len(line) - len(line.lstrip()) + 1
+        seam = max((line.rfind(sign, start, width) for sign in SEAMS), default=-1) + 1
+        cut = seam or width
+        lines.append(line[:cut])
+        line = indent + line[cut:]
+    return [*lines, line]
+
+
 def fitted(markdown: str) -> str:
-    """Paragraphs folded to the terminal's width; fenced blocks stay."""
+    """Markdown drawn at the terminal's width; into a pipe as it is."""
     width = columns()
     if width is None:
         return markdown
-    lines, fenced = [], False
-    for line in markdown.split("\n"):
-        fenced ^= line.startswith("```")
-        keep = fenced or len(line) <= width
-        lines += [line] if keep else textwrap.wrap(line, width, break_on_hyphens=False)
-    return "\n".join(lines)
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    out = io.StringIO()
+    console = Console(file=out, width=width, force_terminal=True, highlight=False, emoji=False)
+    console.print(Markdown(markdown, code_theme="ansi_dark", hyperlinks=False))
+    drawn = "\n".join(line.rstrip() for line in out.getvalue().strip("\n").split("\n"))
+    return re.sub(r"\n{3,}", "\n\n", drawn) + "\n"

@@ -58,7 +58,7 @@ def _paragraphs(rule: DesignRule, among: str) -> Iterator[str]:
     yield f"*{rule.severity}*"
     yield rule.reason
     if rule.spares:
-        yield f"**Does not apply:** {rule.spares}"
+        yield f"**Does not apply to:** {rule.spares}"
     yield f"**Source:** {rule.source}"
     if among or rule.evidence:
         named = f"{rule.evidence} of the presets, which every finding names: percentile and nearest models"
@@ -67,9 +67,14 @@ def _paragraphs(rule: DesignRule, among: str) -> Iterator[str]:
         yield "**Known exceptions among the presets:** " + "; ".join(
             f"{name}: {why}" for name, why in sorted(rule.known.items())
         )
-    changed = [text for text in map(_changed, rule.valid) if text]
-    yield from (f"Passes:\n\n```yaml\n{text}\n```" for text in changed or ["# the sound example as it is"])
-    yield from (f"Stops:\n\n```yaml\n{_changed(text)}\n```" for text in rule.invalid)
+    passing = [text for text in map(_changed, rule.valid) if text]
+    yield _examples("Passes:", passing or ["# the sound example as it is"])
+    yield _examples("Does not pass:", map(_changed, rule.invalid))
+
+
+def _examples(title: str, texts: Iterable[str]) -> str:
+    """YAML blocks below a title."""
+    return "\n\n".join([title, *(f"```yaml\n{text}\n```" for text in texts)])
 
 
 def _changed(text: str) -> str:

@@ -39,7 +39,7 @@ def test_the_concise_form_is_a_line_each(cli, broken):
     assert [
         re.match(r"broken\.yaml:\d+:\d+: (error|warning)\[[A-Z]+\d+\] ", line) is not None for line in lines
     ] == [True] * 4
-    assert last == "1 model: 1 error, 3 warnings."
+    assert last == "1 model checked: 1 error, 3 warnings."
 
 
 @pytest.mark.parametrize(

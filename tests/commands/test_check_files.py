@@ -23,7 +23,7 @@ def test_what_it_suggests_applies_and_ends_every_finding(cli, broken):
     ).replace("14335", "14336")
     done = cli("check", broken)
     assert done.code == 0
-    assert done.out == "1 model: nothing found.\n"
+    assert done.out == "1 model checked: no findings.\n"
 
 
 def test_many_models_at_once_and_a_file_that_is_none(cli, broken):
@@ -196,7 +196,7 @@ def test_a_file_is_checked_once_and_two_of_one_name_are_kept_apart(cli, tmp_path
     assert [row["where"]["file"] for row in rows(done)] == ["x/m.yaml"] * 4 + ["y/m.yaml"] * 3
     apply(cli("check", "x/m.yaml", "y/m.yaml", "--suggest").out)
     assert Path("x/m.yaml").read_text() == Path("y/m.yaml").read_text()
-    assert cli("check", "x/m.yaml", "y/m.yaml").out == "2 models: nothing found.\n"
+    assert cli("check", "x/m.yaml", "y/m.yaml").out == "2 models checked: no findings.\n"
 
 
 def test_standard_input_is_checked(archcli):

@@ -72,16 +72,16 @@ def run(  # noqa: PLR0913, PLR0917
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """Measure where time goes: shares of FLOPs, bytes and time, by class of operation and by operator.
+    """Measure where the time of a pass goes on this machine.
 
-    Builds the model here with random weights, runs the pass and times every operation of it. A decoding pass
-    is one new token after --past cached ones, after --seq-len of them where --past is left out. Training is
-    forward and backward, without optimizer, and without a loss unless the model states one. A model that does
-    not fit into memory is measured by kinds of layer and extrapolated, as any is with --per-kind; what does
-    not fit even so is refused before anything is built. Ctrl-C shows what was measured so far. --vs times
-    variants of the model against it, passes in turn. `ivanov` is the layer that Ivanov et al. 2021 measured,
-    with their table. Exits with 1 where an operation ran that no row accounts for, or the trace of a GPU
-    lacks kernels. Needs archcli[torch].
+    Builds the model with random weights, runs the pass, times every operation, and sets time beside FLOPs and
+    bytes. Training has no optimizer, and a loss only where the model states one. Needs archcli[torch].
+
+    A model that does not fit into memory is measured by kinds of layer and extrapolated, as with --per-kind.
+    The preset `ivanov` is the layer that Ivanov et al. 2021 measured, with their table.
+
+    Ctrl-C shows what was measured so far. Exits with 1 where an operation ran that the model does not account
+    for, or where the trace of a GPU lacks kernels.
     """
     check_files(plot, trace, compares=bool(vs))
     if repeat_process is not None:

@@ -13,8 +13,7 @@ from archcli.modules.request import Phase
 PhaseOption = Annotated[
     Phase | None,
     typer.Option(
-        help="One full pass; that and its backward; a pass that fills the cache; one token against "
-        "a full cache.",
+        help="A full pass; with its backward; a pass that fills the cache; one token against a filled cache.",
         show_default="forward",
     ),
 ]
@@ -25,7 +24,7 @@ BatchSize = Annotated[
         "-b",
         metavar="N",
         parser=size_from(1),
-        help="Sequences side by side.",
+        help="Sequences in the batch.",
         show_default="1",
     ),
 ]
@@ -36,27 +35,30 @@ SeqLen = Annotated[
         "-s",
         metavar="N",
         parser=size_from(1),
-        help="New tokens in each; 8k is 8,000.",
+        help="New tokens of each sequence; 8k is 8,000, 8K is 8,192.",
         show_default="128",
     ),
 ]
 Dtype = Annotated[
     Literal["fp32", "bf16", "fp16"],
-    typer.Option("--dtype", help="In which numbers to run; they differ in where time goes."),
+    typer.Option("--dtype", help="Number format to run in."),
 ]
 Device = Annotated[str, typer.Option("--device", metavar="DEVICE", help="cpu, cuda or cuda:N.")]
 HideLaunch = Annotated[
     bool,
     typer.Option(
         "--hide-launch",
-        help="On a GPU, let a kernel wait ahead of each pass so that launching takes no time, and "
+        help="On a GPU, queue each pass behind a waiting kernel, which hides launch overhead, and "
         "time the device.",
     ),
 ]
 Threads = Annotated[
     int | None,
     typer.Option(
-        "--threads", metavar="N", min=1, help="Threads within an operation [default: torch's choice]"
+        "--threads",
+        metavar="N",
+        parser=size_from(1),
+        help="Threads of an operation. [default: torch's choice]",
     ),
 ]
 AttentionForm = Literal["sdpa", "eager"]
@@ -64,7 +66,7 @@ Attention = Annotated[
     AttentionForm | None,
     typer.Option(
         "--attention",
-        help="torch's fused kernel where it can, or products and softmax apart, each timed.",
+        help="torch's fused kernel where it applies, or products and softmax each on their own.",
         show_default="sdpa",
     ),
 ]
@@ -72,8 +74,7 @@ Compile = Annotated[
     bool,
     typer.Option(
         "--compile",
-        help="Run it under torch.compile, on the CPU: what is fused into one kernel stands on one "
-        "line. Needs g++.",
+        help="Run under torch.compile, on the CPU; operations fused into one kernel share a line. Needs g++.",
     ),
 ]
 Pairs = Annotated[
@@ -81,8 +82,8 @@ Pairs = Annotated[
     typer.Option(
         "--pairs",
         metavar="N",
-        min=1,
-        help="Plain and traced passes to time in turn [default: 10, fewer if that takes over 8 s]",
+        parser=size_from(1),
+        help="Pairs of a plain and a traced pass. [default: 10, fewer if that takes over 8 s]",
     ),
 ]
 RepeatProcess = Annotated[
@@ -90,54 +91,58 @@ RepeatProcess = Annotated[
     typer.Option(
         "--repeat-process",
         metavar="N",
-        min=2,
-        help="Measure in N fresh processes, one after another: medians over them, with their range.",
+        parser=size_from(2),
+        help="Measure in N fresh processes, one after another, and show medians with their range.",
     ),
 ]
 Layers = Annotated[
     int | None,
-    typer.Option("--layers", metavar="N", min=1, help="Run the first N layers of each stack alone."),
+    typer.Option(
+        "--layers", metavar="N", parser=size_from(1), help="Run only the first N layers of each stack."
+    ),
 ]
 PerKind = Annotated[
     bool,
     typer.Option(
         "--per-kind",
-        help="Run one and two layers of each kind, and extrapolate; by itself where the model does not fit.",
+        help="Run one and two layers of each kind and extrapolate; automatic where the model does not fit.",
     ),
 ]
 Depth = Annotated[
-    int, typer.Option("--depth", metavar="N", min=0, help="How many steps of a path to show; 0 for all.")
+    int, typer.Option("--depth", metavar="N", parser=size_from(0), help="Steps of a path to show; 0 for all.")
 ]
 Top = Annotated[
     int,
     typer.Option(
-        "--top", metavar="N", min=0, help="How many operators the table shows, the slowest first; 0 for all."
+        "--top",
+        metavar="N",
+        parser=size_from(0),
+        help="Operators in the table, the slowest first; 0 for all.",
     ),
 ]
 NoCeilings = Annotated[
-    bool, typer.Option("--no-ceilings", help="Leave out what this machine can do at best.")
+    bool, typer.Option("--no-ceilings", help="Do not measure the peak FLOP/s and bandwidth of this machine.")
 ]
 Refresh = Annotated[
-    bool, typer.Option("--refresh", help="Measure that anew, though it is known from an earlier run.")
+    bool, typer.Option("--refresh", help="Measure those peaks anew in spite of an earlier run.")
 ]
 Allocator = Annotated[
     Literal["reuse", "system"],
     typer.Option(
         "--allocator",
-        help="reuse starts Python again with glibc told to keep large blocks, whose page faults "
-        "else cost time.",
+        help="reuse restarts Python with glibc keeping large blocks, which saves the time of page faults.",
     ),
 ]
 Plot = Annotated[
     Path | None,
     typer.Option(
-        "--plot", metavar="FILE", help="Also draw it: an .svg, an .html, or with archcli[plot] a .png."
+        "--plot", metavar="FILE", help="Also draw it: an .svg or .html file; with archcli[plot] also a .png."
     ),
 ]
 Trace = Annotated[
     Path | None,
     typer.Option(
-        "--trace", metavar="FILE", help="Also write one traced pass for Perfetto: .json or .json.gz."
+        "--trace", metavar="FILE", help="Also write one traced pass for Perfetto, as .json or .json.gz."
     ),
 ]
 Vs = Annotated[
@@ -146,7 +151,6 @@ Vs = Annotated[
         "--vs",
         metavar="CHANGE[,CHANGE]",
         help="Time a variant against the model, passes in turn: norm.kind=layernorm as with --set, "
-        "attention=eager, dtype=bf16, "
-        "compile=true.",
+        "attention=eager, dtype=bf16, compile=true. Repeatable.",
     ),
 ]

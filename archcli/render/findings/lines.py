@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from archcli.errors import Problem
-from archcli.render.problems import paragraph
+from archcli.render.findings.problems import paragraph
+from archcli.render.screen import folded
 from archcli.wording import format_value, sanitize
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ def full(report: Report, diagnostics: Iterable[Diagnostic], width: int | None) -
     With a `width`, text is folded to that many columns.
     """
     paragraphs = [_paragraph(diagnostic, width) + "\n" for diagnostic in diagnostics]
-    notes = [f"note: {sanitize(note)}" for note in report.notes]
-    return "\n".join([*paragraphs, *notes, summary(report.totals)]) + "\n"
+    below = [*(f"note: {sanitize(note)}" for note in report.notes), summary(report.totals)]
+    return "\n".join([*paragraphs, *(part for line in below for part in folded(line, width))]) + "\n"
 
 
 def concise(report: Report) -> str:
@@ -39,12 +40,12 @@ def unpatched(source: str, changes: Iterable[tuple[str, Any]]) -> str:
 
 
 def summary(totals: Mapping[str, Any]) -> str:
-    """How many findings of each severity: `2 models: 1 error, 3 warnings.`."""
+    """How many findings of each severity: `2 models checked: 1 error, 3 warnings.`."""
     models = _plural(totals["models"], "model")
     if not totals["findings"]:
-        return f"{models}: nothing found."
+        return f"{models} checked: no findings."
     counts = [(kind, totals[f"{kind}s"]) for kind in ("error", "warning", "info")]
-    return f"{models}: {', '.join(_plural(n, kind) for kind, n in counts if n)}."
+    return f"{models} checked: {', '.join(_plural(n, kind) for kind, n in counts if n)}."
 
 
 def _plural(n: int, noun: str) -> str:

@@ -1,0 +1,69 @@
+"""Help pages: typer's commands, with archcli's layout, and the subcommands in groups."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shutil
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from typer.core import TyperCommand, TyperGroup
+
+if TYPE_CHECKING:
+    from archcli.render.help import HelpSection
+
+
+class PagedCommand(TyperCommand):
+    """A subcommand whose help is a page of archcli's."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the page: usage, description, arguments and options."""
+        formatter.write(_page(self, ctx, []))
+
+
+class PagedGroup(TyperGroup):
+    """The program; its help lists every subcommand in a line, below the title of its group."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the page: usage, description, subcommands by group, options."""
+        formatter.write(_page(self, ctx, _by_group(self.commands)))
+
+
+def _by_group(commands: Mapping[str, Any]) -> list[HelpSection]:
+    from archcli.render.help import HelpEntry, HelpSection
+
+    entries: dict[str, list[HelpEntry]] = {}
+    widest = max(map(len, commands))
+    for name, command in commands.items():
+        first_line = inspect.cleandoc(command.help).partition("\n")[0]
+        entries.setdefault(command.rich_help_panel, []).append(HelpEntry(name.ljust(widest), first_line))
+    return [HelpSection(title, listed) for title, listed in entries.items()]
+
+
+def _page(command: Any, ctx: Any, commands: list[HelpSection]) -> str:
+    """The page of a command, as wide as the terminal."""
+    from archcli.render.help import HelpEntry, HelpSection, help_page
+
+    entries: dict[str, list[HelpEntry]] = {"argument": [], "option": []}
+    for param in command.get_params(ctx):
+        record = param.get_help_record(ctx)
+        if record is not None:
+            entries[param.param_type_name].append(HelpEntry(_term(param, record[0]), _meaning(record[1])))
+    arguments, options = (
+        HelpSection("Arguments", entries["argument"]),
+        HelpSection("Options", entries["option"]),
+    )
+    sections = [section for section in (arguments, *commands, options) if section.entries]
+    usage = " ".join(["Usage:", ctx.command_path, *command.collect_usage_pieces(ctx)])
+    return help_page(usage, inspect.cleandoc(command.help), sections, shutil.get_terminal_size().columns)
+
+
+def _term(param: Any, name: str) -> str:
+    """The name in the list; of an argument without its Python type, which typer appends."""
+    return name.partition(" ")[0] if param.param_type_name == "argument" else name
+
+
+def _meaning(text: str) -> str:
+    """The meaning, with a default that the option states itself out of typer's parentheses."""
+    return re.sub(r"\[default: \((.*)\)(.*)\]$", r"[default: \1\2]", text)

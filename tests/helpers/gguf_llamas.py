@@ -3,9 +3,13 @@
 A config, the metadata that `conversion/*.py` of llama.cpp writes, names.
 """
 
-from gguf_names import LLAMA, SANDWICH
-from gguf_stored import CTX, EPS, HD, LN, RMS, ROPE, THETA, WIDE, WIDE_KEYS, V, of
+from gguf_names import EXPERTS, LLAMA, SANDWICH
+from gguf_stored import CTX, EPS, HD, LN, RMS, ROPE, THETA, WIDE, WIDE_KEYS, D, H, V, of
 
+YARN = {"rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0, "original_max_position_embeddings": 16}
+OLMO3_ROPE = {
+    "rope_parameters": {f"{kind}_attention": THETA["rope_parameters"] for kind in ("full", "sliding")}
+}
 LINEAR = {"rope_scaling": {"rope_type": "linear", "factor": 8.0}}
 
 STORED = {
@@ -126,6 +130,71 @@ STORED = {
         "olmo", {"model_type": "olmo", **THETA, "clip_qkv": 3.0}, {**LN, **ROPE, "attention.clamp_kqv": 3.0}
     ),
     "olmo2": of("olmo2", {"model_type": "olmo2", **EPS, **THETA}, {**RMS, **ROPE}, {**LLAMA, **SANDWICH}),
+    "olmo3": of(
+        "olmo2",
+        {"model_type": "olmo3", "sliding_window": 7, "num_hidden_layers": 5, **EPS, **OLMO3_ROPE},
+        {**RMS, **ROPE, "block_count": 5, "attention.sliding_window": 7},
+        {**LLAMA, **SANDWICH},
+    ),
+    "olmo3-yarn": of(
+        "olmo2",
+        {
+            "model_type": "olmo3",
+            "sliding_window": 7,
+            "layer_types": ["full_attention", "sliding_attention", "sliding_attention"],
+            **EPS,
+            "rope_parameters": {**OLMO3_ROPE["rope_parameters"], "full_attention": YARN},
+        },
+        {
+            **RMS,
+            **ROPE,
+            "attention.sliding_window": 7,
+            "attention.sliding_window_pattern": [False, True, True],
+            "rope.scaling.type": "yarn",
+            "rope.scaling.factor": 4.0,
+            "rope.scaling.original_context_length": 16,
+        },
+        {**LLAMA, **SANDWICH},
+    ),
+    "mistral": of(
+        "llama",
+        {"model_type": "mistral", "sliding_window": 9, **WIDE, **EPS, **THETA},
+        {**RMS, **ROPE, **WIDE_KEYS, "rope.dimension_count": HD, "attention.sliding_window": 9},
+    ),
+    "mixtral-window": of(
+        "llama",
+        {
+            "model_type": "mixtral",
+            "sliding_window": 9,
+            "num_local_experts": 4,
+            "num_experts_per_tok": 2,
+            **EPS,
+            **THETA,
+        },
+        {
+            **RMS,
+            **ROPE,
+            "attention.sliding_window": 9,
+            "expert_count": 4,
+            "expert_used_count": 2,
+        },
+        {**LLAMA, **EXPERTS},
+    ),
+    **{
+        f"chatglm-{form}": of(
+            "chatglm",
+            {
+                "model_type": "glm",
+                "head_dim": D // H,
+                "attention_bias": form == "biased",
+                **EPS,
+                "rope_parameters": {**THETA["rope_parameters"], "partial_rotary_factor": 0.5},
+            },
+            {**RMS, **ROPE, "rope.dimension_count": D // H // 2},
+            {**LLAMA, "model.layers.N.mlp.gate_up_proj": "blk.N.ffn_up"},
+        )
+        for form in ("biased", "plain")
+    },
     "granite": of(
         "granite",
         {

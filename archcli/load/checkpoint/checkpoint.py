@@ -13,12 +13,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, Problem
-from archcli.load.checkpoint.safetensors import MOST_AXES, TensorEntry, parsed, read_header, whole
+from archcli.load.checkpoint.copies import read_folder
+from archcli.load.checkpoint.safetensors import (
+    MOST_AXES,
+    MOST_HEADER,
+    TensorEntry,
+    bounded,
+    parsed,
+    read_header,
+    whole,
+)
 from archcli.load.yaml.text import MOST_BYTES
 from archcli.wording import quote, shorten
 
 SINGLE, INDEX, CONFIG = "model.safetensors", "model.safetensors.index.json", "config.json"
-MOST_INDEX = 100_000_000
 LONGEST = 400
 REPOSITORY = re.compile(r"(hf://)?[\w.-]+/[\w.-]+(@[\w./-]+)?", re.ASCII)
 PICKLES = {".bin", ".pt", ".pth", ".ckpt"}
@@ -82,20 +90,13 @@ def _folder(folder: Path) -> Checkpoint:
     if not files:
         hint = "pickles (.bin, .pt) run code and are not read"
         raise ArchError(Problem("a folder without .safetensors", hint, path=str(folder)))
-    tensors: dict[str, TensorEntry | None] = {}
-    for file in files:
-        shard = read_header(file)
-        twice = next((name for name in shard if name in tensors), None)
-        if twice is not None:
-            what = f"{quote(twice)} is in two files"
-            raise ArchError(Problem(what, "give one of the files", path=str(folder)))
-        tensors |= shard
-    return Checkpoint(str(folder), tensors, _config(folder))
+    tensors, notes = read_folder(folder, files)
+    return Checkpoint(str(folder), dict(tensors), _config(folder), tuple(notes))
 
 
 def _index(path: Path, config: Any) -> Checkpoint:
     """The tensors of an index; those whose shard is missing have no shape."""
-    files = parsed(_bytes(path, MOST_INDEX), str(path)).get("weight_map")
+    files = parsed(_bytes(path, MOST_HEADER), str(path)).get("weight_map")
     if not isinstance(files, dict) or not all(isinstance(file, str) for file in files.values()):
         what = "no index of a checkpoint: weight_map is missing"
         raise ArchError(Problem(what, "it maps each tensor to its file", path=str(path)))
@@ -105,6 +106,7 @@ def _index(path: Path, config: Any) -> Checkpoint:
             what = f"the index names a file {quote(file)} that is no .safetensors beside it"
             raise ArchError(Problem(what, path=str(path)))
         shards[file] = read_header(path.with_name(file)) if path.with_name(file).is_file() else {}
+        bounded(sum(map(len, shards.values())), str(path))
     tensors = {name: shards[file].get(name) for name, file in files.items()}
     lost = next((name for name, file in files.items() if shards[file] and name not in shards[file]), None)
     if lost is not None:

@@ -14,8 +14,14 @@ from typing import Any, BinaryIO, NamedTuple
 from archcli.errors import ArchError, Problem
 from archcli.wording import quote
 
-MOST_HEADER = 100_000_000
-"""What safetensors itself reads at most, MAX_HEADER_SIZE."""
+MOST_HEADER = 25_000_000
+"""Bytes of a header, as huggingface_hub reads at most; safetensors itself would read 100,000,000."""
+
+MOST_VALUES = 1 << 20
+"""Commas and brackets of a JSON, which bound what parsing it takes: some 200,000 tensors."""
+
+MOST_TENSORS = 1 << 18
+"""Tensors of all files of a checkpoint; Kimi K2 with 384 experts in 61 layers stores 140,000."""
 
 LENGTH_BYTES = 8
 POINTER = b"version https://git-lfs"
@@ -84,7 +90,7 @@ def _header(file: BinaryIO, path: Path) -> dict[str, TensorEntry]:
         raise ArchError(
             Problem(
                 f"not a safetensors file: it {what}",
-                "of its header, 2 bytes to 100 MB are read",
+                f"of its header, 2 to {MOST_HEADER:,} bytes are read",
                 path=str(path),
             )
         )
@@ -95,7 +101,10 @@ def _header(file: BinaryIO, path: Path) -> dict[str, TensorEntry]:
 
 
 def parsed(data: bytes, path: str) -> dict[str, Any]:
-    """Parse a JSON mapping; ArchError for anything else and for repeated keys."""
+    """Parse a JSON mapping; ArchError for anything else, for repeated keys and for far too many values."""
+    if max(map(data.count, (b",", b"{", b"["))) > MOST_VALUES:
+        what = f"its JSON has more than {MOST_VALUES:,} values"
+        raise ArchError(Problem(what, "no checkpoint has so many tensors", path=path))
     try:
         mapping = json.loads(data.decode("utf-8"), object_pairs_hook=_once)
     except RecursionError:
@@ -149,3 +158,10 @@ def whole(numbers: Any, most: int) -> bool:
         isinstance(number, int) and not isinstance(number, bool) and 0 <= number < LARGEST_AXIS
         for number in numbers
     )
+
+
+def bounded(tensors: int, path: str) -> None:
+    """ArchError for more tensors than any checkpoint has."""
+    if tensors > MOST_TENSORS:
+        what = f"more than {MOST_TENSORS:,} tensors, which is beyond reason"
+        raise ArchError(Problem(what, "are its files those of one checkpoint?", path=path))

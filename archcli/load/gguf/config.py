@@ -8,14 +8,19 @@ from __future__ import annotations
 from archcli.errors import ArchError, Problem
 from archcli.load.gguf.arch import KEYS, REQUIRED, UNCOUNTED
 from archcli.load.gguf.facts import Facts
-from archcli.load.gguf.families import TIED
-from archcli.load.gguf.header import Skipped
+from archcli.load.gguf.families import LAYER_TYPES, TIED
+from archcli.load.gguf.header import LONGEST_LIST, Skipped
 from archcli.load.gguf.special import LATENT_ARCHS, SPECIAL, ConfigData
+from archcli.load.huggingface.common import FULL, SLIDING
 from archcli.wording import quote
 
 UNTIED = "output.weight is a tensor of its own: the head is counted as untied, though this family's is not"
 NO_TENSORS = (
     "the file lists no tensors: biases and a tied head are the class's default, and no shape was compared"
+)
+UNSTATED_WINDOW = (
+    "the file states no sliding window, and full attention is counted; Mistral 7B v0.1 has one: "
+    "--set attention.window=4096"
 )
 STRETCHED = "rotary frequencies are stretched by factors that are not read: no count feels them, logits would"
 
@@ -36,6 +41,7 @@ def config_of(facts: Facts) -> ConfigData:
     config["vocab_size"] = _vocab_size(facts)
     _heads(facts, config)
     _flags(facts, config)
+    _windows(facts, config)
     if arch.rope:
         _rope(facts, config)
     if facts.name in SPECIAL:
@@ -53,6 +59,32 @@ def _flags(facts: Facts, config: ConfigData) -> None:
     config["tie_word_embeddings"] = not facts.has("output.weight")
     if facts.has("output.weight") and facts.name in TIED:
         facts.notes.append(UNTIED)
+
+
+def _windows(facts: Facts, config: ConfigData) -> None:
+    """Set which layers have the window: a truth value for each, or a period whose last layer has none.
+
+    Notes a Mistral without the key: its v0.1 had a window, which llama.cpp ignores and does not store.
+    """
+    if facts.name == "llama" and not config.get("sliding_window") and _is_mistral(facts):
+        facts.notes.append(UNSTATED_WINDOW)
+    if facts.arch.model_type not in LAYER_TYPES:
+        return
+    layers, pattern = facts.whole("block_count"), facts.per_layer("attention.sliding_window_pattern")
+    if isinstance(pattern, int) and not isinstance(pattern, bool) and pattern > 0:
+        pattern = [(index + 1) % pattern != 0 for index in range(min(layers, LONGEST_LIST))]
+    if pattern is None or not config.get("sliding_window"):
+        return
+    if not isinstance(pattern, list) or len(pattern) != layers:
+        raise facts.error(f"{facts.name}.attention.sliding_window_pattern is not one value for each layer")
+    config["layer_types"] = [SLIDING if slides else FULL for slides in pattern]
+    facts.trace("layer_types", "attention.sliding_window_pattern")
+
+
+def _is_mistral(facts: Facts) -> bool:
+    """Whether the file's name of the model says Mistral."""
+    names = (facts.header.metadata.get(f"general.{key}") for key in ("name", "basename", "finetune"))
+    return any("mistral" in name.lower() for name in names if isinstance(name, str))
 
 
 def _vocab_size(facts: Facts) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from archcli.errors import ArchError, Problem
 from archcli.load.gguf.arch import Arch
-from archcli.load.gguf.families import ARCHS, DEEPSEEK_V3, MIXTRAL
+from archcli.load.gguf.families import ARCHS, DEEPSEEK_V3, MISTRAL, MIXTRAL, OLMO3
 from archcli.load.gguf.header import Header, Skipped
 from archcli.wording import closest, quote, shorten
 
@@ -19,6 +19,14 @@ DIGITS = range(6, 10)
 """Significant digits that a float of 32 bits may need."""
 
 FLOAT = struct.Struct("<f")
+
+
+REFINED = (
+    ("llama", "expert_count", MIXTRAL),
+    ("llama", "attention.sliding_window", MISTRAL),
+    ("olmo2", "attention.sliding_window", OLMO3),
+)
+"""(architecture, metadata key, what a file holds that states the key); the first that fits."""
 
 
 @dataclass
@@ -46,6 +54,11 @@ class Facts:
             what = f"{self.name}.{key} differs from layer to layer"
             raise self.error(f"{what}, which is not supported for {self.name}")
         return default if value is None else rounded(value) if isinstance(value, float) else value
+
+    def per_layer(self, key: str) -> Any:
+        """The value of a key that may be a list with an entry for each layer; None where it is absent."""
+        self.read.add(key)
+        return self.header.metadata.get(f"{self.name}.{key}")
 
     def number(self, key: str, default: float = 0) -> float:
         """A number, or the default where the key is absent."""
@@ -102,8 +115,7 @@ def facts_of(header: Header, file: str) -> Facts:
         what = f"architecture {quote(name)} is not supported"
         raise ArchError(Problem(what, f"nearest known: {near}", path=file))
     facts = Facts(header, file, name, ARCHS[name])
-    if name == "llama" and facts.get("expert_count"):
-        facts.arch = MIXTRAL
+    facts.arch = next((arch for of, key, arch in REFINED if of == name and facts.get(key)), facts.arch)
     if name == "deepseek2" and facts.get("expert_gating_func") == SIGMOID:
         facts.arch = DEEPSEEK_V3
     facts.read.add("expert_gating_func")

@@ -128,6 +128,12 @@ ARCHS: dict[str, Arch] = {
         tensors={"post_attention_norm": "attention_norm", "post_ffw_norm": "ffn_norm"},
     ),
     "deepseek2": Arch("deepseek_v2", "DeepseekV2ForCausalLM", keys={**SHARED_EXPERTS, **LATENT}),
+    "chatglm": Arch(
+        "glm",
+        "GlmForCausalLM",
+        tensors=FUSED_GATE,
+        partial=True,
+    ),
     "glm4moe": Arch(
         "glm4_moe",
         "Glm4MoeForCausalLM",
@@ -198,16 +204,25 @@ ARCHS: dict[str, Arch] = {
 }
 """`general.architecture`: what it stands for."""
 
+LAYER_TYPES = frozenset(("gemma2", "gemma3_text", "gpt_oss", "olmo3"))
+"""Families (their `model_type`) some of whose layers have the window, which `layer_types` names."""
+
 TIED = frozenset(("gpt2", "gemma", "gemma2", "gemma3", "falcon", "mpt", "bloom", "starcoder2", "command-r"))
 """Architectures whose families have no output matrix of their own."""
+
+MISTRAL = Arch("mistral", "MistralForCausalLM", keys=WINDOW)
+"""A `llama` with a window."""
 
 MIXTRAL = Arch(
     "mixtral",
     "MixtralForCausalLM",
-    keys={"expert_count": "num_local_experts"},
+    keys={"expert_count": "num_local_experts", **WINDOW},
     ignored=("expert_feed_forward_length",),
 )
 """A `llama` with experts."""
+
+OLMO3 = ARCHS["olmo2"]._replace(model_type="olmo3", cls="Olmo3ForCausalLM", keys=WINDOW)
+"""An `olmo2` with a window."""
 
 DEEPSEEK_V3 = ARCHS["deepseek2"]._replace(model_type="deepseek_v3", cls="DeepseekV3ForCausalLM")
 """A `deepseek2` whose experts are chosen by sigmoid scores."""

@@ -4,8 +4,9 @@ Layout (docs/gguf.md of github.com/ggml-org/ggml, versions 2 and 3, little-endia
 of tensors, number of metadata keys; a key, type and value of each; a name, shape, type and offset of each
 tensor.
 
-The file is mapped, so that only pages of the header are touched. Of a long array, such as a vocabulary, the
-length alone is kept. Every count and length is compared with what is left of the file before it is used.
+The file is mapped, so that only pages of the header are touched. What is kept is bounded in all: of a long
+array, such as a vocabulary, or text, such as a chat template, the length alone. Every count and length is
+compared with what is left of the file before it is used.
 """
 
 from __future__ import annotations
@@ -30,11 +31,14 @@ BY_TYPE: dict[int, Struct] = {**dict(enumerate(SCALARS)), **WIDE}
 BOOL, STRING, ARRAY = 7, 8, 9
 U32, U64, PAIR = Struct("<I"), Struct("<Q"), Struct("<IQ")
 
-MOST_KEYS, MOST_TENSORS, MOST_STRINGS = 1 << 16, 1 << 18, 1 << 22
-"""Keys, tensors, and strings of all arrays: ten to a thousand times what the largest known files hold."""
+MOST_KEYS, MOST_TENSORS, MOST_STRINGS = 1 << 14, 1 << 16, 1 << 21
+"""Keys, tensors, and strings of all arrays: four to a thousand times what the largest known files hold."""
 
-LONGEST_KEY, LONGEST_TEXT, LONGEST_LIST = 1 << 16, 1 << 16, 1 << 12
-"""The specification's limit of a key, and ours of texts and lists: of longer ones the length is kept."""
+LONGEST_NAME, LONGEST_TEXT, LONGEST_LIST = 1 << 10, 1 << 10, 1 << 12
+"""Bytes of a name, at most, and of a text, elements of a list: of longer ones the length is kept."""
+
+MOST_LISTED = 1 << 18
+"""Elements of all lists that are kept."""
 
 MOST_AXES, LARGEST = 4, 1 << 60
 
@@ -99,7 +103,7 @@ class _HeaderReader:
     def __init__(self, data: mmap.mmap, size: int, path: Path) -> None:
         self.data, self.size, self.path = data, size, path
         self.at: int = 8
-        self.strings = 0
+        self.strings = self.listed = 0
 
     def header(self) -> Header:
         tensors = self.count("tensors", MOST_TENSORS, 24)
@@ -153,8 +157,9 @@ class _HeaderReader:
             return self.skip_strings(key, length)
         scalar = self.scalar(kind, key)
         start = self.advance(length, scalar.size)
-        if length > LONGEST_LIST:
+        if length > min(LONGEST_LIST, MOST_LISTED - self.listed):
             return Skipped(length)
+        self.listed += length
         return [scalar.unpack_from(self.data, start + i * scalar.size)[0] for i in range(length)]
 
     def skip_strings(self, key: str, length: int) -> Skipped:
@@ -187,7 +192,7 @@ class _HeaderReader:
 
     def name(self, what: str) -> str:
         length = self.number(U64)
-        if length > LONGEST_KEY:
+        if length > LONGEST_NAME:
             raise self.error(f"{what} of {length:,} bytes is beyond reason")
         return self.text(self.advance(length, 1), what)
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from archcli.errors import ArchError, Problem
-from archcli.load.gguf.header import Header, read
+from archcli.load.gguf.header import MOST_TENSORS, Header, read
 
 SHARD = re.compile(r"(?P<stem>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})")
 
@@ -25,9 +25,16 @@ def read_whole(path: Path) -> Header:
     if absent := [file.name for file in files if not file.is_file()]:
         what = f"one of {count} parts of a model, of which {len(absent)} are not beside it"
         raise ArchError(Problem(what, f"the first that is missing is {absent[0]}", path=str(path)))
-    parts = [read(file) for file in files]
-    tensors = {name: tensor for part in parts for name, tensor in part.tensors.items()}
-    return Header({**header.metadata, **parts[0].metadata}, tensors)
+    metadata, tensors = header.metadata, dict(header.tensors)
+    for file in files:
+        part = read(file)
+        if file == files[0]:
+            metadata = {**metadata, **part.metadata}
+        tensors |= part.tensors
+        if len(tensors) > MOST_TENSORS:
+            what = f"the parts of the model hold more than {MOST_TENSORS:,} tensors, which is beyond reason"
+            raise ArchError(Problem(what, "are they parts of one model?", path=str(path)))
+    return Header(metadata, tensors)
 
 
 def model_name(path: Path) -> str:

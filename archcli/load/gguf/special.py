@@ -36,6 +36,13 @@ def _phi3(facts: Facts, config: ConfigData) -> None:
     config["sliding_window"] = facts.whole("attention.sliding_window", 0) or None
 
 
+def _chatglm(facts: Facts, config: ConfigData) -> None:
+    """Set the head width, which no key states, and biases of fused or separate queries, keys and values."""
+    heads = max(1, facts.whole("attention.head_count"))
+    config.setdefault("head_dim", facts.whole("embedding_length") // heads)
+    config["attention_bias"] = any(facts.has(f"blk.0.attn_{part}.bias") for part in ("qkv", "q"))
+
+
 def _falcon(facts: Facts, config: ConfigData) -> None:
     """Detect Falcon's new architecture: two norms, or kv heads that are neither 1 nor all."""
     kv_heads, norms = config["num_kv_heads"], 1 + facts.has("blk.0.attn_norm_2.weight")
@@ -130,6 +137,7 @@ SPECIAL: Mapping[str, Callable[[Facts, ConfigData], None]] = {
     "gemma2": _query_scale(46),
     "gemma3": _query_scale(62),
     "phi3": _phi3,
+    "chatglm": _chatglm,
     "falcon": _falcon,
     "mpt": _mpt,
     "deepseek2": _deepseek2,

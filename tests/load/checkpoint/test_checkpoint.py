@@ -86,10 +86,40 @@ def test_an_index_that_lies_is_told(sharded):
         read_checkpoint(str(sharded))
 
 
-def test_one_name_in_two_files_is_told(tmp_path):
-    for name in "xy":
-        save_file(ONE, tmp_path / f"{name}.safetensors")
-    with pytest.raises(ArchError, match="is in two files"):
+COPIES = {
+    "fp16": ({"m.fp16": {"a": torch.zeros(2).half()}, "m.fp32": {"a": torch.zeros(2)}}, "m.fp32.safetensors"),
+    "part": ({"a": {"a": torch.zeros(2)}, "b": {"a": torch.zeros(2), "b": torch.zeros(3)}}, "a.safetensors"),
+    "shards": (
+        {
+            "x": {"a": torch.zeros(2), "b": torch.zeros(3)},
+            "y-00001-of-00002": {"a": torch.zeros(2)},
+            "y-00002-of-00002": {"b": torch.zeros(3)},
+        },
+        "y-….safetensors",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_a_copy_in_the_same_folder_is_left_out_and_noted(tmp_path, name):
+    files, left_out = COPIES[name]
+    for stem, tensors in files.items():
+        save_file(tensors, tmp_path / f"{stem}.safetensors")
+    checkpoint = read_checkpoint(str(tmp_path))
+    whole = {key: tuple(tensor.shape) for tensors in files.values() for key, tensor in tensors.items()}
+    assert checkpoint.shapes == whole
+    [note] = checkpoint.notes
+    assert note.startswith(f"{left_out} is not read: ")
+    assert left_out not in {entry.path.name for entry in checkpoint.tensors.values()}
+
+
+@pytest.mark.parametrize(
+    "other", [{"a.weight": torch.zeros(3, 3)}, {**ONE, **TWO}], ids=["shapes", "overlapping"]
+)
+def test_files_that_contradict_each_other_are_refused(tmp_path, other):
+    for name, tensors in {"x": {**ONE, "c.weight": torch.zeros(1)}, "y": other}.items():
+        save_file(tensors, tmp_path / f"{name}.safetensors")
+    with pytest.raises(ArchError, match=r"'a\.weight' is in two files"):
         read_checkpoint(str(tmp_path))
 
 

@@ -186,7 +186,7 @@ WRONG = {
     ),
     "layer-number": (
         {},
-        {f"blk.{5000 * '9'}.attn_q.weight": (1,)},
+        {f"blk.{900 * '9'}.attn_q.weight": (1,)},
         "is not among the weights of the architecture",
     ),
 }

@@ -156,7 +156,6 @@ FAMILIES = {
         spec=decoder(
             RMS, layers(olmo(window=WINDOW), olmo(Rope(theta=THETA, scaling=LinearScaling(factor=2.0))))
         ),
-        weights=NORM_AFTER,
     ),
     "exaone4": Family(
         config={**OLMO_SIZES, **LOCAL, "model_type": "exaone4", "rms_norm_eps": EPS},

@@ -1,0 +1,66 @@
+"""OLMo 3: Olmo3Config and Olmo3ForCausalLM."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.common import (
+    FULL,
+    SLIDING,
+    attention,
+    decoder,
+    gated,
+    head_dim,
+    rmsnorm,
+    windows,
+)
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.rope import parameters, position
+from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.weights.names import NORM_AFTER
+from archcli.load.huggingface.weights.rules import Weights
+
+MODEL_TYPES = ("olmo3",)
+PERIOD = 4
+"""Of four layers, three have the window, where `layer_types` says nothing."""
+
+DEFAULTS = {
+    "vocab_size": 50304,
+    "hidden_size": 4096,
+    "intermediate_size": 11008,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "hidden_act": "silu",
+    "max_position_embeddings": 2048,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 500000.0,
+    "attention_bias": False,
+    "sliding_window": 4096,
+    "tie_word_embeddings": False,
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """OLMo 2 with windows; `rope_scaling` stretches the RoPE of the layers without a window alone."""
+    config = config.of_class(DEFAULTS)
+    width, ffn = head_dim(config), gated(config)
+    near = position(config, width, parameters(config, "rope_parameters", SLIDING))
+    far = position(
+        config,
+        width,
+        {**parameters(config, "rope_parameters", FULL), **parameters(config, "rope_scaling")},
+    )
+
+    def layer(window: ConfigValue[int] | None) -> Mapped:
+        attend = attention(
+            config,
+            width,
+            bias=config.flag("attention_bias"),
+            position=far if window is None else near,
+            qk_norm={"per": "full"},
+            window=window,
+        )
+        return {"kind": "norm_after", "attention": attend, "ffn": ffn}
+
+    return decoder(config, rmsnorm(config), windows(config, layer, lambda index: (index + 1) % PERIOD != 0))
+
+
+WEIGHTS: Weights = NORM_AFTER

@@ -125,6 +125,7 @@ def test_the_version(cli):
     assert (done.code, re.fullmatch(r"archcli \d+\.\d+\.\d+\S*\n", done.out) is not None) == (0, True)
 
 
+@pytest.mark.sample(2, per=lambda command, **_: command)
 @pytest.mark.parametrize("command", [name for name in QUICK if name != "schema"])
 @pytest.mark.parametrize("suffix", ["json", "csv", "md", "txt"])
 def test_a_file_is_in_the_format_of_its_suffix(cli, tmp_path, command, suffix):

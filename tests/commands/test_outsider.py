@@ -185,6 +185,7 @@ def test_steps_through_its_states_are_one_pass(hybrid):
         assert_close(logits, made(ids)[:, -1:])
 
 
+@pytest.mark.long
 @pytest.mark.torch
 def test_its_operations_are_timed(cli, hybrid):
     done = cli("profile", hybrid, "-s", "4", "--json")

@@ -110,7 +110,7 @@ def sweep(model: str | Model, values: dict[str, Any], **options: Any) -> Sweep:
     return count(_model(model), values, **options)
 
 
-def _request(mla: str = "naive", **options: Any) -> Request:
+def _request(mla: str = "auto", **options: Any) -> Request:
     from archcli.modules.request import Request
 
     return Request(**options, forms={"mla": mla})

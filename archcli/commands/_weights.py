@@ -14,6 +14,7 @@ from archcli.load.huggingface.weights.auxiliary import PACKED, SCALE
 from archcli.load.huggingface.weights.map import WeightMap
 from archcli.measure.passes import forward_pass
 from archcli.measure.weights.checkpoint import Comparison, compare, compare_sums, folded, shape_text
+from archcli.modules.request import Request
 from archcli.recording.machine import available_memory
 from archcli.render.progress import progress
 from archcli.wording import quote
@@ -52,7 +53,7 @@ def compare_checkpoint(asked: Subject, source: str) -> CheckpointComparison:
     )
 
 
-def verify_weights(asked: Subject, folder: str, dtype: str, batch_size: int, seq_len: int) -> VerifyResult:
+def verify_weights(asked: Subject, folder: str, dtype: str, request: Request) -> VerifyResult:
     """Compare names and shapes, then, where they agree, logits with transformers."""
     checkpoint, comparison = compare_checkpoint(asked, folder)
     if checkpoint.config is None:
@@ -75,7 +76,7 @@ def verify_weights(asked: Subject, folder: str, dtype: str, batch_size: int, seq
         )
     params = int(forward_pass(asked.model, 1, 1).params())
     with progress(f"verifying {asked.name}") as tick:
-        job = WeightCheck(folder, checkpoint.config, params, dtype, batch_size, seq_len)
+        job = WeightCheck(folder, checkpoint.config, params, dtype, request)
         logits = check_weights(asked.model, placed, job, available_memory(), tick)
     return VerifyResult((*results, *_copies(checkpoint, comparison), *logits), checkpoint.notes)
 

@@ -55,7 +55,7 @@ def run(  # noqa: PLR0913
     context: Context = None,
     source_len: SourceLen = None,
     dtype: Dtype = "bf16",
-    mla: Mla = "naive",
+    mla: Mla = "auto",
     overrides: SetOne = None,
     form: Form = None,
     as_json: Json = False,

@@ -38,7 +38,7 @@ def run(  # noqa: PLR0913
     source_len: SourceLen = None,
     mask: MaskOption = "exact",
     logits: LogitsOption = None,
-    mla: Mla = "naive",
+    mla: Mla = "auto",
     macs: Annotated[bool, typer.Option("--macs", help="Show multiply-adds (MACs), two FLOPs each.")] = False,
     overrides: Set = None,
     form: Form = None,

@@ -125,8 +125,11 @@ Dtype = Annotated[
     ),
 ]
 Mla = Annotated[
-    Literal["naive", "absorbed"],
-    typer.Option(help="Latent attention (MLA): rebuild keys and values, or work on the latents."),
+    Literal["auto", "naive", "absorbed"],
+    typer.Option(
+        help="Latent attention (MLA): rebuild keys and values, or work on the latents; auto is absorbed where "
+        "a token is decoded, as in engines, and naive elsewhere."
+    ),
 ]
 Depth = Annotated[
     int,

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from archcli.commands.base import Subject, subject
-from archcli.commands.options import BatchSize, Form, Json, Model, Output, SeqLen, Set, SourceLen
-from archcli.measure.notes import source_notes
-from archcli.measure.passes import decode_pass, forward_pass, prefill_pass, train_pass
+from archcli.commands.options import BatchSize, Form, Json, Mla, Model, Output, SeqLen, Set, SourceLen
+from archcli.measure.notes import form_notes, forward_and_decode_forms, source_notes
+from archcli.measure.passes import count_pass
 from archcli.measure.report import Column, Report, Table
+from archcli.modules.request import Request
 from archcli.render.progress import progress
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def run(  # noqa: PLR0913
     batch_size: BatchSize = 1,
     seq_len: SeqLen = 128,
     source_len: SourceLen = None,
+    mla: Mla = "auto",
     overrides: Set = None,
     form: Form = None,
     as_json: Json = False,
@@ -66,45 +68,51 @@ def run(  # noqa: PLR0913
     those of transformers, in one pass and token by token. Needs transformers as well.
     """
     asked = subject(model, overrides)
-    inputs = {"batch_size": batch_size, "seq_len": seq_len, "source_len": source_len}
-    notes = tuple(source_notes(asked.model, source_len))
+    request = Request("forward", batch_size, seq_len, None, source_len, forms={"mla": mla})
+    notes = (*source_notes(asked.model, source_len), *form_notes([asked.model], request.forms))
+    inputs = {
+        "batch_size": batch_size,
+        "seq_len": seq_len,
+        "source_len": asked.model.source_length(request.source_positions),
+        **forward_and_decode_forms([asked.model], request),
+    }
     if weights is None:
-        verified = _verify_counts(asked, batch_size, seq_len, source_len)
+        verified = _verify_counts(asked, request)
         report = report_of(verified, inputs, notes)
     else:
-        verified = _verify_logits(asked, weights, dtype, batch_size, seq_len)
-        report = replace(
-            report_of(verified, {"weights": weights, "dtype": dtype, **inputs}), convention=WEIGHED
-        )
+        verified = _verify_logits(asked, weights, dtype, request)
+        inputs = {"weights": weights, "dtype": dtype, **inputs}
+        report = replace(report_of(verified, inputs, notes), convention=WEIGHED)
     asked.show(report, form, output, as_json=as_json)
     if not verified.ok:
         raise typer.Exit(1)
 
 
-def _verify_counts(asked: Subject, batch_size: int, seq_len: int, source_len: int | None) -> VerifyResult:
+def _verify_counts(asked: Subject, request: Request) -> VerifyResult:
     """Count the passes, then compare the counts with torch and fvcore."""
-    model, source = asked.model, seq_len if source_len is None else source_len
+    model, batch_size, seq_len = asked.model, request.batch_size, request.seq_len
+    request = replace(request, source_len=seq_len if request.source_len is None else request.source_len)
     train_batch = lcm(batch_size * seq_len, model.token_multiple) // seq_len
-    forward = forward_pass(model, batch_size, seq_len, source_len=source)
-    train = train_pass(model, train_batch, seq_len, source_len=source)
+    forward = count_pass(model, request)
+    train = count_pass(model, replace(request, phase="train", batch_size=train_batch))
     steps = None
     if model.caches:
         steps = (
-            prefill_pass(model, batch_size, seq_len, source_len=source),
-            decode_pass(model, batch_size, seq_len, source_len=source),
+            count_pass(model, replace(request, phase="prefill")),
+            count_pass(model, replace(request, phase="decode")),
         )
     # torch is imported only now, so that a model that cannot be counted is refused at once
     from archcli.runtime.verify import verify as references
 
     with progress(f"verifying {asked.name}") as tick:
-        passes = references.CountedPasses(forward, train, steps, batch_size, seq_len, source)
+        passes = references.CountedPasses(forward, train, steps, batch_size, seq_len, request.source_len)
         return references.verify(model, passes, tick)
 
 
-def _verify_logits(asked: Subject, folder: str, dtype: str, batch_size: int, seq_len: int) -> VerifyResult:
+def _verify_logits(asked: Subject, folder: str, dtype: str, request: Request) -> VerifyResult:
     from archcli.commands._weights import verify_weights
 
-    return verify_weights(asked, folder, dtype, batch_size, seq_len)
+    return verify_weights(asked, folder, dtype, request)
 
 
 def report_of(verified: VerifyResult, inputs: dict[str, Any], notes: tuple[str, ...] = ()) -> Report:
@@ -119,6 +127,7 @@ def report_of(verified: VerifyResult, inputs: dict[str, Any], notes: tuple[str, 
         command="verify",
         model={},
         inputs=inputs,
+        usual={"batch_size": 1, "dtype": "fp32"},
         convention=CONVENTION,
         totals={"comparisons": len(rows), "failed": failed},
         rows=rows,

@@ -21,6 +21,18 @@ class OpClass(StrEnum):
     MOVEMENT = "movement"
     ROUTING = "routing"
 
+    @property
+    def label(self) -> str:
+        """The name of the class in a table or a drawing."""
+        return LABELS.get(self, self.value)
+
+
+LABELS = {
+    OpClass.CONTRACTION: "matrix products",
+    OpClass.ELEMENTWISE: "element-wise",
+    OpClass.MOVEMENT: "data movement",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Part:

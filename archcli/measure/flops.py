@@ -7,19 +7,18 @@ from typing import Any, Literal
 
 from archcli.arith import rounded, whole
 from archcli.graph import OpClass, Row
-from archcli.measure.notes import context_notes, source_notes
-from archcli.measure.passes import Pass, checked_pass
+from archcli.measure.notes import context_notes, form_notes, other_form_notes, source_notes
+from archcli.measure.passes import Pass, checked_pass, usual_sizes
 from archcli.measure.report import Column, Report, Table, Unit, facts
-from archcli.modules import Model, find
-from archcli.modules.base import Spec
+from archcli.modules import Model
 from archcli.modules.headings import MTP, is_prediction
-from archcli.modules.request import Request
+from archcli.modules.request import DEFAULT_LOGITS, Request
 
 Mask = Literal["exact", "dense"]
 
 CONVENTION = (
     "FLOP = 2 x multiply-add. matmul: matrix products, the router's included; "
-    "other: the rest, per element by the table of Ivanov et al. 2021."
+    "non-matmul: all else, per element by the table of Ivanov et al. 2021."
 )
 MASKS = {
     "exact": "Attention pairs are those the mask allows.",
@@ -37,16 +36,12 @@ EXPECTED = (
 )
 
 
-FORMS_WITHOUT_EFFECT = {("mla", "absorbed"): "no layer of this model is latent attention"}
-NAIVE = Request(forms={"mla": "naive"})
-
-
 def count_flops(
-    model: Model, request: Request = NAIVE, *, mask: Mask = "exact", macs: bool = False
+    model: Model, request: Request | None = None, *, mask: Mask = "exact", macs: bool = False
 ) -> Report:
     """The report of `archcli flops`; with `macs` tables show multiply-adds, half as many."""
-    counted = checked_pass(model, request)
-    request = counted.request
+    asked = request or Request()
+    counted = checked_pass(model, asked)
     rows, classes = _folds(counted, unmasked=mask == "dense")
     tokens = counted.batch_size * counted.new
     matmul, other_flops = (sum(row[key] for row in rows) for key in AMOUNTS)
@@ -64,12 +59,13 @@ def count_flops(
     return Report(
         command="flops",
         model={"name": model.name, "source": model.source},
-        inputs=_inputs(request, mask),
+        inputs={**counted.inputs(), "mask": mask, "logits": counted.request.logits},
         convention=f"{CONVENTION} {MASKS[mask]}",
         totals=totals,
         rows=rows,
         tables=tuple(_tables(totals, rows, macs=macs)),
-        notes=(*_notes(model, request), *((EXPECTED,) if counted.expected else ())),
+        notes=(*_notes(model, asked, counted, mask), *((EXPECTED,) if counted.expected else ())),
+        usual={**usual_sizes(counted.phase), "mask": "exact", "logits": DEFAULT_LOGITS[counted.phase]},
     )
 
 
@@ -108,7 +104,7 @@ def _tables(totals: dict[str, Any], rows: list[dict[str, Any]], *, macs: bool) -
     yield facts(
         word,
         (f"matmul {word}{expected}", matmul, shown),
-        (f"other FLOPs{expected}", other_flops, "flops"),
+        (f"non-matmul FLOPs{expected}", other_flops, "flops"),
         ("tokens", totals["tokens"], "number"),
         (f"matmul {word} per token", per_token, shown),
     )
@@ -127,23 +123,15 @@ def _tables(totals: dict[str, Any], rows: list[dict[str, Any]], *, macs: bool) -
         for r in rows
     ]
     footer = {"component": "total", "matmul": matmul, "share": 1.0, "other": other_flops}
-    yield Table("By component", (*columns, Column("other", "other FLOPs", "flops")), records, footer)
-    by_class = [{"class": name, "flops": n} for name, n in totals["by_class"].items()]
+    yield Table("By component", (*columns, Column("other", "non-matmul FLOPs", "flops")), records, footer)
+    by_class = [{"class": OpClass(name).label, "flops": n} for name, n in totals["by_class"].items()]
     yield Table(
         "By class of operation", (Column("class", "class"), Column("flops", "FLOPs", "flops")), by_class
     )
 
 
-def _inputs(request: Request, mask: Mask) -> dict[str, Any]:
-    """The report's `inputs`: the request under the names of its options."""
-    sizes = {key: getattr(request, key) for key in ("phase", "batch_size", "seq_len", "past", "source_len")}
-    return {**sizes, "mask": mask, "logits": request.logits, **request.forms}
-
-
-def _notes(model: Model, request: Request) -> Iterator[str]:
-    yield from context_notes(model, request.seq_len + request.past)
-    yield from source_notes(model, request.source_len)
-    form_keys = {spec.form_key for _, spec in find(model, Spec)}
-    for key, form in request.forms.items():
-        if key not in form_keys and (key, form) in FORMS_WITHOUT_EFFECT:
-            yield f"--{key} has no effect: {FORMS_WITHOUT_EFFECT[key, form]}."
+def _notes(model: Model, asked: Request, counted: Pass, mask: Mask) -> Iterator[str]:
+    yield from context_notes(model, counted.new + counted.past)
+    yield from source_notes(model, asked.source_len)
+    yield from form_notes([model], asked.forms)
+    yield from other_form_notes(model, counted, unmasked=mask == "dense")

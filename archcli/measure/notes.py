@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
+from archcli.arith import rounded
+from archcli.measure.passes import Pass, count_pass
 from archcli.modules import Model, settings
+from archcli.modules.forms import forms_of, in_other_forms, unused_forms
+from archcli.modules.request import Phase, Request
+
+OWNERS = {"mla": "latent attention"}
+"""What has the forms of a key, in words."""
 
 
 def context_notes(model: Model, tokens: int) -> Iterator[str]:
@@ -27,3 +35,39 @@ def source_notes(model: Model, source_len: int | None) -> Iterator[str]:
         else f"this model's encoder always has {length:,} positions"
     )
     yield f"--source-len has no effect: {reason}."
+
+
+def form_notes(models: Sequence[Model], forms: Mapping[str, str]) -> Iterator[str]:
+    """A note for each form that is asked for by name and that no module of any model has."""
+    unused = [unused_forms(model, forms) for model in models]
+    for key in forms:
+        if all(key in of_model for of_model in unused):
+            yield f"--{key} has no effect: no layer is {OWNERS.get(key, 'computed in several forms')}."
+
+
+def forward_and_decode_forms(models: Sequence[Model], request: Request) -> dict[str, str | None]:
+    """By key, the forms of a forward, and of decoding where others: `naive, decoding absorbed`.
+
+    None where a form is asked for that no model has.
+    """
+    phases: tuple[Phase, Phase] = ("forward", "decode")
+    forward, decode = (
+        [forms_of(model, replace(request, phase=phase)) for model in models] for phase in phases
+    )
+    forms: dict[str, str | None] = dict.fromkeys(request.forms)
+    for key in dict.fromkeys(key for of_model in forward for key in of_model):
+        first, second = (_distinct(of_models, key) for of_models in (forward, decode))
+        forms[key] = first if first == second else f"{first}, decoding {second}"
+    return forms
+
+
+def _distinct(of_models: Sequence[Mapping[str, str]], key: str) -> str:
+    return " / ".join(dict.fromkeys(forms[key] for forms in of_models if key in forms))
+
+
+def other_form_notes(model: Model, counted: Pass, *, unmasked: bool = False) -> Iterator[str]:
+    """FLOPs of the same pass in each other form that its modules have."""
+    matmul, _ = counted.flops(unmasked=unmasked)
+    for key, form, request in in_other_forms(model, counted.request):
+        flops, _ = count_pass(model, request).flops(unmasked=unmasked)
+        yield f"--{key} {form} takes {rounded(flops):,} matmul FLOPs, {float(flops / matmul):.3g}x as many."

@@ -35,6 +35,7 @@ def count_params(model: Model, dtype: str = "bf16", depth: int = 3) -> Report:
         command="params",
         model={"name": model.name, "source": model.source},
         inputs={"dtype": dtype, "depth": depth},
+        usual={"dtype": "bf16", "depth": 3},
         convention=CONVENTION if model.quantization is None else f"{CONVENTION} {STORED}",
         totals=totals,
         rows=folded,

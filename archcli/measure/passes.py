@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from archcli.arith import Number, whole
 from archcli.errors import ArchError
 from archcli.graph import OpClass, Row, StateKind
 from archcli.modules import Model
-from archcli.modules.base import with_forms
+from archcli.modules.forms import forms_of, with_forms
 from archcli.modules.request import Logits, Phase, Request
 from archcli.modules.trace import trace
 
 GROWING = (StateKind.TOKENS, StateKind.WINDOW)
 """States to which a token adds, below every window."""
+
+
+def usual_sizes(phase: Phase) -> dict[str, int]:
+    """Sizes of a pass that go without saying: one sequence, no cache, or the one token that is decoded."""
+    return {"batch_size": 1, **({"seq_len": 1} if phase == "decode" else {"past": 0})}
 
 
 class Cost(NamedTuple):
@@ -31,13 +36,15 @@ class Pass:
     """The rows of one traced forward, and the request it answers, resolved.
 
     `source_len` is how many positions the encoder of an encoder-decoder has, None for any other model;
-    `source_cached` the elements of the source that the cache already holds.
+    `source_cached` the elements of the source that the cache already holds. `forms` are those that modules
+    compute in, by key: {"mla": "absorbed"}; empty where the model has none to choose from.
     """
 
     request: Request
     rows: tuple[Row, ...]
     source_len: Number | None = None
     source_cached: Number = 0
+    forms: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def phase(self) -> Phase:
@@ -65,6 +72,11 @@ class Pass:
             "past": self.past,
             "source_len": self.source_len,
         }
+
+    def inputs(self) -> dict[str, Any]:
+        """What the pass was asked for, by JSON's keys; a form without use is None."""
+        forms = {**dict.fromkeys(self.request.forms), **self.forms}
+        return {"phase": self.phase, **self.sizes(), **forms}
 
     def costs(self, *, unmasked: bool = False) -> Iterator[Cost]:
         """The cost of every part of every row; `unmasked` also counts scores that a mask forbids."""
@@ -120,13 +132,13 @@ def count_pass(model: Model, request: Request) -> Pass:
     request = request.resolved()
     if request.phase == "train":
         model.require_tokens(request.seq_len)
-    model = with_forms(model, request.forms)
+    forms, model = forms_of(model, request), with_forms(model, request)
     runs, cache, source_cached = model.adapted, (() if request.caches else None), 0
     if request.continues:
         rows, cache = trace(model, request.filling(), adapted=runs, cache=())
         source_cached = _elements(rows, (StateKind.SOURCE,))
     rows, _ = trace(model, request, adapted=runs, cache=cache)
-    return Pass(request, rows, model.source_length(request.source_positions), source_cached)
+    return Pass(request, rows, model.source_length(request.source_positions), source_cached, forms)
 
 
 def checked_pass(model: Model, request: Request) -> Pass:

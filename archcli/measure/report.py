@@ -70,7 +70,8 @@ class Report:
     """The result of a command: fixed names for JSON, and tables for people.
 
     `--json` prints `totals` and `rows`, csv prints `rows`; `tables` present the same numbers. `convention`
-    is printed below every table; `notes` say what the reader must know, a sentence each.
+    is printed below every table; `notes` say what the reader must know, a sentence each. A heading leaves out
+    inputs that have their `usual` values.
     """
 
     command: str
@@ -81,6 +82,7 @@ class Report:
     rows: Sequence[Mapping[str, Any]]
     tables: Sequence[Table] = ()
     notes: Sequence[str] = field(default_factory=tuple)
+    usual: Mapping[str, Any] = field(default_factory=dict)
 
 
 def facts(title: str, *lines: tuple[str, Any, Unit]) -> Table:

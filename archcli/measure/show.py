@@ -32,6 +32,7 @@ def list_rows(model: Model, batch_size: int = 1, seq_len: int = 2048) -> Report:
         command="show",
         model={"name": model.name, "source": model.source},
         inputs={"batch_size": batch_size, "seq_len": seq_len},
+        usual={"batch_size": 1},
         convention=CONVENTION,
         totals={"params": params, "rows": len(rows)},
         rows=rows,

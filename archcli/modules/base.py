@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar, dataclas
 
 from archcli.errors import ArchError, Problem
 from archcli.modules.fields import Field, Inherit, collected
+from archcli.modules.request import Forms
 from archcli.modules.values import Interval, Refusal
 
 Size = Annotated[int, Interval(gt=0)]
@@ -60,11 +61,8 @@ class Spec:
     """Which set of kinds this class belongs to."""
     default_kind: ClassVar[str] = ""
     """Which kind of the family is meant where none is stated."""
-    form_key: ClassVar[str] = ""
-    """The key in a request's `forms` that sets the field `form`; empty where there is no such field.
-
-    Forms are mathematically equal ways to compute a module.
-    """
+    forms: ClassVar[Forms | None] = None
+    """The equal ways to compute it, one of which is its field `form`; None where there is no such field."""
     fields: ClassVar[Mapping[str, Field]] = {}
     """Its fields by name."""
 
@@ -200,14 +198,6 @@ def substitute(spec: M, values: Mapping[str, Any]) -> M:
     return _substituted(spec, values, "")
 
 
-def with_forms(spec: M, forms: Mapping[str, str]) -> M:
-    """A copy whose modules compute in the forms chosen for their `form_key`."""
-    chosen = {
-        f"{path}.form": forms[part.form_key] for path, part in find(spec, Spec) if part.form_key in forms
-    }
-    return substitute(spec, chosen) if chosen else spec
-
-
 def _substituted(value: Any, values: Mapping[str, Any], path: str) -> Any:
     if path in values:
         return values[path]
@@ -234,5 +224,4 @@ __all__ = [
     "find",
     "settings",
     "substitute",
-    "with_forms",
 ]

@@ -23,6 +23,20 @@ DEFAULT_LOGITS: Mapping[Phase, Logits] = {
 }
 
 
+AUTO = "auto"
+"""The form of a module that leaves the choice to the phase."""
+
+
+class Forms(NamedTuple):
+    """Mathematically equal ways to compute a module: `by_phase` is what auto means in each phase.
+
+    `key` names the choice among a request's `forms`, and the option of the command line.
+    """
+
+    key: str
+    by_phase: Mapping[Phase, str]
+
+
 class InputSpec(NamedTuple):
     """One input tensor: `ids` of a table with `n_ids` entries, or real-valued `features` (`n_ids` None)."""
 
@@ -40,8 +54,8 @@ class Request:
     `source_len` is how many positions an encoder-decoder's encoder has. `logits` are those of all positions
     or of the last. None leaves a value to the phase (`resolved`).
 
-    `forms` picks between equal ways to compute a module: {"mla": "absorbed"}. A key that is absent leaves
-    modules as their YAML states them.
+    `forms` picks between equal ways to compute a module: {"mla": "absorbed"}. A key that is absent or auto
+    leaves modules as their YAML states them, and what that leaves open to the phase.
     """
 
     phase: Phase = "forward"

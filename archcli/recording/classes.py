@@ -35,8 +35,7 @@ class TimeClass(StrEnum):
 
 
 _LABELS = {
-    TimeClass.ELEMENTWISE: "element-wise",
-    TimeClass.MOVEMENT: "data movement",
+    **{TimeClass(op_class.value): op_class.label for op_class in OpClass},
     TimeClass.RANDOM: "random numbers",
 }
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from archcli.render.grid import Grid, grid
-from archcli.render.values import exact
+from archcli.render.values import exact, short
 from archcli.wording import sanitize
 
 if TYPE_CHECKING:
-    from archcli.measure.report import Report
+    from archcli.measure.report import Report, Unit
+
+INPUTS: dict[str, tuple[str, Unit]] = {"memory_bytes": ("memory", "bytes"), "mla": ("MLA", "text")}
+"""Inputs that a heading does not call by their key, or that have a unit."""
 
 
 def plain(report: Report) -> str:
@@ -19,16 +22,25 @@ def plain(report: Report) -> str:
 
 
 def heading(report: Report) -> str:
-    """The model and the inputs: `gpt2: kvcache, context 1,024, batch size 1`."""
+    """The model and the inputs, but those of their usual values: `gpt2: kvcache, context 1,024`."""
     if not report.model.get("name"):
         return ""
-    stated = [(key.replace("_", " "), value) for key, value in report.inputs.items() if value is not None]
-    inputs = [f"{key} {_input(value)}" for key, value in stated]
+    usual = list(report.usual.items())
+    inputs = [
+        _input(key, value)
+        for key, value in report.inputs.items()
+        if value is not None and value is not False and (key, value) not in usual
+    ]
     return sanitize(f"{report.model['name']}: {', '.join([report.command, *inputs])}")
 
 
-def _input(value: Any) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list | tuple) else exact(value, "number")
+def _input(key: str, value: Any) -> str:
+    """An input in words: `past 32,000`, `memory 80.0 GiB`; a switch that is on by its name alone."""
+    name, unit = INPUTS.get(key, (key.replace("_", " "), "number"))
+    if value is True:
+        return name
+    text = " ".join(map(str, value)) if isinstance(value, list | tuple) else exact(value, unit)
+    return f"{name} {short(value, unit) or text}"
 
 
 def closing(report: Report) -> list[str]:

@@ -36,7 +36,13 @@ def test_json_has_the_fixed_names(cli):
     report = json.loads(cli("verify", *SMALL, "-b", "2", "--json").out)
     assert report["command"] == "verify"
     assert report["model"]["name"] == "cs336-small"
-    assert report["inputs"] == {"batch_size": 2, "seq_len": 8, "source_len": None, "set": ["n_layers=2"]}
+    assert report["inputs"] == {
+        "batch_size": 2,
+        "seq_len": 8,
+        "source_len": None,
+        "mla": None,
+        "set": ["n_layers=2"],
+    }
     assert report["totals"] == {"comparisons": 18, "failed": 0}
     assert report["rows"][0] == {
         "witness": "torch's parameters",

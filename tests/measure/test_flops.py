@@ -153,6 +153,17 @@ def test_mla_decoding_rebuilds_every_cached_token_unless_absorbed():
     assert absorbed["attention_proj"] == 3 * 2 * (same + 4 * 3 * 6 + 4 * 5 * 6)
 
 
+def test_decoding_is_absorbed_unless_another_form_is_asked_for():
+    decode = {"phase": "decode", "past": 9}
+    auto = asked(latent(), mla="auto", **decode)
+    absorbed, naive = (asked(latent(), mla=form, **decode).totals for form in ("absorbed", "naive"))
+    assert auto.totals == absorbed == count_flops(latent(), Request(**{"seq_len": T} | decode)).totals
+    assert auto.inputs["mla"] == "absorbed"
+    ratio = naive["matmul_flops"] / absorbed["matmul_flops"]
+    assert auto.notes == (f"--mla naive takes {naive['matmul_flops']:,} matmul FLOPs, {ratio:.3g}x as many.",)
+    assert totals(latent(), mla="auto") == totals(latent(), mla="naive")
+
+
 def test_macs_halve_what_is_shown_and_nothing_else():
     plain, halved = (
         count_flops(decoder(), Request(seq_len=T)),

@@ -5,7 +5,6 @@ import pytest
 from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.measure.passes import count_pass
-from archcli.modules.base import with_forms
 from archcli.modules.request import InputSpec, Request
 from sources import OTHERS
 
@@ -65,24 +64,6 @@ def test_too_few_tokens_to_predict_further_ones_are_refused():
     model = load("deepseek-v3", ["mtp={depth: 2}"]).model
     with pytest.raises(ArchError, match="2 tokens are too few to predict 2 beyond the next"):
         count_pass(model, Request("train", 1, 2))
-
-
-def test_a_form_is_chosen_for_whatever_answers_to_its_key():
-    model = load("deepseek-v3").model
-    absorbed = with_forms(model, {"mla": "absorbed"})
-    forms = {group.layer.attention.form for group in absorbed.groups}
-    assert (forms, {group.layer.attention.form for group in model.groups}) == ({"absorbed"}, {"naive"})
-    assert with_forms(model, {"scan": "chunked"}) is model
-
-
-def test_a_stated_form_stays_unless_another_is_asked_for():
-    model = with_forms(load("deepseek-v3").model, {"mla": "absorbed"})
-    stated, naive, absorbed = (
-        count_pass(model, Request("decode", 1, 1, 100, forms=forms)).flops()
-        for forms in ({}, {"mla": "naive"}, {"mla": "absorbed"})
-    )
-    assert stated == absorbed
-    assert absorbed[0] < naive[0]
 
 
 def test_a_forward_after_cached_tokens_has_the_logits_of_all_new_ones():

@@ -12,7 +12,7 @@ from archcli.commands.profile.checks import check_pass, check_shares, needed_mem
 from archcli.commands.profile.machine_ceilings import machine_ceilings
 from archcli.commands.profile.settings import INTERRUPTED, Detail, RunSettings
 from archcli.measure.memory import require_memory
-from archcli.measure.notes import source_notes
+from archcli.measure.notes import form_notes, other_form_notes, source_notes
 from archcli.measure.passes import Pass, checked_pass
 from archcli.measure.profile.reports.one import profile_of
 from archcli.measure.profile.workloads import Workload
@@ -39,7 +39,7 @@ def profile_model(
     """
     check_shares(asked.model, request)
     counted = checked_pass(asked.model, request)
-    inputs = {"phase": request.phase, **counted.sizes(), **settings.inputs(), "layers": layers}
+    inputs = {**counted.inputs(), **settings.inputs(), "layers": layers}
     plan = plan_stacks(asked, counted, request, settings, per_kind=per_kind) if layers is None else None
     if plan is None:
         recording, ceilings = _measure(asked, counted, settings, check_pass(asked.name, counted, settings))
@@ -51,7 +51,12 @@ def profile_model(
         report,
         model={"name": asked.name, "source": asked.source},
         totals={**report.totals, "memory": needed_memory(counted, settings)},
-        notes=(*source_notes(asked.model, request.source_len), *report.notes),
+        notes=(
+            *source_notes(asked.model, request.source_len),
+            *form_notes([asked.model], request.forms),
+            *other_form_notes(asked.model, counted),
+            *report.notes,
+        ),
     )
     return report, recording
 

@@ -12,7 +12,7 @@ from archcli.commands.profile.checks import check_pass
 from archcli.commands.profile.settings import INTERRUPTED, Detail
 from archcli.commands.profile.vs_changes import RequestedVariant
 from archcli.measure.memory import require_memory
-from archcli.measure.notes import source_notes
+from archcli.measure.notes import form_notes, source_notes
 from archcli.measure.passes import Pass, checked_pass
 from archcli.measure.profile.parameter_match import parameter_notes
 from archcli.measure.profile.reports.versus import MeasuredVariant, versus
@@ -42,9 +42,8 @@ def compare(variants: Sequence[RequestedVariant], request: Request, detail: Deta
         for (variant, counted), timing in zip(pairs, timings, strict=True)
     ]
     inputs = {
-        "phase": request.phase,
+        **passes[0].inputs(),
         **base.settings.inputs(),
-        **passes[0].sizes(),
         "vs": [variant.text for variant in variants[1:]],
     }
     report = versus(measured, inputs, *detail)
@@ -55,7 +54,7 @@ def _measured(
     base: RequestedVariant, variant: RequestedVariant, counted: Pass, timing: Timing
 ) -> MeasuredVariant:
     model = variant.subject.model
-    notes = list(source_notes(model, counted.source_len))
+    notes = [*source_notes(model, counted.source_len), *form_notes([model], counted.request.forms)]
     if variant is not base:
         notes += [*variant.subject.notes, *parameter_notes(base.subject.model, model)]
     return MeasuredVariant(

@@ -65,10 +65,17 @@ def _params(model: Model, dtype: str) -> Iterator[Figure]:
     yield from (Figure("Parameters by group", group, group, "count", n) for group, n in groups.items() if n)
 
 
+def passes_of(request: Request) -> tuple[Request, Request]:
+    """The two passes that are compared: a forward, and a token decoded after `past` others."""
+    return (
+        replace(request, phase="forward", past=None).resolved(),
+        replace(request, phase="decode").resolved(),
+    )
+
+
 def _flops(model: Model, request: Request) -> Iterator[Figure]:
-    forward = count_pass(model, replace(request, phase="forward", past=None))
-    yield from _pass_figures(f"forward of {request.seq_len:,} tokens", "forward", forward)
-    decode = replace(request, phase="decode").resolved()
+    forward, decode = passes_of(request)
+    yield from _pass_figures(f"forward of {request.seq_len:,} tokens", "forward", count_pass(model, forward))
     counted = count_pass(model, decode) if model.caches else None
     yield from _pass_figures(f"a token after {decode.past:,}", "decode", counted)
 
@@ -76,7 +83,7 @@ def _flops(model: Model, request: Request) -> Iterator[Figure]:
 def _pass_figures(what: str, key: str, counted: Pass | None) -> Iterator[Figure]:
     matmul_flops, other_flops = (None, None) if counted is None else counted.flops()
     yield Figure("FLOPs", f"{key}_matmul_flops", what, "flops", matmul_flops)
-    yield Figure("FLOPs", f"{key}_other_flops", f"{what}, other", "flops", other_flops)
+    yield Figure("FLOPs", f"{key}_other_flops", f"{what}, non-matmul", "flops", other_flops)
 
 
 def _cache(model: Model, request: Request, dtype: str) -> Iterator[Figure]:

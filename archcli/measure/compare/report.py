@@ -7,15 +7,22 @@ from typing import Any, NamedTuple
 
 from archcli.errors import ArchError
 from archcli.measure.compare.differences import ModelSettings, aligned, differences
-from archcli.measure.compare.figures import Figure, figures
-from archcli.measure.flops import NAIVE
-from archcli.measure.notes import context_notes
+from archcli.measure.compare.figures import Figure, figures, passes_of
+from archcli.measure.notes import (
+    context_notes,
+    form_notes,
+    forward_and_decode_forms,
+    other_form_notes,
+    source_notes,
+)
+from archcli.measure.passes import count_pass
 from archcli.measure.report import Column, Report, Table
 from archcli.measure.survey.columns import CONVENTION as SURVEY_CONVENTION
+from archcli.modules import Model
 from archcli.modules.request import Request
 
 CONVENTION = (
-    "Ratios are to the first model. FLOP = 2 x multiply-add: matrix products, and the rest as `other`; "
+    "Ratios are to the first model. FLOP = 2 x multiply-add: matrix products; non-matmul, all else; "
     "a forward has the logits of all tokens, a decoded token its own. KV per token: below every window. "
     f"{SURVEY_CONVENTION}"
 )
@@ -36,7 +43,11 @@ class Compared(NamedTuple):
 
 
 def compare_models(
-    models: Sequence[Compared], request: Request = NAIVE, *, context: int | None = None, dtype: str = "bf16"
+    models: Sequence[Compared],
+    request: Request | None = None,
+    *,
+    context: int | None = None,
+    dtype: str = "bf16",
 ) -> Report:
     """The report of `archcli compare`; `past` and `context` default to `seq_len`.
 
@@ -47,7 +58,7 @@ def compare_models(
             "compare needs two models or more",
             "a model can be named twice, and changed with --set 2:KEY=VALUE",
         )
-    models = _told_apart(models)
+    models, request = _told_apart(models), request or Request()
     differing = [
         {"section": "YAML", "key": path, "title": path, "unit": "text", "values": list(values)}
         for path, values in differences([compared.stated for compared in models])
@@ -63,12 +74,13 @@ def compare_models(
     return Report(
         command="compare",
         model={"name": ", ".join(names), "source": ", ".join(compared.source for compared in models)},
-        inputs=_inputs(request, context, dtype),
+        inputs=_inputs(models, request, context, dtype),
         convention=CONVENTION,
         totals={"models": len(models), "differences": len(differing)},
         rows=[_flat({"section": "Model", "key": "name", "unit": "text", "values": names}), *map(_flat, rows)],
         tables=tuple(_tables(rows, names)),
-        notes=tuple(_notes(models, max(length, request.seq_len, request.past or 0), same=not differing)),
+        notes=tuple(_notes(models, request, length, same=not differing)),
+        usual={"batch_size": 1, "dtype": "bf16"},
     )
 
 
@@ -154,13 +166,19 @@ def _models_as_rows(section: str, rows: Sequence[Record], names: Sequence[str]) 
         yield Table(section if start == 0 else "", columns, records)
 
 
-def _inputs(request: Request, context: int | None, dtype: str) -> Record:
-    """The report's `inputs`, under the names of the options."""
+def _inputs(models: Sequence[Compared], request: Request, context: int | None, dtype: str) -> Record:
+    """The report's `inputs`, under the names of the options; None where no model has a use for one."""
     sizes = {key: getattr(request, key) for key in ("batch_size", "seq_len", "past")}
-    return {**sizes, "context": context, "source_len": request.source_len, "dtype": dtype, **request.forms}
+    source_len = request.source_len if _reads_source(models) else None
+    forms = forward_and_decode_forms([compared.stated.model for compared in models], request)
+    return {**sizes, "context": context, "source_len": source_len, "dtype": dtype, **forms}
 
 
-def _notes(models: Sequence[Compared], longest: int, *, same: bool) -> Iterator[str]:
+def _reads_source(models: Sequence[Compared]) -> bool:
+    return any(compared.stated.model.source_length(1) is not None for compared in models)
+
+
+def _notes(models: Sequence[Compared], request: Request, length: int, *, same: bool) -> Iterator[str]:
     if same:
         yield "their YAML says the same."
     elif not aligned([compared.stated.model for compared in models]):
@@ -168,5 +186,19 @@ def _notes(models: Sequence[Compared], longest: int, *, same: bool) -> Iterator[
             "their layers lie in different groups: "
             "layers.* tells a setting of all layers of a stack together."
         )
+    architectures = [compared.stated.model for compared in models]
+    yield from form_notes(architectures, request.forms)
+    if request.source_len is not None and not _reads_source(models):
+        yield "--source-len has no effect: none of these models has an encoder."
     for name, _, stated in models:
-        yield from (f"{name}: {note}" for note in context_notes(stated.model, longest))
+        yield from (f"{name}: {note}" for note in _notes_of(stated.model, request, length))
+
+
+def _notes_of(model: Model, request: Request, length: int) -> Iterator[str]:
+    yield from context_notes(model, max(length, request.seq_len, request.past or 0))
+    if model.source_length(1) is not None:
+        yield from source_notes(model, request.source_len)
+    for what, asked in zip(("a forward", "a decoded token"), passes_of(request), strict=True):
+        if model.caches or not asked.caches:
+            notes = other_form_notes(model, count_pass(model, asked))
+            yield from (f"{what} with {note}" for note in notes)

@@ -43,7 +43,8 @@ def count_kv_cache(
     `context` left out is max_seq_len, or 2048 where the model names none.
     """
     context = context or model.max_seq_len or DEFAULT_CONTEXT
-    totals = _totals(prefill_pass(model, batch_size, context, source_len=source_len), model, dtype)
+    counted = prefill_pass(model, batch_size, context, source_len=source_len)
+    totals = _totals(counted, model, dtype)
     if memory_bytes is not None:
         totals["fits"] = fits(model, memory_bytes, context, batch_size, dtype)
     rows = _by_layer(model, context, batch_size, dtype)
@@ -55,13 +56,14 @@ def count_kv_cache(
             "batch_size": batch_size,
             "dtype": dtype,
             "memory_bytes": memory_bytes,
-            "source_len": source_len,
+            "source_len": counted.source_len,
         },
         convention=CONVENTION,
         totals=totals,
         rows=rows,
         tables=tuple(tables_of(totals, rows, context, batch_size, dtype)),
         notes=(*context_notes(model, context), *source_notes(model, source_len), *notes_of(totals)),
+        usual={"batch_size": 1, "dtype": "bf16"},
     )
 
 

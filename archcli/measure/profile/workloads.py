@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
 from archcli.errors import ArchError
@@ -29,10 +29,11 @@ class Workload(NamedTuple):
         seq_len: int | None,
         past: int | None,
         source_len: int | None,
+        forms: Mapping[str, str] | None = None,
     ) -> Request:
         """The request for a pass; phase and sizes that are not given are those of the workload."""
         sizes = batch_size or self.batch_size, seq_len or self.seq_len, past, source_len
-        return Request(phase or self.phase, *sizes).resolved()
+        return Request(phase or self.phase, *sizes, forms=forms or {}).resolved()
 
     def report(self, report: Report, counted: Pass, recording: Recording) -> Report:
         """The report with the paper's tables, where there are any."""

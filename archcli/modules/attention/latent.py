@@ -17,6 +17,7 @@ from archcli.modules.base import Conflict, Inherit, Size
 from archcli.modules.context import Context, or_default
 from archcli.modules.mixer import MixerFacts
 from archcli.modules.norm import Norm
+from archcli.modules.request import Forms
 from archcli.ops import Concat, Einsum, Linear, MergeHeads, Split, SplitHeads, Unsqueeze
 
 LATENT = "mla_latent_norm"
@@ -35,10 +36,13 @@ class MultiHeadLatentAttention(SoftmaxAttention):
 
     `form` naive rebuilds keys and values of every visible token; absorbed multiplies Wkvb into the queries
     and outputs instead, so that attention runs on the latents themselves: the same weights and result, other
-    FLOPs. `bias` biases Wqa, Wkva and Wo.
+    FLOPs. auto is absorbed where a token is decoded, as engines do, and naive elsewhere; a built model that
+    serves every phase is naive. `bias` biases Wqa, Wkva and Wo.
     """
 
-    form_key: ClassVar[str] = "mla"
+    forms: ClassVar[Forms | None] = Forms(
+        "mla", {"forward": "naive", "train": "naive", "prefill": "naive", "decode": "absorbed"}
+    )
     kind: Literal["mla"] = "mla"
     q_lora_rank: Size | None = None
     kv_lora_rank: Size
@@ -47,7 +51,7 @@ class MultiHeadLatentAttention(SoftmaxAttention):
     v_head_dim: Size
     bias: bool = False
     latent_norm: Annotated[Norm, Inherit("norm")]
-    form: Literal["naive", "absorbed"] = "naive"
+    form: Literal["auto", "naive", "absorbed"] = "auto"
 
     def facts(self, d_model: Number | None = None) -> MixerFacts:
         """Widths of the heads that are rebuilt from the latent."""

@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_leaves
 from archcli.errors import ArchError
 from archcli.graph import tree_map
 from archcli.modules import Model
+from archcli.modules.forms import with_forms
 from archcli.modules.model import inferring
 from archcli.modules.request import Request
 from archcli.runtime.dtypes import DTYPES
@@ -52,7 +53,7 @@ def prepare(spec: Model, request: Request, settings: BuildSettings | None = None
     settings, request = settings or BuildSettings(), request.resolved()
     train, dtype = request.phase == "train", DTYPES[settings.dtype]
     generator = torch.Generator().manual_seed(SEED)
-    spec = spec if train else inferring(spec)
+    spec = with_forms(spec if train else inferring(spec), request)
     skeleton = build_model(spec, device="meta", dtype=dtype, attention=settings.attention).train(train)
     drawn = random_inputs(spec, request, dtype, generator)
     inputs = {name: value.to(settings.device) for name, value in drawn.items()}

@@ -13,6 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from archcli.arith import Shape
 from archcli.graph import OpClass, Row
 from archcli.modules.layers import LayerIndex
+from archcli.modules.request import Request
 from archcli.runtime.model.build import Cache, LanguageModel
 from archcli.runtime.verify.contractions import Contractions, contractions
 from archcli.runtime.verify.result import ReferenceResult, compare_entries
@@ -23,6 +24,10 @@ Inputs = Sequence[Any]
 
 class Counted(Protocol):
     """The interface of a counted pass, implemented by `measure.passes.Pass`."""
+
+    @property
+    def request(self) -> Request:
+        """The request that it answers."""
 
     @property
     def phase(self) -> str:

@@ -16,6 +16,7 @@ from archcli.arith import prod
 from archcli.errors import ArchError, Problem
 from archcli.graph import Row
 from archcli.modules import Model
+from archcli.modules.forms import with_forms
 from archcli.modules.layers import LayerIndex
 from archcli.modules.stack import stacks
 from archcli.runtime.model.build import LanguageModel, build_model, example_inputs
@@ -54,16 +55,15 @@ def verify(spec: Model, passes: CountedPasses, tell: Tell = lambda *_: None) -> 
     )
     tell("building on meta", 0, 5)
     try:
-        model = build_model(spec, device="meta", attention="eager")
-        return _verify(spec, model, passes, tell)
+        return _verify(spec, passes, tell)
     except MismatchError as problem:
         return VerifyResult(
             (ReferenceResult("torch's shapes", problem.what, problem.ours, problem.theirs, problem.path),)
         )
 
 
-def _verify(spec: Model, model: LanguageModel, passes: CountedPasses, tell: Tell) -> VerifyResult:
-    layers = LayerIndex(spec)
+def _verify(spec: Model, passes: CountedPasses, tell: Tell) -> VerifyResult:
+    layers, model = LayerIndex(spec), _built(spec, passes.train)
     with torch.device("meta"):
         inputs = example_inputs(spec, passes.batch_size, passes.seq_len, passes.source_len)
         trained = example_inputs(spec, passes.train.batch_size, passes.seq_len, passes.source_len)
@@ -73,11 +73,12 @@ def _verify(spec: Model, model: LanguageModel, passes: CountedPasses, tell: Tell
     if passes.steps is not None:
         prefill, decode = passes.steps
         tell("torch: prefill", 2, 5)
-        by_torch.append(verify_step(model, inputs, None, prefill, layers))
+        by_torch.append(verify_step(_built(spec, prefill, model), inputs, None, prefill, layers))
         tell("torch: decode", 3, 5)
-        by_torch.append(verify_step(model, [inputs[0][:, :1]], inputs, decode, layers))
+        decoding = _built(spec, decode, model)
+        by_torch.append(verify_step(decoding, [inputs[0][:, :1]], inputs, decode, layers))
     tell("fvcore: forward", 4, 5)
-    by_fvcore, notes = verify_fvcore(model, passes.forward.rows, layers, inputs)
+    by_fvcore, notes = verify_fvcore(_built(spec, passes.forward, model), passes.forward.rows, layers, inputs)
     uncounted = sum((of_pass.uncounted for of_pass in by_torch), Counter[str]())
     results += [result for of_pass in by_torch for result in of_pass.results]
     notes = [f"torch has no formula for {listed(uncounted)}; none of them contracts.", *notes]
@@ -89,6 +90,14 @@ def _verify(spec: Model, model: LanguageModel, passes: CountedPasses, tell: Tell
             "is a whole number of tokens."
         )
     return VerifyResult((*results, *by_fvcore), tuple(notes))
+
+
+def _built(spec: Model, counted: Counted, model: LanguageModel | None = None) -> LanguageModel:
+    """The model on meta in the forms of a counted pass: `model`, where it was built in those."""
+    formed = with_forms(spec, counted.request)
+    if model is not None and model.spec == formed:
+        return model
+    return build_model(formed, device="meta", attention="eager")
 
 
 def _require_buildable(spec: Model, rows: Sequence[Row]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -16,6 +16,7 @@ import torch
 from archcli.arith import prod
 from archcli.errors import ArchError
 from archcli.modules import Model
+from archcli.modules.forms import with_forms
 from archcli.modules.model import inferring
 from archcli.modules.request import Request
 from archcli.runtime.dtypes import DTYPES, dtype_name
@@ -52,14 +53,13 @@ SEED = 20
 
 
 class WeightCheck(NamedTuple):
-    """A checkpoint to compare: its folder, config.json, parameters, dtype ("keep": as stored), sizes."""
+    """A checkpoint to compare: its folder, config.json, parameters, dtype ("keep": as stored), request."""
 
     folder: str
     config: Mapping[str, Any]
     params: int
     dtype: str
-    batch_size: int
-    seq_len: int
+    request: Request
 
 
 class PlacedTensors(NamedTuple):
@@ -97,7 +97,7 @@ def check_weights(
     theirs = their_logits(cls, job.folder, dtype, spec, inputs)
     gc.collect()
     tell("archcli's model", 1, 2)
-    ours = our_logits(loaded(spec, placed, dtype), spec, inputs)
+    ours = our_logits(loaded(with_forms(spec, job.request), placed, dtype), spec, inputs, job.request)
     results = [
         _closeness(
             cls.__name__, f"logits of one pass, {dtype_name(dtype)}", ours.full, theirs.full, TOLERANCE[dtype]
@@ -150,8 +150,8 @@ def _require_memory(params: int, dtype: torch.dtype, available: int | None) -> N
 def _inputs(spec: Model, job: WeightCheck, dtype: torch.dtype) -> Inputs:
     """Random inputs, at most `max_seq_len` tokens long."""
     seed = torch.Generator().manual_seed(SEED)
-    length = min(job.seq_len, spec.max_seq_len or job.seq_len)
-    specs = spec.inputs(Request("forward", job.batch_size, length))
+    length = min(job.request.seq_len, spec.max_seq_len or job.request.seq_len)
+    specs = spec.inputs(Request("forward", job.request.batch_size, length))
     # the source is drawn first, as it always was: the same seed gives the same tensors
     source = (random_input(specs["source"], dtype, seed),) if "source" in specs else ()
     return Inputs(random_input(specs["tokens"], dtype, seed), source)
@@ -177,15 +177,29 @@ def _closeness(
     )
 
 
-def our_logits(model: LanguageModel, spec: Model, inputs: Inputs) -> Logits:
-    """archcli's logits of one pass, and of a prompt with further tokens decoded through the cache."""
+def _sharing(model: LanguageModel, spec: Model) -> LanguageModel:
+    """The architecture built with the weights of `model`; `model` itself where it is the same."""
+    if model.spec == spec:
+        return model
+    dtype = next(model.parameters()).dtype
+    built = build_model(spec, device="meta", dtype=dtype, attention="eager").eval()
+    built.load_state_dict(model.state_dict(), assign=True)
+    return built
+
+
+def our_logits(model: LanguageModel, spec: Model, inputs: Inputs, request: Request) -> Logits:
+    """archcli's logits of one pass, and of a prompt with further tokens decoded through the cache.
+
+    Tokens are decoded in the request's forms of decoding.
+    """
     full = model(inputs.tokens, *inputs.source)
     prompt = prompt_length(spec, inputs.tokens)
     if prompt is None:
         return Logits(full, None)
     logits, cache = model.prefill(inputs.tokens[:, :prompt], *inputs.source)
+    decoding = _sharing(model, with_forms(model.spec, replace(request, phase="decode")))
     steps = [logits]
     for i in range(prompt, inputs.tokens.shape[1]):
-        logits, cache = model.decode(inputs.tokens[:, i : i + 1], cache)
+        logits, cache = decoding.decode(inputs.tokens[:, i : i + 1], cache)
         steps.append(logits)
     return Logits(full, torch.cat(steps, dim=1))

@@ -36,6 +36,12 @@ class RunInputs(Record):
     source_len: Annotated[
         Amount | None, Meaning("Positions an encoder-decoder's encoder has; null for any other model.")
     ]
+    mla: NotRequired[
+        Annotated[
+            str | None,
+            Meaning("Form of latent attention, naive or absorbed; null for a model without it."),
+        ]
+    ]
     dtype: Annotated[str, Meaning("In which numbers it was run.")]
     device: Annotated[str, Meaning("cpu, cuda or cuda:N.")]
     hide_launch: Annotated[

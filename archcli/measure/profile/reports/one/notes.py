@@ -41,7 +41,7 @@ def _on_fusion(counted: Pass, recording: Recording) -> Iterator[str]:
         )
     if any(_adds_bias_to_product(row) for row in counted.rows):
         yield (
-            "A linear layer adds its bias within the product's kernel: all its time is contraction, "
+            "A linear layer adds its bias within the product's kernel: all its time is of matrix products, "
             "the bias's FLOPs are element-wise."
         )
 

@@ -15,6 +15,7 @@ from archcli.measure.profile.reports.gpu import (
     device_notes,
     machine_figures,
 )
+from archcli.measure.profile.reports.headings import usual_inputs
 from archcli.measure.profile.reports.one.figures import figures_of
 from archcli.measure.profile.reports.one.notes import notes_of
 from archcli.measure.profile.reports.one.tables import class_table, operator_table, quality_table
@@ -50,6 +51,7 @@ def profile_of(
         command="profile",
         model={"name": model.name, "source": model.source},
         inputs=inputs,
+        usual=usual_inputs(inputs["phase"]),
         convention=CONVENTION,
         totals=_totals(counted, recording, breakdown),
         rows=operators,

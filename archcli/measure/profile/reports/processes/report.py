@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
+from archcli.measure.profile.reports.headings import usual_inputs
 from archcli.measure.profile.reports.processes.medians import joined_rows, joined_totals
 from archcli.measure.profile.reports.processes.tables import tables_of
 from archcli.measure.profile.schema.profile import Profile
@@ -31,6 +32,7 @@ def repeated(documents: Sequence[Profile], asked: int, top: int = 0) -> Report:
         command=first["command"],
         model={"name": first["model"]["name"], "source": first["model"]["source"]},
         inputs={**first["inputs"], "repeat_process": asked},
+        usual=usual_inputs(first["inputs"]["phase"]),
         convention=f"{first['convention']} {CONVENTION}",
         totals=totals,
         rows=rows,

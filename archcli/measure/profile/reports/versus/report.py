@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from archcli.measure.profile.reports.gpu import machine_figures
+from archcli.measure.profile.reports.headings import usual_inputs
 from archcli.measure.profile.reports.versus.lines import compared_classes, compared_operators, summary_of
 from archcli.measure.profile.reports.versus.notes import notes_of
 from archcli.measure.profile.reports.versus.tables import (
@@ -43,6 +44,7 @@ def versus(
         command="profile",
         model={"name": base.variant.model.name, "source": base.variant.model.source},
         inputs=inputs,
+        usual=usual_inputs(inputs["phase"]),
         convention=CONVENTION,
         totals={
             "variants": summaries,

@@ -127,8 +127,8 @@ Dtype = Annotated[
 Mla = Annotated[
     Literal["auto", "naive", "absorbed"],
     typer.Option(
-        help="Latent attention (MLA): rebuild keys and values, or work on the latents; auto is absorbed where "
-        "a token is decoded, as in engines, and naive elsewhere."
+        help="Latent attention (MLA): naive rebuilds keys and values, absorbed works on the latents; auto is "
+        "absorbed where a token is decoded, as in engines, and naive elsewhere."
     ),
 ]
 Depth = Annotated[

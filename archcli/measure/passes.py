@@ -18,7 +18,7 @@ GROWING = (StateKind.TOKENS, StateKind.WINDOW)
 """States to which a token adds, below every window."""
 
 
-def usual_sizes(phase: Phase) -> dict[str, int]:
+def usual_sizes(phase: str) -> dict[str, int]:
     """Sizes of a pass that go without saying: one sequence, no cache, or the one token that is decoded."""
     return {"batch_size": 1, **({"seq_len": 1} if phase == "decode" else {"past": 0})}
 

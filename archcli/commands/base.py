@@ -11,7 +11,7 @@ from archcli.errors import ArchError, Problem
 from archcli.load.source import load
 from archcli.measure.report import Report
 from archcli.modules import Model
-from archcli.render import Format, show
+from archcli.render import show
 
 
 class Subject(NamedTuple):
@@ -27,7 +27,7 @@ class Subject(NamedTuple):
     notes: tuple[str, ...] = ()
     config: Any = None
 
-    def show(self, report: Report, form: Format | None, output: Path | None, *, as_json: bool) -> None:
+    def show(self, report: Report, form: str | None, output: Path | None, *, as_json: bool = False) -> None:
         """Print a report on it, or write it to a file."""
         inputs = {**report.inputs, "set": self.overrides} if self.overrides else report.inputs
         named = {"name": self.name, "source": self.source}

@@ -14,7 +14,7 @@ from archcli.load.loaded import Loaded
 from archcli.load.presets import presets_index
 from archcli.load.source import identity, load
 from archcli.load.yaml.patch import Patch, patch_of
-from archcli.render import rendered, write
+from archcli.render import BY_SUFFIX, chosen_format, rendered, write
 from archcli.render.findings.lines import full, unpatched
 from archcli.render.screen import columns, painted
 from archcli.rules.base import Case, Parallelism, Severity
@@ -24,6 +24,10 @@ from archcli.rules.report import report_of, statistics
 
 LINES = {"full", "concise"}
 """Forms for people to read, in colour on a terminal."""
+TABLES = {"full", "json", "csv", "md"}
+"""Forms that --statistics has, too."""
+PATCHES = {".patch": ("suggest",), ".diff": ("suggest",)}
+SUFFIXES = {**BY_SUFFIX, ".json": ("json", "sarif"), ".sarif": ("sarif",)}
 
 Models = Annotated[
     list[str],
@@ -54,9 +58,10 @@ Floor = Annotated[
     typer.Option("--severity", help="The least severity that exits with 1; information never does."),
 ]
 FormOfFindings = Annotated[
-    Literal["full", "concise", "json", "github", "sarif", "csv", "md"],
+    Literal["full", "concise", "json", "github", "sarif", "csv", "md"] | None,
     typer.Option(
         "--format",
+        show_default="full",
         help="full draws the line of the file; concise prints a line per finding; github and sarif: for CI.",
     ),
 ]
@@ -110,7 +115,7 @@ def run(  # noqa: PLR0913, PLR0917
         ),
     ] = 1,
     overrides: Set = None,
-    form: FormOfFindings = "full",
+    form: FormOfFindings = None,
     as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
     output: Output = None,
 ) -> None:
@@ -122,18 +127,28 @@ def run(  # noqa: PLR0913, PLR0917
     architecture. A rule is silenced by --ignore, by `ignore: [FFN001]` in the YAML, or by the comment `#
     archcli: ignore[FFN001]` on the line that it points at.
     """
+    shown = _form(form, output, as_json=as_json, suggest=suggest, counts=statistics_only)
     selection = _selection(select, extend_select, ignore)
     checked, problems = _check_all(models, overrides or [], selection, Parallelism(tp, pp, ep))
     inputs: dict[str, Any] = {"tp": tp, "pp": pp, "ep": ep, "severity": severity}
     inputs |= {"set": overrides} if overrides else {}
-    asked = "json" if as_json else form
     if checked:
-        shown = "statistics" if statistics_only and asked == "full" else asked
-        _show(checked, inputs, "patch" if suggest else shown, output)
+        _show(checked, inputs, shown, output, counts=statistics_only)
     if problems:
         raise ArchError(problems)
     if is_failing(_diagnostics(checked), Severity(severity)) and not exit_zero:
         raise typer.Exit(1)
+
+
+def _form(form: str | None, output: Path | None, *, as_json: bool, suggest: bool, counts: bool) -> str:
+    """The form to print in. Raises ArchError for options of which none can be obeyed beside the other."""
+    asked = ["--json"] if as_json else [] if form is None else [f"--format {form}"]
+    asked = [*["--statistics"] * counts, *asked]
+    chosen = chosen_format(form, output, as_json=as_json, suffixes=PATCHES if suggest else SUFFIXES) or "full"
+    if (suggest and asked) or (counts and chosen not in TABLES):
+        both = [*["--suggest"] * suggest, *asked, f"-o {output}"][:2]
+        raise ArchError(f"{' and '.join(both)} contradict each other", "leave one of them out")
+    return "suggest" if suggest else chosen
 
 
 def _selection(select: Codes, extend: Codes, ignore: Codes) -> Selection:
@@ -174,18 +189,25 @@ def _diagnostics(checked: Sequence[CheckedModel]) -> list[Diagnostic]:
     return [diagnostic for model in checked for diagnostic in model.diagnostics]
 
 
-def _show(checked: Sequence[CheckedModel], inputs: dict[str, Any], form: str, output: Path | None) -> None:
+def _show(
+    checked: Sequence[CheckedModel],
+    inputs: dict[str, Any],
+    form: str,
+    output: Path | None,
+    *,
+    counts: bool = False,
+) -> None:
     """Print the findings in the form asked for, or write them to a file."""
     diagnostics = _diagnostics(checked)
     models = [{"name": loaded.name, "source": loaded.source} for loaded, _ in checked]
     notes = [f"{loaded.name}: {note}" for loaded, _ in checked for note in loaded.notes]
     report = report_of(diagnostics, models, inputs, notes)
-    if form == "patch":
+    if form == "suggest":
         text = "".join(map(_patch, checked))
+    elif counts:
+        text = rendered(statistics(report), "plain" if form == "full" else form)
     elif form == "full":
         text = full(report, diagnostics, None if output else columns())
-    elif form == "statistics":
-        text = rendered(statistics(report), "plain")
     else:
         text = rendered(report, form)
     write(painted(text) if form in LINES and output is None else text, output)

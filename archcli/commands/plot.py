@@ -9,7 +9,8 @@ import typer
 
 from archcli.errors import ArchError, Problem
 from archcli.load.saved import read_result
-from archcli.render.picture import save
+from archcli.render.picture import check_picture, save
+from archcli.render.write import descriptor
 
 Saved = Annotated[
     Path,
@@ -33,6 +34,7 @@ def run(profile: Saved, output: Picture = Path("profile.svg")) -> None:
     """
     from archcli.measure.profile.schema import first_violation, is_comparison
 
+    check_picture(output)
     document = read_result(profile, "profile")
     wrong = first_violation(document)
     if wrong is not None:
@@ -51,4 +53,5 @@ def run(profile: Saved, output: Picture = Path("profile.svg")) -> None:
             )
         )
     save(document, output)
-    typer.echo(f"{output}", err=True)
+    if descriptor(output) is None:
+        typer.echo(f"{output}", err=True)

@@ -9,7 +9,7 @@ import typer
 from archcli.commands.options import Json, Output
 from archcli.load.presets import presets_index
 from archcli.measure.report import Report
-from archcli.render import rendered, write
+from archcli.render import chosen_format, rendered, write
 from archcli.render.screen import fitted
 from archcli.rules.document import as_markdown, as_record
 from archcli.rules.evidence import spread
@@ -20,12 +20,14 @@ Code = Annotated[
     typer.Argument(metavar="CODE", help="The code of a rule, such as FFN001; `archcli rules` lists them."),
 ]
 
+SUFFIXES = {".md": ("md",), ".json": ("json",)}
+
 
 def run(code: Code, as_json: Json = False, output: Output = None) -> None:
     """Explain a design rule: what it asks, why, its source, and examples."""
     rule = rule_of(code)
     among = spread(presets_index(), rule.evidence) if rule.evidence else ""
-    if as_json:
+    if chosen_format(None, output, as_json=as_json, suffixes=SUFFIXES) == "json":
         record = as_record(rule) | {"spread": among}
         write(rendered(Report("rule", {}, {"code": rule.code}, "", record, []), "json"), output)
     else:

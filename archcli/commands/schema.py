@@ -10,7 +10,7 @@ import typer
 
 from archcli.commands.options import Form, Json, Output
 from archcli.measure.report import Column, Report, Table
-from archcli.render import show, write
+from archcli.render import chosen_format, show, write
 
 YAML = (
     "A key without a default must be given, by the layer itself or by what it shares with others; "
@@ -32,11 +32,12 @@ def run(of: Of = "yaml", form: Form = None, as_json: Json = False, output: Outpu
     Editors complete and check a YAML by it. --of profile prints that of `archcli profile --json`, with
     the meaning and unit of every key. In a format other than json it is a table of all keys.
     """
+    chosen = chosen_format(form, output, as_json=as_json)
     schema, table = _profile() if of == "profile" else _yaml()
-    if as_json or form in {None, "json"}:
+    if chosen in {None, "json"}:
         write(json.dumps(schema, indent=2) + "\n", output)
     else:
-        show(table, form, output)
+        show(table, chosen, output)
 
 
 def _yaml() -> tuple[dict[str, Any], Report]:

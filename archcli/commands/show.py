@@ -10,7 +10,7 @@ from archcli.commands.base import subject
 from archcli.commands.options import BatchSize, Json, Model, Output, SeqLen, Set
 from archcli.load.yaml.writer import to_yaml
 from archcli.measure.show import list_rows
-from archcli.render import write
+from archcli.render import BY_SUFFIX, chosen_format, write
 
 FormOrYaml = Annotated[
     Literal["table", "json", "csv", "md", "plain", "yaml"] | None,
@@ -19,6 +19,8 @@ FormOrYaml = Annotated[
         help="Without it: table on a terminal, plain into a pipe, and into a file what its suffix says.",
     ),
 ]
+
+SUFFIXES = {**BY_SUFFIX, ".yaml": ("yaml",), ".yml": ("yaml",)}
 
 
 def run(
@@ -35,8 +37,9 @@ def run(
 
     With --format yaml, print the architecture as YAML: what archcli read from a config.json or GGUF file.
     """
+    chosen = chosen_format(form, output, as_json=as_json, suffixes=SUFFIXES)
     asked = subject(model, overrides)
-    if form == "yaml":
+    if chosen == "yaml":
         write(to_yaml(asked.model), output)
     else:
-        asked.show(list_rows(asked.model, batch_size, seq_len), form, output, as_json=as_json)
+        asked.show(list_rows(asked.model, batch_size, seq_len), chosen, output)

@@ -14,7 +14,9 @@ from archcli.measure.notes import form_notes, forward_and_decode_forms, source_n
 from archcli.measure.passes import count_pass
 from archcli.measure.report import Column, Report, Table
 from archcli.modules.request import Request
+from archcli.render import chosen_format
 from archcli.render.progress import progress
+from archcli.render.write import check_writable
 
 if TYPE_CHECKING:
     from archcli.runtime.verify.result import ReferenceResult, VerifyResult
@@ -67,6 +69,8 @@ def run(  # noqa: PLR0913
     With --weights, loads the safetensors of a folder into the model instead and compares its logits with
     those of transformers, in one pass and token by token. Needs transformers as well.
     """
+    chosen_format(form, output, as_json=as_json)
+    check_writable(output)
     asked = subject(model, overrides)
     request = Request("forward", batch_size, seq_len, None, source_len, forms={"mla": mla})
     notes = (*source_notes(asked.model, source_len), *form_notes([asked.model], request.forms))

@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from archcli.errors import ArchError, Problem
+from archcli.load.yaml.text import read_start, read_stdin
 
 MOST_BYTES = 64 << 20
 VERSION = 1
 
 
 def read_result(path: Path, command: str) -> dict[str, Any]:
-    """Read a command's saved JSON; ArchError for another command, version or kind of file."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise ArchError(Problem(f"cannot be read: {error.strerror}", path=str(path))) from None
+    """Read a command's saved JSON, from standard input where the path is `-`.
+
+    Raises ArchError for another command, version or kind of file.
+    """
+    data = read_stdin(MOST_BYTES) if str(path) == "-" else read_start(path, str(path), MOST_BYTES)
     if len(data) > MOST_BYTES:
         raise ArchError(Problem(f"larger than {MOST_BYTES >> 20} MiB", "no result is", path=str(path)))
     try:

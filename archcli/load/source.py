@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -14,7 +13,7 @@ from archcli.load.imported import load_config, load_gguf, load_hub
 from archcli.load.loaded import Loaded, load_tree
 from archcli.load.presets import preset_file, preset_text, presets, workloads
 from archcli.load.yaml.reader import parse
-from archcli.load.yaml.text import MOST_BYTES, Text, decode, read_start, text_of
+from archcli.load.yaml.text import STDIN_NAME, Text, decode, read_start, read_stdin, text_of
 from archcli.wording import closest, either, quote, sanitize
 
 STDIN = "-"
@@ -31,8 +30,7 @@ def load(model: str, overrides: Sequence[str] = (), *, strict: bool = True) -> L
     Unless `strict`, values that contradict each other are no problem but `conflicts` of what is loaded.
     """
     if model == STDIN:
-        text = decode(sys.stdin.buffer.read(MOST_BYTES + 1), "<stdin>")
-        return load_text(text, "<stdin>", overrides, strict=strict)
+        return load_text(decode(read_stdin(), STDIN_NAME), STDIN_NAME, overrides, strict=strict)
     path = Path(model)
     if model.endswith(SUFFIXES) and _exists(path):
         return _load_path(path, overrides, strict=strict)

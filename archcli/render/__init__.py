@@ -6,11 +6,13 @@ The only importer of rich, and the only writer of files. A format is imported wh
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from archcli.render.write import write
+from archcli.errors import ArchError
+from archcli.render.write import STDOUT, descriptor, write
 
 if TYPE_CHECKING:
     from archcli.measure.report import Report
@@ -29,17 +31,47 @@ RENDERERS: dict[str, tuple[str, str]] = {
 }
 """(module, function) of each format; the function takes a Report and returns text."""
 
-BY_SUFFIX: dict[str, Format] = {".json": "json", ".csv": "csv", ".md": "md"}
+BY_SUFFIX: dict[str, Sequence[str]] = {".json": ("json",), ".csv": ("csv",), ".md": ("md",)}
+"""The formats of a file by its suffix, the usual one first."""
+ANYTHING = {"", ".txt"}
+"""Suffixes that promise no format."""
 
 
 def show(
-    report: Report, form: Format | None = None, output: Path | None = None, *, as_json: bool = False
+    report: Report, form: str | None = None, output: Path | None = None, *, as_json: bool = False
 ) -> None:
     """Print the report, or write it to a file.
 
     Without a format: a table on a terminal, plain text into a pipe, and what the suffix says into a file.
     """
-    write(rendered(report, "json" if as_json else form or _usual(output)), output)
+    write(rendered(report, chosen_format(form, output, as_json=as_json) or _usual(output)), output)
+
+
+def chosen_format(
+    form: str | None,
+    output: Path | None,
+    *,
+    as_json: bool = False,
+    suffixes: Mapping[str, Sequence[str]] = BY_SUFFIX,
+) -> str | None:
+    """The format that --format, --json and the file's suffix agree on; None where none of them says.
+
+    Raises ArchError where they contradict each other, and for a suffix that says nothing.
+    """
+    if as_json and form not in {None, "json"}:
+        raise ArchError(f"--json and --format {form} contradict each other", "leave one of them out")
+    form = "json" if as_json else form
+    suffix = output.suffix.lower() if output is not None and descriptor(output) is None else ""
+    if suffix in ANYTHING:
+        return form
+    stated = suffixes.get(suffix, ())
+    if form is None and not stated:
+        known = ", ".join(suffixes)
+        raise ArchError(f"{output}: {suffix} names no format", f"known are {known}, .txt; or give --format")
+    if form is not None and stated and form not in stated:
+        given = "--json" if as_json else f"--format {form}"
+        raise ArchError(f"{given} and -o {output} contradict each other", "rename the file, or leave one out")
+    return form or stated[0]
 
 
 def rendered(report: Report, form: str) -> str:
@@ -50,10 +82,10 @@ def rendered(report: Report, form: str) -> str:
 
 
 def _usual(output: Path | None) -> Format:
-    if output is not None:
-        return BY_SUFFIX.get(output.suffix.lower(), "plain")
+    if descriptor(output) != STDOUT:
+        return "plain"
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     return "table" if sys.stdout.isatty() and unicode else "plain"
 
 
-__all__ = ["Format", "rendered", "show", "write"]
+__all__ = ["Format", "chosen_format", "rendered", "show", "write"]

@@ -1,55 +1,79 @@
-"""Write text to standard output, or to a file that is replaced atomically."""
+"""Write to standard output, into a pipe or device, or to a file, which is replaced atomically."""
 
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from archcli.errors import ArchError
 
 BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended: 128 + 13
+STDOUT = 1
+STREAMS = {"-": STDOUT, "/dev/stdout": STDOUT, "/dev/stderr": 2}
+DESCRIPTORS = {"/dev/fd", "/proc/self/fd"}
+"""Folders of this process's open files by number, as a shell's `>(gzip > x.gz)` names one."""
+WRITABLE = 0o222
+
+
+def descriptor(output: Path | None) -> int | None:
+    """The open file that a path stands for: 1 for None, `-` and /dev/stdout; None for any other path."""
+    if output is None:
+        return STDOUT
+    number = output.name if str(output.parent) in DESCRIPTORS else ""
+    return int(number) if number.isdecimal() else STREAMS.get(str(output))
 
 
 def write(text: str, output: Path | None) -> None:
     """Write text to a file, or to standard output where `output` is None; ArchError where that fails."""
-    if output is None:
-        _guarded(output, lambda: _print(text))
+    if descriptor(output) == STDOUT:
+        _guarded(None, lambda: _print(text))
     else:
         write_data(text.encode(), output)
 
 
-def write_data(data: bytes, output: Path) -> None:
+def write_data(data: bytes, output: Path | None) -> None:
     """Write bytes to a file, a picture or a compressed trace; ArchError where that fails."""
-    _guarded(output, lambda: _replace(Path(os.path.realpath(output)), data))
+    number = descriptor(output)
+    if output is None or number == STDOUT:
+        _guarded(None, lambda: _send(data))
+    elif number is not None:
+        _guarded(output, lambda: _fill(os.dup(number), data))
+    else:
+        _guarded(output, lambda: _write_file(output, data))
+
+
+def check_writable(output: Path | None) -> None:
+    """Raise ArchError, before anything is measured, for a file that could not be written afterwards."""
+    if output is not None and descriptor(output) is None:
+        _guarded(output, lambda: _require_writable(output))
 
 
 def remember(path: Path, data: Any) -> None:
     """Keep data between runs as JSON in a cache folder, which is made if missing; failures are ignored."""
     import json
 
-    try:
+    with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, json.dumps(data, indent=1).encode())
-    except OSError:
-        return
+        _write_file(path, json.dumps(data, indent=1).encode())
 
 
-def _guarded(output: Path | None, write_it: Callable[[], None]) -> None:
+def _guarded(output: Path | None, write_it: Callable[[], object]) -> None:
     """Run a writer: a closed pipe ends the program quietly, any other OSError becomes an ArchError."""
     try:
         write_it()
     except BrokenPipeError:
         _mute()
         raise SystemExit(BROKEN_PIPE) from None
-    except OSError as problem:
+    except (OSError, ValueError, OverflowError) as problem:
         if output is None:
             _mute()
-        raise ArchError(
-            f"cannot write {output or 'to standard output'}: {problem.strerror or problem}"
-        ) from None
+        reason = getattr(problem, "strerror", None) or problem
+        raise ArchError(f"cannot write {output or 'to standard output'}: {reason}") from None
 
 
 def _print(text: str) -> None:
@@ -59,25 +83,58 @@ def _print(text: str) -> None:
     stream.flush()
 
 
-def _replace(path: Path, data: bytes) -> None:
-    """Write a temporary file and rename it to the path; write into a pipe or a device directly."""
-    if path.exists() and not path.is_file() and not path.is_dir():
-        path.write_bytes(data)
+def _send(data: bytes) -> None:
+    """Write bytes to standard output, after the text it holds back."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.flush()
+
+
+def _fill(opened: int, data: bytes) -> None:
+    """Write bytes to an open file, and close it."""
+    with open(opened, "wb") as stream:
+        stream.write(data)
+
+
+def _write_file(path: Path, data: bytes) -> None:
+    """Replace a file by one that is complete, or write into a pipe or a device."""
+    known = _require_writable(path)
+    if known is not None and not stat.S_ISREG(known.st_mode):
+        _fill(os.open(path, os.O_WRONLY), data)
         return
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    target = Path(os.path.realpath(path))
+    beside = target.with_name(f".archcli-{os.urandom(8).hex()}")
+    # O_EXCL: a file or a link that somebody has put there is neither followed nor written
+    opened = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
-        beside.write_bytes(data)
-        if path.exists():
-            beside.chmod(path.stat().st_mode)
-        beside.replace(path)
-    except OSError:
+        if known is not None and hasattr(os, "fchmod"):
+            os.fchmod(opened, stat.S_IMODE(known.st_mode))
+        _fill(opened, data)
+        beside.replace(target)
+    except BaseException:
         beside.unlink(missing_ok=True)
         raise
 
 
+def _require_writable(path: Path) -> os.stat_result | None:
+    """The status of the file, None where there is none yet. Raises OSError where it may not be written."""
+    try:
+        known = path.stat()
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise FileNotFoundError(0, "it is a link to a file that does not exist") from None
+        if not os.access(path.absolute().parent, os.W_OK):
+            path.parent.stat()  # which says what is wrong with it
+            raise PermissionError(0, f"the folder {path.absolute().parent} may not be written") from None
+        return None
+    if stat.S_ISREG(known.st_mode) or stat.S_ISDIR(known.st_mode):
+        os.close(os.open(path, os.O_WRONLY))  # the system refuses links of others in /tmp as well
+    if not known.st_mode & WRITABLE:  # which nobody refuses to root
+        raise PermissionError(0, "it is read-only")
+    return known
+
+
 def _mute() -> None:
     """Redirect standard output to nothing, as flushing its buffer when Python ends would fail again."""
-    try:
+    with suppress(OSError, ValueError):  # a stream that is no file, as in a notebook
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):  # a stream that is no file, as in a notebook
-        return

@@ -60,7 +60,7 @@ def statistics(report: Report) -> Report:
         {"code": code, "severity": rules[code]["severity"], "findings": n, "title": rules[code]["title"]}
         for code, n in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     ]
-    return replace(report, tables=(Table("Findings by rule", COUNTED, records),), notes=())
+    return replace(report, rows=records, tables=(Table("Findings by rule", COUNTED, records),), notes=())
 
 
 def _row(diagnostic: Diagnostic) -> dict[str, Any]:

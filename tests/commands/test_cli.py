@@ -3,12 +3,14 @@
 import csv
 import json
 import re
+import sys
 
 import pytest
 
 from archcli.cli import COMMANDS
 from quick_commands import QUICK
 
+BEFORE = set(sys.modules)
 KEYS = {"schema_version", "command", "model", "inputs", "convention", "totals", "rows", "notes"}
 TOTALS = {
     "params": {
@@ -133,6 +135,73 @@ def test_a_file_is_in_the_format_of_its_suffix(cli, tmp_path, command, suffix):
     assert cli(*QUICK[command], "-o", path) == (0, "", "")
     form = {"txt": "plain"}.get(suffix, suffix)
     assert path.read_text() == cli(*QUICK[command], "--format", form).out
+
+
+CONTRADICTIONS = [
+    (("params", "gpt2", "--json", "--format", "csv"), "--json and --format csv contradict each other"),
+    (("params", "gpt2", "--json", "-o", "x.csv"), "--json and -o x.csv contradict each other"),
+    (("params", "gpt2", "--format", "md", "-o", "x.csv"), "--format md and -o x.csv contradict each other"),
+    (("params", "gpt2", "-o", "x.yaml"), "x.yaml: .yaml names no format"),
+    (("flops", "gpt2", "-o", "x.unknown"), "x.unknown: .unknown names no format"),
+    (("rules", "-o", "x.yaml"), "x.yaml: .yaml names no format"),
+    (("rule", "FFN001", "-o", "x.csv"), "x.csv: .csv names no format"),
+    (("rule", "FFN001", "--json", "-o", "x.md"), "--json and -o x.md contradict each other"),
+    (("schema", "-o", "x.yaml"), "x.yaml: .yaml names no format"),
+    (("show", "gpt2", "--format", "yaml", "-o", "x.json"), "--format yaml and -o x.json contradict"),
+    (("show", "gpt2", "--json", "-o", "x.yaml"), "--json and -o x.yaml contradict"),
+    (("check", "gpt2", "-o", "x.yaml"), "x.yaml: .yaml names no format"),
+    (("check", "gpt2", "--format", "full", "-o", "x.json"), "--format full and -o x.json contradict"),
+    (("check", "gpt2", "--suggest", "--json"), "--suggest and --json contradict each other"),
+    (("check", "gpt2", "--suggest", "--statistics"), "--suggest and --statistics contradict each other"),
+    (("check", "gpt2", "--suggest", "-o", "x.json"), "x.json: .json names no format"),
+    (("check", "gpt2", "--statistics", "-o", "x.sarif"), "--statistics and -o x.sarif contradict each other"),
+    (("verify", "gpt2", "--json", "-o", "x.md"), "--json and -o x.md contradict each other"),
+    (("profile", "gpt2", "--json", "-o", "x.md"), "--json and -o x.md contradict each other"),
+    (("profile", "gpt2", "-o", "missing/x.json"), "cannot write missing/x.json: No such file or directory"),
+    (("profile", "gpt2", "--plot", "missing/x.svg"), "cannot write missing/x.svg: No such file or directory"),
+    (("profile", "gpt2", "--plot", "-"), "standard output would get two of the report, the picture and the"),
+    (("profile", "gpt2", "--trace", "t.json", "-o", "./t.json"), "t.json would get two of the report"),
+]
+
+
+@pytest.mark.parametrize(("args", "said"), CONTRADICTIONS, ids=map(str, range(len(CONTRADICTIONS))))
+def test_options_that_contradict_each_other_are_told_before_anything_is_done(
+    cli, args, said, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    done = cli(*args)
+    assert (done.code, done.out, "torch" in sys.modules) == (2, "", "torch" in BEFORE)
+    assert done.err.startswith(f"error: {said}")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("args", "start"),
+    [
+        (("show", "gpt2", "-o", "x.yaml"), "name: gpt2"),
+        (("show", "gpt2", "-o", "x.yml"), "name: gpt2"),
+        (("rule", "FFN001", "-o", "x.json"), "{"),
+        (("rule", "FFN001", "-o", "x.md"), "#"),
+        (("schema", "-o", "x.md"), "| class |"),
+        (("schema", "-o", "x.json"), "{"),
+        (("check", "gpt2", "-o", "x.json"), "{"),
+        (("check", "gpt2", "-o", "x.sarif"), '{\n  "$schema"'),
+        (("check", "gpt2", "--format", "sarif", "-o", "x.json"), '{\n  "$schema"'),
+        (("check", "gpt2", "-o", "x.csv"), "model,code"),
+        (("check", "gpt2", "--statistics", "-o", "x.csv"), "code,severity,findings"),
+        (("check", "gpt2", "--suggest", "-o", "x.patch"), "# preset gpt2: --set vocab_size=50304"),
+        (("params", "gpt2", "--format", "csv", "-o", "x.tsv"), "path"),
+        (("params", "gpt2", "--json", "-o", "x.txt"), "{"),
+        (("params", "gpt2", "--json", "-o", "x"), "{"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_suffix_names_the_format_of_its_command(cli, args, start, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = cli(*args)
+    assert (done.code in {0, 1}, done.out, done.err) == (True, "", "")
+    [file] = tmp_path.iterdir()
+    assert file.read_text().startswith(start)
 
 
 @pytest.mark.parametrize("command", QUICK)

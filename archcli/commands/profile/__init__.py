@@ -84,7 +84,7 @@ def run(  # noqa: PLR0913, PLR0917
     Ctrl-C shows what was measured so far. Exits with 1 where an operation ran that the model does not account
     for, or where the trace of a GPU lacks kernels.
     """
-    check_files(plot, trace, compares=bool(vs))
+    check_files(context.params)
     if repeat_process is not None:
         raise typer.Exit(_exit_code(in_processes(context, repeat_process)))
     keep_large_blocks(allocator, device)

@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from archcli.errors import ArchError, Problem
 from archcli.measure.report import Report
 from archcli.recording.recording import Recording
+from archcli.render import chosen_format
 from archcli.render.data import document
-from archcli.render.picture import check_suffix, save
-from archcli.render.write import write, write_data
+from archcli.render.picture import check_picture, save
+from archcli.render.write import STDOUT, check_writable, descriptor, write, write_data
 
 
-def check_files(plot: Path | None, trace: Path | None, *, compares: bool = False) -> None:
-    """Raise ArchError, before anything is measured, for files that could not be written afterwards."""
-    if compares and (plot or trace):
+def check_files(options: Mapping[str, Any]) -> None:
+    """Raise ArchError, before anything is measured, for formats and files that could not be written."""
+    plot, trace, output = (options[name] for name in ("plot", "trace", "output"))
+    chosen_format(options["form"], output, as_json=options["as_json"])
+    if options["vs"] and (plot or trace):
         raise ArchError(
             "--vs compares: there is no picture and no trace of it", "leave --plot and --trace out, or --vs"
         )
     if plot is not None:
-        check_suffix(plot)
-    if trace is not None and not trace.name.endswith((".json", ".json.gz")):
+        check_picture(plot)
+    if trace is not None and descriptor(trace) is None and not trace.name.endswith((".json", ".json.gz")):
         what = f"{trace.name} ends in neither .json nor .json.gz"
         raise ArchError(Problem(what, "Perfetto reads both", path=str(trace)))
-    for file in (plot, trace):
-        if file is not None and not file.absolute().parent.is_dir():
-            raise ArchError(Problem(f"there is no folder {file.parent}", "make it first", path=str(file)))
+    for file in (trace, output):
+        check_writable(file)
+    _check_apart([place for place in (plot, trace) if place is not None] + [output])
+
+
+def _check_apart(places: Sequence[Path | None]) -> None:
+    """Raise ArchError where two of the report, the picture and the trace would go to one place."""
+    targets = [descriptor(place) or os.path.realpath(place or "") for place in places]
+    for i, target in enumerate(targets):
+        if target in targets[:i]:
+            name = "standard output" if target == STDOUT else str(places[i])
+            raise ArchError(
+                f"{name} would get two of the report, the picture and the trace", "name two files"
+            )
 
 
 def write_files(report: Report, recording: Recording, plot: Path | None, trace: Path | None) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from subprocess import PIPE
@@ -17,6 +16,7 @@ from archcli.commands.profile.restart import program
 from archcli.commands.profile.settings import INTERRUPTED
 from archcli.errors import ArchError
 from archcli.load.source import STDIN
+from archcli.load.yaml.text import read_stdin
 from archcli.measure.profile.reports.processes import repeated
 from archcli.measure.report import Report
 from archcli.render import show
@@ -60,7 +60,7 @@ def _documents(context: typer.Context, number: int) -> list[Any]:
         "--",
         context.params["model"],
     ]
-    text = sys.stdin.buffer.read() if context.params["model"] == STDIN else b""
+    text = read_stdin() if context.params["model"] == STDIN else b""
     done: list[Any] = []
     try:
         with progress("profiling in fresh processes") as tick:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ from archcli.errors import ArchError, Problem
 from archcli.load.yaml.nodes import Place, Source
 
 MOST_BYTES = 1 << 20
+STDIN_NAME = "<stdin>"
 BOM = "\ufeff"
 
 
@@ -19,13 +21,23 @@ class Text(NamedTuple):
     source: Source
 
 
-def read_start(path: Path, name: str) -> bytes:
+def read_start(path: Path, name: str, most: int = MOST_BYTES) -> bytes:
     """The first bytes of a file, just enough to detect a text that is too long."""
     try:
         with path.open("rb") as file:
-            return file.read(MOST_BYTES + 1)
+            return file.read(most + 1)
     except OSError as error:
         raise ArchError(Problem(f"cannot be read: {error.strerror}", path=name)) from None
+
+
+def read_stdin(most: int = MOST_BYTES) -> bytes:
+    """The first bytes of standard input, one more than `most` where it is longer."""
+    if sys.stdin is None:
+        raise ArchError(Problem("standard input is closed", "give a file", path=STDIN_NAME))
+    try:
+        return sys.stdin.buffer.read(most + 1)
+    except OSError as error:
+        raise ArchError(Problem(f"cannot be read: {error.strerror}", path=STDIN_NAME)) from None
 
 
 def decode(data: bytes, name: str) -> str:

@@ -3,6 +3,6 @@
 All are drawn from the document that `archcli profile --json` prints, and from nothing else.
 """
 
-from archcli.render.picture.files import check_suffix, save
+from archcli.render.picture.files import check_picture, save
 
-__all__ = ["check_suffix", "save"]
+__all__ = ["check_picture", "save"]

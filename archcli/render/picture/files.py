@@ -9,9 +9,10 @@ from typing import Any
 from archcli.errors import ArchError, Problem
 from archcli.render.picture.drawing import svg
 from archcli.render.picture.page import page
-from archcli.render.write import write, write_data
+from archcli.render.write import check_writable, descriptor, write, write_data
 
-SUFFIXES = (".svg", ".html", ".png")
+SVG = ".svg"
+SUFFIXES = (SVG, ".html", ".png")
 
 
 def save(document: Mapping[str, Any], output: Path) -> None:
@@ -19,7 +20,7 @@ def save(document: Mapping[str, Any], output: Path) -> None:
 
     Raises ArchError for an unknown suffix, a document without figures, and a PNG without the `plot` extra.
     """
-    suffix = check_suffix(output)
+    suffix = check_picture(output)
     try:
         text = page(document) if suffix == ".html" else svg(document)
     except (KeyError, TypeError, ValueError, AttributeError):  # as in a document that was edited by hand
@@ -32,9 +33,12 @@ def save(document: Mapping[str, Any], output: Path) -> None:
         write(text, output)
 
 
-def check_suffix(output: Path) -> str:
-    """The suffix of a picture's file. Raises ArchError for an unknown one, or a PNG without the extra."""
-    suffix = output.suffix.lower()
+def check_picture(output: Path) -> str:
+    """The suffix of a picture's file; `-` and other streams are sent an SVG.
+
+    Raises ArchError for an unknown one, for a file that may not be written, and a PNG without the extra.
+    """
+    suffix = output.suffix.lower() if descriptor(output) is None else SVG
     if suffix not in SUFFIXES:
         raise ArchError(
             Problem(
@@ -45,6 +49,7 @@ def check_suffix(output: Path) -> str:
         )
     if suffix == ".png":
         _renderer()
+    check_writable(output)
     return suffix
 
 

@@ -3,165 +3,289 @@
     load("my.yaml")            the architecture: fields checked, no torch
     build("my.yaml")           an ordinary torch.nn.Module, freshly initialised (needs archcli[torch])
     count_params, count_flops, count_kv_cache    reports, as the commands print them
-    survey, compare            many architectures by their facets; a few side by side
+    survey, compare            many architectures by their columns; a few side by side
     formula, sweep             closed forms with sympy; a million shapes with numpy
     register                   a kind of your own, for YAML files to name
 
-Every function takes a path, a preset's name, or a loaded architecture. Importing archcli imports nothing
-else.
+A model is a path, a preset's name, `org/name` on the Hugging Face hub, a mapping as YAML or config.json hold
+it, or a `Model`. Arguments have the names, limits and defaults of the commands' options; anything else raises
+`ArchError`. Importing archcli imports nothing else.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from archcli.lazy import lazy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from archcli.measure.flops import Mask
+    from archcli.errors import ArchError
     from archcli.measure.report import Report
     from archcli.measure.symbolic.formula import Formula
     from archcli.measure.symbolic.sweep import Sweep
-    from archcli.modules import Model, Module
-    from archcli.modules.request import Request
+    from archcli.modules import Model
+    from archcli.modules.arguments import AttentionKernel, By, Mask, Mla, ModelLike
+    from archcli.modules.request import Logits, Phase, Request
 
-    def load(model: str, overrides: Sequence[str] = ()) -> Module:
-        """The architecture of a path or a preset's name, with `KEY=VALUE` overrides."""
+    def load(model: ModelLike, overrides: Sequence[str] = ()) -> Model:
+        """The architecture that a path, a preset's name or a mapping stands for, its fields checked.
+
+        `overrides` are texts `KEY=VALUE`, as `--set` takes them. A loaded `Model` is returned as it is, or
+        with the overrides. Raises ArchError with every mistake, each at its place.
+
+        Example: `load("gpt2", ["d_ff=1024"]).groups[0].layer.ffn.d_ff` is 1024.
+        """
 
 
-def build(model: str | Model, *, device: str = "cpu", attention: str = "sdpa", **options: Any) -> Any:
-    """A torch.nn.Module with random weights.
+P = ParamSpec("P")
+R = TypeVar("R")
 
-    Device "meta" allocates nothing; attention is "sdpa" or "eager".
+
+def _checked(function: Callable[P, R]) -> Callable[P, R]:
+    """The function behind a check of its arguments: ArchError for a name or a value that it does not take."""
+
+    @wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> R:
+        from archcli.modules.arguments import bound
+
+        checked = bound(function, args, options)
+        return function(*checked.args, **checked.kwargs)
+
+    return call
+
+
+@_checked
+def build(
+    model: ModelLike, *, device: str = "cpu", dtype: str = "fp32", attention: AttentionKernel = "sdpa"
+) -> Any:
+    """A torch.nn.Module with fresh random weights (needs `archcli[torch]`).
+
+    `device` is torch's name of one; "meta" allocates nothing. `dtype` is that of the weights. `attention` is
+    "sdpa" (torch's fused kernel where it can express the layer) or "eager". `model(tokens)` gives logits
+    [B, T, V] of ids [B, T]; `prefill` and `decode` run through a cache that the caller owns.
+
+    Example: `sum(w.numel() for w in build("gpt2", device="meta").parameters())` is 124,439,808.
     """
-    from archcli.runtime.model.build import build_model
+    from archcli.commands.base import given
+    from archcli.runtime import build_model, require_device, weights_dtype
 
-    return build_model(_model(model), device=device, attention=attention, **options)
+    require_device(device)
+    width = weights_dtype(dtype)
+    return build_model(given(model).model, device=device, dtype=width, attention=attention)
 
 
-def count_params(model: str | Model, dtype: str = "bf16", depth: int = 3) -> Report:
-    """The report of `archcli params`: `.totals`, `.rows`."""
+@_checked
+def count_params(model: ModelLike, dtype: str = "bf16", depth: int = 3) -> Report:
+    """Parameters and bytes of an architecture: the report of `archcli params`.
+
+    `totals` holds params, active_params (those that a token meets), bytes in `dtype` and parameters by group;
+    `rows` are the same by path, cut after `depth` steps.
+
+    Example: `count_params("llama-3.1-8b").totals["params"]` is 8,030,261,248.
+    """
+    from archcli.commands.base import given
     from archcli.measure.params import count_params as count
 
-    return count(_model(model), dtype, depth)
+    subject = given(model)
+    return subject.named(count(subject.model, dtype, depth))
 
 
-def count_flops(
-    model: str | Model, request: Request | None = None, *, mask: Mask = "exact", **options: Any
+@_checked
+def count_flops(  # noqa: PLR0913
+    model: ModelLike,
+    request: Request | None = None,
+    *,
+    phase: Phase = "forward",
+    batch_size: int = 1,
+    seq_len: int = 2048,
+    past: int | None = None,
+    source_len: int | None = None,
+    logits: Logits | None = None,
+    mla: Mla = "auto",
+    mask: Mask = "exact",
 ) -> Report:
-    """The report of `archcli flops` on a request, or on its options.
+    """FLOPs of one pass, by component and by class of operation: the report of `archcli flops`.
 
-    Options: phase, batch_size, seq_len, past, source_len, logits, mla.
+    `phase` is "forward" (one full pass), "train" (that and its backward), "prefill" (fills a cache) or
+    "decode" (one token against `past` cached ones, or `seq_len` where `past` is left out). `batch_size`
+    sequences have `seq_len` new tokens each; an encoder-decoder reads `source_len` more. `logits` are those
+    of "all" positions or the "last". `mla` is the form of latent attention, as engines compute it, "naive" or
+    "absorbed"; `mask` "dense" counts all S x S pairs. A `Request` says the same as an object.
+
+    A FLOP is half a multiply-add. `totals` holds matmul_flops and other_flops, `rows` both by component.
+
+    Example: `count_flops("gpt2", phase="decode", past=1000).totals["matmul_flops"]`.
     """
+    from archcli.commands.base import given
     from archcli.measure.flops import count_flops as count
+    from archcli.modules.request import Request
 
-    return count(_model(model), request or _request(**options), mask=mask)
+    subject = given(model)
+    stated = Request(phase, batch_size, seq_len, past, source_len, logits, {"mla": mla})
+    return subject.named(count(subject.model, request or stated, mask=mask))
 
 
+@_checked
 def count_kv_cache(
-    model: str | Model,
+    model: ModelLike,
     context: int | None = None,
     batch_size: int = 1,
     dtype: str = "bf16",
     source_len: int | None = None,
+    *,
+    memory: int | str | None = None,
 ) -> Report:
-    """The report of `archcli kvcache`."""
+    """The KV cache of an architecture, and of other kinds of attention: the report of `archcli kvcache`.
+
+    Of `batch_size` sequences of `context` tokens each (left out: max_seq_len, else 2048). `totals` holds
+    elements, bytes in `dtype`, and both per token; `rows` the same by kind of layer. With `memory`, bytes or
+    a text such as "80GiB", also how many tokens and sequences fit.
+
+    Example: `count_kv_cache("llama-3.1-8b", 131_072).totals["bytes"]` is 16 GiB.
+    """
+    from archcli.commands.base import given
     from archcli.measure.kvcache.kvcache import count_kv_cache as count
+    from archcli.modules.arguments import memory_bytes
 
-    return count(_model(model), context, batch_size, dtype, source_len=source_len)
+    subject, available = given(model), None if memory is None else memory_bytes(memory)
+    return subject.named(count(subject.model, context, batch_size, dtype, available, source_len))
 
 
-def survey(*models: str | Model, **options: Any) -> Report:
-    """The report of `archcli survey` on models, or on all presets. Options: columns, where, sort, by."""
+@_checked
+def survey(
+    *models: ModelLike,
+    columns: Sequence[str] = (),
+    where: Sequence[str] = (),
+    sort: str | None = None,
+    by: By | None = None,
+) -> Report:
+    """Many architectures by the same columns, and how figures spread: the report of `archcli survey`.
+
+    Of all presets where no model is given. `columns` are shown alone; `where` are conditions such as
+    "params>10B", all of which must hold; `sort` is a column, "params:desc" for the largest first; `by` "year"
+    or "series" gives the spread in each group. `rows` are a record for each model, or for each group.
+
+    Example: `survey(columns=["params", "head_ratio"], where=["released>=2024"])`.
+    """
+    from archcli.commands.base import given
     from archcli.load.presets import presets
     from archcli.measure.survey.survey import survey_models
 
-    loaded = map(_model, models or presets())
-    return survey_models(((model.name, model) for model in loaded), **options)
+    subjects = map(given, models or presets())
+    return survey_models([(subject.name, subject.model) for subject in subjects], columns, where, sort, by)
 
 
-def compare(*models: str | Model, context: int | None = None, dtype: str = "bf16", **options: Any) -> Report:
-    """The report of `archcli compare` on two or more models.
+@_checked
+def compare(
+    *models: ModelLike,
+    batch_size: int = 1,
+    seq_len: int = 2048,
+    past: int | None = None,
+    context: int | None = None,
+    source_len: int | None = None,
+    dtype: str = "bf16",
+    mla: Mla = "auto",
+) -> Report:
+    """Two or more architectures side by side: the report of `archcli compare`.
 
-    Options: batch_size, seq_len, past, context, source_len, dtype, mla.
+    What they state differently, parameters, FLOPs of a forward of `seq_len` tokens and of a token after
+    `past`, cache of `context` tokens (both left out: `seq_len`), as multiples of the first model's. `rows`
+    hold value_1, value_2, … and ratio_2, ….
+
+    Example: `compare("llama-2-7b", "llama-3.1-8b", seq_len=4096)`.
     """
-    from archcli.load.yaml.writer import to_mapping
-    from archcli.measure.compare.differences import ModelSettings
-    from archcli.measure.compare.report import Compared, compare_models
-
-    loaded = [_model(model) for model in models]
-    compared = [
-        Compared(model.name, model.source, ModelSettings(model, to_mapping(model))) for model in loaded
-    ]
-    return compare_models(compared, _request(**options), context=context, dtype=dtype)
-
-
-def formula(model: str | Model, **options: Any) -> Formula:
-    """Closed forms of parameters, FLOPs and cache, in the names of the YAML (needs sympy)."""
-    from archcli.measure.symbolic.formula import formula as closed_form
-
-    return closed_form(_model(model), **options)
-
-
-def sweep(model: str | Model, values: dict[str, Any], **options: Any) -> Sweep:
-    """Parameters and FLOPs with the named sizes replaced by arrays of candidates (needs numpy)."""
-    from archcli.measure.symbolic.sweep import sweep as count
-
-    return count(_model(model), values, **options)
-
-
-def _request(mla: str = "auto", **options: Any) -> Request:
+    from archcli.commands.base import compared, given
     from archcli.modules.request import Request
 
-    return Request(**options, forms={"mla": mla})
+    request = Request("forward", batch_size, seq_len, past, source_len, forms={"mla": mla})
+    return compared([given(model) for model in models], request, context, dtype)
 
 
-def _model(model: str | Model) -> Model:
-    """The model given, or loaded by its name or path."""
-    from archcli.errors import ArchError
-    from archcli.load.source import load
-    from archcli.modules import Model
+@_checked
+def formula(model: ModelLike, *, batch_size: int = 1, seq_len: int = 2048, mask: Mask = "exact") -> Formula:
+    """Closed forms of parameters, FLOPs of a forward and cached elements (needs `archcli[formula]`).
 
-    loaded = load(model).model if isinstance(model, str) else model
-    if not isinstance(loaded, Model):  # whatever a caller hands over
-        raise ArchError(
-            f"a {type(loaded).__name__} is no architecture that can be counted",
-            "give a path, a preset's name, or a Model",
-        )
-    return loaded
+    sympy expressions in the names of the YAML, `batch_size` and `seq_len`; `values` are those of the symbols.
+    Each is checked to equal the counted integer.
+
+    Example: `formula("llama-3.1-8b").kv_elements` is 2*batch_size*head_dim*n_kv_heads*n_layers*seq_len.
+    """
+    from archcli.commands.base import given
+    from archcli.measure.symbolic.formula import formula as closed_form
+
+    return closed_form(given(model).model, batch_size=batch_size, seq_len=seq_len, unmasked=mask == "dense")
 
 
+@_checked
+def sweep(
+    model: ModelLike,
+    values: Mapping[str, Any],
+    *,
+    batch_size: int = 1,
+    seq_len: int = 2048,
+    mask: Mask = "exact",
+) -> Sweep:
+    """Parameters and FLOPs of a forward for very many shapes (needs `archcli[formula]`).
+
+    `values` maps a size's name (`d_ff`, or a full path) to an array of candidates, whole numbers above 0; all
+    arrays are of one length N. The figures are int64 arrays [N].
+
+    Example: `sweep("gpt2", {"d_ff": range(1024, 4097, 64)}).params`.
+    """
+    from archcli.commands.base import given
+    from archcli.measure.symbolic.sweep import sweep as count
+
+    unmasked = mask == "dense"
+    return count(given(model).model, values, batch_size=batch_size, seq_len=seq_len, unmasked=unmasked)
+
+
+@_checked
 def register(kind: str, place: str) -> None:
     """Let YAML files name your class by its kind: `register("mamba", "my_package.mamba:Mamba")`.
 
     Its family says where the kind may stand. An installed distribution does the same by an entry point of
-    the group `archcli.kinds`.
+    the group `archcli.kinds`. Raises ArchError where the kind is taken.
     """
     from archcli.modules.kinds import register as enter
 
     enter(kind, place)
 
 
-def __getattr__(name: str) -> Any:
-    """`load`, `ArchError` and `__version__`, when they are first asked for."""
-    from importlib import import_module
+HOMES = {
+    ".errors": ["ArchError"],
+    ".measure.report": ["Report"],
+    ".measure.symbolic.formula": ["Formula"],
+    ".measure.symbolic.sweep": ["Sweep"],
+    ".modules": ["Model"],
+    ".modules.request": ["Request"],
+}
+"""The classes that a user holds, by the file that defines them."""
 
+_class, _ = lazy(__name__, HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    """`load`, the version and the classes, when they are first asked for."""
     if name == "load":
         return import_module("archcli.load")
-    if name == "ArchError":
-        return import_module("archcli.errors").ArchError
-    if name == "Request":
-        return import_module("archcli.modules.request").Request
-    if name == "__version__":
-        from importlib.metadata import version
+    return import_module("importlib.metadata").version("archcli") if name == "__version__" else _class(name)
 
-        return version("archcli")
-    raise AttributeError(f"module 'archcli' has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
 
 
 __all__ = [
     "ArchError",
+    "Formula",
+    "Model",
+    "Report",
     "Request",
+    "Sweep",
     "build",
     "compare",
     "count_flops",

@@ -9,6 +9,9 @@ from typing import Any
 SHOWN = 40
 """Characters of a user's text that a message repeats."""
 
+LONGEST_BITS = 4096
+"""Whole numbers of more bits are not written out: Python refuses those of some 14,000."""
+
 WORTH_MATCHING = 64
 """Longer words are not looked up: nobody misspells a key that long."""
 
@@ -67,6 +70,8 @@ def describe_value(value: Any) -> str:
         return f'"{shorten(value)}"'
     if isinstance(value, dict | list | tuple):
         return "a mapping" if isinstance(value, dict) else "a list"
+    if isinstance(value, int) and value.bit_length() > LONGEST_BITS:
+        return f"a number of {value.bit_length():,} bits"
     plain = value is None or isinstance(value, bool | int | float)
     return shorten(format_value(value)) if plain else with_article(type(value).__name__)
 

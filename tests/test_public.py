@@ -1,10 +1,15 @@
 """What `import archcli` offers."""
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 
 import archcli
+from archcli.load.presets import preset_text
+from archcli.load.yaml.writer import to_mapping
 from archcli.modules.request import Request
 
 
@@ -31,6 +36,61 @@ def test_the_cache():
     assert archcli.count_kv_cache("gpt2", 10, 2).totals["elements"] == 12 * 2 * 10 * 2 * 768
 
 
+def test_a_path_object_and_a_mapping_are_models(tmp_path):
+    path, count = tmp_path / "own.yaml", archcli.count_params("gpt2").totals
+    path.write_text(preset_text("gpt2"))
+    mapping = to_mapping(archcli.load("gpt2"))
+    assert archcli.count_params(path).totals == count
+    assert archcli.count_params(mapping).totals == count
+    assert archcli.count_params({**mapping, "d_model": np.int64(768)}).totals == count
+    assert archcli.count_params({"model_type": "gpt2"}).totals["params"] == count["params"]
+
+
+def test_a_report_of_a_file_has_its_name_and_the_notes_of_its_import(tmp_path):
+    path = tmp_path / "own" / "config.json"
+    path.parent.mkdir()
+    path.write_text('{"model_type": "gpt2", "an_unknown_key": 3}')
+    report = archcli.count_params(path)
+    assert report.model["name"] == "own"
+    assert any("an_unknown_key" in note for note in report.notes)
+    assert any("an_unknown_key" in note for note in archcli.compare(path, "gpt2").notes)
+
+
+def test_a_loaded_model_stays_what_it_is_or_takes_overrides():
+    model = archcli.load("gpt2")
+    assert archcli.load(model) is model
+    assert archcli.load(model, ["d_ff=1024"]).groups[0].layer.ffn.d_ff == 1024
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("-", "'-' is standard input"),
+        (None, "a NoneType is no architecture; give a path, a preset's name, a mapping, or a Model"),
+        (b"gpt2", "a bytes is no architecture"),
+        ({}, "<mapping>"),
+        ({"vocab_size": 8}, "<mapping>:1:1: missing key d_model"),
+        ({"vocab_size": object()}, "<mapping>: no plain data"),
+        ({"vocab_size": 10**5000}, "<mapping>: no plain data"),
+        ({"vocab_size": float("nan")}, "<mapping>"),
+        ({(1, 2): 3}, "<mapping>: no plain data"),
+        ({"model_type": "lama"}, "<mapping>:2:16: model_type 'lama'"),
+        (Path("no.yaml"), "no file 'no.yaml'"),
+        ("a\0b", "no file or preset"),
+        ("x" * 10_000, "no file or preset"),
+    ],
+)
+def test_what_is_no_model_is_refused(model, message):
+    with pytest.raises(archcli.ArchError) as refused:
+        archcli.count_params(model)
+    assert message in str(refused.value)
+
+
+def test_a_config_of_transformers_is_told_to_give_its_dict():
+    with pytest.raises(archcli.ArchError, match=r"give its to_dict\(\)"):
+        archcli.count_params(SimpleNamespace(to_dict=dict))
+
+
 def test_a_survey_and_a_comparison():
     gpt2 = archcli.load("gpt2")
     assert [row["d_ff_ratio"] for row in archcli.survey(gpt2, "gemma-2b", sort="d_ff_ratio:desc").rows] == [
@@ -54,6 +114,25 @@ def test_build_gives_a_module_of_torch():
     assert (
         sum(weight.numel() for weight in model.parameters()) == archcli.count_params("gpt2").totals["params"]
     )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"device": "nowhere"}, "device 'nowhere' cannot be used"),
+        ({"device": 3}, "device must be text, not 3"),
+        ({"dtype": "int4"}, "a module cannot be built in int4; give fp32, bf16, fp16 or fp64"),
+    ],
+)
+def test_what_torch_cannot_build_is_refused(options, message):
+    with pytest.raises(archcli.ArchError, match=message):
+        archcli.build("gpt2", **options)
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "bfloat16", torch.bfloat16])
+def test_a_module_is_built_in_a_dtype(dtype):
+    model = archcli.build("gpt2", device="meta", dtype=dtype)
+    assert {weight.dtype for weight in model.parameters()} == {torch.bfloat16}
 
 
 def test_an_encoder_decoder_is_built_trained_and_run(tmp_path):

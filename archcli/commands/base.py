@@ -1,4 +1,4 @@
-"""Shared by subcommands: load MODEL, and print a report with its name and notes."""
+"""Shared by subcommands and the Python API: load MODEL, and give a report its name and notes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, Problem
-from archcli.load.source import load
+from archcli.load.loaded import Loaded
+from archcli.load.source import load, load_given
 from archcli.measure.report import Report
 from archcli.modules import Model
+from archcli.modules.request import Request
 from archcli.render import show
 
 
@@ -27,17 +29,30 @@ class Subject(NamedTuple):
     notes: tuple[str, ...] = ()
     config: Any = None
 
-    def show(self, report: Report, form: str | None, output: Path | None, *, as_json: bool = False) -> None:
-        """Print a report on it, or write it to a file."""
+    def named(self, report: Report) -> Report:
+        """A report on it with its name, overrides and notes."""
         inputs = {**report.inputs, "set": self.overrides} if self.overrides else report.inputs
         named = {"name": self.name, "source": self.source}
-        report = replace(report, model=named, inputs=inputs, notes=(*report.notes, *self.notes))
-        show(report, form, output, as_json=as_json)
+        return replace(report, model=named, inputs=inputs, notes=(*report.notes, *self.notes))
+
+    def show(self, report: Report, form: str | None, output: Path | None, *, as_json: bool = False) -> None:
+        """Print a report on it, or write it to a file."""
+        show(self.named(report), form, output, as_json=as_json)
 
 
 def subject(model: str, overrides: Sequence[str] | None) -> Subject:
     """Load the model that MODEL names."""
-    loaded = load(model, overrides or ())
+    return _subject(load(model, overrides or ()), overrides)
+
+
+def given(model: Any) -> Subject:
+    """Load what a Python caller gives as a model; a `Model` is used as it is."""
+    if isinstance(model, Model):  # whatever a caller hands over
+        return Subject(model, model.name, model.source, [])
+    return _subject(load_given(model))
+
+
+def _subject(loaded: Loaded, overrides: Sequence[str] | None = None) -> Subject:
     return Subject(
         loaded.model, loaded.name, loaded.source, list(overrides or ()), loaded.notes, loaded.config
     )
@@ -55,3 +70,18 @@ def subjects(models: Sequence[str], overrides: Sequence[Sequence[str]] = ()) -> 
     if problems:
         raise ArchError(problems)
     return loaded
+
+
+def compared(asked: Sequence[Subject], request: Request, context: int | None, dtype: str) -> Report:
+    """The report of `archcli compare` on loaded models, with their notes; ArchError for fewer than two."""
+    from archcli.load.yaml.writer import to_mapping
+    from archcli.measure.compare.differences import ModelSettings
+    from archcli.measure.compare.report import Compared, compare_models
+
+    models = [
+        Compared(model.name, model.source, ModelSettings(model.model, to_mapping(model.model)))
+        for model in asked
+    ]
+    report = compare_models(models, request, context=context, dtype=dtype)
+    notes = [f"{model.name}: {note}" for model in asked for note in model.notes]
+    return replace(report, notes=(*report.notes, *notes))

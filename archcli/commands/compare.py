@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from archcli.commands.base import subjects
+from archcli.commands.base import compared, subjects
 from archcli.commands.options import (
     BatchSize,
     Context,
@@ -23,9 +23,7 @@ from archcli.commands.options import (
     SourceLen,
 )
 from archcli.errors import ArchError, Problem
-from archcli.load.yaml.writer import to_mapping
-from archcli.measure.compare.differences import ModelSettings
-from archcli.measure.compare.report import FEWEST, Compared, compare_models
+from archcli.measure.compare.report import FEWEST
 from archcli.modules.request import Request
 from archcli.render import show
 
@@ -69,14 +67,9 @@ def run(  # noqa: PLR0913
     given = models or []
     asked = subjects(given, _assigned(overrides or (), len(given))) if len(given) >= FEWEST else []
     request = Request("forward", batch_size, seq_len, past, source_len, forms={"mla": mla})
-    models_compared = [
-        Compared(model.name, model.source, ModelSettings(model.model, to_mapping(model.model)))
-        for model in asked
-    ]
-    report = compare_models(models_compared, request, context=context, dtype=dtype)
+    report = compared(asked, request, context, dtype)
     inputs = {**report.inputs, "set": overrides} if overrides else report.inputs
-    notes = (*report.notes, *(f"{model.name}: {note}" for model in asked for note in model.notes))
-    show(replace(report, inputs=inputs, notes=notes), form, output, as_json=as_json)
+    show(replace(report, inputs=inputs), form, output, as_json=as_json)
 
 
 def _assigned(overrides: Sequence[str], n_models: int) -> list[list[str]]:

@@ -6,17 +6,23 @@ A command's parameters are annotated with these names; the defaults stand in its
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
 from archcli.errors import ArchError
+from archcli.modules import arguments
 from archcli.render import Format
 from archcli.units import parse_bytes, parse_count, parse_dtype
 
 
+def size(name: str) -> Any:
+    """A parser of whole numbers such as 4096, 8k (8,000) and 8K (8,192), within an argument's limits."""
+    return lambda text: _parsed(lambda written: arguments.accept(name, parse_count(written)), text)
+
+
 def size_from(least: int) -> Any:
-    """A parser of whole numbers such as 4096, 8k (8,000) and 8K (8,192), with a minimum."""
+    """A parser of the same numbers, with a minimum."""
 
     def parse(text: str) -> int:
         value: int = _parsed(parse_count, text)
@@ -82,7 +88,10 @@ Output = Annotated[
 ]
 
 BatchSize = Annotated[
-    int, typer.Option("--batch-size", "-b", metavar="N", parser=size_from(1), help="Sequences in the batch.")
+    int,
+    typer.Option(
+        "--batch-size", "-b", metavar="N", parser=size("batch_size"), help="Sequences in the batch."
+    ),
 ]
 SeqLen = Annotated[
     int,
@@ -90,7 +99,7 @@ SeqLen = Annotated[
         "--seq-len",
         "-s",
         metavar="N",
-        parser=size_from(1),
+        parser=size("seq_len"),
         help="New tokens of each sequence; 8k is 8,000, 8K is 8,192.",
     ),
 ]
@@ -99,19 +108,20 @@ Past = Annotated[
     typer.Option(
         "--past",
         metavar="N",
-        parser=size_from(0),
+        parser=size("past"),
         help="Tokens already in the cache. [decode default: --seq-len]",
     ),
 ]
 Context = Annotated[
-    int | None, typer.Option("--context", "-c", metavar="N", parser=size_from(1), help="Tokens in the cache.")
+    int | None,
+    typer.Option("--context", "-c", metavar="N", parser=size("context"), help="Tokens in the cache."),
 ]
 SourceLen = Annotated[
     int | None,
     typer.Option(
         "--source-len",
         metavar="N",
-        parser=size_from(1),
+        parser=size("source_len"),
         help="Tokens that the encoder of an encoder-decoder reads. [default: as many as the decoder]",
     ),
 ]
@@ -125,7 +135,7 @@ Dtype = Annotated[
     ),
 ]
 Mla = Annotated[
-    Literal["auto", "naive", "absorbed"],
+    arguments.Mla,
     typer.Option(
         help="Latent attention (MLA): naive rebuilds keys and values, absorbed works on the latents; auto is "
         "absorbed where a token is decoded, as in engines, and naive elsewhere."
@@ -134,7 +144,10 @@ Mla = Annotated[
 Depth = Annotated[
     int,
     typer.Option(
-        "--depth", metavar="N", parser=size_from(0), help="Steps of a path to show; deeper ones are summed."
+        "--depth",
+        metavar="N",
+        parser=size("depth"),
+        help="Steps of a path to show; deeper ones are summed.",
     ),
 ]
 Where = Annotated[

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from operator import index
+from os import PathLike, fspath
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from archcli.errors import ArchError, Problem
 from archcli.load.huggingface.config_json import is_foreign, read_config
@@ -14,9 +17,12 @@ from archcli.load.loaded import Loaded, load_tree
 from archcli.load.presets import preset_file, preset_text, presets, workloads
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import STDIN_NAME, Text, decode, read_start, read_stdin, text_of
-from archcli.wording import closest, either, quote, sanitize
+from archcli.wording import closest, either, quote, sanitize, with_article
 
 STDIN = "-"
+GIVEN = "<mapping>"
+"""The name of a mapping in messages, where a file has its path."""
+WHAT_IS_GIVEN = "give a path, a preset's name, a mapping, or a Model"
 SUFFIXES = (".yaml", ".yml", ".json", ".gguf")
 """Names that can only be files; anything else may be a preset first."""
 
@@ -41,6 +47,32 @@ def load(model: str, overrides: Sequence[str] = (), *, strict: bool = True) -> L
     on_hub = "/" in model and (not model.endswith(SUFFIXES) or "://" in model)
     loaded = load_hub(model, overrides, strict=strict) if on_hub else None
     return loaded or _refuse_unknown(model, path)
+
+
+def load_given(model: Any, overrides: Sequence[str] = ()) -> Loaded:
+    """The architecture that a Python caller names, by a text or a path, or gives as a mapping.
+
+    A mapping holds what a YAML or a config.json would. ArchError for anything else.
+    """
+    if isinstance(model, Mapping):
+        return load_text(_json(model), GIVEN, overrides)
+    if isinstance(model, PathLike):
+        model = fspath(model)
+    if not isinstance(model, str):
+        hint = "give its to_dict()" if hasattr(model, "to_dict") else WHAT_IS_GIVEN
+        raise ArchError(f"{with_article(type(model).__name__)} is no architecture", hint)
+    if model == STDIN:
+        raise ArchError("'-' is standard input, which the command line reads", WHAT_IS_GIVEN)
+    return load(model, overrides)
+
+
+def _json(mapping: Mapping[str, Any]) -> str:
+    """A mapping as JSON, a line for each key, so that a message can show the place of a mistake."""
+    try:
+        return json.dumps(dict(mapping), indent=1, default=index)
+    except (TypeError, ValueError, RecursionError) as error:
+        hint = "give what json.load or yaml.safe_load returns: mappings, lists, texts and numbers"
+        raise ArchError(Problem(f"no plain data: {sanitize(str(error))}", hint, path=GIVEN)) from None
 
 
 def identity(model: str) -> str:

@@ -144,7 +144,9 @@ def count_pass(model: Model, request: Request) -> Pass:
 def checked_pass(model: Model, request: Request) -> Pass:
     """Trace the pass of a user's request. Raises ArchError where the model has no such pass."""
     if not model.caches and request.resolved().caches:
-        raise ArchError("an encoder has no cache to fill and generates nothing", "--phase forward or train")
+        raise ArchError(
+            "an encoder has no cache to fill and generates nothing", "ask for phase forward or train"
+        )
     return count_pass(model, request)
 
 

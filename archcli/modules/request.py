@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from archcli.arith import Number, Shape
-from archcli.errors import ArchError
+from archcli.errors import ArchError, Problem
+from archcli.modules.values import Interval, Refusal, ValueType, refused, value_type
+from archcli.units import LONGEST
 
 Phase = Literal["forward", "train", "prefill", "decode"]
 Logits = Literal["all", "last"]
@@ -37,6 +39,34 @@ class Forms(NamedTuple):
     by_phase: Mapping[Phase, str]
 
 
+def _size(annotation: Any) -> ValueType:
+    """The sizes of an annotation, of no more digits than anybody means."""
+    accepted = value_type(annotation)
+
+    def convert(value: Any) -> Any:
+        converted = accepted.convert(value)
+        if converted is not None and converted >= 10**LONGEST:
+            raise Refusal(f"must have at most {LONGEST} digits")
+        return converted
+
+    return accepted._replace(convert=convert)
+
+
+ABOVE_0 = _size(Annotated[int, Interval(gt=0)])
+ABOVE_0_OR_NONE = _size(Annotated[int, Interval(gt=0)] | None)
+
+FIELDS: Mapping[str, ValueType] = {
+    "phase": value_type(Phase),
+    "batch_size": ABOVE_0,
+    "seq_len": ABOVE_0,
+    "past": _size(Annotated[int, Interval(ge=0)] | None),
+    "source_len": ABOVE_0_OR_NONE,
+    "logits": value_type(Logits | None),
+    "forms": value_type(Mapping[str, str]),
+}
+"""The values that each field of a request accepts."""
+
+
 class InputSpec(NamedTuple):
     """One input tensor: `ids` of a table with `n_ids` entries, or real-valued `features` (`n_ids` None)."""
 
@@ -56,6 +86,11 @@ class Request:
 
     `forms` picks between equal ways to compute a module: {"mla": "absorbed"}. A key that is absent or auto
     leaves modules as their YAML states them, and what that leaves open to the phase.
+
+    Sizes are whole numbers, numpy's included, or for `archcli.measure` symbols of sympy and arrays of numpy.
+    Raises ArchError for any other value.
+
+    Example: `Request(phase="decode", past=32_000, batch_size=8)`.
     """
 
     phase: Phase = "forward"
@@ -66,6 +101,16 @@ class Request:
     logits: Logits | None = None
     forms: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        problems = []
+        for name, accepted in FIELDS.items():
+            try:
+                object.__setattr__(self, name, _converted(accepted, getattr(self, name)))
+            except Refusal as refusal:
+                problems.append(Problem(f"{name}{refusal.path} {refusal.reason()}", path="Request"))
+        if problems:
+            raise ArchError(problems)
+
     def resolved(self) -> Request:
         """The request with every value that its phase decides filled in, except `source_len`.
 
@@ -73,9 +118,9 @@ class Request:
         contradict each other.
         """
         if self.phase == "train" and not _is_empty(self.past):
-            raise ArchError("training starts from an empty cache", "leave --past out")
+            raise ArchError("training starts from an empty cache", "leave past out")
         if self.phase == "train" and self.logits == "last":
-            raise ArchError("training needs the logits at every position", "leave --logits out")
+            raise ArchError("training needs the logits at every position", "leave logits out")
         if self.phase == "decode":
             past = self.seq_len if self.past is None else self.past
             return replace(self, past=past, seq_len=1, logits="last")
@@ -92,6 +137,12 @@ class Request:
             source_len=self.source_positions,
             logits="last",
         )
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all sizes are ints, no symbols or arrays."""
+        sizes = (self.batch_size, self.seq_len, self.past, self.source_len)
+        return all(size is None or isinstance(size, int) for size in sizes)
 
     @property
     def continues(self) -> bool:
@@ -116,6 +167,27 @@ class Request:
         if self.phase != "decode":
             return self.seq_len
         return 1 if self.past is None or _is_empty(self.past) else self.past
+
+
+def _converted(accepted: ValueType, value: Any) -> Any:
+    """The value as an int or a word, or a symbol or array of sizes as it is; Refusal for anything else."""
+    if getattr(value, "ndim", 0):
+        _refuse_smaller(accepted, value)
+        return value
+    if getattr(value, "free_symbols", None):
+        if value.is_integer is False or value.is_negative:
+            raise refused(value, accepted.words)
+        return value
+    if hasattr(value, "minimum") and not hasattr(value, "ndim"):  # an interval of whole numbers
+        return value
+    return accepted.convert(value)
+
+
+def _refuse_smaller(accepted: ValueType, array: Any) -> None:
+    """Raise Refusal for an array with an element that is not accepted."""
+    if getattr(array.dtype, "kind", "") not in ("i", "u") or not array.size:
+        raise refused(array, accepted.words)
+    accepted.convert(array.min())
 
 
 def _is_empty(past: Number | None) -> bool:

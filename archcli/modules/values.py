@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import ge, gt, le, lt
+from operator import ge, gt, index, le, lt
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -128,6 +128,18 @@ def _simple(words: str, schema: Json, accepts: Callable[[Any], bool], convert: A
     return ValueType(words, take, schema)
 
 
+def plain_number(value: Any) -> Any:
+    """The int or float that a number of another library such as numpy is; any other value as it is."""
+    if isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return float(value)
+    try:
+        return index(value)
+    except TypeError:
+        return value
+
+
 WORDS = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most"}
 KEYWORDS = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum"}
 TESTS: dict[str, Callable[[Any, Any], bool]] = {"gt": gt, "ge": ge, "lt": lt, "le": le}
@@ -146,7 +158,8 @@ def _number(
             return all(TESTS[key](value, limit) for key, limit in limits.items())
 
         said = [f" {WORDS[key]} {limit}" for key, limit in limits.items()]
-        return _simple(words + " and".join(said), schema, accepts, convert)
+        accepted = _simple(words + " and".join(said), schema, accepts, convert)
+        return accepted._replace(convert=lambda value: accepted.convert(plain_number(value)))
 
     return bounded
 

@@ -6,9 +6,18 @@ Importing this package imports torch; where that is missing it raises an ArchErr
 from archcli.runtime.require import missing_extra
 
 try:
+    from archcli.runtime.dtypes import require_device, weights_dtype
     from archcli.runtime.model.build import Cache, LanguageModel, build_model, set_expert_form
     from archcli.runtime.model.node import ModuleNode
 except ModuleNotFoundError as missing:
     raise missing_extra(missing) from None
 
-__all__ = ["Cache", "LanguageModel", "ModuleNode", "build_model", "set_expert_form"]
+__all__ = [
+    "Cache",
+    "LanguageModel",
+    "ModuleNode",
+    "build_model",
+    "require_device",
+    "set_expert_form",
+    "weights_dtype",
+]

@@ -1,8 +1,11 @@
-"""torch dtypes by their names on the command line."""
+"""torch dtypes and devices by their names on the command line and in Python."""
 
 from __future__ import annotations
 
 import torch
+
+from archcli.errors import ArchError
+from archcli.wording import quote
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -10,3 +13,22 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 def dtype_name(dtype: torch.dtype) -> str:
     """The name of a dtype on the command line, or torch's own."""
     return next((name for name, known in DTYPES.items() if known is dtype), str(dtype).removeprefix("torch."))
+
+
+def weights_dtype(name: str) -> torch.dtype:
+    """The dtype of this name, also torch's own; ArchError where weights cannot be made in it."""
+    dtype = DTYPES.get(name) or {"fp64": torch.float64}.get(name) or getattr(torch, name, None)
+    if dtype not in {torch.float64, *DTYPES.values()}:
+        raise ArchError(f"a module cannot be built in {name}", "give fp32, bf16, fp16 or fp64")
+    return dtype
+
+
+def require_device(name: str) -> None:
+    """Raise ArchError for a device that torch does not know or cannot use here."""
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ArchError(
+            f"device {quote(name)} cannot be used: {reason}", "cpu and meta are always there"
+        ) from None

@@ -55,7 +55,7 @@ def test_json_names_the_model_and_what_was_asked(cli):
         (("params", "gpt2", "--format", "xml"), "'xml' is not one of"),
         (("params", "gpt2", "--depth", "-1"), "--depth"),
         (("params", "gpt2", "--dtype", "fp7"), "unknown dtype 'fp7'"),
-        (("flops", "gpt2", "-s", "0"), "0 is below 1"),
+        (("flops", "gpt2", "-s", "0"), "seq_len must be a whole number above 0, not 0"),
         (("flops", "gpt2", "-b", "-3"), "-3"),
         (("flops", "gpt2", "--past", "-1"), "-1"),
         (("flops", "gpt2", "-s", "1.5"), "1.5"),

@@ -1,10 +1,15 @@
 """A request, the tensors it is answered with, and the forms it picks."""
 
+import re
+
+import numpy as np
 import pytest
+import sympy
 
 from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.measure.passes import count_pass
+from archcli.measure.symbolic.sweep import SizeRange
 from archcli.modules.request import InputSpec, Request
 from sources import OTHERS
 
@@ -71,3 +76,50 @@ def test_a_forward_after_cached_tokens_has_the_logits_of_all_new_ones():
     assert (counted.phase, counted.past, counted.request.caches) == ("forward", 3, True)
     head = next(row for row in counted.rows if row.path == "lm_head")
     assert head.outputs[0][:2] == (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"seq_len": -5}, "Request: seq_len must be a whole number above 0, not -5"),
+        ({"seq_len": 1.5}, "seq_len must be a whole number above 0, not 1.5"),
+        ({"seq_len": True}, "seq_len must be a whole number above 0, not true"),
+        ({"seq_len": "8k"}, 'seq_len must be a whole number above 0, not "8k"'),
+        ({"seq_len": 10**30}, "seq_len must have at most 30 digits"),
+        ({"seq_len": -(10**5000)}, "seq_len must be a whole number above 0, not a number of 16,610 bits"),
+        ({"batch_size": 0}, "batch_size must be a whole number above 0, not 0"),
+        ({"past": -1}, "past must be a whole number of at least 0, not -1"),
+        ({"source_len": 0}, "source_len must be a whole number above 0, not 0"),
+        ({"phase": "warp"}, 'phase must be forward, train, prefill or decode, not "warp"'),
+        ({"logits": "some"}, 'logits must be all or last, not "some"'),
+        ({"forms": "absorbed"}, 'forms must be a mapping, each value text, not "absorbed"'),
+        ({"seq_len": sympy.Rational(3, 2)}, "not a Rational"),
+        ({"seq_len": sympy.Symbol("n", negative=True)}, "not a Symbol"),
+        ({"seq_len": np.array([3, 0])}, "seq_len must be a whole number above 0, not 0"),
+        ({"seq_len": np.array([1.5])}, "seq_len must be a whole number above 0, not a ndarray"),
+        ({"past": np.array([], dtype=int)}, "not a ndarray"),
+    ],
+)
+def test_values_that_no_pass_has_are_refused(values, message):
+    with pytest.raises(ArchError, match=re.escape(message)):
+        Request(**values)
+
+
+def test_a_refusal_lists_everything_that_is_wrong():
+    with pytest.raises(ArchError) as refused:
+        Request("warp", 0, -1)
+    assert len(refused.value.problems) == 3
+
+
+def test_whole_numbers_of_numpy_become_ints():
+    request_ = Request(batch_size=np.int64(2), seq_len=np.uint8(5), past=np.array(3))
+    assert [type(size) for size in (request_.batch_size, request_.seq_len, request_.past)] == [int] * 3
+    assert request_ == Request(batch_size=2, seq_len=5, past=3)
+
+
+def test_symbols_arrays_and_ranges_are_sizes():
+    symbol, array, interval = sympy.Symbol("n"), np.array([3, 4]), SizeRange(1, 9)
+    request_ = Request(batch_size=symbol, seq_len=array, past=interval)
+    assert (request_.batch_size, request_.seq_len, request_.past) == (symbol, array, interval)
+    assert not request_.is_plain
+    assert Request(past=3).is_plain

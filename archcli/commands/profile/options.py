@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from archcli.commands.options import size_from
+from archcli.commands.options import size, size_from
 from archcli.modules.request import Phase
 
 PhaseOption = Annotated[
@@ -23,7 +23,7 @@ BatchSize = Annotated[
         "--batch-size",
         "-b",
         metavar="N",
-        parser=size_from(1),
+        parser=size("batch_size"),
         help="Sequences in the batch.",
         show_default="1",
     ),
@@ -34,7 +34,7 @@ SeqLen = Annotated[
         "--seq-len",
         "-s",
         metavar="N",
-        parser=size_from(1),
+        parser=size("seq_len"),
         help="New tokens of each sequence; 8k is 8,000, 8K is 8,192.",
         show_default="128",
     ),
@@ -109,7 +109,8 @@ PerKind = Annotated[
     ),
 ]
 Depth = Annotated[
-    int, typer.Option("--depth", metavar="N", parser=size_from(0), help="Steps of a path to show; 0 for all.")
+    int,
+    typer.Option("--depth", metavar="N", parser=size("depth"), help="Steps of a path to show; 0 for all."),
 ]
 Top = Annotated[
     int,

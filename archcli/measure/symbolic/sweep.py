@@ -135,9 +135,13 @@ def fields_named(model: Model, name: str) -> list[str]:
 
 
 def _sizes(np: Any, name: str, value: Any) -> Any:
-    array = np.asarray(value)
-    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer) or (array.size and array.min() < 1):
-        raise ArchError(f"{name}: a sweep needs a list of whole numbers above 0")
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError):  # lists of unequal length, or what cannot be read as an array
+        array = np.empty(0, dtype=object)
+    whole = array.ndim == 1 and np.issubdtype(array.dtype, np.integer)
+    if not whole or (array.size and not 1 <= array.min() <= array.max() < LIMIT):
+        raise ArchError(Problem("a sweep needs a list of whole numbers above 0", path=name))
     return array.astype(np.int64)
 
 

@@ -1,0 +1,129 @@
+"""Arguments: what the public functions and the options of the commands accept by name.
+
+A name means the same wherever it stands. Whoever accepts a value says so in the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from inspect import BoundArguments, signature
+from os import PathLike
+from typing import Any, Literal
+
+from archcli.errors import ArchError, Problem
+from archcli.modules.base import Count
+from archcli.modules.model import Model
+from archcli.modules.request import ABOVE_0_OR_NONE, FIELDS, Request
+from archcli.modules.values import Refusal, ValueType, refused, value_type
+from archcli.units import parse_bytes, parse_dtype
+from archcli.wording import closest, either, quote
+
+ModelLike = str | PathLike[str] | Mapping[str, Any] | Model
+"""What stands for an architecture: a path, a name, a mapping as YAML or config.json hold it, a `Model`."""
+Mask = Literal["exact", "dense"]
+"""Whether attention pairs are those that the mask allows, or all S x S."""
+Mla = Literal["auto", "naive", "absorbed"]
+"""Latent attention: keys and values are rebuilt, or queries work on the latents; auto as engines do."""
+By = Literal["year", "series"]
+"""What a survey groups architectures by."""
+AttentionKernel = Literal["sdpa", "eager"]
+"""Attention in torch: one fused call, or its operations one by one."""
+
+
+def _dtype(value: Any) -> str:
+    """The name of a dtype, also of one of torch's."""
+    name = str(value).removeprefix("torch.") if hasattr(value, "itemsize") else value
+    return parse_dtype(TEXT.convert(name))
+
+
+def memory_bytes(value: Any) -> int:
+    """An amount of memory in bytes, also as a text such as 80GiB."""
+    amount: int = parse_bytes(value) if isinstance(value, str) else BYTES.convert(value)
+    return amount
+
+
+def _request(value: Any) -> Request:
+    """A request whose sizes are whole numbers: reports hold no symbols or arrays."""
+    if not isinstance(value, Request):
+        raise refused(value, "a Request")
+    if not value.is_plain:
+        raise Refusal("must have whole numbers as sizes: archcli.formula takes symbols, archcli.sweep arrays")
+    return value
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    """A mapping by name, whatever its values."""
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise refused(value, "a mapping from names")
+    return value
+
+
+TEXT, BYTES, TEXTS = value_type(str), value_type(Count), value_type(tuple[str, ...])
+
+ARGUMENTS: Mapping[str, ValueType] = {
+    **FIELDS,
+    "attention": value_type(AttentionKernel),
+    "by": value_type(By | None),
+    "columns": TEXTS,
+    "context": ABOVE_0_OR_NONE,
+    "depth": value_type(Count),
+    "device": TEXT,
+    "dtype": ValueType("the name of a dtype", _dtype, {"type": "string"}),
+    "kind": TEXT,
+    "mask": value_type(Mask),
+    "memory": ValueType("bytes", memory_bytes, {}),
+    "mla": value_type(Mla),
+    "overrides": TEXTS,
+    "place": TEXT,
+    "request": ValueType("a Request", _request, {}),
+    "sort": value_type(str | None),
+    "values": ValueType("a mapping from names", _mapping, {}),
+    "where": TEXTS,
+}
+"""The values that each name accepts. None leaves an argument out."""
+
+
+def accept(name: str, value: Any, where: str = "") -> Any:
+    """The value converted to what `name` accepts; ArchError with `where` otherwise."""
+    try:
+        return ARGUMENTS[name].convert(value)
+    except Refusal as refusal:
+        what, hint = f"{name}{refusal.path} {refusal.reason()}", ""
+    except ArchError as error:
+        what, hint = error.problems[0].what, error.problems[0].hint
+    raise ArchError(Problem(what, hint, path=where)) from None
+
+
+def bound(function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]) -> BoundArguments:
+    """The arguments of a call, each checked by its name; ArchError with all that is wrong."""
+    where, known = function.__name__, signature(function)
+    problems = [_unknown(name, known.parameters, where) for name in options if name not in known.parameters]
+    if problems:
+        raise ArchError(problems)
+    try:
+        call = known.bind(*args, **options)
+    except TypeError as error:
+        raise ArchError(Problem(str(error), f"help(archcli.{where}) shows them", path=where)) from None
+    problems = list(_checked(call, where))
+    if problems:
+        raise ArchError(problems)
+    return call
+
+
+def _unknown(name: str, known: Mapping[str, Any], where: str) -> Problem:
+    close = closest(name, known)
+    hint = f"did you mean {either(close)}?" if close else f"it has {', '.join(known)}"
+    return Problem(f"unknown argument {quote(name)}", hint, path=where)
+
+
+def _checked(call: BoundArguments, where: str) -> Iterator[Problem]:
+    """Convert the arguments of a call; yields what is refused. A default that is repeated is accepted."""
+    for name, value in call.arguments.items():
+        if name in ARGUMENTS and value is not call.signature.parameters[name].default:
+            try:
+                call.arguments[name] = accept(name, value, where)
+            except ArchError as error:
+                yield from error.problems
+    twice = [name for name in call.arguments if name in {*FIELDS, "mla"}]
+    if call.arguments.get("request") is not None and twice:
+        yield Problem(f"{either(twice)} stands beside a request", "state it in the Request alone", path=where)

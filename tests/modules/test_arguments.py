@@ -1,0 +1,127 @@
+"""What the public functions refuse, and in which words."""
+
+import re
+from inspect import signature
+
+import numpy as np
+import pytest
+import typer
+
+import archcli
+from archcli.commands.options import size
+from archcli.errors import ArchError
+from archcli.modules.arguments import ARGUMENTS
+
+FUNCTIONS = (
+    archcli.build,
+    archcli.compare,
+    archcli.count_flops,
+    archcli.count_kv_cache,
+    archcli.count_params,
+    archcli.formula,
+    archcli.register,
+    archcli.survey,
+    archcli.sweep,
+)
+GPT2 = archcli.load("gpt2")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: archcli.count_flops(GPT2, seq_len=-5),
+            "count_flops: seq_len must be a whole number above 0",
+        ),
+        (lambda: archcli.count_flops(GPT2, mla="nope"), "count_flops: mla must be"),
+        (lambda: archcli.count_flops(GPT2, mask="none"), 'mask must be exact or dense, not "none"'),
+        (lambda: archcli.count_flops(GPT2, {"seq_len": 3}), "request must be a Request, not a mapping"),
+        (
+            lambda: archcli.count_flops(GPT2, archcli.Request(), seq_len=2048),
+            "seq_len stands beside a request; state it in the Request alone",
+        ),
+        (
+            lambda: archcli.count_flops(GPT2, archcli.Request(seq_len=np.array([3]))),
+            "request must have whole numbers as sizes: archcli.formula takes symbols",
+        ),
+        (archcli.count_flops, "count_flops: missing a required argument: 'model'"),
+        (lambda: archcli.count_flops(GPT2, None, 3), "count_flops: too many positional arguments"),
+        (lambda: archcli.count_kv_cache(GPT2, -100), "context must be a whole number above 0, not -100"),
+        (lambda: archcli.count_kv_cache(GPT2, 0), "context must be a whole number above 0, not 0"),
+        (lambda: archcli.count_kv_cache(GPT2, memory="80G"), "write GiB (powers of 1,024)"),
+        (lambda: archcli.count_kv_cache(GPT2, memory=-1), "memory must be a whole number of at least 0"),
+        (lambda: archcli.count_params(GPT2, "nope"), "count_params: unknown dtype 'nope'"),
+        (lambda: archcli.count_params(GPT2, 16), "dtype must be text, not 16"),
+        (lambda: archcli.count_params(GPT2, depth=-1), "depth must be a whole number of at least 0, not -1"),
+        (
+            lambda: archcli.count_params(GPT2, depth=True),
+            "a whole number of at least 0, not true",
+        ),
+        (lambda: archcli.count_params(7), "an int is no architecture"),
+        (lambda: archcli.survey(GPT2, columns="params"), 'columns must be a list, each text, not "params"'),
+        (lambda: archcli.survey(GPT2, where=[3]), "where.0 must be text, not 3"),
+        (lambda: archcli.survey(GPT2, sort=3), "sort must be text, not 3"),
+        (lambda: archcli.survey(GPT2, by="month"), 'by must be year or series, not "month"'),
+        (lambda: archcli.compare(GPT2), "compare needs two models or more"),
+        (lambda: archcli.compare(GPT2, GPT2, context=0), "context must be a whole number above 0, not 0"),
+        (lambda: archcli.formula(GPT2, seq_len=0), "formula: seq_len must be a whole number above 0, not 0"),
+        (lambda: archcli.sweep(GPT2, 5), "values must be a mapping from names, not 5"),
+        (lambda: archcli.sweep(GPT2, {1: [1]}), "values must be a mapping from names"),
+        (lambda: archcli.load("gpt2", "d_ff=4"), 'load: overrides must be a list, each text, not "d_ff=4"'),
+        (lambda: archcli.load("gpt2", override=["d_ff=4"]), "did you mean overrides?"),
+        (lambda: archcli.build(GPT2, attention="flash"), 'attention must be sdpa or eager, not "flash"'),
+        (lambda: archcli.register("mamba", 4), "place must be text, not 4"),
+    ],
+)
+def test_a_value_that_an_argument_does_not_take_is_refused(call, message):
+    with pytest.raises(ArchError, match=re.escape(message)):
+        call()
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+def test_an_unknown_argument_names_those_near_it(function):
+    known = [
+        name for name, each in signature(function).parameters.items() if each.kind is not each.VAR_POSITIONAL
+    ]
+    near = known[-1]
+    with pytest.raises(ArchError) as refused:
+        function(**{near + "s": 1})
+    assert len(str(refused.value).splitlines()) == 1
+    assert str(refused.value).startswith(
+        f"{function.__name__}: unknown argument '{near}s'; did you mean {near}"
+    )
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+def test_every_argument_is_checked(function):
+    unchecked = set(signature(function).parameters) - set(ARGUMENTS)
+    assert unchecked <= {"model", "models"}
+
+
+def test_everything_wrong_in_a_call_is_said_at_once():
+    with pytest.raises(ArchError) as refused:
+        archcli.count_flops("no such model", phase="warp", seq_len=1.5, mask=3)
+    assert [str(problem).split()[1] for problem in refused.value.problems] == ["phase", "seq_len", "mask"]
+
+
+@pytest.mark.parametrize("name", ["batch_size", "seq_len", "source_len"])
+def test_both_doors_say_the_same(name):
+    with pytest.raises(ArchError) as refused:
+        archcli.count_flops(GPT2, **{name: 0})
+    with pytest.raises(typer.BadParameter) as option:
+        size(name)("0")
+    assert refused.value.problems[0].what == str(option.value)
+    assert size(name)("8k") == 8000
+
+
+def test_whole_numbers_of_numpy_are_taken():
+    counted = archcli.count_flops(GPT2, batch_size=np.int64(2), seq_len=np.int32(7))
+    assert counted.totals == archcli.count_flops(GPT2, batch_size=2, seq_len=7).totals
+    assert type(counted.inputs["seq_len"]) is int
+
+
+@pytest.mark.torch
+def test_dtypes_of_torch_are_taken():
+    import torch
+
+    assert archcli.count_params(GPT2, torch.float32).totals["bytes"] == 4 * 124_439_808

@@ -1,0 +1,166 @@
+"""Parts of the documentation that are made from the code: options, keys of the YAML, the Python API."""
+
+import inspect
+import re
+from itertools import groupby
+
+import typer
+
+import archcli
+import archcli.modules
+from archcli.cli import application
+from archcli.load.gguf.families import ARCHS
+from archcli.load.huggingface.importer import families
+from archcli.load.spec.schema import rows
+from archcli.measure.report import Report
+from archcli.measure.symbolic.formula import Formula
+from archcli.measure.symbolic.sweep import Sweep
+from archcli.modules.kinds import TABLE, kind_of
+from archcli.modules.kinds import kinds as kinds_of
+from archcli.units import ELEMENT_BITS
+
+SUMMARY_WIDTH, LINE = 200, 88
+RESULTS = {"Report": Report, "Formula": Formula, "Sweep": Sweep}
+"""Classes that the functions of the API return; they need no name in `archcli`."""
+
+
+def command_line():
+    """The command line with all its subcommands."""
+    return typer.main.get_command(application(["--help"]))
+
+
+def options(command):
+    """(option or argument, its help) as the command's help lists them."""
+    context = command.make_context(command.name or "archcli", [], resilient_parsing=True)
+    records = [parameter.get_help_record(context) for parameter in command.params]
+    return [record for record in records if record]
+
+
+def options_table(name=None):
+    """The arguments and options of a subcommand, or of `archcli` itself."""
+    command = command_line().commands[name] if name else command_line()
+    lines = ["| argument or option | meaning | default |", "|---|---|---|"]
+    for option, text in options(command):
+        meaning, bracket = re.fullmatch(r"(.*?)\s*(?:\[([^][]*)\])?", text, re.DOTALL).groups()
+        lines.append(f"| `{cell(option)}` | {cell(meaning)} | {default(bracket or '')} |")
+    return "\n".join(lines)
+
+
+def default(bracket):
+    """What the bracket that ends a help says: of `default: 3; x>=0` is left `3`, at least 0."""
+    stated = [part.replace("x>=", "at least ") for part in bracket.split("; ") if part]
+    return cell(", ".join(f"`{p[9:]}`" if p.startswith("default: ") else p for p in stated))
+
+
+def cell(text):
+    """Text for a cell of a Markdown table."""
+    return " ".join(str(text).replace("|", "\\|").split())
+
+
+def commands_table(folder):
+    """Every subcommand with its summary, linked to its page in a folder."""
+    lines = ["| command | what it does |", "|---|---|"]
+    for name, command in command_line().commands.items():
+        summary = command.get_short_help_str(SUMMARY_WIDTH).rstrip(".")
+        lines.append(f"| [`{name}`]({folder}/{name}.md) | {cell(summary)} |")
+    return "\n".join(lines)
+
+
+def wrapped(names):
+    """Names in backticks, with commas between."""
+    return ", ".join(f"`{name}`" for name in sorted(names))
+
+
+def yaml_keys():
+    """Every class that a YAML can name, by family and kind: its docstring and its keys."""
+    keys = {name: list(group) for name, group in groupby(rows(), key=lambda row: row["class"])}
+    kinds = [cls for family in sorted(TABLE) for cls in kinds_of(family).values()]
+    others = sorted(keys.keys() - {cls.__name__ for cls in kinds})
+    titled = [(f"{cls.family}: {kind_of(cls)}", cls) for cls in kinds]
+    titled += [(name, getattr(archcli.modules, name)) for name in others]
+    return "\n\n".join(section(title, cls, keys.get(cls.__name__, [])) for title, cls in titled)
+
+
+def section(title, cls, keys):
+    """One class: its docstring and a table of its keys."""
+    lines = [f"### {title}", "", prose(cls)]
+    if keys:
+        lines += ["", "| key | takes | default | meaning |", "|---|---|---|---|"]
+    for key in keys:
+        left_out = "required" if key["required"] else key["default"] and f"`{cell(key['default'])}`"
+        meaning = key["meaning"].replace("<", "&lt;")
+        lines.append(f"| `{key['key']}` | {cell(key['takes'])} | {left_out} | {cell(meaning)} |")
+    return "\n".join(lines)
+
+
+def prose(obj):
+    """A docstring as Markdown."""
+    return (inspect.getdoc(obj) or "").replace("<", "&lt;")
+
+
+def api(name):
+    """A public function or class: its signature, its docstring, and its public methods."""
+    obj = RESULTS.get(name) or getattr(archcli, name)
+    called = obj if inspect.isclass(obj) or inspect.isfunction(obj) else type(obj).__call__
+    text = f"```py\n{signature(name, called)}\n```\n\n{prose(called)}"
+    return "\n\n".join([text, *methods(obj)]) if inspect.isclass(obj) else text
+
+
+def methods(cls):
+    """The public methods and properties that a class adds."""
+    for name, member in vars(cls).items():
+        function = member.fget if isinstance(member, property) else member
+        if name.startswith("_") or not inspect.isfunction(function) or not inspect.getdoc(function):
+            continue
+        shown = name if isinstance(member, property) else signature(name, function, method=True)
+        yield f"`.{shown}`: {prose(function).partition(chr(10) * 2)[0]}"
+
+
+class Bare(str):
+    """A text that is its own repr: how `inspect` prints an annotation."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def signature(name, function, *, method=False):
+    """A signature as it would be written, a line for each parameter where one line is too short."""
+    found = inspect.signature(function)
+    parameters = [p.replace(annotation=bare(p.annotation)) for p in found.parameters.values()]
+    shown = found.replace(
+        parameters=[p for p in parameters if p.name != "self"],
+        return_annotation=bare(found.return_annotation),
+    )
+    line = name + str(shown)
+    return line if method or len(line) <= LINE else broken(name, shown)
+
+
+def broken(name, shown):
+    """A signature over several lines."""
+    empty = inspect.Signature.empty
+    lines, starred = [], False
+    for parameter in shown.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
+            lines.append("*")
+        starred = starred or parameter.kind in {parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL}
+        lines.append(str(parameter))
+    result = "" if shown.return_annotation is empty else f" -> {shown.return_annotation}"
+    return f"{name}(\n" + "".join(f"    {line},\n" for line in lines) + f"){result}"
+
+
+def bare(annotation):
+    """An annotation that prints without quotes."""
+    text = getattr(annotation, "__forward_arg__", annotation)
+    return Bare(text) if isinstance(text, str) else annotation
+
+
+GENERATORS = {
+    "options": options_table,
+    "commands": commands_table,
+    "keys": yaml_keys,
+    "families": lambda: wrapped(families()),
+    "gguf": lambda: wrapped(ARCHS),
+    "dtypes": lambda: wrapped(ELEMENT_BITS),
+    "api": api,
+}
+"""By the word after `made:`."""

@@ -1,0 +1,71 @@
+"""README and docs/ are complete and hang together: every command, option and public name; every link.
+
+`pytest -n0 --renew tests/test_docs.py` writes the generated parts anew.
+"""
+
+import re
+import tomllib
+
+import pytest
+
+import archcli
+from generated import RESULTS, command_line, options
+from pages import DOCS, PAGES, README, ROOT, name, parts, remade
+
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+MOST_LINES = 220
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_generated_parts_are_current(page, renew):
+    if renew:
+        page.write_text(remade(page))
+    assert page.read_text() == remade(page)
+
+
+def test_every_command_has_a_page_with_its_options():
+    for command in command_line().commands:
+        assert ("options", command) in parts(DOCS / "commands" / f"{command}.md")
+    assert ("options", "") in parts(DOCS / "commands" / "index.md")
+
+
+def test_every_option_is_on_the_page_of_its_command():
+    for verb, command in command_line().commands.items():
+        page = (DOCS / "commands" / f"{verb}.md").read_text()
+        listed = [opt for parameter in command.params for opt in parameter.opts if opt.startswith("-")]
+        assert all(re.search(rf"[`\s]{opt}[`,\s]", page) for opt in listed), verb
+
+
+def test_options_are_read_from_the_command_line():
+    assert ("-c, --context N", "Tokens in the cache.") in options(command_line().commands["kvcache"])
+
+
+def test_every_public_name_is_on_the_page_of_the_api():
+    shown = {argument for made, argument in parts(DOCS / "python.md") if made == "api"}
+    assert shown == {*archcli.__all__, *RESULTS}
+
+
+def test_every_page_is_in_the_navigation():
+    listed = re.findall(r"(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), flags=re.MULTILINE)
+    assert sorted(listed) == sorted(page.relative_to(DOCS).as_posix() for page in PAGES if page != README)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_to_files(page):
+    links = [link for link in LINK.findall(page.read_text()) if not link.startswith(("http", "#"))]
+    assert [link for link in links if not (page.parent / link.split("#")[0]).exists()] == []
+
+
+def test_readme_is_short():
+    assert len(README.read_text().splitlines()) <= MOST_LINES
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_no_page_promises_an_address(page):
+    assert not re.search(r"OWNER|github\.com/(?!ggml-org)", page.read_text())
+
+
+def test_what_the_site_is_built_with_is_an_extra():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert [requirement for requirement in extras["docs"] if requirement.startswith("zensical")]
+    assert not any(requirement.startswith("zensical") for requirement in extras["dev"])

@@ -12,16 +12,11 @@ from archcli.cli import application
 from archcli.load.gguf.families import ARCHS
 from archcli.load.huggingface.importer import families
 from archcli.load.spec.schema import rows
-from archcli.measure.report import Report
-from archcli.measure.symbolic.formula import Formula
-from archcli.measure.symbolic.sweep import Sweep
 from archcli.modules.kinds import TABLE, kind_of
 from archcli.modules.kinds import kinds as kinds_of
 from archcli.units import ELEMENT_BITS
 
 SUMMARY_WIDTH, LINE = 200, 88
-RESULTS = {"Report": Report, "Formula": Formula, "Sweep": Sweep}
-"""Classes that the functions of the API return; they need no name in `archcli`."""
 
 
 def command_line():
@@ -100,9 +95,10 @@ def prose(obj):
 
 def api(name):
     """A public function or class: its signature, its docstring, and its public methods."""
-    obj = RESULTS.get(name) or getattr(archcli, name)
-    called = obj if inspect.isclass(obj) or inspect.isfunction(obj) else type(obj).__call__
-    text = f"```py\n{signature(name, called)}\n```\n\n{prose(called)}"
+    obj = getattr(archcli, name)
+    if inspect.ismodule(obj):  # a package that can be called
+        obj = getattr(obj, name)
+    text = f"```py\n{signature(name, obj)}\n```\n\n{prose(obj)}"
     return "\n\n".join([text, *methods(obj)]) if inspect.isclass(obj) else text
 
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from archcli.errors import ArchError, Problem
 from archcli.load.huggingface.config_json import is_foreign, read_config
-from archcli.load.huggingface.words import THEIRS_ALONE
+from archcli.load.huggingface.keys import THEIRS_ALONE
 from archcli.load.imported import load_config, load_gguf, load_hub
 from archcli.load.loaded import Loaded, load_tree
 from archcli.load.presets import preset_file, preset_text, presets, workloads

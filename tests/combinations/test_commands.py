@@ -21,7 +21,7 @@ ASKED = {
     "compare": ("compare", "gpt2"),
     "show": ("show",),
 }
-OF_NO_MODEL = {"list", "rule", "rules", "schema", "plot"}
+OF_NO_MODEL = {"list", "families", "rule", "rules", "schema", "plot"}
 TORCH = {
     "verify": ("verify", "-s", "5"),
     "profile": ("profile", "-s", "5", "--pairs", "1", "--threads", "1", "--no-ceilings"),

@@ -185,6 +185,16 @@ class Config:
         return entries[:count]
 
     @property
+    def model_type(self) -> str:
+        """The word that names the family."""
+        kind, hint = self.value("model_type", default=""), "it names the family, such as llama"
+        if not isinstance(kind.value, str):
+            raise self.error(f"model_type must be a string, not {short_repr(kind.value)}", hint, kind.place)
+        if not kind.value:
+            raise self.error("key 'model_type' is missing", hint)
+        return kind.value
+
+    @property
     def architecture(self) -> str:
         """The first class in `architectures`, or empty."""
         stated = self.get("architectures", default=None)

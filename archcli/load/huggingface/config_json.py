@@ -7,8 +7,8 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, Problem
+from archcli.load.huggingface.keys import THEIRS_ALONE
 from archcli.load.huggingface.places import KeyPlaces, object_places
-from archcli.load.huggingface.words import THEIRS_ALONE
 from archcli.load.yaml.nodes import Place
 from archcli.load.yaml.text import Text
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -19,11 +19,14 @@ from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.places import KeyPlaces, unplaced
 from archcli.load.huggingface.value import Mapped, tree_of
 from archcli.load.huggingface.weights.map import WeightMap
+from archcli.load.huggingface.wrappers import WRAPPERS, text_part
 from archcli.load.yaml.nodes import Node
+from archcli.wording import closest
 
 FAMILIES = Path(__file__).parent / "families"
 TYPES = re.compile(r"^MODEL_TYPES = (\(.*?\))$", re.MULTILINE | re.DOTALL)
-MOST_COMPARED = 100
+LONGEST_TYPE = 64
+LIST = "`archcli families` lists all"
 
 
 class ImportedConfig(NamedTuple):
@@ -35,11 +38,21 @@ class ImportedConfig(NamedTuple):
 
 def families() -> dict[str, str]:
     """The family module's name for each model_type, found without importing any."""
-    modules = {}
+    return {kind: path.stem for kind, path, _ in _sources()}
+
+
+def described() -> dict[str, str]:
+    """What each model_type is, by the first line of its family's module."""
+    return {kind: source[3:].partition("\n")[0].rstrip('"') for kind, _, source in _sources()}
+
+
+def _sources() -> Iterator[tuple[str, Path, str]]:
+    """(model_type, module, its text) of every family."""
     for path in sorted(FAMILIES.glob("*.py")):
-        types = TYPES.search(path.read_text(encoding="utf-8"))
-        modules.update(dict.fromkeys(ast.literal_eval(types[1]) if types else (), path.stem))
-    return modules
+        source = path.read_text(encoding="utf-8")
+        types = TYPES.search(source)
+        for kind in ast.literal_eval(types[1]) if types else ():
+            yield kind, path, source
 
 
 def import_config(
@@ -49,104 +62,68 @@ def import_config(
 
     Raises ArchError where it is of no known family, or says what cannot be expressed.
     """
-    places = places or unplaced("config.json")
-    family = _family(data, places)
-    config = _text(data, family, places)
-    if data is not config.data:
-        _note_towers(data, config, places)
+    whole = _whole(data, places or unplaced("config.json"))
+    part = text_part(whole)
+    config, family = part.config, _family(part.config)
     if config.get("per_layer_config", default=None):
         hint = "layers that differ are written as groups in a YAML"
         raise config.error("per_layer_config is not supported", hint, config.place("per_layer_config"))
-    mapping = family.mapping(config)
+    mapping = part.with_head(family.mapping(config))
     if mapping.get("kind", "decoder") != "encoder":
-        mapping = _with_head(mapping, config, getattr(family, "HEADED", ()))
+        mapping = _with_head(mapping, config, (*getattr(family, "HEADED", ()), *part.headed))
     _note_storage(data, config)
     config.report_unread_keys()
-    whole = {**(before or {}), **mapping, **(over or {})}
-    return ImportedConfig(tree_of(whole, places.start), tuple(config.notes))
+    tree = tree_of({**(before or {}), **mapping, **(over or {})}, whole.places.start)
+    return ImportedConfig(tree, tuple(config.notes))
 
 
 def weight_map(data: Any, file: str = "config.json") -> WeightMap:
     """The map from checkpoint tensors to archcli's weights for this config.json."""
-    places = unplaced(file)
-    family = _family(data, places)
+    part = text_part(_whole(data, unplaced(file)))
+    family, within = _family(part.config), part.wrapper is not None
     if hasattr(family, "weights"):
-        return WeightMap(family.weights(_text(data, family, places)))
+        return WeightMap(family.weights(part.config), within)
     if hasattr(family, "WEIGHTS"):
-        return WeightMap(family.WEIGHTS)
-    what = f"the weight names of {short_repr(data['model_type'])} are not known"
-    raise Config(data, places).error(what, "its totals can be compared")
+        return WeightMap(family.WEIGHTS, within)
+    what = f"the weight names of {short_repr(part.config.model_type)} are not known"
+    raise part.config.error(what, "its totals can be compared")
 
 
-def _family(data: Any, places: KeyPlaces) -> ModuleType:
-    """The family module for the file's model_type."""
+def _whole(data: Any, places: KeyPlaces) -> Config:
+    """The whole file."""
     config = Config(data if isinstance(data, dict) else {}, places)
     if not isinstance(data, dict):
         raise config.error("a config.json is a mapping of keys to values")
-    kind = data.get("model_type")
-    if not isinstance(kind, str) or not kind:
-        raise config.error("key 'model_type' is missing", "it names the family, such as llama")
+    return config
+
+
+def _family(config: Config) -> ModuleType:
+    """The family module for the config's model_type."""
+    kind = config.model_type
     known = {kind: kind} if _is_module(kind) else families()
     if kind not in known:
-        raise _unknown(kind, config, known)
+        raise _unknown(kind, config)
     family = import_module(f"archcli.load.huggingface.families.{known[kind]}")
     if kind not in getattr(family, "MODEL_TYPES", ()):
-        raise _unknown(kind, config, families())
+        raise _unknown(kind, config)
     return family
 
 
 def _is_module(kind: str) -> bool:
-    return kind.isidentifier() and (FAMILIES / f"{kind}.py").is_file()
+    return kind.isidentifier() and len(kind) <= LONGEST_TYPE and (FAMILIES / f"{kind}.py").is_file()
 
 
-def _unknown(kind: str, config: Config, known: Mapping[str, str]) -> ArchError:
-    from difflib import get_close_matches
-
+def _unknown(kind: str, config: Config) -> ArchError:
+    known = families()
     text = config.data.get("text_config")
     inner = text.get("model_type") if isinstance(text, dict) else None
+    near = closest(kind, [*known, *WRAPPERS])
+    hint = f"nearest known: {', '.join(near)}; " if near else ""
+    hint += LIST
     if isinstance(inner, str) and inner in known:
-        hint = f"its text_config is of the known type {inner!r}: give that part alone"
-    else:
-        near = get_close_matches(kind[:MOST_COMPARED], known, n=3, cutoff=0.5) or sorted(known)
-        hint = "nearest known: " + ", ".join(near)
+        hint = f"its text_config is of the known type {inner!r}; what its class makes of it is not known"
     what = f"model_type {short_repr(kind)} is not supported"
     return config.error(what, hint, config.place("model_type"))
-
-
-def _text(data: Mapping[str, Any], family: ModuleType, places: KeyPlaces) -> Config:
-    """The text part of a multimodal config.json, with the head and tie of the whole file."""
-    kind = data["model_type"]
-    within = getattr(family, "TEXT_TYPE", {}).get(kind)
-    whole = Config(data, places)
-    if within is None:
-        return whole
-    text, inner = data.get("text_config") or {}, places.inner("text_config")
-    if not isinstance(text, dict):
-        what = f"text_config must be a mapping, not {short_repr(text)}"
-        raise whole.error(what, at=whole.place("text_config"))
-    if text.get("model_type", within) not in family.MODEL_TYPES:
-        stated = short_repr(text["model_type"])
-        what = f"a text_config of model_type {stated} is not supported in a {kind}"
-        raise whole.error(what, f"supported: {within}", inner.place("model_type"))
-    tie = {key: data[key] for key in ("tie_word_embeddings",) if data.get(key) is not None}
-    outer = {key: places.places[key] for key in (*tie, "architectures") if key in places.places}
-    classes = data.get("architectures") or ["ForConditionalGeneration"]
-    return Config(
-        {**tie, **text, "model_type": within, "architectures": classes},
-        inner._replace(places={**outer, **inner.places}),
-    )
-
-
-def _note_towers(data: Mapping[str, Any], config: Config, places: KeyPlaces) -> None:
-    """Note the towers besides the language model, and the unread keys of the whole file."""
-    config.note("only the language model is counted (text_config)")
-    for key in data:
-        if key.endswith("_config") and key not in ("text_config", "quantization_config"):
-            tower = key.removesuffix("_config")
-            config.note(f"{tower} tower ({key}) is not counted, nor what joins it to the language model")
-    outer = {key: value for key, value in data.items() if not key.endswith("_config")}
-    outer.pop("tie_word_embeddings", None)
-    Config(outer, places, notes=config.notes).report_unread_keys()
 
 
 def _with_head(mapping: Mapped, config: Config, headed: tuple[str, ...]) -> Mapped:
@@ -164,7 +141,7 @@ def _with_head(mapping: Mapped, config: Config, headed: tuple[str, ...]) -> Mapp
 
 
 def _note_storage(data: Mapping[str, Any], config: Config) -> None:
-    if data.get("quantization_config"):
+    if data.get("quantization_config") or config.data.get("quantization_config"):
         what = "the file states a quantization (quantization_config); "
         config.note(what + "parameters are counted, not what they are stored as")
         config.ignore("quantization_config")

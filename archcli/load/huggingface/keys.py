@@ -1,4 +1,7 @@
-"""Keys of a config.json that change no count, and class names that end in an output head."""
+"""Keys of a config.json: those that change no count, those that tell its form, and YAML keys for them.
+
+With the endings of class names that have an output head.
+"""
 
 from __future__ import annotations
 
@@ -44,6 +47,52 @@ SAMPLING = """
     length_penalty no_repeat_ngram_size encoder_no_repeat_ngram_size
     exponential_decay_length_penalty remove_invalid_values
 """
+JOINING = """
+    vocab_size hidden_size ignore_index image_grid_pinpoints image_seq_length image_text_hidden_size
+    video_seq_length vision_start_token_id vision_end_token_id vision_token_id video_token_id
+    video_token_index audio_token_id audio_token_index audio_bos_token_id audio_eos_token_id
+    timestamp_token_id visual_indicator_token_ids vision_feature_layer vision_feature_select_strategy
+    vision_aspect_ratio vision_use_cls_token multimodal_projector_bias use_image_newline_parameter
+    projection_dim projection_hidden_size projection_layer_norm_eps projector_bias projector_hidden_act
+    projector_layernorm_eps projector_pooling_ratio spatial_merge_size spatial_pool_mode
+    spatial_pool_stride scale_factor downsample_rate downsample_ratio num_query_tokens window_size
+    acoustic_tokenizer_chunk_size audio_chunk_size audio_frame_step audio_merge_size
+    diffusion_loss_weight use_decoder_only_language_model num_image_tokens
+    media_placeholder_token_id use_unified_vision_chunk video_placeholder ps_version select_layer template
+    force_image_size dynamic_image_size use_thumbnail max_dynamic_patch min_dynamic_patch pad2square
+    image_aspect_ratio mm_vision_tower mm_projector_type mm_hidden_size mm_use_im_start_end
+    mm_use_im_patch_token mm_vision_select_layer mm_vision_select_feature mm_patch_merge_type use_mm_proj
+    tune_mm_mlp_adapter freeze_mm_mlp_adapter unfreeze_mm_vision_tower tokenizer_model_max_length
+    tokenizer_padding_side
+"""
+"""Outer keys of wrappers: how the output of a tower becomes tokens of the language model."""
 
-HARMLESS = frozenset(f"{FILE} {RUNNING} {TOKENS} {TRAINING} {LABELS} {SAMPLING}".split())
+HARMLESS = frozenset(f"{FILE} {RUNNING} {TOKENS} {TRAINING} {LABELS} {SAMPLING} {JOINING}".split())
 """Keys that change no count. A family that needs one of them reads it all the same."""
+
+OUR_WORD = {
+    **dict.fromkeys(("hidden_size", "n_embd", "dim", "hidden_dim"), "d_model"),
+    **dict.fromkeys(("num_hidden_layers", "num_layers", "n_layer"), "n_layers"),
+    **dict.fromkeys(("num_attention_heads", "num_heads", "n_head"), "n_heads"),
+    **dict.fromkeys(("num_key_value_heads", "num_kv_heads"), "n_kv_heads"),
+    **dict.fromkeys(
+        ("intermediate_size", "moe_intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"), "d_ff"
+    ),
+    **dict.fromkeys(("max_position_embeddings", "n_positions", "n_ctx"), "max_seq_len"),
+    **dict.fromkeys(("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps"), "eps"),
+    **dict.fromkeys(("hidden_act", "activation_function", "hidden_activation"), "activation"),
+    **dict.fromkeys(("num_experts", "num_local_experts", "n_routed_experts"), "n_experts"),
+    **dict.fromkeys(("num_experts_per_tok", "num_experts_per_token"), "top_k"),
+    "tie_word_embeddings": "tied",
+    "sliding_window": "window",
+    "rope_theta": "theta",
+    "rope_scaling": "scaling",
+    "attention_bias": "bias",
+    "mlp_bias": "bias",
+    "attn_logit_softcapping": "softcap",
+    "final_logit_softcapping": "softcap",
+}
+"""Their word: ours."""
+
+THEIRS_ALONE = frozenset(("model_type", "architectures", "transformers_version"))
+"""Keys by which a config.json is told from a file of ours."""

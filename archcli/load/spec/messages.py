@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from archcli.errors import SET
-from archcli.load.huggingface.words import OUR_WORD
+from archcli.load.huggingface.keys import OUR_WORD
 from archcli.load.spec.fields import choices, fields
 from archcli.load.yaml.nodes import Node, shown
 from archcli.modules.base import Spec

@@ -120,19 +120,6 @@ def test_our_limits_are_not_theirs():
 
 # id: (what is put over LLAMA, the answer)
 WRONG = {
-    "type-unknown": (
-        {"model_type": "lama"},
-        "1:16: model_type 'lama' is not supported; nearest known: llama, llama4, glm",
-    ),
-    "type-missing": (
-        {"model_type": None},
-        "f: key 'model_type' is missing; it names the family, such as llama",
-    ),
-    "type-number": ({"model_type": 7}, "f: key 'model_type' is missing; it names the family, such as llama"),
-    "type-with-halves": (
-        {"model_type": "encoder-decoder", "encoder": {}, "decoder": {}},
-        "1:16: model_type 'encoder-decoder' is not supported; nearest known: ",
-    ),
     "key-missing": (
         {"model_type": "deepseek_v2"},
         "f: key 'num_experts_per_tok' is missing; the class of this model has no default for it",

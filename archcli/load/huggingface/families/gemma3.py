@@ -24,8 +24,7 @@ from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights.names import QK_NORM, SANDWICH
 from archcli.load.huggingface.weights.rules import Weights
 
-MODEL_TYPES = ("gemma3_text", "gemma3")
-TEXT_TYPE = {"gemma3": "gemma3_text"}
+MODEL_TYPES = ("gemma3_text",)
 
 DEFAULTS = {
     "vocab_size": 262208,

@@ -1,4 +1,4 @@
-"""GLM-4 9B by transformers' GlmConfig and GlmForCausalLM; for model_type chatglm see `chatglm.py`."""
+"""GLM-4 9B in transformers' own form: GlmConfig and GlmForCausalLM."""
 
 from __future__ import annotations
 

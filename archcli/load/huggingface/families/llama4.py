@@ -11,8 +11,7 @@ from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import LLAMA
 from archcli.load.huggingface.weights.rules import Parts, Weights
 
-MODEL_TYPES = ("llama4_text", "llama4")
-TEXT_TYPE = {"llama4": "llama4_text"}
+MODEL_TYPES = ("llama4_text",)
 
 DEFAULTS = {
     "vocab_size": 202048,

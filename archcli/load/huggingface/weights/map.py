@@ -10,7 +10,7 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from archcli.load.huggingface.weights.auxiliary import BESIDE_PACKED, auxiliary_reason, packed
+from archcli.load.huggingface.weights.auxiliary import BESIDE_PACKED, TOWER, auxiliary_reason, packed
 from archcli.load.huggingface.weights.rules import Auxiliary, Parts, Rule, Weights, expand, fill_in, parts_of
 
 Shape = tuple[int, ...]
@@ -53,9 +53,13 @@ class WeightTarget(NamedTuple):
 
 
 class WeightMap:
-    """A family's table of weight names, indexed for lookup."""
+    """A family's table of weight names, indexed for lookup.
 
-    def __init__(self, weights: Weights) -> None:
+    `wrapped`: the checkpoint is a wrapper's, and holds towers as well.
+    """
+
+    def __init__(self, weights: Weights, wrapped: bool = False) -> None:
+        self.wrapped = wrapped
         self.rules = {name: rule for pattern, rule in weights.items() for name in expand(pattern)}
         self._tree: dict[str, Any] = {}
         for name, rule in self.rules.items():
@@ -77,7 +81,16 @@ class WeightMap:
         """The reason why a checkpoint holds a tensor that is no weight; empty for an unknown one."""
         rules = [rule for rule, _, _ in _matches(self._tree, plain(name).split("."))]
         reasons = (rule.reason for rule in rules if isinstance(rule, Auxiliary))
-        return next(reasons, "") or auxiliary_reason(name, shape)
+        return next(reasons, "") or auxiliary_reason(name, shape) or (TOWER if self._is_tower(name) else "")
+
+    def _is_tower(self, name: str) -> bool:
+        """Whether a name leads to no layer of the language model, in a checkpoint that holds more than it."""
+        node = self._tree
+        for step in name.split(".") if self.wrapped and plain(name) == name else ():
+            if step not in node:
+                return not {"*", "#", "**", ""}.intersection(node)
+            node = node[step]
+        return False
 
     def packed_beside(self, name: str, stored: Container[str]) -> bool:
         """Whether this tensor is packed: scales or zero points are stored under its name."""
@@ -111,8 +124,9 @@ class WeightMap:
 
 
 def plain(name: str) -> str:
-    """The tensor's name without the prefix `language_model.` of multimodal models."""
-    return name.replace("language_model.", "", 1) if "language_model." in name else name
+    """The tensor's name without the prefix of the language model in wrappers."""
+    prefix = next((prefix for prefix in ("language_model.", "text_model.") if prefix in name), "")
+    return name.replace(prefix, "", 1) if prefix else name
 
 
 def _matches(

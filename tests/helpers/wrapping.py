@@ -1,0 +1,64 @@
+"""Wrappers of transformers on the meta device: a tiny language model beside towers of one layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import transformers
+from transformers.models.auto import modeling_auto
+
+NAMES = {
+    **modeling_auto.MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES,
+    **modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
+    "audioflamingo3": "AudioFlamingo3ForConditionalGeneration",
+    "musicflamingo": "MusicFlamingoForConditionalGeneration",
+    "vibevoice": "VibeVoiceForConditionalGeneration",
+}
+SIGLIP = {"vision_config": {"model_type": "siglip_vision_model", "model_args": {"embed_dim": 8}}}
+OTHER_PARTS: dict[str, Any] = {
+    "fast_vlm": SIGLIP,
+    "perception_lm": SIGLIP,
+    "fun_asr_nano": {"adaptor_config": {"hidden_size": 32, "intermediate_size": 8}},
+}
+"""Towers in place of those that need timm, and parts that must fit the tiny width."""
+
+DEPTHS = ("num_hidden_layers", "depth", "num_layers", "encoder_layers", "n_layers")
+TINY = {
+    "vocab_size": 64,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "pad_token_id": 0,
+}
+OPT = {**TINY, "ffn_dim": 48, "word_embed_proj_dim": 32}
+
+
+def class_of(kind: str) -> Any:
+    """Their class with a language model's head."""
+    return getattr(transformers, NAMES[kind])
+
+
+def their_wrapper(config: dict[str, Any]) -> Any:
+    """Their model of a config.json."""
+    kind = config["model_type"]
+    stated = {key: value for key, value in config.items() if key != "model_type"}
+    whole = transformers.CONFIG_MAPPING[kind](**OTHER_PARTS.get(kind, {}), **stated)
+    text = whole.get_text_config()
+    for name in whole.sub_configs:
+        part = getattr(whole, name)
+        for depth in DEPTHS if part is not text and part is not None else ():
+            if isinstance(getattr(part, depth, None), int):
+                setattr(part, depth, 1)
+    with torch.device("meta"):
+        return class_of(kind)._from_config(whole)
+
+
+def language_model(model: Any) -> dict[str, torch.Tensor]:
+    """The parameters of the text part and of the head, tied ones once."""
+    inner = {id(p) for p in model.get_decoder().parameters()} | {
+        id(p) for p in model.get_output_embeddings().parameters()
+    }
+    return {name: p for name, p in model.named_parameters() if id(p) in inner}

@@ -1,0 +1,159 @@
+"""A wrapper's config.json is the language model of its class in transformers: text part, head and tie."""
+
+import itertools
+
+import pytest
+import transformers
+
+from archcli.errors import ArchError
+from archcli.load.huggingface.importer import families, import_config, weight_map
+from archcli.load.huggingface.wrappers import WRAPPERS
+from archcli.measure.passes import forward_pass
+from archcli.measure.weights.checkpoint import compare
+from hub_compared import told, wrong
+from importing import imported_file
+from wrapping import NAMES, OPT, TINY, language_model, their_wrapper
+
+pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
+
+OF_REPOSITORIES = {"deepseek_vl_v2", "internvl_chat", "multi_modality", "NVLM_D"}
+KINDS = sorted(WRAPPERS.keys() - OF_REPOSITORIES)
+EACH_KIND = pytest.mark.parametrize("kind", KINDS)
+QUANTIZED = (
+    "the file states a quantization (quantization_config); parameters are counted, "
+    "not what they are stored as"
+)
+TIES = list(itertools.product((None, True, False), repeat=2))
+
+
+def our_total(model):
+    return sum(row.params for row in forward_pass(model, 1, 1).rows)
+
+
+def file_of(kind, text="", whole_tie=None, text_tie=None):
+    """A wrapper's config.json around a tiny text part."""
+    inner = text or WRAPPERS[kind].text
+    stated = {**(OPT if inner == "opt" else TINY), "model_type": inner}
+    outer = {"model_type": kind, "architectures": [NAMES.get(kind, "ForCausalLM")]}
+    return {
+        **outer,
+        WRAPPERS[kind].key: stated | ({} if text_tie is None else {"tie_word_embeddings": text_tie}),
+        **({} if whole_tie is None else {"tie_word_embeddings": whole_tie}),
+    }
+
+
+@pytest.mark.sample(8)
+@EACH_KIND
+def test_the_language_model_is_that_of_the_class_however_it_is_tied(kind):
+    for whole_tie, text_tie in TIES:
+        config = file_of(kind, "", whole_tie, text_tie)
+        theirs = sum(tensor.numel() for tensor in language_model(their_wrapper(config)).values())
+        assert our_total(imported_file(config)) == theirs, (whole_tie, text_tie)
+
+
+@EACH_KIND
+def test_the_text_part_that_a_class_expects_is_the_one_in_the_table(kind):
+    spec, wrapper = transformers.CONFIG_MAPPING[kind].sub_configs_defaults["text_config"], WRAPPERS[kind]
+    assert wrapper.text == (spec.model_type or spec.config_class.model_type)
+    assert wrapper.any_text == (spec.config_class is transformers.AutoConfig)
+    assert wrapper.partial == bool(spec.init_kwargs and not wrapper.defaults)
+    unread = {"use_cache", "eos_token_id", "rope_parameters"}
+    assert wrapper.defaults in ({}, {k: v for k, v in spec.init_kwargs.items() if k not in unread})
+
+
+@pytest.mark.sample(4)
+@EACH_KIND
+def test_every_tensor_of_the_class_is_a_weight_or_a_tower(kind):
+    config = file_of(kind)
+    held = {name: tuple(tensor.shape) for name, tensor in their_wrapper(config).state_dict().items()}
+    found = compare(imported_file(config), held, weight_map(config))
+    assert wrong(found) == set()
+    assert any("tower" in reason for reason in told(found).values())
+
+
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("text", ["llama", "phi", "gemma2", "granite", "qwen3_moe"])
+@pytest.mark.parametrize("kind", ["llava", "llava_next", "instructblip"])
+def test_another_family_inside_has_the_head_of_the_wrapper(kind, text):
+    config = file_of(kind, text)
+    theirs = sum(tensor.numel() for tensor in language_model(their_wrapper(config)).values())
+    assert our_total(imported_file(config)) == theirs
+
+
+def test_only_a_class_that_caps_its_logits_has_a_cap():
+    heads = {
+        kind: imported_file(file_of(kind, "gemma2")).head for kind in ("llava", "paligemma", "instructblip")
+    }
+    assert {kind: head.softcap for kind, head in heads.items()} == {
+        "llava": None,
+        "paligemma": 30.0,
+        "instructblip": 30.0,
+    }
+
+
+@pytest.mark.parametrize("kind", sorted(OF_REPOSITORIES))
+def test_a_wrapper_of_a_repository_is_its_causal_language_model(kind):
+    wrapper = WRAPPERS[kind]
+    classes = wrapper.headed or (f"{kind}ForCausalLM",)
+    inner = {**TINY, "model_type": "llama", "tie_word_embeddings": True}
+    config = {"model_type": kind, "architectures": [*classes], wrapper.key: inner, "vision_config": {}}
+    alone = {**inner, "architectures": ["LlamaForCausalLM"]}
+    assert imported_file(config) == imported_file(alone)
+    assert import_config(config).notes == (
+        f"only the language model is counted ({wrapper.key})",
+        "vision tower (vision_config) is not counted, nor what joins it to the language model",
+    )
+
+
+def test_every_part_is_named_as_not_counted():
+    parts = {
+        "vision_config": {},
+        "qformer_config": {},
+        "audio_config": {},
+        "quantization_config": {"bits": 4},
+    }
+    notes = import_config({**file_of("llava"), **parts, "image_token_index": 3, "n_extra": 1}).notes
+    assert notes == (
+        "only the language model is counted (text_config)",
+        "vision tower (vision_config) is not counted, nor what joins it to the language model",
+        "qformer (qformer_config) is not counted, nor what joins it to the language model",
+        "audio tower (audio_config) is not counted, nor what joins it to the language model",
+        "key 'n_extra' was not understood and may change the count",
+        QUANTIZED,
+    )
+
+
+def test_a_flat_file_states_its_language_model_itself():
+    """As the first files of LLaVA do, whose class is not in transformers."""
+    flat = {**TINY, "model_type": "llava", "architectures": ["LlavaLlamaForCausalLM"], "mm_hidden_size": 8}
+    config = {**TINY, "model_type": "llama", "architectures": ["LlamaForCausalLM"]}
+    assert imported_file(flat) == imported_file(config)
+    assert import_config(flat).notes[0] == "only the language model is counted (the file itself)"
+
+
+REFUSED = {
+    "unknown-text": (file_of("llava", "mamba"), "model_type 'mamba' is not supported"),
+    "text-of-another": (
+        file_of("gemma3", "llama"),
+        "text_config of model_type 'llama' is not supp",
+    ),
+    "no-text": ({"model_type": "mistral3"}, "key 'text_config' is missing"),
+    "text-a-list": ({"model_type": "llava", "text_config": [1]}, "text_config must be a mapping"),
+    "type-a-list": ({"model_type": "llava", "text_config": {"model_type": ["llama"]}}, "must be a string"),
+    "tie-a-text": ({**file_of("llava"), "tie_word_embeddings": "no"}, "must be true or false"),
+    "unknown-wrapper": (
+        {**file_of("llava"), "model_type": "emu9"},
+        "what its class makes of it is not",
+    ),
+}
+
+
+@pytest.mark.parametrize(("config", "said"), REFUSED.values(), ids=REFUSED)
+def test_what_is_not_known_is_refused_by_name(config, said):
+    with pytest.raises(ArchError, match=said):
+        import_config(config)
+
+
+def test_no_wrapper_is_a_family():
+    assert not WRAPPERS.keys() & families().keys()
+    assert {wrapper.text for wrapper in WRAPPERS.values()} <= families().keys()

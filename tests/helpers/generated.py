@@ -11,6 +11,7 @@ import archcli.modules
 from archcli.cli import application
 from archcli.load.gguf.families import ARCHS
 from archcli.load.huggingface.importer import families
+from archcli.load.huggingface.wrappers import WRAPPERS
 from archcli.load.spec.schema import rows
 from archcli.modules.kinds import TABLE, kind_of
 from archcli.modules.kinds import kinds as kinds_of
@@ -155,6 +156,7 @@ GENERATORS = {
     "commands": commands_table,
     "keys": yaml_keys,
     "families": lambda: wrapped(families()),
+    "wrappers": lambda: wrapped(sorted(WRAPPERS)),
     "gguf": lambda: wrapped(ARCHS),
     "dtypes": lambda: wrapped(ELEMENT_BITS),
     "api": api,

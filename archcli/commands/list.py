@@ -5,8 +5,8 @@ from __future__ import annotations
 from archcli.commands.base import subject
 from archcli.commands.options import Form, Json, Output, Sort, Where
 from archcli.load.presets import presets
-from archcli.measure.survey.filter import select
-from archcli.measure.survey.presets import COLUMNS, describe, list_models
+from archcli.measure.survey.columns import describe
+from archcli.measure.survey.presets import list_models
 from archcli.render import show
 
 
@@ -19,11 +19,4 @@ def run(
     `series=llama`, `released>=2024`, `attention=mla`, `kind=encoder`.
     """
     records = [describe(name, subject(name, ()).model) for name in presets()]
-    asked = {"where": where, "sort": sort}
-    chosen = select(records, COLUMNS, where or (), sort)
-    show(
-        list_models(chosen, **{key: value for key, value in asked.items() if value}),
-        form,
-        output,
-        as_json=as_json,
-    )
+    show(list_models(records, where or (), sort), form, output, as_json=as_json)

@@ -71,7 +71,7 @@ class Report:
 
     `--json` prints `totals` and `rows`, csv prints `rows`; `tables` present the same numbers. `convention`
     is printed below every table; `notes` say what the reader must know, a sentence each. A heading leaves out
-    inputs that have their `usual` values.
+    inputs that have their `usual` values. `keys` are those of every row, stated where there may be no row.
     """
 
     command: str
@@ -83,6 +83,7 @@ class Report:
     tables: Sequence[Table] = ()
     notes: Sequence[str] = field(default_factory=tuple)
     usual: Mapping[str, Any] = field(default_factory=dict)
+    keys: Sequence[str] = ()
 
 
 def facts(title: str, *lines: tuple[str, Any, Unit]) -> Table:

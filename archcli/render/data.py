@@ -37,7 +37,7 @@ def as_csv(report: Report) -> str:
     import io
 
     out = io.StringIO()
-    keys = list(dict.fromkeys(key for row in report.rows for key in row))
+    keys = list(dict.fromkeys((*report.keys, *(key for row in report.rows for key in row))))
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(keys)
     writer.writerows([_cell(row.get(key)) for key in keys] for row in report.rows)

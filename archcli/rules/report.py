@@ -21,6 +21,10 @@ COLUMNS = (
     Column("code", "code"),
     Column("message", "finding"),
 )
+KEYS = ("model", "code", "severity", "title", "message", "value", "expected", "where", "help", "fixes")
+KEYS += ("source", "evidence")
+"""Keys of a row."""
+
 COUNTED = (
     Column("code", "code"),
     Column("severity", "severity"),
@@ -49,7 +53,7 @@ def report_of(
     named = models[0] if len(models) == 1 else {"name": f"{len(models)} models", "source": ""}
     records = [{**row, "place": "{file}:{line}:{column}".format(**row["where"])} for row in rows]
     tables = (Table("", COLUMNS, records),)
-    return Report("check", dict(named), dict(inputs), CONVENTION, totals, rows, tables, tuple(notes))
+    return Report("check", dict(named), dict(inputs), CONVENTION, totals, rows, tables, tuple(notes), keys=KEYS)
 
 
 def statistics(report: Report) -> Report:

@@ -7,8 +7,8 @@ import pytest
 
 from archcli.load.presets import presets
 from archcli.load.source import load
+from archcli.measure.survey.columns import CONDITIONS, describe
 from archcli.measure.survey.filter import select
-from archcli.measure.survey.presets import COLUMNS, describe
 from presets.test_presets import ORACLE
 
 ROWS = {name: describe(name, load(name).model) for name in presets()}
@@ -40,18 +40,57 @@ def test_a_constant_state_does_not_grow():
 
 
 def asked(*where):
-    return {row["name"] for row in select(list(ROWS.values()), COLUMNS, where)}
+    return {row["name"] for row in select(list(ROWS.values()), CONDITIONS, where)}
 
 
 def test_can_be_asked_for_those_of_a_kind():
     assert asked("attention=mla") == {"deepseek-r1", "deepseek-v2-lite", "deepseek-v3", "minicpm3-4b"}
     assert asked("kind=encoder") == {"bert-base-uncased", "bert-large-uncased", "longformer-base-4096"}
     assert asked("series=t5", "params>1B") == {"t5-11b"}
-    assert asked("attention=window", "released>=2025") == {"gemma-3-1b", "gemma-3-4b", "gpt-oss-20b"}
+    assert asked("pattern=window", "released>=2025") == {"gemma-3-1b", "gemma-3-4b", "gpt-oss-20b"}
 
 
-def test_every_key_of_a_record_but_its_source_can_be_asked_for():
-    assert {column.key for column in COLUMNS} == ROWS["gpt2"].keys() - {"source"}
+def test_every_key_of_a_record_can_be_asked_for():
+    assert {column.key for column in CONDITIONS} == ROWS["gpt2"].keys() - {"mixed"}
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "params==124439808",
+        "theta>=1M",
+        "kind=encoder",
+        "layers>=40",
+        "n_layers<12",
+        "tied=yes",
+        "pattern~window",
+    ],
+)
+def test_list_and_survey_take_the_same_conditions_and_choose_the_same(archcli, condition):
+    listed, surveyed = (
+        {row["name"] for row in json.loads(archcli(*command, "--where", condition, "--json").stdout)["rows"]}
+        for command in (["list"], ["survey", "--columns", "params"])
+    )
+    assert listed == surveyed == asked(condition) != set()
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["list"],
+        ["survey"],
+        ["survey", "--columns", "params,ffn"],
+        ["survey", "--by", "year"],
+        ["check", "gpt2"],
+    ],
+    ids=" ".join,
+)
+def test_a_csv_of_no_rows_has_its_header(archcli, command):
+    none = ["--select", "ATT001"] if "check" in command else ["--where", "params>10T"]
+    some = [*command, "--format", "csv"]
+    assert archcli(*some, *none).stdout == archcli(*some).stdout.splitlines(keepends=True)[0]
 
 
 def test_the_command_answers_a_mistake(archcli):

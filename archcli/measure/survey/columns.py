@@ -94,12 +94,14 @@ _ALL = (
     SurveyColumn("max_seq_len", "context", "number", "Size", lambda taken: taken.model.max_seq_len),
     SurveyColumn(
         "stacks",
-        "layers",
+        "stacks",
         "text",
         "",
         lambda taken: ", ".join(f"{name} {depth}" for name, depth in of.depths(taken).items()),
     ),
-    SurveyColumn("n_layers", "layers", "number", "Shape", of.n_layers),
+    SurveyColumn("kind", "kind", "text", "", lambda taken: getattr(taken.model, "kind", None)),
+    SurveyColumn("layers", "layers", "number", "", lambda taken: sum(of.depths(taken).values())),
+    SurveyColumn("n_layers", "n_layers", "number", "Shape", of.n_layers),
     SurveyColumn("d_model", "d_model", "number", "Shape", lambda taken: taken.model.d_model),
     SurveyColumn(
         "aspect_ratio", "d/layers", "ratio", "Shape", lambda taken: taken.model.d_model / of.n_layers(taken)
@@ -176,3 +178,6 @@ _ALL = (
 )
 COLUMNS: Mapping[str, SurveyColumn] = {column.key: column for column in _ALL}
 """All columns by key, in the order of data."""
+
+CONDITIONS = (Column("name", "model"), *(column.column for column in COLUMNS.values()))
+"""What --where and --sort take, of every command that has them."""

@@ -32,7 +32,7 @@ WORDS = ("text", "flag")
 NOTHING, FLAGS = "none", {"true": True, "false": False, "yes": True, "no": False}
 ORDERS = {"": False, "asc": False, "desc": True}
 CONDITION = re.compile(r"\s*([^<>=!]*?)\s*([<>=!]=|[<>=~])\s*(.*?)\s*")
-DATE = re.compile(r"\d{4}(-\d\d)?", re.ASCII)
+DATE = re.compile(r"[12]\d{3}(-(0[1-9]|1[0-2]))?", re.ASCII)
 LONGEST = 40
 """Characters of a user's text that a message repeats."""
 
@@ -85,7 +85,7 @@ def select(
 def _condition(text: str, columns: Sequence[Column], problems: list[Problem]) -> Condition | None:
     path = f"--where {_short(text)}"
     parts = CONDITION.fullmatch(text)
-    if parts is None or not parts[3]:
+    if parts is None or not parts[3] or parts[3][0] in "<>=!~":
         problems.append(
             Problem(
                 "not a condition",
@@ -134,7 +134,8 @@ def _value(text: str, sign: str, column: Column) -> Any:
     if column.unit == "date":
         if not DATE.fullmatch(text):
             raise ArchError(
-                f"{text[:LONGEST]!r} is not a date", "write a year, or a year and a month: 2024 or 2024-07"
+                f"{text[:LONGEST]!r} is not a date",
+                "write a year, or a year and a month from 01 to 12: 2024-07",
             )
         return text
     return parse_bytes(text) if column.unit == "bytes" else parse_quantity(text)

@@ -1,75 +1,49 @@
-"""The list of presets: a line for each architecture."""
+"""The list of presets: a line for each architecture, of the columns that a survey has."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from archcli.arith import to_bytes
-from archcli.measure.passes import prefill_pass
 from archcli.measure.report import Column, Report, Table
-from archcli.modules import MixerFacts, Model
-from archcli.modules.layers import LayerIndex
+from archcli.measure.survey.columns import CONDITIONS, DTYPE
+from archcli.measure.survey.filter import select
 
-CONVENTION = "Active: parameters a token meets. KV: cache that a token adds below every window, in bf16."
-DTYPE = "bf16"
-
-SHOWN = (
-    Column("name", "preset"),
-    Column("series", "series"),
-    Column("released", "released", "date"),
-    Column("params", "params", "count"),
-    Column("active_params", "active", "count"),
-    Column("layers", "layers", "number", minor=True),
-    Column("attention", "attention", minor=True),
-    Column("kv_bytes_per_token", "KV/token", "bytes"),
-    Column("max_seq_len", "context", "number", minor=True),
+CONVENTION = (
+    f"Active: parameters a token meets. KV: cache that a token adds below every window, in {DTYPE}. "
+    "--where and --sort take every column of `archcli survey`."
 )
-COLUMNS = (
-    *SHOWN,
-    Column("kind", "kind"),
-    Column("d_model", "d_model", "number"),
-    Column("vocab_size", "vocab_size", "number"),
-)
-"""Columns that --where and --sort take; those of SHOWN are printed."""
+MINOR = ("layers", "attention", "pattern", "max_seq_len")
+SHOWN = ("name", "series", "released", "params", "active_params", "layers", "attention", "pattern")
+SHOWN += ("kv_bytes_per_token", "max_seq_len")
+KEYS = ("name", "series", "released", "kind", "params", "active_params", "layers", "d_model", "vocab_size")
+KEYS += ("attention", "pattern", "kv_bytes_per_token", "max_seq_len", "source")
+"""Keys of the JSON; a table has those of `SHOWN`."""
 
 
-def describe(name: str, model: Model) -> dict[str, Any]:
-    """The record of an architecture."""
-    counted = prefill_pass(model, 1, 1)
-    layers = list(LayerIndex(model))
-    return {
-        "name": name,
-        "series": model.series or None,
-        "released": None if model.released is None else str(model.released),
-        "kind": getattr(model, "kind", None),
-        "params": counted.params(),
-        "active_params": sum(row.active_params for row in counted.rows),
-        "layers": sum(layer.times for layer in layers),
-        "d_model": model.d_model,
-        "vocab_size": model.vocab_size,
-        "attention": " / ".join(dict.fromkeys(_described(layer.block.facts()) for layer in layers)),
-        "kv_bytes_per_token": to_bytes(counted.kv_elements(), DTYPE),
-        "max_seq_len": model.max_seq_len,
-        "source": model.source,
-    }
-
-
-def list_models(rows: Sequence[Mapping[str, Any]], **asked: Any) -> Report:
-    """The report of `archcli list` on selected records; `asked` are the options of the selection."""
+def list_models(
+    records: Sequence[dict[str, Any]], where: Sequence[str] = (), sort: str | None = None
+) -> Report:
+    """The report of `archcli list`: the records of a survey that meet all conditions, in brief."""
+    chosen = [{key: record[key] for key in KEYS} for record in select(records, CONDITIONS, where, sort)]
+    asked = {"where": list(where), "sort": sort}
     return Report(
         command="list",
         model={},
-        inputs={"dtype": DTYPE} | asked,
+        inputs={"dtype": DTYPE} | {key: value for key, value in asked.items() if value},
         convention=CONVENTION,
-        totals={"models": len(rows)},
-        rows=rows,
-        tables=(Table("", SHOWN, rows),),
-        notes=() if rows else ("no preset is like that.",),
+        totals={"models": len(chosen)},
+        rows=chosen,
+        tables=(Table("", _columns(), chosen),),
+        notes=() if chosen else ("no preset is like that.",),
+        keys=KEYS,
     )
 
 
-def _described(mixer: MixerFacts) -> str:
-    bounds = {"window": mixer.window or mixer.sparse_window, "chunk": mixer.chunk}
-    words = (f"{word} {size}" for word, size in bounds.items() if size is not None)
-    return " ".join([mixer.kind or "none", *words])
+def _columns() -> list[Column]:
+    columns = {column.key: column for column in CONDITIONS}
+    titles = {"name": "preset"}
+    return [
+        Column(key, titles.get(key, columns[key].title), columns[key].unit, minor=key in MINOR)
+        for key in SHOWN
+    ]

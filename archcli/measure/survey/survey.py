@@ -6,7 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from archcli.measure.report import Column, Report, Table
-from archcli.measure.survey.columns import COLUMNS, CONVENTION, DTYPE, SECTIONS, SurveyColumn, describe
+from archcli.measure.survey.columns import (
+    COLUMNS,
+    CONDITIONS,
+    CONVENTION,
+    DTYPE,
+    SECTIONS,
+    SurveyColumn,
+    describe,
+)
 from archcli.measure.survey.filter import column_of, select
 from archcli.measure.survey.layers import format_tally
 from archcli.modules import Model
@@ -19,6 +27,9 @@ OF_MANY = (
     f"KV: cache that a token adds below every window, in {DTYPE}. Quartiles interpolate between neighbours."
 )
 UNSTATED = "not stated"
+GROUP = ("column", "title", "unit", "n", "min", "q1", "median", "q3", "max")
+"""Keys of the spread of a figure."""
+
 SPREAD = (
     Column("n", "models", "number"),
     *(
@@ -41,9 +52,8 @@ def survey_models(
     `rows` are the models, or with `by` the spread of each figure in each group. Raises ArchError for unknown
     columns.
     """
-    known = (Column("name", "model"), *(column.column for column in COLUMNS.values()))
-    wanted = [column_of(key, known, "--columns").key for key in columns]
-    records = select([describe(name, model) for name, model in models], known, where, sort)
+    wanted = [column_of(key, CONDITIONS, "--columns").key for key in columns]
+    records = select([describe(name, model) for name, model in models], CONDITIONS, where, sort)
     shown = [COLUMNS[key] for key in dict.fromkeys(wanted) if key in COLUMNS] or list(COLUMNS.values())
     spread = list(spreads(records, shown))
     groups = [] if by is None else list(_grouped(records, shown, by))
@@ -60,6 +70,7 @@ def survey_models(
         if records
         else (),
         notes=() if records else ("no model meets the conditions.",),
+        keys=(by, *GROUP) if by else ("name", *(column.key for column in shown), "mixed"),
     )
 
 

@@ -122,20 +122,26 @@ NUMBER = "is not a whole number such as 4096, 8k, 1.5M, 70B or 8e9"
 MEMORY = (
     "is not an amount of memory such as 80GiB or 24GB; write KiB (powers of 1,024) or KB (powers of 1,000)"
 )
+DATE = "is not a date; write a year, or a year and a month from 01 to 12: 2024-07"
 WRONG = {
     "column": ("activ>3", "--where activ>3: unknown column 'activ'; did you mean active?"),
     "column-unlike-any": ("zzz>3", f"--where zzz>3: unknown column 'zzz'; {KNOWN}"),
     "column-missing": (">3", f"--where >3: unknown column ''; {KNOWN}"),
     "sign-missing": ("active", f"--where active: {WRITE}"),
-    "sign-unknown": ("active=<3", f"--where active=<3: '<3' {NUMBER}"),
+    "sign-unknown": ("active=<3", f"--where active=<3: {WRITE}"),
+    "sign-unknown-of-text": ("name==>a", f"--where name==>a: {WRITE}"),
     "value-missing": ("active>", f"--where active>: {WRITE}"),
     "value-count": ("active>ten", f"--where active>ten: 'ten' {NUMBER}"),
     "value-fraction": ("layers>2.5", f"--where layers>2.5: '2.5' {NUMBER}; it must come to a whole number"),
     "value-bytes": ("kv<1K", f"--where kv<1K: '1K' {MEMORY}"),
     "value-date": (
         "released>July",
-        "--where released>July: 'July' is not a date; write a year, or a year and a month: 2024 or 2024-07",
+        f"--where released>July: 'July' {DATE}",
     ),
+    **{
+        f"value-date-{date}": (f"released>={date}", f"--where released>={date}: '{date}' {DATE}")
+        for date in ("2024-13", "2024-00", "2024-1", "0000", "9999")
+    },
     "text-ordered": ("name>a", "--where name>a: name is text; use =, != or ~"),
     "flag-ordered": ("tied>true", "--where tied>true: tied is true or false; use = or !="),
     "flag-value": ("tied=maybe", "--where tied=maybe: 'maybe' is neither true nor false"),

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from math import isfinite
 from pathlib import Path
 from typing import Any, TypeGuard
 
+from archcli.arith import ELEMENT_BITS
 from archcli.recording.ceilings import Ceilings
+
+MOST_BYTES = 1 << 20
+LEAST_RATE, MOST_RATE = 1e3, 1e21
+"""Between a relay computer and all computers: beyond, shares of a ceiling lose their meaning."""
 
 RATES = ("gemm_flops_per_s", "dram_bytes_per_s", "cache_bytes_per_s")
 
@@ -20,10 +24,12 @@ def ceilings_file() -> Path:
 
 
 def kept_ceilings(path: Path) -> dict[str, Ceilings]:
-    """The valid entries of the file by key; none where the file cannot be read."""
+    """The valid entries of the file by key; none where the file cannot be read, or is damaged."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        if not path.is_file() or path.stat().st_size > MOST_BYTES:
+            return {}
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
         return {}
     entries = document.items() if isinstance(document, dict) else ()
     rates = ((key, _rates(entry)) for key, entry in entries)
@@ -32,7 +38,7 @@ def kept_ceilings(path: Path) -> dict[str, Ceilings]:
 
 def _rates(entry: Any) -> Ceilings | None:
     """The rates of an entry; None where a rate is missing or not a number above zero."""
-    if not isinstance(entry, dict) or not isinstance(entry.get("dtype"), str):
+    if not isinstance(entry, dict) or str(entry.get("dtype")) not in ELEMENT_BITS:
         return None
     gemm, dram, cache = (entry.get(key) for key in RATES)
     if not (_is_rate(gemm) and _is_rate(dram) and _is_rate(cache)):
@@ -47,4 +53,4 @@ def _rates(entry: Any) -> Ceilings | None:
 
 
 def _is_rate(value: Any) -> TypeGuard[float]:
-    return isinstance(value, float) and isfinite(value) and value > 0
+    return isinstance(value, float) and LEAST_RATE <= value <= MOST_RATE

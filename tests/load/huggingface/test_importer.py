@@ -14,6 +14,7 @@ from archcli.load.huggingface.config import MOST_LAYERS, Config
 from archcli.load.huggingface.families import smollm3
 from archcli.load.huggingface.groups import groups
 from archcli.load.huggingface.importer import families, import_config
+from archcli.load.huggingface.places import unplaced
 from archcli.load.yaml.nodes import plain
 from archcli.measure.passes import forward_pass
 from drawing import TINY
@@ -150,6 +151,12 @@ def test_a_quantization_is_noted():
 def test_a_file_of_no_known_family_is_refused(config, said):
     with pytest.raises(ArchError, match=said):
         import_config(config)
+
+
+@pytest.mark.parametrize("letters", [100, 252, 253, 4096, 100_000])
+def test_a_type_too_long_for_a_file_name_is_refused(letters):
+    with pytest.raises(ArchError, match=r"model_type 'mm.*… is not supported"):
+        import_config({"model_type": letters * "m"}, unplaced("f"))
 
 
 def test_every_family_is_found_by_every_type_it_states():

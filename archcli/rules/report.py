@@ -53,7 +53,9 @@ def report_of(
     named = models[0] if len(models) == 1 else {"name": f"{len(models)} models", "source": ""}
     records = [{**row, "place": "{file}:{line}:{column}".format(**row["where"])} for row in rows]
     tables = (Table("", COLUMNS, records),)
-    return Report("check", dict(named), dict(inputs), CONVENTION, totals, rows, tables, tuple(notes), keys=KEYS)
+    return Report(
+        "check", dict(named), dict(inputs), CONVENTION, totals, rows, tables, tuple(notes), keys=KEYS
+    )
 
 
 def statistics(report: Report) -> Report:

@@ -74,9 +74,10 @@ def verify_weights(asked: Subject, folder: str, dtype: str, request: Request) ->
         raise ArchError(
             f"{folder}: some shards are not here", "params --against compares the names of their tensors"
         )
+    stored = {name: entry for name, entry in checkpoint.tensors.items() if entry is not None}
     params = int(forward_pass(asked.model, 1, 1).params())
     with progress(f"verifying {asked.name}") as tick:
-        job = WeightCheck(folder, checkpoint.config, params, dtype, request)
+        job = WeightCheck(folder, checkpoint.config, stored, params, dtype, request)
         logits = check_weights(asked.model, placed, job, available_memory(), tick)
     return VerifyResult((*results, *_copies(checkpoint, comparison), *logits), checkpoint.notes)
 

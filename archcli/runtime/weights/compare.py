@@ -23,7 +23,14 @@ from archcli.runtime.dtypes import DTYPES, dtype_name
 from archcli.runtime.model.build import LanguageModel, build_model
 from archcli.runtime.model.random_data import random_input
 from archcli.runtime.verify.result import ReferenceResult
-from archcli.runtime.weights.transformers import Inputs, Logits, prompt_length, their_class, their_logits
+from archcli.runtime.weights.transformers import (
+    Inputs,
+    Logits,
+    TheirModel,
+    prompt_length,
+    their_class,
+    their_logits,
+)
 from archcli.runtime.weights.translate import fill
 
 if TYPE_CHECKING:
@@ -53,10 +60,14 @@ SEED = 20
 
 
 class WeightCheck(NamedTuple):
-    """A checkpoint to compare: its folder, config.json, parameters, dtype ("keep": as stored), request."""
+    """A checkpoint to compare: folder, config.json, tensors by name, and how to run it.
+
+    Dtype "keep" is that in which most numbers are stored.
+    """
 
     folder: str
     config: Mapping[str, Any]
+    stored: Mapping[str, TensorEntry]
     params: int
     dtype: str
     request: Request
@@ -94,7 +105,7 @@ def check_weights(
     _require_memory(job.params, dtype, available)
     cls, inputs = their_class(job.config), _inputs(spec, job, dtype)
     tell(f"transformers' {cls.__name__}", 0, 2)
-    theirs = their_logits(cls, job.folder, dtype, spec, inputs)
+    theirs = their_logits(cls, TheirModel(job.folder, job.config, mapped(job.stored)), dtype, spec, inputs)
     gc.collect()
     tell("archcli's model", 1, 2)
     ours = our_logits(loaded(with_forms(spec, job.request), placed, dtype), spec, inputs, job.request)
@@ -120,6 +131,14 @@ def kept(placed: PlacedTensors) -> torch.dtype:
             "the weights are not stored as numbers that run", "--dtype fp32 runs them all in single precision"
         )
     return dtype
+
+
+def mapped(stored: Mapping[str, TensorEntry]) -> dict[str, torch.Tensor]:
+    """Every tensor by name, as pages of its file: none is read before it is used."""
+    from safetensors import safe_open
+
+    files = {path: safe_open(path, "pt") for path in {entry.path for entry in stored.values()}}
+    return {name: files[entry.path].get_tensor(name) for name, entry in stored.items()}
 
 
 def loaded(spec: Model, placed: PlacedTensors, dtype: torch.dtype) -> LanguageModel:

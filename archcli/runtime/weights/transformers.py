@@ -1,10 +1,12 @@
-"""Load transformers' class for a config.json, and compute its logits.
+"""Logits of transformers' class for a config.json, with weights that archcli has read.
 
-No code of a repository is run, nothing is fetched, no pickle is read.
+transformers is handed plain settings and tensors, never a folder: no code of a repository runs, nothing is
+fetched, no pickle is read.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -16,6 +18,29 @@ from archcli.modules import Model
 
 DECODED = 4  # steps after the prompt; each is one more pass through all layers
 MOST_SHOWN = 200
+
+CLOSED = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "USE_HUB_KERNELS": "0"}
+"""Environment in which transformers asks no hub for files or kernels; it is read at the first import."""
+
+NOT_HANDED_ON = {
+    "attn_implementation",
+    "experts_implementation",
+    "auto_map",
+    "quantization_config",
+    "compression_config",
+    "fusion_config",
+    "kernel_config",
+    "use_kernels",
+    "distributed_config",
+    "transformers_weights",
+    "configuration_files",
+    "name_or_path",
+    "use_pretrained_backbone",
+}
+"""Keys of a config.json by which transformers finds code, kernels or files, as do those with a leading _."""
+
+INFINITE = "__float__"
+"""The one key of a mapping that stands for a number that JSON lacks: {"__float__": "Infinity"}."""
 
 
 class Inputs(NamedTuple):
@@ -32,6 +57,14 @@ class Logits(NamedTuple):
     steps: torch.Tensor | None
 
 
+class TheirModel(NamedTuple):
+    """What transformers' model is made of: the folder's name, its config.json, its tensors by name."""
+
+    folder: str
+    config: Mapping[str, Any]
+    tensors: Mapping[str, torch.Tensor]
+
+
 def prompt_length(spec: Model, tokens: torch.Tensor) -> int | None:
     """The tokens before those that are decoded; None for an encoder, and for a single token."""
     length: int = tokens.shape[1]
@@ -40,6 +73,7 @@ def prompt_length(spec: Model, tokens: torch.Tensor) -> int | None:
 
 def their_class(config: Mapping[str, Any]) -> Any:
     """The class of transformers that config.json names, or AutoModel; code of the repository is never run."""
+    os.environ.update(CLOSED)
     try:
         import transformers
     except ModuleNotFoundError:
@@ -50,9 +84,11 @@ def their_class(config: Mapping[str, Any]) -> Any:
     named = config.get("architectures")
     name = named[0] if isinstance(named, list) and named else "AutoModel"
     cls = getattr(transformers, name, None) if isinstance(name, str) and name.isidentifier() else None
-    if cls is transformers.AutoModel or (
-        isinstance(cls, type) and issubclass(cls, transformers.PreTrainedModel)
-    ):
+    if cls is transformers.AutoModel:
+        # built without memory, as only the class is wanted
+        with torch.device("meta"):
+            return type(cls.from_config(transformers.AutoConfig.for_model(**plain(config))))
+    if isinstance(cls, type) and issubclass(cls, transformers.PreTrainedModel):
         return cls
     raise ArchError(
         f"transformers has no class {str(name)[:MOST_SHOWN]!r} to compare logits with",
@@ -60,10 +96,25 @@ def their_class(config: Mapping[str, Any]) -> Any:
     )
 
 
-def their_logits(cls: Any, folder: str, dtype: torch.dtype, spec: Model, inputs: Inputs) -> Logits:
+def plain(value: Any) -> Any:
+    """A value of config.json without the keys of NOT_HANDED_ON, at any depth."""
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    if set(value) == {INFINITE}:
+        return float(value[INFINITE])
+    return {key: plain(item) for key, item in value.items() if not _is_door(key)}
+
+
+def _is_door(key: str) -> bool:
+    return key in NOT_HANDED_ON or key.startswith("_")
+
+
+def their_logits(cls: Any, job: TheirModel, dtype: torch.dtype, spec: Model, inputs: Inputs) -> Logits:
     """Logits of transformers' model, freed afterwards. Raises ArchError where it cannot be loaded."""
     with _quietly():
-        model = _model(cls, folder, dtype)
+        model = _model(cls, job, dtype)
         if spec.caches and getattr(spec, "head", None) is None:
             model = model.base_model  # a head that ours does not have is no part of the comparison
         steps = _steps(
@@ -73,20 +124,19 @@ def their_logits(cls: Any, folder: str, dtype: torch.dtype, spec: Model, inputs:
         return Logits(_answer(model(**_given(model, inputs, inputs.tokens), **cached), spec), steps)
 
 
-def _model(cls: Any, folder: str, dtype: torch.dtype) -> Any:
-    """transformers' model with all weights from the folder. Raises ArchError where one is missing."""
-    options: dict[str, Any] = {
-        "dtype": dtype,
-        "local_files_only": True,
-        "use_safetensors": True,
-        "trust_remote_code": False,
-    }
+def _model(cls: Any, job: TheirModel, dtype: torch.dtype) -> Any:
+    """transformers' model with all its weights. Raises ArchError where one is missing."""
     try:
-        if getattr(cls, "config_class", None) is not None:
-            options["config"] = cls.config_class.from_pretrained(folder, local_files_only=True)
-            # Kimi K2 says a type of its own, by which transformers would not know how its experts are stored
-            options["config"].model_type = cls.config_class.model_type
-        model, told = cls.from_pretrained(folder, output_loading_info=True, **options)
+        model, loading = cls.from_pretrained(
+            None,
+            config=_config(cls.config_class, plain(job.config)),
+            state_dict=dict(job.tensors),
+            attn_implementation="eager",
+            dtype=dtype,
+            trust_remote_code=False,
+            local_files_only=True,
+            output_loading_info=True,
+        )
     except (
         OSError,
         ValueError,
@@ -97,13 +147,27 @@ def _model(cls: Any, folder: str, dtype: torch.dtype) -> Any:
         ImportError,
     ) as problem:
         said = str(problem).strip().partition("\n")[0]
-        raise ArchError(f"transformers cannot load {folder} as {cls.__name__}: {said[:MOST_SHOWN]}") from None
-    lost = sorted(map(str, told["missing_keys"]))
+        what = f"transformers cannot load {job.folder} as {cls.__name__}: {said[:MOST_SHOWN]}"
+        raise ArchError(what) from None
+    lost = sorted(map(str, loading["missing_keys"]))
     if lost:
         example = lost[0][:MOST_SHOWN]
-        what = f"transformers finds {len(lost)} weights of {cls.__name__} not in {folder}, such as {example}"
+        what = (
+            f"transformers finds {len(lost)} weights of {cls.__name__} not in {job.folder}, such as {example}"
+        )
         raise ArchError(what, "it would make them up; archcli found every one of its own")
     return model.eval()
+
+
+def _config(cls: Any, settings: dict[str, Any]) -> Any:
+    """transformers' configuration of a class, from the part of the settings that is of its type."""
+    parts = [part for part in settings.values() if isinstance(part, dict)]
+    if cls.base_config_key in settings:
+        settings = settings[cls.base_config_key]
+    elif settings.get("model_type") != cls.model_type:
+        settings = next((part for part in parts if part.get("model_type") == cls.model_type), settings)
+    # Kimi K2 says a type of its own, by which transformers would not know how its experts are stored
+    return cls.from_dict({**settings, "model_type": cls.model_type})
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from archcli.recording.device import DeviceActivity
+from archcli.recording.disturbance import Disturbance
 from archcli.recording.kernels import CompiledModel
 from archcli.recording.operations import ClassKey, ExecutedOp, OpInstance, OpTime
 
@@ -37,6 +38,7 @@ class Recording:
       executed. `reached`: how many experts got tokens, by the path of an operation within routed experts.
     - `counted` of the `executed` torch operations were in the trace; `differing` names those that differ.
     - `rejected` pairs were disturbed and are in no figure. `load`: processes per processor at the start.
+      `disturbance`: what other processes did to the plain passes.
       `system_s`: median time of a plain pass, over all threads, spent in the system, mostly on page faults.
     - `trace`: one pass in Chrome's format.
     - `gpu`: on a GPU. `compiled`: of a compiled model, whose paths are those of fused groups, and whose
@@ -64,6 +66,7 @@ class Recording:
     gpu: GpuPasses | None = None
     compiled: CompiledModel | None = None
     stacks: tuple[str, ...] = ()
+    disturbance: Disturbance = field(default_factory=Disturbance)
 
     @property
     def extrapolated(self) -> bool:

@@ -1,19 +1,30 @@
-"""The quality of a recording: overhead of tracing, unattributed time, and load of the machine."""
+"""The quality of a recording: overhead of tracing, unattributed time, and what disturbed its passes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from statistics import median
 
 from archcli.measure.profile.fold import Breakdown
 from archcli.recording.classes import UNATTRIBUTED
+from archcli.recording.disturbance import MOST_SWITCHES_PER_S, MOST_WAITED
 from archcli.recording.recording import Recording
 
 # Within these a profile is sound. Seen on a quiet machine at steps of 20 ms and more: overhead at most 1.03,
 # attributed 0.95 to 1.01, unattributed 0 to 0.03; the rest is room for short steps. A busy neighbour causes
 # 120 involuntary context switches a second.
-MOST_OVERHEAD, LEAST_ATTRIBUTED, MOST_SWITCHES_PER_S, MOST_LOAD = 1.06, 0.90, 120.0, 1.0
+MOST_OVERHEAD, LEAST_ATTRIBUTED, MOST_LOAD = 1.06, 0.90, 1.0
 MOST_UNATTRIBUTED = 0.10
 """The largest share of the plain wall time, positive or negative, at which a profile is reliable."""
+LEAST_TAKEN = 0.05
+"""Processors that others take at least, where threads wait for them and not for each other."""
+MOST_TAKEN, MOST_STOLEN = 0.25, 0.05
+"""The largest shares of the processors that other processes and the host of a virtual machine may take.
+
+What other processes take is asked only where the system does not say how long threads waited.
+"""
+MOST_SPREAD = 0.25
+"""The largest interquartile range of the plain passes, of their median."""
 
 
 def overhead_ratio(recording: Recording) -> float:
@@ -23,14 +34,50 @@ def overhead_ratio(recording: Recording) -> float:
 
 
 def is_reliable(recording: Recording, breakdown: Breakdown) -> bool:
-    """Whether trace and census agree, and at most a tenth of the plain time is unattributed."""
+    """Whether trace and census agree, at most a tenth is unattributed, and no pass was disturbed."""
     is_complete = not recording.differing and not recording.lost
-    return is_complete and abs(breakdown.share_of(UNATTRIBUTED)) <= MOST_UNATTRIBUTED
+    is_attributed = abs(breakdown.share_of(UNATTRIBUTED)) <= MOST_UNATTRIBUTED
+    return is_complete and is_attributed and not is_disturbed(recording)
 
 
-def is_busy(load: float, switches_per_s: float) -> bool:
-    """Whether other processes disturbed the passes."""
-    return load > MOST_LOAD or switches_per_s > MOST_SWITCHES_PER_S
+def is_disturbed(recording: Recording) -> bool:
+    """Whether other processes disturbed the plain passes, or their times scatter.
+
+    With hidden launches a GPU works through its queue whatever the processors do.
+    """
+    hidden = recording.gpu is not None and recording.gpu.hidden
+    return recording.disturbance.spread > MOST_SPREAD or (not hidden and _is_busy(recording))
+
+
+def _is_busy(recording: Recording) -> bool:
+    """Whether other processes had processors that the passes wanted.
+
+    The load when a run began says nothing of its passes: it is asked only where the system says nothing else.
+    """
+    seen = recording.disturbance
+    if seen.stolen is not None and seen.stolen > MOST_STOLEN * seen.processors:
+        return True
+    if seen.waited_share is not None:
+        return seen.waited_share > MOST_WAITED and (seen.others is None or seen.others > LEAST_TAKEN)
+    if seen.others is not None:
+        return seen.others > MOST_TAKEN * seen.processors
+    return recording.load > MOST_LOAD or recording.switches_per_s > MOST_SWITCHES_PER_S
+
+
+def disturbances(recording: Recording) -> Iterator[str]:
+    """What was seen of other processes and of the scatter of the plain passes, a clause each."""
+    seen = recording.disturbance
+    if seen.others is not None:
+        yield f"other processes took {seen.others:.1f} of {seen.processors} processors"
+    if seen.stolen is not None and seen.stolen > MOST_STOLEN:
+        yield f"the host of this virtual machine took {seen.stolen:.1f}"
+    if seen.waited_share is not None:
+        yield f"threads waited for one {seen.waited_share:.0%} of their time"
+    if seen.others is None and seen.waited_share is None:
+        yield f"{recording.load:.1f} processes a processor when it began"
+        yield f"{recording.switches_per_s:.0f} involuntary context switches a second"
+    if not recording.extrapolated:
+        yield f"plain passes took {fastest_to_slowest(recording)}"
 
 
 def fastest_to_slowest(recording: Recording) -> str:

@@ -8,8 +8,10 @@ from archcli.measure.profile.fold import Breakdown
 from archcli.measure.profile.quality import (
     LEAST_ATTRIBUTED,
     MOST_OVERHEAD,
+    MOST_SPREAD,
     MOST_UNATTRIBUTED,
-    is_busy,
+    disturbances,
+    is_disturbed,
     overhead_ratio,
 )
 from archcli.recording.classes import UNATTRIBUTED
@@ -31,6 +33,8 @@ def warnings_of(recording: Recording, breakdown: Breakdown) -> Iterator[str]:
             f"NOT RELIABLE: trace and {expected} differ in {len(recording.differing)} operations: "
             f"{', '.join(recording.differing[:MOST_NAMED])}."
         )
+    if is_disturbed(recording):
+        yield disturbance_warning(recording)
     yield from _unattributed(recording, breakdown.share_of(UNATTRIBUTED))
     overhead = overhead_ratio(recording)
     if overhead > MOST_OVERHEAD:
@@ -39,11 +43,6 @@ def warnings_of(recording: Recording, breakdown: Breakdown) -> Iterator[str]:
         yield (
             f"Operations explain {breakdown.attributed_share:.0%} of the plain wall time; "
             "short passes leave more to the framework."
-        )
-    if is_busy(recording.load, recording.switches_per_s):
-        yield (
-            f"{busy_machine(recording.load, recording.switches_per_s)} "
-            "Threads that wait for one another make small operations look dear; repeat it on a quiet one."
         )
     yield from device_warnings(recording)
 
@@ -62,12 +61,11 @@ def _unattributed(recording: Recording, share: float) -> Iterator[str]:
         )
 
 
-def busy_machine(load: float, switches_per_s: float) -> str:
-    """The warning of a machine that other processes used."""
-    return (
-        f"A BUSY MACHINE: {load:.1f} processes a processor when it began, "
-        f"{switches_per_s:.0f} involuntary context switches a second."
-    )
+def disturbance_warning(recording: Recording) -> str:
+    """The warning of passes that other processes disturbed, or whose times scatter: what was seen."""
+    spread, seen = recording.disturbance.spread, "; ".join(disturbances(recording))
+    uneven = f" The middle half of the plain passes spans {spread:.0%} of their median."
+    return f"NOT RELIABLE: a busy machine: {seen}.{uneven * (spread > MOST_SPREAD)} Repeat it on a quiet one."
 
 
 def device_warnings(recording: Recording) -> Iterator[str]:

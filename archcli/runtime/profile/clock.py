@@ -16,11 +16,10 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch.autograd import profiler
 
+from archcli.recording.disturbance import MOST_SWITCHES_PER_S, MOST_WAITED, ProcessorTimes, processor_times
 from archcli.recording.events import TIMED
 
 Step = Callable[[], Any]
-MOST_SWITCHES_PER_S = 120.0
-"""Involuntary context switches beyond which a pass is rejected, as long as enough passes are left."""
 WARM_UPS, DEVICE_WARM_UPS = 2, 5
 """Passes before any is timed: a device first loads its kernels and raises its clock. Five are the paper's."""
 LEAST_WAIT_S, MARGIN = 1e-3, 1.5
@@ -33,6 +32,7 @@ class Run(NamedTuple):
     """One timed pass: its time, and disturbances by the system during it.
 
     `seconds` are the device's where launches are hidden, else the host's; `device_s` is None on a CPU.
+    `times` are those of the processors meanwhile.
     """
 
     seconds: float
@@ -41,6 +41,7 @@ class Run(NamedTuple):
     system_s: float = 0.0
     host_s: float | None = None
     device_s: float | None = None
+    times: ProcessorTimes = ProcessorTimes()
 
     @property
     def lasted_s(self) -> float:
@@ -49,7 +50,9 @@ class Run(NamedTuple):
 
     @property
     def disturbed(self) -> bool:
-        """Whether involuntary context switches exceed those of a quiet machine."""
+        """Whether threads waited for a processor, or were switched, more than on a quiet machine."""
+        if self.times.waited_share is not None:
+            return self.times.waited_share > MOST_WAITED
         return self.switches > MOST_SWITCHES_PER_S * self.lasted_s
 
 
@@ -174,11 +177,13 @@ def clock_of(device: str, *, hide_launch: bool = False) -> Clock:
 def run_pass(step: Step, clock: Clock) -> Run:
     """Run and time one pass; its outputs are freed outside of the timed interval."""
     clock.ready()
+    times = processor_times()
     before = resource.getrusage(resource.RUSAGE_SELF)
     start = time.perf_counter()
     result, device_s = clock.run(step)
     host_s = time.perf_counter() - start
     after = resource.getrusage(resource.RUSAGE_SELF)
+    times = processor_times().since(times)
     del result
     return Run(
         clock.counted(host_s, device_s),
@@ -187,6 +192,7 @@ def run_pass(step: Step, clock: Clock) -> Run:
         after.ru_stime - before.ru_stime,
         host_s,
         device_s,
+        times,
     )
 
 

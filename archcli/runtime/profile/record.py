@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from archcli.recording.chrome_trace import chrome_trace
 from archcli.recording.classes import FRAMEWORK, FUSED, RANDOM, class_of
 from archcli.recording.device import DeviceActivity, account, median_activity
+from archcli.recording.disturbance import disturbance, usable_processors
 from archcli.recording.events import events_of
 from archcli.recording.operations import CallTime, ExecutedOp, OpKey, OpTime
 from archcli.recording.recording import GpuPasses, Recording
@@ -159,6 +160,11 @@ def recording_of(done: list[Pair], census: Census, device: str, *, chosen: bool 
         system_s=median(pair.plain.system_s for pair in kept),
         reached=census.reached,
         gpu=_gpu_passes(kept),
+        disturbance=disturbance(
+            [pair.plain.times for pair in kept],
+            [pair.plain.seconds for pair in kept],
+            len(usable_processors()),
+        ),
     )
 
 

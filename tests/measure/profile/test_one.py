@@ -125,7 +125,7 @@ WARNINGS = {
     "Tracing slowed the pass by 50%": replace(QUIET, traced_s=(1.5, 1.35, 1.65)),
     "Operations explain 85%": QUIET,
     "500 involuntary context switches": replace(QUIET, switches_per_s=500.0),
-    "A BUSY MACHINE: 3.5 processes": replace(QUIET, load=3.5),
+    "a busy machine: 3.5 processes": replace(QUIET, load=3.5),
     "Not measured on a GPU yet": replace(QUIET, machine={"device": "cuda:0"}),
 }
 

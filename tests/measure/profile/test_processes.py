@@ -130,7 +130,9 @@ def test_of_fewer_than_asked_the_report_is_partial():
 def test_a_note_of_some_says_of_how_many():
     busy = [printed(load=load) for load in (3.5, 4.5, 0.0)]
     notes = repeated(busy, 3).notes
-    assert any(note.startswith("In 2 of 3 processes: A BUSY MACHINE: 3.5") for note in notes)
+    told = "In 2 of 3 processes: NOT RELIABLE: a busy machine: 3.5 processes a processor when it began; "
+    assert any(note.startswith(told) for note in notes)
+    assert repeated(busy, 3).totals["warnings"][0].startswith(told)
     assert "Weights are random." in notes
 
 

@@ -8,6 +8,7 @@ from statistics import median
 
 from archcli.measure.profile.extrapolate.layer_times import LayerTimes, Recordings, layer_times
 from archcli.measure.profile.extrapolate.stacks import StackPlan
+from archcli.recording.disturbance import worst
 from archcli.recording.operations import OpTime
 from archcli.recording.recording import GpuPasses, Recording
 
@@ -40,6 +41,7 @@ def extrapolated(plan: StackPlan, recordings: Recordings) -> Recording:
         stacks=tuple(stack.name for stack in plan.stacks()),
         reached=dict(_reached_experts(plan, recordings)),
         gpu=_gpu_passes(plan, recordings),
+        disturbance=worst(stack.disturbance for stack in stacks),
     )
 
 

@@ -90,6 +90,27 @@ Machine = dict[str, str | int | list[GpuReading]]
 """
 
 
+class DisturbanceFigures(Record):
+    """What disturbed the plain passes: other processes, and a scatter of their times."""
+
+    processors: Annotated[Amount, Meaning("Processors that the process could use.")]
+    others: Annotated[
+        float | None,
+        Meaning("Processors that other processes kept busy, on average; null where the system does not say."),
+    ]
+    stolen: Annotated[
+        float | None,
+        Meaning("Processors that the host of a virtual machine took, on average; null as above."),
+    ]
+    waited_share: Annotated[
+        float | None,
+        Meaning("Of the time in which threads ran or were ready to, the share they waited; null as above."),
+    ]
+    spread: Annotated[
+        float, Meaning("The interquartile range of the plain passes as a multiple of their median.")
+    ]
+
+
 class IdleTimes(Record):
     """Why a GPU was idle in a traced pass, in seconds."""
 

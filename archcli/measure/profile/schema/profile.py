@@ -7,6 +7,7 @@ from typing import Annotated, Literal, NotRequired
 from archcli.measure.profile.schema.base import (
     Amount,
     Device,
+    DisturbanceFigures,
     Machine,
     Memory,
     ModelName,
@@ -43,7 +44,11 @@ class PassFigures(Record):
         Seconds, Meaning("A traced pass as a multiple of the plain pass before it, the median.")
     ]
     reliable: Annotated[
-        bool, Meaning("Whether trace and census agree, and plain and traced passes, to a tenth.")
+        bool,
+        Meaning(
+            "Whether trace and census agree, plain and traced passes to a tenth, and nothing disturbed the "
+            "plain passes."
+        ),
     ]
     matmul_flops: Annotated[Amount, Meaning("FLOPs of matrix products, counted.")]
     other_flops: Annotated[Amount, Meaning("All other FLOPs, counted.")]
@@ -93,6 +98,14 @@ class PassFigures(Record):
         float, Meaning("Involuntary context switches a second of plain passes.")
     ]
     load_per_processor: Annotated[float, Meaning("Processes that wanted each processor when it began.")]
+    disturbance: NotRequired[
+        Annotated[
+            DisturbanceFigures, Meaning("What disturbed the plain passes; by kinds of layer, the worst.")
+        ]
+    ]
+    warnings: NotRequired[
+        Annotated[list[str], Meaning("The notes on what makes it unreliable, one sentence each.")]
+    ]
     machine: Annotated[Machine, Meaning("What the figures depend on besides the model.")]
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 from archcli.measure.profile.schema.base import (
     Amount,
     Device,
+    DisturbanceFigures,
     Machine,
     Memory,
     ModelName,
@@ -104,7 +105,11 @@ class VariantSummary(Ratios):
     ]
     unattributed_share: Annotated[float, Meaning("Of the plain wall time, left by operations and framework.")]
     reliable: Annotated[
-        bool, Meaning("Whether trace and census agree, and plain and traced passes, to a tenth.")
+        bool,
+        Meaning(
+            "Whether trace and census agree, plain and traced passes to a tenth, and nothing disturbed the "
+            "plain passes."
+        ),
     ]
     overhead_ratio: Annotated[Seconds, Meaning("A traced pass as a multiple of the plain one, the median.")]
     compiled: Annotated[
@@ -123,6 +128,7 @@ class VariantSummary(Ratios):
         Meaning("What the trace of a GPU lacks: kernels without a launch, launches without a kernel."),
     ]
     device: Annotated[Device | None, Meaning("What a GPU did; null on a CPU, and where it is extrapolated.")]
+    disturbance: NotRequired[Annotated[DisturbanceFigures, Meaning("What disturbed its plain passes.")]]
     plain_s: Annotated[list[Seconds], Meaning("Seconds of its plain pass in each round.")]
     traced_s: Annotated[list[Seconds], Meaning("Seconds of its traced pass in each round.")]
 

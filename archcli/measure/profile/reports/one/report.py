@@ -10,6 +10,7 @@ from archcli.measure.passes import Pass
 from archcli.measure.profile.fold import Breakdown, Tally, fold
 from archcli.measure.profile.quality import is_reliable, overhead_ratio
 from archcli.measure.profile.reports.compiled import compiled_figures, group_members
+from archcli.measure.profile.reports.disturbance import disturbance_figures
 from archcli.measure.profile.reports.gpu import (
     device_figures,
     device_notes,
@@ -122,6 +123,8 @@ def _totals(counted: Pass, recording: Recording, breakdown: Breakdown) -> PassFi
         "system_s_per_pass": recording.system_s,
         "context_switches_per_s": recording.switches_per_s,
         "load_per_processor": recording.load,
+        "disturbance": disturbance_figures(recording.disturbance),
+        "warnings": list(warnings_of(recording, breakdown)),
         "device": device_figures(recording, breakdown.wall_s),
         "machine": machine_figures(recording),
     }

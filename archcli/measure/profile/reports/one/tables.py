@@ -8,6 +8,7 @@ from archcli.measure.profile.fold import Breakdown
 from archcli.measure.profile.operators import abbreviated
 from archcli.measure.profile.quality import fastest_to_slowest, is_reliable, overhead_ratio
 from archcli.measure.profile.reports.compiled import kernel_facts
+from archcli.measure.profile.reports.disturbance import disturbance_facts, disturbance_figures
 from archcli.measure.profile.reports.gpu import device_facts, is_gpu
 from archcli.measure.profile.reports.one.figures import columns_of, figures_of
 from archcli.measure.profile.schema.figures import Operator
@@ -60,6 +61,7 @@ def quality_table(recording: Recording, breakdown: Breakdown) -> Table:
         ("time in the system, for page faults above all, all threads", recording.system_s, "seconds"),
         ("involuntary context switches per second", round(recording.switches_per_s), "count"),
         ("processes per processor when it began", f"{recording.load:.1f}", "text"),
+        *disturbance_facts(disturbance_figures(recording.disturbance)),
         *device_facts(recording, breakdown.wall_s),
         *((name, value, "text") for name, value in recording.machine.items()),
     )

@@ -57,7 +57,7 @@ def joined_totals(documents: Sequence[Profile], asked: int) -> dict[str, Any]:
 
 def _plain_figures(totals: Mapping[str, Any]) -> dict[str, Any]:
     """The totals that are joined by medians."""
-    joined = {"by_class", "plain_s", "traced_s", "operations_differing", "launches_lost"}
+    joined = {"by_class", "plain_s", "traced_s", "operations_differing", "launches_lost", "warnings"}
     return {key: value for key, value in totals.items() if key not in joined}
 
 

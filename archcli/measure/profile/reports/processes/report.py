@@ -28,32 +28,41 @@ def repeated(documents: Sequence[Profile], asked: int, top: int = 0) -> Report:
     """
     first = documents[0]
     totals, rows = joined_totals(documents, asked), joined_rows(documents)
+    warnings = [
+        *_few_processes(len(documents), asked),
+        *_joined([document["totals"].get("warnings", []) for document in documents]),
+    ]
     return Report(
         command=first["command"],
         model={"name": first["model"]["name"], "source": first["model"]["source"]},
         inputs={**first["inputs"], "repeat_process": asked},
         usual=usual_inputs(first["inputs"]["phase"]),
         convention=f"{first['convention']} {CONVENTION}",
-        totals=totals,
+        totals={**totals, "warnings": warnings},
         rows=rows,
         tables=tuple(tables_of(totals, rows, top)),
-        notes=tuple(_notes(documents, asked)),
+        notes=(
+            *_few_processes(len(documents), asked),
+            *_joined([document["notes"] for document in documents]),
+        ),
     )
 
 
-def _notes(documents: Sequence[Profile], asked: int) -> Iterator[str]:
-    """Notes of all processes; one that only some have is followed by their number.
-
-    Notes that differ in figures alone have one wording.
-    """
-    done = len(documents)
+def _few_processes(done: int, asked: int) -> Iterator[str]:
     if done < asked:
         yield f"PARTIAL: interrupted after {done} of {asked} processes."
     if done < FEWEST:
         yield f"{done} process{'es are' if done > 1 else ' is'} few: a range of so few says little."
+
+
+def _joined(notes: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The notes of all processes; one that only some have follows their number.
+
+    Notes that differ in figures alone have one wording.
+    """
     by_wording: dict[str, list[str]] = defaultdict(list)
-    for note in chain.from_iterable(document["notes"] for document in documents):
+    for note in chain.from_iterable(notes):
         by_wording[re.sub(r"-?\d[\d.,]*", "#", note)].append(note)
-    for notes in by_wording.values():
-        shared = len(notes) == done and len(set(notes)) == 1
-        yield notes[0] if shared else f"In {len(notes)} of {done} processes: {notes[0]}"
+    for alike in by_wording.values():
+        shared = len(alike) == len(notes) and len(set(alike)) == 1
+        yield alike[0] if shared else f"In {len(alike)} of {len(notes)} processes: {alike[0]}"

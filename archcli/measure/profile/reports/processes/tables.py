@@ -7,6 +7,7 @@ from typing import Any
 
 from archcli.measure.profile.ivanov.report import ivanov_tables
 from archcli.measure.profile.reports.by_kind import kind_tables
+from archcli.measure.profile.reports.disturbance import disturbance_facts
 from archcli.measure.report import Column, Table, facts
 from archcli.recording.classes import FRAMEWORK, UNATTRIBUTED, label_of
 
@@ -85,5 +86,6 @@ def _quality_table(totals: Mapping[str, Any]) -> Table:
         ),
         ("involuntary context switches per second", round(totals["context_switches_per_s"]), "count"),
         ("processes per processor when they began", f"{totals['load_per_processor']:.1f}", "text"),
+        *disturbance_facts(totals["disturbance"]),
         *((name, value, "text") for name, value in totals["machine"].items()),
     )

@@ -7,6 +7,7 @@ from typing import Any
 from archcli.measure.profile.fold import Tally
 from archcli.measure.profile.quality import overhead_ratio
 from archcli.measure.profile.reports.compiled import compiled_figures, group_members
+from archcli.measure.profile.reports.disturbance import disturbance_figures
 from archcli.measure.profile.reports.gpu import device_figures
 from archcli.measure.profile.reports.versus.ratios import NONE, class_seconds, operator_seconds, ratios
 from archcli.measure.profile.reports.versus.variant import VariantBreakdown
@@ -50,6 +51,7 @@ def summary_of(base: VariantBreakdown, side: VariantBreakdown) -> VariantSummary
         "operations_differing": list(recording.differing),
         "launches_lost": list(recording.lost),
         "device": device_figures(recording, breakdown.wall_s),
+        "disturbance": disturbance_figures(recording.disturbance),
         "plain_s": list(recording.plain_s),
         "traced_s": list(recording.traced_s),
     }

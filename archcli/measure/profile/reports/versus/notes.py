@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from archcli.measure.profile.quality import MOST_UNATTRIBUTED, is_busy
+from archcli.measure.profile.quality import MOST_UNATTRIBUTED, is_disturbed
 from archcli.measure.profile.reports.compiled import compiled_notes
 from archcli.measure.profile.reports.gpu import device_notes
 from archcli.measure.profile.reports.versus.variant import MeasuredVariant, VariantBreakdown
-from archcli.measure.profile.warnings import MOST_NAMED, busy_machine, device_warnings
+from archcli.measure.profile.warnings import MOST_NAMED, device_warnings, disturbance_warning
 from archcli.recording.classes import FUSED
 
 SURE = 4
@@ -43,11 +43,9 @@ def _warnings(sides: Sequence[VariantBreakdown]) -> Iterator[str]:
                 f"NOT RELIABLE: {letter}'s plain and traced passes differ by {side.unattributed:.0%} of the "
                 "plain wall time; repeat it."
             )
+        if is_disturbed(recording):
+            yield f"{letter}: {disturbance_warning(recording)}"
         yield from (f"{letter}: {warning}" for warning in device_warnings(recording))
-    load = sides[0].variant.recording.load
-    switches = max(side.variant.recording.switches_per_s for side in sides)
-    if is_busy(load, switches):
-        yield busy_machine(load, switches)
 
 
 def _differences(base: MeasuredVariant, variants: Sequence[MeasuredVariant]) -> Iterator[str]:

@@ -6,7 +6,6 @@ how long it was ready to run while something else ran. Elsewhere these are None.
 
 from __future__ import annotations
 
-import os
 import resource
 import time
 from collections.abc import Iterable, Sequence
@@ -14,9 +13,8 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import NamedTuple
 
-PROC = Path("/proc")
-BUSY, STOLEN = (0, 1, 2, 5, 6), 7
-"""Columns of /proc/stat: user, nice, system, irq and softirq; steal, which the host of a VM took."""
+from archcli.recording.machine import PROC, processor_seconds, waited_seconds
+
 LEAST_S = 0.2
 """Seconds below which ticks do not say how much others ran."""
 MOST_WAITED = 0.05
@@ -90,33 +88,8 @@ def worst(disturbances: Iterable[Disturbance]) -> Disturbance:
 def processor_times(proc: Path = PROC) -> ProcessorTimes:
     """The times as they stand now."""
     own = resource.getrusage(resource.RUSAGE_SELF)
-    busy, stolen = _machine_times(proc)
-    return ProcessorTimes(time.monotonic(), own.ru_utime + own.ru_stime, busy, stolen, _waited(proc))
-
-
-def usable_processors() -> list[int]:
-    """Numbers of the processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
-
-
-def _machine_times(proc: Path) -> tuple[float | None, float | None]:
-    names = {f"cpu{number}" for number in usable_processors()}
-    lines = [line.split() for line in _text(proc / "stat").splitlines()]
-    ticks = [list(map(int, values)) for name, *values in filter(None, lines) if name in names]
-    if not ticks:
-        return None, None
-    tick_s = 1 / os.sysconf("SC_CLK_TCK")
-    busy = sum(columns[i] for columns in ticks for i in BUSY)
-    return busy * tick_s, sum(columns[STOLEN] for columns in ticks) * tick_s
-
-
-def _waited(proc: Path) -> float | None:
-    """Seconds that all threads waited for a processor."""
-    waits = [_text(path).split() for path in (proc / "self" / "task").glob("*/schedstat")]
-    known = [int(values[1]) for values in waits if len(values) > 1]
-    return sum(known) / 1e9 if known else None
+    busy, stolen = processor_seconds(proc)
+    return ProcessorTimes(time.monotonic(), own.ru_utime + own.ru_stime, busy, stolen, waited_seconds(proc))
 
 
 def _spread(walls: Sequence[float]) -> float:
@@ -129,10 +102,3 @@ def _spread(walls: Sequence[float]) -> float:
 def _sum(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) if len(known) == len(values) else None
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""

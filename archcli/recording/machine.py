@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 PROC, GROUPS, CPUS = Path("/proc"), Path("/sys/fs/cgroup"), Path("/sys/devices/system/cpu")
+BUSY, STOLEN = (0, 1, 2, 5, 6), 7
+"""Columns of /proc/stat: user, nice, system, irq and softirq; steal, which the host of a VM took."""
 
 
 def available_memory(proc: Path = PROC, groups: Path = GROUPS) -> int | None:
@@ -34,6 +37,35 @@ def cache_size(cpus: Path = CPUS) -> int | None:
         if level.isdigit() and size.removesuffix("K").isdigit():
             levels.setdefault(int(level), {})[shared] = int(size.removesuffix("K")) * 1024
     return sum(levels[max(levels)].values()) if levels else None
+
+
+def usable_processors() -> list[int]:
+    """Numbers of the processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def processor_seconds(proc: Path = PROC) -> tuple[float | None, float | None]:
+    """Seconds that the usable processors were busy, and those that the host of a virtual machine took.
+
+    None where the system does not say (not Linux).
+    """
+    names = {f"cpu{number}" for number in usable_processors()}
+    lines = [line.split() for line in _text(proc / "stat").splitlines()]
+    ticks = [list(map(int, values)) for name, *values in filter(None, lines) if name in names]
+    if not ticks:
+        return None, None
+    tick_s = 1 / os.sysconf("SC_CLK_TCK")
+    busy = sum(columns[i] for columns in ticks for i in BUSY)
+    return busy * tick_s, sum(columns[STOLEN] for columns in ticks) * tick_s
+
+
+def waited_seconds(proc: Path = PROC) -> float | None:
+    """Seconds that all threads of this process were ready to run and did not; None where unknown."""
+    waits = [_text(path).split() for path in (proc / "self" / "task").glob("*/schedstat")]
+    known = [int(values[1]) for values in waits if len(values) > 1]
+    return sum(known) / 1e9 if known else None
 
 
 def _kernel(proc: Path) -> int | None:

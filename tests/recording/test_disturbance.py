@@ -11,9 +11,9 @@ from archcli.recording.disturbance import (
     ProcessorTimes,
     disturbance,
     processor_times,
-    usable_processors,
     worst,
 )
+from archcli.recording.machine import usable_processors
 
 TICK = os.sysconf("SC_CLK_TCK")
 

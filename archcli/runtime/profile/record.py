@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 from archcli.recording.chrome_trace import chrome_trace
 from archcli.recording.classes import FRAMEWORK, FUSED, RANDOM, class_of
 from archcli.recording.device import DeviceActivity, account, median_activity
-from archcli.recording.disturbance import disturbance, usable_processors
+from archcli.recording.disturbance import disturbance
 from archcli.recording.events import events_of
+from archcli.recording.machine import usable_processors
 from archcli.recording.operations import CallTime, ExecutedOp, OpKey, OpTime
 from archcli.recording.recording import GpuPasses, Recording
 from archcli.recording.walk import walk

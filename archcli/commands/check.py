@@ -13,7 +13,7 @@ from archcli.errors import ArchError, Problem
 from archcli.load.loaded import Loaded
 from archcli.load.presets import presets_index
 from archcli.load.source import identity, load
-from archcli.load.yaml.patch import Patch, patch_of
+from archcli.load.yaml.patch import patch_of
 from archcli.render import BY_SUFFIX, chosen_format, rendered, write
 from archcli.render.findings.lines import full, unpatched
 from archcli.render.screen import columns, painted
@@ -84,7 +84,7 @@ def run(  # noqa: PLR0913, PLR0917
         bool, typer.Option("--statistics", help="Print how often each rule was broken.")
     ] = False,
     suggest: Annotated[
-        bool, typer.Option("--suggest", help="Print the fixes as a patch of the YAML.")
+        bool, typer.Option("--suggest", help="Print the fixes as a patch of the file.")
     ] = False,
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 in spite of findings.")] = False,
     tp: Annotated[
@@ -216,6 +216,5 @@ def _show(
 def _patch(checked: CheckedModel) -> str:
     """A patch of one file; changes that cannot be written into it follow as comments."""
     fixes = [tuple(fix) for diagnostic in checked.diagnostics for fix in diagnostic.finding.fixes]
-    imported = checked.loaded.config is not None  # whose keys are not those of the fixes
-    patch = Patch("", tuple(dict(fixes).items())) if imported else patch_of(checked.loaded.tree, fixes)
+    patch = patch_of(checked.loaded.tree, fixes)
     return patch.text + unpatched(checked.loaded.source, patch.left)

@@ -202,15 +202,15 @@ class Rope(Position):
             yield Conflict(
                 "rotary-dims-even",
                 "position",
-                f"RoPE turns dims in pairs, and heads are {width} wide",
-                "state an even rotary_dim, or an even head_dim",
+                f"RoPE rotates dimensions in pairs, and head_dim is {width}",
+                "state an even head_dim, or an even rotary_dim",
             )
         if self.rotary_dim is not None and self.rotary_dim > width:
             yield Conflict(
                 "rotary-dims-within-head",
                 "position.rotary_dim",
-                f"rotary_dim {self.rotary_dim} is more than the {width} dims of a head",
-                "leave it out to turn all",
+                f"rotary_dim {self.rotary_dim} is more than head_dim {width}",
+                "leave it out to rotate all of a head",
             )
 
     def check(self) -> Iterator[Conflict]:
@@ -220,5 +220,5 @@ class Rope(Position):
                 "rotary-dims-even",
                 "rotary_dim",
                 f"rotary_dim must be even, not {self.rotary_dim}",
-                "RoPE turns dims in pairs",
+                "RoPE rotates dimensions in pairs",
             )

@@ -18,7 +18,7 @@ from archcli.modules import (
 )
 from archcli.modules.base import find
 from archcli.modules.stack import stacks
-from archcli.rules.base import Case, DesignRule, Finding, Fix, Severity, cached_bytes, example
+from archcli.rules.base import DIVISOR, Case, DesignRule, Finding, Fix, Severity, cached_bytes, example
 
 GQA = "{{kind: gqa, n_heads: {}, n_kv_heads: {}, head_dim: 64, position: {{kind: rope, theta: 10000}}}}"
 MHA = "{kind: mha, n_heads: 8, position: {kind: rope, theta: 10000}"
@@ -53,8 +53,9 @@ class KvHeadsDivideHeads(DesignRule):
             if groups is not None and heads % groups:
                 best = _nearest_divisor(heads, groups, case.parallel.tp)
                 where = f"{path}.n_kv_heads"
-                message = f"{groups} kv heads do not divide {heads} heads"
-                yield Finding(where, message, groups, f"a divisor of {heads}", fixes=(Fix(where, best),))
+                message = f"n_kv_heads {groups} does not divide n_heads {heads}"
+                fixes = (Fix(where, best),)
+                yield Finding(where, message, groups, f"a divisor of {heads}", fixes=fixes, cause=DIVISOR)
 
     def claims(self, conflict: Problem) -> bool:
         """Whether a conflict is the modules' own for kv heads that do not divide heads."""
@@ -77,7 +78,7 @@ class GroupQueries(DesignRule):
 
     code = "ATT005"
     severity = Severity.WARNING
-    title = "every head has keys and values of its own, at a size where groups are the consensus"
+    title = "multi-head attention in a large model with a long context"
     reason = (
         "From some 7 billion parameters and 8,192 tokens on, the cache of full multi-head attention is what "
         "bounds a batch; grouped queries keep quality close to it."
@@ -122,7 +123,7 @@ class GroupQueries(DesignRule):
             if attention.causal and heads > 1:
                 groups, saved = _grouped(model, path, attention)
                 fixes = (Fix(f"{path}.kind", "gqa"), Fix(f"{path}.n_kv_heads", groups))
-                message = f"{heads} heads, as many kv heads"
+                message = f"n_heads {heads}, each with its own keys and values"
                 yield Finding(f"{path}.kind", message, heads, "kind gqa", saved, fixes)
 
 
@@ -134,7 +135,7 @@ def _grouped(model: Model, path: str, attention: Attention) -> tuple[int, str]:
     smaller = substitute(model, {path: grouped if groups > 1 else to_mqa(facts)})
     now, then = cached_bytes(model, context) / 2**30, cached_bytes(smaller, context) / 2**30
     saved = f"would save {now - then:.3g} of {now:.3g} GiB of cache (bf16, {context:,} tokens)"
-    return groups, f"{groups} kv heads here {saved}"
+    return groups, f"n_kv_heads {groups} {saved}"
 
 
 class WindowBeyondContext(DesignRule):
@@ -142,7 +143,7 @@ class WindowBeyondContext(DesignRule):
 
     code = "ATT006"
     severity = Severity.WARNING
-    title = "a window as wide as the context or wider"
+    title = "a window that is not below max_seq_len"
     reason = (
         "A window that no sequence outgrows masks nothing; kernels may still take the slower path for it."
     )
@@ -160,18 +161,18 @@ class WindowBeyondContext(DesignRule):
             facts = mixer.facts()
             for name, width in (("window", facts.window), ("chunk", facts.chunk)):
                 if context is not None and width is not None and width >= context:
-                    message = f"a {name} of {width:,} in a context of {context:,}"
+                    message = f"{name} {width:,} with max_seq_len {context:,} masks nothing"
                     yield Finding(f"{path}.{name}", message, width, f"below {context:,}", f"leave {name} out")
 
 
 class NobodySeesAll(DesignRule):
-    """Among windowed layers some see everything."""
+    """At least one layer sees the whole context."""
 
     code = "ATT007"
     severity = Severity.INFO
     title = "no layer sees the whole context"
     reason = (
-        "With windows alone, what is far passes on from layer to layer only. Gemma 2 has a full layer in "
+        "With windows only, what is far away passes on from layer to layer. Gemma 2 has a full layer in "
         "every two, Gemma 3 in every six; Mistral 7B v0.1 had none."
     )
     source = (
@@ -190,20 +191,20 @@ class NobodySeesAll(DesignRule):
             if widths and all(widths):
                 path, facts = mixers[0]
                 name = "window" if facts.window else "chunk"
-                message = f"all layers see at most {max(widths):,} tokens at once"
-                yield Finding(f"{path}.{name}", message, max(widths), "a full layer among them")
+                message = f"{name} {max(widths):,} at most in every layer: none sees the whole context"
+                yield Finding(f"{path}.{name}", message, max(widths), "a layer without it")
 
 
 class LatentRanks(DesignRule):
-    """A latent is smaller than what it stands for, and larger than one head."""
+    """kv_lora_rank and q_lora_rank compress, and are at least as wide as one head."""
 
     code = "ATT008"
     severity = Severity.WARNING
-    title = "a latent rank that compresses nothing, or too much"
+    title = "kv_lora_rank or q_lora_rank compresses nothing, or too much"
     reason = (
         "MLA caches kv_lora_rank + qk_rope_head_dim elements in place of keys and values of all heads, and "
         "pays a second product for it; a rank as large as those saves nothing. A rank below the width of one "
-        "head leaves every head less than its width. DeepSeek-V2 has four times a head, 512 for 128."
+        "head leaves every head less than its width. DeepSeek-V2 has four times a head: 512 for 128."
     )
     source = (
         "DeepSeek-V2, arXiv:2405.04434 section 2.1.4 and Table 1: 576 elements against 32,768 (confirmed)"
@@ -223,11 +224,11 @@ class LatentRanks(DesignRule):
             least = max(mla.qk_nope_head_dim, mla.v_head_dim)
             most = mla.n_heads * (mla.qk_nope_head_dim + mla.v_head_dim)
             if not least <= kv < most:
-                message = f"a latent of {kv:,} for heads of {least:,}, in all {most:,} elements"
+                message = f"kv_lora_rank {kv:,}; a head has {least:,} elements, keys and values {most:,}"
                 yield Finding(f"{path}.kv_lora_rank", message, kv, _range(least, most))
             least, most = mla.qk_nope_head_dim + mla.qk_rope_head_dim, case.model.d_model
             if q is not None and not least <= q < most:
-                message = f"queries of rank {q:,} for heads of {least:,} on d_model {most:,}"
+                message = f"q_lora_rank {q:,}; a query head has {least:,} elements, d_model is {most:,}"
                 help_ = "" if q < least else "leave q_lora_rank out"
                 yield Finding(f"{path}.q_lora_rank", message, q, _range(least, most), help_)
 

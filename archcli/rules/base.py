@@ -47,7 +47,8 @@ class Finding:
     """A field that breaks a rule.
 
     `path` is its full path, `value` what was measured, `expected` the range in words, `message` a sentence
-    about both, `help` how to mend it, `fixes` the same for a machine.
+    about both, `help` how to mend it, `fixes` the same for a machine. `cause` says what is wrong with the
+    field where other rules may see the same: of findings in one place with one cause the most severe counts.
     """
 
     path: str
@@ -56,6 +57,7 @@ class Finding:
     expected: str = ""
     help: str = ""
     fixes: tuple[Fix, ...] = ()
+    cause: str = ""
 
 
 class Parallelism(NamedTuple):
@@ -67,6 +69,8 @@ class Parallelism(NamedTuple):
 
 
 ONE_DEVICE = Parallelism()
+DIVISOR = "divisor"
+"""The cause of findings on a number that is no multiple of what it should be."""
 
 
 @dataclass(frozen=True)
@@ -208,6 +212,13 @@ def head_width(attention: Attention, d_model: int) -> int | None:
     undivided = head_key(attention) == "n_heads" and d_model % attention.n_heads
     width: int | None = None if undivided else attention.facts(d_model).head_dim
     return width
+
+
+def describe_head(attention: Attention, d_model: int, width: int) -> str:
+    """The width of a query head in a message: `head_dim 80`, with its origin where no field states it."""
+    key = head_key(attention)
+    derived = f"head_dim {width:,} (d_model {d_model:,} / n_heads {attention.n_heads})"
+    return derived if key == "n_heads" else f"{key} {width:,}"
 
 
 def kind_of(module: Spec | None) -> str:

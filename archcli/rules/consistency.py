@@ -1,4 +1,4 @@
-"""Rules of consistency: what validates, and no model could mean."""
+"""Rules of consistency: values that are valid each, and that no model could mean together."""
 
 from __future__ import annotations
 
@@ -9,25 +9,29 @@ from archcli.modules import Learned
 from archcli.modules.base import find
 from archcli.modules.stack import stacks
 from archcli.rules import all_rules
-from archcli.rules.base import Case, DesignRule, Finding, Severity, example, kind_of
+from archcli.rules.base import DIVISOR, Case, DesignRule, Finding, Severity, example, kind_of
 from archcli.rules.lint import is_prefix
 
 OWN = "archcli's own rule: the README says what the keys mean"
 LEARNED = "{tied: true, position: {kind: learned"
 MISDIRECTED = {
-    True: "a decoder's layer sees what comes",
-    False: "an encoder's layer does not see what comes",
+    True: "causal: false in a decoder: its layers see later tokens",
+    False: "causal: true in an encoder: its layers do not see later tokens",
 }
 """What is wrong with a layer, by whether its stack is causal."""
 
 
+CAUSES = {"heads-divide-width": DIVISOR}
+"""The causes of conflicts that other rules may see as well, by the conflict's code."""
+
+
 class Contradiction(DesignRule):
-    """Sizes agree with each other."""
+    """The values of one file do not contradict each other."""
 
     code = "CON001"
     severity = Severity.ERROR
     title = "values that contradict each other"
-    reason = "Each value is fine alone; together no forward can be made of them."
+    reason = "Each value is valid on its own; together they make no model."
     source = "the modules' own checks: archcli refuses to count such a model"
     valid = (example(),)
     invalid = (example(d_model="500", attention="{kind: mha, n_heads: 8}"),)
@@ -36,11 +40,13 @@ class Contradiction(DesignRule):
         """Report every conflict that no other rule claims."""
         for conflict in case.conflicts:
             if not any(rule.claims(conflict) for rule in all_rules().values()):
-                yield Finding(conflict.path, conflict.what, help=conflict.hint)
+                yield Finding(
+                    conflict.path, conflict.what, help=conflict.hint, cause=CAUSES.get(conflict.code, "")
+                )
 
 
 class UnknownIgnore(DesignRule):
-    """What is ignored exists."""
+    """Every code in `ignore` is that of a rule, or its beginning."""
 
     code = "CON002"
     severity = Severity.WARNING
@@ -54,22 +60,22 @@ class UnknownIgnore(DesignRule):
         """Report every ignored prefix that no rule's code begins with."""
         for i, prefix in enumerate(case.model.ignore):
             if not is_prefix(prefix.upper()):
-                message = f"{prefix!r} is the beginning of no rule's code"
+                message = f"no rule's code begins with {prefix!r}"
                 yield Finding(f"ignore.{i}", message, prefix, "a code or its beginning")
 
 
 class LooksTheWrongWay(DesignRule):
-    """Decoders look back, encoders both ways."""
+    """Layers of a decoder are causal, layers of an encoder are not."""
 
     code = "CON003"
     severity = Severity.WARNING
-    title = "a decoder that sees what comes, or an encoder that does not"
+    title = "a decoder that sees later tokens, or an encoder that does not"
     reason = (
-        "A layer looks back unless it says causal: false. A language model whose layers see the next token "
-        "has nothing to predict; an encoder whose layers do not see it has half of its context."
+        "A layer sees only earlier tokens unless it says causal: false. A language model whose layers see "
+        "the next token has nothing to predict; an encoder whose layers do not lacks half of its context."
     )
     source = "Vaswani et al., arXiv:1706.03762 section 3.2.3 (id confirmed)"
-    spares = "cross attention, sparse patterns, which say themselves what is seen"
+    spares = "cross attention, and sparse patterns, which state what they see"
     valid = (
         example(),
         example(
@@ -94,11 +100,11 @@ class LooksTheWrongWay(DesignRule):
 
 
 class ShortContext(DesignRule):
-    """The context is one a model is trained on."""
+    """max_seq_len is at least 32 tokens."""
 
     code = "CON004"
     severity = Severity.WARNING
-    title = "max_seq_len shorter than a sentence"
+    title = "max_seq_len is below 32"
     reason = (
         "Text encoders beside images have contexts of 64 and 77 tokens (SigLIP, CLIP), language models 512 "
         "and more; below 32 it is a slip."
@@ -114,15 +120,15 @@ class ShortContext(DesignRule):
         """Report a max_seq_len below 32."""
         context = case.model.max_seq_len
         if context is not None and context < 32:
-            yield Finding("max_seq_len", f"a context of {context} tokens", context, "at least 32")
+            yield Finding("max_seq_len", f"max_seq_len {context}", context, "at least 32")
 
 
 class PublishedDiffers(DesignRule):
-    """What is said to be published is what is counted."""
+    """The figures under `published` equal archcli's counts."""
 
     code = "CON005"
     severity = Severity.WARNING
-    title = "a published figure that the architecture does not count to"
+    title = "a published figure differs from the count"
     reason = (
         "Either a size was copied wrongly, or the figure is rounded, or of another model; a rounded one "
         "belongs into a comment."
@@ -141,19 +147,19 @@ class PublishedDiffers(DesignRule):
         for name, stated in case.model.published.items():
             counted = totals.get(name)
             if isinstance(counted, int) and counted != stated:
-                message = f"{name} {stated:,} published, {counted:,} counted"
+                message = f"published {name} {stated:,}, counted {counted:,}"
                 yield Finding(f"published.{name}", message, stated, f"{counted:,}", f"{counted - stated:+,}")
 
 
 class TwoPositions(DesignRule):
-    """One thing tells where a token stands."""
+    """Positions are encoded once: in a table or in attention."""
 
     code = "CON006"
     severity = Severity.WARNING
-    title = "positions are told twice"
+    title = "positions are encoded twice"
     reason = (
-        "A table added to the embeddings and RoPE or ALiBi inside attention say the same; models have the "
-        "one or the other."
+        "A table added to the embeddings and RoPE or ALiBi inside attention say the same; models have one of "
+        "them."
     )
     source = (
         "RoFormer, arXiv:2104.09864 section 3 and ALiBi, arXiv:2108.12409 (ids confirmed): each in place of "
@@ -169,17 +175,17 @@ class TwoPositions(DesignRule):
             return
         for path, facts in case.mixers:
             if facts.position.acts_on in {"heads", "scores"} and not path.startswith("encoder."):
-                message = f"{kind_of(facts.position)} beside a {kind_of(table)} table"
+                message = f"position {kind_of(facts.position)} beside {kind_of(table)} position embeddings"
                 yield Finding(f"{path}.position", message, kind_of(table), "one of them")
                 return
 
 
 class TableTooShort(DesignRule):
-    """A table of positions has a row for every token of the context."""
+    """Position embeddings have a row for every token of the context."""
 
     code = "CON007"
     severity = Severity.ERROR
-    title = "a table of positions shorter than max_seq_len"
+    title = "position embeddings shorter than max_seq_len"
     reason = (
         "A token beyond the last row has no position: the model cannot run at the context that the file "
         "states."
@@ -195,20 +201,17 @@ class TableTooShort(DesignRule):
         for path, table in find(case.model.embedding, Learned, "embedding"):
             rows = table.max_seq_len
             if context is not None and rows < context:
-                message = f"{rows:,} rows for a context of {context:,}"
+                message = f"{rows:,} position embeddings for max_seq_len {context:,}"
                 yield Finding(f"{path}.max_seq_len", message, rows, f"at least {context:,}")
 
 
 class PatternCutShort(DesignRule):
-    """Every layer of a pattern occurs."""
+    """A group has at least as many layers as its pattern."""
 
     code = "CON008"
     severity = Severity.WARNING
-    title = "a pattern longer than its group"
-    reason = (
-        "A group takes as many layers of its pattern as it has; the rest of the pattern is written down and "
-        "never built."
-    )
+    title = "a pattern longer than n_layers of its group"
+    reason = "A group takes as many layers of its pattern as it has; the rest of the pattern is never built."
     source = OWN
     valid = (example(),)
     invalid = (
@@ -232,5 +235,5 @@ groups:
             for i, group in enumerate(stack.groups):
                 if group.layer is None and group.n_layers < len(group.pattern):
                     n, period = group.n_layers, len(group.pattern)
-                    message = f"{n} layers of a pattern of {period}"
+                    message = f"n_layers {n} with a pattern of {period} layers"
                     yield Finding(f"{stem}groups.{i}.n_layers", message, n, f"at least {period}")

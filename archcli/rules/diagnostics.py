@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from archcli.rules.base import Case, DesignRule, Finding, Severity
 from archcli.rules.evidence import Index, Standing, standing
 from archcli.rules.lint import Selection, lint
 
+SEVEREST = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 PRAGMA = re.compile(r"#\s*archcli:\s*ignore(?:\[([^\]]*)\])?")
 """A comment that silences rules on its line: all of them, or those of the codes in brackets."""
 
@@ -46,7 +47,20 @@ def diagnose(
         else:
             among = standing(index, rule.evidence, finding.value, name) if rule.evidence else None
             merged[key] = Diagnostic(name, rule, finding, mark, among)
-    return sorted(merged.values(), key=_position)
+    return sorted(_one_per_cause(merged.values()), key=_position)
+
+
+def _one_per_cause(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Of the diagnostics of one field with one cause the most severe, of equally severe ones the first."""
+    chosen: list[Diagnostic] = []
+    seen: set[Any] = set()
+    for diagnostic in sorted(diagnostics, key=_severity):
+        finding = diagnostic.finding
+        key = (diagnostic.mark, finding.path.rsplit(".", 1)[-1], finding.cause)
+        if not finding.cause or key not in seen:
+            chosen.append(diagnostic)
+        seen.add(key)
+    return chosen
 
 
 def is_failing(diagnostics: Sequence[Diagnostic], floor: Severity) -> bool:
@@ -62,6 +76,10 @@ def is_silenced(line: str, code: str) -> bool:
         return False
     prefixes = [prefix.strip().upper() for prefix in (pragma[1] or "").split(",")]
     return pragma[1] is None or any(prefix and code.startswith(prefix) for prefix in prefixes)
+
+
+def _severity(diagnostic: Diagnostic) -> int:
+    return SEVEREST.index(diagnostic.rule.severity)
 
 
 def _position(diagnostic: Diagnostic) -> tuple[str, int, int, str]:

@@ -26,7 +26,7 @@ class UnusualWidth(DesignRule):
 
     code = "FFN001"
     severity = Severity.INFO
-    title = "d_ff / d_model is not the usual one"
+    title = "d_ff / d_model is not the usual ratio"
     reason = (
         "A plain network is usually 4 times as wide as the stream; a gated one has three matrices, so 8/3 "
         "keeps the parameters, and 2.5 to 4 is what most models have. Small Qwen2.5 models (5.3 to 5.8), "
@@ -50,12 +50,12 @@ class UnusualWidth(DesignRule):
             least, most = (2.5, 4.0) if ffn.is_gated else (3.9, 4.1)
             if not least <= ratio <= most and LEAST <= ratio <= MOST:
                 kind, usual = ("gated", "2.5 to 4") if ffn.is_gated else ("plain", "4")
-                message = f"a {kind} network {ratio:.3g} times as wide as the stream"
+                message = f"d_ff {d_ff:,} = {ratio:.3g} x d_model {width:,} in a {kind} network"
                 yield Finding(f"{path}.d_ff", message, ratio, usual)
 
 
 class FarFromSeenWidth(DesignRule):
-    """d_ff / d_model of a dense feed-forward network lies within what was ever shipped."""
+    """d_ff / d_model of a dense feed-forward network lies within the range of published models."""
 
     code = "FFN002"
     severity = Severity.WARNING
@@ -86,7 +86,7 @@ class FarFromSeenWidth(DesignRule):
         for path, _, d_ff in dense(case):
             ratio = d_ff / width
             if not LEAST <= ratio <= MOST:
-                message = f"d_ff {d_ff:,} is {ratio:.3g} times d_model {width:,}"
+                message = f"d_ff {d_ff:,} = {ratio:.3g} x d_model {width:,}"
                 yield Finding(f"{path}.d_ff", message, ratio, "1.5 to 8")
 
 
@@ -104,7 +104,7 @@ class GatedIsUsual(DesignRule):
         "Shazeer, arXiv:2002.05202 section 3 (id confirmed); PaLM, arXiv:2204.02311 Table 1; the exceptions "
         "by their configs"
     )
-    spares = "experts of a mixture; a model is told once"
+    spares = "experts of a mixture; only the first plain network is reported"
     valid = (example(),)
     invalid = (example(ffn="{kind: mlp, d_ff: 2048}"),)
 
@@ -113,5 +113,5 @@ class GatedIsUsual(DesignRule):
         for path, ffn, _ in dense(case):
             if not ffn.is_gated:
                 kind, activation = kind_of(ffn), kind_of(getattr(ffn, "activation", None))
-                yield Finding(f"{path}.kind", f"kind {kind} with {activation}", kind, "glu")
+                yield Finding(f"{path}.kind", f"kind {kind} with {activation} has no gate", kind, "kind glu")
                 return

@@ -8,11 +8,13 @@ from typing import ClassVar
 from archcli.modules import ProjectedHeads
 from archcli.modules.base import find
 from archcli.rules.base import (
+    DIVISOR,
     Case,
     DesignRule,
     Finding,
     Fix,
     Severity,
+    describe_head,
     example,
     head_key,
     head_width,
@@ -35,7 +37,7 @@ class WidthsFillTiles(DesignRule):
 
     code = "HWD001"
     severity = Severity.WARNING
-    title = "a matrix axis that fills no tile"
+    title = "d_model or d_ff is no multiple of 64"
     reason = (
         "Matrix units work on tiles: an axis that is no multiple of 64 leaves part of the last one empty, "
         "and one that is no multiple of 8 runs on slower kernels. Other sizes run, too; the figure of 64 is "
@@ -61,7 +63,7 @@ class WidthsFillTiles(DesignRule):
                     f"{(full - value) / full:.2%} wasted"
                 )
                 fixes = (Fix(path, nearest_multiple(value, unit)),) if name == "d_ff" else ()
-                yield Finding(path, message, value, f"a multiple of {TILE}", fixes=fixes)
+                yield Finding(path, message, value, f"a multiple of {TILE}", fixes=fixes, cause=DIVISOR)
 
 
 class HeadsFillTiles(DesignRule):
@@ -85,12 +87,14 @@ class HeadsFillTiles(DesignRule):
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Report every head_dim that is no multiple of 8."""
-        for path, name, dim in _heads(case):
+        for path, attention, dim in _heads(case):
             if dim % HALF_TILE:
+                name = head_key(attention)
                 unit = TILE if dim > TILE // 2 else HALF_TILE
                 fixes = (Fix(f"{path}.head_dim", nearest_multiple(dim, unit)),) if name == "head_dim" else ()
                 expected = f"a multiple of {HALF_TILE}, at best of {TILE}"
-                yield Finding(f"{path}.{name}", f"heads {dim:,} wide", dim, expected, fixes=fixes)
+                message = describe_head(attention, case.model.d_model, dim)
+                yield Finding(f"{path}.{name}", message, dim, expected, fixes=fixes, cause=DIVISOR)
 
 
 class HeadsOfHalfTiles(DesignRule):
@@ -112,9 +116,10 @@ class HeadsOfHalfTiles(DesignRule):
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Report every head_dim above 32 that is a multiple of 8 but not of 64."""
-        for path, name, dim in _heads(case):
+        for path, attention, dim in _heads(case):
             if dim % HALF_TILE == 0 and dim % TILE and dim > TILE // 2:
-                yield Finding(f"{path}.{name}", f"heads {dim:,} wide", dim, "64, 128, 192 or 256")
+                message = describe_head(attention, case.model.d_model, dim)
+                yield Finding(f"{path}.{head_key(attention)}", message, dim, "64, 128, 192 or 256")
 
 
 class VocabularyFillsTiles(DesignRule):
@@ -168,13 +173,14 @@ class VocabularyOfHalfTiles(DesignRule):
 def _vocabulary(case: Case) -> Finding:
     size = case.model.vocab_size
     best = padded(size, TILE * case.parallel.tp)
-    message = f"{size:,} entries; padded to {best:,}, {(best - size) / best:.2%} wasted"
-    return Finding("vocab_size", message, size, f"a multiple of {TILE}", fixes=(Fix("vocab_size", best),))
+    message = f"vocab_size {size:,}: padded to {best:,}, {(best - size) / best:.2%} wasted"
+    fixes = (Fix("vocab_size", best),)
+    return Finding("vocab_size", message, size, f"a multiple of {TILE}", fixes=fixes, cause=DIVISOR)
 
 
-def _heads(case: Case) -> Iterator[tuple[str, str, int]]:
-    """(path, key that gives the width, width) of the heads of every attention."""
+def _heads(case: Case) -> Iterator[tuple[str, ProjectedHeads, int]]:
+    """(path, attention, width of its heads) of every attention."""
     for path, attention in find(case.model, ProjectedHeads):
         width = head_width(attention, case.model.d_model)
         if width is not None:
-            yield path, head_key(attention), width
+            yield path, attention, width

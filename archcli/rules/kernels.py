@@ -7,7 +7,16 @@ from collections.abc import Iterator
 from archcli.modules import SoftmaxAttention
 from archcli.modules.base import find
 from archcli.modules.stack import stacks
-from archcli.rules.base import Case, DesignRule, Finding, Severity, example, head_key, head_width
+from archcli.rules.base import (
+    Case,
+    DesignRule,
+    Finding,
+    Severity,
+    describe_head,
+    example,
+    head_key,
+    head_width,
+)
 
 MHA = "{kind: mha, n_heads: 8, position: {kind: rope, theta: 10000}"
 MLA = (
@@ -44,19 +53,25 @@ class HeadsBeyondKernels(DesignRule):
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Report every attention whose query or value heads are wider than fused kernels support."""
-        for path, attention, width, v_width in _widths(case):
-            widest = max(width, v_width)
+        for path, attention, qk_width, v_width in _widths(case):
+            widest = max(qk_width, v_width)
             if widest > WIDEST:
-                key = "v_head_dim" if v_width > width else head_key(attention)
-                yield Finding(f"{path}.{key}", f"heads {widest:,} wide", widest, f"at most {WIDEST}")
+                key = "v_head_dim" if v_width > qk_width else head_key(attention)
+                width = case.model.d_model
+                message = (
+                    f"v_head_dim {widest:,}"
+                    if v_width > qk_width
+                    else describe_head(attention, width, widest)
+                )
+                yield Finding(f"{path}.{key}", message, widest, f"at most {WIDEST}")
 
 
 class UnequalHeads(DesignRule):
-    """Queries, keys and values have one width."""
+    """Heads of queries, keys and values have one width."""
 
     code = "ATT003"
     severity = Severity.INFO
-    title = "values are not as wide as queries and keys"
+    title = "v_head_dim differs from the head_dim of queries and keys"
     reason = (
         "torch's flash kernel asks for one head_dim of q, k and v, so these fall to another backend there; "
         "FlashAttention-3 takes some unequal pairs, MLA's 192 and 128 among them."
@@ -77,16 +92,16 @@ class UnequalHeads(DesignRule):
         """Report every attention whose values differ from queries and keys in width."""
         for path, _, width, v_width in _widths(case):
             if width != v_width:
-                message = f"queries and keys {width} wide, values {v_width}"
+                message = f"head_dim {width} of queries and keys, {v_width} of values"
                 yield Finding(f"{path}.v_head_dim", message, [width, v_width], "one width")
 
 
 class SoftcapExcludesKernels(DesignRule):
-    """Scores are not capped."""
+    """Attention scores have no softcap."""
 
     code = "ATT004"
     severity = Severity.INFO
-    title = "a softcap on scores, which some fused kernels do not know"
+    title = "a softcap on attention scores, which some fused kernels lack"
     reason = (
         "torch's scaled_dot_product_attention has no argument for it; FlashAttention has since 2.6, "
         "FlexAttention can express it. Gemma 3 took QK-norm in its place."
@@ -102,12 +117,12 @@ class SoftcapExcludesKernels(DesignRule):
         """Report every attention with a softcap."""
         for path, attention in find(case.model, SoftmaxAttention):
             if attention.softcap is not None:
-                message = f"scores are capped at {attention.softcap:g}"
+                message = f"softcap {attention.softcap:g} on attention scores"
                 yield Finding(f"{path}.softcap", message, attention.softcap, "none")
 
 
 class MaskExcludesKernels(DesignRule):
-    """The mask is the plain causal one, or none."""
+    """The mask of attention is the causal one, or none."""
 
     code = "ATT009"
     severity = Severity.INFO
@@ -134,7 +149,7 @@ class MaskExcludesKernels(DesignRule):
         for path, what in _masks(case):
             if what not in seen:
                 seen.add(what)
-                yield Finding(path, f"{what} on the scores", what, "causal, or all")
+                yield Finding(path, f"{what} on the attention scores", what, "the causal mask or none")
 
 
 def _masks(case: Case) -> Iterator[tuple[str, str]]:

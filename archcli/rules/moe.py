@@ -10,11 +10,13 @@ from archcli.modules.base import find
 from archcli.rules.base import Case, DesignRule, Finding, Severity, example
 
 MOE = "{{kind: moe, n_experts: {}, top_k: {}, expert: {{kind: glu, d_ff: {}}}}}"
+ACTIVE = "active-share"
+"""The cause of findings on how many experts a token visits."""
 TIAN = "Tian et al., arXiv:2507.17702 (abstract confirmed)"
 
 
 class MoreThanThereAre(DesignRule):
-    """A token visits no more experts than there are."""
+    """top_k is at most n_experts."""
 
     code = "MOE001"
     severity = Severity.ERROR
@@ -29,8 +31,9 @@ class MoreThanThereAre(DesignRule):
         for path, moe in find(case.model, MixtureOfExperts):
             k, n = moe.top_k, moe.n_experts
             if k > n:
-                message = f"top_k {k} of {n} experts"
-                yield Finding(f"{path}.top_k", message, k, f"below {n}", "are the two exchanged?")
+                message = f"top_k {k} of n_experts {n}"
+                hint = "are the two exchanged?"
+                yield Finding(f"{path}.top_k", message, k, f"below {n}", hint, cause=ACTIVE)
 
     def claims(self, conflict: Problem) -> bool:
         """Whether a conflict is the modules' own for top_k above n_experts."""
@@ -38,12 +41,14 @@ class MoreThanThereAre(DesignRule):
 
 
 class AllExpertsActive(DesignRule):
-    """Fewer experts work than there are."""
+    """top_k is below n_experts."""
 
     code = "MOE002"
     severity = Severity.WARNING
-    title = "every token visits every expert"
-    reason = "With top_k equal to n_experts nothing is sparse: the router costs and saves nothing."
+    title = "top_k equals n_experts"
+    reason = (
+        "With top_k equal to n_experts every token visits every expert: the router costs, and saves nothing."
+    )
     source = "Shazeer et al., arXiv:1701.06538 section 2: sparsity is what saves computation (id confirmed)"
     valid = (example(ffn=MOE.format(8, 2, 1408)),)
     invalid = (example(ffn=MOE.format(4, 4, 1408)),)
@@ -52,16 +57,17 @@ class AllExpertsActive(DesignRule):
         """Report every mixture whose top_k equals n_experts."""
         for path, moe in find(case.model, MixtureOfExperts):
             if moe.top_k == moe.n_experts:
-                message = f"all {moe.n_experts} experts work on every token"
-                yield Finding(f"{path}.top_k", message, moe.top_k, f"below {moe.n_experts}")
+                k, n = moe.top_k, moe.n_experts
+                message = f"top_k {k} of n_experts {n}: every token visits every expert"
+                yield Finding(f"{path}.top_k", message, k, f"below {n}", cause=ACTIVE)
 
 
 class ActiveShare(DesignRule):
-    """The active share of a mixture, and what dense model it compares to."""
+    """The active share of a mixture of experts, and the dense model it compares to."""
 
     code = "MOE003"
     severity = Severity.INFO
-    title = "active share and dense-equivalent size"
+    title = "the active share of a mixture of experts, and its dense equivalent"
     reason = (
         "No rule gives the dense model that a mixture equals. Two heuristics are in use: the geometric mean "
         "of total and active parameters (folklore, no derivation seen) and 2 to 3 times the active ones "
@@ -82,16 +88,18 @@ class ActiveShare(DesignRule):
             mean = _short((total * active) ** 0.5)
             multiple = f"2 to 3 x active {_short(2 * active)} to {_short(3 * active)}"
             help_ = f"heuristics of the dense equivalent: sqrt(total x active) {mean}, {multiple}"
-            message = f"{_short(active)} of {_short(total)} are active, {active / total:.1%}"
-            yield Finding(f"{first[0]}.top_k", message, active / total, "", help_)
+            path, moe = first
+            shares = f"{_short(active)} of {_short(total)} parameters are active, {active / total:.1%}"
+            message = f"top_k {moe.top_k} of n_experts {moe.n_experts}: {shares}"
+            yield Finding(f"{path}.top_k", message, active / total, "", help_, cause=ACTIVE)
 
 
 class Granularity(DesignRule):
-    """Experts are a fraction of a dense network."""
+    """Experts are narrow: a granularity 2 d_model / d_ff of 4 to 16."""
 
     code = "MOE004"
     severity = Severity.INFO
-    title = "experts coarser or finer than measured optima"
+    title = "the granularity of experts is far from measured optima"
     reason = (
         "Granularity, 2 d_model / d_ff of one expert, is how finely a network is cut into experts: narrow "
         "experts, more of them chosen. Measured optima are about 8 to 12; Mixtral has 0.57, DeepSeek-V3 7, "
@@ -111,7 +119,7 @@ class Granularity(DesignRule):
             width, d_ff = case.model.d_model, moe.expert.width
             granularity = 0 if d_ff is None else 2 * width / d_ff
             if granularity and not 4 <= granularity <= 16:
-                message = f"experts of {d_ff:,} on d_model {width:,}: granularity {granularity:.3g}"
+                message = f"d_ff {d_ff:,} of an expert, d_model {width:,}: granularity {granularity:.3g}"
                 yield Finding(f"{path}.expert.d_ff", message, granularity, "4 to 16, at best 8 to 12")
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from archcli.modules import Attention, FeedForward
+from archcli.modules import Attention, FeedForward, Model
 from archcli.modules.base import find
 from archcli.modules.stack import stacks
 from archcli.rules.base import Case, DesignRule, Finding, Severity, example, kind_of
@@ -33,17 +33,17 @@ class RootMeanSquareIsUsual(DesignRule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Report a decoder-only model whose default norm is LayerNorm."""
         if case.is_decoder_only and kind_of(case.model.norm) == "layernorm":
-            yield Finding("norm.kind", "the layers are normalized by LayerNorm", "layernorm", "rmsnorm")
+            yield Finding("norm.kind", "norm layernorm", "layernorm", "rmsnorm")
 
 
 class PostNormNeedsWarmUp(DesignRule):
-    """A post-norm model says how it is warmed up."""
+    """A post-norm model states training.warmup_steps."""
 
     code = "NRM002"
     severity = Severity.WARNING
-    title = "post-norm without a note of the warm-up"
+    title = "post-norm without training.warmup_steps"
     reason = (
-        "With the norm after the sum, expected gradients near the output are large at initialization: a "
+        "With the norm after the residual sum, gradients near the output are large at initialization: a "
         "large learning rate makes training unstable, and a warm-up helps. Pre-norm needs none."
     )
     source = (
@@ -61,7 +61,7 @@ class PostNormNeedsWarmUp(DesignRule):
         ),
         "performer": "the original Transformer's blocks; the preset states no recipe",
     }
-    spares = "a file that states training.warmup_steps; stacks of fewer than 6 layers"
+    spares = "files that state training.warmup_steps; stacks of fewer than 6 layers"
     valid = (example(block="post_norm", n_layers="12", top="training: {warmup_steps: 4000}"), example())
     invalid = (example(block="post_norm", n_layers="12"),)
 
@@ -73,7 +73,8 @@ class PostNormNeedsWarmUp(DesignRule):
             return
         for path in case.layers_of("post_norm"):
             help_ = "or state training.warmup_steps"
-            yield Finding(f"{path}.kind", "norms stand after the sum", "post_norm", "pre_norm", help_)
+            message = "kind post_norm without training.warmup_steps"
+            yield Finding(f"{path}.kind", message, "post_norm", "pre_norm", help_)
             return
 
 
@@ -94,23 +95,33 @@ class Biases(DesignRule):
     invalid = (example(ffn="{kind: glu, d_ff: 1408, bias: true}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Report the first attention and the first feed-forward network with biases."""
-        for cls in (Attention, FeedForward):
-            biases = [(path, getattr(module, "bias", False)) for path, module in find(case.model, cls)]
-            for path, bias in [(path, bias) for path, bias in biases if bias][:1]:
-                value = list(bias) if isinstance(bias, tuple) else bias
-                yield Finding(f"{path}.bias", "linear layers have a bias", value, "false")
+        """Report the first biases of attention and feed-forward networks, once per model."""
+        first = {name: _first_bias(case.model, cls) for name, cls in LINEAR.items()}
+        biased = {name: place for name, place in first.items() if place}
+        if biased:
+            path, bias = next(iter(biased.values()))
+            value = list(bias) if isinstance(bias, tuple) else bias
+            yield Finding(f"{path}.bias", f"bias in {' and '.join(biased)}", value, "false")
+
+
+LINEAR = {"attention": Attention, "feed-forward networks": FeedForward}
+
+
+def _first_bias(model: Model, cls: type[Any]) -> tuple[str, Any] | None:
+    """(path, bias) of the first module of a class that has one."""
+    biases = ((path, getattr(module, "bias", False)) for path, module in find(model, cls))
+    return next(((path, bias) for path, bias in biases if bias), None)
 
 
 class ParallelBlocks(DesignRule):
-    """Attention and network follow one another."""
+    """Attention and feed-forward network run one after the other."""
 
     code = "NRM004"
     severity = Severity.INFO
-    title = "parallel blocks"
+    title = "attention and feed-forward network in parallel"
     reason = (
-        "Attention and network that read the same stream run in one go: some 15% faster training at scale by "
-        "PaLM's account, with a small loss of quality at 8B and none at 62B."
+        "Attention and feed-forward network that read the same input can run together: some 15% faster "
+        "training at scale by PaLM's account, with a small loss of quality at 8B and none at 62B."
     )
     source = (
         "PaLM, arXiv:2204.02311 section 2 (as others quote it); GPT-J; Falcon, arXiv:2311.16867 (id "
@@ -122,7 +133,7 @@ class ParallelBlocks(DesignRule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Report the first parallel block."""
         for path in case.layers_of("parallel"):
-            message = "attention and network run side by side"
+            message = "kind parallel: attention and feed-forward network read the same input"
             yield Finding(f"{path}.kind", message, "parallel", "one after the other")
             return
 
@@ -134,8 +145,8 @@ class PreNormWithoutFinalNorm(DesignRule):
     severity = Severity.WARNING
     title = "pre-norm layers and no final norm"
     reason = (
-        "The stream of a pre-norm stack is never normalized and grows with depth; without a last norm the "
-        "head reads it as it is."
+        "The residual stream of a pre-norm stack is never normalized and grows with depth; without a final "
+        "norm the head reads it as it is."
     )
     source = (
         "GPT-2 (2019): a norm after the final block; Xiong et al., arXiv:2002.04745 section 3 (id confirmed)"
@@ -148,16 +159,16 @@ class PreNormWithoutFinalNorm(DesignRule):
         for stem, stack in stacks(case.model):
             blocks = stack.groups[-1].blocks
             if not stack.final_norm and blocks and kind_of(blocks[-1]) in {"pre_norm", "parallel"}:
-                message = "the last layer's output is never normalized"
+                message = "final_norm false: the output of the last layer is never normalized"
                 yield Finding(f"{stem}final_norm", message, False, "true", "leave final_norm out")
 
 
 class EpsOfNoNorm(DesignRule):
-    """The norm's eps is a small number."""
+    """The eps of the norm is between 1e-13 and 1e-3."""
 
     code = "NRM006"
     severity = Severity.WARNING
-    title = "an eps that no norm has"
+    title = "an unusual eps of the norm"
     reason = (
         "eps keeps a norm from dividing by zero. Published models have 1e-12 (BERT) to 1e-5 (Llama); a large "
         "one changes what is computed, a smaller one is lost in rounding."

@@ -8,6 +8,7 @@ from archcli.modules import Mixer, MixtureOfExperts, MultiHeadLatentAttention, P
 from archcli.modules.base import find
 from archcli.modules.stack import stacks
 from archcli.rules.base import (
+    DIVISOR,
     Case,
     DesignRule,
     Finding,
@@ -25,11 +26,11 @@ MEGATRON = "Megatron-LM, arXiv:1909.08053 section 3 (id confirmed)"
 
 
 class TensorParallel(DesignRule):
-    """Heads, kv heads and widths divide by the degree of tensor parallelism."""
+    """n_heads, n_kv_heads and d_ff are divisible by the degree of tensor parallelism."""
 
     code = "HWD010"
     severity = Severity.ERROR
-    title = "a size that does not divide by --tp"
+    title = "a size that is not divisible by --tp"
     reason = (
         "Tensor parallelism gives each device an equal share of the heads and of d_ff; what has a remainder "
         "cannot be split so."
@@ -52,16 +53,16 @@ class TensorParallel(DesignRule):
             if value % tp:
                 yield Finding(
                     f"{path}.{name}",
-                    f"{name} {value:,} does not divide by {tp}",
+                    f"{name} {value:,} is not divisible by --tp {tp}",
                     value,
                     f"a multiple of {tp}",
+                    cause=DIVISOR,
                 )
         for path, value in widths(case):
             if value % tp and not (case.parallel.ep > 1 and path.endswith(".expert.d_ff")):
                 fixes = (Fix(path, nearest_multiple(value, TILE * tp)),)
-                yield Finding(
-                    path, f"d_ff {value:,} does not divide by {tp}", value, f"a multiple of {tp}", fixes=fixes
-                )
+                message = f"d_ff {value:,} is not divisible by --tp {tp}"
+                yield Finding(path, message, value, f"a multiple of {tp}", fixes=fixes, cause=DIVISOR)
 
 
 def _heads(case: Case) -> Iterator[tuple[str, str, int]]:
@@ -77,11 +78,11 @@ def _heads(case: Case) -> Iterator[tuple[str, str, int]]:
 
 
 class PipelineParallel(DesignRule):
-    """Layers divide by the degree of pipeline parallelism."""
+    """n_layers is divisible by the degree of pipeline parallelism."""
 
     code = "HWD011"
     severity = Severity.WARNING
-    title = "layers that do not divide by --pp"
+    title = "n_layers is not divisible by --pp"
     reason = "Stages of unequal length wait for the longest one."
     source = "Megatron-LM's pipeline schedules, arXiv:2104.04473 (not checked)"
     spares = "runs without --pp"
@@ -96,19 +97,19 @@ class PipelineParallel(DesignRule):
             layers = sum(group.n_layers for group in stack.groups)
             if layers % pp:
                 message = (
-                    f"{layers} layers do not divide by {pp}: stages of {-(-layers // pp)} and of "
-                    f"{layers // pp}"
+                    f"n_layers {layers} is not divisible by --pp {pp}: stages of {-(-layers // pp)} and of "
+                    f"{layers // pp} layers"
                 )
                 yield Finding(f"{stem}groups.0.n_layers", message, layers, f"a multiple of {pp}")
 
 
 class ExpertParallel(DesignRule):
-    """Experts divide by the degree of expert parallelism."""
+    """n_experts is divisible by the degree of expert parallelism."""
 
     code = "HWD012"
     severity = Severity.ERROR
-    title = "experts that do not divide by --ep"
-    reason = "Expert parallelism gives each device as many experts."
+    title = "n_experts is not divisible by --ep"
+    reason = "Expert parallelism gives each device the same number of experts."
     source = "GShard, arXiv:2006.16668 section 3 (id confirmed)"
     spares = "runs without --ep, models without experts"
     parallel = Parallelism(ep=4)
@@ -122,18 +123,18 @@ class ExpertParallel(DesignRule):
             if moe.n_experts % ep:
                 yield Finding(
                     f"{path}.n_experts",
-                    f"{moe.n_experts} experts do not divide by {ep}",
+                    f"n_experts {moe.n_experts} is not divisible by --ep {ep}",
                     moe.n_experts,
                     f"a multiple of {ep}",
                 )
 
 
 class VocabularyParallel(DesignRule):
-    """The vocabulary divides by the degree of tensor parallelism."""
+    """vocab_size is divisible by the degree of tensor parallelism."""
 
     code = "HWD013"
     severity = Severity.WARNING
-    title = "vocab_size does not divide by --tp"
+    title = "vocab_size is not divisible by --tp"
     reason = (
         "The token tables are split by rows, a tied one once for both ends; frameworks pad a vocabulary that "
         "has a remainder."
@@ -145,25 +146,24 @@ class VocabularyParallel(DesignRule):
     invalid = (example(vocab_size="32002"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """A vocabulary with a remainder."""
+        """Report a vocabulary that --tp does not divide."""
         size, tp = case.model.vocab_size, case.parallel.tp
         if size % tp:
             best = padded(size, TILE * tp)
             message = (
-                f"{size:,} entries do not divide by {tp}; padded to {best:,}, {(best - size) / best:.2%} "
-                "wasted"
+                f"vocab_size {size:,} is not divisible by --tp {tp}: padded to {best:,}, "
+                f"{(best - size) / best:.2%} wasted"
             )
-            yield Finding(
-                "vocab_size", message, size, f"a multiple of {tp}", fixes=(Fix("vocab_size", best),)
-            )
+            fixes = (Fix("vocab_size", best),)
+            yield Finding("vocab_size", message, size, f"a multiple of {tp}", fixes=fixes, cause=DIVISOR)
 
 
 class CopiedKeys(DesignRule):
-    """There are as many kv heads as devices."""
+    """The KV cache of a device shrinks with --tp: there are enough kv heads to share."""
 
     code = "HWD014"
     severity = Severity.INFO
-    title = "a cache that --tp copies"
+    title = "fewer kv heads than devices: --tp copies the KV cache"
     reason = (
         "With fewer kv heads than devices each is kept by several of them, and a latent by all: the cache of "
         "one device shrinks no further."
@@ -186,11 +186,10 @@ class CopiedKeys(DesignRule):
             groups = int(attention.kv_heads)
             if groups < tp and tp % groups == 0 and attention.n_heads % tp == 0:
                 name = "n_kv_heads" if getattr(attention, "n_kv_heads", None) else "kind"
-                message = f"{groups} kv heads on {tp} devices: each is kept {tp // groups} times"
+                message = f"{groups} kv heads for --tp {tp}: each is stored {tp // groups} times"
                 yield Finding(f"{path}.{name}", message, groups, f"{tp} or more")
                 break
         latent = next(iter(find(case.model, MultiHeadLatentAttention)), None)
         if latent is not None and tp > 1:
-            yield Finding(
-                f"{latent[0]}.kv_lora_rank", f"each of {tp} devices keeps the whole latent", tp, "1"
-            )
+            message = f"kv_lora_rank: each of --tp {tp} devices stores the whole latent"
+            yield Finding(f"{latent[0]}.kv_lora_rank", message, tp, "--tp 1")

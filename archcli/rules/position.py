@@ -10,7 +10,7 @@ from archcli.errors import Problem
 from archcli.modules import Learned, Mixer, Rope
 from archcli.modules.base import find
 from archcli.modules.stack import stacks
-from archcli.rules.base import Case, DesignRule, Finding, Severity, example
+from archcli.rules.base import DIVISOR, Case, DesignRule, Finding, Severity, example
 
 ROPE = "{{kind: mha, n_heads: 4, head_dim: 128, position: {{kind: rope, theta: {}}}}}"
 CONTEXTS = tuple(1024 << i for i in range(11))
@@ -55,11 +55,11 @@ def least_base(rotary_dims: int, context: int) -> float | None:
 
 
 class LearnedBoundsContext(DesignRule):
-    """Positions do not end where the table does."""
+    """Positions are not limited by a learned table."""
 
     code = "POS001"
     severity = Severity.INFO
-    title = "learned positions bound the context"
+    title = "learned position embeddings limit the context"
     reason = (
         "A learned table has no row beyond max_seq_len: the model cannot run on longer sequences, nor be "
         "stretched to them."
@@ -74,11 +74,11 @@ class LearnedBoundsContext(DesignRule):
         """Report every learned position table."""
         for path, table in find(case.model, Learned):
             rows = table.max_seq_len
-            yield Finding(path, f"a table of {rows:,} positions", rows, "rope, alibi or none")
+            yield Finding(path, f"learned embeddings of {rows:,} positions", rows, "rope, alibi or none")
 
 
 class BaseBelowBound(DesignRule):
-    """RoPE's base is large enough for the context."""
+    """RoPE's base (theta) is large enough for the context."""
 
     code = "POS002"
     severity = Severity.INFO
@@ -92,7 +92,9 @@ class BaseBelowBound(DesignRule):
         "Base of RoPE Bounds Context Length, arXiv:2405.14591 section 4.3, Table 2 for 128 rotary dims and "
         "contexts up to 1,048,576 (confirmed); other dims from its Eq. 11 (derived)"
     )
-    spares = "scaled frequencies, windowed layers, more than 256 rotary dims, contexts below 1,024"
+    spares = (
+        "scaled frequencies, windowed layers, odd or more than 256 rotary dimensions, contexts below 1,024"
+    )
     valid = (
         example(attention=ROPE.format(20000), max_seq_len="2048"),
         example(attention=ROPE.format(600_000_000), max_seq_len="1048576"),
@@ -116,21 +118,21 @@ class BaseBelowBound(DesignRule):
                 continue
             dims = facts.position.rotary_width(facts.rotary_dim)
             least = least_base(dims, context)
-            if least is not None and base < least:
-                message = f"base {base:,.0f} with {dims} rotary dims at {context:,} tokens"
+            if least is not None and base < least and dims % 2 == 0:
+                message = f"theta {base:,.0f} with {dims} rotary dimensions and max_seq_len {context:,}"
                 expected = f"at least {float(f'{least:.2g}'):,.0f}"
                 yield Finding(f"{path}.position.theta", message, base, expected)
 
 
 class OddRotaryDims(DesignRule):
-    """RoPE turns an even number of dims."""
+    """RoPE rotates an even number of dimensions, at most head_dim."""
 
     code = "POS003"
     severity = Severity.ERROR
-    title = "RoPE cannot pair these dims"
+    title = "RoPE cannot rotate these dimensions in pairs"
     reason = (
-        "Rotary positions turn dims in pairs: an odd number, or more than a head has, leaves none to pair "
-        "with."
+        "RoPE rotates the dimensions of a head in pairs: of an odd number one is left over, and no more than "
+        "head_dim can be rotated."
     )
     source = "RoFormer, arXiv:2104.09864 section 3.2 (id confirmed)"
     valid = (example(),)
@@ -144,7 +146,7 @@ class OddRotaryDims(DesignRule):
         for conflict in case.conflicts:
             if self.claims(conflict):
                 expected = "an even number, at most head_dim"
-                yield Finding(conflict.path, conflict.what, None, expected, conflict.hint)
+                yield Finding(conflict.path, conflict.what, None, expected, conflict.hint, cause=DIVISOR)
 
     def claims(self, conflict: Problem) -> bool:
         """Whether a conflict is the modules' own for rotary dims and head widths."""
@@ -152,11 +154,11 @@ class OddRotaryDims(DesignRule):
 
 
 class NoOrder(DesignRule):
-    """Something tells an encoder the order of its tokens."""
+    """An encoder encodes positions in some way."""
 
     code = "POS004"
     severity = Severity.WARNING
-    title = "nothing tells the order of tokens"
+    title = "an encoder without positions"
     reason = (
         "Without a causal mask and without positions a model sees a bag of tokens. A causal decoder can do "
         "without (NoPE), an encoder cannot."
@@ -183,17 +185,19 @@ class NoOrder(DesignRule):
         ordered = [facts.causal or facts.position.acts_on != "nothing" for _, facts in case.mixers]
         if ordered and not any(ordered):
             path, _ = case.mixers[0]
-            yield Finding(path, "no layer knows where a token stands", "none", "a position")
+            yield Finding(
+                path, "no positions, in embeddings or in attention", "none", "positions of some kind"
+            )
 
 
 class BaseOfNoRope(DesignRule):
-    """RoPE's base is a base."""
+    """RoPE's base (theta) is at least 1,000."""
 
     code = "POS005"
     severity = Severity.WARNING
-    title = "a RoPE base below a thousand"
+    title = "RoPE's base is below 1,000"
     reason = (
-        "Published bases begin at 1e4 (RoFormer, Llama 2, Gemma 3's windowed layers). The slowest pair turns "
+        "Published bases start at 1e4 (RoFormer, Llama 2, Gemma 3's windowed layers). The slowest pair turns "
         "once in 2 pi times the base: below 1e3 distant tokens come to look like near ones within some "
         "thousand tokens."
     )
@@ -208,4 +212,4 @@ class BaseOfNoRope(DesignRule):
         """Report every RoPE base below 1e3."""
         for path, rope in find(case.model, Rope):
             if rope.theta < 1e3:
-                yield Finding(f"{path}.theta", f"a base of {rope.theta:,.0f}", rope.theta, "1e4 or more")
+                yield Finding(f"{path}.theta", f"theta {rope.theta:,.0f}", rope.theta, "1e4 or more")

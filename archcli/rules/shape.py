@@ -14,6 +14,8 @@ SMALL = 2_000_000_000
 
 Their d_model / n_layers is 19 (SmolLM2-135M) to 85 (Pythia-70M), that of larger models 87 to 205.
 """
+ASPECT = "aspect-ratio"
+"""The cause of findings on d_model / n_layers."""
 KAPLAN = "Kaplan et al., arXiv:2001.08361 Fig. 5: a factor of 40 changes loss only slightly (confirmed)"
 
 
@@ -26,8 +28,13 @@ def aspect_ratios(case: Case) -> Iterator[tuple[str, int, float, str]]:
             path,
             layers,
             ratio,
-            f"{layers} layers of width {width:,} are {ratio:.3g} units of width a layer",
+            f"n_layers {layers}, d_model {width:,}: {_figure(ratio)} a layer",
         )
+
+
+def _figure(ratio: float) -> str:
+    """Three figures, never with an exponent."""
+    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.3g}"
 
 
 def is_small_or_sparse(case: Case) -> bool:
@@ -40,11 +47,11 @@ class UnusualAspectRatio(DesignRule):
 
     code = "SHP001"
     severity = Severity.INFO
-    title = "d_model / n_layers is not a usual one"
+    title = "d_model / n_layers is not a usual ratio"
     reason = (
-        "Large dense models have 100 to 200 units of width a layer, 128 most often; 87 to 128 was called a "
-        "sweet spot. Loss is flat over a wide range, so this is worth knowing, no more: deeper is slower to "
-        "run, for layers wait for each other."
+        "Large dense models have a d_model of 100 to 200 per layer, 128 most often; 87 to 128 was called a "
+        "sweet spot. Loss is flat over a wide range, so this is worth knowing and no more: a deeper model "
+        "runs slower, as layers wait for each other."
     )
     source = (
         f"CS336 lecture 3 (Spring 2026) p.44 and p.51 (slides); {KAPLAN}; Tay et al., arXiv:2109.10686 "
@@ -63,19 +70,19 @@ class UnusualAspectRatio(DesignRule):
         """Report stacks outside of 80 to 210, a range that includes Gemma 3's 86.7 and BLOOM's 204.8."""
         for path, _, ratio, message in aspect_ratios(case):
             if not is_small_or_sparse(case) and not 80 <= ratio <= 210:
-                yield Finding(path, message, ratio, "100 to 200")
+                yield Finding(path, message, ratio, "100 to 200", cause=ASPECT)
 
 
 class ExtremeAspectRatio(DesignRule):
-    """d_model / n_layers is far outside of what was shipped."""
+    """d_model / n_layers lies within the range of published models."""
 
     code = "SHP002"
     severity = Severity.WARNING
-    title = "d_model / n_layers is far from what models use"
+    title = "d_model / n_layers is far from that of published models"
     reason = (
-        "Shipped models lie between 33 (GPT-2 XL) and 205 (BLOOM), small ones down to 19 (SmolLM2-135M). Far "
-        "outside, a slip in n_layers or d_model is likelier than a choice, though loss is flat over a wide "
-        "range."
+        "Published models lie between 33 (GPT-2 XL) and 205 (BLOOM), small ones down to 19 (SmolLM2-135M). "
+        "Far outside, a slip in n_layers or d_model is likelier than a choice, though loss is flat over a "
+        "wide range."
     )
     source = (
         f"{KAPLAN}; T5-11B 42.7, where a slide prints 33 (corrected); the others derived from their configs"
@@ -94,7 +101,8 @@ class ExtremeAspectRatio(DesignRule):
         least, most = (15 if is_small_or_sparse(case) else 30), 260
         for path, layers, ratio, message in aspect_ratios(case):
             if not least <= ratio <= most and layers > 2:
-                yield Finding(path, message, ratio, f"{least} to {most}, usually 100 to 200")
+                expected = f"{least} to {most}, usually 100 to 200"
+                yield Finding(path, message, ratio, expected, cause=ASPECT)
 
 
 class HeadsAgainstWidth(DesignRule):
@@ -104,7 +112,7 @@ class HeadsAgainstWidth(DesignRule):
     severity = Severity.WARNING
     title = "n_heads * head_dim is far from d_model"
     reason = (
-        "Heads together are usually as wide as the stream. Most published models lie between 0.67 "
+        "All heads together are usually as wide as d_model. Most published models lie between 0.67 "
         "(PaLM-540B, 48 heads of 256 on 18,432) and 2 (LaMDA, Qwen3-0.6B), GLM-4.5-Air has 3 (96 heads of "
         "128 on 4,096), T5-11B 16."
     )
@@ -113,7 +121,7 @@ class HeadsAgainstWidth(DesignRule):
         "LaMDA, arXiv:2201.08239 (confirmed); GLM-4.5-Air: the defaults of transformers' Glm4MoeConfig "
         "(confirmed)"
     )
-    spares = "latent attention, whose heads are wider than the stream by design"
+    spares = "latent attention, whose heads are wider than d_model by design"
     evidence = "head_ratio"
     known: ClassVar[Mapping[str, str]] = {
         "t5-11b": "128 heads of 128 on a stream of 1,024, stated so in its config: 16"
@@ -131,5 +139,5 @@ class HeadsAgainstWidth(DesignRule):
             heads, dim = attention.n_heads, head_width(attention, width)
             ratio = 1.0 if dim is None else heads * dim / width
             if not 0.6 <= ratio <= 3.1:
-                message = f"{heads} heads of {dim} are {ratio:.3g} times d_model {width:,}"
+                message = f"head_dim {dim} x {heads} heads = {ratio:.3g} x d_model {width:,}"
                 yield Finding(f"{path}.{head_key(attention)}", message, ratio, "0.67 to 3")

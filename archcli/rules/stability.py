@@ -15,14 +15,14 @@ WIDE = {"d_model": "8192", "n_layers": "64", "ffn": "{kind: glu, d_ff: 28672}", 
 
 
 class NothingHoldsLogits(DesignRule):
-    """A large model bounds its scores or logits somehow."""
+    """A large model bounds attention scores or logits: QK-norm, z-loss or softcap."""
 
     code = "STB001"
     severity = Severity.INFO
     title = "a large model without QK-norm, z-loss or softcap"
     reason = (
         "Large models diverge when attention scores or output logits grow; QK-norm, a z-loss or a softcap "
-        "hold them. Many do without: Llama has none of them. A well-known slide lists LLaMA-65B and Gemma 2 "
+        "bound them. Many do without: Llama has none of them. A well-known slide lists LLaMA-65B and Gemma 2 "
         "with QK-norm; neither has it, Gemma 2 has softcaps."
     )
     source = (
@@ -30,7 +30,7 @@ class NothingHoldsLogits(DesignRule):
         "arXiv:2501.00656 (confirmed); z-loss: PaLM, arXiv:2204.02311 (confirmed); softcap: Gemma 2, "
         "arXiv:2408.00118 (confirmed); LLaMA-65B and Gemma 2 by their code and configs (corrected)"
     )
-    spares = "models below 10 billion parameters, encoders; clipped q, k and v (OLMo, MPT) hold scores, too"
+    spares = "models below 10 billion parameters, encoders; clipped q, k and v (OLMo, MPT) bound scores, too"
     counts = True
     valid = (
         example(),
@@ -48,16 +48,16 @@ class NothingHoldsLogits(DesignRule):
             return
         stable = any(HOLDING.intersection(mixer.facts().stability) for _, mixer in find(model, Mixer))
         if not stable and getattr(getattr(model, "head", None), "softcap", None) is None:
-            message = f"{params:,} parameters and nothing that holds scores or logits"
+            message = f"{params:,} parameters without qk_norm, z_loss or softcap"
             yield Finding(scored[0], message, params, "one of them")
 
 
 class UnusualSoftcap(DesignRule):
-    """A softcap leaves ordinary scores alone."""
+    """A softcap is at least 10."""
 
     code = "STB002"
     severity = Severity.WARNING
-    title = "a softcap so low that it bends ordinary scores"
+    title = "a softcap below 10"
     reason = (
         "cap tanh(s / cap) is nearly s while s is small beside the cap. Gemma 2 has 50 for scores and 30 for "
         "logits; below 10 ordinary scores are bent."
@@ -70,4 +70,4 @@ class UnusualSoftcap(DesignRule):
         """Report every softcap below 10."""
         for path, cap in settings(case.model):
             if path.rsplit(".", 1)[-1] == "softcap" and cap is not None and cap < 10:
-                yield Finding(path, f"a cap of {cap:g}", cap, "30 or 50")
+                yield Finding(path, f"softcap {cap:g}", cap, "30 or 50")

@@ -61,11 +61,11 @@ class WeightDecayRange(DesignRule):
         """Report a weight decay below 0.01 or above 0.1."""
         decay = None if case.model.training is None else case.model.training.weight_decay
         if decay is not None and not 0.01 <= decay <= 0.1:
-            yield Finding("training.weight_decay", f"weight decay {decay:g}", decay, "0.01 to 0.1")
+            yield Finding("training.weight_decay", f"weight_decay {decay:g}", decay, "0.01 to 0.1")
 
 
 class DecayedNorms(DesignRule):
-    """Norms and biases do not decay."""
+    """Weight decay spares norms and biases."""
 
     code = "TRN003"
     severity = Severity.WARNING
@@ -86,4 +86,4 @@ class DecayedNorms(DesignRule):
         """Report a recipe that decays norms and biases."""
         training = case.model.training
         if training is not None and training.decay_norms and training.weight_decay != 0:
-            yield Finding("training.decay_norms", "norms and biases decay", True, "false")
+            yield Finding("training.decay_norms", "decay_norms true: norms and biases decay", True, "false")

@@ -11,11 +11,11 @@ SMALL, LARGE_SHARE = 1_500_000_000, 0.2
 
 
 class VocabularySize(DesignRule):
-    """The vocabulary is of a size that tokenizers have."""
+    """vocab_size is between 30,000 and 270,000 entries."""
 
     code = "VOC001"
     severity = Severity.INFO
-    title = "vocab_size is outside of what tokenizers have"
+    title = "vocab_size is outside the range of published tokenizers"
     reason = (
         "Monolingual models have 30,000 to 50,000 entries, multilingual and production ones 100,000 to "
         "250,000, Gemma 3 262,144; not that all with 32,000 are monolingual. Fewer than 256 cannot spell "
@@ -33,7 +33,7 @@ class VocabularySize(DesignRule):
         """Report a vocabulary below 30,000 or above 270,000."""
         size = case.model.vocab_size
         if not 30_000 <= size <= 270_000:
-            yield Finding("vocab_size", f"a vocabulary of {size:,} entries", size, "30,000 to 270,000")
+            yield Finding("vocab_size", f"vocab_size {size:,}", size, "30,000 to 270,000")
 
 
 class TieSmallEmbeddings(DesignRule):
@@ -67,6 +67,6 @@ class TieSmallEmbeddings(DesignRule):
         second = totals["by_group"].get("lm_head", 0)
         share = (second + totals["embedding_params"]) / totals["params"]
         if share > LARGE_SHARE:
-            message = f"two token tables are {share:.0%} of {totals['params']:,} parameters"
+            message = f"tied false: embedding and head are {share:.0%} of {totals['params']:,} parameters"
             help_, fixes = f"embedding.tied=true saves {second:,}", (Fix("embedding.tied", True),)
             yield Finding("embedding.tied", message, share, "tied, or below 20%", help_, fixes)

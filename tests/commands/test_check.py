@@ -226,7 +226,7 @@ def test_degrees_of_parallelism(cli):
     assert cli("check", "llama-3.1-8b", "--tp", "8", "--pp", "8", "--json").out.count("HWD014") == 0
     copied = cli("check", "llama-3.1-8b", "--tp", "16", "--pp", "8", "--json")
     assert copied.code == 0
-    assert [row["message"] for row in rows(copied)] == ["8 kv heads on 16 devices: each is kept 2 times"]
+    assert [row["message"] for row in rows(copied)] == ["8 kv heads for --tp 16: each is stored 2 times"]
     assert cli("check", "deepseek-v3", "--ep", "64", "--select", "HWD").code == 0
     assert codes(cli("check", "deepseek-v3", "--ep", "48", "--select", "HWD", "--json")) == ["HWD012"]
     fixed = cli("check", "llama-3.1-8b", "--set", "d_ff=14401", "--tp", "8", "--json", "--select", "HWD001")
@@ -288,5 +288,5 @@ def test_what_saves_a_cache_is_told_in_bytes(cli):
     [row] = rows(cli("check", "llama-2-7b", *sizes, "--json", "--select", "ATT005"))
     assert (
         row["help"]
-        == f"8 kv heads here would save {whole * 7 / 8:.3g} of {whole:.3g} GiB of cache (bf16, 8,192 tokens)"
+        == f"n_kv_heads 8 would save {whole * 7 / 8:.3g} of {whole:.3g} GiB of cache (bf16, 8,192 tokens)"
     )

@@ -66,14 +66,25 @@ def test_a_config_json_is_checked_in_its_own_lines(cli, tmp_path):
     assert "note: " in cli("check", tmp_path).out
 
 
-def test_a_config_json_is_no_yaml_to_be_patched(cli, tmp_path, monkeypatch):
+def test_a_patch_of_a_config_json_writes_its_own_keys(cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("config.json").write_text(json.dumps(CONFIG))
-    assert (
-        cli("check", "config.json", "--suggest", "--select", "HWD").out
-        == "# config.json: --set groups.0.layer.ffn.d_ff=2816\n"
+    text = json.dumps(CONFIG, indent=1)
+    Path("config.json").write_text(text)
+    apply(cli("check", "config.json", "--suggest", "--select", "HWD").out)
+    assert Path("config.json").read_text() == text.replace("2817", "2816")
+    assert cli("check", "config.json", "--select", "HWD").code == 0
+
+
+def test_what_a_config_json_does_not_state_is_given_as_an_option(cli, tmp_path, monkeypatch):
+    """n_inner left out is 4 n_embd, so that no value of the file is the one to change."""
+    monkeypatch.chdir(tmp_path)
+    Path("config.json").write_text(
+        json.dumps({"model_type": "gpt2", "n_embd": 780, "n_head": 12, "vocab_size": 50304})
     )
-    assert cli("check", "config.json", "--select", "HWD", "--set", "groups.0.layer.ffn.d_ff=2816").code == 0
+    assert cli("check", "config.json", "--suggest", "--select", "HWD").out == (
+        "# config.json: not stated in a file that could be patched; as options of archcli:\n"
+        "#   --set groups.0.layer.ffn.d_ff=3136\n"
+    )
 
 
 SHARED = """\
@@ -204,7 +215,8 @@ def test_standard_input_is_checked(archcli):
     assert done.returncode == 1
     assert done.stdout.startswith("<stdin>:2:13: warning[HWD004]")
     assert archcli("check", "-", "--suggest", text_in=BROKEN).stdout.startswith(
-        "# <stdin>: --set vocab_size=128320\n"
+        "# <stdin>: not stated in a file that could be patched; as options of archcli:\n"
+        "#   --set vocab_size=128320\n"
     )
 
 
@@ -213,7 +225,7 @@ def test_a_key_that_is_not_written_is_written_by_the_patch(cli, tmp_path, monkey
     text = Path(__file__).parents[2].joinpath("presets/llama-3.2-1b.yaml").read_text()
     Path("m.yaml").write_text(re.sub(r"embedding: .*\n", "", text))
     patch = cli("check", "m.yaml", "--suggest", "--select", "VOC002").out
-    assert patch == "# m.yaml: --set embedding.tied=true\n"
+    assert patch.endswith("\n#   --set embedding.tied=true\n")
     Path("m.yaml").write_text(text.replace("tied: true", "scale: 1.0"))
     patch = cli("check", "m.yaml", "--suggest", "--select", "VOC002").out
     apply(patch)

@@ -73,12 +73,13 @@ KINDS = {
     "rope-odd-head": (
         "head_dim: 8",
         "head_dim: 7",
-        "17:9: RoPE turns dims in pairs, and heads are 7 wide; state an even rotary_dim, or an even head_dim",
+        "16:19: RoPE rotates dimensions in pairs, and head_dim is 7; state an even head_dim, "
+        "or an even rotary_dim",
     ),
     "rope-odd": (
         "theta: 500000",
         "theta: 500000, rotary_dim: 3",
-        "17:59: rotary_dim must be even, not 3; RoPE turns dims in pairs",
+        "17:59: rotary_dim must be even, not 3; RoPE rotates dimensions in pairs",
     ),
     "window-and-chunk": (
         "n_heads: 8",

@@ -42,8 +42,9 @@ class _Edit(NamedTuple):
 def patch_of(root: Node, changes: Iterable[Change]) -> Patch:
     """The changes as a patch of the tree's file.
 
-    A value is written in place of the old one, or as a new key. Left out are changes of values that stand
-    elsewhere (an import, an override), and all changes of a text that is no file (a preset, standard input).
+    A value is written in place of the old one, or as a new key; in a config.json only in place of the same
+    value. Left out are values that stand elsewhere or are derived (by an import, an override), and all of a
+    text that is no file (a preset, standard input).
     """
     source = root.place.source
     lines = _lines(source)
@@ -124,12 +125,17 @@ def _edit(root: Node, path: str, words: str, file: str) -> _Edit | None:
     old = _child(parent, name)
     if old is not None:
         place = old.place
-        return (
-            _Edit(place.line, place.column, place.width, words)
-            if place.source.name == file and old.text
-            else None
-        )
+        stated = old.text or _text_at(place) == format_value(old.value)
+        replaced = _Edit(place.line, place.column, place.width, words)
+        return replaced if place.source.name == file and stated else None
     return _inserted(parent, name, words, file)
+
+
+def _text_at(place: Place) -> str:
+    """What stands at a place; of an import the value of a key, which may be another than it became."""
+    lines = place.source.lines
+    text = lines[place.line] if place.line < len(lines) else ""
+    return text[place.column : place.column + place.width]
 
 
 def _child(node: Node | None, step: str) -> Node | None:

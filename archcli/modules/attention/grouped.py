@@ -94,7 +94,10 @@ class ProjectedHeads(Attention):
                 f"{fits} would, or state head_dim",
             )
         else:
-            yield from self.position.check_width(self.width(d_model))
+            key = "n_heads" if self.head_dim is None else "head_dim"
+            for conflict in self.position.check_width(self.width(d_model)):
+                # a width that the position cannot take is the fault of the field that gives it
+                yield conflict._replace(path=key) if conflict.path == "position" else conflict
 
     def _biased(self, which: Projection) -> bool:
         return self.bias if isinstance(self.bias, bool) else which in self.bias

@@ -125,8 +125,9 @@ class MultiHeadLatentAttention(SoftmaxAttention):
         return self.qk_nope_head_dim + self.qk_rope_head_dim
 
     def check_width(self, d_model: int) -> Iterator[Conflict]:
-        """Conflicts of the position with the r rotary dims."""
-        yield from self.position.check_width(self.qk_rope_head_dim)
+        """Conflicts of the position with the r rotary dims, where `check` has not called r odd."""
+        if self.qk_rope_head_dim % 2 == 0:
+            yield from self.position.check_width(self.qk_rope_head_dim)
 
     def check(self) -> Iterator[Conflict]:
         """Conflict: an odd number r of rotary dims."""
@@ -136,7 +137,7 @@ class MultiHeadLatentAttention(SoftmaxAttention):
                 "rotary-dims-even",
                 "qk_rope_head_dim",
                 f"qk_rope_head_dim must be even, not {self.qk_rope_head_dim}",
-                "RoPE turns dims in pairs",
+                "RoPE rotates dimensions in pairs",
             )
         if self.position.acts_on == "keys":
             yield Conflict(

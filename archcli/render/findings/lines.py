@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from archcli.measure.report import Report
     from archcli.rules.diagnostics import Diagnostic
 
+UNPATCHED = "not stated in a file that could be patched; as options of archcli:"
 MOST_OPTIONS = 4
 """A help line lists at most so many `--set` options."""
 
@@ -36,7 +37,8 @@ def concise(report: Report) -> str:
 
 def unpatched(source: str, changes: Iterable[tuple[str, Any]]) -> str:
     """Comments below a patch: the changes it could not write into the file, as `--set` options."""
-    return "".join(f"# {sanitize(source)}: {_option(path, value)}\n" for path, value in changes)
+    options = [f"#   {_option(path, value)}\n" for path, value in changes]
+    return "".join([f"# {sanitize(source)}: {UNPATCHED}\n", *options]) if options else ""
 
 
 def summary(totals: Mapping[str, Any]) -> str:
@@ -60,7 +62,8 @@ def _line(row: Mapping[str, Any]) -> str:
 def _paragraph(diagnostic: Diagnostic, width: int | None) -> str:
     rule, finding, standing = diagnostic.rule, diagnostic.finding, diagnostic.standing
     expected = f"expected {finding.expected}" if finding.expected else ""
-    notes = [("seen", standing.words() if standing else ""), ("source", rule.source)]
+    field = "" if diagnostic.mark.text.strip(" {") else finding.path  # where no line of the file names it
+    notes = [("field", field), ("seen", standing.words() if standing else ""), ("source", rule.source)]
     options = [_option(fix.path, fix.value) for fix in finding.fixes]
     help_ = "; ".join(filter(None, [finding.help, _some(options)]))
     problem = Problem("; ".join(filter(None, [finding.message, expected])), help_, diagnostic.mark)

@@ -184,7 +184,9 @@ def test_the_place_is_that_of_the_key_that_is_meant(refused):
     assert refused(written) == [f"{line[0]}:26: n_kv_heads 3 does not divide n_heads 8; 2 or 4 would"]
 
 
-ODD_WIDTH = "RoPE turns dims in pairs, and heads are 7 wide; state an even rotary_dim, or an even head_dim"
+ODD_WIDTH = (
+    "RoPE rotates dimensions in pairs, and head_dim is 7; state an even head_dim, or an even rotary_dim"
+)
 
 # id: (what is put over LLAMA, the line that is pointed at, what of it, the answer)
 PLACED = {

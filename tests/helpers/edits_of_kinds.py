@@ -73,8 +73,10 @@ KINDS = {
     "rope-odd-head": (
         "head_dim: 8",
         "head_dim: 7",
-        "16:19: RoPE rotates dimensions in pairs, and head_dim is 7; state an even head_dim, "
-        "or an even rotary_dim",
+        (
+            "16:19: RoPE rotates dimensions in pairs, and head_dim is 7; state an even head_dim, "
+            "or an even rotary_dim"
+        ),
     ),
     "rope-odd": (
         "theta: 500000",

@@ -3,77 +3,99 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from archcli.arith import ELEMENT_BITS
 from archcli.errors import ArchError
 
-SUFFIXES = {"": 1, "k": 1000, "K": 1024}
-"""8k is 8,000; 8K is 8,192."""
+_PREFIXES = "KMGTPE"
+BINARY = {f"{prefix}i": 1024**power for power, prefix in enumerate(_PREFIXES, 1)}
+"""IEC 80000-13: Ki, Mi, … are powers of 1,024."""
 
-POWERS = {**SUFFIXES, "M": 10**6, "G": 10**9, "B": 10**9, "T": 10**12}
-"""B for billion, as parameters are counted; K stays 1,024 as above."""
+COUNT_UNITS = {
+    "": 1,
+    "k": 1000,
+    "K": 1024,
+    "M": 10**6,
+    "G": 10**9,
+    "B": 10**9,
+    "T": 10**12,
+    **BINARY,
+}
+"""8k is 8,000, 8K is 8,192; B for billion, as parameters are counted."""
+
+BYTE_UNITS = {
+    "": 1,
+    "b": 1,
+    **{f"{prefix}b".lower(): 1000**power for power, prefix in enumerate(_PREFIXES, 1)},
+    **{prefix.lower(): 1000**power for power, prefix in enumerate(_PREFIXES, 1) if prefix != "K"},
+    **{f"{unit}b".lower(): factor for unit, factor in BINARY.items()},
+    **{unit.lower(): factor for unit, factor in BINARY.items()},
+}
+"""In lower case: KiB, MiB, … are powers of 1,024; kB, MB, …, and G for GB, powers of 1,000."""
 
 LONGEST = 30
 """Digits of a number that anybody means."""
 
-_PREFIXES = "KMGTPE"
-BYTE_UNITS = {
-    "": 1,
-    "B": 1,
-    "kB": 1000,
-    **{f"{prefix}B": 1000**power for power, prefix in enumerate(_PREFIXES, 1)},
-    **{f"{prefix}iB": 1024**power for power, prefix in enumerate(_PREFIXES, 1)},
-}
-"""IEC 80000-13: KiB, MiB, … are powers of 1,024; kB, MB, … powers of 1,000."""
+NUMBER = re.compile(r"(\d+(?:_\d+)*)(?:\.(\d+))?(?:[eE]\+?(\d\d?))? ?([A-Za-z]*)", re.ASCII)
+
+COUNT = "a whole number such as 4096, 8k (8,000), 8K (8,192), 1.5M, 70B or 8e9"
+MEMORY = "an amount of memory such as 80GiB, 24GB or 8e9"
 
 
 def parse_count(text: str) -> int:
-    """A whole number such as 4096, 131_072, 8k (8,000) or 8K (8,192); ArchError for anything else."""
-    return _amount(text, SUFFIXES, "a whole number such as 4096, 8k (8,000) or 8K (8,192)", "")
-
-
-def parse_quantity(text: str) -> int:
-    """Parse a whole number: 4096, 8k, 1.5M, 70B (70,000,000,000), 1.8T, 8e9; ArchError otherwise."""
-    wanted = "a whole number such as 4096, 8k, 1.5M, 70B or 8e9"
-    power = re.fullmatch(r"(.*\d)[eE]\+?(\d\d?)", text.strip(), re.ASCII)
-    return (
-        _amount(power[1], {"": 10 ** int(power[2])}, wanted, "")
-        if power
-        else _amount(text, POWERS, wanted, "")
-    )
+    """Parse a whole number: 4096, 131_072, 8k, 8K (8,192), 128Ki, 1.5M, 70B, 8e9; ArchError otherwise."""
+    return _amount(text, text.strip(), COUNT_UNITS, COUNT)
 
 
 def parse_bytes(text: str) -> int:
-    """Parse an amount of memory such as 80GiB, 24GB or 1.5TiB, in bytes.
+    """Parse an amount of memory such as 80GiB, 24GB, 80G (of 10^9) or 1.5TiB, in bytes.
 
-    A bare number is bytes. ArchError for anything else.
+    A bare number is bytes; case makes no difference. ArchError for anything else.
     """
-    return _amount(text, BYTE_UNITS, "an amount of memory such as 80GiB or 24GB", _unit_hint(text.strip()))
+    lower = text.strip().lower()
+    hint = "write KiB (powers of 1,024) or kB (powers of 1,000)" if lower.endswith("k") else ""
+    return _amount(text, lower, BYTE_UNITS, MEMORY, hint)
 
 
 def parse_dtype(text: str) -> str:
-    """The name of a dtype whose width is known; ArchError for any other."""
-    if text not in ELEMENT_BITS:
+    """The name of a dtype whose width is known, in any case; ArchError for any other."""
+    name = text.strip().lower()
+    if name not in ELEMENT_BITS:
         raise ArchError(f"unknown dtype {text[:40]!r}", "one of " + ", ".join(ELEMENT_BITS))
-    return text
+    return name
 
 
-def _amount(text: str, units: dict[str, int], wanted: str, hint: str) -> int:
-    """Digits, perhaps a decimal fraction, then a unit that makes the whole a whole number."""
-    number = re.fullmatch(r"(\d+(?:_\d+)*)(?:\.(\d+))? ?([A-Za-z]*)", text.strip(), re.ASCII)
-    if number is None or number[3] not in units or len(number[1] + (number[2] or "")) > LONGEST:
+def tokens_note(text: str) -> str:
+    """What a length such as 128k would be to most of the field, 131,072; empty where there is one reading."""
+    match = re.fullmatch(r"(\d{1,6})([kM])", text.strip(), re.ASCII)
+    if match is None or int(match[1]).bit_count() != 1:
+        return ""
+    unit, power = ("Ki", 1) if match[2] == "k" else ("Mi", 2)
+    value, other = parse_count(text), int(match[1]) * 1024**power
+    return f"{text.strip()} is {value:,} tokens; {match[1]}{unit} is {other:,}"
+
+
+def bytes_note(text: str) -> str:
+    """What 80G is, and what it may have been meant to be; empty for a unit that says it."""
+    match = re.fullmatch(r"(.*\d) ?([mgtpe])", text.strip().lower())
+    if match is None:
+        return ""
+    unit = match[2].upper()
+    value, other = parse_bytes(text), parse_bytes(f"{match[1]}{unit}iB")
+    return f"{text.strip()} is {match[1]}{unit}B, {value:,} bytes; {match[1]}{unit}iB is {other:,}"
+
+
+def _amount(text: str, plain: str, units: Mapping[str, int], wanted: str, hint: str = "") -> int:
+    """Digits, perhaps a fraction and a power of ten, then a unit that makes the whole a whole number."""
+    number = NUMBER.fullmatch(plain)
+    if number is None or number[4] not in units or len(number[1] + (number[2] or "")) > LONGEST:
         raise ArchError(f"{text[:40]!r} is not {wanted}", hint)
-    whole, decimals = number[1].replace("_", ""), number[2] or ""
+    whole, decimals, power = number[1].replace("_", ""), number[2] or "", int(number[3] or 0)
+    if power > LONGEST or (power and number[4]):
+        raise ArchError(f"{text[:40]!r} is not {wanted}", hint)
     amount: int
-    amount, rest = divmod(int(whole + decimals) * units[number[3]], 10 ** len(decimals))
+    amount, rest = divmod(int(whole + decimals) * 10**power * units[number[4]], 10 ** len(decimals))
     if rest:
         raise ArchError(f"{text[:40]!r} is not {wanted}", "it must come to a whole number")
     return amount
-
-
-def _unit_hint(text: str) -> str:
-    unit = text.lstrip("0123456789_. ")
-    if re.fullmatch(r"[kKMGTPE]i?", unit):
-        return f"write {unit[0]}iB (powers of 1,024) or {unit[0]}B (powers of 1,000)"
-    same = next((known for known in BYTE_UNITS if known.lower() == unit.lower()), "")
-    return f"write {same}" if same else ""

@@ -13,12 +13,23 @@ import typer
 from archcli.errors import ArchError
 from archcli.modules import arguments
 from archcli.render import Format
-from archcli.units import parse_bytes, parse_count, parse_dtype
+from archcli.units import bytes_note, parse_bytes, parse_count, parse_dtype, tokens_note
 
 
 def size(name: str) -> Any:
     """A parser of whole numbers such as 4096, 8k (8,000) and 8K (8,192), within an argument's limits."""
     return lambda text: _parsed(lambda written: arguments.accept(name, parse_count(written)), text)
+
+
+def length(name: str) -> Any:
+    """A parser of numbers of tokens, which notes on standard error that 128k is not 131,072."""
+
+    def parse(text: str) -> int:
+        tokens: int = size(name)(text)
+        _note(tokens_note(str(text)))
+        return tokens
+
+    return parse
 
 
 def size_from(least: int) -> Any:
@@ -36,7 +47,13 @@ def size_from(least: int) -> Any:
 def _bytes(text: str) -> int:
     """Parse an amount of memory such as 80GiB."""
     amount: int = _parsed(parse_bytes, text)
+    _note(bytes_note(str(text)))
     return amount
+
+
+def _note(note: str) -> None:
+    if note:
+        typer.echo(f"note: {note}", err=True)
 
 
 def _dtype(text: str) -> str:
@@ -99,7 +116,7 @@ SeqLen = Annotated[
         "--seq-len",
         "-s",
         metavar="N",
-        parser=size("seq_len"),
+        parser=length("seq_len"),
         help="New tokens of each sequence; 8k is 8,000, 8K is 8,192.",
     ),
 ]
@@ -108,20 +125,20 @@ Past = Annotated[
     typer.Option(
         "--past",
         metavar="N",
-        parser=size("past"),
+        parser=length("past"),
         help="Tokens already in the cache. [decode default: --seq-len]",
     ),
 ]
 Context = Annotated[
     int | None,
-    typer.Option("--context", "-c", metavar="N", parser=size("context"), help="Tokens in the cache."),
+    typer.Option("--context", "-c", metavar="N", parser=length("context"), help="Tokens in the cache."),
 ]
 SourceLen = Annotated[
     int | None,
     typer.Option(
         "--source-len",
         metavar="N",
-        parser=size("source_len"),
+        parser=length("source_len"),
         help="Tokens that the encoder of an encoder-decoder reads. [default: as many as the decoder]",
     ),
 ]

@@ -66,7 +66,8 @@ def statistics(report: Report) -> Report:
         {"code": code, "severity": rules[code]["severity"], "findings": n, "title": rules[code]["title"]}
         for code, n in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     ]
-    return replace(report, rows=records, tables=(Table("Findings by rule", COUNTED, records),), notes=())
+    tables, keys = (Table("Findings by rule", COUNTED, records),), [column.key for column in COUNTED]
+    return replace(report, rows=records, tables=tables, notes=(), keys=keys)
 
 
 def _row(diagnostic: Diagnostic) -> dict[str, Any]:

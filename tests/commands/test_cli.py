@@ -62,7 +62,7 @@ def test_json_names_the_model_and_what_was_asked(cli):
         (("flops", "gpt2", "-s", "many"), "'many' is not a whole number"),
         (("flops", "gpt2", "--phase", "warp"), "'warp' is not one of"),
         (("flops", "gpt2", "--phase", "train", "--past", "3"), "training starts from an empty cache"),
-        (("kvcache", "gpt2", "--memory", "80G"), "write GiB"),
+        (("kvcache", "gpt2", "--memory", "80K"), "write KiB"),
         (("params", "gtp2"), "did you mean gpt2?"),
         (("params", "gpt2", "--set", "d_fff=3"), "d_fff"),
         (("params", "no.yaml"), "no file 'no.yaml'"),

@@ -7,6 +7,7 @@ so. Where their values differ, it means the one at the top of the file, if there
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +23,10 @@ from archcli.modules.base import Spec, children
 from archcli.modules.kinds import kind_of, kinds
 from archcli.units import parse_count
 from archcli.wording import format_value, quote, suggest
+
+AMOUNT = re.compile(r"\d[\d_.]*([eE]\+?\d+|[kKMGBT]i?)", re.ASCII)
+TEXTS = ("name", "series", "source", "kind", "match", "activation")
+"""Fields of texts: `series=8B` is no number."""
 
 
 class Override(NamedTuple):
@@ -53,12 +58,12 @@ def read(text: str) -> Override:
         raise ArchError(
             document.problems or [Problem(f"no value for {quote(key)}", "write null for none", place.mark())]
         )
-    return Override(key, Place(document.source, 0, place.column, place.width), _sized(document.root))
+    return Override(key, Place(document.source, 0, place.column, place.width), _sized(document.root, key))
 
 
-def _sized(node: Node) -> Node:
-    """The node with 8k or 8K converted to the number."""
-    if not node.text or node.text[-1] not in "kK" or not isinstance(node.value, str):
+def _sized(node: Node, key: str) -> Node:
+    """The node with 8k, 8K, 1M or 1e9 converted to the number, unless the key is one of a text."""
+    if not AMOUNT.fullmatch(node.text or "") or key.rpartition(".")[2] in TEXTS:
         return node
     try:
         return Node(parse_count(node.text), node.place, text=node.text)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, Problem
 from archcli.measure.report import Column
-from archcli.units import parse_bytes, parse_quantity
+from archcli.units import parse_bytes, parse_count
 
 Record = Mapping[str, Any]
 COMPARES: dict[str, Callable[[Any, Any], bool]] = {
@@ -138,7 +138,7 @@ def _value(text: str, sign: str, column: Column) -> Any:
                 "write a year, or a year and a month from 01 to 12: 2024-07",
             )
         return text
-    return parse_bytes(text) if column.unit == "bytes" else parse_quantity(text)
+    return parse_bytes(text) if column.unit == "bytes" else parse_count(text)
 
 
 def _decimal(text: str) -> float:

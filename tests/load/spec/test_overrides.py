@@ -258,3 +258,17 @@ def test_a_name_at_the_top_is_the_one_meant_where_others_differ():
 def test_an_override_may_mend_what_contradicts():
     text = TWO_GROUPS.replace("n_heads: 4", "n_heads: 5")
     assert dict(settings(load_text(text, "f", ["n_heads=8"]).model))["groups.0.layer.attention.n_heads"] == 8
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "value"),
+    [
+        ("max_seq_len=1M", "max_seq_len", 1_000_000),
+        ("max_seq_len=128Ki", "max_seq_len", 131_072),
+        ("max_seq_len=1e5", "max_seq_len", 100_000),
+        ("name=8B", "name", "8B"),
+        ("series=1M", "series", "1M"),
+    ],
+)
+def test_an_amount_is_a_number_but_in_a_text(tiny, text, field, value):
+    assert getattr(load_text(tiny, "f", [text]).model, field) == value

@@ -118,9 +118,10 @@ def test_an_order_sorts(order, sorted_):
 
 KNOWN = "known are name, released, active_params, kv, layers, share, tied"
 WRITE = "not a condition; write a column, one of = != < <= > >= ~ and a value: params>10B"
-NUMBER = "is not a whole number such as 4096, 8k, 1.5M, 70B or 8e9"
+NUMBER = "is not a whole number such as 4096, 8k (8,000), 8K (8,192), 1.5M, 70B or 8e9"
 MEMORY = (
-    "is not an amount of memory such as 80GiB or 24GB; write KiB (powers of 1,024) or KB (powers of 1,000)"
+    "is not an amount of memory such as 80GiB, 24GB or 8e9; write KiB (powers of 1,024) or kB "
+    "(powers of 1,000)"
 )
 DATE = "is not a date; write a year, or a year and a month from 01 to 12: 2024-07"
 WRONG = {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 PROC, GROUPS, CPUS = Path("/proc"), Path("/sys/fs/cgroup"), Path("/sys/devices/system/cpu")
@@ -29,10 +31,11 @@ def processor(proc: Path = PROC) -> str:
     return f"{len(names)} x {names[0]}" if names else ""
 
 
-def cache_size(cpus: Path = CPUS) -> int | None:
-    """Bytes of the last-level caches in total; None where unknown."""
+def cache_size(cpus: Path = CPUS, usable: Iterable[int] | None = None) -> int | None:
+    """Bytes of the last-level caches of the usable processors in total; None where unknown."""
     levels: dict[int, dict[str, int]] = {}
-    for folder in cpus.glob("cpu[0-9]*/cache/index[0-9]*"):
+    numbers = usable_processors() if usable is None else usable
+    for folder in chain.from_iterable(cpus.glob(f"cpu{number}/cache/index[0-9]*") for number in numbers):
         level, size, shared = (_text(folder / name).strip() for name in ("level", "size", "shared_cpu_list"))
         if level.isdigit() and size.removesuffix("K").isdigit():
             levels.setdefault(int(level), {})[shared] = int(size.removesuffix("K")) * 1024

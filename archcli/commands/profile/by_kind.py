@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from archcli.commands.base import Subject
-from archcli.commands.profile.checks import available, check_positions
+from archcli.commands.profile.checks import available, cache_bytes, check_positions
 from archcli.commands.profile.machine_ceilings import machine_ceilings
 from archcli.commands.profile.settings import INTERRUPTED, Detail, RunSettings
 from archcli.errors import ArchError
@@ -24,14 +24,11 @@ from archcli.measure.profile.reports.one import profile_of
 from archcli.measure.report import Report
 from archcli.modules.request import Request
 from archcli.recording.ceilings import Ceilings
-from archcli.recording.machine import cache_size
 from archcli.recording.recording import Recording
 from archcli.render.progress import Tick, progress
 
 MOST_PAIRS = 50
 """Pairs of passes of a stack, where time allows: errors of a slope are multiplied by the number of layers."""
-USUAL_CACHE = 64 << 20
-"""Bytes of cache to reckon with where the machine does not say."""
 
 
 def cut_to(asked: Subject, layers: int | None, *, per_kind: bool) -> Subject:
@@ -70,8 +67,9 @@ def plan_stacks(
     if not per_kind and (room is None or needed <= room):
         return None
     _check_divisible(asked, counted, settings)
-    cache = cache_size() or USUAL_CACHE
-    limits = MemoryLimits(lambda model: checked_pass(model, request), memory, settings.dtype, room, cache)
+    limits = MemoryLimits(
+        lambda model: checked_pass(model, request), memory, settings.dtype, room, cache_bytes(settings)
+    )
     plan = plan_of(asked.name, asked.model, counted, limits)
     if per_kind:
         return plan
@@ -112,7 +110,7 @@ def profile_by_kind(
     recordings, ceilings = _measure(asked, plan, settings)
     recording = extrapolated(plan, recordings)
     report = profile_of(asked.model, counted, recording, inputs, *detail, ceilings)
-    return by_kind(report, plan, recordings, cache_size() or USUAL_CACHE), recording
+    return by_kind(report, plan, recordings), recording
 
 
 def _measure(

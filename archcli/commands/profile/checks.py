@@ -10,7 +10,10 @@ from archcli.measure.profile.compiled_memory import compiled_memory
 from archcli.modules import Model
 from archcli.modules.position import learned_positions
 from archcli.modules.request import Request
-from archcli.recording.machine import available_memory
+from archcli.recording.machine import available_memory, cache_size
+
+USUAL_CACHE = 64 << 20
+"""Bytes of cache to reckon with where the machine does not say."""
 
 
 def check_pass(name: str, counted: Pass, settings: RunSettings) -> dict[str, int]:
@@ -36,6 +39,15 @@ def available(settings: RunSettings) -> int | None:
 
     work.check_device(settings.device)
     return work.free_memory(settings.device)
+
+
+def cache_bytes(settings: RunSettings) -> int:
+    """Bytes of the device's last-level caches. Imports torch for any device but the CPU."""
+    if settings.device == "cpu":
+        return cache_size() or USUAL_CACHE
+    from archcli.runtime.profile import ceilings
+
+    return ceilings.l2_bytes(settings.device)
 
 
 def check_positions(counted: Pass) -> None:

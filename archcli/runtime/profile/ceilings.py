@@ -56,8 +56,14 @@ def sizes_of(device: str) -> Sizes:
     """The sizes to try on a kind of device."""
     if not device.startswith("cuda"):
         return CPU
-    l2: int = torch.cuda.get_device_properties(torch.device(device)).L2_cache_size
+    l2 = l2_bytes(device)
     return Sizes((4096, 8192), 1024 * MIB, tuple(l2 // part for part in L2_PARTS), 256 * MIB)
+
+
+def l2_bytes(device: str) -> int:
+    """Bytes of a GPU's last cache."""
+    size: int = torch.cuda.get_device_properties(torch.device(device)).L2_cache_size
+    return size
 
 
 def _gemm(side: int, dtype: torch.dtype, device: str, clock: Clock) -> float:

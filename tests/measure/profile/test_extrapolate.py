@@ -170,7 +170,7 @@ def report(extra_s=0.0, model=DEEP, phase="forward", **more):
         {"phase": phase, "dtype": "fp32"},
         **more,
     )
-    return by_kind(found, whole, several, 0)
+    return by_kind(found, whole, several)
 
 
 def test_the_report_says_that_it_is_extrapolated():
@@ -235,18 +235,38 @@ def test_flops_and_bytes_are_those_of_the_whole_model(name, phase):
     assert found["bytes"] == 4 * sum(piece.read + piece.written for piece in pieces)
 
 
-def test_small_layers_that_a_cache_may_hold_are_told():
+def cache_notes(weights_mib, cache_mib, whole_mib):
+    """Notes on caches of so much, beside stacks and a model of so much."""
     whole, several = plan(DEEP), recordings()
-    found = profile_of(
-        DEEP,
-        checked_pass(DEEP, question("forward")),
-        extrapolated(whole, several),
-        {"phase": "forward", "dtype": "fp32"},
+    pairs = tuple(
+        replace(pair, more=replace(pair.more, memory=pair.more.memory | {"weights_bytes": weights_mib << 20}))
+        for pair in whole.pairs
     )
-    told = [
-        note
-        for note in by_kind(found, whole, several, 1 << 30).notes
-        if "may stay in this machine's cache of 1,024.0 MiB" in note
-    ]
-    assert len(told) == 2
-    assert not any("cache of" in note for note in by_kind(found, whole, several, 0).notes)
+    sized = replace(whole, pairs=pairs, weights_bytes=whole_mib << 20, cache_bytes=cache_mib << 20)
+    counted = checked_pass(DEEP, question("forward"))
+    found = profile_of(DEEP, counted, extrapolated(sized, several), {"phase": "forward", "dtype": "fp32"})
+    found = by_kind(found, sized, several)
+    notes = [note for note in found.notes if note.startswith("Caches of")]
+    assert [note for note in found.totals["warnings"] if note.startswith("Caches of")] == notes
+    return notes
+
+
+def test_a_cache_that_holds_a_part_of_the_weights_is_told_with_that_part():
+    """480 of 1,665 MiB are 29%, of 160,000 MiB 0.3%."""
+    dense, mixed = cache_notes(weights_mib=1665, cache_mib=480, whole_mib=160_000)
+    assert dense == (
+        "Caches of 480.0 MiB may hold 29% of the weights of layers like layers.0 (1,665.0 MiB in the larger "
+        "stack), and at most 0.3% of the whole model's: these layers may look faster than they are."
+    )
+    assert "layers like layers.2" in mixed
+
+
+def test_a_cache_that_holds_all_of_small_layers_is_told():
+    assert len(cache_notes(weights_mib=10, cache_mib=32, whole_mib=320)) == 2
+    assert "may hold 100% of the weights" in cache_notes(10, 32, 320)[0]
+
+
+@pytest.mark.parametrize(("weights", "cache", "whole"), [(1665, 400, 160_000), (10, 32, 30), (100, 64, 120)])
+def test_a_cache_that_holds_as_much_of_the_whole_model_is_no_matter(weights, cache, whole):
+    """Less than a quarter of the stack; all of both; 64 of 100 and 53 of 120 MiB."""
+    assert cache_notes(weights, cache, whole) == []

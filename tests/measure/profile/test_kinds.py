@@ -214,7 +214,7 @@ def test_a_cut_model_has_the_first_layers_of_each_stack():
     assert [kind.count for kind in kinds_of(cut(load("gemma-3-1b").model, 13))] == [11, 2]
 
 
-def test_the_cache_is_that_of_the_last_level_of_all_processors(tmp_path):
+def test_the_cache_is_that_of_the_last_level_of_usable_processors(tmp_path):
     assert cache_size(tmp_path) is None
     levels = {"index0": ("1", "32K"), "index2": ("2", "1024K"), "index3": ("3", "16384K")}
     for cpu in range(4):
@@ -226,4 +226,5 @@ def test_the_cache_is_that_of_the_last_level_of_all_processors(tmp_path):
             (folder / "shared_cpu_list").write_text(
                 ("0-1" if cpu < 2 else "2-3") if index == "index3" else str(cpu)
             )
-    assert cache_size(tmp_path) == 2 * 16384 * 1024
+    assert cache_size(tmp_path, range(4)) == 2 * 16384 * 1024
+    assert cache_size(tmp_path, [1, 0]) == cache_size(tmp_path, [3]) == 16384 * 1024

@@ -43,7 +43,8 @@ def plan_of(name: str, model: Model, counted: Pass, limits: MemoryLimits) -> Sta
             "try a shorter --seq-len or a smaller --batch-size",
         )
     held = frozenset() if empty else frozenset(kind.path for kind in fillers.values() if kind in running)
-    return StackPlan(ends, held, tuple(pair for pair in pairs if pair is not None))
+    fitting = tuple(pair for pair in pairs if pair is not None)
+    return StackPlan(ends, held, fitting, limits.memory(counted)["weights_bytes"], limits.cache)
 
 
 def _fillers(model: Model, kinds: tuple[LayerKind, ...]) -> dict[str, LayerKind]:

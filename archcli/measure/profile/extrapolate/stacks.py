@@ -62,13 +62,16 @@ class StackPair:
 class StackPlan:
     """The stacks to measure: embedding and head with few layers, and a pair for each kind that runs.
 
-    `held` are the paths of kinds of which `ends` has one layer, where a stack cannot be empty. `reason` says
-    why the model itself is not measured, where that was not asked for.
+    `held` are the paths of kinds of which `ends` has one layer, where a stack cannot be empty.
+    `weights_bytes` are those of the whole model, `cache_bytes` the caches. `reason` says why the model itself
+    is not measured, where that was not asked for.
     """
 
     ends: SmallStack
     held: frozenset[str]
     pairs: tuple[StackPair, ...]
+    weights_bytes: int
+    cache_bytes: int
     reason: str = ""
 
     def stacks(self) -> Iterator[SmallStack]:

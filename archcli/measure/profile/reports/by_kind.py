@@ -27,12 +27,12 @@ COLUMNS = (
 )
 
 
-def by_kind(report: Report, plan: StackPlan, recordings: Mapping[str, Recording], cache_bytes: int) -> Report:
+def by_kind(report: Report, plan: StackPlan, recordings: Mapping[str, Recording]) -> Report:
     """The report of an extrapolated recording, with the measurements behind it.
 
     `recordings` are those of the stacks, by name.
     """
-    wall = report.totals["wall_s"]
+    wall, cached = report.totals["wall_s"], list(_cache_warnings(plan))
     ends: EndsFigures = {
         "wall_s": median(recordings[plan.ends.name].plain_s),
         "memory": cast("Memory", plan.ends.memory),
@@ -41,6 +41,7 @@ def by_kind(report: Report, plan: StackPlan, recordings: Mapping[str, Recording]
     estimates: Estimates = {"operations_and_framework_s": operations, "slope_s": wall}
     totals: dict[str, Any] = {
         **report.totals,
+        "warnings": [*cached, *report.totals["warnings"]],
         "pairs": _fewest_pairs(recordings),
         "estimates": estimates,
         "kinds": [_figures(times, recordings, wall) for times in layer_times(plan, recordings)],
@@ -51,7 +52,7 @@ def by_kind(report: Report, plan: StackPlan, recordings: Mapping[str, Recording]
         report,
         totals=totals,
         tables=(*shares, *kind_tables(totals), quality),
-        notes=(*_notes(plan), *_cache_warnings(plan, cache_bytes), *report.notes),
+        notes=(*_notes(plan), *cached, *report.notes),
     )
 
 
@@ -133,12 +134,22 @@ def _shared_experts(pair: StackPair) -> str:
     )
 
 
-def _cache_warnings(plan: StackPlan, cache_bytes: int) -> Iterator[str]:
+def _cache_warnings(plan: StackPlan) -> Iterator[str]:
+    """A warning where caches hold much more of a stack's weights than of the whole model's.
+
+    Passes repeat, so that what a cache kept of the weights in one is not read from memory in the next.
+    """
+    of_whole = _share_in_caches(plan.weights_bytes, plan)
     for pair in plan.pairs:
         weights = pair.more.memory["weights_bytes"]
-        if weights < BEYOND * cache_bytes:
+        of_stack = _share_in_caches(weights, plan)
+        if of_stack - of_whole > 1 / BEYOND:
             yield (
-                f"Weights of layers like {pair.kind.path}, {weights / 2**20:,.1f} MiB in the larger stack, "
-                f"may stay in this machine's cache of {cache_bytes / 2**20:,.1f} MiB, where those of the "
-                "whole model may not: they may look faster than they are."
+                f"Caches of {plan.cache_bytes / 2**20:,.1f} MiB may hold {of_stack:.0%} of the weights of "
+                f"layers like {pair.kind.path} ({weights / 2**20:,.1f} MiB in the larger stack), and at most "
+                f"{of_whole:.1%} of the whole model's: these layers may look faster than they are."
             )
+
+
+def _share_in_caches(weights_bytes: int, plan: StackPlan) -> float:
+    return min(1.0, plan.cache_bytes / max(1, weights_bytes))

@@ -82,7 +82,7 @@ def build(
 def count_params(model: ModelLike, dtype: str = "bf16", depth: int = 3) -> Report:
     """Parameters and bytes of an architecture: the report of `archcli params`.
 
-    `totals` holds params, active_params (those that a token meets), bytes in `dtype` and parameters by group;
+    `totals` holds params, active_params (per token), bytes in `dtype` and parameters by group;
     `rows` are the same by path, cut after `depth` steps.
 
     Example: `count_params("llama-3.1-8b").totals["params"]` is 8,030,261,248.

@@ -123,7 +123,7 @@ def report_of(verified: VerifyResult, inputs: dict[str, Any], notes: tuple[str, 
     """The comparisons as a table; those that differ name the rows."""
     rows = [_record(result) for result in verified.results]
     failed = sum(not row["ok"] for row in rows)
-    titles = {"ok": "", "witness": "witness", "what": "what", "ours": "archcli", "theirs": "witness says"}
+    titles = {"ok": "", "witness": "reference", "what": "what", "ours": "archcli", "theirs": "reference says"}
     titles |= {"where": "where"} if failed else {}
     columns = [Column(key, heading, "flag" if key == "ok" else "text") for key, heading in titles.items()]
     title = f"{failed} of {len(rows)} comparisons differ" if failed else f"all {len(rows)} comparisons agree"

@@ -15,7 +15,7 @@ from archcli.modules.request import Logits, Phase, Request
 from archcli.modules.trace import trace
 
 GROWING = (StateKind.TOKENS, StateKind.WINDOW)
-"""States to which a token adds, below every window."""
+"""States that grow with each token while the context is shorter than every window."""
 
 
 def usual_sizes(phase: str) -> dict[str, int]:

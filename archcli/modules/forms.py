@@ -1,6 +1,6 @@
 """The form that each module of a model computes in, in the pass of a request.
 
-A form that the request names goes first, then the one that the YAML states, then that of the phase.
+The request's form takes precedence, then the YAML's, then that of the phase.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ class AdaptiveHead(OutputHead):
             yield Conflict(
                 "cluster-width",
                 "div_value",
-                f"the last of {n} clusters would be {width} // {self.div_value}^{n} = 0 wide",
+                f"the last of {n} clusters would have {width} // {self.div_value}^{n} = 0 dimensions",
                 "lower div_value",
             )
 

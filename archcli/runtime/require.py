@@ -5,6 +5,10 @@ from __future__ import annotations
 from archcli.errors import ArchError
 
 EXTRA = ("torch", "fvcore")
+HINT = (
+    "pip install 'archcli[torch]' adds it; on Linux this brings about 5 GB of CUDA libraries, unless the CPU "
+    "wheel is installed first: pip install torch --index-url https://download.pytorch.org/whl/cpu"
+)
 
 
 def missing_extra(missing: ModuleNotFoundError) -> Exception:
@@ -12,4 +16,4 @@ def missing_extra(missing: ModuleNotFoundError) -> Exception:
     name = (missing.name or "").split(".")[0]
     if name not in EXTRA:
         return missing
-    return ArchError(f"this needs {name}, which is not installed", "pip install 'archcli[torch]' adds it")
+    return ArchError(f"this needs {name}, which is not installed", HINT)

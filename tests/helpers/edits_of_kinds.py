@@ -63,7 +63,7 @@ KINDS = {
     "heads-and-kv-heads": (
         "n_kv_heads: 2",
         "n_kv_heads: 3",
-        "15:21: n_kv_heads 3 does not divide n_heads 8; 2 or 4 would",
+        "15:21: n_kv_heads 3 does not divide n_heads 8; use 2 or 4",
     ),
     "heads-and-width": (
         "        n_heads: 8\n        n_kv_heads: 2\n        head_dim: 8\n",

@@ -42,7 +42,7 @@ REFUSED = {
     ),
     "values side by side": (
         lambda: GroupedQueryAttention(n_heads=8, n_kv_heads=3),
-        ["GroupedQueryAttention.n_kv_heads: n_kv_heads 3 does not divide n_heads 8; 2 or 4 would"],
+        ["GroupedQueryAttention.n_kv_heads: n_kv_heads 3 does not divide n_heads 8; use 2 or 4"],
     ),
     "another module": (
         lambda: PreNorm(attention=GQA, ffn=GQA, norm=RMSNorm()),

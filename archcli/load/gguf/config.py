@@ -22,7 +22,9 @@ UNSTATED_WINDOW = (
     "the file states no sliding window, and full attention is counted; Mistral 7B v0.1 has one: "
     "--set attention.window=4096"
 )
-STRETCHED = "rotary frequencies are stretched by factors that are not read: no count feels them, logits would"
+STRETCHED = (
+    "rotary frequencies are stretched by factors that are not read: no count depends on them, logits do"
+)
 
 
 def config_of(facts: Facts) -> ConfigData:
@@ -113,7 +115,7 @@ def _heads(facts: Facts, config: ConfigData) -> None:
     """
     key, value = facts.get("attention.key_length"), facts.get("attention.value_length")
     if facts.name not in LATENT_ARCHS and None not in {key, value} and key != value:
-        raise facts.error(f"keys {key} wide and values {value} wide are not supported for {facts.name}")
+        raise facts.error(f"key_length {key} with value_length {value} is not supported for {facts.name}")
     theirs = facts.arch.keys.get("attention.head_count_kv", KEYS["attention.head_count_kv"])
     if theirs not in config:
         config[theirs] = facts.get("attention.head_count")
@@ -132,7 +134,7 @@ def _rope(facts: Facts, config: ConfigData) -> None:
         config["partial_rotary_factor"] = rotated / width
         facts.trace("partial_rotary_factor", "rope.dimension_count")
     elif facts.name not in LATENT_ARCHS and rotated != width:
-        what = f"{facts.name}.rope.dimension_count {rotated} of heads {width} wide is not supported"
+        what = f"{facts.name}.rope.dimension_count {rotated} with head_dim {width} is not supported"
         raise facts.error(what)
     if scaling := _scaling(facts):
         config["rope_scaling"] = {**scaling, **facts.arch.scaling}

@@ -32,7 +32,7 @@ MEANINGS = {
     "decoder": "The half that writes the target.",
     "cross_attention": "Attention to the encoder's output, in the decoder of an encoder-decoder.",
     "n_buckets": "Buckets of distance, each with a bias for every head.",
-    "n_features": "Features of a query or key; left out, as many as a head is wide.",
+    "n_features": "Features of a query or key; left out, head_dim.",
     "frozen": "Whether the table is kept as it was drawn rather than trained.",
     "in_channels": "Channels of the features that are read, such as the bands of a spectrogram.",
     "embedding": "From token ids to vectors.",

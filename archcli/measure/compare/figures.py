@@ -29,7 +29,7 @@ RATIOS = (
     "expert_ratio",
     "active_share",
 )
-"""Facets that are compared whether they differ or not."""
+"""Columns that are compared whether they differ or not."""
 
 
 class Figure(NamedTuple):
@@ -49,7 +49,7 @@ def figures(name: str, model: Model, request: Request, context: int, dtype: str)
         *_params(model, dtype),
         *_flops(model, request),
         *_cache(model, replace(request, phase="prefill", seq_len=context, past=None), dtype),
-        *_facets(record),
+        *_columns(record),
     ]
 
 
@@ -96,10 +96,10 @@ def _cache(model: Model, request: Request, dtype: str) -> Iterator[Figure]:
     yield Figure(title, "cross_kv_bytes", "of the source, apart", "bytes", cross)
 
 
-def _facets(record: Mapping[str, Any]) -> Iterator[Figure]:
-    for key, facet in COLUMNS.items():
+def _columns(record: Mapping[str, Any]) -> Iterator[Figure]:
+    for key, column in COLUMNS.items():
         if key in RATIOS:
-            yield Figure("Shape", key, facet.title, facet.unit, record[key])
-        elif facet.section and not facet.is_figure and key not in {"released", "tied"}:
+            yield Figure("Shape", key, column.title, column.unit, record[key])
+        elif column.section and not column.is_figure and key not in {"released", "tied"}:
             value = {True: "yes", False: "no"}.get(record[key], record[key])
-            yield Figure("Structure", key, facet.title, "text", value)
+            yield Figure("Structure", key, column.title, "text", value)

@@ -23,7 +23,8 @@ from archcli.modules.request import Request
 
 CONVENTION = (
     "Ratios are to the first model. FLOP = 2 x multiply-add: matrix products; non-matmul, all else; "
-    "a forward has the logits of all tokens, a decoded token its own. KV per token: below every window. "
+    "a forward has the logits of all tokens, a decoded token its own. KV per token: while the context is "
+    "shorter than every window. "
     f"{SURVEY_CONVENTION}"
 )
 FEWEST = 2

@@ -38,7 +38,7 @@ def warnings_of(recording: Recording, breakdown: Breakdown) -> Iterator[str]:
     yield from _unattributed(recording, breakdown.share_of(UNATTRIBUTED))
     overhead = overhead_ratio(recording)
     if overhead > MOST_OVERHEAD:
-        yield f"Tracing slowed the pass by {overhead - 1:.0%}: small operations look dearer than they are."
+        yield f"Tracing slowed the pass by {overhead - 1:.0%}: small operations look too expensive."
     if breakdown.attributed_share < LEAST_ATTRIBUTED:
         yield (
             f"Operations explain {breakdown.attributed_share:.0%} of the plain wall time; "

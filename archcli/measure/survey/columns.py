@@ -29,8 +29,8 @@ WORDS: frozenset[Unit] = frozenset({"text", "flag", "date"})
 
 CONVENTION = (
     "heads/d is n_heads x head_dim / d_model; head_dim is a query's (MLA: both its parts). d_ff is one "
-    "network's: a dense layer's or one expert's; active d_ff what a token meets, top_k experts and the "
-    "shared one. n_layers is the deepest stack's. Where layers differ, words stand with how many layers "
+    "network's: a dense layer's or one expert's; active d_ff, per token: top_k experts and the shared "
+    "one. n_layers is the deepest stack's. Where layers differ, words stand with how many layers "
     "they are of, and figures are those of most layers. Norms: pre, before a sublayer; after, behind it "
     "and inside the residual; sandwich, both; post, on the stream."
 )

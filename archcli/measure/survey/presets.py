@@ -10,8 +10,8 @@ from archcli.measure.survey.columns import CONDITIONS, DTYPE
 from archcli.measure.survey.filter import select
 
 CONVENTION = (
-    f"Active: parameters a token meets. KV: cache that a token adds below every window, in {DTYPE}. "
-    "--where and --sort take every column of `archcli survey`."
+    "Active: parameters per token. KV: cache per token while the context is shorter than every window, "
+    f"in {DTYPE}. --where and --sort take every column of `archcli survey`."
 )
 MINOR = ("layers", "attention", "pattern", "max_seq_len")
 SHOWN = ("name", "series", "released", "params", "active_params", "layers", "attention", "pattern")

@@ -24,7 +24,8 @@ By = Literal["year", "series"]
 Record = dict[str, Any]
 
 OF_MANY = (
-    f"KV: cache that a token adds below every window, in {DTYPE}. Quartiles interpolate between neighbours."
+    f"KV: cache per token while the context is shorter than every window, in {DTYPE}. "
+    "Quartiles interpolate between neighbours."
 )
 UNSTATED = "not stated"
 GROUP = ("column", "title", "unit", "n", "min", "q1", "median", "q3", "max")

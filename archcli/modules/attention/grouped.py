@@ -173,7 +173,7 @@ class GroupedQueryAttention(ProjectedAttention):
                 "kv-heads-divide-heads",
                 "n_kv_heads",
                 f"n_kv_heads {self.n_kv_heads} does not divide n_heads {self.n_heads}",
-                f"{fits} would",
+                f"use {fits}",
             )
 
 

@@ -67,7 +67,8 @@ def record(
     """Warm up, take the census, time `pairs` of plain and traced passes; None times `most`, fewer if slow.
 
     An interrupt after the first pair returns what there is as partial, before it is raised on. Under the name
-    `trace` the last traced pass is kept whole. On a GPU `hide_launch` lets a kernel wait ahead of each pass.
+    `trace` the last traced pass is kept whole. On a GPU `hide_launch` puts each pass
+    behind a waiting kernel.
     """
     clock, load = clock_of(device, hide_launch=hide_launch), os.getloadavg()[0] / (os.cpu_count() or 1)
     warm_up(work, clock, tick)

@@ -145,7 +145,7 @@ def test_a_value_for_each_layer_that_is_the_same_for_all_is_one(asked):
 def test_what_the_file_has_besides_is_said(asked):
     notes = asked({**LLAMA, "llama.extra": 1}, {**TENSORS, "rope_freqs.weight": (2,)}).notes
     assert notes == (
-        "rotary frequencies are stretched by factors that are not read: no count feels them, logits would",
+        "rotary frequencies are stretched by factors that are not read: no count depends on them, logits do",
         "metadata key 'llama.extra' was not understood and may change the count",
         "all 30 weights that the file lists were compared in name and shape",
         "no parameters: rope_freqs (factors of the rotary frequencies)",

@@ -136,7 +136,7 @@ WRONG = {
     "heads": (
         {"llama.attention.head_count_kv": 3},
         {},
-        "n_kv_heads 3 does not divide n_heads 4 (llama.attention.head_count_kv); 2 or 4 would",
+        "n_kv_heads 3 does not divide n_heads 4 (llama.attention.head_count_kv); use 2 or 4",
     ),
     "layers-differ": (
         {"llama.attention.head_count_kv": [2, 1, 2]},
@@ -146,12 +146,12 @@ WRONG = {
     "values-wider": (
         {"llama.attention.key_length": 4, "llama.attention.value_length": 8},
         {},
-        "keys 4 wide and values 8 wide are not supported for llama",
+        "key_length 4 with value_length 8 is not supported for llama",
     ),
     "partial": (
         {"llama.rope.dimension_count": 2},
         {},
-        "llama.rope.dimension_count 2 of heads 4 wide is not supported",
+        "llama.rope.dimension_count 2 with head_dim 4 is not supported",
     ),
     "scaling": (
         {"llama.rope.scaling.type": "odd", "llama.rope.scaling.factor": 2.0},

@@ -181,7 +181,7 @@ def test_what_is_in_the_cache_is_found_as_the_library_finds_it(cache):
         ),
         (
             {**CONFIG, "num_key_value_heads": 3},
-            "/config.json:10:26: n_kv_heads 3 does not divide n_heads 4; 2 or 4 would",
+            "/config.json:10:26: n_kv_heads 3 does not divide n_heads 4; use 2 or 4",
         ),
         ("x" * (2 << 20), "/config.json: larger than 1 MiB"),
     ],

@@ -126,7 +126,7 @@ MISTAKES = {
     ),
     "a-cluster-of-width-0": (
         "head: {kind: adaptive, cutoffs: [100], cluster_shares: [0.7, 0.3], div_value: 65}",
-        ["19:79: the last of 1 clusters would be 64 // 65^1 = 0 wide; lower div_value"],
+        ["19:79: the last of 1 clusters would have 64 // 65^1 = 0 dimensions; lower div_value"],
     ),
     "div-value-real": (
         "head: {kind: adaptive, cutoffs: [100], cluster_shares: [0.7, 0.3], div_value: 4.0}",

@@ -5,9 +5,17 @@ Numbers are exact and unrounded here; rounding and units belong to the renderer.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RENDER = "archcli.render"
+"""The package that draws reports: by name, as it reads them and so cannot be imported here."""
 
 Unit = Literal[
     "text",
@@ -65,13 +73,20 @@ class Table:
     footer: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Report:
-    """The result of a command: fixed names for JSON, and tables for people.
+    """The result of a command: fixed names for programs, and tables for people.
 
-    `--json` prints `totals` and `rows`, csv prints `rows`; `tables` present the same numbers. `convention`
-    is printed below every table; `notes` say what the reader must know, a sentence each. A heading leaves out
-    inputs that have their `usual` values. `keys` are those of every row, stated where there may be no row.
+    `totals` and `rows` hold exact numbers under fixed names; `inputs` what was asked; `tables` present the
+    same numbers. `convention` is printed below every table; `notes` say what the reader must know, a sentence
+    each. A heading leaves out
+    inputs that have their `usual` values. `keys` are those of
+    every row, stated where there may be no row.
+
+    `print(report)` shows the tables, a notebook draws them. `f"{report:md}"` gives another format: plain,
+    table, md, html, json or csv.
+
+    Example: `count_params("gpt2").totals["params"]` is 124,439,808.
     """
 
     command: str
@@ -84,6 +99,30 @@ class Report:
     notes: Sequence[str] = field(default_factory=tuple)
     usual: Mapping[str, Any] = field(default_factory=dict)
     keys: Sequence[str] = ()
+
+    def __format__(self, form: str) -> str:
+        text: str = import_module(RENDER).formatted(self, form or "plain")
+        return text.removesuffix("\n")
+
+    def __repr__(self) -> str:
+        return format(self)
+
+    def _repr_html_(self) -> str:
+        """The tables as a notebook draws them."""
+        return format(self, "html")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object that the command prints with `--json`: plain dicts, lists, texts and numbers."""
+        document: dict[str, Any] = json.loads(format(self, "json"))
+        return document
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The rows as a DataFrame, whole numbers exact (needs pandas, `archcli[pandas]`).
+
+        Raises ArchError where pandas is not installed.
+        """
+        frame: pd.DataFrame = import_module(f"{RENDER}.frame").frame(self)
+        return frame
 
 
 def facts(title: str, *lines: tuple[str, Any, Unit]) -> Table:

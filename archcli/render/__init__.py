@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from archcli.errors import ArchError
 from archcli.render.write import STDOUT, descriptor, write
+from archcli.wording import quote
 
 if TYPE_CHECKING:
     from archcli.measure.report import Report
@@ -24,12 +25,16 @@ RENDERERS: dict[str, tuple[str, str]] = {
     "json": ("archcli.render.data", "as_json"),
     "csv": ("archcli.render.data", "as_csv"),
     "md": ("archcli.render.markdown", "markdown"),
+    "html": ("archcli.render.html", "html"),
     "plain": ("archcli.render.plain", "plain"),
     "concise": ("archcli.render.findings.lines", "concise"),
     "github": ("archcli.render.findings.annotations", "github"),
     "sarif": ("archcli.render.findings.annotations", "sarif"),
 }
 """(module, function) of each format; the function takes a Report and returns text."""
+
+ANY_REPORT = ("plain", "table", "md", "html", "json", "csv")
+"""The formats of every report; the others are for findings."""
 
 BY_SUFFIX: dict[str, Sequence[str]] = {".json": ("json",), ".csv": ("csv",), ".md": ("md",)}
 """The formats of a file by its suffix, the usual one first."""
@@ -81,6 +86,13 @@ def rendered(report: Report, form: str) -> str:
     return text
 
 
+def formatted(report: Report, form: str) -> str:
+    """The report in a format that a caller names; ArchError with those of every report for any other."""
+    if form not in ANY_REPORT:
+        raise ArchError(f"a report has no format {quote(form)}", f"it has {', '.join(ANY_REPORT)}")
+    return rendered(report, form)
+
+
 def _usual(output: Path | None) -> Format:
     if descriptor(output) != STDOUT:
         return "plain"
@@ -88,4 +100,4 @@ def _usual(output: Path | None) -> Format:
     return "table" if sys.stdout.isatty() and unicode else "plain"
 
 
-__all__ = ["Format", "chosen_format", "rendered", "show", "write"]
+__all__ = ["Format", "chosen_format", "formatted", "rendered", "show", "write"]

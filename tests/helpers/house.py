@@ -41,6 +41,7 @@ DOORS = {
     "fvcore": {"runtime"},
     "transformers": {"runtime"},
     "rich": {"render"},
+    "pandas": {"render"},
     "typer": {"cli", "commands"},
     "click": set(),  # typer carries its own since 0.26, so it may not be there
     "yaml": {"load"},

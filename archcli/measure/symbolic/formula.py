@@ -8,14 +8,11 @@ from typing import Any, NamedTuple
 
 from archcli.errors import ArchError
 from archcli.measure.passes import forward_pass, prefill_pass
+from archcli.measure.symbolic import required
+from archcli.measure.symbolic.sizes import sizes
 from archcli.modules import Model, RopeScaling, find, substitute
-from archcli.modules.base import Size, Spec
-from archcli.modules.fields import Field
 from archcli.modules.headings import MTP
 from archcli.modules.stack import Group
-from archcli.modules.values import value_type
-
-SIZE = value_type(Size).schema
 
 
 class Formula(NamedTuple):
@@ -31,15 +28,33 @@ class Formula(NamedTuple):
     kv_elements: Any
     values: dict[Any, int]
 
+    def __repr__(self) -> str:
+        lines = [f"{name:<12} = {expression}" for name, expression in self._equations()]
+        lines.append("at " + ", ".join(f"{symbol} {value:,}" for symbol, value in self.values.items()))
+        return "\n".join(lines)
+
+    def _repr_latex_(self) -> str:
+        """The equations as a notebook sets them."""
+        sympy = required("sympy")
+        lines = [
+            f"{sympy.latex(sympy.Symbol(name))} &= {sympy.latex(expression)}"
+            for name, expression in self._equations()
+        ]
+        return r"$$\begin{aligned}" + r" \\ ".join(lines) + r"\end{aligned}$$"
+
+    def _equations(self) -> Iterator[tuple[str, Any]]:
+        """(name, expression) of all but the values."""
+        return zip(self._fields[:-1], self[:-1], strict=True)
+
 
 def formula(model: Model, *, batch_size: int = 1, seq_len: int = 2048, unmasked: bool = False) -> Formula:
     """The closed forms, each checked to equal the counted integer at the model's sizes.
 
     The values of `batch_size` and `seq_len` matter only for that check and for which divisions are even.
     """
-    names, sizes = _names(model), _sizes(model)
+    names, by_path = _names(model), _sizes(model)
     symbols = {name: _symbol(name) for name in ("batch_size", "seq_len", *names.values())}
-    values = {symbols[name]: sizes[path] for path, name in names.items()}
+    values = {symbols[name]: by_path[path] for path, name in names.items()}
     values |= {symbols["batch_size"]: batch_size, symbols["seq_len"]: seq_len}
     # where whole patterns fill a group, its layers are written period * count, which the period divides
     counts = {symbols[name]: (n, _symbol(f"{name}/{n}")) for name, n in _periods(model, names).items()}
@@ -62,9 +77,7 @@ def formula(model: Model, *, batch_size: int = 1, seq_len: int = 2048, unmasked:
 
 
 def _symbol(name: str) -> Any:
-    from sympy import Symbol
-
-    return Symbol(name, integer=True, positive=True)
+    return required("sympy").Symbol(name, integer=True, positive=True)
 
 
 def _require_equal(expression: Any, value: Any, count: int) -> None:
@@ -83,35 +96,23 @@ def _read(model: Model, batch_size: Any, seq_len: Any, *, unmasked: bool) -> Ite
 
 def _sizes(model: Model) -> dict[str, int]:
     """Every size by full path, without those of RoPE scaling and MTP, which no formula contains."""
-    sizes: dict[str, int] = {}
-    for path, spec in find(model, Spec):
+    return {
+        path: value
+        for path, spec, value in sizes(model)
         # a RoPE scaling's only sizes are lengths of training, on which no count depends
-        if not isinstance(spec, RopeScaling) and path.split(".")[0] != MTP:
-            sizes |= {f"{path}.{name}" if path else name: size for name, size in _sizes_of(spec)}
-    return sizes
-
-
-def _sizes_of(spec: Spec) -> Iterator[tuple[str, int]]:
-    for name, field in spec.fields.items():
-        value = getattr(spec, name)
-        if isinstance(value, int) and _is_size(field):
-            yield name, value
-
-
-def _is_size(field: Field) -> bool:
-    schema = field.type.schema if field.type else {}
-    return SIZE in (schema, *schema.get("anyOf", ()))
+        if value is not None and not isinstance(spec, RopeScaling) and path.split(".")[0] != MTP
+    }
 
 
 def _names(model: Model) -> dict[str, str]:
     """A symbol name per path: the bare key if all its values agree, else the shortest unique suffix."""
-    sizes = _sizes(model)
+    by_path = _sizes(model)
     kin: dict[str, list[str]] = {}
-    for path in sizes:
+    for path in by_path:
         kin.setdefault(path.rsplit(".", 1)[-1], []).append(path)
     return {
-        path: _unique_end(path, kin[bare]) if len({sizes[p] for p in kin[bare]}) > 1 else bare
-        for path in sizes
+        path: _unique_end(path, kin[bare]) if len({by_path[p] for p in kin[bare]}) > 1 else bare
+        for path in by_path
         for bare in [path.rsplit(".", 1)[-1]]
     }
 

@@ -6,13 +6,16 @@ go through first: they prove that no number leaves 64 bits, where numpy would wr
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from archcli.arith import Number
 from archcli.errors import ArchError, Problem
 from archcli.measure.passes import forward_pass
-from archcli.modules import Model, settings, substitute
+from archcli.measure.symbolic import required
+from archcli.measure.symbolic.sizes import fields_named
+from archcli.modules import Model, substitute
 
 CHUNK = 16_384
 LIMIT = 2**63
@@ -24,6 +27,10 @@ class Sweep(NamedTuple):
     params: Any
     matmul_flops: Any
     other_flops: Any
+
+    def __repr__(self) -> str:
+        ranges = [f"{name} {int(row.min()):,} to {int(row.max()):,}" for name, row in self._asdict().items()]
+        return f"<Sweep of {len(self.params):,} candidates: {', '.join(ranges)}>"
 
 
 class SizeRange:
@@ -88,13 +95,15 @@ def sweep(
     Sizes that do not fit together (heads that do not divide) are not looked for. Raises ArchError where a
     name is unknown, arrays differ in length, or a count could reach 2^63.
     """
-    import numpy as np
-
+    np = required("numpy")
     arrays = {name: _sizes(np, name, value) for name, value in values.items()}
     lengths = {len(array) for array in arrays.values()}
     if len(lengths) != 1 or 0 in lengths:
         raise ArchError("a sweep needs arrays of one length", "give each field as many values as the others")
     paths = [(path, array) for name, array in arrays.items() for path in fields_named(model, name)]
+    twice = [path for path, times in Counter(path for path, _ in paths).items() if times > 1]
+    if twice:
+        raise ArchError(Problem("two arrays for one size", "leave one of its names out", path=twice[0]))
     _prove(
         model,
         {path: SizeRange(int(array.min()), int(array.max())) for path, array in paths},
@@ -105,33 +114,13 @@ def sweep(
     length = lengths.pop()
     out = np.empty((3, length), dtype=np.int64)
     for start in range(0, length, CHUNK):
-        part = {path: array[start : start + CHUNK] for path, array in paths}
-        for row, figures in zip(
-            out, _counted(substitute(model, part), batch_size, seq_len, unmasked=unmasked), strict=True
-        ):
-            row[start : start + CHUNK] = figures
+        chunk = slice(start, start + CHUNK)
+        part = substitute(model, {path: array[chunk] for path, array in paths})
+        with np.errstate(all="ignore"):  # attention's scale, in shapes that do not fit together
+            figures = _counted(part, batch_size, seq_len, unmasked=unmasked)
+        for row, figure in zip(out, figures, strict=True):
+            row[chunk] = figure
     return Sweep(*out)
-
-
-def fields_named(model: Model, name: str) -> list[str]:
-    """Full paths of all fields with this name, whose values must agree.
-
-    A full path means itself. Raises ArchError where they do not, or there are none.
-    """
-    fields = dict(settings(model))
-    paths = [name] if name in fields else [path for path in fields if path.rsplit(".", 1)[-1] == name]
-    if not paths:
-        raise ArchError(Problem("no field of this name", path=name))
-    if len({repr(fields[path]) for path in paths}) > 1:
-        values = ", ".join(f"{path} {fields[path]}" for path in paths)
-        raise ArchError(
-            Problem(
-                "fields of this name have different values",
-                f"say which by its full path: {values}",
-                path=name,
-            )
-        )
-    return paths
 
 
 def _sizes(np: Any, name: str, value: Any) -> Any:

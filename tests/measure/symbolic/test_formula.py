@@ -104,3 +104,12 @@ def test_the_values_put_in_give_the_counts(seq_len):
     assert found.params.subs(found.values) == counted.params()
     assert (found.matmul_flops.subs(found.values), found.other_flops.subs(found.values)) == counted.flops()
     assert found.kv_elements.subs(found.values) == prefill_pass(model, 2, seq_len).cached()
+
+
+def test_a_formula_prints_its_equations_and_where_they_were_checked():
+    closed = formula(decoder(Group(n_layers=3, layer=layer())), seq_len=4096)
+    lines = str(closed).splitlines()
+    assert [line.split(" = ")[0].strip() for line in lines[:-1]] == list(closed._fields[:-1])
+    assert lines[0] == f"params       = {closed.params}"
+    assert lines[-1].endswith("batch_size 1, seq_len 4,096")
+    assert closed._repr_latex_().count("&=") == 4

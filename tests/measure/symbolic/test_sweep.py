@@ -1,5 +1,7 @@
 """A sweep gives for each candidate what counting it alone gives, and refuses what 64 bits cannot hold."""
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 
 from archcli.errors import ArchError
 from archcli.measure.passes import forward_pass
+from archcli.measure.symbolic import required
 from archcli.measure.symbolic import sweep as module
 from archcli.measure.symbolic.sweep import SizeRange, sweep
 from archcli.modules import GLU, Group, MixtureOfExperts, substitute
@@ -51,7 +54,7 @@ def test_experts_and_their_k_can_vary():
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"d_fff": [1]}, "d_fff: no field of this name"),
+        ({"d_fff": [1]}, "d_fff: no size of this name; did you mean d_ff"),
         ({"n_layers": [1, 2]}, "groups.0.n_layers 1, groups.1.n_layers 2"),
         ({"d_ff": [1, 2], "d_model": [8]}, "arrays of one length"),
         ({"d_ff": []}, "whole numbers above 0"),
@@ -97,3 +100,37 @@ def test_bounds_refuse_what_int64_cannot_hold():
     with pytest.raises(OverflowError):
         SizeRange(0, 2**62) * 2
     assert (SizeRange(0, 2**62) + (2**62 - 1)).high == 2**63 - 1
+
+
+def test_a_sweep_prints_its_ranges():
+    swept = sweep(decoder(Group(n_layers=1, layer=layer())), {"n_layers": [1, 2]}, seq_len=4)
+    ranges = f"params {swept.params[0]:,} to {swept.params[1]:,}, matmul_flops "
+    assert str(swept) == repr(swept)
+    assert str(swept).startswith(f"<Sweep of 2 candidates: {ranges}")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"tied": [1]}, "tied: no size of this name"),
+        ({"groups.0.layer.attention.bias": [1]}, "no size of this name"),
+        ({"d_ff": [[1], [1, 2]]}, "d_ff: a sweep needs a list of whole numbers above 0"),
+        ({"d_ff": [[1, 2]]}, "d_ff: a sweep needs a list of whole numbers above 0"),
+        ({"d_ff": [True]}, "d_ff: a sweep needs a list of whole numbers above 0"),
+        ({"d_ff": None}, "d_ff: a sweep needs a list of whole numbers above 0"),
+        ({"d_ff": np.array([2**63], dtype=np.uint64)}, "d_ff: a sweep needs a list of whole numbers above 0"),
+        ({"d_ff": [1], "groups.0.layer.ffn.d_ff": [2]}, "groups.0.layer.ffn.d_ff: two arrays for one size"),
+    ],
+)
+def test_what_is_no_array_of_sizes_is_refused(values, message):
+    with pytest.raises(ArchError, match=message):
+        sweep(decoder(Group(n_layers=1, layer=layer())), values)
+
+
+@pytest.mark.parametrize("package", ["numpy", "sympy"])
+def test_a_package_that_is_missing_is_named(package, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(
+        ArchError, match=rf"needs {package}, which is not installed; pip install 'archcli\[formula\]"
+    ):
+        required(package)

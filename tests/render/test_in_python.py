@@ -1,0 +1,144 @@
+"""A report in Python: printed, drawn in a notebook, as a DataFrame, copied."""
+
+import copy
+import pickle
+import subprocess
+import sys
+from html.parser import HTMLParser
+from threading import Thread
+
+import pytest
+
+import archcli
+from archcli.measure.report import Column, Table
+from archcli.render.grid import grid
+
+KINDS = {
+    "params": lambda: archcli.count_params("gpt2"),
+    "flops": lambda: archcli.count_flops("mixtral-8x7b", phase="train", seq_len=64),
+    "kvcache": lambda: archcli.count_kv_cache("gemma-2-9b", 9000, memory="80GiB"),
+    "compare": lambda: archcli.compare("gpt2", "gpt2", seq_len=64),
+    "survey": lambda: archcli.survey("gpt2", "gemma-2b"),
+    "survey by year": lambda: archcli.survey("gpt2", "gemma-2b", by="year"),
+}
+HOSTILE = "<script>alert(1)</script>&\"'\x1b[31m"
+
+
+@pytest.fixture(params=KINDS)
+def report(request):
+    return KINDS[request.param]()
+
+
+class Cells(HTMLParser):
+    """The text of every cell; unclosed or unknown tags are errors."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.cells, self.tags = [], [], set()
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+        self.tags.add(tag)
+        assert all(name == "style" for name, _ in attrs)
+        self.cells += [""] if tag in {"td", "th"} else []
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in {"td", "th"}:
+            self.cells[-1] += data
+
+
+def read(html):
+    cells = Cells()
+    cells.feed(html)
+    assert cells.open == []
+    return cells
+
+
+def cells_of(table):
+    drawn = grid(table)
+    lines = [
+        *([drawn.heads] if any(drawn.heads) else []),
+        *drawn.rows,
+        *([drawn.footer] if drawn.footer else []),
+    ]
+    return [cell for line in lines for cell in line]
+
+
+def test_a_notebook_shows_every_figure_in_its_own_colours(report):
+    html = report._repr_html_()
+    assert read(html).cells == [cell for table in report.tables for cell in cells_of(table)]
+    assert "color" not in html
+    assert "background" not in html
+
+
+def test_nothing_of_a_model_is_markup():
+    table = Table(HOSTILE, (Column("a", HOSTILE),), [{"a": HOSTILE}], {"a": HOSTILE})
+    named = {"name": HOSTILE, "source": ""}
+    report = archcli.Report("x", named, {"set": [HOSTILE]}, HOSTILE, {}, [], (table,), (HOSTILE,))
+    shown = read(report._repr_html_())
+    assert "script" not in shown.tags
+    assert set(shown.cells) == {"<script>alert(1)</script>&\"'\\x1b[31m"}
+    assert "\x1b" not in str(report)
+
+
+def test_a_report_is_copied_and_pickled_whole(report):
+    assert pickle.loads(pickle.dumps(report)) == copy.deepcopy(report) == report  # noqa: S301
+
+
+def test_a_format_that_there_is_not_is_refused():
+    report = archcli.count_params("gpt2")
+    assert f"{report:table}".startswith("gpt2: params")
+    assert f"{report:csv}".startswith("path,params")
+    for form in ("xml", "sarif", "10"):
+        with pytest.raises(
+            archcli.ArchError, match=f"a report has no format '{form}'; it has plain, table, md"
+        ):
+            format(report, form)
+
+
+def test_printing_imports_no_rich():
+    program = (
+        "import sys, archcli; print(archcli.count_params('gpt2'));"
+        "print({'rich', 'torch', 'numpy', 'sympy', 'pandas', 'typer'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "set()"
+
+
+def test_threads_count_the_same():
+    answers, names = {}, ["gpt2", "deepseek-v3", "t5-base", "mixtral-8x7b"]
+
+    def count(i):
+        answers[i] = archcli.count_flops(names[i % 4], seq_len=32).totals
+
+    threads = [Thread(target=count, args=(i,)) for i in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [answers[i] for i in range(12)] == [
+        archcli.count_flops(names[i % 4], seq_len=32).totals for i in range(12)
+    ]
+
+
+def test_pandas_that_is_missing_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(archcli.ArchError, match=r"to_pandas needs pandas.*pip install 'archcli\[pandas\]'"):
+        archcli.count_params("gpt2").to_pandas()
+
+
+def test_a_frame_holds_every_value_as_it_is(report):
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    frame = report.to_pandas()
+    records = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    assert records == [{key: row.get(key) for key in frame.columns} for row in report.rows]
+
+
+def test_whole_numbers_in_a_frame_are_never_rounded():
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    rows = [{"missing": 2**53 + 1, "large": 1, "mixed": 2**60 + 1}, {"large": 10**30, "mixed": 0.5}]
+    frame = archcli.Report("x", {}, {}, "", {}, rows).to_pandas()
+    assert (frame.missing[0], frame.large[1], frame.mixed[0]) == (2**53 + 1, 10**30, 2**60 + 1)

@@ -79,9 +79,8 @@ class Report:
 
     `totals` and `rows` hold exact numbers under fixed names; `inputs` what was asked; `tables` present the
     same numbers. `convention` is printed below every table; `notes` say what the reader must know, a sentence
-    each. A heading leaves out
-    inputs that have their `usual` values. `keys` are those of
-    every row, stated where there may be no row.
+    each. A heading leaves out inputs that have their `usual` values. `keys` are those of every row, stated
+    where there may be no row.
 
     `print(report)` shows the tables, a notebook draws them. `f"{report:md}"` gives another format: plain,
     table, md, html, json or csv.
@@ -121,7 +120,7 @@ class Report:
 
         Raises ArchError where pandas is not installed.
         """
-        frame: pd.DataFrame = import_module(f"{RENDER}.frame").frame(self)
+        frame: pd.DataFrame = import_module(f"{RENDER}.notebook.frame").frame(self)
         return frame
 
 

@@ -25,7 +25,7 @@ RENDERERS: dict[str, tuple[str, str]] = {
     "json": ("archcli.render.data", "as_json"),
     "csv": ("archcli.render.data", "as_csv"),
     "md": ("archcli.render.markdown", "markdown"),
-    "html": ("archcli.render.html", "html"),
+    "html": ("archcli.render.notebook.html", "html"),
     "plain": ("archcli.render.plain", "plain"),
     "concise": ("archcli.render.findings.lines", "concise"),
     "github": ("archcli.render.findings.annotations", "github"),

@@ -41,7 +41,7 @@ DOORS = {
     "fvcore": {"runtime"},
     "transformers": {"runtime"},
     "rich": {"render"},
-    "pandas": {"render"},
+    "pandas": {"measure", "render"},  # in measure for the type of Report.to_pandas alone
     "typer": {"cli", "commands"},
     "click": set(),  # typer carries its own since 0.26, so it may not be there
     "yaml": {"load"},

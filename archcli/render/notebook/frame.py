@@ -32,7 +32,7 @@ def frame(report: Report) -> pd.DataFrame:
     except ModuleNotFoundError:
         hint = "pip install 'archcli[pandas]' adds it; report.rows holds the same records"
         raise ArchError("to_pandas needs pandas, which is not installed", hint) from None
-    keys = dict.fromkeys(key for row in report.rows for key in row)
+    keys = dict.fromkeys((*report.keys, *(key for row in report.rows for key in row)))
     columns = {key: [row.get(key) for row in report.rows] for key in keys}
     return pd.DataFrame({key: pd.Series(values, dtype=_dtype(values)) for key, values in columns.items()})
 

@@ -1,0 +1,1 @@
+"""A report in Python: HTML for notebooks, a DataFrame."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from archcli.render.screen import cell_width
 from archcli.render.values import TWOFOLD, exact, short
 from archcli.wording import sanitize
 
@@ -28,9 +29,13 @@ class Grid:
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """The widest cell of each column."""
+        """The widest cell of each column, in columns of a terminal."""
+        return tuple(max(map(cell_width, self.column(i))) for i in range(len(self.heads)))
+
+    def column(self, i: int) -> list[str]:
+        """The cells of a column, its heading and footer included."""
         lines = [self.heads, *self.rows, *([self.footer] if self.footer else [])]
-        return tuple(max(map(len, cells)) for cells in zip(*lines, strict=True))
+        return [line[i] for line in lines]
 
 
 def grid(table: Table, *, brief: bool = False) -> Grid:

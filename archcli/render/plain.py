@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from archcli.render.grid import Grid, grid
+from archcli.render.screen import cell_width
 from archcli.render.values import exact, short
 from archcli.wording import sanitize
 
@@ -60,4 +61,5 @@ def _drawn(table: Grid) -> str:
 
 
 def _set(cell: str, width: int, numeric: bool) -> str:
-    return cell.rjust(width) if numeric else cell.ljust(width)
+    blanks = " " * (width - cell_width(cell))
+    return blanks + cell if numeric else cell + blanks

@@ -9,6 +9,7 @@ import shutil
 import sys
 from textwrap import TextWrapper
 from typing import TextIO
+from unicodedata import category, east_asian_width
 
 NARROWEST = 20
 UNKNOWN = os.terminal_size((80, 24))
@@ -18,6 +19,8 @@ SPANS = re.compile(r"`[^`]+`|\[[^][]+\]")
 """Code in backquotes and what stands in brackets, `[default: 1]`, are not broken."""
 SEAMS = "/.,=:|-_"
 """After these a word that is wider than the terminal may break."""
+INVISIBLE = {"Mn", "Me"}
+"""Unicode categories of combining marks, which take no column of their own."""
 STYLES = (
     (r"^\S.*?:\d+:\d+(?=: )", "bold"),
     (r"(?:^|(?<=: ))error(?=:)", "bold red"),
@@ -102,3 +105,10 @@ def fitted(markdown: str) -> str:
     console.print(Markdown(markdown, code_theme="ansi_dark", hyperlinks=False))
     drawn = "\n".join(line.rstrip() for line in out.getvalue().strip("\n").split("\n"))
     return re.sub(r"\n{3,}", "\n\n", drawn) + "\n"
+
+
+def cell_width(text: str) -> int:
+    """Columns on a terminal: East Asian wide characters take two, combining marks none."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if category(c) in INVISIBLE else 2 if east_asian_width(c) in "WF" else 1 for c in text)

@@ -1,33 +1,48 @@
 """Tables on a terminal, by rich.
 
-A table that is too wide is drawn with short figures alone, then with its main columns, then as a list of
-records. Cells are passed as `Text`, which rich prints as it is: `[markup]` in a name or a path is never
-interpreted.
+A table that is too wide is drawn with short figures, then with its main columns, then as a list of records;
+a line below says so. Text is folded between words, then after signs such as the dots of a path. Cells are
+passed as `Text`, which rich prints as it is: `[markup]` in a name or a path is never interpreted.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich import box
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table as Drawing
 from rich.text import Text
 
 from archcli.render.grid import Grid, grid
 from archcli.render.plain import closing, heading
+from archcli.render.screen import SEAMS, cell_width, folded
 
 if TYPE_CHECKING:
     from archcli.measure.report import Report, Table
 
-FOLDED = 16  # the least width of a column of words; figures are never folded
+FOLDED = 16
+"""The least width of a folded column of text; figures are never folded."""
 WIDE = 10_000  # into a pipe nothing is cut
 GAP = 2
+WORDS = re.compile(r"\s+")
+PARTS = re.compile(rf"\s+|(?<=[{re.escape(SEAMS)}])")
+"""Where text may be folded: between words, or also within them after a sign."""
+
+
+class FittedTable(NamedTuple):
+    """A table as it is drawn, whether figures are rounded for it, and the columns left out."""
+
+    drawing: RenderableType
+    is_rounded: bool = False
+    left_out: tuple[str, ...] = ()
 
 
 def terminal(report: Report) -> str:
@@ -36,63 +51,83 @@ def terminal(report: Report) -> str:
     width = shutil.get_terminal_size().columns if live or os.environ.get("COLUMNS") else WIDE
     out = io.StringIO()
     console = Console(file=out, width=width, force_terminal=live, highlight=False, emoji=False)
-    blocks = [Text(heading(report), style="bold"), *(_fitted(table, width) for table in report.tables)]
-    for block in blocks if heading(report) else blocks[1:]:
+    tables = [_fitted(table, width) for table in report.tables]
+    head = ["\n".join(folded(heading(report), width))] if heading(report) else []
+    for block in [*(Text(line, style="bold") for line in head), *(table.drawing for table in tables)]:
         console.print(block)
         console.print()
-    for line in closing(report):
-        console.print(Text(line, style="dim"))
+    for line in [*_reduced(tables), *closing(report)]:
+        console.print(Text("\n".join(folded(line, width)), style="dim"))
     return "\n".join(line.rstrip() for line in out.getvalue().split("\n"))
 
 
-def _fitted(table: Table, width: int) -> RenderableType:
+def _reduced(tables: Sequence[FittedTable]) -> Iterator[str]:
+    """What the terminal had no room for, in a line."""
+    left_out = dict.fromkeys(title for table in tables for title in table.left_out)
+    what = ["figures are rounded"] if any(table.is_rounded for table in tables) else []
+    what += [f"columns left out: {', '.join(left_out)}"] if left_out else []
+    if what:
+        yield f"Narrow terminal: {'; '.join(what)}. --format plain shows all."
+
+
+def _fitted(table: Table, width: int) -> FittedTable:
     """The fullest form of a table that fits: all, short figures only, main columns, a list."""
     main = replace(table, columns=[column for column in table.columns if not column.minor])
-    forms = [grid(table), grid(table, brief=True), grid(main, brief=True)]
-    fitting = next((form for form in forms if _needed(form) <= width), None)
-    return _listed(forms[0]) if fitting is None else _drawn(fitting)
+    left_out = tuple(column.title for column in table.columns if column.minor)
+    full, brief = grid(table), grid(table, brief=True)
+    forms = [(full, WORDS, ()), (brief, WORDS, ()), (brief, PARTS, ())]
+    forms += [(grid(main, brief=True), folds, left_out) for folds in (WORDS, PARTS)] if left_out else []
+    for form, folds, missing in forms:
+        widths = _widths(form, folds, width)
+        if widths:
+            rounded = form is not full and len(brief.heads) < len(full.heads)
+            return FittedTable(_drawn(form, widths), rounded, missing)
+    return FittedTable(_listed(full, width))
 
 
-def _needed(table: Grid) -> int:
-    return sum(_least(table, i) + GAP for i in range(len(table.heads)))
+def _widths(table: Grid, folds: re.Pattern[str], width: int) -> list[int]:
+    """The widths of the columns, the widest of text folded until they fit; none where they cannot."""
+    natural, least = table.widths, [_least(table, i, folds) for i in range(len(table.heads))]
+    for most in range(max(natural, default=0), 0, -1):
+        widths = [max(narrow, min(wide, most)) for wide, narrow in zip(natural, least, strict=True)]
+        if sum(widths) + GAP * len(widths) <= width:
+            return widths
+        if widths == least:
+            break
+    return []
 
 
-def _least(table: Grid, i: int) -> int:
-    return table.widths[i] if table.numeric[i] else min(table.widths[i], FOLDED)
+def _least(table: Grid, i: int, folds: re.Pattern[str]) -> int:
+    """The least width of a column: figures as they are, text to its longest part."""
+    if table.numeric[i]:
+        return table.widths[i]
+    longest = max(cell_width(part) for cell in table.column(i) for part in folds.split(cell))
+    return max(longest, min(table.widths[i], FOLDED))
 
 
-def _drawn(table: Grid) -> Drawing:
-    drawn = Drawing(
-        box=box.SIMPLE_HEAD,
-        title=Text(table.title, style="bold") if table.title else None,
-        title_justify="left",
-        show_header=any(table.heads),
-        show_edge=False,
-        padding=(0, 1, 0, 0),
-    )
-    for i, head in enumerate(table.heads):
-        drawn.add_column(
-            Text(head),
-            justify="right" if table.numeric[i] else "left",
-            no_wrap=table.numeric[i],
-            min_width=_least(table, i),
-            overflow="fold",
-        )
+def _drawn(table: Grid, widths: Sequence[int]) -> RenderableType:
+    drawn = Drawing(box=box.SIMPLE_HEAD, show_header=any(table.heads), show_edge=False, padding=(0, 1, 0, 0))
+    for head, numeric, width in zip(table.heads, table.numeric, widths, strict=True):
+        drawn.add_column(Text(head), justify="right" if numeric else "left", no_wrap=True, width=width)
+
+    def cells(line: tuple[str, ...]) -> list[Text]:
+        return [Text("\n".join(folded(cell, width))) for cell, width in zip(line, widths, strict=True)]
+
     for row in table.rows:
-        drawn.add_row(*map(Text, row))
+        drawn.add_row(*cells(row))
     if table.footer:
-        drawn.add_row(*map(Text, table.footer), style="bold")
-    return drawn
+        drawn.add_row(*cells(table.footer), style="bold")
+    return Group(Text(table.title, style="bold"), drawn) if table.title else drawn
 
 
-def _listed(table: Grid) -> Text:
+def _listed(table: Grid, width: int) -> Text:
     """Each record as a list: its first cell as a heading, the others below it."""
     text = Text(f"{table.title}\n" if table.title else "", style="")
     text.stylize("bold")
     for row in [*table.rows, *([table.footer] if table.footer else [])]:
-        text.append(f"{row[0]}\n", style="bold")
+        text.append("\n".join(folded(row[0], width)) + "\n", style="bold")
         for line in _pairs(table.heads, row):
-            text.append(f"  {line}\n")
+            text.append("\n".join(folded(line, width, "    ", "  ")) + "\n")
     text.right_crop(1)
     return text
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from unicodedata import category, east_asian_width
 
 from archcli.errors import Mark
+from archcli.render.screen import cell_width
 from archcli.wording import sanitize
 
 TAB = "    "
@@ -15,8 +15,6 @@ WINDOW = 100
 BEFORE = 40
 """How many of them precede the caret where a line is cut on both sides."""
 ELLIPSES = 2
-INVISIBLE = {"Mn", "Me"}
-"""Unicode categories of combining marks, which take no column of their own."""
 
 
 def excerpt(mark: Mark, width: int | None = None) -> tuple[str, ...]:
@@ -57,10 +55,3 @@ def _reach(widths: Sequence[int], room: int) -> int:
         if room < 0:
             return i
     return len(widths)
-
-
-def cell_width(text: str) -> int:
-    """Columns on a terminal: East Asian wide characters take two, combining marks none."""
-    if text.isascii():
-        return len(text)
-    return sum(0 if category(c) in INVISIBLE else 2 if east_asian_width(c) in "WF" else 1 for c in text)

@@ -1,0 +1,69 @@
+"""Tables on narrow terminals: text is folded at its seams, and what has no room is named."""
+
+import pytest
+from rich.cells import cell_len
+
+from archcli.measure.report import Column, Report, Table
+from archcli.render.terminal import terminal
+
+PATH = "layers.0.attention_norm.query_projection.weight"
+
+
+def report(columns, records, footer=None):
+    return Report("show", {}, {}, "", {}, records, (Table("", columns, records, footer),))
+
+
+def drawn(monkeypatch, width, *given):
+    monkeypatch.setenv("COLUMNS", str(width))
+    text = terminal(report(*given))
+    assert max(map(cell_len, text.splitlines())) <= width
+    return text
+
+
+PARAMS = (Column("path", "path"), Column("params", "parameters", "count"))
+RECORDS = [{"path": PATH, "params": 8_030_261_248}, {"path": "模型.weight", "params": 12_345}]
+
+
+def test_wide_enough_nothing_is_said(monkeypatch):
+    text = drawn(monkeypatch, 80, PARAMS, RECORDS)
+    assert PATH in text
+    assert "8,030,261,248  8.03B" in text
+    assert "Narrow" not in text
+
+
+def test_figures_are_rounded_before_a_path_is_broken(monkeypatch):
+    text = drawn(monkeypatch, 63, PARAMS, RECORDS)
+    assert PATH in text
+    assert "8,030,261,248" not in text
+    assert "Narrow terminal: figures are rounded. --format plain shows all." in " ".join(text.split())
+
+
+@pytest.mark.parametrize("width", [40, 50])
+def test_a_path_is_broken_after_a_sign(monkeypatch, width):
+    lines = [line.split("  ")[0] for line in drawn(monkeypatch, width, PARAMS, RECORDS).splitlines()]
+    pieces = lines[2 : lines.index("模型.weight")]
+    assert "".join(piece.strip() for piece in pieces) == PATH
+    assert all(piece.rstrip().endswith((".", "_", "weight")) for piece in pieces)
+
+
+def test_columns_left_out_are_named(monkeypatch):
+    columns = (Column("name", "model"), Column("note", "remark", minor=True), Column("n", "layers", "number"))
+    records = [{"name": "a-model", "note": "x" * 60, "n": 12}]
+    text = drawn(monkeypatch, 40, columns, records)
+    assert "Narrow terminal: columns left out: remark. --format plain shows all." in " ".join(text.split())
+    assert "xx" not in text
+
+
+def test_prose_is_folded_between_words(monkeypatch):
+    records = [{"rule": "FFN001", "title": "a sentence of several words that does not fit " * 2}]
+    text = drawn(monkeypatch, 50, (Column("rule", "code"), Column("title", "rule")), records)
+    words = {word for line in text.splitlines()[2:] for word in line.split()}
+    assert words == {"FFN001", *records[0]["title"].split()}
+
+
+def test_a_long_title_is_not_squeezed_into_a_small_table(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    table = Table("A title much longer than the table below it", (Column("a", "a"),), [{"a": "b"}])
+    assert "A title much longer than the table below it\n" in terminal(
+        Report("x", {}, {}, "", {}, [], (table,))
+    )

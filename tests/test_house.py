@@ -42,6 +42,10 @@ def parse(folder):
 
 
 def tracked():
+    """The files of the repository, or of an unpacked sdist."""
+    if not (ROOT / ".git").exists():
+        paths = [path for folder in (*FOLDERS, "docs", "presets") for path in (ROOT / folder).rglob("*")]
+        return [path for path in paths if path.is_file() and path.suffix != ".pyc"]
     done = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"],  # noqa: S607
         cwd=ROOT,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from math import lcm
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -44,6 +45,10 @@ Dtype = Annotated[
     typer.Option("--dtype", help="Number format of --weights; keep: the one that is stored."),
 ]
 
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="List the operations that torch or fvcore do not count.")
+]
+
 
 def run(  # noqa: PLR0913
     model: Model,
@@ -54,6 +59,7 @@ def run(  # noqa: PLR0913
     seq_len: SeqLen = 128,
     source_len: SourceLen = None,
     mla: Mla = "auto",
+    verbose: Verbose = False,
     overrides: Set = None,
     form: Form = None,
     as_json: Json = False,
@@ -82,7 +88,7 @@ def run(  # noqa: PLR0913
     }
     if weights is None:
         verified = _verify_counts(asked, request)
-        report = report_of(verified, inputs, notes)
+        report = report_of(verified, inputs, notes, verbose=verbose)
     else:
         verified = _verify_logits(asked, weights, dtype, request)
         inputs = {"weights": weights, "dtype": dtype, **inputs}
@@ -119,8 +125,13 @@ def _verify_logits(asked: Subject, folder: str, dtype: str, request: Request) ->
     return verify_weights(asked, folder, dtype, request)
 
 
-def report_of(verified: VerifyResult, inputs: dict[str, Any], notes: tuple[str, ...] = ()) -> Report:
-    """The comparisons as a table; those that differ name the rows."""
+def report_of(
+    verified: VerifyResult, inputs: dict[str, Any], notes: tuple[str, ...] = (), *, verbose: bool = False
+) -> Report:
+    """The comparisons as a table; those that differ name the rows.
+
+    `verbose` adds a table of the operations that a reference has no formula for.
+    """
     rows = [_record(result) for result in verified.results]
     failed = sum(not row["ok"] for row in rows)
     titles = {"ok": "", "witness": "reference", "what": "what", "ours": "archcli", "theirs": "reference says"}
@@ -133,11 +144,20 @@ def report_of(verified: VerifyResult, inputs: dict[str, Any], notes: tuple[str, 
         inputs=inputs,
         usual={"batch_size": 1, "dtype": "fp32"},
         convention=CONVENTION,
-        totals={"comparisons": len(rows), "failed": failed},
+        totals={"comparisons": len(rows), "failed": failed, "uncounted": dict(verified.uncounted)},
         rows=rows,
-        tables=(Table(title, columns, rows),),
+        tables=(Table(title, columns, rows), *(_uncounted(verified) if verbose else ())),
         notes=(*notes, *verified.notes),
     )
+
+
+def _uncounted(verified: VerifyResult) -> Iterator[Table]:
+    """For each reference the operations without a formula, with their calls."""
+    columns = (Column("operation", "operation"), Column("calls", "calls", "number"))
+    for reference, counts in verified.uncounted.items():
+        ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        records = [{"operation": name, "calls": calls} for name, calls in ordered]
+        yield Table(f"No formula in {reference}, and no matrix product", columns, records)
 
 
 def _record(result: ReferenceResult) -> dict[str, Any]:

@@ -37,6 +37,10 @@ PARTS = re.compile(rf"\s+|(?<=[{re.escape(SEAMS)}])")
 """Where text may be folded: between words, or also within them after a sign."""
 
 
+TableForm = tuple[Grid, re.Pattern[str], tuple[str, ...]]
+"""The cells of a table, where text is folded, and the titles of the columns left out."""
+
+
 class FittedTable(NamedTuple):
     """A table as it is drawn, whether figures are rounded for it, and the columns left out."""
 
@@ -56,18 +60,18 @@ def terminal(report: Report) -> str:
     for block in [*(Text(line, style="bold") for line in head), *(table.drawing for table in tables)]:
         console.print(block)
         console.print()
-    for line in [*_reduced(tables), *closing(report)]:
+    for line in [*_reduced(tables, width), *closing(report)]:
         console.print(Text("\n".join(folded(line, width)), style="dim"))
     return "\n".join(line.rstrip() for line in out.getvalue().split("\n"))
 
 
-def _reduced(tables: Sequence[FittedTable]) -> Iterator[str]:
+def _reduced(tables: Sequence[FittedTable], width: int) -> Iterator[str]:
     """What the terminal had no room for, in a line."""
     left_out = dict.fromkeys(title for table in tables for title in table.left_out)
     what = ["figures are rounded"] if any(table.is_rounded for table in tables) else []
     what += [f"columns left out: {', '.join(left_out)}"] if left_out else []
     if what:
-        yield f"Narrow terminal: {'; '.join(what)}. --format plain shows all."
+        yield f"Fitted to {width} columns: {'; '.join(what)}. --format plain shows all."
 
 
 def _fitted(table: Table, width: int) -> FittedTable:
@@ -75,7 +79,7 @@ def _fitted(table: Table, width: int) -> FittedTable:
     main = replace(table, columns=[column for column in table.columns if not column.minor])
     left_out = tuple(column.title for column in table.columns if column.minor)
     full, brief = grid(table), grid(table, brief=True)
-    forms = [(full, WORDS, ()), (brief, WORDS, ()), (brief, PARTS, ())]
+    forms: list[TableForm] = [(full, WORDS, ()), (brief, WORDS, ()), (brief, PARTS, ())]
     forms += [(grid(main, brief=True), folds, left_out) for folds in (WORDS, PARTS)] if left_out else []
     for form, folds, missing in forms:
         widths = _widths(form, folds, width)

@@ -21,7 +21,18 @@ COLUMNS = (
     Column("code", "code"),
     Column("message", "finding"),
 )
-KEYS = ("model", "code", "severity", "title", "message", "value", "expected", "where", "help", "fixes")
+KEYS: tuple[str, ...] = (
+    "model",
+    "code",
+    "severity",
+    "title",
+    "message",
+    "value",
+    "expected",
+    "where",
+    "help",
+    "fixes",
+)
 KEYS += ("source", "evidence")
 """Keys of a row."""
 

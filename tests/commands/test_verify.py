@@ -1,6 +1,7 @@
 """`archcli verify`: its table, its exit code, its JSON, and what it says where torch is missing."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -43,7 +44,10 @@ def test_json_has_the_fixed_names(cli):
         "mla": None,
         "set": ["n_layers=2"],
     }
+    uncounted = report["totals"].pop("uncounted")
     assert report["totals"] == {"comparisons": 18, "failed": 0}
+    assert {"torch", "fvcore"} == set(uncounted)
+    assert uncounted["torch"]["view"] > 100
     assert report["rows"][0] == {
         "witness": "torch's parameters",
         "what": "total",
@@ -56,6 +60,14 @@ def test_json_has_the_fixed_names(cli):
         "torch has no formula",
         "fvcore has no formula",
     ]
+
+
+def test_what_a_reference_does_not_count_is_summed_up_and_listed_on_request(cli):
+    brief, full = cli("verify", *SMALL).out, cli("verify", *SMALL, "--verbose").out
+    assert max(len(line) for line in brief.splitlines() if line.startswith("note: torch has no")) < 120
+    assert "_softmax_backward_data" not in brief
+    assert "No formula in torch, and no matrix product\n" in full
+    assert re.search(r"^_softmax_backward_data +\d+$", full, re.MULTILINE)
 
 
 ENCODER = {

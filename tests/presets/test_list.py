@@ -101,7 +101,7 @@ def test_the_command_answers_a_mistake(archcli):
 
 def test_nothing_found_is_said(archcli):
     done = archcli("list", "--where", "params>10T", "--json")
-    assert json.loads(done.stdout)["notes"] == ["no preset is like that."]
+    assert json.loads(done.stdout)["notes"] == ["no preset meets the conditions."]
     assert json.loads(done.stdout)["rows"] == []
 
 

@@ -28,14 +28,14 @@ def test_wide_enough_nothing_is_said(monkeypatch):
     text = drawn(monkeypatch, 80, PARAMS, RECORDS)
     assert PATH in text
     assert "8,030,261,248  8.03B" in text
-    assert "Narrow" not in text
+    assert "Fitted" not in text
 
 
 def test_figures_are_rounded_before_a_path_is_broken(monkeypatch):
     text = drawn(monkeypatch, 63, PARAMS, RECORDS)
     assert PATH in text
     assert "8,030,261,248" not in text
-    assert "Narrow terminal: figures are rounded. --format plain shows all." in " ".join(text.split())
+    assert "Fitted to 63 columns: figures are rounded. --format plain shows all." in " ".join(text.split())
 
 
 @pytest.mark.parametrize("width", [40, 50])
@@ -50,7 +50,9 @@ def test_columns_left_out_are_named(monkeypatch):
     columns = (Column("name", "model"), Column("note", "remark", minor=True), Column("n", "layers", "number"))
     records = [{"name": "a-model", "note": "x" * 60, "n": 12}]
     text = drawn(monkeypatch, 40, columns, records)
-    assert "Narrow terminal: columns left out: remark. --format plain shows all." in " ".join(text.split())
+    assert "Fitted to 40 columns: columns left out: remark. --format plain shows all." in " ".join(
+        text.split()
+    )
     assert "xx" not in text
 
 

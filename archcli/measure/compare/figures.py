@@ -13,6 +13,8 @@ from archcli.measure.survey.columns import COLUMNS, describe
 from archcli.modules import Model
 from archcli.modules.request import Request
 
+CACHE = "KV cache"
+"""The section of the cache."""
 RATIOS = (
     "n_layers",
     "d_model",
@@ -89,11 +91,10 @@ def _pass_figures(what: str, key: str, counted: Pass | None) -> Iterator[Figure]
 def _cache(model: Model, request: Request, dtype: str) -> Iterator[Figure]:
     held = count_pass(model, request)
     growth = prefill_pass(model, 1, 1).kv_elements()
-    title = "KV cache"
-    yield Figure(title, "kv_bytes_per_token", "per token", "bytes", to_bytes(growth, dtype))
-    yield Figure(title, "kv_bytes", f"at {request.seq_len:,} tokens", "bytes", to_bytes(held.cached(), dtype))
+    yield Figure(CACHE, "kv_bytes_per_token", "per token", "bytes", to_bytes(growth, dtype))
+    yield Figure(CACHE, "kv_bytes", f"at {request.seq_len:,} tokens", "bytes", to_bytes(held.cached(), dtype))
     cross = to_bytes(held.cross_cached(), dtype)
-    yield Figure(title, "cross_kv_bytes", "of the source, apart", "bytes", cross)
+    yield Figure(CACHE, "cross_kv_bytes", "of the source, apart", "bytes", cross)
 
 
 def _columns(record: Mapping[str, Any]) -> Iterator[Figure]:

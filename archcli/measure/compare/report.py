@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from archcli.errors import ArchError
 from archcli.measure.compare.differences import ModelSettings, aligned, differences
-from archcli.measure.compare.figures import Figure, figures, passes_of
+from archcli.measure.compare.figures import CACHE, Figure, figures, passes_of
 from archcli.measure.notes import (
     context_notes,
     form_notes,
@@ -17,15 +17,14 @@ from archcli.measure.notes import (
 )
 from archcli.measure.passes import count_pass
 from archcli.measure.report import Column, Report, Table
-from archcli.measure.survey.columns import CONVENTION as SURVEY_CONVENTION
+from archcli.measure.survey.columns import DIFFERING, legend
 from archcli.modules import Model
 from archcli.modules.request import Request
 
 CONVENTION = (
     "Ratios are to the first model. FLOP = 2 x multiply-add: matrix products; non-matmul, all else; "
     "a forward has the logits of all tokens, a decoded token its own. KV per token: while the context is "
-    "shorter than every window. "
-    f"{SURVEY_CONVENTION}"
+    "shorter than every window."
 )
 FEWEST = 2
 AS_COLUMNS = 3  # so many models with their ratios fit beside each other into 80 columns
@@ -72,11 +71,13 @@ def compare_models(
         ),
     ]
     names = [compared.name for compared in models]
+    # the cache is in the data type that was asked for, which the legend of a survey does not know
+    shape = [row["key"] for row in rows if row["section"] != CACHE]
     return Report(
         command="compare",
         model={"name": ", ".join(names), "source": ", ".join(compared.source for compared in models)},
         inputs=_inputs(models, request, context, dtype),
-        convention=CONVENTION,
+        convention=" ".join([CONVENTION, legend(shape), DIFFERING]),
         totals={"models": len(models), "differences": len(differing)},
         rows=[_flat({"section": "Model", "key": "name", "unit": "text", "values": names}), *map(_flat, rows)],
         tables=tuple(_tables(rows, names)),

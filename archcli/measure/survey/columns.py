@@ -6,7 +6,7 @@ figures the value of most layers stands in the column and, where layers differ, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from archcli.arith import to_bytes
@@ -27,13 +27,32 @@ DTYPE = "bf16"
 
 WORDS: frozenset[Unit] = frozenset({"text", "flag", "date"})
 
-CONVENTION = (
-    "heads/d is n_heads x head_dim / d_model; head_dim is a query's (MLA: both its parts). d_ff is one "
-    "network's: a dense layer's or one expert's; active d_ff, per token: top_k experts and the shared "
-    "one. n_layers is the deepest stack's. Where layers differ, words stand with how many layers "
-    "they are of, and figures are those of most layers. Norms: pre, before a sublayer; after, behind it "
-    "and inside the residual; sandwich, both; post, on the stream."
+LEGEND = (
+    ({"head_ratio"}, "heads/d: n_heads x head_dim / d_model."),
+    ({"head_ratio", "head_dim"}, "head_dim: of a query head, in MLA of both its parts."),
+    ({"d_ff", "d_ff_ratio"}, "d_ff: of a dense layer or of one expert."),
+    (
+        {"active_d_ff", "active_d_ff_ratio"},
+        "active d_ff: of the top_k experts of a token and the shared one.",
+    ),
+    ({"n_layers", "aspect_ratio"}, "n_layers: of the deepest stack."),
+    (
+        {"placement"},
+        "norms: pre, before a sublayer; after, behind it in the residual; sandwich, both; post, on the sum.",
+    ),
+    (
+        {"kv_bytes_per_token"},
+        f"KV: cache per token while the context is shorter than every window, in {DTYPE}.",
+    ),
 )
+"""Explanations of columns: the keys that a sentence is for, and the sentence."""
+DIFFERING = "Where layers differ, text says of how many layers it is, and figures are those of most layers."
+
+
+def legend(keys: Collection[str]) -> str:
+    """The explanations of the columns that are shown."""
+    return " ".join(sentence for explained, sentence in LEGEND if not explained.isdisjoint(keys))
+
 
 Record = dict[str, Any]
 

@@ -14,9 +14,28 @@ CONVENTION = (
     f"in {DTYPE}. --where and --sort take every column of `archcli survey`."
 )
 MINOR = ("layers", "attention", "pattern", "max_seq_len")
-SHOWN = ("name", "series", "released", "params", "active_params", "layers", "attention", "pattern")
+SHOWN: tuple[str, ...] = (
+    "name",
+    "series",
+    "released",
+    "params",
+    "active_params",
+    "layers",
+    "attention",
+    "pattern",
+)
 SHOWN += ("kv_bytes_per_token", "max_seq_len")
-KEYS = ("name", "series", "released", "kind", "params", "active_params", "layers", "d_model", "vocab_size")
+KEYS: tuple[str, ...] = (
+    "name",
+    "series",
+    "released",
+    "kind",
+    "params",
+    "active_params",
+    "layers",
+    "d_model",
+    "vocab_size",
+)
 KEYS += ("attention", "pattern", "kv_bytes_per_token", "max_seq_len", "source")
 """Keys of the JSON; a table has those of `SHOWN`."""
 
@@ -35,7 +54,7 @@ def list_models(
         totals={"models": len(chosen)},
         rows=chosen,
         tables=(Table("", _columns(), chosen),),
-        notes=() if chosen else ("no preset is like that.",),
+        notes=() if chosen else ("no preset meets the conditions.",),
         keys=KEYS,
     )
 

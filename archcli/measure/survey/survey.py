@@ -9,11 +9,11 @@ from archcli.measure.report import Column, Report, Table
 from archcli.measure.survey.columns import (
     COLUMNS,
     CONDITIONS,
-    CONVENTION,
-    DTYPE,
+    DIFFERING,
     SECTIONS,
     SurveyColumn,
     describe,
+    legend,
 )
 from archcli.measure.survey.filter import column_of, select
 from archcli.measure.survey.layers import format_tally
@@ -23,10 +23,7 @@ from archcli.wording import as_int
 By = Literal["year", "series"]
 Record = dict[str, Any]
 
-OF_MANY = (
-    f"KV: cache per token while the context is shorter than every window, in {DTYPE}. "
-    "Quartiles interpolate between neighbours."
-)
+QUARTILES = "Quartiles interpolate between neighbours."
 UNSTATED = "not stated"
 GROUP = ("column", "title", "unit", "n", "min", "q1", "median", "q3", "max")
 """Keys of the spread of a figure."""
@@ -62,7 +59,7 @@ def survey_models(
         command="survey",
         model={},
         inputs={"columns": list(columns), "where": list(where), "sort": sort, "by": by},
-        convention=f"{CONVENTION} {OF_MANY}",
+        convention=_convention(shown, spread),
         totals={"models": len(records), "spread": {entry["column"]: entry for entry in spread}},
         rows=groups if by else [_chosen(record, shown) for record in records],
         tables=tuple(
@@ -73,6 +70,14 @@ def survey_models(
         notes=() if records else ("no model meets the conditions.",),
         keys=(by, *GROUP) if by else ("name", *(column.key for column in shown), "mixed"),
     )
+
+
+def _convention(shown: Sequence[SurveyColumn], spread: Sequence[Record]) -> str:
+    """What the reader must know of the columns that are shown."""
+    sentences = [legend([column.key for column in shown])]
+    sentences += [DIFFERING] if any(column.of_layer for column in shown) else []
+    sentences += [QUARTILES] if spread else []
+    return " ".join(filter(None, sentences))
 
 
 def spreads(records: Sequence[Record], shown: Iterable[SurveyColumn]) -> Iterator[Record]:

@@ -6,7 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from torch import nn
 
@@ -34,18 +34,25 @@ INEXACT = {
 """Contractions without a formula in fvcore, or with a rounded one (einsum): not compared."""
 
 
+class FvcoreResults(NamedTuple):
+    """The results, notes, and calls of operations without a formula that are no matrix products."""
+
+    results: list[ReferenceResult]
+    notes: list[str]
+    uncounted: Mapping[str, int]
+
+
 def verify_fvcore(
     model: LanguageModel, rows: Sequence[Row], layers: LayerIndex, inputs: Sequence[Any]
-) -> tuple[list[ReferenceResult], list[str]]:
-    """Compare archcli's forward FLOPs with fvcore's (twice its multiply-adds), by module; and notes."""
+) -> FvcoreResults:
+    """Compare archcli's forward FLOPs with fvcore's (twice its multiply-adds), by module."""
     untraced = _convolutions(model, rows, layers)
     try:
         with _standing_in(model, untraced):
             analysis = _analysis(model, inputs)
     except RuntimeError as problem:  # torch.jit does not know every operation on meta
-        return [], [
-            f"fvcore is not heard: it cannot trace this model on meta ({str(problem).splitlines()[0]})."
-        ]
+        note = f"fvcore was not asked: it cannot trace this model on meta ({str(problem).splitlines()[0]})."
+        return FvcoreResults([], [note], {})
     counts = _without_children({path: int(count) for path, count in analysis.by_module().items()}, 0)
     missed = _without_children({path: analysis.unsupported_ops(path) for path in counts}, Counter())
     modules = dict(model.named_modules())
@@ -61,7 +68,8 @@ def verify_fvcore(
     )
     hidden = {path: flops for path, flops in ours.items() if path in uncounted - set(untraced)}
     skipped = {path: ours[path] for path in untraced}
-    return [total, *rest], list(_notes(analysis, hidden, skipped, names))
+    plain = {name: count for name, count in analysis.unsupported_ops().items() if name not in INEXACT}
+    return FvcoreResults([total, *rest], list(_notes(analysis, hidden, skipped, names)), plain)
 
 
 def _convolutions(model: LanguageModel, rows: Sequence[Row], layers: LayerIndex) -> dict[str, Shape]:
@@ -144,12 +152,8 @@ def _node_above(path: str, nodes: set[str]) -> str:
 def _notes(
     analysis: Any, hidden: Mapping[str, int], skipped: Mapping[str, int], names: Mapping[str, str]
 ) -> Iterable[str]:
-    ops = analysis.unsupported_ops()
-    plain = {name: count for name, count in ops.items() if name not in INEXACT}
-    if plain:
-        yield f"fvcore has no formula for {listed(plain)}; none of them contracts."
     if hidden:
-        inexact = {name: count for name, count in ops.items() if name in INEXACT}
+        inexact = {name: count for name, count in analysis.unsupported_ops().items() if name in INEXACT}
         yield f"fvcore cannot count {listed(inexact)} exactly: {_left_out(hidden, names)}"
     if skipped:
         yield f"fvcore cannot trace a convolution on meta: {_left_out(skipped, names)}"

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+NAMED = 3
+"""Operations without a formula that a note names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +29,15 @@ class ReferenceResult:
 
 @dataclass(frozen=True, slots=True)
 class VerifyResult:
-    """The results of all references, and notes on what they could not count."""
+    """The results of all references, and notes on what they could not count.
+
+    `uncounted`: by reference, the calls of operations that it has no formula for and that are no matrix
+    products.
+    """
 
     results: tuple[ReferenceResult, ...]
     notes: tuple[str, ...] = ()
+    uncounted: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -69,6 +77,17 @@ def _format(value: Any) -> int | str:
 
 def listed(counts: Mapping[str, int]) -> str:
     """Names with their counts, the most frequent first."""
-    return ", ".join(
-        f"{name} ×{count:,}" for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    )
+    return ", ".join(f"{name} ×{counts[name]:,}" for name in by_frequency(counts))
+
+
+def by_frequency(counts: Mapping[str, int]) -> list[str]:
+    """The names, the most frequent first."""
+    return sorted(counts, key=lambda name: (-counts[name], name))
+
+
+def uncounted_note(reference: str, counts: Mapping[str, int]) -> str:
+    """A note on the operations that a reference has no formula for: a few, and how many more."""
+    names = by_frequency(counts)
+    more = [f"{len(names) - NAMED} more"] if len(names) > NAMED else []
+    listing = " and ".join(filter(None, [", ".join(names[:NAMED]), *more]))
+    return f"{reference} has no formula for {listing}; none is a matrix product. --verbose lists them."

@@ -23,7 +23,7 @@ from archcli.runtime.model.build import LanguageModel, build_model, example_inpu
 from archcli.runtime.model.build_tape import MismatchError
 from archcli.runtime.verify.by_fvcore import verify_fvcore
 from archcli.runtime.verify.by_torch import Counted, verify_parameters, verify_step, verify_training
-from archcli.runtime.verify.result import ReferenceResult, VerifyResult, listed
+from archcli.runtime.verify.result import ReferenceResult, VerifyResult, uncounted_note
 
 MOST_LAYERS = 2000  # every one is built and run: some 20 ms each on one core
 MOST_ELEMENTS = 2**59  # torch counts the bytes of a tensor in 63 bits
@@ -78,10 +78,15 @@ def _verify(spec: Model, passes: CountedPasses, tell: Tell) -> VerifyResult:
         decoding = _built(spec, decode, model)
         by_torch.append(verify_step(decoding, [inputs[0][:, :1]], inputs, decode, layers))
     tell("fvcore: forward", 4, 5)
-    by_fvcore, notes = verify_fvcore(_built(spec, passes.forward, model), passes.forward.rows, layers, inputs)
-    uncounted = sum((of_pass.uncounted for of_pass in by_torch), Counter[str]())
+    by_fvcore = verify_fvcore(_built(spec, passes.forward, model), passes.forward.rows, layers, inputs)
+    by_reference = {
+        "torch": sum((of_pass.uncounted for of_pass in by_torch), Counter[str]()),
+        "fvcore": by_fvcore.uncounted,
+    }
+    uncounted = {reference: dict(counts) for reference, counts in by_reference.items() if counts}
     results += [result for of_pass in by_torch for result in of_pass.results]
-    notes = [f"torch has no formula for {listed(uncounted)}; none of them contracts.", *notes]
+    notes = [uncounted_note(reference, counts) for reference, counts in uncounted.items()]
+    notes += by_fvcore.notes
     if passes.steps is None:
         notes.append("An encoder caches nothing: there is no prefill and no decoding to verify.")
     if passes.train.batch_size != passes.batch_size:
@@ -89,7 +94,7 @@ def _verify(spec: Model, passes: CountedPasses, tell: Tell) -> VerifyResult:
             f"Training runs at batch size {passes.train.batch_size}, of which every cluster_share "
             "is a whole number of tokens."
         )
-    return VerifyResult((*results, *by_fvcore), tuple(notes))
+    return VerifyResult((*results, *by_fvcore.results), tuple(notes), uncounted)
 
 
 def _built(spec: Model, counted: Counted, model: LanguageModel | None = None) -> LanguageModel:

@@ -184,7 +184,7 @@ def test_a_model_fvcore_cannot_trace_at_all_is_said(monkeypatch):
     verdict = ask(PAIRS["t5"])
     assert verdict.ok
     assert verdict.notes[1:] == (
-        "fvcore is not heard: it cannot trace this model on meta (no such operation on meta).",
+        "fvcore was not asked: it cannot trace this model on meta (no such operation on meta).",
     )
     assert "fvcore ×2" not in {finding.reference for finding in verdict.results}
 

@@ -24,22 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from archcli.errors import ArchError
+    from archcli.load import load
     from archcli.measure.report import Report
     from archcli.measure.symbolic.formula import Formula
     from archcli.measure.symbolic.sweep import Sweep
     from archcli.modules import Model
     from archcli.modules.arguments import AttentionKernel, By, Mask, Mla, ModelLike
     from archcli.modules.request import Logits, Phase, Request
-
-    def load(model: ModelLike, overrides: Sequence[str] = ()) -> Model:
-        """The architecture that a path, a preset's name or a mapping stands for, its fields checked.
-
-        `overrides` are texts `KEY=VALUE`, as `--set` takes them. A loaded `Model` is returned as it is, or
-        with the overrides. Raises ArchError with every mistake, each at its place.
-
-        Example: `load("gpt2", ["d_ff=1024"]).groups[0].layer.ffn.d_ff` is 1024.
-        """
-
 
 P = ParamSpec("P")
 R = TypeVar("R")

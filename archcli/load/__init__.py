@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from archcli.modules import Model
+    from archcli.modules.arguments import ModelLike
 
 
 class CallablePackage(ModuleType):
@@ -27,10 +28,13 @@ class CallablePackage(ModuleType):
         return load(*call.args, **call.kwargs)
 
 
-def load(model: Any, overrides: Sequence[str] = ()) -> Model:
-    """The architecture that a path, a preset's name or a mapping stands for; a `Model` stays what it is.
+def load(model: ModelLike, overrides: Sequence[str] = ()) -> Model:
+    """The architecture that a path, a preset's name or a mapping stands for, its fields checked.
 
-    `overrides` are texts `KEY=VALUE`, as `--set` takes them.
+    `overrides` are texts `KEY=VALUE`, as `--set` takes them. A loaded `Model` is returned as it is, or with
+    the overrides. Raises ArchError with every mistake, each at its place.
+
+    Example: `load("gpt2", ["d_ff=1024"]).groups[0].layer.ffn.d_ff` is 1024.
     """
     from archcli.load.source import load_given
     from archcli.modules import Model

@@ -6,6 +6,7 @@ group `archcli.kinds` of an installed distribution, which is read only where the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from archcli.errors import ArchError
 from archcli.modules.base import Spec
+from archcli.wording import quote
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -94,6 +96,9 @@ TABLE: dict[str, dict[str, str]] = {
 }
 """The library's own kinds by family, in the order in which messages list them."""
 
+KIND = re.compile(r"[A-Za-z]\w*", re.ASCII)
+PLACE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
 registered: dict[str, str] = {}
 """What `register` was told: the place of the class, by kind."""
 
@@ -101,8 +106,12 @@ registered: dict[str, str] = {}
 def register(kind: str, place: str) -> None:
     """Let YAML files name the class at `place`, "package.module:Class", by its kind.
 
-    ArchError where the kind is taken. The class is imported when a file first names it.
+    ArchError where the kind is taken, or the place is none. The class is imported when a file first names it.
     """
+    if not KIND.fullmatch(kind):
+        raise ArchError(f"{quote(kind)} is no name of a kind", "write letters, digits and _")
+    if not PLACE.fullmatch(place):
+        raise ArchError(f"{quote(place)} is no place of a class", "write my_package.module:Class")
     if registered.setdefault(kind, place) != place:
         raise ArchError(f"kind {kind!r} is registered as {registered[kind]} already", "give it another name")
     if any(kind in names for names in TABLE.values()):

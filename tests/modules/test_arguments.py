@@ -48,7 +48,7 @@ GPT2 = archcli.load("gpt2")
         (lambda: archcli.count_flops(GPT2, None, 3), "count_flops: too many positional arguments"),
         (lambda: archcli.count_kv_cache(GPT2, -100), "context must be a whole number above 0, not -100"),
         (lambda: archcli.count_kv_cache(GPT2, 0), "context must be a whole number above 0, not 0"),
-        (lambda: archcli.count_kv_cache(GPT2, memory="80G"), "write GiB (powers of 1,024)"),
+        (lambda: archcli.count_kv_cache(GPT2, memory="80k"), "write KiB (powers of 1,024)"),
         (lambda: archcli.count_kv_cache(GPT2, memory=-1), "memory must be a whole number of at least 0"),
         (lambda: archcli.count_params(GPT2, "nope"), "count_params: unknown dtype 'nope'"),
         (lambda: archcli.count_params(GPT2, 16), "dtype must be text, not 16"),
@@ -71,6 +71,11 @@ GPT2 = archcli.load("gpt2")
         (lambda: archcli.load("gpt2", override=["d_ff=4"]), "did you mean overrides?"),
         (lambda: archcli.build(GPT2, attention="flash"), 'attention must be sdpa or eager, not "flash"'),
         (lambda: archcli.register("mamba", 4), "place must be text, not 4"),
+        (
+            lambda: archcli.register("mamba", "mamba.py"),
+            "'mamba.py' is no place of a class",
+        ),
+        (lambda: archcli.register("", "a:B"), "'' is no name of a kind"),
     ],
 )
 def test_a_value_that_an_argument_does_not_take_is_refused(call, message):

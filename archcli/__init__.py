@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from archcli.measure.symbolic.formula import Formula
     from archcli.measure.symbolic.sweep import Sweep
     from archcli.modules import Model
-    from archcli.modules.arguments import AttentionKernel, By, Mask, Mla, ModelLike
+    from archcli.modules.arguments import AttentionKernel, By, CountedPairs, Mla, ModelLike
     from archcli.modules.request import Logits, Phase, Request
 
 P = ParamSpec("P")
@@ -97,7 +97,7 @@ def count_flops(  # noqa: PLR0913
     source_len: int | None = None,
     logits: Logits | None = None,
     mla: Mla = "auto",
-    mask: Mask = "exact",
+    mask: CountedPairs = "exact",
 ) -> Report:
     """FLOPs of one pass, by component and by class of operation: the report of `archcli flops`.
 
@@ -197,7 +197,9 @@ def compare(
 
 
 @_checked
-def formula(model: ModelLike, *, batch_size: int = 1, seq_len: int = 2048, mask: Mask = "exact") -> Formula:
+def formula(
+    model: ModelLike, *, batch_size: int = 1, seq_len: int = 2048, mask: CountedPairs = "exact"
+) -> Formula:
     """Closed forms of parameters, FLOPs of a forward and cached elements (needs `archcli[formula]`).
 
     sympy expressions in the names of the YAML, `batch_size` and `seq_len`; `values` are those of the symbols.
@@ -218,7 +220,7 @@ def sweep(
     *,
     batch_size: int = 1,
     seq_len: int = 2048,
-    mask: Mask = "exact",
+    mask: CountedPairs = "exact",
 ) -> Sweep:
     """Parameters and FLOPs of a forward for very many shapes (needs `archcli[formula]`).
 

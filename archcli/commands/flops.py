@@ -8,7 +8,8 @@ import typer
 
 from archcli.commands.base import subject
 from archcli.commands.options import BatchSize, Form, Json, Mla, Model, Output, Past, SeqLen, Set, SourceLen
-from archcli.measure.flops import Mask, count_flops
+from archcli.measure.flops import count_flops
+from archcli.modules.arguments import CountedPairs
 from archcli.modules.request import Logits, Phase, Request
 
 PhaseOption = Annotated[
@@ -20,7 +21,8 @@ PhaseOption = Annotated[
     ),
 ]
 MaskOption = Annotated[
-    Mask, typer.Option(help="Count the scores that the mask allows, or all S x S, as torch's counter does.")
+    CountedPairs,
+    typer.Option(help="Count the scores that the mask allows, or all S x S, as torch's counter does."),
 ]
 LogitsOption = Annotated[
     Logits | None,

@@ -11,7 +11,8 @@ from archcli.commands.options import Form, Json, Output, Sort, Where
 from archcli.errors import ArchError
 from archcli.load.presets import presets
 from archcli.measure.survey.columns import COLUMNS
-from archcli.measure.survey.survey import By, survey_models
+from archcli.measure.survey.survey import survey_models
+from archcli.modules.arguments import By
 from archcli.render import show
 
 Models = Annotated[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 from archcli.arith import rounded, whole
 from archcli.graph import OpClass, Row
@@ -11,10 +11,9 @@ from archcli.measure.notes import context_notes, form_notes, other_form_notes, s
 from archcli.measure.passes import Pass, checked_pass, usual_sizes
 from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.modules import Model
+from archcli.modules.arguments import CountedPairs
 from archcli.modules.headings import MTP, is_prediction
 from archcli.modules.request import DEFAULT_LOGITS, Request
-
-Mask = Literal["exact", "dense"]
 
 CONVENTION = (
     "FLOP = 2 x multiply-add. matmul: matrix products, the router's included; "
@@ -37,7 +36,7 @@ EXPECTED = (
 
 
 def count_flops(
-    model: Model, request: Request | None = None, *, mask: Mask = "exact", macs: bool = False
+    model: Model, request: Request | None = None, *, mask: CountedPairs = "exact", macs: bool = False
 ) -> Report:
     """The report of `archcli flops`; with `macs` tables show multiply-adds, half as many."""
     asked = request or Request()
@@ -130,7 +129,7 @@ def _tables(totals: dict[str, Any], rows: list[dict[str, Any]], *, macs: bool) -
     )
 
 
-def _notes(model: Model, asked: Request, counted: Pass, mask: Mask) -> Iterator[str]:
+def _notes(model: Model, asked: Request, counted: Pass, mask: CountedPairs) -> Iterator[str]:
     yield from context_notes(model, counted.new + counted.past)
     yield from source_notes(model, asked.source_len)
     yield from form_notes([model], asked.forms)

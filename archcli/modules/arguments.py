@@ -7,20 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from inspect import BoundArguments, signature
-from os import PathLike
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from archcli.errors import ArchError, Problem
-from archcli.modules.base import Count
-from archcli.modules.model import Model
 from archcli.modules.request import ABOVE_0_OR_NONE, FIELDS, Request
-from archcli.modules.values import Refusal, ValueType, refused, value_type
+from archcli.modules.values import Interval, Refusal, ValueType, refused, value_type
 from archcli.units import parse_bytes, parse_dtype
 from archcli.wording import closest, either, quote
 
-ModelLike = str | PathLike[str] | Mapping[str, Any] | Model
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from archcli.modules.model import Model
+
+ModelLike: TypeAlias = "str | PathLike[str] | Mapping[str, Any] | Model"
 """What stands for an architecture: a path, a name, a mapping as YAML or config.json hold it, a `Model`."""
-Mask = Literal["exact", "dense"]
+CountedPairs = Literal["exact", "dense"]
 """Whether attention pairs are those that the mask allows, or all S x S."""
 Mla = Literal["auto", "naive", "absorbed"]
 """Latent attention: keys and values are rebuilt, or queries work on the latents; auto as engines do."""
@@ -47,7 +49,7 @@ def _request(value: Any) -> Request:
     if not isinstance(value, Request):
         raise refused(value, "a Request")
     if not value.is_plain:
-        raise Refusal("must have whole numbers as sizes: archcli.formula takes symbols, archcli.sweep arrays")
+        raise Refusal("must hold whole numbers: archcli.formula counts in symbols, archcli.sweep in arrays")
     return value
 
 
@@ -58,7 +60,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value
 
 
-TEXT, BYTES, TEXTS = value_type(str), value_type(Count), value_type(tuple[str, ...])
+TEXT, BYTES, TEXTS = value_type(str), value_type(Annotated[int, Interval(ge=0)]), value_type(tuple[str, ...])
 
 ARGUMENTS: Mapping[str, ValueType] = {
     **FIELDS,
@@ -66,11 +68,11 @@ ARGUMENTS: Mapping[str, ValueType] = {
     "by": value_type(By | None),
     "columns": TEXTS,
     "context": ABOVE_0_OR_NONE,
-    "depth": value_type(Count),
+    "depth": value_type(Annotated[int, Interval(ge=0)]),
     "device": TEXT,
     "dtype": ValueType("the name of a dtype", _dtype, {"type": "string"}),
     "kind": TEXT,
-    "mask": value_type(Mask),
+    "mask": value_type(CountedPairs),
     "memory": ValueType("bytes", memory_bytes, {}),
     "mla": value_type(Mla),
     "overrides": TEXTS,

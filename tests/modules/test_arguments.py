@@ -42,7 +42,7 @@ GPT2 = archcli.load("gpt2")
         ),
         (
             lambda: archcli.count_flops(GPT2, archcli.Request(seq_len=np.array([3]))),
-            "request must have whole numbers as sizes: archcli.formula takes symbols",
+            "request must hold whole numbers: archcli.formula counts in symbols",
         ),
         (archcli.count_flops, "count_flops: missing a required argument: 'model'"),
         (lambda: archcli.count_flops(GPT2, None, 3), "count_flops: too many positional arguments"),

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from archcli.commands.options import size, size_from
+from archcli.modules.arguments import AttentionKernel
 from archcli.modules.request import Phase
 
 PhaseOption = Annotated[
@@ -61,9 +62,8 @@ Threads = Annotated[
         help="Threads of an operation. [default: torch's choice]",
     ),
 ]
-AttentionForm = Literal["sdpa", "eager"]
 Attention = Annotated[
-    AttentionForm | None,
+    AttentionKernel | None,
     typer.Option(
         "--attention",
         help="torch's fused kernel where it applies, or products and softmax each on their own.",

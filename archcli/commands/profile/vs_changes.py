@@ -7,17 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from archcli.commands.base import Subject, subject
-from archcli.commands.profile.options import AttentionForm, Dtype
+from archcli.commands.profile.options import Dtype
 from archcli.commands.profile.settings import RunSettings
 from archcli.errors import SET, ArchError, Problem
 from archcli.load.yaml.writer import to_mapping
 from archcli.measure.compare.differences import ModelSettings, differences
 from archcli.measure.profile.schema.versus import Setting
+from archcli.modules.arguments import AttentionKernel
 
 OPENING, CLOSING, QUOTES = "[{(", ")}]", "'\""
 SWITCH = {"true": True, "false": False}
 RUN_CHANGES: dict[str, tuple[str, ...]] = {
-    "attention": get_args(AttentionForm),
+    "attention": get_args(AttentionKernel),
     "dtype": get_args(get_args(Dtype)[0]),
     "compile": tuple(SWITCH),
 }

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from archcli.errors import ArchError
 from archcli.measure.passes import Pass
 from archcli.measure.profile.ivanov import with_table
 from archcli.measure.report import Report
+from archcli.modules.arguments import AttentionKernel
 from archcli.modules.request import Phase, Request
 from archcli.recording.recording import Recording
 
@@ -19,7 +20,7 @@ class Workload(NamedTuple):
     phase: Phase = "forward"
     batch_size: int = 1
     seq_len: int = 128
-    attention: Literal["sdpa", "eager"] = "sdpa"
+    attention: AttentionKernel = "sdpa"
     with_tables: Callable[[Report, Pass, Recording], Report] | None = None
 
     def request(

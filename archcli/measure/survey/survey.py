@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from archcli.measure.report import Column, Report, Table
 from archcli.measure.survey.columns import (
@@ -18,9 +18,9 @@ from archcli.measure.survey.columns import (
 from archcli.measure.survey.filter import column_of, select
 from archcli.measure.survey.layers import format_tally
 from archcli.modules import Model
+from archcli.modules.arguments import By
 from archcli.wording import as_int
 
-By = Literal["year", "series"]
 Record = dict[str, Any]
 
 QUARTILES = "Quartiles interpolate between neighbours."

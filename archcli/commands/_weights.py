@@ -13,13 +13,21 @@ from archcli.load.huggingface.importer import weight_map
 from archcli.load.huggingface.weights.auxiliary import PACKED, SCALE
 from archcli.load.huggingface.weights.map import WeightMap
 from archcli.measure.passes import forward_pass
-from archcli.measure.weights.checkpoint import Comparison, compare, compare_sums, folded, shape_text
+from archcli.measure.weights.checkpoint import (
+    Comparison,
+    as_stored,
+    compare,
+    compare_sums,
+    folded,
+    shape_text,
+)
 from archcli.modules.request import Request
 from archcli.recording.machine import available_memory
 from archcli.render.progress import progress
 from archcli.wording import quote
 
 if TYPE_CHECKING:
+    from archcli.modules import Model
     from archcli.runtime.verify.result import ReferenceResult, VerifyResult
 
 LONGEST_NAME = 200
@@ -27,11 +35,13 @@ UNNAMED = (
     "names were not compared: no config.json, of the model or beside the weights, says which family's they "
     "are."
 )
+TIED_UNASKED = "the checkpoint holds no head: it is tied, as the class ties it whatever the config says."
 
 
 class CheckpointComparison(NamedTuple):
-    """A checkpoint, and its tensors compared with those of a model."""
+    """A checkpoint, and its tensors compared with those of a model, whose head may be tied as stored."""
 
+    model: Model
     checkpoint: Checkpoint
     comparison: Comparison
 
@@ -47,15 +57,18 @@ def compare_checkpoint(asked: Subject, source: str) -> CheckpointComparison:
         config, place = checkpoint.config, f"{source}: config.json"
     if config is None:
         unnamed = checkpoint._replace(notes=(*checkpoint.notes, UNNAMED))
-        return CheckpointComparison(unnamed, compare_sums(asked.model, checkpoint.shapes, WeightMap({})))
-    return CheckpointComparison(
-        checkpoint, compare(asked.model, checkpoint.shapes, weight_map(config, place))
-    )
+        sums = compare_sums(asked.model, checkpoint.shapes, WeightMap({}))
+        return CheckpointComparison(asked.model, unnamed, sums)
+    weights = weight_map(config, place)
+    model = as_stored(asked.model, checkpoint.shapes, weights)
+    if model is not asked.model:
+        checkpoint = checkpoint._replace(notes=(*checkpoint.notes, TIED_UNASKED))
+    return CheckpointComparison(model, checkpoint, compare(model, checkpoint.shapes, weights))
 
 
 def verify_weights(asked: Subject, folder: str, dtype: str, request: Request) -> VerifyResult:
     """Compare names and shapes, then, where they agree, logits with transformers."""
-    checkpoint, comparison = compare_checkpoint(asked, folder)
+    model, checkpoint, comparison = compare_checkpoint(asked, folder)
     if checkpoint.config is None:
         raise ArchError(f"{folder}: no config.json beside the weights", "transformers needs one to load them")
     _refuse_quantized(comparison, folder)
@@ -75,10 +88,10 @@ def verify_weights(asked: Subject, folder: str, dtype: str, request: Request) ->
             f"{folder}: some shards are not here", "params --against compares the names of their tensors"
         )
     stored = {name: entry for name, entry in checkpoint.tensors.items() if entry is not None}
-    params = int(forward_pass(asked.model, 1, 1).params())
+    params = int(forward_pass(model, 1, 1).params())
     with progress(f"verifying {asked.name}") as tick:
         job = WeightCheck(folder, checkpoint.config, stored, params, dtype, request)
-        logits = check_weights(asked.model, placed, job, available_memory(), tick)
+        logits = check_weights(model, placed, job, available_memory(), tick)
     return VerifyResult((*results, *_copies(checkpoint, comparison), *logits), checkpoint.notes)
 
 

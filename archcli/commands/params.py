@@ -49,5 +49,5 @@ def _compared(asked: Subject, against: str) -> Report:
     from archcli.commands._weights import compare_checkpoint
     from archcli.measure.weights.checkpoint import count_checkpoint
 
-    checkpoint, comparison = compare_checkpoint(asked, against)
-    return count_checkpoint(asked.model, checkpoint.source, comparison, checkpoint.notes)
+    model, checkpoint, comparison = compare_checkpoint(asked, against)
+    return count_checkpoint(model, checkpoint.source, comparison, checkpoint.notes)

@@ -207,6 +207,7 @@ VARIANTS = {
         "encoder": {**T5, "architectures": ["T5EncoderModel"]},
     },
     "marian": {
+        "untied": {**MARIAN, "tie_word_embeddings": False},
         "paper": {**MARIAN, "activation_function": "relu", "scale_embedding": True},
         "two-tables": {**MARIAN, "share_encoder_decoder_embeddings": False, "decoder_vocab_size": 47},
         "two-tables-untied": {

@@ -88,6 +88,7 @@ def test_every_setting_has_its_place(file):
 
 
 # id: (MODEL, the answer); {} is a folder with tiny.yaml
+LAMA = "model_type 'lama' is not supported; nearest known: llama, llama4, llava; `archcli families` lists all"
 ABSENT = {
     "nothing": ("", "no file or preset ''; `archcli list` names the presets"),
     "file": ("{}/tny.yaml", "tny.yaml'; did you mean tiny.yaml or binary.yaml?"),
@@ -113,14 +114,14 @@ ABSENT = {
     ),
     "folder-of-hugging-face": (
         "{}/hub",
-        "hub/config.json:1:16: model_type 'lama' is not supported; nearest known: llama, llama4, glm",
+        f"hub/config.json:1:16: {LAMA}",
     ),
     "gguf": ("{}/x.gguf", "x.gguf: the file ends within its header; an unfinished download?"),
     "binary": ("{}/binary.yaml", "a binary file; an architecture is a YAML or JSON text"),
     "endless": ("/dev/zero", "/dev/zero: larger than 1 MiB; an architecture is a few lines of text"),
     "config": (
         "{}/hub/config.json",
-        "hub/config.json:1:16: model_type 'lama' is not supported; nearest known: llama, llama4, glm",
+        f"hub/config.json:1:16: {LAMA}",
     ),
 }
 

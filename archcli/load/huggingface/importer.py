@@ -80,11 +80,11 @@ def import_config(
 def weight_map(data: Any, file: str = "config.json") -> WeightMap:
     """The map from checkpoint tensors to archcli's weights for this config.json."""
     part = text_part(_whole(data, unplaced(file)))
-    family, within = _family(part.config), part.wrapper is not None
-    if hasattr(family, "weights"):
-        return WeightMap(family.weights(part.config), within)
-    if hasattr(family, "WEIGHTS"):
-        return WeightMap(family.WEIGHTS, within)
+    family = _family(part.config)
+    rules = family.weights(part.config) if hasattr(family, "weights") else getattr(family, "WEIGHTS", None)
+    if rules is not None:
+        ties = getattr(family, "TIES_UNSTORED_HEAD", False)
+        return WeightMap(rules, part.wrapper is not None, ties)
     what = f"the weight names of {short_repr(part.config.model_type)} are not known"
     raise part.config.error(what, "its totals can be compared")
 

@@ -91,6 +91,16 @@ def compare(model: Model, stored: Mapping[str, Shape | None], weights: WeightMap
     return comparison
 
 
+def as_stored(model: Model, stored: Iterable[str], weights: WeightMap) -> Model:
+    """The model, with its head tied where the checkpoint holds none and the class ties it unasked."""
+    if not weights.ties_unstored or model.embedding.tied or getattr(model, "head", None) is None:
+        return model
+    places = (weights.find(name) for name in stored)
+    if any(place is not None and HEAD in place.names for place in places):
+        return model
+    return model.replace(embedding=model.embedding.replace(tied=True))
+
+
 def _through_the_tie(place: WeightTarget, model: Model, ours: Mapping[str, Shape]) -> WeightTarget:
     """The target of a tensor; that of a tied head becomes the token table."""
     is_tied = model.embedding.tied and getattr(model, "head", None) is not None

@@ -79,10 +79,12 @@ def theirs(model_type, config, device="meta"):
 
 
 def total(model):
-    """Tied tensors once; Marian's sinusoid is computed, so its two tables are none."""
-    computed = model.config.model_type == "marian"
+    """Tied tensors once; Marian's sinusoid is computed, and its shared table is read by no pass if untied."""
+    left_out = ("embed_positions",) if model.config.model_type == "marian" else ()
+    if left_out and not model.config.tie_word_embeddings:
+        left_out = ("embed_positions", "model.shared")
     return sum(
-        p.numel() for name, p in model.named_parameters() if not (computed and "embed_positions" in name)
+        p.numel() for name, p in model.named_parameters() if not any(part in name for part in left_out)
     )
 
 

@@ -14,6 +14,7 @@ import transformers
 from archcli.errors import ArchError
 from archcli.load.huggingface.importer import families, weight_map
 from archcli.load.huggingface.weights.map import WeightMap
+from archcli.load.huggingface.weights.names import UNREAD
 from archcli.load.huggingface.weights.rules import Auxiliary, parts_of
 from archcli.measure.weights.checkpoint import compare
 from archcli.measure.weights.state_dict import tensors
@@ -82,6 +83,7 @@ def test_what_their_class_holds_is_what_ours_needs(name):
     assert {line.reason for line in found.lines if line.status == "extra"} <= {
         "empty tensor",
         "sinusoid: computed, not trained",
+        UNREAD,
     }
 
 

@@ -6,7 +6,8 @@ from archcli.load.huggingface.activations import activation
 from archcli.load.huggingface.common import decoder, layernorm, mlp
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.rules import Parts, Weights
+from archcli.load.huggingface.weights.names import UNREAD
+from archcli.load.huggingface.weights.rules import Auxiliary, Parts, Weights
 
 MODEL_TYPES = ("bert",)
 
@@ -82,6 +83,8 @@ def _head(config: Config) -> Mapped:
     head: Mapped = {"pooler": True} if "pooler" in parts else {}
     if "words" in parts:
         head["head"] = {"activation": activation(config, "hidden_act")}
+        if not config.flag("tie_word_embeddings"):
+            config.note("cls.predictions.bias, a number per word, is read by no pass: not counted")
     if "labels" in parts:
         head["n_labels"] = config.labels()
     if "one label" in parts or "two labels" in parts:
@@ -98,7 +101,7 @@ NORMS = {
 LEGACY = {"weight": "weight", "bias": "bias", "gamma": "weight", "beta": "bias"}
 """The first files keep TensorFlow's words for a norm's gain and bias."""
 
-WEIGHTS: Weights = {
+NAMES: Weights = {
     "[bert.]embeddings.word_embeddings.weight": "embedding.tokens.weight",
     "[bert.]embeddings.position_embeddings.weight": "embedding.positions.weight",
     "[bert.]embeddings.token_type_embeddings.weight": "embedding.token_types.weight",
@@ -117,8 +120,14 @@ WEIGHTS: Weights = {
     "cls.predictions.transform.dense.*": "lm_head_transform.*",
     "cls.predictions.decoder.weight": "lm_head.weight",
     "cls.predictions.decoder.bias": Parts(("lm_head.bias",), again=True),
-    "cls.predictions.bias": Parts(("lm_head.bias",), again=True),
     "cls.seq_relationship.*": "classifier.*",
     "classifier.*": "classifier.*",
     "qa_outputs.*": "classifier.*",
 }
+
+
+def weights(config: Config) -> Weights:
+    """Weight names; an untied head has two biases, one of which no pass reads."""
+    tied = config.of_class(DEFAULTS).flag("tie_word_embeddings")
+    bias = Parts(("lm_head.bias",), again=True) if tied else Auxiliary(UNREAD)
+    return {**NAMES, "cls.predictions.bias": bias}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from archcli.load.huggingface.common import PLAIN, layernorm, mlp
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.value import Mapped, without_none
-from archcli.load.huggingface.weights.names import ENCODER_DECODER
+from archcli.load.huggingface.weights.names import ENCODER_DECODER, UNREAD
 from archcli.load.huggingface.weights.rules import Auxiliary, Parts, Weights
 
 MODEL_TYPES = ("marian",)
@@ -62,9 +62,12 @@ def mapping(config: Config) -> Mapped:
     config.ignore(*PLAIN, *HARMLESS)
     source = config.size("vocab_size")
     target = config.size("decoder_vocab_size", default=source)
-    shared = config.flag("share_encoder_decoder_embeddings")
+    shared, tied = config.flag("share_encoder_decoder_embeddings"), config.flag("tie_word_embeddings")
+    if shared and not tied:
+        config.note("model.shared, a table as large as the token embedding, is read by no pass: not counted")
+    own = None if shared and tied else source
     scale = "sqrt_d_model" if config.flag("scale_embedding") else None
-    embedding = {"tied": config.flag("tie_word_embeddings"), "scale": scale, "position": SINUSOID}
+    embedding = {"tied": tied, "scale": scale, "position": SINUSOID}
     return without_none(
         {
             "kind": "encoder_decoder",
@@ -74,7 +77,11 @@ def mapping(config: Config) -> Mapped:
             "norm": layernorm(1e-5),  # nn.LayerNorm's own eps: the file has no key for it
             "embedding": without_none(embedding),
             "encoder": without_none(
-                {"vocab_size": None if shared else source, "position": SINUSOID, **_half(config, "encoder")}
+                {
+                    "vocab_size": own,
+                    "position": SINUSOID,
+                    **_half(config, "encoder"),
+                }
             ),
             "decoder": _half(config, "decoder"),
             "head": {"stored_bias": True},
@@ -92,13 +99,14 @@ def _half(config: Config, half: str) -> Mapped:
 
 
 def weights(config: Config) -> Weights:
-    """Weight names; a shared token table is stored up to three times."""
-    shared = config.of_class(DEFAULTS).flag("share_encoder_decoder_embeddings")
+    """Weight names; a shared and tied token table is stored up to three times."""
+    config = config.of_class(DEFAULTS)
+    shared, tied = config.flag("share_encoder_decoder_embeddings"), config.flag("tie_word_embeddings")
     table = Parts(("embedding.tokens.weight",), again=True)
     return {
         **ENCODER_DECODER,
-        "[model.]shared.weight": table,
-        "[model.]encoder.embed_tokens.weight": table if shared else "source.weight",
+        "[model.]shared.weight": table if tied else Auxiliary(UNREAD),
+        "[model.]encoder.embed_tokens.weight": table if shared and tied else "source.weight",
         "[model.]decoder.embed_tokens.weight": table,
         "[model.]*.embed_positions.weight": Auxiliary("sinusoid: computed, not trained"),
         "lm_head.weight": "lm_head.weight",

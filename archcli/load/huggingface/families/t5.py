@@ -9,6 +9,8 @@ from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
 from archcli.load.huggingface.weights.rules import Auxiliary, Parts, Rule, Weights
 
 MODEL_TYPES = ("t5",)
+TIES_UNSTORED_HEAD = True
+"""The class ties the head whatever the config says, so a checkpoint without one is a tied model's."""
 
 DEFAULTS = {
     "vocab_size": 32128,
@@ -53,17 +55,25 @@ def mapping(config: Config) -> Mapped:
             {"kind": "encoder", **whole, **_half(config, depth, causal=False), "n_labels": labels}
         )
     # transformers 5 writes tie_word_embeddings true over every false, which it keeps as scale_decoder_outputs
-    tied = config.flag("tie_word_embeddings") and config.flag("scale_decoder_outputs", default=True)
+    tied, scaled = config.flag("tie_word_embeddings"), config.flag("scale_decoder_outputs", default=True)
+    own = not tied or not scaled
+    if own:
+        config.note("the head has a table of its own, as in T5 v1.1; the class since transformers 5 ties it")
     return without_none(
         {
             "kind": "encoder_decoder",
             **whole,
-            "embedding": {"tied": tied},
+            "embedding": {"tied": tied.derive(not own)},
             "encoder": _half(config, depth, causal=False),
             "decoder": _half(config, config.size("num_decoder_layers", default=depth), causal=True),
-            "head": {"scale": width.derive(width.value**-0.5)} if tied else None,
+            "head": {"scale": width.derive(width.value**-0.5)} if _scales(config) else None,
         }
     )
+
+
+def _scales(config: Config) -> ConfigValue[bool]:
+    """Whether the head reads x / sqrt(d_model): scale_decoder_outputs, or else where it is tied."""
+    return config.flag("scale_decoder_outputs", default=config.flag("tie_word_embeddings"))
 
 
 def _half(config: Config, depth: ConfigValue[int], *, causal: bool) -> Mapped:

@@ -55,11 +55,12 @@ class WeightTarget(NamedTuple):
 class WeightMap:
     """A family's table of weight names, indexed for lookup.
 
-    `wrapped`: the checkpoint is a wrapper's, and holds towers as well.
+    `wrapped`: the checkpoint is a wrapper's, and holds towers as well. `ties_unstored`: where it holds no
+    head, the head is tied, whatever the config says.
     """
 
-    def __init__(self, weights: Weights, wrapped: bool = False) -> None:
-        self.wrapped = wrapped
+    def __init__(self, weights: Weights, wrapped: bool = False, ties_unstored: bool = False) -> None:
+        self.wrapped, self.ties_unstored = wrapped, ties_unstored
         self.rules = {name: rule for pattern, rule in weights.items() for name in expand(pattern)}
         self._tree: dict[str, Any] = {}
         for name, rule in self.rules.items():

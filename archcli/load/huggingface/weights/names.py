@@ -121,6 +121,7 @@ ENCODER_DECODER: Weights = {
 }
 """Marian, Whisper and their kin."""
 
+UNREAD = "read by no pass: the class holds it and does not use it"
 PREDICTION = "multi-token prediction: a layer after the last, which no class of transformers holds"
 
 

@@ -16,7 +16,7 @@ from archcli.load.imported import load_config, load_gguf, load_hub
 from archcli.load.loaded import Loaded, load_tree
 from archcli.load.presets import preset_file, preset_text, presets, workloads
 from archcli.load.yaml.reader import parse
-from archcli.load.yaml.text import STDIN_NAME, Text, decode, read_start, read_stdin, text_of
+from archcli.load.yaml.text import STDIN_NAME, Text, decode, read_start, read_stdin, refuse_huge, text_of
 from archcli.wording import closest, either, quote, sanitize, with_article
 
 STDIN = "-"
@@ -106,8 +106,10 @@ def _config_name(path: Path) -> str:
 
 
 def _load_yaml(content: Text, overrides: Sequence[str], source: str, *, strict: bool) -> Loaded:
+    file = content.source.name
+    refuse_huge(len(content.content), file)
     document = parse(content)
-    root, file = document.root, content.source.name
+    root = document.root
     if root is None or (root.value is None and not root.text):
         hint = "an architecture needs vocab_size, d_model, norm and groups"
         raise ArchError([*document.problems, Problem("the file is empty", hint, path=file)])
@@ -115,7 +117,18 @@ def _load_yaml(content: Text, overrides: Sequence[str], source: str, *, strict: 
         where = root.value[min(THEIRS_ALONE.intersection(root.value))].key
         what = "a config.json of Hugging Face has to be JSON"
         raise ArchError(Problem(what, "this is YAML", where.mark() if where else None, file))
+    if content.content.lstrip().startswith("{") and not document.problems and _is_foreign_json(root.value):
+        hint = "an architecture has vocab_size, d_model, norm and groups, a config.json model_type"
+        raise ArchError(Problem("neither an architecture nor a config.json of a model", hint, path=file))
     return load_tree(root, document.problems, source, overrides, strict=strict)
+
+
+def _is_foreign_json(keys: Any) -> bool:
+    """Whether none of the keys of a JSON object is one of an architecture."""
+    from archcli.modules.kinds import kinds
+
+    models = kinds("model").values() if isinstance(keys, dict) else ()
+    return isinstance(keys, dict) and not any({"kind", *model.fields}.intersection(keys) for model in models)
 
 
 def _exists(path: Path) -> bool:

@@ -23,7 +23,7 @@ from archcli.load.checkpoint.safetensors import (
     read_header,
     whole,
 )
-from archcli.load.yaml.text import MOST_BYTES
+from archcli.load.yaml.text import MOST_JSON
 from archcli.wording import quote, shorten
 
 SINGLE, INDEX, CONFIG = "model.safetensors", "model.safetensors.index.json", "config.json"
@@ -120,7 +120,7 @@ def _index(path: Path, config: Any) -> Checkpoint:
 def _config(folder: Path) -> Any:
     """The data of the config.json in a folder, or None."""
     path = folder / CONFIG
-    return parsed(_bytes(path, MOST_BYTES), str(path)) if path.is_file() else None
+    return parsed(_bytes(path, MOST_JSON), str(path)) if path.is_file() else None
 
 
 def _bytes(path: Path, most: int) -> bytes:

@@ -12,7 +12,7 @@ from pathlib import Path
 from archcli.load.hub.cache import CONFIG, CachedConfig, cache_folder, cached
 from archcli.load.hub.errors import explained, hub_error
 from archcli.load.hub.reference import Reference
-from archcli.load.yaml.text import MOST_BYTES
+from archcli.load.yaml.text import MOST_JSON
 
 TIMEOUT_S = (3.0, 10.0, 10.0, 10.0)
 """Seconds to connect, to read, to write, and to wait for a connection of the pool."""
@@ -52,8 +52,8 @@ def _downloaded(wanted: Reference, endpoint: str) -> CachedConfig:
         if known.commit_hash is None:
             hint = "HF_ENDPOINT says where the hub is"
             raise hub_error(wanted, f"{endpoint} does not answer as a hub does", hint)
-        if (known.size or 0) > MOST_BYTES:
-            what = f"its config.json is larger than {MOST_BYTES >> 20} MiB"
+        if (known.size or 0) > MOST_JSON:
+            what = f"its config.json is larger than {MOST_JSON >> 20} MiB"
             raise hub_error(wanted, what, "no config.json is like that")
         path = hf_hub_download(wanted.repo, CONFIG, revision=wanted.revision)
     return CachedConfig(Path(path), Reference(wanted.repo, known.commit_hash), fetched=True)

@@ -187,7 +187,8 @@ class Config:
     @property
     def model_type(self) -> str:
         """The word that names the family."""
-        kind, hint = self.value("model_type", default=""), "it names the family, such as llama"
+        kind = self.value("model_type", default="")
+        hint = "it names the family, such as llama; `archcli families` lists all"
         if not isinstance(kind.value, str):
             raise self.error(f"model_type must be a string, not {short_repr(kind.value)}", hint, kind.place)
         if not kind.value:

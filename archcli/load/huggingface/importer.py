@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -26,6 +27,8 @@ from archcli.wording import closest
 FAMILIES = Path(__file__).parent / "families"
 TYPES = re.compile(r"^MODEL_TYPES = (\(.*?\))$", re.MULTILINE | re.DOTALL)
 LONGEST_TYPE = 64
+CLASS_ENDING = re.compile(r"(For[A-Z]\w*|LMHeadModel|MTModel|DoubleHeadsModel|EncoderModel|TextModel|Model)$")
+GPT2_KEYS = {"n_embd", "n_layer", "n_head"}
 LIST = "`archcli families` lists all"
 
 
@@ -90,11 +93,30 @@ def weight_map(data: Any, file: str = "config.json") -> WeightMap:
 
 
 def _whole(data: Any, places: KeyPlaces) -> Config:
-    """The whole file."""
+    """The whole file, with a model_type where its class or its keys tell it."""
     config = Config(data if isinstance(data, dict) else {}, places)
     if not isinstance(data, dict):
         raise config.error("a config.json is a mapping of keys to values")
+    if data.get("model_type") is None:
+        kind, reason = _by_class(config.architecture) or _by_keys(data)
+        if kind:
+            config = replace(config, data={**data, "model_type": kind})
+            config.note(f"no model_type: read as {kind}, {reason}")
     return config
+
+
+def _by_class(name: str) -> tuple[str, str] | None:
+    """The model_type of a class in transformers, whose name begins with it."""
+    stem = CLASS_ENDING.sub("", name).lower()
+    kinds = (kind for kind in (*families(), *WRAPPERS) if re.sub("[_-]", "", kind).lower() == stem)
+    kind = next(kinds, "") if stem else ""
+    return (kind, f"the family of {name}") if kind else None
+
+
+def _by_keys(data: Collection[str]) -> tuple[str, str]:
+    """The model_type of a file of 2019: GPT-2's keys, but not those of GPT or CTRL, which share them."""
+    is_gpt2 = GPT2_KEYS.issubset(data) and not {"afn", "dff"}.intersection(data)
+    return ("gpt2", "whose first files have these keys") if is_gpt2 else ("", "")
 
 
 def _family(config: Config) -> ModuleType:

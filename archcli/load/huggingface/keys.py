@@ -18,7 +18,8 @@ HEADS = (
 
 FILE = """
     _name_or_path name_or_path _commit_hash architectures model_type auto_map transformers_version
-    torch_dtype dtype tokenizer_class prefix is_encoder_decoder cache_implementation
+    torch_dtype dtype tokenizer_class prefix is_encoder_decoder cache_implementation output_past
+    is_decoder summary_activation type_vocab_size
 """
 RUNNING = """
     use_cache use_return_dict return_dict torchscript gradient_checkpointing pretraining_tp
@@ -28,8 +29,8 @@ RUNNING = """
     seq_length n_ctx
 """
 TOKENS = """
-    bos_token_id eos_token_id pad_token_id sep_token_id cls_token_id mask_token_id unk_token_id
-    decoder_start_token_id forced_bos_token_id forced_eos_token_id bad_words_ids suppress_tokens
+    bos_token eos_token pad_token bos_token_id eos_token_id pad_token_id sep_token_id cls_token_id
+    mask_token_id unk_token_id decoder_start_token_id forced_bos_token_id forced_eos_token_id bad_words_ids suppress_tokens
     begin_suppress_tokens image_token_index image_token_id boi_token_index boi_token_id
     eoi_token_index eoi_token_id mm_tokens_per_image
 """
@@ -40,7 +41,7 @@ TRAINING = """
     init_method_std init_device router_aux_loss_coef router_z_loss_coef router_jitter_noise
     aux_loss_alpha seq_aux ep_size
 """
-LABELS = "id2label label2id num_labels problem_type task_specific_params finetuning_task"
+LABELS = "id2label label2id num_labels _num_labels problem_type task_specific_params finetuning_task"
 SAMPLING = """
     max_length min_length max_new_tokens do_sample early_stopping num_beams num_beam_groups
     num_return_sequences temperature top_k top_p typical_p diversity_penalty repetition_penalty

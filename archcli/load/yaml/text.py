@@ -10,8 +10,12 @@ from archcli.errors import ArchError, Problem
 from archcli.load.yaml.nodes import Place, Source
 
 MOST_BYTES = 1 << 20
+MOST_JSON = 8 << 20
+"""A config.json may list the quantization of every matrix: 3 MB of a model of experts."""
+
 STDIN_NAME = "<stdin>"
 BOM = "\ufeff"
+START = 1000
 
 
 class Text(NamedTuple):
@@ -21,7 +25,7 @@ class Text(NamedTuple):
     source: Source
 
 
-def read_start(path: Path, name: str, most: int = MOST_BYTES) -> bytes:
+def read_start(path: Path, name: str, most: int = MOST_JSON) -> bytes:
     """The first bytes of a file, just enough to detect a text that is too long."""
     try:
         with path.open("rb") as file:
@@ -30,7 +34,7 @@ def read_start(path: Path, name: str, most: int = MOST_BYTES) -> bytes:
         raise ArchError(Problem(f"cannot be read: {error.strerror}", path=name)) from None
 
 
-def read_stdin(most: int = MOST_BYTES) -> bytes:
+def read_stdin(most: int = MOST_JSON) -> bytes:
     """The first bytes of standard input, one more than `most` where it is longer."""
     if sys.stdin is None:
         raise ArchError(Problem("standard input is closed", "give a file", path=STDIN_NAME))
@@ -45,7 +49,7 @@ def decode(data: bytes, name: str) -> str:
 
     ArchError where it is binary, too large or in another encoding.
     """
-    _refuse_huge(len(data), name)
+    refuse_huge(len(data), name, _most(data[:START].decode("utf-8", "ignore")))
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ArchError(Problem("the text is UTF-16", "save it as UTF-8", path=name))
     if b"\0" in data:
@@ -60,7 +64,7 @@ def decode(data: bytes, name: str) -> str:
 
 def text_of(content: str, name: str, lead: str = "") -> Text:
     """The text with its source. `lead` is shown before the first line: a value stands behind `--set key=`."""
-    _refuse_huge(len(content), name)
+    refuse_huge(len(content), name, _most(content[:START]))
     content = content.removeprefix(BOM).replace("\r\n", "\n").replace("\r", "\n")
     source = Source(name, (lead + content).split("\n"), len(lead))
     if not content.replace("\n", "").replace("\t", "").isprintable():
@@ -68,13 +72,16 @@ def text_of(content: str, name: str, lead: str = "") -> Text:
     return Text(content, source)
 
 
-def _refuse_huge(size: int, name: str) -> None:
-    if size > MOST_BYTES:
-        raise ArchError(
-            Problem(
-                f"larger than {MOST_BYTES >> 20} MiB", "an architecture is a few lines of text", path=name
-            )
-        )
+def refuse_huge(size: int, name: str, most: int = MOST_BYTES) -> None:
+    """Refuse a text of more bytes or characters than are read."""
+    if size > most:
+        hint = "an architecture is a few lines of text"
+        raise ArchError(Problem(f"larger than {most >> 20} MiB", hint, path=name))
+
+
+def _most(start: str) -> int:
+    """The largest size of a text that starts so: JSON may be larger than YAML."""
+    return MOST_JSON if start.lstrip(f"{BOM} \t\r\n").startswith("{") else MOST_BYTES
 
 
 def _refuse_control(content: str, source: Source) -> None:

@@ -133,7 +133,7 @@ REFUSED = {
     "broken": (500, {}, "answers 500; try again later"),
     "away": (503, {}, "answers 503"),
     "no-hub": (200, {"ETag": '"abc"'}, "does not answer as a hub does"),
-    "huge": (200, {**GOOD, "Content-Length": str(3 << 20)}, "its config.json is larger than 1 MiB"),
+    "huge": (200, {**GOOD, "Content-Length": str(9 << 20)}, "its config.json is larger than 8 MiB"),
 }
 
 

@@ -209,7 +209,7 @@ def latent_attention(config: Config, pairing: str) -> Mapped:
     """
     ranks = ("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
     rank = None if config.stated_null("q_lora_rank") else config.size("q_lora_rank")
-    config.ignore("num_key_value_heads", "head_dim")
+    config.ignore("num_key_value_heads", "head_dim", "qk_head_dim")
     return without_none(
         {
             "kind": "mla",

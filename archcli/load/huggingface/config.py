@@ -54,7 +54,11 @@ class Config:
     aliases: Mapping[str, str] = field(default_factory=dict)
 
     def of_class(self, defaults: Mapping[str, Any], **aliases: str) -> Config:
-        """The same file with the defaults and key names of a class in transformers."""
+        """The same file with the defaults and key names of a class in transformers.
+
+        Its keys are understood, even where other settings leave no use for them.
+        """
+        self.read.update(defaults, aliases.values())
         return replace(self, defaults=defaults, aliases=aliases)
 
     def inner(self, key: str, defaults: Mapping[str, Any]) -> Config:

@@ -29,10 +29,10 @@ RUNNING = """
     seq_length n_ctx
 """
 TOKENS = """
-    bos_token eos_token pad_token bos_token_id eos_token_id pad_token_id sep_token_id cls_token_id
-    mask_token_id unk_token_id decoder_start_token_id forced_bos_token_id forced_eos_token_id bad_words_ids suppress_tokens
-    begin_suppress_tokens image_token_index image_token_id boi_token_index boi_token_id
-    eoi_token_index eoi_token_id mm_tokens_per_image
+    bos_token eos_token pad_token bos_token_id eos_token_id pad_token_id _pad_token_id sep_token_id
+    cls_token_id mask_token_id unk_token_id decoder_start_token_id forced_bos_token_id
+    forced_eos_token_id bad_words_ids suppress_tokens begin_suppress_tokens image_token_index
+    image_token_id boi_token_index boi_token_id eoi_token_index eoi_token_id mm_tokens_per_image
 """
 TRAINING = """
     attention_dropout hidden_dropout hidden_dropout_prob attention_probs_dropout_prob

@@ -65,6 +65,7 @@ def position(
 
 def stated(config: Config) -> Parameters:
     """`rope_scaling` (transformers 4), which the classes read first, else `rope_parameters` (5)."""
+    config.ignore("rope_parameters")
     return parameters(config, "rope_scaling") or parameters(config, "rope_parameters")
 
 

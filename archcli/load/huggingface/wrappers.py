@@ -73,7 +73,8 @@ class Wrapper(NamedTuple):
     `text` is the model_type of a text part that states none; `any_text`: another one is allowed. `defaults`
     are sizes that the class fills in before those of the text part's own class. `partial`: it has sizes of
     its own where there is no text part, so that a file has to state one. `headed` are names of classes that
-    have a head, and do not end as such names do.
+    have a head, and do not end as such names do. `left_out` are keys of the text part that are not read, each
+    with a note that says what is counted instead.
     """
 
     text: str
@@ -84,6 +85,7 @@ class Wrapper(NamedTuple):
     partial: bool = False
     defaults: Mapping[str, Any] = {}
     headed: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = {}
 
 
 VOXTRAL = {
@@ -107,6 +109,7 @@ GLM_ASR = {
     "max_position_embeddings": 8192,
     "rms_norm_eps": 1e-5,
 }
+PREFIX = {"use_bidirectional_attention": "tokens before the answer attend both ways; all are counted causal"}
 
 WRAPPERS: Mapping[str, Wrapper] = {
     "audioflamingo3": Wrapper("qwen2", never),
@@ -136,7 +139,7 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "mistral3": Wrapper("mistral", TIED, partial=True),
     "moss_transcribe_diarize": Wrapper("qwen3", TIED, partial=True),
     "musicflamingo": Wrapper("qwen2", never),
-    "paligemma": Wrapper("gemma", TIED, head=capped, partial=True),
+    "paligemma": Wrapper("gemma", TIED, head=capped, partial=True, left_out=PREFIX),
     "perception_lm": Wrapper("llama", of_first),
     "pp_chart2table": Wrapper("qwen2", TIED, partial=True),
     "qianfan_ocr": Wrapper("qwen3", UNTIED),
@@ -183,10 +186,11 @@ def text_part(whole: Config) -> TextPart:
     wrapper = WRAPPERS.get(whole.model_type)
     if wrapper is None:
         return TextPart(whole)
-    for note in _notes(whole, wrapper):
+    for note in (*_notes(whole, wrapper), *wrapper.left_out.values()):
         whole.note(note)
     stated, places = _text(whole, wrapper)
     data = {"model_type": wrapper.text, **wrapper.defaults, **stated}
+    data = {key: value for key, value in data.items() if key not in wrapper.left_out}
     if not wrapper.any_text and data["model_type"] != wrapper.text:
         what = f"a {wrapper.key} of model_type {short_repr(data['model_type'])} is not supported here"
         raise whole.error(what, f"supported: {wrapper.text}", places.place("model_type"))
@@ -213,6 +217,7 @@ def _text(whole: Config, wrapper: Wrapper) -> tuple[Mapping[str, Any], KeyPlaces
     outer = {
         key: value for key, value in whole.data.items() if key not in text and not key.endswith("_config")
     }
+    whole.ignore("head_dim")
     replace(whole, data=outer).report_unread_keys()
     return text, whole.places.inner(wrapper.key)
 

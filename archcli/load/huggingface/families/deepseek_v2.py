@@ -41,6 +41,7 @@ def mapping(config: Config) -> Mapped:
     """Latent attention with interleaved RoPE; dense layers first, then routed and shared experts."""
     config = config.of_class(DEFAULTS, **ALIASES)
     config.only("moe_layer_freq", 1, default=1)
+    config.only("use_mla", True, default=True)
     config.only("scoring_func", "softmax", default="softmax")
     config.ignore("norm_topk_prob")  # the class does not normalize whatever norm_topk_prob says
     bias = config.flag("mlp_bias")

@@ -37,6 +37,7 @@ ALIASES = {"hidden_size": "n_embed"}
 def mapping(config: Config) -> Mapped:
     """LayerNorm, RoPE or ALiBi, a plain feed-forward network; `bias` biases all matrices."""
     config = config.of_class(DEFAULTS, **ALIASES)
+    config.ignore("rope_parameters")  # of no use beside ALiBi
     config.only("apply_residual_connection_post_layernorm", False, default=False)
     config.ignore("ff_factor")
     bias, width = config.flag("bias"), config.size("hidden_size")

@@ -53,6 +53,7 @@ def mapping(config: Config) -> Mapped:
     Of six layers, five have a window and a RoPE of their own.
     """
     config = config.of_class(DEFAULTS)
+    config.ignore("use_qk_norm")  # the class has these norms whatever the file says
     config.only("use_bidirectional_attention", None, False, default=None)
     config.ignore("hidden_act", "_sliding_window_pattern")
     width, bias = head_dim(config), config.flag("attention_bias")

@@ -29,6 +29,7 @@ DEFAULTS = {
 def mapping(config: Config) -> Mapped:
     """Pre-norm, LayerNorm of weights stored minus one, RoPE on half of each head, an ungated network."""
     config = config.of_class(DEFAULTS)
+    config.ignore("rms_norm_eps")  # files state it beside norm_eps, which the class reads
     width = head_dim(config)
     layer = {
         "kind": "pre_norm",

@@ -27,6 +27,7 @@ DEFAULTS = {
 def mapping(config: Config) -> Mapped:
     """Norms after attention and feed-forward, inside the residual; a norm over all queries or keys."""
     config = config.of_class(DEFAULTS)
+    config.ignore("use_qk_norm")  # the class has these norms whatever the file says
     layer = {
         "kind": "norm_after",
         "attention": attention(

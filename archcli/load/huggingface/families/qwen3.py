@@ -32,6 +32,7 @@ DEFAULTS = {
 def mapping(config: Config) -> Mapped:
     """As Qwen 2 with normalized queries and keys, and all four projections biased or none."""
     config = config.of_class(DEFAULTS)
+    config.ignore("use_qk_norm")  # the class has these norms whatever the file says
     first, used = config.count("max_window_layers").value, config.flag("use_sliding_window")
     ffn, width, bias = gated(config), head_dim(config), config.flag("attention_bias")
 

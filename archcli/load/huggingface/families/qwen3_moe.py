@@ -47,6 +47,7 @@ def mapping(config: Config) -> Mapped:
     Where head_dim is not stated, a head is hidden_size / heads wide.
     """
     config = config.of_class(DEFAULTS)
+    config.ignore("use_qk_norm")  # the class has these norms whatever the file says
     config.ignore("max_window_layers")
     bias, width = config.flag("attention_bias"), head_dim(config)
     slides = window(config) if config.flag("use_sliding_window") else None

@@ -42,6 +42,7 @@ DEFAULTS = {
 def mapping(config: Config) -> Mapped:
     """As Llama, without position in every fourth layer; no_rope_layers is 1 where there is RoPE."""
     config = config.of_class(DEFAULTS)
+    config.ignore("rope_parameters", "rope_scaling", "sliding_window")  # where no layer has a use for them
     config.ignore("max_window_layers")
     count, interval = config.layers(), config.size("no_rope_layer_interval").value
     rotated = config.per_layer("no_rope_layers", count) or [(i + 1) % interval != 0 for i in range(count)]

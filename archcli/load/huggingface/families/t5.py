@@ -50,6 +50,7 @@ def mapping(config: Config) -> Mapped:
         "norm": {"kind": "rmsnorm", "eps": config.number("layer_norm_epsilon")},
     }
     if config.architecture in ENCODERS:
+        config.ignore("num_decoder_layers", "scale_decoder_outputs")
         labels = None if config.architecture == ENCODERS[0] else config.labels()
         return without_none(
             {"kind": "encoder", **whole, **_half(config, depth, causal=False), "n_labels": labels}

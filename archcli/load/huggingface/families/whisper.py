@@ -33,6 +33,7 @@ HARMLESS = (
     "forced_decoder_ids",
     "decoder_layerdrop",
     "median_filter_width",
+    "max_position_embeddings",  # each half has a key of its own
     "num_hidden_layers",
     "scale_embedding",  # read by the class, and used nowhere
     "use_weighted_layer_sum",

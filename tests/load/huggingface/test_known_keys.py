@@ -1,0 +1,91 @@
+"""No key that a class of transformers writes is reported as not understood, whatever its other settings."""
+
+import dataclasses
+
+import pytest
+import transformers
+
+from archcli.errors import ArchError
+from archcli.load.huggingface.importer import families, import_config
+from archcli.load.huggingface.wrappers import WRAPPERS
+from drawing import cases
+from import_variants import VARIANTS
+from wrapping import NAMES, OTHER_PARTS, TINY
+
+pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
+
+OWN_CODE = {"chatglm", "kimi_k2"}
+REQUIRED = {
+    "deepseek_v2": {"num_experts_per_tok": 6},
+    "nemotron": {"num_key_value_heads": 48},
+}
+CONFIGS = {
+    **{(kind, "default"): REQUIRED.get(kind, {}) for kind in families() if kind not in OWN_CODE},
+    **{(kind, name): config for kind, name, config in cases()},
+    **{(kind, name): config for kind, options in VARIANTS.items() for name, config in options.items()},
+}
+
+
+def not_understood(config):
+    return [note for note in import_config(config).notes if "was not understood" in note]
+
+
+@pytest.mark.parametrize(("kind", "name"), CONFIGS, ids=map("-".join, CONFIGS))
+def test_what_a_class_writes_is_understood(kind, name):
+    config = dict(CONFIGS[kind, name])
+    written = transformers.CONFIG_MAPPING[kind](**config).to_dict()
+    stated = {**written, **config, "model_type": kind, "architectures": config.get("architectures", [])}
+    assert not_understood(stated) == []
+
+
+@pytest.mark.parametrize("kind", [kind for kind in families() if kind not in OWN_CODE])
+def test_no_field_of_a_class_is_unknown_when_it_is_set(kind):
+    """Fields that a default file leaves null or false; their values do not matter where they are not read."""
+    cls = transformers.CONFIG_MAPPING[kind]
+    default = {"model_type": kind, **REQUIRED.get(kind, {})}
+    unknown = set()
+    for field in dataclasses.fields(cls):
+        try:
+            notes = not_understood({**default, field.name: field.default or "set"})
+        except ArchError:  # it is read, and refused
+            continue
+        unknown |= {field.name for note in notes if repr(field.name) in note}
+    assert unknown == set()
+
+
+@pytest.mark.parametrize("kind", sorted(WRAPPERS.keys() & NAMES.keys()))
+def test_what_a_wrapper_writes_is_understood(kind):
+    cls = transformers.CONFIG_MAPPING[kind]
+    text = (
+        {} if WRAPPERS[kind].text == "opt" else {"text_config": {**TINY, "model_type": WRAPPERS[kind].text}}
+    )
+    config = cls(**OTHER_PARTS.get(kind, {}), **text).to_dict()
+    assert set(not_understood(config)) <= {
+        "key 'has_lora_adapter' was not understood and may change the count"
+    }
+
+
+SEEN = {
+    "nemotron": {"rms_norm_eps": 1e-5},
+    "gpt2": {"output_past": True, "_num_labels": 1, "eos_token": "x", "type_vocab_size": 1},
+    "deepseek_v3": {"qk_head_dim": 192, "num_experts_per_tok": 8},
+    "llama4_text": {"use_qk_norm": True, "no_rope_layers": [0] * 48},
+    "falcon": {"multi_query": True, "new_decoder_architecture": True},
+    "qwen3": {"use_qk_norm": True},
+    "llama": {"eos_token": "</s>", "type_vocab_size": 2},
+}
+
+
+@pytest.mark.parametrize(("kind", "keys"), SEEN.items(), ids=SEEN)
+def test_what_files_of_the_hub_hold_besides_is_understood(kind, keys):
+    assert not_understood({"model_type": kind, **keys}) == []
+
+
+def test_what_a_class_does_not_know_is_reported():
+    keys = {"use_qk_norm": True, "n_extra_norms": 2, "head_gate": True}
+    assert len(not_understood({"model_type": "llama", **keys})) == len(keys)
+
+
+def test_attention_of_other_keys_than_the_class_has_is_refused():
+    with pytest.raises(ArchError, match="use_mla False is not supported"):
+        import_config({"model_type": "deepseek_v2", "num_experts_per_tok": 6, "use_mla": False})

@@ -15,7 +15,7 @@ def run(
 ) -> None:
     """List the presets with their size, attention and cache per token.
 
-    --where takes any key that --json shows: `params>10B`, `active<=8e9`, `kv_bytes_per_token<100KiB`,
+    --where takes any column of `archcli survey`: `params>10B`, `active<=8e9`, `kv_bytes_per_token<100KiB`,
     `series=llama`, `released>=2024`, `attention=mla`, `kind=encoder`.
     """
     records = [describe(name, subject(name, ()).model) for name in presets()]

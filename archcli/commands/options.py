@@ -13,7 +13,7 @@ import typer
 from archcli.errors import ArchError
 from archcli.modules import arguments
 from archcli.render import Format
-from archcli.units import bytes_note, parse_bytes, parse_count, parse_dtype, tokens_note
+from archcli.units import bytes_note, parse_bytes, parse_count, tokens_note
 
 
 def size(name: str) -> Any:
@@ -57,8 +57,8 @@ def _note(note: str) -> None:
 
 
 def _dtype(text: str) -> str:
-    """Parse a dtype's name."""
-    name: str = _parsed(parse_dtype, text)
+    """Parse the name of a dtype or of a stored format."""
+    name: str = _parsed(lambda written: arguments.accept("dtype", written), text)
     return name
 
 
@@ -148,7 +148,7 @@ Dtype = Annotated[
         "--dtype",
         metavar="DTYPE",
         parser=_dtype,
-        help="Type of an element: fp32, bf16, fp8, int4 and others.",
+        help="Type of an element, fp32, bf16, fp8, int4, or a stored format: q8_0, nf4, mxfp4 and others.",
     ),
 ]
 Mla = Annotated[

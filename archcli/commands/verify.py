@@ -42,7 +42,9 @@ Weights = Annotated[
 ]
 Dtype = Annotated[
     Literal["fp32", "bf16", "fp16", "keep"],
-    typer.Option("--dtype", help="Number format of --weights; keep: the one that is stored."),
+    typer.Option(
+        "--dtype", case_sensitive=False, help="Number format of --weights; keep: the one that is stored."
+    ),
 ]
 
 Verbose = Annotated[

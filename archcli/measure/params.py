@@ -10,6 +10,7 @@ from archcli.measure.passes import forward_pass, train_pass
 from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.measure.weights.stored_bytes import WeightBits, WeightTotals, stored
 from archcli.modules import Model
+from archcli.modules.formats import format_notes, in_format
 from archcli.modules.headings import is_prediction
 from archcli.modules.layers import folded_path
 
@@ -29,6 +30,7 @@ def count_params(model: Model, dtype: str = "bf16", depth: int = 3) -> Report:
     rows = forward_pass(model, 1, 1).rows
     totals = param_totals(model, rows) | prediction_totals(model, rows)
     weights = list(stored(model, rows, dtype))
+    model, _ = in_format(model, dtype)
     totals |= _stored_totals(weights)
     folded = _by_path(weights, depth)
     return Report(
@@ -40,7 +42,7 @@ def count_params(model: Model, dtype: str = "bf16", depth: int = 3) -> Report:
         totals=totals,
         rows=folded,
         tables=(_summary(model, totals, dtype), _groups(totals), _paths(model, totals, folded)),
-        notes=tuple(_notes(model, totals)),
+        notes=(*format_notes(dtype), *_notes(model, totals)),
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from inspect import BoundArguments, signature
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
+from archcli.arith import ELEMENT_BITS
 from archcli.errors import ArchError, Problem
 from archcli.modules.request import ABOVE_0_OR_NONE, FIELDS, Request
 from archcli.modules.values import Interval, Refusal, ValueType, refused, value_type
@@ -33,9 +34,14 @@ AttentionKernel = Literal["sdpa", "eager"]
 
 
 def _dtype(value: Any) -> str:
-    """The name of a dtype, also of one of torch's."""
+    """The name of a dtype, also of one of torch's, or of a stored format, which are imported when asked for."""
     name = str(value).removeprefix("torch.") if hasattr(value, "itemsize") else value
-    return parse_dtype(TEXT.convert(name))
+    text = TEXT.convert(name)
+    if text.strip().lower() in ELEMENT_BITS:
+        return parse_dtype(text)
+    from archcli.modules.formats import parse_format
+
+    return parse_format(text)
 
 
 def memory_bytes(value: Any) -> int:

@@ -36,23 +36,25 @@ class Packing(NamedTuple):
     zero_bits: int = 0
     second_group_size: int | str = "none"
     second_scale_bits: int = 32
+    group_rows: int = 1
 
     def stored(self, shape: Shape, width: int) -> Bits:
         """The bits of a matrix [out, in, …]; `width` is that of the dtype, for matrices that keep it."""
         if not isinstance(self.bits, int):
             return Bits(prod(shape) * width, 0)
         groups = self._groups(shape)
-        second = (
-            ceil_div(groups, self.second_group_size) * self.second_scale_bits
-            if isinstance(self.second_group_size, int)
-            else 0
-        )
+        second = self._second_groups(groups) * self.second_scale_bits
         return Bits(prod(shape) * self.bits, groups * (self.scale_bits + self.zero_bits) + second)
 
     def _groups(self, shape: Shape) -> Number:
         if isinstance(self.group_size, int):
-            return shape[0] * ceil_div(prod(shape[1:]), self.group_size)
-        return shape[0] if self.group_size == "row" else 1
+            return ceil_div(shape[0], self.group_rows) * ceil_div(prod(shape[1:]), self.group_size)
+        return ceil_div(shape[0], self.group_rows) if self.group_size == "row" else 1
+
+    def _second_groups(self, groups: Number) -> Number:
+        if isinstance(self.second_group_size, int):
+            return ceil_div(groups, self.second_group_size)
+        return 1 if self.second_group_size == "tensor" else 0
 
 
 class Format(Spec):
@@ -62,15 +64,17 @@ class Format(Spec):
     output); row, where it is left out, is all of a row, tensor all of a matrix. A scale takes `scale_bits`,
     left out 16; a zero point or minimum `zero_bits`, left out 0. With `second_group_size` s, every s of
     these scales share one more constant of `second_scale_bits`, left out 32 (double quantization, QLoRA,
-    arXiv:2305.14314 section 3; the super-blocks of llama.cpp).
+    arXiv:2305.14314 section 3; the super-blocks of llama.cpp); tensor is one for a matrix. A group spans
+    `group_rows` rows, left out 1.
     """
 
     bits: Size | Literal["dtype"]
     group_size: Size | Literal["row", "tensor"] | None = None
     scale_bits: Count | None = None
     zero_bits: Count | None = None
-    second_group_size: Size | Literal["none"] | None = None
+    second_group_size: Size | Literal["tensor", "none"] | None = None
     second_scale_bits: Count | None = None
+    group_rows: Size | None = None
 
     def packing(self, usual: Mapping[str, Any]) -> Packing:
         """The format with defaults filled in from `usual`."""

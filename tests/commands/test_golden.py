@@ -22,7 +22,7 @@ COMMANDS = {
         "--phase",
         "decode",
         "--past",
-        "8k",
+        "8000",
         "--mla",
         "absorbed",
         "--mask",
@@ -54,7 +54,7 @@ COMMANDS = {
         "--columns",
         "params,head_ratio",
     ),
-    "compare-set": ("compare", "llama-3.1-8b", "llama-3.1-8b", "--set", "2:n_kv_heads=32", "-s", "8k"),
+    "compare-set": ("compare", "llama-3.1-8b", "llama-3.1-8b", "--set", "2:n_kv_heads=32", "-s", "8000"),
     "compare-layouts": (
         "compare",
         "gemma-2-9b",

@@ -42,7 +42,7 @@ SeqLen = Annotated[
 ]
 Dtype = Annotated[
     Literal["fp32", "bf16", "fp16"],
-    typer.Option("--dtype", help="Number format to run in."),
+    typer.Option("--dtype", case_sensitive=False, help="Number format to run in."),
 ]
 Device = Annotated[str, typer.Option("--device", metavar="DEVICE", help="cpu, cuda or cuda:N.")]
 HideLaunch = Annotated[

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from archcli.arith import to_bytes
 from archcli.measure.passes import Pass, count_pass, forward_pass, prefill_pass
 from archcli.measure.report import Unit
 from archcli.measure.survey.columns import COLUMNS, describe
+from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules import Model
+from archcli.modules.formats import cache_bytes
 from archcli.modules.request import Request
 
 CACHE = "KV cache"
@@ -60,7 +61,7 @@ def _params(model: Model, dtype: str) -> Iterator[Figure]:
     total = sum(row.params for row in rows)
     yield Figure("Parameters", "params", "total", "count", total)
     yield Figure("Parameters", "active_params", "active", "count", sum(row.active_params for row in rows))
-    yield Figure("Parameters", "bytes", f"bytes in {dtype}", "bytes", to_bytes(total, dtype))
+    yield Figure("Parameters", "bytes", f"bytes in {dtype}", "bytes", weight_bytes(model, rows, dtype))
     groups: dict[str, int] = {}
     for row in rows:
         groups[row.group] = groups.get(row.group, 0) + row.params
@@ -91,9 +92,11 @@ def _pass_figures(what: str, key: str, counted: Pass | None) -> Iterator[Figure]
 def _cache(model: Model, request: Request, dtype: str) -> Iterator[Figure]:
     held = count_pass(model, request)
     growth = prefill_pass(model, 1, 1).kv_elements()
-    yield Figure(CACHE, "kv_bytes_per_token", "per token", "bytes", to_bytes(growth, dtype))
-    yield Figure(CACHE, "kv_bytes", f"at {request.seq_len:,} tokens", "bytes", to_bytes(held.cached(), dtype))
-    cross = to_bytes(held.cross_cached(), dtype)
+    yield Figure(CACHE, "kv_bytes_per_token", "per token", "bytes", cache_bytes(growth, dtype))
+    yield Figure(
+        CACHE, "kv_bytes", f"at {request.seq_len:,} tokens", "bytes", cache_bytes(held.cached(), dtype)
+    )
+    cross = cache_bytes(held.cross_cached(), dtype)
     yield Figure(CACHE, "cross_kv_bytes", "of the source, apart", "bytes", cross)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.arith import to_bytes
 from archcli.measure.passes import forward_pass, prefill_pass
 from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules import Model
+from archcli.modules.formats import cache_bytes
 
 Record = dict[str, Any]
 
@@ -25,7 +25,7 @@ def fits(model: Model, memory_bytes: int, context: int, batch_size: int, dtype: 
     alone. None means that there is no bound, as every layer has a window.
     """
     weights = weight_bytes(model, forward_pass(model, 1, 1).rows, dtype)
-    per_sequence = to_bytes(kv_elements(model, context), dtype)
+    per_sequence = cache_bytes(kv_elements(model, context), dtype)
 
     def both(budget: int) -> Record:
         return {
@@ -48,7 +48,7 @@ def _most_tokens(model: Model, budget: int, batch_size: int, dtype: str) -> int 
         return kv_elements(model, tokens, batch_size)
 
     def fit(tokens: int) -> bool:
-        within: bool = to_bytes(held(tokens), dtype) <= budget
+        within: bool = cache_bytes(held(tokens), dtype) <= budget
         return within
 
     low, high = 0, 1

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
 
-from archcli.arith import to_bytes
 from archcli.graph import State, StateKind
 from archcli.measure.kvcache.fits import fits, kv_elements
 from archcli.measure.kvcache.tables import notes_of, tables_of
@@ -18,6 +17,7 @@ from archcli.measure.notes import context_notes, source_notes
 from archcli.measure.passes import Pass, prefill_pass
 from archcli.measure.report import Report
 from archcli.modules import Mixer, MixerFacts, Model, find, substitute
+from archcli.modules.formats import cache_bytes
 from archcli.modules.headings import MTP
 from archcli.modules.layers import LayerIndex
 
@@ -91,9 +91,9 @@ def _held(model: Model, context: int, batch_size: int, dtype: str) -> Record:
     elements, growth = kv_elements(model, context, batch_size), _growth(model)
     return {
         "elements": elements,
-        "bytes": to_bytes(elements, dtype),
+        "bytes": cache_bytes(elements, dtype),
         "elements_per_token": growth,
-        "bytes_per_token": to_bytes(growth, dtype),
+        "bytes_per_token": cache_bytes(growth, dtype),
     }
 
 
@@ -149,7 +149,7 @@ def _by_layer(model: Model, context: int, batch_size: int, dtype: str) -> list[R
         entry = sorts.setdefault(tuple(sort.values()), first)
         entry["layers"] += layer.times
         entry["elements"] += layer.times * sum(state.elements for state in states)
-    return [{**entry, "bytes": to_bytes(entry["elements"], dtype)} for entry in sorts.values()]
+    return [{**entry, "bytes": cache_bytes(entry["elements"], dtype)} for entry in sorts.values()]
 
 
 def _kept(states: list[State], batch_size: int) -> Record:

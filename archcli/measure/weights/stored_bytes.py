@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from archcli.arith import ELEMENT_BITS, ceil_div, prod
 from archcli.graph import Row
 from archcli.modules import Model
+from archcli.modules.formats import in_format
 from archcli.modules.headings import ADAPTERS
 from archcli.modules.layers import LayerIndex
 
@@ -65,7 +66,11 @@ class WeightTotals:
 
 
 def stored(model: Model, rows: Iterable[Row], dtype: str) -> Iterator[tuple[Row, WeightBits]]:
-    """The bits of the weights of every row; `dtype` is that of weights which are not quantized."""
+    """The bits of the weights of every row.
+
+    `dtype` is that of weights which are not quantized, or the named format of all matrices.
+    """
+    model, dtype = in_format(model, dtype)
     layers, width = LayerIndex(model), ELEMENT_BITS[dtype]
     for row in rows:
         matrices = WeightBits()

@@ -34,7 +34,7 @@ AttentionKernel = Literal["sdpa", "eager"]
 
 
 def _dtype(value: Any) -> str:
-    """The name of a dtype, also of one of torch's, or of a stored format, which are imported when asked for."""
+    """The name of a dtype, also one of torch, or of a stored format."""
     name = str(value).removeprefix("torch.") if hasattr(value, "itemsize") else value
     text = TEXT.convert(name)
     if text.strip().lower() in ELEMENT_BITS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -23,6 +24,17 @@ def sanitize(text: str) -> str:
         if text.isprintable()
         else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     )
+
+
+def disarm(text: str) -> str:
+    r"""The text without commands to a CI runner: `::` at the start of a line, `##[` anywhere.
+
+    Their first sign is spelled out, as \x3a and \x23.
+    https://docs.github.com/actions/reference/workflow-commands-for-github-actions
+    """
+    if "::" not in text and "##[" not in text:
+        return text
+    return re.sub(r"^([^\S\n]*):(?=:)", r"\1\\x3a", text, flags=re.MULTILINE).replace("##[", r"\x23#[")
 
 
 def shorten(text: str, most: int = SHOWN) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
+from archcli.commands import _completion
 from archcli.commands.options import Output, Set, size_from
 from archcli.errors import ArchError, Problem
 from archcli.load.loaded import Loaded
@@ -32,7 +33,9 @@ SUFFIXES = {**BY_SUFFIX, ".json": ("json", "sarif"), ".sarif": ("sarif",)}
 Models = Annotated[
     list[str],
     typer.Argument(
-        metavar="MODEL", help="YAML, config.json or GGUF files, names of presets, or - for standard input."
+        autocompletion=_completion.models,
+        metavar="MODEL",
+        help="YAML, config.json or GGUF files, names of presets, or - for standard input.",
     ),
 ]
 Codes = list[str] | None
@@ -41,6 +44,7 @@ Select = Annotated[
     typer.Option(
         "--select",
         metavar="CODES",
+        autocompletion=_completion.codes,
         help="Run only rules whose code begins so, comma-separated: FFN, ATT001, ALL.",
     ),
 ]
@@ -49,10 +53,14 @@ Extend = Annotated[
     typer.Option(
         "--extend-select",
         metavar="CODES",
+        autocompletion=_completion.codes,
         help="Run these as well, though --select or the model leaves them out.",
     ),
 ]
-Ignore = Annotated[Codes, typer.Option("--ignore", metavar="CODES", help="Do not run these.")]
+Ignore = Annotated[
+    Codes,
+    typer.Option("--ignore", metavar="CODES", help="Do not run these.", autocompletion=_completion.codes),
+]
 Floor = Annotated[
     Literal["error", "warning"],
     typer.Option("--severity", help="The least severity that exits with 1; information never does."),

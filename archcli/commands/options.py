@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from archcli.commands import _completion
 from archcli.errors import ArchError
 from archcli.modules import arguments
 from archcli.render import Format
@@ -74,6 +75,7 @@ Model = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
+        autocompletion=_completion.models,
         help=(
             "A YAML, config.json or GGUF file, the name of a preset, org/name on the Hugging Face hub, "
             "or - for standard input."
@@ -85,6 +87,7 @@ Set = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
+        autocompletion=_completion.overrides,
         help=(
             "Change a field: d_ff=11008, ffn.activation=gelu, or by its full path, "
             "groups.0.layer.ffn.d_ff=11008. Repeatable."
@@ -147,6 +150,7 @@ Dtype = Annotated[
     typer.Option(
         "--dtype",
         metavar="DTYPE",
+        autocompletion=_completion.dtypes,
         parser=_dtype,
         help="Type of an element, fp32, bf16, fp8, int4, or a stored format: q8_0, nf4, mxfp4 and others.",
     ),
@@ -171,11 +175,17 @@ Where = Annotated[
     list[str] | None,
     typer.Option(
         "--where",
+        autocompletion=_completion.columns,
         metavar="CONDITION",
         help="Only models that meet it: params>10B. Repeatable; all must hold.",
     ),
 ]
-Sort = Annotated[str | None, typer.Option("--sort", metavar="COLUMN[:desc]", help="Sort by a column.")]
+Sort = Annotated[
+    str | None,
+    typer.Option(
+        "--sort", metavar="COLUMN[:desc]", help="Sort by a column.", autocompletion=_completion.orders
+    ),
+]
 Memory = Annotated[
     int | None,
     typer.Option(

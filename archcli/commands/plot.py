@@ -10,7 +10,8 @@ import typer
 from archcli.errors import ArchError, Problem
 from archcli.load.saved import read_result
 from archcli.render.picture import check_picture, save
-from archcli.render.write import descriptor
+from archcli.render.write import descriptor, tell
+from archcli.wording import sanitize
 
 Saved = Annotated[
     Path,
@@ -54,4 +55,4 @@ def run(profile: Saved, output: Picture = Path("profile.svg")) -> None:
         )
     save(document, output)
     if descriptor(output) is None:
-        typer.echo(f"{output}", err=True)
+        tell(sanitize(str(output)))

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from archcli.commands import _completion
 from archcli.commands.options import Json, Output
 from archcli.load.presets import presets_index
 from archcli.measure.report import Report
@@ -17,7 +18,11 @@ from archcli.rules.lint import rule_of
 
 Code = Annotated[
     str,
-    typer.Argument(metavar="CODE", help="The code of a rule, such as FFN001; `archcli rules` lists them."),
+    typer.Argument(
+        metavar="CODE",
+        autocompletion=_completion.codes,
+        help="The code of a rule, such as FFN001; `archcli rules` lists them.",
+    ),
 ]
 
 SUFFIXES = {".md": ("md",), ".json": ("json",)}

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from archcli.commands import _completion
 from archcli.commands.base import subjects
 from archcli.commands.options import Form, Json, Output, Sort, Where
 from archcli.errors import ArchError
@@ -18,6 +19,7 @@ from archcli.render import show
 Models = Annotated[
     list[str] | None,
     typer.Argument(
+        autocompletion=_completion.models,
         metavar="MODEL",
         help="YAML, config.json or GGUF files to list before the presets.",
         show_default=False,
@@ -26,7 +28,10 @@ Models = Annotated[
 Columns = Annotated[
     list[str] | None,
     typer.Option(
-        "--columns", metavar="COL,COL", help=f"Show only these, in one table: {', '.join(COLUMNS)}."
+        "--columns",
+        metavar="COL,COL",
+        autocompletion=_completion.several_columns,
+        help=f"Show only these, in one table: {', '.join(COLUMNS)}.",
     ),
 ]
 ByOption = Annotated[

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from archcli.errors import ArchError
 from archcli.render.write import STDOUT, descriptor, write
-from archcli.wording import quote
+from archcli.wording import disarm, quote
 
 if TYPE_CHECKING:
     from archcli.measure.report import Report
@@ -36,6 +36,8 @@ RENDERERS: dict[str, tuple[str, str]] = {
 ANY_REPORT = ("plain", "table", "md", "html", "json", "csv")
 """The formats of every report; the others are for findings."""
 
+DATA = {"json", "csv", "github", "sarif"}
+"""Formats with a way of their own to hold what a CI runner would obey."""
 BY_SUFFIX: dict[str, Sequence[str]] = {".json": ("json",), ".csv": ("csv",), ".md": ("md",)}
 """The formats of a file by its suffix, the usual one first."""
 ANYTHING = {"", ".txt"}
@@ -83,7 +85,7 @@ def rendered(report: Report, form: str) -> str:
     """The report in a format."""
     module, function = RENDERERS[form]
     text: str = getattr(import_module(module), function)(report)
-    return text
+    return text if form in DATA else disarm(text)
 
 
 def formatted(report: Report, form: str) -> str:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
+
+from archcli.wording import disarm
 
 if TYPE_CHECKING:
     from archcli.measure.report import Report
 
 
 SCHEMA_VERSION = 1
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+NUMBER = re.compile(r"[+-]?(\d[\d.,]*)?")
+"""A number, or a sign alone; both are harmless."""
 
 
 def document(report: Report) -> dict[str, Any]:
@@ -28,11 +34,20 @@ def document(report: Report) -> dict[str, Any]:
 
 def as_json(report: Report) -> str:
     """The report as one JSON object, in ASCII so that it prints everywhere."""
-    return json.dumps(document(report), indent=2, allow_nan=False) + "\n"
+    return inert(json.dumps(document(report), indent=2, allow_nan=False)) + "\n"
+
+
+def inert(text: str) -> str:
+    """JSON that is no command to a CI runner, which obeys `##[` in any line."""
+    return text.replace("##[", "\\u0023#[")
 
 
 def as_csv(report: Report) -> str:
-    """The rows below a heading of all their keys; lists and objects are JSON in their cells."""
+    """The rows below a heading of all their keys; lists and objects are JSON in their cells.
+
+    Text that a spreadsheet would take for a formula begins with an apostrophe, as it does there.
+    https://owasp.org/www-community/attacks/CSV_Injection
+    """
     import csv
     import io
 
@@ -45,4 +60,9 @@ def as_csv(report: Report) -> str:
 
 
 def _cell(value: Any) -> Any:
-    return json.dumps(value) if isinstance(value, list | tuple | dict) else value
+    if isinstance(value, list | tuple | dict):
+        return inert(json.dumps(value))
+    if not isinstance(value, str):
+        return value
+    text = disarm(value)
+    return f"'{text}" if text.startswith(FORMULA) and not NUMBER.fullmatch(text) else text

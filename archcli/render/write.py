@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import stat
 import sys
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from archcli.errors import ArchError
+from archcli.wording import disarm
 
 BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended: 128 + 13
 STDOUT = 1
@@ -51,6 +54,42 @@ def check_writable(output: Path | None) -> None:
     """Raise ArchError, before anything is measured, for a file that could not be written afterwards."""
     if output is not None and descriptor(output) is None:
         _guarded(output, lambda: _require_writable(output))
+
+
+def tell(text: str) -> None:
+    """Write lines to standard error, where it can be written."""
+    with suppress(OSError, ValueError):  # Python itself prints nothing where it is closed
+        print(disarm(text), file=sys.stderr, flush=True)  # noqa: T201
+
+
+def check_standard_output() -> None:
+    """Raise ArchError where standard output cannot be written; else a line ends there."""
+    _guarded(None, lambda: _print("\n"))
+
+
+class ClosedOutput(io.TextIOBase):
+    """Standard output where the shell has closed it; writing to it is an OSError."""
+
+    @property
+    def buffer(self) -> Any:
+        """The stream for bytes, which is this one."""
+        return self
+
+    def write(self, _: Any) -> int:
+        """Raise OSError."""
+        raise OSError(errno.EBADF, "it is closed")
+
+
+def replace_closed_streams() -> None:
+    """Open a file in place of each standard stream that is closed; nothing can be read or printed there.
+
+    No other file is then given its number, to be written by whoever prints.
+    """
+    closed = [name for name in ("stdin", "stdout", "stderr") if getattr(sys, name) is None]
+    for _ in closed:
+        os.open(os.devnull, os.O_WRONLY)
+    if "stdout" in closed:
+        sys.stdout = ClosedOutput()
 
 
 def remember(path: Path, data: Any) -> None:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from archcli.cli import COMMANDS
+from archcli.commands._application import COMMANDS
 from archcli.modules.kinds import kinds
 from combinations.mixers import MIXERS, model
 from commands.conftest import cli

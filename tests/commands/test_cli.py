@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from archcli.cli import COMMANDS
+from archcli.commands._application import COMMANDS
 from quick_commands import QUICK
 
 BEFORE = set(sys.modules)
@@ -52,7 +52,7 @@ def test_json_names_the_model_and_what_was_asked(cli):
         (("params",), "Missing argument 'MODEL'"),
         (("parms", "gpt2"), "No such command 'parms'. Did you mean 'params'?"),
         (("params", "gpt2", "--jsn"), "No such option"),
-        (("params", "gpt2", "--format", "xml"), "'xml' is not one of"),
+        (("params", "gpt2", "--format", "xml"), "'--format': 'xml' is not one of"),
         (("params", "gpt2", "--depth", "-1"), "--depth"),
         (("params", "gpt2", "--dtype", "fp7"), "unknown dtype 'fp7'"),
         (("flops", "gpt2", "-s", "0"), "seq_len must be a whole number above 0, not 0"),
@@ -124,7 +124,13 @@ def test_archcli_alone_shows_help(cli):
 
 def test_the_version(cli):
     done = cli("--version")
-    assert (done.code, re.fullmatch(r"archcli \d+\.\d+\.\d+\S*\n", done.out) is not None) == (0, True)
+    own = r"archcli \d+\.\d+\.\d+\S* \(Python \d+\.\d+\.\d+\S*, torch \S+, transformers \S+\)\n"
+    assert (done.code, re.fullmatch(own, done.out) is not None) == (0, True)
+
+
+def test_the_version_names_what_is_installed(cli, monkeypatch):
+    monkeypatch.setattr("archcli.commands._application.BESIDE", ("torch", "nowhere-installed"))
+    assert re.search(r"\(Python \S+, torch \S+\)\n$", cli("--version").out)
 
 
 @pytest.mark.sample(2, per=lambda command, **_: command)

@@ -127,6 +127,75 @@ def test_the_module_is_the_command(cli):
     assert process("params", "gpt2").stdout == cli("params", "gpt2").out
 
 
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.sample(8)
+@pytest.mark.parametrize("delay", [i * 0.01 for i in range(30)])
+def test_ctrl_c_while_archcli_is_imported_ends_quietly(delay):
+    """From when `main` runs; what Python does before is not archcli's."""
+    code = """
+import sys
+from archcli.cli import main
+
+class Begun:
+    def find_spec(name, *_):
+        if name == "archcli.commands":
+            print("begun", flush=True)
+
+sys.meta_path.insert(0, Begun)
+sys.argv = ["archcli", "params", "gpt2"]
+main()
+"""
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert child.stdout.readline() == "begun\n"
+    time.sleep(delay)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=30)
+    assert err == ""
+    assert (child.returncode, out == "") in {(130, True), (0, False), (-signal.SIGINT, False)}
+
+
+@pytest.mark.parametrize("ignored", [signal.SIG_IGN, signal.SIG_DFL])
+def test_where_interrupts_are_ignored_nothing_changes(ignored):
+    """As nohup and a shell's background jobs start programs."""
+    done = process("params", "gpt2", preexec_fn=lambda: signal.signal(signal.SIGINT, ignored))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("gpt2: params")
+
+
+CLOSED = {
+    "a report": (("params", "gpt2"), 2),
+    "help": (("--help",), 2),
+    "help of a command": (("params", "-h"), 2),
+    "the version": (("--version",), 2),
+    "a file": (("params", "gpt2", "-o", "out.json"), 0),
+    "an error": (("params", "nowhere"), 2),
+    "standard input": (("params", "-"), 2),
+}
+
+
+@pytest.mark.sample(1, per=lambda streams, **_: streams)
+@pytest.mark.parametrize("streams", ["<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-", ">/dev/full"])
+@pytest.mark.parametrize(("args", "code"), CLOSED.values(), ids=CLOSED)
+def test_closed_streams_are_one_error(tmp_path, args, code, streams):
+    line = f'exec "$@" {streams}'
+    command = ["bash", "-c", line, "bash", sys.executable, "-m", "archcli", *args]
+    text = None if "<" in streams else ""
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False, input=text
+    )
+    printed = ">&-" in streams.split() or "/dev/full" in streams
+    assert done.returncode == (code if printed or code == 0 or args[-1] in {"-", "nowhere"} else 0)
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+    if printed and code and "2>&-" not in streams and args[-1] not in {"-", "nowhere"}:
+        assert done.stderr.startswith("error: cannot write to standard output: ")
+        assert done.stderr.count("\n") == 1
+    if "-o" in args:
+        assert (tmp_path / "out.json").read_text().startswith("{")
+
+
 def test_completion_knows_the_commands():
     environment = {
         **os.environ,

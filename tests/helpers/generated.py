@@ -8,7 +8,7 @@ import typer
 
 import archcli
 import archcli.modules
-from archcli.cli import application
+from archcli.commands._application import application
 from archcli.load.gguf.families import ARCHS
 from archcli.load.huggingface.importer import families
 from archcli.load.huggingface.wrappers import WRAPPERS

@@ -26,6 +26,8 @@ from archcli.modules.request import Request
 from archcli.recording.ceilings import Ceilings
 from archcli.recording.recording import Recording
 from archcli.render.progress import Tick, progress
+from archcli.render.write import tell
+from archcli.wording import sanitize
 
 MOST_PAIRS = 50
 """Pairs of passes of a stack, where time allows: errors of a slope are multiplied by the number of layers."""
@@ -75,7 +77,7 @@ def plan_stacks(
         return plan
     sizes = f"needs about {needed / 2**30:,.1f} GiB, of which {(room or 0) / 2**30:,.1f} GiB are available"
     reason = f"{asked.name} in {settings.dtype} {sizes}: measured by kinds of layer."
-    typer.echo(reason, err=True)
+    tell(sanitize(reason))
     return replace(plan, reason=reason)
 
 
@@ -127,7 +129,7 @@ def _measure(
                 raise KeyboardInterrupt  # noqa: TRY301
             return recordings, machine_ceilings(recordings[plan.ends.name], settings, tick)
     except KeyboardInterrupt:
-        typer.echo("interrupted before every kind of layer was measured", err=True)
+        tell("interrupted before every kind of layer was measured")
         raise typer.Exit(INTERRUPTED) from None
 
 

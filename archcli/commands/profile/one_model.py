@@ -21,6 +21,7 @@ from archcli.modules.request import Request
 from archcli.recording.ceilings import Ceilings
 from archcli.recording.recording import Recording
 from archcli.render.progress import progress
+from archcli.render.write import tell
 
 
 def profile_model(
@@ -92,5 +93,5 @@ def _measure(
                 )
             return recording, machine_ceilings(recording, settings, tick)
     except KeyboardInterrupt:
-        typer.echo("interrupted before the first pair of passes was timed", err=True)
+        tell("interrupted before the first pair of passes was timed")
         raise typer.Exit(INTERRUPTED) from None

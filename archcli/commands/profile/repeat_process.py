@@ -23,6 +23,7 @@ from archcli.render import show
 from archcli.render.data import document
 from archcli.render.picture import save
 from archcli.render.progress import progress
+from archcli.render.write import tell
 
 FOUND_FAULT, SUCCESS = 1, 0
 """Exit codes of a process that has printed a whole report."""
@@ -69,7 +70,7 @@ def _documents(context: typer.Context, number: int) -> list[Any]:
                 done.append(_printed(command, text))
     except KeyboardInterrupt:
         if not done:
-            typer.echo("interrupted before the first process had finished", err=True)
+            tell("interrupted before the first process had finished")
             raise typer.Exit(INTERRUPTED) from None
     return done
 
@@ -92,7 +93,7 @@ def _printed(command: list[str], text: bytes) -> Mapping[str, Any]:
         return printed
     if code == INTERRUPTED:
         raise KeyboardInterrupt
-    typer.echo(err.decode(errors="replace").rstrip(), err=True)
+    tell(err.decode(errors="replace").rstrip())
     if code > 0:
         raise typer.Exit(code)
     raise ArchError(

@@ -21,6 +21,7 @@ from archcli.modules.request import Request
 from archcli.recording.machine import available_memory
 from archcli.recording.recording import Timing
 from archcli.render.progress import Tick, progress
+from archcli.render.write import tell
 
 SHARED = ("activations_bytes", "torch_bytes")
 """Memory that variants need only once, as their passes run one after another."""
@@ -105,7 +106,7 @@ def _timed(pairs: Sequence[tuple[RequestedVariant, Pass]], memory: dict[str, int
                 ready.append(_timed_variant(variant, counted, tick))
             return in_turn.record_variants(ready, settings.pairs, tick)
     except KeyboardInterrupt:
-        typer.echo("interrupted before the first round of passes was timed", err=True)
+        tell("interrupted before the first round of passes was timed")
         raise typer.Exit(INTERRUPTED) from None
 
 

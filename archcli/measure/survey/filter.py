@@ -107,6 +107,11 @@ def _condition(text: str, columns: Sequence[Column], problems: list[Problem]) ->
         return None
 
 
+def signs(column: Column) -> list[str]:
+    """The signs of conditions that fit a column."""
+    return [sign for sign in SIGNS if _unfit(sign, column) is None]
+
+
 def _unfit(sign: str, column: Column) -> tuple[str, str] | None:
     """(problem, hint) where a comparison sign does not fit the column's unit."""
     if column.unit == "text":

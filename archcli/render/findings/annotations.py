@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from string import ascii_letters, digits
 from typing import TYPE_CHECKING, Any
 
+from archcli.render.data import inert
+
 if TYPE_CHECKING:
     from archcli.measure.report import Report
 
@@ -58,7 +60,7 @@ def sarif(report: Report) -> str:
     driver = {"name": "archcli", "rules": list(rules.values())}
     results = [_result(row, order[row["code"]]) for row in report.rows]
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
-    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+    return inert(json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)) + "\n"
 
 
 def _rule(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from archcli.errors import Problem
 from archcli.render.findings.problems import paragraph
 from archcli.render.screen import folded
-from archcli.wording import format_value, sanitize
+from archcli.wording import disarm, format_value, sanitize
 
 if TYPE_CHECKING:
     from archcli.measure.report import Report
@@ -26,7 +26,7 @@ def full(report: Report, diagnostics: Iterable[Diagnostic], width: int | None) -
     """
     paragraphs = [_paragraph(diagnostic, width) + "\n" for diagnostic in diagnostics]
     below = [*(f"note: {sanitize(note)}" for note in report.notes), summary(report.totals)]
-    return "\n".join([*paragraphs, *(part for line in below for part in folded(line, width))]) + "\n"
+    return disarm("\n".join([*paragraphs, *(part for line in below for part in folded(line, width))]) + "\n")
 
 
 def concise(report: Report) -> str:

@@ -1,0 +1,121 @@
+"""The command line: its subcommands, its own options, and its errors as text and exit codes.
+
+Only the subcommand that is named is imported; help imports all of them.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+
+from archcli.commands import _completion
+from archcli.commands._help import PagedCommand, PagedGroup
+from archcli.errors import ArchError
+from archcli.render.write import check_standard_output, tell
+
+BAD_INPUT = 2
+# A subcommand is the function `run` of archcli/commands/NAME.py; its docstring is its help, and the first
+# line of that stands in the list of subcommands.
+GROUPS = {
+    "Count": ("params", "flops", "kvcache", "compare"),
+    "Judge": ("check", "rules", "rule"),
+    "Measure": ("profile", "plot", "verify"),
+    "Look": ("list", "survey", "show", "families", "schema"),
+}
+COMMANDS = {name: group for group, names in GROUPS.items() for name in names}
+BESIDE = ("torch", "transformers")
+"""Packages whose versions --version names where they are installed, as figures depend on them."""
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        import platform
+
+        packages = [f"{name} {release}" for name in BESIDE if (release := _release(name))]
+        runs_on = ", ".join([f"Python {platform.python_version()}", *packages])
+        typer.echo(f"archcli {_release('archcli')} ({runs_on})")
+        raise typer.Exit
+
+
+def _release(package: str) -> str:
+    """The version of an installed package, which is not imported for it; empty where there is none."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def archcli(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the versions of archcli, Python, torch and transformers, and exit.",
+        ),
+    ] = False,
+) -> None:
+    """Exact parameters, FLOPs and KV cache of a transformer, and where its time goes.
+
+    `archcli COMMAND -h` describes a command. MODEL is a file, a preset such as gpt2, or org/name on the hub.
+    """
+
+
+def application(args: Sequence[str]) -> typer.Typer:
+    """The command line with the subcommand that the arguments name, or with all."""
+    completes = _completion.is_asked()
+    words = _completion.finished_words() if completes else args
+    named = next((word for word in words if not word.startswith("-")), "")
+    app = typer.Typer(
+        cls=PagedGroup,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        add_completion=completes or named not in COMMANDS,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.callback()(archcli)
+    for name in (named,) if named in COMMANDS else COMMANDS:
+        command = app.command(name, cls=PagedCommand, rich_help_panel=COMMANDS[name])
+        command(import_module(f"archcli.commands.{name}").run)
+    return app
+
+
+def exit_code(app: typer.Typer, args: list[str]) -> int:
+    """Run the command line: 2 for bad input, which is told; other exceptions keep their traceback."""
+    try:
+        return _run(app, args)
+    except ArchError as error:
+        from archcli.render.findings.problems import complain
+
+        tell(complain(error))
+        return BAD_INPUT
+
+
+def _run(app: typer.Typer, args: list[str]) -> int:
+    if len(args) > 1 and args[0] in _completion.SCRIPTS:
+        os.environ[_completion.NAMED_SHELL] = "1"
+    try:
+        return app(args or ["--help"], prog_name="archcli", standalone_mode=False) or 0
+    except OSError:
+        check_standard_output()
+        raise
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # typer's, whose class moved with its releases
+            raise
+        tell(_usage(error))
+        return int(getattr(error, "exit_code", BAD_INPUT))
+
+
+def _usage(error: Any) -> str:
+    """What typer says of a wrong option, without the words of the library that checks choices."""
+    said = io.StringIO()
+    error.show(said)
+    return said.getvalue().rstrip().replace(": Value error, ", ": ", 1)

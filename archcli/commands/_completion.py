@@ -1,0 +1,186 @@
+"""Completion of words on the command line: presets, files, changes of fields, columns, codes of rules.
+
+Shells ask by environment variables, whose names are typer's. Nothing is fetched, and of files only MODEL is
+read, for `--set`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+
+ASKED, BASH_WORDS, BASH_INDEX, OTHER_WORDS = (
+    "_ARCHCLI_COMPLETE",
+    "COMP_WORDS",
+    "COMP_CWORD",
+    "_TYPER_COMPLETE_ARGS",
+)
+SCRIPTS = ("--show-completion", "--install-completion")
+NAMED_SHELL = "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION"
+"""With it typer takes the name of a shell after SCRIPTS, in place of looking for the one that runs it."""
+HEAD = "_ARCHCLI_COMPLETE_HEAD"
+"""What stands before the last = or : of the word; bash takes it for words of its own."""
+BREAKS = {"=", ":"}
+LARGEST = 1 << 20
+MODEL_FILES = {".yaml", ".yml", ".json", ".gguf"}
+SWITCH = ("true", "false")
+ABOUT = {"kind", "name", "source", "series", "released", "published", "ignore"}
+"""Keys of a YAML that say something about the model, and those that mean nothing alone."""
+FAMILIES = {"layer": "block"}
+"""Keys of the YAML whose module's family has another name."""
+
+
+def is_asked() -> bool:
+    """Whether this process was started by a shell that completes a word."""
+    return ASKED in os.environ
+
+
+def finished_words() -> list[str]:
+    """The words before the one that is completed, without the program's name."""
+    if BASH_WORDS in os.environ:
+        words, last = os.environ[BASH_WORDS].split("\n"), os.environ.get(BASH_INDEX, "")
+        index = int(last) if last.isdecimal() else len(words)
+        words, index = _joined(words, index)
+        os.environ[BASH_WORDS], os.environ[BASH_INDEX] = "\n".join(words), str(index)
+        return words[1:index]
+    line = os.environ.get(OTHER_WORDS, "")
+    words = line.split()
+    return words[1:] if line.endswith(" ") else words[1:-1]
+
+
+def _joined(words: list[str], index: int) -> tuple[list[str], int]:
+    """The words of bash with the one that is completed after its last = or :, and its index."""
+    current, start, head = "".join(words[index : index + 1]), index, ""
+    if current in BREAKS:
+        current, start = "", index + 1
+    while start > 1 and words[start - 1] in BREAKS:
+        if words[start - 2].startswith("-"):
+            start -= 1
+            break
+        head = words[start - 2] + words[start - 1] + head
+        start -= 2
+    os.environ[HEAD] = head
+    return [*words[:start], current], start
+
+
+def _offered(candidates: Iterable[str], incomplete: str) -> list[str]:
+    """Candidates that begin with what was typed, without the part that the shell takes for other words."""
+    head = os.environ.get(HEAD, "")
+    return sorted({word[len(head) :] for word in candidates if word.startswith(head + incomplete)})
+
+
+def models(incomplete: str) -> list[str]:
+    """Presets, and model files and folders beside them; none where no preset fits: the shell lists files."""
+    from archcli.load.presets import presets, workloads
+
+    names = _offered([*presets(), *workloads()], incomplete)
+    return [*names, *_offered(_files(), incomplete)] if names else []
+
+
+def _files() -> Iterator[str]:
+    """Model files and folders of the current folder whose names no shell could take for more than names."""
+    for path in Path().iterdir():
+        plain = path.name.replace("_", "").replace("-", "").replace(".", "")
+        if plain.isalnum() and path.name[0] not in ".-":
+            if path.is_dir() and (path / "config.json").is_file():
+                yield f"{path.name}/"
+            elif path.suffix in MODEL_FILES:
+                yield path.name
+
+
+def overrides(ctx: typer.Context, incomplete: str) -> list[str]:
+    """KEY=VALUE of every field of MODEL with the value it has, and of every kind it could have."""
+    # typer leaves MODEL among the arguments that are not parsed where a value is missing after it
+    named = [ctx.params.get("model"), *(ctx.params.get("models") or ()), *ctx.args]
+    changes = [change for name in named if name for change in _changes(name)]
+    return _offered([*changes, *_kinds()], incomplete)
+
+
+def _changes(name: str) -> Iterator[str]:
+    """KEY=VALUE of a preset or a small file; nothing for what would be fetched or cannot be read."""
+    from archcli.errors import ArchError
+    from archcli.load.presets import preset_file
+    from archcli.load.source import load
+    from archcli.load.yaml.writer import to_mapping
+
+    path = Path(name)
+    if not preset_file(name).is_file() and not (path.is_file() and path.stat().st_size <= LARGEST):
+        return
+    try:
+        mapping = to_mapping(load(name, strict=False).model)
+    except ArchError:
+        return
+    values: dict[str, set[str]] = {}
+    for key, value in _leaves(mapping):
+        values.setdefault(key, set()).add(value)
+    yield from (f"{key}={value}" for key, held in values.items() if len(held) == 1 for value in held)
+    yield from (f"{key}={word}" for key, held in values.items() if held <= set(SWITCH) for word in SWITCH)
+
+
+def _leaves(value: Any) -> Iterator[tuple[str, str]]:
+    """(name, value) of every number, word and switch of a mapping, at any depth."""
+    from archcli.wording import format_setting
+
+    items = value.items() if isinstance(value, dict) else (("", item) for item in value)
+    for key, item in items:
+        if key in ABOUT:
+            continue
+        if isinstance(item, dict | list | tuple):
+            yield from _leaves(item)
+        elif key:
+            yield key, format_setting(item)
+
+
+def _kinds() -> Iterator[str]:
+    """KEY.kind=KIND of every kind of every family; of an activation its name alone."""
+    from archcli.modules.kinds import TABLE
+
+    keys = {family: key for key, family in FAMILIES.items()}
+    for family, kinds in TABLE.items():
+        key = keys.get(family, family) + ("" if family == "activation" else ".kind")
+        yield from (f"{key}={kind}" for kind in kinds)
+
+
+def columns(incomplete: str) -> list[str]:
+    """Columns that conditions name; of the one that is left, the signs that it takes."""
+    from archcli.measure.survey.columns import CONDITIONS
+    from archcli.measure.survey.filter import signs
+
+    fitting = [column for column in CONDITIONS if column.key.startswith(incomplete)]
+    exact = [column for column in fitting if column.key == incomplete] or fitting
+    if len(exact) != 1:
+        return [column.key for column in fitting]
+    return [f"{exact[0].key}{sign}" for sign in signs(exact[0])]
+
+
+def orders(incomplete: str) -> list[str]:
+    """Columns to sort by, upwards or downwards."""
+    from archcli.measure.survey.columns import CONDITIONS
+
+    return _offered([f"{column.key}{order}" for column in CONDITIONS for order in ("", ":desc")], incomplete)
+
+
+def several_columns(incomplete: str) -> list[str]:
+    """Columns of a survey, after those that a comma ends."""
+    from archcli.measure.survey.columns import COLUMNS
+
+    before, comma, _ = incomplete.rpartition(",")
+    return [f"{before}{comma}{key}" for key in COLUMNS]
+
+
+def codes(incomplete: str) -> list[str]:
+    """Codes of design rules, whatever the case they are typed in."""
+    from archcli.rules import all_rules
+
+    return [code for code in all_rules() if code.startswith(incomplete)]
+
+
+def dtypes(incomplete: str) -> list[str]:
+    """Names of data types."""
+    from archcli.arith import ELEMENT_BITS
+
+    return [name for name in ELEMENT_BITS if name.startswith(incomplete)]

@@ -1,0 +1,173 @@
+"""Completion of the command line, as bash, zsh and fish ask for it."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from archcli.cli import main
+from archcli.commands import _completion
+
+PRESETS = Path(__file__).parents[2] / "presets"
+ENVIRONMENT = (_completion.ASKED, _completion.BASH_WORDS, _completion.BASH_INDEX, _completion.OTHER_WORDS)
+
+
+@pytest.fixture
+def ask(monkeypatch, capsys, tmp_path):
+    """ask("bash", "params", "gp"): what is offered for the last word, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(_completion.HEAD, "")
+
+    def asked(shell, *words):
+        monkeypatch.setattr(sys, "argv", ["archcli"])
+        for name in ENVIRONMENT:
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv(_completion.HEAD, "")
+        monkeypatch.setenv(_completion.ASKED, f"complete_{shell}")
+        monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
+        if shell == "bash":
+            monkeypatch.setenv(_completion.BASH_WORDS, "\n".join(["archcli", *words]))
+            monkeypatch.setenv(_completion.BASH_INDEX, str(len(words)))
+        else:
+            monkeypatch.setenv(_completion.OTHER_WORDS, " ".join(["archcli", *words]))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert end.value.code == 0
+        out, err = capsys.readouterr()
+        assert err == ""
+        lines = out.splitlines()
+        if shell == "zsh":  # "value" or "value":"help" on each line, signs escaped
+            return [re.search(r'"(.*?)"', line)[1].replace(r"\\:", ":") for line in lines if line]
+        return [line.split("\t")[0] for line in lines if line]
+
+    return asked
+
+
+KINDS_OF_NORM = ["batchnorm", "layernorm", "rmsnorm"]
+CASES = [
+    (["k"], ["kvcache"]),
+    (["rule"], ["rules", "rule"]),
+    (["params", "gpt-o"], ["gpt-oss-20b"]),
+    (["profile", "iva"], ["ivanov"]),
+    (["compare", "gpt2", "phi-3"], ["phi-3-mini-4k"]),
+    (["params", "gpt2", "--set", "d_m"], ["d_model=768"]),
+    (["params", "gpt2", "--set", "d_f"], ["d_ff=3072"]),
+    (["params", "gpt2", "--set", "bia"], ["bias=false", "bias=true"]),
+    (["params", "gpt2", "--set", "norm.ki"], [f"norm.kind={kind}" for kind in KINDS_OF_NORM]),
+    (["params", "gpt2", "--set", "layer.kind=par"], ["layer.kind=parallel"]),
+    (["params", "gpt2", "--set", "activation=gelu_"], ["activation=gelu_tanh"]),
+    (["params", "--set", "norm.kind=r"], ["norm.kind=rmsnorm"]),
+    (["params", "gpt2", "--set=norm.kind=r"], ["norm.kind=rmsnorm"]),
+    (["params", "deepseek-v3", "--set", "top_"], ["top_k=8", "top_k_groups=4"]),
+    (["list", "--where", "para"], ["params=", "params!=", "params<", "params<=", "params>", "params>="]),
+    (["survey", "--where", "seri"], ["series=", "series!=", "series~"]),
+    (["survey", "--where", "tie"], ["tied=", "tied!="]),
+    (["list", "--sort", "param"], ["params", "params:desc"]),
+    (["survey", "--columns", "params,d_mo"], ["params,d_model"]),
+    (["survey", "--by", "y"], ["year"]),
+    (["rule", "FFN00"], ["FFN001", "FFN002", "FFN003"]),
+    (["check", "gpt2", "--select", "MOE00"], ["MOE001", "MOE002", "MOE003", "MOE004"]),
+    (["params", "gpt2", "--format", "j"], ["json"]),
+    (["params", "gpt2", "--dtype", "bf"], ["bf16", "bfloat16"]),
+    (["flops", "--phase", "d"], ["decode"]),
+    (["params", "--js"], ["--json"]),
+]
+
+
+@pytest.mark.parametrize(("words", "offered"), CASES, ids=" ".join)
+@pytest.mark.parametrize("shell", ["fish", "zsh"])
+def test_a_word_is_completed(ask, shell, words, offered):
+    assert ask(shell, *words) == offered
+
+
+BASH = [
+    (["params", "gpt2", "--set", "norm.kind", "=", "r"], ["rmsnorm"]),
+    (["params", "gpt2", "--set", "norm.kind", "="], KINDS_OF_NORM),
+    (["params", "gpt2", "--set", "=", "norm.kind", "=", "r"], ["rmsnorm"]),
+    (["params", "gpt2", "--set", "=", "d_f"], ["d_ff=3072"]),
+    (["params", "gpt2", "--format", "=", "j"], ["json"]),
+    (["list", "--sort", "params", ":", "d"], ["desc"]),
+    (["params", "gpt-o"], ["gpt-oss-20b"]),
+    (["rule"], ["rules", "rule"]),
+]
+
+
+@pytest.mark.parametrize(("words", "offered"), BASH, ids=" ".join)
+def test_bash_takes_signs_for_words_of_their_own(ask, words, offered):
+    assert ask("bash", *words) == offered
+
+
+def test_presets_are_offered_and_the_model_files_beside_them(ask, tmp_path):
+    for name in ("gpt2-mine.yaml", "gpt2.json", "gpt2.txt", "$(gpt2).yaml", "gpt2 x.yaml", "-gpt2.yaml"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "gpt2-folder").mkdir()
+    (tmp_path / "gpt2-folder" / "config.json").write_text("{}")
+    assert ask("bash", "params", "gpt2") == ["gpt2", "gpt2-folder/", "gpt2-mine.yaml", "gpt2.json"]
+    names = {path.stem for path in PRESETS.glob("*.yaml")}
+    assert names < set(ask("bash", "params", ""))
+
+
+def test_where_no_preset_fits_the_shell_lists_its_files(ask, tmp_path):
+    (tmp_path / "mine.yaml").write_text("")
+    assert ask("bash", "params", "mi")[-1] == "mine.yaml"
+    assert ask("bash", "params", "mine") == []
+    assert ask("bash", "params", "./") == []
+
+
+@pytest.mark.parametrize(
+    "name", ["org/name", "hf://org/name", "-", "broken.yaml", "nowhere.yaml", "huge.yaml"]
+)
+def test_a_model_that_cannot_be_read_at_once_has_no_fields(ask, tmp_path, monkeypatch, name):
+    monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("asked the net"))
+    (tmp_path / "broken.yaml").write_text("d_model: [")
+    with (tmp_path / "huge.yaml").open("wb") as file:
+        file.truncate(1 << 40)
+    assert ask("fish", "params", name, "--set", "d_") == []
+    assert ask("fish", "params", name, "--set", "norm.kind=r") == ["norm.kind=rmsnorm"]
+
+
+def test_completing_imports_no_torch_and_reads_few_presets():
+    code = (
+        "import sys\nsys.argv = ['archcli']\nfrom archcli.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print('torch' in sys.modules, 'numpy' in sys.modules, 'yaml' in sys.modules, file=sys.stderr)"
+    )
+    asked = {_completion.ASKED: "complete_fish", _completion.OTHER_WORDS: "archcli survey --where par"}
+    asked["_TYPER_COMPLETE_FISH_ACTION"] = "get-args"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True, check=True
+    )
+    assert "params" in done.stdout
+    assert done.stderr.split()[:2] == ["False", "False"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_a_shell_is_shown_by_its_name(cli, monkeypatch, shell):
+    monkeypatch.setenv(_completion.NAMED_SHELL, "")
+    done = cli("--show-completion", shell)
+    assert (done.code, done.err) == (0, "")
+    assert {"bash": "complete -o default", "zsh": "#compdef archcli", "fish": "complete --command archcli"}[
+        shell
+    ] in done.out
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+def test_bash_completes_by_the_script(cli, monkeypatch, tmp_path):
+    monkeypatch.setenv(_completion.NAMED_SHELL, "")
+    script = cli("--show-completion", "bash").out
+    (tmp_path / "archcli").write_text(f'#!/bin/sh\nexec {sys.executable} -P -m archcli "$@"\n')
+    (tmp_path / "archcli").chmod(0o755)
+    words = "COMP_WORDS=(archcli params gpt2 --set norm.kind = r); COMP_CWORD=6; _archcli_completion archcli"
+    done = subprocess.run(
+        [shutil.which("bash"), "-c", f'{script}\n{words}; echo "${{COMPREPLY[@]}}"'],
+        env=os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "rmsnorm\n"

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-NUMBER = re.compile(r"[+-]?(\d[\d.,]*)?")
-"""A number, or a sign alone; both are harmless."""
+HARMLESS = re.compile(r"[+-]?(\d[\d.,]*)?|- ×\d.*")
+"""A number, a sign alone, and `- ×3`, what three layers do not have: none is a formula."""
 
 
 def document(report: Report) -> dict[str, Any]:
@@ -65,4 +65,4 @@ def _cell(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     text = disarm(value)
-    return f"'{text}" if text.startswith(FORMULA) and not NUMBER.fullmatch(text) else text
+    return f"'{text}" if text.startswith(FORMULA) and not HARMLESS.fullmatch(text) else text

@@ -77,13 +77,8 @@ def statistics(report: Report) -> Report:
         {"code": code, "severity": rules[code]["severity"], "findings": n, "title": rules[code]["title"]}
         for code, n in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     ]
-<<<<<<< HEAD
     tables, keys = (Table("Findings by rule", COUNTED, records),), [column.key for column in COUNTED]
     return replace(report, rows=records, tables=tables, notes=(), keys=keys)
-=======
-    keys, tables = [column.key for column in COUNTED], (Table("Findings by rule", COUNTED, records),)
-    return replace(report, rows=records, keys=keys, tables=tables, notes=())
->>>>>>> bd60d36 (Completion by shells, closed streams, early interrupts; no name is a CI command or a formula)
 
 
 def _row(diagnostic: Diagnostic) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from archcli.load.presets import presets_index
 from archcli.measure.report import Report
 from archcli.render import chosen_format, rendered, write
 from archcli.render.screen import fitted
-from archcli.rules.document import as_markdown, as_record
+from archcli.rules.document import as_answer, as_record
 from archcli.rules.evidence import spread
 from archcli.rules.lint import rule_of
 
@@ -36,5 +36,5 @@ def run(code: Code, as_json: Json = False, output: Output = None) -> None:
         record = as_record(rule) | {"spread": among}
         write(rendered(Report("rule", {}, {"code": rule.code}, "", record, []), "json"), output)
     else:
-        text = as_markdown(rule, among)
+        text = as_answer(rule, among)
         write(text if output else fitted(text), output)

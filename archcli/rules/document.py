@@ -10,12 +10,24 @@ from archcli.rules.base import DesignRule, example
 INTRODUCTION = f"""# Rules
 
 What `archcli check` asks of an architecture, made from the rules themselves. An error no model could mean;
-of a warning a reviewer would ask; information is worth knowing and fails nothing. Examples are lines of this
-sound model, changed:
+of a warning a reviewer would ask; information is worth knowing and fails nothing. Examples are changes of
+this model, which has no error and no warning:
 
 ```yaml
 {example()}```
 """
+
+
+EXAMPLE = f"""The examples are changes of this model, which has no error and no warning:
+
+```yaml
+{example()}```
+"""
+
+
+def as_answer(rule: DesignRule, among: str = "") -> str:
+    """A rule as `archcli rule` prints it: its section, and the model that its examples change."""
+    return f"{as_markdown(rule, among)}\n{EXAMPLE}"
 
 
 def as_record(rule: DesignRule) -> dict[str, Any]:
@@ -68,7 +80,7 @@ def _paragraphs(rule: DesignRule, among: str) -> Iterator[str]:
             f"{name}: {why}" for name, why in sorted(rule.known.items())
         )
     passing = [text for text in map(_changed, rule.valid) if text]
-    yield _examples("Passes:", passing or ["# the sound example as it is"])
+    yield _examples("Passes:", passing or ["# the model unchanged"])
     yield _examples("Does not pass:", map(_changed, rule.invalid))
 
 

@@ -9,6 +9,10 @@ from typing import NamedTuple
 from archcli.errors import ArchError, Problem
 from archcli.rules import all_rules
 from archcli.rules.base import Case, DesignRule, Finding
+from archcli.wording import either, quote
+
+LONGEST = 16
+"""Characters of an unknown code that are compared with those of the rules."""
 
 
 class RuleFinding(NamedTuple):
@@ -48,7 +52,7 @@ def check_prefixes(given: Mapping[str, Sequence[str]]) -> None:
     """Refuse prefixes that no rule's code begins with; ArchError with the nearest codes."""
     stated = [(option, prefix) for option, prefixes in given.items() for prefix in prefixes]
     problems = [
-        Problem(f"{option} {prefix!r} is the beginning of no rule's code", _near(prefix))
+        Problem(f"{option} {quote(prefix)}: no rule's code begins with it", _near(prefix))
         for option, prefix in stated
         if not is_prefix(prefix)
     ]
@@ -60,7 +64,7 @@ def rule_of(code: str) -> DesignRule:
     """The rule with this code; ArchError with the nearest codes where there is none."""
     rule = all_rules().get(code.upper())
     if rule is None:
-        raise ArchError(Problem(f"no rule {code!r}", _near(code)))
+        raise ArchError(Problem(f"no rule {quote(code)}", _near(code)))
     return rule
 
 
@@ -78,5 +82,6 @@ def is_prefix(prefix: str) -> bool:
 def _near(code: str) -> str:
     from difflib import get_close_matches
 
-    close = get_close_matches(code.upper(), all_rules(), n=3, cutoff=0.5)
-    return f"did you mean {' or '.join(close)}?" if close else "`archcli rules` lists them"
+    below = [known for known in all_rules() if code and known.startswith(code.upper())]
+    near = below or sorted(get_close_matches(code.upper()[:LONGEST], all_rules(), n=3, cutoff=0.5))
+    return f"did you mean {either(near)}?" if near else "`archcli rules` lists them"

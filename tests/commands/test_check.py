@@ -61,7 +61,7 @@ def test_rules_are_chosen_by_prefix_the_longest_winning(cli, broken, options, ex
 def test_an_unknown_prefix_names_near_ones(cli, broken):
     done = cli("check", broken, "--select", "HWD9", "--ignore", "FNN001")
     assert done.code == 2
-    assert "--select 'HWD9' is the beginning of no rule's code" in done.err
+    assert "--select 'HWD9': no rule's code begins with it" in done.err
     assert "did you mean FFN001" in done.err
 
 

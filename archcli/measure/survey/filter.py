@@ -33,6 +33,8 @@ NOTHING, FLAGS = "none", {"true": True, "false": False, "yes": True, "no": False
 ORDERS = {"": False, "asc": False, "desc": True}
 CONDITION = re.compile(r"\s*([^<>=!]*?)\s*([<>=!]=|[<>=~])\s*(.*?)\s*")
 DATE = re.compile(r"[12]\d{3}(-(0[1-9]|1[0-2]))?", re.ASCII)
+MOST_LISTED = 12
+"""More columns than these are not listed in a hint."""
 LONGEST = 40
 """Characters of a user's text that a message repeats."""
 
@@ -170,9 +172,9 @@ def _column(name: str, columns: Sequence[Column], path: str, problems: list[Prob
     if name.lower() in known:
         return known[name.lower()]
     close = get_close_matches(name.lower(), known, 1) if len(name) <= LONGEST else []
-    hint = (
-        f"did you mean {close[0]}?" if close else f"known are {', '.join(column.key for column in columns)}"
-    )
+    listed = f"known are {', '.join(column.key for column in columns)}"
+    listed = listed if len(columns) <= MOST_LISTED else "`archcli survey -h` lists the columns"
+    hint = f"did you mean {close[0]}?" if close else listed
     problems.append(Problem(f"unknown column {_short(name)!r}", hint, path=path))
     return None
 

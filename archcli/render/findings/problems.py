@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from archcli.errors import SET, ArchError, Problem
+from archcli.errors import ArchError, Problem
 from archcli.render.findings.excerpt import excerpt
 from archcli.render.screen import columns, folded, painted
 from archcli.wording import sanitize
@@ -31,7 +31,8 @@ def paragraph(
     With a `width` no line is longer than that.
     """
     mark = problem.mark
-    where = sanitize((mark.file if mark.file == SET else str(mark)) if mark else problem.path)
+    # an option has one line, and the carets show where in it
+    where = sanitize((mark.file if mark.file.startswith("--") else str(mark)) if mark else problem.path)
     message = f"{where}: {label}: {sanitize(problem.what)}" if where else f"{label}: {sanitize(problem.what)}"
     drawing = excerpt(mark, width) if mark else ()
     below = [f"  = {name}: {sanitize(text)}" for name, text in (("help", problem.hint), *notes) if text]

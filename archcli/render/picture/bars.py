@@ -5,53 +5,76 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from archcli.recording.classes import label_of
-from archcli.render.picture.elements import colour, element, text, titled
+from archcli.recording.classes import FRAMEWORK, UNATTRIBUTED, label_of
+from archcli.render.picture.elements import colour, element, ink_on, text, titled
+from archcli.render.picture.labels import text_width
 
-LEFT, WIDTH, HEIGHT, STEP = 90, 840, 34, 48
-LEAST_LABELLED = 44
-"""Pixels; a narrower segment has no room for its percentage."""
+NAME, HEIGHT, STEP = 18, 34, 64
+"""Pixels from the top of a bar's name to its bar, of the bar, and to the next name."""
+LEGEND_STEP, SWATCH = 22, 12
+ROOM = 10
+"""Pixels between a segment's edges and its text."""
 BARS = (("flop_share", "FLOPs"), ("byte_share", "bytes"), ("time_share", "time"))
+Classes = Mapping[str, Mapping[str, Any]]
 
 
-def bars(by_class: Mapping[str, Mapping[str, Any]], top: float) -> Iterator[str]:
+def bars(by_class: Classes, top: float, width: float) -> Iterator[str]:
     """The three bars from `top` down, and their legend. `by_class` is `totals.by_class` of the document."""
-    order = sorted(by_class, key=lambda name: -by_class[name]["time_share"])
+    order = by_time(by_class)
     for i, (key, name) in enumerate(BARS):
         y = top + i * STEP
-        yield text(LEFT - 12, y + HEIGHT / 2 + 4, name, anchor="end")
-        yield from _bar({op_class: by_class[op_class][key] for op_class in order}, y)
-    present = [op_class for op_class in order if any(by_class[op_class][key] for key, _ in BARS)]
-    yield from _legend(present, top + len(BARS) * STEP + 8)
+        yield text(0, y + 12, name, "name")
+        yield from _bar({op_class: by_class[op_class][key] for op_class in order}, y + NAME, width)
+    below = top + len(BARS) * STEP
+    for name, x, y in _legend(by_class, width):
+        yield element("rect", x=x, y=below + y, width=SWATCH, height=SWATCH, rx=2, fill=colour(name))
+        yield text(x + 18, below + y + 10, label_of(name))
 
 
-def height(by_class: Mapping[str, Any]) -> float:
+def by_time(by_class: Classes) -> list[str]:
+    """The classes, the slowest first, framework and the unattributed rest last."""
+    return sorted(
+        by_class, key=lambda name: (name in {FRAMEWORK, UNATTRIBUTED}, -by_class[name]["time_share"])
+    )
+
+
+def height(by_class: Classes, width: float) -> float:
     """Pixels that the bars and their legend take."""
-    return len(BARS) * STEP + 24 * (1 + len(by_class) // 6) + 16
+    lowest = max((y for _, _, y in _legend(by_class, width)), default=0.0)
+    return len(BARS) * STEP + lowest + LEGEND_STEP
 
 
-def _bar(shares: Mapping[str, float], y: float) -> Iterator[str]:
+def _bar(shares: Mapping[str, float], y: float, whole: float) -> Iterator[str]:
     """One bar of shares by class. A negative share, of unattributed time, is left out; a line marks 100%."""
     drawn = {name: share for name, share in shares.items() if share > 0}
-    unit = WIDTH / max(1.0, sum(drawn.values()))
-    x = float(LEFT)
+    unit = whole / max(1.0, sum(drawn.values()))
+    x = 0.0
     for name, share in drawn.items():
         width = share * unit
         shape = element("rect", x=x, y=y, width=width, height=HEIGHT, fill=colour(name))
-        if width >= LEAST_LABELLED:
-            shape += text(x + width / 2, y + HEIGHT / 2 + 4, f"{share:.1%}", "on", "middle")
+        shape += _segment_text(name, share, x + width / 2, y + HEIGHT / 2 + 4, width)
         yield titled(shape, f"{label_of(name)}: {share:.2%}")
         x += width
-    if unit < WIDTH * 0.999:
-        yield element("line", x1=LEFT + unit, y1=y - 4, x2=LEFT + unit, y2=y + HEIGHT + 4, class_="roof")
+    if unit < whole * 0.999:
+        yield element("line", x1=unit, y1=y - 4, x2=unit, y2=y + HEIGHT + 4, class_="roof")
 
 
-def _legend(names: list[str], y: float) -> Iterator[str]:
-    x, line = float(LEFT), 0
-    for name in names:
-        wide = 24 + 7 * len(label_of(name))
-        if x + wide > LEFT + WIDTH:
-            x, line = float(LEFT), line + 1
-        yield element("rect", x=x, y=y + 24 * line, width=12, height=12, rx=2, fill=colour(name))
-        yield text(x + 18, y + 24 * line + 10, label_of(name))
-        x += wide + 8
+def _segment_text(name: str, share: float, x: float, y: float, width: float) -> str:
+    """The class and its share, or the share alone, or nothing, as there is room."""
+    for content in (f"{label_of(name)} {share:.1%}", f"{share:.1%}"):
+        if text_width(content) + ROOM <= width:
+            return text(x, y, content, None, "middle", style=f"fill: {ink_on(colour(name))}")
+    return ""
+
+
+def _legend(by_class: Classes, width: float) -> Iterator[tuple[str, float, float]]:
+    """(class, x, y) of the classes that have a share, the slowest first."""
+    x, y = 0.0, 0.0
+    for name in by_time(by_class):
+        if not any(by_class[name][key] for key, _ in BARS):
+            continue
+        wide = 18 + text_width(label_of(name))
+        if x and x + wide > width:
+            x, y = 0.0, y + LEGEND_STEP
+        yield name, x, y
+        x += wide + 16

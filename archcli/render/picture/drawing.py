@@ -2,43 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from archcli.recording.classes import label_of
 from archcli.render.picture import bars, roofline
-from archcli.render.picture.elements import STYLE, element, text
+from archcli.render.picture.elements import LINE, STYLE, element, text
+from archcli.render.picture.labels import wrapped
 
-WIDTH, TOP, BELOW = 960, 84, 56
+WIDTH, MARGIN, GAP = 912, 24, 28
+TITLE = "Roofline: how fast each operator computes; the area of a mark is its share of the time"
 Document = Mapping[str, Any]
 
 
 def svg(document: Document) -> str:
     """The picture as one SVG file, for light and dark backgrounds."""
-    totals = document["totals"]
-    second = TOP + bars.height(totals["by_class"]) + 40
-    height = second + roofline.HEIGHT + BELOW
-    inside = [
+    heading, top = _heading(document)
+    inside, height = _figure(document, top + GAP - LINE, WIDTH)
+    shapes = [
         element("style", STYLE),
-        element("rect", class_="paper", width="100%", height="100%"),
-        *_heading(document),
-        *bars.bars(totals["by_class"], TOP),
-        text(bars.LEFT, second - 28, "Roofline; the area of a mark is its share of the time", "title"),
-        *roofline.roofline(document["rows"], totals.get("ceilings"), second),
+        element("rect", class_="paper", x=-MARGIN, y=-MARGIN, width="100%", height="100%"),
+        *heading,
+        *inside,
     ]
-    size = f"0 0 {WIDTH} {height:.0f}"
-    body = "\n".join(inside)
-    return (
-        element(
-            "svg",
-            f"\n{body}\n",
-            xmlns="http://www.w3.org/2000/svg",
-            viewBox=size,
-            width=WIDTH,
-            height=height,
-            role="img",
-        )
-        + "\n"
-    )
+    return _drawing(shapes, -MARGIN, WIDTH + 2 * MARGIN, height + 2 * MARGIN) + "\n"
+
+
+def figure(document: Document, width: float) -> str:
+    """Bars and roofline alone, for a page that has the heading and `elements.STYLE`."""
+    inside, height = _figure(document, 0.0, width)
+    return _drawing(inside, 0, width, height)
 
 
 def headline(document: Document) -> str:
@@ -47,15 +40,72 @@ def headline(document: Document) -> str:
     return f"{document['model']['name']}: where the time goes{suffix}"
 
 
-def _heading(document: Document) -> Iterator[str]:
+def lead(document: Document) -> str:
+    """The shares of the class that has most FLOPs, in a sentence; empty where nothing computes."""
+    by_class = document["totals"]["by_class"]
+    name = max(by_class, key=lambda name: by_class[name]["flop_share"])
+    flops, moved, time = (by_class[name][f"{kind}_share"] for kind in ("flop", "byte", "time"))
+    label = label_of(name)
+    shares = f"{flops:.1%} of the FLOPs, {moved:.1%} of the bytes, {time:.1%} of the time"
+    return f"{label[:1].upper()}{label[1:]}: {shares}." if flops else ""
+
+
+def settings(document: Document) -> str:
+    """How and on what the model was run, and how long a pass took."""
     inputs, totals = document["inputs"], document["totals"]
-    settings = [
+    stated = [
         f"{key.replace('_', ' ')} {inputs[key]}"
         for key in ("phase", "batch_size", "seq_len", "past", "dtype")
         if inputs.get(key)
     ]
     machine = totals.get("machine", {})
-    settings.append(str(machine.get("CPU" if inputs["device"] == "cpu" else "processor", inputs["device"])))
-    yield text(24, 30, headline(document), "title")
-    reliable = "" if totals.get("reliable", True) else "   NOT RELIABLE, see the notes"
-    yield text(24, 52, f"{', '.join(settings)}; {totals['wall_s'] * 1e3:,.1f} ms a pass{reliable}", "soft")
+    stated.append(str(machine.get("CPU" if inputs["device"] == "cpu" else "processor", inputs["device"])))
+    return f"{', '.join(stated)}; {totals['wall_s'] * 1e3:,.1f} ms a pass"
+
+
+def warnings(document: Document) -> list[str]:
+    """The warnings; of a document saved before they were kept apart, those notes that begin as one."""
+    totals = document["totals"]
+    if totals.get("reliable", True):
+        return list(totals.get("warnings", ()))
+    early = [note for note in document["notes"] if "NOT RELIABLE" in note]
+    return list(totals.get("warnings", early)) or ["NOT RELIABLE, see the notes."]
+
+
+def _heading(document: Document) -> tuple[list[str], float]:
+    """The lines above the figure, and the y of its top."""
+    lines, y = list[str](), 0.0
+    unreliable = [] if document["totals"].get("reliable", True) else warnings(document)
+    paragraphs = [(headline(document), "title", 18), (lead(document), "lead", 14)]
+    paragraphs += [(warning, "warning", 12) for warning in unreliable]
+    paragraphs.append((settings(document), "soft", 12))
+    for content, class_, size in paragraphs:
+        for line in wrapped(content, WIDTH, size, bold=class_ != "soft") if content else ():
+            y += LINE * max(1.0, size / 13)
+            lines.append(text(0, y - 4, line, class_))
+    return lines, y + LINE
+
+
+def _figure(document: Document, top: float, width: float) -> tuple[list[str], float]:
+    """Bars and roofline from `top` down, and the y of their end."""
+    totals = document["totals"]
+    shapes = list(bars.bars(totals["by_class"], top, width))
+    y = top + bars.height(totals["by_class"], width) + GAP
+    for line in wrapped(TITLE, width, bold=True):
+        shapes.append(text(0, y, line, "name"))
+        y += LINE
+    shapes += roofline.roofline(document["rows"], totals.get("ceilings"), y + LINE, width)
+    return shapes, y + LINE + roofline.HEIGHT + roofline.BELOW
+
+
+def _drawing(shapes: list[str], origin: float, width: float, height: float) -> str:
+    body = "\n".join(shapes)
+    return element(
+        "svg",
+        f"\n{body}\n",
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"{origin:.0f} {origin:.0f} {width:.0f} {height:.0f}",
+        width=round(width),
+        height=round(height),
+        role="img",
+    )

@@ -23,15 +23,21 @@ UNKNOWN = "#6a6a6a"
 
 STYLE = """
 text { font: 12px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #1c1c1c }
-.title { font-size: 16px; font-weight: 600 } .soft { fill: #5c5c5c } .on { fill: #fff; font-size: 11px }
-.grid { stroke: #e6e6e6; stroke-width: 1 } .roof { stroke: #1c1c1c; stroke-width: 1.5; fill: none }
+.title { font-size: 18px; font-weight: 600 } .lead { font-size: 14px } .name { font-weight: 600 }
+.soft { fill: #5c5c5c } .warning { fill: #b3261e; font-weight: 600 }
+.mark { paint-order: stroke; stroke: #fff; stroke-width: 3px; stroke-linejoin: round }
+.grid { stroke: #e6e6e6; stroke-width: 1 } .leader { stroke: #5c5c5c; stroke-width: 1 }
+.roof { stroke: #1c1c1c; stroke-width: 1.5; fill: none }
 .paper { fill: #fff }
 @media (prefers-color-scheme: dark) {
-  text { fill: #ececec } .soft { fill: #a6a6a6 } .on { fill: #fff } .grid { stroke: #333 }
-  .roof { stroke: #ececec }
+  text { fill: #ececec } .soft { fill: #a6a6a6 } .warning { fill: #ff8a80 } .mark { stroke: #161616 }
+  .grid { stroke: #333 } .leader { stroke: #a6a6a6 } .roof { stroke: #ececec }
   .paper { fill: #161616 }
 }
 """
+"""For light and dark backgrounds; the text on a segment of a bar has a colour of its own."""
+LINE = 18
+"""Pixels from one line of text to the next."""
 
 
 def escaped(text: object) -> str:
@@ -59,11 +65,10 @@ def text(
     content: object,
     class_: str | None = None,
     anchor: str | None = None,
-    turned: float = 0.0,
+    **attributes: Any,
 ) -> str:
-    """A line of text at a point. `anchor` is middle or end; `turned` rotates it, in degrees."""
-    turn = f"rotate({turned:.1f} {x:.1f} {y:.1f})" if turned else None
-    return element("text", escaped(content), x=x, y=y, class_=class_, text_anchor=anchor, transform=turn)
+    """A line of text at a point; `anchor` is middle or end."""
+    return element("text", escaped(content), x=x, y=y, class_=class_, text_anchor=anchor, **attributes)
 
 
 def titled(shape: str, tooltip: object) -> str:
@@ -74,6 +79,17 @@ def titled(shape: str, tooltip: object) -> str:
 def colour(op_class: str) -> str:
     """The colour of a class; of several joined by ` + `, that of the first."""
     return COLOURS.get(op_class.split(" + ", maxsplit=1)[0], UNKNOWN)
+
+
+def ink_on(ground: str) -> str:
+    """Black or white, whichever has more contrast to a colour `#rrggbb`.
+
+    That is at least 4.58 for any, by WCAG 2.2, "contrast ratio".
+    """
+    channels = [int(ground[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]  # noqa: PLR2004
+    luminance = sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+    return "#ffffff" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 else "#000000"
 
 
 def _attribute(value: Any) -> str:

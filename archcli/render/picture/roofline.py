@@ -7,121 +7,156 @@ Ceilings are those measured in the same process; without them only the marks are
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import atan2, ceil, degrees, floor, log10, sqrt
-from typing import Any, NamedTuple
+from math import ceil, floor, log10, sqrt
+from typing import Any
 
 from archcli.render.picture.elements import colour, element, text, titled
+from archcli.render.picture.labels import Box, Canvas, Circle, Segment, crosses, leader, text_width
+from archcli.render.picture.scale import LogScale
 
-LEFT, WIDTH, HEIGHT = 90, 840, 380
-LARGEST = 26.0
-"""Radius of a mark that takes half of the time."""
+LEFT, HEIGHT, BELOW = 48, 360, 48
+"""Pixels of the tick labels on the left, of the diagram, and of those below it."""
+LARGEST, SMALLEST, WIDE = 26.0, 2.0, 912
+"""Radius of a mark that takes half of the time, where the drawing is so wide; and of the smallest."""
 MOST_NAMED = 8
-"""Marks with a name in the drawing; all have one as a tooltip."""
-APART = (90, 30)
-"""Pixels between two names, across and up, so that they do not overlap."""
+"""Marks with a name in the drawing, where there is room; all have one as a tooltip."""
+GAPS = (3, 14, 28, 44, 62)
+"""Pixels from a mark to its name; beyond the first a line leads to it."""
+TALL, BASELINE = 16, 12
+"""Pixels of a line of text, and from its top to its baseline."""
+TICK = 44
+"""Pixels that the label of a tick takes at most."""
 SLOPES = (("dram_bytes_per_s", "memory"), ("cache_bytes_per_s", "cache"))
 
 Row = Mapping[str, Any]
 
 
-class _Scale(NamedTuple):
-    """The scale of the diagram: decades of both axes, and the top in pixels."""
-
-    x: tuple[int, int]
-    y: tuple[int, int]
-    top: float
-
-    def at(self, intensity: float, speed: float) -> tuple[float, float]:
-        across = (log10(intensity) - self.x[0]) / (self.x[1] - self.x[0])
-        up = (log10(speed) - self.y[0]) / (self.y[1] - self.y[0])
-        return LEFT + WIDTH * across, self.top + HEIGHT * (1 - up)
-
-
-def roofline(rows: Sequence[Row], ceilings: Mapping[str, float] | None, top: float) -> Iterator[str]:
+def roofline(
+    rows: Sequence[Row], ceilings: Mapping[str, float] | None, top: float, width: float
+) -> Iterator[str]:
     """Marks, ceilings and axes. Operators that compute nothing or take no time have no mark."""
     marks = [row for row in rows if row["executed_flops"] and row["bytes"] and row["seconds"] > 0]
     if not marks:
-        yield text(LEFT, top + 20, "No operator computed anything.", "soft")
+        yield text(0, top + 20, "No operator computed anything.", "soft")
         return
-    scale = _scale(marks, ceilings or {}, top)
+    marks.sort(key=lambda row: -row["time_share"])
+    radii = [max(SMALLEST, LARGEST * min(1.0, width / WIDE) * sqrt(row["time_share"] / 0.5)) for row in marks]
+    frame = Box(LEFT, top, width, top + HEIGHT)
+    scale = _scale(marks, ceilings or {}, frame, radii[0] + 4)
+    circles = [Circle(*scale.at(*_position(row)), radius) for row, radius in zip(marks, radii, strict=True)]
+    roofs = list(_roofs(scale, ceilings or {}))
+    canvas = Canvas(frame, circles=circles, segments=[line for _, line in roofs])
     yield from _axes(scale)
-    yield from _roofs(scale, ceilings or {})
-    named: list[tuple[float, float]] = []
-    for row in sorted(marks, key=lambda row: -row["time_share"]):
-        x, y = scale.at(*_position(row))
-        free = len(named) < MOST_NAMED and all(
-            abs(x - named_x) > APART[0] or abs(y - named_y) > APART[1] for named_x, named_y in named
-        )
-        named += [(x, y)] if free else []
-        yield _mark(scale, row, named=free)
+    for name, line in reversed(roofs):  # the peak, which has most room, last
+        dashes = None if line.y1 == line.y2 else "5 4"
+        yield element("line", **line._asdict(), class_="roof", stroke_dasharray=dashes)
+        boxes = _along(line, text_width(name), below=name.startswith("memory"))
+        yield from _placed(name, canvas.first_free(boxes), "soft mark")
+    yield from (_mark(row, circle) for row, circle in zip(marks, circles, strict=True))
+    for row, circle in list(zip(marks, circles, strict=True))[:MOST_NAMED]:
+        yield from _name(canvas, row, circle)
 
 
 def _position(row: Row) -> tuple[float, float]:
     return row["executed_flops"] / row["bytes"], row["executed_flops"] / row["seconds"]
 
 
-def _scale(marks: Sequence[Row], ceilings: Mapping[str, float], top: float) -> _Scale:
+def _scale(marks: Sequence[Row], ceilings: Mapping[str, float], frame: Box, margin: float) -> LogScale:
     positions = [_position(row) for row in marks]
     across, up = [log10(x) for x, _ in positions], [log10(y) for _, y in positions]
     highest = [log10(ceilings["gemm_flops_per_s"])] if ceilings.get("gemm_flops_per_s") else []
     least, most = floor(min(across)), ceil(max(across))
-    return _Scale((least, max(most, least + 1)), (floor(min(up)), ceil(max([*up, *highest]) + 0.1)), top)
+    return LogScale(
+        (least, max(most, least + 1)), (floor(min(up)), ceil(max([*up, *highest]) + 0.1)), frame, margin
+    )
 
 
-def _axes(scale: _Scale) -> Iterator[str]:
-    bottom = scale.top + HEIGHT
+def _axes(scale: LogScale) -> Iterator[str]:
+    left, top, right, bottom = scale.frame
+    every = ceil(TICK / scale.decade_width)
     for decade in range(scale.x[0], scale.x[1] + 1):
         x, _ = scale.at(10.0**decade, 10.0 ** scale.y[0])
-        yield element("line", x1=x, y1=scale.top, x2=x, y2=bottom, class_="grid")
-        yield text(x, bottom + 16, f"{10.0**decade:g}", "soft", "middle")
+        yield element("line", x1=x, y1=top, x2=x, y2=bottom, class_="grid")
+        if (decade - scale.x[0]) % every == 0:
+            label = f"{10.0**decade:g}"
+            yield text(min(x, right - text_width(label) / 2), bottom + 20, label, "soft", "middle")
     for decade in range(scale.y[0], scale.y[1] + 1):
         _, y = scale.at(10.0 ** scale.x[0], 10.0**decade)
-        yield element("line", x1=LEFT, y1=y, x2=LEFT + WIDTH, y2=y, class_="grid")
-        yield text(LEFT - 8, y + 4, f"{10.0 ** (decade - 9):g}", "soft", "end")
-    yield text(LEFT + WIDTH / 2, bottom + 36, "FLOP per byte, both as executed one by one", "soft", "middle")
-    yield text(LEFT - 8, scale.top - 12, "GFLOP/s", "soft", "end")
+        yield element("line", x1=left, y1=y, x2=right, y2=y, class_="grid")
+        yield text(0, y + 4, f"{10.0 ** (decade - 9):g}", "soft")
+    yield text(0, top - 8, "GFLOP/s", "soft")
+    yield text(right, bottom + 42, "FLOP per byte, operators one by one", "soft", "end")
 
 
-def _roofs(scale: _Scale, ceilings: Mapping[str, float]) -> Iterator[str]:
+def _roofs(scale: LogScale, ceilings: Mapping[str, float]) -> Iterator[tuple[str, Segment]]:
+    """(name, line) of the peak and of the bandwidths, which rise to it: speed = bandwidth * intensity."""
     peak = ceilings.get("gemm_flops_per_s")
     if not peak:
         return
-    least, most = 10.0 ** scale.x[0], 10.0 ** scale.x[1]
-    x1, y = scale.at(least, peak)
-    x2, _ = scale.at(most, peak)
-    yield element("line", x1=x1, y1=y, x2=x2, y2=y, class_="roof")
-    yield text(x2 - 4, y - 6, f"matrix products, {peak / 1e9:,.0f} GFLOP/s", "soft", "end")
+    _, y = scale.at(1.0, peak)
+    yield f"matrix products, {peak / 1e9:,.0f} GFLOP/s", Segment(scale.frame.left, y, scale.frame.right, y)
+    least, most = scale.intensities()
     for key, name in SLOPES:
-        if ceilings.get(key):
-            yield from _slope(scale, ceilings[key], peak, name)
+        bandwidth = ceilings.get(key)
+        if bandwidth:
+            start, end = max(least, scale.speeds()[0] / bandwidth), min(peak / bandwidth, most)
+            if start < end:
+                ends = (*scale.at(start, start * bandwidth), *scale.at(end, end * bandwidth))
+                yield f"{name}, {bandwidth / 1e9:,.0f} GB/s", Segment(*ends)
 
 
-def _slope(scale: _Scale, bandwidth: float, peak: float, name: str) -> Iterator[str]:
-    """speed = bandwidth * intensity, from where it enters the drawing to the peak."""
-    start = max(10.0 ** scale.x[0], 10.0 ** scale.y[0] / bandwidth)
-    end = min(peak / bandwidth, 10.0 ** scale.x[1])
-    if start >= end:
-        return
-    (x1, y1), (x2, y2) = scale.at(start, start * bandwidth), scale.at(end, end * bandwidth)
-    yield element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_="roof", stroke_dasharray="5 4")
-    turned = -degrees(atan2(y1 - y2, x2 - x1))
-    yield text(x1 + 10, y1 - 12, f"{name}, {bandwidth / 1e9:,.0f} GB/s", "soft", turned=turned)
+def _along(line: Segment, width: float, *, below: bool) -> Iterator[Box]:
+    """Boxes for the name of a line: above it on the left or below it on the right, else on the other side."""
+    for under in (below, not below):
+        for part in (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1, 0.9, 0.99):
+            x, y = line.x1 + part * (line.x2 - line.x1), line.y1 + part * (line.y2 - line.y1)
+            left, top = (x + 4, y + 4) if under else (x - 4 - width, y - 4 - TALL)
+            yield Box(left, top, left + width, top + TALL)
 
 
-def _mark(scale: _Scale, row: Row, *, named: bool) -> str:
+def _around(circle: Circle, width: float, gap: float) -> Iterator[Box]:
+    """Boxes for the name of a mark: above, below, on the right, on the left, and in the corners."""
+    x, y, away = circle.x, circle.y, circle.radius + gap
+    middle, near, far = x - width / 2, x + away, x - away - width
+    for left, top in (
+        (middle, y - away - TALL),
+        (middle, y + away),
+        (near, y - TALL / 2),
+        (far, y - TALL / 2),
+        (near, y - away - TALL),
+        (far, y - away - TALL),
+        (near, y + away),
+        (far, y + away),
+    ):
+        yield Box(left, top, left + width, top + TALL)
+
+
+def _name(canvas: Canvas, row: Row, circle: Circle) -> Iterator[str]:
+    """The name of a mark beside it, where it covers nothing; farther off with a line that crosses no text."""
+    name = row["path"].removeprefix("layers.*.")
+    for gap in GAPS:
+        boxes = _around(circle, text_width(name), gap)
+        clear = (box for box in boxes if not any(crosses(leader(box, circle), text) for text in canvas.boxes))
+        box = canvas.first_free(clear)
+        if box is not None:
+            if gap > GAPS[0]:
+                line = leader(box, circle)
+                canvas.segments.append(line)
+                yield element("line", **line._asdict(), class_="leader")
+            yield from _placed(name, box, "mark")
+            return
+
+
+def _placed(name: str, box: Box | None, class_: str) -> Iterator[str]:
+    if box is not None:
+        yield text((box.left + box.right) / 2, box.top + BASELINE, name, class_, "middle")
+
+
+def _mark(row: Row, circle: Circle) -> str:
     intensity, speed = _position(row)
-    x, y = scale.at(intensity, speed)
-    radius = max(2.0, LARGEST * sqrt(row["time_share"] / 0.5))
+    fill = colour(row["class"])
     shape = element(
-        "circle",
-        cx=x,
-        cy=y,
-        r=radius,
-        fill=colour(row["class"]),
-        fill_opacity=0.65,
-        stroke=colour(row["class"]),
+        "circle", cx=circle.x, cy=circle.y, r=circle.radius, fill=fill, fill_opacity=0.65, stroke=fill
     )
-    if named:
-        shape += text(x, y - radius - 4, row["path"].removeprefix("layers.*."), "soft", "middle")
     rates = f"{intensity:.3g} FLOP/byte, {speed / 1e9:,.1f} GFLOP/s"
     return titled(shape, f"{row['path']}: {row['time_share']:.1%} of the time, {rates}")

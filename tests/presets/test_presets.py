@@ -38,7 +38,7 @@ def figures(name):
     params = count_params(preset(name)).totals
     asked = {
         "flops": lambda n: flops(name, seq_len=n),
-        "decode_flops": lambda n: flops(name, phase="decode", past=n),
+        "decode_flops": lambda n: flops(name, phase="decode", past=n, forms={"mla": "naive"}),
         "kv_elements": lambda n: cached(name, n)["elements"],
         "cross_elements": lambda n: cached(name, n)["cross_elements"],
     }

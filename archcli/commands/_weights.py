@@ -12,7 +12,7 @@ from archcli.load.checkpoint.safetensors import read_tensor
 from archcli.load.huggingface.importer import weight_map
 from archcli.load.huggingface.weights.auxiliary import PACKED, SCALE
 from archcli.load.huggingface.weights.map import WeightMap
-from archcli.measure.passes import forward_pass
+from archcli.measure.passes import shape_pass
 from archcli.measure.weights.checkpoint import (
     Comparison,
     as_stored,
@@ -88,7 +88,7 @@ def verify_weights(asked: Subject, folder: str, dtype: str, request: Request) ->
             f"{folder}: some shards are not here", "params --against compares the names of their tensors"
         )
     stored = {name: entry for name, entry in checkpoint.tensors.items() if entry is not None}
-    params = int(forward_pass(model, 1, 1).params())
+    params = int(shape_pass(model).params())
     with progress(f"verifying {asked.name}") as tick:
         job = WeightCheck(folder, checkpoint.config, stored, params, dtype, request)
         logits = check_weights(model, placed, job, available_memory(), tick)

@@ -46,15 +46,10 @@ class CountTape:
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Write the op's row; returns abstract outputs."""
-        shapes = [x.shape for x in xs]
-        grads = [x.value.grad for x in xs]
-        parts = tuple(_needed(part, grads, trained=trained) for part in op.parts(*shapes))
-        if not parts and not op.zero_cost_reason:
-            raise NotImplementedError(f"{type(op).__name__} states no cost and no reason for having none")
-        row = self._row(op, shapes, parts, group, trained=trained)
-        grad = op.trained(grads, *shapes) and (trained or any(grads))
-        out = tuple(Tensor(self, Abstract(shape, grad)) for shape in row.outputs)
-        return out if _is_many(op.shape(*shapes)) else out[0]
+        shapes, grads = [x.value.shape for x in xs], [x.value.grad for x in xs]
+        out, parts = op.shape(*shapes), self._parts(op, shapes, grads, trained=trained)
+        self._row(op, shapes, out, parts, group, trained=trained)
+        return self._tensors(out, grad=op.trained(grads, *shapes) and (trained or any(grads)))
 
     def weight(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Tensor:
         """The op's first weight, from its row or from a new row without cost."""
@@ -62,29 +57,53 @@ class CountTape:
         since = self.rows[self.start :]  # not all rows: layers of arrays share the path `layers.?`
         row = next((row for row in since if row.path == path), None)
         if row is None:
-            row = self._row(op, [x.shape for x in xs], (), group, trained=trained)
+            shapes = [x.value.shape for x in xs]
+            row = self._row(op, shapes, op.shape(*shapes), (), group, trained=trained)
         return Tensor(self, Abstract(next(iter(row.weights.values())), row.trained))
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
         """Count the child's forward with the path, repetition, experts and group it is called with."""
         group = options.get("group") or module.group or self.group
         experts = options.get("experts") or self.experts
-        child = CountTape(
+        child = type(self)(
             self.rows, _join(self.path, name), self.times * options.get("times", 1), experts, group
         )
         return _rebind(self, module.forward(*_rebind(child, args)))
 
     def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
         """Count the module's ops under this path and the given group."""
-        child = CountTape(self.rows, self.path, self.times, self.experts, group or self.group)
+        child = type(self)(self.rows, self.path, self.times, self.experts, group or self.group)
         return _rebind(self, module.forward(*_rebind(child, args), **options))
 
     def occurrences(self, n_layers: Number, period: int) -> Iterator[tuple[int, Number]]:
         """Each layer of the pattern once, with how many of the N layers are like it."""
         yield from ((i, repetitions(n_layers, period, i)) for i in range(period))
 
-    def _row(self, op: Op, shapes: list[Shape], parts: tuple[Part, ...], group: str, *, trained: bool) -> Row:
-        out = op.shape(*shapes)
+    def _parts(self, op: Op, shapes: list[Shape], grads: list[bool], *, trained: bool) -> tuple[Part, ...]:
+        """The op's cost, without gradients that nothing asks for."""
+        parts = op.parts(*shapes)
+        if not parts and not op.zero_cost_reason:
+            raise NotImplementedError(f"{type(op).__name__} states no cost and no reason for having none")
+        if trained and all(grads):
+            return parts
+        return tuple([_needed(part, grads, trained=trained) for part in parts])
+
+    def _tensors(self, out: Any, *, grad: bool) -> Any:
+        """Abstract tensors of the shape or shapes that an op returns."""
+        if not _is_many(out):
+            return Tensor(self, Abstract(out, grad))
+        return tuple([Tensor(self, Abstract(shape, grad)) for shape in out])
+
+    def _row(
+        self,
+        op: Op,
+        shapes: list[Shape],
+        out: Any,
+        parts: tuple[Part, ...],
+        group: str,
+        *,
+        trained: bool,
+    ) -> Row:
         row = Row(
             path=_join(self.path, op.name),
             group=group or self.group,
@@ -100,6 +119,33 @@ class CountTape:
         )
         self.rows.append(row)
         return row
+
+
+class ShapeTape(CountTape):
+    """A CountTape that writes rows without costs, where shapes, parameters or states are asked for alone."""
+
+    __slots__ = ()
+
+    def _parts(self, op: Op, shapes: list[Shape], grads: list[bool], *, trained: bool) -> tuple[Part, ...]:
+        return ()
+
+
+class StateTape(ShapeTape):
+    """A ShapeTape that writes rows only of operations that leave something in the cache."""
+
+    __slots__ = ()
+
+    def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
+        """Write the op's row if it caches anything; returns abstract outputs."""
+        shapes = [x.value.shape for x in xs]
+        out = op.shape(*shapes)
+        if op.states(*shapes):
+            self._row(op, shapes, out, (), group, trained=trained)
+        return self._tensors(out, grad=True)
+
+    def weight(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Tensor:
+        """The op's first weight, without a row."""
+        return Tensor(self, Abstract(next(iter(op.weights(*[x.value.shape for x in xs]).values()))))
 
 
 def _rebind(tape: Tape, tree: Any) -> Any:

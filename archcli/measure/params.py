@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from archcli.graph import Row
-from archcli.measure.passes import forward_pass, train_pass
+from archcli.measure.passes import shape_pass, train_pass
 from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.measure.weights.stored_bytes import WeightBits, WeightTotals, stored
 from archcli.modules import Model
@@ -27,7 +27,7 @@ Totals = dict[str, Any]
 
 def count_params(model: Model, dtype: str = "bf16", depth: int = 3) -> Report:
     """The report of `archcli params`; paths are folded to `depth` steps."""
-    rows = forward_pass(model, 1, 1).rows
+    rows = shape_pass(model).rows
     totals = param_totals(model, rows) | prediction_totals(model, rows)
     weights = list(stored(model, rows, dtype))
     model, _ = in_format(model, dtype)

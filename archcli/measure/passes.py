@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 from archcli.arith import Number, whole
 from archcli.errors import ArchError
 from archcli.graph import OpClass, Row, StateKind
+from archcli.graph.count_tape import CountTape, ShapeTape, StateTape
 from archcli.modules import Model
-from archcli.modules.forms import forms_of, with_forms
+from archcli.modules.forms import formed
 from archcli.modules.request import Logits, Phase, Request
-from archcli.modules.trace import trace
+from archcli.modules.trace import ONE_TOKEN, trace
 
 GROWING = (StateKind.TOKENS, StateKind.WINDOW)
 """States that grow with each token while the context is shorter than every window."""
@@ -127,17 +128,20 @@ def _elements(rows: Iterable[Row], kinds: Container[StateKind]) -> Number:
     return sum((state.elements * row.times for row, state in states if state.kind in kinds), 0)
 
 
-def count_pass(model: Model, request: Request) -> Pass:
-    """Trace the pass of a request. A model without a cache caches nothing, whatever the phase."""
+def count_pass(model: Model, request: Request, counting: type[CountTape] = CountTape) -> Pass:
+    """Trace the pass of a request. A model without a cache caches nothing, whatever the phase.
+
+    `counting` is the tape: a ShapeTape leaves costs out, a StateTape all but what is cached.
+    """
     request = request.resolved()
     if request.phase == "train":
         model.require_tokens(request.seq_len)
-    forms, model = forms_of(model, request), with_forms(model, request)
+    model, forms = formed(model, request)
     runs, cache, source_cached = model.adapted, (() if request.caches else None), 0
     if request.continues:
-        rows, cache = trace(model, request.filling(), adapted=runs, cache=())
+        rows, cache = trace(model, request.filling(), adapted=runs, cache=(), counting=StateTape)
         source_cached = _elements(rows, (StateKind.SOURCE,))
-    rows, _ = trace(model, request, adapted=runs, cache=cache)
+    rows, _ = trace(model, request, adapted=runs, cache=cache, counting=counting)
     return Pass(request, rows, model.source_length(request.source_positions), source_cached, forms)
 
 
@@ -148,6 +152,16 @@ def checked_pass(model: Model, request: Request) -> Pass:
             "an encoder has no cache to fill and generates nothing", "ask for phase forward or train"
         )
     return count_pass(model, request)
+
+
+def shape_pass(model: Model, request: Request = ONE_TOKEN) -> Pass:
+    """The pass of a request without costs, for its shapes and parameters."""
+    return count_pass(model, request, ShapeTape)
+
+
+def cache_pass(model: Model, request: Request) -> Pass:
+    """The pass of a request, with rows only of what leaves something in the cache."""
+    return count_pass(model, request, StateTape)
 
 
 def forward_pass(

@@ -6,9 +6,10 @@ from typing import Any
 
 from archcli.graph import Row
 from archcli.measure.notes import context_notes
-from archcli.measure.passes import forward_pass
+from archcli.measure.passes import shape_pass
 from archcli.measure.report import Column, Report, Table
 from archcli.modules import Model
+from archcli.modules.request import Request
 
 CONVENTION = (
     "A layer stands once for all its like, `times` as often. Shapes are [batch, tokens, …]; "
@@ -18,7 +19,8 @@ CONVENTION = (
 
 def list_rows(model: Model, batch_size: int = 1, seq_len: int = 2048) -> Report:
     """The report of `archcli show`: every row of a forward."""
-    rows = [_record(row) for row in forward_pass(model, batch_size, seq_len).rows]
+    request = Request("forward", batch_size, seq_len)
+    rows = [_record(row) for row in shape_pass(model, request).rows]
     params = sum(row["params"] for row in rows)
     columns = (
         Column("path", "path"),

@@ -16,20 +16,30 @@ from archcli.modules.request import AUTO, Forms, Request
 M = TypeVar("M", bound=Spec)
 
 
+def formed(model: M, request: Request) -> tuple[M, dict[str, str]]:
+    """A copy whose modules compute in the forms of this request, and these forms by key.
+
+    The model itself where they do already. Several forms of one key are joined by ` + `; a key is absent
+    where no module has use for it.
+    """
+    changes: dict[str, str] = {}
+    forms_by_key: dict[str, list[str]] = {}
+    for path, module, forms, form in _chosen(model, request):
+        forms_by_key.setdefault(forms.key, []).append(form)
+        if module.form != form:
+            changes[f"{path}.form"] = form
+    names = {key: " + ".join(dict.fromkeys(of_key)) for key, of_key in forms_by_key.items()}
+    return (substitute(model, changes) if changes else model), names
+
+
 def with_forms(model: M, request: Request) -> M:
     """A copy whose modules compute in the forms of this request; the model itself where they do already."""
-    changes = {
-        f"{path}.form": form for path, module, _, form in _chosen(model, request) if module.form != form
-    }
-    return substitute(model, changes) if changes else model
+    return formed(model, request)[0]
 
 
 def forms_of(model: Spec, request: Request) -> dict[str, str]:
-    """By key, the form of the model's modules, or several joined by ` + `; without keys it has no use for."""
-    chosen: dict[str, list[str]] = {}
-    for _, _, forms, form in _chosen(model, request):
-        chosen.setdefault(forms.key, []).append(form)
-    return {key: " + ".join(dict.fromkeys(of_key)) for key, of_key in chosen.items()}
+    """By key, the forms that the model's modules compute in."""
+    return formed(model, request)[1]
 
 
 def in_other_forms(model: Spec, request: Request) -> Iterator[tuple[str, str, Request]]:

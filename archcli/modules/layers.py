@@ -6,10 +6,11 @@ i+2p, … of its group. A built model has all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from archcli.arith import Number, label, repetitions
+from archcli.graph import Row
 from archcli.modules.base import Spec
 from archcli.modules.block import Block
 from archcli.modules.stack import Group, Stack, stacks
@@ -46,6 +47,13 @@ class LayerIndex:
     def span(self, path: str) -> range:
         """The layers of its stack that a row represents; range(1) for a row outside of all layers."""
         return self._spans.get(self._split(path)[0], range(1))
+
+    def by_layer(self, rows: Iterable[Row]) -> dict[str, list[Row]]:
+        """The rows of each layer by its path; those outside of all layers under the empty path."""
+        layers: dict[str, list[Row]] = {}
+        for row in rows:
+            layers.setdefault(self._split(row.path)[0], []).append(row)
+        return layers
 
     def built_paths(self, path: str) -> list[str]:
         """The paths in a built model that one counted path represents."""

@@ -12,16 +12,21 @@ ONE_TOKEN = Request(seq_len=1, source_len=1)
 
 
 def trace(
-    model: Any, request: Request, *, adapted: Any = None, cache: Any = None
+    model: Any,
+    request: Request,
+    *,
+    adapted: Any = None,
+    cache: Any = None,
+    counting: type[CountTape] = CountTape,
 ) -> tuple[tuple[Row, ...], Any]:
     """The rows of the pass that `request` asks for, and the cache afterwards.
 
     `adapted` is the model with its adapters, if those are to be counted. `cache` None caches nothing, ()
     starts a cache, anything else is what an earlier trace returned, which holds the `past` tokens of the
-    request.
+    request. `counting` is the tape: a StateTape writes only rows of what is cached.
     """
     rows: list[Row] = []
-    tape = CountTape(rows)
+    tape = counting(rows)
     inputs = {
         name: Tensor(tape, Abstract(spec.shape, grad=False)) for name, spec in model.inputs(request).items()
     }

@@ -6,7 +6,7 @@ Counts, FLOPs and bytes take two columns, the exact figure and the short one, so
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from archcli.render.screen import cell_width
@@ -26,11 +26,12 @@ class Grid:
     numeric: tuple[bool, ...]
     rows: tuple[tuple[str, ...], ...]
     footer: tuple[str, ...] | None = None
+    widths: tuple[int, ...] = field(init=False)
+    """The widest cell of each column, in columns of a terminal."""
 
-    @property
-    def widths(self) -> tuple[int, ...]:
-        """The widest cell of each column, in columns of a terminal."""
-        return tuple(max(map(cell_width, self.column(i))) for i in range(len(self.heads)))
+    def __post_init__(self) -> None:
+        widths = tuple(max(map(cell_width, self.column(i))) for i in range(len(self.heads)))
+        object.__setattr__(self, "widths", widths)
 
     def column(self, i: int) -> list[str]:
         """The cells of a column, its heading and footer included."""

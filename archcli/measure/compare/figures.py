@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from archcli.measure.passes import Pass, count_pass, forward_pass, prefill_pass
+from archcli.graph import Row
+from archcli.measure.passes import Pass, cache_pass, count_pass
 from archcli.measure.report import Unit
-from archcli.measure.survey.columns import COLUMNS, describe
+from archcli.measure.survey.columns import COLUMNS, describe_architecture
+from archcli.measure.survey.layers import take_apart
 from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules import Model
 from archcli.modules.formats import cache_bytes
@@ -47,17 +49,17 @@ class Figure(NamedTuple):
 
 def figures(name: str, model: Model, request: Request, context: int, dtype: str) -> list[Figure]:
     """All figures of a model in display order; the KV cache is that of `context` tokens."""
-    record = describe(name, model)
+    architecture = take_apart(model)
+    held = cache_pass(model, replace(request, phase="prefill", seq_len=context, past=None))
     return [
-        *_params(model, dtype),
+        *_params(model, architecture.counted.rows, dtype),
         *_flops(model, request),
-        *_cache(model, replace(request, phase="prefill", seq_len=context, past=None), dtype),
-        *_columns(record),
+        *_cache(architecture.counted, held, dtype),
+        *_columns(describe_architecture(name, architecture)),
     ]
 
 
-def _params(model: Model, dtype: str) -> Iterator[Figure]:
-    rows = forward_pass(model, 1, 1).rows
+def _params(model: Model, rows: Sequence[Row], dtype: str) -> Iterator[Figure]:
     total = sum(row.params for row in rows)
     yield Figure("Parameters", "params", "total", "count", total)
     yield Figure("Parameters", "active_params", "active", "count", sum(row.active_params for row in rows))
@@ -89,13 +91,10 @@ def _pass_figures(what: str, key: str, counted: Pass | None) -> Iterator[Figure]
     yield Figure("FLOPs", f"{key}_other_flops", f"{what}, non-matmul", "flops", other_flops)
 
 
-def _cache(model: Model, request: Request, dtype: str) -> Iterator[Figure]:
-    held = count_pass(model, request)
-    growth = prefill_pass(model, 1, 1).kv_elements()
+def _cache(one_token: Pass, held: Pass, dtype: str) -> Iterator[Figure]:
+    growth = one_token.kv_elements()
     yield Figure(CACHE, "kv_bytes_per_token", "per token", "bytes", cache_bytes(growth, dtype))
-    yield Figure(
-        CACHE, "kv_bytes", f"at {request.seq_len:,} tokens", "bytes", cache_bytes(held.cached(), dtype)
-    )
+    yield Figure(CACHE, "kv_bytes", f"at {held.new:,} tokens", "bytes", cache_bytes(held.cached(), dtype))
     cross = cache_bytes(held.cross_cached(), dtype)
     yield Figure(CACHE, "cross_kv_bytes", "of the source, apart", "bytes", cross)
 

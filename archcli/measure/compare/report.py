@@ -19,6 +19,7 @@ from archcli.measure.passes import count_pass
 from archcli.measure.report import Column, Report, Table
 from archcli.measure.survey.columns import DIFFERING, legend
 from archcli.modules import Model
+from archcli.modules.forms import forms_of
 from archcli.modules.request import Request
 
 CONVENTION = (
@@ -201,6 +202,6 @@ def _notes_of(model: Model, request: Request, length: int) -> Iterator[str]:
     if model.source_length(1) is not None:
         yield from source_notes(model, request.source_len)
     for what, asked in zip(("a forward", "a decoded token"), passes_of(request), strict=True):
-        if model.caches or not asked.caches:
+        if forms_of(model, asked) and (model.caches or not asked.caches):
             notes = other_form_notes(model, count_pass(model, asked))
             yield from (f"{what} with {note}" for note in notes)

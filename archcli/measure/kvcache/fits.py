@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.measure.passes import forward_pass, prefill_pass
+from archcli.measure.kvcache.cache_size import CacheSize
+from archcli.measure.passes import shape_pass
 from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules import Model
 from archcli.modules.formats import cache_bytes
@@ -12,24 +13,20 @@ from archcli.modules.formats import cache_bytes
 Record = dict[str, Any]
 
 
-def kv_elements(model: Model, context: int, batch_size: int = 1) -> int:
-    """Elements the cache holds after `context` tokens."""
-    held: int = prefill_pass(model, batch_size, context).cached()
-    return held
-
-
-def fits(model: Model, memory_bytes: int, context: int, batch_size: int, dtype: str) -> Record:
+def fits(
+    model: Model, size: CacheSize, memory_bytes: int, context: int, batch_size: int, dtype: str
+) -> Record:
     """Tokens (of `batch_size` sequences) and sequences (of `context` tokens) that fit into the memory.
 
     Once with the weights in it, quantized as the model says and else at the same dtype, once for the cache
     alone. None means that there is no bound, as every layer has a window.
     """
-    weights = weight_bytes(model, forward_pass(model, 1, 1).rows, dtype)
-    per_sequence = cache_bytes(kv_elements(model, context), dtype)
+    weights = weight_bytes(model, shape_pass(model).rows, dtype)
+    per_sequence = cache_bytes(size.elements(context), dtype)
 
     def both(budget: int) -> Record:
         return {
-            "tokens": _most_tokens(model, budget, batch_size, dtype),
+            "tokens": _most_tokens(size, budget, batch_size, dtype),
             "sequences": max(budget, 0) // per_sequence if per_sequence else None,
         }
 
@@ -41,11 +38,11 @@ def fits(model: Model, memory_bytes: int, context: int, batch_size: int, dtype: 
     }
 
 
-def _most_tokens(model: Model, budget: int, batch_size: int, dtype: str) -> int | None:
+def _most_tokens(size: CacheSize, budget: int, batch_size: int, dtype: str) -> int | None:
     """The longest context whose cache is within the budget: doubling, then halving the interval."""
 
     def held(tokens: int) -> int:
-        return kv_elements(model, tokens, batch_size)
+        return size.elements(tokens, batch_size)
 
     def fit(tokens: int) -> bool:
         within: bool = cache_bytes(held(tokens), dtype) <= budget

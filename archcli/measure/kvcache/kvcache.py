@@ -6,15 +6,15 @@ Every figure is read off the rows of a prefill; there is no second formula.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import chain
 from typing import Any
 
 from archcli.graph import State, StateKind
-from archcli.measure.kvcache.fits import fits, kv_elements
+from archcli.measure.kvcache.cache_size import CacheSize
+from archcli.measure.kvcache.fits import fits
 from archcli.measure.kvcache.tables import notes_of, tables_of
 from archcli.measure.kvcache.variants import expanded, to_gqa, to_mha, to_mla, to_mqa
 from archcli.measure.notes import context_notes, source_notes
-from archcli.measure.passes import Pass, prefill_pass
+from archcli.measure.passes import GROWING
 from archcli.measure.report import Report
 from archcli.modules import Mixer, MixerFacts, Model, find, substitute
 from archcli.modules.formats import cache_bytes
@@ -43,11 +43,17 @@ def count_kv_cache(
     `context` left out is max_seq_len, or 2048 where the model names none.
     """
     context = context or model.max_seq_len or DEFAULT_CONTEXT
-    counted = prefill_pass(model, batch_size, context, source_len=source_len)
-    totals = _totals(counted, model, dtype)
+    size, positions = CacheSize(model), model.source_length(source_len or context)
+    totals = {
+        "cross_elements": size.elements(context, batch_size, positions or 1, kinds=(StateKind.SOURCE,)),
+        **_held(size, context, batch_size, dtype),
+        "kv_elements": size.elements(context, batch_size, kinds=GROWING),
+        "state_elements": size.elements(context, batch_size, kinds=(StateKind.FIXED,)),
+        **_alternatives(model, context, batch_size, dtype),
+    }
     if memory_bytes is not None:
-        totals["fits"] = fits(model, memory_bytes, context, batch_size, dtype)
-    rows = _by_layer(model, context, batch_size, dtype)
+        totals["fits"] = fits(model, size, memory_bytes, context, batch_size, dtype)
+    rows = _by_layer(model, size, context, batch_size, dtype)
     return Report(
         command="kvcache",
         model={"name": model.name, "source": model.source},
@@ -56,7 +62,7 @@ def count_kv_cache(
             "batch_size": batch_size,
             "dtype": dtype,
             "memory_bytes": memory_bytes,
-            "source_len": counted.source_len,
+            "source_len": positions,
         },
         convention=CONVENTION,
         totals=totals,
@@ -67,33 +73,22 @@ def count_kv_cache(
     )
 
 
-def _totals(counted: Pass, model: Model, dtype: str) -> Record:
-    """Elements and bytes of the model's cache, as engines store it, and with other kinds of attention."""
-    asked = counted.new, counted.batch_size, dtype
+def _alternatives(model: Model, *asked: Any) -> Record:
+    """The cache as some engines store it, and with other kinds of attention."""
     return {
-        "cross_elements": counted.cross_cached(),
-        **_held(model, *asked),
-        "kv_elements": counted.kv_elements(),
-        "state_elements": counted.state_elements(),
-        "held_by_engines": {name: _held(changed, *asked) for name, changed in _engines(model)},
-        "as_kind": {name: _held(changed, *asked) for name, changed in _kinds(model)},
+        "held_by_engines": {name: _held(CacheSize(changed), *asked) for name, changed in _engines(model)},
+        "as_kind": {name: _held(CacheSize(changed), *asked) for name, changed in _kinds(model)},
     }
 
 
-def _growth(model: Model) -> int:
-    """Elements that each token adds before any window is full."""
-    added: int = prefill_pass(model, 1, 1).kv_elements()
-    return added
-
-
-def _held(model: Model, context: int, batch_size: int, dtype: str) -> Record:
+def _held(size: CacheSize, context: int, batch_size: int, dtype: str) -> Record:
     """Size of the cache at `context`, and its growth per token before any window is full."""
-    elements, growth = kv_elements(model, context, batch_size), _growth(model)
+    elements = size.elements(context, batch_size)
     return {
         "elements": elements,
         "bytes": cache_bytes(elements, dtype),
-        "elements_per_token": growth,
-        "bytes_per_token": cache_bytes(growth, dtype),
+        "elements_per_token": size.growth,
+        "bytes_per_token": cache_bytes(size.growth, dtype),
     }
 
 
@@ -133,13 +128,11 @@ def _kinds(model: Model) -> Iterator[tuple[str, Model]]:
         yield name, substitute(model, changed)
 
 
-def _by_layer(model: Model, context: int, batch_size: int, dtype: str) -> list[Record]:
+def _by_layer(model: Model, size: CacheSize, context: int, batch_size: int, dtype: str) -> list[Record]:
     """A record per set of layers with equal caches: mixer, cache size, number of layers."""
-    rows = prefill_pass(model, batch_size, context).rows
     sorts: dict[Any, Record] = {}
     for layer in LayerIndex(model):
-        of_layer = [row.states for row in rows if row.path.startswith(f"{layer.path}.")]
-        states = [state for state in chain(*of_layer) if state.kind is not StateKind.SOURCE]
+        states = size.of_layer(layer.path, context, batch_size)
         if not states:
             continue
         mixer = layer.block.facts()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from archcli.measure.passes import forward_pass
+from archcli.measure.passes import shape_pass
 from archcli.modules import GLU, MLP, Model, substitute
 from archcli.modules.base import find
 
@@ -23,7 +23,7 @@ def parameter_notes(base: Model, variant: Model) -> Iterator[str]:
 
 
 def _params(model: Model) -> int:
-    return int(forward_pass(model, 1, 1).params())
+    return int(shape_pass(model).params())
 
 
 def _dense_ffns(model: Model) -> dict[str, GLU | MLP]:

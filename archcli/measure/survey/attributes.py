@@ -94,7 +94,7 @@ def bias(_: Architecture, layer: SurveyLayer) -> str:
 
 
 def _is_biased(row: Row) -> bool:
-    products = any(part.op_class is OpClass.CONTRACTION for part in row.parts)
+    products = any(part.op_class is OpClass.CONTRACTION for part in row.op.parts(*row.inputs))
     return products and "bias" in row.weights
 
 

@@ -86,7 +86,11 @@ def describe(name: str, model: Model) -> Record:
 
     `mixed` holds [[value, layers], …] of figures that differ by layer.
     """
-    architecture = take_apart(model)
+    return describe_architecture(name, take_apart(model))
+
+
+def describe_architecture(name: str, architecture: Architecture) -> Record:
+    """The value of every column for a model that is taken apart already."""
     record: Record = {"name": name}
     mixed: dict[str, list[list[Any]]] = {}
     for column in COLUMNS.values():

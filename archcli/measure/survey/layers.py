@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 
 from archcli.arith import Number
 from archcli.graph import Row
-from archcli.measure.passes import Pass, prefill_pass
+from archcli.measure.passes import Pass, shape_pass
 from archcli.modules import Block, MixerFacts, Model, Norm, Position, Stack
 from archcli.modules.block import RESIDUAL
 from archcli.modules.layers import LayerIndex
+from archcli.modules.request import Request
 from archcli.wording import format_setting
 
 TIMES = "×"
@@ -66,14 +67,16 @@ class Architecture:
 
 def take_apart(model: Model) -> Architecture:
     """Trace a token once, and sort the rows by layer."""
-    counted = prefill_pass(model, 1, 1)
+    counted = shape_pass(model, Request("prefill", seq_len=1))
     return Architecture(model, counted, tuple(_layers(model, counted.rows)))
 
 
 def _layers(model: Model, rows: tuple[Row, ...]) -> Iterator[SurveyLayer]:
-    for path, _, block, times, _, stack in LayerIndex(model):
+    index = LayerIndex(model)
+    by_layer = index.by_layer(rows)
+    for path, _, block, times, _, stack in index:
         position = getattr(stack, "position", model.embedding.position)
-        of_layer = tuple(row for row in rows if row.path.startswith(f"{path}."))
+        of_layer = tuple(by_layer.get(path, ()))
         yield SurveyLayer(path, block, times, of_layer, stack, position, block.facts(model.d_model))
 
 

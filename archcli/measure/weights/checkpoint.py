@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archcli.arith import Shape, prod
-from archcli.measure.passes import forward_pass
+from archcli.measure.passes import shape_pass
 from archcli.measure.report import Column, Report, Table, facts
 from archcli.measure.weights.state_dict import tensors
 from archcli.modules import Model
@@ -173,7 +173,7 @@ def elements(lines: Iterable[Line]) -> int | None:
 def count_checkpoint(model: Model, source: str, comparison: Comparison, notes: Sequence[str] = ()) -> Report:
     """The report of `archcli params --against`."""
     rows = list(folded(comparison.lines))
-    counted = forward_pass(model, 1, 1).rows
+    counted = shape_pass(model).rows
     stored = [line for line in comparison.lines if line.status not in ("missing", "sum")]
     statuses = Counter(line.status for line in comparison.lines)
     totals = {

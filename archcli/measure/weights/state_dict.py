@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from archcli.arith import Shape
-from archcli.measure.passes import forward_pass
+from archcli.measure.passes import shape_pass
 from archcli.modules import Model
 from archcli.modules.layers import LayerIndex
 
@@ -13,7 +13,7 @@ def tensors(model: Model) -> tuple[dict[str, Shape], dict[str, Shape]]:
     weights: dict[str, Shape] = {}
     buffers: dict[str, Shape] = {}
     layers = LayerIndex(model)
-    for row in forward_pass(model, 1, 1).rows:
+    for row in shape_pass(model).rows:
         stacked = () if row.experts is None else (row.experts.n_experts,)
         for path in layers.built_paths(row.path):
             weights |= {f"{path}.{name}": (*stacked, *shape) for name, shape in row.weights.items()}

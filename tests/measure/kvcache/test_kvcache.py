@@ -4,7 +4,8 @@ from typing import Literal
 
 import pytest
 
-from archcli.measure.kvcache.fits import fits, kv_elements
+from archcli.measure.kvcache.cache_size import CacheSize
+from archcli.measure.kvcache.fits import fits
 from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.params import count_params
 from archcli.modules import (
@@ -41,17 +42,17 @@ LATENT = Group(
 
 @pytest.mark.parametrize("context", [1, 2, 17])
 def test_keys_and_values_of_every_layer_and_token(context):
-    assert kv_elements(decoder(), context) == context * TOKEN
-    assert kv_elements(decoder(), context, batch_size=5) == 5 * context * TOKEN
+    assert CacheSize(decoder()).elements(context) == context * TOKEN
+    assert CacheSize(decoder()).elements(context, 5) == 5 * context * TOKEN
 
 
 @pytest.mark.parametrize(("context", "kept"), [(3, 3), (4, 4), (5, 4), (100, 4)])
 def test_a_window_holds_no_more_than_itself(context, kept):
-    assert kv_elements(decoder(WINDOWED), context) == (2 * kept + context) * 2 * (2 + 2)
+    assert CacheSize(decoder(WINDOWED)).elements(context) == (2 * kept + context) * 2 * (2 + 2)
 
 
 def test_a_latent_is_cached_in_the_place_of_keys_and_values():
-    assert kv_elements(decoder(LATENT), 7) == 3 * 7 * (6 + 2)
+    assert CacheSize(decoder(LATENT)).elements(7) == 3 * 7 * (6 + 2)
 
 
 def test_totals_carry_the_agreed_names():
@@ -123,20 +124,27 @@ def test_like_layers_share_a_row():
         (2, 4, 4, 2 * 4 * 8),
         (1, None, 10, 10 * 8),
     ]
-    assert sum(row["elements"] for row in rows) == kv_elements(decoder(WINDOWED), 10)
+    assert sum(row["elements"] for row in rows) == CacheSize(decoder(WINDOWED)).elements(10)
 
 
 @pytest.mark.parametrize("spare", [0, 1, 2 * TOKEN - 1])
 def test_as_many_tokens_fit_as_fit(spare):
     weights = 2 * count_params(decoder()).totals["params"]
-    found = fits(decoder(), weights + 1000 * 2 * TOKEN + spare, context=300, batch_size=1, dtype="bf16")
+    found = fits(
+        decoder(),
+        CacheSize(decoder()),
+        weights + 1000 * 2 * TOKEN + spare,
+        context=300,
+        batch_size=1,
+        dtype="bf16",
+    )
     assert found["weights_bytes"] == weights
     assert found["beside_weights"] == {"tokens": 1000, "sequences": 3}
     assert found["cache_alone"]["tokens"] == (weights + 1000 * 2 * TOKEN + spare) // (2 * TOKEN)
 
 
 def test_the_tokens_of_several_sequences():
-    found = fits(decoder(), 1000 * 2 * TOKEN, context=10, batch_size=7, dtype="bf16")
+    found = fits(decoder(), CacheSize(decoder()), 1000 * 2 * TOKEN, context=10, batch_size=7, dtype="bf16")
     assert found["cache_alone"]["tokens"] == 1000 // 7
 
 

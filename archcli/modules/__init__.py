@@ -38,6 +38,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.moe import *
     from archcli.modules.mtp import *
     from archcli.modules.norm import *
+    from archcli.modules.packing import *
     from archcli.modules.position import *
     from archcli.modules.quantization import *
     from archcli.modules.relative import *
@@ -81,7 +82,8 @@ HOMES = {
     ".mtp": ["MultiTokenPrediction"],
     ".norm": ["LayerNorm", "Norm", "QKNorm", "RMSNorm"],
     ".position": ["ALiBi", "Learned", "NoPosition", "Position", "Rope", "Sinusoidal"],
-    ".quantization": ["Format", "Packing", "Quantization", "Rule"],
+    ".packing": ["Packing"],
+    ".quantization": ["Format", "Quantization", "Rule"],
     ".relative_key": ["RelativeKey"],
     ".relative": ["RelativeBuckets", "ScoreBias"],
     ".rope_scaling": [

@@ -7,15 +7,18 @@ llama.cpp: the block structs of ggml-common.h, and what `llama-quantize --pure` 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archcli.arith import ELEMENT_BITS, Number, ceil_div, prod, to_bytes
 from archcli.errors import ArchError
 from archcli.modules.layers import LayerIndex
 from archcli.modules.model import Model
-from archcli.modules.quantization import Packing, Quantization, Rule, quantizable
+from archcli.modules.packing import Packing
 from archcli.modules.trace import outline
 from archcli.units import parse_dtype
+
+if TYPE_CHECKING:
+    from archcli.modules.quantization import Quantization
 
 POSITIONS = ("position_embedding", "token_type_embedding", "frozen_positional", "relative_attention_bias")
 TABLES = ("embedding", *POSITIONS, "lm_head")
@@ -42,6 +45,8 @@ class StoredFormat(NamedTuple):
 
     def quantization(self, groups: set[str]) -> Quantization:
         """The same for a model with these groups of rows."""
+        from archcli.modules.quantization import Quantization, Rule
+
         fields: dict[str, Any] = self.packing._asdict()
         if only := groups & {*self.only}:
             return Quantization(
@@ -148,6 +153,8 @@ def in_format(model: Model, dtype: str) -> tuple[Model, str]:
     named = FORMATS.get(dtype)
     if named is None:
         return model, dtype
+    from archcli.modules.quantization import quantizable
+
     if model.quantization is not None:
         what = f"the model states a quantization of its own, which {dtype} would contradict"
         raise ArchError(what, "give the dtype of what is not quantized, or --set quantization=null")

@@ -5,56 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from math import inf
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from archcli.arith import Number, Shape, ceil_div, prod
+from archcli.arith import Number, ceil_div
 from archcli.graph import Row
 from archcli.modules.base import Conflict, Count, Size, Spec
 from archcli.modules.headings import ADAPTERS
 from archcli.modules.layers import LayerIndex
+from archcli.modules.packing import Packing
 from archcli.modules.trace import outline
 from archcli.ops import Conv1d, Linear, Lookup
 
 Span = tuple[float, float]
 """The first and the last layer of a range."""
 EVERYWHERE: Span = (0, inf)
-
-
-class Bits(NamedTuple):
-    """Bits of a matrix: of its values, and of the constants that scale them."""
-
-    values: Number
-    scales: Number
-
-
-class Packing(NamedTuple):
-    """A format in full, defaults filled in."""
-
-    bits: int | str
-    group_size: int | str = "row"
-    scale_bits: int = 16
-    zero_bits: int = 0
-    second_group_size: int | str = "none"
-    second_scale_bits: int = 32
-    group_rows: int = 1
-
-    def stored(self, shape: Shape, width: int) -> Bits:
-        """The bits of a matrix [out, in, …]; `width` is that of the dtype, for matrices that keep it."""
-        if not isinstance(self.bits, int):
-            return Bits(prod(shape) * width, 0)
-        groups = self._groups(shape)
-        second = self._second_groups(groups) * self.second_scale_bits
-        return Bits(prod(shape) * self.bits, groups * (self.scale_bits + self.zero_bits) + second)
-
-    def _groups(self, shape: Shape) -> Number:
-        if isinstance(self.group_size, int):
-            return ceil_div(shape[0], self.group_rows) * ceil_div(prod(shape[1:]), self.group_size)
-        return ceil_div(shape[0], self.group_rows) if self.group_size == "row" else 1
-
-    def _second_groups(self, groups: Number) -> Number:
-        if isinstance(self.second_group_size, int):
-            return ceil_div(groups, self.second_group_size)
-        return 1 if self.second_group_size == "tensor" else 0
 
 
 class Format(Spec):

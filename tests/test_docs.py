@@ -65,6 +65,12 @@ def test_no_page_promises_an_address(page):
     assert not re.search(r"OWNER|github\.com/(?!ggml-org)", page.read_text())
 
 
+def test_every_extra_is_on_the_page_of_installation():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    listed = re.findall(r"^\| `(\w+)` \|", (DOCS / "installation.md").read_text(), flags=re.MULTILINE)
+    assert sorted(listed) == sorted(extras)
+
+
 def test_what_the_site_is_built_with_is_an_extra():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert [requirement for requirement in extras["docs"] if requirement.startswith("zensical")]

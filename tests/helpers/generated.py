@@ -8,7 +8,7 @@ import typer
 
 import archcli
 import archcli.modules
-from archcli.commands._application import application
+from archcli.commands._application import COMMANDS, application
 from archcli.load.gguf.families import ARCHS
 from archcli.load.huggingface.importer import families
 from archcli.load.huggingface.wrappers import WRAPPERS
@@ -54,11 +54,14 @@ def cell(text):
 
 
 def commands_table(folder):
-    """Every subcommand with its summary, linked to its page in a folder."""
-    lines = ["| command | what it does |", "|---|---|"]
-    for name, command in command_line().commands.items():
-        summary = command.get_short_help_str(SUMMARY_WIDTH).rstrip(".")
-        lines.append(f"| [`{name}`]({folder}/{name}.md) | {cell(summary)} |")
+    """Every subcommand with its group and its summary, linked to its page in a folder."""
+    lines = ["| to | command | what it does |", "|---|---|---|"]
+    commands, before = command_line().commands, ""
+    for name, group in COMMANDS.items():
+        summary = commands[name].get_short_help_str(SUMMARY_WIDTH).rstrip(".")
+        shown = "" if group == before else f"**{group.lower()}**"
+        lines.append(f"| {shown} | [`{name}`]({folder}/{name}.md) | {cell(summary)} |")
+        before = group
     return "\n".join(lines)
 
 
@@ -72,9 +75,13 @@ def yaml_keys():
     keys = {name: list(group) for name, group in groupby(rows(), key=lambda row: row["class"])}
     kinds = [cls for family in sorted(TABLE) for cls in kinds_of(family).values()]
     others = sorted(keys.keys() - {cls.__name__ for cls in kinds})
-    titled = [(f"{cls.family}: {kind_of(cls)}", cls) for cls in kinds]
-    titled += [(name, getattr(archcli.modules, name)) for name in others]
-    return "\n\n".join(section(title, cls, keys.get(cls.__name__, [])) for title, cls in titled)
+    titled = [(cls.family, f"{cls.family}: {kind_of(cls)}", cls) for cls in kinds]
+    titled += [("Mappings without a kind", name, getattr(archcli.modules, name)) for name in others]
+    parts = []
+    for heading, group in groupby(titled, key=lambda entry: entry[0]):
+        parts.append(f"## {heading}")
+        parts += [section(title, cls, keys.get(cls.__name__, [])) for _, title, cls in group]
+    return "\n\n".join(parts)
 
 
 def section(title, cls, keys):

@@ -8,7 +8,8 @@ from archcli.render import show
 from archcli.rules import all_rules
 
 CONVENTION = (
-    "archcli rule CODE says why, where it is from, when it does not apply, and what passes and what does not."
+    "error: no model could mean it. warning: a reviewer would ask. info: worth knowing. archcli rule CODE "
+    "explains a rule: its reason, its source, when it does not apply, and examples."
 )
 
 

@@ -7,6 +7,11 @@ from typing import Any
 
 from archcli.rules.base import DesignRule, example
 
+CERTAINTY = """\
+Behind a source stands how sure it is: *confirmed*, the figure was read there (*id confirmed*: the paper was
+found under this id); *derived*, worked out from confirmed figures; *corrected*, a commonly quoted figure
+differs; *slide*, only seen in a lecture; *secondary*, only seen in a text that cites it; *not checked*.
+"""
 INTRODUCTION = f"""# Rules
 
 What `archcli check` asks of an architecture, made from the rules themselves. An error no model could mean;
@@ -15,10 +20,10 @@ this model, which has no error and no warning:
 
 ```yaml
 {example()}```
-"""
 
-
-EXAMPLE = f"""The examples are changes of this model, which has no error and no warning:
+{CERTAINTY}"""
+EXAMPLE = f"""{CERTAINTY}
+The examples are changes of this model, which has no error and no warning:
 
 ```yaml
 {example()}```

@@ -95,7 +95,7 @@ class GatedIsUsual(DesignRule):
 
     code = "FFN003"
     severity = Severity.INFO
-    title = "a plain feed-forward network"
+    title = "a feed-forward network without a gate"
     reason = (
         "Most language models since 2022 gate their feed-forward network (SwiGLU, GeGLU), which had the "
         "better loss at equal parameters and FLOPs. StarCoder2, Nemotron-4 and Falcon do not."

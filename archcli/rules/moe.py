@@ -69,8 +69,8 @@ class ActiveShare(DesignRule):
     severity = Severity.INFO
     title = "the active share of a mixture of experts, and its dense equivalent"
     reason = (
-        "No rule gives the dense model that a mixture equals. Two heuristics are in use: the geometric mean "
-        "of total and active parameters (folklore, no derivation seen) and 2 to 3 times the active ones "
+        "No formula gives the dense model that a mixture equals. Two heuristics are in use: the geometric "
+        "mean of total and active parameters (folklore, no derivation seen) and 2 to 3 times the active ones "
         "(said in lectures, no source found). Measured once, 0.85B active of 17.5B matched 6.1B dense, seven "
         "times the active ones, where the mean says 3.9B."
     )

@@ -53,3 +53,7 @@ class ArchError(Exception):
             problems = Problem(problems, hint)
         self.problems: tuple[Problem, ...] = (problems,) if isinstance(problems, Problem) else tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class NoModelError(ArchError):
+    """A file of another program, or a model of a family that archcli does not know."""

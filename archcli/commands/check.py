@@ -10,7 +10,7 @@ import typer
 
 from archcli.commands import _completion
 from archcli.commands.options import Output, Set, size_from
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, NoModelError, Problem
 from archcli.load.loaded import Loaded
 from archcli.load.presets import presets_index
 from archcli.load.source import identity, load
@@ -18,10 +18,12 @@ from archcli.load.yaml.patch import patch_of
 from archcli.render import BY_SUFFIX, chosen_format, rendered, write
 from archcli.render.findings.lines import full, unpatched
 from archcli.render.screen import columns, painted
+from archcli.render.write import tell
 from archcli.rules.base import Case, Parallelism, Severity
 from archcli.rules.diagnostics import Diagnostic, diagnose, is_failing
 from archcli.rules.lint import Selection, check_prefixes
 from archcli.rules.report import report_of, statistics
+from archcli.wording import sanitize
 
 LINES = {"full", "concise"}
 """Forms for people to read, in colour on a terminal."""
@@ -82,6 +84,20 @@ class CheckedModel(NamedTuple):
     diagnostics: list[Diagnostic]
 
 
+class FileCheck(NamedTuple):
+    """How files are checked: with which changes, by which rules, on how many devices, and all of them?"""
+
+    overrides: Sequence[str]
+    selection: Selection
+    parallel: Parallelism
+    strict: bool
+
+    def skips(self, name: str, error: ArchError) -> bool:
+        """Whether it is a config.json of another program or an unknown family, as repositories hold."""
+        named = Path(name).name == "config.json" or Path(name).is_dir()
+        return named and not self.strict and isinstance(error, NoModelError)
+
+
 def run(  # noqa: PLR0913, PLR0917
     models: Models,
     select: Select = None,
@@ -122,6 +138,9 @@ def run(  # noqa: PLR0913, PLR0917
             help="Devices that share the experts (expert parallelism).",
         ),
     ] = 1,
+    strict_files: Annotated[
+        bool, typer.Option("--strict-files", help="Refuse a config.json of no known model; do not skip it.")
+    ] = False,
     overrides: Set = None,
     form: FormOfFindings = None,
     as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
@@ -132,15 +151,17 @@ def run(  # noqa: PLR0913, PLR0917
     Every rule has a source, and says where published models stand; archcli rule CODE explains one.
 
     Exits with 1 on an error or a warning, with 0 where there is none, with 2 where a file is no
-    architecture. A rule is silenced by --ignore, by `ignore: [FFN001]` in the YAML, or by the comment `#
-    archcli: ignore[FFN001]` on the line that it points at.
+    architecture. A config.json of another program or of an unknown family is skipped with a note. A rule
+    is silenced by --ignore, by `ignore: [FFN001]` in the YAML, or by the comment `# archcli:
+    ignore[FFN001]` on the line that it points at.
     """
     shown = _form(form, output, as_json=as_json, suggest=suggest, counts=statistics_only)
     selection = _selection(select, extend_select, ignore)
-    checked, problems = _check_all(models, overrides or [], selection, Parallelism(tp, pp, ep))
+    check = FileCheck(overrides or [], selection, Parallelism(tp, pp, ep), strict_files)
+    checked, problems = _check_all(models, check)
     inputs: dict[str, Any] = {"tp": tp, "pp": pp, "ep": ep, "severity": severity}
     inputs |= {"set": overrides} if overrides else {}
-    if checked:
+    if checked or not problems:
         _show(checked, inputs, shown, output, counts=statistics_only)
     if problems:
         raise ArchError(problems)
@@ -170,9 +191,7 @@ def _codes(given: Sequence[str]) -> list[str]:
     return [code.strip().upper() for text in given for code in text.split(",")]
 
 
-def _check_all(
-    names: Sequence[str], overrides: Sequence[str], selection: Selection, parallel: Parallelism
-) -> tuple[list[CheckedModel], list[Problem]]:
+def _check_all(names: Sequence[str], check: FileCheck) -> tuple[list[CheckedModel], list[Problem]]:
     """Check every distinct model; returns them and the problems of files that could not be loaded."""
     checked: list[CheckedModel] = []
     problems: list[Problem] = []
@@ -181,16 +200,20 @@ def _check_all(
         unique.setdefault(identity(name), name)
     for name in unique.values():
         try:
-            loaded = load(name, overrides, strict=False)
-            case = Case(loaded.model, loaded.conflicts, parallel, altered=bool(overrides))
-            checked.append(CheckedModel(loaded, _diagnose(loaded, case, selection)))
+            checked.append(_checked(name, check))
         except ArchError as error:
+            if check.skips(name, error):
+                tell(f"note: {sanitize(name)} is skipped: {sanitize(error.problems[0].what)}")
+                continue
             problems += error.problems
     return checked, problems
 
 
-def _diagnose(loaded: Loaded, case: Case, selection: Selection) -> list[Diagnostic]:
-    return diagnose(case, loaded.name, selection, loaded.mark, presets_index())
+def _checked(name: str, check: FileCheck) -> CheckedModel:
+    loaded = load(name, check.overrides, strict=False)
+    case = Case(loaded.model, loaded.conflicts, check.parallel, altered=bool(check.overrides))
+    diagnostics = diagnose(case, loaded.name, check.selection, loaded.mark, presets_index())
+    return CheckedModel(loaded, diagnostics)
 
 
 def _diagnostics(checked: Sequence[CheckedModel]) -> list[Diagnostic]:

@@ -30,7 +30,7 @@ def load_config(
         imported = import_config(config.data, places, {"name": name, **known}, known)
         loaded = load_tree(imported.tree, [], places.source.name, overrides, strict=strict)
     except ArchError as error:
-        raise ArchError(dict.fromkeys(map(places.report, error.problems))) from None
+        raise type(error)(dict.fromkeys(map(places.report, error.problems))) from None
     except RecursionError:
         raise too_deep(places.source.name) from None
     return loaded._replace(notes=(*imported.notes, *loaded.notes), config=config.data)

@@ -9,7 +9,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, NoReturn
 
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, NoModelError, Problem
 from archcli.load.huggingface.config_json import is_foreign, read_config
 from archcli.load.huggingface.keys import THEIRS_ALONE
 from archcli.load.imported import load_config, load_gguf, load_hub
@@ -27,6 +27,8 @@ SUFFIXES = (".yaml", ".yml", ".json", ".gguf")
 """Names that can only be files; anything else may be a preset first."""
 
 LONGEST_PATH = 400
+ABOUT = {"kind", "name", "source", "released", "series", "published", "ignore"}
+"""Fields of a model that other programs' files have, too."""
 NO_CONFIG = "give a YAML file, or the name of a preset"
 
 
@@ -108,6 +110,7 @@ def _config_name(path: Path) -> str:
 def _load_yaml(content: Text, overrides: Sequence[str], source: str, *, strict: bool) -> Loaded:
     file = content.source.name
     refuse_huge(len(content.content), file)
+    _refuse_foreign_json(content.content, file)
     document = parse(content)
     root = document.root
     if root is None or (root.value is None and not root.text):
@@ -117,18 +120,18 @@ def _load_yaml(content: Text, overrides: Sequence[str], source: str, *, strict: 
         where = root.value[min(THEIRS_ALONE.intersection(root.value))].key
         what = "a config.json of Hugging Face has to be JSON"
         raise ArchError(Problem(what, "this is YAML", where.mark() if where else None, file))
-    if content.content.lstrip().startswith("{") and not document.problems and _is_foreign_json(root.value):
-        hint = "an architecture has vocab_size, d_model, norm and groups, a config.json model_type"
-        raise ArchError(Problem("neither an architecture nor a config.json of a model", hint, path=file))
     return load_tree(root, document.problems, source, overrides, strict=strict)
 
 
-def _is_foreign_json(keys: Any) -> bool:
-    """Whether none of the keys of a JSON object is one of an architecture."""
+def _refuse_foreign_json(text: str, file: str) -> None:
+    """Raise NoModelError for JSON, valid or only called so, without a key of an architecture."""
     from archcli.modules.kinds import kinds
 
-    models = kinds("model").values() if isinstance(keys, dict) else ()
-    return isinstance(keys, dict) and not any({"kind", *model.fields}.intersection(keys) for model in models)
+    is_json = file.endswith(".json") or text.lstrip().startswith('{"')
+    words = {field for model in kinds("model").values() for field in model.fields} - ABOUT
+    if is_json and text.strip() and not any(f'"{word}"' in text for word in words):
+        hint = "an architecture has vocab_size, d_model, norm and groups, a config.json model_type"
+        raise NoModelError(Problem("neither an architecture nor a config.json of a model", hint, path=file))
 
 
 def _exists(path: Path) -> bool:

@@ -236,3 +236,56 @@ def test_sarif_names_absolute_paths_as_such(cli, broken, tmp_path):
     document = json.loads(cli("check", tmp_path / broken, "--format", "sarif").out)
     [location] = document["runs"][0]["results"][0]["locations"]
     assert location["physicalLocation"]["artifactLocation"]["uri"] == (tmp_path / broken).as_uri()
+
+
+FOREIGN = {
+    "another program's": '{"a": 1}',
+    "with a name": '{"name": "app", "version": 2}',
+    "with a kind": '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}',
+    "with comments": '// of a compiler\n{"compilerOptions": {},}',
+    "broken": "{",
+    "a list": "[1, 2]",
+    "a word": '"x"',
+    "of an unknown family": '{"model_type": "zzz", "hidden_size": 8}',
+    "of a diffusion model": '{"_class_name": "UNet2DConditionModel", "act_fn": "silu"}',
+}
+
+
+@pytest.mark.parametrize("text", FOREIGN.values(), ids=FOREIGN)
+def test_a_config_json_of_no_known_model_is_skipped(cli, tmp_path, text):
+    """As the pre-commit hook meets them: it is given every config.json of a repository."""
+    path = tmp_path / "config.json"
+    path.write_text(text)
+    done = cli("check", path, "--json")
+    assert (done.code, json.loads(done.out)["totals"]["models"]) == (0, 0)
+    assert done.err.startswith(f"note: {path} is skipped: ")
+    assert done.err.count("\n") == 1
+    assert cli("check", tmp_path).code == 0
+    for refused in (cli("check", path, "--strict-files"), cli("params", path)):
+        assert (refused.code, refused.out) == (2, "")
+        assert "config.json" in refused.err
+
+
+def test_what_is_checked_beside_a_skipped_file_counts(cli, broken):
+    Path("config.json").write_text('{"a": 1}')
+    done = cli("check", "config.json", broken, "--format", "concise")
+    assert done.code == 1
+    assert "broken.yaml:10:55: error[ATT001]" in done.out
+    assert done.err.startswith("note: config.json is skipped: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("config.json", '{"model_type": "llama", "hidden_size": "x"}'),
+        ("config.json", '{"model_type": "llama", "hidden_size": 8,}'),
+        ("config.json", '{"vocab_size": 8, "d_model": [}'),
+        ("other.json", '{"a": 1}'),
+        ("x.arch.yaml", "a: 1"),
+    ],
+)
+def test_mistakes_in_a_model_are_never_skipped(cli, tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    done = cli("check", tmp_path / name)
+    assert (done.code, done.out) == (2, "")
+    assert "skipped" not in done.err

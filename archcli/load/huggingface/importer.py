@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from archcli.errors import ArchError
+from archcli.errors import ArchError, NoModelError
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.places import KeyPlaces, unplaced
 from archcli.load.huggingface.value import Mapped, tree_of
@@ -145,7 +145,7 @@ def _unknown(kind: str, config: Config) -> ArchError:
     if isinstance(inner, str) and inner in known:
         hint = f"its text_config is of the known type {inner!r}; what its class makes of it is not known"
     what = f"model_type {short_repr(kind)} is not supported"
-    return config.error(what, hint, config.place("model_type"))
+    return NoModelError(config.error(what, hint, config.place("model_type")).problems)
 
 
 def _with_head(mapping: Mapped, config: Config, headed: tuple[str, ...]) -> Mapped:

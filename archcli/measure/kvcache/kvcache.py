@@ -103,12 +103,16 @@ def _cached_attention(model: Model) -> dict[str, MixerFacts]:
 
 
 def _engines(model: Model) -> Iterator[tuple[str, Model]]:
-    """(name, model) of cache layouts in engines that store more than is needed."""
+    """(name, model) of cache layouts in engines that store more than is needed, or a token less."""
     cached = _cached_attention(model)
-    windows = {f"{path}.window": None for path, mixer in cached.items() if mixer.window is not None}
-    chunks = {f"{path}.chunk": None for path, mixer in cached.items() if mixer.chunk is not None}
-    if windows or chunks:
-        yield "every layer at full length", substitute(model, windows | chunks)
+    bounds = {f"{path}.window": mixer.window for path, mixer in cached.items() if mixer.window is not None}
+    bounds |= {f"{path}.chunk": mixer.chunk for path, mixer in cached.items() if mixer.chunk is not None}
+    if bounds:
+        yield "every layer at full length", substitute(model, dict.fromkeys(bounds))
+    if bounds and min(bounds.values()) > 1:
+        # the new token arrives with the pass that reads it, so transformers keeps those before it
+        less = {path: bound - 1 for path, bound in bounds.items()}
+        yield "window - 1 tokens, as transformers", substitute(model, less)
     latent = {path: expanded(mixer) for path, mixer in cached.items() if mixer.is_latent}
     if latent:
         yield "keys and values rebuilt from the latent", substitute(model, latent)

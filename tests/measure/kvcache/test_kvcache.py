@@ -4,6 +4,7 @@ from typing import Literal
 
 import pytest
 
+from archcli.load.source import load
 from archcli.measure.kvcache.cache_size import CacheSize
 from archcli.measure.kvcache.fits import fits
 from archcli.measure.kvcache.kvcache import count_kv_cache
@@ -76,10 +77,30 @@ def elements(found, key):
 def test_what_engines_hold_instead_is_a_second_figure():
     assert elements(count_kv_cache(decoder(), 10), "held_by_engines") == {}
     assert elements(count_kv_cache(decoder(WINDOWED), 10), "held_by_engines") == {
-        "every layer at full length": 10 * TOKEN
+        "every layer at full length": 10 * TOKEN,
+        "window - 1 tokens, as transformers": (2 * 3 + 10) * 2 * (2 + 2),
     }
+    alone = decoder(Group(n_layers=1, layer=layer(attention(window=1))))
+    assert elements(count_kv_cache(alone, 10), "held_by_engines").keys() == {"every layer at full length"}
     rebuilt = {"keys and values rebuilt from the latent": 3 * 10 * 4 * ((3 + 2) + 5)}
     assert elements(count_kv_cache(decoder(LATENT), 10), "held_by_engines") == rebuilt
+
+
+# elements that transformers 5.23 holds after a prefill, as its own cache classes count them
+OF_TRANSFORMERS = {
+    "gemma-2-9b": (8192, 1_056_878_592),
+    "gemma-3-1b": (1024, 7_853_056),
+    "gpt-oss-20b": (1024, 14_143_488),
+    "mistral-7b-v0.1": (8192, 268_369_920),
+    "phi-3-mini-4k": (8192, 402_259_968),
+}
+
+
+@pytest.mark.parametrize("name", OF_TRANSFORMERS)
+def test_the_cache_of_transformers_lacks_the_newest_token_of_a_window(name):
+    context, held = OF_TRANSFORMERS[name]
+    found = elements(count_kv_cache(load(name).model, context), "held_by_engines")
+    assert found["window - 1 tokens, as transformers"] == held
 
 
 def test_other_kinds_of_attention_beside_it():

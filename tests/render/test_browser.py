@@ -120,6 +120,15 @@ def many_classes():
     return document
 
 
+def more_than_the_whole():
+    """Operations explain more than the plain wall time: a line marks 100%, in the middle of a segment."""
+    document = changed()
+    shares = {"contraction": 0.8, "random": 0.4, "unattributed": -0.3}
+    for name, share in shares.items():
+        document["totals"]["by_class"][name]["time_share"] = share
+    return document
+
+
 def crowded():
     """Forty operators of equal time near one another, with long names."""
     document = changed()
@@ -147,6 +156,7 @@ DOCUMENTS = {
     "saved": changed,
     "unreliable": unreliable,
     "many classes": many_classes,
+    "more than the whole": more_than_the_whole,
     "crowded": crowded,
     "nothing computed": nothing_computed,
     "without ceilings": lambda: changed(ceilings=None),

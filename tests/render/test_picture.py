@@ -106,6 +106,7 @@ def test_what_passes_the_whole_is_drawn_with_a_line_where_the_whole_ends(tmp_pat
         each for each in root.iter(f"{SVG}line") if each.get("x1") == each.get("x2") == f"{912 / 1.4:.1f}"
     ]
     assert line.get("class") == "roof"
+    assert "unattributed" not in said(root)
 
 
 def test_marks_stand_at_their_intensity_and_speed_with_an_area_of_their_time(tmp_path):

@@ -52,11 +52,14 @@ def _bar(shares: Mapping[str, float], y: float, whole: float) -> Iterator[str]:
     for name, share in drawn.items():
         width = share * unit
         shape = element("rect", x=x, y=y, width=width, height=HEIGHT, fill=colour(name))
-        shape += _segment_text(name, share, x + width / 2, y + HEIGHT / 2 + 4, width)
+        parts = (x, min(x + width, unit)), (max(x, unit), x + width)
+        left, right = max(parts, key=lambda ends: ends[1] - ends[0])  # beside the line that marks 100%
+        shape += _segment_text(name, share, (left + right) / 2, y + HEIGHT / 2 + 4, right - left)
         yield titled(shape, f"{label_of(name)}: {share:.2%}")
         x += width
     if unit < whole * 0.999:
-        yield element("line", x1=unit, y1=y - 4, x2=unit, y2=y + HEIGHT + 4, class_="roof")
+        line = element("line", x1=unit, y1=y - 4, x2=unit, y2=y + HEIGHT + 4, class_="roof")
+        yield titled(line, "100% of the plain wall time")
 
 
 def _segment_text(name: str, share: float, x: float, y: float, width: float) -> str:
@@ -71,7 +74,7 @@ def _legend(by_class: Classes, width: float) -> Iterator[tuple[str, float, float
     """(class, x, y) of the classes that have a share, the slowest first."""
     x, y = 0.0, 0.0
     for name in by_time(by_class):
-        if not any(by_class[name][key] for key, _ in BARS):
+        if not any(by_class[name][key] > 0 for key, _ in BARS):
             continue
         wide = 18 + text_width(label_of(name))
         if x and x + wide > width:

@@ -193,11 +193,15 @@ def _written_at(root: Node, steps: Sequence[str], part: Any) -> str:
         entries, above = _entries(node), _inherits(part, step)
         if above and step not in entries:
             return ".".join([above, *steps[i + 1 :]]) if above in _entries(root) else ""
-        node = (
-            node.value[int(step)] if node is not None and isinstance(node.value, list) else entries.get(step)
-        )
+        items = node.value if node is not None and isinstance(node.value, list) else ()
+        node = dict(_numbered(items)).get(step) if items else entries.get(step)
         part = _part(part, step)
     return ""
+
+
+def _numbered(items: Iterable[Node]) -> Iterator[tuple[str, Node]]:
+    """The entries of a list by the steps that lead to them."""
+    yield from ((str(index), item) for index, item in enumerate(items))
 
 
 def _inherits(part: Any, step: str) -> str:

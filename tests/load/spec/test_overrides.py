@@ -2,6 +2,7 @@
 
 import pytest
 
+from archcli.errors import ArchError
 from archcli.load.source import load_text
 from archcli.modules import settings
 
@@ -272,3 +273,9 @@ def test_an_override_may_mend_what_contradicts():
 )
 def test_an_amount_is_a_number_but_in_a_text(tiny, text, field, value):
     assert getattr(load_text(tiny, "f", [text]).model, field) == value
+
+
+@pytest.mark.parametrize("value", ["[1, 2]", "[]", "[{}]", "3"])
+def test_a_field_below_what_another_override_makes_no_mapping_is_answered(tiny, value):
+    with pytest.raises(ArchError):
+        load_text(tiny, "f", [f"layer.attention={value}", "n_heads=1"])

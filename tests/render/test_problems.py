@@ -73,3 +73,11 @@ def test_all_problems_are_drawn_in_order():
         "                                                   ^^^^^\n"
         "  = help: write 128"
     )
+
+
+def test_problems_in_one_place_draw_its_line_once():
+    place = Mark("my.yaml", 3, 4, "a: bcd", 3)
+    problems = [Problem("missing key b", mark=place), Problem("missing key c", mark=place)]
+    assert explain(ArchError(problems)) == (
+        "my.yaml:3:4: error: missing key b\n    a: bcd\n       ^^^\nmy.yaml:3:4: error: missing key c"
+    )

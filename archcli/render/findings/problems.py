@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 from archcli.errors import ArchError, Problem
 from archcli.render.findings.excerpt import excerpt
@@ -19,8 +20,16 @@ def complain(error: ArchError) -> str:
 
 
 def explain(error: ArchError, width: int | None = None) -> str:
-    """Every problem of an error, a paragraph each, folded to `width` columns where it is given."""
-    return "\n".join(paragraph(problem, width=width) for problem in error.problems)
+    """Every problem of an error, a paragraph each, folded to `width` columns where it is given.
+
+    Of several problems in one place the first draws the line of the file.
+    """
+    marks = [problem.mark for problem in error.problems]
+    shown = [
+        replace(problem, mark=replace(mark, text="")) if mark and mark == before else problem
+        for problem, mark, before in zip(error.problems, marks, [None, *marks], strict=False)
+    ]
+    return "\n".join(paragraph(problem, width=width) for problem in shown)
 
 
 def paragraph(

@@ -1,17 +1,25 @@
-"""Help pages: typer's commands, with archcli's layout, and the subcommands in groups."""
+"""Help pages and usage errors: typer's commands with archcli's layout, and the subcommands in groups."""
 
 from __future__ import annotations
 
 import inspect
 import re
 import shutil
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import typer
 from typer.core import TyperCommand, TyperGroup
+
+from archcli.errors import ArchError
 
 if TYPE_CHECKING:
     from archcli.render.help import HelpSection
+
+
+UsageError: type[Exception] = typer.BadParameter.mro()[1]
+"""What typer raises of arguments it cannot read."""
 
 
 class PagedCommand(TyperCommand):
@@ -28,6 +36,23 @@ class PagedGroup(TyperGroup):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the page: usage, description, subcommands by group, options."""
         formatter.write(_page(self, ctx, _by_group(self.commands)))
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run the command line and exit; ArchError for arguments that typer refuses."""
+        try:
+            code = super().main(*args, **{**options, "standalone_mode": False})
+        except UsageError as error:
+            raise _archcli_error(error) from None
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _archcli_error(error: Any) -> ArchError:
+    """A usage error in archcli's form, with the help page to look at."""
+    path = error.ctx.command_path if error.ctx else "archcli"
+    message = (
+        error.format_message().replace(": Value error, ", ": ").rstrip(".")
+    )  # pydantic's, since typer 0.29
+    return ArchError(message, f"{path} -h describes the arguments")
 
 
 def _by_group(commands: Mapping[str, Any]) -> list[HelpSection]:

@@ -56,3 +56,16 @@ def test_code_and_defaults_stay_on_one_line(cli, monkeypatch):
     assert "`# archcli: ignore[FFN001]`" in page
     assert "[default: warning]" in page
     assert "x>=1" not in page
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "message"),
+    [
+        ("params", (), "Missing argument 'MODEL'"),
+        ("check", ("gpt2", "--tp", "0"), "Invalid value for '--tp': 0 is below 1"),
+        ("schema", ("--of", "x"), "Invalid value for '--of': 'x' is not one of 'yaml', 'profile'"),
+    ],
+)
+def test_a_wrong_argument_is_an_error_like_any_other(cli, command, args, message):
+    shown = f"error: {message}\n  = help: archcli {command} -h describes the arguments\n"
+    assert cli(command, *args) == (2, "", shown)

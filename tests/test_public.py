@@ -1,5 +1,8 @@
 """What `import archcli` offers."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -166,3 +169,42 @@ def test_errors_and_version():
         archcli.lode  # noqa: B018
     assert archcli.__version__[0].isdigit()
     assert all(hasattr(archcli, name) for name in archcli.__all__)
+
+
+USER = """
+import archcli
+from pathlib import Path
+
+model = archcli.load(Path("own.yaml"), ["d_ff=4"])
+report = archcli.count_flops(model, phase="decode", past=9)
+archcli.count_flops({"model_type": "gpt2"}, archcli.Request(seq_len=4))
+table: archcli.Report = archcli.compare(model, "gpt2", dtype="fp8")
+values = archcli.sweep(model, {"d_ff": [1, 2]}).params
+try:
+    archcli.build(model, device="meta")
+except archcli.ArchError as error:
+    print([problem.what for problem in error.problems], f"{report:md}", report.to_dict())
+"""
+WRONG = {
+    'archcli.count_flops("gpt2", phase="warp")': "incompatible type \"Literal['warp']\"",
+    'archcli.count_flops("gpt2", seqlen=4)': 'did you mean "seq_len"?',
+    "archcli.load(3)": 'has incompatible type "int"',
+    'archcli.count_params("gpt2").total': 'has no attribute "total"; maybe "totals"?',
+}
+
+
+@pytest.mark.long
+def test_a_users_type_checker_reads_the_api(tmp_path):
+    file = tmp_path / "user.py"
+    file.write_text(USER + "\n".join(WRONG))
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--follow-imports=silent", str(file)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(Path(archcli.__file__).parents[1])},
+    )
+    errors = [line for line in checked.stdout.splitlines() if ": error: " in line]
+    assert len(errors) == len(WRONG), checked.stdout
+    assert all(message in error for message, error in zip(WRONG.values(), errors, strict=True)), errors

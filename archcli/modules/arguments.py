@@ -14,7 +14,7 @@ from archcli.errors import ArchError, Problem
 from archcli.modules.request import ABOVE_0_OR_NONE, FIELDS, Request
 from archcli.modules.values import Interval, Refusal, ValueType, refused, value_type
 from archcli.units import parse_bytes, parse_dtype
-from archcli.wording import closest, either, quote
+from archcli.wording import either, quote, suggest
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -119,9 +119,7 @@ def bound(function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[
 
 
 def _unknown(name: str, known: Mapping[str, Any], where: str) -> Problem:
-    close = closest(name, known)
-    hint = f"did you mean {either(close)}?" if close else f"it has {', '.join(known)}"
-    return Problem(f"unknown argument {quote(name)}", hint, path=where)
+    return Problem(f"unknown argument {quote(name)}", suggest(name, known, "it has"), path=where)
 
 
 def _checked(call: BoundArguments, where: str) -> Iterator[Problem]:

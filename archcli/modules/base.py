@@ -16,6 +16,7 @@ from archcli.errors import ArchError, Problem
 from archcli.modules.fields import Field, Inherit, collected
 from archcli.modules.request import Forms
 from archcli.modules.values import Interval, Refusal
+from archcli.wording import suggest
 
 Size = Annotated[int, Interval(gt=0)]
 """A strictly positive whole number; `true`, `4.0` and `"8"` are none."""
@@ -79,7 +80,9 @@ class Spec:
 
     def _filled(self, values: Mapping[str, Any]) -> Iterator[Problem]:
         """Set the fields; yields what is missing, unknown or refused by its type."""
-        yield from (Problem(f"unknown key {name}", path=name) for name in values if name not in self.fields)
+        for name in values:
+            if name not in self.fields:
+                yield Problem(f"unknown key {name}", suggest(name, self.fields, "it has"), path=name)
         for name, field in self.fields.items():
             if name not in values and field.required:
                 yield Problem(f"missing key {name}", path=name)

@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal, NamedTuple
 from archcli.arith import Number, Shape
 from archcli.errors import ArchError, Problem
 from archcli.modules.values import Interval, Refusal, ValueType, refused, value_type
-from archcli.units import LONGEST
 
 Phase = Literal["forward", "train", "prefill", "decode"]
 Logits = Literal["all", "last"]
@@ -39,27 +38,14 @@ class Forms(NamedTuple):
     by_phase: Mapping[Phase, str]
 
 
-def _size(annotation: Any) -> ValueType:
-    """The sizes of an annotation, of no more digits than anybody means."""
-    accepted = value_type(annotation)
-
-    def convert(value: Any) -> Any:
-        converted = accepted.convert(value)
-        if converted is not None and converted >= 10**LONGEST:
-            raise Refusal(f"must have at most {LONGEST} digits")
-        return converted
-
-    return accepted._replace(convert=convert)
-
-
-ABOVE_0 = _size(Annotated[int, Interval(gt=0)])
-ABOVE_0_OR_NONE = _size(Annotated[int, Interval(gt=0)] | None)
+ABOVE_0 = value_type(Annotated[int, Interval(gt=0)])
+ABOVE_0_OR_NONE = value_type(Annotated[int, Interval(gt=0)] | None)
 
 FIELDS: Mapping[str, ValueType] = {
     "phase": value_type(Phase),
     "batch_size": ABOVE_0,
     "seq_len": ABOVE_0,
-    "past": _size(Annotated[int, Interval(ge=0)] | None),
+    "past": value_type(Annotated[int, Interval(ge=0)] | None),
     "source_len": ABOVE_0_OR_NONE,
     "logits": value_type(Logits | None),
     "forms": value_type(Mapping[str, str]),

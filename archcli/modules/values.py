@@ -52,6 +52,8 @@ class Meaning(NamedTuple):
 
 
 NOTHING: Any = object()
+MOST_DIGITS = 40
+"""Of a whole number that anybody means. Counts are products of several, and Python prints 4,300 digits."""
 
 
 class Refusal(Exception):  # noqa: N818
@@ -128,16 +130,19 @@ def _simple(words: str, schema: Json, accepts: Callable[[Any], bool], convert: A
     return ValueType(words, take, schema)
 
 
-def plain_number(value: Any) -> Any:
+def _plain_number(value: Any) -> Any:
     """The int or float that a number of another library such as numpy is; any other value as it is."""
-    if isinstance(value, bool | int):
+    if isinstance(value, bool):
         return value
     if isinstance(value, float):
         return float(value)
     try:
-        return index(value)
+        whole = index(value)
     except TypeError:
         return value
+    if abs(whole) >= 10**MOST_DIGITS:
+        raise Refusal(f"must have at most {MOST_DIGITS} digits")
+    return whole
 
 
 WORDS = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most"}
@@ -159,7 +164,7 @@ def _number(
 
         said = [f" {WORDS[key]} {limit}" for key, limit in limits.items()]
         accepted = _simple(words + " and".join(said), schema, accepts, convert)
-        return accepted._replace(convert=lambda value: accepted.convert(plain_number(value)))
+        return accepted._replace(convert=lambda value: accepted.convert(_plain_number(value)))
 
     return bounded
 

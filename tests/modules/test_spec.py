@@ -6,6 +6,7 @@ Checked as a YAML is, frozen, equal by value, and open to unchecked values by tw
 import copy
 import pickle
 
+import numpy as np
 import pytest
 
 from archcli.errors import ArchError
@@ -35,7 +36,8 @@ REFUSED = {
     "all that is wrong": (
         lambda: GroupedQueryAttention(n_head=8, n_kv_heads=True),
         [
-            "GroupedQueryAttention.n_head: unknown key n_head",
+            "GroupedQueryAttention.n_head: unknown key n_head; "
+            "did you mean n_heads, n_kv_heads or v_head_dim?",
             "GroupedQueryAttention.n_heads: missing key n_heads",
             "GroupedQueryAttention.n_kv_heads: n_kv_heads must be a whole number above 0, not true",
         ],
@@ -128,3 +130,17 @@ def test_a_field_of_two_bases_is_that_of_the_nearer():
         pass
 
     assert Both.unchecked().size == 2
+
+
+def test_whole_numbers_of_numpy_are_fields():
+    attention = GroupedQueryAttention(n_heads=np.int64(8), n_kv_heads=np.uint8(2))
+    assert attention == GroupedQueryAttention(n_heads=8, n_kv_heads=2)
+    assert type(attention.n_heads) is int
+    assert type(RMSNorm(eps=np.float64(1e-5)).eps) is float
+
+
+def test_numbers_of_thousands_of_digits_are_refused():
+    with pytest.raises(ArchError, match="n_heads must have at most 40 digits"):
+        GroupedQueryAttention(n_heads=10**5000, n_kv_heads=2)
+    with pytest.raises(ArchError, match="kind must be gqa, not a number of 16,610 bits"):
+        GroupedQueryAttention(n_heads=8, n_kv_heads=2, kind=10**5000)

@@ -36,8 +36,10 @@ REFUSED = {
     "all that is wrong": (
         lambda: GroupedQueryAttention(n_head=8, n_kv_heads=True),
         [
-            "GroupedQueryAttention.n_head: unknown key n_head; "
-            "did you mean n_heads, n_kv_heads or v_head_dim?",
+            (
+                "GroupedQueryAttention.n_head: unknown key n_head; "
+                "did you mean n_heads, n_kv_heads or v_head_dim?"
+            ),
             "GroupedQueryAttention.n_heads: missing key n_heads",
             "GroupedQueryAttention.n_kv_heads: n_kv_heads must be a whole number above 0, not true",
         ],

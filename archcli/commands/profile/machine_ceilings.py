@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from archcli.commands.profile.settings import RunSettings
 from archcli.load.ceilings import ceilings_file, kept_ceilings
+from archcli.measure.profile.quality import is_disturbed
 from archcli.recording.ceilings import Ceilings
+from archcli.recording.disturbance import ProcessorTimes, disturbance, processor_times
 from archcli.recording.machine import processor
 from archcli.recording.recording import Recording
 from archcli.render.progress import Tick
 from archcli.render.write import remember
-
-MOST_LOAD = 0.5
-"""Processes per processor at the start; beyond, measured ceilings are too low to be remembered."""
 
 
 def machine_ceilings(recording: Recording, settings: RunSettings, tick: Tick) -> Ceilings | None:
@@ -26,10 +27,17 @@ def machine_ceilings(recording: Recording, settings: RunSettings, tick: Tick) ->
     from archcli.runtime.profile.ceilings import measure_ceilings
 
     tick("measuring what this machine can do", 0, 1)
+    before = processor_times()
     ceilings = measure_ceilings(settings.dtype, DTYPES[settings.dtype], settings.device)
-    if recording.load <= MOST_LOAD:
-        remember(file, kept | {key: ceilings})
+    if not is_disturbed(recording) and not is_disturbed(_meanwhile(recording, before)):
+        remember(file, kept | {key: ceilings})  # those of a disturbed machine are too low
     return ceilings
+
+
+def _meanwhile(recording: Recording, before: ProcessorTimes) -> Recording:
+    """The recording with the disturbance since `before` in place of that of its passes."""
+    times, processors = processor_times().since(before), recording.disturbance.processors
+    return replace(recording, disturbance=disturbance([times], [times.wall_s], processors))
 
 
 def _key(recording: Recording, settings: RunSettings) -> str:

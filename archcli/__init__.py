@@ -109,7 +109,7 @@ def count_flops(  # noqa: PLR0913
 
     A FLOP is half a multiply-add. `totals` holds matmul_flops and other_flops, `rows` both by component.
 
-    Example: `count_flops("gpt2", phase="decode", past=1000).totals["matmul_flops"]`.
+    Example: `count_flops("gpt2", phase="decode", past=1000).totals["matmul_flops"]` is 283,964,928.
     """
     from archcli.commands.base import given
     from archcli.measure.flops import count_flops as count
@@ -136,7 +136,7 @@ def count_kv_cache(
     elements, bytes in `dtype`, and both per token; `rows` the same by kind of layer. With `memory`, bytes or
     a text such as "80GiB", also how many tokens and sequences fit.
 
-    Example: `count_kv_cache("llama-3.1-8b", 131_072).totals["bytes"]` is 16 GiB.
+    Example: `count_kv_cache("llama-3.1-8b", 131_072).totals["bytes"]` is 17,179,869,184.
     """
     from archcli.commands.base import given
     from archcli.measure.kvcache.kvcache import count_kv_cache as count
@@ -160,7 +160,7 @@ def survey(
     "params>10B", all of which must hold; `sort` is a column, "params:desc" for the largest first; `by` "year"
     or "series" gives the spread in each group. `rows` are a record for each model, or for each group.
 
-    Example: `survey(columns=["params", "head_ratio"], where=["released>=2024"])`.
+    Example: `survey("gpt2", columns=["params", "head_ratio"]).rows[0]["head_ratio"]` is 1.0.
     """
     from archcli.commands.base import given
     from archcli.load.presets import presets
@@ -187,7 +187,7 @@ def compare(
     `past`, cache of `context` tokens (both left out: `seq_len`), as multiples of the first model's. `rows`
     hold value_1, value_2, … and ratio_2, ….
 
-    Example: `compare("llama-2-7b", "llama-3.1-8b", seq_len=4096)`.
+    Example: `compare("gpt2", "gpt2", seq_len=1024).totals["differences"]` is 0.
     """
     from archcli.commands.base import compared, given
     from archcli.modules.request import Request
@@ -205,7 +205,7 @@ def formula(
     sympy expressions in the names of the YAML, `batch_size` and `seq_len`; `values` are those of the symbols.
     Each is checked to equal the counted integer.
 
-    Example: `formula("llama-3.1-8b").kv_elements` is 2*batch_size*head_dim*n_kv_heads*n_layers*seq_len.
+    Example: `formula("gpt2").kv_elements` is 2*batch_size*d_model*n_layers*seq_len.
     """
     from archcli.commands.base import given
     from archcli.measure.symbolic.formula import formula as closed_form
@@ -227,7 +227,7 @@ def sweep(
     `values` maps a size's name (`d_ff`, or a full path) to an array of candidates, whole numbers above 0; all
     arrays are of one length N. The figures are int64 arrays [N].
 
-    Example: `sweep("gpt2", {"d_ff": range(1024, 4097, 64)}).params`.
+    Example: `sweep("gpt2", {"d_ff": range(1024, 4097, 64)}).params[0]` is 86,666,496.
     """
     from archcli.commands.base import given
     from archcli.measure.symbolic.sweep import sweep as count

@@ -1,6 +1,7 @@
 """What `import archcli` offers."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -169,6 +170,18 @@ def test_errors_and_version():
         archcli.lode  # noqa: B018
     assert archcli.__version__[0].isdigit()
     assert all(hasattr(archcli, name) for name in archcli.__all__)
+
+
+PUBLIC = [name for name in archcli.__all__ if name.islower() and name != "register"]
+EXAMPLE = re.compile(r"Example: `(.+)` is (.+)\.")
+
+
+@pytest.mark.parametrize("name", ["Report", "Request", *PUBLIC])
+def test_every_docstring_has_an_example_that_holds(name):
+    value = archcli.load.load if name == "load" else getattr(archcli, name)
+    [(expression, result)] = EXAMPLE.findall(value.__doc__)
+    answer = eval(expression, {each: getattr(archcli, each) for each in archcli.__all__})  # noqa: S307
+    assert result in {str(answer), f"{answer:,}" if isinstance(answer, int | np.integer) else ""}
 
 
 USER = """

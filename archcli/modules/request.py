@@ -76,7 +76,7 @@ class Request:
     Sizes are whole numbers, numpy's included, or for `archcli.measure` symbols of sympy and arrays of numpy.
     Raises ArchError for any other value.
 
-    Example: `Request(phase="decode", past=32_000, batch_size=8)`.
+    Example: `count_flops("gpt2", Request(phase="decode", past=9)).inputs["past"]` is 9.
     """
 
     phase: Phase = "forward"

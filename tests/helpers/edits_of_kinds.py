@@ -68,7 +68,7 @@ KINDS = {
     "heads-and-width": (
         "        n_heads: 8\n        n_kv_heads: 2\n        head_dim: 8\n",
         "        n_heads: 6\n        n_kv_heads: 2\n",
-        "14:18: n_heads 6 does not divide d_model 64; 4 or 8 would, or state head_dim",
+        "14:18: n_heads 6 does not divide d_model 64; use 4 or 8, or state head_dim",
     ),
     "rope-odd-head": (
         "head_dim: 8",

@@ -13,6 +13,7 @@ from archcli.load.gguf.families import ARCHS
 from archcli.load.huggingface.importer import families
 from archcli.load.huggingface.wrappers import WRAPPERS
 from archcli.load.spec.schema import rows
+from archcli.modules.formats import FORMATS
 from archcli.modules.kinds import TABLE, kind_of
 from archcli.modules.kinds import kinds as kinds_of
 from archcli.units import ELEMENT_BITS
@@ -68,6 +69,15 @@ def commands_table(folder):
 def wrapped(names):
     """Names in backticks, with commas between."""
     return ", ".join(f"`{name}`" for name in sorted(names))
+
+
+def formats_table():
+    """The stored formats that `--dtype` names, with the bits per weight of a matrix of 4,096 x 4,096."""
+    lines = ["| `--dtype` | bits per weight | of a cache too | what it is |", "|---|---:|:-:|---|"]
+    for name, stored in FORMATS.items():
+        bits = sum(stored.packing.stored((4096, 4096), 16)) / 4096**2
+        lines.append(f"| `{name}` | {bits:.5g} | {'yes' if stored.cache else ''} | {cell(stored.about)} |")
+    return "\n".join(lines)
 
 
 def yaml_keys():
@@ -165,6 +175,7 @@ GENERATORS = {
     "families": lambda: wrapped(families()),
     "wrappers": lambda: wrapped(sorted(WRAPPERS)),
     "gguf": lambda: wrapped(ARCHS),
+    "formats": formats_table,
     "dtypes": lambda: wrapped(ELEMENT_BITS),
     "api": api,
 }

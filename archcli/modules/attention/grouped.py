@@ -91,7 +91,7 @@ class ProjectedHeads(Attention):
                 "heads-divide-width",
                 "n_heads",
                 f"n_heads {self.n_heads} does not divide d_model {d_model}",
-                f"{fits} would, or state head_dim",
+                f"use {fits}, or state head_dim",
             )
         else:
             key = "n_heads" if self.head_dim is None else "head_dim"

@@ -179,7 +179,7 @@ MISTAKES = {
     ),
     "mtp-layer-that-does-not-fit": (
         "mtp: {layer: {kind: pre_norm, attention: {kind: mha, n_heads: 5}, ffn: {kind: glu, d_ff: 7}}}",
-        ["19:63: n_heads 5 does not divide d_model 64; 4 or 8 would, or state head_dim"],
+        ["19:63: n_heads 5 does not divide d_model 64; use 4 or 8, or state head_dim"],
     ),
 }
 

@@ -6,6 +6,8 @@ import pytest
 import torch
 import transformers
 
+from wrapping import NAMES, TINY
+
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
 T5 = {"vocab_size": 61, "d_model": 24, "d_kv": 10, "d_ff": 52, "num_layers": 2, "num_heads": 4}
@@ -57,3 +59,20 @@ def test_a_folder_is_its_own_model(name, tmp_path, cli):
     assert (done.code, json.loads(done.out)["totals"]["failed"]) == (0, 0)
     notes = json.loads(cli("params", tmp_path, "--json").out)["notes"]
     assert [noted in note for note in notes] == ([True] if noted else [])
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("kind", ["llava", "qwen2_vl", "idefics3"])
+def test_a_wrapper_gives_the_logits_of_its_class(kind, tmp_path, cli):
+    torch.manual_seed(0)
+    axes = {"mrope_section": [1, 1, 2]} if kind == "qwen2_vl" else {}
+    rope = {"rope_type": "default", "rope_theta": 500.0, **axes}
+    whole = transformers.CONFIG_MAPPING[kind](text_config={**TINY, "rope_parameters": rope})
+    for depth in ("num_hidden_layers", "depth"):
+        if hasattr(whole.vision_config, depth):
+            setattr(whole.vision_config, depth, 1)
+    getattr(transformers, NAMES[kind])(whole).save_pretrained(tmp_path)
+    done = cli("params", tmp_path, "--against", tmp_path, "--json")
+    assert (done.code, json.loads(done.out)["totals"]["ok"]) == (0, True)
+    done = cli("verify", tmp_path, "--weights", tmp_path, "-s", "9", "--json")
+    assert (done.code, json.loads(done.out)["totals"]["failed"]) == (0, 0)

@@ -70,11 +70,13 @@ def own(head: Mapped | None) -> Mapped | None:
 class Wrapper(NamedTuple):
     """How a wrapper's class holds its language model.
 
-    `text` is the model_type of a text part that states none; `any_text`: another one is allowed. `defaults`
-    are sizes that the class fills in before those of the text part's own class. `partial`: it has sizes of
-    its own where there is no text part, so that a file has to state one. `headed` are names of classes that
-    have a head, and do not end as such names do. `left_out` are keys of the text part that are not read, each
-    with a note that says what is counted instead.
+    `text` is the family of a text part that states no model_type; `any_text`: another one is allowed.
+    `called` is that model_type where it is not the family's: a class of the same layers, with other
+    defaults, whose positions in three axes are equal for text. `defaults` are sizes that the class fills in
+    before those of the text part's own class. `partial`: it has sizes of its own where there is no text part,
+    so that a file has to state one. `headed` are names of classes that have a head, and do not end as such
+    names do.
+    `left_out` are keys of the text part that are not read, each with a note of what is counted instead.
     """
 
     text: str
@@ -86,6 +88,12 @@ class Wrapper(NamedTuple):
     defaults: Mapping[str, Any] = {}
     headed: tuple[str, ...] = ()
     left_out: Mapping[str, str] = {}
+    called: str = ""
+
+    @property
+    def own_type(self) -> str:
+        """The model_type of a text part that states none."""
+        return self.called or self.text
 
 
 VOXTRAL = {
@@ -109,6 +117,19 @@ GLM_ASR = {
     "max_position_embeddings": 8192,
     "rms_norm_eps": 1e-5,
 }
+QWEN2_VL = {
+    "vocab_size": 152064,
+    "hidden_size": 8192,
+    "intermediate_size": 29568,
+    "num_hidden_layers": 80,
+    "num_attention_heads": 64,
+    "num_key_value_heads": 8,
+    "max_position_embeddings": 32768,
+    "rms_norm_eps": 1e-5,
+    "max_window_layers": 80,
+    "rope_theta": 1000000.0,
+}
+QWEN3_VL = {"max_position_embeddings": 128000, "rope_theta": 500000.0}
 PREFIX = {"use_bidirectional_attention": "tokens before the answer attend both ways; all are counted causal"}
 
 WRAPPERS: Mapping[str, Wrapper] = {
@@ -144,6 +165,9 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "pp_chart2table": Wrapper("qwen2", TIED, partial=True),
     "qianfan_ocr": Wrapper("qwen3", UNTIED),
     "qwen2_audio": Wrapper("qwen2", never),
+    "qwen2_vl": Wrapper("qwen2", of_either, any_text=False, defaults=QWEN2_VL, called="qwen2_vl_text"),
+    "qwen2_5_vl": Wrapper("qwen2", of_either, any_text=False, defaults=QWEN2_VL, called="qwen2_5_vl_text"),
+    "qwen3_vl": Wrapper("qwen3", UNTIED, any_text=False, defaults=QWEN3_VL, called="qwen3_vl_text"),
     "qwen3_asr": Wrapper("qwen3", TIED, partial=True),
     "smolvlm": Wrapper("llama", UNTIED, partial=True),
     "vibevoice": Wrapper("qwen2", of_text),
@@ -189,11 +213,13 @@ def text_part(whole: Config) -> TextPart:
     for note in (*_notes(whole, wrapper), *wrapper.left_out.values()):
         whole.note(note)
     stated, places = _text(whole, wrapper)
-    data = {"model_type": wrapper.text, **wrapper.defaults, **stated}
+    data = {"model_type": wrapper.own_type, **wrapper.defaults, **stated}
     data = {key: value for key, value in data.items() if key not in wrapper.left_out}
-    if not wrapper.any_text and data["model_type"] != wrapper.text:
+    if not wrapper.any_text and data["model_type"] != wrapper.own_type:
         what = f"a {wrapper.key} of model_type {short_repr(data['model_type'])} is not supported here"
-        raise whole.error(what, f"supported: {wrapper.text}", places.place("model_type"))
+        raise whole.error(what, f"supported: {wrapper.own_type}", places.place("model_type"))
+    if wrapper.called:
+        data |= {"model_type": wrapper.text, **_in_one_axis(data)}
     tie, classes = wrapper.tie(whole), whole.value("architectures", default=["ForConditionalGeneration"])
     outer = {"architectures": classes, **({} if tie is None else {TIE: tie})}
     for name, value in outer.items():
@@ -210,7 +236,7 @@ def _text(whole: Config, wrapper: Wrapper) -> tuple[Mapping[str, Any], KeyPlaces
         if wrapper.partial and "hidden_size" not in flat:
             hint = "its class fills in sizes of its own, which archcli does not know"
             raise whole.error(f"key {wrapper.key!r} is missing", hint)
-        return {**flat, "model_type": wrapper.text}, whole.places
+        return {**flat, "model_type": wrapper.own_type}, whole.places
     if not isinstance(text, dict):
         what = f"{wrapper.key} must be a mapping, not {short_repr(text)}"
         raise whole.error(what, at=whole.place(wrapper.key))
@@ -220,6 +246,14 @@ def _text(whole: Config, wrapper: Wrapper) -> tuple[Mapping[str, Any], KeyPlaces
     whole.ignore("head_dim")
     replace(whole, data=outer).report_unread_keys()
     return text, whole.places.inner(wrapper.key)
+
+
+def _in_one_axis(data: Mapping[str, Any]) -> Mapped:
+    """RoPE of positions in three axes (mrope) as that of text, where the three are one."""
+    scaling = data.get("rope_scaling")
+    if not isinstance(scaling, dict) or scaling.get("rope_type", scaling.get("type")) != "mrope":
+        return {}
+    return {"rope_scaling": {**scaling, "rope_type": "default"}}
 
 
 def _is_part(key: str) -> bool:

@@ -32,7 +32,7 @@ def our_total(model):
 
 def file_of(kind, text="", whole_tie=None, text_tie=None):
     """A wrapper's config.json around a tiny text part."""
-    inner = text or WRAPPERS[kind].text
+    inner = text or WRAPPERS[kind].own_type
     stated = {**(OPT if inner == "opt" else TINY), "model_type": inner}
     outer = {"model_type": kind, "architectures": [NAMES.get(kind, "ForCausalLM")]}
     return {
@@ -54,7 +54,14 @@ def test_the_language_model_is_that_of_the_class_however_it_is_tied(kind):
 @EACH_KIND
 def test_the_text_part_that_a_class_expects_is_the_one_in_the_table(kind):
     spec, wrapper = transformers.CONFIG_MAPPING[kind].sub_configs_defaults["text_config"], WRAPPERS[kind]
-    assert wrapper.text == (spec.model_type or spec.config_class.model_type)
+    assert wrapper.own_type == (getattr(spec, "model_type", "") or spec.config_class.model_type)
+    if wrapper.called:
+        assert not wrapper.any_text
+        theirs = vars(spec.config_class())
+        alike = {key: value for key, value in wrapper.defaults.items() if key != "rope_theta"}
+        assert alike == {key: theirs[key] for key in alike}
+        assert wrapper.defaults["rope_theta"] == theirs["rope_parameters"]["rope_theta"]
+        return
     assert wrapper.any_text == (spec.config_class is transformers.AutoConfig)
     assert wrapper.partial == bool(spec.init_kwargs and not wrapper.defaults)
     unread = {"use_cache", "eos_token_id", "rope_parameters"}
@@ -129,6 +136,24 @@ def test_a_flat_file_states_its_language_model_itself():
     config = {**TINY, "model_type": "llama", "architectures": ["LlamaForCausalLM"]}
     assert imported_file(flat) == imported_file(config)
     assert import_config(flat).notes[0] == "only the language model is counted (the file itself)"
+
+
+@pytest.mark.parametrize("nested", [True, False])
+@pytest.mark.parametrize("kind", ["qwen2_vl", "qwen2_5_vl"])
+@pytest.mark.parametrize("tied", [True, False])
+def test_positions_in_three_axes_are_plain_for_text(kind, nested, tied):
+    text = {
+        **TINY,
+        "rope_scaling": {"type": "mrope", "mrope_section": [1, 1, 2]},
+        "tie_word_embeddings": tied,
+    }
+    outer = {"model_type": kind, "architectures": [NAMES[kind]], "vision_config": {"depth": 1}}
+    config = {**outer, "text_config": text} if nested else {**outer, **text}
+    theirs = sum(tensor.numel() for tensor in language_model(their_wrapper(config)).values())
+    model = imported_file(config)
+    assert our_total(model) == theirs
+    assert model.groups[0].layer.attention.position.scaling.kind == "none"
+    assert not [note for note in import_config(config).notes if "understood" in note]
 
 
 REFUSED = {

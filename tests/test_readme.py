@@ -46,7 +46,6 @@ def examples(page):
 
 
 EXAMPLES = [example for page in PAGES for example in examples(page)]
-SNIPPETS = [(page, block) for page in PAGES for block in blocks(page, "python")]
 
 
 def cases():
@@ -140,16 +139,22 @@ def write(example, printed):
     example.page.write_text(example.page.read_text().replace(old, new))
 
 
+def snippets(*, prompts):
+    """(page, block) of every Python example, with prompts or without."""
+    found = [(page, block) for page in PAGES for block in blocks(page, "python")]
+    return [pytest.param(*each, id=name(each[0])) for each in found if (">>> " in each[1]) == prompts]
+
+
+@pytest.mark.parametrize(("page", "block"), snippets(prompts=True))
+def test_a_python_session_prints_what_is_shown(page, block, folder):
+    test = doctest.DocTestParser().get_doctest(block, {}, name(page), str(page), 0)
+    assert doctest.DocTestRunner().run(test).failed == 0
+
+
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("page", "block"), SNIPPETS, ids=lambda value: name(value) if isinstance(value, Path) else ""
-)
+@pytest.mark.parametrize(("page", "block"), snippets(prompts=False))
 def test_a_python_example_runs(page, block, folder):
-    if ">>> " in block:
-        test = doctest.DocTestParser().get_doctest(block, {}, name(page), str(page), 0)
-        assert doctest.DocTestRunner().run(test).failed == 0
-    else:
-        subprocess.run([sys.executable, "-c", block], check=True, timeout=300)
+    subprocess.run([sys.executable, "-c", block], check=True, timeout=300)
 
 
 def test_no_two_pages_show_different_files_of_one_name():

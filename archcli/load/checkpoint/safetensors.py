@@ -17,8 +17,9 @@ from archcli.wording import quote
 MOST_HEADER = 25_000_000
 """Bytes of a header, as huggingface_hub reads at most; safetensors itself would read 100,000,000."""
 
-MOST_VALUES = 1 << 20
-"""Commas and brackets of a JSON, which bound what parsing it takes: some 200,000 tensors."""
+MOST_VALUES = 1 << 18
+"""Commas and brackets of a JSON, which bound what parsing it takes: 50,000 tensors of a file, or 262,144
+of an index."""
 
 MOST_TENSORS = 1 << 18
 """Tensors of all files of a checkpoint; Kimi K2 with 384 experts in 61 layers stores 140,000."""

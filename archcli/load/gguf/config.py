@@ -18,6 +18,8 @@ UNTIED = "output.weight is a tensor of its own: the head is counted as untied, t
 NO_TENSORS = (
     "the file lists no tensors: biases and a tied head are the class's default, and no shape was compared"
 )
+MOST_NAMED = 20
+"""Keys that notes name."""
 UNSTATED_WINDOW = (
     "the file states no sliding window, and full attention is counted; Mistral 7B v0.1 has one: "
     "--set attention.window=4096"
@@ -174,6 +176,12 @@ def _note_unread_keys(facts: Facts) -> None:
     """Note keys of the architecture that were not read."""
     prefix = f"{facts.name}."
     known = {*facts.read, *UNCOUNTED, *facts.arch.ignored}
-    for key in facts.header.metadata:
-        if key.startswith(prefix) and key.removeprefix(prefix) not in known:
-            facts.notes.append(f"metadata key {quote(key)} was not understood and may change the count")
+    unread = [
+        key
+        for key in facts.header.metadata
+        if key.startswith(prefix) and key.removeprefix(prefix) not in known
+    ]
+    for key in unread[:MOST_NAMED]:
+        facts.notes.append(f"metadata key {quote(key)} was not understood and may change the count")
+    if len(unread) > MOST_NAMED:
+        facts.notes.append(f"and {len(unread) - MOST_NAMED:,} more metadata keys were not understood")

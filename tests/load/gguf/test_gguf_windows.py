@@ -62,3 +62,9 @@ def test_a_chatglm_with_fused_and_biased_queries_keys_and_values_is_glm(asked):
     loaded = asked({**metadata, ARCH: "chatglm", "chatglm.rope.dimension_count": 2}, tensors)
     assert count_params(loaded.model).totals["params"] == COUNTED + 3 * 32
     assert loaded.model.groups[0].layer.attention.position.rotary_dim == 2
+
+
+def test_a_flood_of_unknown_keys_is_noted_in_short(asked):
+    notes = asked({**LLAMA, **{f"llama.k{i}": i for i in range(1_000)}}).notes
+    assert len([note for note in notes if "was not understood" in note]) == 20
+    assert "and 980 more metadata keys were not understood" in notes

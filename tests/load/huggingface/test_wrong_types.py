@@ -1,0 +1,44 @@
+"""A key of the wrong type is refused with its place or read as its class would, and is never a traceback."""
+
+import json
+from contextlib import suppress
+
+import pytest
+
+from archcli.errors import ArchError
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.importer import families, weight_map
+from archcli.load.huggingface.wrappers import WRAPPERS
+from archcli.load.source import load_text
+
+REQUIRED = {"deepseek_v2": {"num_experts_per_tok": 6}, "nemotron": {"num_key_value_heads": 48}}
+WRONG = ("x", [1], {"a": 1}, True, None, -1, float("nan"), 10**30, [None])
+BESIDE = {"text_config", "rope_scaling", "quantization_config", "vision_config", "id2label", "auto_map"}
+
+
+def keys_of(config, monkeypatch):
+    """The keys that are asked for while a config.json is read."""
+    seen = set(BESIDE)
+
+    def unread(self):
+        seen.update(self.read)
+        return []
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Config, "unread_keys", unread)
+        load_text(json.dumps(config), "f")
+    return seen
+
+
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("kind", [*families(), *WRAPPERS])
+def test_no_wrong_type_is_a_traceback(kind, monkeypatch):
+    config = {"model_type": kind, **REQUIRED.get(kind, {})}
+    if kind in WRAPPERS:
+        config[WRAPPERS[kind].key] = REQUIRED.get(WRAPPERS[kind].text, {})
+    for key in sorted(keys_of(config, monkeypatch)):
+        for value in WRONG:
+            with suppress(ArchError):
+                load_text(json.dumps({**config, key: value}), "f")
+            with suppress(ArchError):
+                weight_map({**config, key: value})

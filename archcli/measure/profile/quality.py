@@ -46,10 +46,10 @@ def is_disturbed(recording: Recording) -> bool:
     With hidden launches a GPU works through its queue whatever the processors do.
     """
     hidden = recording.gpu is not None and recording.gpu.hidden
-    return recording.disturbance.spread > MOST_SPREAD or (not hidden and _is_busy(recording))
+    return recording.disturbance.spread > MOST_SPREAD or (not hidden and is_busy(recording))
 
 
-def _is_busy(recording: Recording) -> bool:
+def is_busy(recording: Recording) -> bool:
     """Whether other processes had processors that the passes wanted.
 
     The load when a run began says nothing of its passes: it is asked only where the system says nothing else.

@@ -11,6 +11,7 @@ from archcli.measure.profile.quality import (
     MOST_SPREAD,
     MOST_UNATTRIBUTED,
     disturbances,
+    is_busy,
     is_disturbed,
     overhead_ratio,
 )
@@ -64,8 +65,9 @@ def _unattributed(recording: Recording, share: float) -> Iterator[str]:
 def disturbance_warning(recording: Recording) -> str:
     """The warning of passes that other processes disturbed, or whose times scatter: what was seen."""
     spread, seen = recording.disturbance.spread, "; ".join(disturbances(recording))
+    cause, cure = ("a busy machine", " on a quiet one") if is_busy(recording) else ("uneven passes", "")
     uneven = f" The middle half of the plain passes spans {spread:.0%} of their median."
-    return f"NOT RELIABLE: a busy machine: {seen}.{uneven * (spread > MOST_SPREAD)} Repeat it on a quiet one."
+    return f"NOT RELIABLE: {cause}: {seen}.{uneven * (spread > MOST_SPREAD)} Repeat it{cure}."
 
 
 def device_warnings(recording: Recording) -> Iterator[str]:

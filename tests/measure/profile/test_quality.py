@@ -26,7 +26,7 @@ def recorded(name):
 
 
 def busy_notes(recording):
-    return [note for note in report(recording=recording).notes if "a busy machine" in note]
+    return [note for note in report(recording=recording).notes if note.startswith("NOT RELIABLE: ")]
 
 
 def test_a_pass_beside_busy_processes_is_never_reliable():
@@ -91,6 +91,12 @@ def test_where_the_system_says_nothing_the_load_does():
 def test_the_scatter_alone_tells_passes_of_six_tenths_to_one_second():
     walls = [0.60, 0.61, 0.70, 0.72, 0.78, 0.85, 0.90, 0.97, 0.98, 0.995]
     assert is_disturbed(replace(SOUND, disturbance=disturbance([ProcessorTimes()] * 10, walls, 2)))
+
+
+def test_passes_that_scatter_while_nothing_else_runs_are_told_so():
+    [note] = busy_notes(replace(SOUND, disturbance=Disturbance(2, 0.0, 0.0, 0.0, 0.4)))
+    assert note.startswith("NOT RELIABLE: uneven passes: other processes took 0.0 of 2 processors; ")
+    assert note.endswith("The middle half of the plain passes spans 40% of their median. Repeat it.")
 
 
 def test_a_queue_of_hidden_launches_does_not_wait_for_processors():

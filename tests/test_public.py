@@ -133,6 +133,11 @@ def test_what_torch_cannot_build_is_refused(options, message):
         archcli.build("gpt2", **options)
 
 
+def test_weights_larger_than_the_memory_are_not_allocated():
+    with pytest.raises(archcli.ArchError, match=r'GiB of weights; .*"meta" allocates'):
+        archcli.build("llama-3.1-405b", dtype="fp64")
+
+
 @pytest.mark.parametrize("dtype", ["bf16", "bfloat16", torch.bfloat16])
 def test_a_module_is_built_in_a_dtype(dtype):
     model = archcli.build("gpt2", device="meta", dtype=dtype)

@@ -13,6 +13,7 @@ from archcli.graph import Tensor
 from archcli.modules import Model
 from archcli.modules.lora import unadapted
 from archcli.modules.request import Phase, Request
+from archcli.recording.machine import available_memory
 from archcli.runtime.model.build_tape import BuildTape
 from archcli.runtime.model.leaves import StackedLinear
 from archcli.runtime.model.node import EAGER, FUSED, ModuleNode
@@ -140,13 +141,26 @@ def _given(**inputs: torch.Tensor | None) -> dict[str, torch.Tensor]:
 
 
 def _materialized(model: LanguageModel, device: str) -> LanguageModel:
-    """Allocate the weights on the device and initialise every leaf."""
+    """Allocate the weights on the device and initialise every leaf; ArchError where the CPU lacks memory."""
+    if torch.device(device).type == "cpu":
+        _require_memory(model)
     model.to_empty(device=device)
     for leaf in model.modules():
         reset = getattr(leaf, "reset_parameters", None)
         if reset is not None:
             reset()
     return model
+
+
+def _require_memory(model: LanguageModel) -> None:
+    """Raise ArchError where the weights are larger than the memory that is free."""
+    needed = sum(weight.numel() * weight.element_size() for weight in model.parameters())
+    available = available_memory()
+    if available is not None and needed > available:
+        raise ArchError(
+            f"{needed / 2**30:,.1f} GiB of weights; this machine has {available / 2**30:,.1f} GiB available",
+            'a smaller dtype or fewer n_layers; device "meta" allocates nothing',
+        )
 
 
 def set_expert_form(model: nn.Module, form: str) -> None:

@@ -149,6 +149,8 @@ class StateTape(ShapeTape):
 
 
 def _rebind(tape: Tape, tree: Any) -> Any:
+    if isinstance(tree, Tensor):
+        return Tensor(tape, tree.value)
     return tree_map(lambda x: Tensor(tape, x.value), Tensor, tree)
 
 

@@ -133,4 +133,6 @@ def _notes(model: Model, asked: Request, counted: Pass, mask: CountedPairs) -> I
     yield from context_notes(model, counted.new + counted.past)
     yield from source_notes(model, asked.source_len)
     yield from form_notes([model], asked.forms)
-    yield from other_form_notes(model, counted, unmasked=mask == "dense")
+    unmasked = mask == "dense"
+    matmul, _ = counted.flops(unmasked=unmasked)
+    yield from other_form_notes(model, counted.request, matmul, unmasked=unmasked)

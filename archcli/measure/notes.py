@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from archcli.arith import rounded
-from archcli.measure.passes import Pass, count_pass
+from archcli.arith import Number, rounded
+from archcli.measure.passes import count_pass
 from archcli.modules import Model, settings
 from archcli.modules.forms import forms_of, in_other_forms, unused_forms
 from archcli.modules.request import Phase, Request
 
+READ_BY = {
+    (
+        "mla",
+        "naive",
+    ): "decoding rebuilds the keys and values of every cached token from its latent: MLA naive.",
+    (
+        "mla",
+        "absorbed",
+    ): "decoding reads the latents as they are cached, without keys and values: MLA absorbed.",
+}
+"""What a form does with the cache, by its key and name."""
 OWNERS = {"mla": "latent attention"}
 """What has the forms of a key, in words."""
 
@@ -45,6 +56,12 @@ def form_notes(models: Sequence[Model], forms: Mapping[str, str]) -> Iterator[st
             yield f"--{key} has no effect: no layer is {OWNERS.get(key, 'computed in several forms')}."
 
 
+def cached_form_notes(model: Model) -> Iterator[str]:
+    """How decoding reads the cache, where there are several forms of it."""
+    for key, form in forms_of(model, Request("decode")).items():
+        yield from (note for (of, name), note in READ_BY.items() if of == key and name in form.split(" + "))
+
+
 def forward_and_decode_forms(models: Sequence[Model], request: Request) -> dict[str, str | None]:
     """By key, the forms of a forward, and of decoding where others: `naive, decoding absorbed`.
 
@@ -65,9 +82,10 @@ def _distinct(of_models: Sequence[Mapping[str, str]], key: str) -> str:
     return " / ".join(dict.fromkeys(forms[key] for forms in of_models if key in forms))
 
 
-def other_form_notes(model: Model, counted: Pass, *, unmasked: bool = False) -> Iterator[str]:
-    """FLOPs of the same pass in each other form that its modules have."""
-    matmul, _ = counted.flops(unmasked=unmasked)
-    for key, form, request in in_other_forms(model, counted.request):
-        flops, _ = count_pass(model, request).flops(unmasked=unmasked)
+def other_form_notes(
+    model: Model, request: Request, matmul: Number, *, unmasked: bool = False
+) -> Iterator[str]:
+    """FLOPs of a pass that takes `matmul`, in each other form that its modules have."""
+    for key, form, in_other in in_other_forms(model, request):
+        flops, _ = count_pass(model, in_other).flops(unmasked=unmasked)
         yield f"--{key} {form} takes {rounded(flops):,} matmul FLOPs, {float(flops / matmul):.3g}x as many."

@@ -165,8 +165,9 @@ def children(spec: Spec) -> Iterator[tuple[str, Spec]]:
 
     Members of tuples are `field.0`, `field.1`.
     """
+    values = vars(spec)
     for field in spec.fields:
-        value = getattr(spec, field)
+        value = values[field]
         if isinstance(value, Spec):
             yield field, value
         elif isinstance(value, tuple):

@@ -16,11 +16,12 @@ from typing import Any, ClassVar, NamedTuple
 from archcli.arith import to_bytes
 from archcli.errors import Problem
 from archcli.measure.params import param_totals
-from archcli.measure.passes import Pass, forward_pass, prefill_pass
+from archcli.measure.passes import Pass, cache_pass, shape_pass
 from archcli.modules import Attention, FeedForward, Model
 from archcli.modules.base import Spec, find
 from archcli.modules.layers import DistinctLayer, LayerIndex
 from archcli.modules.mixer import MixerFacts
+from archcli.modules.request import Request
 from archcli.modules.stack import stacks
 
 
@@ -118,7 +119,7 @@ class Case:
     @cached_property
     def forward(self) -> Pass:
         """The counted forward of one token, for stored and active parameters."""
-        return forward_pass(self.model, 1, 1)
+        return shape_pass(self.model)
 
     @cached_property
     def totals(self) -> Mapping[str, Any]:
@@ -190,7 +191,7 @@ def example(**changed: str) -> str:
 
 def cached_bytes(model: Model, context: int) -> int:
     """Bytes of the KV cache after this many tokens, in bf16."""
-    cached: int = to_bytes(prefill_pass(model, 1, context).cached(), "bf16")
+    cached: int = to_bytes(cache_pass(model, Request("prefill", 1, context)).cached(), "bf16")
     return cached
 
 

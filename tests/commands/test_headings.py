@@ -120,3 +120,17 @@ def test_a_comparison_names_the_other_form_of_each_pass(cli, latent):
         "note: latent: a forward with --mla absorbed",
         "note: latent: a decoded token with --mla naive",
     ]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        ((), "as they are cached, without keys and values: MLA absorbed"),
+        (("--set", "form=naive"), "MLA naive"),
+    ],
+)
+def test_the_cache_says_in_which_form_decoding_reads_it(cli, latent, overrides, said):
+    notes = [line for line in cli("kvcache", latent, *overrides).out.splitlines() if "decoding" in line]
+    assert len(notes) == 1
+    assert said in notes[0]
+    assert "decoding" not in cli("kvcache", "gpt2").out

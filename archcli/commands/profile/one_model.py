@@ -55,7 +55,7 @@ def profile_model(
         notes=(
             *source_notes(asked.model, request.source_len),
             *form_notes([asked.model], request.forms),
-            *other_form_notes(asked.model, counted),
+            *other_form_notes(asked.model, counted.request, counted.flops()[0]),
             *report.notes,
         ),
     )

@@ -15,11 +15,9 @@ from archcli.measure.notes import (
     other_form_notes,
     source_notes,
 )
-from archcli.measure.passes import count_pass
 from archcli.measure.report import Column, Report, Table
 from archcli.measure.survey.columns import DIFFERING, legend
 from archcli.modules import Model
-from archcli.modules.forms import forms_of
 from archcli.modules.request import Request
 
 CONVENTION = (
@@ -65,12 +63,8 @@ def compare_models(
         for path, values in differences([compared.stated for compared in models])
     ]
     length = context or request.seq_len
-    rows = [
-        *differing,
-        *_side_by_side(
-            [figures(name, stated.model, request, length, dtype) for name, _, stated in models],
-        ),
-    ]
+    of_models = [figures(name, stated.model, request, length, dtype) for name, _, stated in models]
+    rows = [*differing, *_side_by_side(of_models)]
     names = [compared.name for compared in models]
     # the cache is in the data type that was asked for, which the legend of a survey does not know
     shape = [row["key"] for row in rows if row["section"] != CACHE]
@@ -82,7 +76,10 @@ def compare_models(
         totals={"models": len(models), "differences": len(differing)},
         rows=[_flat({"section": "Model", "key": "name", "unit": "text", "values": names}), *map(_flat, rows)],
         tables=tuple(_tables(rows, names)),
-        notes=tuple(_notes(models, request, length, same=not differing)),
+        notes=(
+            *_notes(models, request, length, same=not differing),
+            *_form_notes(models, of_models, request),
+        ),
         usual={"batch_size": 1, "dtype": "bf16"},
     )
 
@@ -189,8 +186,6 @@ def _notes(models: Sequence[Compared], request: Request, length: int, *, same: b
             "their layers lie in different groups: "
             "layers.* tells a setting of all layers of a stack together."
         )
-    architectures = [compared.stated.model for compared in models]
-    yield from form_notes(architectures, request.forms)
     if request.source_len is not None and not _reads_source(models):
         yield "--source-len has no effect: none of these models has an encoder."
     for name, _, stated in models:
@@ -201,7 +196,16 @@ def _notes_of(model: Model, request: Request, length: int) -> Iterator[str]:
     yield from context_notes(model, max(length, request.seq_len, request.past or 0))
     if model.source_length(1) is not None:
         yield from source_notes(model, request.source_len)
-    for what, asked in zip(("a forward", "a decoded token"), passes_of(request), strict=True):
-        if forms_of(model, asked) and (model.caches or not asked.caches):
-            notes = other_form_notes(model, count_pass(model, asked))
-            yield from (f"{what} with {note}" for note in notes)
+
+
+def _form_notes(
+    models: Sequence[Compared], of_models: Sequence[Sequence[Figure]], request: Request
+) -> Iterator[str]:
+    """Forms without effect, and the FLOPs of each model's passes in their other forms."""
+    yield from form_notes([compared.stated.model for compared in models], request.forms)
+    keys = {"a forward": "forward_matmul_flops", "a decoded token": "decode_matmul_flops"}
+    for (name, _, stated), of_model in zip(models, of_models, strict=True):
+        values = {figure.key: figure.value for figure in of_model}
+        for (what, key), asked in zip(keys.items(), passes_of(request), strict=True):
+            notes = () if values[key] is None else other_form_notes(stated.model, asked, values[key])
+            yield from (f"{name}: {what} with {note}" for note in notes)

@@ -13,7 +13,7 @@ from archcli.measure.kvcache.cache_size import CacheSize
 from archcli.measure.kvcache.fits import fits
 from archcli.measure.kvcache.tables import notes_of, tables_of
 from archcli.measure.kvcache.variants import expanded, to_gqa, to_mha, to_mla, to_mqa
-from archcli.measure.notes import context_notes, source_notes
+from archcli.measure.notes import cached_form_notes, context_notes, source_notes
 from archcli.measure.passes import GROWING
 from archcli.measure.report import Report
 from archcli.modules import Mixer, MixerFacts, Model, find, substitute
@@ -68,7 +68,12 @@ def count_kv_cache(
         totals=totals,
         rows=rows,
         tables=tuple(tables_of(totals, rows, context, batch_size, dtype)),
-        notes=(*context_notes(model, context), *source_notes(model, source_len), *notes_of(totals)),
+        notes=(
+            *context_notes(model, context),
+            *source_notes(model, source_len),
+            *cached_form_notes(model),
+            *notes_of(totals),
+        ),
         usual={"batch_size": 1, "dtype": "bf16"},
     )
 

@@ -85,7 +85,8 @@ def stored(model: Model, rows: Iterable[Row], dtype: str) -> Iterator[tuple[Row,
 
 def weight_bytes(model: Model, rows: Iterable[Row], dtype: str) -> int:
     """Bytes of all weights as they are stored."""
-    return sum((bits for _, bits in stored(model, rows, dtype)), start=WeightBits()).bytes
+    weighted = (row for row in rows if row.weights)
+    return sum((bits for _, bits in stored(model, weighted, dtype)), start=WeightBits()).bytes
 
 
 def _per(bits: int, params: int) -> float:

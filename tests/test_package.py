@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,15 @@ def test_the_base_has_no_torch():
         "rich",
         "pyyaml",
     }
+
+
+def test_the_sdist_holds_what_the_tests_read():
+    patterns = PYPROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    sources = [path.read_text() for path in (ROOT / "tests").rglob("*.py")]
+    read = {name for source in sources for name in re.findall(r"\bROOT / \"([^\"]+)\"", source)}
+    assert {"docs", "mkdocs.yml", ".ci"} <= read
+    always = {"pyproject.toml"}
+    assert [n for n in read - always if not any(fnmatch(f"/{n}", pattern) for pattern in patterns)] == []
 
 
 def test_every_ignored_check_says_why():

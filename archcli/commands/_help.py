@@ -15,7 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 from archcli.errors import ArchError
 
 if TYPE_CHECKING:
-    from archcli.render.help import HelpSection
+    from archcli.render.help import HelpEntry, HelpSection
 
 
 UsageError: type[Exception] = typer.BadParameter.mro()[1]
@@ -68,13 +68,13 @@ def _by_group(commands: Mapping[str, Any]) -> list[HelpSection]:
 
 def _page(command: Any, ctx: Any, commands: list[HelpSection]) -> str:
     """The page of a command, as wide as the terminal."""
-    from archcli.render.help import HelpEntry, HelpSection, help_page
+    from archcli.render.help import HelpSection, help_page
 
     entries: dict[str, list[HelpEntry]] = {"argument": [], "option": []}
     for param in command.get_params(ctx):
-        record = param.get_help_record(ctx)
-        if record is not None:
-            entries[param.param_type_name].append(HelpEntry(_term(param, record[0]), _meaning(record[1])))
+        entry = help_entry(param, ctx)
+        if entry is not None:
+            entries[param.param_type_name].append(entry)
     arguments, options = (
         HelpSection("Arguments", entries["argument"]),
         HelpSection("Options", entries["option"]),
@@ -84,11 +84,13 @@ def _page(command: Any, ctx: Any, commands: list[HelpSection]) -> str:
     return help_page(usage, inspect.cleandoc(command.help), sections, shutil.get_terminal_size().columns)
 
 
-def _term(param: Any, name: str) -> str:
-    """The name in the list; of an argument without its Python type, which typer appends."""
-    return name.partition(" ")[0] if param.param_type_name == "argument" else name
+def help_entry(param: Any, ctx: Any) -> HelpEntry | None:
+    """The line of an argument or option: its name and meaning; None for a hidden one."""
+    from archcli.render.help import HelpEntry
 
-
-def _meaning(text: str) -> str:
-    """The meaning, with a default that the option states itself out of typer's parentheses."""
-    return re.sub(r"\[default: \((.*)\)(.*)\]$", r"[default: \1\2]", text)
+    record = param.get_help_record(ctx)
+    if record is None:
+        return None
+    # typer appends the Python type to an argument, and sets a stated default in parentheses
+    name = record[0].partition(" ")[0] if param.param_type_name == "argument" else record[0]
+    return HelpEntry(name, re.sub(r"\[default: \((.*)\)(.*)\]$", r"[default: \1\2]", record[1]))

@@ -9,6 +9,7 @@ import typer
 import archcli
 import archcli.modules
 from archcli.commands._application import COMMANDS, application
+from archcli.commands._help import help_entry
 from archcli.load.gguf.families import ARCHS
 from archcli.load.huggingface.importer import families
 from archcli.load.huggingface.wrappers import WRAPPERS
@@ -29,8 +30,8 @@ def command_line():
 def options(command):
     """(option or argument, its help) as the command's help lists them."""
     context = command.make_context(command.name or "archcli", [], resilient_parsing=True)
-    records = [parameter.get_help_record(context) for parameter in command.params]
-    return [record for record in records if record]
+    entries = [help_entry(parameter, context) for parameter in command.params]
+    return [entry for entry in entries if entry]
 
 
 def options_table(name=None):

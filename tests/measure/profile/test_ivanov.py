@@ -253,7 +253,7 @@ def test_the_headline_says_where_passes_disagree():
 
 def test_the_report_prints_the_papers_digits():
     text = rendered(report(), "plain")
-    assert "T contraction" in text
+    assert "T matrix products" in text
     for words in (
         "335.007",
         "99.80%",

@@ -40,7 +40,8 @@ def roofline(
         yield text(0, top + 20, "No operator computed anything.", "soft")
         return
     marks.sort(key=lambda row: -row["time_share"])
-    radii = [max(SMALLEST, LARGEST * min(1.0, width / WIDE) * sqrt(row["time_share"] / 0.5)) for row in marks]
+    largest = LARGEST * min(1.0, width / WIDE)
+    radii = [max(SMALLEST, largest * sqrt(min(row["time_share"], 1.0) / 0.5)) for row in marks]
     frame = Box(LEFT, top, width, top + HEIGHT)
     scale = _scale(marks, ceilings or {}, frame, radii[0] + 4)
     circles = [Circle(*scale.at(*_position(row)), radius) for row, radius in zip(marks, radii, strict=True)]

@@ -100,7 +100,7 @@ class Canvas:
         inside = box.left >= self.bounds.left and box.right <= self.bounds.right
         inside = inside and box.top >= self.bounds.top and box.bottom <= self.bounds.bottom
         return inside and not (
-            any(_overlap(box, other) for other in self.boxes)
+            any(_overlap(box, taken) for taken in self.boxes)
             or any(_covers(box, circle) for circle in self.circles)
             or any(crosses(segment, box) for segment in self.segments)
         )

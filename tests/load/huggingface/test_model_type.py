@@ -81,7 +81,6 @@ UNKNOWN = {
     "unknown-class": ({"architectures": ["FooForCausalLM"]}, MISSING),
     "null": ({**LLAMA, "model_type": None, "architectures": None}, MISSING),
     "another-json": ({"a": 1, "b": {"c": [2]}}, NEITHER),
-    "empty": ({}, NEITHER),
 }
 
 

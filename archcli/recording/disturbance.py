@@ -87,9 +87,11 @@ def worst(disturbances: Iterable[Disturbance]) -> Disturbance:
 
 def processor_times(proc: Path = PROC) -> ProcessorTimes:
     """The times as they stand now."""
-    own = resource.getrusage(resource.RUSAGE_SELF)
+    usage = resource.getrusage(resource.RUSAGE_SELF)
     busy, stolen = processor_seconds(proc)
-    return ProcessorTimes(time.monotonic(), own.ru_utime + own.ru_stime, busy, stolen, waited_seconds(proc))
+    return ProcessorTimes(
+        time.monotonic(), usage.ru_utime + usage.ru_stime, busy, stolen, waited_seconds(proc)
+    )
 
 
 def _spread(walls: Sequence[float]) -> float:

@@ -188,7 +188,7 @@ def test_a_node_that_replaces_others_takes_over_whose_they_were():
         ("n", aten.mm.default, ["x", "v"], "other"),
         ("fused", aten.addmm.default, ["r", "x", "w"], "residual"),
     )
-    found.mend(after)
+    found.inherit_pieces(after)
     nodes = {node.name: node for node in after.nodes}
     assert nodes["fused"].meta[PIECES] == (GraphOp("proj", "mm"), GraphOp("residual", "add"))
     assert PIECES not in nodes["n"].meta

@@ -125,11 +125,12 @@ def _load_yaml(content: Text, overrides: Sequence[str], source: str, *, strict: 
 
 def _refuse_foreign_json(text: str, file: str) -> None:
     """Raise NoModelError for JSON, valid or only called so, without a key of an architecture."""
-    from archcli.modules.kinds import kinds
+    if not (file.endswith(".json") or text.lstrip().startswith('{"')):
+        return
+    from archcli.modules.kinds import kinds  # imports every kind of model, which YAML does without
 
-    is_json = file.endswith(".json") or text.lstrip().startswith('{"')
     words = {field for model in kinds("model").values() for field in model.fields} - ABOUT
-    if is_json and text.strip() and not any(f'"{word}"' in text for word in words):
+    if text.strip() and not any(f'"{word}"' in text for word in words):
         hint = "an architecture has vocab_size, d_model, norm and groups, a config.json model_type"
         raise NoModelError(Problem("neither an architecture nor a config.json of a model", hint, path=file))
 

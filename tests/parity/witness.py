@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Mapping
+from copy import deepcopy
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -119,7 +120,7 @@ def their_model(family: Family) -> Any:
     """Hugging Face's class for the family's config, in float32."""
     import transformers
 
-    config = transformers.AutoConfig.for_model(**family.config)
+    config = transformers.AutoConfig.for_model(**deepcopy(family.config))
     cls = getattr(transformers, family.cls)
     make = cls.from_config if family.cls.startswith("Auto") else cls._from_config
     model = make(config, attn_implementation=family.attention).eval()

@@ -4,6 +4,7 @@ A tiny model of transformers, stored as llama.cpp stores it, is the model that i
 """
 
 import json
+from copy import deepcopy
 
 import pytest
 import torch
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are 
 
 def made(entry):
     """The transformers model, on meta."""
-    config = transformers.AutoConfig.for_model(**entry.config)
+    config = transformers.AutoConfig.for_model(**deepcopy(entry.config))
     with torch.device("meta"):
         return getattr(transformers, entry.cls).from_config(config)
 

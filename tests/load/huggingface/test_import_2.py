@@ -1,6 +1,7 @@
 """GPT-2 to Whisper: imported random configs against the size and FLOPs of Hugging Face's classes."""
 
 import dataclasses
+from copy import deepcopy
 
 import pytest
 import torch
@@ -69,7 +70,7 @@ def family(model_type):
 
 def theirs(model_type, config, device="meta"):
     name = next(iter(config.get("architectures", [])), CLASSES[model_type])
-    config = transformers.AutoConfig.for_model(model_type, **config)
+    config = transformers.AutoConfig.for_model(model_type, **deepcopy(config))
     with torch.device(device):
         return (
             getattr(transformers, name)

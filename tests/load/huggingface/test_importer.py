@@ -4,6 +4,7 @@ Which family reads it, which head it has, what is said of what is left, and how 
 """
 
 import importlib
+from copy import deepcopy
 
 import pytest
 import torch
@@ -42,7 +43,7 @@ def understood(config):
 def causal(model_type, config):
     with torch.device("meta"):
         return transformers.AutoModelForCausalLM.from_config(
-            transformers.AutoConfig.for_model(**{**config, "model_type": model_type})
+            transformers.AutoConfig.for_model(**{**deepcopy(config), "model_type": model_type})
         )
 
 
@@ -62,7 +63,7 @@ def our_total(model):
 @pytest.mark.parametrize("tied", [True, False])
 def test_without_a_class_that_has_a_head_there_is_none(stated, tied):
     model, notes = understood({**FILE, **stated, "tie_word_embeddings": tied})
-    config = transformers.AutoConfig.for_model(**FILE)
+    config = transformers.AutoConfig.for_model(**deepcopy(FILE))
     with torch.device("meta"):
         assert our_total(model) == total(transformers.AutoModel.from_config(config))
     assert any("no output head" in note for note in notes)

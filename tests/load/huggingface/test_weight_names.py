@@ -6,6 +6,7 @@ Logits are compared in tests/parity and tests/commands; here no tensor has value
 """
 
 import importlib
+from copy import deepcopy
 
 import pytest
 import torch
@@ -63,7 +64,7 @@ def theirs(config):
         transformers,
         (config.get("architectures") or [CAUSAL.get(config["model_type"], "AutoModelForCausalLM")])[0],
     )
-    own = transformers.AutoConfig.for_model(**config)
+    own = transformers.AutoConfig.for_model(**deepcopy(config))
     with torch.device("meta"):
         model = cls.from_config(own) if cls.__name__.startswith("Auto") else cls(own)
     return {"architectures": [type(model).__name__], **config}, model

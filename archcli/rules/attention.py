@@ -57,8 +57,8 @@ class KvHeadsDivideHeads(DesignRule):
                 fixes = (Fix(where, best),)
                 yield Finding(where, message, groups, f"a divisor of {heads}", fixes=fixes, cause=DIVISOR)
 
-    def claims(self, conflict: Problem) -> bool:
-        """Whether a conflict is the modules' own for kv heads that do not divide heads."""
+    def reports_conflict(self, conflict: Problem) -> bool:
+        """Whether the modules found the conflict that this rule reports: n_kv_heads not dividing n_heads."""
         return conflict.code == "kv-heads-divide-heads"
 
 
@@ -165,7 +165,7 @@ class WindowBeyondContext(DesignRule):
                     yield Finding(f"{path}.{name}", message, width, f"below {context:,}", f"leave {name} out")
 
 
-class NobodySeesAll(DesignRule):
+class NoGlobalLayer(DesignRule):
     """At least one layer sees the whole context."""
 
     code = "ATT007"

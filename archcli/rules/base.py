@@ -161,8 +161,8 @@ class DesignRule(ABC):
     def check(self, case: Case) -> Iterator[Finding]:
         """The findings of this rule."""
 
-    def claims(self, conflict: Problem) -> bool:
-        """Whether this rule reports a conflict itself, so that CON001 does not."""
+    def reports_conflict(self, conflict: Problem) -> bool:
+        """Whether this rule reports a conflict that the modules found, so that CON001 does not."""
         return False
 
 
@@ -203,7 +203,7 @@ def widths(case: Case) -> Iterator[tuple[str, int]]:
 
 
 def head_key(attention: Attention) -> str:
-    """The key that the width of its query heads comes from."""
+    """The key that states the width of an attention's query heads."""
     stated = [key for key in ("qk_nope_head_dim", "head_dim") if getattr(attention, key, None) is not None]
     return stated[0] if stated else "n_heads"
 

@@ -37,9 +37,9 @@ class Contradiction(DesignRule):
     invalid = (example(d_model="500", attention="{kind: mha, n_heads: 8}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Report every conflict that no other rule claims."""
+        """Report every conflict that no other rule reports."""
         for conflict in case.conflicts:
-            if not any(rule.claims(conflict) for rule in all_rules().values()):
+            if not any(rule.reports_conflict(conflict) for rule in all_rules().values()):
                 yield Finding(
                     conflict.path, conflict.what, help=conflict.hint, cause=CAUSES.get(conflict.code, "")
                 )
@@ -64,7 +64,7 @@ class UnknownIgnore(DesignRule):
                 yield Finding(f"ignore.{i}", message, prefix, "a code or its beginning")
 
 
-class LooksTheWrongWay(DesignRule):
+class WrongCausality(DesignRule):
     """Layers of a decoder are causal, layers of an encoder are not."""
 
     code = "CON003"
@@ -151,7 +151,7 @@ class PublishedDiffers(DesignRule):
                 yield Finding(f"published.{name}", message, stated, f"{counted:,}", f"{counted - stated:+,}")
 
 
-class TwoPositions(DesignRule):
+class DuplicatePositions(DesignRule):
     """Positions are encoded once: in a table or in attention."""
 
     code = "CON006"
@@ -180,7 +180,7 @@ class TwoPositions(DesignRule):
                 return
 
 
-class TableTooShort(DesignRule):
+class PositionTableTooShort(DesignRule):
     """Position embeddings have a row for every token of the context."""
 
     code = "CON007"

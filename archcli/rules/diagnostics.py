@@ -51,7 +51,7 @@ def diagnose(
 
 
 def _one_per_cause(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Of the diagnostics of one field with one cause the most severe, of equally severe ones the first."""
+    """The most severe diagnostic of each field and cause; of equally severe ones the first."""
     chosen: list[Diagnostic] = []
     seen: set[Any] = set()
     for diagnostic in sorted(diagnostics, key=_severity):
@@ -64,7 +64,7 @@ def _one_per_cause(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 
 def is_failing(diagnostics: Sequence[Diagnostic], floor: Severity) -> bool:
-    """Whether a finding is an error, or with a floor of warning a warning. Information never fails."""
+    """Whether any finding is an error, or a warning if `floor` is warning. Information never fails."""
     fatal = {Severity.ERROR, floor} - {Severity.INFO}
     return any(diagnostic.rule.severity in fatal for diagnostic in diagnostics)
 

@@ -25,7 +25,7 @@ class Neighbour(NamedTuple):
     def words(self) -> str:
         """As text: `gemma-2b (2024) 8`."""
         name = f"{self.name} ({self.year})" if self.year else self.name
-        return f"{name} {_short(self.value)}"
+        return f"{name} {_format_value(self.value)}"
 
 
 class Standing(NamedTuple):
@@ -93,7 +93,7 @@ def spread(index: Index, column: str) -> str:
         return ""
     from statistics import median
 
-    least, middle, most = models[0], _short(median(model.value for model in models)), models[-1]
+    least, middle, most = models[0], _format_value(median(model.value for model in models)), models[-1]
     return f"{column} of {len(models)} models: least {least.words()}, median {middle}, most {most.words()}"
 
 
@@ -107,5 +107,5 @@ def _year(record: Mapping[str, Any]) -> int:
     return int(str(record.get("released") or 0)[:4])
 
 
-def _short(value: float) -> str:
+def _format_value(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"

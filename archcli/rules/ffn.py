@@ -54,7 +54,7 @@ class UnusualWidth(DesignRule):
                 yield Finding(f"{path}.d_ff", message, ratio, usual)
 
 
-class FarFromSeenWidth(DesignRule):
+class ExtremeWidth(DesignRule):
     """d_ff / d_model of a dense feed-forward network lies within the range of published models."""
 
     code = "FFN002"
@@ -90,7 +90,7 @@ class FarFromSeenWidth(DesignRule):
                 yield Finding(f"{path}.d_ff", message, ratio, "1.5 to 8")
 
 
-class GatedIsUsual(DesignRule):
+class UngatedNetwork(DesignRule):
     """Feed-forward networks are gated."""
 
     code = "FFN003"

@@ -52,7 +52,7 @@ def check_prefixes(given: Mapping[str, Sequence[str]]) -> None:
     """Refuse prefixes that no rule's code begins with; ArchError with the nearest codes."""
     stated = [(option, prefix) for option, prefixes in given.items() for prefix in prefixes]
     problems = [
-        Problem(f"{option} {quote(prefix)}: no rule's code begins with it", _near(prefix))
+        Problem(f"{option} {quote(prefix)}: no rule's code begins with it", _close_codes_hint(prefix))
         for option, prefix in stated
         if not is_prefix(prefix)
     ]
@@ -64,7 +64,7 @@ def rule_of(code: str) -> DesignRule:
     """The rule with this code; ArchError with the nearest codes where there is none."""
     rule = all_rules().get(code.upper())
     if rule is None:
-        raise ArchError(Problem(f"no rule {quote(code)}", _near(code)))
+        raise ArchError(Problem(f"no rule {quote(code)}", _close_codes_hint(code)))
     return rule
 
 
@@ -79,7 +79,7 @@ def is_prefix(prefix: str) -> bool:
     return prefix == "ALL" or (bool(prefix) and any(code.startswith(prefix) for code in all_rules()))
 
 
-def _near(code: str) -> str:
+def _close_codes_hint(code: str) -> str:
     from difflib import get_close_matches
 
     below = [known for known in all_rules() if code and known.startswith(code.upper())]

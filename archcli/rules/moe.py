@@ -15,7 +15,7 @@ ACTIVE = "active-share"
 TIAN = "Tian et al., arXiv:2507.17702 (abstract confirmed)"
 
 
-class MoreThanThereAre(DesignRule):
+class TopKAboveExperts(DesignRule):
     """top_k is at most n_experts."""
 
     code = "MOE001"
@@ -35,8 +35,8 @@ class MoreThanThereAre(DesignRule):
                 hint = "are the two exchanged?"
                 yield Finding(f"{path}.top_k", message, k, f"below {n}", hint, cause=ACTIVE)
 
-    def claims(self, conflict: Problem) -> bool:
-        """Whether a conflict is the modules' own for top_k above n_experts."""
+    def reports_conflict(self, conflict: Problem) -> bool:
+        """Whether the modules found the conflict that this rule reports: top_k above n_experts."""
         return conflict.code == "top-k-within-experts"
 
 
@@ -85,11 +85,13 @@ class ActiveShare(DesignRule):
         first = next(iter(find(case.model, MixtureOfExperts)), None)
         if first is not None:
             total, active = case.totals["params"], case.totals["active_params"]
-            mean = _short((total * active) ** 0.5)
-            multiple = f"2 to 3 x active {_short(2 * active)} to {_short(3 * active)}"
+            mean = _short_count((total * active) ** 0.5)
+            multiple = f"2 to 3 x active {_short_count(2 * active)} to {_short_count(3 * active)}"
             help_ = f"heuristics of the dense equivalent: sqrt(total x active) {mean}, {multiple}"
             path, moe = first
-            shares = f"{_short(active)} of {_short(total)} parameters are active, {active / total:.1%}"
+            shares = (
+                f"{_short_count(active)} of {_short_count(total)} parameters are active, {active / total:.1%}"
+            )
             message = f"top_k {moe.top_k} of n_experts {moe.n_experts}: {shares}"
             yield Finding(f"{path}.top_k", message, active / total, "", help_, cause=ACTIVE)
 
@@ -123,5 +125,5 @@ class Granularity(DesignRule):
                 yield Finding(f"{path}.expert.d_ff", message, granularity, "4 to 16, at best 8 to 12")
 
 
-def _short(n: float) -> str:
+def _short_count(n: float) -> str:
     return f"{n / 1e9:.3g}B" if n >= 1e9 else f"{n / 1e6:.3g}M"

@@ -11,7 +11,7 @@ from archcli.modules.stack import stacks
 from archcli.rules.base import Case, DesignRule, Finding, Severity, example, kind_of
 
 
-class RootMeanSquareIsUsual(DesignRule):
+class NormOtherThanRms(DesignRule):
     """The norm is RMSNorm."""
 
     code = "NRM001"
@@ -163,7 +163,7 @@ class PreNormWithoutFinalNorm(DesignRule):
                 yield Finding(f"{stem}final_norm", message, False, "true", "leave final_norm out")
 
 
-class EpsOfNoNorm(DesignRule):
+class UnusualNormEps(DesignRule):
     """The eps of the norm is between 1e-13 and 1e-3."""
 
     code = "NRM006"

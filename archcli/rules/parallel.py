@@ -158,7 +158,7 @@ class VocabularyParallel(DesignRule):
             yield Finding("vocab_size", message, size, f"a multiple of {tp}", fixes=fixes, cause=DIVISOR)
 
 
-class CopiedKeys(DesignRule):
+class CopiedKvHeads(DesignRule):
     """The KV cache of a device shrinks with --tp: there are enough kv heads to share."""
 
     code = "HWD014"

@@ -144,16 +144,16 @@ class OddRotaryDims(DesignRule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Report the modules' conflicts of rotary dims and head widths."""
         for conflict in case.conflicts:
-            if self.claims(conflict):
+            if self.reports_conflict(conflict):
                 expected = "an even number, at most head_dim"
                 yield Finding(conflict.path, conflict.what, None, expected, conflict.hint, cause=DIVISOR)
 
-    def claims(self, conflict: Problem) -> bool:
-        """Whether a conflict is the modules' own for rotary dims and head widths."""
+    def reports_conflict(self, conflict: Problem) -> bool:
+        """Whether the modules found a conflict that this rule reports: rotary dims or head widths."""
         return conflict.code in {"rotary-dims-even", "rotary-dims-within-head"}
 
 
-class NoOrder(DesignRule):
+class NoPositionEncoding(DesignRule):
     """An encoder encodes positions in some way."""
 
     code = "POS004"
@@ -190,7 +190,7 @@ class NoOrder(DesignRule):
             )
 
 
-class BaseOfNoRope(DesignRule):
+class RopeBaseTooSmall(DesignRule):
     """RoPE's base (theta) is at least 1,000."""
 
     code = "POS005"

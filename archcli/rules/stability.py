@@ -14,7 +14,7 @@ HOLDING = frozenset({"qk_norm", "clip", "softcap"})
 WIDE = {"d_model": "8192", "n_layers": "64", "ffn": "{kind: glu, d_ff: 28672}", "vocab_size": "128256"}
 
 
-class NothingHoldsLogits(DesignRule):
+class UnboundedLogits(DesignRule):
     """A large model bounds attention scores or logits: QK-norm, z-loss or softcap."""
 
     code = "STB001"

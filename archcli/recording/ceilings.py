@@ -8,7 +8,7 @@ from archcli.modules.values import Meaning
 
 
 class Ceilings(TypedDict):
-    """What the machine can do at best."""
+    """The highest speeds that were measured on a machine: matrix products and copies."""
 
     gemm_flops_per_s: Annotated[float, Meaning("FLOPs a second of the fastest matrix product.")]
     dram_bytes_per_s: Annotated[

@@ -17,7 +17,7 @@ from archcli.recording.operations import OpInstance, OpKey, Phase
 
 JOIN = " + "
 """Between the paths of a group."""
-Home = tuple[str, str, str]
+CostKey = tuple[str, str, str]
 """(path, phase, class of cost) of an operation of the architecture; an empty class stands for any."""
 
 
@@ -32,7 +32,7 @@ class GraphOp(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """A launch in the compiled code: the kernel's name in a trace, and the nodes it computes first."""
+    """A kernel launch in compiled code: the kernel's name, and the nodes that no earlier kernel computed."""
 
     name: str
     pieces: tuple[GraphOp, ...]
@@ -48,7 +48,7 @@ class CompiledGraph:
 
 
 class KernelGroup(NamedTuple):
-    """Kernels that compute the same operations: their joined path, and their class."""
+    """Kernels that compute the same operations: the paths of these joined by ` + `, and the class."""
 
     path: str
     op_class: str
@@ -67,19 +67,19 @@ class Kernel(NamedTuple):
 class CompiledModel:
     """A compiled model: the kernels of its graphs in order, and the seconds that compiling took.
 
-    `homes` says which kernels an operation's cost of a class is charged to. An operation without a kernel is
-    either `shared` (an equal operation's result serves both) or `missing`.
+    `charged_groups`: the kernels that the cost of an operation in a class is charged to. An operation without
+    a kernel is either `shared` (an equal operation's result serves both) or `missing`.
     """
 
     graphs: tuple[tuple[Kernel, ...], ...]
-    homes: Mapping[Home, KernelGroup]
+    charged_groups: Mapping[CostKey, KernelGroup]
     shared: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     seconds: float = 0.0
 
-    def home(self, path: str, phase: str, op_class: str) -> KernelGroup | None:
-        """The kernels that an operation's cost is charged to: same class, else a library's, else any."""
-        return self.homes.get((path, phase, op_class)) or self.homes.get((path, phase, ""))
+    def charged_group(self, path: str, phase: str, op_class: str) -> KernelGroup | None:
+        """The kernels that an operation's cost is charged to: of the same class, else any that run it."""
+        return self.charged_groups.get((path, phase, op_class)) or self.charged_groups.get((path, phase, ""))
 
     @property
     def kernels(self) -> list[Kernel]:
@@ -87,23 +87,23 @@ class CompiledModel:
         return [kernel for graph in self.graphs for kernel in graph]
 
 
-def compiled_of(
+def join_kernels(
     graphs: Sequence[CompiledGraph], ran: Mapping[str, OpInstance], seconds: float = 0.0
 ) -> CompiledModel:
-    """Join compiled graphs with the operations that run."""
+    """Match the kernels of compiled graphs with the operations of the architecture that run in them."""
     order = sorted(graphs, key=lambda graph: graph.backward)
     fused = {key for graph in order for key in _fused_attention(graph)}
     kernels = tuple(
         tuple(_kernel(launch, ran, fused, backward=graph.backward) for launch in graph.launches)
         for graph in order
     )
-    homes = _homes([kernel for of_graph in kernels for kernel in of_graph])
-    in_kernels = {path for path, phase, _ in homes if phase == "forward"}
-    contents = {_content(op) for op in ran.values() if op.path in in_kernels}
-    homeless = [op for op in ran.values() if _computes(op) and op.path not in in_kernels]
-    shared = tuple(op.path for op in homeless if _content(op) in contents)
-    missing = tuple(op.path for op in homeless if _content(op) not in contents)
-    return CompiledModel(kernels, homes, shared, missing, seconds)
+    charged_groups = _charged_groups([kernel for of_graph in kernels for kernel in of_graph])
+    in_kernels = {path for path, phase, _ in charged_groups if phase == "forward"}
+    contents = {_anonymous(op) for op in ran.values() if op.path in in_kernels}
+    uncovered = [op for op in ran.values() if _has_flops(op) and op.path not in in_kernels]
+    shared = tuple(op.path for op in uncovered if _anonymous(op) in contents)
+    missing = tuple(op.path for op in uncovered if _anonymous(op) not in contents)
+    return CompiledModel(kernels, charged_groups, shared, missing, seconds)
 
 
 def _fused_attention(graph: CompiledGraph) -> Iterator[tuple[str, bool]]:
@@ -113,11 +113,11 @@ def _fused_attention(graph: CompiledGraph) -> Iterator[tuple[str, bool]]:
             yield from ((piece.path, graph.backward) for piece in launch.pieces)
 
 
-def _computes(ran: OpInstance) -> bool:
+def _has_flops(ran: OpInstance) -> bool:
     return any(part.flops for part in ran.op.parts(*ran.inputs) if not part.training)
 
 
-def _content(ran: OpInstance) -> str:
+def _anonymous(ran: OpInstance) -> str:
     """A key of an operation without its name, equal for operations that can share a result."""
     return repr((ran.op, ran.inputs)).replace(f"name={ran.op.name!r}", "")
 
@@ -133,13 +133,13 @@ def _kernel(
         key = OpKey("", "sums" if backward else phase, launch.name)
         return Kernel(key, OpClass.ELEMENTWISE if backward else FRAMEWORK, (), launch.library)
 
-    def class_within(piece: GraphOp) -> str:
+    def class_in_kernel(piece: GraphOp) -> str:
         if (piece.path, backward) in fused:
             return FUSED
         return class_of(OpKey(piece.path, phase, piece.name), parts[piece.path])
 
     pieces = dict.fromkeys(
-        (piece.path, class_within(piece)) for piece in launch.pieces if piece.path in costing
+        (piece.path, class_in_kernel(piece)) for piece in launch.pieces if piece.path in costing
     )
     classes = {op_class for _, op_class in pieces}
     op_class = classes.pop() if len(classes) == 1 else FUSED_KERNELS
@@ -150,16 +150,18 @@ def _kernel(
     return Kernel(OpKey(JOIN.join(costing), phase, launch.name), op_class, tuple(pieces), launch.library)
 
 
-def _homes(kernels: Iterable[Kernel]) -> dict[Home, KernelGroup]:
-    """The first kernel of each class of an operation; under "" a library's, else the first of all."""
-    homes: dict[Home, KernelGroup] = {}
+def _charged_groups(kernels: Iterable[Kernel]) -> dict[CostKey, KernelGroup]:
+    """The kernels that costs are charged to, by operation, phase and class; class "" is any other class."""
+    charged_groups: dict[CostKey, KernelGroup] = {}
     # a stable sort keeps the order in which they run
     for kernel in sorted(kernels, key=lambda kernel: not kernel.library):
         for path, _ in kernel.pieces:
-            homes.setdefault((path, kernel.key.phase, ""), KernelGroup(kernel.key.path, kernel.op_class))
+            charged_groups.setdefault(
+                (path, kernel.key.phase, ""), KernelGroup(kernel.key.path, kernel.op_class)
+            )
     for kernel in kernels:
         for path, op_class in kernel.pieces:
-            homes.setdefault(
+            charged_groups.setdefault(
                 (path, kernel.key.phase, op_class), KernelGroup(kernel.key.path, kernel.op_class)
             )
-    return homes
+    return charged_groups

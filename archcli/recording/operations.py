@@ -29,7 +29,7 @@ class ClassKey(NamedTuple):
 
 
 class CallTime(NamedTuple):
-    """Time and calls in one pass."""
+    """Time and number of calls of a torch operation in one pass."""
 
     ns: int = 0
     calls: int = 0

@@ -87,7 +87,7 @@ def test_options_are_handed_on_and_what_is_shown_is_not(cli, tiny, one, monkeypa
     commands = []
     monkeypatch.setattr(
         processes,
-        "_printed",
+        "_run_report",
         lambda command, text: commands.append(command[command.index("profile") :]) or one,
     )
     done = cli(
@@ -134,7 +134,7 @@ def test_an_interrupt_keeps_the_processes_that_finished(cli, tiny, one, monkeypa
             raise KeyboardInterrupt
         return one
 
-    monkeypatch.setattr(processes, "_printed", stopping)
+    monkeypatch.setattr(processes, "_run_report", stopping)
     done = cli("profile", tiny, *SHORT, "--repeat-process", 3, "--json")
     assert done.code == 130
     if finished:
@@ -172,14 +172,14 @@ def test_an_interrupt_while_a_process_starts_ends_it(monkeypatch):
     honest = subprocess.Popen
     monkeypatch.setattr(subprocess, "Popen", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        processes._ended([sys.executable, "-c", "import time; time.sleep(600)"], b"")
+        processes._run_child([sys.executable, "-c", "import time; time.sleep(600)"], b"")
     assert started[0].returncode == -signal.SIGKILL
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_process_that_is_killed_is_told_of():
     with pytest.raises(ArchError, match="a process was ended by signal 9"):
-        processes._printed([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], b"")
+        processes._run_report([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], b"")
 
 
 def children(pid):

@@ -15,7 +15,7 @@ from archcli.ops import Add, Linear, Normalize
 from archcli.recording.classes import FUSED_KERNELS
 from archcli.recording.compiled_walk import CALL, launched, matched, walk_compiled, with_groups
 from archcli.recording.events import Event
-from archcli.recording.kernels import CompiledGraph, GraphOp, Launch, compiled_of
+from archcli.recording.kernels import CompiledGraph, GraphOp, Launch, join_kernels
 from archcli.recording.operations import CallTime, OpInstance, OpKey
 from archcli.runtime.model.op_log import op_log
 from archcli.runtime.profile.provenance import PIECES, ROW, Provenance, pieces_of
@@ -78,7 +78,7 @@ FORWARD = CompiledGraph(
 BACKWARD = CompiledGraph(
     True, [Launch("mm", (MULTIPLIED,), True), Launch("graph_0_cpp_2", (GraphOp("", "add"),), False)]
 )
-MADE = compiled_of([BACKWARD, FORWARD], RAN)
+MADE = join_kernels([BACKWARD, FORWARD], RAN)
 
 
 def test_a_kernel_belongs_to_all_it_holds():
@@ -95,22 +95,22 @@ def test_the_backward_comes_last_and_sums_of_gradients_are_of_no_operation():
 
 
 def test_what_an_operation_costs_stands_with_its_first_kernel():
-    assert MADE.home(NORM, "forward", "normalization") == (f"{RESIDUAL} + {NORM}", FUSED_KERNELS)
+    assert MADE.charged_group(NORM, "forward", "normalization") == (f"{RESIDUAL} + {NORM}", FUSED_KERNELS)
     # the bias is added by the product's kernel
-    assert MADE.home(PROJECTION, "forward", "elementwise") == (PROJECTION, "contraction")
-    assert MADE.home(NORM, "backward", "normalization") is None
+    assert MADE.charged_group(PROJECTION, "forward", "elementwise") == (PROJECTION, "contraction")
+    assert MADE.charged_group(NORM, "backward", "normalization") is None
 
 
 def test_what_no_kernel_holds_is_told():
     assert MADE.missing == MADE.shared == ()
     other = {**RAN, "layers.1.norm": OpInstance("layers.1.norm", Normalize("norm", eps=1e-5), (X,))}
     wider = {**RAN, "layers.1.norm": OpInstance("layers.1.norm", Normalize("norm", eps=1e-5), ((2, 4, 9),))}
-    assert compiled_of([FORWARD], other).shared == ("layers.1.norm",)
-    assert compiled_of([FORWARD], wider).missing == ("layers.1.norm",)
+    assert join_kernels([FORWARD], other).shared == ("layers.1.norm",)
+    assert join_kernels([FORWARD], wider).missing == ("layers.1.norm",)
 
 
 def test_a_library_product_that_adds_something_stays_a_product():
-    made = compiled_of([CompiledGraph(False, [Launch("addmm", (MULTIPLIED, ADDED), True)])], RAN)
+    made = join_kernels([CompiledGraph(False, [Launch("addmm", (MULTIPLIED, ADDED), True)])], RAN)
     assert made.graphs[0][0].op_class == "contraction"
     assert made.graphs[0][0].key.path == f"{RESIDUAL} + {PROJECTION}"
 

@@ -116,7 +116,7 @@ def run(  # noqa: PLR0913, PLR0917
 
 
 def _exit_code(report: Report) -> int:
-    """1 where a trace had other operations than expected or lacked kernels, of any model."""
+    """1 if any model's trace lacked kernels or had unexpected operations, else 0."""
     totals = report.totals
     if totals["partial"]:
         return INTERRUPTED

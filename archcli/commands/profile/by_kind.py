@@ -54,7 +54,7 @@ def cut_to(asked: Subject, layers: int | None, *, per_kind: bool) -> Subject:
 def plan_stacks(
     asked: Subject, counted: Pass, request: Request, settings: RunSettings, *, per_kind: bool
 ) -> StackPlan | None:
-    """The stacks to measure in place of the model; None where it fits into memory and not `per_kind`.
+    """The stacks to measure in place of the model; None if it fits into memory and not `per_kind`.
 
     Raises ArchError for what fits in no form.
     """

@@ -29,12 +29,12 @@ def machine_ceilings(recording: Recording, settings: RunSettings, tick: Tick) ->
     tick("measuring what this machine can do", 0, 1)
     before = processor_times()
     ceilings = measure_ceilings(settings.dtype, DTYPES[settings.dtype], settings.device)
-    if not is_disturbed(recording) and not is_disturbed(_meanwhile(recording, before)):
+    if not is_disturbed(recording) and not is_disturbed(_with_disturbance_since(recording, before)):
         remember(file, kept | {key: ceilings})  # those of a disturbed machine are too low
     return ceilings
 
 
-def _meanwhile(recording: Recording, before: ProcessorTimes) -> Recording:
+def _with_disturbance_since(recording: Recording, before: ProcessorTimes) -> Recording:
     """The recording with the disturbance since `before` in place of that of its passes."""
     times, processors = processor_times().since(before), recording.disturbance.processors
     return replace(recording, disturbance=disturbance([times], [times.wall_s], processors))

@@ -67,7 +67,7 @@ def _documents(context: typer.Context, number: int) -> list[Any]:
         with progress("profiling in fresh processes") as tick:
             for i in range(number):
                 tick(f"process {i + 1}", i, number)
-                done.append(_printed(command, text))
+                done.append(_run_report(command, text))
     except KeyboardInterrupt:
         if not done:
             tell("interrupted before the first process had finished")
@@ -85,9 +85,9 @@ def _options(context: typer.Context) -> Iterator[str]:
             yield parameter.opts[0] if item is True else f"{parameter.opts[0]}={item}"
 
 
-def _printed(command: list[str], text: bytes) -> Mapping[str, Any]:
+def _run_report(command: list[str], text: bytes) -> Mapping[str, Any]:
     """Run a process and parse the JSON document it prints; its stderr is passed on."""
-    code, out, err = _ended(command, text)
+    code, out, err = _run_child(command, text)
     if code in {SUCCESS, FOUND_FAULT} and out:
         printed: Mapping[str, Any] = json.loads(out)
         return printed
@@ -101,11 +101,11 @@ def _printed(command: list[str], text: bytes) -> Mapping[str, Any]:
     )
 
 
-def _ended(command: list[str], text: bytes) -> tuple[int, bytes, bytes]:
-    """(exit code, stdout, stderr) of a child given the text on stdin; ended even at an interrupt."""
+def _run_child(command: list[str], text: bytes) -> tuple[int, bytes, bytes]:
+    """(exit code, stdout, stderr) of a child process that reads the text; an interrupt ends it, too."""
     process = None
     try:
-        with _interrupts_wait():
+        with _delayed_interrupts():
             process = subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE)  # noqa: S603
         out, err = process.communicate(text)
     finally:
@@ -116,7 +116,7 @@ def _ended(command: list[str], text: bytes) -> tuple[int, bytes, bytes]:
 
 
 @contextmanager
-def _interrupts_wait() -> Iterator[None]:
+def _delayed_interrupts() -> Iterator[None]:
     """Delay interrupts within the block, so that no started process is left running."""
     # where interrupts are ignored, they are to be in what is started, too
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

@@ -32,7 +32,7 @@ def compare(variants: Sequence[RequestedVariant], request: Request, detail: Deta
     base = variants[0]
     passes = [checked_pass(variant.subject.model, request) for variant in variants]
     pairs = list(zip(variants, passes, strict=True))
-    memory = _together(
+    memory = _joint_memory(
         [check_pass(variant.subject.name, counted, variant.settings) for variant, counted in pairs]
     )
     if base.settings.device == "cpu":
@@ -70,7 +70,7 @@ def _measured(
     )
 
 
-def _together(needs: Sequence[dict[str, int]]) -> dict[str, int]:
+def _joint_memory(needs: Sequence[dict[str, int]]) -> dict[str, int]:
     """Memory of all variants at once: the sum of weights, gradients and caches."""
     parts = {
         key: (max if key in SHARED else sum)(need[key] for need in needs)
@@ -117,9 +117,9 @@ def _timed_variant(variant: RequestedVariant, counted: Pass, tick: Tick) -> Any:
     settings = variant.settings
     prepared = work.prepare(variant.subject.model, counted.request, settings.build())
     if settings.compile:
-        return compiled.timed_compiled_variant(prepared, settings.device, _ticking(variant, tick))
+        return compiled.timed_compiled_variant(prepared, settings.device, _with_letter(variant, tick))
     return in_turn.timed_variant(prepared, settings.device, hide_launch=settings.hide_launch)
 
 
-def _ticking(variant: RequestedVariant, tick: Tick) -> Callable[[str, int, int], None]:
+def _with_letter(variant: RequestedVariant, tick: Tick) -> Callable[[str, int, int], None]:
     return lambda what, done, total: tick(f"{variant.letter}: {what}", done, total)

@@ -33,7 +33,7 @@ class Tally:
 
     @property
     def operations_s(self) -> float | None:
-        """Seconds without the framework's; None where there is nothing else."""
+        """Seconds of operations, without the framework's; None where there are no operations."""
         of_operations = [seconds for name, seconds in self.by_class.items() if name != FRAMEWORK]
         return sum(of_operations) if of_operations else None
 

@@ -12,7 +12,7 @@ from archcli.recording.ceilings import Ceilings
 
 
 class Bound(NamedTuple):
-    """The ceiling that binds, and the share of it that was reached.
+    """The ceiling that limits an operation, and the share of it that was reached.
 
     The share is above 1 where counted bytes never moved, as in fused kernels.
     """
@@ -22,7 +22,7 @@ class Bound(NamedTuple):
 
 
 def bound(flops: int, moved: int, seconds: float, ceilings: Ceilings | None) -> Bound | None:
-    """The bound of an operation by its executed FLOPs and bytes.
+    """Find the ceiling that limits an operation, by its executed FLOPs and bytes.
 
     None without ceilings, where it took no time, and where it neither computed nor moved anything.
     """

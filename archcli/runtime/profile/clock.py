@@ -72,7 +72,7 @@ class Clock(Protocol):
         """One whole pass: (what it computed, seconds by the device's clock)."""
 
     def counted(self, host_s: float, device_s: float | None) -> float:
-        """The one of both times that the clock reports."""
+        """Of the host's and the device's time, the one that this clock reports."""
 
 
 class HostClock:

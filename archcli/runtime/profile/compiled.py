@@ -24,7 +24,7 @@ from archcli.recording.chrome_trace import chrome_trace
 from archcli.recording.classes import FRAMEWORK
 from archcli.recording.compiled_walk import IDLE, walk_compiled, with_groups
 from archcli.recording.events import events_of
-from archcli.recording.kernels import CompiledModel, compiled_of
+from archcli.recording.kernels import CompiledModel, join_kernels
 from archcli.recording.operations import OpInstance, OpKey
 from archcli.recording.recording import Recording
 from archcli.runtime.model.op_hooks import set_op_hooks
@@ -67,7 +67,7 @@ def check_compiler(device: str) -> None:
 
 
 def record_compiled(work: Work, device: str, pairs: int | None, tick: Tick, *, trace: str = "") -> Recording:
-    """Compile, then time as `record` does. Raises ArchError for a model that torch cannot compile."""
+    """Compile a model and time its passes. Raises ArchError where torch cannot compile it."""
     kept: list[dict[str, Any]] = []
     [timing] = record_variants([timed_compiled_variant(work, device, tick, trace, kept)], pairs, tick)
     return replace(timing.recording, trace=kept[-1] if kept else None)
@@ -100,13 +100,13 @@ def timed_compiled_variant(
 
 
 def compile_work(work: Work, ran: dict[str, OpInstance]) -> tuple[CompiledModel, Callable[[], Any]]:
-    """The compiled model and its pass: one graph forward, and in training one backward."""
+    """Compile the model; returns its kernels, and a function that runs one pass of it."""
     start = time.perf_counter()
     set_op_hooks(work.model, annotated)
     options: dict[str, Any] = {"fullgraph": True, "dynamic": False}
     work.model.compile(**options)
     vars(work.model)["step"] = torch.compile(work.model.step, **options)
-    with _nothing_left(), provenance() as noted:
+    with _without_leftovers(), provenance() as noted:
         try:
             work.step()
         except ArchError:
@@ -115,7 +115,7 @@ def compile_work(work: Work, ran: dict[str, OpInstance]) -> tuple[CompiledModel,
             raise ArchError(
                 f"torch.compile cannot take this pass: {reason(problem)}", "leave --compile out"
             ) from problem
-    return compiled_of(noted.graphs, ran, time.perf_counter() - start), work.step
+    return join_kernels(noted.graphs, ran, time.perf_counter() - start), work.step
 
 
 def reason(problem: Exception) -> str:
@@ -128,7 +128,7 @@ def reason(problem: Exception) -> str:
 
 
 @contextmanager
-def _nothing_left() -> Iterator[None]:
+def _without_leftovers() -> Iterator[None]:
     """Stop the threads and processes that inductor started, and restore the environment."""
     environment = dict(os.environ)
     from torch._inductor import async_compile
@@ -164,7 +164,7 @@ def _progress_watch() -> Any:
 
 
 def _recording(pairs: list[Pair], compiled: CompiledModel, census: Census, device: str) -> Recording:
-    """The recording of the pairs, with launches in place of the census and classes of kernels."""
+    """The recording of a compiled model: kernel launches in place of counted torch operations."""
     keys = [kernel.key for kernel in compiled.kernels]
     launched = Counter(key._replace(phase="backward" if key.phase == "sums" else key.phase) for key in keys)
     recording = recording_of(

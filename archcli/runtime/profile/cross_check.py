@@ -40,12 +40,13 @@ class RowClock:
         """The op hook of a node."""
 
         def enter(op: Op, _: Sequence[Any], __: Assignment | None) -> AbstractContextManager[None]:
-            return self._around(join(path, op.name))
+            return self._logged(join(path, op.name))
 
         return enter
 
     @contextmanager
-    def _around(self, path: str) -> Iterator[None]:
+    def _logged(self, path: str) -> Iterator[None]:
+        """Log the clock before and after the block."""
         self.log.append((perf_counter_ns(), path))
         yield
         self.log.append((perf_counter_ns(), ""))

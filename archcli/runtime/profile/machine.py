@@ -82,8 +82,8 @@ def without_garbage_collection() -> Iterator[None]:
 
 
 @contextmanager
-def quiet_log() -> Iterator[None]:
-    """Start the tracer with quiet logs: it reads its log level from the environment once."""
+def quiet_tracer() -> Iterator[None]:
+    """Silence torch's tracer where it starts within the block: it reads its log level only once."""
     before = os.environ.get("KINETO_LOG_LEVEL")
     os.environ["KINETO_LOG_LEVEL"] = before or "6"
     try:

@@ -37,7 +37,7 @@ def annotated(path: str) -> OpHook:
     return annotate
 
 
-class _Known(NamedTuple):
+class _OriginalNode(NamedTuple):
     """A graph node before inductor's passes: its pieces (operations), and the names of its inputs."""
 
     pieces: tuple[GraphOp, ...]
@@ -51,12 +51,12 @@ class Provenance:
         self.graphs: list[CompiledGraph] = []
         self._owners: list[Any] = []
         self._seen: set[tuple[str, str]] = set()
-        self._before: dict[str, _Known] = {}
+        self._before: dict[str, _OriginalNode] = {}
 
     def remember(self, graph: fx.Graph) -> None:
         """Record the nodes before inductor's passes replace some."""
         self._before = {
-            node.name: _Known(pieces_of(node), _names(node.all_input_nodes)) for node in graph.nodes
+            node.name: _OriginalNode(pieces_of(node), _names(node.all_input_nodes)) for node in graph.nodes
         }
 
     def inherit_pieces(self, graph: fx.Graph) -> None:
@@ -108,7 +108,7 @@ def _names(nodes: Iterable[fx.Node]) -> frozenset[str]:
     return frozenset(node.name for node in nodes)
 
 
-def _replaced(gone: dict[str, _Known], given: frozenset[str]) -> list[str]:
+def _replaced(gone: dict[str, _OriginalNode], given: frozenset[str]) -> list[str]:
     """The removed nodes that a new node replaces: those computable from its inputs."""
     constants = {name for name, known in gone.items() if not known.inputs}
     chosen: dict[str, None] = {}

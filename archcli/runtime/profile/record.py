@@ -27,7 +27,7 @@ from archcli.recording.walk import walk
 from archcli.runtime.profile.census import Census, take_census
 from archcli.runtime.profile.clock import Clock, Run, clock_of, run_pass, tracing
 from archcli.runtime.profile.labels import PREFIX, labelled
-from archcli.runtime.profile.machine import machine, quiet_log, without_garbage_collection
+from archcli.runtime.profile.machine import machine, quiet_tracer, without_garbage_collection
 from archcli.runtime.profile.nvml import gpu_state
 from archcli.runtime.profile.work import Work
 
@@ -110,7 +110,7 @@ def no_progress(what: str, done: int, total: int) -> None:
 
 def warm_up(work: Work, clock: Clock, tick: Tick = no_progress) -> None:
     """Passes under the tracer, which is slow when it starts for the first time."""
-    with quiet_log(), tracing(clock):
+    with quiet_tracer(), tracing(clock):
         for i in range(clock.warm_ups):
             tick("warming up", i, clock.warm_ups)
             clock.warm_up(work.step)

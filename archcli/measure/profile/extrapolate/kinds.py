@@ -78,7 +78,7 @@ def with_layers(model: Model, chosen: Mapping[str, tuple[Block, int]]) -> Model:
 
 def cut(model: Model, n_layers: int) -> Model:
     """The model with the first `n_layers` layers of each stack."""
-    return _with_groups(model, {stem: _first(stack, n_layers) for stem, stack in stacks(model)})
+    return _with_groups(model, {stem: _first_groups(stack, n_layers) for stem, stack in stacks(model)})
 
 
 def depth(model: Model) -> int:
@@ -106,7 +106,7 @@ def may_be_empty(model: Model) -> bool:
     return len(by_stem) == 1 and all(stack.score_bias is None for stack in by_stem.values())
 
 
-def _first(stack: Stack, n_layers: int) -> tuple[Group, ...]:
+def _first_groups(stack: Stack, n_layers: int) -> tuple[Group, ...]:
     groups = []
     for group in stack.groups:
         if n_layers > 0:

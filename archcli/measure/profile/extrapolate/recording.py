@@ -46,7 +46,7 @@ def extrapolated(plan: StackPlan, recordings: Recordings) -> Recording:
 
 
 def _gpu_passes(plan: StackPlan, recordings: Recordings) -> GpuPasses | None:
-    """GPU passes of the extrapolation: only the traces' losses, as device times do not extrapolate."""
+    """GPU passes of an extrapolation: what the traces lost; device times are not extrapolated."""
     ends = recordings[plan.ends.name].gpu
     lost = tuple(_named_by_stack(plan, recordings, lambda stack: stack.lost))
     return ends and GpuPasses(lost=lost, hidden=ends.hidden, states=ends.states)

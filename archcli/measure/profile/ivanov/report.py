@@ -69,7 +69,7 @@ def with_table(report: Report, counted: Pass, recording: Recording) -> Report:
 
 
 def ivanov_tables(totals: Mapping[str, Any]) -> Iterator[Table]:
-    """The paper's classes and operators, and what was executed, from the totals of a report that has them."""
+    """Tables of the paper's classes and operators, and what was executed, from a report's totals."""
     table, title = totals["ivanov"], "Ivanov et al. 2021, Table 1"
     yield _class_table(title, totals)
     columns = BY_OPERATOR if totals["ceilings"] is not None else BY_OPERATOR[:-2]

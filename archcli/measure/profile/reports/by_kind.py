@@ -83,7 +83,7 @@ def _fewest_pairs(recordings: Mapping[str, Recording]) -> int:
 
 
 def kind_tables(totals: Mapping[str, Any]) -> Iterator[Table]:
-    """The tables of the kinds of layer and of both estimates, from the totals of a report that has them."""
+    """The tables of the kinds of layer and of both estimates, from a report's totals."""
     yield _kind_table(totals["kinds"], totals["ends"], totals["wall_s"])
     wall, operations = totals["wall_s"], totals["estimates"]["operations_and_framework_s"]
     yield facts(

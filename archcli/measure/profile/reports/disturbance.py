@@ -19,7 +19,7 @@ NAMES: Mapping[str, tuple[str, Unit]] = {
 
 
 def disturbance_figures(seen: Disturbance) -> DisturbanceFigures:
-    """The disturbance as JSON has it."""
+    """The disturbance of the plain passes as a JSON record."""
     return {
         "processors": seen.processors,
         "others": seen.others,

@@ -8,5 +8,5 @@ from archcli.measure.passes import usual_sizes
 
 
 def usual_inputs(phase: str) -> dict[str, Any]:
-    """The inputs of a run that go without saying."""
+    """The default inputs of a run in this phase, which a heading leaves out."""
     return {**usual_sizes(phase), "device": "cpu", "attention": "sdpa"}

@@ -14,7 +14,7 @@ ClassField = TypedDict(
 
 
 class Figures(Record):
-    """Costs and time, their shares of the whole pass, rates, and the roof that binds.
+    """Costs and time, their shares of the whole pass, rates, and the ceiling that limits them.
 
     Rates and roof are null where nothing was computed or no time taken. Where several processes measured it,
     also how the share of the time varies between them.

@@ -52,10 +52,10 @@ def _class_table(totals: Mapping[str, Any]) -> Table:
 
 
 def _records(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return [{**record, **_range(record), "class": label_of(record["class"])} for record in records]
+    return [{**record, **_range_figures(record), "class": label_of(record["class"])} for record in records]
 
 
-def _range(record: Mapping[str, Any]) -> dict[str, float]:
+def _range_figures(record: Mapping[str, Any]) -> dict[str, float]:
     least, most = record["time_share_range"]
     return {"least": least, "most": most}
 

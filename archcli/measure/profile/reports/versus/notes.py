@@ -16,7 +16,7 @@ SURE = 4
 
 
 def notes_of(sides: Sequence[VariantBreakdown]) -> Iterator[str]:
-    """All notes, the base's breakdown being the first."""
+    """All notes on a comparison of variants, of which the first is the base."""
     base, *variants = (side.variant for side in sides)
     rounds = len(base.timing.walls)
     if base.recording.partial:

@@ -82,8 +82,8 @@ def regrouped(timing: Timing, compiled: CompiledModel) -> Timing:
     for places in timing.places:
         seconds: dict[ClassKey, float] = defaultdict(float)
         for key, taken in places.items():
-            home = compiled.home(key.path, key.phase, key.op_class)
-            seconds[key if home is None else key._replace(**home._asdict())] += taken
+            group = compiled.charged_group(key.path, key.phase, key.op_class)
+            seconds[key if group is None else key._replace(**group._asdict())] += taken
         rounds.append(seconds)
     timed = tuple(_in_group(time, compiled) for time in timing.recording.timed)
     recording = replace(timing.recording, timed=timed, compiled=compiled)
@@ -91,5 +91,5 @@ def regrouped(timing: Timing, compiled: CompiledModel) -> Timing:
 
 
 def _in_group(time: OpTime, compiled: CompiledModel) -> OpTime:
-    home = compiled.home(time.path, time.phase, time.op_class)
-    return time if home is None else replace(time, path=home.path, op_class=home.op_class)
+    group = compiled.charged_group(time.path, time.phase, time.op_class)
+    return time if group is None else replace(time, path=group.path, op_class=group.op_class)

@@ -51,7 +51,7 @@ def show(
 
     Without a format: a table on a terminal, plain text into a pipe, and what the suffix says into a file.
     """
-    write(rendered(report, chosen_format(form, output, as_json=as_json) or _usual(output)), output)
+    write(rendered(report, chosen_format(form, output, as_json=as_json) or _default_format(output)), output)
 
 
 def chosen_format(
@@ -95,7 +95,7 @@ def formatted(report: Report, form: str) -> str:
     return rendered(report, form)
 
 
-def _usual(output: Path | None) -> Format:
+def _default_format(output: Path | None) -> Format:
     if descriptor(output) != STDOUT:
         return "plain"
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"

@@ -54,12 +54,12 @@ def _drawn(table: Grid) -> str:
     lines = [table.heads] if any(table.heads) else []
     lines += [*table.rows, *([table.footer] if table.footer else [])]
     body = [
-        "  ".join(_set(*cell) for cell in zip(line, table.widths, table.numeric, strict=True)).rstrip()
+        "  ".join(_aligned(*cell) for cell in zip(line, table.widths, table.numeric, strict=True)).rstrip()
         for line in lines
     ]
     return "\n".join([table.title, *body] if table.title else body)
 
 
-def _set(cell: str, width: int, numeric: bool) -> str:
+def _aligned(cell: str, width: int, numeric: bool) -> str:
     blanks = " " * (width - cell_width(cell))
     return blanks + cell if numeric else cell + blanks

@@ -13,7 +13,7 @@ Tick = Callable[[str, int, int], None]
 def progress(title: str) -> Iterator[Tick]:
     """Yields a function that takes (current step, done, total)."""
     if not sys.stderr.isatty():
-        yield _silent
+        yield _no_bar
         return
     from rich.console import Console
     from rich.markup import escape
@@ -27,5 +27,5 @@ def progress(title: str) -> Iterator[Tick]:
         )
 
 
-def _silent(what: str, done: int, total: int) -> None:
+def _no_bar(what: str, done: int, total: int) -> None:
     pass

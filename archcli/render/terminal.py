@@ -66,7 +66,7 @@ def terminal(report: Report) -> str:
 
 
 def _reduced(tables: Sequence[FittedTable], width: int) -> Iterator[str]:
-    """What the terminal had no room for, in a line."""
+    """A line that says what the terminal had no room for."""
     left_out = dict.fromkeys(title for table in tables for title in table.left_out)
     what = ["figures are rounded"] if any(table.is_rounded for table in tables) else []
     what += [f"columns left out: {', '.join(left_out)}"] if left_out else []
@@ -137,7 +137,7 @@ def _listed(table: Grid, width: int) -> Text:
 
 
 def _pairs(heads: tuple[str, ...], row: tuple[str, ...]) -> list[str]:
-    """Lines of `heading value short`; the short figure has no heading of its own."""
+    """A line for each column: its heading, the value, and after it the short figure if there is one."""
     lines: list[str] = []
     for head, cell in list(zip(heads, row, strict=True))[1:]:
         if head or not lines:

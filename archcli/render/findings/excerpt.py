@@ -49,7 +49,7 @@ def _window(widths: Sequence[int], start: int, room: int) -> tuple[int, int]:
 
 
 def _reach(widths: Sequence[int], room: int) -> int:
-    """How many cells fit, from the first on."""
+    """How many cells fit into `room` columns, from the first on."""
     for i, width in enumerate(widths):
         room -= width
         if room < 0:

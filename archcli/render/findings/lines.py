@@ -65,7 +65,7 @@ def _paragraph(diagnostic: Diagnostic, width: int | None) -> str:
     field = "" if diagnostic.mark.text.strip(" {") else finding.path  # where no line of the file names it
     notes = [("field", field), ("seen", standing.words() if standing else ""), ("source", rule.source)]
     options = [_option(fix.path, fix.value) for fix in finding.fixes]
-    help_ = "; ".join(filter(None, [finding.help, _some(options)]))
+    help_ = "; ".join(filter(None, [finding.help, _first_options(options)]))
     problem = Problem("; ".join(filter(None, [finding.message, expected])), help_, diagnostic.mark)
     return paragraph(problem, f"{rule.severity}[{rule.code}]", *notes, width=width)
 
@@ -74,7 +74,7 @@ def _option(path: str, value: Any) -> str:
     return f"--set {path}={format_value(value)}"
 
 
-def _some(options: Sequence[str]) -> str:
+def _first_options(options: Sequence[str]) -> str:
     """The first options, and the number of the others."""
     more = [f"and {len(options) - MOST_OPTIONS} more"] if len(options) > MOST_OPTIONS else []
     return " ".join([*options[:MOST_OPTIONS], *more])

@@ -33,7 +33,7 @@ class Box(NamedTuple):
 
 
 class Circle(NamedTuple):
-    """A mark."""
+    """A circle, which marks an operator."""
 
     x: float
     y: float
@@ -56,7 +56,7 @@ def text_width(content: str, size: float = 12, *, bold: bool = False) -> float:
 
 
 def wrapped(content: str, width: float, size: float = 12, *, bold: bool = False) -> Iterator[str]:
-    """The lines of a text that is at most so wide; a longer word is broken."""
+    """Wrap a text to lines of at most `width` pixels; a longer word is broken."""
     line = ""
     pieces = (_pieces(word, width, size * (BOLD if bold else 1.0)) for word in content.split())
     for word in chain.from_iterable(pieces):
@@ -69,7 +69,7 @@ def wrapped(content: str, width: float, size: float = 12, *, bold: bool = False)
 
 
 def _pieces(word: str, width: float, size: float) -> Iterator[str]:
-    """A word, in pieces that are at most so wide."""
+    """Split a word into pieces of at most `width` pixels."""
     piece = ""
     for char in word:
         if piece and text_width(piece + char, size) > width:
@@ -81,7 +81,7 @@ def _pieces(word: str, width: float, size: float) -> Iterator[str]:
 
 @dataclass(slots=True)
 class Canvas:
-    """What a drawing has at which place, within bounds that text must not leave."""
+    """The boxes, circles and lines of a drawing so far, and the bounds that text must stay within."""
 
     bounds: Box
     boxes: list[Box] = field(default_factory=list)
@@ -89,7 +89,7 @@ class Canvas:
     segments: list[Segment] = field(default_factory=list)
 
     def first_free(self, boxes: Iterable[Box]) -> Box | None:
-        """The first of the boxes that covers nothing, which is then taken; None where all do."""
+        """Choose the first box that covers nothing and mark it as occupied; None where there is none."""
         free = next((box for box in boxes if self.is_free(box)), None)
         if free is not None:
             self.boxes.append(free)

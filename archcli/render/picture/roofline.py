@@ -45,17 +45,17 @@ def roofline(
     frame = Box(LEFT, top, width, top + HEIGHT)
     scale = _scale(marks, ceilings or {}, frame, radii[0] + 4)
     circles = [Circle(*scale.at(*_position(row)), radius) for row, radius in zip(marks, radii, strict=True)]
-    roofs = list(_roofs(scale, ceilings or {}))
+    roofs = list(_ceiling_lines(scale, ceilings or {}))
     canvas = Canvas(frame, circles=circles, segments=[line for _, line in roofs])
     yield from _axes(scale)
     for name, line in reversed(roofs):  # the peak, which has most room, last
         dashes = None if line.y1 == line.y2 else "5 4"
         yield element("line", **line._asdict(), class_="roof", stroke_dasharray=dashes)
-        boxes = _along(line, text_width(name), below=name.startswith("memory"))
-        yield from _placed(name, canvas.first_free(boxes), "soft mark")
+        boxes = _boxes_along(line, text_width(name), below=name.startswith("memory"))
+        yield from _label(name, canvas.first_free(boxes), "soft mark")
     yield from (_mark(row, circle) for row, circle in zip(marks, circles, strict=True))
     for row, circle in list(zip(marks, circles, strict=True))[:MOST_NAMED]:
-        yield from _name(canvas, row, circle)
+        yield from _mark_label(canvas, row, circle)
 
 
 def _position(row: Row) -> tuple[float, float]:
@@ -89,8 +89,8 @@ def _axes(scale: LogScale) -> Iterator[str]:
     yield text(right, bottom + 42, "FLOP per byte, operators one by one", "soft", "end")
 
 
-def _roofs(scale: LogScale, ceilings: Mapping[str, float]) -> Iterator[tuple[str, Segment]]:
-    """(name, line) of the peak and of the bandwidths, which rise to it: speed = bandwidth * intensity."""
+def _ceiling_lines(scale: LogScale, ceilings: Mapping[str, float]) -> Iterator[tuple[str, Segment]]:
+    """(name, line) of each ceiling: the peak, and the bandwidths, where speed = bandwidth * intensity."""
     peak = ceilings.get("gemm_flops_per_s")
     if not peak:
         return
@@ -106,8 +106,8 @@ def _roofs(scale: LogScale, ceilings: Mapping[str, float]) -> Iterator[tuple[str
                 yield f"{name}, {bandwidth / 1e9:,.0f} GB/s", Segment(*ends)
 
 
-def _along(line: Segment, width: float, *, below: bool) -> Iterator[Box]:
-    """Boxes for the name of a line: above it on the left or below it on the right, else on the other side."""
+def _boxes_along(line: Segment, width: float, *, below: bool) -> Iterator[Box]:
+    """Candidate boxes for the name of a line, along it: first on one side, then on the other."""
     for under in (below, not below):
         for part in (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1, 0.9, 0.99):
             x, y = line.x1 + part * (line.x2 - line.x1), line.y1 + part * (line.y2 - line.y1)
@@ -115,8 +115,8 @@ def _along(line: Segment, width: float, *, below: bool) -> Iterator[Box]:
             yield Box(left, top, left + width, top + TALL)
 
 
-def _around(circle: Circle, width: float, gap: float) -> Iterator[Box]:
-    """Boxes for the name of a mark: above, below, on the right, on the left, and in the corners."""
+def _boxes_around(circle: Circle, width: float, gap: float) -> Iterator[Box]:
+    """Candidate boxes for the name of a mark: above, below, right, left, and in the corners."""
     x, y, away = circle.x, circle.y, circle.radius + gap
     middle, near, far = x - width / 2, x + away, x - away - width
     for left, top in (
@@ -132,11 +132,11 @@ def _around(circle: Circle, width: float, gap: float) -> Iterator[Box]:
         yield Box(left, top, left + width, top + TALL)
 
 
-def _name(canvas: Canvas, row: Row, circle: Circle) -> Iterator[str]:
-    """The name of a mark beside it, where it covers nothing; farther off with a line that crosses no text."""
+def _mark_label(canvas: Canvas, row: Row, circle: Circle) -> Iterator[str]:
+    """The name of a mark, close to it or with a line from it; nothing where there is no free room."""
     name = row["path"].removeprefix("layers.*.")
     for gap in GAPS:
-        boxes = _around(circle, text_width(name), gap)
+        boxes = _boxes_around(circle, text_width(name), gap)
         clear = (box for box in boxes if not any(crosses(leader(box, circle), text) for text in canvas.boxes))
         box = canvas.first_free(clear)
         if box is not None:
@@ -144,11 +144,11 @@ def _name(canvas: Canvas, row: Row, circle: Circle) -> Iterator[str]:
                 line = leader(box, circle)
                 canvas.segments.append(line)
                 yield element("line", **line._asdict(), class_="leader")
-            yield from _placed(name, box, "mark")
+            yield from _label(name, box, "mark")
             return
 
 
-def _placed(name: str, box: Box | None, class_: str) -> Iterator[str]:
+def _label(name: str, box: Box | None, class_: str) -> Iterator[str]:
     if box is not None:
         yield text((box.left + box.right) / 2, box.top + BASELINE, name, class_, "middle")
 

@@ -36,7 +36,7 @@ class Loaded(NamedTuple):
 def load_tree(
     root: Node, problems: list[Problem], source: str, overrides: Sequence[str], *, strict: bool
 ) -> Loaded:
-    """The model of a tree with `KEY=VALUE` overrides; ArchError with the given and all new problems."""
+    """Build the model of a tree and overrides; ArchError with `problems` and all that building adds."""
     tree = _overridden(root, overrides, problems) if overrides else expand(root)
     conflicts: list[Problem] = []
     notes: list[str] = []

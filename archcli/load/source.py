@@ -124,7 +124,7 @@ def _load_yaml(content: Text, overrides: Sequence[str], source: str, *, strict: 
 
 
 def _refuse_foreign_json(text: str, file: str) -> None:
-    """Raise NoModelError for JSON, valid or only called so, without a key of an architecture."""
+    """Raise NoModelError for a JSON file, valid or not, that has no key of an architecture."""
     if not (file.endswith(".json") or text.lstrip().startswith('{"')):
         return
     from archcli.modules.kinds import kinds  # imports every kind of model, which YAML does without

@@ -53,28 +53,29 @@ class Checkpoint(NamedTuple):
 def read_checkpoint(source: str) -> Checkpoint:
     """The safetensors checkpoint at a path or in a hub repository; ArchError for other formats."""
     path = Path(source)
-    if _is(path.is_dir):
+    if _is_safely(path.is_dir):
         return _folder(path)
-    if _is(path.is_file):
+    if _is_safely(path.is_file):
         config = _config(path.parent)
         if path.suffix == ".json":
             return _index(path, config)
-        return Checkpoint(source, dict(read_header(_safe(path))), config)
-    is_path = path.suffix in FILES or ("://" not in source and _is(path.parent.is_dir))
+        return Checkpoint(source, dict(read_header(_checked_suffix(path))), config)
+    is_path = path.suffix in FILES or ("://" not in source and _is_safely(path.parent.is_dir))
     if REPOSITORY.fullmatch(source) and not is_path:
         return _hub(source)
     hint = "give a .safetensors file, a folder that holds one, or org/name of the hub"
     raise ArchError(Problem(f"no file or folder {quote(source, LONGEST)}", hint))
 
 
-def _is(ask: Any) -> bool:
+def _is_safely(ask: Any) -> bool:
+    """Whether the question about a path is answered yes; False for a path that the system refuses."""
     try:
         return bool(ask())
     except (OSError, ValueError):  # a name too long, or with a NUL in it
         return False
 
 
-def _safe(path: Path) -> Path:
+def _checked_suffix(path: Path) -> Path:
     if path.suffix != ".safetensors":
         is_pickle = path.suffix in PICKLES
         hint = "pickles run code and are not read" if is_pickle else "its name ends in .safetensors"
@@ -96,7 +97,7 @@ def _folder(folder: Path) -> Checkpoint:
 
 def _index(path: Path, config: Any) -> Checkpoint:
     """The tensors of an index; those whose shard is missing have no shape."""
-    files = parsed(_bytes(path, MOST_HEADER), str(path)).get("weight_map")
+    files = parsed(_read_bounded(path, MOST_HEADER), str(path)).get("weight_map")
     if not isinstance(files, dict) or not all(isinstance(file, str) for file in files.values()):
         what = "no index of a checkpoint: weight_map is missing"
         raise ArchError(Problem(what, "it maps each tensor to its file", path=str(path)))
@@ -120,10 +121,10 @@ def _index(path: Path, config: Any) -> Checkpoint:
 def _config(folder: Path) -> Any:
     """The data of the config.json in a folder, or None."""
     path = folder / CONFIG
-    return parsed(_bytes(path, MOST_JSON), str(path)) if path.is_file() else None
+    return parsed(_read_bounded(path, MOST_JSON), str(path)) if path.is_file() else None
 
 
-def _bytes(path: Path, most: int) -> bytes:
+def _read_bounded(path: Path, most: int) -> bytes:
     try:
         with path.open("rb") as file:
             data = file.read(most + 1)

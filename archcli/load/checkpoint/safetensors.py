@@ -107,7 +107,7 @@ def parsed(data: bytes, path: str) -> dict[str, Any]:
         what = f"its JSON has more than {MOST_VALUES:,} values"
         raise ArchError(Problem(what, "no checkpoint has so many tensors", path=path))
     try:
-        mapping = json.loads(data.decode("utf-8"), object_pairs_hook=_once)
+        mapping = json.loads(data.decode("utf-8"), object_pairs_hook=_refuse_repeated_keys)
     except RecursionError:
         raise ArchError(Problem("its JSON is nested too deep", path=path)) from None
     except ValueError as error:  # no UTF-8, no JSON, a key twice, a number of thousands of digits
@@ -117,7 +117,7 @@ def parsed(data: bytes, path: str) -> dict[str, Any]:
     return mapping
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
         raise ValueError("a key comes twice")

@@ -52,7 +52,7 @@ class Skipped(NamedTuple):
 
 
 class TensorInfo(NamedTuple):
-    """Shape, outermost axis first as torch has it, and the number of its type."""
+    """A tensor's shape, outermost axis first as in torch, and the number of its GGML type."""
 
     shape: tuple[int, ...]
     type: int

@@ -63,7 +63,7 @@ def _mpt(facts: Facts, config: ConfigData) -> None:
     config["attn_config"] = {"alibi": bias > 0, "alibi_bias_max": bias, "clip_qkv": clip}
     config["expansion_ratio"] = facts.whole("feed_forward_length") / max(1, facts.whole("embedding_length"))
     config["no_bias"] = not facts.has("blk.0.attn_qkv.bias")
-    _without(config, "intermediate_size", "num_key_value_heads")
+    _drop_keys(config, "intermediate_size", "num_key_value_heads")
 
 
 def _deepseek2(facts: Facts, config: ConfigData) -> None:
@@ -82,7 +82,7 @@ def _deepseek2(facts: Facts, config: ConfigData) -> None:
         config["n_group"], config["topk_group"] = config.get("n_group", 1), config.get("topk_group", 1)
     else:
         config["topk_method"] = "group_limited_greedy" if groups else "greedy"
-    _without(config, "head_dim", "num_key_value_heads")
+    _drop_keys(config, "head_dim", "num_key_value_heads")
     _without_prediction(facts, config)
 
 
@@ -105,7 +105,7 @@ def _minicpm3(facts: Facts, config: ConfigData) -> None:
     _latent_heads(facts, config, "attention.key_length")
     if table := facts.header.tensors.get("blk.0.attn_kv_b.weight"):
         config["v_head_dim"] = table.shape[0] // heads - config["qk_nope_head_dim"]
-    _without(config, "head_dim", "num_key_value_heads")
+    _drop_keys(config, "head_dim", "num_key_value_heads")
 
 
 def _llama4(facts: Facts, config: ConfigData) -> None:
@@ -114,9 +114,9 @@ def _llama4(facts: Facts, config: ConfigData) -> None:
 
 
 def _t5(facts: Facts, config: ConfigData) -> None:
-    """Set the network: gated is T5 v1.1's, with the tanh form of GELU."""
+    """Set feed_forward_proj: gated GELU where gates are stored (T5 v1.1), else ReLU."""
     config["feed_forward_proj"] = "gated-gelu" if facts.has("enc.blk.0.ffn_gate.weight") else "relu"
-    _without(config, "num_key_value_heads")
+    _drop_keys(config, "num_key_value_heads")
 
 
 def _bert(facts: Facts, config: ConfigData) -> None:
@@ -125,10 +125,10 @@ def _bert(facts: Facts, config: ConfigData) -> None:
     stated = facts.header.metadata.get("tokenizer.ggml.token_type_count", 0)
     config["type_vocab_size"] = table.shape[0] if table else stated
     config["tie_word_embeddings"] = True
-    _without(config, "num_key_value_heads")
+    _drop_keys(config, "num_key_value_heads")
 
 
-def _without(config: ConfigData, *keys: str) -> None:
+def _drop_keys(config: ConfigData, *keys: str) -> None:
     for key in keys:
         config.pop(key, None)
 

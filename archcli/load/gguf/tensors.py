@@ -54,7 +54,7 @@ def compare(model: Model, header: Header, arch: Arch, file: str, n_layers: int) 
         problems += _differing([ours.pop(name, None) for name in names], theirs)
     problems += [f"no tensor for {name} {list(shape)}" for name, shape in ours.items()]
     if problems:
-        raise _disagree(problems, file)
+        raise _mismatch(problems, file)
     yield from _notes(header, sum(map(len, stored.values())), buffers, beyond)
 
 
@@ -67,7 +67,7 @@ def _differing(ours: list[Shape | None], theirs: Theirs) -> Iterator[str]:
     if len(shapes) < len(ours):
         yield f"{first} {STRANGE}"
     elif len(shapes) == 1 == len(stored):
-        if _plain(shapes[0]) != _plain(stored[0]):
+        if _squeezed(shapes[0]) != _squeezed(stored[0]):
             yield f"{first} should be {wanted}"
     elif sum(map(prod, shapes)) != sum(map(prod, stored)) or (
         len(shapes) > 1 and not _same_input((*shapes, *stored))
@@ -80,12 +80,12 @@ def _same_input(shapes: Iterable[Shape]) -> bool:
     return len({shape[-1] if len(shape) > 1 else 0 for shape in shapes}) == 1
 
 
-def _plain(shape: Shape) -> Shape:
+def _squeezed(shape: Shape) -> Shape:
     """The shape without axes of length 1."""
     return tuple(length for length in shape if length != 1)
 
 
-def _disagree(problems: list[str], file: str) -> ArchError:
+def _mismatch(problems: list[str], file: str) -> ArchError:
     more = [f"and {len(problems) - MOST_NAMED} more"] if len(problems) > MOST_NAMED else []
     listed = "; ".join(problems[:MOST_NAMED] + more)
     what = f"its tensors are not those of the architecture that its metadata describe: {listed}"
@@ -93,7 +93,7 @@ def _disagree(problems: list[str], file: str) -> ArchError:
 
 
 def _notes(header: Header, compared: int, buffers: set[str], beyond: int) -> Iterator[str]:
-    """Notes: all weights agree, buffers, uncounted tensors, and the stored formats."""
+    """Notes on the comparison: compared weights, buffers, uncounted tensors, and stored formats."""
     yield f"all {compared} weights that the file lists were compared in name and shape"
     if buffers:
         yield f"no parameters: {', '.join(sorted(buffers))}"

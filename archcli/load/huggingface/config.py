@@ -75,9 +75,11 @@ class Config:
 
     def place(self, *names: str) -> Place:
         """The place of the first of these keys that is present and not null, else the whole file."""
-        return self.places.place(*(name for name in self._synonyms(names) if self.data.get(name) is not None))
+        return self.places.place(
+            *(name for name in self._key_names(names) if self.data.get(name) is not None)
+        )
 
-    def _synonyms(self, names: tuple[str, ...]) -> tuple[str, ...]:
+    def _key_names(self, names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(word for name in names for word in dict.fromkeys((self.aliases.get(name, name), name)))
 
     def value(self, *names: str, default: Any = MISSING) -> ConfigValue[Any]:
@@ -85,7 +87,7 @@ class Config:
 
         Raises ArchError where the key has no default.
         """
-        synonyms = self._synonyms(names)
+        synonyms = self._key_names(names)
         self.read.update(synonyms)
         for name in synonyms:
             if self.data.get(name) is not None:
@@ -95,7 +97,7 @@ class Config:
                 return ConfigValue(self.defaults[name], self.places.start)
         if default is MISSING:
             hint = "the class of this model has no default for it"
-            raise self.error(f"key {self._word(names[0])!r} is missing", hint)
+            raise self.error(f"key {self._key_name(names[0])!r} is missing", hint)
         return default if isinstance(default, ConfigValue) else ConfigValue(default, self.places.start)
 
     def get(self, *names: str, default: Any = MISSING) -> Any:
@@ -110,7 +112,7 @@ class Config:
     def size(self, *names: str, default: Any = MISSING) -> ConfigValue[int]:
         """A whole number above zero, or the default."""
         stated = self.value(*names, default=default)
-        value, word = stated.value, self._word(names[0])
+        value, word = stated.value, self._key_name(names[0])
         if value is default or stated is default:
             return stated
         if isinstance(value, float) and value.is_integer():
@@ -136,7 +138,7 @@ class Config:
         """A real number."""
         stated = self.value(*names, default=default)
         if not is_number(stated.value):
-            what = f"{self._word(names[0])} must be a number, not {short_repr(stated.value)}"
+            what = f"{self._key_name(names[0])} must be a number, not {short_repr(stated.value)}"
             raise self.error(what, at=stated.place)
         return stated.derive(float(stated.value))
 
@@ -144,12 +146,12 @@ class Config:
         """true or false."""
         stated = self.value(*names, default=default)
         if not isinstance(stated.value, bool):
-            what = f"{self._word(names[0])} must be true or false, not {short_repr(stated.value)}"
+            what = f"{self._key_name(names[0])} must be true or false, not {short_repr(stated.value)}"
             raise self.error(what, at=stated.place)
         return stated
 
-    def _word(self, name: str) -> str:
-        """The file's name of a common key."""
+    def _key_name(self, name: str) -> str:
+        """The family's own name of a common key, such as n_embd for hidden_size."""
         return name if name in self.data else self.aliases.get(name, name)
 
     def only(self, name: str, *allowed: Any, default: Any = MISSING) -> None:
@@ -173,7 +175,7 @@ class Config:
         """The number of layers, at most a fixed limit."""
         count = self.size("num_hidden_layers")
         if count.value > MOST_LAYERS:
-            what = f"{self._word('num_hidden_layers')} {count} is beyond reason"
+            what = f"{self._key_name('num_hidden_layers')} {count} is beyond reason"
             raise self.error(what, f"at most {MOST_LAYERS:,} are read", count.place)
         return count.value
 

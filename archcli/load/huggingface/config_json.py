@@ -31,7 +31,7 @@ def is_foreign(keys: Collection[str]) -> bool:
 
 
 def _is_config(keys: Collection[str]) -> bool:
-    """Whether a JSON object with these keys is a config.json, be it one of the first, without model_type."""
+    """Whether a JSON object with these keys is a config.json; the earliest ones have no model_type."""
     is_ours = {"groups", "kind"}.intersection(keys)
     return not is_ours and bool({*THEIRS_ALONE, *OUR_WORD}.intersection(keys))
 
@@ -46,7 +46,7 @@ def read_config(text: Text) -> ConfigJson | None:
     if not content.startswith("{", start):
         return None
     try:
-        data = json.loads(content, object_pairs_hook=_unique)
+        data = json.loads(content, object_pairs_hook=_refuse_repeated_keys)
         return ConfigJson(data, object_places(text.source, content, start)) if _is_config(data) else None
     except (ValueError, RecursionError) as error:
         words = ("groups", "kind", *THEIRS_ALONE, *OUR_WORD)
@@ -59,7 +59,7 @@ class _RepeatedKeyError(ValueError):
     """An object of a JSON text states a key twice."""
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
         raise _RepeatedKeyError

@@ -54,16 +54,16 @@ TIED, UNTIED = of_whole(default=True), of_whole(default=False)
 
 
 def plain(head: Mapped | None) -> None:
-    """A matrix without a bias, a scale or a cap."""
+    """An output head without a bias, a scale or a cap."""
 
 
 def capped(head: Mapped | None) -> Mapped | None:
-    """A matrix with the text part's cap on logits."""
+    """An output head with the text part's cap on logits."""
     return {"softcap": head["softcap"]} if head and "softcap" in head else None
 
 
 def own(head: Mapped | None) -> Mapped | None:
-    """The head of the text part's own class, which the wrapper holds as a whole."""
+    """The output head of the text part's own class, which the wrapper holds as a whole."""
     return head
 
 
@@ -193,7 +193,7 @@ class TextPart(NamedTuple):
 
     @property
     def headed(self) -> tuple[str, ...]:
-        """Names of classes with a head that do not end as such names do."""
+        """Names of classes that have an output head without the usual ending such as `ForCausalLM`."""
         return () if self.wrapper is None else self.wrapper.headed
 
     def with_head(self, mapping: Mapped) -> Mapped:
@@ -249,7 +249,7 @@ def _text(whole: Config, wrapper: Wrapper) -> tuple[Mapping[str, Any], KeyPlaces
 
 
 def _in_one_axis(data: Mapping[str, Any]) -> Mapped:
-    """RoPE of positions in three axes (mrope) as that of text, where the three are one."""
+    """Three-axis RoPE (mrope) rewritten as plain RoPE: for text the three positions are equal."""
     scaling = data.get("rope_scaling")
     if not isinstance(scaling, dict) or scaling.get("rope_type", scaling.get("type")) != "mrope":
         return {}

@@ -141,7 +141,7 @@ class _Builder:
         }
         if any(value is FAILED for value in values.values()):
             return FAILED
-        return self._made(cls, values, node, path)
+        return self._instance_of(cls, values, node, path)
 
     def _field(self, cls: type[Spec], field: Field, node: Node, path: str, *, quiet: bool) -> Any:
         child, place = node.value.get(field.name), _join(path, field.name)
@@ -149,14 +149,14 @@ class _Builder:
             child, place = self.top.get(field.inherits), field.inherits
             child = None if child is not None and child.value is None else child
         if child is None:
-            return self._absent(field, node, path, quiet=quiet) if field.required else field.default
+            return self._left_out(field, node, path, quiet=quiet) if field.required else field.default
         if field.type is not None:
             return self._value(field, field.type, child, place)
         if field.many:
             return self._list(field, child, place)
         return None if leaves_out(field, child.value) else self.spec(field.spec, child, place)
 
-    def _absent(self, field: Field, node: Node, path: str, *, quiet: bool) -> Any:
+    def _left_out(self, field: Field, node: Node, path: str, *, quiet: bool) -> Any:
         above = self.top_fields.get(field.inherits)
         reported_above = above is not None and above.required
         if not quiet and not reported_above:
@@ -187,7 +187,7 @@ class _Builder:
         items = [self.spec(field.spec, item, f"{path}.{i}") for i, item in enumerate(node.value)]
         return FAILED if any(item is FAILED for item in items) else tuple(items)
 
-    def _made(self, cls: type[Spec], values: dict[str, Any], node: Node, path: str) -> Any:
+    def _instance_of(self, cls: type[Spec], values: dict[str, Any], node: Node, path: str) -> Any:
         made = cls.unchecked(**values)
         conflicts = [
             replace(it, mark=locate(node, it.path).mark(), path=_join(path, it.path))

@@ -18,12 +18,12 @@ def hint(node: Node, accepted: ValueType) -> str:
         isinstance(value, float)
         and math.isfinite(value)
         and value == int(value)
-        and _takes(accepted, int(value))
+        and _accepts(accepted, int(value))
     ):
         return f"write {int(value)}"
-    if isinstance(value, int | float) and _takes(accepted, node.text):
+    if isinstance(value, int | float) and _accepts(accepted, node.text):
         return "put it in quotes"
-    if value is not None and _takes(accepted, [plain(node)]):
+    if value is not None and _accepts(accepted, [plain(node)]):
         return f"write [{format_value(plain(node))}]"
     return _hint_on_text(node, accepted) if isinstance(value, str) else ""
 
@@ -34,9 +34,9 @@ def _hint_on_text(node: Node, accepted: ValueType) -> str:
         meant = resolve(OLD_BOOLEANS.get(text.lower(), text.replace(",", "")) or "~")
     except OverflowError:
         return ""
-    if text.lower() in OLD_BOOLEANS and _takes(accepted, meant):
+    if text.lower() in OLD_BOOLEANS and _accepts(accepted, meant):
         return f"write {format_value(meant)}"
-    if not isinstance(meant, str) and _takes(accepted, meant):
+    if not isinstance(meant, str) and _accepts(accepted, meant):
         return "drop the quotes" if not node.text else f"write {format_value(meant)}"
     if text[:-1].isdecimal() and text[-1] in "kK" and len(text) < len(str(1 << 64)):
         return f"write {int(text[:-1]) * (1000 if text[-1] == 'k' else 1024)}"
@@ -44,7 +44,7 @@ def _hint_on_text(node: Node, accepted: ValueType) -> str:
     return f"did you mean {either(close)}?" if close else ""
 
 
-def _takes(accepted: ValueType, value: Any) -> bool:
+def _accepts(accepted: ValueType, value: Any) -> bool:
     try:
         accepted.convert(value)
     except Refusal:

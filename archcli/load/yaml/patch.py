@@ -132,7 +132,7 @@ def _edit(root: Node, path: str, words: str, file: str) -> _Edit | None:
 
 
 def _text_at(place: Place) -> str:
-    """What stands at a place; of an import the value of a key, which may be another than it became."""
+    """The text of the file at a place; in an imported file the original value of the key."""
     lines = place.source.lines
     text = lines[place.line] if place.line < len(lines) else ""
     return text[place.column : place.column + place.width]

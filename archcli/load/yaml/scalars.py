@@ -39,7 +39,7 @@ def resolve(text: str) -> bool | int | float | str | None:
 def _number(text: str) -> int | float | None:
     base = _BASES.get(text[:2])
     if base is None and not _NUMERIC.issuperset(text):
-        return _unreal(text)
+        return _infinity_or_nan(text)
     try:
         number = float(text) if base is None else 0.0
     except ValueError:
@@ -52,7 +52,7 @@ def _number(text: str) -> int | float | None:
         return None if base else number
 
 
-def _unreal(text: str) -> float | None:
+def _infinity_or_nan(text: str) -> float | None:
     sign = -1.0 if text[0] == "-" else 1.0
     bare = text[1:] if text[0] in "+-" else text
     if bare in INFINITY:

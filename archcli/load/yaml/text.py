@@ -49,7 +49,7 @@ def decode(data: bytes, name: str) -> str:
 
     ArchError where it is binary, too large or in another encoding.
     """
-    refuse_huge(len(data), name, _most(data[:START].decode("utf-8", "ignore")))
+    refuse_huge(len(data), name, _size_limit(data[:START].decode("utf-8", "ignore")))
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ArchError(Problem("the text is UTF-16", "save it as UTF-8", path=name))
     if b"\0" in data:
@@ -63,8 +63,8 @@ def decode(data: bytes, name: str) -> str:
 
 
 def text_of(content: str, name: str, lead: str = "") -> Text:
-    """The text with its source. `lead` is shown before the first line: a value stands behind `--set key=`."""
-    refuse_huge(len(content), name, _most(content[:START]))
+    """Normalize a text's line ends; messages show `lead`, such as `--set key=`, before its first line."""
+    refuse_huge(len(content), name, _size_limit(content[:START]))
     content = content.removeprefix(BOM).replace("\r\n", "\n").replace("\r", "\n")
     source = Source(name, (lead + content).split("\n"), len(lead))
     if not content.replace("\n", "").replace("\t", "").isprintable():
@@ -79,8 +79,8 @@ def refuse_huge(size: int, name: str, most: int = MOST_BYTES) -> None:
         raise ArchError(Problem(f"larger than {most >> 20} MiB", hint, path=name))
 
 
-def _most(start: str) -> int:
-    """The largest size of a text that starts so: JSON may be larger than YAML."""
+def _size_limit(start: str) -> int:
+    """The largest accepted size, by a text's first characters: JSON may be larger than YAML."""
     return MOST_JSON if start.lstrip(f"{BOM} \t\r\n").startswith("{") else MOST_BYTES
 
 

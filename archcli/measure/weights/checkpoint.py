@@ -80,7 +80,7 @@ def compare(model: Model, stored: Mapping[str, Shape | None], weights: WeightMap
             comparison.lines.append(Line("extra" if reason else "unexpected", name, "", shape, None, reason))
             continue
         place = place._replace(packed=place.packed or weights.packed_beside(name, stored))
-        line = _placed(Line("same", name, ", ".join(place.names), shape), place, ours, holders)
+        line = _matched_line(Line("same", name, ", ".join(place.names), shape), place, ours, holders)
         if line.status == "same" and all(name in buffers for name in place.names):
             line = line._replace(status="buffer", reason=BUFFER)
         comparison.lines.append(line)
@@ -116,8 +116,8 @@ def _other_head(place: WeightTarget | None, model: Model, ours: Mapping[str, Sha
     return OTHER_HEAD if part in heads and not any(name.startswith(f"{part}.") for name in ours) else ""
 
 
-def _placed(line: Line, place: WeightTarget, ours: Mapping[str, Shape], holders: Holders) -> Line:
-    """The status of a tensor with a target: its shape fits or not, and whether it is a duplicate."""
+def _matched_line(line: Line, place: WeightTarget, ours: Mapping[str, Shape], holders: Holders) -> Line:
+    """The line of a tensor with a target: its shape fits or not, or the tensor is a duplicate."""
     taken = next(
         (holders[name][place.nth] for name in place.names if place.nth in holders.get(name, {})), None
     )
@@ -142,10 +142,10 @@ def _missing(ours: Mapping[str, Shape], holders: Holders, weights: WeightMap) ->
     for name, shape in ours.items():
         members = holders.get(name, {})
         if not members:
-            yield Line("missing", weights.theirs(name) or name, name, None, shape)
+            yield Line("missing", weights.checkpoint_name(name) or name, name, None, shape)
         elif None not in members:
             for nth in (nth for nth in range(shape[0]) if nth not in members):
-                theirs = weights.theirs(name, nth) or name
+                theirs = weights.checkpoint_name(name, nth) or name
                 yield Line("missing", theirs, f"{name}[{nth}]", None, shape[1:])
 
 
@@ -208,7 +208,9 @@ def folded(lines: Iterable[Line]) -> Iterator[dict[str, Any]]:
     groups: dict[Line, list[str]] = {}
     for line in lines:
         starred = line._replace(
-            name=_starred(line.name), ours=_starred(line.ours), holder=_starred(line.holder)
+            name=_with_wildcards(line.name),
+            ours=_with_wildcards(line.ours),
+            holder=_with_wildcards(line.holder),
         )
         groups.setdefault(starred, []).append(line.name)
     order = {status: i for i, status in enumerate((*WRONG, *EXPLAINED))}
@@ -224,7 +226,7 @@ def folded(lines: Iterable[Line]) -> Iterator[dict[str, Any]]:
         }
 
 
-def _starred(name: str) -> str:
+def _with_wildcards(name: str) -> str:
     return re.sub(r"(?<![^.\[ ])\d+(?![^.\]:])", "*", name)
 
 

@@ -76,7 +76,7 @@ def stored(model: Model, rows: Iterable[Row], dtype: str) -> Iterator[tuple[Row,
         matrices = WeightBits()
         for packing, n in model.quantization.packings(row, layers) if model.quantization is not None else ():
             shape, many = row.weights["weight"], n * (row.experts.n_experts if row.experts else 1)
-            values, scales = packing.stored(shape, width)
+            values, scales = packing.bits_of(shape, width)
             params, name = prod(shape) * many, dtype if packing.bits == "dtype" else str(packing.bits)
             matrices += WeightBits(params, values * many, scales * many, Counter({name: params}))
         plain = row.params - matrices.params

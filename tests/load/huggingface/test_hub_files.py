@@ -169,7 +169,7 @@ def test_a_multimodal_file_holds_the_language_model_above_or_below():
     config = {"model_type": "gemma3", "text_config": {**TINY, "num_hidden_layers": 1}, "vision_config": {}}
     model = imported_file(config)
     weights = weight_map(config)
-    names = {weights.theirs(ours): shape for part in tensors(model) for ours, shape in part.items()}
+    names = {weights.checkpoint_name(ours): shape for part in tensors(model) for ours, shape in part.items()}
     for rename in (
         lambda name: f"language_model.{name}",
         lambda name: name.replace("model.", "model.language_model."),

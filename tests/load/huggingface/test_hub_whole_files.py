@@ -50,7 +50,7 @@ def v3_file():
         for ours, shape in part.items():
             stacked = ".experts." in ours
             for nth in range(shape[0]) if stacked else [None]:
-                name = weights.theirs(ours, nth)
+                name = weights.checkpoint_name(ours, nth)
                 held[name] = shape[1:] if stacked else shape
                 if len(held[name]) == 2 and name.startswith("model.layers.") and ".gate." not in name:
                     held[f"{name}_scale_inv"] = (1, 1)
@@ -104,7 +104,9 @@ def test_an_expert_that_is_missing_is_told_by_its_number():
 def test_the_file_of_gpt_oss_has_packed_experts():
     weights, model = weight_map(OSS), imported_file(OSS)
     held = {
-        weights.theirs(ours): shape for ours, shape in tensors(model)[0].items() if ".experts." not in ours
+        weights.checkpoint_name(ours): shape
+        for ours, shape in tensors(model)[0].items()
+        if ".experts." not in ours
     }
     experts = "model.layers.0.mlp.experts."
     held |= {f"{experts}gate_up_proj_bias": (2, 64), f"{experts}down_proj_bias": (2, 64)}
@@ -126,7 +128,7 @@ def test_the_leftovers_of_t5_and_marian_are_explained():
         "num_decoder_layers": 1,
     }
     weights, model = weight_map(t5), imported_file(t5)
-    held = {weights.theirs(ours): shape for ours, shape in tensors(model)[0].items()}
+    held = {weights.checkpoint_name(ours): shape for ours, shape in tensors(model)[0].items()}
     assert "shared.weight" in held
     copies = {f"{half}.embed_tokens.weight": held["shared.weight"] for half in ("encoder", "decoder")}
     cross = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"

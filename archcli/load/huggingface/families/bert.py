@@ -76,7 +76,7 @@ def mapping(config: Config) -> Mapped:
 
 
 def _head(config: Config) -> Mapped:
-    """Without `architectures` it is the encoder with its pooler, BertModel."""
+    """The fields of the head of the file's class; by default of BertModel, which has a pooler."""
     name = config.architecture or "BertModel"
     config.only_architectures(*PARTS)
     parts = PARTS[name]

@@ -97,7 +97,7 @@ class WeightMap:
         """Whether this tensor is packed: scales or zero points are stored under its name."""
         return any(name + ending in stored for ending in BESIDE_PACKED)
 
-    def theirs(self, ours: str, nth: int | None = None) -> str:
+    def checkpoint_name(self, ours: str, nth: int | None = None) -> str:
         """The first checkpoint name of archcli's tensor, or of the nth tensor of its stack.
 
         Empty where no rule names it.

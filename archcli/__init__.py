@@ -37,7 +37,7 @@ R = TypeVar("R")
 
 
 def _checked(function: Callable[P, R]) -> Callable[P, R]:
-    """The function behind a check of its arguments: ArchError for a name or a value that it does not take."""
+    """Wrap a function so that its arguments are checked first; ArchError for a wrong name or value."""
 
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> R:

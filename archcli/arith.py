@@ -75,14 +75,14 @@ def to_bytes(elements: Number, dtype: str) -> Number:
 
 
 def exact(share: float) -> Fraction:
-    """A share as the decimal it is written as: 0.15 is 3/20."""
+    """The exact fraction of a decimal: 0.15 is 3/20."""
     from fractions import Fraction
 
     return Fraction(str(share))
 
 
 def share_of(number: Number, share: float) -> Number:
-    """That share of a number, exactly. A whole result is an int."""
+    """`share` times a number as an exact fraction; a whole result is an int."""
     return whole(number * exact(share))
 
 

@@ -20,7 +20,7 @@ def main() -> None:
     """Run the command line, and exit with its code."""
     gc.disable()  # imported modules stay until the end: looking for garbage in them took a tenth of a start
     try:
-        with _leaving_at_interrupts():
+        with _exit_at_interrupts():
             from archcli.commands._application import application, exit_code
             from archcli.render.write import replace_closed_streams
 
@@ -34,17 +34,17 @@ def main() -> None:
 
 
 @contextmanager
-def _leaving_at_interrupts() -> Iterator[None]:
-    """End the process at once at an interrupt, which in an import could be printed or be lost."""
+def _exit_at_interrupts() -> Iterator[None]:
+    """Exit at once at an interrupt within the block: during an import Python may print or lose it."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # as where nohup ignores it
         yield
         return
-    signal.signal(signal.SIGINT, _leave)
+    signal.signal(signal.SIGINT, _exit_now)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _leave(*_: Any) -> None:
+def _exit_now(*_: Any) -> None:
     os._exit(INTERRUPTED)

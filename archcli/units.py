@@ -67,7 +67,7 @@ def parse_dtype(text: str) -> str:
 
 
 def tokens_note(text: str) -> str:
-    """What a length such as 128k would be to most of the field, 131,072; empty where there is one reading."""
+    """A note that a length such as 128k may be meant as 131,072; empty where it is unambiguous."""
     match = re.fullmatch(r"(\d{1,6})([kM])", text.strip(), re.ASCII)
     if match is None or int(match[1]).bit_count() != 1:
         return ""
@@ -77,7 +77,7 @@ def tokens_note(text: str) -> str:
 
 
 def bytes_note(text: str) -> str:
-    """What 80G is, and what it may have been meant to be; empty for a unit that says it."""
+    """A note on what 80G means, and what may be meant; empty for an unambiguous unit."""
     match = re.fullmatch(r"(.*\d) ?([mgtpe])", text.strip().lower())
     if match is None:
         return ""

@@ -43,7 +43,7 @@ def _print_version(wanted: bool) -> None:
 
 
 def _release(package: str) -> str:
-    """The version of an installed package, which is not imported for it; empty where there is none."""
+    """The version of a package, read without importing it; empty where it is not installed."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -89,7 +89,7 @@ def application(args: Sequence[str]) -> typer.Typer:
 
 
 def exit_code(app: typer.Typer, args: list[str]) -> int:
-    """Run the command line: 2 for bad input, which is told; other exceptions keep their traceback."""
+    """Run the command line. Bad input prints a message and gives 2; other exceptions are raised."""
     try:
         return _run(app, args)
     except ArchError as error:
@@ -115,7 +115,7 @@ def _run(app: typer.Typer, args: list[str]) -> int:
 
 
 def _usage(error: Any) -> str:
-    """What typer says of a wrong option, without the words of the library that checks choices."""
+    """typer's message on a wrong option, without a prefix that pydantic adds."""
     said = io.StringIO()
     error.show(said)
     return said.getvalue().rstrip().replace(": Value error, ", ": ", 1)

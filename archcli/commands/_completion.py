@@ -53,7 +53,7 @@ def finished_words() -> list[str]:
 
 
 def _joined(words: list[str], index: int) -> tuple[list[str], int]:
-    """The words of bash with the one that is completed after its last = or :, and its index."""
+    """Undo bash's splitting at = and :, up to the completed word; returns the words and its index."""
     current, start, head = "".join(words[index : index + 1]), index, ""
     if current in BREAKS:
         current, start = "", index + 1
@@ -68,7 +68,7 @@ def _joined(words: list[str], index: int) -> tuple[list[str], int]:
 
 
 def _offered(candidates: Iterable[str], incomplete: str) -> list[str]:
-    """Candidates that begin with what was typed, without the part that the shell takes for other words."""
+    """Candidates that begin with what was typed, without what the shell has split off before it."""
     head = os.environ.get(HEAD, "")
     return sorted({word[len(head) :] for word in candidates if word.startswith(head + incomplete)})
 
@@ -82,7 +82,7 @@ def models(incomplete: str) -> list[str]:
 
 
 def _files() -> Iterator[str]:
-    """Model files and folders of the current folder whose names no shell could take for more than names."""
+    """Model files and folders in the current folder whose names no shell needs quoted."""
     for path in Path().iterdir():
         plain = path.name.replace("_", "").replace("-", "").replace(".", "")
         if plain.isalnum() and path.name[0] not in ".-":
@@ -146,15 +146,15 @@ def _kinds() -> Iterator[str]:
 
 
 def columns(incomplete: str) -> list[str]:
-    """Columns that conditions name; of the one that is left, the signs that it takes."""
+    """Columns for conditions; where only one fits, that column with each comparison sign."""
     from archcli.measure.survey.columns import CONDITIONS
-    from archcli.measure.survey.filter import signs
+    from archcli.measure.survey.filter import comparison_signs
 
     fitting = [column for column in CONDITIONS if column.key.startswith(incomplete)]
     exact = [column for column in fitting if column.key == incomplete] or fitting
     if len(exact) != 1:
         return [column.key for column in fitting]
-    return [f"{exact[0].key}{sign}" for sign in signs(exact[0])]
+    return [f"{exact[0].key}{sign}" for sign in comparison_signs(exact[0])]
 
 
 def orders(incomplete: str) -> list[str]:
@@ -165,7 +165,7 @@ def orders(incomplete: str) -> list[str]:
 
 
 def several_columns(incomplete: str) -> list[str]:
-    """Columns of a survey, after those that a comma ends."""
+    """Columns of a survey, behind the columns already typed, separated by commas."""
     from archcli.measure.survey.columns import COLUMNS
 
     before, comma, _ = incomplete.rpartition(",")

@@ -30,13 +30,13 @@ class Subject(NamedTuple):
     config: Any = None
 
     def named(self, report: Report) -> Report:
-        """A report on it with its name, overrides and notes."""
+        """The report, extended by the model's name, overrides and notes."""
         inputs = {**report.inputs, "set": self.overrides} if self.overrides else report.inputs
         named = {"name": self.name, "source": self.source}
         return replace(report, model=named, inputs=inputs, notes=(*report.notes, *self.notes))
 
     def show(self, report: Report, form: str | None, output: Path | None, *, as_json: bool = False) -> None:
-        """Print a report on it, or write it to a file."""
+        """Print a report on the model, or write it to a file."""
         show(self.named(report), form, output, as_json=as_json)
 
 

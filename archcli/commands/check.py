@@ -85,7 +85,7 @@ class CheckedModel(NamedTuple):
 
 
 class FileCheck(NamedTuple):
-    """How files are checked: with which changes, by which rules, on how many devices, and all of them?"""
+    """How files are checked: overrides, rules, devices, and whether foreign files are errors."""
 
     overrides: Sequence[str]
     selection: Selection
@@ -93,7 +93,7 @@ class FileCheck(NamedTuple):
     strict: bool
 
     def skips(self, name: str, error: ArchError) -> bool:
-        """Whether it is a config.json of another program or an unknown family, as repositories hold."""
+        """Whether to skip a file that failed to load: a config.json of another program or unknown family."""
         named = Path(name).name == "config.json" or Path(name).is_dir()
         return named and not self.strict and isinstance(error, NoModelError)
 
@@ -170,7 +170,7 @@ def run(  # noqa: PLR0913, PLR0917
 
 
 def _form(form: str | None, output: Path | None, *, as_json: bool, suggest: bool, counts: bool) -> str:
-    """The form to print in. Raises ArchError for options of which none can be obeyed beside the other."""
+    """The format to print in. Raises ArchError for options that contradict each other."""
     asked = ["--json"] if as_json else [] if form is None else [f"--format {form}"]
     asked = [*["--statistics"] * counts, *asked]
     chosen = chosen_format(form, output, as_json=as_json, suffixes=PATCHES if suggest else SUFFIXES) or "full"

@@ -34,7 +34,7 @@ def length(name: str) -> Any:
 
 
 def size_from(least: int) -> Any:
-    """A parser of the same numbers, with a minimum."""
+    """A parser of whole numbers such as 8k, with a minimum."""
 
     def parse(text: str) -> int:
         value: int = _parsed(parse_count, text)

@@ -10,7 +10,7 @@ from archcli.arith import Number
 
 
 class OpClass(StrEnum):
-    """Three classes of arithmetic, and two that move data without any.
+    """Classes of operations: three of arithmetic, two that only move data.
 
     Ivanov et al. 2021, arXiv:2007.00072, Table 1.
     """

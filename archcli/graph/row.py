@@ -13,7 +13,7 @@ from archcli.graph.state import State
 
 
 class Experts(NamedTuple):
-    """The numbers of routed experts of a row inside a mixture.
+    """How many routed experts a row inside a mixture stands for, and how many each token uses.
 
     `n_experts` copies of its weights are stored, each token passes through `top_k` of them.
     """
@@ -23,7 +23,7 @@ class Experts(NamedTuple):
 
 
 class PassPart(NamedTuple):
-    """A part in one stage of a pass; a gradient is named `part/gradient`."""
+    """A part of an operation's cost, run forward or backward; a gradient is named `part/gradient`."""
 
     stage: Literal["forward", "backward"]
     name: str
@@ -61,7 +61,7 @@ class Row:
 
     @property
     def unit_params(self) -> Number:
-        """Parameters of one copy."""
+        """Parameters of the operation itself: once, and of one expert."""
         return sum((prod(shape) for shape in self.weights.values()), 0)
 
     @property

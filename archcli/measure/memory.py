@@ -77,11 +77,11 @@ def _largest(counted: Pass, width: int, attention: str) -> int:
     for row in counted.rows:
         modules.setdefault(row.path.rpartition(".")[0], []).append(row)
     stream = max((_outputs(row) for row in counted.rows if row.op.name.endswith(RESIDUAL)), default=0)
-    live: int = max(_live(rows, width, attention) for rows in modules.values())
+    live: int = max(_live_bytes(rows, width, attention) for rows in modules.values())
     return width * stream + live
 
 
-def _live(rows: Sequence[Row], width: int, attention: str) -> int:
+def _live_bytes(rows: Sequence[Row], width: int, attention: str) -> int:
     running: int = max(_workspace(row, width, attention).running for row in rows)
     return width * (int(prod(rows[0].inputs[0])) + sum(map(_outputs, rows))) + running
 

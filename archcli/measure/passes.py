@@ -20,7 +20,7 @@ GROWING = (StateKind.TOKENS, StateKind.WINDOW)
 
 
 def usual_sizes(phase: str) -> dict[str, int]:
-    """Sizes of a pass that go without saying: one sequence, no cache, or the one token that is decoded."""
+    """Default sizes of a pass: one sequence, nothing cached, and one new token in decoding."""
     return {"batch_size": 1, **({"seq_len": 1} if phase == "decode" else {"past": 0})}
 
 

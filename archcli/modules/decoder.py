@@ -40,12 +40,12 @@ class Generator(Model):
 
     @property
     def trains_on_rows(self) -> bool:
-        """The same property of the head."""
+        """Whether the head computes other rows in training than in inference."""
         return self.head is not None and self.head.by_targets
 
     @property
     def token_multiple(self) -> int:
-        """The same property of the head."""
+        """The fewest training tokens that make the head's shares of targets whole numbers."""
         return 1 if self.head is None else self.head.token_multiple
 
     def logits_or_loss(self, x: Tensor, table: Tensor, targets: Tensor | None = None) -> Tensor:

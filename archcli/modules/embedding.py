@@ -98,7 +98,7 @@ class Head(OutputHead):
     ) -> Any:
         """[B, T, D] to logits [B, T, V], or with targets to likelihoods; `table` is the tied weight."""
         logits: Tensor = Linear(name, vocab_size, self.bias, table is not None, self.stored_bias)(
-            x, *_borrowed(table)
+            x, *_as_inputs(table)
         )
         if self.scale != 1.0:
             logits = Scale("logit_scale", self.scale)(logits)
@@ -134,9 +134,9 @@ class MaskedHead(Inline):
         """[B, T, D] to logits [B, T, V]; `table` is the tied weight, or None."""
         hidden = self.activation(Linear(f"{name}_transform", x.shape[-1], True)(x), name=f"{name}_activation")
         hidden = self.norm(hidden, name=f"{name}_norm")
-        logits: Tensor = Linear(name, vocab_size, True, table is not None)(hidden, *_borrowed(table))
+        logits: Tensor = Linear(name, vocab_size, True, table is not None)(hidden, *_as_inputs(table))
         return logits
 
 
-def _borrowed(table: Tensor | None) -> list[Tensor]:
+def _as_inputs(table: Tensor | None) -> list[Tensor]:
     return [] if table is None else [table]

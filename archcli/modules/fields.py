@@ -104,10 +104,11 @@ class Field:
         if self.many and isinstance(value, list | tuple):
             if len(value) < self.least:
                 raise Refusal("must not be empty")
-            return tuple(self._held(item) for item in value)
-        return self._held(value)
+            return tuple(self._accepted_spec(item) for item in value)
+        return self._accepted_spec(value)
 
-    def _held(self, value: Any) -> Any:
+    def _accepted_spec(self, value: Any) -> Any:
+        """The value if it is of the field's Spec class, else Refusal."""
         if not isinstance(value, self.spec):
             raise refused(value, with_article(self.spec.__name__))
         return value

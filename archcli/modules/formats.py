@@ -44,7 +44,7 @@ class StoredFormat(NamedTuple):
     cache: bool = False
 
     def quantization(self, groups: set[str]) -> Quantization:
-        """The same for a model with these groups of rows."""
+        """The format as a `quantization` setting, for a model with these groups of rows."""
         from archcli.modules.quantization import Quantization, Rule
 
         fields: dict[str, Any] = self.packing._asdict()
@@ -59,7 +59,7 @@ class StoredFormat(NamedTuple):
 def _ggml(
     bits: int, block: int, *, scale: int = 16, zero: int = 0, second: int = 0, cache: bool = False
 ) -> Any:
-    """A type of ggml: `second` bits of a block of 256 scale the constants of its groups."""
+    """A ggml block format; with `second`, the groups' scales have a scale of so many bits per 256."""
     groups = {"second_group_size": 256 // block, "second_scale_bits": second} if second else {}
     about = "as llama-quantize --pure writes it: norms, biases, routers and position tables in fp32"
     packing = Packing(bits, block, scale, zero, **groups)
@@ -182,7 +182,7 @@ def cache_bytes(elements: Number, dtype: str) -> Number:
         raise ArchError(
             f"no engine keeps a cache in {dtype}", f"those of llama.cpp: {known}; others: bf16, fp8"
         )
-    bits = named.packing.stored((1, elements), 0)
+    bits = named.packing.bits_of((1, elements), 0)
     return ceil_div(bits.values + bits.scales, 8)
 
 

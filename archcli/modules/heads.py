@@ -84,14 +84,14 @@ class AdaptiveHead(OutputHead):
         """[B, T, D] to log-probabilities [B, T, V], or with targets to their likelihoods."""
         first = Linear(name, self.cutoffs[0] + len(self.cutoffs), self.head_bias)(x)
         if targets is None:
-            return self._every(x, first, vocab_size, name)
+            return self._all_log_probs(x, first, vocab_size, name)
         first_level = likelihood(first, ClusterIndex(f"{name}_index", self.cutoffs)(targets), name)
         nll = first_level.nll
         for i, (low, high) in enumerate(self._bounds(vocab_size)):
             tail = f"{name}_tail_{i}"
             chosen, entry, place = Select(f"{tail}_tokens", low, high, self.cluster_shares[i + 1])(x, targets)
             nll = ScatterAdd(f"{tail}_add")(
-                nll, likelihood(self._tail(chosen, i, high - low, tail), entry, tail).nll, place
+                nll, likelihood(self._cluster_logits(chosen, i, high - low, tail), entry, tail).nll, place
             )
         return Likelihood(nll, first_level.log_z)
 
@@ -99,7 +99,7 @@ class AdaptiveHead(OutputHead):
         """(first id, the one after the last) of each cluster."""
         return list(zip(self.cutoffs, (*self.cutoffs[1:], vocab_size), strict=True))
 
-    def _tail(self, x: Tensor, i: int, size: Number, name: str) -> Tensor:
+    def _cluster_logits(self, x: Tensor, i: int, size: Number, name: str) -> Tensor:
         narrow = Linear(f"{name}_down", self.width(x.shape[-1], i))(x)
         logits: Tensor = Linear(f"{name}_up", size)(narrow)
         return logits
@@ -108,12 +108,12 @@ class AdaptiveHead(OutputHead):
         """The width of the vectors of cluster i."""
         return d // prod([self.div_value] * (i + 1))
 
-    def _every(self, x: Tensor, first: Tensor, vocab_size: Number, name: str) -> Tensor:
+    def _all_log_probs(self, x: Tensor, first: Tensor, vocab_size: Number, name: str) -> Tensor:
         parts = (self.cutoffs[0], *[1] * len(self.cutoffs))
         every, *clusters = Split(f"{name}_split", parts)(LogSoftmax(f"{name}_log_softmax")(first))
         for i, (cluster, (low, high)) in enumerate(zip(clusters, self._bounds(vocab_size), strict=True)):
             tail = f"{name}_tail_{i}"
-            inner = LogSoftmax(f"{tail}_log_softmax")(self._tail(x, i, high - low, tail))
+            inner = LogSoftmax(f"{tail}_log_softmax")(self._cluster_logits(x, i, high - low, tail))
             every = Concat(f"{tail}_join")(every, Add(f"{tail}_add")(inner, cluster))
         joined: Tensor = every
         return joined

@@ -15,7 +15,7 @@ class Bits(NamedTuple):
 
 
 class Packing(NamedTuple):
-    """A format in full, defaults filled in."""
+    """A format of quantized matrices, with all defaults filled in."""
 
     bits: int | str
     group_size: int | str = "row"
@@ -25,8 +25,8 @@ class Packing(NamedTuple):
     second_scale_bits: int = 32
     group_rows: int = 1
 
-    def stored(self, shape: Shape, width: int) -> Bits:
-        """The bits of a matrix [out, in, …]; `width` is that of the dtype, for matrices that keep it."""
+    def bits_of(self, shape: Shape, width: int) -> Bits:
+        """The bits of a matrix [out, in, …] in this format; `width` is that of an unquantized element."""
         if not isinstance(self.bits, int):
             return Bits(prod(shape) * width, 0)
         groups = self._groups(shape)

@@ -110,7 +110,7 @@ class Quantization(Format):
         rows = [row for row in outline(model, model.adapted) if quantizable(row)]
         groups = ", ".join(dict.fromkeys(row.group for row in rows))
         for i, rule in enumerate(self.rules):
-            if not any(_meets(rule, row, layers) for row in rows):
+            if not any(_matches_layer(rule, row, layers) for row in rows):
                 what = f"no matrix of this model is called {rule.match!r}"
                 yield Conflict(
                     "quantization-rule-unused",
@@ -143,7 +143,7 @@ def _number_at(path: str) -> int:
     return steps.index("layers") + 1 if "layers" in steps else -1
 
 
-def _meets(rule: Rule, row: Row, layers: LayerIndex) -> bool:
+def _matches_layer(rule: Rule, row: Row, layers: LayerIndex) -> bool:
     at = _number_at(row.path)
     numbers = layers.span(row.path)
     return any(

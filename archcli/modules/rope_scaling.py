@@ -19,7 +19,7 @@ def _exponents(torch: Any, width: int, positions: Any) -> Any:
 
 
 class RopeScaling(Spec):
-    """Base: the frequencies, the factor on cos and sin, and the factor on attention scores."""
+    """Base class: RoPE's frequencies, the factor on cos and sin, and the factor on attention scores."""
 
     family: ClassVar[str] = "rope_scaling"
 

@@ -91,7 +91,7 @@ def value_type(annotation: Any) -> ValueType:
     if origin is Literal:
         return _literal(args)
     if origin in (tuple, list) and args[1:] in ((...,), ()):
-        return _many(value_type(args[0]), origin, _only(metadata, Length))
+        return _list_type(value_type(args[0]), origin, _only(metadata, Length))
     if origin in (dict, Mapping) and args[0] is str:
         return _named(value_type(args[1]))
     if is_typeddict(hint):
@@ -121,7 +121,7 @@ def refused(value: Any, words: str) -> Refusal:
     return Refusal(f"must be {words}", value=value)
 
 
-def _simple(words: str, schema: Json, accepts: Callable[[Any], bool], convert: Any = None) -> ValueType:
+def _scalar_type(words: str, schema: Json, accepts: Callable[[Any], bool], convert: Any = None) -> ValueType:
     def take(value: Any) -> Any:
         if not accepts(value):
             raise refused(value, words)
@@ -163,7 +163,7 @@ def _number(
             return all(TESTS[key](value, limit) for key, limit in limits.items())
 
         said = [f" {WORDS[key]} {limit}" for key, limit in limits.items()]
-        accepted = _simple(words + " and".join(said), schema, accepts, convert)
+        accepted = _scalar_type(words + " and".join(said), schema, accepts, convert)
         return accepted._replace(convert=lambda value: accepted.convert(_plain_number(value)))
 
     return bounded
@@ -172,9 +172,9 @@ def _number(
 SIMPLE: dict[Any, Callable[[Interval], ValueType]] = {
     int: _number("integer", "a whole number", (int,)),
     float: _number("number", "a number", (int, float), float),
-    bool: lambda _: _simple("true or false", {"type": "boolean"}, lambda value: isinstance(value, bool)),
-    str: lambda _: _simple("text", {"type": "string"}, lambda value: isinstance(value, str)),
-    NoneType: lambda _: _simple("null", NULL, lambda value: value is None),
+    bool: lambda _: _scalar_type("true or false", {"type": "boolean"}, lambda value: isinstance(value, bool)),
+    str: lambda _: _scalar_type("text", {"type": "string"}, lambda value: isinstance(value, str)),
+    NoneType: lambda _: _scalar_type("null", NULL, lambda value: value is None),
 }
 
 
@@ -187,10 +187,10 @@ def _literal(choices: tuple[Any, ...]) -> ValueType:
         return isinstance(value, str | int) and (type(value), value) in accepted
 
     words = either([str(choice) for choice in choices])
-    return _simple(words, {**named, "type": name}, accepts)._replace(choices=choices)
+    return _scalar_type(words, {**named, "type": name}, accepts)._replace(choices=choices)
 
 
-def _many(item: ValueType, of: type, length: Length) -> ValueType:
+def _list_type(item: ValueType, of: type, length: Length) -> ValueType:
     words = f"a list, each {item.words}"
     limits = {"minItems": length.least or None, "maxItems": length.most}
     schema: Json = {"type": "array", "items": item.schema}
@@ -201,7 +201,7 @@ def _many(item: ValueType, of: type, length: Length) -> ValueType:
             raise refused(value, words)
         if len(value) < length.least or len(value) > (length.most or math.inf):
             raise Refusal(f"must not have {len(value)} entries" if value else "must not be empty")
-        return of(_below(item, str(i), entry) for i, entry in enumerate(value))
+        return of(_convert_item(item, str(i), entry) for i, entry in enumerate(value))
 
     return ValueType(words, convert, schema, item.choices)
 
@@ -212,12 +212,12 @@ def _named(item: ValueType) -> ValueType:
     def convert(value: Any) -> dict[str, Any]:
         if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
             raise refused(value, words)
-        return {key: _below(item, key, entry) for key, entry in value.items()}
+        return {key: _convert_item(item, key, entry) for key, entry in value.items()}
 
     return ValueType(words, convert, {"type": "object", "additionalProperties": item.schema})
 
 
-def _below(item: ValueType, step: str, value: Any) -> Any:
+def _convert_item(item: ValueType, step: str, value: Any) -> Any:
     try:
         return item.convert(value)
     except Refusal as refusal:
@@ -260,7 +260,7 @@ def _record(cls: Any) -> ValueType:
         for key in value:
             if key not in types:
                 raise Refusal("unknown key", f".{key}")
-        return {key: _below(types[key], key, entry) for key, entry in value.items()}
+        return {key: _convert_item(types[key], key, entry) for key, entry in value.items()}
 
     return ValueType("a mapping", convert, {"$ref": f"#/$defs/{cls.__name__}"})
 

@@ -45,7 +45,7 @@ def contraction(
     out: Number,
     executed: Number | None = None,
 ) -> Part:
-    """A matrix product of operands `(elements, wrt)`.
+    """The cost of a matrix product of operands `(elements, wrt)`: `wrt` is what the gradient is of.
 
     Its backward is one product of the same cost per operand that needs a gradient.
     """
@@ -68,19 +68,19 @@ def contraction(
 
 
 def bias(out: Number, width: Number) -> Part:
-    """Adding a bias; its gradient is a sum over the tokens."""
+    """The cost of adding a bias; its gradient is a sum over the tokens."""
     return Part("bias", OpClass.ELEMENTWISE, out, out + width, out, (summed("bias", out, width),))
 
 
 def summed(wrt: int | str, terms: Number, sums: Number, index: Number = 0) -> Part:
-    """The gradient of a broadcast or looked-up tensor: `terms` elements summed to `sums`."""
+    """The cost of the gradient of a broadcast or looked-up tensor: `terms` elements added up to `sums`."""
     return Part(f"d_{wrt}", OpClass.NORMALIZATION, terms, terms + index, sums, wrt=wrt)
 
 
 def elementwise(
     name: str, elements: Number, per_element: int = 1, *, back: int | None = None, saved: int = 0
 ) -> Part:
-    """An element-wise function of one input; the gradient costs the same per element unless stated.
+    """The cost of an element-wise function of one input, and of its gradient (by default the same).
 
     `saved` tensors of the same size are read beside the incoming gradient: 1 for a curve, 0 for a product
     with a constant.
@@ -91,6 +91,6 @@ def elementwise(
 
 
 def movement(name: str, read: Number, written: Number, backward: tuple[Part, ...] | None = None) -> Part:
-    """Data that moves without arithmetic; its gradient moves back unless stated."""
+    """The cost of moving data without arithmetic; by default its gradient moves back."""
     back = Part("d_0", OpClass.MOVEMENT, 0, written, read, wrt=0)
     return Part(name, OpClass.MOVEMENT, 0, read, written, (back,) if backward is None else backward)

@@ -24,8 +24,8 @@ def capped_sum(n: Number, cap: Number) -> Number:
     return triangle(inside) + (n - inside) * cap
 
 
-class Prefix(Mask):
-    """A causal mask whose number of visible keys depends on the query's position alone."""
+class CausalPattern(Mask):
+    """Base of causal masks where the number of visible keys depends on the query's position alone."""
 
     __slots__ = ()
 
@@ -41,7 +41,7 @@ class Prefix(Mask):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Dilated(Prefix):
+class Dilated(CausalPattern):
     """The query and every dilation-th key before it, window of them in all.
 
     Longformer, arXiv:2004.05150 section 3.1.
@@ -64,7 +64,7 @@ class Dilated(Prefix):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Strided(Prefix):
+class Strided(CausalPattern):
     """The stride newest keys, and every stride-th key before.
 
     Sparse Transformer, arXiv:1904.10509 section 4.2, both heads merged.
@@ -81,7 +81,7 @@ class Strided(Prefix):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fixed(Prefix):
+class Fixed(CausalPattern):
     """The query's block of `stride` keys, and the last `summary` keys of every block before.
 
     arXiv:1904.10509 section 4.2.

@@ -8,7 +8,7 @@ import socket
 import pytest
 import transformers
 
-from archcli.runtime.weights.transformers import CLOSED, plain, their_class
+from archcli.runtime.weights.transformers import CLOSED, transformers_class, without_loaders
 from parity.families import FAMILIES
 
 KERNEL = "evil/kernel"
@@ -98,10 +98,10 @@ def test_no_key_of_a_nested_config_does(hostile, cli, tmp_path):
 def test_their_library_is_told_to_stay_offline(monkeypatch):
     for name in CLOSED:
         monkeypatch.setenv(name, "0")
-    their_class({"architectures": ["LlamaForCausalLM"]})
+    transformers_class({"architectures": ["LlamaForCausalLM"]})
     assert {name: os.environ[name] for name in CLOSED} == CLOSED
 
 
 def test_infinity_is_a_number():
     asked = {"limit": [0.0, {"__float__": "Infinity"}], "inner": [{"_attn_implementation": KERNEL, "a": 1}]}
-    assert plain(asked) == {"limit": [0.0, float("inf")], "inner": [{"a": 1}]}
+    assert without_loaders(asked) == {"limit": [0.0, float("inf")], "inner": [{"a": 1}]}

@@ -76,7 +76,7 @@ def formats_table():
     """The stored formats that `--dtype` names, with the bits per weight of a matrix of 4,096 x 4,096."""
     lines = ["| `--dtype` | bits per weight | of a cache too | what it is |", "|---|---:|:-:|---|"]
     for name, stored in FORMATS.items():
-        bits = sum(stored.packing.stored((4096, 4096), 16)) / 4096**2
+        bits = sum(stored.packing.bits_of((4096, 4096), 16)) / 4096**2
         lines.append(f"| `{name}` | {bits:.5g} | {'yes' if stored.cache else ''} | {cell(stored.about)} |")
     return "\n".join(lines)
 

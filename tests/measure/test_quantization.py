@@ -66,21 +66,21 @@ FORMATS = {
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_known_format_takes_the_bits_it_is_known_for(name):
     fields, bits = FORMATS[name]
-    found = Format(**fields).packing({}).stored((4096, 4096), BF16)
+    found = Format(**fields).packing({}).bits_of((4096, 4096), BF16)
     assert (found.values + found.scales) / 4096**2 == bits
 
 
 def test_the_double_quantization_of_qlora_takes_an_eighth_of_a_bit():
-    found = Format(**FORMATS["NF4 double"][0]).packing({}).stored((4096, 4096), BF16)
+    found = Format(**FORMATS["NF4 double"][0]).packing({}).bits_of((4096, 4096), BF16)
     assert round(found.scales / 4096**2, 3) == 0.127
 
 
 def test_a_group_that_is_not_full_has_a_scale_too():
-    assert Packing(4, 32).stored((10, 40), BF16) == (10 * 40 * 4, 10 * 2 * 16)
+    assert Packing(4, 32).bits_of((10, 40), BF16) == (10 * 40 * 4, 10 * 2 * 16)
 
 
 def test_the_kernel_of_a_convolution_is_one_row_an_output():
-    assert Packing(4).stored((10, 8, 3), BF16) == (10 * 24 * 4, 10 * 16)
+    assert Packing(4).bits_of((10, 8, 3), BF16) == (10 * 24 * 4, 10 * 16)
 
 
 Q3_K = {"bits": 3, "group_size": 16, "scale_bits": 6, "second_group_size": 16, "second_scale_bits": 16}

@@ -32,7 +32,7 @@ BITS = {
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_weight_takes_the_bits_of_its_block(name):
-    bits = FORMATS[name].packing.stored((4096, 4096), 16)
+    bits = FORMATS[name].packing.bits_of((4096, 4096), 16)
     assert (bits.values + bits.scales) / 4096**2 == BITS[name]
 
 

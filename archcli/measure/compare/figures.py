@@ -10,7 +10,7 @@ from archcli.graph import Row
 from archcli.measure.passes import Pass, cache_pass, count_pass
 from archcli.measure.report import Unit
 from archcli.measure.survey.columns import COLUMNS, describe_architecture
-from archcli.measure.survey.layers import take_apart
+from archcli.measure.survey.layers import architecture_of
 from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules import Model
 from archcli.modules.formats import cache_bytes
@@ -49,7 +49,7 @@ class Figure(NamedTuple):
 
 def figures(name: str, model: Model, request: Request, context: int, dtype: str) -> list[Figure]:
     """All figures of a model in display order; the KV cache is that of `context` tokens."""
-    architecture = take_apart(model)
+    architecture = architecture_of(model)
     held = cache_pass(model, replace(request, phase="prefill", seq_len=context, past=None))
     return [
         *_params(model, architecture.counted.rows, dtype),

@@ -57,7 +57,7 @@ def compare_models(
             "compare needs two models or more",
             "a model can be named twice, and changed with --set 2:KEY=VALUE",
         )
-    models, request = _told_apart(models), request or Request()
+    models, request = _with_distinct_names(models), request or Request()
     differing = [
         {"section": "YAML", "key": path, "title": path, "unit": "text", "values": list(values)}
         for path, values in differences([compared.stated for compared in models])
@@ -84,7 +84,7 @@ def compare_models(
     )
 
 
-def _told_apart(models: Sequence[Compared]) -> list[Compared]:
+def _with_distinct_names(models: Sequence[Compared]) -> list[Compared]:
     """The compared models with distinct names: equal names are numbered."""
     names = [compared.name for compared in models]
     return [

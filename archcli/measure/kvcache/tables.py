@@ -55,7 +55,7 @@ def tables_of(
     if totals["as_kind"]:
         yield _alternatives("The same model with other attention", totals, totals["as_kind"])
     if "fits" in totals:
-        yield _fit(totals["fits"], context, batch_size)
+        yield _fit_table(totals["fits"], context, batch_size)
 
 
 def notes_of(totals: Record) -> Iterator[str]:
@@ -88,7 +88,7 @@ def _alternatives(title: str, totals: Record, others: dict[str, Record]) -> Tabl
     return Table(title, columns, records)
 
 
-def _fit(fit: Record, context: int, batch_size: int) -> Table:
+def _fit_table(fit: Record, context: int, batch_size: int) -> Table:
     columns = (
         Column("what", ""),
         Column("beside_weights", "beside the weights", "number"),

@@ -15,9 +15,9 @@ from archcli.measure.survey import attributes as of
 from archcli.measure.survey.layers import (
     Architecture,
     SurveyLayer,
+    architecture_of,
     format_tally,
     most_common,
-    take_apart,
     tally,
 )
 from archcli.modules import Model
@@ -86,11 +86,11 @@ def describe(name: str, model: Model) -> Record:
 
     `mixed` holds [[value, layers], …] of figures that differ by layer.
     """
-    return describe_architecture(name, take_apart(model))
+    return describe_architecture(name, architecture_of(model))
 
 
 def describe_architecture(name: str, architecture: Architecture) -> Record:
-    """The value of every column for a model that is taken apart already."""
+    """The value of every column, by key, for an architecture whose layers are sorted already."""
     record: Record = {"name": name}
     mixed: dict[str, list[list[Any]]] = {}
     for column in COLUMNS.values():
@@ -107,27 +107,39 @@ def describe_architecture(name: str, architecture: Architecture) -> Record:
 SECTIONS = ("Size", "Shape", "Norms and wiring", "Feed-forward and position", "Attention", "Heads", "Experts")
 
 _ALL = (
-    SurveyColumn("series", "series", "text", "", lambda taken: getattr(taken.model, "series", None)),
+    SurveyColumn(
+        "series", "series", "text", "", lambda architecture: getattr(architecture.model, "series", None)
+    ),
     SurveyColumn("released", "released", "date", "Size", of.released),
     SurveyColumn("year", "year", "date", "", of.year),
-    SurveyColumn("params", "params", "count", "Size", lambda taken: taken.counted.params()),
+    SurveyColumn("params", "params", "count", "Size", lambda architecture: architecture.counted.params()),
     SurveyColumn("active_params", "active", "count", "Size", of.active),
-    SurveyColumn("vocab_size", "vocabulary", "number", "Size", lambda taken: taken.model.vocab_size),
-    SurveyColumn("tied", "tied", "flag", "Size", lambda taken: taken.model.embedding.tied),
-    SurveyColumn("max_seq_len", "context", "number", "Size", lambda taken: taken.model.max_seq_len),
+    SurveyColumn(
+        "vocab_size", "vocabulary", "number", "Size", lambda architecture: architecture.model.vocab_size
+    ),
+    SurveyColumn("tied", "tied", "flag", "Size", lambda architecture: architecture.model.embedding.tied),
+    SurveyColumn(
+        "max_seq_len", "context", "number", "Size", lambda architecture: architecture.model.max_seq_len
+    ),
     SurveyColumn(
         "stacks",
         "stacks",
         "text",
         "",
-        lambda taken: ", ".join(f"{name} {depth}" for name, depth in of.depths(taken).items()),
+        lambda architecture: ", ".join(f"{name} {depth}" for name, depth in of.depths(architecture).items()),
     ),
-    SurveyColumn("kind", "kind", "text", "", lambda taken: getattr(taken.model, "kind", None)),
-    SurveyColumn("layers", "layers", "number", "", lambda taken: sum(of.depths(taken).values())),
-    SurveyColumn("n_layers", "n_layers", "number", "Shape", of.n_layers),
-    SurveyColumn("d_model", "d_model", "number", "Shape", lambda taken: taken.model.d_model),
+    SurveyColumn("kind", "kind", "text", "", lambda architecture: getattr(architecture.model, "kind", None)),
     SurveyColumn(
-        "aspect_ratio", "d/layers", "ratio", "Shape", lambda taken: taken.model.d_model / of.n_layers(taken)
+        "layers", "layers", "number", "", lambda architecture: sum(of.depths(architecture).values())
+    ),
+    SurveyColumn("n_layers", "n_layers", "number", "Shape", of.n_layers),
+    SurveyColumn("d_model", "d_model", "number", "Shape", lambda architecture: architecture.model.d_model),
+    SurveyColumn(
+        "aspect_ratio",
+        "d/layers",
+        "ratio",
+        "Shape",
+        lambda architecture: architecture.model.d_model / of.n_layers(architecture),
     ),
     SurveyColumn("d_ff", "d_ff", "number", "", of_layer=of.d_ff),
     SurveyColumn("d_ff_ratio", "d_ff/d", "ratio", "Shape", of_layer=of.d_ff_ratio),
@@ -191,13 +203,13 @@ _ALL = (
         "KV/token",
         "bytes",
         "Heads",
-        lambda taken: to_bytes(taken.counted.kv_elements(), DTYPE),
+        lambda architecture: to_bytes(architecture.counted.kv_elements(), DTYPE),
     ),
     SurveyColumn("n_experts", "experts", "number", "Experts", of_layer=of.n_experts),
     SurveyColumn("top_k", "top_k", "number", "Experts", of_layer=of.top_k),
     SurveyColumn("expert_ratio", "experts/top_k", "ratio", "Experts", of_layer=of.expert_ratio),
     SurveyColumn("active_share", "active share", "share", "Experts", of.active_share),
-    SurveyColumn("source", "source", "text", "", lambda taken: taken.model.source),
+    SurveyColumn("source", "source", "text", "", lambda architecture: architecture.model.source),
 )
 COLUMNS: Mapping[str, SurveyColumn] = {column.key: column for column in _ALL}
 """All columns by key, in the order of data."""

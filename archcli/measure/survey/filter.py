@@ -85,7 +85,7 @@ def select(
 
 
 def _condition(text: str, columns: Sequence[Column], problems: list[Problem]) -> Condition | None:
-    path = f"--where {_short(text)}"
+    path = f"--where {_shortened(text)}"
     parts = CONDITION.fullmatch(text)
     if parts is None or not parts[3] or parts[3][0] in "<>=!~":
         problems.append(
@@ -109,8 +109,8 @@ def _condition(text: str, columns: Sequence[Column], problems: list[Problem]) ->
         return None
 
 
-def signs(column: Column) -> list[str]:
-    """The signs of conditions that fit a column."""
+def comparison_signs(column: Column) -> list[str]:
+    """The comparison signs that a condition on this column may have."""
     return [sign for sign in SIGNS if _unfit(sign, column) is None]
 
 
@@ -157,11 +157,13 @@ def _decimal(text: str) -> float:
 
 
 def _order(text: str, columns: Sequence[Column], problems: list[Problem]) -> tuple[Column, bool] | None:
-    path, (name, _, order) = f"--sort {_short(text)}", text.partition(":")
+    path, (name, _, order) = f"--sort {_shortened(text)}", text.partition(":")
     column = _column(name.strip(), columns, path, problems)
     if order not in ORDERS:
         problems.append(
-            Problem(f"unknown order {_short(order)!r}", "write COLUMN:desc for the largest first", path=path)
+            Problem(
+                f"unknown order {_shortened(order)!r}", "write COLUMN:desc for the largest first", path=path
+            )
         )
         return None
     return None if column is None else (column, ORDERS[order])
@@ -175,7 +177,7 @@ def _column(name: str, columns: Sequence[Column], path: str, problems: list[Prob
     listed = f"known are {', '.join(column.key for column in columns)}"
     listed = listed if len(columns) <= MOST_LISTED else "`archcli survey -h` lists the columns"
     hint = f"did you mean {close[0]}?" if close else listed
-    problems.append(Problem(f"unknown column {_short(name)!r}", hint, path=path))
+    problems.append(Problem(f"unknown column {_shortened(name)!r}", hint, path=path))
     return None
 
 
@@ -195,5 +197,5 @@ def _sorted(records: list[dict[str, Any]], column: Column, descending: bool) -> 
     return sorted(stated, key=lambda record: record[column.key], reverse=descending) + rest
 
 
-def _short(text: str) -> str:
+def _shortened(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -65,8 +65,8 @@ class Architecture:
     layers: tuple[SurveyLayer, ...]
 
 
-def take_apart(model: Model) -> Architecture:
-    """Trace a token once, and sort the rows by layer."""
+def architecture_of(model: Model) -> Architecture:
+    """Count a pass of one token through the model, and sort its rows by distinct layer."""
     counted = shape_pass(model, Request("prefill", seq_len=1))
     return Architecture(model, counted, tuple(_layers(model, counted.rows)))
 

@@ -73,7 +73,7 @@ def survey_models(
 
 
 def _convention(shown: Sequence[SurveyColumn], spread: Sequence[Record]) -> str:
-    """What the reader must know of the columns that are shown."""
+    """How to read the columns that are shown."""
     sentences = [legend([column.key for column in shown])]
     sentences += [DIFFERING] if any(column.of_layer for column in shown) else []
     sentences += [QUARTILES] if spread else []

@@ -104,7 +104,7 @@ def sweep(
     twice = [path for path, times in Counter(path for path, _ in paths).items() if times > 1]
     if twice:
         raise ArchError(Problem("two arrays for one size", "leave one of its names out", path=twice[0]))
-    _prove(
+    _prove_no_overflow(
         model,
         {path: SizeRange(int(array.min()), int(array.max())) for path, array in paths},
         batch_size,
@@ -141,7 +141,9 @@ def _counted(
     return counted.params(), *counted.flops(unmasked=unmasked)
 
 
-def _prove(model: Model, values: Mapping[str, Any], batch_size: int, seq_len: int, *, unmasked: bool) -> None:
+def _prove_no_overflow(
+    model: Model, values: Mapping[str, Any], batch_size: int, seq_len: int, *, unmasked: bool
+) -> None:
     """Raise ArchError where the largest candidate's counts might overflow 64 bits."""
     try:
         _counted(

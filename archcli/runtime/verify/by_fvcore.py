@@ -48,7 +48,7 @@ def verify_fvcore(
     """Compare archcli's forward FLOPs with fvcore's (twice its multiply-adds), by module."""
     untraced = _convolutions(model, rows, layers)
     try:
-        with _standing_in(model, untraced):
+        with _stubbed(model, untraced):
             analysis = _analysis(model, inputs)
     except RuntimeError as problem:  # torch.jit does not know every operation on meta
         note = f"fvcore was not asked: it cannot trace this model on meta ({str(problem).splitlines()[0]})."
@@ -84,8 +84,8 @@ def _convolutions(model: LanguageModel, rows: Sequence[Row], layers: LayerIndex)
 
 
 @contextmanager
-def _standing_in(model: LanguageModel, shapes: Mapping[str, Shape]) -> Iterator[None]:
-    """Replace these modules' forwards within the block by empty tensors of the given shapes."""
+def _stubbed(model: LanguageModel, shapes: Mapping[str, Shape]) -> Iterator[None]:
+    """Let modules return empty tensors of the given shapes within the block, in place of their forward."""
     for path, shape in shapes.items():
         vars(model.get_submodule(path))["forward"] = lambda x, shape=shape: x.new_empty(shape)
     try:
@@ -137,16 +137,16 @@ def _by_module(
     for row in rows:
         count = unmasked_flops(row)[0]
         for path in layers.built_paths(row.path) if count else ():
-            home = path if path in leaves else _node_above(path, nodes)
+            home = path if path in leaves else _enclosing_node(path, nodes)
             names[home] = f"{names[home]}, {row.path}" if home in flops else row.path
             flops[home] += count
     return flops, names
 
 
-def _node_above(path: str, nodes: set[str]) -> str:
-    """The path of the node that runs an op without a leaf."""
+def _enclosing_node(path: str, nodes: set[str]) -> str:
+    """The path of the closest module above an operation that is a node of the built model."""
     home = path.rpartition(".")[0]
-    return home if home in nodes or not home else _node_above(home, nodes)
+    return home if home in nodes or not home else _enclosing_node(home, nodes)
 
 
 def _notes(

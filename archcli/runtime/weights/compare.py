@@ -26,10 +26,10 @@ from archcli.runtime.verify.result import ReferenceResult
 from archcli.runtime.weights.transformers import (
     Inputs,
     Logits,
-    TheirModel,
+    TransformersInput,
     prompt_length,
-    their_class,
-    their_logits,
+    transformers_class,
+    transformers_logits,
 )
 from archcli.runtime.weights.translate import fill
 
@@ -103,12 +103,14 @@ def check_weights(
     """
     dtype = DTYPES.get(job.dtype) or kept(placed)
     _require_memory(job.params, dtype, available)
-    cls, inputs = their_class(job.config), _inputs(spec, job, dtype)
+    cls, inputs = transformers_class(job.config), _inputs(spec, job, dtype)
     tell(f"transformers' {cls.__name__}", 0, 2)
-    theirs = their_logits(cls, TheirModel(job.folder, job.config, mapped(job.stored)), dtype, spec, inputs)
+    theirs = transformers_logits(
+        cls, TransformersInput(job.folder, job.config, mapped(job.stored)), dtype, spec, inputs
+    )
     gc.collect()
     tell("archcli's model", 1, 2)
-    ours = our_logits(loaded(with_forms(spec, job.request), placed, dtype), spec, inputs, job.request)
+    ours = archcli_logits(loaded(with_forms(spec, job.request), placed, dtype), spec, inputs, job.request)
     results = [
         _closeness(
             cls.__name__, f"logits of one pass, {dtype_name(dtype)}", ours.full, theirs.full, TOLERANCE[dtype]
@@ -206,7 +208,7 @@ def _sharing(model: LanguageModel, spec: Model) -> LanguageModel:
     return built
 
 
-def our_logits(model: LanguageModel, spec: Model, inputs: Inputs, request: Request) -> Logits:
+def archcli_logits(model: LanguageModel, spec: Model, inputs: Inputs, request: Request) -> Logits:
     """archcli's logits of one pass, and of a prompt with further tokens decoded through the cache.
 
     Tokens are decoded in the request's forms of decoding.

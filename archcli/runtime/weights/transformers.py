@@ -22,7 +22,7 @@ MOST_SHOWN = 200
 CLOSED = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "USE_HUB_KERNELS": "0"}
 """Environment in which transformers asks no hub for files or kernels; it is read at the first import."""
 
-NOT_HANDED_ON = {
+LOADER_KEYS = {
     "attn_implementation",
     "experts_implementation",
     "auto_map",
@@ -51,14 +51,14 @@ class Inputs(NamedTuple):
 
 
 class Logits(NamedTuple):
-    """Logits of one pass over all tokens; `steps` are of a prompt and decoded tokens, None of an encoder."""
+    """Logits of one pass over all tokens, and of a prompt and decoded tokens (None for an encoder)."""
 
     full: torch.Tensor
     steps: torch.Tensor | None
 
 
-class TheirModel(NamedTuple):
-    """What transformers' model is made of: the folder's name, its config.json, its tensors by name."""
+class TransformersInput(NamedTuple):
+    """A checkpoint for transformers: the folder's name, its config.json, its tensors by name."""
 
     folder: str
     config: Mapping[str, Any]
@@ -66,12 +66,12 @@ class TheirModel(NamedTuple):
 
 
 def prompt_length(spec: Model, tokens: torch.Tensor) -> int | None:
-    """The tokens before those that are decoded; None for an encoder, and for a single token."""
+    """How many tokens precede the decoded ones; None for an encoder, and for a single token."""
     length: int = tokens.shape[1]
     return None if not spec.caches or length == 1 else length - min(DECODED, length - 1)
 
 
-def their_class(config: Mapping[str, Any]) -> Any:
+def transformers_class(config: Mapping[str, Any]) -> Any:
     """The class of transformers that config.json names, or AutoModel; code of the repository is never run."""
     os.environ.update(CLOSED)
     try:
@@ -87,7 +87,7 @@ def their_class(config: Mapping[str, Any]) -> Any:
     if cls is transformers.AutoModel:
         # built without memory, as only the class is wanted
         with torch.device("meta"):
-            return type(cls.from_config(transformers.AutoConfig.for_model(**plain(config))))
+            return type(cls.from_config(transformers.AutoConfig.for_model(**without_loaders(config))))
     if isinstance(cls, type) and issubclass(cls, transformers.PreTrainedModel):
         return cls
     raise ArchError(
@@ -96,24 +96,26 @@ def their_class(config: Mapping[str, Any]) -> Any:
     )
 
 
-def plain(value: Any) -> Any:
-    """A value of config.json without the keys of NOT_HANDED_ON, at any depth."""
+def without_loaders(value: Any) -> Any:
+    """A value of config.json without keys that make transformers load code, kernels or files."""
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [without_loaders(item) for item in value]
     if not isinstance(value, Mapping):
         return value
     if set(value) == {INFINITE}:
         return float(value[INFINITE])
-    return {key: plain(item) for key, item in value.items() if not _is_door(key)}
+    return {key: without_loaders(item) for key, item in value.items() if not _is_loader_key(key)}
 
 
-def _is_door(key: str) -> bool:
-    return key in NOT_HANDED_ON or key.startswith("_")
+def _is_loader_key(key: str) -> bool:
+    return key in LOADER_KEYS or key.startswith("_")
 
 
-def their_logits(cls: Any, job: TheirModel, dtype: torch.dtype, spec: Model, inputs: Inputs) -> Logits:
+def transformers_logits(
+    cls: Any, job: TransformersInput, dtype: torch.dtype, spec: Model, inputs: Inputs
+) -> Logits:
     """Logits of transformers' model, freed afterwards. Raises ArchError where it cannot be loaded."""
-    with _quietly():
+    with _quiet_transformers():
         model = _model(cls, job, dtype)
         if spec.caches and getattr(spec, "head", None) is None:
             model = model.base_model  # a head that ours does not have is no part of the comparison
@@ -121,15 +123,15 @@ def their_logits(cls: Any, job: TheirModel, dtype: torch.dtype, spec: Model, inp
             model, spec, inputs
         )  # first: frequencies that stretch with the length seen do not shrink again
         cached = {"use_cache": False} if spec.caches else {}
-        return Logits(_answer(model(**_given(model, inputs, inputs.tokens), **cached), spec), steps)
+        return Logits(_comparable(model(**_arguments(model, inputs, inputs.tokens), **cached), spec), steps)
 
 
-def _model(cls: Any, job: TheirModel, dtype: torch.dtype) -> Any:
+def _model(cls: Any, job: TransformersInput, dtype: torch.dtype) -> Any:
     """transformers' model with all its weights. Raises ArchError where one is missing."""
     try:
         model, loading = cls.from_pretrained(
             None,
-            config=_config(cls.config_class, plain(job.config)),
+            config=_config(cls.config_class, without_loaders(job.config)),
             state_dict=dict(job.tensors),
             attn_implementation="eager",
             dtype=dtype,
@@ -160,7 +162,7 @@ def _model(cls: Any, job: TheirModel, dtype: torch.dtype) -> Any:
 
 
 def _config(cls: Any, settings: dict[str, Any]) -> Any:
-    """transformers' configuration of a class, from the part of the settings that is of its type."""
+    """The configuration object of a transformers class, from the settings or the part of its type."""
     parts = [part for part in settings.values() if isinstance(part, dict)]
     if cls.base_config_key in settings:
         settings = settings[cls.base_config_key]
@@ -171,8 +173,8 @@ def _config(cls: Any, settings: dict[str, Any]) -> Any:
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
-    """Without transformers' warnings and progress bars."""
+def _quiet_transformers() -> Iterator[None]:
+    """Silence transformers' warnings and progress bars within the block."""
     from transformers.utils import logging
 
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -191,25 +193,25 @@ def _steps(model: Any, spec: Model, inputs: Inputs) -> torch.Tensor | None:
     tokens, prompt = inputs.tokens, prompt_length(spec, inputs.tokens)
     if prompt is None:
         return None
-    out = model(**_given(model, inputs, tokens[:, :prompt]), use_cache=True)
-    steps, name = [_answer(out, spec)[:, -1:]], "decoder_input_ids" if inputs.source else "input_ids"
+    out = model(**_arguments(model, inputs, tokens[:, :prompt]), use_cache=True)
+    steps, name = [_comparable(out, spec)[:, -1:]], "decoder_input_ids" if inputs.source else "input_ids"
     memory = {"encoder_outputs": (out.encoder_last_hidden_state,)} if inputs.source else {}
     for i in range(prompt, tokens.shape[1]):
         out = model(
             **{name: tokens[:, i : i + 1]}, past_key_values=out.past_key_values, use_cache=True, **memory
         )
-        steps.append(_answer(out, spec))
+        steps.append(_comparable(out, spec))
     return torch.cat(steps, dim=1)
 
 
-def _given(model: Any, inputs: Inputs, tokens: torch.Tensor) -> dict[str, Any]:
-    """The arguments by name; multiple-choice classes take ids [B, 1, T]."""
+def _arguments(model: Any, inputs: Inputs, tokens: torch.Tensor) -> dict[str, Any]:
+    """Keyword arguments of transformers' forward; multiple-choice classes take ids [B, 1, T]."""
     if inputs.source:
         return {model.main_input_name: inputs.source[0], "decoder_input_ids": tokens}
     return {"input_ids": tokens[:, None] if type(model).__name__.endswith("ForMultipleChoice") else tokens}
 
 
-def _answer(out: Any, spec: Model) -> torch.Tensor:
+def _comparable(out: Any, spec: Model) -> torch.Tensor:
     """The part of transformers' output to compare: logits, else pooled output, else hidden states."""
     if "start_logits" in out:
         return torch.stack([out.start_logits, out.end_logits], dim=-1)

@@ -14,7 +14,7 @@ from archcli.ops import MergeHeads, Normalize, SplitHeads
 
 
 class Norm(Inline):
-    """What a block applies before or after its parts."""
+    """Base of the norms, which a block applies before or after its sublayers."""
 
     family: ClassVar[str] = "norm"
     group: ClassVar[str] = "norms"

@@ -74,7 +74,7 @@ class Operator(ClassField, Figures):
 
 
 class CompiledCode(Record):
-    """What a compiler made of the model."""
+    """The graphs and kernels that torch.compile made of the model, and the time it took."""
 
     graphs: Annotated[Amount, Meaning("Compiled graphs: forward, and in training backward.")]
     kernels: Annotated[Amount, Meaning("Kernels that a pass launches.")]

@@ -96,7 +96,7 @@ class Field:
         return None if self.spec else value_type(self.evaluated)
 
     def convert(self, value: Any) -> Any:
-        """A value given in Python, or Refusal."""
+        """Check and convert a value given in Python; Refusal where the field does not accept it."""
         if self.type is not None:
             return self.type.convert(value)
         if value is None and self.nullable:

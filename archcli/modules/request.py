@@ -147,7 +147,7 @@ class Request:
 
     @property
     def source_positions(self) -> Number:
-        """Encoder positions: `source_len`, or as many as there are new tokens, when decoding as `past`."""
+        """Encoder positions: `source_len`, by default the number of new tokens, in decoding `past`."""
         if self.source_len is not None:
             return self.source_len
         if self.phase != "decode":

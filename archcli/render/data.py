@@ -38,7 +38,7 @@ def as_json(report: Report) -> str:
 
 
 def inert(text: str) -> str:
-    """JSON that is no command to a CI runner, which obeys `##[` in any line."""
+    """Escape `##[` in JSON, which a CI runner obeys as a command in any line."""
     return text.replace("##[", "\\u0023#[")
 
 

@@ -168,7 +168,7 @@ class HidingClock(DeviceClock):
 
 
 def clock_of(device: str, *, hide_launch: bool = False) -> Clock:
-    """The clock for a device, where asked for with launches hidden."""
+    """The clock for a device; with `hide_launch` one that hides launches behind a waiting kernel."""
     if not device.startswith("cuda"):
         return HostClock()
     return HidingClock(device) if hide_launch else DeviceClock(device)
@@ -197,5 +197,5 @@ def run_pass(step: Step, clock: Clock) -> Run:
 
 
 def tracing(clock: Clock) -> Any:
-    """Kineto without shapes and stacks, the cheapest tracer that names operations; with CUPTI on a device."""
+    """Trace the block with Kineto, without shapes and stacks to keep it cheap; on a GPU with CUPTI."""
     return profiler.profile(use_kineto=True, use_device="cuda" if clock.on_gpu else None)

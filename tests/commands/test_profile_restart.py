@@ -36,6 +36,7 @@ def script(tmp_path):
     return path
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("more", WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
 def test_no_code_of_the_current_folder_runs(hostile, script, start, more):

@@ -28,7 +28,7 @@ CASES += [(name, "prefill", "sdpa") for name in ("gemma2", "deepseek", "t5")] + 
 ]
 
 
-THREE_A_PHASE = pytest.mark.sample(3, per=lambda case: case[1])
+THREE_A_PHASE = pytest.mark.sample(2, per=lambda case: case[1])
 
 
 @pytest.fixture(

@@ -6,6 +6,7 @@ A piece of every list, merged.
 from __future__ import annotations
 
 import random
+from copy import deepcopy
 from typing import Any
 
 Pieces = list[dict[str, Any]]
@@ -265,14 +266,14 @@ def draw(family: str, number: int) -> dict[str, Any]:
     config = {**TINY, **ALWAYS.get(family, {})}
     for pieces in OPTIONS[family]:
         config |= chance.sample(pieces, len(pieces))[number % len(pieces)]
-    return config
+    return deepcopy(config)  # transformers writes into the mappings it is given
 
 
 def cases() -> list[tuple[str, str, dict[str, Any]]]:
     """(family, name, config) of every draw and every chosen case."""
     drawn = [(family, str(number), draw(family, number)) for family in OPTIONS for number in range(DRAWS)]
     chosen = [
-        (family, name, {**TINY, **config})
+        (family, name, deepcopy({**TINY, **config}))
         for family, named in CHOSEN.items()
         for name, config in named.items()
     ]

@@ -44,6 +44,7 @@ def test_every_weight_has_its_name_and_is_random(name):
     assert [key for key, value in ours.items() if value.min() == value.max()] == []
 
 
+@pytest.mark.sample(40)
 @FAMILY
 def test_a_checkpoint_holds_the_same_weights(name, tmp_path):
     seen = witness(name)
@@ -77,6 +78,7 @@ def test_one_pass_gives_the_same_logits(name, attention):
         )
 
 
+@pytest.mark.sample(100)
 @torch.inference_mode()
 @pytest.mark.parametrize("prompt", [1, 13])
 @ATTENTION

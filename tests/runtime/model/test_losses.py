@@ -63,6 +63,7 @@ def loss_of(made):
 every = pytest.mark.parametrize("name", MODELS)
 
 
+@pytest.mark.sample(3)
 @every
 def test_all_witnesses_agree_about_adapters_and_a_loss(name):
     assert failures(ask(adapted(name), 2, 10)) == []

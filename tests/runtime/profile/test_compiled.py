@@ -107,7 +107,7 @@ def test_a_norm_is_fused_with_the_residual_before_it(compiled):
 @pytest.fixture(scope="session")
 def report(compiled):
     counted, recording, _ = compiled
-    return profile_of(MODELS["gpt2"], counted, recording, {"dtype": "fp32"})
+    return profile_of(MODELS["gpt2"], counted, recording, {"dtype": "fp32", "phase": "forward"})
 
 
 @pytest.mark.long

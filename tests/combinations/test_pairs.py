@@ -52,7 +52,7 @@ def test_a_pair_decodes_like_its_full_pass(pair, bias):
         assert_close(stepwise(made, ids, 5), full[:, 4:])
 
 
-@pytest.mark.sample(6, per=lambda bias, pair: bias)
+@pytest.mark.sample(4, per=lambda bias, pair: bias)
 @every_pair
 def test_all_witnesses_count_a_pair_alike(pair, bias):
     assert failures(ask(combined(*pair, bias))) == []

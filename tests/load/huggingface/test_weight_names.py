@@ -70,7 +70,7 @@ def theirs(config):
     return {"architectures": [type(model).__name__], **config}, model
 
 
-@pytest.mark.sample(40)
+@pytest.mark.sample(24)
 @pytest.mark.parametrize("name", CONFIGS)
 def test_what_their_class_holds_is_what_ours_needs(name):
     config, model = theirs(CONFIGS[name])

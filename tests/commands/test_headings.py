@@ -88,6 +88,7 @@ def test_a_heading_names_the_form_that_was_counted(cli, latent, args, form):
     assert form in heading(cli(verb, latent, *rest)).split(": ")[1]
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize(
     ("args", "form"), [(DECODE, "absorbed"), ((*DECODE, "--mla", "naive"), "naive"), ((), "naive")]
 )

@@ -101,6 +101,7 @@ def test_a_profile_runs_the_form_that_it_counts(cli, latent, args, form):
     assert f"note: --mla {other} takes " in done.out
 
 
+@pytest.mark.torch
 def test_verify_asks_about_the_forms_that_are_counted(cli, latent):
     auto, naive = (cli("verify", latent, "-s", 6, *args) for args in ((), ("--mla", "naive")))
     assert heading(auto) == "latent: verify, seq len 6, MLA naive, decoding absorbed"

@@ -46,6 +46,7 @@ def test_the_layer_shown_is_the_layer_tried():
 
 def test_the_family_shown_is_the_family_shipped():
     *_, importer, record = SHOWN
-    assert importer == (ROOT / "archcli" / "load" / "huggingface" / "families" / "starcoder2.py").read_text()
-    assert record in (ROOT / "tests" / "parity" / "families" / "gpt.py").read_text()
-    assert record.lstrip().startswith('"starcoder2": Family(')
+    assert importer == (ROOT / "archcli" / "load" / "huggingface" / "families" / "arcee.py").read_text()
+    assert record in (ROOT / "tests" / "parity" / "families" / "dense.py").read_text()
+    assert record.lstrip().startswith('"arcee": Family(')
+    assert len((importer + record).splitlines()) <= 25

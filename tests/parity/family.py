@@ -14,9 +14,11 @@ from archcli.load.huggingface.importer import weight_map
 from archcli.load.huggingface.weights.map import WeightMap
 from archcli.load.huggingface.weights.rules import Weights
 from archcli.modules import Block, Decoder, Group, LayerNorm, Model, Norm, RMSNorm
+from importing import imported_file
 
 VOCAB, D_MODEL, D_FF, HEADS, KV_HEADS, HEAD_DIM = 53, 32, 40, 4, 2, 12
 EPS, THETA, WINDOW = 0.01, 100.0, 5
+IMPORTED: Any = None
 RMS, LN = RMSNorm(eps=EPS), LayerNorm(eps=EPS)
 
 SIZES: dict[str, Any] = {
@@ -37,17 +39,18 @@ SIZES: dict[str, Any] = {
 class Family:
     """One entry of the parity table.
 
-    `config` is what `AutoConfig.for_model` takes, `weights` the table of its names where archcli has no
-    importer that states it, `cls` the class that is made of it where that is not the causal language model's,
-    `answer` what of its output is compared, `attention` in which form it runs. `untied` gives its head a
-    weight of its own, which the class would not. `quiet` scales down the random weights of their names it
-    lists, so that an eps nobody can configure is felt. `restretched` marks frequencies that change with the
-    length seen: keys cached earlier keep their old angles, so decoding differs from one pass, for them as for
-    us. `inert` lists mutants that change nothing here, each with its reason.
+    `config` is what `AutoConfig.for_model` takes. `spec` left out is what the importer makes of it: both
+    are held against the class, whose logits are the truth. `weights` is the table of its names where
+    archcli has no importer that states it, `cls` the class that is made of it where that is not the causal
+    language model's, `answer` what of its output is compared, `attention` in which form it runs. `untied`
+    gives its head a weight of its own, which the class would not. `quiet` scales down the random weights of
+    their names it lists, so that an eps nobody can configure is felt. `restretched` marks frequencies that
+    change with the length seen: keys cached earlier keep their old angles, so decoding differs from one
+    pass, for them as for us. `inert` lists mutants that change nothing here, each with its reason.
     """
 
     config: Mapping[str, Any]
-    spec: Model
+    spec: Model = IMPORTED
     weights: Weights | None = None
     cls: str = "AutoModelForCausalLM"
     answer: str = "logits"
@@ -56,6 +59,12 @@ class Family:
     quiet: Mapping[str, float] = field(default_factory=dict)
     restretched: bool = False
     inert: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Import the config where no architecture is stated."""
+        if self.spec is IMPORTED:
+            headed = {"architectures": ["TheirsForCausalLM"], **self.config}
+            object.__setattr__(self, "spec", imported_file(headed))
 
     @cached_property
     def map(self) -> WeightMap:

@@ -35,6 +35,7 @@ MIXTURES = [
 ]
 
 
+@pytest.mark.sample(60)
 @FAMILY
 def test_every_weight_has_its_name_and_is_random(name):
     ours, model = witness(name).ours, our_model(name, "eager")
@@ -64,6 +65,7 @@ def test_a_checkpoint_holds_the_same_weights(name, tmp_path):
     assert [key for key, value in filled.items() if not torch.equal(value, seen.ours[key])] == []
 
 
+@pytest.mark.sample(120)
 @torch.inference_mode()
 @ATTENTION
 @FAMILY
@@ -98,6 +100,7 @@ def test_prefill_and_decode_give_the_same_logits(name, attention, prompt):
     assert difference(torch.cat(steps, dim=1), expected_steps(name, prompt)) <= TOLERANCE
 
 
+@pytest.mark.sample(10)
 @torch.inference_mode()
 @pytest.mark.parametrize("name", MIXTURES)
 def test_gathered_experts_give_the_same_logits(name):

@@ -13,8 +13,8 @@ import transformers
 from archcli.errors import ArchError
 from archcli.load.huggingface.config import MOST_LAYERS, Config
 from archcli.load.huggingface.families import smollm3
-from archcli.load.huggingface.groups import groups
 from archcli.load.huggingface.importer import families, import_config
+from archcli.load.huggingface.parts.groups import groups
 from archcli.load.huggingface.places import unplaced
 from archcli.load.yaml.nodes import plain
 from archcli.measure.passes import forward_pass

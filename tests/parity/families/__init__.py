@@ -4,7 +4,21 @@ A new one is a tiny config with every default that matters said aloud, the same 
 its weight names; its mutants come by themselves.
 """
 
-from parity.families import encoders, experts, gpt, latent, llama, norms, parallel, unusual
+from parity.families import (
+    dense,
+    encoders,
+    experts,
+    gpt,
+    latent,
+    llama,
+    masked,
+    norms,
+    parallel,
+    pieces,
+    routed,
+    two_halves,
+    unusual,
+)
 
 FAMILIES = {
     **llama.FAMILIES,
@@ -15,4 +29,9 @@ FAMILIES = {
     **latent.FAMILIES,
     **unusual.FAMILIES,
     **encoders.FAMILIES,
+    **dense.FAMILIES,
+    **routed.FAMILIES,
+    **pieces.FAMILIES,
+    **masked.FAMILIES,
+    **two_halves.FAMILIES,
 }

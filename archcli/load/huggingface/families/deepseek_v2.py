@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.common import Flag, decoder, gated, latent_attention, rmsnorm, shared_expert
 from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.parts.attention import Flag, latent_attention
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.feed_forward import gated, shared_expert
+from archcli.load.huggingface.parts.norms import rmsnorm
 from archcli.load.huggingface.value import Mapped, without_none
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, MLA, SHARED
 from archcli.load.huggingface.weights.rules import Weights

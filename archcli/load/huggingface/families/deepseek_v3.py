@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.common import (
-    decoder,
-    gated,
-    latent_attention,
-    multi_token_prediction,
-    rmsnorm,
-    shared_expert,
-)
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.attention import latent_attention
+from archcli.load.huggingface.parts.decoder import decoder, multi_token_prediction
+from archcli.load.huggingface.parts.feed_forward import gated, shared_expert
+from archcli.load.huggingface.parts.norms import rmsnorm
 from archcli.load.huggingface.value import Mapped, without_none
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, MLA, SHARED, prediction_layers
 from archcli.load.huggingface.weights.rules import Weights

@@ -7,9 +7,12 @@ x = x + F(N2 x)          x = x + A y + F y       or one norm for both
 
 from __future__ import annotations
 
-from archcli.load.huggingface.common import decoder, even_split, head_counts, layernorm, mlp
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.rope import rope
+from archcli.load.huggingface.parts.attention import even_split, head_counts
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.feed_forward import mlp
+from archcli.load.huggingface.parts.norms import layernorm
+from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.value import Mapped, bare
 from archcli.load.huggingface.weights.names import FUSED
 from archcli.load.huggingface.weights.rules import Parts, Weights

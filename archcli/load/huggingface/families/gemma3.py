@@ -5,21 +5,14 @@ Files of the models with vision nest it in text_config.
 
 from __future__ import annotations
 
-from archcli.load.huggingface.common import (
-    FULL,
-    PER_HEAD,
-    SLIDING,
-    attention,
-    decoder,
-    gated,
-    head_dim,
-    optional_number,
-    query_scale,
-    rmsnorm,
-    windows,
-)
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.rope import parameters, position
+from archcli.load.huggingface.parts.attention import PER_HEAD, attention, head_dim, query_scale
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.feed_forward import gated
+from archcli.load.huggingface.parts.norms import rmsnorm
+from archcli.load.huggingface.parts.numbers import optional_number
+from archcli.load.huggingface.parts.rope import parameters, position
+from archcli.load.huggingface.parts.windows import FULL, SLIDING, windows
 from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights.names import QK_NORM, SANDWICH
 from archcli.load.huggingface.weights.rules import Weights

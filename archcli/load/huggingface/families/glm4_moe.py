@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.common import (
-    PER_HEAD,
-    attention,
-    decoder,
-    gated,
-    head_dim,
-    multi_token_prediction,
-    rmsnorm,
-)
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.rope import rope
+from archcli.load.huggingface.parts.attention import PER_HEAD, attention, head_dim
+from archcli.load.huggingface.parts.decoder import decoder, multi_token_prediction
+from archcli.load.huggingface.parts.feed_forward import gated
+from archcli.load.huggingface.parts.norms import rmsnorm
+from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import (
     CORRECTED,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.common import decoder, even_split, layernorm, mlp
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.rope import rope
+from archcli.load.huggingface.parts.attention import even_split
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.feed_forward import mlp
+from archcli.load.huggingface.parts.norms import layernorm
+from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import FUSED
 from archcli.load.huggingface.weights.rules import Parts, Weights

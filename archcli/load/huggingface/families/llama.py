@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.common import attention, decoder, gated, head_dim, rmsnorm
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.feed_forward import gated
+from archcli.load.huggingface.parts.llama_like import LLAMA_DEFAULTS, llama_like
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import LLAMA
 from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("llama",)
-
-DEFAULTS = {
-    "vocab_size": 32000,
-    "hidden_size": 4096,
-    "intermediate_size": 11008,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "hidden_act": "silu",
-    "max_position_embeddings": 2048,
-    "rms_norm_eps": 1e-6,
-    "attention_bias": False,
-    "mlp_bias": False,
-    "tie_word_embeddings": False,
-}
+DEFAULTS = LLAMA_DEFAULTS
 
 
 def mapping(config: Config) -> Mapped:
@@ -31,12 +19,8 @@ def mapping(config: Config) -> Mapped:
     attention_bias biases all four projections, mlp_bias all three matrices.
     """
     config = config.of_class(DEFAULTS)
-    layer = {
-        "kind": "pre_norm",
-        "attention": attention(config, head_dim(config), bias=config.flag("attention_bias")),
-        "ffn": gated(config, bias=config.flag("mlp_bias")),
-    }
-    return decoder(config, rmsnorm(config), [layer] * config.layers())
+    bias, ffn = config.flag("attention_bias"), gated(config, bias=config.flag("mlp_bias"))
+    return llama_like(config, heads={"bias": bias}, ffn=ffn)
 
 
 WEIGHTS: Weights = LLAMA

@@ -5,8 +5,10 @@ It is the Transformer of Vaswani et al. 2017, arXiv:1706.03762.
 
 from __future__ import annotations
 
-from archcli.load.huggingface.common import PLAIN, layernorm, mlp
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.decoder import PLAIN
+from archcli.load.huggingface.parts.feed_forward import mlp
+from archcli.load.huggingface.parts.norms import layernorm
 from archcli.load.huggingface.value import Mapped, without_none
 from archcli.load.huggingface.weights.names import ENCODER_DECODER, UNREAD
 from archcli.load.huggingface.weights.rules import Auxiliary, Parts, Weights

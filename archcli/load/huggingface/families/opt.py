@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.common import decoder, layernorm, mlp
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.feed_forward import mlp
+from archcli.load.huggingface.parts.norms import layernorm
 from archcli.load.huggingface.value import Mapped, without_none
 from archcli.load.huggingface.weights.rules import Weights
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.common import attention, decoder, gated, head_dim, rmsnorm, windows
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.attention import attention, head_dim
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.feed_forward import gated
+from archcli.load.huggingface.parts.norms import rmsnorm
+from archcli.load.huggingface.parts.windows import windows
 from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights.names import LLAMA
 from archcli.load.huggingface.weights.rules import Weights

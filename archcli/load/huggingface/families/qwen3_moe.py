@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.common import (
-    PER_HEAD,
-    attention,
-    decoder,
-    gated,
-    head_dim,
-    rmsnorm,
-    sparse_layers,
-    window,
-)
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.attention import PER_HEAD, attention, head_dim
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.feed_forward import gated, sparse_layers
+from archcli.load.huggingface.parts.norms import rmsnorm
+from archcli.load.huggingface.parts.windows import window
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, QK_NORM
 from archcli.load.huggingface.weights.rules import Weights

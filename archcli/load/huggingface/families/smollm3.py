@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.common import (
-    FULL,
-    SLIDING,
-    attention,
-    decoder,
-    gated,
-    head_dim,
-    layer_types,
-    rmsnorm,
-    window,
-)
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.attention import attention, head_dim
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.feed_forward import gated
+from archcli.load.huggingface.parts.norms import rmsnorm
+from archcli.load.huggingface.parts.windows import FULL, SLIDING, layer_types, window
 from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights.names import LLAMA
 from archcli.load.huggingface.weights.rules import Weights

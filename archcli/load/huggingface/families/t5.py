@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.activations import ACTIVATIONS
-from archcli.load.huggingface.common import PLAIN
 from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.parts.activations import ACTIVATIONS
+from archcli.load.huggingface.parts.decoder import PLAIN
 from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
 from archcli.load.huggingface.weights.rules import Auxiliary, Parts, Rule, Weights
 

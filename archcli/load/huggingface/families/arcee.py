@@ -1,0 +1,19 @@
+"""Arcee's foundation models (AFM-4.5B): ArceeConfig and ArceeForCausalLM."""
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.feed_forward import mlp
+from archcli.load.huggingface.parts.llama_like import LLAMA_DEFAULTS, llama_like
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.names import LLAMA
+
+MODEL_TYPES = ("arcee",)
+SIZES = {"hidden_size": 2560, "intermediate_size": 18432, "max_position_embeddings": 4096}
+DEFAULTS = {**LLAMA_DEFAULTS, **SIZES, "hidden_act": "relu2", "rms_norm_eps": 1e-5}
+WEIGHTS = LLAMA
+
+
+def mapping(config: Config) -> Mapped:
+    """As Llama, with an ungated network of squared ReLU."""
+    config = config.of_class(DEFAULTS)
+    ffn = mlp(config, config.size("intermediate_size"), "hidden_act", bias=config.flag("mlp_bias"))
+    return llama_like(config, heads={"bias": config.flag("attention_bias")}, ffn=ffn)

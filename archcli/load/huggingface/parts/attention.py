@@ -1,0 +1,87 @@
+"""Attention by the keys of Llama and of DeepSeek: heads, widths, biases, scales."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.numbers import positive
+from archcli.load.huggingface.parts.rope import rope
+from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
+
+Flag = bool | ConfigValue[bool]
+
+
+def even_split(config: Config) -> ConfigValue[int]:
+    """head_dim = hidden_size / heads."""
+    heads, hidden = config.size("num_attention_heads"), config.size("hidden_size")
+    return ConfigValue(hidden.value // heads.value, config.place("hidden_size", "num_attention_heads"))
+
+
+def head_dim(config: Config) -> ConfigValue[int]:
+    """The stated head_dim, else the class's default, else hidden_size / heads."""
+    width = config.size("head_dim", default=even_split(config))
+    if width.value < 1:
+        heads, hidden = config.size("num_attention_heads"), config.size("hidden_size")
+        what = f"{heads} heads are more than hidden_size {hidden}"
+        raise config.error(what, "state head_dim", heads.place)
+    return width
+
+
+def head_counts(heads: ConfigValue[int], kv_heads: ConfigValue[int]) -> Mapped:
+    """The kind of attention by its numbers of heads: MHA, MQA or GQA."""
+    kind = {heads.value: {"kind": "mha"}, 1: {"kind": "mqa"}}
+    return {**kind.get(kv_heads.value, {"kind": "gqa", "n_kv_heads": kv_heads}), "n_heads": heads}
+
+
+def attention(
+    config: Config,
+    width: ConfigValue[int],
+    *,
+    bias: Flag | list[str] = False,
+    position: Any = None,
+    **more: Any,
+) -> Mapped:
+    """Grouped-query attention by the keys of Llama.
+
+    Where num_key_value_heads is left out, the class's default holds; null means as many as query heads.
+    """
+    heads = config.size("num_attention_heads")
+    kv_heads = heads
+    if not config.stated_null("num_key_value_heads"):
+        kv_heads = config.size("num_key_value_heads", default=heads)
+    stated_width = width if width.value * heads.value != config.size("hidden_size") else None
+    position = rope(config, width) if position is None else position
+    shape = {"head_dim": stated_width, "bias": bias or None, "position": position}
+    return without_none({**head_counts(heads, kv_heads), **shape, **more})
+
+
+PER_HEAD = {"per": "head"}
+"""Queries and keys normalized head by head, with a gain that the heads share."""
+
+
+def query_scale(config: Config, width: ConfigValue[int]) -> ConfigValue[float] | None:
+    """query_pre_attn_scalar^-0.5, or None where it equals the default 1 / sqrt(head_dim)."""
+    scalar = positive(config, "query_pre_attn_scalar")
+    return None if scalar == width else scalar.derive(float(scalar.value**-0.5))
+
+
+def latent_attention(config: Config, pairing: str) -> Mapped:
+    """Multi-head latent attention by DeepSeek's keys.
+
+    The classes make the norms of the latents without an eps: it is 1e-6 whatever the file says.
+    """
+    ranks = ("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
+    rank = None if config.stated_null("q_lora_rank") else config.size("q_lora_rank")
+    config.ignore("num_key_value_heads", "head_dim", "qk_head_dim")
+    return without_none(
+        {
+            "kind": "mla",
+            "n_heads": config.size("num_attention_heads"),
+            "q_lora_rank": rank,
+            **{key: config.size(key) for key in ranks},
+            "bias": config.flag("attention_bias") or None,
+            "latent_norm": {"kind": "rmsnorm", "eps": 1e-6},
+            "position": rope(config, config.size("qk_rope_head_dim"), pairing=pairing),
+        }
+    )

@@ -1,0 +1,41 @@
+"""archcli's answer for a config.json beside that of its class in transformers."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import archcli
+from archcli.errors import ArchError
+
+Verdict = Literal["exact", "refused", "wrong", "traceback"]
+
+
+class Answer(NamedTuple):
+    """How archcli answers: exact, refused by name, wrong or a traceback, and in what."""
+
+    verdict: Verdict
+    what: str = ""
+
+
+def answer(config: dict[str, Any], theirs: dict[str, Any], tokens: int) -> Answer:
+    """archcli's answer for a config.json, of whose figures `theirs` knows some."""
+    try:
+        ours = figures(config, tokens, theirs)
+    except ArchError as error:
+        return Answer("refused", error.problems[0].what)
+    except Exception as error:  # noqa: BLE001 it is what a user would see
+        return Answer("traceback", f"{type(error).__name__}: {error}")
+    differ = [f"{key} {ours[key]} for {theirs[key]}" for key in ours if ours[key] != theirs[key]]
+    return Answer("wrong", "; ".join(differ)) if differ else Answer("exact")
+
+
+def figures(config: dict[str, Any], tokens: int, theirs: dict[str, Any]) -> dict[str, int]:
+    """archcli's figures of a config.json, as far as the class shows its own."""
+    model = archcli.load(config)
+    counted = {"params": archcli.count_params(model).totals["params"]}
+    if theirs.get("flops") is not None:
+        report = archcli.count_flops(model, seq_len=tokens, mask="dense")
+        counted["flops"] = report.totals["matmul_flops"]
+    if theirs.get("cached") is not None:
+        counted["cached"] = archcli.count_kv_cache(model, context=tokens).totals["elements"]
+    return counted

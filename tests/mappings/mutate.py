@@ -1,0 +1,124 @@
+"""Random variations of each family's config.json: exact or refused by name wherever the class builds.
+
+    python tests/mappings/mutate.py [--n 60] [--seed 0] [MODEL_TYPE …]
+
+Of the default config of each causal, masked and sequence-to-sequence type that archcli imports, cut to a few
+layers: one to three keys altered, left out or set to null. Prints what is wrong, with the changes.
+"""
+
+import argparse
+import json
+import logging
+import random
+import signal
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "helpers"))
+
+from archcli.load.huggingface.importer import families  # noqa: E402
+from mapped import Answer, answer  # noqa: E402
+from their_class import built, one_pass, params  # noqa: E402
+
+TOKENS, MOST_SECONDS, FEW = 16, 60, 4
+DEPTHS = (
+    "num_hidden_layers",
+    "n_layer",
+    "num_layers",
+    "n_layers",
+    "encoder_layers",
+    "decoder_layers",
+    "num_decoder_layers",
+)
+MISSING, LEFT_OUT = "(left out)", 0.3
+KEPT = ("architectures", "model_type", "transformers_version")
+ACTS = ("silu", "gelu", "relu", "gelu_new", "gelu_pytorch_tanh", "relu2")
+
+
+def small(config: dict[str, Any]) -> dict[str, Any]:
+    """The config with a few layers; lists with an entry for each layer are left to the class."""
+    cut = {key: FEW if key in DEPTHS and isinstance(value, int) else value for key, value in config.items()}
+    depth = next((config[key] for key in DEPTHS if key in config), None)
+    return {key: value for key, value in cut.items() if not (isinstance(value, list) and len(value) == depth)}
+
+
+def changes(config: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+    """One to three keys and their new values; a missing value leaves the key out."""
+    keys = [key for key in config if key not in KEPT]
+    return {key: altered(key, config[key], rng) for key in rng.sample(keys, rng.randint(1, 3))}
+
+
+def altered(key: str, value: Any, rng: random.Random) -> Any:
+    """Another value for a key."""
+    if rng.random() < LEFT_OUT:
+        return rng.choice((MISSING, None))
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, str):
+        return rng.choice(ACTS) if "act" in key else value
+    return rng.choice(others(value))
+
+
+def others(value: Any) -> tuple[Any, ...]:
+    """What may stand in place of a number, of null, of a list or a mapping."""
+    if isinstance(value, int):
+        return (value * 2, max(1, value // 2), value + 1, 0, 1) if value else (1, 2)
+    if isinstance(value, float):
+        return (value * 2, 0.0, 1.0, 0.5)
+    return (True, 1, 2, 64) if value is None else (MISSING, None)
+
+
+def mutated(config: dict[str, Any], changed: dict[str, Any]) -> dict[str, Any]:
+    """The config with these changes."""
+    return {key: value for key, value in {**config, **changed}.items() if value != MISSING}
+
+
+def theirs(config: dict[str, Any]) -> dict[str, Any] | None:
+    """The class's figures, or None where it does not build or run."""
+    signal.alarm(MOST_SECONDS)
+    try:
+        model = built(config)
+        return {"params": params(model), **one_pass(model, TOKENS)}
+    except Exception:  # noqa: BLE001 what any class may raise
+        return None
+    finally:
+        signal.alarm(0)
+
+
+def verdicts(config: dict[str, Any], seed: str, n: int) -> Iterator[tuple[dict[str, Any], Answer]]:
+    """(changes, answer) of n variations whose class builds."""
+    rng, base = random.Random(seed), small(config)  # noqa: S311 no secret hangs on it
+    for changed in (changes(base, rng) for _ in range(n)):
+        variation = mutated(base, changed)
+        known = theirs(variation)
+        if known is not None:
+            yield changed, answer(variation, known, TOKENS)
+
+
+def main() -> None:
+    """Print what is wrong, and a line for each type."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kinds", nargs="*")
+    parser.add_argument("--n", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    classes = json.loads((HERE / "figures.json").read_text())["classes"]
+    for name, known in classes.items():
+        kind = name.split("/")[1]
+        if "config" not in known or kind not in families() or (asked.kinds and kind not in asked.kinds):
+            continue
+        counts: Counter[str] = Counter()
+        for changed, (verdict, what) in verdicts(known["config"], f"{asked.seed} {name}", asked.n):
+            counts[verdict] += 1
+            if verdict in ("wrong", "traceback"):
+                print(f"{name} {json.dumps(changed)}: {verdict}: {what}")
+        print(f"{name}: {dict(counts)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

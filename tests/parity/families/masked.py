@@ -1,0 +1,5 @@
+"""Encoders that predict masked words: a tiny config each, of which the importer makes the architecture."""
+
+from parity.family import Family
+
+FAMILIES: dict[str, Family] = {}

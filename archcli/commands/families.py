@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from archcli.commands.options import Form, Json, Output
 from archcli.load.huggingface.importer import described
-from archcli.load.huggingface.wrappers import WRAPPERS
+from archcli.load.huggingface.wrappers.table import WRAPPERS
 from archcli.measure.report import Column, Report, Table
 from archcli.render import show
 

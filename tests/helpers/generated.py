@@ -12,7 +12,7 @@ from archcli.commands._application import COMMANDS, application
 from archcli.commands._help import help_entry
 from archcli.load.gguf.families import ARCHS
 from archcli.load.huggingface.importer import families
-from archcli.load.huggingface.wrappers import WRAPPERS
+from archcli.load.huggingface.wrappers.table import WRAPPERS
 from archcli.load.spec.schema import rows
 from archcli.modules.formats import FORMATS
 from archcli.modules.kinds import TABLE, kind_of

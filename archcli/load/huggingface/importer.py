@@ -20,7 +20,8 @@ from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.places import KeyPlaces, unplaced
 from archcli.load.huggingface.value import Mapped, tree_of
 from archcli.load.huggingface.weights.map import WeightMap
-from archcli.load.huggingface.wrappers import WRAPPERS, text_part
+from archcli.load.huggingface.wrappers.table import WRAPPERS
+from archcli.load.huggingface.wrappers.text import text_part
 from archcli.load.yaml.nodes import Node
 from archcli.wording import closest
 

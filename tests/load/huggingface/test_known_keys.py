@@ -7,7 +7,7 @@ import transformers
 
 from archcli.errors import ArchError
 from archcli.load.huggingface.importer import families, import_config
-from archcli.load.huggingface.wrappers import WRAPPERS
+from archcli.load.huggingface.wrappers.table import WRAPPERS
 from drawing import cases
 from import_variants import VARIANTS
 from wrapping import NAMES, OTHER_PARTS, TINY

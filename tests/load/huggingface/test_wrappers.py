@@ -7,7 +7,7 @@ import transformers
 
 from archcli.errors import ArchError
 from archcli.load.huggingface.importer import families, import_config, weight_map
-from archcli.load.huggingface.wrappers import WRAPPERS
+from archcli.load.huggingface.wrappers.table import WRAPPERS
 from archcli.measure.passes import forward_pass
 from archcli.measure.weights.checkpoint import compare
 from hub_compared import told, wrong

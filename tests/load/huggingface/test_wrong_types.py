@@ -8,7 +8,7 @@ import pytest
 from archcli.errors import ArchError
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.importer import families, weight_map
-from archcli.load.huggingface.wrappers import WRAPPERS
+from archcli.load.huggingface.wrappers.table import WRAPPERS
 from archcli.load.source import load_text
 
 REQUIRED = {"deepseek_v2": {"num_experts_per_tok": 6}, "nemotron": {"num_key_value_heads": 48}}

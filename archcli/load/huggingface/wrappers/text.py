@@ -1,0 +1,104 @@
+"""The language model of a config.json: a wrapper's text part, or the file itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.places import KeyPlaces
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.wrappers.rules import TIE
+from archcli.load.huggingface.wrappers.table import WRAPPERS
+from archcli.load.huggingface.wrappers.wrapper import Wrapper
+
+TOWERS = ("vision", "image", "video", "audio", "speech")
+"""Words in the keys of towers; other parts, such as qformer_config, join them to the language model."""
+
+
+class TextPart(NamedTuple):
+    """The config of a language model, with the wrapper that it was found in, if any."""
+
+    config: Config
+    wrapper: Wrapper | None = None
+
+    @property
+    def headed(self) -> tuple[str, ...]:
+        """Names of classes that have an output head without the usual ending such as `ForCausalLM`."""
+        return () if self.wrapper is None else self.wrapper.headed
+
+    def with_head(self, mapping: Mapped) -> Mapped:
+        """The mapping with the head of the wrapper's class."""
+        if self.wrapper is None:
+            return mapping
+        rest = {key: value for key, value in mapping.items() if key != "head"}
+        head = self.wrapper.head(mapping.get("head"))
+        return rest if head is None else {**rest, "head": head}
+
+
+def text_part(whole: Config) -> TextPart:
+    """The language model's config: that of a wrapper's text part, or the file itself."""
+    wrapper = WRAPPERS.get(whole.model_type)
+    if wrapper is None:
+        return TextPart(whole)
+    for note in (*_notes(whole, wrapper), *wrapper.left_out.values()):
+        whole.note(note)
+    stated, places = _text(whole, wrapper)
+    data = {"model_type": wrapper.own_type, **wrapper.defaults, **stated}
+    data = {key: value for key, value in data.items() if key not in wrapper.left_out}
+    if not wrapper.any_text and data["model_type"] != wrapper.own_type:
+        what = f"a {wrapper.key} of model_type {short_repr(data['model_type'])} is not supported here"
+        raise whole.error(what, f"supported: {wrapper.own_type}", places.place("model_type"))
+    if wrapper.called:
+        data |= {"model_type": wrapper.text, **_in_one_axis(data)}
+    tie, classes = wrapper.tie(whole), whole.value("architectures", default=["ForConditionalGeneration"])
+    outer = {"architectures": classes, **({} if tie is None else {TIE: tie})}
+    for name, value in outer.items():
+        data[name] = value.value
+    places = places._replace(places={**places.places, **{name: value.place for name, value in outer.items()}})
+    return TextPart(Config(data, places, notes=whole.notes), wrapper)
+
+
+def _text(whole: Config, wrapper: Wrapper) -> tuple[Mapping[str, Any], KeyPlaces]:
+    """The text part and the places of its keys; a file without one is flat, and states them itself."""
+    text = whole.get(wrapper.key, default=None)
+    if text is None:
+        flat = {key: value for key, value in whole.data.items() if not _is_part(key)}
+        if wrapper.partial and "hidden_size" not in flat:
+            hint = "its class fills in sizes of its own, which archcli does not know"
+            raise whole.error(f"key {wrapper.key!r} is missing", hint)
+        return {**flat, "model_type": wrapper.own_type}, whole.places
+    if not isinstance(text, dict):
+        what = f"{wrapper.key} must be a mapping, not {short_repr(text)}"
+        raise whole.error(what, at=whole.place(wrapper.key))
+    outer = {
+        key: value for key, value in whole.data.items() if key not in text and not key.endswith("_config")
+    }
+    whole.ignore("head_dim")
+    replace(whole, data=outer).report_unread_keys()
+    return text, whole.places.inner(wrapper.key)
+
+
+def _in_one_axis(data: Mapping[str, Any]) -> Mapped:
+    """Three-axis RoPE (mrope) rewritten as plain RoPE: for text the three positions are equal."""
+    scaling = data.get("rope_scaling")
+    if not isinstance(scaling, dict) or scaling.get("rope_type", scaling.get("type")) != "mrope":
+        return {}
+    return {"rope_scaling": {**scaling, "rope_type": "default"}}
+
+
+def _is_part(key: str) -> bool:
+    """Whether a key holds the config of a part, be it a tower or the language model."""
+    return key.endswith("_config") and key != "quantization_config"
+
+
+def _notes(whole: Config, wrapper: Wrapper) -> Iterator[str]:
+    """What is counted of the file, and each part that is not."""
+    place = wrapper.key if wrapper.key in whole.data else "the file itself"
+    yield f"only the language model is counted ({place})"
+    for key in whole.data:
+        if _is_part(key) and key != wrapper.key:
+            part = key.removesuffix("_config")
+            name = f"{part} tower" if any(word in part for word in TOWERS) else part
+            yield f"{name} ({key}) is not counted, nor what joins it to the language model"

@@ -5,11 +5,10 @@ Only the subcommand that is named is imported; help imports all of them.
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -107,15 +106,3 @@ def _run(app: typer.Typer, args: list[str]) -> int:
     except OSError:
         check_standard_output()
         raise
-    except Exception as error:
-        if not hasattr(error, "format_message"):  # typer's, whose class moved with its releases
-            raise
-        tell(_usage(error))
-        return int(getattr(error, "exit_code", BAD_INPUT))
-
-
-def _usage(error: Any) -> str:
-    """typer's message on a wrong option, without a prefix that pydantic adds."""
-    said = io.StringIO()
-    error.show(said)
-    return said.getvalue().rstrip().replace(": Value error, ", ": ", 1)

@@ -28,8 +28,6 @@ BREAKS = {"=", ":"}
 LARGEST = 1 << 20
 MODEL_FILES = {".yaml", ".yml", ".json", ".gguf"}
 SWITCH = ("true", "false")
-ABOUT = {"kind", "name", "source", "series", "released", "published", "ignore"}
-"""Keys of a YAML that say something about the model, and those that mean nothing alone."""
 FAMILIES = {"layer": "block"}
 """Keys of the YAML whose module's family has another name."""
 
@@ -123,6 +121,7 @@ def _changes(name: str) -> Iterator[str]:
 
 def _leaves(value: Any) -> Iterator[tuple[str, str]]:
     """(name, value) of every number, word and switch of a mapping, at any depth."""
+    from archcli.load.source import ABOUT
     from archcli.wording import format_setting
 
     items = value.items() if isinstance(value, dict) else (("", item) for item in value)
@@ -180,7 +179,8 @@ def codes(incomplete: str) -> list[str]:
 
 
 def dtypes(incomplete: str) -> list[str]:
-    """Names of data types."""
+    """Names of data types and of stored formats."""
     from archcli.arith import ELEMENT_BITS
+    from archcli.modules.formats import FORMATS
 
-    return [name for name in ELEMENT_BITS if name.startswith(incomplete)]
+    return [name for name in (*ELEMENT_BITS, *FORMATS) if name.startswith(incomplete)]

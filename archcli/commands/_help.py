@@ -49,9 +49,8 @@ class PagedGroup(TyperGroup):
 def _archcli_error(error: Any) -> ArchError:
     """A usage error in archcli's form, with the help page to look at."""
     path = error.ctx.command_path if error.ctx else "archcli"
-    message = (
-        error.format_message().replace(": Value error, ", ": ").rstrip(".")
-    )  # pydantic's, since typer 0.29
+    # typer 0.29 lets pydantic put "Value error," before what we say
+    message = error.format_message().replace(": Value error, ", ": ").rstrip(".")
     return ArchError(message, f"{path} -h describes the arguments")
 
 

@@ -11,16 +11,9 @@ from archcli.modules import Model, settings
 from archcli.modules.forms import forms_of, in_other_forms, unused_forms
 from archcli.modules.request import Phase, Request
 
-READ_BY = {
-    (
-        "mla",
-        "naive",
-    ): "decoding rebuilds the keys and values of every cached token from its latent: MLA naive.",
-    (
-        "mla",
-        "absorbed",
-    ): "decoding reads the latents as they are cached, without keys and values: MLA absorbed.",
-}
+REBUILT = "decoding rebuilds the keys and values of every cached token from its latent: MLA naive."
+AS_CACHED = "decoding reads the latents as they are cached, without keys and values: MLA absorbed."
+READ_BY = {("mla", "naive"): REBUILT, ("mla", "absorbed"): AS_CACHED}
 """What a form does with the cache, by its key and name."""
 OWNERS = {"mla": "latent attention"}
 """What has the forms of a key, in words."""

@@ -153,20 +153,22 @@ def survey(
     where: Sequence[str] = (),
     sort: str | None = None,
     by: By | None = None,
+    all_presets: bool = False,
 ) -> Report:
     """Many architectures by the same columns, and how figures spread: the report of `archcli survey`.
 
-    Of all presets where no model is given. `columns` are shown alone; `where` are conditions such as
-    "params>10B", all of which must hold; `sort` is a column, "params:desc" for the largest first; `by` "year"
-    or "series" gives the spread in each group. `rows` are a record for each model, or for each group.
+    Where no model is given, of one preset of each series and generation, or of `all_presets`. `columns` are
+    shown alone; `where` are conditions such as "params>10B", all of which must hold; `sort` is a column,
+    "params:desc" for the largest first; `by` "year" or "series" gives the spread in each group. `rows` are a
+    record for each model, or for each group.
 
     Example: `survey("gpt2", columns=["params", "head_ratio"]).rows[0]["head_ratio"]` is 1.0.
     """
     from archcli.commands.base import given
-    from archcli.load.presets import presets
+    from archcli.load.presets import surveyed_presets
     from archcli.measure.survey.survey import survey_models
 
-    subjects = map(given, models or presets())
+    subjects = map(given, models or surveyed_presets(every=all_presets))
     return survey_models([(subject.name, subject.model) for subject in subjects], columns, where, sort, by)
 
 

@@ -39,6 +39,9 @@ LONGEST = 30
 
 NUMBER = re.compile(r"(\d+(?:_\d+)*)(?:\.(\d+))?(?:[eE]\+?(\d\d?))? ?([A-Za-z]*)", re.ASCII)
 
+ROUNDED = re.compile(r"(\d{1,6})(?:\.(\d{1,6}))?([MBT])", re.ASCII)
+FIGURE = "a whole number, or a figure as it is printed, such as 7.62B"
+
 COUNT = "a whole number such as 4096, 8k (8,000), 8K (8,192), 1.5M, 70B or 8e9"
 MEMORY = "an amount of memory such as 80GiB, 24GB or 8e9"
 
@@ -46,6 +49,18 @@ MEMORY = "an amount of memory such as 80GiB, 24GB or 8e9"
 def parse_count(text: str) -> int:
     """Parse a whole number: 4096, 131_072, 8k, 8K (8,192), 128Ki, 1.5M, 70B, 8e9; ArchError otherwise."""
     return _amount(text, text.strip(), COUNT_UNITS, COUNT)
+
+
+def agrees(published: int | str, counted: int) -> bool:
+    """Whether a published figure is this count: equal, or as printed (7.62B) rounded to the same digits."""
+    if isinstance(published, int):
+        return published == counted
+    match = ROUNDED.fullmatch(published)
+    if match is None:
+        return False
+    decimals, unit = len(match[2] or ""), COUNT_UNITS[match[3]]
+    steps = (2 * counted * 10**decimals + unit) // (2 * unit)  # half rounds up
+    return steps == int(match[1] + (match[2] or ""))
 
 
 def parse_bytes(text: str) -> int:

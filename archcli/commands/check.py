@@ -12,7 +12,7 @@ from archcli.commands import _completion
 from archcli.commands.options import Output, Set, size_from
 from archcli.errors import ArchError, NoModelError, Problem
 from archcli.load.loaded import Loaded
-from archcli.load.presets import presets_index
+from archcli.load.presets import evidence_index
 from archcli.load.source import identity, load
 from archcli.load.yaml.patch import patch_of
 from archcli.render import BY_SUFFIX, chosen_format, rendered, write
@@ -212,7 +212,7 @@ def _check_all(names: Sequence[str], check: FileCheck) -> tuple[list[CheckedMode
 def _checked(name: str, check: FileCheck) -> CheckedModel:
     loaded = load(name, check.overrides, strict=False)
     case = Case(loaded.model, loaded.conflicts, check.parallel, altered=bool(check.overrides))
-    diagnostics = diagnose(case, loaded.name, check.selection, loaded.mark, presets_index())
+    diagnostics = diagnose(case, loaded.name, check.selection, loaded.mark, evidence_index())
     return CheckedModel(loaded, diagnostics)
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.commands.base import subject
 from archcli.commands.options import Form, Json, Output, Sort, Where
-from archcli.load.presets import presets
-from archcli.measure.survey.columns import describe
+from archcli.load.presets import presets_index
 from archcli.measure.survey.presets import list_models
 from archcli.render import show
 
@@ -18,5 +16,4 @@ def run(
     --where takes any column of `archcli survey`: `params>10B`, `active<=8e9`, `kv_bytes_per_token<100KiB`,
     `series=llama`, `released>=2024`, `attention=mla`, `kind=encoder`.
     """
-    records = [describe(name, subject(name, ()).model) for name in presets()]
-    show(list_models(records, where or (), sort), form, output, as_json=as_json)
+    show(list_models(presets_index(), where or (), sort), form, output, as_json=as_json)

@@ -8,7 +8,7 @@ import typer
 
 from archcli.commands import _completion
 from archcli.commands.options import Json, Output
-from archcli.load.presets import presets_index
+from archcli.load.presets import evidence_index
 from archcli.measure.report import Report
 from archcli.render import chosen_format, rendered, write
 from archcli.render.screen import fitted
@@ -31,7 +31,7 @@ SUFFIXES = {".md": ("md",), ".json": ("json",)}
 def run(code: Code, as_json: Json = False, output: Output = None) -> None:
     """Explain a design rule: what it asks, why, its source, and examples."""
     rule = rule_of(code)
-    among = spread(presets_index(), rule.evidence) if rule.evidence else ""
+    among = spread(evidence_index(), rule.evidence) if rule.evidence else ""
     if chosen_format(None, output, as_json=as_json, suffixes=SUFFIXES) == "json":
         record = as_record(rule) | {"spread": among}
         write(rendered(Report("rule", {}, {"code": rule.code}, "", record, []), "json"), output)

@@ -10,9 +10,9 @@ from archcli.commands import _completion
 from archcli.commands.base import subjects
 from archcli.commands.options import Form, Json, Output, Sort, Where
 from archcli.errors import ArchError
-from archcli.load.presets import presets
-from archcli.measure.survey.columns import COLUMNS
-from archcli.measure.survey.survey import survey_models
+from archcli.load.presets import presets_index, surveyed_presets
+from archcli.measure.survey.columns import COLUMNS, describe
+from archcli.measure.survey.survey import survey_records
 from archcli.modules.arguments import By
 from archcli.render import show
 
@@ -38,6 +38,9 @@ ByOption = Annotated[
     By | None,
     typer.Option("--by", help="Show the spread of each figure by year or by series instead of the models."),
 ]
+AllPresets = Annotated[
+    bool, typer.Option("--all", help="Take every preset, and not one of each series and generation.")
+]
 NoPresets = Annotated[bool, typer.Option("--no-presets", help="Leave the presets out.")]
 
 
@@ -48,6 +51,7 @@ def run(  # noqa: PLR0913
     where: Where = None,
     sort: Sort = None,
     by: ByOption = None,
+    all_presets: AllPresets = False,
     no_presets: NoPresets = False,
     form: Form = None,
     as_json: Json = False,
@@ -56,12 +60,14 @@ def run(  # noqa: PLR0913
     """Tabulate the design choices of many architectures, with medians.
 
     Norms, activations, wiring, positions, ratios, attention, experts and sizes: of the models given, then
-    of all presets, with the median and quartiles of every figure.
+    of the presets, one of each series and generation, with the median and quartiles of every figure.
     """
     given = list(dict.fromkeys(models or ()))
     if no_presets and not given:
         raise ArchError("no model to survey", "name some, or leave --no-presets out")
-    asked = subjects([*given, *(name for name in presets() if name not in given and not no_presets)])
+    records = [describe(model.name, model.model) for model in subjects(given)]
+    names = [] if no_presets else surveyed_presets(every=all_presets)
+    records += [record for record in presets_index() if record["name"] in {*names} - {*given}]
     keys = [key.strip() for text in columns or () for key in text.split(",")]
-    report = survey_models(((model.name, model.model) for model in asked), keys, where or (), sort, by)
+    report = survey_records(records, keys, where or (), sort, by)
     show(report, form, output, as_json=as_json)

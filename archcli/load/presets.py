@@ -27,6 +27,11 @@ def presets() -> list[str]:
     return sorted(path.stem for path in folder().glob("*.yaml"))
 
 
+def surveyed_presets(*, every: bool = False) -> list[str]:
+    """The presets that a survey takes: one of each series and generation, or all."""
+    return [record["name"] for record in presets_index() if every or not record["sibling_of"]]
+
+
 def workloads() -> list[str]:
     """The names of workloads that papers measured; loaded like presets, but not listed."""
     return sorted(path.stem for path in (folder() / WORKLOADS).glob("*.yaml"))
@@ -50,9 +55,21 @@ def preset_text(name: str) -> str:
     return file.read_text(encoding="utf-8")
 
 
+def evidence_index() -> Sequence[Mapping[str, Any]]:
+    """Of every preset that stands for its series and generation, the values that rules judge others by."""
+    return [
+        {"name": record["name"], "released": record["released"], **record["judged"]}
+        for record in presets_index()
+        if not record["sibling_of"]
+    ]
+
+
 @cache
 def presets_index() -> Sequence[Mapping[str, Any]]:
-    """The survey record of every preset, a JSON file shipped with the presets."""
+    """The survey record of every preset, a JSON file shipped with the presets.
+
+    `sibling_of` names the preset that stands for its series and generation; `judged` holds what rules judge.
+    """
     path = folder() / "index.json"
     records: Sequence[Mapping[str, Any]] = (
         json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []

@@ -70,6 +70,7 @@ TEXT, BYTES, TEXTS = value_type(str), value_type(Annotated[int, Interval(ge=0)])
 
 ARGUMENTS: Mapping[str, ValueType] = {
     **FIELDS,
+    "all_presets": value_type(bool),
     "attention": value_type(AttentionKernel),
     "by": value_type(By | None),
     "columns": TEXTS,

@@ -17,6 +17,7 @@ from archcli.modules.layers import LayerIndex
 from archcli.modules.norm import Norm
 from archcli.modules.request import InputSpec, Request
 from archcli.modules.stack import stacks
+from archcli.units import FIGURE, ROUNDED
 
 if TYPE_CHECKING:  # fields of few models, imported where one is given a value
     from archcli.modules.lora import LoRA
@@ -31,13 +32,15 @@ RELEASED = re.compile(r"[12]\d{3}(-(0[1-9]|1[0-2]))?", re.ASCII)
 class Model(Module):
     """Base of all models: vocabulary, widths, norm and embedding, but not the layers.
 
-    `norm` is what every layer uses that names none of its own, and what follows the last layer. `max_seq_len`
-    is the context it was trained for: it sizes a learned position table and is otherwise a note. `published`
-    holds figures a paper or a checkpoint states, which tests compare with what is counted. `released` is when
-    it was first public: a year, or "2024-07". `series` is the line of models it belongs to: llama, gpt.
-    Neither changes a count. `lora` adds low-rank adapters, which alone are trained; `quantization` says in
-    how many bits the weights are stored. `ignore` lists codes of rules that `archcli check` is to leave out,
-    `training` what of the recipe those rules judge; neither is counted.
+    `norm` is what every layer uses that names none of its own, and what follows the last layer.
+    `max_seq_len` is the context it was trained for: it sizes a learned position table and is otherwise a
+    note. `published` holds figures a paper or a checkpoint states, which tests compare with what is counted:
+    7615616512, or rounded as it is printed, 7.62B. `released` is when it was first public: a year, or
+    "2024-07". `series` is the line of models it belongs to: llama, gpt; `sibling_of` names the preset that
+    stands for its generation in surveys and in the evidence of rules. None changes a count. `lora` adds
+    low-rank adapters, which alone are trained; `quantization` says in how many bits the weights are stored.
+    `ignore` lists codes of rules that `archcli check` is to leave out, `training` what of the recipe those
+    rules judge; neither is counted.
     """
 
     family: ClassVar[str] = "model"
@@ -45,7 +48,8 @@ class Model(Module):
     source: str = ""
     released: int | str | None = None
     series: str = ""
-    published: Mapping[str, int] = {}
+    sibling_of: str = ""
+    published: Mapping[str, int | str] = {}
     ignore: tuple[str, ...] = ()
     training: Training | None = None
     vocab_size: Size
@@ -116,6 +120,14 @@ class Model(Module):
                 f"released must be a year, or a year and a month, not {str(self.released)[:40]!r}",
                 'write 2024 or "2024-07"',
             )
+        for name, figure in self.published.items():
+            if isinstance(figure, str) and not ROUNDED.fullmatch(figure):
+                yield Conflict(
+                    "published-figure",
+                    f"published.{name}",
+                    f"{figure[:40]!r} is no figure",
+                    f"write {FIGURE}",
+                )
         fits = True
         for step, stack in stacks(self):
             for conflict in stack.check_width(self.d_model):

@@ -11,6 +11,7 @@ from archcli.modules.stack import stacks
 from archcli.rules import all_rules
 from archcli.rules.base import DIVISOR, Case, DesignRule, Finding, Severity, example, kind_of
 from archcli.rules.lint import is_prefix
+from archcli.units import agrees
 
 OWN = "archcli's own rule: the README says what the keys mean"
 LEARNED = "{tied: true, position: {kind: learned"
@@ -131,13 +132,17 @@ class PublishedDiffers(DesignRule):
     title = "a published figure differs from the count"
     reason = (
         "Either a size was copied wrongly, or the figure is rounded, or of another model; a rounded one "
-        "belongs into a comment."
+        "is written as it is printed: 7.62B."
     )
     source = OWN
     spares = "figures that archcli params does not total, adapters, and whatever --set has changed"
     counts = True
-    valid = (example(), example(top="published: {params: 27660800}"))
-    invalid = (example(top="published: {params: 27000000}"),)
+    valid = (
+        example(),
+        example(top="published: {params: 27660800}"),
+        example(top="published: {params: 27.7M}"),
+    )
+    invalid = (example(top="published: {params: 27000000}"), example(top="published: {params: 27.6M}"))
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Report every figure of `published` that differs from archcli's count."""
@@ -146,9 +151,11 @@ class PublishedDiffers(DesignRule):
             totals["params"] -= totals["lora_params"]
         for name, stated in case.model.published.items():
             counted = totals.get(name)
-            if isinstance(counted, int) and counted != stated:
-                message = f"published {name} {stated:,}, counted {counted:,}"
-                yield Finding(f"published.{name}", message, stated, f"{counted:,}", f"{counted - stated:+,}")
+            if isinstance(counted, int) and not agrees(stated, counted):
+                exact = isinstance(stated, int)
+                shown, differ = (f"{stated:,}", f"{counted - stated:+,}") if exact else (stated, "")
+                message = f"published {name} {shown}, counted {counted:,}"
+                yield Finding(f"published.{name}", message, stated, f"{counted:,}", differ)
 
 
 class DuplicatePositions(DesignRule):

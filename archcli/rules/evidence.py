@@ -53,9 +53,9 @@ class Standing(NamedTuple):
 
 
 def entry(name: str, model: Model) -> dict[str, Any]:
-    """A model's record in the index.
+    """A model's record in the index: that of a survey, and the columns that rules judge.
 
-    Values that no rule judges are None: the width of experts, the heads of latent attention.
+    Of those the ones that no rule judges are None: the width of experts, the heads of latent attention.
     """
     from archcli.measure.survey.columns import describe
 
@@ -64,8 +64,8 @@ def entry(name: str, model: Model) -> dict[str, Any]:
         "d_ff_ratio": columns["n_experts"] is not None,
         "head_ratio": "mla" in (columns["attention"] or ""),
     }
-    values = {column: None if spared.get(column) else columns[column] for column in COLUMNS}
-    return {"name": name, "released": columns["released"], **values}
+    judged = {column: None if spared.get(column) else columns[column] for column in COLUMNS}
+    return {**columns, "sibling_of": model.sibling_of, "judged": judged}
 
 
 def standing(index: Index, column: str, value: float, excluded: str = "") -> Standing | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from archcli.load.presets import presets_index
+from archcli.load.presets import evidence_index
 from checking import BROKEN, codes, rows
 
 PLACES = {"HWD004": (2, "128257"), "ATT001": (10, "7,"), "HWD002": (10, "100"), "HWD001": (11, "14335")}
@@ -164,7 +164,7 @@ def test_sarif_is_read_by_other_peoples_software(cli, broken, tmp_path):
 def test_a_finding_stands_among_the_presets(cli, broken):
     [row] = rows(cli("check", broken, "--json", "--select", "FFN002", "--set", "d_ff=4096000"))
     assert row["evidence"]["percentile"] == 100.0
-    widest = max(presets_index(), key=lambda entry: entry["d_ff_ratio"] or 0)
+    widest = max(evidence_index(), key=lambda entry: entry["d_ff_ratio"] or 0)
     assert row["evidence"]["nearest"][0]["value"] == widest["d_ff_ratio"]
     assert [set(each) for each in row["evidence"]["nearest"]] == [{"name", "year", "value"}] * 3
     out = cli("check", broken, "--select", "FFN002", "--set", "d_ff=4096000").out

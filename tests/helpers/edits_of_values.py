@@ -121,13 +121,13 @@ VALUES = {
     "text-null": ("tiny-llama", "null", "1:7: name must be text, not null; leave the key out"),
     "published-text": (
         "d_model: 64",
-        "d_model: 64\npublished: {params: 8B}",
-        '5:21: published.params must be a whole number, not "8B"',
+        "d_model: 64\npublished: {params: about 8B}",
+        "5:21: 'about 8B' is no figure; write a whole number, or a figure as it is printed, such as 7.62B",
     ),
     "published-list": (
         "d_model: 64",
         "d_model: 64\npublished: [1]",
-        "5:1: published must be a mapping, each value a whole number, not a list",
+        "5:1: published must be a mapping, each value a whole number, or text, not a list",
     ),
     "released-text": (
         "d_model: 64",

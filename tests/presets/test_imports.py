@@ -15,7 +15,7 @@ CONFIGS = {
     path.stem: path.read_text()
     for path in sorted((Path(__file__).parents[1] / "oracle" / "configs").glob("*.json"))
 }
-ABOUT = {"name", "source", "released", "series", "published"}
+ABOUT = {"name", "source", "released", "series", "sibling_of", "published"}
 # a default said aloud; in cs336-small the pairs of Llama's class, which it is counted by, are others
 STATED = {
     "cs336-small": {"pairing"},

@@ -70,7 +70,7 @@ def test_every_key_of_a_record_can_be_asked_for():
 def test_list_and_survey_take_the_same_conditions_and_choose_the_same(archcli, condition):
     listed, surveyed = (
         {row["name"] for row in json.loads(archcli(*command, "--where", condition, "--json").stdout)["rows"]}
-        for command in (["list"], ["survey", "--columns", "params"])
+        for command in (["list"], ["survey", "--all", "--columns", "params"])
     )
     assert listed == surveyed == asked(condition) != set()
 

@@ -25,6 +25,7 @@ def test_the_index_is_current(renew):
     if renew:
         path.write_text("[\n" + ",\n".join(json.dumps(each) for each in made) + "\n]\n")
         presets_index.cache_clear()
+    made = json.loads(json.dumps(made))
     assert json.loads(path.read_text()) == made
     assert presets_index() == made
 

@@ -17,7 +17,7 @@ from archcli.modules.layers import LayerIndex
 from archcli.modules.stack import stacks
 from archcli.wording import format_setting
 
-IDENTITY = {"name", "source", "published", "released", "series"}
+IDENTITY = {"name", "source", "published", "released", "series", "sibling_of"}
 """Keys that say which model it is, not what it is like."""
 
 ABSENT = None

@@ -38,20 +38,25 @@ SPREAD = (
 )
 
 
-def survey_models(
-    models: Iterable[tuple[str, Model]],
+def survey_models(models: Iterable[tuple[str, Model]], *args: Any, **options: Any) -> Report:
+    """The report of `archcli survey` on these models; arguments are those of `survey_records`."""
+    return survey_records([describe(name, model) for name, model in models], *args, **options)
+
+
+def survey_records(
+    described: Sequence[Record],
     columns: Sequence[str] = (),
     where: Sequence[str] = (),
     sort: str | None = None,
     by: By | None = None,
 ) -> Report:
-    """The report of `archcli survey`; `columns` defaults to all.
+    """The report of `archcli survey` on described models; `columns` defaults to all.
 
     `rows` are the models, or with `by` the spread of each figure in each group. Raises ArchError for unknown
     columns.
     """
     wanted = [column_of(key, CONDITIONS, "--columns").key for key in columns]
-    records = select([describe(name, model) for name, model in models], CONDITIONS, where, sort)
+    records = select(described, CONDITIONS, where, sort)
     shown = [COLUMNS[key] for key in dict.fromkeys(wanted) if key in COLUMNS] or list(COLUMNS.values())
     spread = list(spreads(records, shown))
     groups = [] if by is None else list(_grouped(records, shown, by))

@@ -60,7 +60,7 @@ def agrees(published: int | str, counted: int) -> bool:
         return False
     decimals, unit = len(match[2] or ""), COUNT_UNITS[match[3]]
     steps = (2 * counted * 10**decimals + unit) // (2 * unit)  # half rounds up
-    return steps == int(match[1] + (match[2] or ""))
+    return bool(steps == int(match[1] + (match[2] or "")))
 
 
 def parse_bytes(text: str) -> int:

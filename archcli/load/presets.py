@@ -65,13 +65,11 @@ def evidence_index() -> Sequence[Mapping[str, Any]]:
 
 
 @cache
-def presets_index() -> Sequence[Mapping[str, Any]]:
+def presets_index() -> Sequence[dict[str, Any]]:
     """The survey record of every preset, a JSON file shipped with the presets.
 
     `sibling_of` names the preset that stands for its series and generation; `judged` holds what rules judge.
     """
     path = folder() / "index.json"
-    records: Sequence[Mapping[str, Any]] = (
-        json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
-    )
+    records: Sequence[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
     return records

@@ -152,8 +152,8 @@ class PublishedDiffers(DesignRule):
         for name, stated in case.model.published.items():
             counted = totals.get(name)
             if isinstance(counted, int) and not agrees(stated, counted):
-                exact = isinstance(stated, int)
-                shown, differ = (f"{stated:,}", f"{counted - stated:+,}") if exact else (stated, "")
+                shown = stated if isinstance(stated, str) else f"{stated:,}"
+                differ = "" if isinstance(stated, str) else f"{counted - stated:+,}"
                 message = f"published {name} {shown}, counted {counted:,}"
                 yield Finding(f"published.{name}", message, stated, f"{counted:,}", differ)
 

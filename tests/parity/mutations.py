@@ -26,7 +26,8 @@ from parity.alterations import (
 )
 
 STRUCTURE = set(
-    """kind name source released series sibling_of published groups embedding head attention mixer ffn layer norm
+    """kind name source released series sibling_of published groups embedding head attention mixer ffn layer
+    norm
     latent_norm activation scaling expert router vocab_size d_model max_seq_len n_heads n_kv_heads head_dim
     v_head_dim d_ff n_experts kv_lora_rank q_lora_rank qk_nope_head_dim qk_rope_head_dim weight per tied form
     token_types width pooler n_labels source_len encoder decoder in_channels frozen n_buckets front_end

@@ -121,8 +121,8 @@ def test_our_limits_are_not_theirs():
 # id: (what is put over LLAMA, the answer)
 WRONG = {
     "key-missing": (
-        {"model_type": "deepseek_v2"},
-        "f: key 'num_experts_per_tok' is missing; the class of this model has no default for it",
+        {"model_type": "deepseek_v2", "topk_method": "group_limited_greedy"},
+        "f: key 'n_group' is missing; the class of this model has no default for it",
     ),
     "many-layers": (
         {"num_hidden_layers": 10**9},
@@ -284,3 +284,9 @@ def test_a_value_nested_as_deep_as_python_reads_is_no_traceback(key):
 def test_an_override_keeps_its_own_place(refused):
     [found] = refused(json.dumps(LLAMA), "n_kv_heads=3")
     assert found == "--set:1:18: n_kv_heads 3 does not divide n_heads 8; use 2 or 4"
+
+
+def test_experts_per_token_that_no_one_states_are_counted_as_one_with_a_note():
+    loaded = load_text(json.dumps({"model_type": "deepseek_v2"}), "f.json")
+    assert loaded.model.groups[0].layer.ffn.top_k == 1
+    assert any("num_experts_per_tok" in note for note in loaded.notes)

@@ -183,7 +183,7 @@ def test_an_untied_bert_has_a_head_of_its_own():
         ("mpt", {"expansion_ratio": 3}, "expansion_ratio"),
         ("mpt", {"attn_config": {"qk_ln": True}}, "qk_ln"),
         ("falcon", {"new_decoder_architecture": True, "parallel_attn": False}, "parallel_attn"),
-        ("deepseek_v2", {}, "num_experts_per_tok"),
+        ("deepseek_v2", {"topk_method": "group_limited_greedy"}, "n_group"),
         ("deepseek_v2", {"num_experts_per_tok": 6, "topk_method": "noaux_tc"}, "topk_method"),
         ("deepseek_v3", {"moe_layer_freq": 2}, "moe_layer_freq"),
         ("gpt_oss", {"layer_types": ["full_attention"]}, "layer_types"),

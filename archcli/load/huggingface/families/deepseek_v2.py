@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.parts.attention import Flag, latent_attention
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.feed_forward import gated, shared_expert
+from archcli.load.huggingface.parts.experts import (
+    after_first,
+    best_groups,
+    experts,
+    shared_experts,
+    with_networks,
+)
+from archcli.load.huggingface.parts.feed_forward import gated
 from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.value import Mapped, without_none
+from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, MLA, SHARED
 from archcli.load.huggingface.weights.rules import Weights
 
@@ -47,31 +56,29 @@ def mapping(config: Config) -> Mapped:
     config.only("use_mla", True, default=True)
     config.only("scoring_func", "softmax", default="softmax")
     config.ignore("norm_topk_prob")  # the class does not normalize whatever norm_topk_prob says
+    config = _with_top_k(config)
     bias = config.flag("mlp_bias")
     attention = latent_attention(config, "interleaved")
-    dense = {"kind": "pre_norm", "attention": attention, "ffn": gated(config, bias=bias)}
-    sparse = {"kind": "pre_norm", "attention": attention, "ffn": _experts(config, bias=bias)}
-    first, count = config.count("first_k_dense_replace").value, config.layers()
-    return decoder(config, rmsnorm(config), [dense if i < first else sparse for i in range(count)])
+    layer, routed = {"kind": "pre_norm", "attention": attention}, after_first(config)
+    layers = with_networks(
+        [layer] * len(routed), routed, lambda: gated(config, bias=bias), lambda: _experts(config, bias=bias)
+    )
+    return decoder(config, rmsnorm(config), layers)
+
+
+def _with_top_k(config: Config) -> Config:
+    """The config with one expert per token where no number is stated: the class has no default for it."""
+    if config.get("num_experts_per_tok", default=None) is not None:
+        return config
+    config.note("num_experts_per_tok is not stated, without which the class runs no pass: 1 is counted")
+    return replace(config, defaults={**config.defaults, "num_experts_per_tok": 1})
 
 
 def _experts(config: Config, *, bias: Flag) -> Mapped:
     """Routed and shared experts; `mlp_bias` applies to the shared expert alone."""
-    expert = gated(config, width="moe_intermediate_size")
-    return without_none(
-        {
-            "kind": "moe",
-            "n_experts": config.size("num_experts"),
-            "top_k": config.size("num_experts_per_tok"),
-            "expert": expert,
-            "router": {
-                "normalized": False,
-                "scale": config.number("routed_scaling_factor"),
-                **_groups(config),
-            },
-            "shared": shared_expert(config, gated(config, width="moe_intermediate_size", bias=bias)),
-        }
-    )
+    shared = shared_experts(config, gated(config, width="moe_intermediate_size", bias=bias))
+    scale = config.number("routed_scaling_factor")
+    return experts(config, router={"normalized": False, "scale": scale, **_groups(config)}, shared=shared)
 
 
 def _groups(config: Config) -> Mapped:
@@ -83,11 +90,7 @@ def _groups(config: Config) -> Mapped:
     if method != "group_limited_greedy":
         what = f"topk_method {short_repr(method.value)} is not supported"
         raise config.error(what, "supported: 'greedy' or 'group_limited_greedy'", method.place)
-    return {
-        "n_groups": config.size("n_group"),
-        "top_k_groups": config.size("topk_group"),
-        "group_score": "max",
-    }
+    return best_groups(config, "max")
 
 
 WEIGHTS: Weights = {**LLAMA, **MLA, **EXPERTS, **SHARED}

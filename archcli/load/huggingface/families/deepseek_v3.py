@@ -5,9 +5,16 @@ from __future__ import annotations
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import latent_attention
 from archcli.load.huggingface.parts.decoder import decoder, multi_token_prediction
-from archcli.load.huggingface.parts.feed_forward import gated, shared_expert
+from archcli.load.huggingface.parts.experts import (
+    after_first,
+    corrected_router,
+    experts,
+    shared_experts,
+    with_networks,
+)
+from archcli.load.huggingface.parts.feed_forward import gated
 from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.value import Mapped, without_none
+from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, MLA, SHARED, prediction_layers
 from archcli.load.huggingface.weights.rules import Weights
 
@@ -40,7 +47,7 @@ DEFAULTS = {
     "rope_interleave": True,
     "attention_bias": False,
 }
-ALIASES = {"num_local_experts": "n_routed_experts"}
+ALIASES = {"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"}
 
 
 def mapping(config: Config) -> Mapped:
@@ -53,34 +60,17 @@ def mapping(config: Config) -> Mapped:
     config.only("scoring_func", "sigmoid", default="sigmoid")
     config.only("topk_method", "noaux_tc", default="noaux_tc")
     attention = latent_attention(config, "interleaved" if config.flag("rope_interleave") else "half")
-    dense = {"kind": "pre_norm", "attention": attention, "ffn": gated(config)}
-    sparse = {"kind": "pre_norm", "attention": attention, "ffn": _experts(config)}
-    first, count = config.count("first_k_dense_replace").value, config.layers()
-    mtp = multi_token_prediction(config, lambda: sparse, alike=first < count)
-    return decoder(config, rmsnorm(config), [dense if i < first else sparse for i in range(count)], mtp=mtp)
+    layer, routed = {"kind": "pre_norm", "attention": attention}, after_first(config)
+    layers = with_networks([layer] * len(routed), routed, lambda: gated(config), lambda: _experts(config))
+    mtp = multi_token_prediction(config, lambda: {**layer, "ffn": _experts(config)}, alike=routed[-1])
+    return decoder(config, rmsnorm(config), layers, mtp=mtp)
 
 
 def _experts(config: Config) -> Mapped:
     """Experts of the best groups, chosen by their scores and a bias that is stored but not trained."""
     expert = gated(config, width="moe_intermediate_size")
-    router = {
-        "scores": "sigmoid",
-        "normalized": config.flag("norm_topk_prob"),
-        "scale": config.number("routed_scaling_factor"),
-        "correction": True,
-        "n_groups": config.size("n_group"),
-        "top_k_groups": config.size("topk_group"),
-        "group_score": "top2",
-    }
-    return without_none(
-        {
-            "kind": "moe",
-            "n_experts": config.size("num_local_experts"),
-            "top_k": config.size("num_experts_per_tok"),
-            "expert": expert,
-            "router": router,
-            "shared": shared_expert(config, expert),
-        }
+    return experts(
+        config, expert=expert, router=corrected_router(config), shared=shared_experts(config, expert)
     )
 
 

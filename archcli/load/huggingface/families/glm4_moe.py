@@ -5,6 +5,13 @@ from __future__ import annotations
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import PER_HEAD, attention, head_dim
 from archcli.load.huggingface.parts.decoder import decoder, multi_token_prediction
+from archcli.load.huggingface.parts.experts import (
+    after_first,
+    corrected_router,
+    experts,
+    shared_experts,
+    with_networks,
+)
 from archcli.load.huggingface.parts.feed_forward import gated
 from archcli.load.huggingface.parts.norms import rmsnorm
 from archcli.load.huggingface.parts.rope import rope
@@ -48,7 +55,7 @@ DEFAULTS = {
 
 def mapping(config: Config) -> Mapped:
     """Pre-norm, RMSNorm, RoPE on half of each head; dense layers first, then experts as in DeepSeek-V3."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class(DEFAULTS, num_experts="n_routed_experts", num_local_experts="n_routed_experts")
     width = head_dim(config)
     bias = ["q", "k", "v"] if config.flag("attention_bias") else False
     attend = attention(
@@ -58,42 +65,16 @@ def mapping(config: Config) -> Mapped:
         position=rope(config, width, partial=0.5),
         qk_norm=PER_HEAD if config.flag("use_qk_norm") else None,
     )
-    count = config.layers()
-    first = min(config.count("first_k_dense_replace").value, count)
-    layers = [{"kind": "pre_norm", "attention": attend, "ffn": gated(config)}] * first
-    if first < count:
-        layers += [{"kind": "pre_norm", "attention": attend, "ffn": _experts(config)}] * (count - first)
-    mtp = multi_token_prediction(
-        config,
-        lambda: {"kind": "pre_norm", "attention": attend, "ffn": _experts(config)},
-        alike=first < count,
-    )
+    layer, routed = {"kind": "pre_norm", "attention": attend}, after_first(config)
+    layers = with_networks([layer] * len(routed), routed, lambda: gated(config), lambda: _experts(config))
+    mtp = multi_token_prediction(config, lambda: {**layer, "ffn": _experts(config)}, alike=routed[-1])
     return decoder(config, rmsnorm(config), layers, mtp=mtp)
 
 
 def _experts(config: Config) -> Mapped:
-    group_of = {
-        "n_groups": config.size("n_group"),
-        "top_k_groups": config.size("topk_group"),
-        "group_score": "top2",
-    }
     expert = gated(config, width="moe_intermediate_size")
-    mapping = {
-        "kind": "moe",
-        "n_experts": config.size("n_routed_experts", "num_local_experts"),
-        "top_k": config.size("num_experts_per_tok"),
-        "expert": expert,
-        "router": {
-            "scores": "sigmoid",
-            "normalized": config.flag("norm_topk_prob"),
-            "scale": config.number("routed_scaling_factor"),
-            "correction": True,
-            **(group_of if group_of["n_groups"] != 1 else {}),
-        },
-    }
-    number, width = config.count("n_shared_experts"), config.size("moe_intermediate_size")
-    shared = {**expert, "d_ff": width.derive(number.value * width.value)}
-    return mapping | ({"shared": shared} if number else {})
+    shared = shared_experts(config, expert)
+    return experts(config, expert=expert, router=corrected_router(config), shared=shared)
 
 
 def weights(config: Config) -> Weights:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.attention import attention, head_dim
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import rmsnorm
+from archcli.load.huggingface.parts.experts import experts
+from archcli.load.huggingface.parts.llama_like import llama_like
 from archcli.load.huggingface.parts.windows import window
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA
@@ -33,19 +31,9 @@ DEFAULTS = {
 
 def mapping(config: Config) -> Mapped:
     """As Mistral, with experts in every layer; the weights of the top k are normalized to sum 1."""
-    config = config.of_class(DEFAULTS)
-    experts = {
-        "kind": "moe",
-        "n_experts": config.size("num_local_experts", "num_experts"),
-        "top_k": config.size("num_experts_per_tok"),
-        "expert": gated(config),
-    }
-    layer = {
-        "kind": "pre_norm",
-        "attention": attention(config, head_dim(config), window=window(config)),
-        "ffn": experts,
-    }
-    return decoder(config, rmsnorm(config), [layer] * config.layers())
+    config = config.of_class(DEFAULTS, num_experts="num_local_experts")
+    attend = {"window": window(config)}
+    return llama_like(config, heads=attend, ffn=experts(config, width="intermediate_size"))
 
 
 WEIGHTS: Weights = {

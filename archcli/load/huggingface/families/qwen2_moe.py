@@ -5,7 +5,8 @@ from __future__ import annotations
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import attention, head_dim
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.feed_forward import gated, sparse_layers
+from archcli.load.huggingface.parts.experts import every_step, experts, normalized_by, with_networks
+from archcli.load.huggingface.parts.feed_forward import gated
 from archcli.load.huggingface.parts.norms import rmsnorm
 from archcli.load.huggingface.parts.windows import windows
 from archcli.load.huggingface.value import ConfigValue, Mapped
@@ -52,7 +53,8 @@ def mapping(config: Config) -> Mapped:
         return {"kind": "pre_norm", "attention": attention(config, width, bias=bias, window=window)}
 
     layers = windows(config, layer, lambda index: index % 2 == 0 and index < last, used=used)
-    return decoder(config, rmsnorm(config), sparse_layers(config, layers, gated(config), _experts))
+    layers = with_networks(layers, every_step(config), lambda: gated(config), lambda: _experts(config))
+    return decoder(config, rmsnorm(config), layers)
 
 
 def _experts(config: Config) -> Mapped:
@@ -60,15 +62,8 @@ def _experts(config: Config) -> Mapped:
     if width == 0:
         what, hint = "shared_expert_intermediate_size 0 is not supported", "its gate needs an expert"
         raise config.error(what, hint, width.place)
-    return {
-        "kind": "moe",
-        "n_experts": config.size("num_experts"),
-        "top_k": config.size("num_experts_per_tok"),
-        "expert": gated(config, width="moe_intermediate_size"),
-        "router": {"normalized": config.flag("norm_topk_prob")},
-        "shared": gated(config, width="shared_expert_intermediate_size"),
-        "shared_gate": True,
-    }
+    shared = gated(config, width="shared_expert_intermediate_size")
+    return experts(config, router=normalized_by(config), shared=shared, shared_gate=True)
 
 
 WEIGHTS: Weights = {

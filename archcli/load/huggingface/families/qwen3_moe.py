@@ -5,7 +5,8 @@ from __future__ import annotations
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import PER_HEAD, attention, head_dim
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.feed_forward import gated, sparse_layers
+from archcli.load.huggingface.parts.experts import every_step, experts, normalized_by, with_networks
+from archcli.load.huggingface.parts.feed_forward import gated
 from archcli.load.huggingface.parts.norms import rmsnorm
 from archcli.load.huggingface.parts.windows import window
 from archcli.load.huggingface.value import Mapped
@@ -48,17 +49,12 @@ def mapping(config: Config) -> Mapped:
     slides = window(config) if config.flag("use_sliding_window") else None
     attend = attention(config, width, bias=bias, qk_norm=PER_HEAD, window=slides)
     layers = [{"kind": "pre_norm", "attention": attend}] * config.layers()
-    return decoder(config, rmsnorm(config), sparse_layers(config, layers, gated(config), _experts))
+    layers = with_networks(layers, every_step(config), lambda: gated(config), lambda: _experts(config))
+    return decoder(config, rmsnorm(config), layers)
 
 
 def _experts(config: Config) -> Mapped:
-    return {
-        "kind": "moe",
-        "n_experts": config.size("num_experts", "num_local_experts"),
-        "top_k": config.size("num_experts_per_tok"),
-        "expert": gated(config, width="moe_intermediate_size"),
-        "router": {"normalized": config.flag("norm_topk_prob")},
-    }
+    return experts(config, router=normalized_by(config))
 
 
 WEIGHTS: Weights = {**LLAMA, **EXPERTS, **QK_NORM}

@@ -1,0 +1,118 @@
+"""Mixtures of experts by the usual keys: experts, routers, and which layers have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.parts.feed_forward import gated
+from archcli.load.huggingface.value import Mapped, without_none
+
+SUM_TO_ONE: Mapping[str, Any] = MappingProxyType({})
+"""A softmax over all experts, whose chosen weights are divided by their sum (Mixtral)."""
+
+DENSE, SPARSE = "dense", "sparse"
+
+
+def experts(
+    config: Config,
+    *,
+    width: str = "moe_intermediate_size",
+    expert: Mapped | None = None,
+    router: Mapping[str, Any] = SUM_TO_ONE,
+    **more: Any,
+) -> Mapped:
+    """A mixture of num_experts networks, num_experts_per_tok for each token.
+
+    A network is SwiGLU of `width` unless `expert` is given. A family that has other words for these two keys
+    says so in `of_class`. `more` are further fields, such as `shared`; None leaves one out.
+    """
+    mapping = {
+        "kind": "moe",
+        "n_experts": config.size("num_experts"),
+        "top_k": config.size("num_experts_per_tok"),
+        "expert": gated(config, width=width) if expert is None else expert,
+        "router": without_none({**router}) or None,
+        **more,
+    }
+    return without_none(mapping)
+
+
+def normalized_by(config: Config) -> Mapped:
+    """A softmax over all experts; norm_topk_prob says whether the chosen weights are divided by their sum."""
+    return {"normalized": config.flag("norm_topk_prob")}
+
+
+def corrected_router(config: Config, *, grouped: bool = True) -> Mapped:
+    """DeepSeek-V3's router: sigmoid scores, a correction bias when choosing, groups of experts, a scale."""
+    return {
+        "scores": "sigmoid",
+        "normalized": config.flag("norm_topk_prob"),
+        "scale": config.number("routed_scaling_factor"),
+        "correction": True,
+        **(best_groups(config, "top2") if grouped else {}),
+    }
+
+
+def best_groups(config: Config, score: str) -> Mapped:
+    """The topk_group best of n_group groups of experts, by the score max or top2; nothing for one group."""
+    number, chosen = config.size("n_group"), config.size("topk_group")
+    return {} if number == 1 else {"n_groups": number, "top_k_groups": chosen, "group_score": score}
+
+
+def shared_experts(config: Config, expert: Mapped, *, key: str = "n_shared_experts") -> Mapped | None:
+    """The experts that see every token: in DeepSeek one network as wide as all of them; null is none."""
+    if config.stated_null(key):
+        return None
+    number, width = config.count(key), expert["d_ff"]
+    return {**expert, "d_ff": width.derive(number.value * width.value)} if number else None
+
+
+def with_networks(
+    layers: Sequence[Mapped],
+    routed: Sequence[bool],
+    dense: Callable[[], Mapped],
+    sparse: Callable[[], Mapped],
+) -> list[Mapped]:
+    """The layers with their feed-forward part: experts where `routed`, else a dense network.
+
+    A part that no layer has is not made, so that its keys may be anything.
+    """
+    ffns = {kind: (sparse if kind else dense)() for kind in dict.fromkeys(routed)}
+    made: dict[tuple[int, bool], Mapped] = {}
+    return [
+        made.setdefault((id(layer), kind), {**layer, "ffn": ffns[kind]})
+        for layer, kind in zip(layers, routed, strict=True)
+    ]
+
+
+def after_first(config: Config) -> list[bool]:
+    """Which layers have experts: all after the first first_k_dense_replace."""
+    first = config.count("first_k_dense_replace").value
+    return [index >= first for index in range(config.layers())]
+
+
+def every_step(config: Config) -> list[bool]:
+    """Which layers have experts: every decoder_sparse_step-th, but for those that mlp_only_layers names."""
+    step, plain = config.size("decoder_sparse_step").value, config.get("mlp_only_layers", default=[])
+    if not isinstance(plain, list) or not all(isinstance(index, int) for index in plain):
+        what = f"mlp_only_layers must be a list of whole numbers, not {short_repr(plain)}"
+        raise config.error(what, at=config.place("mlp_only_layers"))
+    has_experts, named = config.count("num_experts").value > 0, {*plain}
+    return [
+        has_experts and (index + 1) % step == 0 and index not in named for index in range(config.layers())
+    ]
+
+
+def by_types(config: Config, default: Callable[[], Sequence[bool]]) -> list[bool]:
+    """Which layers have experts: those that mlp_layer_types calls sparse; without it as `default` says."""
+    kinds = config.per_layer("mlp_layer_types", config.layers())
+    if kinds is None:
+        return list(default())
+    unknown = [kind for kind in kinds if kind not in (DENSE, SPARSE)]
+    if unknown:
+        what = f"mlp_layer_types {short_repr(unknown[0])} is not supported"
+        raise config.error(what, f"known: {DENSE}, {SPARSE}", config.place("mlp_layer_types"))
+    return [kind == SPARSE for kind in kinds]

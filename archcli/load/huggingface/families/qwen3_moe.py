@@ -42,7 +42,7 @@ def mapping(config: Config) -> Mapped:
 
     Where head_dim is not stated, a head is hidden_size / heads wide.
     """
-    config = config.of_class(DEFAULTS)
+    config = config.of_class(DEFAULTS, num_experts="num_local_experts")
     config.ignore("use_qk_norm")  # the class has these norms whatever the file says
     config.ignore("max_window_layers")
     bias, width = config.flag("attention_bias"), head_dim(config)

@@ -49,9 +49,20 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.training import *
 
 HOMES = {
-    ".activation": ["GELU", "Activation", "GELUTanh", "ReLU", "Sigmoid", "SiLU", "SquaredReLU", "Swish"],
+    ".activation": [
+        "GELU",
+        "Activation",
+        "GELUTanh",
+        "ReLU",
+        "Sigmoid",
+        "SiLU",
+        "Softplus",
+        "SquaredReLU",
+        "Swish",
+    ],
     ".attention.base": ["Attention", "LengthTemperature", "SoftmaxAttention"],
     ".attention.cross": ["CrossAttention"],
+    ".attention.gate": ["OutputGate"],
     ".attention.grouped": [
         "GroupedQueryAttention",
         "MultiHeadAttention",

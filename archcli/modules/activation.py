@@ -56,6 +56,12 @@ class Sigmoid(Activation):
     kind: Literal["sigmoid"] = "sigmoid"
 
 
+class Softplus(Activation):
+    """ln(1 + exp(x)): a smooth ReLU. Dugas et al. 2000, NeurIPS 13."""
+
+    kind: Literal["softplus"] = "softplus"
+
+
 class Swish(Activation):
     """x sigmoid(beta x). Ramachandran et al. 2017, arXiv:1710.05941.
 

@@ -30,6 +30,7 @@ TABLE: dict[str, dict[str, str]] = {
         "gelu_tanh": "archcli.modules.activation:GELUTanh",
         "silu": "archcli.modules.activation:SiLU",
         "sigmoid": "archcli.modules.activation:Sigmoid",
+        "softplus": "archcli.modules.activation:Softplus",
         "swish": "archcli.modules.activation:Swish",
     },
     "attention": {

@@ -11,8 +11,9 @@ from typing import ClassVar, Literal
 from archcli.graph import Experts, Tensor
 from archcli.modules.base import Conflict, Inline, Positive, Size
 from archcli.modules.ffn import FeedForward
-from archcli.ops import Activate, Add, Combine, Dispatch, Linear, Multiply, Route
-from archcli.ops.route import GroupScore, Scores
+from archcli.modules.norm import Norm
+from archcli.ops import Activate, Add, Combine, Dispatch, Linear, Multiply, Route, Scale, Softcap
+from archcli.ops.route import GroupScore, RankedBy, Scores
 
 SHARED = "shared_experts"
 
@@ -24,7 +25,9 @@ class Router(Inline):
     chosen k alone (gpt-oss). `normalized` divides the k weights by their sum; `scale` multiplies them.
     `correction` adds a stored, untrained bias when choosing, not when weighing (arXiv:2412.19437). With
     `n_groups`, only experts of the best `top_k_groups` groups are eligible, a group's worth being its best
-    expert (max, DeepSeek-V2) or its best two (top2, DeepSeek-V3). `bias` biases the logits.
+    expert (max, DeepSeek-V2) or its best two (top2, DeepSeek-V3). `bias` biases the logits,
+    `softcap` bounds them by c tanh(z/c) (Laguna). `ranked_by` logits chooses by logit plus correction in
+    place of the score (Kolibri).
     """
 
     group: ClassVar[str] = "router"
@@ -36,10 +39,14 @@ class Router(Inline):
     top_k_groups: Size = 1
     group_score: GroupScore = "max"
     bias: bool = False
+    softcap: Positive | None = None
+    ranked_by: RankedBy = "scores"
 
     def forward(self, x: Tensor, n_experts: int, top_k: int, *, name: str) -> tuple[Tensor, Tensor]:
         """Weights and expert indices, [B, T, k] each, for tokens x [B, T, D]."""
         logits = Linear(name, n_experts, self.bias)(x)
+        if self.softcap is not None:
+            logits = Softcap(f"{name}_softcap", self.softcap)(logits)
         op = Route(
             "route",
             top_k,
@@ -50,6 +57,7 @@ class Router(Inline):
             self.n_groups,
             self.top_k_groups,
             self.group_score,
+            self.ranked_by,
         )
         weights, index = op(logits)
         return weights, index
@@ -62,7 +70,8 @@ class MixtureOfExperts(FeedForward):
 
     All experts have the one shape `expert`; `shared` left out means none; `shared_gate` multiplies its output
     by sigmoid(w x), one gate per token (Qwen2-MoE, arXiv:2407.10671). `weigh` input multiplies an expert's
-    input by its weight in place of the output (Llama 4, top_k 1).
+    input by its weight in place of the output (Llama 4, top_k 1). `combination` mean halves what routed and
+    shared experts add up to (Command A+); `out_norm` normalizes the result (A.X K1).
     """
 
     kind: Literal["moe"] = "moe"
@@ -73,6 +82,8 @@ class MixtureOfExperts(FeedForward):
     shared: FeedForward | None = None
     shared_gate: bool = False
     weigh: Literal["output", "input"] = "output"
+    combination: Literal["sum", "mean"] = "sum"
+    out_norm: Norm | None = None
 
     def forward(self, x: Tensor) -> Tensor:
         """Route, dispatch, run the experts, combine."""
@@ -87,7 +98,11 @@ class MixtureOfExperts(FeedForward):
             index=expert_of,
         )
         y: Tensor = Combine("combine", weighted=self.weigh == "output")(routed, weights, order)
-        return y if self.shared is None else Add("add_shared")(y, self._shared(x, self.shared))
+        if self.shared is not None:
+            y = Add("add_shared")(y, self._shared(x, self.shared))
+        if self.combination == "mean":
+            y = Scale("mean", 0.5)(y)
+        return y if self.out_norm is None else self.out_norm(y, name="out_norm")
 
     def _shared(self, x: Tensor, shared: FeedForward) -> Tensor:
         y: Tensor = shared(x, name="shared", group=SHARED)
@@ -111,6 +126,9 @@ class MixtureOfExperts(FeedForward):
         if self.shared_gate and self.shared is None:
             what, hint = "shared_gate without a shared expert", "add shared, or leave shared_gate out"
             yield Conflict("shared-gate-needs-shared", "shared_gate", what, hint)
+        if self.combination == "mean" and self.shared is None:
+            what = "combination mean is of routed and shared experts, and there is none that is shared"
+            yield Conflict("mean-needs-shared", "combination", what, "add shared, or use combination: sum")
 
     def _check_routing(self) -> Iterator[Conflict]:
         """Check that k <= E and that groups divide the E experts evenly."""

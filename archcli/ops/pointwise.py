@@ -18,6 +18,7 @@ _FUNCTIONS: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
     "gelu_tanh": (1, lambda torch, x: torch.nn.functional.gelu(x, approximate="tanh")),
     "silu": (1, lambda torch, x: torch.nn.functional.silu(x)),
     "sigmoid": (1, lambda torch, x: torch.sigmoid(x)),
+    "softplus": (1, lambda torch, x: torch.nn.functional.softplus(x)),
     "tanh": (1, lambda torch, x: torch.tanh(x)),
 }
 

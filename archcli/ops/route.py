@@ -14,6 +14,7 @@ from archcli.ops.base import SOFTMAX_BACKWARD, SOFTMAX_FORWARD
 
 Scores = Literal["softmax", "sigmoid", "softmax_after"]
 GroupScore = Literal["max", "top2"]
+RankedBy = Literal["scores", "logits"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,10 +22,11 @@ class Route(Op):
     """Choose k of E experts for each token: logits [B, T, E] to weights and expert indices [B, T, k].
 
     Scores are softmax(logits), sigmoid(logits), or the logits themselves with a softmax over the chosen k
-    (`softmax_after`). The choice is made by score plus a stored, untrained correction bias [E] if there is
-    one (DeepSeek-V3, arXiv:2412.19437 section 2.1.2), within the best `kept_groups` of `groups` groups of
-    experts. A group's worth is its largest score or the sum of its two largest. Weights are the scores
-    without the correction, divided by their sum if `normalized`, times `scale`.
+    (`softmax_after`). The choice is made by score, or by logit (`ranked_by`), plus a stored, untrained
+    correction bias [E] if there is one (DeepSeek-V3, arXiv:2412.19437 section 2.1.2), within the best
+    `kept_groups` of `groups` groups of experts. A group's worth is its largest score or the sum of its two
+    largest. Weights are the scores without the correction, divided by their sum if `normalized`, times
+    `scale`.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Route(Op):
     groups: int = 1
     kept_groups: int = 1
     group_score: GroupScore = "max"
+    ranked_by: RankedBy = "scores"
 
     def shape(self, logits: Shape) -> tuple[Shape, Shape]:
         return ((*logits[:-1], self.top_k),) * 2
@@ -64,7 +67,8 @@ class Route(Op):
             "sigmoid": wide.sigmoid,
             "softmax_after": lambda: wide,
         }[self.scores]()
-        ranked = scores + weights["correction_bias"] if self.correction else scores
+        ranked = scores if self.ranked_by == "scores" else wide
+        ranked = ranked + weights["correction_bias"] if self.correction else ranked
         if self.groups > 1:
             ranked = self._within_groups(torch, ranked)
         index = ranked.topk(self.top_k, dim=-1).indices

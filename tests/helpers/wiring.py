@@ -23,10 +23,12 @@ from archcli.modules import (
     PreNorm,
     ReLU,
     ResidualPostNorm,
+    Router,
     Sandwich,
     Sigmoid,
     SiLU,
     Sinusoidal,
+    Softplus,
     SquaredReLU,
     Swish,
 )
@@ -115,6 +117,7 @@ ACTIVATIONS = {
     "gelu_tanh": (GELUTanh(), lambda x: nn.functional.gelu(x, approximate="tanh")),
     "silu": (SiLU(), nn.functional.silu),
     "sigmoid": (Sigmoid(), torch.sigmoid),
+    "softplus": (Softplus(), nn.functional.softplus),
     "swish": (Swish(beta=1.5), lambda x: x * torch.sigmoid(1.5 * x)),
 }
 
@@ -127,7 +130,15 @@ def check_activation(name):
     assert_close(node(X), node.down_proj(function(node.gate_proj(X)) * node.up_proj(X)))
 
 
-MIXTURES = {"mixtral": moe(), "deepseek": DEEPSEEK, "qwen": QWEN_MOE}
+MIXTURES = {
+    "mixtral": moe(),
+    "deepseek": DEEPSEEK,
+    "qwen": QWEN_MOE,
+    "mean": DEEPSEEK.replace(combination="mean", out_norm=LN),
+    "by-logits": moe(
+        n_experts=8, router=Router(scores="sigmoid", ranked_by="logits", correction=True, softcap=1.5)
+    ),
+}
 
 
 def check_mixture(name):
@@ -152,9 +163,11 @@ def check_mixture(name):
         router.top_k_groups,
         router.group_score,
     )
+    op.ranked_by = router.ranked_by
     x = X[:, :3]
     bias = {"correction_bias": node.route.correction_bias} if router.correction else {}
-    gates, index = REFERENCES["Route"](op, bias, node.router(x))
+    logits, cap = node.router(x), router.softcap
+    gates, index = REFERENCES["Route"](op, bias, logits if cap is None else cap * torch.tanh(logits / cap))
     expected = torch.zeros_like(x)
     for b in range(2):
         for t in range(3):
@@ -166,7 +179,8 @@ def check_mixture(name):
         expected = expected + node.shared(x) * (
             torch.sigmoid(node.shared_gate(x)) if spec.shared_gate else 1.0
         )
-    assert_close(node(x), expected)
+    expected = expected / 2 if spec.combination == "mean" else expected
+    assert_close(node(x), expected if spec.out_norm is None else node.out_norm(expected))
 
 
 def expert(stack, spec, e, x):

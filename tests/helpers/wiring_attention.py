@@ -11,9 +11,11 @@ from archcli.modules import (
     MultiHeadAttention,
     MultiQueryAttention,
     NoPosition,
+    OutputGate,
     PreNorm,
     QKNorm,
     Rope,
+    Softplus,
     YarnScaling,
 )
 from archcli.ops import Attend, RotaryTable, Rotate
@@ -66,6 +68,8 @@ ATTENTIONS = {
         scale=0.7,
     ),
     "gqa-clip": gqa(clip=0.5, bias=("v", "o")),
+    "gated": gqa(value_multiplier=0.7, v_head_dim=3, output_gate=OutputGate()),
+    "gated-heads": gqa(output_gate=OutputGate(per="head", activation=Softplus())),
     "qk-norm": gqa(qk_norm=QKNorm(norm=RMS)),
     "qk-norm-distinct": gqa(qk_norm=QKNorm(per="head_distinct", when="after_rope", norm=LN)),
     "qk-norm-full": gqa(qk_norm=QKNorm(per="full", norm=RMS)),
@@ -85,15 +89,23 @@ def check_attention(name):
         getattr(node, f"{which}_proj")(X).clamp(-bound, bound).unflatten(-1, (count, -1))
         for which, count in heads.items()
     )
-    expected = node.o_proj(attended(node, spec, q, k, v, spec.scale or q.shape[-1] ** -0.5).flatten(-2))
+    mixed = attended(node, spec, q, k, v * spec.value_multiplier, spec.scale or q.shape[-1] ** -0.5)
+    expected = node.o_proj(gated(node, spec.output_gate, mixed).flatten(-2))
     assert_close(node(X)[0], expected)
     biased = {which for which in "qkvo" if getattr(node, f"{which}_proj").bias is not None}
     assert biased == set(spec.bias if isinstance(spec.bias, tuple) else "qkvo" if spec.bias else "")
 
 
+def gated(node, gate, mixed):
+    if gate is None:
+        return mixed
+    function = torch.sigmoid if gate.activation.kind == "sigmoid" else torch.nn.functional.softplus
+    return mixed * function(node.gate_proj(X)).unflatten(-1, (mixed.shape[-2], -1))
+
+
 def check_latent(form):
     """Keys and values rebuilt from the latent; 3 heads of 5 + 4, values 3, latent 7."""
-    spec = mla(q_lora_rank=6, form=form, bias=True)
+    spec = mla(q_lora_rank=6, form=form, bias=True, output_gate=OutputGate(per="head"))
     node = layer_of(PreNorm(attention=spec, ffn=FFN, norm=RMS)).attention
     q = node.q_b_proj(node.q_a_norm(node.q_a_proj(X))).unflatten(-1, (3, 9))
     latent, shared = node.kv_a_proj(X).split([7, 4], dim=-1)
@@ -101,7 +113,8 @@ def check_latent(form):
     q = torch.cat([q[..., :5], turned(spec, q[..., 5:])], dim=-1)
     k = torch.cat([k, turned(spec, shared[..., None, :]).expand(-1, -1, 3, -1)], dim=-1)
     plain = spec.replace(position=NoPosition())
-    assert_close(node(X)[0], node.o_proj(attended(node, plain, q, k, v, 9**-0.5).flatten(-2)))
+    mixed = gated(node, spec.output_gate, attended(node, plain, q, k, v, 9**-0.5))
+    assert_close(node(X)[0], node.o_proj(mixed.flatten(-2)))
 
 
 def check_yarn_scale():

@@ -49,6 +49,20 @@ ATTENTION = [
         ),
         ("wiring.attention-qk-norm",),
     ),
+    Mutant(
+        "no output gate",
+        m.SoftmaxAttention,
+        "merge",
+        changed(output_gate=None),
+        ("wiring.attention-gated",),
+    ),
+    Mutant(
+        "values not multiplied",
+        m.ProjectedAttention,
+        "_values",
+        changed(value_multiplier=1.0),
+        ("wiring.attention-gated",),
+    ),
     Mutant("no clip", m.ProjectedAttention, "forward", changed(clip=None), ("wiring.attention-gqa-clip",)),
     *(
         Mutant(

@@ -63,6 +63,22 @@ FEEDFORWARD = [
         ("wiring.moe-qwen",),
     ),
     Mutant(
+        "MoE: no mean",
+        m.MixtureOfExperts,
+        "forward",
+        changed(combination="sum"),
+        ("wiring.moe-mean",),
+    ),
+    Mutant("MoE: no norm", m.MixtureOfExperts, "forward", changed(out_norm=None), ("wiring.moe-mean",)),
+    Mutant("Router: no cap", m.Router, "forward", changed(softcap=None), ("wiring.moe-by-logits",)),
+    Mutant(
+        "Router: ranked by scores",
+        m.Router,
+        "forward",
+        changed(ranked_by="scores"),
+        ("wiring.moe-by-logits",),
+    ),
+    Mutant(
         "MoE: one expert fewer",
         m.MixtureOfExperts,
         "forward",

@@ -8,6 +8,7 @@ import math
 import torch
 
 from archcli.ops import (
+    Activate,
     Clip,
     Combine,
     Conv1d,
@@ -16,6 +17,7 @@ from archcli.ops import (
     QueryTemperature,
     RelativeBias,
     RelativeKeys,
+    Route,
     Transpose,
     Zeros,
 )
@@ -54,6 +56,17 @@ CASES = {
         24 + 48,
     ),
     # 3 x 3 pairs, 2 heads; backward each of 18 gradients is added to its bucket, which is looked up again
+    "route-by-logits": Case(
+        Route("y", 2, "sigmoid", correction=True, ranked_by="logits"),
+        ((2, 3, 5),),
+        ((2, 3, 2), (2, 3, 2)),
+        {R: 1 * 30 + 30 + 2 * 12},
+        {R: 1 * 30 + 2 * 12},
+        (30, 2 * 12),
+        30 + 12 + 30,
+        buffers={"correction_bias": (5,)},
+    ),
+    "softplus": Case(Activate("y", "softplus"), (X,), X, {E: n}, {E: n}, (n, n), 3 * n),
     "relative-bias": Case(
         RelativeBias("y", 4, 2, 3, 8, False),
         ((3,),),

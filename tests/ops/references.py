@@ -22,6 +22,7 @@ ACTIVATIONS = {
     "gelu_tanh": lambda z: z / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (z + 0.044715 * z**3))),
     "silu": lambda z: z * sigmoid(z),
     "sigmoid": sigmoid,
+    "softplus": lambda z: math.log(1 + math.exp(z)),
     "tanh": lambda z: 1 - 2 / (math.exp(2 * z) + 1),
 }
 
@@ -147,10 +148,11 @@ def route(op, weights, logits):
                 "sigmoid": [sigmoid(z) for z in row],
                 "softmax_after": row,
             }[op.scores]
+            by = row if op.ranked_by == "logits" else scores
             ranked = (
-                [s + float(weights["correction_bias"][e]) for e, s in enumerate(scores)]
+                [s + float(weights["correction_bias"][e]) for e, s in enumerate(by)]
                 if op.correction
-                else list(scores)
+                else list(by)
             )
             best = sorted(_eligible(op, ranked), key=lambda e: -ranked[e])[: op.top_k]
             weigh = [scores[e] for e in best]

@@ -24,6 +24,7 @@ from parity.alterations import (
     times,
     to,
 )
+from parity.routing import grouping, normalization, ranking, score_kinds, top_k, weighing
 
 STRUCTURE = set(
     """kind name source released series sibling_of published groups embedding head attention mixer ffn layer
@@ -82,29 +83,6 @@ def table_offset(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
         yield "offset=0", altered(spec, offset=0, max_seq_len=spec.max_seq_len + spec.offset)
 
 
-def score_kinds(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
-    """Other scores.
-
-    A softmax over all experts, normalized over the chosen, is a softmax over the chosen: no mutant.
-    """
-    same = {"softmax", "softmax_after"} if spec.normalized and spec.scores != "sigmoid" else {spec.scores}
-    for scores in sorted({"softmax", "sigmoid", "softmax_after"} - same):
-        yield f"scores={scores}", altered(spec, scores=scores)
-
-
-def normalization(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
-    """Weights that sum to 1, or not; a softmax over the chosen does by itself."""
-    return to(True, False)(spec, field) if spec.scores != "softmax_after" else iter(())
-
-
-def grouping(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
-    """Groups of experts: none, more kept, valued otherwise."""
-    if spec.n_groups > 1:
-        yield "no groups", altered(spec, n_groups=1, top_k_groups=1)
-        yield "top_k_groups+1", altered(spec, top_k_groups=spec.top_k_groups + 1)
-        yield from to("max", "top2")(spec, "group_score")
-
-
 def reverse(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
     """The layers of a pattern in the opposite order."""
     if spec.pattern:
@@ -118,16 +96,6 @@ def causality(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
     """
     if spec.window is None and spec.chunk is None:
         yield from to(True, False)(spec, field)
-
-
-def top_k(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
-    """One expert more, one fewer; weights on the input are defined for one alone."""
-    return plus(1, -1)(spec, field) if spec.weigh == "output" else iter(())
-
-
-def weighing(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
-    """Weights on the output in place of the input, or the other way round, where one expert is chosen."""
-    return to("input", "output")(spec, field) if spec.top_k == 1 else iter(())
 
 
 def place(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
@@ -186,6 +154,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     m.GELUTanh: {"kind": kinds(m.GELU)},
     m.Swish: {"beta": times(1.1), "learnt": nothing, "kind": kinds(m.SiLU)},
     m.Sigmoid: {"kind": kinds(m.SiLU)},
+    m.Softplus: {"kind": kinds(m.ReLU)},
     m.SiLU: {"kind": kinds(m.GELU, m.Sigmoid)},
     m.MLP: {"bias": off},
     m.GLU: {
@@ -203,8 +172,17 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "top_k_groups": nothing,
         "group_score": nothing,
         "bias": off,
+        "softcap": both(times(2), dropped, filled(0.5)),
+        "ranked_by": ranking,
     },
-    m.MixtureOfExperts: {"top_k": top_k, "shared": dropped, "shared_gate": off, "weigh": weighing},
+    m.MixtureOfExperts: {
+        "top_k": top_k,
+        "shared": dropped,
+        "shared_gate": off,
+        "weigh": weighing,
+        "combination": to("sum"),
+        "out_norm": dropped,
+    },
     m.LengthTemperature: {"scale": times(2), "floor_scale": times(2)},
     m.Attention: {
         "position": both(
@@ -222,7 +200,9 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "sparsity": nothing,
         "normalizer": to("relu"),
         "temperature": both(dropped, filled(m.LengthTemperature(scale=0.5, floor_scale=4))),
+        "output_gate": dropped,
     },
+    m.ProjectedAttention: {"value_multiplier": times(1.1)},
     m.ProjectedHeads: {
         "bias": each_bias,
         "clip": both(times(1.5), dropped, filled(0.5)),

@@ -25,6 +25,7 @@ from archcli.modules import (
     Sigmoid,
     SiLU,
     Sinusoidal,
+    Softplus,
     SquaredReLU,
     Swish,
 )
@@ -32,7 +33,7 @@ from readings.mixers import NORMS, SIZES, latent, linear, projected
 from readings.outputs import BOOL, NUMBERS, maybe, outputs
 
 ACTIVATIONS = st.one_of(
-    st.sampled_from([ReLU(), SquaredReLU(), GELU(), GELUTanh(), SiLU(), Sigmoid()]),
+    st.sampled_from([ReLU(), SquaredReLU(), GELU(), GELUTanh(), SiLU(), Sigmoid(), Softplus()]),
     st.builds(Swish, beta=NUMBERS, learnt=BOOL),
 )
 
@@ -62,6 +63,8 @@ def mixtures(draw):
         expert=draw(DENSE),
         shared=shared,
         shared_gate=shared is not None and draw(BOOL),
+        combination="sum" if shared is None else draw(st.sampled_from(["sum", "mean"])),
+        out_norm=draw(maybe(NORMS)),
         router=Router(
             scores=draw(st.sampled_from(["softmax", "sigmoid", "softmax_after"])),
             normalized=draw(BOOL),
@@ -71,6 +74,8 @@ def mixtures(draw):
             top_k_groups=kept,
             group_score=draw(st.sampled_from(["max", "top2"])),
             bias=draw(BOOL),
+            softcap=draw(maybe(NUMBERS)),
+            ranked_by=draw(st.sampled_from(["scores", "logits"])),
         ),
     )
 

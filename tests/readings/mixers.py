@@ -23,10 +23,13 @@ from archcli.modules import (
     NoPosition,
     NoScaling,
     NTKScaling,
+    OutputGate,
     QKNorm,
     RelativeKey,
     RMSNorm,
     Rope,
+    Sigmoid,
+    Softplus,
     StridedPattern,
     YarnScaling,
 )
@@ -111,6 +114,14 @@ def weighing(draw):
 
 
 @st.composite
+def gates(draw):
+    """No gate of the result, or one for each channel or head."""
+    kinds = st.sampled_from([Sigmoid(), Softplus()])
+    gate = st.builds(OutputGate, per=st.sampled_from(["channel", "head"]), activation=kinds)
+    return {"output_gate": draw(maybe(gate))}
+
+
+@st.composite
 def heads(draw, d_model):
     """How many heads, and their width where d_model does not say it."""
     n_heads = draw(st.sampled_from([1, 2, 3, 4]))
@@ -168,6 +179,8 @@ def projected(draw, d_model):
         clip=draw(maybe(NUMBERS)),
         scale=draw(maybe(NUMBERS)),
         softcap=draw(maybe(NUMBERS)),
+        value_multiplier=draw(st.sampled_from([1.0, 0.7])),
+        **draw(gates()),
         **draw(weighing()),
     )
 
@@ -193,5 +206,6 @@ def latent(draw):
         scale=draw(maybe(NUMBERS)),
         softcap=draw(maybe(NUMBERS)),
         sinks=draw(BOOL),
+        **draw(gates()),
         **draw(masks()),
     )

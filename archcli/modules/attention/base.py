@@ -19,11 +19,13 @@ from archcli.ops import (
     Chunked,
     ExtendCache,
     Mask,
+    MergeHeads,
     Parameter,
     SlidingWindow,
 )
 
-if TYPE_CHECKING:  # a field of few, imported where it is given a value
+if TYPE_CHECKING:  # fields of few, imported where one is given a value
+    from archcli.modules.attention.gate import OutputGate
     from archcli.modules.sparsity import Sparsity
 
 STABILIZERS = ("qk_norm", "softcap", "clip", "sinks")
@@ -71,6 +73,7 @@ class SoftmaxAttention(Attention):
     softmax, whose probability is dropped (gpt-oss, arXiv:2508.10925). `normalizer` relu weighs by max(score,
     0) over the number of keys the query sees in place of the softmax (arXiv:2309.08586); `temperature`
     sharpens queries with their position. `dropout` zeroes that share of the probabilities in training.
+    `output_gate` gates the result before its output projection.
     """
 
     has_scores: ClassVar[bool] = True
@@ -83,6 +86,7 @@ class SoftmaxAttention(Attention):
     normalizer: Literal["softmax", "relu"] = "softmax"
     temperature: LengthTemperature | None = None
     dropout: Share = 0.0
+    output_gate: OutputGate | None = None
 
     @property
     def mask(self) -> Mask:
@@ -154,6 +158,13 @@ class SoftmaxAttention(Attention):
         )
         mixed: Tensor = op(q, k, v, context.positions, *extras.values())
         return mixed
+
+    def merge(self, x: Tensor, mixed: Tensor) -> Tensor:
+        """Heads mixed [B, T, H, e], gated by tokens x [B, T, D] where there is a gate, as [B, T, H e]."""
+        if self.output_gate is not None:
+            mixed = self.output_gate(x, mixed, name="gate_proj")
+        merged: Tensor = MergeHeads("merge")(mixed)
+        return merged
 
     def extend(self, context: Context, **new: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...] | None]:
         """Append new entries to the cached ones: what attention reads, and what the cache keeps.

@@ -13,7 +13,7 @@ from archcli.graph import Tensor
 from archcli.modules.attention.grouped import ProjectedAttention
 from archcli.modules.base import Size
 from archcli.modules.context import Context, or_default
-from archcli.ops import Bidirectional, ExtendCache, Linear, Mask, MergeHeads
+from archcli.ops import Bidirectional, ExtendCache, Linear, Mask
 
 
 class CrossAttention(ProjectedAttention):
@@ -45,7 +45,7 @@ class CrossAttention(ProjectedAttention):
         d = self.width(x.shape[-1])
         q = self._placed(self._heads(x, "q", self.n_heads, d), "q", None)
         k, v = context.cache or self._source(context, d)
-        mixed = MergeHeads("merge")(self.attend(context._replace(bias=None), d, q, k, v))
+        mixed = self.merge(x, self.attend(context._replace(bias=None), d, q, k, v))
         y: Tensor = Linear("o_proj", x.shape[-1], self._biased("o"))(mixed)
         return y, None if context.cache is None else (k, v)
 
@@ -56,7 +56,7 @@ class CrossAttention(ProjectedAttention):
                 "cross attention needs the encoder's output, or a cache that holds its keys and values"
             )
         k = self._placed(self._heads(context.memory, "k", self.kv_heads, d), "k", None)
-        v = self._heads(context.memory, "v", self.kv_heads, d if self.v_head_dim is None else self.v_head_dim)
+        v = self._values(context.memory, d)
         if context.cache is not None:
             (k, _), (v, _) = (
                 ExtendCache("k_cache", Bidirectional(), cross=True)(k),

@@ -23,7 +23,7 @@ from archcli.modules.base import Conflict, Positive, Size
 from archcli.modules.context import Context, or_default
 from archcli.modules.mixer import MixerFacts
 from archcli.modules.norm import QKNorm
-from archcli.ops import Clip, Linear, MergeHeads, SplitHeads
+from archcli.ops import Clip, Linear, Scale, SplitHeads
 
 Projection = Literal["q", "k", "v", "o"]
 
@@ -107,7 +107,11 @@ class ProjectedAttention(SoftmaxAttention, ProjectedHeads):
     """o(softmax(scale q k^T) v) with q = Wq x [H d], k = Wk x [K d], v = Wv x [K e], o = Wo.
 
     Vaswani et al. 2017, arXiv:1706.03762.
+
+    `value_multiplier` scales the values (MiMo-V2-Flash 0.707); 1 leaves them.
     """
+
+    value_multiplier: Positive = 1.0
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
         """[B, T, D] to [B, T, D]; the cache holds k [B, n, K, d] and v [B, n, K, e]."""
@@ -116,10 +120,15 @@ class ProjectedAttention(SoftmaxAttention, ProjectedHeads):
         table = context.rotary or self.table(context.positions, x.shape[-1], "rotary")
         q = self._placed(self._heads(x, "q", self.n_heads, d), "q", table)
         k = self._placed(self._heads(x, "k", self.kv_heads, d), "k", table)
-        v = self._heads(x, "v", self.kv_heads, d if self.v_head_dim is None else self.v_head_dim)
+        v = self._values(x, d)
         (k, v), kept = self.extend(context, k=k, v=v)
-        mixed = MergeHeads("merge")(self.attend(context, d, q, k, v))
+        mixed = self.merge(x, self.attend(context, d, q, k, v))
         return Linear("o_proj", x.shape[-1], self._biased("o"))(mixed), kept
+
+    def _values(self, x: Tensor, d: Number) -> Tensor:
+        """Values [B, T, K, e] of tokens x, multiplied."""
+        v = self._heads(x, "v", self.kv_heads, d if self.v_head_dim is None else self.v_head_dim)
+        return v if self.value_multiplier == 1.0 else Scale("v_multiplier", self.value_multiplier)(v)
 
 
 class MultiHeadAttention(ProjectedAttention):

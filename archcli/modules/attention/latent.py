@@ -18,7 +18,7 @@ from archcli.modules.context import Context, or_default
 from archcli.modules.mixer import MixerFacts
 from archcli.modules.norm import Norm
 from archcli.modules.request import Forms
-from archcli.ops import Concat, Einsum, Linear, MergeHeads, Split, SplitHeads, Unsqueeze
+from archcli.ops import Concat, Einsum, Linear, Split, SplitHeads, Unsqueeze
 
 LATENT = "mla_latent_norm"
 
@@ -80,7 +80,7 @@ class MultiHeadLatentAttention(SoftmaxAttention):
         k_pe = self.position.rotate(Unsqueeze("k_pe_head")(k_pe), table, "k_rotate")
         (latent, k_pe), kept = self.extend(context, latent=latent, k_pe=k_pe)
         mix = self._absorbed if self.form == "absorbed" else self._naive
-        mixed = MergeHeads("merge")(mix(context, q_nope, q_pe, latent, k_pe))
+        mixed = self.merge(x, mix(context, q_nope, q_pe, latent, k_pe))
         return Linear("o_proj", x.shape[-1], self.bias)(mixed), kept
 
     def _queries(self, x: Tensor) -> Tensor:

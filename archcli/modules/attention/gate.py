@@ -1,0 +1,34 @@
+"""OutputGate: attention's result, gated by the token before the output projection.
+
+B batch, T new tokens, D d_model, H query heads, e width of a value head.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from archcli.graph import Tensor
+from archcli.modules.activation import Activation, Sigmoid
+from archcli.modules.base import Inline
+from archcli.ops import Linear, Multiply, SplitHeads
+
+
+class OutputGate(Inline):
+    """mixed * f(G x): gates projected from the token x that attention reads.
+
+    Qiu et al. 2025, arXiv:2505.06708.
+
+    `per` channel has a gate for each of the H e channels (AFMoE), head one for each head (Step 3.5). With
+    `activation` softplus a gate can exceed 1 (Laguna).
+    """
+
+    per: Literal["channel", "head"] = "channel"
+    activation: Activation = Sigmoid()
+
+    def forward(self, x: Tensor, mixed: Tensor, *, name: str) -> Tensor:
+        """Gate heads mixed [B, T, H, e] by tokens x [B, T, D]."""
+        heads, width = mixed.shape[-2], mixed.shape[-1]
+        gates = Linear(name, heads if self.per == "head" else heads * width)(x)
+        gates = self.activation(gates, name=f"{name}_activation")
+        gated: Tensor = Multiply("gated")(mixed, SplitHeads(f"{name}_heads", heads)(gates))
+        return gated

@@ -18,7 +18,7 @@ def run(form: Form = None, as_json: Json = False, output: Output = None) -> None
     """List the Hugging Face model types that are read, wrappers included."""
     rows = [{"model_type": kind, "form": "model", "what": what} for kind, what in described().items()]
     for kind, wrapper in WRAPPERS.items():
-        inner = f"{wrapper.own_type} or another" if wrapper.any_text else wrapper.own_type
+        inner = f"{wrapper.text} or another" if wrapper.any_text else wrapper.text
         rows.append({"model_type": kind, "form": "wrapper", "what": f"{wrapper.key}: {inner}"})
     rows.sort(key=lambda row: row["model_type"].lower())
     columns = (Column("model_type", "model_type"), Column("form", "form"), Column("what", "what it is"))

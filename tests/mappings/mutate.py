@@ -2,8 +2,8 @@
 
     python tests/mappings/mutate.py [--n 60] [--seed 0] [MODEL_TYPE …]
 
-Of the default config of each causal, masked and sequence-to-sequence type that archcli imports, cut to a few
-layers: one to three keys altered, left out or set to null. Prints what is wrong, with the changes.
+Of the default config of each type that archcli imports, cut to a few layers: one to three keys altered, left
+out or set to null, of a wrapper those of its text part too. Prints what is wrong, with the changes.
 """
 
 import argparse
@@ -21,6 +21,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "helpers"))
 
 from archcli.load.huggingface.importer import families  # noqa: E402
+from archcli.load.huggingface.wrappers.table import WRAPPERS  # noqa: E402
 from mapped import Answer, answer  # noqa: E402
 from their_class import built, one_pass, params  # noqa: E402
 
@@ -34,22 +35,30 @@ DEPTHS = (
     "decoder_layers",
     "num_decoder_layers",
 )
+Changes = dict[tuple[str, str], Any]
 MISSING, LEFT_OUT = "(left out)", 0.3
 KEPT = ("architectures", "model_type", "transformers_version")
+TEXT = "text_config"
 ACTS = ("silu", "gelu", "relu", "gelu_new", "gelu_pytorch_tanh", "relu2")
 
 
 def small(config: dict[str, Any]) -> dict[str, Any]:
     """The config with a few layers; lists with an entry for each layer are left to the class."""
-    cut = {key: FEW if key in DEPTHS and isinstance(value, int) else value for key, value in config.items()}
+    parts = {
+        key: small(value) if key.endswith("_config") and value else value for key, value in config.items()
+    }
+    cut = {key: FEW if key in DEPTHS and isinstance(value, int) else value for key, value in parts.items()}
     depth = next((config[key] for key in DEPTHS if key in config), None)
     return {key: value for key, value in cut.items() if not (isinstance(value, list) and len(value) == depth)}
 
 
-def changes(config: dict[str, Any], rng: random.Random) -> dict[str, Any]:
-    """One to three keys and their new values; a missing value leaves the key out."""
-    keys = [key for key in config if key not in KEPT]
-    return {key: altered(key, config[key], rng) for key in rng.sample(keys, rng.randint(1, 3))}
+def changes(config: dict[str, Any], rng: random.Random) -> Changes:
+    """One to three keys and their new values, by (part, key); a missing value leaves the key out."""
+    parts = {"": config, **({TEXT: config[TEXT]} if isinstance(config.get(TEXT), dict) else {})}
+    keys = [(part, key) for part, stated in parts.items() for key in stated if key not in (*KEPT, TEXT)]
+    return {
+        (part, key): altered(key, parts[part][key], rng) for part, key in rng.sample(keys, rng.randint(1, 3))
+    }
 
 
 def altered(key: str, value: Any, rng: random.Random) -> Any:
@@ -72,9 +81,19 @@ def others(value: Any) -> tuple[Any, ...]:
     return (True, 1, 2, 64) if value is None else (MISSING, None)
 
 
-def mutated(config: dict[str, Any], changed: dict[str, Any]) -> dict[str, Any]:
+def mutated(config: dict[str, Any], changed: Changes) -> dict[str, Any]:
     """The config with these changes."""
-    return {key: value for key, value in {**config, **changed}.items() if value != MISSING}
+    stated = {
+        part: {key: new for (where, key), new in changed.items() if where == part} for part in ("", TEXT)
+    }
+    inner = {TEXT: {**config[TEXT], **stated[TEXT]}} if stated[TEXT] else {}
+    return without_missing({**config, **inner, **stated[""]})
+
+
+def without_missing(config: dict[str, Any]) -> dict[str, Any]:
+    """The config without the keys that are left out, in its text part either."""
+    kept = {key: value for key, value in config.items() if value != MISSING}
+    return {**kept, TEXT: without_missing(kept[TEXT])} if isinstance(kept.get(TEXT), dict) else kept
 
 
 def theirs(config: dict[str, Any]) -> dict[str, Any] | None:
@@ -89,7 +108,7 @@ def theirs(config: dict[str, Any]) -> dict[str, Any] | None:
         signal.alarm(0)
 
 
-def verdicts(config: dict[str, Any], seed: str, n: int) -> Iterator[tuple[dict[str, Any], Answer]]:
+def verdicts(config: dict[str, Any], seed: str, n: int) -> Iterator[tuple[Changes, Answer]]:
     """(changes, answer) of n variations whose class builds."""
     rng, base = random.Random(seed), small(config)  # noqa: S311 no secret hangs on it
     for changed in (changes(base, rng) for _ in range(n)):
@@ -110,13 +129,16 @@ def main() -> None:
     classes = json.loads((HERE / "figures.json").read_text())["classes"]
     for name, known in classes.items():
         kind = name.split("/")[1]
-        if "config" not in known or kind not in families() or (asked.kinds and kind not in asked.kinds):
+        if "config" not in known or kind not in {**families(), **WRAPPERS}:
+            continue
+        if asked.kinds and kind not in asked.kinds:
             continue
         counts: Counter[str] = Counter()
         for changed, (verdict, what) in verdicts(known["config"], f"{asked.seed} {name}", asked.n):
             counts[verdict] += 1
             if verdict in ("wrong", "traceback"):
-                print(f"{name} {json.dumps(changed)}: {verdict}: {what}")
+                said = {".".join(filter(None, place)): value for place, value in changed.items()}
+                print(f"{name} {json.dumps(said)}: {verdict}: {what}")
         print(f"{name}: {dict(counts)}", flush=True)
 
 

@@ -1,17 +1,20 @@
 """A wrapper's config.json is the language model of its class in transformers: text part, head and tie."""
 
 import itertools
+from dataclasses import fields
 
 import pytest
 import transformers
 
 from archcli.errors import ArchError
-from archcli.load.huggingface.importer import families, import_config, weight_map
+from archcli.load.huggingface.importer import import_config, weight_map
+from archcli.load.huggingface.parts.rope import DEFAULT_THETA
 from archcli.load.huggingface.wrappers.table import WRAPPERS
+from archcli.load.huggingface.wrappers.texts import TEXTS
 from archcli.measure.passes import forward_pass
 from archcli.measure.weights.checkpoint import compare
 from hub_compared import told, wrong
-from importing import imported_file
+from importing import families, imported_file
 from wrapping import NAMES, OPT, TINY, language_model, their_wrapper
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
@@ -23,6 +26,9 @@ QUANTIZED = (
     "the file states a quantization (quantization_config); parameters are counted, "
     "not what they are stored as"
 )
+OF_THE_WHOLE = {"tie_word_embeddings"}
+"""What the whole file says of the text part."""
+
 TIES = list(itertools.product((None, True, False), repeat=2))
 
 
@@ -32,11 +38,12 @@ def our_total(model):
 
 def file_of(kind, text="", whole_tie=None, text_tie=None):
     """A wrapper's config.json around a tiny text part."""
-    inner = text or WRAPPERS[kind].own_type
+    inner = text or WRAPPERS[kind].text
     stated = {**(OPT if inner == "opt" else TINY), "model_type": inner}
     outer = {"model_type": kind, "architectures": [NAMES.get(kind, "ForCausalLM")]}
     return {
         **outer,
+        **{key: TINY[key] for key in WRAPPERS[kind].head_sizes},
         WRAPPERS[kind].key: stated | ({} if text_tie is None else {"tie_word_embeddings": text_tie}),
         **({} if whole_tie is None else {"tie_word_embeddings": whole_tie}),
     }
@@ -54,18 +61,22 @@ def test_the_language_model_is_that_of_the_class_however_it_is_tied(kind):
 @EACH_KIND
 def test_the_text_part_that_a_class_expects_is_the_one_in_the_table(kind):
     spec, wrapper = transformers.CONFIG_MAPPING[kind].sub_configs_defaults["text_config"], WRAPPERS[kind]
-    assert wrapper.own_type == (getattr(spec, "model_type", "") or spec.config_class.model_type)
-    if wrapper.called:
-        assert not wrapper.any_text
-        theirs = vars(spec.config_class())
-        alike = {key: value for key, value in wrapper.defaults.items() if key != "rope_theta"}
-        assert alike == {key: theirs[key] for key in alike}
-        assert wrapper.defaults["rope_theta"] == theirs["rope_parameters"]["rope_theta"]
-        return
+    assert wrapper.text == (getattr(spec, "model_type", "") or spec.config_class.model_type)
     assert wrapper.any_text == (spec.config_class is transformers.AutoConfig)
     assert wrapper.partial == bool(spec.init_kwargs and not wrapper.defaults)
     unread = {"use_cache", "eos_token_id", "rope_parameters"}
     assert wrapper.defaults in ({}, {k: v for k, v in spec.init_kwargs.items() if k not in unread})
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_a_text_part_has_the_defaults_of_its_class(kind):
+    text, cls = TEXTS[kind], transformers.CONFIG_MAPPING[kind]
+    theirs = {cls.attribute_map.get(field.name, field.name): field.default for field in fields(cls)}
+    ours = {**families()[text.family].DEFAULTS, **text.defaults}
+    assert ours.pop("rope_theta", DEFAULT_THETA) == cls().rope_parameters["rope_theta"]
+    known = ours.keys() & theirs.keys() - text.fixed.keys() - OF_THE_WHOLE
+    assert {key: ours[key] for key in known if ours[key] != theirs[key]} == {}
+    assert text.defaults.keys() - {"rope_theta"} <= theirs.keys()
 
 
 @pytest.mark.sample(4)
@@ -164,6 +175,10 @@ REFUSED = {
     ),
     "no-text": ({"model_type": "mistral3"}, "key 'text_config' is missing"),
     "text-a-list": ({"model_type": "llava", "text_config": [1]}, "text_config must be a mapping"),
+    "head-of-other-sizes": (
+        {**file_of("ovis2", whole_tie=False), "hidden_size": 48},
+        "the head has hidden_size 48, and the text part 32",
+    ),
     "type-a-list": ({"model_type": "llava", "text_config": {"model_type": ["llama"]}}, "must be a string"),
     "tie-a-text": ({**file_of("llava"), "tie_word_embeddings": "no"}, "must be true or false"),
     "unknown-wrapper": (
@@ -181,4 +196,5 @@ def test_what_is_not_known_is_refused_by_name(config, said):
 
 def test_no_wrapper_is_a_family():
     assert not WRAPPERS.keys() & families().keys()
-    assert {wrapper.text for wrapper in WRAPPERS.values()} <= families().keys()
+    assert {wrapper.text for wrapper in WRAPPERS.values()} <= families().keys() | TEXTS.keys()
+    assert {text.family for text in TEXTS.values()} <= families().keys()

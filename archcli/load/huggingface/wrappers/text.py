@@ -11,6 +11,7 @@ from archcli.load.huggingface.places import KeyPlaces
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.wrappers.rules import TIE
 from archcli.load.huggingface.wrappers.table import WRAPPERS
+from archcli.load.huggingface.wrappers.texts import TEXTS
 from archcli.load.huggingface.wrappers.wrapper import Wrapper
 
 TOWERS = ("vision", "image", "video", "audio", "speech")
@@ -45,19 +46,31 @@ def text_part(whole: Config) -> TextPart:
     for note in (*_notes(whole, wrapper), *wrapper.left_out.values()):
         whole.note(note)
     stated, places = _text(whole, wrapper)
-    data = {"model_type": wrapper.own_type, **wrapper.defaults, **stated}
+    data = {"model_type": wrapper.text, **wrapper.defaults, **stated}
     data = {key: value for key, value in data.items() if key not in wrapper.left_out}
-    if not wrapper.any_text and data["model_type"] != wrapper.own_type:
-        what = f"a {wrapper.key} of model_type {short_repr(data['model_type'])} is not supported here"
-        raise whole.error(what, f"supported: {wrapper.own_type}", places.place("model_type"))
-    if wrapper.called:
-        data |= {"model_type": wrapper.text, **_in_one_axis(data)}
+    kind = data["model_type"]
+    if not wrapper.any_text and kind != wrapper.text:
+        what = f"a {wrapper.key} of model_type {short_repr(kind)} is not supported here"
+        raise whole.error(what, f"supported: {wrapper.text}", places.place("model_type"))
+    if isinstance(kind, str) and kind in TEXTS:
+        data = TEXTS[kind].as_family(data)
     tie, classes = wrapper.tie(whole), whole.value("architectures", default=["ForConditionalGeneration"])
+    if wrapper.head_sizes and tie is not None and not tie:
+        _check_head(whole, wrapper, data)
     outer = {"architectures": classes, **({} if tie is None else {TIE: tie})}
     for name, value in outer.items():
         data[name] = value.value
     places = places._replace(places={**places.places, **{name: value.place for name, value in outer.items()}})
     return TextPart(Config(data, places, notes=whole.notes), wrapper)
+
+
+def _check_head(whole: Config, wrapper: Wrapper, text: Mapping[str, Any]) -> None:
+    """Refuse an untied head of other sizes than the text part's."""
+    for key, default in wrapper.head_sizes.items():
+        size = whole.size(key, default=default)
+        if size.value != text.get(key):
+            what = f"the head has {key} {size}, and the text part {short_repr(text.get(key))}"
+            raise whole.error(what, "state the same in both", size.place)
 
 
 def _text(whole: Config, wrapper: Wrapper) -> tuple[Mapping[str, Any], KeyPlaces]:
@@ -68,7 +81,7 @@ def _text(whole: Config, wrapper: Wrapper) -> tuple[Mapping[str, Any], KeyPlaces
         if wrapper.partial and "hidden_size" not in flat:
             hint = "its class fills in sizes of its own, which archcli does not know"
             raise whole.error(f"key {wrapper.key!r} is missing", hint)
-        return {**flat, "model_type": wrapper.own_type}, whole.places
+        return {**flat, "model_type": wrapper.text}, whole.places
     if not isinstance(text, dict):
         what = f"{wrapper.key} must be a mapping, not {short_repr(text)}"
         raise whole.error(what, at=whole.place(wrapper.key))
@@ -78,14 +91,6 @@ def _text(whole: Config, wrapper: Wrapper) -> tuple[Mapping[str, Any], KeyPlaces
     whole.ignore("head_dim")
     replace(whole, data=outer).report_unread_keys()
     return text, whole.places.inner(wrapper.key)
-
-
-def _in_one_axis(data: Mapping[str, Any]) -> Mapped:
-    """Three-axis RoPE (mrope) rewritten as plain RoPE: for text the three positions are equal."""
-    scaling = data.get("rope_scaling")
-    if not isinstance(scaling, dict) or scaling.get("rope_type", scaling.get("type")) != "mrope":
-        return {}
-    return {"rope_scaling": {**scaling, "rope_type": "default"}}
 
 
 def _is_part(key: str) -> bool:

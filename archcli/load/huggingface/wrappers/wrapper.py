@@ -1,22 +1,22 @@
-"""Wrapper: how the class of a wrapper holds its language model."""
+"""Wrapper: how the class of a wrapper holds its language model; TextClass: what its text part is like."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.wrappers.rules import Head, TieRule, plain
 
 
 class Wrapper(NamedTuple):
     """How a wrapper's class holds its language model.
 
-    `text` is the family of a text part that states no model_type; `any_text`: another one is allowed.
-    `called` is that model_type where it is not the family's: a class of the same layers, with other
-    defaults, whose positions in three axes are equal for text. `defaults` are sizes that the class fills in
-    before those of the text part's own class. `partial`: it has sizes of its own where there is no text part,
-    so that a file has to state one. `headed` are names of classes that have a head, and do not end as such
-    names do.
+    `text` is the model_type of a text part that states none; `any_text`: another one is allowed. `defaults`
+    are sizes that the class fills in before those of the text part's own class. `partial`: it has sizes of
+    its own where there is no text part, so that a file has to state one. `headed` are names of classes that
+    have a head, and do not end as such names do.
+    `head_sizes` are the defaults of the whole file's keys by which an untied head is made.
     `left_out` are keys of the text part that are not read, each with a note of what is counted instead.
     """
 
@@ -29,9 +29,28 @@ class Wrapper(NamedTuple):
     defaults: Mapping[str, Any] = {}
     headed: tuple[str, ...] = ()
     left_out: Mapping[str, str] = {}
-    called: str = ""
+    head_sizes: Mapping[str, int] = {}
 
-    @property
-    def own_type(self) -> str:
-        """The model_type of a text part that states none."""
-        return self.called or self.text
+
+class TextClass(NamedTuple):
+    """The class of a text part whose layers are those of a family, with other defaults.
+
+    Its positions in three axes are equal for text. `fixed` is what it does whatever a file says.
+    """
+
+    family: str
+    defaults: Mapping[str, Any] = {}
+    fixed: Mapping[str, Any] = {}
+
+    def as_family(self, stated: Mapping[str, Any]) -> Mapped:
+        """The text part as a config.json of the family."""
+        data = {**self.defaults, **stated, **self.fixed, "model_type": self.family}
+        return data | _in_one_axis(data)
+
+
+def _in_one_axis(data: Mapping[str, Any]) -> Mapped:
+    """Three-axis RoPE (mrope) rewritten as plain RoPE: for text the three positions are equal."""
+    scaling = data.get("rope_scaling")
+    if not isinstance(scaling, dict) or scaling.get("rope_type", scaling.get("type")) != "mrope":
+        return {}
+    return {"rope_scaling": {**scaling, "rope_type": "default"}}

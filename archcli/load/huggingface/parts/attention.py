@@ -19,8 +19,9 @@ def even_split(config: Config) -> ConfigValue[int]:
 
 
 def head_dim(config: Config) -> ConfigValue[int]:
-    """The stated head_dim, else the class's default, else hidden_size / heads."""
-    width = config.size("head_dim", default=even_split(config))
+    """The stated head_dim, else the class's default, else hidden_size / heads, which null means too."""
+    stated = not config.stated_null("head_dim")
+    width = config.size("head_dim", default=even_split(config)) if stated else even_split(config)
     if width.value < 1:
         heads, hidden = config.size("num_attention_heads"), config.size("hidden_size")
         what = f"{heads} heads are more than hidden_size {hidden}"

@@ -16,6 +16,9 @@ from archcli.load.huggingface.value import ConfigValue, Mapped
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
+Heads = Mapping[str, Any] | Callable[[ConfigValue[int] | None], Mapping[str, Any]]
+"""Options of `attention`, or what gives those of a layer with this sliding window, or with none."""
+
 LLAMA_DEFAULTS: Mapping[str, Any] = MappingProxyType(
     {
         "vocab_size": 32000,
@@ -34,10 +37,15 @@ LLAMA_DEFAULTS: Mapping[str, Any] = MappingProxyType(
 """The defaults of LlamaConfig, for classes that differ from it in some."""
 
 
+def llama_defaults(*left_out: str, **others: Any) -> Mapped:
+    """The defaults of LlamaConfig without some, and with others."""
+    return {key: value for key, value in LLAMA_DEFAULTS.items() if key not in left_out} | others
+
+
 def llama_like(
     config: Config,
     *,
-    heads: Mapping[str, Any] = NOTHING,
+    heads: Heads = NOTHING,
     block: Mapping[str, Any] = NOTHING,
     ffn: Mapped | None = None,
     norm: Mapped | None = None,
@@ -47,12 +55,14 @@ def llama_like(
     """Pre-norm, RMSNorm, GQA with RoPE, SwiGLU; what is given replaces a part.
 
     `heads` are options of `attention`, `block` further keys of a layer, `more` those of the model. `slides`
-    tells by a layer's index whether it has the sliding window, where `layer_types` does not.
+    tells by a layer's index whether it has the sliding window, where `layer_types` does not; left out, no
+    layer has one.
     """
     width, ffn = head_dim(config), gated(config) if ffn is None else ffn
 
     def layer(window: ConfigValue[int] | None) -> Mapped:
-        attend = attention(config, width, **{"window": window, **heads})
+        options = heads(window) if callable(heads) else heads
+        attend = attention(config, width, **{"window": window, **options})
         return {"kind": "pre_norm", "attention": attend, "ffn": ffn, **block}
 
     layers = [layer(None)] * config.layers() if slides is None else windows(config, layer, slides)

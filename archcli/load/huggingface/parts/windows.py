@@ -31,12 +31,19 @@ def windows(
     """
     count, width = config.layers(), window(config)
     width = width if used else None
-    types = layer_types(config, [SLIDING if width and slides(index) else FULL for index in range(count)])
+    types = layer_types(config, _unstated(config, count, slides if width else None))
     if width is None and SLIDING in types:
         what = f"layer_types names {SLIDING}, but there is no window"
         raise config.error(what, "state sliding_window", config.place("layer_types"))
     made = {kind: layer(width if kind == SLIDING else None) for kind in dict.fromkeys(types)}
     return [made[kind] for kind in types]
+
+
+def _unstated(config: Config, count: int, slides: Callable[[int], bool] | None) -> list[str]:
+    """The kind of attention of each layer by its index, which is not asked where `layer_types` is stated."""
+    if slides is None or config.get("layer_types", default=None) is not None:
+        return [FULL] * count
+    return [SLIDING if slides(index) else FULL for index in range(count)]
 
 
 def layer_types(config: Config, default: list[str]) -> list[str]:

@@ -1,0 +1,48 @@
+"""Command R7B and Command A: Cohere2Config and Cohere2ForCausalLM."""
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.attention import head_dim
+from archcli.load.huggingface.parts.llama_like import llama_like
+from archcli.load.huggingface.parts.norms import layernorm
+from archcli.load.huggingface.parts.numbers import positive
+from archcli.load.huggingface.parts.rope import rope
+from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.weights.names import LLAMA
+
+MODEL_TYPES = ("cohere2",)
+DEFAULTS = {
+    "vocab_size": 256000,
+    "hidden_size": 8192,
+    "intermediate_size": 22528,
+    "logit_scale": 0.0625,
+    "num_hidden_layers": 40,
+    "num_attention_heads": 64,
+    "hidden_act": "silu",
+    "max_position_embeddings": 8192,
+    "layer_norm_eps": 1e-5,
+    "attention_bias": False,
+    "sliding_window": 4096,
+    "tie_word_embeddings": True,
+}
+WEIGHTS = LLAMA
+
+
+def mapping(config: Config) -> Mapped:
+    """Parallel with one LayerNorm without bias; RoPE in layers with a window, no position in the others."""
+    config = config.of_class(DEFAULTS)
+    period = config.size("sliding_window_pattern", default=4).value
+    near, bias = rope(config, head_dim(config), pairing="interleaved"), config.flag("attention_bias")
+    scale, norm = positive(config, "logit_scale"), layernorm(config.number("layer_norm_eps"), bias=False)
+
+    def heads(window: ConfigValue[int] | None) -> Mapped:
+        return {"bias": bias, "position": {"kind": "none"} if window is None else near}
+
+    return llama_like(
+        config,
+        heads=heads,
+        block={"kind": "parallel"},
+        norm=norm,
+        slides=lambda index: (index + 1) % period != 0,
+        head=None if scale == 1 else {"scale": scale},
+        tied=True,
+    )

@@ -1,0 +1,36 @@
+"""Helium of Kyutai: HeliumConfig and HeliumForCausalLM."""
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.attention import head_dim
+from archcli.load.huggingface.parts.feed_forward import gated
+from archcli.load.huggingface.parts.llama_like import llama_defaults, llama_like
+from archcli.load.huggingface.parts.rope import rope
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.names import LLAMA
+
+MODEL_TYPES = ("helium",)
+DEFAULTS = llama_defaults(
+    vocab_size=48000,
+    hidden_size=2560,
+    intermediate_size=7040,
+    num_hidden_layers=24,
+    num_attention_heads=20,
+    num_key_value_heads=20,
+    head_dim=128,
+    max_position_embeddings=4096,
+    rms_norm_eps=1e-8,
+    rope_theta=100000.0,
+)
+WEIGHTS = LLAMA
+
+
+def mapping(config: Config) -> Mapped:
+    """As Llama with interleaved RoPE; the output projection is square and never biased."""
+    config = config.of_class(DEFAULTS)
+    width, heads, hidden = head_dim(config), config.size("num_attention_heads"), config.size("hidden_size")
+    if width.value * heads.value != hidden.value:
+        what = f"{heads} heads of width {width} do not make hidden_size {hidden}"
+        raise config.error(what, "its class projects from hidden_size", config.place("head_dim"))
+    bias = ["q", "k", "v"] if config.flag("attention_bias") else False
+    options = {"bias": bias, "position": rope(config, width, pairing="interleaved")}
+    return llama_like(config, heads=options, ffn=gated(config, bias=config.flag("mlp_bias")))

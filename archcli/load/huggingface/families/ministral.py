@@ -1,0 +1,24 @@
+"""Ministral 8B of 2024: MinistralConfig and MinistralForCausalLM."""
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.llama_like import llama_defaults, llama_like
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.names import LLAMA
+
+MODEL_TYPES = ("ministral",)
+DEFAULTS = llama_defaults(
+    "attention_bias",
+    "mlp_bias",
+    intermediate_size=14336,
+    num_key_value_heads=8,
+    max_position_embeddings=131072,
+    sliding_window=4096,
+)
+WEIGHTS = LLAMA
+
+
+def mapping(config: Config) -> Mapped:
+    """As Mistral, where `layer_types` names the layers that have the window; without it, all have."""
+    config = config.of_class(DEFAULTS)
+    config.ignore("attention_bias", "mlp_bias")  # the class has none whatever the file says
+    return llama_like(config, slides=lambda _: True)

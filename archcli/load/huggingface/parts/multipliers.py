@@ -1,0 +1,45 @@
+"""Decoders of Granite's kind: Llama's, with factors on embeddings, scores, residuals and logits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.feed_forward import gated
+from archcli.load.huggingface.parts.llama_like import LLAMA_DEFAULTS, NOTHING, llama_like
+from archcli.load.huggingface.parts.numbers import positive
+from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
+
+GRANITE_DEFAULTS: Mapping[str, Any] = MappingProxyType(
+    {
+        **LLAMA_DEFAULTS,
+        "embedding_multiplier": 1.0,
+        "logits_scaling": 1.0,
+        "residual_multiplier": 1.0,
+        "attention_multiplier": 1.0,
+    }
+)
+"""The defaults of GraniteConfig."""
+
+
+def multiplier(config: Config, name: str) -> ConfigValue[float] | None:
+    """A factor above 0, or None where it is 1."""
+    factor = positive(config, name)
+    return None if factor == 1 else factor
+
+
+def granite_like(config: Config, *, block: Mapping[str, Any] = NOTHING, **options: Any) -> Mapped:
+    """As Llama, with factors on embeddings and residuals, and a divisor of logits.
+
+    `options` are those of `llama_like`; the factor on scores is among its `heads`, as their scale.
+    """
+    divisor = multiplier(config, "logits_scaling")
+    factors = {
+        "embedding": without_none({"scale": multiplier(config, "embedding_multiplier")}),
+        "head": None if divisor is None else {"scale": divisor.derive(1 / divisor.value)},
+    }
+    residual = without_none({"residual_multiplier": multiplier(config, "residual_multiplier")})
+    ffn = {"ffn": gated(config, bias=config.flag("mlp_bias"))}
+    return llama_like(config, **{**factors, **ffn, **options, "block": {**residual, **block}})

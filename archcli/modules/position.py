@@ -116,19 +116,22 @@ class Sinusoidal(Position):
 
     Vaswani et al. 2017, arXiv:1706.03762 section 3.5.
 
-    `interleaved` alternates sine and cosine as the paper does; `half` puts all sines first (Marian).
+    `interleaved` alternates sine and cosine as the paper does; `half` puts all sines first (Marian), or all
+    cosines where `first` is cosine (MusicGen). The first token is at position `offset` (XGLM 2).
     """
 
     acts_on = "embedding"
     kind: Literal["sinusoidal"] = "sinusoidal"
     base: Positive = 10000.0
     pairing: Pairing = "interleaved"
+    first: Literal["sine", "cosine"] = "sine"
+    offset: Count = 0
 
     def forward(self, x: Tensor, positions: Tensor, *, name: str) -> Tensor:
-        """x + sinusoid(positions)."""
-        total: Tensor = Add(f"{name}_add")(
-            x, SinusoidOp(name, x.shape[-1], self.base, self.pairing)(positions)
-        )
+        """x + sinusoid(positions + offset)."""
+        rows = AddConstant(f"{name}_rows", self.offset)(positions) if self.offset else positions
+        op = SinusoidOp(name, x.shape[-1], self.base, self.pairing, self.first)
+        total: Tensor = Add(f"{name}_add")(x, op(rows))
         return total
 
 

@@ -128,13 +128,14 @@ class Sinusoid(Op):
     """The fixed table of Vaswani et al. (arXiv:1706.03762 section 3.5) at positions [T]: [T, width].
 
     sin and cos of position / base^(2i/width); `half` puts all sines first, `interleaved` alternates sine and
-    cosine.
+    cosine, with `first` cosine the other way round.
     """
 
     name: str
     width: Number
     base: float = 10000.0
     pairing: Pairing = "interleaved"
+    first: Literal["sine", "cosine"] = "sine"
 
     def shape(self, positions: Shape) -> Shape:
         return (positions[0], self.width)
@@ -146,7 +147,8 @@ class Sinusoid(Op):
     def run(self, torch: Any, weights: dict[str, Any], positions: Any) -> Any:
         steps = torch.arange(0, self.width, 2, device=positions.device, dtype=torch.float32)
         angles = positions.to(torch.float32)[:, None] * torch.exp(steps * (-math.log(self.base) / self.width))
-        pair = (angles.sin(), angles.cos())
+        sine, cosine = angles.sin(), angles.cos()
+        pair = (sine, cosine) if self.first == "sine" else (cosine, sine)
         return (
             torch.stack(pair, dim=-1).flatten(-2)
             if self.pairing == "interleaved"

@@ -130,6 +130,7 @@ POSITIONS = [
     Mutant(
         "Sinusoidal: halves", m.Sinusoidal, "forward", changed(pairing="half"), ("wiring.ends-sinusoidal",)
     ),
+    Mutant("Sinusoidal: offset", m.Sinusoidal, "forward", changed(offset=1), ("wiring.ends-sinusoidal",)),
     Mutant("Sinusoidal: base", m.Sinusoidal, "forward", changed(base=100.0), ("wiring.ends-sinusoidal",)),
     Mutant("ALiBi: exponent", m.ALiBi, "max_bias", result(lambda bias: bias / 2), ("wiring.attention-mqa",)),
     Mutant("ALiBi: none", m.ALiBi, "max_bias", value(lambda self: None), ("wiring.attention-mqa",)),

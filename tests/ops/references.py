@@ -133,7 +133,8 @@ def rotate(op, weights, x, cos, sin):
 
 def sinusoid(op, weights, positions):
     rows = [[float(p) / op.base ** (2 * (i // 2) / op.width) for i in range(op.width)] for p in positions]
-    return torch.tensor([[math.cos(z) if i % 2 else math.sin(z) for i, z in enumerate(row)] for row in rows])
+    turned = (math.sin, math.cos) if op.first == "sine" else (math.cos, math.sin)
+    return torch.tensor([[turned[i % 2](z) for i, z in enumerate(row)] for row in rows])
 
 
 def route(op, weights, logits):

@@ -96,3 +96,12 @@ def kinds(*classes: type[Spec], **fixed: Any) -> Alteration:
 def nothing(spec: Spec, field: str) -> Iterator[tuple[str, Spec]]:
     """No mutant: the field is structure, or another field's mutants change it too."""
     yield from ()
+
+
+SINUSOID = {
+    "base": times(2),
+    "pairing": to("half", "interleaved"),
+    "first": to("sine", "cosine"),
+    "offset": to(0, 3),
+}
+"""A sinusoid's fields."""

@@ -12,6 +12,7 @@ from typing import Any
 from archcli import modules as m
 from archcli.modules.base import Spec
 from parity.alterations import (
+    SINUSOID,
     Alteration,
     altered,
     both,
@@ -224,7 +225,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     m.ResidualPostNorm: {"kind": kinds(m.PreNorm, m.PostNorm)},
     m.Parallel: {"n_norms": to(1, 2), "kind": kinds(m.PreNorm)},
     m.Group: {"n_layers": plus(-1), "pattern": reverse},
-    m.Sinusoidal: {"base": times(2), "pairing": to("half", "interleaved")},
+    m.Sinusoidal: SINUSOID,
     m.Embedding: {
         "scale": both(to(None), filled(2.0)),
         "norm": dropped,

@@ -127,7 +127,9 @@ def decoders(draw):
         st.just(NoPosition()),
         st.builds(Learned, max_seq_len=st.integers(16, 20), offset=st.integers(0, 2)),
     ]
-    added += [st.builds(Sinusoidal, pairing=st.sampled_from(["half", "interleaved"]))] if even else []
+    pairing, first = st.sampled_from(["half", "interleaved"]), st.sampled_from(["sine", "cosine"])
+    sinusoids = st.builds(Sinusoidal, pairing=pairing, first=first, offset=st.integers(0, 2))
+    added += [sinusoids] if even else []
     tied = draw(BOOL)
     head = draw(outputs(vocab_size, d_model).filter(lambda head: head.ties or not tied))
     z_loss = st.none() if head.by_targets else maybe(st.just(0.1))

@@ -9,6 +9,7 @@ from parity.families import (
     encoders,
     experts,
     gpt,
+    gpt_kin,
     latent,
     llama,
     masked,
@@ -23,6 +24,7 @@ from parity.families import (
 FAMILIES = {
     **llama.FAMILIES,
     **gpt.FAMILIES,
+    **gpt_kin.FAMILIES,
     **parallel.FAMILIES,
     **norms.FAMILIES,
     **experts.FAMILIES,

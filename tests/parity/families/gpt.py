@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.weights.names import FUSED, GPT2
-from archcli.load.huggingface.weights.rules import Parts
 from archcli.modules import (
     MLP,
     ALiBi,
@@ -48,33 +46,6 @@ GPT_SIZES = {
     "n_inner": D_FF,
     "layer_norm_epsilon": EPS,
 }
-GPT_NEO = {
-    **{name: rule for name, rule in GPT2.items() if ".attn." not in name and ".mlp." not in name},
-    "transformer.h.*.attn.attention.q_proj.weight": "layers.*.attention.q_proj.weight",
-    "transformer.h.*.attn.attention.k_proj.weight": "layers.*.attention.k_proj.weight",
-    "transformer.h.*.attn.attention.v_proj.weight": "layers.*.attention.v_proj.weight",
-    "transformer.h.*.attn.attention.out_proj.*": "layers.*.attention.o_proj.*",
-    "transformer.h.*.mlp.c_fc.*": "layers.*.ffn.up_proj.*",
-    "transformer.h.*.mlp.c_proj.*": "layers.*.ffn.down_proj.*",
-}
-GPT1 = {
-    **{name: rule for name, rule in GPT2.items() if "wte" not in name and "wpe" not in name},
-    "transformer.tokens_embed.weight": "embedding.tokens.weight",
-    "transformer.positions_embed.weight": "embedding.positions.weight",
-}
-CTRL = {
-    "transformer.w.weight": "embedding.tokens.weight",
-    "transformer.h.*.layernorm1.*": "layers.*.attention_norm.*",
-    "transformer.h.*.multi_head_attention.Wq.*": "layers.*.attention.q_proj.*",
-    "transformer.h.*.multi_head_attention.Wk.*": "layers.*.attention.k_proj.*",
-    "transformer.h.*.multi_head_attention.Wv.*": "layers.*.attention.v_proj.*",
-    "transformer.h.*.multi_head_attention.dense.*": "layers.*.attention.o_proj.*",
-    "transformer.h.*.layernorm2.*": "layers.*.ffn_norm.*",
-    "transformer.h.*.ffn.0.*": "layers.*.ffn.up_proj.*",
-    "transformer.h.*.ffn.2.*": "layers.*.ffn.down_proj.*",
-    "transformer.layernorm.*": "final_norm.*",
-    "lm_head.bias": "lm_head.bias",
-}
 LEARNED = Embedding(tied=True, position=Learned(max_seq_len=64))
 OFFSET = Embedding(tied=True, position=Learned(max_seq_len=64, offset=2))
 OPT_SIZES = {**SIZES, "model_type": "opt", "ffn_dim": D_FF, "tie_word_embeddings": True}
@@ -106,13 +77,6 @@ FAMILIES = {
             layers(PreNorm(norm=LN, attention=MultiQueryAttention(n_heads=HEADS, bias=True), ffn=TANH)),
             embedding=LEARNED,
         ),
-        weights={
-            **GPT2,
-            "transformer.h.*.attn.c_attn.*": Parts(FUSED),
-            "transformer.h.*.attn.c_proj.*": "layers.*.attention.o_proj.*",
-            "transformer.h.*.mlp.c_fc.*": "layers.*.ffn.up_proj.*",
-            "transformer.h.*.mlp.c_proj.*": "layers.*.ffn.down_proj.*",
-        },
     ),
     "gpt-1": Family(
         config={**GPT_SIZES, "model_type": "openai-gpt", "n_inner": None},
@@ -128,7 +92,6 @@ FAMILIES = {
             embedding=LEARNED,
             final_norm=False,
         ),
-        weights=GPT1,
     ),
     "gpt-neo": Family(
         config={
@@ -157,7 +120,6 @@ FAMILIES = {
             ),
             embedding=LEARNED,
         ),
-        weights=GPT_NEO,
     ),
     "ctrl": Family(
         config={**GPT_SIZES, "model_type": "ctrl", "dff": D_FF},
@@ -173,7 +135,6 @@ FAMILIES = {
             embedding=Embedding(tied=True, scale="sqrt_d_model", position=Sinusoidal(pairing="half")),
             head=Head(bias=True),
         ),
-        weights=CTRL,
         inert={
             "groups.0.layer.norm: eps*10": (
                 "eps is 1e-6 whatever the config says, and the sinusoid keeps the stream at size 1"

@@ -58,13 +58,14 @@ def embedded(embedding, ids, start, d_model):
     return made.embedding(ids, positions, V, d_model)[0].detach(), made.embedding
 
 
-def sinusoid(position, width, base, pairing):
+def sinusoid(position, width, base, pairing, first="sine"):
     """Vaswani et al. 2017, section 3.5.
 
-    Dims 2i and 2i+1 are the sine and cosine of position / base^(2i/width).
+    Dims 2i and 2i+1 are the sine and cosine of position / base^(2i/width), or the other way round.
     """
     angles = [position / base ** (2 * i / width) for i in range(width // 2)]
-    pairs = [(math.sin(angle), math.cos(angle)) for angle in angles]
+    turned = (math.sin, math.cos) if first == "sine" else (math.cos, math.sin)
+    pairs = [tuple(f(angle) for f in turned) for angle in angles]
     return (
         [x for pair in pairs for x in pair]
         if pairing == "interleaved"
@@ -92,11 +93,16 @@ def test_learned_rows_and_the_first_token_type_are_added(batch, new, start, d, o
             assert torch.allclose(x[b, t], expected, atol=1e-6)
 
 
-@given(new=SIZES, start=STARTS, half=SIZES, base=st.floats(10.0, 1e6), pairing=PAIRINGS)
-def test_the_sinusoid_is_added(new, start, half, base, pairing):
+@given(
+    new=SIZES, start=STARTS, half=SIZES, base=st.floats(10.0, 1e6), pairing=PAIRINGS,
+    first=st.sampled_from(["sine", "cosine"]), offset=st.integers(0, 3),
+)  # fmt: skip
+def test_the_sinusoid_is_added(new, start, half, base, pairing, first, offset):
     ids = torch.randint(V, (2, new))
-    x, weights = embedded(Embedding(position=Sinusoidal(base=base, pairing=pairing)), ids, start, 2 * half)
-    table = torch.tensor([sinusoid(start + t, 2 * half, base, pairing) for t in range(new)])
+    position = Sinusoidal(base=base, pairing=pairing, first=first, offset=offset)
+    x, weights = embedded(Embedding(position=position), ids, start, 2 * half)
+    places = range(start + offset, start + offset + new)
+    table = torch.tensor([sinusoid(place, 2 * half, base, pairing, first) for place in places])
     assert torch.allclose(x, (weights.tokens.weight[ids] + table).detach(), atol=2e-4)
 
 

@@ -133,6 +133,8 @@ def test_the_sinusoid_of_the_paper():
     assert rows[1].tolist() == pytest.approx([math.sin(1), math.cos(1), math.sin(0.01), math.cos(0.01)])
     halves = Sinusoid("sinusoid", 4, pairing="half").run(torch, {}, torch.tensor([1]))
     assert halves[0].tolist() == pytest.approx([math.sin(1), math.sin(0.01), math.cos(1), math.cos(0.01)])
+    turned = Sinusoid("sinusoid", 4, pairing="half", first="cosine").run(torch, {}, torch.tensor([1]))
+    assert turned[0].tolist() == pytest.approx([math.cos(1), math.cos(0.01), math.sin(1), math.sin(0.01)])
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,17 @@
-"""GPT-2, and GPT-3 where its paper states the shape: GPT2Config and GPT2LMHeadModel."""
+"""GPT-2, GPT-SW3, and GPT-3 where its paper states the shape: GPT2Config and GPT2LMHeadModel."""
 
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.feed_forward import mlp
+from archcli.load.huggingface.parts.gpt_like import GPT_ALIASES, SUMMARY, inner_width
 from archcli.load.huggingface.parts.norms import layernorm
 from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
 from archcli.load.huggingface.weights.names import GPT2
 from archcli.load.huggingface.weights.rules import Weights
 
-MODEL_TYPES = ("gpt2",)
+MODEL_TYPES = ("gpt2", "gpt-sw3")
 
 DEFAULTS = {
     "vocab_size": 50257,
@@ -25,24 +26,15 @@ DEFAULTS = {
     "add_cross_attention": False,
     "tie_word_embeddings": True,
 }
-ALIASES = {
-    "hidden_size": "n_embd",
-    "max_position_embeddings": "n_positions",
-    "num_attention_heads": "n_head",
-    "num_hidden_layers": "n_layer",
-}
-
-SUMMARY = ("summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj")
-"""Keys of a classifier that a language model does not have."""
 
 
 def mapping(config: Config) -> Mapped:
     """Pre-norm, LayerNorm, learned positions, MHA, a feed-forward network 4 d_model wide, all biased."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(DEFAULTS, **GPT_ALIASES)
     config.only("add_cross_attention", False)
     config.ignore("reorder_and_upcast_attn", *SUMMARY)
     width = config.size("hidden_size")
-    ffn = mlp(config, config.size("n_inner", default=width.derive(4 * width.value)), "activation_function")
+    ffn = mlp(config, inner_width(config), "activation_function")
     layers = [
         {"kind": "pre_norm", "attention": _attention(config, width, index), "ffn": ffn}
         for index in range(config.layers())

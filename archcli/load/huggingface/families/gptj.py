@@ -1,15 +1,16 @@
-"""GPT-J: GPTJConfig and GPTJForCausalLM."""
+"""GPT-J and CodeGen: GPTJConfig, CodeGenConfig and their ForCausalLM."""
 
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.feed_forward import mlp
+from archcli.load.huggingface.parts.gpt_like import GPT_ALIASES, SUMMARY, inner_width
 from archcli.load.huggingface.parts.norms import layernorm
 from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.weights.rules import Parts, Weights
 
-MODEL_TYPES = ("gptj",)
+MODEL_TYPES = ("gptj", "codegen")
 
 DEFAULTS = {
     "vocab_size": 50400,
@@ -22,28 +23,27 @@ DEFAULTS = {
     "layer_norm_epsilon": 1e-5,
     "tie_word_embeddings": False,
 }
-ALIASES = {
-    "hidden_size": "n_embd",
-    "max_position_embeddings": "n_positions",
-    "num_attention_heads": "n_head",
-    "num_hidden_layers": "n_layer",
-}
+FUSED = tuple(f"layers.*.attention.{which}_proj.*" for which in "qvk")
+SHARDS = 4
+"""CodeGen's fused matrix holds queries, values and keys anew for each of the four devices that trained it."""
 
 
 def mapping(config: Config) -> Mapped:
     """Parallel with one norm, MHA without bias, interleaved RoPE, biased feed-forward network and head."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(DEFAULTS, **GPT_ALIASES)
     config.only("rotary", True, default=True)
     config.only("scale_attn_weights", True, default=True)
-    config.ignore("summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj")
-    width = config.size("hidden_size")
+    config.ignore("gradient_checkpointing", *SUMMARY)
+    heads = config.size("num_attention_heads")
+    if config.get("model_type", default="") == "codegen" and heads.value % SHARDS:
+        raise config.error(
+            f"n_head {heads} is no multiple of {SHARDS}", "its class has no other", heads.place
+        )
     position = {"kind": "rope", "rotary_dim": config.size("rotary_dim"), "pairing": "interleaved"}
     layer = {
         "kind": "parallel",
-        "attention": {"kind": "mha", "n_heads": config.size("num_attention_heads"), "position": position},
-        "ffn": mlp(
-            config, config.size("n_inner", default=width.derive(4 * width.value)), "activation_function"
-        ),
+        "attention": {"kind": "mha", "n_heads": heads, "position": position},
+        "ffn": mlp(config, inner_width(config), "activation_function"),
     }
     norm = layernorm(config.number("layer_norm_epsilon"))
     return decoder(config, norm, [layer] * config.layers(), head={"bias": True})
@@ -52,6 +52,7 @@ def mapping(config: Config) -> Mapped:
 WEIGHTS: Weights = {
     "[transformer.]wte.weight": "embedding.tokens.weight",
     "[transformer.]h.*.ln_1.*": "layers.*.attention_norm.*",
+    "[transformer.]h.*.attn.qkv_proj.*": Parts(FUSED, groups=SHARDS),
     "[transformer.]h.*.attn.q_proj.*": "layers.*.attention.q_proj.*",
     "[transformer.]h.*.attn.k_proj.*": "layers.*.attention.k_proj.*",
     "[transformer.]h.*.attn.v_proj.*": "layers.*.attention.v_proj.*",

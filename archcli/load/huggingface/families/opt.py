@@ -7,6 +7,7 @@ from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.feed_forward import mlp
 from archcli.load.huggingface.parts.norms import layernorm
 from archcli.load.huggingface.value import Mapped, without_none
+from archcli.load.huggingface.weights.names import fairseq_layers
 from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("opt",)
@@ -59,14 +60,7 @@ WEIGHTS: Weights = {
     "[model.]decoder.embed_tokens.weight": "embedding.tokens.weight",
     "[model.]decoder.embed_positions.weight": "embedding.positions.weight",
     "[model.]decoder.project_in.weight": "embedding.project_in.weight",
-    "[model.]decoder.layers.*.self_attn.q_proj.*": "layers.*.attention.q_proj.*",
-    "[model.]decoder.layers.*.self_attn.k_proj.*": "layers.*.attention.k_proj.*",
-    "[model.]decoder.layers.*.self_attn.v_proj.*": "layers.*.attention.v_proj.*",
-    "[model.]decoder.layers.*.self_attn.out_proj.*": "layers.*.attention.o_proj.*",
-    "[model.]decoder.layers.*.self_attn_layer_norm.*": "layers.*.attention_norm.*",
-    "[model.]decoder.layers.*.fc1.*": "layers.*.ffn.up_proj.*",
-    "[model.]decoder.layers.*.fc2.*": "layers.*.ffn.down_proj.*",
-    "[model.]decoder.layers.*.final_layer_norm.*": "layers.*.ffn_norm.*",
+    **fairseq_layers("[model.]decoder.layers.*"),
     "[model.]decoder.final_layer_norm.*": "final_norm.*",
     "[model.]decoder.project_out.weight": "project_out.weight",
     "lm_head.weight": "lm_head.weight",

@@ -99,9 +99,8 @@ SUBLAYERS = {"self_attn": "attention", "encoder_attn": "cross_attention"}
 PROJECTIONS = {"q_proj": "q_proj", "k_proj": "k_proj", "v_proj": "v_proj", "out_proj": "o_proj"}
 
 
-def _half(half: str) -> dict[str, Rule]:
-    """Weight names of the layers of the encoder or the decoder."""
-    theirs, ours = f"[model.]{half}.layers.*", f"{half}.layers.*"
+def fairseq_layers(theirs: str, ours: str = "layers.*") -> dict[str, Rule]:
+    """Weight names of layers in fairseq's words, as BART, OPT and XGLM have them, under these prefixes."""
     names: dict[str, Rule] = {
         f"{theirs}.fc1.*": f"{ours}.ffn.up_proj.*",
         f"{theirs}.fc2.*": f"{ours}.ffn.down_proj.*",
@@ -112,6 +111,11 @@ def _half(half: str) -> dict[str, Rule]:
         for stored, projection in PROJECTIONS.items():
             names[f"{theirs}.{part}.{stored}.*"] = f"{ours}.{attention}.{projection}.*"
     return names
+
+
+def _half(half: str) -> dict[str, Rule]:
+    """Weight names of the layers of the encoder or the decoder."""
+    return fairseq_layers(f"[model.]{half}.layers.*", f"{half}.layers.*")
 
 
 ENCODER_DECODER: Weights = {

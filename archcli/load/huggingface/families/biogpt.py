@@ -1,0 +1,50 @@
+"""BioGPT: BioGptConfig and BioGptForCausalLM."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.feed_forward import mlp
+from archcli.load.huggingface.parts.norms import layernorm
+from archcli.load.huggingface.value import Mapped, without_none
+from archcli.load.huggingface.weights.names import fairseq_layers
+from archcli.load.huggingface.weights.rules import Weights
+
+MODEL_TYPES = ("biogpt",)
+
+DEFAULTS = {
+    "vocab_size": 42384,
+    "hidden_size": 1024,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "intermediate_size": 4096,
+    "hidden_act": "gelu",
+    "max_position_embeddings": 1024,
+    "layer_norm_eps": 1e-12,
+    "scale_embedding": True,
+    "tie_word_embeddings": True,
+}
+OFFSET = 2
+"""The table of positions keeps two rows for padding."""
+
+
+def mapping(config: Config) -> Mapped:
+    """Pre-norm, learned positions, everything biased; the eps of its norms is nn.LayerNorm's own."""
+    config = config.of_class(DEFAULTS)
+    layer = {
+        "kind": "pre_norm",
+        "attention": {"kind": "mha", "n_heads": config.size("num_attention_heads"), "bias": True},
+        "ffn": mlp(config, config.size("intermediate_size"), "hidden_act"),
+    }
+    scale = "sqrt_d_model" if config.flag("scale_embedding") else None
+    embedding = without_none({"scale": scale, "position": {"kind": "learned", "offset": OFFSET}})
+    return decoder(config, layernorm(1e-5), [layer] * config.layers(), embedding=embedding)
+
+
+WEIGHTS: Weights = {
+    "[biogpt.]embed_tokens.weight": "embedding.tokens.weight",
+    "[biogpt.]embed_positions.weight": "embedding.positions.weight",
+    **fairseq_layers("[biogpt.]layers.*"),
+    "[biogpt.]layer_norm.*": "final_norm.*",
+    "output_projection.weight": "lm_head.weight",
+}

@@ -1,0 +1,65 @@
+"""StarCoder and SantaCoder, GPT-2 with one head of keys: GPTBigCodeConfig and GPTBigCodeForCausalLM."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.attention import head_counts
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.feed_forward import mlp
+from archcli.load.huggingface.parts.gpt_like import GPT_ALIASES, SUMMARY, inner_width
+from archcli.load.huggingface.parts.norms import layernorm
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.names import FUSED, GPT2
+from archcli.load.huggingface.weights.rules import Parts, Weights
+
+MODEL_TYPES = ("gpt_bigcode",)
+
+DEFAULTS = {
+    "vocab_size": 50257,
+    "n_positions": 1024,
+    "n_embd": 768,
+    "n_layer": 12,
+    "n_head": 12,
+    "activation_function": "gelu_pytorch_tanh",
+    "layer_norm_epsilon": 1e-5,
+    "scale_attn_weights": True,
+    "multi_query": True,
+    "add_cross_attention": False,
+    "tie_word_embeddings": True,
+}
+SOFTMAX = ("attention_softmax_in_fp32", "scale_attention_softmax_in_fp32")
+RUNNER = ("inference_runner", "max_batch_size", "pre_allocate_kv_cache", "validate_runner_input")
+"""Keys of the first versions, which chose how it runs."""
+
+
+def mapping(config: Config) -> Mapped:
+    """As GPT-2, with MQA where multi_query is true."""
+    config = config.of_class(DEFAULTS, **GPT_ALIASES)
+    config.only("add_cross_attention", False)
+    config.ignore("num_key_value_heads", *SOFTMAX, *RUNNER, *SUMMARY)
+    scale = {} if config.flag("scale_attn_weights") else {"scale": 1.0}
+    layer = {
+        "kind": "pre_norm",
+        "attention": {**_heads(config), "bias": True, **scale},
+        "ffn": mlp(config, inner_width(config), "activation_function"),
+    }
+    norm = layernorm(config.number("layer_norm_epsilon"))
+    return decoder(config, norm, [layer] * config.layers(), embedding={"position": {"kind": "learned"}})
+
+
+def _heads(config: Config) -> Mapped:
+    heads = config.size("num_attention_heads")
+    return head_counts(heads, heads.derive(1) if config.flag("multi_query") else heads)
+
+
+def weights(config: Config) -> Weights:
+    """Weight names; in MHA a fused matrix holds queries, keys and values head by head."""
+    config = config.of_class(DEFAULTS, **GPT_ALIASES)
+    heads = 1 if config.flag("multi_query") else config.size("num_attention_heads").value
+    return {
+        **GPT2,
+        "[transformer.]h.*.attn.c_attn.*": Parts(FUSED, groups=heads),
+        "[transformer.]h.*.attn.c_proj.*": "layers.*.attention.o_proj.*",
+        "[transformer.]h.*.mlp.c_fc.*": "layers.*.ffn.up_proj.*",
+        "[transformer.]h.*.mlp.c_proj.*": "layers.*.ffn.down_proj.*",
+    }

@@ -1,0 +1,50 @@
+"""GPT of 2018, before GPT-2: OpenAIGPTConfig and OpenAIGPTLMHeadModel."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.gpt_like import GPT_ALIASES, SUMMARY
+from archcli.load.huggingface.parts.norms import layernorm
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.names import GPT2
+from archcli.load.huggingface.weights.rules import Weights
+
+MODEL_TYPES = ("openai-gpt",)
+
+DEFAULTS = {
+    "vocab_size": 40478,
+    "n_positions": 512,
+    "n_embd": 768,
+    "n_layer": 12,
+    "n_head": 12,
+    "afn": "gelu",
+    "layer_norm_epsilon": 1e-5,
+    "tie_word_embeddings": True,
+}
+ACTIVATIONS = {"gelu": "gelu_tanh", "relu": "relu", "silu": "silu", "swish": "silu"}
+
+
+def mapping(config: Config) -> Mapped:
+    """Post-norm without a final norm, learned positions, MHA, a network 4 d_model wide, all biased."""
+    config = config.of_class(DEFAULTS, **GPT_ALIASES)
+    config.ignore("n_inner", "n_special", "predict_special_tokens", *SUMMARY)
+    name, width = config.value("afn"), config.size("hidden_size")
+    if not isinstance(name.value, str) or name.value not in ACTIVATIONS:
+        what = f"activation {short_repr(name.value)} is not supported"
+        raise config.error(what, "known: " + ", ".join(ACTIVATIONS), name.place)
+    function = name.derive(ACTIVATIONS[name.value])
+    layer = {
+        "kind": "post_norm",
+        "attention": {"kind": "mha", "n_heads": config.size("num_attention_heads"), "bias": True},
+        "ffn": {"kind": "mlp", "d_ff": width.derive(4 * width.value), "activation": function, "bias": True},
+    }
+    norm, positions = layernorm(config.number("layer_norm_epsilon")), {"position": {"kind": "learned"}}
+    return decoder(config, norm, [layer] * config.layers(), embedding=positions, final_norm=False)
+
+
+WEIGHTS: Weights = {
+    **GPT2,
+    "[transformer.]tokens_embed.weight": "embedding.tokens.weight",
+    "[transformer.]positions_embed.weight": "embedding.positions.weight",
+}

@@ -1,0 +1,27 @@
+"""Decoders of GPT-2's kind: its words for the common keys, and layers of MHA and an ungated network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.value import ConfigValue
+
+GPT_ALIASES: Mapping[str, str] = MappingProxyType(
+    {
+        "hidden_size": "n_embd",
+        "max_position_embeddings": "n_positions",
+        "num_attention_heads": "n_head",
+        "num_hidden_layers": "n_layer",
+    }
+)
+
+SUMMARY = ("summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj")
+"""Keys of a classifier that a language model does not have."""
+
+
+def inner_width(config: Config, name: str = "n_inner") -> ConfigValue[int]:
+    """The width of the feed-forward network; missing or null means 4 hidden_size."""
+    width = config.size("hidden_size")
+    return config.size(name, default=width.derive(4 * width.value))

@@ -1,0 +1,25 @@
+"""Sinusoids as fairseq computes them: frequencies from 1 to exactly 1/10000, all sines first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.value import Mapped
+
+BASE = 10000.0
+
+
+def fairseq_sinusoid(config: Config, offset: int, **more: Any) -> Mapped:
+    """The sinusoid of position + offset, its h = hidden_size / 2 frequencies 10000^(-i/(h-1)).
+
+    In the usual form base^(-i/h) the base is 10000^(h/(h-1)).
+    """
+    width = config.size("hidden_size")
+    half = width.value // 2
+    if width.value % 2 or half == 1:
+        raise config.error(
+            f"a sinusoid cannot be {width} wide here", "an even width of at least 4", width.place
+        )
+    position = {"kind": "sinusoidal", "pairing": "half", "base": BASE ** (half / (half - 1)), **more}
+    return position | ({"offset": offset} if offset else {})

@@ -1,0 +1,74 @@
+"""Causal families of GPT's kind: a tiny config each, of which the importer makes the architecture."""
+
+from parity.family import D_FF, D_MODEL, EPS, HEADS, VOCAB, Family, rope
+
+FAIRSEQ = {"vocab_size": VOCAB, "max_position_embeddings": 64, "tie_word_embeddings": True}
+# eps is 1e-5 whatever these configs say; a stream this quiet feels it.
+QUIET = {f"*.{name}": 0.1 for name in ("embed_*.weight", "layers.*.self_attn.out_proj.*", "layers.*.fc2.*")}
+
+FAMILIES = {
+    "gpt-bigcode-mha": Family(
+        {
+            "model_type": "gpt_bigcode",
+            "vocab_size": VOCAB,
+            "n_positions": 64,
+            "n_embd": D_MODEL,
+            "n_layer": 2,
+            "n_head": HEADS,
+            "n_inner": D_FF,
+            "layer_norm_epsilon": EPS,
+            "multi_query": False,
+            "scale_attn_weights": False,
+        }
+    ),
+    "codegen": Family(
+        {
+            "model_type": "codegen",
+            "vocab_size": VOCAB,
+            "n_positions": 64,
+            "n_embd": D_MODEL,
+            "n_layer": 2,
+            "n_head": HEADS,
+            "rotary_dim": 6,
+            "n_inner": D_FF,
+            "layer_norm_epsilon": EPS,
+        }
+    ),
+    "biogpt": Family(
+        {
+            **FAIRSEQ,
+            "model_type": "biogpt",
+            "hidden_size": D_MODEL,
+            "num_hidden_layers": 2,
+            "num_attention_heads": HEADS,
+            "intermediate_size": D_FF,
+        },
+        quiet={name.replace("*.", "biogpt.", 1): factor for name, factor in QUIET.items()},
+    ),
+    "xglm": Family(
+        {
+            **FAIRSEQ,
+            "model_type": "xglm",
+            "d_model": D_MODEL,
+            "num_layers": 2,
+            "attention_heads": HEADS,
+            "ffn_dim": D_FF,
+        },
+        inert={
+            "norm: eps*10": "eps is 1e-5 whatever the config says, and the sinusoid keeps the stream at 1",
+        },
+    ),
+    "gpt-neox-japanese": Family(
+        {
+            "model_type": "gpt_neox_japanese",
+            "vocab_size": VOCAB,
+            "hidden_size": D_MODEL,
+            "num_hidden_layers": 3,
+            "num_attention_heads": HEADS,
+            "intermediate_multiple_size": 3,
+            "max_position_embeddings": 64,
+            "layer_norm_eps": EPS,
+            "rope_parameters": rope(partial_rotary_factor=0.5),
+        }
+    ),
+}

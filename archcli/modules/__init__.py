@@ -59,6 +59,7 @@ HOMES = {
         "Softplus",
         "SquaredReLU",
         "Swish",
+        "Tanh",
     ],
     ".attention.base": ["Attention", "LengthTemperature", "SoftmaxAttention"],
     ".attention.cross": ["CrossAttention"],

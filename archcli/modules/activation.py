@@ -62,6 +62,12 @@ class Softplus(Activation):
     kind: Literal["softplus"] = "softplus"
 
 
+class Tanh(Activation):
+    """tanh x. BERT's pooler."""
+
+    kind: Literal["tanh"] = "tanh"
+
+
 class Swish(Activation):
     """x sigmoid(beta x). Ramachandran et al. 2017, arXiv:1710.05941.
 

@@ -28,8 +28,10 @@ class Embedding(Module):
     the vectors: a number, or sqrt_d_model (Vaswani et al. 2017, Gemma); left out they stay as they are.
     `norm` follows (BLOOM). `position` is what is added per token, `token_types` how many kinds of segment
     have a vector that is added too (BERT 2; a pass uses the first). `width` w makes the table [V, w], with a
-    matrix from w to D behind it and one back to w before the head (OPT-350m, arXiv:2205.01068). `dropout`
-    zeroes that share of the vectors in training.
+    matrix from w to D behind it and one back to w before the head (OPT-350m, arXiv:2205.01068). With
+    `width_of` all, positions, segment types and norm are as narrow, and a biased matrix leads from them to D,
+    none back (ALBERT, arXiv:1909.11942 section 3.1; ELECTRA). `dropout` zeroes that share of the vectors in
+    training.
     """
 
     group: ClassVar[str] = "embedding"
@@ -39,6 +41,7 @@ class Embedding(Module):
     token_types: Count = 0
     norm: Norm | None = None
     width: Size | None = None
+    width_of: Literal["tokens", "all"] = "tokens"
     dropout: Share = 0.0
 
     def forward(
@@ -47,20 +50,31 @@ class Embedding(Module):
         """Ids [B, T] to vectors [B, T, D], and the table itself for a tied head."""
         lookup = Lookup("tokens", vocab_size, d_model if self.width is None else self.width)
         x = self._scaled(lookup(tokens), "scale")
-        x = x if self.width is None else Linear("project_in", d_model)(x, group=PROJECTION)
+        narrow = self.width_of == "all"
+        x = x if self.width is None or narrow else Linear("project_in", d_model)(x, group=PROJECTION)
         if self.token_types:
-            types = Lookup("token_types", self.token_types, d_model)(
+            types = Lookup("token_types", self.token_types, x.shape[-1])(
                 Zeros("first_type")(tokens), group="token_type_embedding"
             )
             x = Add("token_types_add", meets=False)(x, types)
         x = self.position(x, positions, name="positions")
         x = x if self.norm is None else self.norm(x, name="norm")
-        return dropped(x, self.dropout), x.tape.weight(lookup, tokens)
+        x = dropped(x, self.dropout)
+        x = Linear("project_in", d_model, True)(x, group=PROJECTION) if narrow else x
+        return x, x.tape.weight(lookup, tokens)
 
     def project_out(self, x: Tensor) -> Tensor:
         """The head's input: x [B, T, D], or projected to [B, T, w] where the table has its own width w."""
-        y: Tensor = x if self.width is None else Linear("project_out", self.width)(x, group=PROJECTION)
+        goes_back = self.width is not None and self.width_of == "tokens"
+        y: Tensor = Linear("project_out", self.width)(x, group=PROJECTION) if goes_back else x
         return y
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflict: a narrow embedding without a width."""
+        if self.width_of == "all" and self.width is None:
+            yield Conflict(
+                "width-of-all", "width_of", "width_of says what has the width, and there is none", "add width"
+            )
 
     def vectors(self, ids: Tensor, table: Tensor, name: str) -> Tensor:
         """Vectors of an encoder's source ids by the same table and scale."""
@@ -123,19 +137,32 @@ class Head(OutputHead):
 class MaskedHead(Inline):
     """logits = W norm(act(T x + t)) + b for every token. BERT, arXiv:1810.04805 section 3.1.
 
-    W is the embedding's table where that is tied, else a [V, D] matrix.
+    W is the embedding's table where that is tied, else a [V, D] matrix. `transform` false is W x + b alone
+    (EuroBERT), `transform_bias` and `bias` false leave out t or b. T makes vectors of `width`, left out as
+    wide as they were (ALBERT and ELECTRA: the width of the table).
     """
 
     group: ClassVar[str] = "lm_head"
     activation: Activation = GELU()
     norm: Annotated[Norm, Inherit("norm")]
+    transform: bool = True
+    transform_bias: bool = True
+    bias: bool = True
+    width: Size | None = None
 
     def forward(self, x: Tensor, vocab_size: Number, table: Tensor | None, *, name: str) -> Tensor:
         """[B, T, D] to logits [B, T, V]; `table` is the tied weight, or None."""
-        hidden = self.activation(Linear(f"{name}_transform", x.shape[-1], True)(x), name=f"{name}_activation")
-        hidden = self.norm(hidden, name=f"{name}_norm")
-        logits: Tensor = Linear(name, vocab_size, True, table is not None)(hidden, *_as_inputs(table))
+        hidden = self._transformed(x, name) if self.transform else x
+        logits: Tensor = Linear(name, vocab_size, self.bias, table is not None)(hidden, *_as_inputs(table))
         return logits
+
+    def _transformed(self, x: Tensor, name: str) -> Tensor:
+        width = x.shape[-1] if self.width is None else self.width
+        hidden = Linear(f"{name}_transform", width, self.transform_bias)(x)
+        normalized: Tensor = self.norm(
+            self.activation(hidden, name=f"{name}_activation"), name=f"{name}_norm"
+        )
+        return normalized
 
 
 def _as_inputs(table: Tensor | None) -> list[Tensor]:

@@ -5,16 +5,18 @@ B batch, T tokens, D d_model, V vocab_size.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.base import Size
+from archcli.modules.activation import Activation, Tanh
+from archcli.modules.base import Conflict, Size
 from archcli.modules.context import Context
 from archcli.modules.embedding import MaskedHead
 from archcli.modules.model import Model
 from archcli.modules.stack import Cached, Stack
-from archcli.ops import Activate, KeepFirst, Linear, Positions
+from archcli.ops import KeepFirst, Linear, Parameter, Positions
 
 
 class Encoder(Model, Stack):
@@ -22,17 +24,24 @@ class Encoder(Model, Stack):
 
     BERT, Devlin et al. 2018, arXiv:1810.04805.
 
-    `pooler` adds tanh(W x + b) of the first token, from which BERT classifies; `n_labels` a linear classifier
-    of what is pooled, or without a pooler of every token; `head` guesses masked tokens. Layers state
-    `causal: false`. Nothing is cached, and nothing is generated.
+    `pooler` adds tanh(W x + b) of the first token, from which BERT classifies; `pools` every does so for each
+    token (ELECTRA's discriminator), `pooler_activation` takes the place of tanh. `n_labels` is a linear
+    classifier of what is pooled, or without a pooler of every token; `head` guesses masked tokens. Layers
+    state `causal: false`. Nothing is cached, and nothing is generated.
+
+    `unread` are parameters that the model stores and no pass reads, by name with how many numbers each is
+    (the second bias of BERT's head where it is not tied).
     """
 
     caches: ClassVar[bool] = False
     is_causal: ClassVar[bool] = False
     kind: Literal["encoder"] = "encoder"
     pooler: bool = False
+    pools: Literal["first", "every"] = "first"
+    pooler_activation: Activation = Tanh()
     n_labels: Size | None = None
     head: MaskedHead | None = None
+    unread: Mapping[str, int] = {}
 
     def forward(
         self,
@@ -52,6 +61,8 @@ class Encoder(Model, Stack):
         x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
         x = self.apply_final_norm(self.run(x, Context(positions, past))[0])
         y = self._pooled(x) if self.pooler else x
+        for name, size in self.unread.items():
+            Parameter(name, (size,))(x, group="unread")
         if self.n_labels is not None:
             y = Linear("classifier", self.n_labels, True)(y, group="classifier")
         if self.head is None:
@@ -65,8 +76,29 @@ class Encoder(Model, Stack):
         return (logits, y) if self.pooler or self.n_labels is not None else logits, None
 
     def _pooled(self, x: Tensor) -> Tensor:
-        first = KeepFirst("first")(x)
-        pooled: Tensor = Activate("pooler_tanh", "tanh")(
-            Linear("pooler", x.shape[-1], True)(first, group="pooler"), group="pooler"
-        )
+        read = KeepFirst("first")(x) if self.pools == "first" else x
+        dense = Linear("pooler", x.shape[-1], True)(read, group="pooler")
+        pooled: Tensor = self.pooler_activation(dense, name="pooler_activation", group="pooler")
         return pooled
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflicts: a tied head as wide as another than the table; unread parameters without a size."""
+        yield from super().check()
+        below = self.embedding.width or self.d_model
+        read = below if self.embedding.width_of == "tokens" else self.d_model
+        made = self.head.width if self.head is not None and self.head.transform else None
+        if self.head is not None and self.embedding.tied and (made or read) != below:
+            yield Conflict(
+                "head-width",
+                "head.width",
+                f"the head reads vectors of {made or read}, and its tied table has vectors of {below}",
+                f"write width: {below}",
+            )
+        for name, size in self.unread.items():
+            if not isinstance(size, int) or size < 1 or not name.isidentifier():
+                yield Conflict(
+                    "unread-size",
+                    "unread",
+                    f"unread {name!r} needs a size above 0 and a plain name",
+                    "mend it",
+                )

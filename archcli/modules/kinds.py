@@ -31,6 +31,7 @@ TABLE: dict[str, dict[str, str]] = {
         "silu": "archcli.modules.activation:SiLU",
         "sigmoid": "archcli.modules.activation:Sigmoid",
         "softplus": "archcli.modules.activation:Softplus",
+        "tanh": "archcli.modules.activation:Tanh",
         "swish": "archcli.modules.activation:Swish",
     },
     "attention": {

@@ -36,7 +36,7 @@ SAVED = {
     "t5-v1.1": (transformers.T5ForConditionalGeneration, {**T5, **GATED, **UNTIED}, 0, "T5 v1.1"),
     "t5": (transformers.T5ForConditionalGeneration, T5, 0, ""),
     "marian": (transformers.MarianMTModel, {**MARIAN, **UNTIED}, 61 * 24, "model.shared"),
-    "bert": (transformers.BertForMaskedLM, {**BERT, **UNTIED}, 61, "cls.predictions.bias"),
+    "bert": (transformers.BertForMaskedLM, {**BERT, **UNTIED}, 0, "two biases"),
 }
 
 

@@ -43,7 +43,8 @@ class Family:
     are held against the class, whose logits are the truth. `weights` is the table of its names where
     archcli has no importer that states it, `cls` the class that is made of it where that is not the causal
     language model's, `answer` what of its output is compared, `attention` in which form it runs. `untied`
-    gives its head a weight of its own, which the class would not. `quiet` scales down the random weights of
+    gives its head a weight of its own, which the class would not. `avoids` is an id that no token has: the
+    class gives padding a position of its own. `quiet` scales down the random weights of
     their names it lists, so that an eps nobody can configure is felt. `restretched` marks frequencies that
     change with the length seen: keys cached earlier keep their old angles, so decoding differs from one
     pass, for them as for us. `inert` lists mutants that change nothing here, each with its reason.
@@ -56,6 +57,7 @@ class Family:
     answer: str = "logits"
     attention: str = "eager"
     untied: bool = False
+    avoids: int | None = None
     quiet: Mapping[str, float] = field(default_factory=dict)
     restretched: bool = False
     inert: Mapping[str, str] = field(default_factory=dict)

@@ -25,6 +25,7 @@ from parity.alterations import (
     times,
     to,
 )
+from parity.encoding import idle, pooled
 from parity.routing import grouping, normalization, ranking, score_kinds, top_k, weighing
 
 STRUCTURE = set(
@@ -32,8 +33,9 @@ STRUCTURE = set(
     norm
     latent_norm activation scaling expert router vocab_size d_model max_seq_len n_heads n_kv_heads head_dim
     v_head_dim d_ff n_experts kv_lora_rank q_lora_rank qk_nope_head_dim qk_rope_head_dim weight per tied form
-    token_types width pooler n_labels source_len encoder decoder in_channels frozen n_buckets front_end
-    max_distance mixer lora quantization dropout momentum loss mtp ignore training""".split()  # noqa: SIM905
+    token_types width width_of pooler pools unread n_labels source_len encoder decoder in_channels frozen
+    n_buckets front_end transform max_distance
+    mixer lora quantization dropout momentum loss mtp ignore training""".split()  # noqa: SIM905
 )
 
 
@@ -237,6 +239,9 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "scale": times(1.1),
         "softcap": both(times(2), dropped, filled(3.0)),
     },
+    m.MaskedHead: {"bias": off, "transform_bias": off},
+    m.Encoder: {"pooler_activation": pooled},
+    m.WindowedGlobal: {"window": plus(2, -2), "n_global": nothing},
     m.Stack: {"final_norm": off, "score_bias": dropped},
     m.EncoderStack: {"position": place, "input_norm": both(dropped, filled(m.LayerNorm()))},
 }
@@ -248,7 +253,7 @@ def mutants(spec: m.Model) -> Iterator[tuple[str, m.Model]]:
         f"{path}.norm".strip(".")
         for path, part in parts(spec)
         if isinstance(part, m.Model | m.Stack) and not ends_in_norm(part)
-    }
+    }.union(*(idle(path, part) for path, part in parts(spec)))
     for path, part in parts(spec):
         if path in unused:
             continue

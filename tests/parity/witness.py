@@ -56,6 +56,7 @@ def witness(name: str) -> Witness:
     with torch.no_grad():
         randomise(theirs, family, seed)
         tokens = torch.randint(family.spec.vocab_size, (BATCH, LENGTH), generator=seed)
+        tokens = tokens.where(tokens != family.avoids, tokens - 1) if family.avoids else tokens
         source = random_source(family.spec, seed)
         short, full = (answer(model, family, ids, *source) for ids in (tokens[:, :SHORT], tokens))
     shapes = {key: value.shape for key, value in untrained(name, "eager").state_dict().items()}

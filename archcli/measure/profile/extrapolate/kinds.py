@@ -93,6 +93,7 @@ def without_ends(model: Model) -> Model:
         "head": None,
         "pooler": False,
         "n_labels": None,
+        "unread": {},
     }
     for stem, stack in stacks(model):
         if stem and getattr(stack, "vocab_size", None):

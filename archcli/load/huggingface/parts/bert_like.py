@@ -1,0 +1,145 @@
+"""Encoders of BERT's kind: alike layers on embeddings with a norm, and the heads of their classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.activations import activation
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.feed_forward import mlp
+from archcli.load.huggingface.parts.norms import layernorm
+from archcli.load.huggingface.value import ConfigValue, Mapped
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+BERT_DEFAULTS: Mapping[str, Any] = MappingProxyType(
+    {
+        "vocab_size": 30522,
+        "hidden_size": 768,
+        "num_hidden_layers": 12,
+        "num_attention_heads": 12,
+        "intermediate_size": 3072,
+        "hidden_act": "gelu",
+        "max_position_embeddings": 512,
+        "type_vocab_size": 2,
+        "layer_norm_eps": 1e-12,
+        "is_decoder": False,
+        "add_cross_attention": False,
+        "tie_word_embeddings": True,
+    }
+)
+"""The defaults of BertConfig, for classes that differ from it in some."""
+
+SECOND_BIAS = "unread_bias"
+
+Heads = Mapping[str, tuple[str, ...]]
+"""What each class has on the encoder, by the rest of its name.
+
+`pooler`: a dense layer on the first token; `every`: the same on every token; `words`: a head that guesses
+words; `labels`, `one label`, `two labels`: a classifier.
+"""
+
+LABELLED: Heads = MappingProxyType(
+    {
+        "ForSequenceClassification": ("pooler", "labels"),
+        "ForMultipleChoice": ("pooler", "one label"),
+        "ForTokenClassification": ("labels",),
+        "ForQuestionAnswering": ("labels",),
+    }
+)
+MASKED: Heads = MappingProxyType({"Model": ("pooler",), "ForMaskedLM": ("words",), **LABELLED})
+BERT_HEADS: Heads = MappingProxyType(
+    {
+        **MASKED,
+        "ForPreTraining": ("pooler", "words", "two labels"),
+        "ForNextSentencePrediction": ("pooler", "two labels"),
+        "ForCausalLM": ("words",),
+    }
+)
+"""The classes of BERT and of models with the same heads."""
+
+ROBERTA_HEADS: Heads = MappingProxyType({**MASKED, "ForCausalLM": ("words",)})
+"""The classes of RoBERTa, whose classifier pools for itself."""
+
+
+def bert_like(
+    config: Config,
+    prefix: str,
+    heads: Heads = BERT_HEADS,
+    *,
+    attention: Mapping[str, Any] = NOTHING,
+    embedding: Mapping[str, Any] = NOTHING,
+    **more: Any,
+) -> Mapped:
+    """Post-norm, learned positions and segment types, a norm after the embeddings; what is given replaces.
+
+    `prefix` begins the names of its classes; what follows tells the head. `attention`, `embedding` and `head`
+    are further fields of these, `block` and `ffn` the layer's, `more` those of the model.
+    """
+    config.only("is_decoder", False, default=False)
+    config.only("add_cross_attention", False, default=False)
+    block, head = more.pop("block", "post_norm"), more.pop("head", NOTHING)
+    norm = more.pop("norm", None) or layernorm(config.number("layer_norm_eps"))
+    ffn = more.pop("ffn", None) or mlp(config, config.size("intermediate_size"), "hidden_act")
+    layer = {"kind": block, "attention": _attention(config, attention), "ffn": ffn}
+    whole = {"position": {"kind": "learned"}, **_types(config), "norm": norm, **embedding}
+    fields = {"kind": "encoder", "final_norm": block == "pre_norm", "embedding": whole}
+    fields |= heads_of(config, prefix, heads, head)
+    return decoder(config, norm, [layer] * config.layers(), **{**fields, **more})
+
+
+def _attention(config: Config, options: Mapping[str, Any]) -> Mapped:
+    heads = config.size("num_attention_heads")
+    return {"kind": "mha", "n_heads": heads, "bias": True, "causal": False, **options}
+
+
+def _types(config: Config) -> Mapped:
+    return {"token_types": config.count("type_vocab_size", default=0)}
+
+
+def heads_of(config: Config, prefix: str, heads: Heads, head: Mapping[str, Any] = NOTHING) -> Mapped:
+    """The fields of the head of the file's class; without a class those of the base model."""
+    config.only_architectures(*(prefix + ending for ending in heads))
+    parts = heads[config.architecture.removeprefix(prefix) or "Model"]
+    fields: Mapped = {"pooler": True} if {"pooler", "every"}.intersection(parts) else {}
+    if "every" in parts:
+        fields["pools"] = "every"
+    if "words" in parts:
+        fields["head"] = {"activation": activation(config, "hidden_act"), **head}
+    labels = {"labels": config.labels(), "one label": 1, "two labels": 2}
+    numbers = [number for part, number in labels.items() if part in parts]
+    return {**fields, **({"n_labels": numbers[0]} if numbers else {})}
+
+
+def after_padding(config: Config) -> Mapped:
+    """Learned positions of which the first follows the padding token's id, as fairseq numbers them."""
+    rows, padding = config.size("max_position_embeddings"), config.count("pad_token_id")
+    if config.stated_null("pad_token_id"):
+        what = "pad_token_id null is not supported"
+        raise config.error(what, "the class numbers positions from it on", config.place("pad_token_id"))
+    first = padding.value + 1
+    if first >= rows.value:
+        what = f"max_position_embeddings {rows} leaves no position after pad_token_id {padding}"
+        raise config.error(what, at=rows.place)
+    return {
+        "kind": "learned",
+        "offset": padding.derive(first),
+        "max_seq_len": rows.derive(rows.value - first),
+    }
+
+
+def with_second_bias(config: Config, mapping: Mapped) -> Mapped:
+    """The mapping, with the second bias of a head that is not tied, which no pass reads."""
+    if "head" not in mapping or config.flag("tie_word_embeddings"):
+        return mapping
+    config.note("the class holds two biases of its untied head: one of them is read by no pass")
+    return {**mapping, "unread": {SECOND_BIAS: config.size("vocab_size")}}
+
+
+def width_of_table(config: Config, name: str) -> ConfigValue[int] | None:
+    """The width of the embeddings, where it is not that of the layers."""
+    width = config.size(name)
+    return None if width == config.size("hidden_size") else width

@@ -1,0 +1,21 @@
+"""Mutants of what encoders alone have: a pooler, a head that guesses masked words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from archcli import modules as m
+from archcli.modules.base import Spec
+from parity.alterations import to
+
+
+def pooled(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
+    """Another function of what is pooled, where anything is."""
+    return to(m.Sigmoid())(spec, field) if spec.pooler else iter(())
+
+
+def idle(path: str, part: Any) -> set[str]:
+    """What a head without a transform states and does not use."""
+    unused = isinstance(part, m.MaskedHead) and not part.transform
+    return {f"{path}.{below}" for below in ("norm", "activation")} if unused else set()

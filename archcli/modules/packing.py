@@ -24,14 +24,18 @@ class Packing(NamedTuple):
     second_group_size: int | str = "none"
     second_scale_bits: int = 32
     group_rows: int = 1
+    input_bits: int = 0
+    matrix_bits: int = 0
 
     def bits_of(self, shape: Shape, width: int) -> Bits:
         """The bits of a matrix [out, in, …] in this format; `width` is that of an unquantized element."""
         if not isinstance(self.bits, int):
             return Bits(prod(shape) * width, 0)
         groups = self._groups(shape)
-        second = self._second_groups(groups) * self.second_scale_bits
-        return Bits(prod(shape) * self.bits, groups * (self.scale_bits + self.zero_bits) + second)
+        scales = groups * (self.scale_bits + self.zero_bits)
+        scales += self._second_groups(groups) * self.second_scale_bits
+        scales += prod(shape[1:]) * self.input_bits + self.matrix_bits
+        return Bits(prod(shape) * self.bits, scales)
 
     def _groups(self, shape: Shape) -> Number:
         if isinstance(self.group_size, int):

@@ -29,7 +29,8 @@ class Format(Spec):
     left out 16; a zero point or minimum `zero_bits`, left out 0. With `second_group_size` s, every s of
     these scales share one more constant of `second_scale_bits`, left out 32 (double quantization, QLoRA,
     arXiv:2305.14314 section 3; the super-blocks of llama.cpp); tensor is one for a matrix. A group spans
-    `group_rows` rows, left out 1.
+    `group_rows` rows, left out 1. `input_bits` more are stored for each input (the groups of GPTQ's inputs)
+    and `matrix_bits` for each matrix (its shape, a table of values), left out 0.
     """
 
     bits: Size | Literal["dtype"]
@@ -39,6 +40,8 @@ class Format(Spec):
     second_group_size: Size | Literal["tensor", "none"] | None = None
     second_scale_bits: Count | None = None
     group_rows: Size | None = None
+    input_bits: Count | None = None
+    matrix_bits: Count | None = None
 
     def packing(self, usual: Mapping[str, Any]) -> Packing:
         """The format with defaults filled in from `usual`."""

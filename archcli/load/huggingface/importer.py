@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from archcli.errors import ArchError, NoModelError
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.places import KeyPlaces, unplaced
+from archcli.load.huggingface.quantization.stated import stated_quantization
 from archcli.load.huggingface.value import Mapped, tree_of
 from archcli.load.huggingface.weights.map import WeightMap
 from archcli.load.huggingface.wrappers.table import WRAPPERS
@@ -75,22 +76,51 @@ def import_config(
     mapping = part.with_head(family.mapping(config))
     if mapping.get("kind", "decoder") != "encoder":
         mapping = _with_head(mapping, config, (*getattr(family, "HEADED", ()), *part.headed))
-    _note_storage(data, config)
+    stated = stated_quantization(whole, config)
+    if data.get("auto_map"):
+        config.note("the file points to code of its own (auto_map), which is not run")
     config.report_unread_keys()
-    tree = tree_of({**(before or {}), **mapping, **(over or {})}, whole.places.start)
+    imported = {**(before or {}), **mapping, **(over or {})}
+    tree = tree_of(imported, whole.places.start)
+    if stated is not None:
+        weights = _weights(family, config, wrapped=part.wrapper is not None)
+        tree = _quantized(stated, imported, tree, weights)
     return ImportedConfig(tree, tuple(config.notes))
+
+
+def _quantized(stated: Config, imported: Mapped, tree: Node, weights: WeightMap | None) -> Node:
+    """The tree with the `quantization` of its file; as it is where the model cannot be built."""
+    # imported for quantized files alone
+    from archcli.load.huggingface.quantization.storage import storage
+    from archcli.load.loaded import load_tree
+
+    try:
+        model = load_tree(tree, [], stated.places.source.name, (), strict=True).model
+    except ArchError:
+        return tree
+    stored = storage(stated, model, weights)
+    for note in stored.notes:
+        stated.note(note)
+    if stored.quantization is None:
+        return tree
+    return tree_of({**imported, "quantization": stored.quantization}, tree.place)
 
 
 def weight_map(data: Any, file: str = "config.json") -> WeightMap:
     """The map from checkpoint tensors to archcli's weights for this config.json."""
     part = text_part(_whole(data, unplaced(file)))
-    family = _family(part.config)
-    rules = family.weights(part.config) if hasattr(family, "weights") else getattr(family, "WEIGHTS", None)
-    if rules is not None:
-        ties = getattr(family, "TIES_UNSTORED_HEAD", False)
-        return WeightMap(rules, part.wrapper is not None, ties)
+    weights = _weights(_family(part.config), part.config, wrapped=part.wrapper is not None)
+    if weights is not None:
+        return weights
     what = f"the weight names of {short_repr(part.config.model_type)} are not known"
     raise part.config.error(what, "its totals can be compared")
+
+
+def _weights(family: ModuleType, config: Config, *, wrapped: bool) -> WeightMap | None:
+    """The map of a family's weight names; None where they are not known."""
+    rules = family.weights(config) if hasattr(family, "weights") else getattr(family, "WEIGHTS", None)
+    ties = getattr(family, "TIES_UNSTORED_HEAD", False)
+    return None if rules is None else WeightMap(rules, wrapped, ties)
 
 
 def _whole(data: Any, places: KeyPlaces) -> Config:
@@ -161,12 +191,3 @@ def _with_head(mapping: Mapped, config: Config, headed: tuple[str, ...]) -> Mapp
         config.note(f"{called} has no output head: its parameters and FLOPs are not counted")
     rest = {key: value for key, value in mapping.items() if key != "mtp"}  # it predicts through the head
     return {**rest, "embedding": {**mapping.get("embedding", {}), "tied": False}, "head": None}
-
-
-def _note_storage(data: Mapping[str, Any], config: Config) -> None:
-    if data.get("quantization_config") or config.data.get("quantization_config"):
-        what = "the file states a quantization (quantization_config); "
-        config.note(what + "parameters are counted, not what they are stored as")
-        config.ignore("quantization_config")
-    if data.get("auto_map"):
-        config.note("the file points to code of its own (auto_map), which is not run")

@@ -23,8 +23,8 @@ OF_REPOSITORIES = {"deepseek_vl_v2", "internvl_chat", "multi_modality", "NVLM_D"
 KINDS = sorted(WRAPPERS.keys() - OF_REPOSITORIES)
 EACH_KIND = pytest.mark.parametrize("kind", KINDS)
 QUANTIZED = (
-    "the file states a quantization (quantization_config); parameters are counted, "
-    "not what they are stored as"
+    "quantization_config: a quant_method that is missing is not known: parameters are counted, "
+    "and bytes as if it were not quantized"
 )
 OF_THE_WHOLE = {"tie_word_embeddings"}
 """What the whole file says of the text part."""

@@ -102,13 +102,16 @@ class WeightMap:
 
         Empty where no rule names it.
         """
+        return next(self.checkpoint_names(ours, nth), "")
+
+    def checkpoint_names(self, ours: str, nth: int | None = None) -> Iterator[str]:
+        """All checkpoint names of archcli's tensor, or of the nth tensor of its stack."""
         for name, rule in self.rules.items():
             for template in () if isinstance(rule, Auxiliary) else parts_of(rule).ours:
                 words = re.fullmatch(re.escape(template).replace(r"\*", "([^.]+)"), ours)
                 if words and template.count("*") == name.count("*") and (nth is None or "#" in name):
                     index = "*" if nth is None else str(nth)
-                    return fill_in(name, list(words.groups())).replace("#", index)
-        return ""
+                    yield fill_in(name, list(words.groups())).replace("#", index)
 
     def _find(self, name: str) -> WeightTarget | None:
         targets: list[tuple[Parts, list[str], int | None]] = []

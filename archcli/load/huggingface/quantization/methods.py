@@ -1,0 +1,164 @@
+"""Readers of a quantization_config by quant_method: layouts of GPTQ, AWQ, bitsandbytes, fp8 and MXFP4.
+
+GPTQ: AutoGPTQ and GPTQModel, `qweight`, `qzeros`, `scales`, `g_idx`. AWQ: AutoAWQ's WQLinear_GEMM. fp8:
+DeepSeek-V3's `weight_scale_inv` (arXiv:2412.19437 section 3.3), AutoFP8's `weight_scale`, FBGEMM's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.quantization.compressed import compressed_tensors, modelopt
+from archcli.load.huggingface.quantization.patterns import Patterns
+from archcli.load.huggingface.quantization.scheme import (
+    AS_IT_IS,
+    Reader,
+    Scheme,
+    block_size,
+    entries,
+    group_of,
+    grouped,
+)
+from archcli.modules.packing import Packing
+
+FP32, FP16 = 32, 16
+INDEX_BITS = 32
+NF4_TABLE, NESTED_TABLE = 16 * FP32, 256 * FP32
+"""bitsandbytes' `quant_map` and `nested_quant_map`: the values that codes stand for."""
+
+
+def gptq(config: Config) -> Scheme | None:
+    """Values and zero points of `bits`, a scale of fp16 a group, and the group of each input."""
+    bits, group = config.size("bits").value, group_of(config, "group_size")
+    layout = config.get("checkpoint_format", default="gptq")
+    if layout not in ("gptq", "gptq_v2", "marlin"):
+        return None
+    marlin = layout == "marlin" or bool(config.get("is_marlin_format", default=False))
+    packing = Packing(bits, group, FP16, 0 if marlin else bits, input_bits=0 if marlin else INDEX_BITS)
+    only = _modules_in_block(config)
+    return Scheme(
+        f"gptq, {bits} bits {grouped(group)}",
+        packing if only is None else AS_IT_IS,
+        Patterns(entries(config, "modules_to_not_convert")),
+        ("router",) if config.get("lm_head", default=False) is True else ("lm_head", "router"),
+        overrides=(*_dynamic(config, packing), *(() if only is None else ((only, packing),))),
+        layers_only=config.get("lm_head", default=False) is not True,
+        in_words=True,
+    )
+
+
+def _modules_in_block(config: Config) -> Patterns | None:
+    """The modules of a layer that alone are packed, listed by the steps of calibration; None for all."""
+    steps = entries(config, "modules_in_block_to_quantize")
+    names = [name for step in steps for name in (step if isinstance(step, list) else [step])]
+    return Patterns(names) if names else None
+
+
+def _dynamic(config: Config, packing: Packing) -> list[tuple[Patterns, Packing]]:
+    """GPTQModel's settings by module: `-:` leaves one out, `+:` or nothing gives it others."""
+    rules = config.inner("dynamic", {})
+    made = []
+    for key in rules.data:
+        sign, _, regex = key.rpartition(":")
+        own = AS_IT_IS
+        if sign != "-":
+            stated = rules.inner(key, {})
+            bits = stated.size("bits", default=packing.bits).value
+            group = group_of(stated, "group_size", default=packing.group_size)
+            own = packing._replace(bits=bits, group_size=group, zero_bits=bits if packing.zero_bits else 0)
+        made.append((Patterns([f"re:{regex}"]), own))
+    return made
+
+
+def awq(config: Config) -> Scheme | None:
+    """Values of 4 bits, a scale of fp16 and a zero point of 4 bits a group."""
+    bits, group = config.size("bits", "w_bit").value, group_of(config, "group_size", "q_group_size")
+    version = config.get("version", default="gemm")
+    if not isinstance(version, str) or version.lower() not in ("gemm", "exllama", "ipex"):
+        return None
+    kept = Patterns(entries(config, "modules_to_not_convert"))
+    packing = Packing(bits, group, FP16, bits)
+    return Scheme(f"awq, {bits} bits {grouped(group)}", packing, kept, layers_only=True, in_words=True)
+
+
+def bitsandbytes(config: Config) -> Scheme | None:
+    """4 bits in blocks of 64 with a scale of fp32, or of 8 bits again in blocks of 256; 8 bits by row."""
+    skipped = config.get("llm_int8_skip_modules", default=None)
+    kept, keeps = Patterns(entries(config, "llm_int8_skip_modules")), () if skipped else ("lm_head",)
+    if config.get("load_in_8bit", "_load_in_8bit", default=False) is True:
+        packing = Packing(8, "row", FP32, matrix_bits=8)
+        return Scheme("bitsandbytes, 8 bits with a scale a row", packing, kept, keeps)
+    kind = config.get("bnb_4bit_quant_type", default="fp4")
+    if config.get("load_in_4bit", "_load_in_4bit", default=False) is not True or kind not in ("nf4", "fp4"):
+        return None
+    packing = Packing(4, 64, FP32, matrix_bits=NF4_TABLE)
+    about = f"bitsandbytes, {kind} in blocks of 64"
+    if config.get("bnb_4bit_use_double_quant", default=False) is True:
+        packing = Packing(4, 64, 8, 0, 256, FP32, matrix_bits=NF4_TABLE + NESTED_TABLE)
+        about += ", scales quantized again"
+    return Scheme(about, packing, kept, keeps)
+
+
+def fp8(config: Config) -> Scheme | None:
+    """8 bits with a scale of fp32 for a block of 128 x 128, or one for a matrix."""
+    per_tensor = config.stated_null("weight_block_size") or "ignored_layers" in config.data
+    static = config.get("activation_scheme", default="dynamic") == "static"
+    scales = {"matrix_bits": FP32 if static else 0}
+    kept = Patterns(entries(config, "modules_to_not_convert", "ignored_layers"))
+    if per_tensor and not config.get("weight_block_size", default=None):
+        return Scheme("fp8 with a scale a matrix", Packing(8, "tensor", FP32, **scales), kept)
+    block = block_size(config.get("weight_block_size", default=[128, 128]))
+    if block is None:
+        return None
+    rows, columns = block
+    packing = Packing(8, columns, FP32, group_rows=rows, **scales)
+    return Scheme(f"fp8 in blocks of {rows} x {columns} with a scale of fp32", packing, kept)
+
+
+def fbgemm_fp8(config: Config) -> Scheme:
+    """8 bits with a scale of fp32 a row."""
+    kept = Patterns(entries(config, "modules_to_not_convert"))
+    return Scheme("fp8 with a scale a row", Packing(8, "row", FP32), kept)
+
+
+def mxfp4(config: Config) -> Scheme:
+    """Experts in blocks of 32 of 4 bits with a scale of 8 bits."""
+    kept = Patterns(entries(config, "modules_to_not_convert"))
+    return Scheme("mxfp4, experts in blocks of 32", Packing(4, 32, 8), kept, only=("experts",))
+
+
+def bitnet(config: Config) -> Scheme | None:
+    """2 bits a value, a scale of bf16 a matrix; in online mode the files hold plain weights."""
+    if config.get("quantization_mode", default="offline") != "offline":
+        return None
+    kept = Patterns(entries(config, "modules_to_not_convert"))
+    return Scheme("bitnet, 2 bits with a scale a matrix", Packing(2, "tensor", 16), kept)
+
+
+METHODS: Mapping[str, Reader] = {
+    "awq": awq,
+    "bitnet": bitnet,
+    "bitsandbytes": bitsandbytes,
+    "compressed-tensors": compressed_tensors,
+    "fbgemm_fp8": fbgemm_fp8,
+    "fp8": fp8,
+    "gptq": gptq,
+    "modelopt": modelopt,
+    "modelopt_fp4": modelopt,
+    "mxfp4": mxfp4,
+}
+"""By `quant_method`."""
+
+
+def method_of(data: Mapping[str, Any]) -> str:
+    """The quant_method, or what keys of files without one tell; empty where nothing does."""
+    stated = data.get("quant_method")
+    if isinstance(stated, str):
+        return stated.lower()
+    if {"load_in_4bit", "load_in_8bit"}.intersection(data):
+        return "bitsandbytes"
+    if "config_groups" in data:
+        return "compressed-tensors"
+    return "gptq" if {"bits", "group_size", "desc_act"} <= data.keys() else ""

@@ -1,0 +1,94 @@
+"""The rules of a `quantization` that give every matrix its format: few, the broad ones first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from archcli.load.huggingface.quantization.scheme import AS_IT_IS
+from archcli.modules.packing import Packing
+
+Matrices = list["Decision"]
+
+
+class Decision(NamedTuple):
+    """The format of a matrix: its group of rows, its path with * for the layer, and the layers it is of."""
+
+    group: str
+    path: str
+    layers: range | None
+    packing: Packing
+
+
+def rules(decisions: Iterable[Decision]) -> dict[str, Any] | None:
+    """The shortest of the quantizations, one for each format as the usual one; None if nothing is packed."""
+    decisions = list(decisions)
+    formats = dict.fromkeys(decision.packing for decision in decisions)
+    if all(packing == AS_IT_IS for packing in formats):
+        return None
+    made = [(usual, list(_exceptions(decisions, usual))) for usual in formats]
+    usual, exceptions = min(made, key=lambda pair: (len(pair[1]), pair[0] == AS_IT_IS))
+    return {**_fields(usual, Packing("dtype")), "bits": usual.bits} | (
+        {"rules": exceptions} if exceptions else {}
+    )
+
+
+def _exceptions(decisions: Matrices, usual: Packing) -> Iterator[dict[str, Any]]:
+    """The rules beside a usual format: by group, else by path, else by layers of a path."""
+    groups: dict[str, Matrices] = {}
+    for decision in decisions:
+        groups.setdefault(decision.group, []).append(decision)
+    steps = {name: {step for own in alike for step in own.path.split(".")} for name, alike in groups.items()}
+    broad = {name for name in groups for other in groups if name != other and name in steps[other]}
+    narrow: list[str] = []
+    named: set[str] = set()
+    for group in sorted(groups, key=lambda name: name not in broad):
+        packings = {decision.packing for decision in groups[group]}
+        if len(packings) > 1:
+            narrow.append(group)
+        elif packings != {usual} or named & steps[group]:
+            named.add(group)
+            yield {"match": group, **_stated(packings.pop(), usual)}
+    for group in narrow:
+        yield from _by_path(groups[group], usual, everything=bool(named & steps[group]))
+
+
+def _by_path(matrices: Matrices, usual: Packing, *, everything: bool) -> Iterator[dict[str, Any]]:
+    paths: dict[str, Matrices] = {}
+    for decision in matrices:
+        paths.setdefault(decision.path, []).append(decision)
+    for path, alike in paths.items():
+        packings = {decision.packing for decision in alike}
+        if len(packings) == 1:
+            [packing] = packings
+            if packing != usual or everything:
+                yield {"match": path, **_stated(packing, usual)}
+            continue
+        formats = {n: decision.packing for decision in alike for n in decision.layers or ()}
+        for packing, first, last in _runs(formats):
+            if packing != usual or everything:
+                span = str(first) if first == last else f"{first}-{last}"
+                yield {"match": path.replace("layers.*", f"layers.{span}"), **_stated(packing, usual)}
+
+
+def _runs(formats: dict[int, Packing]) -> Iterator[tuple[Packing, int, int]]:
+    """(format, first, last) of neighbouring layers of one format, those without the matrix passed over."""
+    for packing, run in groupby(sorted(formats), key=lambda n: formats[n]):
+        numbers = list(run)
+        yield packing, numbers[0], numbers[-1]
+
+
+def _stated(packing: Packing, usual: Packing) -> dict[str, Any]:
+    """The fields of a rule; what it leaves out is as usual."""
+    if packing == AS_IT_IS:
+        return {"bits": "dtype"}
+    return {"bits": packing.bits, **_fields(packing, usual)}
+
+
+def _fields(packing: Packing, usual: Packing) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value, other in zip(Packing._fields, packing, usual, strict=True)
+        if value != other and name != "bits"
+    }

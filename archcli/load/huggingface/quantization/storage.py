@@ -1,0 +1,96 @@
+"""A model's `quantization` by a quantization_config: the scheme of its file, matrix by matrix."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from archcli.errors import ArchError
+from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.quantization.methods import METHODS, method_of
+from archcli.load.huggingface.quantization.rules import Decision, rules
+from archcli.load.huggingface.quantization.scheme import AS_IT_IS, Scheme
+from archcli.load.huggingface.weights.map import WeightMap
+from archcli.modules import Model
+from archcli.modules.layers import LayerIndex
+from archcli.modules.packing import Packing
+from archcli.modules.quantization import quantizable
+from archcli.modules.trace import outline
+from archcli.ops import Linear
+
+MOST_NUMBERED, MOST_RULES = 4096, 2000
+UNPACKED = "parameters are counted, and bytes as if it were not quantized"
+
+
+class Storage(NamedTuple):
+    """A model's `quantization` as a YAML would state it, None for a scheme that is not known; and notes."""
+
+    quantization: dict[str, Any] | None
+    notes: tuple[str, ...]
+
+
+def storage(stated: Config, model: Model, weights: WeightMap | None) -> Storage:
+    """How the matrices of a model are stored; `weights` are the names by which they are left out."""
+    method = method_of(stated.data)
+    if method not in METHODS:
+        name = short_repr(method) if method else "that is missing"
+        return Storage(None, (f"quantization_config: a quant_method {name} is not known: {UNPACKED}",))
+    try:
+        scheme = METHODS[method](stated)
+    except ArchError as error:
+        return Storage(None, (f"quantization_config: {error.problems[0].what}: {UNPACKED}",))
+    if scheme is None:
+        return Storage(None, (f"quantization_config: this form of {method} is not known: {UNPACKED}",))
+    quantization = rules(_decisions(scheme, model, weights))
+    if quantization is not None and len(quantization.get("rules", ())) > MOST_RULES:
+        return Storage(None, (f"quantization_config gives more than {MOST_RULES:,} rules: {UNPACKED}",))
+    return Storage(quantization, tuple(_notes(scheme, weights)))
+
+
+def _notes(scheme: Scheme, weights: WeightMap | None) -> Iterator[str]:
+    yield f"quantization_config: {scheme.about}; bytes are those of the stored weights"
+    if weights is None and (scheme.kept or scheme.overrides):
+        yield "quantization_config: its module names were not compared, those of this family are not known"
+    for entry in scheme.unread[:3]:
+        yield f"quantization_config: the pattern {short_repr(entry)} was not understood"
+
+
+def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Iterator[Decision]:
+    """The format of every matrix of every layer, layers together where nothing tells them apart."""
+    layers = LayerIndex(model)
+    for row in outline(model):
+        if not quantizable(row):
+            continue
+        span = layers.span(row.path)
+        in_layer = any(row.path.startswith(prefix) for prefix in layers.prefixes)
+        apart = scheme.numbered and in_layer and len(span) <= MOST_NUMBERED
+        path = re.sub(r"(^|\.)layers\.\d+\.", r"\1layers.*.", row.path) if in_layer else row.path
+        outputs = row.weights["weight"][0]
+        names, first = _names(path, weights, nth=0 if row.experts else None)
+        for numbers in [range(n, n + 1) for n in span] if apart else [span]:
+            called = [name.replace("*", str(numbers[0])) for name in names]
+            packing = AS_IT_IS
+            if isinstance(row.op, Linear):
+                packing = scheme.packing_of(row.group, called, outputs, in_layer=in_layer)
+            packing = packing if first else _beside(packing)
+            yield Decision(row.group, path, numbers if in_layer else None, packing)
+
+
+def _names(path: str, weights: WeightMap | None, nth: int | None) -> tuple[list[str], bool]:
+    """The names of a matrix's module in files, and whether it is the first of those stored in one."""
+    ours = f"{path}.weight"
+    if weights is None:
+        return [path], True
+    names = [*weights.checkpoint_names(ours, nth)] or [*weights.checkpoint_names(ours)]
+    if not names:
+        return [path], True
+    targets = (weights.find(name) for name in names)
+    first = all(target is None or target.names[0] == ours for target in targets)
+    return [name.removesuffix(".weight") for name in names], first
+
+
+def _beside(packing: Packing) -> Packing:
+    """The format of a matrix stored in one with another, which holds what both share."""
+    scale = 0 if packing.group_size == "tensor" else packing.scale_bits
+    return packing._replace(scale_bits=scale, input_bits=0, matrix_bits=0) if packing != AS_IT_IS else packing

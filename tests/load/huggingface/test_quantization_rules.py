@@ -1,0 +1,110 @@
+"""Which modules a quantization_config leaves out: its patterns, and the rules that give matrices formats."""
+
+import json
+import random
+
+import pytest
+
+from archcli.load.huggingface.quantization.patterns import Patterns
+from archcli.load.huggingface.quantization.rules import Decision, rules
+from archcli.load.huggingface.quantization.scheme import AS_IT_IS
+from archcli.load.source import load_text
+from archcli.modules import Quantization, Rule
+from archcli.modules.layers import LayerIndex
+from archcli.modules.packing import Packing
+from archcli.modules.quantization import quantizable
+from archcli.modules.trace import outline
+from stored_layouts import BY_GROUP, LLAMA, compressed
+
+
+def loaded(config):
+    return load_text(json.dumps(config), "f")
+
+
+NAME = "model.layers.12.mlp.gate_proj"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matches"),
+    [
+        ("gate_proj", True),
+        ("gate", False),
+        ("mlp.gate_proj", True),
+        ("model.layers.12", True),
+        ("model.layers.1", False),
+        (NAME, True),
+        ("re:.*gate_proj", True),
+        ("re:gate_proj", False),
+        ("re:.*mlp.gate$", False),
+        ("re:.*mlp.(gate|up|gate_up|down)_proj.*", True),
+        (r"re:model\.layers\.(1[0-9]|2)\..*", True),
+        (r"re:.*layers\.\d+\.mlp\..*", True),
+        (r"re:.*layers\.[0-3]\..*", False),
+        ("re:visual.*", False),
+        ("model.layers.*.mlp", True),
+        ("model.layers.*.self_attn", False),
+        ("language_model.model.layers.12.mlp", True),
+        ("re:language_model.model.layers.12.*", True),
+    ],
+)
+def test_a_pattern_means_what_its_writers_mean(pattern, matches):
+    assert Patterns([pattern]).match(NAME) is matches
+
+
+def test_globs_match_a_whole_name():
+    assert Patterns(["model.layers.1*"], globs=True).match(NAME)
+    assert not Patterns(["*.gate"], globs=True).match(NAME)
+
+
+HOSTILE = ["re:(a+)+$", "re:" + "(a|b)" * 40, "re:(?=x)", r"re:(\w+\s?)*x", "re:[", "x" * 1000, 7, None]
+
+
+@pytest.mark.parametrize("pattern", HOSTILE, ids=str)
+def test_a_pattern_that_could_take_for_ever_is_not_read(pattern):
+    patterns = Patterns([pattern])
+    assert len(patterns.unread) == 1
+    assert not patterns.match("a" * 80)
+    notes = loaded(
+        {**LLAMA, "quantization_config": compressed("pack-quantized", BY_GROUP, None, [pattern])}
+    ).notes
+    assert any("was not understood" in note for note in notes)
+
+
+# rules
+
+
+def rows_of(model):
+    return [row for row in outline(model) if quantizable(row)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_rules_give_every_matrix_its_format(seed):
+    """Random formats: for whole groups, for a path, or layer by layer."""
+    model = loaded({**LLAMA, "model_type": "qwen2_moe", "mlp_only_layers": [0, 2]}).model
+    formats = [AS_IT_IS, Packing(4, 128), Packing(4, 128, 16, 4, input_bits=32), Packing(8)]
+    pick, layers, wanted = random.Random(seed), LayerIndex(model), {}  # noqa: S311 no secret hangs on it
+    decisions = []
+    usual = {row.group: pick.choice(formats) for row in rows_of(model)}
+    for row in rows_of(model):
+        path = row.path.replace(f"layers.{layers.span(row.path)[0]}.", "layers.*.")
+        for n in layers.span(row.path):
+            packing = usual[row.group] if pick.random() < seed / 20 else pick.choice(formats)
+            wanted[path, n] = packing
+            decisions.append(Decision(row.group, path, range(n, n + 1) if "*" in path else None, packing))
+    made = rules(decisions)
+    if made is None:
+        assert set(wanted.values()) == {AS_IT_IS}
+        return
+    quantization = Quantization(**{**made, "rules": tuple(Rule(**rule) for rule in made.get("rules", ()))})
+    assert not list(quantization.check_model(model, layers))
+    for row in rows_of(model):
+        path = row.path.replace(f"layers.{layers.span(row.path)[0]}.", "layers.*.")
+        expected = sorted(str(own_bits(wanted[path, n])) for n in layers.span(row.path))
+        found = [
+            str(own_bits(packing)) for packing, n in quantization.packings(row, layers) for _ in range(n)
+        ]
+        assert sorted(found) == expected
+
+
+def own_bits(packing):
+    return packing.bits_of((128, 256), 16)

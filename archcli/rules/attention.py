@@ -79,6 +79,7 @@ class GroupQueries(DesignRule):
     code = "ATT005"
     severity = Severity.WARNING
     title = "multi-head attention in a large model with a long context"
+    year = 2025
     reason = (
         "From some 7 billion parameters and 8,192 tokens on, the cache of full multi-head attention is what "
         "bounds a batch; grouped queries keep quality close to it."
@@ -92,6 +93,10 @@ class GroupQueries(DesignRule):
     known: ClassVar[Mapping[str, str]] = {
         "command-r-v01": (
             "64 heads with keys and values of their own, as its config says, at 8,192 tokens and beyond"
+        ),
+        **dict.fromkeys(
+            ("gemma-7b", "mpt-30b", "olmo-3-7b", "qwen1.5-moe-a2.7b"),
+            "every head has keys and values of its own, as its config says",
         ),
     }
     valid = (

@@ -148,6 +148,8 @@ class DesignRule(ABC):
     source: ClassVar[str]
     spares: ClassVar[str] = ""
     evidence: ClassVar[str] = ""
+    year: ClassVar[int] = 0
+    """Of a rule of a consensus, the year whose models it judges by; 0 for what holds in any year."""
     counts: ClassVar[bool] = False
     """Whether it reads counted rows, which are there once no sizes conflict."""
     parallel: ClassVar[Parallelism] = ONE_DEVICE

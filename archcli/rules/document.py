@@ -45,6 +45,7 @@ def as_record(rule: DesignRule) -> dict[str, Any]:
         "source": rule.source,
         "spares": rule.spares,
         "evidence": rule.evidence,
+        "year": rule.year or None,
         "known": dict(rule.known),
         "valid": list(rule.valid),
         "invalid": list(rule.invalid),
@@ -74,6 +75,8 @@ def _paragraphs(rule: DesignRule, among: str) -> Iterator[str]:
     yield f"## {rule.code}: {rule.title}"
     yield f"*{rule.severity}*"
     yield rule.reason
+    if rule.year:
+        yield f"**Judges by:** what new models have in common, as of {rule.year}"
     if rule.spares:
         yield f"**Does not apply to:** {rule.spares}"
     yield f"**Source:** {rule.source}"

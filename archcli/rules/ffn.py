@@ -27,6 +27,7 @@ class UnusualWidth(DesignRule):
     code = "FFN001"
     severity = Severity.INFO
     title = "d_ff / d_model is not the usual ratio"
+    year = 2025
     reason = (
         "A plain network is usually 4 times as wide as the stream; a gated one has three matrices, so 8/3 "
         "keeps the parameters, and 2.5 to 4 is what most models have. Small Qwen2.5 models (5.3 to 5.8), "
@@ -96,6 +97,7 @@ class UngatedNetwork(DesignRule):
     code = "FFN003"
     severity = Severity.INFO
     title = "a feed-forward network without a gate"
+    year = 2025
     reason = (
         "Most language models since 2022 gate their feed-forward network (SwiGLU, GeGLU), which had the "
         "better loss at equal parameters and FLOPs. StarCoder2, Nemotron-4 and Falcon do not."

@@ -135,12 +135,16 @@ class VocabularyFillsTiles(DesignRule):
     source = f"{KARPATHY}; Megatron pads to 128 times the tensor-parallel size (confirmed)"
     known: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(
-            ("gpt2", "gpt3-175b"), "50,257 entries of GPT-2's tokenizer; nanoGPT pads them to 50,304"
+            ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "gpt3-175b"),
+            "50,257 entries of GPT-2's tokenizer; nanoGPT pads them to 50,304",
         ),
         "gpt-1": "40,478 entries of its tokenizer",
         **dict.fromkeys(("bert-base-uncased", "bert-large-uncased"), "30,522 entries of its tokenizer"),
         "longformer-base-4096": "50,265 entries, RoBERTa's",
+        **dict.fromkeys(("granite-3.0-2b", "granite-3.0-8b"), "49,155 entries of its tokenizer"),
+        "olmo-3-7b": "100,278 entries of its tokenizer",
         "whisper-small": "51,865 entries, languages and marks among them",
+        "whisper-large-v3": "51,866 entries, languages and marks among them",
     }
     valid = (example(vocab_size="32000"),)
     invalid = (example(vocab_size="32001"),)

@@ -17,6 +17,7 @@ class NormOtherThanRms(DesignRule):
     code = "NRM001"
     severity = Severity.INFO
     title = "LayerNorm where RMSNorm is the consensus"
+    year = 2025
     reason = (
         "RMSNorm drops the mean and the bias at about the same quality. Its authors' 7 to 64% less time is "
         "of whole models of 2018, mostly recurrent ones, and the upper end belongs to a partial variant: for "
@@ -84,6 +85,7 @@ class Biases(DesignRule):
     code = "NRM003"
     severity = Severity.INFO
     title = "biases in linear layers"
+    year = 2025
     reason = (
         "Most language models since PaLM have none; PaLM's authors found large models to train more stably "
         "without. Qwen2 keeps those of q, k and v."
@@ -119,6 +121,7 @@ class ParallelBlocks(DesignRule):
     code = "NRM004"
     severity = Severity.INFO
     title = "attention and feed-forward network in parallel"
+    year = 2025
     reason = (
         "Attention and feed-forward network that read the same input can run together: some 15% faster "
         "training at scale by PaLM's account, with a small loss of quality at 8B and none at 62B."

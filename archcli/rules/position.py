@@ -60,6 +60,7 @@ class LearnedBoundsContext(DesignRule):
     code = "POS001"
     severity = Severity.INFO
     title = "learned position embeddings limit the context"
+    year = 2025
     reason = (
         "A learned table has no row beyond max_seq_len: the model cannot run on longer sequences, nor be "
         "stretched to them."

@@ -48,6 +48,7 @@ class UnusualAspectRatio(DesignRule):
     code = "SHP001"
     severity = Severity.INFO
     title = "d_model / n_layers is not a usual ratio"
+    year = 2025
     reason = (
         "Large dense models have a d_model of 100 to 200 per layer, 128 most often; 87 to 128 was called a "
         "sweet spot. Loss is flat over a wide range, so this is worth knowing and no more: a deeper model "

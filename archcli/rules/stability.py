@@ -20,6 +20,7 @@ class UnboundedLogits(DesignRule):
     code = "STB001"
     severity = Severity.INFO
     title = "a large model without QK-norm, z-loss or softcap"
+    year = 2025
     reason = (
         "Large models diverge when attention scores or output logits grow; QK-norm, a z-loss or a softcap "
         "bound them. Many do without: Llama has none of them. A well-known slide lists LLaMA-65B and Gemma 2 "

@@ -16,7 +16,11 @@ NAMES = {
     "vibevoice": "VibeVoiceForConditionalGeneration",
 }
 SIGLIP = {"vision_config": {"model_type": "siglip_vision_model", "model_args": {"embed_dim": 8}}}
+VOCABULARY = {"<image>": 1, "IMGIMGA": 2, "<|extra_200|>": 3, "<|image token|>": 4}
 OTHER_PARTS: dict[str, Any] = {
+    "aya_vision": {"vision_config": {"model_type": "siglip_vision_model", "num_attention_heads": 12}},
+    "emu3": {"vocabulary_map": VOCABULARY},
+    "granite_docling": {"vision_config": {"out_hidden_size": 32}},
     "fast_vlm": SIGLIP,
     "perception_lm": SIGLIP,
     "fun_asr_nano": {"adaptor_config": {"hidden_size": 32, "intermediate_size": 8}},

@@ -22,7 +22,7 @@ from archcli.load.huggingface.quantization.stated import stated_quantization
 from archcli.load.huggingface.value import Mapped, tree_of
 from archcli.load.huggingface.weights.map import WeightMap
 from archcli.load.huggingface.wrappers.table import WRAPPERS
-from archcli.load.huggingface.wrappers.text import text_part
+from archcli.load.huggingface.wrappers.text import note_towers, text_part
 from archcli.load.yaml.nodes import Node
 from archcli.wording import closest
 
@@ -74,6 +74,7 @@ def import_config(
         hint = "layers that differ are written as groups in a YAML"
         raise config.error("per_layer_config is not supported", hint, config.place("per_layer_config"))
     mapping = part.with_head(family.mapping(config))
+    note_towers(config, getattr(family, "TOWERS", ()))
     if mapping.get("kind", "decoder") != "encoder":
         mapping = _with_head(mapping, config, (*getattr(family, "HEADED", ()), *part.headed))
     stated = stated_quantization(whole, config)
@@ -120,7 +121,7 @@ def _weights(family: ModuleType, config: Config, *, wrapped: bool) -> WeightMap 
     """The map of a family's weight names; None where they are not known."""
     rules = family.weights(config) if hasattr(family, "weights") else getattr(family, "WEIGHTS", None)
     ties = getattr(family, "TIES_UNSTORED_HEAD", False)
-    return None if rules is None else WeightMap(rules, wrapped, ties)
+    return None if rules is None else WeightMap(rules, wrapped or hasattr(family, "TOWERS"), ties)
 
 
 def _whole(data: Any, places: KeyPlaces) -> Config:

@@ -55,6 +55,8 @@ JOINING = """
     audio_start_token_id audio_end_token_id image_start_token_id image_end_token_id video_start_token_id
     video_end_token_id user_token_id position_id_per_seconds seconds_per_chunk downsample_factor
     alignment_intermediate_size max_value_projector_patch_to_query_dict projector_patch_to_query_dict
+    adapter_layer_norm_eps projector_hidden_size density_router_hidden_size density_router_threshold
+    density_router_loss_weight vocabulary_map
     timestamp_token_id visual_indicator_token_ids vision_feature_layer vision_feature_select_strategy
     vision_aspect_ratio vision_use_cls_token multimodal_projector_bias use_image_newline_parameter
     projection_dim projection_hidden_size projection_layer_norm_eps projector_bias projector_hidden_act

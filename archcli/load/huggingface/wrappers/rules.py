@@ -26,9 +26,9 @@ def of_text(whole: Config) -> None:
     whole.ignore(TIE)
 
 
-def of_either(whole: Config) -> ConfigValue[bool] | None:
+def either(default: bool) -> TieRule:
     """Tied where the whole file says so or the text part does."""
-    return whole.flag(TIE, default=False) or None
+    return lambda whole: whole.flag(TIE, default=default) or None
 
 
 def of_first(whole: Config) -> ConfigValue[bool] | None:
@@ -43,6 +43,7 @@ def never(whole: Config) -> ConfigValue[bool]:
 
 
 TIED, UNTIED = of_whole(default=True), of_whole(default=False)
+EITHER = either(default=False)
 
 
 def plain(head: Mapped | None) -> None:

@@ -104,6 +104,18 @@ def _notes(whole: Config, wrapper: Wrapper) -> Iterator[str]:
     yield f"only the language model is counted ({place})"
     for key in whole.data:
         if _is_part(key) and key != wrapper.key:
-            part = key.removesuffix("_config")
-            name = f"{part} tower" if any(word in part for word in TOWERS) else part
-            yield f"{name} ({key}) is not counted, nor what joins it to the language model"
+            yield _beside(key)
+
+
+def _beside(key: str) -> str:
+    """The note that the part at this key is not counted."""
+    part = key.removesuffix("_config")
+    name = f"{part} tower" if any(word in part for word in TOWERS) else part
+    return f"{name} ({key}) is not counted, nor what joins it to the language model"
+
+
+def note_towers(config: Config, keys: tuple[str, ...]) -> None:
+    """Note the towers that a language model's own file states under these keys."""
+    for key in keys:
+        if config.get(key, default=None) is not None:
+            config.note(_beside(key))

@@ -47,9 +47,49 @@ QWEN3_OMNI_MOE = {
     "rope_theta": 1000000.0,
     "norm_topk_prob": True,
 }
+EMU3 = {
+    "vocab_size": 184622,
+    "intermediate_size": 14336,
+    "num_key_value_heads": 8,
+    "max_position_embeddings": 9216,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 1000000.0,
+}
+GLM4V = {"max_position_embeddings": 32768, "rms_norm_eps": 1e-5, "partial_rotary_factor": 1.0}
+GLM_OCR = {
+    "vocab_size": 59392,
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "num_hidden_layers": 16,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 8,
+    "rms_norm_eps": 1e-5,
+    "partial_rotary_factor": 1.0,
+    "head_dim": None,
+}
+GLM4V_MOE = {"vocab_size": 151424, "max_position_embeddings": 65536, "attention_bias": True}
+GRANITE_DOCLING = {
+    "vocab_size": 133800,
+    "hidden_size": 1024,
+    "intermediate_size": 2048,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 4,
+    "max_position_embeddings": 32768,
+    "rms_norm_eps": 1e-5,
+    "embedding_multiplier": 12.0,
+    "logits_scaling": 4.0,
+    "residual_multiplier": 0.263,
+    "attention_multiplier": 0.015625,
+}
 NO_WINDOW = {"use_sliding_window": False, "sliding_window": None}
 
 TEXTS: Mapping[str, TextClass] = {
+    "emu3_text_model": TextClass("llama", EMU3),
+    "glm4v_text": TextClass("glm4", GLM4V, {"attention_bias": True, "head_dim": None}),
+    "glm4v_moe_text": TextClass("glm4_moe", GLM4V_MOE, {"use_qk_norm": False}),
+    "glm_ocr_text": TextClass("glm4", GLM_OCR, {"attention_bias": False}),
+    "granite_docling_text": TextClass("granite", GRANITE_DOCLING),
     "qwen2_vl_text": TextClass("qwen2", QWEN2_VL),
     "qwen2_5_vl_text": TextClass("qwen2", QWEN2_VL),
     "qwen2_5_omni_text": TextClass("qwen2", QWEN2_5_OMNI),

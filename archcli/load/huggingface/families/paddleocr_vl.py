@@ -1,0 +1,33 @@
+"""PaddleOCR-VL's text part: PaddleOCRTextConfig and PaddleOCRVLForConditionalGeneration."""
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.feed_forward import gated
+from archcli.load.huggingface.parts.llama_like import llama_defaults, llama_like
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.names import LLAMA
+
+MODEL_TYPES = ("paddleocr_vl_text",)
+DEFAULTS = llama_defaults(
+    "attention_bias",
+    "mlp_bias",
+    vocab_size=103424,
+    hidden_size=1024,
+    intermediate_size=3072,
+    num_hidden_layers=18,
+    num_attention_heads=16,
+    num_key_value_heads=2,
+    head_dim=128,
+    max_position_embeddings=131072,
+    rms_norm_eps=1e-5,
+    rope_theta=500000.0,
+    use_bias=False,
+    tie_word_embeddings=True,
+)
+WEIGHTS = LLAMA
+
+
+def mapping(config: Config) -> Mapped:
+    """As Llama with one flag for all biases; three-axis positions are equal for text."""
+    config = config.of_class(DEFAULTS)
+    bias = config.flag("use_bias")
+    return llama_like(config, heads={"bias": bias}, ffn=gated(config, bias=bias))

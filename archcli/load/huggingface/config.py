@@ -112,9 +112,13 @@ class Config:
     def size(self, *names: str, default: Any = MISSING) -> ConfigValue[int]:
         """A whole number above zero, or the default."""
         stated = self.value(*names, default=default)
-        value, word = stated.value, self._key_name(names[0])
-        if value is default or stated is default:
+        if stated.value is default or stated is default:
             return stated
+        return self.as_size(names[0], stated)
+
+    def as_size(self, name: str, stated: ConfigValue[Any]) -> ConfigValue[int]:
+        """A value of the key `name` as a whole number above zero."""
+        value, word = stated.value, self._key_name(name)
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or value <= 0:

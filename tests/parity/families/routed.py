@@ -1,5 +1,67 @@
 """Decoders with mixtures of experts: a tiny config each, of which the importer makes the architecture."""
 
-from parity.family import Family
+from typing import Any
 
-FAMILIES: dict[str, Family] = {}
+from parity.family import EPS, HEAD_DIM, SIZES, Family, rope
+
+E, K, WIDTH = 6, 2, 20
+BASE: dict[str, Any] = {**SIZES, "rms_norm_eps": EPS, "rope_parameters": rope()}
+ROUTED: dict[str, Any] = {**BASE, "num_experts": E, "num_experts_per_tok": K}
+LOCAL: dict[str, Any] = {**BASE, "num_local_experts": E, "num_experts_per_tok": K}
+ERNIE: dict[str, Any] = {
+    **BASE,
+    "model_type": "ernie4_5_moe",
+    "moe_k": K,
+    "moe_num_experts": E,
+    "moe_intermediate_size": WIDTH,
+    "num_hidden_layers": 3,
+}
+
+FAMILIES: dict[str, Family] = {
+    "olmoe-1b": Family({**ROUTED, "model_type": "olmoe", "norm_topk_prob": False}),
+    "olmoe-biased": Family({**ROUTED, "model_type": "olmoe", "norm_topk_prob": True, "attention_bias": True}),
+    "flex-olmo": Family({**ROUTED, "model_type": "flex_olmo"}),
+    "minimax-m2": Family({**LOCAL, "model_type": "minimax_m2", "head_dim": HEAD_DIM, "rotary_dim": 8}),
+    "ernie45-moe": Family(ERNIE),
+    "ernie45-moe-biased": Family(
+        {
+            **ERNIE,
+            "use_bias": True,
+            "moe_num_shared_experts": 0,
+            "moe_layer_start_index": 0,
+            "moe_layer_interval": 2,
+        }
+    ),
+    "hunyuan-moe": Family(
+        {
+            **BASE,
+            "model_type": "hunyuan_v1_moe",
+            "head_dim": HEAD_DIM,
+            "num_experts": E,
+            "moe_topk": [K, K + 1],
+        }
+    ),
+    "hunyuan-moe-alpha": Family(
+        {
+            **BASE,
+            "model_type": "hunyuan_v1_moe",
+            "head_dim": HEAD_DIM,
+            "num_experts": E,
+            "moe_topk": K,
+            "attention_bias": True,
+            "rope_parameters": rope(rope_type="dynamic", factor=1.0, alpha=9.0),
+        }
+    ),
+    "aria-text": Family({**BASE, "model_type": "aria_text", "moe_num_experts": E, "moe_topk": K}),
+    "aria-text-biased": Family(
+        {
+            **BASE,
+            "model_type": "aria_text",
+            "moe_num_experts": E,
+            "moe_topk": K,
+            "attention_bias": True,
+            "mlp_bias": True,
+            "hidden_act": "gelu",
+        }
+    ),
+}

@@ -7,7 +7,7 @@ from archcli.load.huggingface.parts.experts import experts
 from archcli.load.huggingface.parts.llama_like import llama_like
 from archcli.load.huggingface.parts.windows import window
 from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.names import EXPERTS, LLAMA
+from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, MIXTRAL_EXPERTS
 from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("mixtral",)
@@ -36,11 +36,4 @@ def mapping(config: Config) -> Mapped:
     return llama_like(config, heads=attend, ffn=experts(config, width="intermediate_size"))
 
 
-WEIGHTS: Weights = {
-    **LLAMA,
-    **EXPERTS,
-    "[model.]layers.*.block_sparse_moe.gate.weight": "layers.*.ffn.router.weight",
-    "[model.]layers.*.block_sparse_moe.experts.#.w1.weight": "layers.*.ffn.experts.gate_proj.weight",
-    "[model.]layers.*.block_sparse_moe.experts.#.w3.weight": "layers.*.ffn.experts.up_proj.weight",
-    "[model.]layers.*.block_sparse_moe.experts.#.w2.weight": "layers.*.ffn.experts.down_proj.weight",
-}
+WEIGHTS: Weights = {**LLAMA, **EXPERTS, **MIXTRAL_EXPERTS}

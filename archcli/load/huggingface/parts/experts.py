@@ -8,7 +8,7 @@ from typing import Any
 
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.value import Mapped, without_none
+from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
 
 SUM_TO_ONE: Mapping[str, Any] = MappingProxyType({})
 """A softmax over all experts, whose chosen weights are divided by their sum (Mixtral)."""
@@ -22,17 +22,19 @@ def experts(
     width: str = "moe_intermediate_size",
     expert: Mapped | None = None,
     router: Mapping[str, Any] = SUM_TO_ONE,
+    top_k: ConfigValue[int] | None = None,
     **more: Any,
 ) -> Mapped:
     """A mixture of num_experts networks, num_experts_per_tok for each token.
 
     A network is SwiGLU of `width` unless `expert` is given. A family that has other words for these two keys
-    says so in `of_class`. `more` are further fields, such as `shared`; None leaves one out.
+    says so in `of_class`; `top_k` is given where layers differ. `more` are further fields, such as `shared`;
+    None leaves one out.
     """
     mapping = {
         "kind": "moe",
         "n_experts": config.size("num_experts"),
-        "top_k": config.size("num_experts_per_tok"),
+        "top_k": config.size("num_experts_per_tok") if top_k is None else top_k,
         "expert": gated(config, width=width) if expert is None else expert,
         "router": without_none({**router}) or None,
         **more,

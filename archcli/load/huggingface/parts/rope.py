@@ -12,6 +12,7 @@ Parameters = dict[str, ConfigValue[Any]]
 """The rope parameters that a file states, by their keys."""
 
 DEFAULT_THETA = 10000.0
+PAIR = 2
 
 
 class RopeClass(NamedTuple):
@@ -61,6 +62,21 @@ def position(
         "scaling": _scaling(config, parameters, cls.renamed),
     }
     return head_dim.derive(without_none(mapping))
+
+
+def stretched_rope(config: Config, head_dim: ConfigValue[int]) -> ConfigValue[Mapped]:
+    """RoPE with dynamic scaling, whose base an `alpha` stretches for all lengths alike (Hunyuan).
+
+    The base is theta * alpha^(d / (d - 2)).
+    """
+    known, width = stated(config), head_dim.value
+    kind, alpha = known.get("rope_type", known.get("type")), known.get("alpha")
+    if kind is None or kind.value != "dynamic" or not alpha or width <= PAIR:
+        return position(config, head_dim, known)
+    base = config.value("rope_theta", default=DEFAULT_THETA)
+    theta = _number(config, {"rope_theta": base, **known}, "rope_theta").value
+    stretch = _number(config, known, "alpha").value ** (width / (width - PAIR))
+    return position(config, head_dim, {"rope_theta": alpha.derive(theta * stretch)})
 
 
 def stated(config: Config) -> Parameters:

@@ -59,6 +59,15 @@ EXPERTS: Weights = {
 }
 """The router, and the experts: a tensor for each in checkpoints, stacked in the memory of transformers 5."""
 
+MIXTRAL_EXPERTS: Weights = {
+    "[model.]layers.*.block_sparse_moe.gate.weight": "layers.*.ffn.router.weight",
+    **{
+        f"[model.]layers.*.block_sparse_moe.experts.#.{theirs}.weight": f"layers.*.ffn.experts.{ours}.weight"
+        for theirs, ours in (("w1", "gate_proj"), ("w3", "up_proj"), ("w2", "down_proj"))
+    },
+}
+"""Router and experts as checkpoints of Mixtral and its kin name them."""
+
 SHARED: Weights = {
     f"[model.]layers.*.mlp.shared_expert{plural}.{name}_proj.*": f"layers.*.ffn.shared.{name}_proj.*"
     for plural in ("", "s")

@@ -71,7 +71,7 @@ def test_the_text_part_that_a_class_expects_is_the_one_in_the_table(kind):
 @pytest.mark.parametrize("kind", TEXTS)
 def test_a_text_part_has_the_defaults_of_its_class(kind):
     text, cls = TEXTS[kind], transformers.CONFIG_MAPPING[kind]
-    theirs = {cls.attribute_map.get(field.name, field.name): field.default for field in fields(cls)}
+    theirs = {field.name: field.default for field in fields(cls)}
     ours = {**families()[text.family].DEFAULTS, **text.defaults}
     assert ours.pop("rope_theta", DEFAULT_THETA) == cls().rope_parameters["rope_theta"]
     known = ours.keys() & theirs.keys() - text.fixed.keys() - OF_THE_WHOLE
@@ -97,6 +97,12 @@ def test_another_family_inside_has_the_head_of_the_wrapper(kind, text):
     config = file_of(kind, text)
     theirs = sum(tensor.numel() for tensor in language_model(their_wrapper(config)).values())
     assert our_total(imported_file(config)) == theirs
+
+
+@pytest.mark.parametrize("word", ["num_experts", "num_local_experts"])
+def test_both_words_for_the_number_of_experts_are_read(word):
+    model = imported_file({"model_type": "qwen3_vl_moe", "text_config": {**TINY, word: 6}})
+    assert model.groups[0].layer.ffn.n_experts == 6
 
 
 def test_only_a_class_that_caps_its_logits_has_a_cap():

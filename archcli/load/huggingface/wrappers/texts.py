@@ -37,7 +37,7 @@ QWEN3_VL_MOE = {
     "num_key_value_heads": 16,
     "moe_intermediate_size": 1408,
     "num_experts_per_tok": 4,
-    "num_local_experts": 60,
+    "num_experts": 60,
 }
 QWEN3_OMNI_MOE = {
     "vocab_size": 3584,
@@ -82,6 +82,7 @@ GRANITE_DOCLING = {
     "residual_multiplier": 0.263,
     "attention_multiplier": 0.015625,
 }
+EXPERTS = {"num_local_experts": "num_experts"}
 NO_WINDOW = {"use_sliding_window": False, "sliding_window": None}
 
 TEXTS: Mapping[str, TextClass] = {
@@ -94,6 +95,6 @@ TEXTS: Mapping[str, TextClass] = {
     "qwen2_5_vl_text": TextClass("qwen2", QWEN2_VL),
     "qwen2_5_omni_text": TextClass("qwen2", QWEN2_5_OMNI),
     "qwen3_vl_text": TextClass("qwen3", QWEN3_VL),
-    "qwen3_vl_moe_text": TextClass("qwen3_moe", QWEN3_VL_MOE, {"norm_topk_prob": True, **NO_WINDOW}),
+    "qwen3_vl_moe_text": TextClass("qwen3_moe", QWEN3_VL_MOE, {"norm_topk_prob": True, **NO_WINDOW}, EXPERTS),
     "qwen3_omni_moe_text": TextClass("qwen3_moe", QWEN3_OMNI_MOE, NO_WINDOW),
 }

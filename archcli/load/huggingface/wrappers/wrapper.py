@@ -35,15 +35,18 @@ class Wrapper(NamedTuple):
 class TextClass(NamedTuple):
     """The class of a text part whose layers are those of a family, with other defaults.
 
-    Its positions in three axes are equal for text. `fixed` is what it does whatever a file says.
+    Its positions in three axes are equal for text. `fixed` is what it does whatever a file says, `synonyms`
+    are second words for keys.
     """
 
     family: str
     defaults: Mapping[str, Any] = {}
     fixed: Mapping[str, Any] = {}
+    synonyms: Mapping[str, str] = {}
 
     def as_family(self, stated: Mapping[str, Any]) -> Mapped:
         """The text part as a config.json of the family."""
+        stated = {self.synonyms.get(key, key): value for key, value in stated.items()}
         data = {**self.defaults, **stated, **self.fixed, "model_type": self.family}
         return data | _in_one_axis(data)
 

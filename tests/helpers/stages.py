@@ -19,11 +19,14 @@ def needs_torch(path):
 
     Itself, by the package's runtime, or by a helper.
     """
-    for name in top_level_imports(path):
-        if name.split(".")[0] in TORCH or name.startswith("archcli.runtime"):
+    seen, waiting = set(), [path]
+    while waiting:
+        file = waiting.pop()
+        names = [] if file in seen else list(top_level_imports(file))
+        seen.add(file)
+        if any(name.split(".")[0] in TORCH or name.startswith("archcli.runtime") for name in names):
             return True
-        if any(needs_torch(helper) for helper in helpers(name)):
-            return True
+        waiting += [helper for name in names for helper in helpers(name)]
     return False
 
 

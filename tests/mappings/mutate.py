@@ -118,6 +118,15 @@ def verdicts(config: dict[str, Any], seed: str, n: int) -> Iterator[tuple[Change
             yield changed, answer(variation, known, TOKENS)
 
 
+def known_classes() -> dict[str, Any]:
+    """The classes that build and whose type archcli imports, by `mapping/model_type`."""
+    classes = json.loads((HERE / "figures.json").read_text())["classes"]
+    imported = {**families(), **WRAPPERS}
+    return {
+        name: known for name, known in classes.items() if "config" in known and name.split("/")[1] in imported
+    }
+
+
 def main() -> None:
     """Print what is wrong, and a line for each type."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -126,12 +135,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     logging.disable(logging.CRITICAL)
-    classes = json.loads((HERE / "figures.json").read_text())["classes"]
-    for name, known in classes.items():
-        kind = name.split("/")[1]
-        if "config" not in known or kind not in {**families(), **WRAPPERS}:
-            continue
-        if asked.kinds and kind not in asked.kinds:
+    for name, known in known_classes().items():
+        if asked.kinds and name.split("/")[1] not in asked.kinds:
             continue
         counts: Counter[str] = Counter()
         for changed, (verdict, what) in verdicts(known["config"], f"{asked.seed} {name}", asked.n):

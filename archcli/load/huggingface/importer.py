@@ -7,6 +7,7 @@ is imported. Nothing here runs code of a repository.
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import replace
@@ -49,6 +50,12 @@ def families() -> dict[str, str]:
 def described() -> dict[str, str]:
     """What each model_type is, by the first line of its family's module."""
     return {kind: source[3:].partition("\n")[0].rstrip('"') for kind, _, source in _sources()}
+
+
+def listing() -> dict[str, dict[str, list[str]]]:
+    """Of each model_type the `classes` in transformers that tests hold it against, and in what: `held`."""
+    listed: dict[str, dict[str, list[str]]] = json.loads((FAMILIES / "listing.json").read_text("utf-8"))
+    return listed
 
 
 def _sources() -> Iterator[tuple[str, Path, str]]:

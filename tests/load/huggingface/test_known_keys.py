@@ -17,6 +17,7 @@ pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are 
 OWN_CODE = {"chatglm", "kimi_k2"}
 REQUIRED = {
     "deepseek_v2": {"num_experts_per_tok": 6},
+    "dots1": {"n_routed_experts": 8, "n_shared_experts": 1, "num_experts_per_tok": 2},
     "nemotron": {"num_key_value_heads": 48},
 }
 CONFIGS = {

@@ -11,7 +11,10 @@ from archcli.load.huggingface.importer import families, weight_map
 from archcli.load.huggingface.wrappers.table import WRAPPERS
 from archcli.load.source import load_text
 
-REQUIRED = {"nemotron": {"num_key_value_heads": 48}}
+REQUIRED = {
+    "dots1": {"n_routed_experts": 8, "n_shared_experts": 1, "num_experts_per_tok": 2},
+    "nemotron": {"num_key_value_heads": 48},
+}
 WRONG = ("x", [1], {"a": 1}, True, None, -1, float("nan"), 10**30, [None])
 BESIDE = {"text_config", "rope_scaling", "quantization_config", "vision_config", "id2label", "auto_map"}
 

@@ -17,6 +17,7 @@ from parity.families import (
     parallel,
     pieces,
     routed,
+    routed_more,
     two_halves,
     unusual,
 )
@@ -33,6 +34,7 @@ FAMILIES = {
     **encoders.FAMILIES,
     **dense.FAMILIES,
     **routed.FAMILIES,
+    **routed_more.FAMILIES,
     **pieces.FAMILIES,
     **masked.FAMILIES,
     **two_halves.FAMILIES,

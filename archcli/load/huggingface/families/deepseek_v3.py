@@ -5,14 +5,7 @@ from __future__ import annotations
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import latent_attention
 from archcli.load.huggingface.parts.decoder import decoder, multi_token_prediction
-from archcli.load.huggingface.parts.experts import (
-    after_first,
-    corrected_router,
-    experts,
-    shared_experts,
-    with_networks,
-)
-from archcli.load.huggingface.parts.feed_forward import gated
+from archcli.load.huggingface.parts.experts import after_first, deepseek_experts, some_routed
 from archcli.load.huggingface.parts.norms import rmsnorm
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, MLA, SHARED, prediction_layers
@@ -61,17 +54,9 @@ def mapping(config: Config) -> Mapped:
     config.only("topk_method", "noaux_tc", default="noaux_tc")
     attention = latent_attention(config, "interleaved" if config.flag("rope_interleave") else "half")
     layer, routed = {"kind": "pre_norm", "attention": attention}, after_first(config)
-    layers = with_networks([layer] * len(routed), routed, lambda: gated(config), lambda: _experts(config))
-    mtp = multi_token_prediction(config, lambda: {**layer, "ffn": _experts(config)}, alike=routed[-1])
+    layers = some_routed(config, routed, lambda: deepseek_experts(config))([layer] * len(routed))
+    mtp = multi_token_prediction(config, lambda: {**layer, "ffn": deepseek_experts(config)}, alike=routed[-1])
     return decoder(config, rmsnorm(config), layers, mtp=mtp)
-
-
-def _experts(config: Config) -> Mapped:
-    """Experts of the best groups, chosen by their scores and a bias that is stored but not trained."""
-    expert = gated(config, width="moe_intermediate_size")
-    return experts(
-        config, expert=expert, router=corrected_router(config), shared=shared_experts(config, expert)
-    )
 
 
 def weights(config: Config) -> Weights:

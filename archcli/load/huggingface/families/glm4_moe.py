@@ -5,14 +5,7 @@ from __future__ import annotations
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import PER_HEAD, attention, head_dim
 from archcli.load.huggingface.parts.decoder import decoder, multi_token_prediction
-from archcli.load.huggingface.parts.experts import (
-    after_first,
-    corrected_router,
-    experts,
-    shared_experts,
-    with_networks,
-)
-from archcli.load.huggingface.parts.feed_forward import gated
+from archcli.load.huggingface.parts.experts import after_first, deepseek_experts, some_routed
 from archcli.load.huggingface.parts.norms import rmsnorm
 from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.value import Mapped
@@ -66,15 +59,9 @@ def mapping(config: Config) -> Mapped:
         qk_norm=PER_HEAD if config.flag("use_qk_norm") else None,
     )
     layer, routed = {"kind": "pre_norm", "attention": attend}, after_first(config)
-    layers = with_networks([layer] * len(routed), routed, lambda: gated(config), lambda: _experts(config))
-    mtp = multi_token_prediction(config, lambda: {**layer, "ffn": _experts(config)}, alike=routed[-1])
+    layers = some_routed(config, routed, lambda: deepseek_experts(config))([layer] * len(routed))
+    mtp = multi_token_prediction(config, lambda: {**layer, "ffn": deepseek_experts(config)}, alike=routed[-1])
     return decoder(config, rmsnorm(config), layers, mtp=mtp)
-
-
-def _experts(config: Config) -> Mapped:
-    expert = gated(config, width="moe_intermediate_size")
-    shared = shared_experts(config, expert)
-    return experts(config, expert=expert, router=corrected_router(config), shared=shared)
 
 
 def weights(config: Config) -> Weights:

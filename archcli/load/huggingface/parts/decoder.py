@@ -30,6 +30,12 @@ def multi_token_prediction(config: Config, layer: Callable[[], Mapped], *, alike
     return {"depth": depth} if alike else {"depth": depth, "layer": layer()}
 
 
+def without_prediction(config: Config) -> None:
+    """Note layers of multi-token prediction of whose shape no class tells."""
+    if config.count("num_nextn_predict_layers", default=0):
+        config.note("layers of multi-token prediction (num_nextn_predict_layers) are not counted")
+
+
 def decoder(config: Config, norm: Mapped, layers: list[Mapped], *, tied: bool = False, **more: Any) -> Mapped:
     """The mapping of a decoder.
 

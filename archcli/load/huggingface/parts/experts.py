@@ -90,6 +90,20 @@ def with_networks(
     ]
 
 
+def deepseek_experts(config: Config, *, shared: str = "n_shared_experts", **more: Any) -> Mapped:
+    """The mixture of DeepSeek-V3: its router, and as many shared experts as the key `shared` says."""
+    expert = gated(config, width="moe_intermediate_size")
+    beside = shared_experts(config, expert, key=shared)
+    return experts(config, expert=expert, router=corrected_router(config), shared=beside, **more)
+
+
+def some_routed(
+    config: Config, routed: Sequence[bool], sparse: Callable[[], Mapped]
+) -> Callable[[list[Mapped]], list[Mapped]]:
+    """What gives layers their feed-forward part: `sparse` where `routed`, else SwiGLU."""
+    return lambda layers: with_networks(layers, routed, lambda: gated(config), sparse)
+
+
 def after_first(config: Config) -> list[bool]:
     """Which layers have experts: all after the first first_k_dense_replace."""
     first = config.count("first_k_dense_replace").value

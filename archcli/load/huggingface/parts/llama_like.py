@@ -12,9 +12,12 @@ from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.feed_forward import gated
 from archcli.load.huggingface.parts.norms import rmsnorm
 from archcli.load.huggingface.parts.windows import windows
-from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+Networks = Callable[[list[Mapped]], list[Mapped]]
+"""What gives layers their feed-forward part, which need not be the same in all."""
 
 Heads = Mapping[str, Any] | Callable[[ConfigValue[int] | None], Mapping[str, Any]]
 """Options of `attention`, or what gives those of a layer with this sliding window, or with none."""
@@ -48,22 +51,27 @@ def llama_like(
     heads: Heads = NOTHING,
     block: Mapping[str, Any] = NOTHING,
     ffn: Mapped | None = None,
+    networks: Networks | None = None,
     norm: Mapped | None = None,
     slides: Callable[[int], bool] | None = None,
     **more: Any,
 ) -> Mapped:
     """Pre-norm, RMSNorm, GQA with RoPE, SwiGLU; what is given replaces a part.
 
-    `heads` are options of `attention`, `block` further keys of a layer, `more` those of the model. `slides`
+    `heads` are options of `attention`, `block` further keys of a layer, `more` those of the model. `networks`
+    gives the layers a feed-forward part where they have not all the same. `slides`
     tells by a layer's index whether it has the sliding window, where `layer_types` does not; left out, no
     layer has one.
     """
-    width, ffn = head_dim(config), gated(config) if ffn is None else ffn
+    width = head_dim(config)
+    if networks is None and ffn is None:
+        ffn = gated(config)
 
     def layer(window: ConfigValue[int] | None) -> Mapped:
         options = heads(window) if callable(heads) else heads
         attend = attention(config, width, **{"window": window, **options})
-        return {"kind": "pre_norm", "attention": attend, "ffn": ffn, **block}
+        return without_none({"kind": "pre_norm", "attention": attend, "ffn": ffn, **block})
 
     layers = [layer(None)] * config.layers() if slides is None else windows(config, layer, slides)
+    layers = layers if networks is None else networks(layers)
     return decoder(config, rmsnorm(config) if norm is None else norm, layers, **more)

@@ -1,0 +1,61 @@
+"""K-EXAONE: ExaoneMoeConfig and ExaoneMoeForCausalLM."""
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.attention import PER_HEAD
+from archcli.load.huggingface.parts.decoder import without_prediction
+from archcli.load.huggingface.parts.experts import after_first, by_types, deepseek_experts, some_routed
+from archcli.load.huggingface.parts.llama_like import llama_like
+from archcli.load.huggingface.parts.windows import window
+from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, QK_NORM, SHARED
+
+MODEL_TYPES = ("exaone_moe",)
+DEFAULTS = {
+    "vocab_size": 102400,
+    "hidden_size": 4096,
+    "intermediate_size": 16384,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
+    "hidden_act": "silu",
+    "max_position_embeddings": 2048,
+    "rms_norm_eps": 1e-5,
+    "tie_word_embeddings": False,
+    "sliding_window": 4096,
+    "sliding_window_pattern": 4,
+    "first_k_dense_replace": 1,
+    "moe_intermediate_size": 1024,
+    "num_experts": 64,
+    "num_experts_per_tok": 8,
+    "num_shared_experts": 1,
+    "norm_topk_prob": True,
+    "routed_scaling_factor": 2.5,
+    "n_group": 1,
+    "topk_group": 1,
+}
+WEIGHTS = {
+    **LLAMA,
+    **QK_NORM,
+    **EXPERTS,
+    **SHARED,
+    **CORRECTED,
+    "[model.]layers.*.mlp.e_score_correction_bias": "layers.*.ffn.route.correction_bias",
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """Norms of queries and keys per head, no position where windows are beside; DeepSeek-V3's experts."""
+    config = config.of_class(DEFAULTS)
+    config.ignore("attention_bias", "scoring_func", "topk_method")
+    without_prediction(config)
+    hybrid, routed = window(config) is not None, by_types(config, lambda: after_first(config))
+
+    def heads(width: ConfigValue[int] | None) -> Mapped:
+        return {"qk_norm": PER_HEAD, "position": {"kind": "none"} if hybrid and width is None else None}
+
+    return llama_like(
+        config,
+        heads=heads,
+        networks=some_routed(config, routed, lambda: deepseek_experts(config, shared="num_shared_experts")),
+        slides=lambda index: (index + 1) % config.size("sliding_window_pattern").value != 0,
+    )

@@ -1,0 +1,61 @@
+"""GLM-4.7-Flash: Glm4MoeLiteConfig and Glm4MoeLiteForCausalLM."""
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.attention import latent_attention
+from archcli.load.huggingface.parts.decoder import decoder, multi_token_prediction
+from archcli.load.huggingface.parts.experts import by_types, deepseek_experts, some_routed
+from archcli.load.huggingface.parts.norms import rmsnorm
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, MLA, SHARED, prediction_layers
+from archcli.load.huggingface.weights.rules import Weights
+
+MODEL_TYPES = ("glm4_moe_lite",)
+DEFAULTS = {
+    "vocab_size": 154880,
+    "hidden_size": 2048,
+    "intermediate_size": 10240,
+    "moe_intermediate_size": 1536,
+    "num_hidden_layers": 47,
+    "num_attention_heads": 20,
+    "n_shared_experts": 1,
+    "n_routed_experts": 64,
+    "routed_scaling_factor": 1.8,
+    "kv_lora_rank": 512,
+    "q_lora_rank": 768,
+    "qk_rope_head_dim": 64,
+    "v_head_dim": 256,
+    "qk_nope_head_dim": 192,
+    "n_group": 1,
+    "topk_group": 1,
+    "num_experts_per_tok": 4,
+    "norm_topk_prob": True,
+    "hidden_act": "silu",
+    "max_position_embeddings": 202752,
+    "rms_norm_eps": 1e-5,
+    "tie_word_embeddings": False,
+    "rope_interleave": True,
+    "attention_bias": False,
+}
+ALIASES = {"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"}
+
+
+def mapping(config: Config) -> Mapped:
+    """As DeepSeek-V3; the first layer is dense where mlp_layer_types names none."""
+    config = config.of_class(DEFAULTS, **ALIASES)
+    config.ignore("first_k_dense_replace", "moe_layer_freq", "scoring_func", "topk_method")
+    attention = latent_attention(config, "interleaved" if config.flag("rope_interleave") else "half")
+    layer, routed = {"kind": "pre_norm", "attention": attention}, by_types(config, lambda: _usual(config))
+    layers = some_routed(config, routed, lambda: deepseek_experts(config))([layer] * len(routed))
+    mtp = multi_token_prediction(config, lambda: {**layer, "ffn": deepseek_experts(config)}, alike=routed[-1])
+    return decoder(config, rmsnorm(config), layers, mtp=mtp)
+
+
+def _usual(config: Config) -> list[bool]:
+    return [index > 0 for index in range(config.layers())]
+
+
+def weights(config: Config) -> Weights:
+    """The names of DeepSeek-V3."""
+    config = config.of_class(DEFAULTS, **ALIASES)
+    predicting = prediction_layers(config.layers(), config.count("num_nextn_predict_layers", default=0).value)
+    return {**LLAMA, **MLA, **EXPERTS, **SHARED, **CORRECTED, **predicting}

@@ -1,0 +1,72 @@
+"""Hunyuan 3: HYV3Config and HYV3ForCausalLM."""
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.attention import PER_HEAD
+from archcli.load.huggingface.parts.decoder import without_prediction
+from archcli.load.huggingface.parts.experts import by_types, experts, with_networks
+from archcli.load.huggingface.parts.feed_forward import gated
+from archcli.load.huggingface.parts.llama_like import llama_like
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, QK_NORM, SHARED
+
+MODEL_TYPES = ("hy_v3",)
+DEFAULTS = {
+    "vocab_size": 120832,
+    "hidden_size": 4096,
+    "intermediate_size": 13312,
+    "num_hidden_layers": 80,
+    "num_attention_heads": 64,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "hidden_act": "silu",
+    "max_position_embeddings": 131072,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 11158840.0,
+    "tie_word_embeddings": False,
+    "attention_bias": False,
+    "mlp_bias": False,
+    "num_experts": 192,
+    "num_experts_per_tok": 8,
+    "num_shared_experts": 1,
+    "moe_intermediate_size": 1536,
+    "router_scaling_factor": 2.826,
+}
+WEIGHTS = {
+    **LLAMA,
+    **QK_NORM,
+    **EXPERTS,
+    **SHARED,
+    "[model.]layers.*.mlp.router.gate.weight": "layers.*.ffn.router.weight",
+    **{
+        f"[model.]layers.*.mlp.{name}": "layers.*.ffn.route.correction_bias"
+        for name in ("expert_bias", "e_score_correction_bias")
+    },
+    **{
+        f"[model.]layers.*.mlp.shared_mlp.{name}_proj.*": f"layers.*.ffn.shared.{name}_proj.*"
+        for name in ("gate", "up", "down")
+    },
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """Norms of queries and keys per head; a dense layer, then experts by sigmoid scores and a correction."""
+    config = config.of_class(DEFAULTS, num_local_experts="num_experts")
+    config.ignore("enable_moe_fp32_combine", "first_k_dense_replace")
+    without_prediction(config)
+    bias = config.flag("mlp_bias")
+
+    def dense() -> Mapped:
+        return gated(config, bias=bias)
+
+    def sparse() -> Mapped:
+        router = {"scores": "sigmoid", "scale": config.number("router_scaling_factor"), "correction": True}
+        width, number = config.size("moe_intermediate_size"), config.count("num_shared_experts")
+        shared = {**dense(), "d_ff": width.derive(number.value * width.value)} if number else dense()
+        return experts(config, router=router, shared=shared)
+
+    routed = by_types(config, lambda: [index > 0 for index in range(config.layers())])
+    return llama_like(
+        config,
+        heads={"bias": config.flag("attention_bias"), "qk_norm": PER_HEAD},
+        networks=lambda layers: with_networks(layers, routed, dense, sparse),
+    )

@@ -26,7 +26,7 @@ LARGE = llama_defaults(
 
 
 def mapping(config: Config) -> Mapped:
-    """As Llama, every head with keys of its own; the 13B, which has no max_position_embeddings, with ALiBi.
+    """As Llama; the 13B, whose files have no max_position_embeddings, with ALiBi.
 
     Baichuan 2 divides the rows of its head by their lengths, which changes no count.
     """

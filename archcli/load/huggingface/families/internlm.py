@@ -21,10 +21,9 @@ def mapping(config: Config) -> Mapped:
     """
     config = config.of_class(DEFAULTS)
     rotary = parameters(config, "rotary")
-    known = {"rope_theta": rotary["base"]} if "base" in rotary else {}
-    heads = {"bias": config.flag("bias")}
-    if known:
-        heads["position"] = position(config, head_dim(config), known)
+    heads: Mapped = {"bias": config.flag("bias")}
+    if "base" in rotary:
+        heads["position"] = position(config, head_dim(config), {"rope_theta": rotary["base"]})
     return llama_like(config, heads=heads)
 
 

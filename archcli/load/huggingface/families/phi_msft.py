@@ -58,7 +58,7 @@ def weights(config: Config) -> Weights | None:
         return None
     return {
         "[transformer.]embd.wte.weight": "embedding.tokens.weight",
-        "[transformer.]h.*.ln.*": "layers.*.norm.*",
+        "[transformer.]h.*.ln.*": "layers.*.attention_norm.*",
         "[transformer.]h.*.mixer.Wqkv.*": Parts(FUSED),
         "[transformer.]h.*.mixer.out_proj.*": "layers.*.attention.o_proj.*",
         "[transformer.]h.*.mlp.fc1.*": "layers.*.ffn.up_proj.*",

@@ -26,7 +26,7 @@ from parity.alterations import (
     to,
 )
 from parity.encoding import idle, pooled
-from parity.routing import grouping, normalization, ranking, score_kinds, top_k, weighing
+from parity.routing import grouping, nearness, normalization, ranking, score_kinds, top_k, weighing
 
 STRUCTURE = set(
     """kind name source released series sibling_of published groups embedding head attention mixer ffn layer
@@ -177,6 +177,8 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "bias": off,
         "softcap": both(times(2), dropped, filled(0.5)),
         "ranked_by": ranking,
+        "correction_is": nothing,
+        "jitter": nearness,
     },
     m.MixtureOfExperts: {
         "top_k": top_k,

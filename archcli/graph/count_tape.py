@@ -61,6 +61,10 @@ class CountTape:
             row = self._row(op, shapes, op.shape(*shapes), (), group, trained=trained)
         return Tensor(self, Abstract(next(iter(row.weights.values())), row.trained))
 
+    def declaring(self) -> CountTape | None:
+        """A tape that writes a row without cost for each op that owns weights, at the same path."""
+        return DeclaringTape(self.rows, self.path, self.times, self.experts, self.group)
+
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
         """Count the child's forward with the path, repetition, experts and group it is called with."""
         group = options.get("group") or module.group or self.group
@@ -130,6 +134,20 @@ class ShapeTape(CountTape):
         return ()
 
 
+class DeclaringTape(ShapeTape):
+    """A ShapeTape that writes rows only of operations that own weights, of a module that no pass runs."""
+
+    __slots__ = ()
+
+    def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
+        """Write the op's row if it owns weights; returns abstract outputs."""
+        shapes = [x.value.shape for x in xs]
+        out = op.shape(*shapes)
+        if op.weights(*shapes):
+            self._row(op, shapes, out, (), group, trained=trained)
+        return self._tensors(out, grad=False)
+
+
 class StateTape(ShapeTape):
     """A ShapeTape that writes rows only of operations that leave something in the cache."""
 
@@ -146,6 +164,10 @@ class StateTape(ShapeTape):
     def weight(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Tensor:
         """The op's first weight, without a row."""
         return Tensor(self, Abstract(next(iter(op.weights(*[x.value.shape for x in xs]).values()))))
+
+    def declaring(self) -> CountTape | None:
+        """None: what no pass runs caches nothing."""
+        return None
 
 
 def _rebind(tape: Tape, tree: Any) -> Any:

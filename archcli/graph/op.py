@@ -108,6 +108,9 @@ class Tape(Protocol):
     def weight(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Tensor:
         """The first weight of `op`, declared if it is not yet; borrowing it adds no parameters."""
 
+    def declaring(self) -> Tape | None:
+        """A tape that declares the weights of ops and counts nothing else; None where weights exist."""
+
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
         """Run a child module's forward under `name`. Options: group, times, experts, index."""
 

@@ -122,21 +122,35 @@ class SerialBlock(Block):
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
         """Run the mixer, cross attention if there is a source, and the feed-forward network."""
         context = or_default(x, context)
-        cache = context.cache
+        cache, cross = context.cache, self.cross_attention
+        crosses = cross is not None and not cross.idle
         kept: Kept = None if cache is None else ()
-        mixed, crossed = cache if self.cross_attention is not None and cache else (cache, cache)
+        mixed, crossed = cache if crosses and cache else (cache, cache)
         if self.mixing is not None:
             step, mixer = self.mixing
             y, kept = mixer(self.before(x, step), context._replace(cache=mixed), name=step)
             x = self.after(x, y, step)
-        if self.cross_attention is not None:
-            y, source = self.cross_attention(
-                self.before(x, "cross_attention"), context._replace(cache=crossed), name="cross_attention"
-            )
-            x, kept = self.after(x, y, "cross_attention"), None if cache is None else (kept, source)
+        if cross is not None and crosses:
+            x, source = self._cross(cross, x, context._replace(cache=crossed))
+            kept = None if cache is None else (kept, source)
+        elif cross is not None:
+            self._declare(cross, x, context)
         if self.ffn is not None:
             x = self.after(x, self.ffn(self.before(x, "ffn"), name="ffn"), "ffn")
         return x, kept
+
+    def _cross(self, cross: CrossAttention, x: Tensor, context: Context) -> tuple[Tensor, Kept]:
+        """x after cross attention, and what that keeps of the source."""
+        y, source = cross(self.before(x, "cross_attention"), context, name="cross_attention")
+        return self.after(x, y, "cross_attention"), source
+
+    def _declare(self, cross: CrossAttention, x: Tensor, context: Context) -> None:
+        """Declare the weights of a cross attention that does not run."""
+        tape = x.tape.declaring()
+        if tape is not None:
+            x = Tensor(tape, x.value)
+            positions = Tensor(tape, context.positions.value)
+            self._cross(cross, x, Context(positions, memory=x))
 
 
 class PreNorm(SerialBlock):

@@ -26,12 +26,13 @@ class Embedding(Module):
 
     `tied` lets the output head use the same table (Press & Wolf 2016, arXiv:1608.05859). `scale` multiplies
     the vectors: a number, or sqrt_d_model (Vaswani et al. 2017, Gemma); left out they stay as they are.
-    `norm` follows (BLOOM). `position` is what is added per token, `token_types` how many kinds of segment
-    have a vector that is added too (BERT 2; a pass uses the first). `width` w makes the table [V, w], with a
-    matrix from w to D behind it and one back to w before the head (OPT-350m, arXiv:2205.01068). With
-    `width_of` all, positions, segment types and norm are as narrow, and a biased matrix leads from them to D,
-    none back (ALBERT, arXiv:1909.11942 section 3.1; ELECTRA). `dropout` zeroes that share of the vectors in
-    training.
+    `norm` follows (BLOOM), or with `norms_tokens` comes before the position (Blenderbot-small). `position` is
+    what is added per token, `token_types` how many kinds of segment have a vector that is added too (BERT 2;
+    a pass uses the first). `width` w makes the table [V, w], with a matrix from w to D behind it and one back
+    to w before the head (OPT-350m, arXiv:2205.01068). With `width_of` all, positions, segment types and norm
+    are as narrow, and a biased matrix leads from them to D, none back (ALBERT, arXiv:1909.11942 section 3.1;
+    ELECTRA). `unread_table` states a second table that is stored and read by no pass (BART untied). `dropout`
+    zeroes that share of the vectors in training.
     """
 
     group: ClassVar[str] = "embedding"
@@ -40,6 +41,8 @@ class Embedding(Module):
     position: Position = NoPosition()
     token_types: Count = 0
     norm: Norm | None = None
+    norms_tokens: bool = False
+    unread_table: bool = False
     width: Size | None = None
     width_of: Literal["tokens", "all"] = "tokens"
     dropout: Share = 0.0
@@ -49,6 +52,7 @@ class Embedding(Module):
     ) -> tuple[Tensor, Tensor]:
         """Ids [B, T] to vectors [B, T, D], and the table itself for a tied head."""
         lookup = Lookup("tokens", vocab_size, d_model if self.width is None else self.width)
+        self._declare_unread(tokens, lookup)
         x = self._scaled(lookup(tokens), "scale")
         narrow = self.width_of == "all"
         x = x if self.width is None or narrow else Linear("project_in", d_model)(x, group=PROJECTION)
@@ -57,11 +61,21 @@ class Embedding(Module):
                 Zeros("first_type")(tokens), group="token_type_embedding"
             )
             x = Add("token_types_add", meets=False)(x, types)
+        x = self._normalized(x) if self.norms_tokens else x
         x = self.position(x, positions, name="positions")
-        x = x if self.norm is None else self.norm(x, name="norm")
+        x = x if self.norms_tokens else self._normalized(x)
         x = dropped(x, self.dropout)
         x = Linear("project_in", d_model, True)(x, group=PROJECTION) if narrow else x
         return x, x.tape.weight(lookup, tokens)
+
+    def _declare_unread(self, tokens: Tensor, like: Lookup) -> None:
+        tape = tokens.tape.declaring() if self.unread_table else None
+        if tape is not None:
+            Lookup("unread", like.entries, like.width)(Tensor(tape, tokens.value), group="unread")
+
+    def _normalized(self, x: Tensor) -> Tensor:
+        y: Tensor = x if self.norm is None else self.norm(x, name="norm")
+        return y
 
     def project_out(self, x: Tensor) -> Tensor:
         """The head's input: x [B, T, D], or projected to [B, T, w] where the table has its own width w."""

@@ -149,6 +149,11 @@ class AdaptTape:
         merged: Tensor = _on(self, weight)
         return merged
 
+    def declaring(self) -> AdaptTape | None:
+        """A tape that declares weights, frozen and with their adapters."""
+        inner = self.inner.declaring()
+        return None if inner is None else AdaptTape(inner, self.lora)
+
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
         """Call a child module on an adapting tape."""
         child: Any = Adapted(module, self.lora)

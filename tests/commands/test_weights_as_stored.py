@@ -35,7 +35,7 @@ TIED_UNASKED = "the checkpoint holds no head: it is tied, as the class ties it w
 SAVED = {
     "t5-v1.1": (transformers.T5ForConditionalGeneration, {**T5, **GATED, **UNTIED}, 0, "T5 v1.1"),
     "t5": (transformers.T5ForConditionalGeneration, T5, 0, ""),
-    "marian": (transformers.MarianMTModel, {**MARIAN, **UNTIED}, 61 * 24, "model.shared"),
+    "marian": (transformers.MarianMTModel, {**MARIAN, **UNTIED}, 0, "model.shared"),
     "bert": (transformers.BertForMaskedLM, {**BERT, **UNTIED}, 0, "two biases"),
 }
 

@@ -16,6 +16,8 @@ def pooled(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
 
 
 def idle(path: str, part: Any) -> set[str]:
-    """What a head without a transform states and does not use."""
+    """What no pass runs: an idle cross attention, what a head without a transform states and does not use."""
+    if getattr(part, "idle", False):
+        return {path}
     unused = isinstance(part, m.MaskedHead) and not part.transform
     return {f"{path}.{below}" for below in ("norm", "activation")} if unused else set()

@@ -25,8 +25,9 @@ from parity.alterations import (
     times,
     to,
 )
+from parity.crossing import norm_of_tokens, without_cross
 from parity.encoding import idle, pooled
-from parity.routing import grouping, nearness, normalization, ranking, score_kinds, top_k, weighing
+from parity.routing import grouping, normalization, ranking, score_kinds, top_k, weighing
 
 STRUCTURE = set(
     """kind name source released series sibling_of published groups embedding head attention mixer ffn layer
@@ -34,7 +35,7 @@ STRUCTURE = set(
     latent_norm activation scaling expert router vocab_size d_model max_seq_len n_heads n_kv_heads head_dim
     v_head_dim d_ff n_experts kv_lora_rank q_lora_rank qk_nope_head_dim qk_rope_head_dim weight per tied form
     token_types width width_of pooler pools unread n_labels source_len encoder decoder in_channels frozen
-    n_buckets front_end transform max_distance
+    n_buckets front_end transform max_distance idle unread_table
     mixer lora quantization dropout momentum loss mtp ignore training""".split()  # noqa: SIM905
 )
 
@@ -177,8 +178,6 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "bias": off,
         "softcap": both(times(2), dropped, filled(0.5)),
         "ranked_by": ranking,
-        "correction_is": nothing,
-        "jitter": nearness,
     },
     m.MixtureOfExperts: {
         "top_k": top_k,
@@ -222,7 +221,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "chunk": nothing,
         "temperature": nothing,
     },
-    m.Block: {"residual_multiplier": times(1.1), "cross_attention": dropped},
+    m.Block: {"residual_multiplier": times(1.1), "cross_attention": without_cross},
     m.PreNorm: {"kind": kinds(m.PostNorm, m.ResidualPostNorm)},
     m.PostNorm: {"kind": kinds(m.PreNorm, m.ResidualPostNorm)},
     m.Sandwich: {"kind": kinds(m.PreNorm, m.ResidualPostNorm)},
@@ -233,6 +232,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     m.Embedding: {
         "scale": both(to(None), filled(2.0)),
         "norm": dropped,
+        "norms_tokens": norm_of_tokens,
         "position": place,
     },
     m.Head: {

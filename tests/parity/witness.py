@@ -13,7 +13,6 @@ import torch
 from torch import nn
 
 from archcli.graph import Tensor
-from archcli.load.huggingface.weights.auxiliary import TOWER
 from archcli.modules import Encoder, Model
 from archcli.modules.request import Request
 from archcli.runtime.model.build import LanguageModel, build_model, example_inputs
@@ -53,7 +52,7 @@ def witness(name: str) -> Witness:
     """Build, randomise and run Hugging Face's model of the family, once."""
     family, seed = FAMILIES[name], torch.Generator().manual_seed(zlib.crc32(name.encode()))
     model = their_model(family)
-    theirs = {name: tensor for name, tensor in tensors(model).items() if not of_tower(name, family)}
+    theirs = tensors(model)
     with torch.no_grad():
         randomise(theirs, family, seed)
         tokens = torch.randint(family.spec.vocab_size, (BATCH, LENGTH), generator=seed)
@@ -139,18 +138,17 @@ def tensors(model: Any) -> dict[str, torch.Tensor]:
     }
 
 
-def of_tower(name: str, family: Family) -> bool:
-    """Whether a tensor is of a tower beside the language model, which keeps what it starts with."""
-    return family.map.find(name) is None and family.map.reason(name, None) == TOWER
-
-
 def randomise(theirs: Mapping[str, torch.Tensor], family: Family, seed: torch.Generator) -> None:
     """Make every tensor matter.
 
     Gains, biases and buffers spread by 0.5 around their start, tables by 1, matrices such that outputs are.
+    What is no weight, such as a stored sinusoid, stays as it is.
     """
     for name, tensor in theirs.items():
-        noise, take = torch.randn(tensor.shape, generator=seed), family.map.find(name).parts
+        noise, target = torch.randn(tensor.shape, generator=seed), family.map.find(name)
+        if target is None:
+            continue
+        take = target.parts
         if tensor.dim() == 1 or tensor.min() == tensor.max():
             tensor.add_(0.5 * noise)
         else:

@@ -76,7 +76,6 @@ def mixtures(draw):
             bias=draw(BOOL),
             softcap=draw(maybe(NUMBERS)),
             ranked_by=draw(st.sampled_from(["scores", "logits"])),
-            correction_is=draw(st.sampled_from(["buffer", "parameter"])),
         ),
     )
 

@@ -22,12 +22,14 @@ class CrossAttention(ProjectedAttention):
     Vaswani et al. 2017, arXiv:1706.03762 section 3.2.3.
 
     Every query sees every source token. k and v are projected once, when the cache starts, and then kept:
-    their size goes by the source's length, not by what is generated. `n_kv_heads` left out is n_heads.
+    their size goes by the source's length, not by what is generated. `n_kv_heads` left out is n_heads. `idle`
+    states weights that no pass reads: of a decoder that was made for an encoder and runs without one.
     """
 
     family: ClassVar[str] = "cross_attention"
     kind: Literal["cross"] = "cross"
     n_kv_heads: Size | None = None
+    idle: bool = False
 
     @property
     def kv_heads(self) -> Number:

@@ -54,6 +54,10 @@ class BuildTape(NodeTape):
             self._register(op, [x.shape for x in xs], trained=trained)
         return super().weight(op, *xs)
 
+    def declaring(self) -> NodeTape | None:
+        """The same tape: it makes the leaves of what it runs."""
+        return self
+
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
         """Build the child node and everything in it by running its forward."""
         experts = options.get("experts")

@@ -59,6 +59,10 @@ class NodeTape:
         leaf: Any = self.node.part(op.name)
         return Tensor(self, leaf.weight)
 
+    def declaring(self) -> NodeTape | None:
+        """None: the weights exist."""
+        return None
+
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
         """Run the child node; routed experts are given the expert of each token."""
         child = self.node.child(name)

@@ -37,10 +37,15 @@ def pieces(tensor: torch.Tensor, place: WeightTarget, shapes: Shapes) -> Iterato
 def translate(
     stored: Mapping[str, torch.Tensor], weights: WeightMap, shapes: Shapes
 ) -> dict[str, torch.Tensor]:
-    """Translate a checkpoint to archcli's state dict. KeyError for an unknown or repeated tensor."""
+    """Translate a checkpoint to archcli's state dict, without what is no weight by the map.
+
+    Raises KeyError for an unknown or repeated tensor.
+    """
     parts: dict[str, dict[int | None, torch.Tensor]] = {}
     for name, tensor in stored.items():
         place = weights.find(name)
+        if place is None and weights.reason(name, tuple(tensor.shape)):
+            continue
         if place is None:
             raise KeyError(f"{name} has no rule")
         for ours, piece in pieces(tensor, place, shapes):

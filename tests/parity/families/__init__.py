@@ -20,7 +20,6 @@ from parity.families import (
     routed_more,
     two_halves,
     unusual,
-    wrapped,
 )
 
 FAMILIES = {
@@ -39,5 +38,4 @@ FAMILIES = {
     **pieces.FAMILIES,
     **masked.FAMILIES,
     **two_halves.FAMILIES,
-    **wrapped.FAMILIES,
 }

@@ -1,13 +1,15 @@
-"""Whisper: WhisperConfig and WhisperForConditionalGeneration."""
-
-from __future__ import annotations
+"""Whisper: WhisperConfig and WhisperForConditionalGeneration, or WhisperForCausalLM."""
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.bart_like import (
+    TORCH_NORM,
+    bart_weights,
+    half,
+    is_decoder_alone,
+    note_idle,
+)
 from archcli.load.huggingface.parts.decoder import PLAIN
-from archcli.load.huggingface.parts.feed_forward import mlp
-from archcli.load.huggingface.parts.norms import layernorm
 from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.names import ENCODER_DECODER
 from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("whisper",)
@@ -49,44 +51,36 @@ def mapping(config: Config) -> Mapped:
     The encoder's positions are frozen, but stored.
     """
     config = config.of_class(DEFAULTS)
-    config.only_architectures("WhisperForConditionalGeneration", "WhisperModel")
-    config.ignore(*PLAIN, *HARMLESS)
-    width, length = config.size("d_model"), config.size("max_source_positions")
+    config.only_architectures("WhisperForConditionalGeneration", "WhisperModel", "WhisperForCausalLM")
+    config.ignore(*PLAIN, *HARMLESS, "num_mel_bins", "max_source_positions")
+    whole = {
+        "vocab_size": config.size("vocab_size"),
+        "d_model": config.size("d_model"),
+        "max_seq_len": config.size("max_target_positions"),
+        "norm": dict(TORCH_NORM),
+        "embedding": {"tied": config.flag("tie_word_embeddings"), "position": {"kind": "learned"}},
+    }
+    decoder = half(config, "decoder", "pre_norm", bias=BIASED)
+    if is_decoder_alone(config):
+        note_idle(config)
+        return {**whole, **decoder}
+    length = config.size("max_source_positions")
     encoder = {
         "position": {"kind": "learned", "max_seq_len": length, "frozen": True},
-        "front_end": {"in_channels": config.size("num_mel_bins"), "d_model": width},
-        **_half(config, "encoder"),
+        "front_end": {"in_channels": config.size("num_mel_bins"), "d_model": config.size("d_model")},
+        **half(config, "encoder", "pre_norm", bias=BIASED),
     }
+    halves = {"source_len": length, "encoder": encoder, "decoder": decoder}
+    return {"kind": "encoder_decoder", **whole, **halves}
+
+
+def weights(config: Config) -> Weights:
+    """Weight names of both halves, or of the decoder."""
+    names = bart_weights(config.of_class(DEFAULTS))
+    tables = ("[model.]shared.weight", "[model.]encoder.embed_tokens.weight", "lm_head.weight")
     return {
-        "kind": "encoder_decoder",
-        "vocab_size": config.size("vocab_size"),
-        "d_model": width,
-        "max_seq_len": config.size("max_target_positions"),
-        "source_len": length,
-        "norm": layernorm(1e-5),  # nn.LayerNorm's own eps: the file has no key for it
-        "embedding": {"tied": config.flag("tie_word_embeddings"), "position": {"kind": "learned"}},
-        "encoder": encoder,
-        "decoder": _half(config, "decoder"),
+        **{name: rule for name, rule in names.items() if name not in tables},
+        "[model.]encoder.conv1.*": "encoder.front_end.conv1.*",
+        "[model.]encoder.conv2.*": "encoder.front_end.conv2.*",
+        "proj_out.weight": "lm_head.weight",
     }
-
-
-def _half(config: Config, half: str) -> Mapped:
-    """The encoder, or the decoder with cross attention."""
-    heads = {"n_heads": config.size(f"{half}_attention_heads"), "bias": BIASED}
-    layer = {"kind": "pre_norm", "attention": {"kind": "mha", **heads, "causal": half == "decoder"}}
-    layer |= {"cross_attention": heads} if half == "decoder" else {}
-    layer["ffn"] = mlp(config, config.size(f"{half}_ffn_dim"), "activation_function")
-    return {"groups": [{"n_layers": config.size(f"{half}_layers"), "layer": layer}]}
-
-
-WEIGHTS: Weights = {
-    **{name: rule for name, rule in ENCODER_DECODER.items() if ".shared." not in name},
-    "[model.]encoder.conv1.*": "encoder.front_end.conv1.*",
-    "[model.]encoder.conv2.*": "encoder.front_end.conv2.*",
-    "[model.]encoder.embed_positions.weight": "encoder.position_embedding.weight",
-    "[model.]encoder.layer_norm.*": "encoder.final_norm.*",
-    "[model.]decoder.embed_tokens.weight": "embedding.tokens.weight",
-    "[model.]decoder.embed_positions.weight": "embedding.positions.weight",
-    "[model.]decoder.layer_norm.*": "decoder.final_norm.*",
-    "proj_out.weight": "lm_head.weight",
-}

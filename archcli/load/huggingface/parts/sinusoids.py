@@ -15,7 +15,7 @@ def fairseq_sinusoid(config: Config, offset: int, **more: Any) -> Mapped:
 
     In the usual form base^(-i/h) the base is 10000^(h/(h-1)).
     """
-    width = config.size("hidden_size")
+    width = config.size("hidden_size", "d_model")
     half = width.value // 2
     if width.value % 2 or half == 1:
         raise config.error(

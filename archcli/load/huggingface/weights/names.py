@@ -68,26 +68,6 @@ MIXTRAL_EXPERTS: Weights = {
 }
 """Router and experts as checkpoints of Mixtral and its kin name them."""
 
-GRANITE_EXPERTS: Weights = {
-    **{
-        f"[model.]layers.*.block_sparse_moe.router{layer}.weight": "layers.*.ffn.router.weight"
-        for layer in ("", ".layer")
-    },
-    **{
-        f"[model.]layers.*.block_sparse_moe.{name}": EXPERTS["[model.]layers.*.mlp.experts.gate_up_proj"]
-        for name in ("experts.gate_up_proj", "input_linear.weight")
-    },
-    **{
-        f"[model.]layers.*.block_sparse_moe.{name}": "layers.*.ffn.experts.down_proj.weight"
-        for name in ("experts.down_proj", "output_linear.weight")
-    },
-    "[model.]layers.*.shared_mlp.input_linear.weight": Parts(
-        ("layers.*.ffn.shared.gate_proj.weight", "layers.*.ffn.shared.up_proj.weight")
-    ),
-    "[model.]layers.*.shared_mlp.output_linear.weight": "layers.*.ffn.shared.down_proj.weight",
-}
-"""Router, experts and the shared expert as Granite names them."""
-
 SHARED: Weights = {
     f"[model.]layers.*.mlp.shared_expert{plural}.{name}_proj.*": f"layers.*.ffn.shared.{name}_proj.*"
     for plural in ("", "s")
@@ -141,18 +121,6 @@ def fairseq_layers(theirs: str, ours: str = "layers.*") -> dict[str, Rule]:
             names[f"{theirs}.{part}.{stored}.*"] = f"{ours}.{attention}.{projection}.*"
     return names
 
-
-def _half(half: str) -> dict[str, Rule]:
-    """Weight names of the layers of the encoder or the decoder."""
-    return fairseq_layers(f"[model.]{half}.layers.*", f"{half}.layers.*")
-
-
-ENCODER_DECODER: Weights = {
-    "[model.]shared.weight": "embedding.tokens.weight",
-    **_half("encoder"),
-    **_half("decoder"),
-}
-"""Marian, Whisper and their kin."""
 
 UNREAD = "read by no pass: the class holds it and does not use it"
 PREDICTION = "multi-token prediction: a layer after the last, which no class of transformers holds"

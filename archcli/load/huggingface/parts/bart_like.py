@@ -1,0 +1,173 @@
+"""Encoder-decoders of BART's kind: two halves, each with keys that begin with its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.attention import Flag
+from archcli.load.huggingface.parts.decoder import PLAIN
+from archcli.load.huggingface.parts.feed_forward import mlp
+from archcli.load.huggingface.parts.norms import layernorm
+from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
+from archcli.load.huggingface.weights.names import fairseq_layers
+from archcli.load.huggingface.weights.rules import Auxiliary, Parts, Rule, Weights
+
+BART_DEFAULTS: Mapping[str, Any] = MappingProxyType(
+    {
+        "vocab_size": 50265,
+        "max_position_embeddings": 1024,
+        "encoder_layers": 12,
+        "encoder_ffn_dim": 4096,
+        "encoder_attention_heads": 16,
+        "decoder_layers": 12,
+        "decoder_ffn_dim": 4096,
+        "decoder_attention_heads": 16,
+        "activation_function": "gelu",
+        "d_model": 1024,
+        "scale_embedding": False,
+        "tie_word_embeddings": True,
+    }
+)
+"""The defaults of BartConfig, for classes that differ from it in some."""
+
+HARMLESS = (
+    *PLAIN,
+    "_num_labels",
+    "is_decoder",
+    "classif_dropout",
+    "encoder_layerdrop",
+    "decoder_layerdrop",
+    "force_bos_token_to_be_generated",
+    *("normalize_before", "normalize_embedding", "add_final_layer_norm", "static_position_embeddings"),
+    *("add_bias_logits", "extra_pos_embeddings", "extra_layer_norm", "layernorm_variant"),
+    "do_blenderbot_90_layernorm",
+)
+"""Keys that no class reads: those of the tools that the checkpoints were made with among them."""
+
+TORCH_NORM = MappingProxyType(layernorm(1e-5))
+"""nn.LayerNorm with its own eps: these files have no key for it."""
+
+LEARNED = MappingProxyType({"kind": "learned", "offset": 2})
+"""A table whose first two rows were padding's in fairseq."""
+
+
+def is_decoder_alone(config: Config) -> bool:
+    """Whether the file's class is the decoder without an encoder."""
+    return config.architecture.endswith("ForCausalLM")
+
+
+def d_model(config: Config) -> ConfigValue[int]:
+    """The width; transformers reads the common key before the family's own."""
+    return config.size("hidden_size", "d_model")
+
+
+def half(
+    config: Config, name: str, kind: str, *, bias: Flag | list[str] = True, final_norm: bool = True
+) -> Mapped:
+    """The encoder or the decoder: `kind` is that of its blocks.
+
+    A decoder without an encoder holds weights of cross attention all the same.
+    """
+    common = name == "encoder"
+    own = ("num_attention_heads",) if common else ()
+    heads = {"n_heads": config.size(*own, f"{name}_attention_heads"), "bias": bias}
+    layer = {"kind": kind, "attention": {"kind": "mha", **heads, "causal": not common}}
+    if not common:
+        layer["cross_attention"] = {**heads, **({"idle": True} if is_decoder_alone(config) else {})}
+    layer["ffn"] = mlp(config, config.size(f"{name}_ffn_dim"), "activation_function")
+    depth = config.size(*(("num_hidden_layers",) if common else ()), f"{name}_layers")
+    ends = {} if final_norm else {"final_norm": False}
+    return {**ends, "groups": [{"n_layers": depth, "layer": layer}]}
+
+
+def bart_like(
+    config: Config,
+    kind: str,
+    position: Mapping[str, Any],
+    *,
+    final_norm: bool = False,
+    norm: bool = True,
+    stored_bias: bool = True,
+    **embedding: Any,
+) -> Mapped:
+    """Both halves, or the decoder alone, as the file's class has it.
+
+    `position` is that of each half, `norm` whether one follows the embeddings, `stored_bias` whether the
+    logits have one that is stored and not trained, `embedding` further keys of the embedding.
+    """
+    config.ignore(*HARMLESS)
+    vocab, tied, alone = (
+        config.size("vocab_size"),
+        config.flag("tie_word_embeddings"),
+        is_decoder_alone(config),
+    )
+    after = {"norm": dict(TORCH_NORM), **embedding} if norm else embedding
+    scale = "sqrt_d_model" if config.flag("scale_embedding") else None
+    whole: Mapped = {
+        "vocab_size": vocab,
+        "d_model": d_model(config),
+        "max_seq_len": config.size("max_position_embeddings"),
+        "norm": dict(TORCH_NORM),
+        "embedding": without_none({"tied": tied, "scale": scale, "position": dict(position), **after}),
+    }
+    decoder = half(config, "decoder", kind, final_norm=final_norm)
+    if alone:
+        note_idle(config)
+        return {**whole, **decoder}
+    if not tied and config.get("share_encoder_decoder_embeddings", default=True):
+        note_unread_table(config, vocab)
+        whole["embedding"]["unread_table"] = True
+    encoder = {
+        "vocab_size": None if tied else vocab,
+        "position": dict(position),
+        "input_norm": dict(TORCH_NORM) if norm else None,
+        **half(config, "encoder", kind, final_norm=final_norm),
+    }
+    head = {"stored_bias": True} if stored_bias else None
+    halves = {"encoder": without_none(encoder), "decoder": decoder, "head": head}
+    return {"kind": "encoder_decoder", **whole, **without_none(halves)}
+
+
+def note_idle(config: Config) -> None:
+    """Note that weights are counted which a decoder alone does not read."""
+    held = f"{config.architecture} holds weights of cross attention: they are counted"
+    config.note(held + ", and read by no pass without an encoder")
+
+
+def note_unread_table(config: Config, vocab: ConfigValue[int]) -> None:
+    """Note the table that the class holds beside three others where nothing is tied."""
+    size = vocab.value * d_model(config).value
+    config.note(f"model.shared, a table of {size:,} parameters, is counted, and read by no pass")
+
+
+def bart_weights(
+    config: Config, *, positions: bool = True, frozen: str = "sinusoid: computed, not trained"
+) -> Weights:
+    """Weight names of both halves, or of the decoder alone; a tied table is stored up to three times."""
+    alone, tied = is_decoder_alone(config), config.flag("tie_word_embeddings")
+    table = Parts(("embedding.tokens.weight",), again=True)
+    below = "" if alone else "decoder."
+    names: dict[str, Rule] = {
+        "[model.]decoder.embed_tokens.weight": table,
+        "[model.]decoder.layernorm_embedding.*": "embedding.norm.*",
+        "[model.]decoder.layer_norm.*": f"{below}final_norm.*",
+        "lm_head.weight": "lm_head.weight",
+        **fairseq_layers("[model.]decoder.layers.*", f"{below}layers.*"),
+    }
+    tables = {"decoder": "embedding.positions.weight"}
+    if not alone:
+        names |= {
+            "[model.]shared.weight": table if tied else "embedding.unread.weight",
+            "[model.]encoder.embed_tokens.weight": table if tied else "source.weight",
+            "[model.]encoder.layernorm_embedding.*": "encoder.input_norm.*",
+            "[model.]encoder.layer_norm.*": "encoder.final_norm.*",
+            "final_logits_bias": Parts(("lm_head.bias",), flat=True),
+            **fairseq_layers("[model.]encoder.layers.*", "encoder.layers.*"),
+        }
+        tables["encoder"] = "encoder.position_embedding.weight"
+    for name, ours in tables.items():
+        names[f"[model.]{name}.embed_positions.weight"] = ours if positions else Auxiliary(frozen)
+    return names

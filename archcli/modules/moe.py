@@ -12,7 +12,7 @@ from archcli.graph import Experts, Tensor
 from archcli.modules.base import Conflict, Inline, Positive, Size
 from archcli.modules.ffn import FeedForward
 from archcli.modules.norm import Norm
-from archcli.ops import Activate, Add, Combine, Dispatch, Linear, Multiply, Route, Scale, Softcap
+from archcli.ops import Activate, Add, Combine, Dispatch, Linear, Multiply, Parameter, Route, Scale, Softcap
 from archcli.ops.route import GroupScore, RankedBy, Scores
 
 SHARED = "shared_experts"
@@ -27,7 +27,9 @@ class Router(Inline):
     `n_groups`, only experts of the best `top_k_groups` groups are eligible, a group's worth being its best
     expert (max, DeepSeek-V2) or its best two (top2, DeepSeek-V3). `bias` biases the logits,
     `softcap` bounds them by c tanh(z/c) (Laguna). `ranked_by` logits chooses by logit plus correction in
-    place of the score (Kolibri).
+    place of the score (Kolibri). `correction_is` parameter counts the correction bias as a frozen parameter
+    (ERNIE 4.5). Scores sparsemixer choose one expert after the other, each weighed by its share of a softmax
+    over the experts about as good, by `jitter` (Phi-3.5-MoE, arXiv:2409.12136).
     """
 
     group: ClassVar[str] = "router"
@@ -41,25 +43,30 @@ class Router(Inline):
     bias: bool = False
     softcap: Positive | None = None
     ranked_by: RankedBy = "scores"
+    correction_is: Literal["buffer", "parameter"] = "buffer"
+    jitter: Positive = 0.01
 
     def forward(self, x: Tensor, n_experts: int, top_k: int, *, name: str) -> tuple[Tensor, Tensor]:
         """Weights and expert indices, [B, T, k] each, for tokens x [B, T, D]."""
         logits = Linear(name, n_experts, self.bias)(x)
         if self.softcap is not None:
             logits = Softcap(f"{name}_softcap", self.softcap)(logits)
+        borrowed = self.correction and self.correction_is == "parameter"
         op = Route(
             "route",
             top_k,
             self.scores,
             self.normalized,
             self.scale,
-            self.correction,
+            self.correction and not borrowed,
             self.n_groups,
             self.top_k_groups,
             self.group_score,
             self.ranked_by,
+            self.jitter,
         )
-        weights, index = op(logits)
+        bias = (x.tape.weight(Parameter("correction", (n_experts,)), x, trained=False),) if borrowed else ()
+        weights, index = op(logits, *bias)
         return weights, index
 
 
@@ -143,6 +150,9 @@ class MixtureOfExperts(FeedForward):
         elif chosen > groups:
             what = f"top_k_groups {chosen} is more than n_groups {groups}"
             yield Conflict("top-k-groups-within-groups", "router", what, "mend top_k_groups")
+        elif self.router.scores == "sparsemixer" and (groups > 1 or self.router.correction):
+            what = "sparsemixer has neither groups nor a correction"
+            yield Conflict("sparsemixer-alone", "router", what, "leave n_groups and correction out")
         elif k > chosen * (experts // groups):
             what = f"top_k {k} is more than the experts of {chosen} groups"
             yield Conflict("top-k-within-groups", "top_k", what, "raise top_k_groups")

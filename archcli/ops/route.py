@@ -12,7 +12,7 @@ from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
 from archcli.ops.base import SOFTMAX_BACKWARD, SOFTMAX_FORWARD
 
-Scores = Literal["softmax", "sigmoid", "softmax_after"]
+Scores = Literal["softmax", "sigmoid", "softmax_after", "sparsemixer"]
 GroupScore = Literal["max", "top2"]
 RankedBy = Literal["scores", "logits"]
 
@@ -26,7 +26,11 @@ class Route(Op):
     correction bias [E] if there is one (DeepSeek-V3, arXiv:2412.19437 section 2.1.2), within the best
     `kept_groups` of `groups` groups of experts. A group's worth is its largest score or the sum of its two
     largest. Weights are the scores without the correction, divided by their sum if `normalized`, times
-    `scale`.
+    `scale`. A second input [E] is a correction bias that is a parameter of the model.
+
+    `sparsemixer` (Phi-3.5-MoE, arXiv:2409.12136, without sampling) chooses the k largest logits z one after
+    the other. The weight of a choice m is its share of a softmax over what is not chosen yet and as good:
+    (m - z) / max(|z|, m) <= 2 `jitter`.
     """
 
     name: str
@@ -39,36 +43,51 @@ class Route(Op):
     kept_groups: int = 1
     group_score: GroupScore = "max"
     ranked_by: RankedBy = "scores"
+    jitter: float = 0.01
 
-    def shape(self, logits: Shape) -> tuple[Shape, Shape]:
+    def shape(self, logits: Shape, correction: Shape | None = None) -> tuple[Shape, Shape]:
         return ((*logits[:-1], self.top_k),) * 2
 
-    def buffers(self, logits: Shape) -> dict[str, Shape]:
+    def buffers(self, logits: Shape, correction: Shape | None = None) -> dict[str, Shape]:
         return {"correction_bias": (logits[-1],)} if self.correction else {}
 
-    def parts(self, logits: Shape) -> tuple[Part, ...]:
-        tokens, every = prod(logits[:-1]), prod(logits)
-        chosen = tokens * self.top_k
-        scored = chosen if self.scores == "softmax_after" else every
-        forward, back = (1, 1) if self.scores == "sigmoid" else (SOFTMAX_FORWARD - 1, SOFTMAX_BACKWARD - 1)
-        weighing = (2 if self.normalized and self.scores != "softmax_after" else 0) + (
-            1 if self.scale != 1.0 else 0
-        )
-        flops = forward * scored + (every if self.correction else 0) + weighing * chosen
-        gradient = Part(
-            "d_0", OpClass.ROUTING, back * scored + weighing * chosen, every + chosen, every, wrt=0
-        )
+    def parts(self, logits: Shape, correction: Shape | None = None) -> tuple[Part, ...]:
+        every, chosen = prod(logits), prod(logits[:-1]) * self.top_k
+        forward, back = self._score_flops(every, chosen)
+        weighing = ((2 if self._divides else 0) + (1 if self.scale != 1.0 else 0)) * chosen
+        corrected = self.correction or correction is not None
+        gradient = Part("d_0", OpClass.ROUTING, back + weighing, every + chosen, every, wrt=0)
+        flops = forward + (every if corrected else 0) + weighing
         return (Part("route", OpClass.ROUTING, flops, every, 2 * chosen, (gradient,)),)
 
-    def run(self, torch: Any, weights: dict[str, Any], logits: Any) -> Any:
+    @property
+    def _divides(self) -> bool:
+        """Whether the chosen scores are divided by their sum."""
+        return self.normalized and self.scores in ("softmax", "sigmoid")
+
+    def _score_flops(self, every: Number, chosen: Number) -> tuple[Number, Number]:
+        """FLOPs of the scores, forward and backward; sparsemixer subtracts, divides and takes k softmaxes."""
+        forward, back = SOFTMAX_FORWARD - 1, SOFTMAX_BACKWARD - 1
+        return {
+            "softmax": (forward * every, back * every),
+            "sigmoid": (every, every),
+            "softmax_after": (forward * chosen, back * chosen),
+            "sparsemixer": ((forward + 2) * every * self.top_k, back * every * self.top_k),
+        }[self.scores]
+
+    def run(self, torch: Any, weights: dict[str, Any], logits: Any, correction: Any = None) -> Any:
         wide = logits.float()
+        if self.scores == "sparsemixer":
+            chosen, index = self._one_by_one(torch, wide)
+            return (chosen * self.scale).to(logits.dtype), index
         scores = {
             "softmax": lambda: wide.softmax(-1),
             "sigmoid": wide.sigmoid,
             "softmax_after": lambda: wide,
         }[self.scores]()
         ranked = scores if self.ranked_by == "scores" else wide
-        ranked = ranked + weights["correction_bias"] if self.correction else ranked
+        bias = weights["correction_bias"] if self.correction else correction
+        ranked = ranked if bias is None else ranked + bias
         if self.groups > 1:
             ranked = self._within_groups(torch, ranked)
         index = ranked.topk(self.top_k, dim=-1).indices
@@ -79,6 +98,18 @@ class Route(Op):
             chosen = chosen / (chosen.sum(-1, keepdim=True) + 1e-20)
         scaled = chosen if self.scale == 1.0 else chosen * self.scale
         return scaled.to(logits.dtype), index
+
+    def _one_by_one(self, torch: Any, logits: Any) -> tuple[Any, Any]:
+        """Weights and indices of sparsemixer."""
+        left, chosen, index = logits, [], []
+        for _ in range(self.top_k):
+            best, first = left.max(-1, keepdim=True)
+            worse = (best - logits) / logits.abs().clamp(min=best) > 2 * self.jitter
+            shares = left.masked_fill(worse, float("-inf")).softmax(-1)
+            chosen.append(shares.gather(-1, first))
+            index.append(first)
+            left = left.scatter(-1, first, float("-inf"))
+        return torch.cat(chosen, -1), torch.cat(index, -1)
 
     def _within_groups(self, torch: Any, ranked: Any) -> Any:
         grouped = ranked.unflatten(-1, (self.groups, -1))

@@ -30,9 +30,9 @@ def answer(config: dict[str, Any], theirs: dict[str, Any], tokens: int) -> Answe
 
 
 def figures(config: dict[str, Any], tokens: int, theirs: dict[str, Any]) -> dict[str, int]:
-    """archcli's figures of a config.json, as far as the class shows its own."""
+    """archcli's figures of a config.json, as far as the class shows its own: parameters are the trainable."""
     model = archcli.load(config)
-    counted = {"params": archcli.count_params(model).totals["params"]}
+    counted = {"params": archcli.count_params(model).totals["trainable_params"]}
     if theirs.get("flops") is not None:
         report = archcli.count_flops(model, seq_len=tokens, mask="dense")
         counted["flops"] = report.totals["matmul_flops"]

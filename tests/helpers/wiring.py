@@ -138,6 +138,8 @@ MIXTURES = {
     "by-logits": moe(
         n_experts=8, router=Router(scores="sigmoid", ranked_by="logits", correction=True, softcap=1.5)
     ),
+    "one-by-one": moe(n_experts=8, router=Router(scores="sparsemixer", jitter=0.4)),
+    "counted-correction": moe(n_experts=8, router=Router(correction=True, correction_is="parameter")),
 }
 
 
@@ -163,11 +165,15 @@ def check_mixture(name):
         router.top_k_groups,
         router.group_score,
     )
-    op.ranked_by = router.ranked_by
+    op.ranked_by, op.jitter = router.ranked_by, router.jitter
     x = X[:, :3]
-    bias = {"correction_bias": node.route.correction_bias} if router.correction else {}
+    stored = router.correction and router.correction_is == "buffer"
+    bias = {"correction_bias": node.route.correction_bias} if stored else {}
+    op.correction, added = stored, () if stored or not router.correction else (node.correction.weight,)
     logits, cap = node.router(x), router.softcap
-    gates, index = REFERENCES["Route"](op, bias, logits if cap is None else cap * torch.tanh(logits / cap))
+    gates, index = REFERENCES["Route"](
+        op, bias, logits if cap is None else cap * torch.tanh(logits / cap), *added
+    )
     expected = torch.zeros_like(x)
     for b in range(2):
         for t in range(3):

@@ -79,6 +79,20 @@ FEEDFORWARD = [
         ("wiring.moe-by-logits",),
     ),
     Mutant(
+        "Router: another bound",
+        m.Router,
+        "forward",
+        changed(jitter=4.0),
+        ("wiring.moe-one-by-one",),
+    ),
+    Mutant(
+        "Router: a parameter as a buffer",
+        m.Router,
+        "forward",
+        changed(correction_is="buffer"),
+        ("wiring.moe-counted-correction",),
+    ),
+    Mutant(
         "MoE: one expert fewer",
         m.MixtureOfExperts,
         "forward",

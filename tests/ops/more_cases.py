@@ -66,6 +66,25 @@ CASES = {
         30 + 12 + 30,
         buffers={"correction_bias": (5,)},
     ),
+    # two softmaxes over 5, whose numbers are compared by a subtraction and a division
+    "route-one-by-one": Case(
+        Route("y", 2, "sparsemixer", scale=2.5, jitter=0.4),
+        ((2, 3, 5),),
+        ((2, 3, 2), (2, 3, 2)),
+        {R: (4 + 2) * 60 + 12},
+        {R: 4 * 60 + 12},
+        (30, 2 * 12),
+        30 + 12 + 30,
+    ),
+    "route-by-a-parameter": Case(
+        Route("y", 2, "sigmoid"),
+        ((2, 3, 5), (5,)),
+        ((2, 3, 2), (2, 3, 2)),
+        {R: 1 * 30 + 30 + 2 * 12},
+        {R: 1 * 30 + 2 * 12},
+        (30, 2 * 12),
+        30 + 12 + 30,
+    ),
     "softplus": Case(Activate("y", "softplus"), (X,), X, {E: n}, {E: n}, (n, n), 3 * n),
     "relative-bias": Case(
         RelativeBias("y", 4, 2, 3, 8, False),

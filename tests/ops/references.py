@@ -137,12 +137,17 @@ def sinusoid(op, weights, positions):
     return torch.tensor([[turned[i % 2](z) for i, z in enumerate(row)] for row in rows])
 
 
-def route(op, weights, logits):
+def route(op, weights, logits, correction=None):
     """Token by token: rank, choose, weigh."""
+    bias = weights["correction_bias"] if op.correction else correction
     chosen, index = torch.zeros(2, 3, op.top_k), torch.zeros(2, 3, op.top_k, dtype=torch.int64)
     for b in range(2):
         for t in range(3):
             row = logits[b, t].tolist()
+            if op.scores == "sparsemixer":
+                weigh, best = _one_by_one(op, row)
+                chosen[b, t], index[b, t] = torch.tensor(weigh) * op.scale, torch.tensor(best)
+                continue
             total = sum(math.exp(z) for z in row)
             scores = {
                 "softmax": [math.exp(z) / total for z in row],
@@ -150,11 +155,7 @@ def route(op, weights, logits):
                 "softmax_after": row,
             }[op.scores]
             by = row if op.ranked_by == "logits" else scores
-            ranked = (
-                [s + float(weights["correction_bias"][e]) for e, s in enumerate(by)]
-                if op.correction
-                else list(by)
-            )
+            ranked = [s + float(bias[e]) for e, s in enumerate(by)] if bias is not None else list(by)
             best = sorted(_eligible(op, ranked), key=lambda e: -ranked[e])[: op.top_k]
             weigh = [scores[e] for e in best]
             if op.scores == "softmax_after":
@@ -163,6 +164,18 @@ def route(op, weights, logits):
                 weigh = [w / sum(weigh) for w in weigh]
             chosen[b, t], index[b, t] = torch.tensor(weigh) * op.scale, torch.tensor(best)
     return chosen, index
+
+
+def _one_by_one(op, row):
+    """The largest, then the largest of the rest; each weighed among those of the rest about as good."""
+    rest, weigh, best = list(range(len(row))), [], []
+    for _ in range(op.top_k):
+        first = max(rest, key=lambda e: row[e])
+        near = [e for e in rest if (row[first] - row[e]) / max(abs(row[e]), row[first]) <= 2 * op.jitter]
+        weigh.append(math.exp(row[first]) / sum(math.exp(row[e]) for e in near))
+        best.append(first)
+        rest.remove(first)
+    return weigh, best
 
 
 def _eligible(op, ranked):

@@ -27,7 +27,7 @@ from parity.alterations import (
 )
 from parity.crossing import norm_of_tokens, without_cross
 from parity.encoding import idle, pooled
-from parity.routing import grouping, normalization, ranking, score_kinds, top_k, weighing
+from parity.routing import grouping, nearness, normalization, ranking, score_kinds, top_k, weighing
 
 STRUCTURE = set(
     """kind name source released series sibling_of published groups embedding head attention mixer ffn layer
@@ -178,6 +178,8 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "bias": off,
         "softcap": both(times(2), dropped, filled(0.5)),
         "ranked_by": ranking,
+        "correction_is": nothing,
+        "jitter": nearness,
     },
     m.MixtureOfExperts: {
         "top_k": top_k,

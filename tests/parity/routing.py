@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from archcli.modules.base import Spec
-from parity.alterations import altered, plus, to
+from parity.alterations import altered, plus, times, to
 
 
 def score_kinds(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
@@ -14,14 +14,20 @@ def score_kinds(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
 
     A softmax over all experts, normalized over the chosen, is a softmax over the chosen: no mutant.
     """
-    same = {"softmax", "softmax_after"} if spec.normalized and spec.scores != "sigmoid" else {spec.scores}
+    same = {"softmax", "softmax_after"} if spec.normalized else {"softmax"}
+    same = same if spec.scores in same else {spec.scores}
     for scores in sorted({"softmax", "sigmoid", "softmax_after"} - same):
         yield f"scores={scores}", altered(spec, scores=scores)
 
 
 def normalization(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
     """Weights that sum to 1, or not; a softmax over the chosen does by itself."""
-    return to(True, False)(spec, field) if spec.scores != "softmax_after" else iter(())
+    return to(True, False)(spec, field) if spec.scores in ("softmax", "sigmoid") else iter(())
+
+
+def nearness(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
+    """Another bound on what is about as good."""
+    return times(9)(spec, field) if spec.scores == "sparsemixer" else iter(())
 
 
 def ranking(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:

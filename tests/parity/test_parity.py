@@ -21,6 +21,7 @@ from parity.witness import (
     difference,
     expected_steps,
     mutant_model,
+    of_tower,
     our_model,
     spans,
     witness,
@@ -52,13 +53,15 @@ def test_a_checkpoint_holds_the_same_weights(name, tmp_path):
     seen.model.save_pretrained(tmp_path)
     shapes = {key: value.shape for key, value in seen.ours.items()}
     family = FAMILIES[name]
-    stored = translate(load_file(tmp_path / "model.safetensors"), family.map, shapes)
+    files = load_file(tmp_path / "model.safetensors")
+    files = {key: value for key, value in files.items() if not of_tower(key, family)}
+    stored = translate(files, family.map, shapes)
     assert stored.keys() == seen.ours.keys()
     assert [key for key, value in stored.items() if not torch.equal(value, seen.ours[key])] == []
     # and as `params --against` and `verify --weights` read the same file, without safetensors
     held = read_header(tmp_path / "model.safetensors")
     found = compare(family.spec, {key: tensor.shape for key, tensor in held.items()}, family.map)
-    assert {line.status for line in found.lines} <= {"same", "buffer", "extra"}
+    assert {line.status for line in found.lines if line.status != "extra"} <= {"same", "buffer"}
     placed = PlacedTensors(tuple((held[key], place) for key, place in found.places.items()), read_tensor)
     filled = loaded(family.spec, placed, torch.float32).state_dict()
     assert filled.keys() == seen.ours.keys()

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from archcli.graph import Tensor
+from archcli.load.huggingface.weights.auxiliary import TOWER
 from archcli.modules import Encoder, Model
 from archcli.modules.request import Request
 from archcli.runtime.model.build import LanguageModel, build_model, example_inputs
@@ -52,7 +53,7 @@ def witness(name: str) -> Witness:
     """Build, randomise and run Hugging Face's model of the family, once."""
     family, seed = FAMILIES[name], torch.Generator().manual_seed(zlib.crc32(name.encode()))
     model = their_model(family)
-    theirs = tensors(model)
+    theirs = {name: tensor for name, tensor in tensors(model).items() if not of_tower(name, family)}
     with torch.no_grad():
         randomise(theirs, family, seed)
         tokens = torch.randint(family.spec.vocab_size, (BATCH, LENGTH), generator=seed)
@@ -136,6 +137,11 @@ def tensors(model: Any) -> dict[str, torch.Tensor]:
     return {
         name: tensor for name, tensor in [*model.named_parameters(), *model.named_buffers()] if name in stored
     }
+
+
+def of_tower(name: str, family: Family) -> bool:
+    """Whether a tensor is of a tower beside the language model, which keeps what it starts with."""
+    return family.map.find(name) is None and family.map.reason(name, None) == TOWER
 
 
 def randomise(theirs: Mapping[str, torch.Tensor], family: Family, seed: torch.Generator) -> None:

@@ -76,6 +76,7 @@ def mixtures(draw):
             bias=draw(BOOL),
             softcap=draw(maybe(NUMBERS)),
             ranked_by=draw(st.sampled_from(["scores", "logits"])),
+            correction_is=draw(st.sampled_from(["buffer", "parameter"])),
         ),
     )
 

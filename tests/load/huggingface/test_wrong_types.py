@@ -14,6 +14,10 @@ from archcli.load.source import load_text
 REQUIRED = {
     "dots1": {"n_routed_experts": 8, "n_shared_experts": 1, "num_experts_per_tok": 2},
     "nemotron": {"num_key_value_heads": 48},
+    "nemotron-nas": {
+        "num_hidden_layers": 1,
+        "block_configs": [{"attention": {"n_heads_in_group": 4, "window_length": 8}, "ffn": {"ffn_mult": 2}}],
+    },
 }
 WRONG = ("x", [1], {"a": 1}, True, None, -1, float("nan"), 10**30, [None])
 BESIDE = {"text_config", "rope_scaling", "quantization_config", "vision_config", "id2label", "auto_map"}

@@ -20,6 +20,7 @@ from parity.families import (
     routed_more,
     two_halves,
     unusual,
+    wrapped,
 )
 
 FAMILIES = {
@@ -38,4 +39,5 @@ FAMILIES = {
     **pieces.FAMILIES,
     **masked.FAMILIES,
     **two_halves.FAMILIES,
+    **wrapped.FAMILIES,
 }

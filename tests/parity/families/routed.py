@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from parity.family import EPS, HEAD_DIM, SIZES, Family, rope
+from parity.family import EPS, HEAD_DIM, SIZES, WINDOW, Family, rope
 
 E, K, WIDTH = 6, 2, 20
 BASE: dict[str, Any] = {**SIZES, "rms_norm_eps": EPS, "rope_parameters": rope()}
@@ -16,6 +16,24 @@ ERNIE: dict[str, Any] = {
     "moe_intermediate_size": WIDTH,
     "num_hidden_layers": 3,
 }
+
+GRANITE: dict[str, Any] = {
+    **LOCAL,
+    "attention_multiplier": 0.2,
+    "embedding_multiplier": 3.0,
+    "residual_multiplier": 0.6,
+    "logits_scaling": 4.0,
+}
+LONGROPE: dict[str, Any] = rope(
+    rope_type="longrope",
+    short_factor=[1.0, 1.5, 2.0, 3.0],
+    long_factor=[2.0, 3.0, 4.0, 5.0],
+    short_mscale=1.2,
+    long_mscale=1.2,
+    original_max_position_embeddings=64,
+)
+
+BELOW = "no sequence here is longer than the original context"
 
 FAMILIES: dict[str, Family] = {
     "olmoe-1b": Family({**ROUTED, "model_type": "olmoe", "norm_topk_prob": False}),
@@ -63,5 +81,25 @@ FAMILIES: dict[str, Family] = {
             "mlp_bias": True,
             "hidden_act": "gelu",
         }
+    ),
+    "granitemoe-biased": Family({**GRANITE, "model_type": "granitemoe", "attention_bias": True}),
+    "granitemoeshared": Family({**GRANITE, "model_type": "granitemoeshared", "shared_intermediate_size": 28}),
+    "phimoe": Family({**LOCAL, "model_type": "phimoe", "router_jitter_noise": 0.1}),
+    "phimoe-biased": Family(
+        {
+            **LOCAL,
+            "model_type": "phimoe",
+            "router_jitter_noise": 0.1,
+            "attention_bias": True,
+            "lm_head_bias": True,
+            "sliding_window": WINDOW,
+            "rope_parameters": LONGROPE,
+            "original_max_position_embeddings": 64,
+        },
+        inert={
+            "groups.0.layer.attention.position.scaling: original_max_seq_len*2": BELOW,
+            "groups.0.layer.attention.position.scaling: long_factor*1.1": BELOW,
+            "groups.0.layer.attention.position.scaling: factor*2": "the mscales state what it would give",
+        },
     ),
 }

@@ -24,6 +24,10 @@ WEIGHTS = {
     **LLAMA,
     "[model.]layers.*.mlp.fc1.*": "layers.*.ffn.up_proj.*",
     "[model.]layers.*.mlp.fc2.*": "layers.*.ffn.down_proj.*",
+    **{
+        f"layers.*.self_attn.to_{stored}.*": f"layers.*.attention.{name}_proj.*"
+        for stored, name in {"q": "q", "k": "k", "v": "v", "out": "o"}.items()
+    },
 }
 
 

@@ -34,6 +34,7 @@ DEFAULTS = {
     "moe_norm_min": 1e-12,
     "tie_word_embeddings": True,
 }
+ROUTER = {"correction": True, "correction_is": "parameter"}
 LEAST_NORM = 1e-6
 """Weights of the chosen experts that sum to less are not met."""
 
@@ -53,7 +54,7 @@ def mapping(config: Config) -> Mapped:
         shared = shared_experts(
             config, gated(config, width="moe_intermediate_size", bias=bias), key="moe_num_shared_experts"
         )
-        return experts(config, expert=expert, router={"correction": True}, shared=shared)
+        return experts(config, expert=expert, router=ROUTER, shared=shared)
 
     routed = _routed(config)
     layers = with_networks([layer] * len(routed), routed, lambda: gated(config, bias=bias), sparse)
@@ -74,7 +75,7 @@ WEIGHTS: Weights = {
     **SHARED,
     **{
         f"[model.]layers.*.mlp.{gate}moe_statics.e_score_correction_bias": Parts(
-            ("layers.*.ffn.route.correction_bias",), flat=True
+            ("layers.*.ffn.correction.weight",), flat=True
         )
         for gate in ("", "gate.")
     },

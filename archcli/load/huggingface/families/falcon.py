@@ -1,11 +1,15 @@
 """Falcon 1 and 2: FalconConfig and FalconForCausalLM. One class, three ways to wire a layer.
 
+Its first files call it RefinedWeb (40B) and RefinedWebModel, by the keys of their configuration_RW.py.
+
 rw-1b                    7b (parallel_attn)      40b, 180b, 11b (new_decoder_architecture)
 x = x + A(N1 x)          y = N x                 x = x + A(N1 x) + F(N2 x)
 x = x + F(N2 x)          x = x + A y + F y       or one norm for both
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import even_split, head_counts
@@ -17,7 +21,7 @@ from archcli.load.huggingface.value import Mapped, bare
 from archcli.load.huggingface.weights.names import FUSED
 from archcli.load.huggingface.weights.rules import Parts, Weights
 
-MODEL_TYPES = ("falcon",)
+MODEL_TYPES = ("falcon", "RefinedWeb", "RefinedWebModel")
 
 DEFAULTS = {
     "vocab_size": 65024,
@@ -35,11 +39,21 @@ DEFAULTS = {
     "tie_word_embeddings": True,
 }
 ALIASES = {"hidden_size": "n_embed"}
+FIRST = {"vocab_size": 250880, "n_layer": 2, "n_head": 8}
+FIRST_DEFAULTS: Mapping[str, Mapped] = {
+    "RefinedWeb": {**DEFAULTS, **FIRST, "hidden_size": 64, "new_decoder_architecture": True},
+    "RefinedWebModel": {**DEFAULTS, **FIRST, "hidden_size": 64, "multi_query": False, "parallel_attn": False},
+}
+FIRST_ALIASES = {
+    "num_hidden_layers": "n_layer",
+    "num_attention_heads": "n_head",
+    "num_kv_heads": "n_head_kv",
+}
 
 
 def mapping(config: Config) -> Mapped:
     """LayerNorm, RoPE or ALiBi, a plain feed-forward network; `bias` biases all matrices."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = _of_type(config)
     config.ignore("rope_parameters")  # of no use beside ALiBi
     config.only("apply_residual_connection_post_layernorm", False, default=False)
     config.ignore("ff_factor")
@@ -51,6 +65,14 @@ def mapping(config: Config) -> Mapped:
         "ffn": mlp(config, d_ff, "activation", bias=bias),
     }
     return decoder(config, layernorm(config.number("layer_norm_epsilon")), [layer] * config.layers())
+
+
+def _of_type(config: Config) -> Config:
+    first = FIRST_DEFAULTS.get(config.model_type)
+    if first is None:
+        return config.of_class(DEFAULTS, **ALIASES)
+    config.ignore("match_baseline_rotary")
+    return config.of_class(first, **ALIASES, **FIRST_ALIASES)
 
 
 def _wiring(config: Config) -> Mapped:
@@ -82,7 +104,7 @@ def _attention(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """Weight names; a fused matrix holds queries, keys and values group by group of query heads."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = _of_type(config)
     attend = _attention(config)
     groups = {"mqa": 1, "mha": bare(attend["n_heads"])}.get(attend["kind"]) or bare(attend["n_kv_heads"])
     return {

@@ -1,4 +1,7 @@
-"""StableLM 3B and StableLM 2: StableLmConfig and StableLmForCausalLM."""
+"""StableLM 3B and StableLM 2: StableLmConfig and StableLmForCausalLM.
+
+Their first files call it stablelm_epoch, by the keys of its configuration_stablelm_epoch.py.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import LLAMA
 from archcli.load.huggingface.weights.rules import Weights
 
-MODEL_TYPES = ("stablelm",)
+MODEL_TYPES = ("stablelm", "stablelm_epoch")
 
 DEFAULTS = {
     "vocab_size": 50304,
@@ -30,13 +33,16 @@ DEFAULTS = {
     "tie_word_embeddings": False,
 }
 
+FIRST_ALIASES = {"layer_norm_eps": "norm_eps", "partial_rotary_factor": "rope_pct"}
+
 
 def mapping(config: Config) -> Mapped:
     """LayerNorm, RoPE on a quarter of each head, SwiGLU.
 
     The 12B is parallel with one norm, and normalizes queries and keys head by head.
     """
-    config = config.of_class(DEFAULTS)
+    first = config.model_type == "stablelm_epoch"
+    config = config.of_class(DEFAULTS, **(FIRST_ALIASES if first else {}))
     eps, width = config.number("layer_norm_eps"), even_split(config)
     bias = ["q", "k", "v"] if config.flag("use_qkv_bias") else False
     qk_norm = (

@@ -68,6 +68,26 @@ MIXTRAL_EXPERTS: Weights = {
 }
 """Router and experts as checkpoints of Mixtral and its kin name them."""
 
+GRANITE_EXPERTS: Weights = {
+    **{
+        f"[model.]layers.*.block_sparse_moe.router{layer}.weight": "layers.*.ffn.router.weight"
+        for layer in ("", ".layer")
+    },
+    **{
+        f"[model.]layers.*.block_sparse_moe.{name}": EXPERTS["[model.]layers.*.mlp.experts.gate_up_proj"]
+        for name in ("experts.gate_up_proj", "input_linear.weight")
+    },
+    **{
+        f"[model.]layers.*.block_sparse_moe.{name}": "layers.*.ffn.experts.down_proj.weight"
+        for name in ("experts.down_proj", "output_linear.weight")
+    },
+    "[model.]layers.*.shared_mlp.input_linear.weight": Parts(
+        ("layers.*.ffn.shared.gate_proj.weight", "layers.*.ffn.shared.up_proj.weight")
+    ),
+    "[model.]layers.*.shared_mlp.output_linear.weight": "layers.*.ffn.shared.down_proj.weight",
+}
+"""Router, experts and the shared expert as Granite names them."""
+
 SHARED: Weights = {
     f"[model.]layers.*.mlp.shared_expert{plural}.{name}_proj.*": f"layers.*.ffn.shared.{name}_proj.*"
     for plural in ("", "s")

@@ -1,0 +1,48 @@
+"""EXAONE 3.0 and 3.5, whose class is in their repositories: ExaoneConfig."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.feed_forward import gated
+from archcli.load.huggingface.parts.llama_like import llama_like
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.rules import Weights
+
+MODEL_TYPES = ("exaone",)
+
+DEFAULTS = {
+    "vocab_size": 102400,
+    "hidden_size": 2048,
+    "num_layers": 32,
+    "num_attention_heads": 32,
+    "max_position_embeddings": 2048,
+    "activation_function": "silu",
+    "layer_norm_epsilon": 1e-5,
+    "tie_word_embeddings": True,
+}
+ALIASES = {"num_hidden_layers": "num_layers", "rms_norm_eps": "layer_norm_epsilon"}
+
+
+def mapping(config: Config) -> Mapped:
+    """As Llama; intermediate_size left out is four times the width."""
+    config = config.of_class(DEFAULTS, **ALIASES)
+    config.ignore("embed_dropout")
+    width = 4 * config.size("hidden_size").value
+    config = config.of_class({**DEFAULTS, "intermediate_size": width}, **ALIASES)
+    return llama_like(config, ffn=gated(config, act="activation_function"))
+
+
+WEIGHTS: Weights = {
+    "[transformer.]wte.weight": "embedding.tokens.weight",
+    "[transformer.]h.*.ln_1.weight": "layers.*.attention_norm.weight",
+    "[transformer.]h.*.attn.attention.q_proj.weight": "layers.*.attention.q_proj.weight",
+    "[transformer.]h.*.attn.attention.k_proj.weight": "layers.*.attention.k_proj.weight",
+    "[transformer.]h.*.attn.attention.v_proj.weight": "layers.*.attention.v_proj.weight",
+    "[transformer.]h.*.attn.attention.out_proj.weight": "layers.*.attention.o_proj.weight",
+    "[transformer.]h.*.ln_2.weight": "layers.*.ffn_norm.weight",
+    "[transformer.]h.*.mlp.c_fc_0.weight": "layers.*.ffn.gate_proj.weight",
+    "[transformer.]h.*.mlp.c_fc_1.weight": "layers.*.ffn.up_proj.weight",
+    "[transformer.]h.*.mlp.c_proj.weight": "layers.*.ffn.down_proj.weight",
+    "[transformer.]ln_f.weight": "final_norm.weight",
+    "lm_head.weight": "lm_head.weight",
+}

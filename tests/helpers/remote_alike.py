@@ -1,0 +1,90 @@
+"""Tiny files of families whose class is in their repositories, beside files of a class built alike."""
+
+S = {"vocab_size": 88, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 6}
+SIZES = {**S, "intermediate_size": 20, "num_key_value_heads": 2, "max_position_embeddings": 64}
+MHA = {**SIZES, "num_key_value_heads": 6}
+GPT = {"vocab_size": 128, "n_embd": 24, "n_layer": 3, "n_head": 3}
+AS_PHI = {"vocab_size": 128, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 3}
+FALCON = {"vocab_size": 88, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 6}
+AS_RW = {"vocab_size": 88, "hidden_size": 24, "n_layer": 3, "n_head": 6}
+
+# their file, and that of a class that transformers has: the same model
+ALIKE = {
+    "internlm": (
+        {"model_type": "internlm", **MHA, "rotary": {"base": 5000, "type": "dynamic"}},
+        {"model_type": "llama", **MHA, "attention_bias": True, "rope_theta": 5000.0},
+    ),
+    "internlm-20b": ({"model_type": "internlm", **MHA, "bias": False}, {"model_type": "llama", **MHA}),
+    "internlm2": (
+        {
+            "model_type": "internlm2",
+            **SIZES,
+            "bias": False,
+            "rope_scaling": {"type": "dynamic", "factor": 2.0},
+        },
+        {"model_type": "llama", **SIZES, "rope_scaling": {"rope_type": "dynamic", "factor": 2.0}},
+    ),
+    "internlm2-biased": (
+        {"model_type": "internlm2", **SIZES},
+        {"model_type": "llama", **SIZES, "attention_bias": True},
+    ),
+    "Yi": (
+        {"model_type": "Yi", **SIZES},
+        {"model_type": "llama", **SIZES, "rms_norm_eps": 1e-5, "rope_theta": 5e6},
+    ),
+    "xverse": ({"model_type": "xverse", **MHA}, {"model_type": "llama", **MHA}),
+    "aquila": ({"model_type": "aquila", **SIZES}, {"model_type": "llama", **SIZES}),
+    "baichuan": ({"model_type": "baichuan", **MHA}, {"model_type": "llama", **MHA}),
+    "qwen": (
+        {"model_type": "qwen", **S, "intermediate_size": 40, "kv_channels": 4, "seq_length": 64}
+        | {"rotary_emb_base": 5000},
+        {"model_type": "qwen2", **MHA, "rope_theta": 5000.0},
+    ),
+    "exaone": (
+        {"model_type": "exaone", **SIZES, "num_layers": 3, "layer_norm_epsilon": 1e-5},
+        {"model_type": "llama", **SIZES, "rms_norm_eps": 1e-5, "tie_word_embeddings": True},
+    ),
+    "orion": (
+        {"model_type": "orion", **SIZES},
+        {"model_type": "stablelm", **SIZES, "partial_rotary_factor": 1.0},
+    ),
+    "stablelm_epoch": (
+        {"model_type": "stablelm_epoch", **SIZES, "rope_pct": 0.5, "norm_eps": 1e-6},
+        {"model_type": "stablelm", **SIZES, "partial_rotary_factor": 0.5, "layer_norm_eps": 1e-6},
+    ),
+    "RefinedWebModel": (
+        {"model_type": "RefinedWebModel", **AS_RW, "multi_query": True, "parallel_attn": True},
+        {"model_type": "falcon", **FALCON},
+    ),
+    "RefinedWebModel-rw": (
+        {"model_type": "RefinedWebModel", **AS_RW, "alibi": True, "bias": True},
+        {
+            "model_type": "falcon",
+            **FALCON,
+            "alibi": True,
+            "bias": True,
+            "multi_query": False,
+            "parallel_attn": False,
+        },
+    ),
+    "RefinedWeb": (
+        {"model_type": "RefinedWeb", **AS_RW, "n_head_kv": 2},
+        {"model_type": "falcon", **FALCON, "num_kv_heads": 2, "new_decoder_architecture": True},
+    ),
+    "phi-msft": (
+        {"model_type": "phi-msft", **GPT, "rotary_dim": 4, "n_inner": None},
+        {"model_type": "phi", **AS_PHI, "intermediate_size": 96, "partial_rotary_factor": 0.5},
+    ),
+    "mixformer-sequential": (
+        {"model_type": "mixformer-sequential", **GPT, "vocab_size": 100, "rotary_dim": 32},
+        {"model_type": "phi", **AS_PHI, "intermediate_size": 96, "partial_rotary_factor": 1.0},
+    ),
+    "nemotron-nas": (
+        {"model_type": "nemotron-nas", **S, "max_position_embeddings": 64}
+        | {"block_configs": 3 * [{"attention": {"n_heads_in_group": 3}, "ffn": {"intermediate_size": 20}}]},
+        {"model_type": "llama", **SIZES},
+    ),
+    "deepseek": ({"model_type": "deepseek", **SIZES}, {"model_type": "llama", **SIZES}),
+}
+
+MINICPM = {"model_type": "minicpm", **SIZES, "scale_emb": 12, "scale_depth": 1.5, "dim_model_base": 6}

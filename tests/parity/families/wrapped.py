@@ -1,0 +1,107 @@
+"""Language models of wrappers: a tiny text part each, beside a tower that takes no part."""
+
+from parity.family import EPS, HEAD_DIM, SIZES, WINDOW, Family, rope
+
+BASE = {**SIZES, "pad_token_id": 0, "rms_norm_eps": EPS, "rope_parameters": rope()}
+WIDE = {**BASE, "head_dim": HEAD_DIM}
+TOWER = {
+    "depth": 1,
+    "num_hidden_layers": 1,
+    "hidden_size": 16,
+    "intermediate_size": 16,
+    "num_heads": 2,
+    "num_attention_heads": 2,
+    "out_hidden_size": 32,
+    "patch_size": 4,
+    "image_size": 8,
+}
+TOKENIZER = {
+    "base_channels": 32,
+    "hidden_size": 16,
+    "codebook_size": 4,
+    "channel_multiplier": [1],
+    "num_res_blocks": 1,
+    "attn_resolutions": [],
+}
+
+
+def axes(head_dim, **more):
+    """RoPE of three axes: sections of a head's rotated pairs."""
+    pairs = head_dim // 2
+    return rope(mrope_section=[pairs - 2 * (pairs // 3), pairs // 3, pairs // 3], **more)
+
+
+def wrapped(kind, text, cls="AutoModelForImageTextToText", *, tower="vision_config", **outer):
+    """The wrapper of this model_type around a text part."""
+    towers = {tower: TOWER} if tower else {}
+    return {"model_type": kind, "text_config": text, "tie_word_embeddings": False, **towers, **outer}
+
+
+def family(kind, text, *, inert=None, tower="vision_config", **outer):
+    return Family(
+        wrapped(kind, text, tower=tower, **outer), cls="AutoModelForImageTextToText", inert=inert or {}
+    )
+
+
+FAMILIES = {
+    "glm4v": family("glm4v", {**BASE, "rope_parameters": axes(8)}),
+    "glm_ocr": family("glm_ocr", {**WIDE, "rope_parameters": axes(HEAD_DIM)}),
+    "paddleocr_vl": family("paddleocr_vl", {**WIDE, "use_bias": True, "rope_parameters": axes(HEAD_DIM)}),
+    "cosmos3_edge": family("cosmos3_edge", {**WIDE, "mlp_bias": True, "rope_parameters": axes(HEAD_DIM)}),
+    "emu3": family("emu3", BASE, tower=None, vq_config=TOKENIZER, vocabulary_map={"<image>": 1}),
+    "qwen3_vl_moe": family(
+        "qwen3_vl_moe",
+        {
+            **WIDE,
+            "num_experts": 4,
+            "num_experts_per_tok": 2,
+            "moe_intermediate_size": 20,
+            "rope_parameters": axes(HEAD_DIM),
+        },
+    ),
+    "glm4v_moe": family(
+        "glm4v_moe",
+        {
+            **BASE,
+            "num_hidden_layers": 3,
+            "rope_parameters": axes(4, partial_rotary_factor=0.5),
+            "n_routed_experts": 8,
+            "num_experts_per_tok": 3,
+            "n_group": 4,
+            "topk_group": 2,
+            "moe_intermediate_size": 20,
+            "routed_scaling_factor": 1.5,
+        },
+    ),
+    "qwen2_5_vl": family("qwen2_5_vl", {**BASE, "rope_parameters": axes(8)}),
+    "cohere2_vision": family(
+        "cohere2_vision",
+        {
+            **SIZES,
+            "model_type": "cohere2",
+            "layer_norm_eps": EPS,
+            "rope_parameters": rope(),
+            "sliding_window": WINDOW,
+            "layer_types": ["sliding_attention", "full_attention"],
+        },
+    ),
+    "granite_docling": family(
+        "granite_docling", {**BASE, "attention_multiplier": 0.2, "attention_bias": True, "mlp_bias": True}
+    ),
+    "chameleon": Family(
+        {**BASE, "model_type": "chameleon", "vq_config": TOKENIZER, "vocabulary_map": {"<image>": 1}},
+        cls="AutoModelForImageTextToText",
+    ),
+    "chameleon_swin": Family(
+        {
+            **BASE,
+            "model_type": "chameleon",
+            "swin_norm": True,
+            "attention_bias": True,
+            "mlp_bias": True,
+            "vq_config": TOKENIZER,
+            "vocabulary_map": {"<image>": 1},
+        },
+        cls="AutoModelForImageTextToText",
+    ),
+}

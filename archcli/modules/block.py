@@ -156,14 +156,17 @@ class SerialBlock(Block):
 class PreNorm(SerialBlock):
     """x += A(N x); x += F(N x). The stream itself is never normalized.
 
-    Xiong et al. 2020, arXiv:2002.04745; GPT-2.
+    Xiong et al. 2020, arXiv:2002.04745; GPT-2. `normed` ffn leaves out the norm before the mixer (the first
+    layer of ModernBERT, arXiv:2412.13663, which reads embeddings that are normalized).
     """
 
     kind: Literal["pre_norm"] = "pre_norm"
+    normed: Literal["both", "ffn"] = "both"
 
     def before(self, x: Tensor, name: str) -> Tensor:
-        """N x."""
-        normalized: Tensor = self.norm(x, name=f"{name}_norm")
+        """N x, or x before a mixer that has no norm."""
+        bare = self.normed == "ffn" and name in MIXING
+        normalized: Tensor = x if bare else self.norm(x, name=f"{name}_norm")
         return normalized
 
     def after(self, x: Tensor, y: Tensor, name: str) -> Tensor:

@@ -19,6 +19,7 @@ from archcli.modules.position import NoPosition, Position
 from archcli.ops import Add, Gather, Linear, Lookup, Scale, Softcap, Zeros
 
 PROJECTION = "embedding_projection"
+FIRST = "first_type"
 
 
 class Embedding(Module):
@@ -28,10 +29,11 @@ class Embedding(Module):
     the vectors: a number, or sqrt_d_model (Vaswani et al. 2017, Gemma); left out they stay as they are.
     `norm` follows (BLOOM), or with `norms_tokens` comes before the position (Blenderbot-small). `position` is
     what is added per token, `token_types` how many kinds of segment have a vector that is added too (BERT 2;
-    a pass uses the first). `width` w makes the table [V, w], with a matrix from w to D behind it and one back
-    to w before the head (OPT-350m, arXiv:2205.01068). With `width_of` all, positions, segment types and norm
-    are as narrow, and a biased matrix leads from them to D, none back (ALBERT, arXiv:1909.11942 section 3.1;
-    ELECTRA). `unread_table` states a second table that is stored and read by no pass (BART untied). `dropout`
+    a pass uses the first), `more_types` further such tables (ERNIE's tasks). `width` w makes the table
+    [V, w], with a matrix from w to D behind it and one back to w before the head (OPT-350m,
+    arXiv:2205.01068). With `width_of` all, positions, segment types and norm are as narrow, and a biased
+    matrix leads from them to D, none back (ALBERT, arXiv:1909.11942 section 3.1; ELECTRA). `unread_table`
+    states a second table that is stored and read by no pass (BART untied). `dropout`
     zeroes that share of the vectors in training.
     """
 
@@ -40,6 +42,7 @@ class Embedding(Module):
     scale: Positive | Literal["sqrt_d_model"] | None = None
     position: Position = NoPosition()
     token_types: Count = 0
+    more_types: tuple[Size, ...] = ()
     norm: Norm | None = None
     norms_tokens: bool = False
     unread_table: bool = False
@@ -56,11 +59,9 @@ class Embedding(Module):
         x = self._scaled(lookup(tokens), "scale")
         narrow = self.width_of == "all"
         x = x if self.width is None or narrow else Linear("project_in", d_model)(x, group=PROJECTION)
-        if self.token_types:
-            types = Lookup("token_types", self.token_types, x.shape[-1])(
-                Zeros("first_type")(tokens), group="token_type_embedding"
-            )
-            x = Add("token_types_add", meets=False)(x, types)
+        for name, kinds in self._typed():
+            types = Lookup(name, kinds, x.shape[-1])(Zeros(FIRST)(tokens), group="token_type_embedding")
+            x = Add(f"{name}_add", meets=False)(x, types)
         x = self._normalized(x) if self.norms_tokens else x
         x = self.position(x, positions, name="positions")
         x = x if self.norms_tokens else self._normalized(x)
@@ -76,6 +77,12 @@ class Embedding(Module):
     def _normalized(self, x: Tensor) -> Tensor:
         y: Tensor = x if self.norm is None else self.norm(x, name="norm")
         return y
+
+    def _typed(self) -> Iterator[tuple[str, Number]]:
+        """(name, entries) of each table of which a pass uses the first vector."""
+        if self.token_types:
+            yield "token_types", self.token_types
+        yield from ((f"more_types_{i}", kinds) for i, kinds in enumerate(self.more_types))
 
     def project_out(self, x: Tensor) -> Tensor:
         """The head's input: x [B, T, D], or projected to [B, T, w] where the table has its own width w."""

@@ -92,7 +92,7 @@ def one_pass(model: Any, tokens: int) -> dict[str, Any]:
     counter = FlopCounterMode(display=False)
     try:
         with torch.device("meta"), torch.no_grad(), counter:
-            out = _run(model, tokens)
+            out = _run(model, tokens, counter)
     except Exception as error:  # noqa: BLE001 what any class may raise on meta
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         return {"flops": None, "cached": None, "hidden": reason[:SHOWN]}
@@ -114,12 +114,12 @@ def _wasted(model: Any, tokens: int) -> int:
     return 2 * tokens * idle
 
 
-def _run(model: Any, tokens: int) -> Any:
+def _run(model: Any, tokens: int, counter: FlopCounterMode) -> Any:
     ids, mask = torch.zeros(1, tokens, dtype=torch.long), torch.ones(1, tokens, dtype=torch.long)
     config = model.config
     if not getattr(config, "is_encoder_decoder", False):
         forms = ({"attention_mask": mask, "use_cache": True}, {"attention_mask": mask}, {})
-        return _first(model, [{"input_ids": ids, **form} for form in forms])
+        return _first(model, [{"input_ids": ids, **form} for form in forms], counter)
     source: dict[str, Any] = {"input_ids": ids, "attention_mask": mask}
     if model.main_input_name == "input_features":
         length = getattr(config, "max_source_positions", tokens)
@@ -134,16 +134,20 @@ def _run(model: Any, tokens: int) -> Any:
             {**unmasked, "use_cache": True},
             unmasked,
         ],
+        counter,
     )
 
 
-def _first(model: Any, forms: list[dict[str, Any]]) -> Any:
-    """The pass with the first of these arguments that the class takes, or can take on meta."""
+def _first(model: Any, forms: list[dict[str, Any]], counter: FlopCounterMode) -> Any:
+    """The pass with the first of these arguments that the class takes, or can take on meta.
+
+    What a pass that failed had counted by then is not kept.
+    """
     for form in forms[:-1]:
         try:
             return model(**form)
         except (TypeError, RuntimeError):
-            continue
+            counter.flop_counts.clear()
     return model(**forms[-1])
 
 

@@ -7,12 +7,17 @@ from typing import Any
 
 from archcli import modules as m
 from archcli.modules.base import Spec
-from parity.alterations import to
+from parity.alterations import off, to
 
 
 def pooled(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
     """Another function of what is pooled, where anything is."""
     return to(m.Sigmoid())(spec, field) if spec.pooler else iter(())
+
+
+def transformed(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
+    """A transform without its bias, where there is one."""
+    return off(spec, field) if spec.transform else iter(())
 
 
 def idle(path: str, part: Any) -> set[str]:

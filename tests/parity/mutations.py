@@ -26,17 +26,17 @@ from parity.alterations import (
     to,
 )
 from parity.crossing import norm_of_tokens, without_cross
-from parity.encoding import idle, pooled
+from parity.encoding import idle, pooled, transformed
 from parity.routing import grouping, nearness, normalization, ranking, score_kinds, top_k, weighing
 
 STRUCTURE = set(
-    """kind name source released series sibling_of published groups embedding head attention mixer ffn layer
-    norm
-    latent_norm activation scaling expert router vocab_size d_model max_seq_len n_heads n_kv_heads head_dim
-    v_head_dim d_ff n_experts kv_lora_rank q_lora_rank qk_nope_head_dim qk_rope_head_dim weight per tied form
-    token_types width width_of pooler pools unread n_labels source_len encoder decoder in_channels frozen
-    n_buckets front_end transform max_distance idle unread_table
-    mixer lora quantization dropout momentum loss mtp ignore training""".split()  # noqa: SIM905
+    """kind name source released series sibling_of published groups embedding head attention mixer ffn
+    layer norm latent_norm activation scaling expert router vocab_size d_model max_seq_len n_heads
+    n_kv_heads head_dim v_head_dim d_ff n_experts kv_lora_rank q_lora_rank qk_nope_head_dim
+    qk_rope_head_dim weight per tied form token_types more_types width width_of pooler pools unread
+    n_labels source_len encoder decoder in_channels frozen n_buckets front_end transform
+    max_distance idle unread_table lora quantization dropout momentum loss mtp
+    ignore training""".split()  # noqa: SIM905
 )
 
 
@@ -96,9 +96,9 @@ def reverse(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
 def causality(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
     """Every token sees every other, or only those before.
 
-    A window or chunk is causal whatever else is said.
+    A window, chunk or pattern is causal or not whatever else is said.
     """
-    if spec.window is None and spec.chunk is None:
+    if spec.window is None and spec.chunk is None and spec.sparsity is None:
         yield from to(True, False)(spec, field)
 
 
@@ -224,7 +224,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "temperature": nothing,
     },
     m.Block: {"residual_multiplier": times(1.1), "cross_attention": without_cross},
-    m.PreNorm: {"kind": kinds(m.PostNorm, m.ResidualPostNorm)},
+    m.PreNorm: {"kind": kinds(m.PostNorm, m.ResidualPostNorm), "normed": nothing},
     m.PostNorm: {"kind": kinds(m.PreNorm, m.ResidualPostNorm)},
     m.Sandwich: {"kind": kinds(m.PreNorm, m.ResidualPostNorm)},
     m.ResidualPostNorm: {"kind": kinds(m.PreNorm, m.PostNorm)},
@@ -243,7 +243,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "scale": times(1.1),
         "softcap": both(times(2), dropped, filled(3.0)),
     },
-    m.MaskedHead: {"bias": off, "transform_bias": off},
+    m.MaskedHead: {"bias": off, "transform_bias": transformed},
     m.Encoder: {"pooler_activation": pooled},
     m.WindowedGlobal: {"window": plus(2, -2), "n_global": nothing},
     m.Stack: {"final_norm": off, "score_bias": dropped},

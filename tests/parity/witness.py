@@ -85,6 +85,8 @@ def answer(model: Any, family: Family, tokens: torch.Tensor, *source: torch.Tens
     if not isinstance(family.spec, Encoder):
         given["use_cache"] = False
     out: torch.Tensor = getattr(model(**given), family.answer)
+    if out.shape == tokens.shape:  # a class that judges each token drops the last axis
+        return out[..., None]
     return out if out.dim() > 2 else out[:, None]
 
 

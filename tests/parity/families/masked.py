@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from parity.family import D_FF, D_MODEL, EPS, HEADS, VOCAB, Family
+from parity.family import D_FF, D_MODEL, EPS, HEAD_DIM, HEADS, KV_HEADS, VOCAB, Family, rope
 
 BASE: dict[str, Any] = {
     "vocab_size": VOCAB,
@@ -18,6 +18,34 @@ BASE: dict[str, Any] = {
 
 PADDED = {**BASE, "pad_token_id": 5}
 """Positions that follow the padding token's id."""
+
+DISTILBERT = {
+    "model_type": "distilbert",
+    "vocab_size": VOCAB,
+    "dim": D_MODEL,
+    "hidden_dim": D_FF,
+    "n_layers": 2,
+    "n_heads": HEADS,
+    "max_position_embeddings": 64,
+}
+SMALL = "1e-12 whatever the config says: too small to be felt"
+EUROBERT = {
+    **{key: value for key, value in BASE.items() if key not in ("type_vocab_size", "layer_norm_eps")},
+    "model_type": "eurobert",
+    "num_key_value_heads": KV_HEADS,
+    "rms_norm_eps": EPS,
+    "rope_parameters": rope(),
+    "pad_token_id": None,
+}
+MODERNBERT = {
+    **{key: value for key, value in BASE.items() if key not in ("type_vocab_size", "layer_norm_eps")},
+    "model_type": "modernbert",
+    "num_hidden_layers": 4,
+    "norm_eps": EPS,
+    "local_attention": 6,
+    "rope_parameters": {"full_attention": rope(), "sliding_attention": rope(50.0)},
+    "pad_token_id": None,
+}
 
 
 def masked(config: dict[str, Any], name: str, **options: Any) -> Family:
@@ -39,4 +67,58 @@ FAMILIES: dict[str, Family] = {
         {**PADDED, "model_type": "camembert", "num_labels": 5}, "CamembertForTokenClassification"
     ),
     "data2vec-text": masked({**PADDED, "model_type": "data2vec-text"}, "Data2VecTextForMaskedLM"),
+    "roberta-prelayernorm": masked(
+        {**PADDED, "model_type": "roberta-prelayernorm"}, "RobertaPreLayerNormForMaskedLM"
+    ),
+    "xlm-roberta-xl": masked({**PADDED, "model_type": "xlm-roberta-xl"}, "XLMRobertaXLForMaskedLM"),
+    "megatron-bert": masked({**BASE, "model_type": "megatron-bert"}, "MegatronBertForMaskedLM"),
+    "ernie": masked(
+        {**BASE, "model_type": "ernie", "use_task_id": True, "tie_word_embeddings": False}, "ErnieForMaskedLM"
+    ),
+    "electra": masked({**BASE, "model_type": "electra", "embedding_size": 12}, "ElectraForMaskedLM"),
+    "electra-discriminator": masked(
+        {**BASE, "model_type": "electra", "embedding_size": D_MODEL}, "ElectraForPreTraining"
+    ),
+    "electra-classifier": masked(
+        {**BASE, "model_type": "electra", "embedding_size": 12, "num_labels": 5},
+        "ElectraForSequenceClassification",
+    ),
+    "distilbert": masked(
+        DISTILBERT,
+        "DistilBertForMaskedLM",
+        inert={f"{norm}: eps*10": SMALL for norm in ("embedding.norm", "groups.0.layer.norm", "head.norm")},
+    ),
+    "distilbert-classifier": masked(
+        {**DISTILBERT, "num_labels": 5},
+        "DistilBertForSequenceClassification",
+        inert={f"{norm}: eps*10": SMALL for norm in ("embedding.norm", "groups.0.layer.norm")},
+    ),
+    "mpnet": masked({**PADDED, "model_type": "mpnet", "pad_token_id": 1}, "MPNetForMaskedLM"),
+    "rembert": masked(
+        {**BASE, "model_type": "rembert", "input_embedding_size": 12, "output_embedding_size": 20},
+        "RemBertForMaskedLM",
+    ),
+    "roformer": masked({**BASE, "model_type": "roformer", "embedding_size": 12}, "RoFormerForMaskedLM"),
+    "nomic-bert": masked(
+        {**BASE, "model_type": "nomic_bert", "head_dim": HEAD_DIM, "rope_parameters": rope()},
+        "NomicBertForMaskedLM",
+    ),
+    "jina-embeddings-v3": masked(
+        {**BASE, "model_type": "jina_embeddings_v3", "rope_parameters": rope()}, "JinaEmbeddingsV3ForMaskedLM"
+    ),
+    "eurobert": masked(EUROBERT, "EuroBertForMaskedLM"),
+    "eurobert-biased": masked(
+        {**EUROBERT, "mlp_bias": True, "attention_bias": True, "tie_word_embeddings": True},
+        "EuroBertForMaskedLM",
+    ),
+    "modernbert": masked(MODERNBERT, "ModernBertForMaskedLM"),
+    "modernbert-biased": masked(
+        {
+            **MODERNBERT,
+            **dict.fromkeys(("norm_bias", "attention_bias", "mlp_bias", "classifier_bias"), True),
+            "decoder_bias": False,
+            "tie_word_embeddings": False,
+        },
+        "ModernBertForMaskedLM",
+    ),
 }

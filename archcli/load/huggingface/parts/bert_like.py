@@ -7,11 +7,13 @@ from types import MappingProxyType
 from typing import Any
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.activations import activation
+from archcli.load.huggingface.parts.activations import ACTIVATIONS, activation
+from archcli.load.huggingface.parts.attention import even_split, head_dim
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.feed_forward import mlp
 from archcli.load.huggingface.parts.norms import layernorm
-from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.parts.rope import rope
+from archcli.load.huggingface.value import Mapped
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -77,7 +79,8 @@ def bert_like(
     """Post-norm, learned positions and segment types, a norm after the embeddings; what is given replaces.
 
     `prefix` begins the names of its classes; what follows tells the head. `attention`, `embedding` and `head`
-    are further fields of these, `block` and `ffn` the layer's, `more` those of the model.
+    are further fields of these, `block` and `ffn` the layer's, `more` those of the model. `pooled` is the
+    function of a pooler, or the key that names it; left out it is tanh.
     """
     config.only("is_decoder", False, default=False)
     config.only("add_cross_attention", False, default=False)
@@ -87,7 +90,8 @@ def bert_like(
     layer = {"kind": block, "attention": _attention(config, attention), "ffn": ffn}
     whole = {"position": {"kind": "learned"}, **_types(config), "norm": norm, **embedding}
     fields = {"kind": "encoder", "final_norm": block == "pre_norm", "embedding": whole}
-    fields |= heads_of(config, prefix, heads, head)
+    pooled = more.pop("pooled", None)
+    fields |= heads_of(config, prefix, heads, head, pooled)
     return decoder(config, norm, [layer] * config.layers(), **{**fields, **more})
 
 
@@ -100,24 +104,38 @@ def _types(config: Config) -> Mapped:
     return {"token_types": config.count("type_vocab_size", default=0)}
 
 
-def heads_of(config: Config, prefix: str, heads: Heads, head: Mapping[str, Any] = NOTHING) -> Mapped:
+def heads_of(
+    config: Config,
+    prefix: str,
+    heads: Heads,
+    head: Mapping[str, Any] = NOTHING,
+    pooled: str | None = None,
+) -> Mapped:
     """The fields of the head of the file's class; without a class those of the base model."""
     config.only_architectures(*(prefix + ending for ending in heads))
     parts = heads[config.architecture.removeprefix(prefix) or "Model"]
     fields: Mapped = {"pooler": True} if {"pooler", "every"}.intersection(parts) else {}
+    if fields and pooled is not None:
+        named = pooled == "hidden_act"
+        fields["pooler_activation"] = activation(config, pooled) if named else ACTIVATIONS[pooled]
     if "every" in parts:
         fields["pools"] = "every"
     if "words" in parts:
-        fields["head"] = {"activation": activation(config, "hidden_act"), **head}
+        usual = {} if "activation" in head or "transform" in head else {"hidden_act": "activation"}
+        fields["head"] = {**{ours: activation(config, key) for key, ours in usual.items()}, **head}
     labels = {"labels": config.labels(), "one label": 1, "two labels": 2}
     numbers = [number for part, number in labels.items() if part in parts]
     return {**fields, **({"n_labels": numbers[0]} if numbers else {})}
 
 
-def after_padding(config: Config) -> Mapped:
-    """Learned positions of which the first follows the padding token's id, as fairseq numbers them."""
-    rows, padding = config.size("max_position_embeddings"), config.count("pad_token_id")
-    if config.stated_null("pad_token_id"):
+def after_padding(config: Config, fixed: int | None = None) -> Mapped:
+    """Learned positions of which the first follows the padding token's id, as fairseq numbers them.
+
+    `fixed` is that id where the class reads none.
+    """
+    rows = config.size("max_position_embeddings")
+    padding = config.count("pad_token_id") if fixed is None else rows.derive(fixed)
+    if fixed is None and config.stated_null("pad_token_id"):
         what = "pad_token_id null is not supported"
         raise config.error(what, "the class numbers positions from it on", config.place("pad_token_id"))
     first = padding.value + 1
@@ -139,7 +157,14 @@ def with_second_bias(config: Config, mapping: Mapped) -> Mapped:
     return {**mapping, "unread": {SECOND_BIAS: config.size("vocab_size")}}
 
 
-def width_of_table(config: Config, name: str) -> ConfigValue[int] | None:
-    """The width of the embeddings, where it is not that of the layers."""
-    width = config.size(name)
-    return None if width == config.size("hidden_size") else width
+def rotated(config: Config, theta: float, **options: Any) -> Mapped:
+    """The fields of attention with RoPE, whose heads may have a width of their own."""
+    width = head_dim(config)
+    own = {} if width == even_split(config) else {"head_dim": width}
+    return {"position": rope(config, width, theta=theta), **own, **options}
+
+
+def narrow(config: Config, name: str, **default: Any) -> Mapped:
+    """The fields of embeddings with the width of this key; empty where it is that of the layers."""
+    width = config.size(name, **default)
+    return {} if width == config.size("hidden_size") else {"width": width, "width_of": "all"}

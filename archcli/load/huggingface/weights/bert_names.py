@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from archcli.load.huggingface.weights.names import FUSED
 from archcli.load.huggingface.weights.rules import Parts, Rule, Weights
 
 POST_NORM = {
@@ -30,15 +31,27 @@ TABLES = {
 }
 
 
-def encoder_names(prefix: str) -> dict[str, Rule]:
+LLAMA_LAYERS = {
+    **{f"self_attn.{which}_proj": f"attention.{which}_proj" for which in "qkvo"},
+    "post_attention_layernorm": "attention_norm",
+    "post_mlp_layernorm": "ffn_norm",
+    **{f"mlp.{name}_proj": f"ffn.{name}_proj" for name in ("gate", "up", "down")},
+    "mlp.fc1": "ffn.up_proj",
+    "mlp.fc2": "ffn.down_proj",
+}
+"""Post-norm layers with Llama's words."""
+
+
+def encoder_names(prefix: str, *, post_norm: bool = True) -> dict[str, Rule]:
     """Weight names below the head, where `prefix` stands before them in classes that have one."""
+    places = POST_NORM if post_norm else {"embeddings": POST_NORM["embeddings"]}
     return {
         **{
             f"[{prefix}.]embeddings.{name}.weight": f"embedding.{ours}.weight"
             for name, ours in TABLES.items()
         },
         **{f"[{prefix}.]{name}.*": f"{ours}.*" for name, ours in MODULES.items()},
-        **norm_names({f"[{prefix}.]{place}": ours for place, ours in POST_NORM.items()}),
+        **norm_names({f"[{prefix}.]{place}": ours for place, ours in places.items()}),
     }
 
 
@@ -48,6 +61,37 @@ def norm_names(places: dict[str, str]) -> dict[str, Rule]:
         f"{theirs}.LayerNorm.{stored}": f"{ours}.{kind}"
         for theirs, ours in places.items()
         for stored, kind in LEGACY.items()
+    }
+
+
+def rotated_names(prefix: str, attention: str) -> dict[str, Rule]:
+    """Weight names of post-norm layers with Llama's words, and as the first files have them."""
+    stored = {
+        **LLAMA_LAYERS,
+        f"{attention}.out_proj": "attention.o_proj",
+        "norm1": "attention_norm",
+        "norm2": "ffn_norm",
+        "mlp.fc11": "ffn.up_proj",
+        "mlp.fc12": "ffn.gate_proj",
+    }
+    base = f"[{prefix}.]"
+    return {
+        f"{base}embeddings.word_embeddings.weight": "embedding.tokens.weight",
+        f"{base}embeddings.token_type_embeddings.weight": "embedding.token_types.weight",
+        f"{base}embeddings.LayerNorm.*": "embedding.norm.*",
+        f"{base}emb_ln.*": "embedding.norm.*",
+        **{f"{base}[encoder.]layers.*.{name}.*": f"layers.*.{ours}.*" for name, ours in stored.items()},
+        f"{base}[encoder.]layers.*.{attention}.Wqkv.*": Parts(FUSED),
+        f"{base}pooler.dense.*": "pooler.*",
+    }
+
+
+def pre_norm_names(prefix: str, attention: str, ffn: str, last: str) -> dict[str, Rule]:
+    """Weight names of the norms before attention and network, and of the last."""
+    return {
+        f"[{prefix}.]encoder.layer.*.{attention}.*": "layers.*.attention_norm.*",
+        f"[{prefix}.]encoder.layer.*.{ffn}.*": "layers.*.ffn_norm.*",
+        f"[{prefix}.]{last}.*": "final_norm.*",
     }
 
 

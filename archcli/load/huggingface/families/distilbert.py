@@ -1,0 +1,59 @@
+"""DistilBERT: DistilBertConfig, DistilBertModel and its heads."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.bert_like import LABELLED, bert_like
+from archcli.load.huggingface.parts.feed_forward import mlp
+from archcli.load.huggingface.parts.norms import layernorm
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.rules import Weights
+
+MODEL_TYPES = ("distilbert",)
+DEFAULTS = {
+    "vocab_size": 30522,
+    "dim": 768,
+    "hidden_dim": 3072,
+    "n_layers": 6,
+    "n_heads": 12,
+    "activation": "gelu",
+    "max_position_embeddings": 512,
+    "tie_word_embeddings": True,
+}
+ALIASES = {
+    "hidden_size": "dim",
+    "num_hidden_layers": "n_layers",
+    "num_attention_heads": "n_heads",
+    "hidden_act": "activation",
+}
+HEADS = {"Model": (), "ForMaskedLM": ("words",), **LABELLED}
+
+
+def mapping(config: Config) -> Mapped:
+    """As BERT without segment types; eps is 1e-12 whatever the file says."""
+    config = config.of_class(DEFAULTS, **ALIASES)
+    config.ignore("tie_weights_", "sinusoidal_pos_embds", "qa_dropout", "seq_classif_dropout", "output_past")
+    ffn = mlp(config, config.size("hidden_dim"), "hidden_act")
+    return bert_like(config, "DistilBert", HEADS, norm=layernorm(1e-12), ffn=ffn, pooled="relu")
+
+
+LAYERS = {
+    **{f"attention.{which}_lin": f"attention.{which}_proj" for which in "qkv"},
+    "attention.out_lin": "attention.o_proj",
+    "sa_layer_norm": "attention_norm",
+    "ffn.lin1": "ffn.up_proj",
+    "ffn.lin2": "ffn.down_proj",
+    "output_layer_norm": "ffn_norm",
+}
+WEIGHTS: Weights = {
+    "[distilbert.]embeddings.word_embeddings.weight": "embedding.tokens.weight",
+    "[distilbert.]embeddings.position_embeddings.weight": "embedding.positions.weight",
+    "[distilbert.]embeddings.LayerNorm.*": "embedding.norm.*",
+    **{f"[distilbert.]transformer.layer.*.{name}.*": f"layers.*.{ours}.*" for name, ours in LAYERS.items()},
+    "vocab_transform.*": "lm_head_transform.*",
+    "vocab_layer_norm.*": "lm_head_norm.*",
+    "vocab_projector.*": "lm_head.*",
+    "pre_classifier.*": "pooler.*",
+    "classifier.*": "classifier.*",
+    "qa_outputs.*": "classifier.*",
+}

@@ -1,0 +1,42 @@
+"""RemBERT: RemBertConfig, RemBertModel and its heads."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.bert_like import BERT_DEFAULTS, ROBERTA_HEADS, bert_like
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.bert_names import encoder_names, norm_names
+from archcli.load.huggingface.weights.rules import Weights
+
+MODEL_TYPES = ("rembert",)
+DEFAULTS = {
+    **BERT_DEFAULTS,
+    "vocab_size": 250300,
+    "hidden_size": 1152,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 18,
+    "intermediate_size": 4608,
+    "input_embedding_size": 256,
+    "output_embedding_size": 1664,
+    "tie_word_embeddings": False,
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """As BERT, with a narrow embedding and a head wider than the layers, which is never tied."""
+    config = config.of_class(DEFAULTS)
+    config.ignore("tie_word_embeddings")  # the class names no tied weights
+    embedding = {"width": config.size("input_embedding_size"), "width_of": "all", "tied": False}
+    head = {"width": config.size("output_embedding_size")}
+    return bert_like(config, "RemBert", ROBERTA_HEADS, embedding=embedding, head=head)
+
+
+WEIGHTS: Weights = {
+    **encoder_names("rembert"),
+    "[rembert.]encoder.embedding_hidden_mapping_in.*": "embedding.project_in.*",
+    "cls.predictions.dense.*": "lm_head_transform.*",
+    **norm_names({"cls.predictions": "lm_head_norm"}),
+    "cls.predictions.decoder.*": "lm_head.*",
+    "classifier.*": "classifier.*",
+    "qa_outputs.*": "classifier.*",
+}

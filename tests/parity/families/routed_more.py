@@ -24,6 +24,28 @@ RANKS = {
 WINDOWS = {"sliding_window": WINDOW, "sliding_window_pattern": 2}
 GROUPED = {"n_group": 4, "topk_group": 2}
 QUIET = {"model.layers.*.self_attn.kv_a_proj_with_mqa.*": 0.03, "model.layers.*.self_attn.q_a_proj.*": 0.03}
+LAYERED = {
+    "full_attention": {**rope(), "partial_rotary_factor": 0.5},
+    "sliding_attention": {**rope(50.0), "partial_rotary_factor": 0.7},
+}
+COHERE = {
+    **NUMBERED,
+    "model_type": "cohere2_moe",
+    "layer_norm_eps": EPS,
+    "rms_norm_eps": None,
+    "tie_word_embeddings": True,
+    **WINDOWS,
+}
+LAGUNA = {
+    **NUMBERED,
+    "model_type": "laguna",
+    "num_attention_heads_per_layer": [4, 6],
+    "shared_expert_intermediate_size": 14,
+    "moe_routed_scaling_factor": 1.7,
+    "sliding_window": WINDOW,
+    "rope_parameters": LAYERED,
+    "layer_types": ["sliding_attention", "full_attention"],
+}
 
 FAMILIES = {
     "dots1": Family(
@@ -67,4 +89,54 @@ FAMILIES = {
         quiet=QUIET,
     ),
     "axk1": Family({**BASE, **RANKS, **GROUPED, "model_type": "axk1"}, quiet=QUIET),
+    "afmoe": Family(
+        {
+            **NUMBERED,
+            "model_type": "afmoe",
+            "num_experts_per_tok": 3,
+            "route_scale": 1.7,
+            "mup_enabled": True,
+            "attention_bias": True,
+            "sliding_window": WINDOW,
+            "global_attn_every_n_layers": 2,
+        }
+    ),
+    "kolibri1": Family(
+        {
+            **NUMBERED,
+            "model_type": "kolibri1",
+            "shared_expert_intermediate_size": 14,
+            "norm_topk_prob": True,
+            "sliding_window": WINDOW,
+            "layer_types": ["sliding_attention", "full_attention"],
+        }
+    ),
+    "cohere2-moe": Family(COHERE),
+    "cohere2-moe-prefix": Family(
+        {
+            **COHERE,
+            "first_k_dense_replace": 1,
+            "prefix_dense_intermediate_size": 36,
+            "num_shared_experts": 2,
+            "shared_expert_combination_strategy": "sum",
+            "expert_selection_fn": "sigmoid",
+            "rms_norm_eps": EPS,
+        }
+    ),
+    "cohere2-moe-mean": Family({**COHERE, "num_shared_experts": 1, "num_hidden_layers": 4}),
+    "laguna": Family({**LAGUNA, "gating": True}),
+    "laguna-channels": Family({**LAGUNA, "gating": "per-element", "moe_router_logit_softcapping": 0.7}),
+    "mimo-v2-flash": Family(
+        {
+            **BASE,
+            "model_type": "mimo_v2_flash",
+            "num_attention_heads": 8,
+            "head_dim": 12,
+            "v_head_dim": 6,
+            "attention_bias": True,
+            "sliding_window": WINDOW,
+            "rope_parameters": LAYERED,
+            "layer_types": ["sliding_attention", "full_attention"],
+        }
+    ),
 }

@@ -4,6 +4,7 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import PER_HEAD
 from archcli.load.huggingface.parts.experts import after_first, deepseek_experts, some_routed
 from archcli.load.huggingface.parts.llama_like import llama_like
+from archcli.load.huggingface.parts.windows import check_window
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, QK_NORM, SHARED
 
@@ -35,6 +36,7 @@ WEIGHTS = {**LLAMA, **QK_NORM, **EXPERTS, **SHARED, **CORRECTED}
 def mapping(config: Config) -> Mapped:
     """As Qwen 3 with DeepSeek-V3's experts after the first layers; windows from max_window_layers on."""
     config = config.of_class(DEFAULTS, num_experts="n_routed_experts", num_local_experts="n_routed_experts")
+    check_window(config, null=True)
     config.ignore("scoring_func", "topk_method", "moe_layer_freq")
     return llama_like(
         config,

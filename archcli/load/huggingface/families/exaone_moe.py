@@ -5,7 +5,7 @@ from archcli.load.huggingface.parts.attention import PER_HEAD
 from archcli.load.huggingface.parts.decoder import without_prediction
 from archcli.load.huggingface.parts.experts import after_first, by_types, deepseek_experts, some_routed
 from archcli.load.huggingface.parts.llama_like import llama_like
-from archcli.load.huggingface.parts.windows import window
+from archcli.load.huggingface.parts.windows import check_window, window
 from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, QK_NORM, SHARED
 
@@ -46,6 +46,7 @@ WEIGHTS = {
 def mapping(config: Config) -> Mapped:
     """Norms of queries and keys per head, no position where windows are beside; DeepSeek-V3's experts."""
     config = config.of_class(DEFAULTS)
+    check_window(config, null=True)
     config.ignore("attention_bias", "scoring_func", "topk_method")
     without_prediction(config)
     hybrid, routed = window(config) is not None, by_types(config, lambda: after_first(config))

@@ -64,6 +64,26 @@ def position(
     return head_dim.derive(without_none(mapping))
 
 
+def rope_of_type(
+    config: Config, head_dim: ConfigValue[int], kind: str, defaults: Mapping[str, Mapping[str, float]]
+) -> ConfigValue[Mapped]:
+    """The position mapping of the layers of a type, by what rope_parameters nests under it.
+
+    `defaults` are the class's theta and share of each type; the class reads no other key.
+    """
+    usual: Parameters = {
+        key: ConfigValue(value, config.places.start) for key, value in defaults[kind].items()
+    }
+    if config.get("rope_parameters", default=None) is None:
+        return position(config, head_dim, usual, partial=1.0)
+    nested = parameters(config, "rope_parameters", kind)
+    if "rope_theta" not in nested:
+        what = f"rope_parameters need a mapping {kind!r} with a rope_theta"
+        raise config.error(what, at=config.place("rope_parameters"))
+    share = {key: value for key, value in usual.items() if key != "rope_theta"}
+    return position(config, head_dim, {**share, **nested}, partial=1.0)
+
+
 def stretched_rope(config: Config, head_dim: ConfigValue[int]) -> ConfigValue[Mapped]:
     """RoPE with dynamic scaling, whose base an `alpha` stretches for all lengths alike (Hunyuan).
 

@@ -18,6 +18,20 @@ def window(config: Config) -> ConfigValue[int] | None:
     return config.optional_size("sliding_window")
 
 
+def check_window(config: Config, *, null: bool = False) -> None:
+    """Refuse a window of 0, with which layers see nothing, and null where some layer needs a window.
+
+    `null` allows null, where the class says what it means.
+    """
+    stated = config.get("layer_types", default=None)
+    slides = not isinstance(stated, list) or SLIDING in stated
+    if config.stated_null("sliding_window") and slides and not null:
+        raise config.error(
+            "sliding_window null is not supported", "state the window, or no layer that has one"
+        )
+    config.optional_size("sliding_window")
+
+
 def windows(
     config: Config,
     layer: Callable[[ConfigValue[int] | None], Mapped],

@@ -1,0 +1,72 @@
+"""Arcee's Trinity: AfmoeConfig and AfmoeForCausalLM."""
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.attention import PER_HEAD
+from archcli.load.huggingface.parts.experts import experts, shared_experts, some_routed
+from archcli.load.huggingface.parts.feed_forward import gated
+from archcli.load.huggingface.parts.llama_like import llama_like
+from archcli.load.huggingface.parts.windows import check_window
+from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.weights.names import EXPERTS, QK_NORM, SANDWICH, SHARED
+
+MODEL_TYPES = ("afmoe",)
+DEFAULTS = {
+    "vocab_size": 200192,
+    "hidden_size": 2048,
+    "intermediate_size": 6144,
+    "moe_intermediate_size": 1408,
+    "num_hidden_layers": 32,
+    "num_dense_layers": 1,
+    "num_attention_heads": 16,
+    "head_dim": 128,
+    "hidden_act": "silu",
+    "max_position_embeddings": 16384,
+    "rms_norm_eps": 1e-5,
+    "tie_word_embeddings": False,
+    "num_experts": 64,
+    "num_experts_per_tok": 6,
+    "num_shared_experts": 2,
+    "route_scale": 1.0,
+    "global_attn_every_n_layers": 4,
+    "sliding_window": 1024,
+    "mup_enabled": False,
+    "attention_bias": False,
+}
+WEIGHTS = {
+    **SANDWICH,
+    **QK_NORM,
+    **EXPERTS,
+    **SHARED,
+    "[model.]layers.*.self_attn.gate_proj.weight": "layers.*.attention.gate_proj.weight",
+    "[model.]layers.*.pre_mlp_layernorm.weight": "layers.*.ffn_norm.weight",
+    "[model.]layers.*.post_mlp_layernorm.weight": "layers.*.ffn_post_norm.weight",
+    "[model.]layers.*.mlp.router.gate.weight": "layers.*.ffn.router.weight",
+    "[model.]layers.*.mlp.expert_bias": "layers.*.ffn.route.correction_bias",
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """Norms before and after, gated attention, RoPE in windows alone; shared and routed experts."""
+    config = config.of_class(DEFAULTS)
+    check_window(config)
+    config.ignore("n_group", "topk_group", "route_norm", "score_func", "load_balance_coeff", "use_grouped_mm")
+    bias, first = config.flag("attention_bias"), config.count("num_dense_layers").value
+
+    def heads(window: ConfigValue[int] | None) -> Mapped:
+        position = {"kind": "none"} if window is None else None
+        return {"bias": bias, "qk_norm": PER_HEAD, "position": position, "output_gate": {"per": "channel"}}
+
+    def sparse() -> Mapped:
+        expert = gated(config, width="moe_intermediate_size")
+        shared = shared_experts(config, expert, key="num_shared_experts")
+        router = {"scores": "sigmoid", "correction": True, "scale": config.number("route_scale")}
+        return experts(config, expert=expert, router=router, shared=shared)
+
+    return llama_like(
+        config,
+        heads=heads,
+        block={"kind": "sandwich"},
+        networks=some_routed(config, [index >= first for index in range(config.layers())], sparse),
+        slides=lambda index: (index + 1) % config.size("global_attn_every_n_layers").value != 0,
+        embedding={"scale": "sqrt_d_model"} if config.flag("mup_enabled") else {},
+    )

@@ -1,0 +1,67 @@
+"""Kolibri: Kolibri1Config and Kolibri1ForCausalLM."""
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.attention import PER_HEAD
+from archcli.load.huggingface.parts.experts import experts
+from archcli.load.huggingface.parts.feed_forward import gated
+from archcli.load.huggingface.parts.llama_like import llama_like
+from archcli.load.huggingface.parts.windows import check_window, window
+from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, QK_NORM, SHARED
+
+MODEL_TYPES = ("kolibri1",)
+DEFAULTS = {
+    "vocab_size": 128000,
+    "hidden_size": 2560,
+    "num_hidden_layers": 50,
+    "num_attention_heads": 48,
+    "num_key_value_heads": 4,
+    "head_dim": 128,
+    "hidden_act": "silu",
+    "max_position_embeddings": 262144,
+    "rms_norm_eps": 1e-6,
+    "tie_word_embeddings": False,
+    "sliding_window": 513,
+    "moe_intermediate_size": 512,
+    "shared_expert_intermediate_size": 512,
+    "num_experts_per_tok": 6,
+    "num_experts": 384,
+    "norm_topk_prob": False,
+}
+PERIOD = 5
+"""Of five layers, four have the window, where `layer_types` says nothing."""
+
+WEIGHTS = {
+    **LLAMA,
+    **QK_NORM,
+    **EXPERTS,
+    **SHARED,
+    **CORRECTED,
+    "[model.]layers.*.post_self_attn_layernorm.weight": "layers.*.attention_post_norm.weight",
+    "[model.]layers.*.post_mlp_layernorm.weight": "layers.*.ffn_post_norm.weight",
+    "[model.]layers.*.post_attn_norm.weight": "layers.*.attention_post_norm.weight",
+    "[model.]layers.*.post_ffn_norm.weight": "layers.*.ffn_post_norm.weight",
+    "[model.]layers.*.moe.router.expert_bias": "layers.*.ffn.route.correction_bias",
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """As EXAONE 4 with norms before and after; experts chosen by their logits, weighed by a sigmoid."""
+    config = config.of_class(DEFAULTS, num_experts="num_local_experts")
+    check_window(config, null=True)
+    hybrid = window(config) is not None
+
+    def heads(width: ConfigValue[int] | None) -> Mapped:
+        return {"qk_norm": PER_HEAD, "position": {"kind": "none"} if hybrid and width is None else None}
+
+    normalized = config.flag("norm_topk_prob")
+    router = {"scores": "sigmoid", "ranked_by": "logits", "correction": True, "normalized": normalized}
+    beside = config.count("shared_expert_intermediate_size")
+    shared = gated(config, width="shared_expert_intermediate_size") if beside else None
+    return llama_like(
+        config,
+        heads=heads,
+        block={"kind": "sandwich"},
+        ffn=experts(config, router=router, shared=shared),
+        slides=lambda index: (index + 1) % PERIOD != 0,
+    )

@@ -9,7 +9,7 @@ A layer that lacks A or F has the line of the other alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from archcli.arith import Number
@@ -81,7 +81,7 @@ class Block(Module):
                 "attention and mixer are one key under two names",
                 "leave one of them out",
             )
-        if self.mixing is None and self.ffn is None:
+        if self.mixing is None and self.ffn is None and not getattr(self, "unread", None):
             yield Conflict(
                 "layer-empty",
                 "attention",
@@ -106,10 +106,21 @@ class Block(Module):
 class SerialBlock(Block):
     """Mixer, then cross attention in a decoder of an encoder-decoder, then feed-forward network.
 
-    A kind says what a sublayer reads (`before`) and how its output joins the stream (`after`).
+    A kind says what a sublayer reads (`before`) and how its output joins the stream (`after`). `unread` are
+    parameters that the layer holds and a pass of text does not read, by name with the shape of each
+    (cross-attention to images in Llama 3.2 Vision, experts for their tokens in ERNIE 4.5 VL).
     """
 
     cross_attention: CrossAttention | None = None
+    unread: Mapping[str, int | tuple[int, ...]] = {}
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflicts: unread parameters without a size."""
+        yield from super().check()
+        if self.unread:
+            from archcli.modules.unread import check_unread  # rare
+
+            yield from check_unread(self.unread)
 
     def before(self, x: Tensor, name: str) -> Tensor:
         """The input of the sublayer of that name."""
@@ -122,6 +133,10 @@ class SerialBlock(Block):
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
         """Run the mixer, cross attention if there is a source, and the feed-forward network."""
         context = or_default(x, context)
+        if self.unread:
+            from archcli.modules.unread import hold  # rare
+
+            hold(x, self.unread)
         cache, cross = context.cache, self.cross_attention
         crosses = cross is not None and not cross.idle
         kept: Kept = None if cache is None else ()

@@ -16,7 +16,7 @@ from archcli.modules.context import Context
 from archcli.modules.embedding import MaskedHead
 from archcli.modules.model import Model
 from archcli.modules.stack import Cached, Stack
-from archcli.ops import KeepFirst, Linear, Parameter, Positions
+from archcli.ops import KeepFirst, Linear, Positions
 
 
 class Encoder(Model, Stack):
@@ -29,8 +29,8 @@ class Encoder(Model, Stack):
     classifier of what is pooled, or without a pooler of every token; `head` guesses masked tokens. Layers
     state `causal: false`. Nothing is cached, and nothing is generated.
 
-    `unread` are parameters that the model stores and no pass reads, by name with how many numbers each is
-    (the second bias of BERT's head where it is not tied).
+    `unread` are parameters that the model stores and no pass reads, by name with how many numbers each is, or
+    its shape (the second bias of BERT's head where it is not tied).
     """
 
     caches: ClassVar[bool] = False
@@ -41,7 +41,7 @@ class Encoder(Model, Stack):
     pooler_activation: Activation = Tanh()
     n_labels: Size | None = None
     head: MaskedHead | None = None
-    unread: Mapping[str, int] = {}
+    unread: Mapping[str, int | tuple[int, ...]] = {}
 
     def forward(
         self,
@@ -61,8 +61,10 @@ class Encoder(Model, Stack):
         x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
         x = self.apply_final_norm(self.run(x, Context(positions, past))[0])
         y = self._pooled(x) if self.pooler else x
-        for name, size in self.unread.items():
-            Parameter(name, (size,))(x, group="unread")
+        if self.unread:
+            from archcli.modules.unread import hold  # rare
+
+            hold(x, self.unread)
         if self.n_labels is not None:
             y = Linear("classifier", self.n_labels, True)(y, group="classifier")
         if self.head is None:
@@ -94,11 +96,7 @@ class Encoder(Model, Stack):
                 f"the head reads vectors of {made or read}, and its tied table has vectors of {below}",
                 f"write width: {below}",
             )
-        for name, size in self.unread.items():
-            if not isinstance(size, int) or size < 1 or not name.isidentifier():
-                yield Conflict(
-                    "unread-size",
-                    "unread",
-                    f"unread {name!r} needs a size above 0 and a plain name",
-                    "mend it",
-                )
+        if self.unread:
+            from archcli.modules.unread import check_unread  # rare
+
+            yield from check_unread(self.unread)

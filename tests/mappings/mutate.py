@@ -44,9 +44,7 @@ ACTS = ("silu", "gelu", "relu", "gelu_new", "gelu_pytorch_tanh", "relu2")
 
 def small(config: dict[str, Any]) -> dict[str, Any]:
     """The config with a few layers; lists with an entry for each layer are left to the class."""
-    parts = {
-        key: small(value) if key.endswith("_config") and value else value for key, value in config.items()
-    }
+    parts = {key: small(value) if key == TEXT and value else value for key, value in config.items()}
     cut = {key: FEW if key in DEPTHS and isinstance(value, int) else value for key, value in parts.items()}
     depth = next((config[key] for key in DEPTHS if key in config), None)
     return {key: value for key, value in cut.items() if not (isinstance(value, list) and len(value) == depth)}

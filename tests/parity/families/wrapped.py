@@ -1,6 +1,6 @@
 """Language models of wrappers: a tiny text part each, beside a tower that takes no part."""
 
-from parity.family import EPS, HEAD_DIM, SIZES, WINDOW, Family, rope
+from parity.family import EPS, HEAD_DIM, SIZES, VOCAB, WINDOW, Family, rope
 
 BASE = {**SIZES, "pad_token_id": 0, "rms_norm_eps": EPS, "rope_parameters": rope()}
 WIDE = {**BASE, "head_dim": HEAD_DIM}
@@ -15,6 +15,7 @@ TOWER = {
     "patch_size": 4,
     "image_size": 8,
 }
+ADAPTER = {**TOWER, "vision_feature_layer": [0, 0]}
 TOKENIZER = {
     "base_channels": 32,
     "hidden_size": 16,
@@ -103,5 +104,26 @@ FAMILIES = {
             "vocabulary_map": {"<image>": 1},
         },
         cls="AutoModelForImageTextToText",
+    ),
+    # as many vectors as words: save_pretrained cuts the table of both in halves
+    "molmo2": family(
+        "molmo2",
+        {**WIDE, "attention_bias": True, "additional_vocab_size": VOCAB},
+        adapter_config=ADAPTER,
+        vision_config={**TOWER, "image_size": [8, 8]},
+    ),
+    "molmo2_olmo": family(
+        "molmo2",
+        {
+            **BASE,
+            "head_dim": 8,
+            "additional_vocab_size": VOCAB,
+            "qk_norm_type": "olmo",
+            "norm_after": True,
+            "rope_parameters": rope(rope_type="linear", factor=3.0),
+            "rope_scaling_layers": [1],
+        },
+        adapter_config=ADAPTER,
+        vision_config={**TOWER, "image_size": [8, 8]},
     ),
 }

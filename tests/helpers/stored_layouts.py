@@ -77,6 +77,11 @@ def nvfp4(out, inputs):
     return out * inputs // 2 + out * inputs // 16 + 4 + 4
 
 
+def mlx(out, inputs, bits=4, group=64):
+    """Values in words of 32 bits, a scale and a bias of bf16 a group."""
+    return out * inputs * bits // 8 + 2 * 2 * out * (inputs // group)
+
+
 GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": False, "sym": True}
 NF4 = {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}
 BY_GROUP = {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 32, "symmetric": True}

@@ -19,14 +19,15 @@ HEADS = (
 FILE = """
     _name_or_path name_or_path _commit_hash architectures model_type auto_map transformers_version
     torch_dtype dtype tokenizer_class prefix is_encoder_decoder cache_implementation output_past
-    is_decoder summary_activation type_vocab_size
+    is_decoder summary_activation type_vocab_size predict_special_tokens n_special unsloth_version
+    unsloth_fixed transformers.js_config is_llama_config
 """
 RUNNING = """
     use_cache use_return_dict return_dict torchscript gradient_checkpointing pretraining_tp
     use_bfloat16 chunk_size_feed_forward attn_implementation _attn_implementation
     _attn_implementation_autoset experts_implementation output_attentions output_hidden_states
     output_scores return_dict_in_generate output_router_logits model_max_length max_sequence_length
-    seq_length n_ctx
+    seq_length n_ctx dual_chunk_attention_config _attn_implementation_internal
 """
 TOKENS = """
     bos_token eos_token pad_token bos_token_id eos_token_id pad_token_id _pad_token_id sep_token_id

@@ -23,6 +23,7 @@ from stored_layouts import (
     compressed,
     fp8_block,
     gptq,
+    mlx,
     packed,
     plain,
 )
@@ -188,3 +189,19 @@ def test_groups_of_modules_have_formats_of_their_own():
     stated["config_groups"]["group_1"] = eight
     layer = sum(packed(*shape, bits=8 if name == "mlp.down_proj" else 4) for name, shape in LINEARS.items())
     assert totals({**LLAMA, "quantization_config": stated})["bytes"] == OTHERS + L * layer
+
+
+def test_mlx_packs_every_matrix_and_the_table():
+    """As MLX states it: twice, without a method, with settings of modules of their own."""
+    stated = {"group_size": 64, "bits": 4}
+    own = {**stated, "model.layers.0.mlp.down_proj": {"bits": 8, "group_size": 32}, "model.layers.1": False}
+    whole = {**LLAMA, "quantization": own, "quantization_config": own}
+    layers = 0
+    for i in range(L):
+        for name, shape in LINEARS.items():
+            packed_as = mlx(*shape, 8, 32) if (i, name) == (0, "mlp.down_proj") else mlx(*shape)
+            layers += plain(*shape) if i == 1 else packed_as
+    assert totals(whole)["bytes"] == 2 * mlx(*HEAD) + layers + 2 * (2 * L + 1) * D
+    tied = {**LLAMA, "tie_word_embeddings": True, "quantization": {**stated, "mode": "affine"}}
+    layer = sum(mlx(*shape) for shape in LINEARS.values())
+    assert totals(tied)["bytes"] == mlx(*HEAD) + L * layer + 2 * (2 * L + 1) * D

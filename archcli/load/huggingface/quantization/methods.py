@@ -137,6 +137,30 @@ def bitnet(config: Config) -> Scheme | None:
     return Scheme("bitnet, 2 bits with a scale a matrix", Packing(2, "tensor", 16), kept)
 
 
+def mlx(config: Config) -> Scheme | None:
+    """Values, a scale and a bias of 16 bits a group, of every matrix and the table; mxfp4 without bias.
+
+    Modules with settings of their own stand in the same mapping, by name.
+    """
+    usual = _mlx_packing(config)
+    if usual is None:
+        return None
+    overrides = []
+    for name, value in config.data.items():
+        if isinstance(value, dict):
+            overrides.append((Patterns([name]), _mlx_packing(config.inner(name, config.data)) or usual))
+    kept = Patterns([name for name, value in config.data.items() if value is False])
+    about = f"mlx, {usual.bits} bits {grouped(usual.group_size)}"
+    return Scheme(about, usual, kept, (), overrides=tuple(overrides), tables=True)
+
+
+def _mlx_packing(config: Config) -> Packing | None:
+    mode = config.get("mode", default="affine")
+    bits, group = config.size("bits").value, config.size("group_size").value
+    layouts = {"affine": Packing(bits, group, FP16, FP16), "mxfp4": Packing(bits, group, 8)}
+    return layouts.get(mode) if isinstance(mode, str) else None
+
+
 METHODS: Mapping[str, Reader] = {
     "awq": awq,
     "bitnet": bitnet,
@@ -145,6 +169,7 @@ METHODS: Mapping[str, Reader] = {
     "fbgemm_fp8": fbgemm_fp8,
     "fp8": fp8,
     "gptq": gptq,
+    "mlx": mlx,
     "modelopt": modelopt,
     "modelopt_fp4": modelopt,
     "mxfp4": mxfp4,

@@ -20,7 +20,7 @@ class Scheme(NamedTuple):
     `about` says so in a few words. Modules that `kept` names and groups of rows in `keeps` are left as they
     are, and all but those in `only` where it names any. Of `overrides` the first that names a module decides.
     `layers_only`: nothing outside of the layers is packed. `in_words`: the outputs of a matrix fill whole
-    words of 32 bits, else it is left out.
+    words of 32 bits, else it is left out. `tables`: the table of tokens is packed, too.
     """
 
     about: str
@@ -31,6 +31,7 @@ class Scheme(NamedTuple):
     overrides: tuple[tuple[Patterns, Packing], ...] = ()
     layers_only: bool = False
     in_words: bool = False
+    tables: bool = False
 
     @property
     def numbered(self) -> bool:

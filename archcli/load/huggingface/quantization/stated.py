@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from archcli.load.huggingface.config import Config
 
 KEYS = ("quantization_config", "compression_config")
+OF_MLX = "quantization"
+"""Where MLX states it, beside a copy at quantization_config; neither names its method."""
 
 
 def stated_quantization(*configs: Config) -> Config | None:
     """The quantization_config of the first of these configs that has one; ArchError if it is no mapping."""
     for config in configs:
+        own = config.data.get(OF_MLX)
+        if isinstance(own, dict) and {"bits", "group_size"} <= own.keys():
+            config.ignore(*KEYS, OF_MLX)
+            stated = config.inner(OF_MLX, {})
+            return replace(stated, data={"quant_method": "mlx", **stated.data})
         for key in KEYS:
             if config.data.get(key):
                 config.ignore(*KEYS)

@@ -71,7 +71,7 @@ def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Itera
         for numbers in [range(n, n + 1) for n in span] if apart else [span]:
             called = [name.replace("*", str(numbers[0])) for name in names]
             packing = AS_IT_IS
-            if isinstance(row.op, Linear):
+            if isinstance(row.op, Linear) or (scheme.tables and row.group == "embedding"):
                 packing = scheme.packing_of(row.group, called, outputs, in_layer=in_layer)
             packing = packing if first else _beside(packing)
             yield Decision(row.group, path, numbers if in_layer else None, packing)

@@ -60,6 +60,7 @@ HOMES = {
         "SquaredReLU",
         "Swish",
         "Tanh",
+        "XIELU",
     ],
     ".attention.base": ["Attention", "LengthTemperature", "SoftmaxAttention"],
     ".attention.cross": ["CrossAttention"],

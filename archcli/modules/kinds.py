@@ -33,6 +33,7 @@ TABLE: dict[str, dict[str, str]] = {
         "softplus": "archcli.modules.activation:Softplus",
         "tanh": "archcli.modules.activation:Tanh",
         "swish": "archcli.modules.activation:Swish",
+        "xielu": "archcli.modules.activation:XIELU",
     },
     "attention": {
         "mha": "archcli.modules.attention.grouped:MultiHeadAttention",

@@ -31,7 +31,7 @@ FEEDFORWARD = [
             identity,
             (f"wiring.activation-{cls.fields['kind'].default}",),
         )
-        for cls in (m.Activation, m.Swish)
+        for cls in (m.Activation, m.Swish, m.XIELU)
         if "kind" in cls.fields
     ),
     Mutant(
@@ -43,6 +43,12 @@ FEEDFORWARD = [
     ),
     Mutant("Swish: beta", m.Swish, "forward", changed(beta=1.0), ("wiring.activation-swish",)),
     Mutant("Swish: not learnt", m.Swish, "forward", changed(learnt=False), ("wiring.moe-qwen",)),
+    *(
+        Mutant(
+            f"{cls.__name__}: no inner norm", cls, "forward", changed(inner_norm=None), ("wiring.inner-norm",)
+        )
+        for cls in (m.MLP, m.GLU)
+    ),
     Mutant("MLP: no bias", m.MLP, "forward", changed(bias=False), ("oracle.gpt2",)),
     Mutant("GLU: no gate", m.GLU, "forward", lambda old: m.MLP.forward, ("oracle.llama-3.1-8b",)),
     Mutant(

@@ -117,7 +117,12 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     m.Learned: {"offset": table_offset},
     m.ALiBi: {"slope_exponent": times(0.9), "scaled": to(True, False)},
     m.RelativeBuckets: {"max_distance": times(0.5), "bidirectional": to(True, False)},
-    m.Rope: {"theta": times(2), "pairing": to("half", "interleaved"), "rotary_dim": turned},
+    m.Rope: {
+        "theta": times(2),
+        "pairing": to("half", "interleaved"),
+        "rotary_dim": turned,
+        "clockwise": to(True, False),
+    },
     m.NoScaling: {"kind": kinds(m.LinearScaling, factor=2.0)},
     m.DynamicNTKScaling: {
         "factor": times(2),
@@ -157,12 +162,14 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     m.GELU: {"kind": kinds(m.GELUTanh)},
     m.GELUTanh: {"kind": kinds(m.GELU)},
     m.Swish: {"beta": times(1.1), "learnt": nothing, "kind": kinds(m.SiLU)},
+    m.XIELU: {"beta": times(1.1), "eps": nothing, "kind": kinds(m.ReLU)},
     m.Sigmoid: {"kind": kinds(m.SiLU)},
     m.Softplus: {"kind": kinds(m.ReLU)},
     m.SiLU: {"kind": kinds(m.GELU, m.Sigmoid)},
-    m.MLP: {"bias": off},
+    m.MLP: {"bias": off, "inner_norm": dropped},
     m.GLU: {
         "bias": off,
+        "inner_norm": dropped,
         "kind": kinds(m.MLP),
         "limit": both(times(0.5), dropped, filled(0.5)),
         "up_offset": to(0, 1),
@@ -189,7 +196,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "combination": to("sum"),
         "out_norm": dropped,
     },
-    m.LengthTemperature: {"scale": times(2), "floor_scale": times(2)},
+    m.LengthTemperature: {"scale": times(2), "floor_scale": times(2), "first": to(0, 1)},
     m.Attention: {
         "position": both(
             to(m.NoPosition()),
@@ -207,6 +214,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "normalizer": to("relu"),
         "temperature": both(dropped, filled(m.LengthTemperature(scale=0.5, floor_scale=4))),
         "output_gate": dropped,
+        "inner_norm": dropped,
     },
     m.ProjectedAttention: {"value_multiplier": times(1.1)},
     m.ProjectedHeads: {

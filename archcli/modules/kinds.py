@@ -60,6 +60,7 @@ TABLE: dict[str, dict[str, str]] = {
         "hierarchical": "archcli.modules.heads:HierarchicalHead",
         "sampled": "archcli.modules.heads:SampledHead",
         "linear": "archcli.modules.embedding:Head",
+        "transformed": "archcli.modules.embedding:TransformedHead",
     },
     "loss": {"cross_entropy": "archcli.modules.loss:CrossEntropy"},
     "model": {

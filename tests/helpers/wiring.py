@@ -82,6 +82,20 @@ def check_multiplier():
     assert_close(node(X)[0], y + 0.25 * node.ffn(node.ffn_norm(y)))
 
 
+def check_bare_mixer():
+    node = layer_of(PreNorm(attention=gqa(), ffn=FFN, norm=RMS, normed="ffn"))
+    y = X + node.attention(X)[0]
+    assert_close(node(X)[0], y + node.ffn(node.ffn_norm(y)))
+    assert "attention_norm" not in dict(node.named_children())
+
+
+def check_extra_rows():
+    block = PreNorm(attention=gqa(), ffn=FFN, norm=RMS)
+    made, ids = built(model(block, embedding=Embedding(extra_rows=3))), tokens()
+    assert made.embedding.tokens.weight.shape == (V + 3, D)
+    assert made(ids).shape == (2, 9, V)
+
+
 NORMS = {
     "rmsnorm": (RMS, 1e-6),
     "rmsnorm-offset": (RMS.replace(offset=1), 1e-6),
@@ -258,6 +272,8 @@ def check_ends(name):
 CHECKS = {
     **{f"block-{name}": lambda name=name: check_block(name) for name in BLOCKS},
     "block-multiplier": check_multiplier,
+    "block-bare-mixer": check_bare_mixer,
+    "extra-rows": check_extra_rows,
     **{f"norm-{name}": lambda name=name: check_norm(name) for name in NORMS},
     **{f"activation-{name}": lambda name=name: check_activation(name) for name in ACTIVATIONS},
     "activation-xielu": check_xielu,

@@ -35,7 +35,7 @@ STRUCTURE = set(
     n_kv_heads head_dim v_head_dim d_ff n_experts kv_lora_rank q_lora_rank qk_nope_head_dim
     qk_rope_head_dim weight per tied form token_types more_types width width_of pooler pools unread
     n_labels source_len encoder decoder in_channels frozen n_buckets front_end transform
-    max_distance idle unread_table lora quantization dropout momentum loss mtp
+    max_distance idle unread_table extra_rows lora quantization dropout momentum loss mtp
     ignore training""".split()  # noqa: SIM905
 )
 
@@ -232,7 +232,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "temperature": nothing,
     },
     m.Block: {"residual_multiplier": times(1.1), "cross_attention": without_cross},
-    m.PreNorm: {"kind": kinds(m.PostNorm, m.ResidualPostNorm), "normed": nothing},
+    m.PreNorm: {"kind": kinds(m.PostNorm, m.ResidualPostNorm), "normed": to("both")},
     m.PostNorm: {"kind": kinds(m.PreNorm, m.ResidualPostNorm)},
     m.Sandwich: {"kind": kinds(m.PreNorm, m.ResidualPostNorm)},
     m.ResidualPostNorm: {"kind": kinds(m.PreNorm, m.PostNorm)},
@@ -252,6 +252,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "softcap": both(times(2), dropped, filled(3.0)),
     },
     m.MaskedHead: {"bias": off, "transform_bias": transformed},
+    m.TransformedHead: {"transform_bias": off},
     m.Encoder: {"pooler_activation": pooled},
     m.WindowedGlobal: {"window": plus(2, -2), "n_global": nothing},
     m.Stack: {"final_norm": off, "score_bias": dropped},

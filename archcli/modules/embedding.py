@@ -122,8 +122,8 @@ class Embedding(Module):
         return scaled
 
 
-class Head(OutputHead):
-    """logits = softcap(scale * (W x + b)).
+class LogitHead(OutputHead):
+    """Base of the heads that compute the logits of all words: softcap(scale * (W x + b)).
 
     W is the embedding's table where that is tied, else a [V, D] matrix of its own.
 
@@ -131,7 +131,6 @@ class Head(OutputHead):
     tanh(logits/c) (Gemma 2). `stored_bias` adds a bias that is kept but not trained (Marian).
     """
 
-    kind: Literal["linear"] = "linear"
     by_targets: ClassVar[bool] = False
     bias: bool = False
     stored_bias: bool = False
@@ -165,7 +164,13 @@ class Head(OutputHead):
             )
 
 
-class TransformedHead(Head):
+class Head(LogitHead):
+    """logits = softcap(scale * (W x + b)). W is the embedding's table where that is tied."""
+
+    kind: Literal["linear"] = "linear"
+
+
+class TransformedHead(LogitHead):
     """The linear head of norm(act(T x + t)), T square: BERT's head in a decoder (Ettin, arXiv:2507.11412).
 
     Differs from MaskedHead in predicting the next token. `transform_bias` false leaves t out.

@@ -32,6 +32,7 @@ from archcli.modules import (
     Softplus,
     SquaredReLU,
     Swish,
+    TransformedHead,
 )
 from archcli.ops import Sinusoid
 from ops.references import REFERENCES
@@ -94,6 +95,16 @@ def check_extra_rows():
     made, ids = built(model(block, embedding=Embedding(extra_rows=3))), tokens()
     assert made.embedding.tokens.weight.shape == (V + 3, D)
     assert made(ids).shape == (2, 9, V)
+
+
+def check_transformed_head():
+    head = TransformedHead(norm=RMS, bias=True)
+    block = PreNorm(attention=gqa(), ffn=FFN, norm=RMS)
+    made, ids = built(model(block, head=head, embedding=Embedding(tied=True))), tokens()
+    x = made.final_norm(made.layers[0](made.embedding.tokens.weight[ids])[0])
+    hidden = made.lm_head_norm(nn.functional.gelu(made.lm_head_transform(x)))
+    assert_close(made(ids), hidden @ made.embedding.tokens.weight.T + made.lm_head.bias)
+    assert made.lm_head_transform.bias is not None
 
 
 NORMS = {
@@ -274,6 +285,7 @@ CHECKS = {
     "block-multiplier": check_multiplier,
     "block-bare-mixer": check_bare_mixer,
     "extra-rows": check_extra_rows,
+    "transformed-head": check_transformed_head,
     **{f"norm-{name}": lambda name=name: check_norm(name) for name in NORMS},
     **{f"activation-{name}": lambda name=name: check_activation(name) for name in ACTIVATIONS},
     "activation-xielu": check_xielu,

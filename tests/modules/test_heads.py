@@ -21,7 +21,6 @@ from archcli.modules import (
     HierarchicalHead,
     PreNorm,
     SampledHead,
-    TransformedHead,
 )
 from archcli.ops import Sample
 from archcli.runtime.model.build import build_model
@@ -44,7 +43,6 @@ def with_head(head, **options):
 
 HEADS = {
     "linear": with_head(Head(softcap=3.0, scale=0.5), loss=CrossEntropy(z_loss=0.1)),
-    "transformed": with_head(TransformedHead(norm=RMS, bias=True), embedding=Embedding(tied=True)),
     "adaptive": with_head(ADAPTIVE),
     "adaptive-bias": with_head(AdaptiveHead(cutoffs=(10,), cluster_shares=(0.9, 0.1), head_bias=True)),
     "hierarchical": with_head(HierarchicalHead(n_classes=6)),
@@ -81,15 +79,6 @@ def torchs(spec, made):
     }
     theirs.load_state_dict({key: state[name] for key, name in ours.items()})
     return theirs, ours
-
-
-def test_the_transformed_head_normalizes_what_it_transforms():
-    made, ids = built(HEADS["transformed"]), tokens(2, 10)
-    hidden = nn.functional.gelu(made.lm_head_transform(read(made, ids)))
-    gain = made.lm_head_norm.weight
-    hidden = hidden * gain / (hidden.pow(2).mean(-1, keepdim=True) + RMS.eps).sqrt()
-    assert_close(made(ids), hidden @ made.embedding.tokens.weight.T + made.lm_head.bias)
-    assert made.lm_head_transform.bias is not None
 
 
 @pytest.mark.parametrize("name", ["adaptive", "adaptive-bias"])

@@ -183,12 +183,12 @@ ENDS = [
     Mutant(
         "Embedding: no position", m.Embedding, "forward", changed(position=m.NoPosition()), ("oracle.gpt2",)
     ),
-    Mutant("Head: no bias", m.Head, "forward", changed(bias=False), ("oracle.phi-2",)),
-    Mutant("Head: no scale", m.Head, "forward", changed(scale=1.0), ("wiring.ends-untied",)),
-    Mutant("Head: no softcap", m.Head, "forward", changed(softcap=None), ("wiring.ends-softcap",)),
+    Mutant("Head: no bias", m.LogitHead, "forward", changed(bias=False), ("oracle.phi-2",)),
+    Mutant("Head: no scale", m.LogitHead, "forward", changed(scale=1.0), ("wiring.ends-untied",)),
+    Mutant("Head: no softcap", m.LogitHead, "forward", changed(softcap=None), ("wiring.ends-softcap",)),
     Mutant(
         "Head: a wider one",
-        m.Head,
+        m.LogitHead,
         "forward",
         lambda old: lambda self, x, vocab, table, name: old(self, x, vocab + 1, table, name=name),
         ("oracle.llama-3.1-8b",),

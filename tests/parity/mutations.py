@@ -245,7 +245,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "norms_tokens": norm_of_tokens,
         "position": place,
     },
-    m.Head: {
+    m.LogitHead: {
         "bias": off,
         "stored_bias": off,
         "scale": times(1.1),

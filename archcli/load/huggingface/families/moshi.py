@@ -1,4 +1,4 @@
-"""Moshi's text decoder: MoshiConfig and MoshiForCausalLM, without the depth decoder and the audio encoder."""
+"""Moshi's text decoder: MoshiConfig and MoshiForCausalLM, without its audio parts."""
 
 from __future__ import annotations
 

@@ -160,6 +160,15 @@ def test_the_names_of_a_repository_are_the_weights(name):
     assert set(told(found).values()) <= {"tied weight, stored again"}
 
 
+def test_the_first_phi_counts_the_embedding_as_a_layer():
+    _, layer, _ = NAMES["phi-msft"]
+    held = {f"layers.{i + 1}.{name}": shape for i in range(3) for name, shape in layer.items()}
+    ends = {"ln.weight": (N,), "ln.bias": (N,), "linear.weight": (128, N), "linear.bias": (128,)}
+    held |= {"layers.0.wte.weight": (128, N), **{f"layers.4.{name}": shape for name, shape in ends.items()}}
+    config = {**ALIKE["mixformer-sequential"][0], "architectures": ["MixFormerSequentialForCausalLM"]}
+    assert wrong(against(config, held)) == set()
+
+
 def test_the_experts_of_deepseek_are_named_one_by_one():
     sizes = {"n_routed_experts": 4, "n_shared_experts": 2, "num_experts_per_tok": 2}
     config = {"model_type": "deepseek", **SIZES, **sizes, "moe_intermediate_size": 8}

@@ -68,7 +68,7 @@ def mapping(config: Config) -> Mapped:
 
 
 def _of_type(config: Config) -> Config:
-    first = FIRST_DEFAULTS.get(config.model_type)
+    first = FIRST_DEFAULTS.get(config.get("model_type", default=""))
     if first is None:
         return config.of_class(DEFAULTS, **ALIASES)
     config.ignore("match_baseline_rotary")

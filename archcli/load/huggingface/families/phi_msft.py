@@ -9,8 +9,7 @@ from archcli.load.huggingface.parts.feed_forward import mlp
 from archcli.load.huggingface.parts.gpt_like import GPT_ALIASES, inner_width
 from archcli.load.huggingface.parts.norms import layernorm
 from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.names import FUSED
-from archcli.load.huggingface.weights.rules import Parts, Weights
+from archcli.load.huggingface.weights.rules import Parts, Rule, Weights
 
 MODEL_TYPES = ("phi-msft", "mixformer-sequential")
 
@@ -52,17 +51,31 @@ def mapping(config: Config) -> Mapped:
     return decoder(config, norm, [layer] * config.layers(), head={"bias": True}, vocab_size=padded)
 
 
-def weights(config: Config) -> Weights | None:
-    """Weight names; those of mixformer-sequential count the embedding as the first layer."""
-    if config.model_type != "phi-msft":
-        return None
+def weights(config: Config) -> Weights:
+    """Weight names; mixformer-sequential counts the embedding as the first layer, the head as the last."""
+    if config.get("model_type", default="") != "mixformer-sequential":
+        return {
+            "[transformer.]embd.wte.weight": "embedding.tokens.weight",
+            **_layer("[transformer.]h.*", "layers.*"),
+            "lm_head.ln.*": "final_norm.*",
+            "lm_head.linear.*": "lm_head.*",
+        }
+    last = config.of_class(DEFAULTS, **ALIASES).layers() + 1
+    layers = [_layer(f"layers.{i}", f"layers.{i - 1}") for i in range(1, last)]
     return {
-        "[transformer.]embd.wte.weight": "embedding.tokens.weight",
-        "[transformer.]h.*.ln.*": "layers.*.attention_norm.*",
-        "[transformer.]h.*.mixer.Wqkv.*": Parts(FUSED),
-        "[transformer.]h.*.mixer.out_proj.*": "layers.*.attention.o_proj.*",
-        "[transformer.]h.*.mlp.fc1.*": "layers.*.ffn.up_proj.*",
-        "[transformer.]h.*.mlp.fc2.*": "layers.*.ffn.down_proj.*",
-        "lm_head.ln.*": "final_norm.*",
-        "lm_head.linear.*": "lm_head.*",
+        "layers.0.wte.weight": "embedding.tokens.weight",
+        **{name: rule for layer in layers for name, rule in layer.items()},
+        f"layers.{last}.ln.*": "final_norm.*",
+        f"layers.{last}.linear.*": "lm_head.*",
+    }
+
+
+def _layer(theirs: str, ours: str) -> dict[str, Rule]:
+    fused = tuple(f"{ours}.attention.{which}_proj.*" for which in "qkv")
+    return {
+        f"{theirs}.ln.*": f"{ours}.attention_norm.*",
+        f"{theirs}.mixer.Wqkv.*": Parts(fused),
+        f"{theirs}.mixer.out_proj.*": f"{ours}.attention.o_proj.*",
+        f"{theirs}.mlp.fc1.*": f"{ours}.ffn.up_proj.*",
+        f"{theirs}.mlp.fc2.*": f"{ours}.ffn.down_proj.*",
     }

@@ -41,7 +41,7 @@ def mapping(config: Config) -> Mapped:
 
     The 12B is parallel with one norm, and normalizes queries and keys head by head.
     """
-    first = config.model_type == "stablelm_epoch"
+    first = config.get("model_type", default="") == "stablelm_epoch"
     config = config.of_class(DEFAULTS, **(FIRST_ALIASES if first else {}))
     eps, width = config.number("layer_norm_eps"), even_split(config)
     bias = ["q", "k", "v"] if config.flag("use_qkv_bias") else False

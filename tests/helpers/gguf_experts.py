@@ -98,6 +98,20 @@ STORED = {
         {**RMS, **ROPE, **WIDE_KEYS, **MOE_KEYS},
         {**LLAMA, **EXPERTS},
     ),
+    # the text part of Qwen3-VL's mixture, whose positions in three axes are equal for text
+    "qwen3vlmoe": of(
+        "qwen3vlmoe",
+        {"model_type": "qwen3_moe", **WIDE, **MOE, "norm_topk_prob": True, **EPS, **THETA},
+        {
+            **RMS,
+            **ROPE,
+            **WIDE_KEYS,
+            **MOE_KEYS,
+            "rope.dimension_sections": [2, 2, 2, 0],
+            "n_deepstack_layers": 3,
+        },
+        {**LLAMA, **EXPERTS},
+    ),
     "deepseek2": of(
         "deepseek2",
         {

@@ -69,3 +69,28 @@ class Arch(NamedTuple):
     ignored: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     scaling: Mapping[str, Any] = NONE
+
+
+SANDWICH: dict[str, Names] = {"post_attention_norm": "attention_post_norm", "post_ffw_norm": "ffn_post_norm"}
+LATE: dict[str, Names] = {"post_attention_norm": "ffn_norm"}
+FUSED_GATE: dict[str, Names] = {"ffn_up": ("ffn.gate_proj", "ffn.up_proj")}
+
+BIASED = MappingProxyType({"attention_bias": "blk.0.attn_output.bias"})
+BIASED_MLP = MappingProxyType({**BIASED, "mlp_bias": "blk.0.ffn_up.bias"})
+EPSILON = MappingProxyType({"attention.layer_norm_epsilon": "layer_norm_epsilon"})
+SOFTCAPS = {
+    "attn_logit_softcapping": "attn_logit_softcapping",
+    "final_logit_softcapping": "final_logit_softcapping",
+}
+WINDOW = {"attention.sliding_window": "sliding_window"}
+SHARED_EXPERTS = {
+    "expert_count": "n_routed_experts",
+    "expert_shared_count": "n_shared_experts",
+    "expert_weights_scale": "routed_scaling_factor",
+    "expert_weights_norm": "norm_topk_prob",
+    "expert_group_count": "n_group",
+    "expert_group_used_count": "topk_group",
+    "leading_dense_block_count": "first_k_dense_replace",
+    "nextn_predict_layers": "num_nextn_predict_layers",
+}
+LATENT = {"attention.q_lora_rank": "q_lora_rank", "attention.kv_lora_rank": "kv_lora_rank"}

@@ -10,6 +10,7 @@ from archcli.errors import ArchError, Problem
 from archcli.load.gguf.arch import Arch
 from archcli.load.gguf.families import ARCHS, DEEPSEEK_V3, MISTRAL, MIXTRAL, OLMO3
 from archcli.load.gguf.header import Header, Skipped
+from archcli.load.gguf.newer import GRANITE_SHARED
 from archcli.wording import closest, quote, shorten
 
 SIGMOID = 2
@@ -25,6 +26,7 @@ REFINED = (
     ("llama", "expert_count", MIXTRAL),
     ("llama", "attention.sliding_window", MISTRAL),
     ("olmo2", "attention.sliding_window", OLMO3),
+    ("granitemoe", "expert_shared_feed_forward_length", GRANITE_SHARED),
 )
 """(architecture, metadata key, what a file holds that states the key); the first that fits."""
 

@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
+from archcli.load.gguf.arch import (
+    BIASED,
+    BIASED_MLP,
+    EPSILON,
+    FUSED_GATE,
+    LATE,
+    LATENT,
+    SANDWICH,
+    SHARED_EXPERTS,
+    SOFTCAPS,
+    WINDOW,
+    Arch,
+)
+from archcli.load.gguf.newer import NEWER
 
-from archcli.load.gguf.arch import Arch, Names
-
-SANDWICH: dict[str, Names] = {"post_attention_norm": "attention_post_norm", "post_ffw_norm": "ffn_post_norm"}
-LATE: dict[str, Names] = {"post_attention_norm": "ffn_norm"}
-FUSED_GATE: dict[str, Names] = {"ffn_up": ("ffn.gate_proj", "ffn.up_proj")}
-
-BIASED = MappingProxyType({"attention_bias": "blk.0.attn_output.bias"})
-BIASED_MLP = MappingProxyType({**BIASED, "mlp_bias": "blk.0.ffn_up.bias"})
-EPSILON = MappingProxyType({"attention.layer_norm_epsilon": "layer_norm_epsilon"})
-SOFTCAPS = {
-    "attn_logit_softcapping": "attn_logit_softcapping",
-    "final_logit_softcapping": "final_logit_softcapping",
-}
-WINDOW = {"attention.sliding_window": "sliding_window"}
-SHARED_EXPERTS = {
-    "expert_count": "n_routed_experts",
-    "expert_shared_count": "n_shared_experts",
-    "expert_weights_scale": "routed_scaling_factor",
-    "expert_weights_norm": "norm_topk_prob",
-    "expert_group_count": "n_group",
-    "expert_group_used_count": "topk_group",
-    "leading_dense_block_count": "first_k_dense_replace",
-    "nextn_predict_layers": "num_nextn_predict_layers",
-}
-LATENT = {"attention.q_lora_rank": "q_lora_rank", "attention.kv_lora_rank": "kv_lora_rank"}
-
-ARCHS: dict[str, Arch] = {
+FIRST: dict[str, Arch] = {
     "llama": Arch("llama", "LlamaForCausalLM", flags=BIASED_MLP),
     "llama4": Arch(
         "llama4_text",
@@ -202,12 +189,17 @@ ARCHS: dict[str, Arch] = {
         ignored=("pooling_type",),
     ),
 }
+"""Architectures of the first families; `newer.py` has those that came later."""
+
+ARCHS: dict[str, Arch] = {**FIRST, **NEWER}
 """`general.architecture`: what it stands for."""
 
-LAYER_TYPES = frozenset(("gemma2", "gemma3_text", "gpt_oss", "olmo3"))
+LAYER_TYPES = frozenset(("gemma2", "gemma3_text", "gpt_oss", "olmo3", "exaone4", "exaone_moe"))
 """Families (their `model_type`) some of whose layers have the window, which `layer_types` names."""
 
-TIED = frozenset(("gpt2", "gemma", "gemma2", "gemma3", "falcon", "mpt", "bloom", "starcoder2", "command-r"))
+TIED = frozenset(
+    ("gpt2", "gemma", "gemma2", "gemma3", "falcon", "mpt", "bloom", "starcoder2", "command-r", "cohere2")
+)
 """Architectures whose families have no output matrix of their own."""
 
 MISTRAL = Arch("mistral", "MistralForCausalLM", keys=WINDOW)

@@ -9,6 +9,8 @@ from archcli.load.gguf.facts import Facts
 from archcli.load.gguf.families import DEEPSEEK_V3
 
 ConfigData = dict[str, Any]
+FLOAT_DIGITS = 5
+"""Decimals of a factor that survive a float of 32 bits."""
 
 LATENT_ARCHS = ("deepseek2", "minicpm3")
 """Architectures whose keys and values differ in width and whose keys have RoPE on a part."""
@@ -128,6 +130,35 @@ def _bert(facts: Facts, config: ConfigData) -> None:
     _drop_keys(config, "num_key_value_heads")
 
 
+def _starcoder(facts: Facts, config: ConfigData) -> None:
+    """Set multi_query: one head of keys and values, else as many as there are of queries."""
+    config["multi_query"] = facts.whole("attention.head_count_kv", 1) == 1
+
+
+def _exaone4(facts: Facts, config: ConfigData) -> None:
+    """Set no window where none is stated; the class has one by default."""
+    config["sliding_window"] = facts.get("attention.sliding_window")
+
+
+def _glm4moe(facts: Facts, config: ConfigData) -> None:
+    """Set no dense layers where none are stated, and leave out multi-token prediction."""
+    config.setdefault("first_k_dense_replace", 0)
+    _without_prediction(facts, config)
+
+
+def _qwen(facts: Facts, config: ConfigData) -> None:
+    """Set the width of heads, which no key states: an even split."""
+    heads = max(1, facts.whole("attention.head_count"))
+    config["kv_channels"] = facts.whole("embedding_length") // heads
+
+
+def _minicpm(facts: Facts, config: ConfigData) -> None:
+    """Set the depth and width that MiniCPM's factors on residuals and logits are made of."""
+    layers, width = facts.whole("block_count"), facts.whole("embedding_length")
+    config["scale_depth"] = round(facts.number("residual_scale", 1.0) * layers**0.5, FLOAT_DIGITS)
+    config["dim_model_base"] = round(width / facts.number("logit_scale", 1.0))
+
+
 def _drop_keys(config: ConfigData, *keys: str) -> None:
     for key in keys:
         config.pop(key, None)
@@ -141,8 +172,12 @@ SPECIAL: Mapping[str, Callable[[Facts, ConfigData], None]] = {
     "falcon": _falcon,
     "mpt": _mpt,
     "deepseek2": _deepseek2,
-    "glm4moe": _without_prediction,
+    "glm4moe": _glm4moe,
+    "exaone4": _exaone4,
+    "starcoder": _starcoder,
     "minicpm3": _minicpm3,
+    "minicpm": _minicpm,
+    "qwen": _qwen,
     "llama4": _llama4,
     "t5": _t5,
     "bert": _bert,

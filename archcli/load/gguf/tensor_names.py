@@ -91,4 +91,5 @@ def weights_of(name: str, arch: Arch) -> tuple[str, ...]:
     if names is None:
         return ()
     stems = (names,) if isinstance(names, str) else names
-    return tuple(f"{half}layers.{groups['layer']}.{ours}.{groups['kind']}" for ours in stems)
+    ends = [ours if ours.endswith(".weight") else f"{ours}.{groups['kind']}" for ours in stems]
+    return tuple(f"{half}layers.{groups['layer']}.{end}" for end in ends)

@@ -42,11 +42,12 @@ def compare(model: Model, header: Header, arch: Arch, file: str, n_layers: int) 
     stored: dict[tuple[str, ...], Theirs] = {}
     problems, buffers, beyond = [], set(), 0
     for name, tensor in header.tensors.items():
-        if no_parameter := buffer(name):
+        names = weights_of(name, arch)
+        if (no_parameter := buffer(name)) and not names:
             buffers.add(no_parameter)
         elif (layer := IN_LAYER.fullmatch(name)) and int(layer[1]) >= n_layers:
             beyond += prod(tensor.shape)
-        elif names := weights_of(name, arch):
+        elif names:
             stored.setdefault(names, []).append((name, tensor))
         else:
             problems.append(f"{name} {list(tensor.shape)} {STRANGE}")

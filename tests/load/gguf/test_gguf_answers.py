@@ -109,9 +109,9 @@ WRONG = {
         "metadata key 'general.architecture' is missing; it names the family, such as llama",
     ),
     "unknown": (
-        {ARCH: "qwen2vl"},
+        {ARCH: "qwen2v"},
         {},
-        "architecture 'qwen2vl' is not supported; nearest known: qwen2, qwen3, qwen2moe",
+        "architecture 'qwen2v' is not supported; nearest known: qwen2vl, qwen2, qwen",
     ),
     "adapter": (
         {"general.type": "adapter"},

@@ -21,7 +21,6 @@ ACTIVATIONS: dict[str, Any] = {
     "silu": "silu",
     "swish": "silu",
     "sigmoid": "sigmoid",
-    "xielu": "xielu",
 }
 """Hugging Face's name: ours."""
 

@@ -1,0 +1,138 @@
+"""GGUF architectures of 2023 to 2026 beside the first: the Hugging Face family of each."""
+
+from __future__ import annotations
+
+from archcli.load.gguf.arch import (
+    BIASED,
+    BIASED_MLP,
+    EPSILON,
+    FUSED_GATE,
+    LATE,
+    SANDWICH,
+    SHARED_EXPERTS,
+    WINDOW,
+    Arch,
+    Names,
+)
+
+AFTER: dict[str, Names] = {"post_attention_norm": "attention_norm", "post_ffw_norm": "ffn_norm"}
+QUERY_BIAS = "blk.0.attn_q.bias"
+SECTIONS = ("rope.dimension_sections", "n_deepstack_layers")
+"""Keys of files whose text part had its positions in three axes, which are equal for text."""
+
+GRANITE = {
+    "attention.scale": "attention_multiplier",
+    "embedding_scale": "embedding_multiplier",
+    "residual_scale": "residual_multiplier",
+    "logit_scale": "logits_scaling",
+    "expert_count": "num_local_experts",
+}
+
+NEWER: dict[str, Arch] = {
+    "arcee": Arch("arcee", "ArceeForCausalLM", flags=BIASED_MLP),
+    "seed_oss": Arch(
+        "seed_oss",
+        "SeedOssForCausalLM",
+        flags={
+            "attention_bias": QUERY_BIAS,
+            "attention_out_bias": "blk.0.attn_output.bias",
+            "mlp_bias": "blk.0.ffn_up.bias",
+        },
+        tensors=LATE,
+    ),
+    "exaone4": Arch("exaone4", "Exaone4ForCausalLM", keys=WINDOW, tensors=AFTER),
+    "ernie4_5": Arch("ernie4_5", "Ernie4_5ForCausalLM", flags={"use_bias": QUERY_BIAS}),
+    "ernie4_5-moe": Arch(
+        "ernie4_5_moe",
+        "Ernie4_5_MoeForCausalLM",
+        keys={
+            "expert_count": "moe_num_experts",
+            "expert_used_count": "moe_k",
+            "expert_shared_count": "moe_num_shared_experts",
+            "leading_dense_block_count": "moe_layer_start_index",
+            "interleave_moe_layer_step": "moe_layer_interval",
+        },
+        flags={"use_bias": QUERY_BIAS},
+        tensors={"exp_probs_b": "ffn.correction.weight"},
+        ignored=("expert_shared_feed_forward_length",),
+    ),
+    "paddleocr": Arch(
+        "paddleocr_vl_text", "Ernie4_5ForCausalLM", flags={"use_bias": QUERY_BIAS}, ignored=SECTIONS
+    ),
+    "afmoe": Arch(
+        "afmoe",
+        "AfmoeForCausalLM",
+        keys={
+            **WINDOW,
+            "expert_shared_count": "num_shared_experts",
+            "leading_dense_block_count": "num_dense_layers",
+            "expert_weights_scale": "route_scale",
+        },
+        tensors={**SANDWICH, "attn_gate": "attention.gate_proj"},
+    ),
+    "glm4": Arch(
+        "glm4",
+        "Glm4ForCausalLM",
+        flags={"attention_bias": QUERY_BIAS},
+        tensors={**FUSED_GATE, **SANDWICH},
+        partial=True,
+        ignored=SECTIONS,
+    ),
+    "granitemoe": Arch("granitemoe", "GraniteMoeForCausalLM", keys=GRANITE, flags=BIASED),
+    "dots1": Arch("dots1", "Dots1ForCausalLM", keys=SHARED_EXPERTS, flags=BIASED),
+    "olmoe": Arch("olmoe", "OlmoeForCausalLM", flags=BIASED),
+    "jais2": Arch("jais2", "Jais2ForCausalLM", flags=BIASED_MLP),
+    "minimax-m2": Arch(
+        "minimax_m2",
+        "MiniMaxM2ForCausalLM",
+        keys={"expert_count": "num_local_experts"},
+        partial=True,
+        ignored=("expert_feed_forward_length",),
+    ),
+    "starcoder": Arch(
+        "gpt_bigcode",
+        "GPTBigCodeForCausalLM",
+        keys={**EPSILON, "feed_forward_length": "n_inner", "context_length": "n_positions"},
+        rope=False,
+        unread=("num_key_value_heads", "head_dim"),
+    ),
+    "cohere2": Arch(
+        "cohere2", "Cohere2ForCausalLM", keys={**WINDOW, "logit_scale": "logit_scale"}, flags=BIASED
+    ),
+    "exaone-moe": Arch(
+        "exaone_moe",
+        "ExaoneMoeForCausalLM",
+        keys={
+            **SHARED_EXPERTS,
+            **WINDOW,
+            "expert_count": "num_experts",
+            "expert_shared_count": "num_shared_experts",
+        },
+        ignored=("expert_shared_feed_forward_length",),
+    ),
+    "qwen": Arch(
+        "qwen",
+        "QWenLMHeadModel",
+        keys={**EPSILON, "context_length": "seq_length", "rope.freq_base": "rotary_emb_base"},
+        unread=("num_key_value_heads", "rope_theta"),
+    ),
+    "internlm2": Arch("internlm2", "InternLM2ForCausalLM", flags={"bias": QUERY_BIAS}),
+    "xverse": Arch("xverse", "XverseForCausalLM", unread=("num_key_value_heads",)),
+    "exaone": Arch("exaone", "ExaoneForCausalLM", keys={**EPSILON, "block_count": "num_layers"}),
+    "orion": Arch("orion", "OrionForCausalLM", keys={"attention.layer_norm_epsilon": "rms_norm_eps"}),
+    "minicpm": Arch("minicpm", "MiniCPMForCausalLM", keys={"embedding_scale": "scale_emb"}),
+    "deepseek": Arch("deepseek", "DeepseekForCausalLM", keys=SHARED_EXPERTS, flags=BIASED),
+    "qwen2vl": Arch("qwen2", "Qwen2ForCausalLM", ignored=SECTIONS),
+    "qwen3vl": Arch("qwen3", "Qwen3ForCausalLM", flags=BIASED, ignored=SECTIONS),
+    "qwen3vlmoe": Arch(
+        "qwen3_moe", "Qwen3MoeForCausalLM", fixed={"norm_topk_prob": True}, flags=BIASED, ignored=SECTIONS
+    ),
+}
+"""`general.architecture`: what it stands for."""
+
+GRANITE_SHARED = NEWER["granitemoe"]._replace(
+    model_type="granitemoeshared",
+    cls="GraniteMoeSharedForCausalLM",
+    keys={**GRANITE, "expert_shared_feed_forward_length": "shared_intermediate_size"},
+)
+"""A `granitemoe` with a shared expert."""

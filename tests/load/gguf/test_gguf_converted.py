@@ -1,0 +1,28 @@
+"""A file that llama.cpp's converter writes is the model that its config.json is: `convert.py` made them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from archcli import count_kv_cache, count_params, load
+from archcli.load.yaml.writer import to_mapping
+from gguf_file import gguf
+
+CONVERTED = json.loads((Path(__file__).parent / "converted.json").read_text())
+SAID = ("name", "source")
+"""Where a model is from, which differs."""
+
+
+def shape(model):
+    return {key: value for key, value in to_mapping(model).items() if key not in SAID}
+
+
+@pytest.mark.parametrize("name", CONVERTED)
+def test_a_converted_file_is_the_model_of_its_config(name, tmp_path):
+    entry, file = CONVERTED[name], tmp_path / "model.gguf"
+    file.write_bytes(gguf(entry["metadata"], entry["tensors"]))
+    stored, stated = load(file), load(entry["config"])
+    assert shape(stored) == shape(stated)
+    assert count_params(stored).totals["params"] == count_params(stated).totals["params"]
+    assert count_kv_cache(stored, context=9).totals == count_kv_cache(stated, context=9).totals

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from archcli.graph import Tensor
 from archcli.modules.base import Inline, Positive
-from archcli.ops import Activate, ActivateSwish
+from archcli.ops import Activate, ActivateSwish, ActivateXIELU
 
 
 class Activation(Inline):
@@ -66,6 +66,23 @@ class Tanh(Activation):
     """tanh x. BERT's pooler."""
 
     kind: Literal["tanh"] = "tanh"
+
+
+class XIELU(Activation):
+    """a x^2 + beta x for x > 0, else b (exp(min(x, -eps)) - 1 - x) + beta x. arXiv:2411.13010; Apertus.
+
+    a = softplus(alpha_p) and b = beta + softplus(alpha_n) with two trained scalars per layer, which start
+    where a is 0.8 and b is beta + 0.3. `eps` keeps the exponential below 1.
+    """
+
+    kind: Literal["xielu"] = "xielu"
+    beta: Positive = 0.5
+    eps: Positive = 1e-6
+
+    def forward(self, x: Tensor, *, name: str) -> Tensor:
+        """The two branches, by the sign of x."""
+        y: Tensor = ActivateXIELU(name, self.beta, self.eps)(x)
+        return y
 
 
 class Swish(Activation):

@@ -33,8 +33,9 @@ class Embedding(Module):
     [V, w], with a matrix from w to D behind it and one back to w before the head (OPT-350m,
     arXiv:2205.01068). With `width_of` all, positions, segment types and norm are as narrow, and a biased
     matrix leads from them to D, none back (ALBERT, arXiv:1909.11942 section 3.1; ELECTRA). `unread_table`
-    states a second table that is stored and read by no pass (BART untied). `dropout`
-    zeroes that share of the vectors in training.
+    states a second table that is stored and read by no pass (BART untied), `extra_rows` how many of the
+    table are of no word that could be predicted (Moshi 1). `dropout` zeroes that share of the vectors in
+    training.
     """
 
     group: ClassVar[str] = "embedding"
@@ -48,13 +49,15 @@ class Embedding(Module):
     unread_table: bool = False
     width: Size | None = None
     width_of: Literal["tokens", "all"] = "tokens"
+    extra_rows: Count = 0
     dropout: Share = 0.0
 
     def forward(
         self, tokens: Tensor, positions: Tensor, vocab_size: Number, d_model: Number
     ) -> tuple[Tensor, Tensor]:
         """Ids [B, T] to vectors [B, T, D], and the table itself for a tied head."""
-        lookup = Lookup("tokens", vocab_size, d_model if self.width is None else self.width)
+        rows = vocab_size + self.extra_rows if self.extra_rows else vocab_size
+        lookup = Lookup("tokens", rows, d_model if self.width is None else self.width)
         self._declare_unread(tokens, lookup)
         x = self._scaled(lookup(tokens), "scale")
         narrow = self.width_of == "all"
@@ -91,7 +94,14 @@ class Embedding(Module):
         return y
 
     def check(self) -> Iterator[Conflict]:
-        """Conflict: a narrow embedding without a width."""
+        """Conflicts: a narrow embedding without a width, a tied table of more rows than there are words."""
+        if self.tied and self.extra_rows:
+            yield Conflict(
+                "extra-rows-tied",
+                "extra_rows",
+                "a tied table has a row for each word, and no more",
+                "write tied: false, or leave extra_rows out",
+            )
         if self.width_of == "all" and self.width is None:
             yield Conflict(
                 "width-of-all", "width_of", "width_of says what has the width, and there is none", "add width"
@@ -112,8 +122,8 @@ class Embedding(Module):
         return scaled
 
 
-class Head(OutputHead):
-    """logits = softcap(scale * (W x + b)).
+class LogitHead(OutputHead):
+    """Base of the heads that compute the logits of all words: softcap(scale * (W x + b)).
 
     W is the embedding's table where that is tied, else a [V, D] matrix of its own.
 
@@ -121,7 +131,6 @@ class Head(OutputHead):
     tanh(logits/c) (Gemma 2). `stored_bias` adds a bias that is kept but not trained (Marian).
     """
 
-    kind: Literal["linear"] = "linear"
     by_targets: ClassVar[bool] = False
     bias: bool = False
     stored_bias: bool = False
@@ -155,6 +164,31 @@ class Head(OutputHead):
             )
 
 
+class Head(LogitHead):
+    """logits = softcap(scale * (W x + b)). W is the embedding's table where that is tied."""
+
+    kind: Literal["linear"] = "linear"
+
+
+class TransformedHead(LogitHead):
+    """The linear head of norm(act(T x + t)), T square: BERT's head in a decoder (Ettin, arXiv:2507.11412).
+
+    Differs from MaskedHead in predicting the next token. `transform_bias` false leaves t out.
+    """
+
+    kind: Literal["transformed"] = "transformed"
+    activation: Activation = GELU()
+    norm: Annotated[Norm, Inherit("norm")]
+    transform_bias: bool = True
+
+    def forward(
+        self, x: Tensor, vocab_size: Number, table: Tensor | None, targets: Tensor | None = None, *, name: str
+    ) -> Any:
+        """[B, T, D] to logits [B, T, V], or with targets to likelihoods; `table` is the tied weight."""
+        x = transformed(self, x, x.shape[-1], name)
+        return super().forward(x, vocab_size, table, targets, name=name)
+
+
 class MaskedHead(Inline):
     """logits = W norm(act(T x + t)) + b for every token. BERT, arXiv:1810.04805 section 3.1.
 
@@ -173,17 +207,17 @@ class MaskedHead(Inline):
 
     def forward(self, x: Tensor, vocab_size: Number, table: Tensor | None, *, name: str) -> Tensor:
         """[B, T, D] to logits [B, T, V]; `table` is the tied weight, or None."""
-        hidden = self._transformed(x, name) if self.transform else x
+        width = x.shape[-1] if self.width is None else self.width
+        hidden = transformed(self, x, width, name) if self.transform else x
         logits: Tensor = Linear(name, vocab_size, self.bias, table is not None)(hidden, *_as_inputs(table))
         return logits
 
-    def _transformed(self, x: Tensor, name: str) -> Tensor:
-        width = x.shape[-1] if self.width is None else self.width
-        hidden = Linear(f"{name}_transform", width, self.transform_bias)(x)
-        normalized: Tensor = self.norm(
-            self.activation(hidden, name=f"{name}_activation"), name=f"{name}_norm"
-        )
-        return normalized
+
+def transformed(head: TransformedHead | MaskedHead, x: Tensor, width: Number, name: str) -> Tensor:
+    """norm(act(T x + t)) of a head, [B, T, D] to [B, T, width]."""
+    hidden = Linear(f"{name}_transform", width, head.transform_bias)(x)
+    normalized: Tensor = head.norm(head.activation(hidden, name=f"{name}_activation"), name=f"{name}_norm")
+    return normalized
 
 
 def _as_inputs(table: Tensor | None) -> list[Tensor]:

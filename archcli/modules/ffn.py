@@ -14,6 +14,7 @@ from archcli.graph import Tensor
 from archcli.modules.activation import GELU, Activation, SiLU
 from archcli.modules.base import Module, Positive, Share, Size
 from archcli.modules.dropout import dropped
+from archcli.modules.norm import Norm
 from archcli.ops import AddConstant, Clip, Linear, Multiply
 
 
@@ -38,7 +39,8 @@ class MLP(FeedForward):
     """down(act(up x)): two matrices.
 
     Vaswani et al. 2017, arXiv:1706.03762 section 3.3. `bias` false leaves both without bias. `dropout` zeroes
-    that share of what lies between them in training (BART's activation dropout).
+    that share of what lies between them in training (BART's activation dropout). `inner_norm` normalizes it
+    (SubLN, arXiv:2210.06423).
     """
 
     kind: Literal["mlp"] = "mlp"
@@ -46,11 +48,13 @@ class MLP(FeedForward):
     activation: Activation = GELU()
     bias: bool = False
     dropout: Share = 0.0
+    inner_norm: Norm | None = None
 
     def forward(self, x: Tensor) -> Tensor:
         """down(act(up x))."""
         hidden = self.activation(Linear("up_proj", self.d_ff, self.bias)(x), name="activation")
-        y: Tensor = Linear("down_proj", x.shape[-1], self.bias)(dropped(hidden, self.dropout))
+        hidden = _normalized(dropped(hidden, self.dropout), self.inner_norm)
+        y: Tensor = Linear("down_proj", x.shape[-1], self.bias)(hidden)
         return y
 
 
@@ -61,7 +65,8 @@ class GLU(FeedForward):
 
     Differs from MLP in the gate. `bias` false, as in the paper, leaves all three without bias. `limit` c
     bounds the gate from above by c and the up branch to +-c, `up_offset` 1 adds one to the up branch
-    (gpt-oss, arXiv:2508.10925). `dropout` zeroes that share of the gated branch in training.
+    (gpt-oss, arXiv:2508.10925). `dropout` zeroes that share of the gated branch in training. `inner_norm`
+    normalizes it before the down projection (SubLN, arXiv:2210.06423; BitNet).
     """
 
     is_gated: ClassVar[bool] = True
@@ -72,6 +77,7 @@ class GLU(FeedForward):
     limit: Positive | None = None
     up_offset: Literal[0, 1] = 0
     dropout: Share = 0.0
+    inner_norm: Norm | None = None
 
     def forward(self, x: Tensor) -> Tensor:
         """down(act(gate x) * up x)."""
@@ -81,5 +87,10 @@ class GLU(FeedForward):
         if self.up_offset:
             up = AddConstant("up_offset", self.up_offset)(up)
         hidden = Multiply("gated")(self.activation(gate, name="activation"), up)
-        y: Tensor = Linear("down_proj", x.shape[-1], self.bias)(dropped(hidden, self.dropout))
+        hidden = _normalized(dropped(hidden, self.dropout), self.inner_norm)
+        y: Tensor = Linear("down_proj", x.shape[-1], self.bias)(hidden)
         return y
+
+
+def _normalized(hidden: Tensor, norm: Norm | None) -> Tensor:
+    return hidden if norm is None else norm(hidden, name="inner_norm")

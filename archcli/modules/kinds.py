@@ -33,6 +33,7 @@ TABLE: dict[str, dict[str, str]] = {
         "softplus": "archcli.modules.activation:Softplus",
         "tanh": "archcli.modules.activation:Tanh",
         "swish": "archcli.modules.activation:Swish",
+        "xielu": "archcli.modules.activation:XIELU",
     },
     "attention": {
         "mha": "archcli.modules.attention.grouped:MultiHeadAttention",
@@ -59,6 +60,7 @@ TABLE: dict[str, dict[str, str]] = {
         "hierarchical": "archcli.modules.heads:HierarchicalHead",
         "sampled": "archcli.modules.heads:SampledHead",
         "linear": "archcli.modules.embedding:Head",
+        "transformed": "archcli.modules.embedding:TransformedHead",
     },
     "loss": {"cross_entropy": "archcli.modules.loss:CrossEntropy"},
     "model": {

@@ -162,7 +162,8 @@ class Rope(Position):
 
     Su et al. 2021, arXiv:2104.09864. `rotary_dim` r turns only the first r dims of a head (GPT-NeoX, Phi);
     left out, all of them. `pairing` half pairs (i, i + r/2) as Llama's weights expect, interleaved pairs (2i,
-    2i + 1) as GPT-J's do. `scaling` stretches the frequencies beyond the trained context.
+    2i + 1) as GPT-J's do. `scaling` stretches the frequencies beyond the trained context. `clockwise` turns
+    pairs the other way round (nanochat).
     """
 
     acts_on = "heads"
@@ -171,6 +172,7 @@ class Rope(Position):
     rotary_dim: Size | None = None
     pairing: Pairing = "half"
     scaling: RopeScaling = NoScaling()
+    clockwise: bool = False
 
     def table(self, positions: Tensor, head_dim: Number, name: str) -> tuple[Tensor, Tensor]:
         """cos and sin, [T, r/2] each."""
@@ -187,7 +189,8 @@ class Rope(Position):
 
     def frequencies(self, torch: Any, width: int, positions: Any) -> Any:
         """Radians per position of each of the r/2 pairs, as torch computes them."""
-        return self.scaling.frequencies(torch, self.theta, width, positions)
+        frequencies = self.scaling.frequencies(torch, self.theta, width, positions)
+        return -frequencies if self.clockwise else frequencies
 
     def rotate(self, x: Tensor, table: tuple[Tensor, Tensor] | None, name: str) -> Tensor:
         """Heads x [B, T, H, d] with the first r dims rotated."""

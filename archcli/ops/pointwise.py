@@ -1,12 +1,13 @@
-"""Ops that work element by element: Activate, Add, Multiply, Scale, Softcap, Clip."""
+"""Ops that work element by element: activations, Add, Multiply, Scale, Softcap, Clip."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import expm1, log
 from typing import Any
 
-from archcli.arith import Shape, prod
+from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
 from archcli.ops.base import SOFTCAP, elementwise, summed
 
@@ -60,17 +61,47 @@ class ActivateSwish(Op):
     def parts(self, x: Shape) -> tuple[Part, ...]:
         n = prod(x)
         part = elementwise("swish", n, saved=1)
-        if not self.learnt:
-            return (part,)
-        gradient = Part("d_beta", OpClass.NORMALIZATION, n, 2 * n, 1, wrt="beta")
-        return (
-            Part(
-                part.name, part.op_class, part.flops, part.read + 1, part.written, (*part.backward, gradient)
-            ),
-        )
+        return (_with_scalars(part, n, "beta") if self.learnt else part,)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x * torch.sigmoid(weights.get("beta", self.beta) * x)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ActivateXIELU(Op):
+    """y = a x^2 + beta x for x > 0, else b (exp(min(x, -eps)) - 1 - x) + beta x (arXiv:2411.13010).
+
+    a = softplus(alpha_p) and b = beta + softplus(alpha_n), of two trained scalars.
+    """
+
+    name: str
+    beta: float
+    eps: float
+
+    def shape(self, x: Shape) -> Shape:
+        return x
+
+    def weights(self, x: Shape) -> dict[str, Shape]:
+        return {"alpha_p": (1,), "alpha_n": (1,)}
+
+    def initial(self, weight: str) -> float | None:
+        return log(expm1(0.8 if weight == "alpha_p" else 0.3))
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        n = prod(x)
+        return (_with_scalars(elementwise("xielu", n, saved=1), n, "alpha_p", "alpha_n"),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        softplus = torch.nn.functional.softplus
+        positive, negative = softplus(weights["alpha_p"]), self.beta + softplus(weights["alpha_n"])
+        above, below = positive * x * x, (torch.expm1(x.clamp(max=-self.eps)) - x) * negative
+        return torch.where(x > 0, above, below) + self.beta * x
+
+
+def _with_scalars(part: Part, n: Number, *weights: str) -> Part:
+    """An element-wise function's cost with that of trained scalars, whose gradients are sums over all."""
+    sums = tuple(Part(f"d_{name}", OpClass.NORMALIZATION, n, 2 * n, 1, wrt=name) for name in weights)
+    return replace(part, read=part.read + len(weights), backward=(*part.backward, *sums))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,14 +12,15 @@ from archcli.ops.base import elementwise
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryTemperature(Op):
-    """q * (1 + scale * ln(1 + floor((position + 1) / floor_scale))): q [B, T, H, d], positions [T].
+    """q * (1 + scale * ln(1 + floor((position + first) / floor_scale))): q [B, T, H, d], positions [T].
 
-    Llama 4's NoPE layers.
+    `first` is what the first token counts as: 1 in Llama 4, 0 in Ministral 3.
     """
 
     name: str
     scale: float
     floor_scale: int
+    first: int = 1
 
     def shape(self, q: Shape, positions: Shape) -> Shape:
         return q
@@ -28,5 +29,5 @@ class QueryTemperature(Op):
         return (elementwise("temper", prod(q)),)
 
     def run(self, torch: Any, weights: dict[str, Any], q: Any, positions: Any) -> Any:
-        steps = torch.floor((positions.float() + 1.0) / self.floor_scale)
+        steps = torch.floor((positions.float() + self.first) / self.floor_scale)
         return (q * (torch.log1p(steps) * self.scale + 1.0)[:, None, None]).to(q.dtype)

@@ -40,6 +40,10 @@ ALIKE = {
         | {"rotary_emb_base": 5000},
         {"model_type": "qwen2", **MHA, "rope_theta": 5000.0},
     ),
+    "mimo": (
+        {"model_type": "mimo", **SIZES, "head_dim": 8, "attention_bias": True},
+        {"model_type": "qwen2", **SIZES, "head_dim": 8},
+    ),
     "exaone": (
         {"model_type": "exaone", **SIZES, "num_layers": 3, "layer_norm_epsilon": 1e-5},
         {"model_type": "llama", **SIZES, "rms_norm_eps": 1e-5, "tie_word_embeddings": True},

@@ -25,6 +25,9 @@ LATENT = ("kv_lora_rank", "qk_rope_head_dim", "kv_b_proj")
 ALL_EXPERTS = ("Llama4TextMoe",)
 """Modules that run every expert on every token, with zeros for all but the chosen."""
 
+TOWERS = ("git.image_encoder.", "git.visual_projection.", "git.img_temporal_embedding.")
+"""Parts beside a language model whose config has no text part."""
+
 
 def default_config(kind: str, name: str) -> dict[str, Any]:
     """The config.json that a class of this model_type saves where nothing is stated."""
@@ -74,7 +77,11 @@ def is_wrapper(model: Any) -> bool:
 def language_model(model: Any) -> dict[str, torch.Tensor]:
     """The parameters that are counted, tied ones once: of a wrapper those of the text part and its head."""
     computed = set(getattr(model, "_keys_to_ignore_on_save", None) or ())
-    named = {name: p for name, p in model.named_parameters() if name not in computed and p.requires_grad}
+    named = {
+        name: p
+        for name, p in model.named_parameters()
+        if name not in computed and p.requires_grad and not name.startswith(TOWERS)
+    }
     if not is_wrapper(model):
         return named
     parts = [model.get_decoder(), model.get_output_embeddings(), model.get_input_embeddings()]

@@ -12,6 +12,7 @@ from archcli.modules import (
     GELU,
     GLU,
     MLP,
+    XIELU,
     Embedding,
     GELUTanh,
     Head,
@@ -31,6 +32,7 @@ from archcli.modules import (
     Softplus,
     SquaredReLU,
     Swish,
+    TransformedHead,
 )
 from archcli.ops import Sinusoid
 from ops.references import REFERENCES
@@ -81,6 +83,30 @@ def check_multiplier():
     assert_close(node(X)[0], y + 0.25 * node.ffn(node.ffn_norm(y)))
 
 
+def check_bare_mixer():
+    node = layer_of(PreNorm(attention=gqa(), ffn=FFN, norm=RMS, normed="ffn"))
+    y = X + node.attention(X)[0]
+    assert_close(node(X)[0], y + node.ffn(node.ffn_norm(y)))
+    assert "attention_norm" not in dict(node.named_children())
+
+
+def check_extra_rows():
+    block = PreNorm(attention=gqa(), ffn=FFN, norm=RMS)
+    made, ids = built(model(block, embedding=Embedding(extra_rows=3))), tokens()
+    assert made.embedding.tokens.weight.shape == (V + 3, D)
+    assert made(ids).shape == (2, 9, V)
+
+
+def check_transformed_head():
+    head = TransformedHead(norm=RMS, bias=True)
+    block = PreNorm(attention=gqa(), ffn=FFN, norm=RMS)
+    made, ids = built(model(block, head=head, embedding=Embedding(tied=True))), tokens()
+    x = made.final_norm(made.layers[0](made.embedding.tokens.weight[ids])[0])
+    hidden = made.lm_head_norm(nn.functional.gelu(made.lm_head_transform(x)))
+    assert_close(made(ids), hidden @ made.embedding.tokens.weight.T + made.lm_head.bias)
+    assert made.lm_head_transform.bias is not None
+
+
 NORMS = {
     "rmsnorm": (RMS, 1e-6),
     "rmsnorm-offset": (RMS.replace(offset=1), 1e-6),
@@ -128,6 +154,25 @@ def check_activation(name):
     assert_close(node(X), node.down_proj(function(node.up_proj(X))))
     node = layer_of(PreNorm(attention=gqa(), ffn=GLU(d_ff=7, activation=spec), norm=RMS)).ffn
     assert_close(node(X), node.down_proj(function(node.gate_proj(X)) * node.up_proj(X)))
+
+
+def check_xielu():
+    """Apertus's activation: a parabola above 0, an exponential below, on a line of slope beta."""
+    node = layer_of(PreNorm(attention=gqa(), ffn=MLP(d_ff=7, activation=XIELU(beta=0.4)), norm=RMS)).ffn
+    above = torch.log1p(node.activation.alpha_p.exp())
+    below = 0.4 + torch.log1p(node.activation.alpha_n.exp())
+    x = node.up_proj(X)
+    curve = torch.where(x > 0, above * x**2, below * (x.exp() - 1 - x))
+    assert_close(node(X), node.down_proj(curve + 0.4 * x))
+
+
+def check_inner_norm():
+    """BitNet's norm between the matrices of a network."""
+    node = layer_of(PreNorm(attention=gqa(), ffn=MLP(d_ff=7, inner_norm=LN), norm=RMS)).ffn
+    assert_close(node(X), node.down_proj(node.inner_norm(nn.functional.gelu(node.up_proj(X)))))
+    node = layer_of(PreNorm(attention=gqa(), ffn=GLU(d_ff=7, inner_norm=LN), norm=RMS)).ffn
+    gated = nn.functional.silu(node.gate_proj(X)) * node.up_proj(X)
+    assert_close(node(X), node.down_proj(node.inner_norm(gated)))
 
 
 MIXTURES = {
@@ -238,8 +283,13 @@ def check_ends(name):
 CHECKS = {
     **{f"block-{name}": lambda name=name: check_block(name) for name in BLOCKS},
     "block-multiplier": check_multiplier,
+    "block-bare-mixer": check_bare_mixer,
+    "extra-rows": check_extra_rows,
+    "transformed-head": check_transformed_head,
     **{f"norm-{name}": lambda name=name: check_norm(name) for name in NORMS},
     **{f"activation-{name}": lambda name=name: check_activation(name) for name in ACTIVATIONS},
+    "activation-xielu": check_xielu,
+    "inner-norm": check_inner_norm,
     **{f"attention-{name}": lambda name=name: check_attention(name) for name in ATTENTIONS},
     **{f"mla-{form}": lambda form=form: check_latent(form) for form in ("naive", "absorbed")},
     "yarn-scale": check_yarn_scale,

@@ -69,6 +69,7 @@ ATTENTIONS = {
     ),
     "gqa-clip": gqa(clip=0.5, bias=("v", "o")),
     "gated": gqa(value_multiplier=0.7, v_head_dim=3, output_gate=OutputGate()),
+    "inner-norm": gqa(inner_norm=RMS),
     "gated-heads": gqa(output_gate=OutputGate(per="head", activation=Softplus())),
     "qk-norm": gqa(qk_norm=QKNorm(norm=RMS)),
     "qk-norm-distinct": gqa(qk_norm=QKNorm(per="head_distinct", when="after_rope", norm=LN)),
@@ -90,7 +91,8 @@ def check_attention(name):
         for which, count in heads.items()
     )
     mixed = attended(node, spec, q, k, v * spec.value_multiplier, spec.scale or q.shape[-1] ** -0.5)
-    expected = node.o_proj(gated(node, spec.output_gate, mixed).flatten(-2))
+    merged = gated(node, spec.output_gate, mixed).flatten(-2)
+    expected = node.o_proj(merged if spec.inner_norm is None else node.inner_norm(merged))
     assert_close(node(X)[0], expected)
     biased = {which for which in "qkvo" if getattr(node, f"{which}_proj").bias is not None}
     assert biased == set(spec.bias if isinstance(spec.bias, tuple) else "qkvo" if spec.bias else "")

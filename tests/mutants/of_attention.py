@@ -57,6 +57,13 @@ ATTENTION = [
         ("wiring.attention-gated",),
     ),
     Mutant(
+        "no inner norm",
+        m.SoftmaxAttention,
+        "merge",
+        changed(inner_norm=None),
+        ("wiring.attention-inner-norm",),
+    ),
+    Mutant(
         "values not multiplied",
         m.ProjectedAttention,
         "_values",

@@ -31,7 +31,7 @@ FEEDFORWARD = [
             identity,
             (f"wiring.activation-{cls.fields['kind'].default}",),
         )
-        for cls in (m.Activation, m.Swish)
+        for cls in (m.Activation, m.Swish, m.XIELU)
         if "kind" in cls.fields
     ),
     Mutant(
@@ -43,6 +43,12 @@ FEEDFORWARD = [
     ),
     Mutant("Swish: beta", m.Swish, "forward", changed(beta=1.0), ("wiring.activation-swish",)),
     Mutant("Swish: not learnt", m.Swish, "forward", changed(learnt=False), ("wiring.moe-qwen",)),
+    *(
+        Mutant(
+            f"{cls.__name__}: no inner norm", cls, "forward", changed(inner_norm=None), ("wiring.inner-norm",)
+        )
+        for cls in (m.MLP, m.GLU)
+    ),
     Mutant("MLP: no bias", m.MLP, "forward", changed(bias=False), ("oracle.gpt2",)),
     Mutant("GLU: no gate", m.GLU, "forward", lambda old: m.MLP.forward, ("oracle.llama-3.1-8b",)),
     Mutant(
@@ -177,12 +183,12 @@ ENDS = [
     Mutant(
         "Embedding: no position", m.Embedding, "forward", changed(position=m.NoPosition()), ("oracle.gpt2",)
     ),
-    Mutant("Head: no bias", m.Head, "forward", changed(bias=False), ("oracle.phi-2",)),
-    Mutant("Head: no scale", m.Head, "forward", changed(scale=1.0), ("wiring.ends-untied",)),
-    Mutant("Head: no softcap", m.Head, "forward", changed(softcap=None), ("wiring.ends-softcap",)),
+    Mutant("Head: no bias", m.LogitHead, "forward", changed(bias=False), ("oracle.phi-2",)),
+    Mutant("Head: no scale", m.LogitHead, "forward", changed(scale=1.0), ("wiring.ends-untied",)),
+    Mutant("Head: no softcap", m.LogitHead, "forward", changed(softcap=None), ("wiring.ends-softcap",)),
     Mutant(
         "Head: a wider one",
-        m.Head,
+        m.LogitHead,
         "forward",
         lambda old: lambda self, x, vocab, table, name: old(self, x, vocab + 1, table, name=name),
         ("oracle.llama-3.1-8b",),

@@ -9,6 +9,7 @@ import torch
 
 from archcli.ops import (
     Activate,
+    ActivateXIELU,
     Clip,
     Combine,
     Conv1d,
@@ -43,7 +44,18 @@ CASES = {
     "keep-first": Case(KeepFirst("y"), (X,), (2, 1, 4)),
     "transpose": Case(Transpose("y"), (X,), (2, 4, 3)),
     "zeros": Case(Zeros("y"), ((2, 3),), (2, 3)),
+    "xielu": Case(
+        ActivateXIELU("y", 0.5, 1e-6),
+        (X,),
+        X,
+        {E: n},
+        {E: n, N: 2 * n},
+        (n + 2, n),
+        3 * n + 2 * (2 * n + 1),
+        {"alpha_p": (1,), "alpha_n": (1,)},
+    ),
     "temper": Case(QueryTemperature("y", 0.1, 2), (H, (3,)), H, {E: 48}, {E: 48}, (48, 48), 96),
+    "temper-from-0": Case(QueryTemperature("y", 0.1, 2, 0), (H, (3,)), H, {E: 48}, {E: 48}, (48, 48), 96),
     "clip-above": Case(Clip("y", 0.5, from_below=False), (X,), X, {E: 0}, {E: 0}, (n, n), 3 * n),
     # 12 copies of 4: each token adds up its two
     "combine-unweighted": Case(
@@ -168,7 +180,7 @@ REFERENCES = {
     "Transpose": lambda op, weights, x: torch.stack(list(x.unbind(-1)), dim=1),
     "Zeros": lambda op, weights, ids: ids * 0,
     "QueryTemperature": lambda op, weights, q, p: (
-        q * torch.tensor([1 + 0.1 * math.log(1 + (t + 1) // 2) for t in range(3)])[:, None, None]
+        q * torch.tensor([1 + 0.1 * math.log(1 + (t + op.first) // 2) for t in range(3)])[:, None, None]
     ),
     "RelativeBias": relative_bias,
     "RelativeKeys": relative_keys,

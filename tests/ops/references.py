@@ -210,6 +210,13 @@ def cache(op, weights, new, past=None):
     return every[:, before - min(before, room - 1) :], every[:, max(every.shape[1] - room, 0) :]
 
 
+def xielu(z, beta, eps, alpha_p, alpha_n):
+    if z > 0:
+        return math.log(1 + math.exp(alpha_p)) * z**2 + beta * z
+    steepness = beta + math.log(1 + math.exp(alpha_n))
+    return steepness * (math.exp(min(z, -eps)) - 1 - z) + beta * z
+
+
 REFERENCES = {
     "Linear": linear,
     "Lookup": lambda op, weights, i: torch.stack(
@@ -222,6 +229,9 @@ REFERENCES = {
     "Activate": lambda op, weights, x: each(ACTIVATIONS[op.function])(op, weights, x),
     "ActivateSwish": lambda op, weights, x: each(
         lambda z: z * sigmoid(float(weights.get("beta", op.beta)) * z)
+    )(op, weights, x),
+    "ActivateXIELU": lambda op, weights, x: each(
+        lambda z: xielu(z, op.beta, op.eps, float(weights["alpha_p"]), float(weights["alpha_n"]))
     )(op, weights, x),
     "Add": lambda op, weights, a, b: b + a,
     "Multiply": lambda op, weights, a, b: torch.einsum("btd,btd->btd", a, b.expand_as(a)),

@@ -21,7 +21,13 @@ def transformed(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
 
 
 def idle(path: str, part: Any) -> set[str]:
-    """What no pass runs: an idle cross attention, what a head without a transform states and does not use."""
+    """What no pass runs.
+
+    A layer that only holds parameters, an idle cross attention, what a head without a transform states and
+    does not use.
+    """
+    if isinstance(part, m.Block) and part.mixing is None and part.ffn is None:
+        return {path, f"{path}.norm"}
     if getattr(part, "idle", False):
         return {path}
     unused = isinstance(part, m.MaskedHead) and not part.transform

@@ -6,6 +6,7 @@ from archcli.modules import (
     GELU,
     GLU,
     MLP,
+    XIELU,
     CrossEntropy,
     Decoder,
     Embedding,
@@ -35,16 +36,18 @@ from readings.outputs import BOOL, NUMBERS, maybe, outputs
 ACTIVATIONS = st.one_of(
     st.sampled_from([ReLU(), SquaredReLU(), GELU(), GELUTanh(), SiLU(), Sigmoid(), Softplus()]),
     st.builds(Swish, beta=NUMBERS, learnt=BOOL),
+    st.builds(XIELU, beta=NUMBERS),
 )
 
 
-DENSE = st.builds(MLP, d_ff=SIZES, activation=ACTIVATIONS, bias=BOOL) | st.builds(
+DENSE = st.builds(MLP, d_ff=SIZES, activation=ACTIVATIONS, bias=BOOL, inner_norm=maybe(NORMS)) | st.builds(
     GLU,
     d_ff=SIZES,
     activation=ACTIVATIONS,
     bias=BOOL,
     limit=maybe(NUMBERS),
     up_offset=st.sampled_from([0, 1]),
+    inner_norm=maybe(NORMS),
 )
 
 

@@ -43,7 +43,7 @@ NORMS = st.one_of(
     st.builds(LayerNorm, weight=st.just(False), bias=BOOL),
 )
 
-SHARPENED = maybe(st.builds(LengthTemperature, floor_scale=SIZES))
+SHARPENED = maybe(st.builds(LengthTemperature, floor_scale=SIZES, first=st.sampled_from([0, 1])))
 SPARSITIES = st.one_of(
     st.builds(DilatedWindow, window=SIZES, dilation=SIZES),
     st.builds(StridedPattern, stride=SIZES),
@@ -95,6 +95,7 @@ def positions(draw, width):
         rotary_dim=turned,
         pairing=draw(st.sampled_from(["half", "interleaved"])),
         scaling=scaling,
+        clockwise=draw(BOOL),
     )
 
 
@@ -115,10 +116,10 @@ def weighing(draw):
 
 @st.composite
 def gates(draw):
-    """No gate of the result, or one for each channel or head."""
+    """The result gated for each channel or head, and normalized, or neither."""
     kinds = st.sampled_from([Sigmoid(), Softplus()])
     gate = st.builds(OutputGate, per=st.sampled_from(["channel", "head"]), activation=kinds)
-    return {"output_gate": draw(maybe(gate))}
+    return {"output_gate": draw(maybe(gate)), "inner_norm": draw(maybe(NORMS))}
 
 
 @st.composite

@@ -11,6 +11,7 @@ from archcli.graph import Tensor
 from archcli.modules.base import Conflict, Positive, Share, Size, Spec
 from archcli.modules.context import Context
 from archcli.modules.mixer import Mixer, MixerFacts
+from archcli.modules.norm import Norm
 from archcli.modules.position import NoPosition, Position
 from archcli.ops import (
     Attend,
@@ -33,13 +34,14 @@ STABILIZERS = ("qk_norm", "softcap", "clip", "sinks")
 
 
 class LengthTemperature(Spec):
-    """Query temperature: a factor 1 + `scale` ln(1 + floor((position + 1) / `floor_scale`)).
+    """Query temperature: a factor 1 + `scale` ln(1 + floor((position + `first`) / `floor_scale`)).
 
-    Llama 4, on layers without RoPE.
+    Llama 4, on layers without RoPE, counts positions from 1; Ministral 3, on all layers, from `first` 0.
     """
 
     scale: Positive = 0.1
     floor_scale: Size = 8192
+    first: Literal[0, 1] = 1
 
 
 class Attention(Mixer):
@@ -73,7 +75,8 @@ class SoftmaxAttention(Attention):
     softmax, whose probability is dropped (gpt-oss, arXiv:2508.10925). `normalizer` relu weighs by max(score,
     0) over the number of keys the query sees in place of the softmax (arXiv:2309.08586); `temperature`
     sharpens queries with their position. `dropout` zeroes that share of the probabilities in training.
-    `output_gate` gates the result before its output projection.
+    `output_gate` gates the result before its output projection; `inner_norm` normalizes it there, all heads
+    together (SubLN, arXiv:2210.06423; BitNet).
     """
 
     has_scores: ClassVar[bool] = True
@@ -87,6 +90,7 @@ class SoftmaxAttention(Attention):
     temperature: LengthTemperature | None = None
     dropout: Share = 0.0
     output_gate: OutputGate | None = None
+    inner_norm: Norm | None = None
 
     @property
     def mask(self) -> Mask:
@@ -129,9 +133,8 @@ class SoftmaxAttention(Attention):
         if self.temperature is not None:
             from archcli.ops import QueryTemperature  # rare: Llama 4
 
-            q = QueryTemperature("temper", self.temperature.scale, self.temperature.floor_scale)(
-                q, context.positions
-            )
+            by = self.temperature
+            q = QueryTemperature("temper", by.scale, by.floor_scale, by.first)(q, context.positions)
         scale = (d_query**-0.5 if self.scale is None else self.scale) * self.position.score_factor
         extras = (
             {"sinks": Parameter("sinks", (self.n_heads,))(q, group="attention_sinks")} if self.sinks else {}
@@ -160,11 +163,11 @@ class SoftmaxAttention(Attention):
         return mixed
 
     def merge(self, x: Tensor, mixed: Tensor) -> Tensor:
-        """Heads mixed [B, T, H, e], gated by tokens x [B, T, D] where there is a gate, as [B, T, H e]."""
+        """Heads mixed [B, T, H, e], gated and normalized where asked, as [B, T, H e]; x [B, T, D]."""
         if self.output_gate is not None:
             mixed = self.output_gate(x, mixed, name="gate_proj")
         merged: Tensor = MergeHeads("merge")(mixed)
-        return merged
+        return merged if self.inner_norm is None else self.inner_norm(merged, name="inner_norm")
 
     def extend(self, context: Context, **new: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...] | None]:
         """Append new entries to the cached ones: what attention reads, and what the cache keeps.

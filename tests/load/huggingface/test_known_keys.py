@@ -17,7 +17,9 @@ pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are 
 OWN_CODE = {kind for kind in families() if kind not in transformers.CONFIG_MAPPING}
 """Those whose class is in their repositories."""
 
+ROPE = {"rope_type": "default", "rope_theta": 10000.0}
 REQUIRED = {
+    "cohere_compass_text": {"rope_parameters": {"full_attention": ROPE}},
     "deepseek_v2": {"num_experts_per_tok": 6},
     "dots1": {"n_routed_experts": 8, "n_shared_experts": 1, "num_experts_per_tok": 2},
     "nemotron": {"num_key_value_heads": 48},

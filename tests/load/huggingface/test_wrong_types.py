@@ -12,6 +12,7 @@ from archcli.load.huggingface.wrappers.table import WRAPPERS
 from archcli.load.source import load_text
 
 REQUIRED = {
+    "cohere_compass_text": {"rope_parameters": {"full_attention": None}},
     "dots1": {"n_routed_experts": 8, "n_shared_experts": 1, "num_experts_per_tok": 2},
     "nemotron": {"num_key_value_heads": 48},
     "nemotron-nas": {

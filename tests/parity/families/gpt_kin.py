@@ -1,10 +1,33 @@
 """Causal families of GPT's kind: a tiny config each, of which the importer makes the architecture."""
 
-from parity.family import D_FF, D_MODEL, EPS, HEADS, VOCAB, Family, rope
+from parity.family import D_FF, D_MODEL, EPS, HEADS, KV_HEADS, THETA, VOCAB, Family, rope
 
 FAIRSEQ = {"vocab_size": VOCAB, "max_position_embeddings": 64, "tie_word_embeddings": True}
 # eps is 1e-5 whatever these configs say; a stream this quiet feels it.
 QUIET = {f"*.{name}": 0.1 for name in ("embed_*.weight", "layers.*.self_attn.out_proj.*", "layers.*.fc2.*")}
+
+BERT = {
+    "vocab_size": VOCAB,
+    "hidden_size": D_MODEL,
+    "intermediate_size": D_FF,
+    "num_hidden_layers": 2,
+    "num_attention_heads": HEADS,
+    "max_position_embeddings": 64,
+    "layer_norm_eps": EPS,
+    "pad_token_id": None,
+}
+GENERATION = {**BERT, "model_type": "bert-generation", "architectures": ["BertGenerationDecoder"]}
+IMAGE = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+ETTIN = {
+    **BERT,
+    "model_type": "modernbert-decoder",
+    "num_hidden_layers": 3,
+    "norm_eps": EPS,
+    "local_attention": 10,
+    "global_attn_every_n_layers": 2,
+    "pad_token_id": 5,
+    "rope_parameters": {"full_attention": rope(), "sliding_attention": rope(7 * THETA)},
+}
 
 FAMILIES = {
     "gpt-bigcode-mha": Family(
@@ -70,5 +93,37 @@ FAMILIES = {
             "layer_norm_eps": EPS,
             "rope_parameters": rope(partial_rotary_factor=0.5),
         }
+    ),
+    "bert-generation": Family(GENERATION, cls="BertGenerationDecoder"),
+    "bert-generation-causal": Family({**GENERATION, "is_decoder": True}, cls="BertGenerationDecoder"),
+    "git": Family(
+        {**BERT, "model_type": "git", "vision_config": {**IMAGE, "image_size": 8, "patch_size": 4}}
+    ),
+    "modernbert-decoder": Family(ETTIN),
+    "modernbert-decoder-biased": Family(
+        {
+            **ETTIN,
+            "norm_bias": True,
+            "attention_bias": True,
+            "mlp_bias": True,
+            "decoder_bias": False,
+            "classifier_bias": True,
+            "tie_word_embeddings": False,
+        }
+    ),
+    "moshi": Family(
+        {
+            **BERT,
+            "model_type": "moshi",
+            "num_key_value_heads": KV_HEADS,
+            "ffn_dim": 2 * D_FF,
+            "rms_norm_eps": EPS,
+            "sliding_window": 64,
+            "rope_parameters": rope(),
+        },
+        inert={
+            f"groups.0.layer.attention: {change}": "the class masks nothing in one pass, and keeps the window"
+            for change in ("window+1", "window-1", "no window")
+        },
     ),
 }

@@ -139,4 +139,34 @@ FAMILIES = {
             "layer_types": ["sliding_attention", "full_attention"],
         }
     ),
+    "minimax-m3": Family(
+        {
+            **BASE,
+            "model_type": "minimax_m3_vl_text",
+            "num_hidden_layers": 2,
+            "head_dim": 12,
+            "num_local_experts": 8,
+            "dense_intermediate_size": 36,
+            "shared_intermediate_size": 14,
+            "swiglu_limit": 0.8,
+            "mlp_layer_types": ["dense", "sparse"],
+            "rope_parameters": rope(partial_rotary_factor=0.5),
+        }
+    ),
+    "cohere-compass": Family(
+        {
+            **SIZES,
+            "model_type": "cohere_compass_text",
+            "layer_norm_eps": EPS,
+            "logit_scale": 0.25,
+            "attention_bias": True,
+            "tie_word_embeddings": True,
+            "sliding_window": WINDOW,
+            "layer_types": ["sliding_attention", "full_attention"],
+            "rope_parameters": {
+                "sliding_attention": {**rope(), "mrope_section": [2, 1, 1]},
+                "full_attention": None,
+            },
+        }
+    ),
 }

@@ -126,4 +126,15 @@ FAMILIES = {
         adapter_config=ADAPTER,
         vision_config={**TOWER, "image_size": [8, 8]},
     ),
+    "mllama": family(
+        "mllama",
+        {**BASE, "num_hidden_layers": 4, "cross_attention_layers": [0, 2]},
+        vision_config={
+            **TOWER,
+            "num_global_layers": 1,
+            "attention_heads": 2,
+            "vision_output_dim": 32,
+            "intermediate_layers_indices": [0],
+        },
+    ),
 }

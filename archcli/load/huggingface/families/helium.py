@@ -1,7 +1,7 @@
 """Helium of Kyutai: HeliumConfig and HeliumForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.attention import head_dim
+from archcli.load.huggingface.parts.attention import square_heads
 from archcli.load.huggingface.parts.feed_forward import gated
 from archcli.load.huggingface.parts.llama_like import llama_defaults, llama_like
 from archcli.load.huggingface.parts.rope import rope
@@ -27,10 +27,6 @@ WEIGHTS = LLAMA
 def mapping(config: Config) -> Mapped:
     """As Llama with interleaved RoPE; the output projection is square and never biased."""
     config = config.of_class(DEFAULTS)
-    width, heads, hidden = head_dim(config), config.size("num_attention_heads"), config.size("hidden_size")
-    if width.value * heads.value != hidden.value:
-        what = f"{heads} heads of width {width} do not make hidden_size {hidden}"
-        raise config.error(what, "its class projects from hidden_size", config.place("head_dim"))
     bias = ["q", "k", "v"] if config.flag("attention_bias") else False
-    options = {"bias": bias, "position": rope(config, width, pairing="interleaved")}
+    options = {"bias": bias, "position": rope(config, square_heads(config), pairing="interleaved")}
     return llama_like(config, heads=options, ffn=gated(config, bias=config.flag("mlp_bias")))

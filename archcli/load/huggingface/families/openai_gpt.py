@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.gpt_like import GPT_ALIASES, SUMMARY
+from archcli.load.huggingface.parts.gpt_like import GPT_ALIASES, SUMMARY, post_norm_decoder
 from archcli.load.huggingface.parts.norms import layernorm
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import GPT2
@@ -34,13 +33,8 @@ def mapping(config: Config) -> Mapped:
         what = f"activation {short_repr(name.value)} is not supported"
         raise config.error(what, "known: " + ", ".join(ACTIVATIONS), name.place)
     function = name.derive(ACTIVATIONS[name.value])
-    layer = {
-        "kind": "post_norm",
-        "attention": {"kind": "mha", "n_heads": config.size("num_attention_heads"), "bias": True},
-        "ffn": {"kind": "mlp", "d_ff": width.derive(4 * width.value), "activation": function, "bias": True},
-    }
-    norm, positions = layernorm(config.number("layer_norm_epsilon")), {"position": {"kind": "learned"}}
-    return decoder(config, norm, [layer] * config.layers(), embedding=positions, final_norm=False)
+    ffn = {"kind": "mlp", "d_ff": width.derive(4 * width.value), "activation": function, "bias": True}
+    return post_norm_decoder(config, layernorm(config.number("layer_norm_epsilon")), ffn)
 
 
 WEIGHTS: Weights = {

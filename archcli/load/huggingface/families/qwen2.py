@@ -1,18 +1,18 @@
-"""Qwen 1.5, 2 and 2.5: Qwen2Config and Qwen2ForCausalLM."""
+"""Qwen 1.5, 2 and 2.5, and MiMo-7B: Qwen2Config and Qwen2ForCausalLM."""
 
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import attention, head_dim
-from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.decoder import decoder, multi_token_prediction
 from archcli.load.huggingface.parts.feed_forward import gated
 from archcli.load.huggingface.parts.norms import rmsnorm
 from archcli.load.huggingface.parts.windows import windows
 from archcli.load.huggingface.value import ConfigValue, Mapped
-from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.weights.names import LLAMA, PREDICTION
+from archcli.load.huggingface.weights.rules import Auxiliary, Weights
 
-MODEL_TYPES = ("qwen2",)
+MODEL_TYPES = ("qwen2", "mimo")
 
 DEFAULTS = {
     "vocab_size": 151936,
@@ -39,6 +39,7 @@ def mapping(config: Config) -> Mapped:
     Where windows are used, layers from max_window_layers on have one.
     """
     config = config.of_class(DEFAULTS)
+    config.ignore("attention_bias", "use_mrope")  # the class has these biases whatever the file says
     first, used = config.count("max_window_layers").value, config.flag("use_sliding_window")
     ffn, width = gated(config), head_dim(config)
 
@@ -49,7 +50,9 @@ def mapping(config: Config) -> Mapped:
             "ffn": ffn,
         }
 
-    return decoder(config, rmsnorm(config), windows(config, layer, lambda index: index >= first, used=used))
+    layers = windows(config, layer, lambda index: index >= first, used=used)
+    mtp = multi_token_prediction(config, lambda: layers[-1], alike=True)
+    return decoder(config, rmsnorm(config), layers, mtp=mtp)
 
 
-WEIGHTS: Weights = LLAMA
+WEIGHTS: Weights = {**LLAMA, "model.mtp_layers.**": Auxiliary(PREDICTION)}

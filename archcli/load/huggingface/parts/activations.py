@@ -21,6 +21,7 @@ ACTIVATIONS: dict[str, Any] = {
     "silu": "silu",
     "swish": "silu",
     "sigmoid": "sigmoid",
+    "xielu": "xielu",
 }
 """Hugging Face's name: ours."""
 

@@ -29,6 +29,15 @@ def head_dim(config: Config) -> ConfigValue[int]:
     return width
 
 
+def square_heads(config: Config) -> ConfigValue[int]:
+    """head_dim of a class that takes hidden_size for the width of all heads together."""
+    width, heads, hidden = head_dim(config), config.size("num_attention_heads"), config.size("hidden_size")
+    if width.value * heads.value != hidden.value:
+        what = f"{heads} heads of width {width} do not make hidden_size {hidden}"
+        raise config.error(what, "the class needs as many", config.place("head_dim", "num_attention_heads"))
+    return width
+
+
 def head_counts(heads: ConfigValue[int], kv_heads: ConfigValue[int]) -> Mapped:
     """The kind of attention by its numbers of heads: MHA, MQA or GQA."""
     kind = {heads.value: {"kind": "mha"}, 1: {"kind": "mqa"}}
@@ -83,6 +92,6 @@ def latent_attention(config: Config, pairing: str) -> Mapped:
             **{key: config.size(key) for key in ranks},
             "bias": config.flag("attention_bias") or None,
             "latent_norm": {"kind": "rmsnorm", "eps": 1e-6},
-            "position": rope(config, config.size("qk_rope_head_dim"), pairing=pairing),
+            "position": rope(config, config.size("qk_rope_head_dim"), pairing=pairing, scales_scores=True),
         }
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.value import ConfigValue
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.value import ConfigValue, Mapped
 
 GPT_ALIASES: Mapping[str, str] = MappingProxyType(
     {
@@ -25,3 +27,17 @@ def inner_width(config: Config, name: str = "n_inner") -> ConfigValue[int]:
     """The width of the feed-forward network; missing or null means 4 hidden_size."""
     width = config.size("hidden_size")
     return config.size(name, default=width.derive(4 * width.value))
+
+
+def post_norm_decoder(
+    config: Config, norm: Mapped, ffn: Mapped, *, normed: bool = False, **more: Any
+) -> Mapped:
+    """Post-norm without a final norm, biased MHA, learned positions: GPT of 2018, or BERT as a decoder.
+
+    `normed`: a norm follows the embeddings.
+    """
+    attend = {"kind": "mha", "n_heads": config.size("num_attention_heads"), "bias": True}
+    layer = {"kind": "post_norm", "attention": attend, "ffn": ffn}
+    embedding = {"position": {"kind": "learned"}, **({"norm": norm} if normed else {})}
+    layers = [layer] * config.layers()
+    return decoder(config, norm, layers, embedding=embedding, final_norm=False, **more)

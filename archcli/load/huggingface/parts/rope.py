@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import log
 from typing import Any, NamedTuple
 
 from archcli.load.huggingface.config import Config, is_number, short_repr
@@ -12,6 +13,7 @@ Parameters = dict[str, ConfigValue[Any]]
 """The rope parameters that a file states, by their keys."""
 
 DEFAULT_THETA = 10000.0
+MSCALES = ("mscale", "mscale_all_dim")
 PAIR = 2
 
 
@@ -20,12 +22,14 @@ class RopeClass(NamedTuple):
 
     `theta` is its default base. `partial` is its default share of a head that is rotated; None where all of
     it is, whatever the file says. `renamed` are kinds of scaling that the class takes for another.
+    `scales_scores`: the mscale_all_dim of YaRN is a factor on scores too (DeepSeek).
     """
 
     theta: float = DEFAULT_THETA
     pairing: str = "half"
     partial: float | None = None
     renamed: Mapping[str, str] = {}
+    scales_scores: bool = False
 
 
 def rope(config: Config, head_dim: ConfigValue[int], **fixed: Any) -> ConfigValue[Mapped]:
@@ -59,7 +63,7 @@ def position(
         "theta": base,
         "rotary_dim": head_dim.derive(even) if even != width else None,
         "pairing": cls.pairing if cls.pairing != "half" else None,
-        "scaling": _scaling(config, parameters, cls.renamed),
+        "scaling": _scaling(config, parameters, cls),
     }
     return head_dim.derive(without_none(mapping))
 
@@ -118,16 +122,27 @@ def parameters(config: Config, key: str, within: str = "") -> Parameters:
     }
 
 
-def _scaling(config: Config, stated: Parameters, renamed: Mapping[str, str]) -> ConfigValue[Mapped] | None:
+def _scaling(config: Config, stated: Parameters, cls: RopeClass) -> ConfigValue[Mapped] | None:
     kind = stated.get("rope_type", stated.get("type"))
     if kind is None or kind.value == "default":
         return None
     name = kind.value
-    build = KINDS.get(renamed.get(name, name)) if isinstance(name, str) else None
+    build = KINDS.get(cls.renamed.get(name, name)) if isinstance(name, str) else None
     if build is None:
         known = "known: default, " + ", ".join(KINDS)
         raise config.error(f"rope scaling {short_repr(name)} is not supported", known, kind.place)
-    return kind.derive(build(config, stated))
+    mapping = build(config, stated)
+    return kind.derive(mapping if cls.scales_scores else _on_angles(mapping))
+
+
+def _on_angles(mapping: Mapped) -> Mapped:
+    """mscale and mscale_all_dim of YaRN as their one factor on cosines and sines."""
+    rest = {key: value for key, value in mapping.items() if key not in MSCALES}
+    if len(rest) + len(MSCALES) > len(mapping) or "attention_factor" in rest:
+        return rest
+    factor = rest["factor"].value
+    up, down = (0.1 * mapping[key].value * log(max(factor, 1.0)) + 1.0 for key in MSCALES)
+    return {**rest, "attention_factor": mapping["mscale"].derive(up / down)}
 
 
 def _original(config: Config, stated: Parameters) -> ConfigValue[int]:

@@ -1,0 +1,55 @@
+"""BERT as a generator: BertGenerationConfig with BertGenerationDecoder or BertGenerationEncoder."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.bert_like import bert_like, with_second_bias
+from archcli.load.huggingface.parts.feed_forward import mlp
+from archcli.load.huggingface.parts.gpt_like import post_norm_decoder
+from archcli.load.huggingface.parts.norms import layernorm
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.bert_names import encoder_names, tied_names
+from archcli.load.huggingface.weights.rules import Parts, Weights
+
+MODEL_TYPES = ("bert-generation",)
+HEADED = ("BertGenerationDecoder",)
+
+DEFAULTS = {
+    "vocab_size": 50358,
+    "hidden_size": 1024,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "intermediate_size": 4096,
+    "hidden_act": "gelu",
+    "max_position_embeddings": 512,
+    "layer_norm_eps": 1e-12,
+    "is_decoder": False,
+    "add_cross_attention": False,
+    "tie_word_embeddings": True,
+}
+PREFIX = "BertGeneration"
+PARTS: dict[str, tuple[str, ...]] = {"Decoder": ("words",), "Encoder": (), "Model": ()}
+
+
+def mapping(config: Config) -> Mapped:
+    """Post-norm with a norm after the embeddings; causal where is_decoder is true, else an encoder."""
+    config = config.of_class(DEFAULTS)
+    config.only_architectures(*(PREFIX + name for name in PARTS))
+    config.only("add_cross_attention", False)
+    config.ignore("type_vocab_size")
+    if not config.flag("is_decoder"):
+        return with_second_bias(
+            config, bert_like(config, PREFIX, PARTS, head={"transform": False}, embedding={"token_types": 0})
+        )
+    if config.architecture in HEADED:
+        config.only("tie_word_embeddings", True)  # untied it has a second bias, which no pass reads
+    norm = layernorm(config.number("layer_norm_eps"))
+    ffn = mlp(config, config.size("intermediate_size"), "hidden_act")
+    return post_norm_decoder(config, norm, ffn, normed=True, head={"bias": True})
+
+
+def weights(config: Config) -> Weights:
+    """Weight names; an untied head has two biases, one of which no pass reads."""
+    tied = bool(config.of_class(DEFAULTS).flag("tie_word_embeddings"))
+    second = tied_names("lm_head.decoder.weight", "lm_head.bias", tied)
+    return {**encoder_names("bert"), "lm_head.decoder.bias": Parts(("lm_head.bias",), again=True), **second}

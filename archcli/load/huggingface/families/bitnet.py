@@ -1,0 +1,37 @@
+"""BitNet b1.58: BitNetConfig and BitNetForCausalLM."""
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.attention import square_heads
+from archcli.load.huggingface.parts.feed_forward import gated
+from archcli.load.huggingface.parts.llama_like import llama_defaults, llama_like
+from archcli.load.huggingface.parts.norms import rmsnorm
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.names import LLAMA
+
+MODEL_TYPES = ("bitnet",)
+DEFAULTS = llama_defaults(
+    "mlp_bias",
+    vocab_size=128256,
+    hidden_size=2560,
+    intermediate_size=6912,
+    num_hidden_layers=30,
+    num_attention_heads=20,
+    num_key_value_heads=5,
+    hidden_act="relu2",
+    rms_norm_eps=1e-5,
+    rope_theta=500000.0,
+)
+WEIGHTS = {
+    **LLAMA,
+    "[model.]layers.*.self_attn.attn_sub_norm.weight": "layers.*.attention.inner_norm.weight",
+    "[model.]layers.*.mlp.ffn_sub_norm.weight": "layers.*.ffn.inner_norm.weight",
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """As Llama, with a norm before the output projection and before the down projection."""
+    config = config.of_class(DEFAULTS)
+    square_heads(config)
+    norm, ffn = rmsnorm(config), gated(config)
+    heads = {"bias": config.flag("attention_bias"), "inner_norm": norm}
+    return llama_like(config, heads=heads, ffn={**ffn, "inner_norm": norm})

@@ -1,0 +1,60 @@
+"""Command's North Micro, the language model: CohereCompassTextConfig and CohereCompassForCausalLM."""
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.attention import head_dim
+from archcli.load.huggingface.parts.llama_like import llama_like
+from archcli.load.huggingface.parts.norms import layernorm
+from archcli.load.huggingface.parts.numbers import positive
+from archcli.load.huggingface.parts.rope import rope_of_type
+from archcli.load.huggingface.parts.windows import FULL, SLIDING, check_window
+from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.weights.names import LLAMA
+
+MODEL_TYPES = ("cohere_compass_text",)
+DEFAULTS = {
+    "vocab_size": 256000,
+    "hidden_size": 8192,
+    "intermediate_size": 22528,
+    "num_hidden_layers": 40,
+    "num_attention_heads": 64,
+    "hidden_act": "silu",
+    "max_position_embeddings": 8192,
+    "layer_norm_eps": 1e-5,
+    "attention_bias": False,
+    "sliding_window": 4096,
+    "tie_word_embeddings": True,
+}
+WEIGHTS = LLAMA
+
+
+def mapping(config: Config) -> Mapped:
+    """As Command A, with RoPE by the type of a layer, null for none; its three axes are equal for text."""
+    config = config.of_class(DEFAULTS)
+    config.ignore("pooling", "sliding_window_pattern")
+    check_window(config)
+    width, bias = head_dim(config), config.flag("attention_bias")
+
+    def heads(window: ConfigValue[int] | None) -> Mapped:
+        return {"bias": bias, "position": _position(config, width, FULL if window is None else SLIDING)}
+
+    stated = config.get("logit_scale", default=None) is not None
+    scale = positive(config, "logit_scale") if stated else None
+    return llama_like(
+        config,
+        heads=heads,
+        block={"kind": "parallel"},
+        norm=layernorm(config.number("layer_norm_eps"), bias=False),
+        slides=lambda _: False,
+        head=None if scale is None or scale == 1 else {"scale": scale},
+        tied=True,
+    )
+
+
+def _position(config: Config, width: ConfigValue[int], kind: str) -> Mapped | ConfigValue[Mapped]:
+    stated = config.value("rope_parameters", default={})
+    if isinstance(stated.value, dict) and kind in stated.value and stated.value[kind] is None:
+        return {"kind": "none"}
+    if not isinstance(stated.value, dict) or kind not in stated.value:
+        what = f"rope_parameters need a mapping {kind!r}, or null for layers without RoPE"
+        raise config.error(what, at=config.place("rope_parameters"))
+    return rope_of_type(config, width, kind, {kind: {}})

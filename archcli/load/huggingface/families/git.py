@@ -1,0 +1,47 @@
+"""GIT's language model: GitConfig and GitForCausalLM, without the tower that sees the image."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.feed_forward import mlp
+from archcli.load.huggingface.parts.gpt_like import post_norm_decoder
+from archcli.load.huggingface.parts.norms import layernorm
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.auxiliary import TOWER
+from archcli.load.huggingface.weights.bert_names import encoder_names
+from archcli.load.huggingface.weights.rules import Auxiliary, Weights
+
+MODEL_TYPES = ("git",)
+
+DEFAULTS = {
+    "vocab_size": 30522,
+    "hidden_size": 768,
+    "num_hidden_layers": 6,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "hidden_act": "gelu",
+    "max_position_embeddings": 1024,
+    "layer_norm_eps": 1e-12,
+    "tie_word_embeddings": False,
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """BERT's layers, causal, with a biased head."""
+    config = config.of_class(DEFAULTS)
+    config.ignore("vision_config", "num_image_with_embedding")
+    config.note(
+        "only the language model is counted, not the image encoder (vision_config) nor its projection"
+    )
+    norm = layernorm(config.number("layer_norm_eps"))
+    ffn = mlp(config, config.size("intermediate_size"), "hidden_act")
+    return post_norm_decoder(config, norm, ffn, normed=True, head={"bias": True})
+
+
+WEIGHTS: Weights = {
+    **encoder_names("git"),
+    "[git.]image_encoder.**": Auxiliary(TOWER),
+    "[git.]visual_projection.**": Auxiliary(TOWER),
+    "[git.]img_temporal_embedding.**": Auxiliary(TOWER),
+    "output.*": "lm_head.*",
+}

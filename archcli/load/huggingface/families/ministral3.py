@@ -1,0 +1,52 @@
+"""Ministral 3: Ministral3Config and Ministral3ForCausalLM."""
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.llama_like import llama_defaults, llama_like
+from archcli.load.huggingface.parts.rope import stated
+from archcli.load.huggingface.parts.windows import window
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.names import LLAMA
+
+MODEL_TYPES = ("ministral3",)
+YARN = {
+    "rope_type": "yarn",
+    "rope_theta": 1000000.0,
+    "factor": 16.0,
+    "original_max_position_embeddings": 16384,
+    "beta_fast": 32.0,
+    "beta_slow": 1.0,
+    "mscale_all_dim": 1.0,
+    "mscale": 1.0,
+    "llama_4_scaling_beta": 0.1,
+}
+DEFAULTS = llama_defaults(
+    "attention_bias",
+    "mlp_bias",
+    vocab_size=131072,
+    intermediate_size=14336,
+    num_hidden_layers=34,
+    num_key_value_heads=8,
+    head_dim=128,
+    max_position_embeddings=262144,
+    rms_norm_eps=1e-5,
+    rope_parameters=YARN,
+    sliding_window=None,
+)
+WEIGHTS = LLAMA
+
+
+def mapping(config: Config) -> Mapped:
+    """As Mistral, where queries grow with their position beyond the original context."""
+    config = config.of_class(DEFAULTS)
+    config.ignore("attention_bias", "mlp_bias", "layer_types")  # not read, whatever the file says
+    return llama_like(config, heads={"window": window(config), "temperature": _temperature(config)})
+
+
+def _temperature(config: Config) -> Mapped | None:
+    """1 + beta ln(1 + floor(position / the original context)); nothing where beta is 0."""
+    known = stated(config)
+    beta, context = known.get("llama_4_scaling_beta"), known.get("original_max_position_embeddings")
+    if beta is None or context is None:
+        keys = "llama_4_scaling_beta and original_max_position_embeddings"
+        raise config.error(f"the rope parameters need {keys}", at=config.place("rope_parameters"))
+    return {"scale": beta, "floor_scale": context, "first": 0} if beta else None

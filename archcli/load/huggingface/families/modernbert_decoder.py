@@ -1,0 +1,110 @@
+"""The decoder of ModernBERT (Ettin): ModernBertDecoderConfig and ModernBertDecoderForCausalLM."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.activations import activation
+from archcli.load.huggingface.parts.attention import even_split
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.feed_forward import gated
+from archcli.load.huggingface.parts.norms import layernorm
+from archcli.load.huggingface.parts.rope import parameters, position
+from archcli.load.huggingface.parts.windows import FULL, SLIDING, layer_types
+from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
+from archcli.load.huggingface.weights.rules import Parts, Weights
+
+MODEL_TYPES = ("modernbert-decoder",)
+
+DEFAULTS = {
+    "vocab_size": 50368,
+    "hidden_size": 768,
+    "intermediate_size": 1152,
+    "num_hidden_layers": 22,
+    "num_attention_heads": 12,
+    "hidden_activation": "gelu",
+    "max_position_embeddings": 8192,
+    "norm_eps": 1e-5,
+    "norm_bias": False,
+    "attention_bias": False,
+    "mlp_bias": False,
+    "decoder_bias": True,
+    "classifier_bias": False,
+    "classifier_activation": "gelu",
+    "local_attention": 128,
+    "global_attn_every_n_layers": 3,
+    "global_rope_theta": 160000.0,
+    "local_rope_theta": 10000.0,
+    "tie_word_embeddings": True,
+}
+HEADS = (
+    "num_key_value_heads",
+    "head_dim",
+    "classifier_pooling",
+    "sliding_window",
+    "initializer_cutoff_factor",
+)
+
+
+def mapping(config: Config) -> Mapped:
+    """Pre-norm, GeGLU, RoPE of two bases, windows in two layers of three, a head that transforms first.
+
+    local_attention counts both sides of a token, of which a decoder sees one.
+    """
+    config = config.of_class(DEFAULTS)
+    config.ignore(*HEADS, "embedding_dropout", "mlp_dropout", "classifier_dropout")
+    norm = layernorm(config.number("norm_eps"), bias=config.flag("norm_bias"))
+    period = config.size("global_attn_every_n_layers").value
+    types = layer_types(config, [SLIDING if i % period else FULL for i in range(config.layers())])
+    ffn = gated(config, act="hidden_activation", bias=config.flag("mlp_bias"))
+    made = {
+        kind: {"kind": "pre_norm", "attention": _attention(config, kind), "ffn": ffn}
+        for kind in dict.fromkeys(types)
+    }
+    first, *rest = [made[kind] for kind in types]
+    head = {
+        "kind": "transformed",
+        "activation": activation(config, "classifier_activation"),
+        "transform_bias": config.flag("classifier_bias"),
+        "bias": config.flag("decoder_bias"),
+    }
+    return decoder(config, norm, [{**first, "normed": "ffn"}, *rest], embedding={"norm": norm}, head=head)
+
+
+def _attention(config: Config, kind: str) -> Mapped:
+    """Attention of a layer of this kind, with or without a window."""
+    width, theta = even_split(config), "local_rope_theta" if kind == SLIDING else "global_rope_theta"
+    stated = {**parameters(config, "rope_parameters", kind), **parameters(config, "rope_scaling")}
+    place = position(config, width, {"rope_theta": config.number(theta), **stated})
+    heads, bias = config.size("num_attention_heads"), config.flag("attention_bias")
+    window = _window(config) if kind == SLIDING else None
+    return without_none({"kind": "mha", "n_heads": heads, "bias": bias, "position": place, "window": window})
+
+
+def _window(config: Config) -> ConfigValue[int]:
+    """The stated sliding_window, else half of local_attention."""
+    if "sliding_window" in config.data and not config.stated_null("sliding_window"):
+        return config.size("sliding_window")
+    both = config.count("local_attention")
+    if config.stated_null("local_attention") or both.value == 1 or "sliding_window" in config.data:
+        what = "layers with a window have none"
+        raise config.error(what, "state sliding_window", config.place("sliding_window", "local_attention"))
+    return both.derive(both.value // 2)
+
+
+WEIGHTS: Weights = {
+    "[model.]embeddings.tok_embeddings.weight": "embedding.tokens.weight",
+    "[model.]embeddings.norm.*": "embedding.norm.*",
+    "[model.]layers.*.attn_norm.*": "layers.*.attention_norm.*",
+    **{
+        f"[model.]layers.*.attn.{name}.*": f"layers.*.attention.{ours}_proj.*"
+        for name, ours in (("q_proj", "q"), ("k_proj", "k"), ("v_proj", "v"), ("Wo", "o"))
+    },
+    "[model.]layers.*.mlp_norm.*": "layers.*.ffn_norm.*",
+    "[model.]layers.*.mlp.Wi.*": Parts(("layers.*.ffn.gate_proj.*", "layers.*.ffn.up_proj.*")),
+    "[model.]layers.*.mlp.Wo.*": "layers.*.ffn.down_proj.*",
+    "[model.]final_norm.*": "final_norm.*",
+    "lm_head.dense.*": "lm_head_transform.*",
+    "lm_head.norm.*": "lm_head_norm.*",
+    "decoder.weight": "lm_head.weight",
+    "decoder.bias": "lm_head.bias",
+}

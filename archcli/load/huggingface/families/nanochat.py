@@ -1,0 +1,49 @@
+"""nanochat: NanoChatConfig and NanoChatForCausalLM."""
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.attention import head_dim
+from archcli.load.huggingface.parts.feed_forward import mlp
+from archcli.load.huggingface.parts.llama_like import llama_defaults, llama_like
+from archcli.load.huggingface.parts.norms import rmsnorm
+from archcli.load.huggingface.parts.numbers import optional_number
+from archcli.load.huggingface.parts.rope import rope
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.names import LLAMA
+
+MODEL_TYPES = ("nanochat",)
+DEFAULTS = llama_defaults(
+    "mlp_bias",
+    vocab_size=50304,
+    hidden_size=768,
+    intermediate_size=8192,
+    num_hidden_layers=12,
+    num_attention_heads=6,
+    hidden_act="relu2",
+    final_logit_softcapping=15.0,
+)
+WEIGHTS = {
+    **LLAMA,
+    "[model.]layers.*.mlp.fc1.weight": "layers.*.ffn.up_proj.weight",
+    "[model.]layers.*.mlp.fc2.weight": "layers.*.ffn.down_proj.weight",
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """Norms without weights, one after the embeddings too; RoPE clockwise, then normalized heads."""
+    config = config.of_class(DEFAULTS)
+    norm, cap = rmsnorm(config) | {"weight": False}, optional_number(config, "final_logit_softcapping")
+    place = rope(config, head_dim(config))
+    if place.value["kind"] == "rope":
+        place = place.derive({**place.value, "clockwise": True})
+    return llama_like(
+        config,
+        heads={
+            "bias": config.flag("attention_bias"),
+            "position": place,
+            "qk_norm": {"per": "head", "when": "after_rope"},
+        },
+        ffn=mlp(config, config.size("intermediate_size"), "hidden_act", bias=False),
+        norm=norm,
+        embedding={"norm": norm},
+        head=None if cap is None else {"softcap": cap},
+    )

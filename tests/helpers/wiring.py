@@ -5,6 +5,8 @@ Each check raises AssertionError.
 The leaves themselves (a linear map, a norm) are held against definitions of their own in tests/ops.
 """
 
+from types import SimpleNamespace
+
 import torch
 from torch import nn
 
@@ -188,37 +190,35 @@ MIXTURES = {
 }
 
 
+def chosen(node, spec, x):
+    """Weights and experts by the reference of Route."""
+    router = spec.router
+    assert (node.router.bias is not None) == router.bias
+    stored = router.correction and router.correction_is == "buffer"
+    op = SimpleNamespace(
+        top_k=spec.top_k,
+        scores=router.scores,
+        normalized=router.normalized,
+        scale=router.scale,
+        correction=stored,
+        groups=router.n_groups,
+        kept_groups=router.top_k_groups,
+        group_score=router.group_score,
+        ranked_by=router.ranked_by,
+        jitter=router.jitter,
+    )
+    bias = {"correction_bias": node.route.correction_bias} if stored else {}
+    added = () if stored or not router.correction else (node.correction.weight,)
+    logits, cap = node.router(x), router.softcap
+    return REFERENCES["Route"](op, bias, logits if cap is None else cap * torch.tanh(logits / cap), *added)
+
+
 def check_mixture(name):
     """Each token by its own experts, one after the other."""
     spec = MIXTURES[name]
     node = layer_of(PreNorm(attention=gqa(), ffn=spec, norm=RMS)).ffn
-    router = spec.router
-    assert (node.router.bias is not None) == router.bias
-    op = type(
-        "Choice",
-        (),
-        {
-            "top_k": spec.top_k,
-            "scores": router.scores,
-            "normalized": router.normalized,
-            "scale": router.scale,
-        },
-    )
-    op.correction, op.groups, op.kept_groups, op.group_score = (
-        router.correction,
-        router.n_groups,
-        router.top_k_groups,
-        router.group_score,
-    )
-    op.ranked_by, op.jitter = router.ranked_by, router.jitter
     x = X[:, :3]
-    stored = router.correction and router.correction_is == "buffer"
-    bias = {"correction_bias": node.route.correction_bias} if stored else {}
-    op.correction, added = stored, () if stored or not router.correction else (node.correction.weight,)
-    logits, cap = node.router(x), router.softcap
-    gates, index = REFERENCES["Route"](
-        op, bias, logits if cap is None else cap * torch.tanh(logits / cap), *added
-    )
+    gates, index = chosen(node, spec, x)
     expected = torch.zeros_like(x)
     for b in range(2):
         for t in range(3):

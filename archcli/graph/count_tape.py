@@ -31,7 +31,7 @@ class CountTape:
     A child tape shares the list of rows and differs in path, repetition, experts and group.
     """
 
-    __slots__ = ("experts", "group", "path", "rows", "start", "times")
+    __slots__ = ("experts", "group", "path", "rows", "start", "tied", "times")
 
     def __init__(
         self,
@@ -40,7 +40,10 @@ class CountTape:
         times: Number = 1,
         experts: Experts | None = None,
         group: str = "",
+        *,
+        tied: bool = False,
     ) -> None:
+        self.tied = tied
         self.rows, self.path, self.times, self.experts, self.group = rows, path, times, experts, group
         self.start = len(rows)
 
@@ -63,20 +66,21 @@ class CountTape:
 
     def declaring(self) -> CountTape | None:
         """A tape that writes a row without cost for each op that owns weights, at the same path."""
-        return DeclaringTape(self.rows, self.path, self.times, self.experts, self.group)
+        return DeclaringTape(self.rows, self.path, self.times, self.experts, self.group, tied=self.tied)
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
         """Count the child's forward with the path, repetition, experts and group it is called with."""
         group = options.get("group") or module.group or self.group
         experts = options.get("experts") or self.experts
-        child = type(self)(
-            self.rows, _join(self.path, name), self.times * options.get("times", 1), experts, group
-        )
+        times, tied = self.times * options.get("times", 1), self.tied or options.get("tied", False)
+        child = type(self)(self.rows, _join(self.path, name), times, experts, group, tied=tied)
         return _rebind(self, module.forward(*_rebind(child, args)))
 
     def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
         """Count the module's ops under this path and the given group."""
-        child = type(self)(self.rows, self.path, self.times, self.experts, group or self.group)
+        child = type(self)(
+            self.rows, self.path, self.times, self.experts, group or self.group, tied=self.tied
+        )
         return _rebind(self, module.forward(*_rebind(child, args), **options))
 
     def occurrences(self, n_layers: Number, period: int) -> Iterator[tuple[int, Number]]:
@@ -120,6 +124,7 @@ class CountTape:
             times=self.times,
             experts=self.experts,
             trained=trained,
+            tied=self.tied,
         )
         self.rows.append(row)
         return row

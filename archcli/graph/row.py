@@ -34,8 +34,8 @@ class PassPart(NamedTuple):
 class Row:
     """One counted operation of the forward: path, shapes, weights, cost and states.
 
-    Costs are per occurrence; `times` repeats them. Weights that are not `trained` are frozen: they get no
-    gradient.
+    Costs are per occurrence; `times` repeats them, and the weights unless these are `tied`: stored once, used
+    every time. Weights that are not `trained` are frozen: they get no gradient.
     """
 
     path: str
@@ -49,6 +49,7 @@ class Row:
     times: Number
     experts: Experts | None
     trained: bool = True
+    tied: bool = False
 
     def pieces(self, phase: str) -> Iterator[PassPart]:
         """The parts that run in a phase; training adds its own parts and the backward of every part."""
@@ -65,11 +66,16 @@ class Row:
         return sum((prod(shape) for shape in self.weights.values()), 0)
 
     @property
+    def copies(self) -> Number:
+        """How many occurrences have weights of their own."""
+        return 1 if self.tied else self.times
+
+    @property
     def params(self) -> Number:
         """Parameters of all occurrences and all experts."""
-        return self.unit_params * self.times * (self.experts.n_experts if self.experts else 1)
+        return self.unit_params * self.copies * (self.experts.n_experts if self.experts else 1)
 
     @property
     def active_params(self) -> Number:
         """Parameters that one token passes through."""
-        return self.unit_params * self.times * (self.experts.top_k if self.experts else 1)
+        return self.unit_params * self.copies * (self.experts.top_k if self.experts else 1)

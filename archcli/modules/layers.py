@@ -1,7 +1,7 @@
 """LayerIndex: the layers of a model that each counted layer represents, by row and YAML path.
 
 Counting traces every distinct layer once: layer i of a pattern of p layers stands for the layers i, i+p,
-i+2p, … of its group. A built model has all of them.
+i+2p, … of its group. A built model has all of them; of tied layers it has the first p.
 """
 
 from __future__ import annotations
@@ -113,6 +113,9 @@ def _spans(model: Spec) -> Iterator[tuple[str, range]]:
 def _group_spans(group: Group, start: int, *, adapted: bool) -> Iterator[range]:
     """The layers that each counted layer of a group represents; with adapters the first is separate."""
     period, end = len(group.blocks), start + group.n_layers
+    if group.tie:
+        yield from (range(i, i + 1) for i in range(start, start + period))
+        return
     alone = min(period, group.n_layers) if adapted else 0
     yield from (range(i, i + 1) for i in range(start, start + alone))
     yield from (range(i, end, period) for i in range(start + alone, min(start + alone + period, end)))

@@ -93,6 +93,13 @@ class LoRA(Spec):
                 "the embedding cannot be adapted where source and target share it",
                 "leave embedding out of the targets",
             )
+        if any(row.tied for row in rows):
+            yield Conflict(
+                "lora-tied-layers",
+                "lora",
+                "adapters of layers that share weights are not defined",
+                "leave lora out",
+            )
         if TABLE in self.targets and model.mtp_depth:
             yield Conflict(
                 "lora-mtp-embedding",

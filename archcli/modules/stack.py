@@ -25,11 +25,16 @@ Cached = tuple[Any, ...] | None
 
 
 class Group(Spec):
-    """`n_layers` layers that repeat one `layer`, or a `pattern` of layers (five local, one global)."""
+    """`n_layers` layers that repeat one `layer`, or a `pattern` of layers (five local, one global).
+
+    With `tie` they share weights: those of the layer, or of the pattern, are stored once and used again every
+    time (ALBERT, arXiv:1909.11942 section 3.1; Universal Transformer, arXiv:1807.03819).
+    """
 
     n_layers: Size
     layer: Block | None = None
     pattern: tuple[Block, ...] = ()
+    tie: bool = False
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -53,7 +58,10 @@ class Group(Spec):
             of_layer = context._replace(
                 rotary=tables[i % len(blocks)], cache=None if cache is None else before.states
             )
-            x, states = blocks[i % len(blocks)](x, of_layer, name=f"layers.{label(start + i)}", times=times)
+            place = label(start + (i % len(blocks) if self.tie else i))
+            x, states = blocks[i % len(blocks)](
+                x, of_layer, name=f"layers.{place}", times=times, tied=self.tie
+            )
             kept.append(LayerCache(before.length + context.positions.shape[0], states))
         return x, None if cache is None else tuple(kept)
 

@@ -68,6 +68,8 @@ class BuildTape(NodeTape):
             if not hasattr(place, step):
                 place.add_module(step, nn.ModuleList())
             place = getattr(place, step)
+        if last in place._modules:  # a tied layer, used again
+            return NodeTape.call(self, module, name, *args, **options)
         child = ModuleNode(module, self.node.form, None if experts is None else n_experts)
         place.add_module(last, child)
         tape = BuildTape(child, self._below(name), n_experts)

@@ -29,6 +29,13 @@ DISTILBERT = {
     "max_position_embeddings": 64,
 }
 SMALL = "1e-12 whatever the config says: too small to be felt"
+ALBERT = {
+    **BASE,
+    "model_type": "albert",
+    "num_hidden_layers": 3,
+    "embedding_size": 12,
+    "hidden_act": "gelu_new",
+}
 EUROBERT = {
     **{key: value for key, value in BASE.items() if key not in ("type_vocab_size", "layer_norm_eps")},
     "model_type": "eurobert",
@@ -121,4 +128,11 @@ FAMILIES: dict[str, Family] = {
         },
         "ModernBertForMaskedLM",
     ),
+    "albert": masked(ALBERT, "AlbertForMaskedLM"),
+    "albert-two-groups": masked(
+        {**ALBERT, "num_hidden_groups": 2, "inner_group_num": 2, "hidden_act": "silu"},
+        "AlbertForMaskedLM",
+        inert={f"groups.{i}: pattern reversed": "both layers of a group are alike" for i in range(2)},
+    ),
+    "albert-base": masked(ALBERT, "AlbertModel", answer="pooler_output"),
 }

@@ -33,6 +33,30 @@ LONGROPE: dict[str, Any] = rope(
     original_max_position_embeddings=64,
 )
 
+NESTED: dict[str, Any] = {
+    **BASE,
+    "num_hidden_layers": 3,
+    "head_dim": HEAD_DIM,
+    "moe_intermediate_size": WIDTH,
+    "num_experts_per_tok": K,
+    "layer_types": ["full_attention", "sliding_attention", "full_attention"],
+    "mlp_layer_types": ["sparse", "sparse", "dense"],
+    "sliding_window": WINDOW,
+    "rope_parameters": {"full_attention": rope(), "sliding_attention": rope(9.0)},
+}
+DBRX: dict[str, Any] = {
+    "model_type": "dbrx",
+    "vocab_size": SIZES["vocab_size"],
+    "d_model": SIZES["hidden_size"],
+    "n_heads": SIZES["num_attention_heads"],
+    "n_layers": 2,
+    "max_seq_len": 64,
+    "pad_token_id": None,
+    "rope_parameters": rope(),
+    "attn_config": {"kv_n_heads": 2, "clip_qkv": 0.3, "rope_theta": 100.0},
+    "ffn_config": {"ffn_hidden_size": WIDTH, "moe_num_experts": E, "moe_top_k": K},
+}
+
 BELOW = "no sequence here is longer than the original context"
 
 FAMILIES: dict[str, Family] = {
@@ -101,5 +125,17 @@ FAMILIES: dict[str, Family] = {
             "groups.0.layer.attention.position.scaling: long_factor*1.1": BELOW,
             "groups.0.layer.attention.position.scaling: factor*2": "the mscales state what it would give",
         },
+    ),
+    "mellum": Family({**NESTED, "model_type": "mellum", "num_local_experts": E, "norm_topk_prob": False}),
+    "dbrx": Family(DBRX),
+    "dbrx-unnormalized": Family(
+        {
+            **DBRX,
+            "ffn_config": {
+                **DBRX["ffn_config"],
+                "moe_normalize_expert_weights": None,
+                "ffn_act_fn": {"name": "gelu"},
+            },
+        }
     ),
 }

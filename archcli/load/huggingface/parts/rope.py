@@ -73,7 +73,8 @@ def rope_of_type(
 ) -> ConfigValue[Mapped]:
     """The position mapping of the layers of a type, by what rope_parameters nests under it.
 
-    `defaults` are the class's theta and share of each type; the class reads no other key.
+    `defaults` are the class's theta and share of each type where the file has none; the class reads no other
+    key. A type that states no share turns the whole head.
     """
     usual: Parameters = {
         key: ConfigValue(value, config.places.start) for key, value in defaults[kind].items()
@@ -84,8 +85,7 @@ def rope_of_type(
     if "rope_theta" not in nested:
         what = f"rope_parameters need a mapping {kind!r} with a rope_theta"
         raise config.error(what, at=config.place("rope_parameters"))
-    share = {key: value for key, value in usual.items() if key != "rope_theta"}
-    return position(config, head_dim, {**share, **nested}, partial=1.0)
+    return position(config, head_dim, nested, partial=1.0)
 
 
 def stretched_rope(config: Config, head_dim: ConfigValue[int]) -> ConfigValue[Mapped]:

@@ -45,6 +45,8 @@ class WeightTarget(NamedTuple):
             whole[axis] = sum(shape[axis] for shape in ours)
         if self.parts.transposed and len(whole) > 1:
             whole[-2:] = whole[:-3:-1]
+        if self.parts.merged:
+            whole[:2] = [whole[0] * whole[1]]
         return (1, *whole) if self.parts.flat else tuple(whole)
 
     def renamed(self, names: tuple[str, ...]) -> WeightTarget:

@@ -1,0 +1,53 @@
+"""Mellum 2: MellumConfig and MellumForCausalLM."""
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.attention import PER_HEAD, head_dim
+from archcli.load.huggingface.parts.experts import by_types, experts, normalized_by, some_routed
+from archcli.load.huggingface.parts.llama_like import llama_like
+from archcli.load.huggingface.parts.rope import rope_of_type
+from archcli.load.huggingface.parts.windows import FULL, SLIDING
+from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, PREDICTION, QK_NORM
+from archcli.load.huggingface.weights.rules import Auxiliary, Weights
+
+MODEL_TYPES = ("mellum",)
+ROPES = {FULL: {"rope_theta": 500000.0}, SLIDING: {"rope_theta": 10000.0}}
+DEFAULTS = {
+    "vocab_size": 98304,
+    "hidden_size": 2304,
+    "intermediate_size": 7168,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 4,
+    "head_dim": 128,
+    "hidden_act": "silu",
+    "max_position_embeddings": 131072,
+    "rms_norm_eps": 1e-6,
+    "attention_bias": False,
+    "sliding_window": 1024,
+    "moe_intermediate_size": 896,
+    "num_experts_per_tok": 8,
+    "num_local_experts": 64,
+    "norm_topk_prob": True,
+    "tie_word_embeddings": False,
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """As Qwen 3 with experts; layers with a window have a RoPE of their own."""
+    config = config.of_class(DEFAULTS, num_experts="num_local_experts")
+    config.ignore("mtp_layer_types", "mtp_mlp_layer_types")
+    if config.get("num_nextn_predict_layers", "num_mtp_layers", default=0):
+        config.note("layers of multi-token prediction are not counted: the class holds none")
+    width, bias = head_dim(config), config.flag("attention_bias")
+
+    def heads(window: ConfigValue[int] | None) -> Mapped:
+        place = rope_of_type(config, width, SLIDING if window else FULL, ROPES)
+        return {"bias": bias, "qk_norm": PER_HEAD, "position": place}
+
+    routed = by_types(config, lambda: [True] * config.layers())
+    networks = some_routed(config, routed, lambda: experts(config, router=normalized_by(config)))
+    return llama_like(config, heads=heads, networks=networks, slides=lambda _: False)
+
+
+WEIGHTS: Weights = {**LLAMA, **EXPERTS, **QK_NORM, "mtp.**": Auxiliary(PREDICTION)}

@@ -98,7 +98,7 @@ HOMES = {
     ".packing": ["Packing"],
     ".quantization": ["Format", "Quantization", "Rule"],
     ".relative_key": ["RelativeKey"],
-    ".relative": ["RelativeBuckets", "ScoreBias"],
+    ".relative": ["LayerBuckets", "RelativeBuckets", "ScoreBias"],
     ".rope_scaling": [
         "DynamicNTKScaling",
         "LinearScaling",

@@ -79,6 +79,7 @@ TABLE: dict[str, dict[str, str]] = {
         "sinusoidal": "archcli.modules.position:Sinusoidal",
         "alibi": "archcli.modules.position:ALiBi",
         "shaw": "archcli.modules.relative_key:RelativeKey",
+        "buckets": "archcli.modules.relative:LayerBuckets",
         "rope": "archcli.modules.position:Rope",
     },
     "rope_scaling": {

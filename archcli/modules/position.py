@@ -26,6 +26,9 @@ class Position(Inline):
     acts_on: ClassVar[Literal["nothing", "embedding", "heads", "keys", "scores"]] = "nothing"
     """Where it enters: added to the embedding, turning queries and keys, added to keys, added to scores."""
 
+    shares_bias: ClassVar[bool] = False
+    """Whether its bias on scores is one for all sequences of a batch, whatever they say."""
+
     def forward(self, x: Tensor, positions: Tensor, *, name: str) -> Tensor:
         """Token embeddings x [B, T, D] with what this position adds to them."""
         return x

@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.base import Conflict, Inline, Size
+from archcli.modules.position import Position
 from archcli.ops import RelativeBias
 
 
@@ -41,25 +42,53 @@ class RelativeBuckets(ScoreBias):
 
     def check(self) -> Iterator[Conflict]:
         """Conflicts: too few buckets for near and far distances in each direction."""
-        near = self.n_buckets // (4 if self.bidirectional else 2)
-        if near == 0:
-            least = 4 if self.bidirectional else 2
-            yield Conflict(
-                "buckets-too-few",
-                "n_buckets",
-                f"n_buckets {self.n_buckets} has none for far distances",
-                f"{least} at least",
-            )
-        elif self.max_distance <= near:
-            yield Conflict(
-                "max-distance-too-near",
-                "max_distance",
-                f"max_distance {self.max_distance} is among the {near} near ones",
-                f"{near + 1} at least",
-            )
+        yield from bucket_conflicts(self.n_buckets, self.max_distance, bidirectional=self.bidirectional)
 
     def forward(self, positions: Tensor, visible: Number, n_heads: Number, *, name: str) -> Tensor:
         """The bias [1, H, T, S]."""
         op = RelativeBias(name, self.n_buckets, n_heads, visible, self.max_distance, self.bidirectional)
         bias: Tensor = op(positions)
+        return bias
+
+
+def bucket_conflicts(n_buckets: int, max_distance: int, *, bidirectional: bool) -> Iterator[Conflict]:
+    """Conflicts of numbers of buckets and distances."""
+    near = n_buckets // (4 if bidirectional else 2)
+    if near == 0:
+        least = 4 if bidirectional else 2
+        yield Conflict(
+            "buckets-too-few",
+            "n_buckets",
+            f"n_buckets {n_buckets} has none for far distances",
+            f"{least} at least",
+        )
+    elif max_distance <= near:
+        yield Conflict(
+            "max-distance-too-near",
+            "max_distance",
+            f"max_distance {max_distance} is among the {near} near ones",
+            f"{near + 1} at least",
+        )
+
+
+class LayerBuckets(Position):
+    """The bias of `RelativeBuckets` with a table for each layer. UMT5, arXiv:2304.09151."""
+
+    acts_on = "scores"
+    shares_bias: ClassVar[bool] = True
+    kind: Literal["buckets"] = "buckets"
+    n_buckets: Size = 32
+    max_distance: Size = 128
+    bidirectional: bool = False
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflicts: too few buckets for near and far distances in each direction."""
+        yield from bucket_conflicts(self.n_buckets, self.max_distance, bidirectional=self.bidirectional)
+
+    def score_bias(self, q: Tensor, positions: Tensor, visible: Number, scale: float) -> Tensor:
+        """The bias [1, H, T, S]."""
+        op = RelativeBias(
+            "score_bias", self.n_buckets, q.shape[2], visible, self.max_distance, self.bidirectional
+        )
+        bias: Tensor = op(positions, group=RelativeBuckets.group)
         return bias

@@ -151,6 +151,13 @@ class Stack(Module):
                 "leave score_bias out",
             )
         for i, mixer in self._scored():
+            if mixer.position.shares_bias:
+                yield Conflict(
+                    "one-score-bias",
+                    f"groups.{i}",
+                    "a layer's position adds a bias to the scores, as score_bias does",
+                    "leave one of them out",
+                )
             if mixer.n_heads != self._n_heads or mixer.window or mixer.chunk:
                 yield Conflict(
                     "score-bias-layers-alike",

@@ -116,6 +116,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     m.QKNorm: {"when": nothing},
     m.Learned: {"offset": table_offset},
     m.ALiBi: {"slope_exponent": times(0.9), "scaled": to(True, False)},
+    m.LayerBuckets: {"max_distance": times(0.5), "bidirectional": to(True, False)},
     m.RelativeBuckets: {"max_distance": times(0.5), "bidirectional": to(True, False)},
     m.Rope: {"theta": times(2), "pairing": to("half", "interleaved"), "rotary_dim": turned},
     m.NoScaling: {"kind": kinds(m.LinearScaling, factor=2.0)},

@@ -139,10 +139,11 @@ class SoftmaxAttention(Attention):
         extras = (
             {"sinks": Parameter("sinks", (self.n_heads,))(q, group="attention_sinks")} if self.sinks else {}
         )
+        of_layer = "shared_bias" if self.position.shares_bias else "bias"
         by_position = self.position.score_bias(q, context.positions, k.shape[1], scale)
         extras |= {
             name: bias
-            for name, bias in (("bias", by_position), ("shared_bias", context.bias))
+            for name, bias in ((of_layer, by_position), ("shared_bias", context.bias))
             if bias is not None
         }
         relu = self.normalizer == "relu"

@@ -1,6 +1,6 @@
 """Encoder-decoders: a tiny config each, of which the importer makes the architecture."""
 
-from parity.family import D_FF, D_MODEL, HEADS, VOCAB, Family
+from parity.family import D_FF, D_MODEL, EPS, HEADS, VOCAB, Family
 
 HALVES = {
     "vocab_size": VOCAB,
@@ -41,6 +41,26 @@ def halves(model_type, cls, quiet=QUIET, **options):
     return Family(config, cls=cls, quiet=quiet)
 
 
+T5 = {
+    "vocab_size": VOCAB,
+    "d_model": D_MODEL,
+    "d_kv": 10,
+    "d_ff": D_FF,
+    "num_layers": 2,
+    "num_decoder_layers": 3,
+    "num_heads": HEADS,
+    "relative_attention_num_buckets": 8,
+    "relative_attention_max_distance": 14,
+    "layer_norm_epsilon": EPS,
+    "feed_forward_proj": "gated-gelu",
+}
+
+
+def t5_kin(model_type, cls, **options):
+    """A family of T5's kind."""
+    return Family({**T5, "model_type": model_type, "architectures": [cls], **options}, cls=cls)
+
+
 FAMILIES: dict[str, Family] = {
     "bart": halves("bart", "BartForConditionalGeneration", QUIET_POST),
     "bart-untied": halves(
@@ -56,6 +76,23 @@ FAMILIES: dict[str, Family] = {
     "blenderbot": halves("blenderbot", "BlenderbotForConditionalGeneration"),
     "blenderbot-small": halves("blenderbot-small", "BlenderbotSmallForConditionalGeneration", QUIET_POST),
     "blenderbot-small-decoder": halves("blenderbot-small", "BlenderbotSmallForCausalLM"),
+    "mt5": t5_kin("mt5", "MT5ForConditionalGeneration"),
+    "umt5": t5_kin("umt5", "UMT5ForConditionalGeneration"),
+    "umt5-encoder": Family(
+        {**T5, "model_type": "umt5", "architectures": ["UMT5EncoderModel"]},
+        cls="UMT5EncoderModel",
+        answer="last_hidden_state",
+    ),
+    "switch": t5_kin(
+        "switch_transformers",
+        "SwitchTransformersForConditionalGeneration",
+        num_layers=4,
+        num_sparse_encoder_layers=2,
+        num_sparse_decoder_layers=3,
+        num_experts=4,
+        router_bias=True,
+        dense_act_fn="silu",
+    ),
     # an id of padding that the witness's tokens lack: what it stands at has another position
     "m2m-100": halves("m2m_100", "M2M100ForConditionalGeneration", scale_embedding=False, pad_token_id=1),
 }

@@ -150,6 +150,8 @@ def _matches(
         yield from _matches(node[step], rest, words)
     if "*" in node and step:
         yield from _matches(node["*"], rest, (*words, step))
-    if "#" in node and step.isascii() and step.isdigit() and len(step) <= MOST_DIGITS:
-        for rule, matched, _ in _matches(node["#"], rest, words):
-            yield rule, matched, int(step)
+    for key, below in node.items():
+        number = step.removeprefix(key[:-1]) if key.endswith("#") and step.startswith(key[:-1]) else ""
+        if number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS:
+            for rule, matched, _ in _matches(below, rest, words):
+                yield rule, matched, int(number)

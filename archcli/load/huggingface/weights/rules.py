@@ -1,8 +1,9 @@
 """Rules that translate Hugging Face's tensor names to archcli's.
 
 In a pattern `*` stands for one step of a name (a layer's index, `weight` or `bias`) and fills the `*` of our
-names in order; `#` for the index of a tensor that is stacked with its neighbours into one of ours; a last
-`**` for all that follows. What stands in brackets may be left out, as `[model.]` is by the base class.
+names in order; `#` for the index of a tensor that is stacked with its neighbours into one of ours, alone or
+behind a word (`expert_#`); a last `**` for all that follows. What stands in brackets may be left out, as
+`[model.]` is by the base class.
 """
 
 from __future__ import annotations

@@ -1,0 +1,25 @@
+"""mT5 and UMT5, T5 for many languages: MT5Config and MT5ForConditionalGeneration."""
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.t5_like import ALIASES, T5_DEFAULTS, t5_like, t5_weights
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.rules import Weights
+
+MODEL_TYPES = ("mt5", "umt5")
+TIES_UNSTORED_HEAD = True
+"""The class ties the head whatever the config says, so a checkpoint without one is a tied model's."""
+
+SIZES = {"vocab_size": 250112, "d_ff": 1024, "num_layers": 8, "num_heads": 6}
+DEFAULTS = {**T5_DEFAULTS, **SIZES, "feed_forward_proj": "gated-gelu"}
+
+
+def mapping(config: Config) -> Mapped:
+    """As T5 v1.1; UMT5 has buckets in each layer, and its tied head reads x / sqrt(d_model)."""
+    config = config.of_class(DEFAULTS, **ALIASES)
+    tied, unified = config.flag("tie_word_embeddings"), config.model_type == "umt5"
+    return t5_like(config, tied, unified and tied, per_layer=unified)
+
+
+def weights(config: Config) -> Weights:
+    """Weight names of both halves, or of an encoder alone."""
+    return t5_weights(config, per_layer=config.model_type == "umt5")

@@ -19,7 +19,7 @@ HARMLESS = ("expert_capacity", "router_dtype", "router_ignore_padding_tokens", "
 def mapping(config: Config) -> Mapped:
     """As T5 with experts in some layers; weights of the chosen are not normalized, none is dropped."""
     config = config.of_class(DEFAULTS, **ALIASES)
-    config.ignore(*HARMLESS, "feed_forward_proj", "encoder_sparse_step", "decoder_sparse_step")
+    config.ignore(*HARMLESS, "feed_forward_proj")
     depth = config.size("num_hidden_layers")
     depths = {"encoder": depth, "decoder": depth}
     if not config.stated_null("num_decoder_layers"):
@@ -40,7 +40,8 @@ def _networks(config: Config, half: str, depth: ConfigValue[int]) -> list[Mapped
     experts = {"n_experts": config.size("num_experts"), "top_k": 1, "expert": plain, "router": router}
     routed = {"kind": "moe", **experts}
     number = config.count(f"num_sparse_{half}_layers").value
-    step = depth.value // number if number else depth.value
+    spread = depth.value // number if number else depth.value
+    step = config.count(f"{half}_sparse_step", default=spread).value
     return [routed if step == 1 or (step and i % step == 1) else plain for i in range(depth.value)]
 
 

@@ -6,6 +6,7 @@ from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("t5",)
+DEFAULTS = T5_DEFAULTS
 TIES_UNSTORED_HEAD = True
 """The class ties the head whatever the config says, so a checkpoint without one is a tied model's."""
 
@@ -15,7 +16,7 @@ def mapping(config: Config) -> Mapped:
 
     `tie_word_embeddings: false` (v1.1, Flan) gives an untied head that reads x itself.
     """
-    config = config.of_class(T5_DEFAULTS, **ALIASES)
+    config = config.of_class(DEFAULTS, **ALIASES)
     # transformers 5 writes tie_word_embeddings true over every false, which it keeps as scale_decoder_outputs
     tied = config.flag("tie_word_embeddings")
     scaled = config.flag("scale_decoder_outputs", default=tied)

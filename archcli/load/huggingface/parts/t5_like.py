@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.parts.activations import ACTIVATIONS
+from archcli.load.huggingface.parts.activations import ACTIVATIONS, activation
 from archcli.load.huggingface.parts.attention import Flag
 from archcli.load.huggingface.parts.decoder import PLAIN
 from archcli.load.huggingface.parts.groups import groups
@@ -39,7 +39,7 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "head_dim": "d_kv",
     }
 )
-HARMLESS = (*PLAIN, "dropout_rate", "dense_act_fn", "is_gated_act", "output_past")
+HARMLESS = (*PLAIN, "dropout_rate", "dense_act_fn", "is_gated_act", "is_decoder", "output_past")
 ENCODER, TAGGER = "EncoderModel", "ForTokenClassification"
 """Endings of the classes that are an encoder alone."""
 
@@ -109,15 +109,19 @@ def _half(config: Config, depth: ConfigValue[int], ffn: Networks, *, causal: boo
 
 
 def dense(config: Config) -> Mapped:
-    """`relu`, or `gated-` and the name of the gate's function; `gated-gelu` means its tanh form."""
+    """`relu`, or `gated-` and the name of the gate's function; `gated-gelu` means its tanh form.
+
+    What transformers made of it when it wrote the file, `dense_act_fn` and `is_gated_act`, goes before it.
+    """
     stated = config.value("feed_forward_proj")
     gate, _, name = stated.value.rpartition("-") if isinstance(stated.value, str) else ("", "", "")
     name = "gelu_new" if stated == "gated-gelu" else name
     if gate not in ("", "gated") or name not in ACTIVATIONS:
         what = f"feed_forward_proj {short_repr(stated.value)} is not supported"
         raise config.error(what, "known: relu, gated-gelu and their like", stated.place)
-    function = stated.derive(ACTIVATIONS[name])
-    return {"kind": "glu" if gate else "mlp", "d_ff": config.size("d_ff"), "activation": function}
+    function = activation(config, "dense_act_fn", default=stated.derive(name))
+    gated = config.flag("is_gated_act", default=bool(gate))
+    return {"kind": "glu" if gated else "mlp", "d_ff": config.size("d_ff"), "activation": function}
 
 
 PARTS = {"SelfAttention": "attention", "EncDecAttention": "cross_attention", "FF": "ffn"}

@@ -109,7 +109,7 @@ def test_prefill_and_decode_give_the_same_logits(name, attention, prompt):
 def test_gathered_experts_give_the_same_logits(name):
     seen, model = witness(name), our_model(name, "eager")
     set_expert_form(model, "gather")
-    gathered = model(seen.tokens)
+    gathered = model(seen.tokens, *seen.source)
     set_expert_form(model, "grouped")
     assert difference(gathered, seen.logits) <= TOLERANCE
 

@@ -92,6 +92,7 @@ FAMILIES: dict[str, Family] = {
         num_experts=4,
         router_bias=True,
         dense_act_fn="silu",
+        tie_word_embeddings=False,
     ),
     # an id of padding that the witness's tokens lack: what it stands at has another position
     "m2m-100": halves("m2m_100", "M2M100ForConditionalGeneration", scale_embedding=False, pad_token_id=1),

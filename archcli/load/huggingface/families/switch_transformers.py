@@ -13,7 +13,13 @@ MODEL_TYPES = ("switch_transformers",)
 SIZES = {"d_model": 768, "num_layers": 12, "num_decoder_layers": 12, "num_heads": 12}
 SPARSE = {"num_sparse_encoder_layers": 3, "num_sparse_decoder_layers": 3, "num_experts": 8}
 DEFAULTS = {**T5_DEFAULTS, **SIZES, **SPARSE, "dense_act_fn": "relu", "router_bias": False}
-HARMLESS = ("expert_capacity", "router_dtype", "router_ignore_padding_tokens", "add_router_probs")
+HARMLESS = (
+    "add_cross_attention",
+    "expert_capacity",
+    "router_dtype",
+    "router_ignore_padding_tokens",
+    "add_router_probs",
+)
 
 
 def mapping(config: Config) -> Mapped:
@@ -26,7 +32,7 @@ def mapping(config: Config) -> Mapped:
         depths["decoder"] = config.size("num_decoder_layers")
     networks = {half: _networks(config, half, count) for half, count in depths.items()}
     tied = config.flag("tie_word_embeddings")
-    return t5_like(config, tied, tied, networks=networks)
+    return t5_like(config, tied, tied, networks=networks, ties=False)
 
 
 def _networks(config: Config, half: str, depth: ConfigValue[int]) -> list[Mapped]:
@@ -47,7 +53,10 @@ def _networks(config: Config, half: str, depth: ConfigValue[int]) -> list[Mapped
 
 def weights(config: Config) -> Weights:
     """T5's names, with `mlp` for what T5 calls DenseReluDense; experts have a tensor each."""
+    config = config.of_class(DEFAULTS, **ALIASES)
     names = t5_weights(config, ff="mlp")
+    if not config.flag("tie_word_embeddings"):
+        names |= {"shared.weight": "embedding.unread.weight", "encoder.embed_tokens.weight": "source.weight"}
     for half, i in (("encoder", 1), ("decoder", 2)):
         theirs, ours = f"{half}.block.*.layer.{i}.mlp", f"{half}.layers.*.ffn"
         names |= {

@@ -59,12 +59,14 @@ def t5_like(
     *,
     networks: Mapping[str, Networks] | None = None,
     per_layer: bool = False,
+    ties: bool = True,
 ) -> Mapped:
     """Both halves, or the encoder where the file's class is one.
 
     `scale` tells whether the head reads x / sqrt(d_model). `networks` are those of the encoder and the
     decoder, by default `dense`. With `per_layer` each layer has buckets of its own. A head that is not `tied`
-    has a table, as checkpoints of v1.1, Flan and mT5 have, though the classes since transformers 5 tie all.
+    has a table, as checkpoints of v1.1, Flan and mT5 have, though a class that `ties` all since transformers
+    5 does so whatever the file says; one that does not has a table for each half, and one that is not read.
     """
     config.ignore(*HARMLESS)
     ffns = networks or dict.fromkeys(("encoder", "decoder"), dense(config))
@@ -81,14 +83,18 @@ def t5_like(
         labels = config.labels() if config.architecture.endswith(TAGGER) else None
         config.ignore("scale_decoder_outputs")
         return without_none({"kind": "encoder", **whole, **encoder, "n_labels": labels})
-    if not tied:
+    embedding: Mapped = {"tied": tied}
+    if not tied and ties:
         fewer = f"{config.size('vocab_size').value * width.value:,}"
         what = "the head has a table of its own, as in T5 v1.1; the class since transformers 5 ties it"
         config.note(f"{what}, and counts {fewer} parameters fewer")
+    elif not tied:
+        config.note("shared, a table of as many parameters as the embedding, is counted, and read by no pass")
+        embedding["unread_table"], encoder = True, {"vocab_size": config.size("vocab_size"), **encoder}
     head = {"scale": width.derive(width.value**-0.5)} if scale else None
     decoder = _half(config, decoders, ffns["decoder"], causal=True, per_layer=per_layer)
-    halves = {"encoder": encoder, "decoder": decoder, "head": head}
-    return without_none({"kind": "encoder_decoder", **whole, "embedding": {"tied": tied}, **halves})
+    halves = {"embedding": embedding, "encoder": encoder, "decoder": decoder, "head": head}
+    return without_none({"kind": "encoder_decoder", **whole, **halves})
 
 
 def _half(config: Config, depth: ConfigValue[int], ffn: Networks, *, causal: bool, per_layer: bool) -> Mapped:
@@ -120,7 +126,7 @@ def dense(config: Config) -> Mapped:
         what = f"feed_forward_proj {short_repr(stated.value)} is not supported"
         raise config.error(what, "known: relu, gated-gelu and their like", stated.place)
     function = activation(config, "dense_act_fn", default=stated.derive(name))
-    gated = config.flag("is_gated_act", default=bool(gate))
+    gated = not config.stated_null("is_gated_act") and config.flag("is_gated_act", default=bool(gate))
     return {"kind": "glu" if gated else "mlp", "d_ff": config.size("d_ff"), "activation": function}
 
 

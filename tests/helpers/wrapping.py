@@ -61,8 +61,8 @@ def their_wrapper(config: dict[str, Any]) -> Any:
 
 
 def language_model(model: Any) -> dict[str, torch.Tensor]:
-    """The parameters of the text part and of the head, tied ones once."""
+    """The trainable parameters of the text part and of the head, tied ones once."""
     inner = {id(p) for p in model.get_decoder().parameters()} | {
         id(p) for p in model.get_output_embeddings().parameters()
     }
-    return {name: p for name, p in model.named_parameters() if id(p) in inner}
+    return {name: p for name, p in model.named_parameters() if id(p) in inner and p.requires_grad}

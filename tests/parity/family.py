@@ -47,7 +47,8 @@ class Family:
     class gives padding a position of its own. `quiet` scales down the random weights of
     their names it lists, so that an eps nobody can configure is felt. `restretched` marks frequencies that
     change with the length seen: keys cached earlier keep their old angles, so decoding differs from one
-    pass, for them as for us. `inert` lists mutants that change nothing here, each with its reason.
+    pass, for them as for us. `in_memory`: the names are those of memory alone, which files do not have.
+    `inert` lists mutants that change nothing here, each with its reason.
     """
 
     config: Mapping[str, Any]
@@ -60,6 +61,7 @@ class Family:
     avoids: int | None = None
     quiet: Mapping[str, float] = field(default_factory=dict)
     restretched: bool = False
+    in_memory: bool = False
     inert: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -38,10 +38,9 @@ def wrapped(kind, text, cls="AutoModelForImageTextToText", *, tower="vision_conf
     return {"model_type": kind, "text_config": text, "tie_word_embeddings": False, **towers, **outer}
 
 
-def family(kind, text, *, inert=None, tower="vision_config", **outer):
-    return Family(
-        wrapped(kind, text, tower=tower, **outer), cls="AutoModelForImageTextToText", inert=inert or {}
-    )
+def family(kind, text, *, tower="vision_config", in_memory=False, **outer):
+    config = wrapped(kind, text, tower=tower, **outer)
+    return Family(config, cls="AutoModelForImageTextToText", in_memory=in_memory)
 
 
 FAMILIES = {
@@ -136,5 +135,19 @@ FAMILIES = {
             "vision_output_dim": 32,
             "intermediate_layers_indices": [0],
         },
+    ),
+    "ernie4_5_vl_moe": family(
+        "ernie4_5_vl_moe",
+        {
+            **BASE,
+            "num_hidden_layers": 3,
+            "use_bias": True,
+            "moe_num_experts": 4,
+            "moe_k": 2,
+            "moe_num_shared_experts": 1,
+            "moe_intermediate_size": [20, 12],
+            "rope_parameters": rope(mrope_section=[1, 1, 2]),
+        },
+        in_memory=True,
     ),
 }

@@ -105,6 +105,7 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "paddleocr_vl": Wrapper("paddleocr_vl_text", either(default=True), any_text=False),
     "aria": Wrapper("aria_text", UNTIED, any_text=False),
     "mllama": Wrapper("mllama_text_model", never, any_text=False),
+    "ernie4_5_vl_moe": Wrapper("ernie4_5_vl_moe_text", TIED, any_text=False),
     "molmo2": Wrapper("molmo2_text", never, any_text=False),
     # classes that their repositories hold: a causal language model of transformers as it is
     "deepseek_vl_v2": Wrapper("deepseek_v2", of_text, "language_config", own),

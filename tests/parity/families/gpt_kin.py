@@ -28,6 +28,31 @@ ETTIN = {
     "pad_token_id": 5,
     "rope_parameters": {"full_attention": rope(), "sliding_attention": rope(7 * THETA)},
 }
+TROCR = {
+    **FAIRSEQ,
+    "model_type": "trocr",
+    "architectures": ["TrOCRForCausalLM"],
+    "d_model": D_MODEL,
+    "decoder_layers": 2,
+    "decoder_attention_heads": HEADS,
+    "decoder_ffn_dim": D_FF,
+}
+TROCR_QUIET = {
+    f"model.decoder.layers.*.{name}.*": 0.3
+    for name in ("self_attn_layer_norm", "final_layer_norm", "self_attn.out_proj", "fc2")
+}
+XLM = {
+    "model_type": "xlm",
+    "architectures": ["XLMWithLMHeadModel"],
+    "n_words": VOCAB,
+    "emb_dim": D_MODEL,
+    "n_layers": 2,
+    "n_heads": HEADS,
+    "n_langs": 3,
+    "max_position_embeddings": 64,
+    "layer_norm_eps": EPS,
+    "pad_token_id": 5,
+}
 
 FAMILIES = {
     "gpt-bigcode-mha": Family(
@@ -126,4 +151,21 @@ FAMILIES = {
             for change in ("window+1", "window-1", "no window")
         },
     ),
+    "bert-generation-untied": Family(
+        {**GENERATION, "is_decoder": True, "tie_word_embeddings": False}, cls="BertGenerationDecoder"
+    ),
+    "trocr": Family(TROCR, quiet=TROCR_QUIET),
+    "trocr-sinusoids": Family(
+        {
+            **TROCR,
+            "use_learned_position_embeddings": False,
+            "layernorm_embedding": False,
+            "scale_embedding": True,
+            "pad_token_id": 5,
+        },
+        avoids=5,
+        quiet=TROCR_QUIET,
+    ),
+    "xlm": Family(XLM, cls="XLMWithLMHeadModel", avoids=5),
+    "xlm-causal": Family({**XLM, "causal": True, "n_langs": 1}, cls="XLMWithLMHeadModel", avoids=5),
 }

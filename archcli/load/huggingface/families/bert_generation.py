@@ -41,11 +41,10 @@ def mapping(config: Config) -> Mapped:
         return with_second_bias(
             config, bert_like(config, PREFIX, PARTS, head={"transform": False}, embedding={"token_types": 0})
         )
-    if config.architecture in HEADED:
-        config.only("tie_word_embeddings", True)  # untied it has a second bias, which no pass reads
     norm = layernorm(config.number("layer_norm_eps"))
     ffn = mlp(config, config.size("intermediate_size"), "hidden_act")
-    return post_norm_decoder(config, norm, ffn, normed=True, head={"bias": True})
+    whole = post_norm_decoder(config, norm, ffn, normed=True, head={"bias": True})
+    return with_second_bias(config, whole) if config.architecture in HEADED else whole
 
 
 def weights(config: Config) -> Weights:

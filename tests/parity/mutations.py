@@ -30,13 +30,13 @@ from parity.encoding import idle, pooled, transformed
 from parity.routing import grouping, nearness, normalization, ranking, score_kinds, top_k, weighing
 
 STRUCTURE = set(
-    """kind name source released series sibling_of published groups embedding head attention
-    mixer ffn layer norm latent_norm activation scaling expert router vocab_size d_model
-    max_seq_len n_heads n_kv_heads head_dim v_head_dim d_ff n_experts kv_lora_rank
-    q_lora_rank qk_nope_head_dim qk_rope_head_dim weight per tied form token_types
-    more_types width width_of pooler pools unread n_labels source_len encoder decoder
-    in_channels frozen n_buckets front_end transform max_distance idle unread_table lora
-    quantization dropout momentum loss mtp ignore training extra_rows tie""".split()  # noqa: SIM905
+    """kind name source released series sibling_of published groups embedding head attention mixer ffn
+    layer norm latent_norm activation scaling expert router vocab_size d_model max_seq_len n_heads
+    n_kv_heads head_dim v_head_dim d_ff n_experts kv_lora_rank q_lora_rank qk_nope_head_dim
+    qk_rope_head_dim weight per tied form token_types more_types width width_of pooler pools unread
+    n_labels source_len encoder decoder in_channels frozen n_buckets front_end transform
+    max_distance idle unread_table extra_rows lora quantization dropout momentum loss mtp
+    ignore training tie""".split()  # noqa: SIM905
 )
 
 
@@ -118,7 +118,12 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     m.ALiBi: {"slope_exponent": times(0.9), "scaled": to(True, False)},
     m.LayerBuckets: {"max_distance": times(0.5), "bidirectional": to(True, False)},
     m.RelativeBuckets: {"max_distance": times(0.5), "bidirectional": to(True, False)},
-    m.Rope: {"theta": times(2), "pairing": to("half", "interleaved"), "rotary_dim": turned},
+    m.Rope: {
+        "theta": times(2),
+        "pairing": to("half", "interleaved"),
+        "rotary_dim": turned,
+        "clockwise": to(True, False),
+    },
     m.NoScaling: {"kind": kinds(m.LinearScaling, factor=2.0)},
     m.DynamicNTKScaling: {
         "factor": times(2),
@@ -158,12 +163,14 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     m.GELU: {"kind": kinds(m.GELUTanh)},
     m.GELUTanh: {"kind": kinds(m.GELU)},
     m.Swish: {"beta": times(1.1), "learnt": nothing, "kind": kinds(m.SiLU)},
+    m.XIELU: {"beta": times(1.1), "eps": nothing, "kind": kinds(m.ReLU)},
     m.Sigmoid: {"kind": kinds(m.SiLU)},
     m.Softplus: {"kind": kinds(m.ReLU)},
     m.SiLU: {"kind": kinds(m.GELU, m.Sigmoid)},
-    m.MLP: {"bias": off},
+    m.MLP: {"bias": off, "inner_norm": dropped},
     m.GLU: {
         "bias": off,
+        "inner_norm": dropped,
         "kind": kinds(m.MLP),
         "limit": both(times(0.5), dropped, filled(0.5)),
         "up_offset": to(0, 1),
@@ -190,7 +197,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "combination": to("sum"),
         "out_norm": dropped,
     },
-    m.LengthTemperature: {"scale": times(2), "floor_scale": times(2)},
+    m.LengthTemperature: {"scale": times(2), "floor_scale": times(2), "first": to(0, 1)},
     m.Attention: {
         "position": both(
             to(m.NoPosition()),
@@ -208,6 +215,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "normalizer": to("relu"),
         "temperature": both(dropped, filled(m.LengthTemperature(scale=0.5, floor_scale=4))),
         "output_gate": dropped,
+        "inner_norm": dropped,
     },
     m.ProjectedAttention: {"value_multiplier": times(1.1)},
     m.ProjectedHeads: {
@@ -225,7 +233,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "temperature": nothing,
     },
     m.Block: {"residual_multiplier": times(1.1), "cross_attention": without_cross},
-    m.PreNorm: {"kind": kinds(m.PostNorm, m.ResidualPostNorm), "normed": nothing},
+    m.PreNorm: {"kind": kinds(m.PostNorm, m.ResidualPostNorm), "normed": to("both")},
     m.PostNorm: {"kind": kinds(m.PreNorm, m.ResidualPostNorm)},
     m.Sandwich: {"kind": kinds(m.PreNorm, m.ResidualPostNorm)},
     m.ResidualPostNorm: {"kind": kinds(m.PreNorm, m.PostNorm)},
@@ -238,13 +246,14 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "norms_tokens": norm_of_tokens,
         "position": place,
     },
-    m.Head: {
+    m.LogitHead: {
         "bias": off,
         "stored_bias": off,
         "scale": times(1.1),
         "softcap": both(times(2), dropped, filled(3.0)),
     },
     m.MaskedHead: {"bias": off, "transform_bias": transformed},
+    m.TransformedHead: {"transform_bias": off},
     m.Encoder: {"pooler_activation": pooled},
     m.WindowedGlobal: {"window": plus(2, -2), "n_global": nothing},
     m.Stack: {"final_norm": off, "score_bias": dropped},

@@ -108,6 +108,17 @@ FAMILIES: dict[str, Family] = {
     ),
     "granitemoe-biased": Family({**GRANITE, "model_type": "granitemoe", "attention_bias": True}),
     "granitemoeshared": Family({**GRANITE, "model_type": "granitemoeshared", "shared_intermediate_size": 28}),
+    "granitemoe-swa": Family(
+        {
+            **GRANITE,
+            "model_type": "granitemoe_swa",
+            "num_hidden_layers": 4,
+            "layer_types": ["full_attention", "sliding_attention", "sliding_attention", "sliding_attention"],
+            "layer_rope_theta": [100.0, 100.0, 0, 9.0],
+            "sliding_window": WINDOW,
+            "shared_intermediate_size": 28,
+        }
+    ),
     "phimoe": Family({**LOCAL, "model_type": "phimoe", "router_jitter_noise": 0.1}),
     "phimoe-biased": Family(
         {

@@ -95,7 +95,7 @@ class GroupQueries(DesignRule):
             "64 heads with keys and values of their own, as its config says, at 8,192 tokens and beyond"
         ),
         **dict.fromkeys(
-            ("gemma-7b", "mpt-30b", "olmo-3-7b", "qwen1.5-moe-a2.7b"),
+            ("dots.llm1", "gemma-7b", "mpt-30b", "olmo-3-7b", "persimmon-8b", "qwen1.5-moe-a2.7b"),
             "every head has keys and values of its own, as its config says",
         ),
     }
@@ -156,6 +156,11 @@ class WindowBeyondContext(DesignRule):
         "Mistral 7B, arXiv:2310.06825 (id confirmed), its config: a window of 4,096 in a context of 32,768"
     )
     spares = "files without max_seq_len"
+    known: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(
+            ("ministral-8b", "phi-3.5-moe"), "a window as long as the context, as its config says"
+        ),
+    }
     valid = (example(attention=f"{MHA}, window: 1024}}"),)
     invalid = (example(attention=f"{MHA}, window: 4096}}"),)
 

@@ -122,6 +122,26 @@ class HeadsOfHalfTiles(DesignRule):
                 yield Finding(f"{path}.{head_key(attention)}", message, dim, "64, 128, 192 or 256")
 
 
+UNPADDED = (
+    "afm-4.5b",
+    "bart-large",
+    "ctrl",
+    "distilbert-base",
+    "electra-base",
+    "gpt-neo-1.3b",
+    "granite-3.0-1b-a400m",
+    "hunyuan-7b",
+    "hunyuan-a13b",
+    "mbart-large-50",
+    "nllb-200-600m",
+    "olmo-3-7b",
+    "pegasus-large",
+    "roberta-base",
+    "xlm-roberta-base",
+)
+"""Presets whose vocabulary is as large as their tokenizer's, whatever kernels like."""
+
+
 class VocabularyFillsTiles(DesignRule):
     """The vocabulary is a multiple of 8."""
 
@@ -142,7 +162,7 @@ class VocabularyFillsTiles(DesignRule):
         **dict.fromkeys(("bert-base-uncased", "bert-large-uncased"), "30,522 entries of its tokenizer"),
         "longformer-base-4096": "50,265 entries, RoBERTa's",
         **dict.fromkeys(("granite-3.0-2b", "granite-3.0-8b"), "49,155 entries of its tokenizer"),
-        "olmo-3-7b": "100,278 entries of its tokenizer",
+        **dict.fromkeys(UNPADDED, "the entries of its tokenizer, as its config says"),
         "whisper-small": "51,865 entries, languages and marks among them",
         "whisper-large-v3": "51,866 entries, languages and marks among them",
     }

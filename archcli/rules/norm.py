@@ -37,6 +37,18 @@ class NormOtherThanRms(DesignRule):
             yield Finding("norm.kind", "norm layernorm", "layernorm", "rmsnorm")
 
 
+POST_NORM = (
+    "albert-base-v2",
+    "bart-large",
+    "distilbert-base",
+    "electra-base",
+    "nomic-embed-text-v1.5",
+    "roberta-base",
+    "xlm-roberta-base",
+)
+"""Presets after BERT's blocks."""
+
+
 class PostNormNeedsWarmUp(DesignRule):
     """A post-norm model states training.warmup_steps."""
 
@@ -57,7 +69,7 @@ class PostNormNeedsWarmUp(DesignRule):
             "post-norm and warmed up, which the preset, an architecture, does not state",
         ),
         **dict.fromkeys(
-            ("bert-base-uncased", "bert-large-uncased", "gpt-1", "longformer-base-4096"),
+            ("bert-base-uncased", "bert-large-uncased", "gpt-1", "longformer-base-4096", *POST_NORM),
             "post-norm; the preset states no recipe",
         ),
         "performer": "the original Transformer's blocks; the preset states no recipe",

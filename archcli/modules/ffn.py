@@ -17,6 +17,8 @@ from archcli.modules.dropout import dropped
 from archcli.modules.norm import Norm
 from archcli.ops import AddConstant, Clip, Linear, Multiply
 
+Branch = Literal["gate", "up", "down"]
+
 
 class FeedForward(Module):
     """Per-token network, [B, T, D] to [B, T, D]."""
@@ -63,17 +65,18 @@ class GLU(FeedForward):
 
     Shazeer 2020, arXiv:2002.05202; with silu it is SwiGLU, with gelu GeGLU, with relu ReGLU.
 
-    Differs from MLP in the gate. `bias` false, as in the paper, leaves all three without bias. `limit` c
-    bounds the gate from above by c and the up branch to +-c, `up_offset` 1 adds one to the up branch
-    (gpt-oss, arXiv:2508.10925). `dropout` zeroes that share of the gated branch in training. `inner_norm`
-    normalizes it before the down projection (SubLN, arXiv:2210.06423; BitNet).
+    Differs from MLP in the gate. `bias` false, as in the paper, leaves all three without bias, true biases
+    all, a list biases those it names (TeleChat down). `limit` c bounds the gate from above by c and the up
+    branch to +-c, `up_offset` 1 adds one to the up branch (gpt-oss, arXiv:2508.10925). `dropout` zeroes that
+    share of the gated branch in training. `inner_norm` normalizes it before the down projection (SubLN,
+    arXiv:2210.06423; BitNet).
     """
 
     is_gated: ClassVar[bool] = True
     kind: Literal["glu"] = "glu"
     d_ff: Size
     activation: Activation = SiLU()
-    bias: bool = False
+    bias: bool | tuple[Branch, ...] = False
     limit: Positive | None = None
     up_offset: Literal[0, 1] = 0
     dropout: Share = 0.0
@@ -81,15 +84,19 @@ class GLU(FeedForward):
 
     def forward(self, x: Tensor) -> Tensor:
         """down(act(gate x) * up x)."""
-        gate, up = Linear("gate_proj", self.d_ff, self.bias)(x), Linear("up_proj", self.d_ff, self.bias)(x)
+        gate = Linear("gate_proj", self.d_ff, self._biased("gate"))(x)
+        up = Linear("up_proj", self.d_ff, self._biased("up"))(x)
         if self.limit is not None:
             gate, up = Clip("gate_clip", self.limit, from_below=False)(gate), Clip("up_clip", self.limit)(up)
         if self.up_offset:
             up = AddConstant("up_offset", self.up_offset)(up)
         hidden = Multiply("gated")(self.activation(gate, name="activation"), up)
         hidden = _normalized(dropped(hidden, self.dropout), self.inner_norm)
-        y: Tensor = Linear("down_proj", x.shape[-1], self.bias)(hidden)
+        y: Tensor = Linear("down_proj", x.shape[-1], self._biased("down"))(hidden)
         return y
+
+    def _biased(self, which: Branch) -> bool:
+        return self.bias if isinstance(self.bias, bool) else which in self.bias
 
 
 def _normalized(hidden: Tensor, norm: Norm | None) -> Tensor:

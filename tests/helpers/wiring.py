@@ -14,7 +14,6 @@ from archcli.modules import (
     GELU,
     GLU,
     MLP,
-    XIELU,
     Embedding,
     GELUTanh,
     Head,
@@ -47,6 +46,7 @@ from wiring_attention import (
     check_yarn_scale,
     layer_of,
 )
+from wiring_networks import check_glu_biases, check_inner_norm, check_xielu
 from zoo import DEEPSEEK, LN, QWEN_MOE, RMS, D, V, assert_close, built, gqa, model, moe, tokens
 
 BLOCKS = {
@@ -156,25 +156,6 @@ def check_activation(name):
     assert_close(node(X), node.down_proj(function(node.up_proj(X))))
     node = layer_of(PreNorm(attention=gqa(), ffn=GLU(d_ff=7, activation=spec), norm=RMS)).ffn
     assert_close(node(X), node.down_proj(function(node.gate_proj(X)) * node.up_proj(X)))
-
-
-def check_xielu():
-    """Apertus's activation: a parabola above 0, an exponential below, on a line of slope beta."""
-    node = layer_of(PreNorm(attention=gqa(), ffn=MLP(d_ff=7, activation=XIELU(beta=0.4)), norm=RMS)).ffn
-    above = torch.log1p(node.activation.alpha_p.exp())
-    below = 0.4 + torch.log1p(node.activation.alpha_n.exp())
-    x = node.up_proj(X)
-    curve = torch.where(x > 0, above * x**2, below * (x.exp() - 1 - x))
-    assert_close(node(X), node.down_proj(curve + 0.4 * x))
-
-
-def check_inner_norm():
-    """BitNet's norm between the matrices of a network."""
-    node = layer_of(PreNorm(attention=gqa(), ffn=MLP(d_ff=7, inner_norm=LN), norm=RMS)).ffn
-    assert_close(node(X), node.down_proj(node.inner_norm(nn.functional.gelu(node.up_proj(X)))))
-    node = layer_of(PreNorm(attention=gqa(), ffn=GLU(d_ff=7, inner_norm=LN), norm=RMS)).ffn
-    gated = nn.functional.silu(node.gate_proj(X)) * node.up_proj(X)
-    assert_close(node(X), node.down_proj(node.inner_norm(gated)))
 
 
 MIXTURES = {
@@ -290,6 +271,7 @@ CHECKS = {
     **{f"activation-{name}": lambda name=name: check_activation(name) for name in ACTIVATIONS},
     "activation-xielu": check_xielu,
     "inner-norm": check_inner_norm,
+    "glu-biases": check_glu_biases,
     **{f"attention-{name}": lambda name=name: check_attention(name) for name in ATTENTIONS},
     **{f"mla-{form}": lambda form=form: check_latent(form) for form in ("naive", "absorbed")},
     "yarn-scale": check_yarn_scale,

@@ -50,6 +50,7 @@ FEEDFORWARD = [
         for cls in (m.MLP, m.GLU)
     ),
     Mutant("MLP: no bias", m.MLP, "forward", changed(bias=False), ("oracle.gpt2",)),
+    Mutant("GLU: all biased", m.GLU, "forward", changed(bias=True), ("wiring.glu-biases",)),
     Mutant("GLU: no gate", m.GLU, "forward", lambda old: m.MLP.forward, ("oracle.llama-3.1-8b",)),
     Mutant(
         "GLU: twice as wide",

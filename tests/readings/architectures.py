@@ -44,7 +44,7 @@ DENSE = st.builds(MLP, d_ff=SIZES, activation=ACTIVATIONS, bias=BOOL, inner_norm
     GLU,
     d_ff=SIZES,
     activation=ACTIVATIONS,
-    bias=BOOL,
+    bias=BOOL | st.sampled_from([("down",), ("gate", "up")]),
     limit=maybe(NUMBERS),
     up_offset=st.sampled_from([0, 1]),
     inner_norm=maybe(NORMS),

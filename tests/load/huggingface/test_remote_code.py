@@ -4,6 +4,7 @@ No class of transformers reads these files. What they say is compared with a cla
 """
 
 import json
+import math
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ from archcli.load.source import load_text
 from archcli.measure.passes import forward_pass
 from hub_compared import against, told, wrong
 from remote_alike import ALIKE, MINICPM, SIZES, S
-from remote_names import ENDS, LLAMA_LAYER, NAMES, SEPARATE, N
+from remote_names import ENDS, LLAMA_LAYER, NAMES, SEPARATE, WORDS, F, N
 from remote_published import PUBLISHED
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
@@ -138,7 +139,10 @@ REFUSED = {
         "block_cls 'sequential'",
     ),
     "qwen": ({"model_type": "qwen", "scale_attn_weights": False}, "scale_attn_weights False"),
-    "telechat": ({"model_type": "telechat"}, "'telechat' is not supported"),
+    "telechat": (
+        {"model_type": "telechat", "embed_layernorm": True},
+        "embed_layernorm True is not supported",
+    ),
 }
 
 
@@ -158,6 +162,27 @@ def test_the_names_of_a_repository_are_the_weights(name):
     found = against(config, {**held, **others})
     assert wrong(found) == set()
     assert set(told(found).values()) <= {"tied weight, stored again"}
+
+
+def test_telechat_is_llama_with_biases_where_the_stream_is_written():
+    sizes = {"vocab_size": WORDS, "hidden_size": N, "n_layer": 2, "n_head": 6, "ffn_hidden_size": F}
+    config = {"model_type": "telechat", "architectures": ["TelechatForCausalLM"], **sizes}
+    layer = {
+        "input_layernorm.weight": (N,),
+        "self_attention.query.weight": (N, N),
+        "self_attention.key_value.weight": (2 * N, N),
+        "self_attention.dense.weight": (N, N),
+        "self_attention.dense.bias": (N,),
+        "post_attention_layernorm.weight": (N,),
+        "mlp.gate_proj.weight": (F, N),
+        "mlp.up_proj.weight": (F, N),
+        "mlp.down_proj.weight": (N, F),
+        "mlp.down_proj.bias": (N,),
+    }
+    held = {f"transformer.h.{i}.{name}": shape for i in range(2) for name, shape in layer.items()}
+    ends = {"transformer.word_embeddings.weight": (WORDS, N), "transformer.ln_f.weight": (N,)}
+    assert wrong(against(config, {**held, **ends})) == set()
+    assert our_total(config) == sum(math.prod(shape) for shape in {**held, **ends}.values())
 
 
 def test_the_first_phi_counts_the_embedding_as_a_layer():

@@ -38,6 +38,18 @@ TINY = {
     "pad_token_id": 0,
 }
 OPT = {**TINY, "ffn_dim": 48, "word_embed_proj_dim": 32}
+REQUIRED = {
+    "cohere_compass_text": {"rope_parameters": {"full_attention": None}},
+    "ernie4_5_vl_moe_text": {
+        "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [1, 1, 2]}
+    },
+}
+"""What a text part must state, whatever its sizes."""
+
+
+def tiny_text(kind: str) -> dict[str, Any]:
+    """A tiny text part of this model_type."""
+    return {**(OPT if kind == "opt" else TINY), **REQUIRED.get(kind, {}), "model_type": kind}
 
 
 def class_of(kind: str) -> Any:

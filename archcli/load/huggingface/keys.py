@@ -61,7 +61,8 @@ JOINING = """
     low_res_image_start_token_id
     timestamp_token_id visual_indicator_token_ids vision_feature_layer vision_feature_select_strategy
     vision_aspect_ratio vision_use_cls_token multimodal_projector_bias use_image_newline_parameter
-    projection_dim projection_hidden_size projection_layer_norm_eps projector_bias projector_hidden_act
+    projection_dim projection_hidden_size merged_hidden_size projection_layer_norm_eps projector_bias
+    projector_hidden_act
     projector_layernorm_eps projector_pooling_ratio spatial_merge_size spatial_pool_mode
     spatial_pool_stride scale_factor downsample_rate downsample_ratio num_query_tokens window_size
     acoustic_tokenizer_chunk_size audio_chunk_size audio_frame_step audio_merge_size

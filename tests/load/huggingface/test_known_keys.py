@@ -10,7 +10,7 @@ from archcli.load.huggingface.importer import families, import_config
 from archcli.load.huggingface.wrappers.table import WRAPPERS
 from drawing import cases
 from import_variants import VARIANTS
-from wrapping import NAMES, OTHER_PARTS, TINY
+from wrapping import NAMES, OTHER_PARTS, tiny_text
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
@@ -61,9 +61,7 @@ def test_no_field_of_a_class_is_unknown_when_it_is_set(kind):
 @pytest.mark.parametrize("kind", sorted(WRAPPERS.keys() & NAMES.keys()))
 def test_what_a_wrapper_writes_is_understood(kind):
     cls = transformers.CONFIG_MAPPING[kind]
-    text = (
-        {} if WRAPPERS[kind].text == "opt" else {"text_config": {**TINY, "model_type": WRAPPERS[kind].text}}
-    )
+    text = {} if WRAPPERS[kind].text == "opt" else {"text_config": tiny_text(WRAPPERS[kind].text)}
     config = cls(**OTHER_PARTS.get(kind, {}), **text).to_dict()
     assert set(not_understood(config)) <= {
         "key 'has_lora_adapter' was not understood and may change the count"

@@ -15,7 +15,7 @@ from archcli.load.huggingface.wrappers.texts import TEXTS
 from archcli.measure.weights.checkpoint import compare
 from hub_compared import told, wrong
 from importing import families, imported_file
-from wrapping import NAMES, OPT, TINY, language_model, their_wrapper
+from wrapping import NAMES, TINY, language_model, their_wrapper, tiny_text
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
@@ -26,11 +26,6 @@ QUANTIZED = (
     "quantization_config: a quant_method that is missing is not known: parameters are counted, "
     "and bytes as if it were not quantized"
 )
-SECTIONS = {
-    "ernie4_5_vl_moe_text": {
-        "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [1, 1, 2]}
-    }
-}
 OF_THE_WHOLE = {"tie_word_embeddings"}
 """What the whole file says of the text part."""
 
@@ -44,7 +39,7 @@ def our_total(model):
 def file_of(kind, text="", whole_tie=None, text_tie=None):
     """A wrapper's config.json around a tiny text part."""
     inner = text or WRAPPERS[kind].text
-    stated = {**(OPT if inner == "opt" else TINY), **SECTIONS.get(inner, {}), "model_type": inner}
+    stated = tiny_text(inner)
     outer = {"model_type": kind, "architectures": [NAMES.get(kind, "ForCausalLM")]}
     return {
         **outer,

@@ -28,14 +28,18 @@ COLUMNS = (
 
 def run(form: Form = None, as_json: Json = False, output: Output = None) -> None:
     """List the Hugging Face model types that are read, wrappers included."""
-    rows = sorted(_rows(), key=lambda row: row["model_type"].lower())
+    rows = family_rows()
     totals = {"families": len(rows) - len(WRAPPERS), "wrappers": len(WRAPPERS)}
     table = Table("", COLUMNS, rows)
     show(Report("families", {}, {}, CONVENTION, totals, rows, (table,)), form, output, as_json=as_json)
 
 
+def family_rows() -> list[dict[str, Any]]:
+    """A record for each family and each wrapper, by model_type."""
+    return sorted(_rows(), key=lambda row: str(row["model_type"]).lower())
+
+
 def _rows() -> Iterator[dict[str, Any]]:
-    """A record for each family and each wrapper."""
     known = listing()
     for kind, what in described().items():
         yield {"model_type": kind, "form": "model", **_held(known.get(kind, {})), "what": what}

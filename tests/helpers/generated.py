@@ -10,6 +10,7 @@ import archcli
 import archcli.modules
 from archcli.commands._application import COMMANDS, application
 from archcli.commands._help import help_entry
+from archcli.commands.families import family_rows
 from archcli.load.gguf.families import ARCHS
 from archcli.load.huggingface.importer import families
 from archcli.load.huggingface.wrappers.table import WRAPPERS
@@ -78,6 +79,14 @@ def formats_table():
     for name, stored in FORMATS.items():
         bits = sum(stored.packing.bits_of((4096, 4096), 16)) / 4096**2
         lines.append(f"| `{name}` | {bits:.5g} | {'yes' if stored.cache else ''} | {cell(stored.about)} |")
+    return "\n".join(lines)
+
+
+def families_table():
+    """Every model_type, by which class it is held and in what, and what it is: as `archcli families` says."""
+    lines = ["| model_type | class | held | what it is |", "|---|---|---|---|"]
+    for row in family_rows():
+        lines.append(f"| `{row['model_type']}` | {row['class']} | {row['held']} | {cell(row['what'])} |")
     return "\n".join(lines)
 
 
@@ -177,6 +186,7 @@ GENERATORS = {
     "wrappers": lambda: wrapped(sorted(WRAPPERS)),
     "gguf": lambda: wrapped(ARCHS),
     "formats": formats_table,
+    "listing": families_table,
     "dtypes": lambda: wrapped(ELEMENT_BITS),
     "api": api,
 }

@@ -84,10 +84,9 @@ def formats_table():
 
 def families_table():
     """Every model_type, by which class it is held and in what, and what it is: as `archcli families` says."""
-    lines = ["| model_type | class | held | what it is |", "|---|---|---|---|"]
-    for row in family_rows():
-        lines.append(f"| `{row['model_type']}` | {row['class']} | {row['held']} | {cell(row['what'])} |")
-    return "\n".join(lines)
+    heading = ["| model_type | class | held | what it is |", "|---|---|---|---|"]
+    row = "| `{model_type}` | {class} | {held} | {what} |"
+    return "\n".join([*heading, *(row.format_map(each) for each in family_rows())])
 
 
 def yaml_keys():

@@ -65,6 +65,7 @@ JOINING = """
     projector_hidden_act
     projector_layernorm_eps projector_pooling_ratio spatial_merge_size spatial_pool_mode
     spatial_pool_stride scale_factor downsample_rate downsample_ratio num_query_tokens window_size
+    image_size patch_size num_channels
     acoustic_tokenizer_chunk_size audio_chunk_size audio_frame_step audio_merge_size
     diffusion_loss_weight use_decoder_only_language_model num_image_tokens
     media_placeholder_token_id use_unified_vision_chunk video_placeholder ps_version select_layer template

@@ -28,6 +28,7 @@ DEFAULTS = {
 def mapping(config: Config) -> Mapped:
     """Pre-norm, LayerNorm, normalized queries and keys, RoPE on half of each head, biases everywhere."""
     config = config.of_class(DEFAULTS)
+    config.ignore("num_key_value_heads")
     heads = config.size("num_attention_heads")
     attention = {
         **head_counts(heads, heads),

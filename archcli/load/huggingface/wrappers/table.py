@@ -49,6 +49,7 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "fast_vlm": Wrapper("qwen2", EITHER, partial=True),
     "fun_asr_nano": Wrapper("qwen3", TIED, partial=True),
     "gemma3": Wrapper("gemma3_text", TIED, any_text=False),
+    "fuyu": Wrapper("persimmon", UNTIED, partial=True),
     "glmasr": Wrapper("llama", TIED, defaults=GLM_ASR),
     "got_ocr2": Wrapper("qwen2", TIED, partial=True),
     "granite_speech": Wrapper("granite", TIED),

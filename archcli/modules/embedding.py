@@ -29,13 +29,14 @@ class Embedding(Module):
     the vectors: a number, or sqrt_d_model (Vaswani et al. 2017, Gemma); left out they stay as they are.
     `norm` follows (BLOOM), or with `norms_tokens` comes before the position (Blenderbot-small). `position` is
     what is added per token, `token_types` how many kinds of segment have a vector that is added too (BERT 2;
-    a pass uses the first), `more_types` further such tables (ERNIE's tasks). `width` w makes the table
-    [V, w], with a matrix from w to D behind it and one back to w before the head (OPT-350m,
-    arXiv:2205.01068). With `width_of` all, positions, segment types and norm are as narrow, and a biased
-    matrix leads from them to D, none back (ALBERT, arXiv:1909.11942 section 3.1; ELECTRA). `unread_table`
-    states a second table that is stored and read by no pass (BART untied), `extra_rows` how many of the
-    table are of no word that could be predicted (Moshi 1). `dropout` zeroes that share of the vectors in
-    training.
+    a pass uses the first), `more_types` further such tables (ERNIE's tasks), `boxes` how many places on a
+    page have vectors: tables of x, y, height and width, of which x and y are read twice (LayoutLM,
+    arXiv:1912.13318). `width` w makes the table [V, w], with a matrix from w to D behind it and one back to w
+    before the head (OPT-350m, arXiv:2205.01068). With `width_of` all, positions, segment types and norm are
+    as narrow, and a biased matrix leads from them to D, none back (ALBERT, arXiv:1909.11942 section 3.1;
+    ELECTRA). `unread_table` states a second table that is stored and read by no pass (BART untied),
+    `extra_rows` how many of the table are of no word that could be predicted (Moshi 1). `dropout` zeroes that
+    share of the vectors in training.
     """
 
     group: ClassVar[str] = "embedding"
@@ -44,6 +45,7 @@ class Embedding(Module):
     position: Position = NoPosition()
     token_types: Count = 0
     more_types: tuple[Size, ...] = ()
+    boxes: Size | None = None
     norm: Norm | None = None
     norms_tokens: bool = False
     unread_table: bool = False
@@ -65,6 +67,7 @@ class Embedding(Module):
         for name, kinds in self._typed():
             types = Lookup(name, kinds, x.shape[-1])(Zeros(FIRST)(tokens), group="token_type_embedding")
             x = Add(f"{name}_add", meets=False)(x, types)
+        x = x if self.boxes is None else self._boxed(x, tokens, self.boxes)
         x = self._normalized(x) if self.norms_tokens else x
         x = self.position(x, positions, name="positions")
         x = x if self.norms_tokens else self._normalized(x)
@@ -86,6 +89,17 @@ class Embedding(Module):
         if self.token_types:
             yield "token_types", self.token_types
         yield from ((f"more_types_{i}", kinds) for i, kinds in enumerate(self.more_types))
+
+    def _boxed(self, x: Tensor, tokens: Tensor, boxes: Number) -> Tensor:
+        """x with the vectors of left, right, upper and lower edge, height and width, all of place 0."""
+        for side in "xyhw":
+            lookup, ids = Lookup(f"boxes_{side}", boxes, x.shape[-1]), Zeros(FIRST)(tokens)
+            edge = lookup(ids, group="box_embedding")
+            x = Add(f"boxes_{side}_add", meets=False)(x, edge)
+            if side in "xy":
+                again = Gather(f"boxes_{side}_again")(ids, x.tape.weight(lookup, tokens))
+                x = Add(f"boxes_{side}_again_add", meets=False)(x, again)
+        return x
 
     def project_out(self, x: Tensor) -> Tensor:
         """The head's input: x [B, T, D], or projected to [B, T, w] where the table has its own width w."""
@@ -194,7 +208,8 @@ class MaskedHead(Inline):
 
     W is the embedding's table where that is tied, else a [V, D] matrix. `transform` false is W x + b alone
     (EuroBERT), `transform_bias` and `bias` false leave out t or b. T makes vectors of `width`, left out as
-    wide as they were (ALBERT and ELECTRA: the width of the table).
+    wide as they were (ALBERT and ELECTRA: the width of the table). `bottleneck` makes two matrices without
+    bias of T, to this width and back, the function after each, and no norm (UltraBERT).
     """
 
     group: ClassVar[str] = "lm_head"
@@ -204,13 +219,24 @@ class MaskedHead(Inline):
     transform_bias: bool = True
     bias: bool = True
     width: Size | None = None
+    bottleneck: Size | None = None
 
     def forward(self, x: Tensor, vocab_size: Number, table: Tensor | None, *, name: str) -> Tensor:
         """[B, T, D] to logits [B, T, V]; `table` is the tied weight, or None."""
-        width = x.shape[-1] if self.width is None else self.width
-        hidden = transformed(self, x, width, name) if self.transform else x
+        hidden = self._transformed(x, name) if self.transform else x
         logits: Tensor = Linear(name, vocab_size, self.bias, table is not None)(hidden, *_as_inputs(table))
         return logits
+
+    def _transformed(self, x: Tensor, name: str) -> Tensor:
+        if self.bottleneck is not None:
+            return self._squeezed(x, name, self.bottleneck)
+        return transformed(self, x, x.shape[-1] if self.width is None else self.width, name)
+
+    def _squeezed(self, x: Tensor, name: str, width: Number) -> Tensor:
+        hidden = self.activation(Linear(f"{name}_transform", width)(x), name=f"{name}_activation")
+        back = Linear(f"{name}_transform_back", x.shape[-1])(hidden)
+        again: Tensor = self.activation(back, name=f"{name}_activation_back")
+        return again
 
 
 def transformed(head: TransformedHead | MaskedHead, x: Tensor, width: Number, name: str) -> Tensor:

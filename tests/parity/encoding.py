@@ -17,7 +17,7 @@ def pooled(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
 
 def transformed(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
     """A transform without its bias, where there is one."""
-    return off(spec, field) if spec.transform else iter(())
+    return off(spec, field) if spec.transform and spec.bottleneck is None else iter(())
 
 
 def idle(path: str, part: Any) -> set[str]:
@@ -30,5 +30,6 @@ def idle(path: str, part: Any) -> set[str]:
         return {path, f"{path}.norm"}
     if getattr(part, "idle", False):
         return {path}
-    unused = isinstance(part, m.MaskedHead) and not part.transform
-    return {f"{path}.{below}" for below in ("norm", "activation")} if unused else set()
+    if not isinstance(part, m.MaskedHead) or (part.transform and part.bottleneck is None):
+        return set()
+    return {f"{path}.norm"} if part.transform else {f"{path}.norm", f"{path}.activation"}

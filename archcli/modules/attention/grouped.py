@@ -108,15 +108,20 @@ class ProjectedAttention(SoftmaxAttention, ProjectedHeads):
 
     Vaswani et al. 2017, arXiv:1706.03762.
 
-    `value_multiplier` scales the values (MiMo-V2-Flash 0.707); 1 leaves them.
+    `value_multiplier` scales the values (MiMo-V2-Flash 0.707); 1 leaves them. `global_projections` states a
+    second set of projections of queries, keys and values, for global tokens, of which a pass has none
+    (Longformer, arXiv:2004.05150 section 3.1).
     """
 
     value_multiplier: Positive = 1.0
+    global_projections: bool = False
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
         """[B, T, D] to [B, T, D]; the cache holds k [B, n, K, d] and v [B, n, K, e]."""
         context = or_default(x, context)
         d = self.width(x.shape[-1])
+        if self.global_projections:
+            self._declare_global(x, d)
         table = context.rotary or self.table(context.positions, x.shape[-1], "rotary")
         q = self._placed(self._heads(x, "q", self.n_heads, d), "q", table)
         k = self._placed(self._heads(x, "k", self.kv_heads, d), "k", table)
@@ -124,6 +129,19 @@ class ProjectedAttention(SoftmaxAttention, ProjectedHeads):
         (k, v), kept = self.extend(context, k=k, v=v)
         mixed = self.merge(x, self.attend(context, d, q, k, v))
         return Linear("o_proj", x.shape[-1], self._biased("o"))(mixed), kept
+
+    def _declare_global(self, x: Tensor, d: Number) -> None:
+        """The weights of projections that a pass without global tokens does not run."""
+        tape = x.tape.declaring()
+        if tape is None:
+            return
+        sides: tuple[tuple[Projection, Number], ...] = (
+            ("q", self.n_heads),
+            ("k", self.kv_heads),
+            ("v", self.kv_heads),
+        )
+        for which, heads in sides:
+            Linear(f"{which}_global_proj", heads * d, self._biased(which))(Tensor(tape, x.value))
 
     def _values(self, x: Tensor, d: Number) -> Tensor:
         """Values [B, T, K, e] of tokens x, multiplied."""

@@ -36,6 +36,15 @@ ALBERT = {
     "embedding_size": 12,
     "hidden_act": "gelu_new",
 }
+XLM = {
+    "vocab_size": VOCAB,
+    "emb_dim": D_MODEL,
+    "n_layers": 2,
+    "n_heads": HEADS,
+    "max_position_embeddings": 64,
+    "layer_norm_eps": EPS,
+    "pad_token_id": 5,
+}
 EUROBERT = {
     **{key: value for key, value in BASE.items() if key not in ("type_vocab_size", "layer_norm_eps")},
     "model_type": "eurobert",
@@ -135,4 +144,49 @@ FAMILIES: dict[str, Family] = {
         inert={f"groups.{i}: pattern reversed": "both layers of a group are alike" for i in range(2)},
     ),
     "albert-base": masked(ALBERT, "AlbertModel", answer="pooler_output"),
+    "gte": masked(
+        {**BASE, "model_type": "gte", "rope_parameters": rope(), "pad_token_id": None}, "GteForMaskedLM"
+    ),
+    "esmc": masked(
+        {
+            **{
+                key: value
+                for key, value in EUROBERT.items()
+                if key not in ("num_key_value_heads", "rms_norm_eps")
+            },
+            "model_type": "esmc",
+        },
+        "EsmcForMaskedLM",
+        inert={"norm: eps*10": "1e-5 whatever the config says: the last stream is too loud to feel it"},
+    ),
+    "ultrabert": masked(
+        {
+            **EUROBERT,
+            "model_type": "ultrabert",
+            "num_hidden_layers": 3,
+            "sliding_window": 3,
+            "prediction_head_size": 20,
+            "rope_parameters": {"full_attention": rope(), "sliding_attention": rope(50.0)},
+        },
+        "UltrabertForMaskedLM",
+    ),
+    "big-bird": masked(
+        {**BASE, "model_type": "big_bird", "use_bias": False, "rescale_embeddings": True},
+        "BigBirdModel",
+        answer="pooler_output",
+    ),
+    "longformer": masked(
+        {**PADDED, "model_type": "longformer", "attention_window": 6}, "LongformerForMaskedLM"
+    ),
+    "ibert": masked({**PADDED, "model_type": "ibert"}, "IBertForMaskedLM"),
+    "layoutlm": masked(
+        {**BASE, "model_type": "layoutlm", "max_2d_position_embeddings": 9, "num_labels": 5},
+        "LayoutLMForSequenceClassification",
+    ),
+    "tapas": masked(
+        {**BASE, "model_type": "tapas", "type_vocab_sizes": [3, 4, 5, 2, 6, 7, 8]}, "TapasForMaskedLM"
+    ),
+    "flaubert": masked(
+        {**XLM, "model_type": "flaubert", "gelu_activation": False}, "FlaubertWithLMHeadModel"
+    ),
 }

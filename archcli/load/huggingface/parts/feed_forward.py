@@ -9,7 +9,11 @@ from archcli.load.huggingface.value import ConfigValue, Mapped
 
 
 def gated(
-    config: Config, *, width: str = "intermediate_size", act: str = "hidden_act", bias: Flag = False
+    config: Config,
+    *,
+    width: str = "intermediate_size",
+    act: str = "hidden_act",
+    bias: Flag | list[str] = False,
 ) -> Mapped:
     """A gated network such as SwiGLU, by the keys of its width and activation function."""
     function = activation(config, act, default="silu")

@@ -12,6 +12,7 @@ POSITIONS = "position ids: 0, 1, 2, …"
 SCALE, PACKED = "scale of a quantized weight", "part of a packed, quantized weight"
 TOWER = "tower beside the language model, or what joins it to it"
 CLASSIFIER = "head of another class than a language model's"
+WHOLE = "state of arithmetic in whole numbers (I-BERT)"
 OPTIMIZER = "state of an optimizer, left over from training"
 
 REASONS: tuple[tuple[str, str], ...] = (
@@ -24,6 +25,7 @@ REASONS: tuple[tuple[str, str], ...] = (
     (r"(^|\.)(vision_tower|vision_model|visual|audio_tower|image_newline)(\.|$)", TOWER),
     (r"(^|\.)(multi_modal|mm)_projector(\.|$)", TOWER),
     (r"^(score|classifier|qa_outputs|v_head)\.", CLASSIFIER),
+    (r"\.(x_min|x_max|(act|fc|weight)_scaling_factor|(weight|bias)_integer|LayerNorm\.shift)$", WHOLE),
     (r"(^|\.)optimizer(_state)?\.|\.(exp_avg|exp_avg_sq|max_exp_avg_sq|momentum_buffer)$", OPTIMIZER),
 )
 """Pattern of a name: the reason."""

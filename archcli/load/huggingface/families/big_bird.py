@@ -1,0 +1,64 @@
+"""BigBird: BigBirdConfig, BigBirdModel, BigBirdForMaskedLM."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.bert_like import BERT_DEFAULTS, bert_like, with_second_bias
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.bert_names import BERT_HEAD, encoder_names, tied_names
+from archcli.load.huggingface.weights.rules import Weights
+
+MODEL_TYPES = ("big_bird",)
+DEFAULTS = {
+    **BERT_DEFAULTS,
+    "vocab_size": 50358,
+    "hidden_act": "gelu_new",
+    "max_position_embeddings": 4096,
+    "attention_type": "block_sparse",
+    "use_bias": True,
+    "rescale_embeddings": False,
+    "block_size": 64,
+    "num_random_blocks": 3,
+}
+SHORTEST = 512
+"""Sparse attention of inputs shorter than that is not expressed."""
+
+HEADS = {
+    "Model": ("pooler",),
+    "ForMaskedLM": ("pooler", "words"),
+    "ForCausalLM": ("pooler", "words"),
+    "ForPreTraining": ("pooler", "words", "two labels"),
+    "ForMultipleChoice": ("pooler", "one label"),
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """As BERT; every class but a tagger's has a pooler, and runs it.
+
+    Attention is counted over all pairs, as the class runs it on all but long inputs.
+    """
+    config = config.of_class(DEFAULTS)
+    config.only("attention_type", "block_sparse", "original_full")
+    if config.get("attention_type") == "block_sparse":
+        sparse = (5 + 2 * config.count("num_random_blocks").value) * config.size("block_size").value
+        if sparse < SHORTEST:
+            what = f"block_size {config.get('block_size')} makes attention sparse from {sparse:,} tokens on"
+            raise config.error(what, f"supported: from {SHORTEST} on", config.place("block_size"))
+        config.note(
+            f"attention is counted over all pairs; beyond {sparse:,} tokens the class runs it in blocks"
+        )
+    bias = True if config.flag("use_bias") else ["o"]
+    scale = {"scale": "sqrt_d_model"} if config.flag("rescale_embeddings") else {}
+    whole = bert_like(config, "BigBird", HEADS, attention={"bias": bias}, embedding=scale)
+    return with_second_bias(config, whole)
+
+
+def weights(config: Config) -> Weights:
+    """Weight names: BERT's, but for the pooler."""
+    tied = bool(config.of_class(DEFAULTS).flag("tie_word_embeddings"))
+    return {
+        **encoder_names("bert"),
+        "[bert.]pooler.*": "pooler.*",
+        **BERT_HEAD,
+        **tied_names("cls.predictions.decoder.weight", "cls.predictions.bias", tied),
+    }

@@ -1,0 +1,54 @@
+"""I-BERT, before it is quantized: IBertConfig, IBertModel and its heads."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.bert_like import (
+    BERT_DEFAULTS,
+    MASKED,
+    after_padding,
+    bert_like,
+    with_second_bias,
+)
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.bert_names import ROBERTA_HEAD, encoder_names, tied_names
+from archcli.load.huggingface.weights.rules import Weights
+
+MODEL_TYPES = ("ibert",)
+DEFAULTS = {
+    **{
+        key: value for key, value in BERT_DEFAULTS.items() if key not in ("is_decoder", "add_cross_attention")
+    },
+    "pad_token_id": 1,
+    "quant_mode": False,
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """As RoBERTa; what the class needs to compute in whole numbers is not imported."""
+    config = config.of_class(DEFAULTS)
+    config.only("quant_mode", False)
+    config.only("hidden_act", "gelu")
+    config.ignore("force_dequant")
+    position = after_padding(config)
+    whole = bert_like(
+        config, "IBert", MASKED, embedding={"position": position}, max_seq_len=position["max_seq_len"]
+    )
+    return with_second_bias(config, whole)
+
+
+def weights(config: Config) -> Weights:
+    """Weight names: RoBERTa's, without the copies in whole numbers beside them."""
+    tied = bool(config.of_class(DEFAULTS).flag("tie_word_embeddings"))
+    encoder = {
+        f"{name.removesuffix('*')}{kind}": f"{str(rule).removesuffix('*')}{kind}"
+        for name, rule in encoder_names("ibert").items()
+        if name.endswith("*")
+        for kind in ("weight", "bias")
+    }
+    return {
+        **{name: rule for name, rule in encoder_names("ibert").items() if not name.endswith("*")},
+        **encoder,
+        **ROBERTA_HEAD,
+        **tied_names("lm_head.decoder.weight", "lm_head.bias", tied),
+    }

@@ -30,7 +30,9 @@ from archcli.wording import closest
 FAMILIES = Path(__file__).parent / "families"
 TYPES = re.compile(r"^MODEL_TYPES = (\(.*?\))$", re.MULTILINE | re.DOTALL)
 LONGEST_TYPE = 64
-CLASS_ENDING = re.compile(r"(For[A-Z]\w*|LMHeadModel|MTModel|DoubleHeadsModel|EncoderModel|TextModel|Model)$")
+CLASS_ENDING = re.compile(
+    r"(For[A-Z]\w*|WithLMHeadModel|LMHeadModel|MTModel|DoubleHeadsModel|EncoderModel|TextModel|Model)$"
+)
 GPT2_KEYS = {"n_embd", "n_layer", "n_head"}
 LIST = "`archcli families` lists all"
 

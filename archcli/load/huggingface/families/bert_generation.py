@@ -36,7 +36,7 @@ def mapping(config: Config) -> Mapped:
     config = config.of_class(DEFAULTS)
     config.only_architectures(*(PREFIX + name for name in PARTS))
     config.only("add_cross_attention", False)
-    config.ignore("type_vocab_size")
+    config.ignore("type_vocab_size", "position_embedding_type")
     if not config.flag("is_decoder"):
         return with_second_bias(
             config, bert_like(config, PREFIX, PARTS, head={"transform": False}, embedding={"token_types": 0})

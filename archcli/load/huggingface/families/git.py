@@ -29,7 +29,7 @@ DEFAULTS = {
 def mapping(config: Config) -> Mapped:
     """BERT's layers, causal, with a biased head."""
     config = config.of_class(DEFAULTS)
-    config.ignore("vision_config", "num_image_with_embedding")
+    config.ignore("vision_config", "num_image_with_embedding", "position_embedding_type")
     config.note(
         "only the language model is counted, not the image encoder (vision_config) nor its projection"
     )

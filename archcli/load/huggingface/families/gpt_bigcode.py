@@ -28,7 +28,13 @@ DEFAULTS = {
     "tie_word_embeddings": True,
 }
 SOFTMAX = ("attention_softmax_in_fp32", "scale_attention_softmax_in_fp32")
-RUNNER = ("inference_runner", "max_batch_size", "pre_allocate_kv_cache", "validate_runner_input")
+RUNNER = (
+    "inference_runner",
+    "max_batch_size",
+    "pad_key_length",
+    "pre_allocate_kv_cache",
+    "validate_runner_input",
+)
 """Keys of the first versions, which chose how it runs."""
 
 

@@ -36,13 +36,11 @@ DEFAULTS = {
     "local_rope_theta": 10000.0,
     "tie_word_embeddings": True,
 }
-HEADS = (
-    "num_key_value_heads",
-    "head_dim",
-    "classifier_pooling",
-    "sliding_window",
-    "initializer_cutoff_factor",
+UNREAD = (
+    *("num_key_value_heads", "head_dim", "classifier_pooling", "initializer_cutoff_factor", "layer_norm_eps"),
+    *("causal_mask", "is_causal", "position_embedding_type", "sparse_pred_ignore_index"),
 )
+"""Keys of its training software among them."""
 
 
 def mapping(config: Config) -> Mapped:
@@ -51,7 +49,7 @@ def mapping(config: Config) -> Mapped:
     local_attention counts both sides of a token, of which a decoder sees one.
     """
     config = config.of_class(DEFAULTS)
-    config.ignore(*HEADS, "embedding_dropout", "mlp_dropout", "classifier_dropout")
+    config.ignore(*UNREAD, "embedding_dropout", "mlp_dropout", "classifier_dropout")
     norm = layernorm(config.number("norm_eps"), bias=config.flag("norm_bias"))
     period = config.size("global_attn_every_n_layers").value
     types = layer_types(config, [SLIDING if i % period else FULL for i in range(config.layers())])

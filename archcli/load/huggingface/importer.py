@@ -77,6 +77,7 @@ def import_config(
     Raises ArchError where it is of no known family, or says what cannot be expressed.
     """
     whole = _whole(data, places or unplaced("config.json"))
+    outer = stated_quantization(whole)
     part = text_part(whole)
     config, family = part.config, _family(part.config)
     if config.get("per_layer_config", default=None):
@@ -86,7 +87,8 @@ def import_config(
     note_towers(config, getattr(family, "TOWERS", ()))
     if mapping.get("kind", "decoder") != "encoder":
         mapping = _with_head(mapping, config, (*getattr(family, "HEADED", ()), *part.headed))
-    stated = stated_quantization(whole, config)
+    inner = stated_quantization(config)
+    stated = outer or inner
     if data.get("auto_map"):
         config.note("the file points to code of its own (auto_map), which is not run")
     config.report_unread_keys()

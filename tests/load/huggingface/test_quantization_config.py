@@ -183,6 +183,22 @@ def test_the_text_part_of_a_wrapper_may_state_it():
     assert whole["bytes"] == OTHERS + L * (ffn + attention)
 
 
+def test_a_wrapper_may_state_it_for_all_its_parts():
+    """At the top beside text_config (MLX), and in a flat file, whose towers are named as left out."""
+    own = {"group_size": 64, "bits": 4}
+    text = {key: value for key, value in LLAMA.items() if key != "architectures"}
+    whole = {"model_type": "llava", "tie_word_embeddings": False, "text_config": text, "quantization": own}
+    layer = sum(mlx(*shape) for shape in LINEARS.values())
+    assert totals(whole)["bytes"] == 2 * mlx(*HEAD) + L * layer + 2 * (2 * L + 1) * D
+    left_out = {"quant_method": "awq", "bits": 4, "group_size": 128, "modules_to_not_convert": ["visual"]}
+    flat = {**LLAMA, "model_type": "qwen2_vl", "vision_config": {}, "quantization_config": left_out}
+    for config in (whole, flat):
+        assert not any("not understood" in note for note in loaded(config).notes)
+    biases = 2 * L * (D + 2 * KV)
+    layer = sum(awq(*shape) for shape in LINEARS.values())
+    assert totals({**flat, "tie_word_embeddings": False})["bytes"] == OTHERS + L * layer + biases
+
+
 def test_groups_of_modules_have_formats_of_their_own():
     eight = {"targets": ["re:.*down_proj$"], "weights": {**BY_GROUP, "num_bits": 8}}
     stated = compressed("pack-quantized", BY_GROUP)

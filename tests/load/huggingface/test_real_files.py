@@ -22,7 +22,7 @@ VISION = "vision tower (vision_config) is not counted, nor what joins it to the 
 OF_2019 = "no model_type: read as gpt2, whose first files have these keys"
 FIRST = "ChatGLM of the first generation is not supported; ChatGLM 2 and 3 and GLM-4 are"
 NO_HEAD = "no architectures: the base model has no output head: its parameters and FLOPs are not counted"
-STORED = "quantization_config: {}; bytes are those of the stored weights"
+STORED = "quantization_config: {}; other weights take the bytes of --dtype"
 NF4 = STORED.format("bitsandbytes, nf4 in blocks of 64, scales quantized again")
 FP8 = STORED.format("fp8 in blocks of 128 x 128 with a scale of fp32")
 
@@ -69,11 +69,11 @@ ANSWERS = {
     "minicpm-2b-sft": (2_724_880_896, (CODE,)),
 }
 
-# by file: how its one line ends
+# by file: what its one line says after the file's name
 REFUSED = {
     "chatglm-6b-of-march-2023": f":22:27: {FIRST}",
     "minicpm-moe-8x2b": ":14:18: num_experts 8 is not supported; supported: None or 0",
-    "vit-base": ":14:17: model_type 'vit' is not supported; `archcli families` lists all",
+    "vit-base": ":14:17: model_type 'vit' is not supported; ",
     "adapter_config": (
         ": neither an architecture nor a config.json of a model; "
         "an architecture has vocab_size, d_model, norm and groups, a config.json model_type"
@@ -106,7 +106,8 @@ def test_a_file_is_refused_in_a_line(name):
     with pytest.raises(ArchError) as caught:
         answer(name)
     [problem] = caught.value.problems
-    assert str(problem).endswith(f"{name}.json{REFUSED[name]}")
+    assert f"{name}.json{REFUSED[name]}" in str(problem)
+    assert "\n" not in str(problem)
 
 
 def test_every_file_has_its_answer():

@@ -11,16 +11,12 @@ OF_MLX = "quantization"
 """Where MLX states it, beside a copy at quantization_config; neither names its method."""
 
 
-def stated_quantization(*configs: Config) -> Config | None:
-    """The quantization_config of the first of these configs that has one; ArchError if it is no mapping."""
-    for config in configs:
-        own = config.data.get(OF_MLX)
-        if isinstance(own, dict) and {"bits", "group_size"} <= own.keys():
-            config.ignore(*KEYS, OF_MLX)
-            stated = config.inner(OF_MLX, {})
-            return replace(stated, data={"quant_method": "mlx", **stated.data})
-        for key in KEYS:
-            if config.data.get(key):
-                config.ignore(*KEYS)
-                return config.inner(key, {})
-    return None
+def stated_quantization(config: Config) -> Config | None:
+    """The quantization_config of a config, or what else it states of that kind; ArchError if no mapping."""
+    config.ignore(*KEYS)
+    own = config.data.get(OF_MLX)
+    if isinstance(own, dict) and {"bits", "group_size"} <= own.keys():
+        config.ignore(OF_MLX)
+        stated = config.inner(OF_MLX, {})
+        return replace(stated, data={"quant_method": "mlx", **stated.data})
+    return next((config.inner(key, {}) for key in KEYS if config.data.get(key)), None)

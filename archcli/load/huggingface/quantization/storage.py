@@ -49,7 +49,7 @@ def storage(stated: Config, model: Model, weights: WeightMap | None) -> Storage:
 
 
 def _notes(scheme: Scheme, weights: WeightMap | None) -> Iterator[str]:
-    yield f"quantization_config: {scheme.about}; bytes are those of the stored weights"
+    yield f"quantization_config: {scheme.about}; other weights take the bytes of --dtype"
     if weights is None and (scheme.kept or scheme.overrides):
         yield "quantization_config: its module names were not compared, those of this family are not known"
     for entry in scheme.unread[:3]:

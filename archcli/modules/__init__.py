@@ -64,6 +64,7 @@ HOMES = {
     ],
     ".attention.base": ["Attention", "LengthTemperature", "SoftmaxAttention"],
     ".attention.cross": ["CrossAttention"],
+    ".attention.differential": ["DifferentialAttention"],
     ".attention.gate": ["OutputGate"],
     ".attention.grouped": [
         "GroupedQueryAttention",

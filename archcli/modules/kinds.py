@@ -41,6 +41,7 @@ TABLE: dict[str, dict[str, str]] = {
         "gqa": "archcli.modules.attention.grouped:GroupedQueryAttention",
         "mla": "archcli.modules.attention.latent:MultiHeadLatentAttention",
         "linear": "archcli.modules.attention.linear:LinearAttention",
+        "differential": "archcli.modules.attention.differential:DifferentialAttention",
     },
     "block": {
         "pre_norm": "archcli.modules.block:PreNorm",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.batch_normalize import *
     from archcli.ops.classes import *
     from archcli.ops.dense import *
+    from archcli.ops.difference import *
     from archcli.ops.dropout import *
     from archcli.ops.layout import *
     from archcli.ops.linear_attend import *
@@ -33,6 +34,7 @@ HOMES = {
     ".batch_normalize": ["BatchNormalize"],
     ".classes": ["ClassLinear", "ClassLogProbs", "ClassOf"],
     ".dense": ["Conv1d", "Einsum", "Gather", "Linear", "Lookup", "Parameter"],
+    ".difference": ["Difference"],
     ".dropout": ["Dropout"],
     ".layout": [
         "Concat",

@@ -17,6 +17,7 @@ MIXERS = {
     "sinks": "{kind: mha, n_heads: 4, sinks: true, softcap: 5.0}",
     "relu": "{kind: mha, n_heads: 4, normalizer: relu}",
     "alibi": "{kind: mha, n_heads: 4, position: alibi}",
+    "differential": "{kind: differential, n_heads: 4, n_kv_heads: 2, lambda_init: 0.4}",
     "shaw": "{kind: mha, n_heads: 4, position: {kind: shaw, max_distance: 3}}",
 }
 BIASED = {"none": "", "buckets": "score_bias: {kind: buckets, n_buckets: 8, max_distance: 16}\n"}

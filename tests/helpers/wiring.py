@@ -42,6 +42,7 @@ from wiring_attention import (
     FFN,
     X,
     check_attention,
+    check_differential,
     check_latent,
     check_yarn_scale,
     layer_of,
@@ -275,6 +276,7 @@ CHECKS = {
     **{f"attention-{name}": lambda name=name: check_attention(name) for name in ATTENTIONS},
     **{f"mla-{form}": lambda form=form: check_latent(form) for form in ("naive", "absorbed")},
     "yarn-scale": check_yarn_scale,
+    "differential": check_differential,
     **{f"moe-{name}": lambda name=name: check_mixture(name) for name in MIXTURES},
     **{f"ends-{name}": lambda name=name: check_ends(name) for name in ENDS},
 }

@@ -8,6 +8,7 @@ import torch
 from archcli.modules import (
     GLU,
     ALiBi,
+    DifferentialAttention,
     MultiHeadAttention,
     MultiQueryAttention,
     NoPosition,
@@ -116,6 +117,23 @@ def check_latent(form):
     k = torch.cat([k, turned(spec, shared[..., None, :]).expand(-1, -1, 3, -1)], dim=-1)
     plain = spec.replace(position=NoPosition())
     mixed = gated(node, spec.output_gate, attended(node, plain, q, k, v, 9**-0.5))
+    assert_close(node(X)[0], node.o_proj(mixed.flatten(-2)))
+
+
+def check_differential():
+    """Two softmaxes over halves of the heads, the second taken off, on values of both halves side by side."""
+    spec = DifferentialAttention(
+        n_heads=8, n_kv_heads=4, head_dim=3, lambda_init=0.4, position=NoPosition(), norm=RMS
+    )
+    node = layer_of(PreNorm(attention=spec, ffn=FFN, norm=RMS)).attention
+    (q1, q2), (k1, k2), (v1, v2) = (
+        getattr(node, f"{which}_proj")(X).unflatten(-1, (-1, 3)).chunk(2, dim=2) for which in "qkv"
+    )
+    values = torch.cat([v1, v2], dim=-1)
+    a, b = (attended(node, spec, q, k, values, 3**-0.5) for q, k in ((q1, k1), (q2, k2)))
+    leaf = node.difference
+    start = (leaf.lambda_q1 @ leaf.lambda_k1).exp() - (leaf.lambda_q2 @ leaf.lambda_k2).exp()
+    mixed = 0.6 * node.difference_norm(a - (start + 0.4) * b)
     assert_close(node(X)[0], node.o_proj(mixed.flatten(-2)))
 
 

@@ -64,6 +64,20 @@ ATTENTION = [
         ("wiring.attention-inner-norm",),
     ),
     Mutant(
+        "differential: another start",
+        m.DifferentialAttention,
+        "forward",
+        changed(lambda_init=0.5),
+        ("wiring.differential",),
+    ),
+    Mutant(
+        "differential: halves swapped",
+        m.DifferentialAttention,
+        "_both",
+        lambda old: lambda self, *args: reversed([*old(self, *args)]),
+        ("wiring.differential",),
+    ),
+    Mutant(
         "values not multiplied",
         m.ProjectedAttention,
         "_values",

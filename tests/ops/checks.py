@@ -178,6 +178,7 @@ def passed_on(case):
     own = {
         "Add": {0, 1},
         "Subtract": {0},
+        "Difference": {0},
         "ScatterAdd": {0},
         "Normalize": {"bias"},
         "BatchNormalize": {"bias"},

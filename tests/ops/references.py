@@ -210,6 +210,11 @@ def cache(op, weights, new, past=None):
     return every[:, before - min(before, room - 1) :], every[:, max(every.shape[1] - room, 0) :]
 
 
+def share(weights, which):
+    pairs = zip(weights[f"lambda_q{which}"], weights[f"lambda_k{which}"], strict=True)
+    return math.exp(sum(float(q) * float(k) for q, k in pairs))
+
+
 def xielu(z, beta, eps, alpha_p, alpha_n):
     if z > 0:
         return math.log(1 + math.exp(alpha_p)) * z**2 + beta * z
@@ -233,6 +238,7 @@ REFERENCES = {
     "ActivateXIELU": lambda op, weights, x: each(
         lambda z: xielu(z, op.beta, op.eps, float(weights["alpha_p"]), float(weights["alpha_n"]))
     )(op, weights, x),
+    "Difference": lambda op, weights, a, b: a - (share(weights, "1") - share(weights, "2") + op.start) * b,
     "Add": lambda op, weights, a, b: b + a,
     "Multiply": lambda op, weights, a, b: torch.einsum("btd,btd->btd", a, b.expand_as(a)),
     "Scale": lambda op, weights, x: each(lambda z: op.factor * z)(op, weights, x),

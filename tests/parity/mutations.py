@@ -222,6 +222,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "clip": both(times(1.5), dropped, filled(0.5)),
         "qk_norm": both(dropped, norm_place),
     },
+    m.DifferentialAttention: {"lambda_init": times(1.1)},
     m.MultiHeadAttention: {"n_heads": heads},
     m.MultiHeadLatentAttention: {"bias": off},
     m.CrossAttention: {

@@ -30,7 +30,7 @@ from archcli.modules import (
     SquaredReLU,
     Swish,
 )
-from readings.mixers import NORMS, SIZES, latent, linear, projected
+from readings.mixers import NORMS, SIZES, differential, latent, linear, projected
 from readings.outputs import BOOL, NUMBERS, maybe, outputs
 
 ACTIVATIONS = st.one_of(
@@ -89,7 +89,10 @@ def blocks(draw, d_model):
     """One layer of any wiring."""
     cls = draw(st.sampled_from([PreNorm, PostNorm, Sandwich, ResidualPostNorm, Parallel]))
     extra = {"n_norms": draw(st.sampled_from([1, 2]))} if cls is Parallel else {}
-    attention, ffn = draw(projected(d_model) | latent() | linear(d_model)), draw(DENSE | mixtures())
+    attention, ffn = (
+        draw(projected(d_model) | latent() | linear(d_model) | differential(d_model)),
+        draw(DENSE | mixtures()),
+    )
     return cls(
         attention=attention,
         ffn=ffn,

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from archcli.modules import (
     ALiBi,
+    DifferentialAttention,
     DilatedWindow,
     DynamicNTKScaling,
     FixedPattern,
@@ -183,6 +184,26 @@ def projected(draw, d_model):
         value_multiplier=draw(st.sampled_from([1.0, 0.7])),
         **draw(gates()),
         **draw(weighing()),
+    )
+
+
+@st.composite
+def differential(draw, d_model):
+    """Differential attention, of which halves have one kv head or two."""
+    own, pairs = draw(st.integers(1, 3)), draw(st.sampled_from([1, 2]))
+    placed = positions(own).filter(lambda position: not isinstance(position, ALiBi))
+    return DifferentialAttention(
+        n_heads=2 * pairs,
+        n_kv_heads=draw(st.sampled_from([2, 2 * pairs])),
+        head_dim=own,
+        lambda_init=draw(st.sampled_from([0.2, 0.7])),
+        norm=draw(NORMS),
+        position=draw(placed),
+        v_head_dim=draw(maybe(SIZES)),
+        bias=draw(BOOL),
+        softcap=draw(maybe(NUMBERS)),
+        **draw(masks()),
+        **draw(gates()),
     )
 
 

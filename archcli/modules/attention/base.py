@@ -125,7 +125,9 @@ class SoftmaxAttention(Attention):
         bounded = [f"{word} {size}" for word, size in bounds.items() if size is not None]
         return " ".join(bounded) or ("full" if self.causal else "bidirectional")
 
-    def attend(self, context: Context, d_query: Number, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    def attend(
+        self, context: Context, d_query: Number, q: Tensor, k: Tensor, v: Tensor, name: str = "attend"
+    ) -> Tensor:
         """Scores, softmax and mix; q [B,T,H,d], k [B,S,K,d], v [B,S,K,e] to [B,T,H,e].
 
         `d_query` is the width the default scale goes by.
@@ -149,7 +151,7 @@ class SoftmaxAttention(Attention):
         relu = self.normalizer == "relu"
         slope, factor = self.position.max_bias, self.position.bias_factor(scale)
         op = Attend(
-            "attend",
+            name,
             self.mask,
             scale,
             context.past,

@@ -182,6 +182,9 @@ def test_the_norms_and_biases_of_an_odd_chatglm_are_counted():
     assert our_total(odd) - our_total(plain) == norms + biases
 
 
+ENCODES = {"architectures": ["Gemma3ForCausalLM"], "use_bidirectional_attention": True}
+
+
 @pytest.mark.parametrize(
     ("model_type", "config", "named"),
     [
@@ -206,7 +209,7 @@ def test_the_norms_and_biases_of_an_odd_chatglm_are_counted():
         ("qwen3_moe", {"mlp_only_layers": "none"}, "mlp_only_layers"),
         ("gemma", {"use_bidirectional_attention": True}, "use_bidirectional_attention"),
         ("gemma2", {"query_pre_attn_scalar": 0}, "query_pre_attn_scalar"),
-        ("gemma3_text", {"use_bidirectional_attention": True}, "use_bidirectional_attention"),
+        ("gemma3_text", ENCODES, "use_bidirectional_attention"),
         ("smollm3", {"no_rope_layers": [1]}, "no_rope_layers"),
         ("smollm3", {"layer_types": ["sliding_attention"] * 36}, "sliding_attention"),
         ("starcoder2", {"mlp_type": "gated"}, "mlp_type"),

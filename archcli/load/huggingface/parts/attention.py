@@ -44,6 +44,14 @@ def head_counts(heads: ConfigValue[int], kv_heads: ConfigValue[int]) -> Mapped:
     return {**kind.get(kv_heads.value, {"kind": "gqa", "n_kv_heads": kv_heads}), "n_heads": heads}
 
 
+def key_value_heads(config: Config) -> ConfigValue[int]:
+    """num_key_value_heads, else the class's default; null means as many as query heads."""
+    heads = config.size("num_attention_heads")
+    if config.stated_null("num_key_value_heads"):
+        return heads
+    return config.size("num_key_value_heads", default=heads)
+
+
 def attention(
     config: Config,
     width: ConfigValue[int],
@@ -56,10 +64,7 @@ def attention(
 
     Where num_key_value_heads is left out, the class's default holds; null means as many as query heads.
     """
-    heads = config.size("num_attention_heads")
-    kv_heads = heads
-    if not config.stated_null("num_key_value_heads"):
-        kv_heads = config.size("num_key_value_heads", default=heads)
+    heads, kv_heads = config.size("num_attention_heads"), key_value_heads(config)
     stated_width = width if width.value * heads.value != config.size("hidden_size") else None
     position = rope(config, width) if position is None else position
     shape = {"head_dim": stated_width, "bias": bias or None, "position": position}

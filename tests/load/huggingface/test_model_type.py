@@ -21,8 +21,11 @@ FAMILY = "it names the family, such as llama; `archcli families` lists all"
 
 # id: (model_type, the answer)
 WRONG = {
-    "near": ("lama", "1:16: model_type 'lama' is not supported; nearest known: llama, llama4, llava; "),
-    "halves": ("encoder-decoder", "1:16: model_type 'encoder-decoder' is not supported; "),
+    "near": ("lama", "1:16: model_type 'lama' is not supported; nearest known: llama, mllama, llama4; "),
+    "halves": (
+        "encoder-decoder",
+        "1:16: model_type 'encoder-decoder' is not supported; nearest known: modernbert-decoder; ",
+    ),
     "number": (7, f"1:16: model_type must be a string, not 7; {FAMILY}"),
     "list": (["llama"], f"1:16: model_type must be a string, not ['llama']; {FAMILY}"),
     "far": ("x" * 253, f"1:16: model_type '{'x' * 59}… is not supported; "),
@@ -51,6 +54,7 @@ GPT2 = {"n_embd": 24, "n_head": 3, "n_layer": 2, "n_positions": 40, "vocab_size"
         ("Gemma3ForCausalLM", "gemma3"),
         ("LlavaForConditionalGeneration", "llava"),
         ("ChatGLMModel", "chatglm"),
+        ("XLMWithLMHeadModel", "xlm"),
     ],
 )
 def test_without_model_type_the_class_tells_the_family(architecture, kind):

@@ -1,5 +1,6 @@
 """Language models of wrappers: a tiny text part each, beside a tower that takes no part."""
 
+from parity.families.latent import QUIET, YARN
 from parity.family import EPS, HEAD_DIM, SIZES, VOCAB, WINDOW, Family, rope
 
 BASE = {**SIZES, "pad_token_id": 0, "rms_norm_eps": EPS, "rope_parameters": rope()}
@@ -16,6 +17,15 @@ TOWER = {
     "image_size": 8,
 }
 ADAPTER = {**TOWER, "vision_feature_layer": [0, 0]}
+KOSMOS = {
+    "vocab_size": VOCAB,
+    "embed_dim": 32,
+    "layers": 2,
+    "ffn_dim": 40,
+    "attention_heads": 4,
+    "max_position_embeddings": 64,
+    "layer_norm_eps": EPS,
+}
 TOKENIZER = {
     "base_channels": 32,
     "hidden_size": 16,
@@ -149,5 +159,48 @@ FAMILIES = {
             "rope_parameters": rope(mrope_section=[1, 1, 2]),
         },
         in_memory=True,
+    ),
+    "kosmos2_5": Family(
+        wrapped("kosmos-2.5", KOSMOS, vision_config={**TOWER, "head_dim": 8}, tie_word_embeddings=True),
+        cls="AutoModelForImageTextToText",
+        avoids=1,
+    ),
+    "fuyu": family(
+        "fuyu",
+        {
+            **SIZES,
+            "model_type": "persimmon",
+            "layer_norm_eps": EPS,
+            "rope_parameters": rope(partial_rotary_factor=0.5),
+        },
+        tower=None,
+    ),
+    "mistral4": Family(
+        {
+            **BASE,
+            "model_type": "mistral4",
+            "num_key_value_heads": 4,
+            "num_hidden_layers": 3,
+            "first_k_dense_replace": 1,
+            "q_lora_rank": 20,
+            "kv_lora_rank": 16,
+            "qk_nope_head_dim": 6,
+            "qk_rope_head_dim": 8,
+            "v_head_dim": 10,
+            "n_routed_experts": 8,
+            "num_experts_per_tok": 3,
+            "n_group": 4,
+            "topk_group": 2,
+            "moe_intermediate_size": 20,
+            "routed_scaling_factor": 1.5,
+            "rope_parameters": rope(
+                rope_type="yarn",
+                original_max_position_embeddings=16,
+                **YARN,
+                llama_4_scaling_beta=0.3,
+            ),
+        },
+        cls="Mistral4ForCausalLM",
+        quiet=QUIET,
     ),
 }

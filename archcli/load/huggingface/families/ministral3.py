@@ -2,7 +2,7 @@
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.llama_like import llama_defaults, llama_like
-from archcli.load.huggingface.parts.rope import stated
+from archcli.load.huggingface.parts.rope import sharpened
 from archcli.load.huggingface.parts.windows import window
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import LLAMA
@@ -39,14 +39,4 @@ def mapping(config: Config) -> Mapped:
     """As Mistral, where queries grow with their position beyond the original context."""
     config = config.of_class(DEFAULTS)
     config.ignore("attention_bias", "mlp_bias", "layer_types")  # not read, whatever the file says
-    return llama_like(config, heads={"window": window(config), "temperature": _temperature(config)})
-
-
-def _temperature(config: Config) -> Mapped | None:
-    """1 + beta ln(1 + floor(position / the original context)); nothing where beta is 0."""
-    known = stated(config)
-    beta, context = known.get("llama_4_scaling_beta"), known.get("original_max_position_embeddings")
-    if beta is None or context is None:
-        keys = "llama_4_scaling_beta and original_max_position_embeddings"
-        raise config.error(f"the rope parameters need {keys}", at=config.place("rope_parameters"))
-    return {"scale": beta, "floor_scale": context, "first": 0} if beta else None
+    return llama_like(config, heads={"window": window(config), "temperature": sharpened(config)})

@@ -109,6 +109,16 @@ def stated(config: Config) -> Parameters:
     return parameters(config, "rope_scaling") or parameters(config, "rope_parameters")
 
 
+def sharpened(config: Config) -> Mapped | None:
+    """Queries' temperature 1 + beta ln(1 + floor(position / original context)); None where beta is 0."""
+    known = stated(config)
+    beta, context = known.get("llama_4_scaling_beta"), known.get("original_max_position_embeddings")
+    if beta is None or context is None:
+        keys = "llama_4_scaling_beta and original_max_position_embeddings"
+        raise config.error(f"the rope parameters need {keys}", at=config.place("rope_parameters"))
+    return {"scale": beta, "floor_scale": context, "first": 0} if beta else None
+
+
 def parameters(config: Config, key: str, within: str = "") -> Parameters:
     """The mapping at a key, or the mapping nested in it; empty where there is none."""
     mapping, places = config.get(key, default={}), config.places.inner(key)

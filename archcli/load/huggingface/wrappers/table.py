@@ -48,8 +48,8 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "deepseek_vl_hybrid": Wrapper("llama", TIED),
     "fast_vlm": Wrapper("qwen2", EITHER, partial=True),
     "fun_asr_nano": Wrapper("qwen3", TIED, partial=True),
-    "gemma3": Wrapper("gemma3_text", TIED, any_text=False),
     "fuyu": Wrapper("persimmon", UNTIED, partial=True),
+    "gemma3": Wrapper("gemma3_text", TIED, any_text=False),
     "glmasr": Wrapper("llama", TIED, defaults=GLM_ASR),
     "got_ocr2": Wrapper("qwen2", TIED, partial=True),
     "granite_speech": Wrapper("granite", TIED),
@@ -109,6 +109,8 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "aria": Wrapper("aria_text", UNTIED, any_text=False),
     "mllama": Wrapper("mllama_text_model", never, any_text=False),
     "ernie4_5_vl_moe": Wrapper("ernie4_5_vl_moe_text", TIED, any_text=False),
+    "kosmos-2": Wrapper("kosmos_2_text_model", either(default=True), any_text=False),
+    "kosmos-2.5": Wrapper("kosmos_2_5_text_model", of_text, any_text=False),
     "molmo2": Wrapper("molmo2_text", never, any_text=False),
     # classes that their repositories hold: a causal language model of transformers as it is
     "deepseek_vl_v2": Wrapper("deepseek_v2", of_text, "language_config", own),

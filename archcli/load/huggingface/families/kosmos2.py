@@ -1,0 +1,78 @@
+"""Text parts of Kosmos-2 and 2.5: Kosmos2TextConfig, Kosmos2_5TextConfig and the classes around them."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.feed_forward import mlp
+from archcli.load.huggingface.parts.norms import layernorm
+from archcli.load.huggingface.parts.sinusoids import fairseq_sinusoid
+from archcli.load.huggingface.value import Mapped, without_none
+from archcli.load.huggingface.weights.names import fairseq_layers
+from archcli.load.huggingface.weights.rules import Weights
+
+MODEL_TYPES = ("kosmos_2_text_model", "kosmos_2_5_text_model")
+FIRST = "kosmos_2_text_model"
+
+DEFAULTS = {
+    "vocab_size": 65037,
+    "max_position_embeddings": 2048,
+    "embed_dim": 2048,
+    "layers": 24,
+    "ffn_dim": 8192,
+    "attention_heads": 32,
+    "activation_function": "gelu",
+    "layer_norm_eps": 1e-5,
+    "scale_embedding": True,
+    "add_cross_attention": False,
+    "pad_token_id": 1,
+    "tie_word_embeddings": True,
+}
+LATER = {
+    "vocab_size": 108481,
+    "max_position_embeddings": 4096,
+    "embed_dim": 1536,
+    "ffn_dim": 6144,
+    "attention_heads": 16,
+}
+"""The defaults of 2.5 that differ."""
+
+ALIASES = {
+    "hidden_size": "embed_dim",
+    "num_attention_heads": "attention_heads",
+    "num_hidden_layers": "layers",
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """Pre-norm, sinusoids, everything biased, a norm inside each network; 2 normalizes attention there too.
+
+    2.5 adds a vector that tells text from image.
+    """
+    first = config.model_type == FIRST
+    config = config.of_class(DEFAULTS if first else {**DEFAULTS, **LATER}, **ALIASES)
+    config.only("add_cross_attention", False)
+    heads, width = config.size("num_attention_heads"), config.size("hidden_size")
+    if width.value % heads.value:
+        raise config.error(f"{heads} heads do not divide embed_dim {width}", at=heads.place)
+    norm = layernorm(config.number("layer_norm_eps"))
+    attention = {"kind": "mha", "n_heads": heads, "bias": True, "inner_norm": norm if first else None}
+    ffn = {**mlp(config, config.size("ffn_dim"), "activation_function"), "inner_norm": norm}
+    embedding = {
+        "scale": "sqrt_d_model" if config.flag("scale_embedding") else None,
+        "position": fairseq_sinusoid(config, config.count("pad_token_id").value + 1),
+        "token_types": None if first else 2,
+    }
+    layer = {"kind": "pre_norm", "attention": without_none(attention), "ffn": ffn}
+    return decoder(config, norm, [layer] * config.layers(), embedding=without_none(embedding), tied=True)
+
+
+WEIGHTS: Weights = {
+    "[model.]embed_tokens.weight": "embedding.tokens.weight",
+    "[model.]segment_emb.weight": "embedding.token_types.weight",
+    **{name.replace(".fc", ".ffn.fc"): rule for name, rule in fairseq_layers("[model.]layers.*").items()},
+    "[model.]layers.*.self_attn.inner_attn_ln.*": "layers.*.attention.inner_norm.*",
+    "[model.]layers.*.ffn.ffn_layernorm.*": "layers.*.ffn.inner_norm.*",
+    "[model.]layer_norm.*": "final_norm.*",
+    "lm_head.weight": "lm_head.weight",
+}

@@ -88,6 +88,26 @@ ALIKE = {
         | {"block_configs": 3 * [{"attention": {"n_heads_in_group": 3}, "ffn": {"intermediate_size": 20}}]},
         {"model_type": "llama", **SIZES},
     ),
+    "deci": (
+        {"model_type": "deci", **MHA, "num_key_value_heads_per_layer": [2, 2, 2]},
+        {"model_type": "llama", **SIZES},
+    ),
+    "openelm": (
+        {
+            "model_type": "openelm",
+            "vocab_size": 88,
+            "num_transformer_layers": 3,
+            "model_dim": 24,
+            "head_dim": 4,
+            "num_query_heads": 3 * [6],
+            "num_kv_heads": 3 * [2],
+            "ffn_multipliers": 3 * [0.8],
+            "ffn_dim_divisor": 4,
+            "max_context_length": 64,
+            "normalize_qk_projections": True,
+        },
+        {"model_type": "qwen3", **SIZES, "head_dim": 4},
+    ),
     "deepseek": ({"model_type": "deepseek", **SIZES}, {"model_type": "llama", **SIZES}),
 }
 

@@ -108,4 +108,22 @@ NAMES = {
             "lm_head.linear.bias": (128,),
         },
     ),
+    "openelm": (
+        "transformer.layers.",
+        {
+            "attn_norm.weight": (N,),
+            "attn.qkv_proj.weight": (N + 2 * KV, N),
+            "attn.q_norm.weight": (4,),
+            "attn.k_norm.weight": (4,),
+            "attn.out_proj.weight": (N, N),
+            "ffn_norm.weight": (N,),
+            "ffn.proj_1.weight": (2 * F, N),
+            "ffn.proj_2.weight": (N, F),
+        },
+        {
+            "transformer.token_embeddings.weight": (WORDS, N),
+            "transformer.norm.weight": (N,),
+            "lm_head.weight": (WORDS, N),
+        },
+    ),
 }

@@ -15,6 +15,8 @@ EXAONE = {"model_type": "exaone", "vocab_size": 102400, "num_attention_heads": 3
 RW = {"model_type": "RefinedWebModel", "alibi": False, "bias": False}
 QWEN = {"model_type": "qwen", "kv_channels": 128, "no_bias": True}
 
+OPENELM = [0.5, 0.73, 0.97, 1.2, 1.43, 1.67, 1.9, 2.13, 2.37, 2.6, 2.83, 3.07, 3.3, 3.53, 3.77, 4.0]
+
 # total of the safetensors files on the hub, or of the paper or README named here
 PUBLISHED = {
     "baichuan-7b README": ({**BAICHUAN_7B, "vocab_size": 64000}, 7_000_559_616),
@@ -137,5 +139,28 @@ PUBLISHED = {
     "phi-2": (
         {"model_type": "phi-msft", "vocab_size": 51200, "n_embd": 2560, "n_layer": 32, "n_head": 32},
         2_779_683_840,
+    ),
+    "openelm-270m arXiv:2404.14619": (
+        {
+            "model_type": "openelm",
+            "num_transformer_layers": 16,
+            "model_dim": 1280,
+            "head_dim": 64,
+            "normalize_qk_projections": True,
+            "num_query_heads": 5 * [12] + 7 * [16] + 4 * [20],
+            "num_kv_heads": 5 * [3] + 7 * [4] + 4 * [5],
+            "ffn_multipliers": OPENELM,
+            "share_input_output_layers": True,
+        },
+        271_527_168,
+    ),
+    "decilm-7b, of 67 key heads": (
+        {
+            "model_type": "deci",
+            **LLAMA_7B,
+            "intermediate_size": 14336,
+            "num_key_value_heads_per_layer": 4 * [4] + 23 * [2] + 5 * [1],
+        },
+        7_043_551_232,
     ),
 }

@@ -138,6 +138,8 @@ REFUSED = {
         {"model_type": "mixformer-sequential", "architecture": {"block_cls": "sequential"}},
         "block_cls 'sequential'",
     ),
+    "deci": ({"model_type": "deci"}, "'num_key_value_heads_per_layer' is missing"),
+    "openelm": ({"model_type": "openelm"}, "num_query_heads must have a number above 0 for each layer"),
     "qwen": ({"model_type": "qwen", "scale_attn_weights": False}, "scale_attn_weights False"),
     "telechat": (
         {"model_type": "telechat", "embed_layernorm": True},

@@ -15,6 +15,13 @@ REQUIRED = {
     "cohere_compass_text": {"rope_parameters": {"full_attention": None}},
     "dots1": {"n_routed_experts": 8, "n_shared_experts": 1, "num_experts_per_tok": 2},
     "nemotron": {"num_key_value_heads": 48},
+    "deci": {"num_hidden_layers": 1, "num_key_value_heads_per_layer": [8]},
+    "openelm": {
+        "num_transformer_layers": 1,
+        "num_query_heads": [8],
+        "num_kv_heads": [4],
+        "ffn_multipliers": [2.5],
+    },
     "nemotron-nas": {
         "num_hidden_layers": 1,
         "block_configs": [{"attention": {"n_heads_in_group": 4, "window_length": 8}, "ffn": {"ffn_mult": 2}}],

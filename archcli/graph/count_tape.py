@@ -54,15 +54,17 @@ class CountTape:
         self._row(op, shapes, out, parts, group, trained=trained)
         return self._tensors(out, grad=op.trained(grads, *shapes) and (trained or any(grads)))
 
-    def weight(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Tensor:
-        """The op's first weight, from its row or from a new row without cost."""
+    def weight(
+        self, op: Op, *xs: Tensor, group: str = "", trained: bool = True, which: str = "weight"
+    ) -> Tensor:
+        """The op's weight, from its row or from a new row without cost."""
         path = _join(self.path, op.name)
         since = self.rows[self.start :]  # not all rows: layers of arrays share the path `layers.?`
         row = next((row for row in since if row.path == path), None)
         if row is None:
             shapes = [x.value.shape for x in xs]
             row = self._row(op, shapes, op.shape(*shapes), (), group, trained=trained)
-        return Tensor(self, Abstract(next(iter(row.weights.values())), row.trained))
+        return Tensor(self, Abstract(row.weights[which], row.trained))
 
     def declaring(self) -> CountTape | None:
         """A tape that writes a row without cost for each op that owns weights, at the same path."""
@@ -166,9 +168,11 @@ class StateTape(ShapeTape):
             self._row(op, shapes, out, (), group, trained=trained)
         return self._tensors(out, grad=True)
 
-    def weight(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Tensor:
-        """The op's first weight, without a row."""
-        return Tensor(self, Abstract(next(iter(op.weights(*[x.value.shape for x in xs]).values()))))
+    def weight(
+        self, op: Op, *xs: Tensor, group: str = "", trained: bool = True, which: str = "weight"
+    ) -> Tensor:
+        """The op's weight, without a row."""
+        return Tensor(self, Abstract(op.weights(*[x.value.shape for x in xs])[which]))
 
     def declaring(self) -> CountTape | None:
         """None: what no pass runs caches nothing."""

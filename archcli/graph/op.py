@@ -105,8 +105,13 @@ class Tape(Protocol):
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Perform an op with trained or frozen weights, counted under `group` or the module's group."""
 
-    def weight(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Tensor:
-        """The first weight of `op`, declared if it is not yet; borrowing it adds no parameters."""
+    def weight(
+        self, op: Op, *xs: Tensor, group: str = "", trained: bool = True, which: str = "weight"
+    ) -> Tensor:
+        """The weight of `op`, or its bias by `which`, declared if it is not yet.
+
+        Borrowing it adds no parameters.
+        """
 
     def declaring(self) -> Tape | None:
         """A tape that declares the weights of ops and counts nothing else; None where weights exist."""

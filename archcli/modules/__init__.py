@@ -66,6 +66,7 @@ HOMES = {
     ".attention.cross": ["CrossAttention"],
     ".attention.differential": ["DifferentialAttention"],
     ".attention.gate": ["OutputGate"],
+    ".attention.disentangled": ["DisentangledAttention", "RelativeTable"],
     ".attention.grouped": [
         "GroupedQueryAttention",
         "MultiHeadAttention",

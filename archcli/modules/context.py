@@ -25,7 +25,7 @@ class Context(NamedTuple):
     `positions` [T] are those of the new tokens. `past` tokens came before: it only serves exact counting and
     is 0 in a torch run. `cache` is None for a pass that caches nothing, an empty tuple for one that starts a
     cache, else what the mixer returned last time. `memory` [B, S, D] is the encoder's output, `bias` [1, H,
-    T, S] what a stack adds to all its attention scores.
+    T, S] what a stack adds to all its attention scores, `relative` [2 s, D] its table of relative positions.
     """
 
     positions: Tensor
@@ -34,6 +34,7 @@ class Context(NamedTuple):
     cache: tuple[Any, ...] | None = None
     memory: Tensor | None = None
     bias: Tensor | None = None
+    relative: Tensor | None = None
 
 
 def or_default(x: Tensor, context: Context | None) -> Context:

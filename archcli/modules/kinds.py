@@ -39,6 +39,7 @@ TABLE: dict[str, dict[str, str]] = {
         "mha": "archcli.modules.attention.grouped:MultiHeadAttention",
         "mqa": "archcli.modules.attention.grouped:MultiQueryAttention",
         "gqa": "archcli.modules.attention.grouped:GroupedQueryAttention",
+        "disentangled": "archcli.modules.attention.disentangled:DisentangledAttention",
         "mla": "archcli.modules.attention.latent:MultiHeadLatentAttention",
         "linear": "archcli.modules.attention.linear:LinearAttention",
         "differential": "archcli.modules.attention.differential:DifferentialAttention",

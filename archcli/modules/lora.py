@@ -137,14 +137,16 @@ class AdaptTape:
             y = self._added(op, y, self._low(op, Tensor(self.inner, xs[0].value)))
         return _on(self, y)
 
-    def weight(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Tensor:
+    def weight(
+        self, op: Op, *xs: Tensor, group: str = "", trained: bool = True, which: str = "weight"
+    ) -> Tensor:
         """The frozen weight of an op; of a target W + (alpha / rank) B A.
 
         For modules that multiply with the matrix themselves: absorbed MLA, heads trained by rows, multi-token
         prediction. A tied head borrows the table without its adapter, as PEFT does.
         """
-        weight = self.inner.weight(op, *xs, group=group, trained=False)
-        if isinstance(op, Linear) and self.lora.adapts(op):
+        weight = self.inner.weight(op, *xs, group=group, trained=False, which=which)
+        if isinstance(op, Linear) and which == "weight" and self.lora.adapts(op):
             low = Tensor(self.inner, Abstract((self.lora.rank,)))
             a = self.inner.weight(
                 Linear(f"{op.name}.lora_A", self.lora.rank), Tensor(self.inner, xs[0].value), group=ADAPTERS

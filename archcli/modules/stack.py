@@ -19,6 +19,7 @@ from archcli.modules.norm import Norm
 from archcli.modules.values import Length
 
 if TYPE_CHECKING:  # a field of few, imported where it is given a value
+    from archcli.modules.attention.disentangled import RelativeTable
     from archcli.modules.relative import ScoreBias
 
 Cached = tuple[Any, ...] | None
@@ -94,6 +95,7 @@ class Stack(Module):
 
     `final_norm` false leaves the norm out (BERT, the original Transformer).
 
+    `relative` is a table of relative positions that attention of kind disentangled reads (DeBERTa).
     `score_bias` is computed once and added to the attention scores of every layer (T5's relative positions).
     """
 
@@ -102,6 +104,7 @@ class Stack(Module):
     norm: Annotated[Norm, Inherit("norm")]
     final_norm: bool = True
     score_bias: ScoreBias | None = None
+    relative: RelativeTable | None = None
     groups: Annotated[tuple[Group, ...], Length(least=1)]
 
     def run(self, x: Tensor, context: Context) -> tuple[Tensor, Cached]:
@@ -112,6 +115,8 @@ class Stack(Module):
             visible = context.positions.shape[0] + (cache[0][0].length if cache else 0)
             bias = self.score_bias(context.positions, visible, self._n_heads, name="score_bias")
             context = context._replace(bias=bias)
+        if self.relative is not None:
+            context = context._replace(relative=self.relative(x, name="relative"))
         kept = []
         for i, group in enumerate(self.groups):
             x, entry = group.run(x, context._replace(cache=cache[i] if cache else cache), start)

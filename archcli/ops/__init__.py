@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.classes import *
     from archcli.ops.dense import *
     from archcli.ops.difference import *
+    from archcli.ops.disentangled import *
     from archcli.ops.dropout import *
     from archcli.ops.layout import *
     from archcli.ops.linear_attend import *
@@ -63,6 +64,7 @@ HOMES = {
         "Softcap",
     ],
     ".query_temperature": ["QueryTemperature"],
+    ".disentangled": ["DisentangledBias", "LentLinear"],
     ".relative": ["RelativeBias", "RelativeKeys"],
     ".rotary": ["AddConstant", "Positions", "RotaryTable", "Rotate", "Sinusoid"],
     ".route": ["Combine", "Dispatch", "Route"],

@@ -7,7 +7,7 @@ from typing import Any
 
 from archcli import modules as m
 from archcli.modules.base import Spec
-from parity.alterations import off, to
+from parity.alterations import Alteration, dropped, nothing, off, plus, times, to
 
 
 def pooled(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
@@ -18,6 +18,11 @@ def pooled(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
 def transformed(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
     """A transform without its bias, where there is one."""
     return off(spec, field) if spec.transform and spec.bottleneck is None else iter(())
+
+
+def kept_bias(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
+    """Without the bias of values or of the result; those of queries and keys may be shared with positions."""
+    return to(("q", "k", "o"), ("q", "k", "v"))(spec, field)
 
 
 def idle(path: str, part: Any) -> set[str]:
@@ -33,3 +38,12 @@ def idle(path: str, part: Any) -> set[str]:
     if not isinstance(part, m.MaskedHead) or (part.transform and part.bottleneck is None):
         return set()
     return {f"{path}.norm"} if part.transform else {f"{path}.norm", f"{path}.activation"}
+
+
+ENCODER_PARTS: dict[type[Spec], dict[str, Alteration]] = {
+    m.MaskedHead: {"bias": off, "transform_bias": transformed},
+    m.Encoder: {"pooler_activation": pooled},
+    m.WindowedGlobal: {"window": plus(2, -2), "n_global": nothing},
+    m.DisentangledAttention: {"max_distance": times(0.8), "bias": kept_bias},
+    m.RelativeTable: {"norm": dropped},
+}

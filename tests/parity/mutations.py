@@ -26,7 +26,7 @@ from parity.alterations import (
     to,
 )
 from parity.crossing import norm_of_tokens, without_cross
-from parity.encoding import idle, pooled, transformed
+from parity.encoding import ENCODER_PARTS, idle
 from parity.routing import grouping, nearness, normalization, ranking, score_kinds, top_k, weighing
 
 STRUCTURE = set(
@@ -35,7 +35,8 @@ STRUCTURE = set(
     head_dim v_head_dim d_ff n_experts kv_lora_rank q_lora_rank qk_nope_head_dim qk_rope_head_dim weight per
     tied form token_types more_types width width_of pooler pools unread n_labels source_len encoder decoder
     in_channels frozen n_buckets front_end transform max_distance idle unread_table extra_rows lora
-    quantization dropout momentum loss mtp ignore training tie boxes global_projections bottleneck""".split()  # noqa: SIM905
+    quantization dropout momentum loss mtp ignore training tie boxes global_projections bottleneck relative
+    terms share buckets size""".split()  # noqa: SIM905
 )
 
 
@@ -252,10 +253,8 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "scale": times(1.1),
         "softcap": both(times(2), dropped, filled(3.0)),
     },
-    m.MaskedHead: {"bias": off, "transform_bias": transformed},
     m.TransformedHead: {"transform_bias": off},
-    m.Encoder: {"pooler_activation": pooled},
-    m.WindowedGlobal: {"window": plus(2, -2), "n_global": nothing},
+    **ENCODER_PARTS,
     m.Stack: {"final_norm": off, "score_bias": dropped},
     m.EncoderStack: {"position": place, "input_norm": both(dropped, filled(m.LayerNorm()))},
 }

@@ -142,7 +142,7 @@ class SoftmaxAttention(Attention):
             {"sinks": Parameter("sinks", (self.n_heads,))(q, group="attention_sinks")} if self.sinks else {}
         )
         of_layer = "shared_bias" if self.position.shares_bias else "bias"
-        by_position = self.position.score_bias(q, context.positions, k.shape[1], scale)
+        by_position = self.own_bias(context, q, k, scale)
         extras |= {
             name: bias
             for name, bias in ((of_layer, by_position), ("shared_bias", context.bias))
@@ -171,6 +171,10 @@ class SoftmaxAttention(Attention):
             mixed = self.output_gate(x, mixed, name="gate_proj")
         merged: Tensor = MergeHeads("merge")(mixed)
         return merged if self.inner_norm is None else self.inner_norm(merged, name="inner_norm")
+
+    def own_bias(self, context: Context, q: Tensor, k: Tensor, scale: float) -> Tensor | None:
+        """The bias [B, H, T, S] of the layer's position on its scores, or None."""
+        return self.position.score_bias(q, context.positions, k.shape[1], scale)
 
     def extend(self, context: Context, **new: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...] | None]:
         """Append new entries to the cached ones: what attention reads, and what the cache keeps.

@@ -48,11 +48,13 @@ class BuildTape(NodeTape):
             raise MismatchError(path, f"shape of {type(op).__name__}", str(promised), str(real))
         return out
 
-    def weight(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Tensor:
+    def weight(
+        self, op: Op, *xs: Tensor, group: str = "", trained: bool = True, which: str = "weight"
+    ) -> Tensor:
         """Register the leaf if nothing has called it yet."""
         if self.node.part(op.name) is None:
             self._register(op, [x.shape for x in xs], trained=trained)
-        return super().weight(op, *xs)
+        return super().weight(op, *xs, which=which)
 
     def declaring(self) -> NodeTape | None:
         """The same tape: it makes the leaves of what it runs."""

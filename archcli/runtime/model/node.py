@@ -54,10 +54,12 @@ class NodeTape:
         # a bare leaf is given this call's op, which may hold the length of the pass
         return leaf(*values, op=op) if self.routed is None else leaf(*values, op=op, routed=self.routed)
 
-    def weight(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Tensor:
+    def weight(
+        self, op: Op, *xs: Tensor, group: str = "", trained: bool = True, which: str = "weight"
+    ) -> Tensor:
         """The weight parameter of the op's leaf."""
         leaf: Any = self.node.part(op.name)
-        return Tensor(self, leaf.weight)
+        return Tensor(self, getattr(leaf, which))
 
     def declaring(self) -> NodeTape | None:
         """None: the weights exist."""

@@ -36,6 +36,16 @@ ALBERT = {
     "embedding_size": 12,
     "hidden_act": "gelu_new",
 }
+DEBERTA = {
+    **BASE,
+    "model_type": "deberta-v2",
+    "type_vocab_size": 0,
+    "relative_attention": True,
+    "position_buckets": 8,
+    "norm_rel_ebd": "layer_norm",
+    "pos_att_type": "p2c|c2p",
+    "position_biased_input": False,
+}
 XLM = {
     "vocab_size": VOCAB,
     "emb_dim": D_MODEL,
@@ -189,4 +199,21 @@ FAMILIES: dict[str, Family] = {
     "flaubert": masked(
         {**XLM, "model_type": "flaubert", "gelu_activation": False}, "FlaubertWithLMHeadModel"
     ),
+    "deberta-v3": masked({**DEBERTA, "share_att_key": True}, "DebertaV2ForMaskedLM"),
+    "deberta-v2": masked(
+        {
+            **DEBERTA,
+            "pos_att_type": ["p2c", "c2p"],
+            "position_buckets": -1,
+            "max_relative_positions": 6,
+            "norm_rel_ebd": "none",
+            "num_labels": 5,
+        },
+        "DebertaV2ForSequenceClassification",
+    ),
+    "deberta-v2-one-term": masked(
+        {**DEBERTA, "pos_att_type": "p2c", "norm_rel_ebd": "none", "position_biased_input": True},
+        "DebertaV2ForMaskedLM",
+    ),
+    "deberta-v2-plain": masked({**BASE, "model_type": "deberta-v2"}, "DebertaV2ForMaskedLM"),
 }

@@ -116,7 +116,7 @@ def heads_of(
     parts = heads[config.architecture.removeprefix(prefix) or "Model"]
     fields: Mapped = {"pooler": True} if {"pooler", "every"}.intersection(parts) else {}
     if fields and pooled is not None:
-        named = pooled == "hidden_act"
+        named = pooled.endswith("_act")
         fields["pooler_activation"] = activation(config, pooled) if named else ACTIVATIONS[pooled]
     if "every" in parts:
         fields["pools"] = "every"

@@ -1,0 +1,98 @@
+"""Disentangled attention: contents and relative positions have scores of their own.
+
+B batch, T tokens, D d_model, H heads, d head_dim, s buckets or distances to each side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from archcli.arith import Number
+from archcli.errors import ArchError
+from archcli.graph import Tensor
+from archcli.modules.attention.grouped import MultiHeadAttention
+from archcli.modules.base import Conflict, Inline, Size
+from archcli.modules.context import Context
+from archcli.modules.norm import Norm
+from archcli.ops import DisentangledBias, Einsum, LentLinear, Linear, Parameter, SplitHeads
+
+Term = Literal["c2p", "p2c"]
+
+
+class RelativeTable(Inline):
+    """A trained vector for each relative position, [2 s, D], which all layers share.
+
+    DeBERTa, arXiv:2006.03654. `norm` follows (DeBERTa 3).
+    """
+
+    group = "position_embedding"
+    size: Size
+    norm: Norm | None = None
+
+    def forward(self, x: Tensor, *, name: str) -> Tensor:
+        """The table [2 s, D] for tokens x [B, T, D]."""
+        table: Tensor = Parameter(name, (2 * self.size, x.shape[-1]))(x)
+        return table if self.norm is None else self.norm(table, name=f"{name}_norm")
+
+
+class DisentangledAttention(MultiHeadAttention):
+    """Scores (q_i k_j + q_i r_(i-j) + k_j s_(i-j)) * scale, with r and s projected from relative positions.
+
+    He et al. 2020, arXiv:2006.03654 section 3.1. The stack states the table, `relative`. `terms` are those
+    besides q k: c2p the first, p2c the second. `share` projects positions as contents are projected
+    (DeBERTa 3), else by matrices of their own. `buckets` left out keeps one vector a distance; distances
+    beyond `max_distance` share the last.
+    """
+
+    kind: Literal["disentangled"] = "disentangled"  # type: ignore[assignment]
+    terms: tuple[Term, ...] = ("c2p", "p2c")
+    share: bool = False
+    buckets: Size | None = None
+    max_distance: Size = 512
+
+    def own_bias(self, context: Context, q: Tensor, k: Tensor, scale: float) -> Tensor:
+        """The scores with positions, [B, H, T, T]."""
+        if context.relative is None:
+            raise ArchError("disentangled attention needs the table of its stack", "add relative: {size: …}")
+        scores = []
+        pairs: tuple[tuple[Term, Literal["q", "k"], Tensor], ...] = (("c2p", "k", q), ("p2c", "q", k))
+        for term, which, contents in pairs:
+            if term in self.terms:
+                placed = self._positions(context.relative, which)
+                scores.append(Einsum(term, "bthd,shd->bhts")(contents, placed))
+        span = self.max_distance if self.buckets is None else self.buckets
+        of_queries, of_keys = "c2p" in self.terms, "p2c" in self.terms
+        bias: Tensor = DisentangledBias(
+            "disentangled", span, self.buckets, self.max_distance, scale, of_queries, of_keys
+        )(*scores)
+        return bias
+
+    def _positions(self, table: Tensor, which: Literal["q", "k"]) -> Tensor:
+        """The table as keys or queries, [2 s, H, d]."""
+        width: Number = self.n_heads * self.width(table.shape[-1])
+        if self.share:
+            op = Linear(f"{which}_proj", width, True)
+            lent = [table.tape.weight(op, table, which=part) for part in ("weight", "bias")]
+            projected = LentLinear(f"{which}_position")(table, *lent)
+        else:
+            projected = Linear(f"pos_{which}_proj", width, True)(table)
+        split: Tensor = SplitHeads(f"{which}_position_heads", self.n_heads)(projected)
+        return split
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflicts: causal, no term, or shared projections without biases."""
+        yield from super().check()
+        if self.causal:
+            yield Conflict(
+                "disentangled-encoder", "causal", "disentangled attention sees all", "causal: false"
+            )
+        if not self.terms:
+            yield Conflict("disentangled-terms", "terms", "no term with positions", "use kind mha")
+        if self.share and self.bias is not True and not {"q", "k"} <= set(self.bias or ()):
+            yield Conflict(
+                "disentangled-bias",
+                "share",
+                "shared projections of queries and keys have biases",
+                "bias: true",
+            )

@@ -2,11 +2,12 @@
 
 Regenerates `figures.json`. None of our code takes part.
 
-    python tests/mappings/regenerate.py [MODEL_TYPE …]
+    python tests/mappings/regenerate.py [MODEL_TYPE or ID …]
 
 For each model_type of the causal, masked, sequence-to-sequence and image-text mappings: the config.json that
 its class saves by default, its parameters, the matmul FLOPs of a pass of 128 tokens and the elements that
-pass leaves in the cache (`tests/helpers/their_class.py`). A class that does not build, or whose FLOPs it
+pass leaves in the cache (`tests/helpers/their_class.py`). The same of the published models whose config.json
+stands in `published.json`, with the class that is made of it. A class that does not build, or whose FLOPs it
 does not show on the meta device, stands there with its reason.
 """
 
@@ -14,6 +15,7 @@ import json
 import logging
 import signal
 import sys
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,9 +25,9 @@ sys.path.insert(0, str(HERE.parent / "helpers"))
 
 from transformers.models.auto import modeling_auto  # noqa: E402
 
-from their_class import default_config, default_model, one_pass, params  # noqa: E402
+from their_class import built, default_config, default_model, one_pass, params  # noqa: E402
 
-FIGURES = HERE / "figures.json"
+FIGURES, PUBLISHED = HERE / "figures.json", HERE / "published.json"
 MAPPINGS = {
     "causal": modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
     "masked": modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
@@ -49,6 +51,19 @@ def figures(kind: str, name: str) -> dict[str, Any]:
         signal.alarm(0)
 
 
+def published(entry: dict[str, Any]) -> dict[str, Any]:
+    """The config.json of a published model, and the figures of its class, or of one that stands in for it."""
+    config = entry.get("stand_in", entry["config"])
+    try:
+        model = built({**config, "architectures": [entry["class"]]})
+    except Exception as error:  # noqa: BLE001 what any class may raise
+        return {
+            "class": entry["class"],
+            "does_not_build": f"{type(error).__name__}: {error}".splitlines()[0][:SHOWN],
+        }
+    return {**entry, "params": params(model), **one_pass(model, TOKENS)}
+
+
 def classes() -> list[tuple[str, str, str]]:
     """(mapping, model_type, class) of every entry; of several classes the first."""
     return [
@@ -58,18 +73,22 @@ def classes() -> list[tuple[str, str, str]]:
     ]
 
 
-def main(kinds: list[str]) -> None:
-    """Write the figures of these types, or of all, among those that stand already."""
+def main(asked: list[str]) -> None:
+    """Write the figures of these types and models, or of all that are new, among those that stand already."""
     logging.disable(logging.CRITICAL)
     kept = json.loads(FIGURES.read_text())["classes"] if FIGURES.exists() else {}
-    for mapping, kind, name in classes():
-        if kind in kinds or (not kinds and f"{mapping}/{kind}" not in kept):
-            kept[f"{mapping}/{kind}"] = figures(kind, name)
-            sys.stderr.write(f"{mapping}/{kind}\n")
+    makers = {
+        f"published/{name}": partial(published, entry)
+        for name, entry in json.loads(PUBLISHED.read_text()).items()
+    }
+    makers |= {f"{mapping}/{kind}": partial(figures, kind, name) for mapping, kind, name in classes()}
+    for name, make in makers.items():
+        if name.split("/")[1] in asked or (not asked and name not in kept):
+            kept[name] = make()
+            sys.stderr.write(f"{name}\n")
             software = {package: version(package) for package in ("torch", "transformers")}
-            FIGURES.write_text(
-                json.dumps({"software": software, "classes": dict(sorted(kept.items()))}, indent=1) + "\n"
-            )
+            written = {"software": software, "classes": dict(sorted(kept.items()))}
+            FIGURES.write_text(json.dumps(written, indent=1) + "\n")
 
 
 if __name__ == "__main__":

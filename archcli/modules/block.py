@@ -207,10 +207,12 @@ class PostNorm(SerialBlock):
 class Sandwich(SerialBlock):
     """x += N(A(N x)); x += N(F(N x)): norms before and after, also called double norm.
 
-    CogView, arXiv:2105.13290; Gemma 2, arXiv:2408.00118.
+    CogView, arXiv:2105.13290; Gemma 2, arXiv:2408.00118. `post_norm` is the norm after a sublayer, where
+    it is another than the one before (Muse Glimmer, in its eps).
     """
 
     kind: Literal["sandwich"] = "sandwich"
+    post_norm: Norm | None = None
 
     def before(self, x: Tensor, name: str) -> Tensor:
         """N x."""
@@ -219,7 +221,7 @@ class Sandwich(SerialBlock):
 
     def after(self, x: Tensor, y: Tensor, name: str) -> Tensor:
         """x + N y."""
-        return self._add(x, self.norm(y, name=f"{name}_post_norm"), name)
+        return self._add(x, (self.post_norm or self.norm)(y, name=f"{name}_post_norm"), name)
 
 
 class ResidualPostNorm(SerialBlock):

@@ -203,4 +203,18 @@ FAMILIES = {
         cls="Mistral4ForCausalLM",
         quiet=QUIET,
     ),
+    "muse_glimmer": family(
+        "muse_glimmer",
+        {
+            **WIDE,
+            "num_hidden_layers": 4,
+            "post_norm_eps": 0.05,
+            "sliding_window": WINDOW,
+            "final_logit_softcapping": 2.0,
+            "output_multiplier": 0.7,
+            "qk_scale_factor": 1.7,
+        },
+        out_hidden_size=32,
+        projector_hidden_size=16,
+    ),
 }

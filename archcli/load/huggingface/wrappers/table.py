@@ -111,6 +111,7 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "ernie4_5_vl_moe": Wrapper("ernie4_5_vl_moe_text", TIED, any_text=False),
     "kosmos-2": Wrapper("kosmos_2_text_model", either(default=True), any_text=False),
     "kosmos-2.5": Wrapper("kosmos_2_5_text_model", of_text, any_text=False),
+    "muse_glimmer": Wrapper("muse_glimmer_text", UNTIED, head=own, any_text=False),
     "molmo2": Wrapper("molmo2_text", never, any_text=False),
     # classes that their repositories hold: a causal language model of transformers as it is
     "deepseek_vl_v2": Wrapper("deepseek_v2", of_text, "language_config", own),

@@ -1,0 +1,95 @@
+"""Muse Glimmer's text part: MuseGlimmerTextConfig and MuseGlimmerForConditionalGeneration."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.attention import attention, head_dim
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.feed_forward import gated
+from archcli.load.huggingface.parts.norms import rmsnorm
+from archcli.load.huggingface.parts.numbers import positive
+from archcli.load.huggingface.parts.rope import rope
+from archcli.load.huggingface.parts.windows import FULL, SLIDING, layer_types, window
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.names import SANDWICH
+from archcli.load.huggingface.weights.rules import Weights
+
+MODEL_TYPES = ("muse_glimmer_text",)
+DEFAULTS = {
+    "vocab_size": 202048,
+    "hidden_size": 6656,
+    "intermediate_size": 19968,
+    "num_hidden_layers": 52,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 2,
+    "head_dim": 128,
+    "hidden_activation": "silu",
+    "max_position_embeddings": 131072,
+    "rms_norm_eps": 1e-5,
+    "attention_bias": False,
+    "sliding_window": 2048,
+    "final_logit_softcapping": 20.0,
+    "qk_scale_factor": 3.87,
+    "output_multiplier": 0.19611613513818404,
+    "post_norm_eps": 1e-8,
+    "tie_word_embeddings": False,
+}
+PERIOD = 4
+
+
+def mapping(config: Config) -> Mapped:
+    """Sandwich norms, gated attention, queries and keys of one length, no position in each fourth layer.
+
+    Those layers, counted from the last one back, have no window either.
+    """
+    config = config.of_class(DEFAULTS)
+    config.ignore("hidden_act")
+    count = config.layers()
+    far = [(count - 1 - index) % PERIOD == 0 for index in range(count)]
+    types = layer_types(config, [FULL if is_far else SLIDING for is_far in far])
+    thetas = config.per_layer("layer_rope_theta", count)
+    placed = [bool(theta) for theta in thetas] if thetas is not None else [not is_far for is_far in far]
+    kinds = list(zip(types, placed, strict=True))
+    made = {kind: _layer(config, *kind) for kind in dict.fromkeys(kinds)}
+    plain = {**rmsnorm(config), "weight": False}
+    head = {
+        "scale": positive(config, "output_multiplier"),
+        "softcap": positive(config, "final_logit_softcapping"),
+    }
+    return decoder(
+        config, rmsnorm(config), [made[kind] for kind in kinds], embedding={"norm": plain}, head=head
+    )
+
+
+def _layer(config: Config, kind: str, placed: bool) -> Mapped:
+    """One layer, with a window where its kind is sliding, and RoPE where it is placed."""
+    width, norm = head_dim(config), rmsnorm(config, offset=1)
+    slides = window(config) if kind == SLIDING else None
+    if kind == SLIDING and slides is None:
+        raise config.error(
+            "sliding layers need a window", "state sliding_window", config.place("layer_types")
+        )
+    factor = positive(config, "qk_scale_factor")
+    attend = attention(
+        config,
+        width,
+        bias=config.flag("attention_bias"),
+        position=rope(config, width) if placed else {"kind": "none"},
+        window=slides,
+        qk_norm={"norm": {**rmsnorm(config), "weight": False}},
+        scale=factor.derive(factor.value * width.value**-0.5),
+        output_gate={},
+    )
+    return {
+        "kind": "sandwich",
+        "attention": attend,
+        "ffn": gated(config, act="hidden_activation"),
+        "norm": norm,
+        "post_norm": {**norm, "eps": config.number("post_norm_eps")},
+    }
+
+
+WEIGHTS: Weights = {
+    **SANDWICH,
+    "[model.]layers.*.self_attn.gate_proj.weight": "layers.*.attention.gate_proj.weight",
+}

@@ -67,7 +67,8 @@ class GLU(FeedForward):
 
     Differs from MLP in the gate. `bias` false, as in the paper, leaves all three without bias, true biases
     all, a list biases those it names (TeleChat down). `limit` c bounds the gate from above by c and the up
-    branch to +-c, `up_offset` 1 adds one to the up branch (gpt-oss, arXiv:2508.10925). `dropout` zeroes that
+    branch to +-c, `up_offset` 1 adds one to the up branch (gpt-oss, arXiv:2508.10925). `limit_on`
+    activation bounds the gate after its activation (Step 3.7). `dropout` zeroes that
     share of the gated branch in training. `inner_norm` normalizes it before the down projection (SubLN,
     arXiv:2210.06423; BitNet).
     """
@@ -78,6 +79,7 @@ class GLU(FeedForward):
     activation: Activation = SiLU()
     bias: bool | tuple[Branch, ...] = False
     limit: Positive | None = None
+    limit_on: Literal["gate", "activation"] = "gate"
     up_offset: Literal[0, 1] = 0
     dropout: Share = 0.0
     inner_norm: Norm | None = None
@@ -87,13 +89,22 @@ class GLU(FeedForward):
         gate = Linear("gate_proj", self.d_ff, self._biased("gate"))(x)
         up = Linear("up_proj", self.d_ff, self._biased("up"))(x)
         if self.limit is not None:
-            gate, up = Clip("gate_clip", self.limit, from_below=False)(gate), Clip("up_clip", self.limit)(up)
+            up = Clip("up_clip", self.limit)(up)
+        gate = self._bounded(gate, "gate")
         if self.up_offset:
             up = AddConstant("up_offset", self.up_offset)(up)
-        hidden = Multiply("gated")(self.activation(gate, name="activation"), up)
+        gate = self._bounded(self.activation(gate, name="activation"), "activation")
+        hidden = Multiply("gated")(gate, up)
         hidden = _normalized(dropped(hidden, self.dropout), self.inner_norm)
         y: Tensor = Linear("down_proj", x.shape[-1], self._biased("down"))(hidden)
         return y
+
+    def _bounded(self, gate: Tensor, where: str) -> Tensor:
+        """The gate, bounded from above if that is done here."""
+        if self.limit is None or self.limit_on != where:
+            return gate
+        bounded: Tensor = Clip("gate_clip", self.limit, from_below=False)(gate)
+        return bounded
 
     def _biased(self, which: Branch) -> bool:
         return self.bias if isinstance(self.bias, bool) else which in self.bias

@@ -159,6 +159,16 @@ def check_activation(name):
     assert_close(node(X), node.down_proj(function(node.gate_proj(X)) * node.up_proj(X)))
 
 
+def check_limits(where):
+    """Both branches bounded, the gate before or after its activation."""
+    spec = GLU(d_ff=7, limit=0.4, limit_on=where)
+    node = layer_of(PreNorm(attention=gqa(), ffn=spec, norm=RMS)).ffn
+    gate, up = node.gate_proj(X), node.up_proj(X).clamp(-0.4, 0.4)
+    before = nn.functional.silu(gate.clamp(max=0.4))
+    bounded = before if where == "gate" else nn.functional.silu(gate).clamp(max=0.4)
+    assert_close(node(X), node.down_proj(bounded * up))
+
+
 MIXTURES = {
     "mixtral": moe(),
     "deepseek": DEEPSEEK,
@@ -277,6 +287,7 @@ CHECKS = {
     **{f"mla-{form}": lambda form=form: check_latent(form) for form in ("naive", "absorbed")},
     "yarn-scale": check_yarn_scale,
     "differential": check_differential,
+    **{f"limits-{where}": lambda where=where: check_limits(where) for where in ("gate", "activation")},
     **{f"moe-{name}": lambda name=name: check_mixture(name) for name in MIXTURES},
     **{f"ends-{name}": lambda name=name: check_ends(name) for name in ENDS},
 }

@@ -77,6 +77,9 @@ FEEDFORWARD = [
         ("wiring.moe-mean",),
     ),
     Mutant("MoE: no norm", m.MixtureOfExperts, "forward", changed(out_norm=None), ("wiring.moe-mean",)),
+    Mutant(
+        "GLU: gate bounded first", m.GLU, "forward", changed(limit_on="gate"), ("wiring.limits-activation",)
+    ),
     Mutant("Router: no cap", m.Router, "forward", changed(softcap=None), ("wiring.moe-by-logits",)),
     Mutant(
         "Router: ranked by scores",

@@ -173,6 +173,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "inner_norm": dropped,
         "kind": kinds(m.MLP),
         "limit": both(times(0.5), dropped, filled(0.5)),
+        "limit_on": lambda spec, field: to("gate", "activation")(spec, field) if spec.limit else iter(()),
         "up_offset": to(0, 1),
     },
     m.Router: {

@@ -46,6 +46,7 @@ DENSE = st.builds(MLP, d_ff=SIZES, activation=ACTIVATIONS, bias=BOOL, inner_norm
     activation=ACTIVATIONS,
     bias=BOOL | st.sampled_from([("down",), ("gate", "up")]),
     limit=maybe(NUMBERS),
+    limit_on=st.sampled_from(["gate", "activation"]),
     up_offset=st.sampled_from([0, 1]),
     inner_norm=maybe(NORMS),
 )

@@ -217,4 +217,27 @@ FAMILIES = {
         out_hidden_size=32,
         projector_hidden_size=16,
     ),
+    "step3p7": family(
+        "step3p7",
+        {
+            **WIDE,
+            "pad_token_id": 1,
+            "num_hidden_layers": 3,
+            "n_routed_experts": 8,
+            "num_experts_per_tok": 3,
+            "moe_intermediate_size": 20,
+            "mlp_layer_types": ["dense", "sparse", "sparse"],
+            "layer_types": ["full_attention", "sliding_attention", "full_attention"],
+            "num_sliding_attention_heads": 6,
+            "sliding_window": WINDOW,
+            "share_expert_dim": 14,
+            "moe_router_scaling_factor": 1.7,
+            "swiglu_limits": [0.0, 0.4, 0.0],
+            "swiglu_limits_shared": [0.5, 0.0, 0.3],
+            "rope_parameters": {
+                "full_attention": rope(partial_rotary_factor=0.5),
+                "sliding_attention": rope(50.0),
+            },
+        },
+    ),
 }

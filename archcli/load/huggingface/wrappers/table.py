@@ -85,6 +85,7 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "qwen3_vl_moe": Wrapper("qwen3_vl_moe_text", UNTIED, any_text=False),
     "qwen3_asr": Wrapper("qwen3", TIED, partial=True),
     "shieldgemma2": Wrapper("gemma3_text", EITHER, headed=("ShieldGemma2ForImageClassification",)),
+    "step3p7": Wrapper("step3p5", UNTIED, any_text=False),
     "smolvlm": Wrapper("llama", UNTIED, partial=True),
     "vibevoice": Wrapper("qwen2", of_text),
     "vibevoice_asr": Wrapper("qwen2", never),

@@ -165,6 +165,22 @@ def test_a_weight_that_bitsandbytes_packed_keeps_its_name():
     assert wrong(against(LLAMA, {**HEADED, name: (D * F // 2, 1)})) == {("shape", name)}
 
 
+@pytest.mark.parametrize(
+    ("weight", "beside"),
+    [
+        ((F, D // 8), {"scales": (F, D // 64), "biases": (F, D // 64)}),
+        ((F, D // 2), {"weight_scale": (F, D // 16), "weight_scale_2": (), "input_scale": ()}),
+    ],
+    ids=["mlx", "nvfp4"],
+)
+def test_a_weight_whose_module_holds_scales_keeps_its_name_too(weight, beside):
+    module = "model.layers.0.mlp.up_proj"
+    packed = {f"{module}.weight": weight, **{f"{module}.{name}": shape for name, shape in beside.items()}}
+    found = against(LLAMA, {**HEADED, **packed})
+    assert wrong(found) == set()
+    assert told(found).keys() == packed.keys()
+
+
 def test_a_multimodal_file_holds_the_language_model_above_or_below():
     config = {"model_type": "gemma3", "text_config": {**TINY, "num_hidden_layers": 1}, "vision_config": {}}
     model = imported_file(config)

@@ -1,6 +1,7 @@
 """quantization_config: bytes are those of the tensors that each layout stores, added up by hand."""
 
 import json
+import time
 
 import pytest
 
@@ -183,6 +184,16 @@ def test_the_text_part_of_a_wrapper_may_state_it():
     assert whole["bytes"] == OTHERS + L * (ffn + attention)
 
 
+@pytest.mark.parametrize("mixture", ["mlp", "block_sparse_moe"])
+def test_mlx_names_the_experts_of_a_layer_at_once(mixture):
+    config = {**LLAMA, "model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 2}
+    config["architectures"] = ["MixtralForCausalLM"]
+    usual = {"group_size": 64, "bits": 4}
+    own = {f"model.layers.0.{mixture}.switch_mlp.down_proj": {"group_size": 64, "bits": 8}}
+    more = totals({**config, "quantization": {**usual, **own}})["bytes"]
+    assert more - totals({**config, "quantization": usual})["bytes"] == 4 * (mlx(D, F, 8) - mlx(D, F))
+
+
 def test_a_wrapper_may_state_it_for_all_its_parts():
     """At the top beside text_config (MLX), and in a flat file, whose towers are named as left out."""
     own = {"group_size": 64, "bits": 4}
@@ -221,3 +232,15 @@ def test_mlx_packs_every_matrix_and_the_table():
     tied = {**LLAMA, "tie_word_embeddings": True, "quantization": {**stated, "mode": "affine"}}
     layer = sum(mlx(*shape) for shape in LINEARS.values())
     assert totals(tied)["bytes"] == mlx(*HEAD) + L * layer + 2 * (2 * L + 1) * D
+
+
+def test_a_setting_for_each_module_is_read_at_once():
+    """As mixed quantizations of MLX state it: 100 layers of which every other has 6 bits."""
+    names = [f"model.layers.{i}.{name}" for i in range(100) for name in LINEARS]
+    own = {name: {"group_size": 64, "bits": 4 + 2 * (i // len(LINEARS) % 2)} for i, name in enumerate(names)}
+    config = {**LLAMA, "num_hidden_layers": 100, "quantization": {"group_size": 64, "bits": 4, **own}}
+    start = time.process_time()
+    found = totals(config)["bytes"]
+    assert time.process_time() - start < 3
+    layers = [sum(mlx(*shape, bits) for shape in LINEARS.values()) for bits in (4, 6)]
+    assert found == 2 * mlx(*HEAD) + 50 * sum(layers) + 2 * (2 * 100 + 1) * D

@@ -2,6 +2,7 @@
 
 import json
 import random
+import time
 
 import pytest
 
@@ -68,6 +69,20 @@ def test_a_pattern_that_could_take_for_ever_is_not_read(pattern):
         {**LLAMA, "quantization_config": compressed("pack-quantized", BY_GROUP, None, [pattern])}
     ).notes
     assert any("was not understood" in note for note in notes)
+
+
+FLOODS = {
+    "expressions": compressed("pack-quantized", BY_GROUP, None, [f"re:.*{i}$" for i in range(30_000)]),
+    "settings": {"quant_method": "gptq", "bits": 4, "dynamic": {f"-:.*{i}$": {} for i in range(30_000)}},
+}
+
+
+@pytest.mark.parametrize("name", FLOODS)
+def test_a_flood_of_patterns_is_answered_in_time(name):
+    start = time.process_time()
+    notes = loaded({**LLAMA, "quantization_config": FLOODS[name]}).notes
+    assert time.process_time() - start < 3
+    assert any("was not understood" in note or "is not known" in note for note in notes)
 
 
 # rules

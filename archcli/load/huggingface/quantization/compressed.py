@@ -8,6 +8,7 @@ from archcli.load.huggingface.quantization.scheme import AS_IT_IS, Scheme, block
 from archcli.modules.packing import Packing
 
 FP32, MODEL, INDEX = 32, 16, 32
+MOST_GROUPS = 100
 SHAPE = 2 * 64
 """`weight_shape`: two integers of 64 bits."""
 
@@ -35,7 +36,7 @@ def compressed_tensors(config: Config) -> Scheme | None:
         overrides += [(Patterns(named), packing)] if named else []
     kept = Patterns(entries(config, "ignore"))
     sparse = config.inner("sparsity_config", {}).get("format", default="dense")
-    if not about or sparse != "dense":
+    if not about or sparse != "dense" or len(groups.data) > MOST_GROUPS:
         return None
     words = f"compressed-tensors {'; '.join(dict.fromkeys(about))}"
     return Scheme(words, usual, kept, ("router",), overrides=tuple(overrides))

@@ -6,6 +6,7 @@ DeepSeek-V3's `weight_scale_inv` (arXiv:2412.19437 section 3.3), AutoFP8's `weig
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,7 +25,10 @@ from archcli.load.huggingface.quantization.scheme import (
 from archcli.modules.packing import Packing
 
 FP32, FP16 = 32, 16
-INDEX_BITS = 32
+INDEX_BITS, MOST_SETTINGS = 32, 100
+MLX_EXPERTS = re.compile(r"\b(mlp|block_sparse_moe)\.switch_mlp\b")
+"""MLX's name of the experts of a layer, which it stacks."""
+
 NF4_TABLE, NESTED_TABLE = 16 * FP32, 256 * FP32
 """bitsandbytes' `quant_map` and `nested_quant_map`: the values that codes stand for."""
 
@@ -38,6 +42,8 @@ def gptq(config: Config) -> Scheme | None:
     marlin = layout == "marlin" or bool(config.get("is_marlin_format", default=False))
     packing = Packing(bits, group, FP16, 0 if marlin else bits, input_bits=0 if marlin else INDEX_BITS)
     only = _modules_in_block(config)
+    if len(config.inner("dynamic", {}).data) > MOST_SETTINGS:
+        return None
     return Scheme(
         f"gptq, {bits} bits {grouped(group)}",
         packing if only is None else AS_IT_IS,
@@ -145,13 +151,14 @@ def mlx(config: Config) -> Scheme | None:
     usual = _mlx_packing(config)
     if usual is None:
         return None
-    overrides = []
-    for name, value in config.data.items():
-        if isinstance(value, dict):
-            overrides.append((Patterns([name]), _mlx_packing(config.inner(name, config.data)) or usual))
+    named: dict[Packing, list[str]] = {}
+    for name in (name for name, value in config.data.items() if isinstance(value, dict)):
+        own = _mlx_packing(config.inner(name, config.data)) or usual
+        named.setdefault(own, []).append(MLX_EXPERTS.sub("mlp.experts.0", name))
+    overrides = tuple((Patterns(names), own) for own, names in named.items())
     kept = Patterns([name for name, value in config.data.items() if value is False])
     about = f"mlx, {usual.bits} bits {grouped(usual.group_size)}"
-    return Scheme(about, usual, kept, (), overrides=tuple(overrides), tables=True)
+    return Scheme(about, usual, kept, (), overrides=overrides, tables=True)
 
 
 def _mlx_packing(config: Config) -> Packing | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from archcli.load.huggingface.weights.map import plain
 
 LONGEST = 300
-MOST_ALTERNATIVES = 64
+MOST_ALTERNATIVES, MOST_EXPRESSIONS = 64, 500
 REGEX = "re:"
 CHOICE = re.compile(r"\((?:\?:)?([^()]*)\)")
 PIECE = re.compile(r"(?:[\w./-]|\\[.dw]\+?|\[[\w.^-]+\]\+?|\$|\^)*", re.ASCII)
@@ -62,7 +62,8 @@ class Patterns:
     def _add(self, regex: str) -> bool:
         variants = list(_without_choices(regex))
         split = [variant.split(".*") for variant in variants]
-        if not variants or not all(_is_bounded(piece) for pieces in split for piece in pieces):
+        crowded = len(self.matchers) + len(variants) > MOST_EXPRESSIONS
+        if crowded or not variants or not all(_is_bounded(piece) for pieces in split for piece in pieces):
             return False
         self.matchers += [[re.compile(piece) for piece in pieces] for pieces in split]
         return True

@@ -18,8 +18,11 @@ OPTIMIZER = "state of an optimizer, left over from training"
 REASONS: tuple[tuple[str, str], ...] = (
     (r"(^|\.)rotary_(pos_)?emb\.(\w*inv_freq|cos_cached|sin_cached)$", ROTARY),
     (r"(^|\.)embeddings\.position_ids$", POSITIONS),
-    (r"\.(weight_scale(_inv|_2)?|(input|activation|output|[kv])_scale)$", SCALE),
-    (r"\.(qzeros|scales|g_idx|SCB|weight_format|weight_zero_point|weight_shape|weight_g_idx)$", PACKED),
+    (r"\.(weight_scale(_inv|_2)?|(input|activation|output|[kv])_scale|(weight|input)_global_scale)$", SCALE),
+    (
+        r"\.(qzeros|scales|biases|g_idx|SCB|weight_format|(weight|input)_zero_point|weight_shape|weight_g_idx)$",
+        PACKED,
+    ),
     (r"\.(weight|[a-z_]+_proj)\.(absmax|quant_map|nested_absmax|nested_quant_map|quant_state\..+)$", PACKED),
     (r"\.experts\.\w+_scales$", PACKED),
     (r"(^|\.)(vision_tower|vision_model|visual|audio_tower|image_newline)(\.|$)", TOWER),
@@ -41,6 +44,9 @@ GPTQ and AWQ, compressed-tensors, MXFP4.
 
 BESIDE_PACKED = (".absmax", ".quant_state.bitsandbytes__nf4", ".quant_state.bitsandbytes__fp4")
 """What bitsandbytes puts beside a weight that keeps its name and is packed."""
+
+BESIDE_MODULE = (".biases", ".weight_scale_2")
+"""What MLX and ModelOpt's NVFP4 put beside it, by the name of its module."""
 
 
 def auxiliary_reason(name: str, shape: Shape | None) -> str:

@@ -10,7 +10,13 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from archcli.load.huggingface.weights.auxiliary import BESIDE_PACKED, TOWER, auxiliary_reason, packed
+from archcli.load.huggingface.weights.auxiliary import (
+    BESIDE_MODULE,
+    BESIDE_PACKED,
+    TOWER,
+    auxiliary_reason,
+    packed,
+)
 from archcli.load.huggingface.weights.rules import Auxiliary, Parts, Rule, Weights, expand, fill_in, parts_of
 
 Shape = tuple[int, ...]
@@ -97,7 +103,9 @@ class WeightMap:
 
     def packed_beside(self, name: str, stored: Container[str]) -> bool:
         """Whether this tensor is packed: scales or zero points are stored under its name."""
-        return any(name + ending in stored for ending in BESIDE_PACKED)
+        module = name.removesuffix(".weight")
+        beside = [name + ending for ending in BESIDE_PACKED]
+        return any(held in stored for held in (*beside, *(module + ending for ending in BESIDE_MODULE)))
 
     def checkpoint_name(self, ours: str, nth: int | None = None) -> str:
         """The first checkpoint name of archcli's tensor, or of the nth tensor of its stack.

@@ -22,6 +22,7 @@ RANKS = {
     "num_key_value_heads": HEADS,
 }
 WINDOWS = {"sliding_window": WINDOW, "sliding_window_pattern": 2}
+LATENT = {**BASE, **RANKS}
 GROUPED = {"n_group": 4, "topk_group": 2}
 QUIET = {"model.layers.*.self_attn.kv_a_proj_with_mqa.*": 0.03, "model.layers.*.self_attn.q_a_proj.*": 0.03}
 LAYERED = {
@@ -46,6 +47,8 @@ LAGUNA = {
     "rope_parameters": LAYERED,
     "layer_types": ["sliding_attention", "full_attention"],
 }
+YARN = {"factor": 4.0, "beta_fast": 1.2, "beta_slow": 0.2, "mscale": 0.8, "mscale_all_dim": 0.5}
+STRETCHED = rope(rope_type="yarn", original_max_position_embeddings=16, **YARN)
 
 FAMILIES = {
     "dots1": Family(
@@ -74,21 +77,21 @@ FAMILIES = {
     "hy-v3": Family(
         {**NUMBERED, "model_type": "hy_v3", "attention_bias": True, "router_scaling_factor": 1.7}
     ),
-    "glm4-moe-lite": Family({**BASE, **RANKS, "model_type": "glm4_moe_lite"}, quiet=QUIET),
+    "glm4-moe-lite": Family({**LATENT, "model_type": "glm4_moe_lite"}, quiet=QUIET),
     "glm4-moe-lite-no-q-lora": Family(
         {
-            **BASE,
-            **RANKS,
+            **LATENT,
             **GROUPED,
             "model_type": "glm4_moe_lite",
             "q_lora_rank": None,
             "rope_interleave": False,
             "attention_bias": True,
             "mlp_layer_types": ["sparse", "dense"],
+            "rope_parameters": STRETCHED,
         },
         quiet=QUIET,
     ),
-    "axk1": Family({**BASE, **RANKS, **GROUPED, "model_type": "axk1"}, quiet=QUIET),
+    "axk1": Family({**LATENT, **GROUPED, "model_type": "axk1", "rope_parameters": STRETCHED}, quiet=QUIET),
     "afmoe": Family(
         {
             **NUMBERED,

@@ -110,6 +110,20 @@ NEWER: dict[str, Arch] = {
         },
         ignored=("expert_shared_feed_forward_length",),
     ),
+    "hunyuan-dense": Arch("hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM", flags=BIASED),
+    "dbrx": Arch(
+        "dbrx",
+        "DbrxForCausalLM",
+        tensors={"attn_output_norm": "ffn_norm"},
+        ignored=("attention.layer_norm_epsilon",),
+        unread=(
+            "intermediate_size",
+            "num_key_value_heads",
+            "rope_theta",
+            "num_experts",
+            "num_experts_per_tok",
+        ),
+    ),
     "qwen": Arch(
         "qwen",
         "QWenLMHeadModel",

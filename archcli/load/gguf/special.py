@@ -146,6 +146,20 @@ def _glm4moe(facts: Facts, config: ConfigData) -> None:
     _without_prediction(facts, config)
 
 
+def _dbrx(facts: Facts, config: ConfigData) -> None:
+    """Move the keys of experts and heads into the mappings `ffn_config` and `attn_config`."""
+    config["ffn_config"] = {
+        "ffn_hidden_size": facts.whole("feed_forward_length"),
+        "moe_num_experts": facts.whole("expert_count"),
+        "moe_top_k": facts.whole("expert_used_count"),
+    }
+    config["attn_config"] = {
+        "kv_n_heads": facts.whole("attention.head_count_kv"),
+        "clip_qkv": facts.get("attention.clamp_kqv"),
+        "rope_theta": facts.number("rope.freq_base", 10000.0),
+    }
+
+
 def _qwen(facts: Facts, config: ConfigData) -> None:
     """Set the width of heads, which no key states: an even split."""
     heads = max(1, facts.whole("attention.head_count"))
@@ -178,6 +192,7 @@ SPECIAL: Mapping[str, Callable[[Facts, ConfigData], None]] = {
     "minicpm3": _minicpm3,
     "minicpm": _minicpm,
     "qwen": _qwen,
+    "dbrx": _dbrx,
     "llama4": _llama4,
     "t5": _t5,
     "bert": _bert,

@@ -29,8 +29,8 @@ class EncoderStack(Stack):
 
     `position` and `input_norm` are the encoder's own. With a `front_end` it reads features (Whisper's
     spectrogram) in place of tokens, and `source_len` is the fixed number of positions they make. `vocab_size`
-    gives it a table of its own where source and target share none. `dropout` zeroes that share of what the
-    layers read in training.
+    gives it a table of its own where source and target share none, and `d_model` a width of its own.
+    `dropout` zeroes that share of what the layers read in training.
     """
 
     is_causal: ClassVar[bool] = False
@@ -38,6 +38,7 @@ class EncoderStack(Stack):
     input_norm: Norm | None = None
     front_end: ConvFrontEnd | None = None
     vocab_size: Size | None = None
+    d_model: Size | None = None
     dropout: Share = 0.0
 
     def forward(self, x: Tensor) -> Tensor:
@@ -112,7 +113,8 @@ class EncoderDecoder(Generator):
 
     def _encoded(self, source: Tensor, table: Tensor) -> Tensor:
         if self.encoder.vocab_size is not None:
-            source = self.embedding.own_vectors(source, self.encoder.vocab_size, self.d_model, "source")
+            width = self.encoder.d_model or self.d_model
+            source = self.embedding.own_vectors(source, self.encoder.vocab_size, width, "source")
         elif self.encoder.front_end is None:
             source = self.embedding.vectors(source, table, "source")
         memory: Tensor = self.encoder(source, name="encoder")
@@ -127,6 +129,13 @@ class EncoderDecoder(Generator):
                 "encoder.vocab_size",
                 "an encoder reads tokens or features, not both",
                 "leave vocab_size or front_end out",
+            )
+        if self.encoder.d_model is not None and self.encoder.vocab_size is None:
+            yield Conflict(
+                "encoder-width",
+                "encoder.d_model",
+                "an encoder of its own width has a table of its own",
+                "state vocab_size, or leave d_model out",
             )
         if self.encoder.front_end is not None and self.encoder.front_end.d_model != self.d_model:
             width = self.encoder.front_end.d_model

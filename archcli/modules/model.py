@@ -130,7 +130,7 @@ class Model(Module):
                 )
         fits = True
         for step, stack in stacks(self):
-            for conflict in stack.check_width(self.d_model):
+            for conflict in stack.check_width(getattr(stack, "d_model", None) or self.d_model):
                 fits = False
                 yield conflict._replace(path=step + conflict.path)
         if self.lora is not None and fits:

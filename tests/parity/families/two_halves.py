@@ -61,6 +61,38 @@ def t5_kin(model_type, cls, **options):
     return Family({**T5, "model_type": model_type, "architectures": [cls], **options}, cls=cls)
 
 
+GEMMA = {
+    "vocab_size": VOCAB,
+    "hidden_size": D_MODEL,
+    "intermediate_size": D_FF,
+    "num_hidden_layers": 3,
+    "num_attention_heads": HEADS,
+    "num_key_value_heads": 2,
+    "head_dim": 10,
+    "query_pre_attn_scalar": 12,
+    "sliding_window": 3,
+    "rms_norm_eps": EPS,
+    "attn_logit_softcapping": 2.0,
+    "final_logit_softcapping": 3.0,
+    "pad_token_id": -1,  # no token is padding, which the class would not see
+}
+
+
+def gemmas(encoder, **decoder):
+    """T5Gemma of two halves."""
+    return Family(
+        {
+            "model_type": "t5gemma",
+            "architectures": ["T5GemmaForConditionalGeneration"],
+            "pad_token_id": None,
+            "vocab_size": VOCAB,
+            "encoder": {**GEMMA, **encoder},
+            "decoder": {**GEMMA, **decoder},
+        },
+        cls="T5GemmaForConditionalGeneration",
+    )
+
+
 FAMILIES: dict[str, Family] = {
     "bart": halves("bart", "BartForConditionalGeneration", QUIET_POST),
     "bart-untied": halves(
@@ -76,8 +108,21 @@ FAMILIES: dict[str, Family] = {
     "blenderbot": halves("blenderbot", "BlenderbotForConditionalGeneration"),
     "blenderbot-small": halves("blenderbot-small", "BlenderbotSmallForConditionalGeneration", QUIET_POST),
     "blenderbot-small-decoder": halves("blenderbot-small", "BlenderbotSmallForCausalLM"),
+    "fsmt": halves(
+        "fsmt",
+        "FSMTForConditionalGeneration",
+        {f"model.*.layers.*.{name}": 0.3 for name in (*WRITERS, *NORMS)},
+        src_vocab_size=47,
+        tgt_vocab_size=VOCAB,
+        pad_token_id=9,
+        scale_embedding=False,
+    ),
     "mt5": t5_kin("mt5", "MT5ForConditionalGeneration"),
     "umt5": t5_kin("umt5", "UMT5ForConditionalGeneration"),
+    "t5gemma": gemmas({}, num_hidden_layers=2),
+    "t5gemma-unlike": gemmas(
+        {"hidden_size": 24, "num_key_value_heads": 4, "vocab_size": 47}, sliding_window=5, attention_bias=True
+    ),
     "umt5-encoder": Family(
         {**T5, "model_type": "umt5", "architectures": ["UMT5EncoderModel"]},
         cls="UMT5EncoderModel",

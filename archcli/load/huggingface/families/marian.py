@@ -33,8 +33,9 @@ def mapping(config: Config) -> Mapped:
     for key, known in BART.items():
         config.only(key, known, default=known)
     config.ignore("decoder_vocab_size")
-    mapped = bart_like(config, "post_norm", SINUSOID, norm=False)
-    if config.flag("share_encoder_decoder_embeddings"):
+    shared = config.flag("share_encoder_decoder_embeddings")
+    mapped = bart_like(config, "post_norm", SINUSOID, norm=False, shared=shared)
+    if shared:
         return mapped
     source = config.size("vocab_size")
     mapped["vocab_size"] = config.size("decoder_vocab_size", default=source)

@@ -91,12 +91,14 @@ def bart_like(
     final_norm: bool = False,
     norm: bool = True,
     stored_bias: bool = True,
+    shared: Flag = True,
     **embedding: Any,
 ) -> Mapped:
     """Both halves, or the decoder alone, as the file's class has it.
 
     `position` is that of each half, `norm` whether one follows the embeddings, `stored_bias` whether the
-    logits have one that is stored and not trained, `embedding` further keys of the embedding.
+    logits have one that is stored and not trained, `shared` whether there is a table `shared` beside those of
+    the halves, `embedding` further keys of the embedding.
     """
     config.ignore(*HARMLESS)
     vocab, tied, alone = (
@@ -117,7 +119,7 @@ def bart_like(
     if alone:
         note_idle(config)
         return {**whole, **decoder}
-    if not tied and config.get("share_encoder_decoder_embeddings", default=True):
+    if not tied and shared:
         note_unread_table(config, vocab)
         whole["embedding"]["unread_table"] = True
     encoder = {

@@ -1,0 +1,36 @@
+"""FSMT, fairseq's translators of WMT 2019: FSMTConfig and FSMTForConditionalGeneration."""
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.bart_like import BART_DEFAULTS, bart_like, bart_weights
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.rules import Weights
+
+MODEL_TYPES = ("fsmt",)
+OWN = {"src_vocab_size": 42024, "tgt_vocab_size": 42024, "scale_embedding": True, "pad_token_id": 1}
+DEFAULTS = {**BART_DEFAULTS, **OWN, "activation_function": "relu", "tie_word_embeddings": False}
+ALIASES = {"vocab_size": "tgt_vocab_size"}
+
+
+def mapping(config: Config) -> Mapped:
+    """As BART without norms of embeddings, with a table for each language.
+
+    Positions are sinusoids that the class holds as parameters: they are counted.
+    """
+    config = config.of_class(DEFAULTS, **ALIASES)
+    config.only_architectures("FSMTForConditionalGeneration", "FSMTModel")
+    config.ignore("langs", "decoder", "vocab_size")
+    table = {"kind": "learned", "offset": config.count("pad_token_id").value + 1}
+    mapped = bart_like(config, "post_norm", table, norm=False, stored_bias=False, shared=False)
+    source, target, tied = config.size("src_vocab_size"), mapped["vocab_size"], mapped["embedding"]["tied"]
+    if tied and source != target:
+        what = f"tie_word_embeddings ties tables of {source} and of {target} words"
+        raise config.error(what, "make both sizes alike, or write false", tied.place)
+    if not tied:
+        mapped["encoder"]["vocab_size"] = source
+    return mapped
+
+
+def weights(config: Config) -> Weights:
+    """Weight names of both halves."""
+    names = bart_weights(config.of_class(DEFAULTS, **ALIASES))
+    return {**names, "[model.]decoder.output_projection.weight": "lm_head.weight"}

@@ -119,6 +119,19 @@ FAMILIES: dict[str, Family] = {
     ),
     "mt5": t5_kin("mt5", "MT5ForConditionalGeneration"),
     "umt5": t5_kin("umt5", "UMT5ForConditionalGeneration"),
+    "seamless": halves(
+        "seamless_m4t",
+        "SeamlessM4TForTextToText",
+        {
+            "text_encoder.layers.*.self_attn.out_proj.*": 0.3,
+            "text_*.layers.*.ffn.fc2.*": 0.1,
+            "text_decoder.layers.*.self_attn.out_proj.*": 0.1,
+            "text_decoder.layers.*.cross_attention.out_proj.*": 0.3,
+        },
+        hidden_size=D_MODEL,
+        scale_embedding=False,
+        pad_token_id=2,
+    ),
     "t5gemma": gemmas({}, num_hidden_layers=2),
     "t5gemma-unlike": gemmas(
         {"hidden_size": 24, "num_key_value_heads": 4, "vocab_size": 47}, sliding_window=5, attention_bias=True

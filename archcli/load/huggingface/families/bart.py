@@ -1,7 +1,7 @@
 """BART and its kin PLBART and MVP: BartConfig and BartForConditionalGeneration, or BartForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.bart_like import BART_DEFAULTS, LEARNED, bart_like, bart_weights
+from archcli.load.huggingface.parts.bart_like import BART_DEFAULTS, LEARNED, Wiring, bart_like, bart_weights
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.rules import Weights
 
@@ -27,7 +27,7 @@ def mapping(config: Config) -> Mapped:
     if config.model_type == "mvp":
         config.only("use_prompt", False)  # prompts are keys and values of every layer, made by a network
         config.ignore("prompt_length", "prompt_mid_dim")
-    return bart_like(config, "post_norm", LEARNED)
+    return bart_like(config, Wiring("post_norm", LEARNED))
 
 
 def weights(config: Config) -> Weights:

@@ -1,7 +1,7 @@
 """Blenderbot and its small kin: BlenderbotConfig and BlenderbotForConditionalGeneration."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.bart_like import BART_DEFAULTS, bart_like, bart_weights
+from archcli.load.huggingface.parts.bart_like import BART_DEFAULTS, Wiring, bart_like, bart_weights
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.rules import Weights
 
@@ -33,8 +33,8 @@ def mapping(config: Config) -> Mapped:
     """Pre-norm without a norm of embeddings; the small one post-norm, its decoder's norm before positions."""
     config = _of_class(config)
     if config.model_type == "blenderbot":
-        return bart_like(config, "pre_norm", TABLE, final_norm=True, norm=False)
-    return bart_like(config, "post_norm", TABLE, norms_tokens=True)
+        return bart_like(config, Wiring("pre_norm", TABLE, final_norm=True, norm=False))
+    return bart_like(config, Wiring("post_norm", TABLE), norms_tokens=True)
 
 
 def weights(config: Config) -> Weights:

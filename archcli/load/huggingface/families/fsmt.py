@@ -1,7 +1,7 @@
 """FSMT, fairseq's translators of WMT 2019: FSMTConfig and FSMTForConditionalGeneration."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.bart_like import BART_DEFAULTS, bart_like, bart_weights
+from archcli.load.huggingface.parts.bart_like import BART_DEFAULTS, Wiring, bart_like, bart_weights
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.rules import Weights
 
@@ -20,7 +20,7 @@ def mapping(config: Config) -> Mapped:
     config.only_architectures("FSMTForConditionalGeneration", "FSMTModel")
     config.ignore("langs", "decoder", "vocab_size")
     table = {"kind": "learned", "offset": config.count("pad_token_id").value + 1}
-    mapped = bart_like(config, "post_norm", table, norm=False, stored_bias=False, shared=False)
+    mapped = bart_like(config, Wiring("post_norm", table, norm=False, stored_bias=False, shared=False))
     source, target, tied = config.size("src_vocab_size"), mapped["vocab_size"], mapped["embedding"]["tied"]
     if tied and source != target:
         what = f"tie_word_embeddings ties tables of {source} and of {target} words"

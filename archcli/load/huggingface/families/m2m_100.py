@@ -1,7 +1,7 @@
 """M2M-100 and NLLB, translators of many languages: M2M100Config and M2M100ForConditionalGeneration."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.bart_like import BART_DEFAULTS, bart_like, bart_weights
+from archcli.load.huggingface.parts.bart_like import BART_DEFAULTS, Wiring, bart_like, bart_weights
 from archcli.load.huggingface.parts.sinusoids import fairseq_sinusoid
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.rules import Auxiliary, Weights
@@ -15,7 +15,7 @@ def mapping(config: Config) -> Mapped:
     """As PEGASUS with the sinusoids of fairseq, and no bias of the logits."""
     config = config.of_class(DEFAULTS)
     position = fairseq_sinusoid(config, config.count("pad_token_id").value + 1)
-    return bart_like(config, "pre_norm", position, final_norm=True, norm=False, stored_bias=False)
+    return bart_like(config, Wiring("pre_norm", position, final_norm=True, norm=False, stored_bias=False))
 
 
 def weights(config: Config) -> Weights:

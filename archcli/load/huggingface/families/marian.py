@@ -6,7 +6,13 @@ It is the Transformer of Vaswani et al. 2017, arXiv:1706.03762.
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.bart_like import BART_DEFAULTS, bart_like, bart_weights, is_decoder_alone
+from archcli.load.huggingface.parts.bart_like import (
+    BART_DEFAULTS,
+    Wiring,
+    bart_like,
+    bart_weights,
+    is_decoder_alone,
+)
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.rules import Weights
 
@@ -34,7 +40,7 @@ def mapping(config: Config) -> Mapped:
         config.only(key, known, default=known)
     config.ignore("decoder_vocab_size")
     shared = config.flag("share_encoder_decoder_embeddings")
-    mapped = bart_like(config, "post_norm", SINUSOID, norm=False, shared=shared)
+    mapped = bart_like(config, Wiring("post_norm", SINUSOID, norm=False, shared=bool(shared)))
     if shared:
         return mapped
     source = config.size("vocab_size")

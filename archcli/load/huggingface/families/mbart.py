@@ -1,7 +1,7 @@
 """mBART, BART for many languages: MBartConfig and MBartForConditionalGeneration, or MBartForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.bart_like import BART_DEFAULTS, LEARNED, bart_like, bart_weights
+from archcli.load.huggingface.parts.bart_like import BART_DEFAULTS, LEARNED, Wiring, bart_like, bart_weights
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.rules import Weights
 
@@ -10,7 +10,7 @@ MODEL_TYPES = ("mbart",)
 
 def mapping(config: Config) -> Mapped:
     """As BART with pre-norm, and so with a norm at the end of each half."""
-    return bart_like(config.of_class(BART_DEFAULTS), "pre_norm", LEARNED, final_norm=True)
+    return bart_like(config.of_class(BART_DEFAULTS), Wiring("pre_norm", LEARNED, final_norm=True))
 
 
 def weights(config: Config) -> Weights:

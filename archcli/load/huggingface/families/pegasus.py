@@ -1,7 +1,7 @@
 """PEGASUS, a summarizer: PegasusConfig and PegasusForConditionalGeneration, or PegasusForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.bart_like import BART_DEFAULTS, bart_like, bart_weights
+from archcli.load.huggingface.parts.bart_like import BART_DEFAULTS, Wiring, bart_like, bart_weights
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.rules import Weights
 
@@ -11,7 +11,9 @@ MODEL_TYPES = ("pegasus",)
 def mapping(config: Config) -> Mapped:
     """As mBART with computed sinusoids, and without a norm after the embeddings."""
     sinusoid = {"kind": "sinusoidal", "pairing": "half"}
-    return bart_like(config.of_class(BART_DEFAULTS), "pre_norm", sinusoid, final_norm=True, norm=False)
+    return bart_like(
+        config.of_class(BART_DEFAULTS), Wiring("pre_norm", sinusoid, final_norm=True, norm=False)
+    )
 
 
 def weights(config: Config) -> Weights:

@@ -66,7 +66,7 @@ def mapping(config: Config) -> Mapped:
 def _half(config: Config, *, causal: bool) -> Mapped:
     """The encoder, or the decoder with cross attention."""
     width = head_dim(config)
-    common = {
+    common: Mapped = {
         "bias": config.flag("attention_bias"),
         "scale": query_scale(config, width),
         "softcap": optional_number(config, "attn_logit_softcapping"),
@@ -77,7 +77,7 @@ def _half(config: Config, *, causal: bool) -> Mapped:
         cross["n_kv_heads"] = 1
 
     def layer(window: ConfigValue[int] | None) -> Mapped:
-        pattern = {"causal": causal}
+        pattern: Mapped = {"causal": causal}
         if window is not None:
             band = {"kind": "longformer", "window": window.derive(2 * window.value)}
             pattern = {"window": window} if causal else {"sparsity": band, **pattern}
@@ -87,7 +87,7 @@ def _half(config: Config, *, causal: bool) -> Mapped:
 
     layers = windows(config, layer, lambda index: index % 2 == 0)
     config.ignore(
-        "model_type", "dropout_rate", "attention_dropout", "is_decoder", "cross_attention_hidden_size"
+        *HALF, *HARMLESS, "model_type", "tie_word_embeddings", "is_decoder", "cross_attention_hidden_size"
     )
     config.report_unread_keys()
     return {"norm": rmsnorm(config, offset=1), "groups": groups(layers)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import Flag
@@ -65,17 +65,23 @@ def d_model(config: Config) -> ConfigValue[int]:
 
 
 def half(
-    config: Config, name: str, kind: str, *, bias: Flag | list[str] = True, final_norm: bool = True
+    config: Config,
+    name: str,
+    kind: str,
+    *,
+    bias: Flag | list[str] = True,
+    final_norm: bool = True,
+    main: str = "encoder",
 ) -> Mapped:
-    """The encoder or the decoder: `kind` is that of its blocks.
+    """The encoder or the decoder: `kind` is that of its blocks, `main` the half that common keys speak of.
 
     A decoder without an encoder holds weights of cross attention all the same.
     """
-    common = name == "encoder"
+    common, causal = name == main, name == "decoder"
     own = ("num_attention_heads",) if common else ()
     heads = {"n_heads": config.size(*own, f"{name}_attention_heads"), "bias": bias}
-    layer = {"kind": kind, "attention": {"kind": "mha", **heads, "causal": not common}}
-    if not common:
+    layer = {"kind": kind, "attention": {"kind": "mha", **heads, "causal": causal}}
+    if causal:
         layer["cross_attention"] = {**heads, **({"idle": True} if is_decoder_alone(config) else {})}
     layer["ffn"] = mlp(config, config.size(f"{name}_ffn_dim"), "activation_function")
     depth = config.size(*(("num_hidden_layers",) if common else ()), f"{name}_layers")
@@ -83,52 +89,56 @@ def half(
     return {**ends, "groups": [{"n_layers": depth, "layer": layer}]}
 
 
-def bart_like(
-    config: Config,
-    kind: str,
-    position: Mapping[str, Any],
-    *,
-    final_norm: bool = False,
-    norm: bool = True,
-    stored_bias: bool = True,
-    shared: Flag = True,
-    **embedding: Any,
-) -> Mapped:
-    """Both halves, or the decoder alone, as the file's class has it.
+class Wiring(NamedTuple):
+    """What a class does of which its config says nothing.
 
-    `position` is that of each half, `norm` whether one follows the embeddings, `stored_bias` whether the
-    logits have one that is stored and not trained, `shared` whether there is a table `shared` beside those of
-    the halves, `embedding` further keys of the embedding.
+    `kind` is that of the blocks, `position` that of each half; `norm` tells whether one follows the
+    embeddings, `stored_bias` whether the logits have one that is stored and not trained, `shared` whether
+    there is a table `shared` beside those of the halves. `main` is the half that common keys speak of.
     """
+
+    kind: str
+    position: Mapping[str, Any]
+    final_norm: bool = False
+    norm: bool = True
+    stored_bias: bool = True
+    shared: bool = True
+    main: str = "encoder"
+
+
+def bart_like(config: Config, wiring: Wiring, **embedding: Any) -> Mapped:
+    """Both halves, or the decoder alone, as the file's class has it; `embedding` are further keys of it."""
     config.ignore(*HARMLESS)
     vocab, tied, alone = (
         config.size("vocab_size"),
         config.flag("tie_word_embeddings"),
         is_decoder_alone(config),
     )
-    after = {"norm": dict(TORCH_NORM), **embedding} if norm else embedding
+    after = {"norm": dict(TORCH_NORM), **embedding} if wiring.norm else embedding
     scale = "sqrt_d_model" if config.flag("scale_embedding") else None
+    position = dict(wiring.position)
     whole: Mapped = {
         "vocab_size": vocab,
         "d_model": d_model(config),
         "max_seq_len": config.size("max_position_embeddings"),
         "norm": dict(TORCH_NORM),
-        "embedding": without_none({"tied": tied, "scale": scale, "position": dict(position), **after}),
+        "embedding": without_none({"tied": tied, "scale": scale, "position": position, **after}),
     }
-    decoder = half(config, "decoder", kind, final_norm=final_norm)
+    options: Mapped = {"final_norm": wiring.final_norm, "main": wiring.main}
+    decoder = half(config, "decoder", wiring.kind, **options)
     if alone:
         note_idle(config)
         return {**whole, **decoder}
-    if not tied and shared:
+    if not tied and wiring.shared:
         note_unread_table(config, vocab)
         whole["embedding"]["unread_table"] = True
     encoder = {
         "vocab_size": None if tied else vocab,
-        "position": dict(position),
-        "input_norm": dict(TORCH_NORM) if norm else None,
-        **half(config, "encoder", kind, final_norm=final_norm),
+        "position": position,
+        "input_norm": dict(TORCH_NORM) if wiring.norm else None,
+        **half(config, "encoder", wiring.kind, **options),
     }
-    head = {"stored_bias": True} if stored_bias else None
+    head = {"stored_bias": True} if wiring.stored_bias else None
     halves = {"encoder": without_none(encoder), "decoder": decoder, "head": head}
     return {"kind": "encoder_decoder", **whole, **without_none(halves)}
 

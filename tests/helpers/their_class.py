@@ -25,7 +25,13 @@ LATENT = ("kv_lora_rank", "qk_rope_head_dim", "kv_b_proj")
 ALL_EXPERTS = ("Llama4TextMoe",)
 """Modules that run every expert on every token, with zeros for all but the chosen."""
 
-TOWERS = ("git.image_encoder.", "git.visual_projection.", "git.img_temporal_embedding.")
+TOWERS = (
+    "git.image_encoder.",
+    "git.visual_projection.",
+    "git.img_temporal_embedding.",
+    "model.vision_tower.",
+    "model.multi_modal_projector.",
+)
 """Parts beside a language model whose config has no text part."""
 
 

@@ -42,6 +42,14 @@ def never(whole: Config) -> ConfigValue[bool]:
     return ConfigValue(False, whole.places.start)
 
 
+def halves(whole: Config) -> ConfigValue[bool]:
+    """Tied; where either part says otherwise, the tables of an encoder and a decoder come apart."""
+    tie, text = whole.flag(TIE, default=True), whole.get("text_config", default={})
+    if not tie or (isinstance(text, dict) and text.get(TIE, True) is not True):
+        raise whole.error("tie_word_embeddings other than true is not supported here", at=whole.place(TIE))
+    return tie
+
+
 TIED, UNTIED = of_whole(default=True), of_whole(default=False)
 EITHER = either(default=False)
 

@@ -10,6 +10,7 @@ from archcli.load.huggingface.wrappers.rules import (
     UNTIED,
     capped,
     either,
+    halves,
     never,
     of_first,
     of_text,
@@ -113,6 +114,7 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "kosmos-2": Wrapper("kosmos_2_text_model", either(default=True), any_text=False),
     "kosmos-2.5": Wrapper("kosmos_2_5_text_model", of_text, any_text=False),
     "muse_glimmer": Wrapper("muse_glimmer_text", UNTIED, head=own, any_text=False),
+    "florence2": Wrapper("bart", halves),
     "molmo2": Wrapper("molmo2_text", never, any_text=False),
     # classes that their repositories hold: a causal language model of transformers as it is
     "deepseek_vl_v2": Wrapper("deepseek_v2", of_text, "language_config", own),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.base import Conflict, Inherit, Module, Positive, Share, children
+from archcli.modules.base import Conflict, Inherit, Module, Positive, Share, Size, children
 from archcli.modules.context import Context, or_default
 from archcli.modules.dropout import dropped
 from archcli.modules.ffn import FeedForward
@@ -40,7 +40,9 @@ class Block(Module):
     mixer, has one sublayer (Mamba, arXiv:2312.00752).
 
     `residual_multiplier` scales what each adds to the stream (Granite 0.22, MiniCPM 1.4/sqrt(n_layers)); 1
-    adds it as it is. `dropout` zeroes that share of it in training.
+    adds it as it is. `nth_branch` n keeps the stream's size: of its n branches so far, the last of which is
+    the mixer's, each has the share 1/n, so that x sqrt(1 - 1/n) + y sqrt(1/n) (Beam; the network's is n + 1).
+    `dropout` zeroes that share of it in training.
     """
 
     family: ClassVar[str] = "block"
@@ -51,6 +53,7 @@ class Block(Module):
     ffn: FeedForward | None = None
     norm: Annotated[Norm, Inherit("norm")]
     residual_multiplier: Positive = 1.0
+    nth_branch: Size | None = None
     dropout: Share = 0.0
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
@@ -97,6 +100,10 @@ class Block(Module):
 
     def _add(self, x: Tensor, y: Tensor, name: str) -> Tensor:
         y = dropped(y, self.dropout, f"{name}_dropout")
+        if self.nth_branch is not None:
+            nth = self.nth_branch + (0 if name in MIXING else 1)
+            x = Scale(f"{name}_stream_share", (1 - 1 / nth) ** 0.5)(x)
+            y = Scale(f"{name}_share", nth**-0.5)(y)
         if self.residual_multiplier != 1.0:
             y = Scale(f"{name}_multiplier", self.residual_multiplier)(y)
         total: Tensor = Add(f"{name}{RESIDUAL}")(x, y)

@@ -59,6 +59,7 @@ HOMES = {
         "ActivateXIELU",
         "Add",
         "Clip",
+        "HeadBias",
         "Multiply",
         "Scale",
         "Softcap",

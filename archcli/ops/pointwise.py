@@ -9,7 +9,7 @@ from typing import Any
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
-from archcli.ops.base import SOFTCAP, elementwise, summed
+from archcli.ops.base import SOFTCAP, bias, elementwise, summed
 
 # name -> (FLOPs per element, function of (torch, x)). Sources of the functions: the activation modules.
 _FUNCTIONS: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
@@ -102,6 +102,25 @@ def _with_scalars(part: Part, n: Number, *weights: str) -> Part:
     """An element-wise function's cost with that of trained scalars, whose gradients are sums over all."""
     sums = tuple(Part(f"d_{name}", OpClass.NORMALIZATION, n, 2 * n, 1, wrt=name) for name in weights)
     return replace(part, read=part.read + len(weights), backward=(*part.backward, *sums))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeadBias(Op):
+    """y = x + b_h: heads x [B, T, H, e] and a trained number for each head."""
+
+    name: str
+
+    def shape(self, x: Shape) -> Shape:
+        return x
+
+    def weights(self, x: Shape) -> dict[str, Shape]:
+        return {"bias": (x[-2],)}
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        return (bias(prod(x), x[-2]),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x + weights["bias"][:, None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

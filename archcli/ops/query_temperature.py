@@ -14,13 +14,15 @@ from archcli.ops.base import elementwise
 class QueryTemperature(Op):
     """q * (1 + scale * ln(1 + floor((position + first) / floor_scale))): q [B, T, H, d], positions [T].
 
-    `first` is what the first token counts as: 1 in Llama 4, 0 in Ministral 3.
+    `first` is what the first token counts as: 1 in Llama 4, 0 in Ministral 3. `power` is the factor
+    (1 + (position + first) / floor_scale)^scale.
     """
 
     name: str
     scale: float
     floor_scale: int
     first: int = 1
+    power: bool = False
 
     def shape(self, q: Shape, positions: Shape) -> Shape:
         return q
@@ -29,5 +31,9 @@ class QueryTemperature(Op):
         return (elementwise("temper", prod(q)),)
 
     def run(self, torch: Any, weights: dict[str, Any], q: Any, positions: Any) -> Any:
-        steps = torch.floor((positions.float() + self.first) / self.floor_scale)
-        return (q * (torch.log1p(steps) * self.scale + 1.0)[:, None, None]).to(q.dtype)
+        steps = (positions.float() + self.first) / self.floor_scale
+        if self.power:
+            factor = torch.exp(torch.log1p(steps) * self.scale)
+        else:
+            factor = torch.log1p(torch.floor(steps)) * self.scale + 1.0
+        return (q * factor[:, None, None]).to(q.dtype)

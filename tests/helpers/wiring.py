@@ -86,6 +86,12 @@ def check_multiplier():
     assert_close(node(X)[0], y + 0.25 * node.ffn(node.ffn_norm(y)))
 
 
+def check_nth_branch():
+    node = layer_of(PreNorm(attention=gqa(), ffn=FFN, norm=RMS, nth_branch=4))
+    y = X * 0.75**0.5 + node.attention(node.attention_norm(X))[0] / 2
+    assert_close(node(X)[0], y * 0.8**0.5 + node.ffn(node.ffn_norm(y)) * 0.2**0.5)
+
+
 def check_bare_mixer():
     node = layer_of(PreNorm(attention=gqa(), ffn=FFN, norm=RMS, normed="ffn"))
     y = X + node.attention(X)[0]
@@ -275,6 +281,7 @@ def check_ends(name):
 CHECKS = {
     **{f"block-{name}": lambda name=name: check_block(name) for name in BLOCKS},
     "block-multiplier": check_multiplier,
+    "block-nth-branch": check_nth_branch,
     "block-bare-mixer": check_bare_mixer,
     "extra-rows": check_extra_rows,
     "transformed-head": check_transformed_head,

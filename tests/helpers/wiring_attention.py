@@ -70,6 +70,7 @@ ATTENTIONS = {
     ),
     "gqa-clip": gqa(clip=0.5, bias=("v", "o")),
     "gated": gqa(value_multiplier=0.7, v_head_dim=3, output_gate=OutputGate()),
+    "gated-biased": gqa(output_gate=OutputGate(bias=True)),
     "inner-norm": gqa(inner_norm=RMS),
     "gated-heads": gqa(output_gate=OutputGate(per="head", activation=Softplus())),
     "qk-norm": gqa(qk_norm=QKNorm(norm=RMS)),
@@ -103,7 +104,8 @@ def gated(node, gate, mixed):
     if gate is None:
         return mixed
     function = torch.sigmoid if gate.activation.kind == "sigmoid" else torch.nn.functional.softplus
-    return mixed * function(node.gate_proj(X)).unflatten(-1, (mixed.shape[-2], -1))
+    gates = node.gate_proj(X).unflatten(-1, (mixed.shape[-2], -1))
+    return mixed * function(gates + node.gate_proj_heads_bias.bias[:, None] if gate.bias else gates)
 
 
 def check_latent(form):

@@ -177,6 +177,7 @@ def passed_on(case):
         return {4 + case.op.extras.index("bias")}
     own = {
         "Add": {0, 1},
+        "HeadBias": {0},
         "Subtract": {0},
         "Difference": {0},
         "ScatterAdd": {0},

@@ -15,6 +15,7 @@ from archcli.ops import (
     Conv1d,
     Difference,
     Gather,
+    HeadBias,
     KeepFirst,
     QueryTemperature,
     RelativeBias,
@@ -67,6 +68,10 @@ CASES = {
         dict.fromkeys(Difference.vectors, (3,)),
     ),
     "temper": Case(QueryTemperature("y", 0.1, 2), (H, (3,)), H, {E: 48}, {E: 48}, (48, 48), 96),
+    "temper-power": Case(
+        QueryTemperature("y", 0.1, 2, power=True), (H, (3,)), H, {E: 48}, {E: 48}, (48, 48), 96
+    ),
+    "head-bias": Case(HeadBias("y"), (H,), H, {E: 48}, {N: 48}, (48 + 2, 48), 48 + 2, {"bias": (2,)}),
     "temper-from-0": Case(QueryTemperature("y", 0.1, 2, 0), (H, (3,)), H, {E: 48}, {E: 48}, (48, 48), 96),
     "clip-above": Case(Clip("y", 0.5, from_below=False), (X,), X, {E: 0}, {E: 0}, (n, n), 3 * n),
     # 12 copies of 4: each token adds up its two
@@ -169,6 +174,13 @@ def bucket(op, distance):
     )
 
 
+def tempering(op, position):
+    """The factor by which the query at a position is multiplied."""
+    if op.power:
+        return (1 + (position + op.first) / 2) ** 0.1
+    return 1 + 0.1 * math.log(1 + (position + op.first) // 2)
+
+
 def relative_bias(op, weights, positions):
     rows = [[weights["weight"][bucket(op, key - query)] for key in range(3)] for query in range(3)]
     return torch.stack([torch.stack(row) for row in rows]).permute(2, 0, 1)[None]
@@ -191,8 +203,11 @@ REFERENCES = {
     "KeepFirst": lambda op, weights, x: x[:, 0:1],
     "Transpose": lambda op, weights, x: torch.stack(list(x.unbind(-1)), dim=1),
     "Zeros": lambda op, weights, ids: ids * 0,
+    "HeadBias": lambda op, weights, x: torch.stack(
+        [x[:, :, head] + weights["bias"][head] for head in range(2)], dim=2
+    ),
     "QueryTemperature": lambda op, weights, q, p: (
-        q * torch.tensor([1 + 0.1 * math.log(1 + (t + op.first) // 2) for t in range(3)])[:, None, None]
+        q * torch.tensor([tempering(op, t) for t in range(3)])[:, None, None]
     ),
     "RelativeBias": relative_bias,
     "RelativeKeys": relative_keys,

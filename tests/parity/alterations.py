@@ -105,3 +105,19 @@ SINUSOID = {
     "offset": to(0, 3),
 }
 """A sinusoid's fields."""
+
+TEMPERATURE = {
+    "scale": times(2),
+    "floor_scale": times(2),
+    "first": to(0, 1),
+    "grows": to("log", "power"),
+}
+"""A query temperature's fields."""
+
+LOGITS = {
+    "bias": off,
+    "stored_bias": off,
+    "scale": times(1.1),
+    "softcap": both(times(2), dropped, filled(3.0)),
+}
+"""A head's fields."""

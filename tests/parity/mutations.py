@@ -12,7 +12,9 @@ from typing import Any
 from archcli import modules as m
 from archcli.modules.base import Spec
 from parity.alterations import (
+    LOGITS,
     SINUSOID,
+    TEMPERATURE,
     Alteration,
     altered,
     both,
@@ -198,7 +200,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "combination": to("sum"),
         "out_norm": dropped,
     },
-    m.LengthTemperature: {"scale": times(2), "floor_scale": times(2), "first": to(0, 1)},
+    m.LengthTemperature: TEMPERATURE,
     m.Attention: {
         "position": both(
             to(m.NoPosition()),
@@ -234,7 +236,8 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "chunk": nothing,
         "temperature": nothing,
     },
-    m.Block: {"residual_multiplier": times(1.1), "cross_attention": without_cross},
+    m.OutputGate: {"bias": off},
+    m.Block: {"nth_branch": times(2), "residual_multiplier": times(1.1), "cross_attention": without_cross},
     m.PreNorm: {"kind": kinds(m.PostNorm, m.ResidualPostNorm), "normed": to("both")},
     m.PostNorm: {"kind": kinds(m.PreNorm, m.ResidualPostNorm)},
     m.Sandwich: {"kind": kinds(m.PreNorm, m.ResidualPostNorm), "post_norm": dropped},
@@ -248,12 +251,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "norms_tokens": norm_of_tokens,
         "position": place,
     },
-    m.LogitHead: {
-        "bias": off,
-        "stored_bias": off,
-        "scale": times(1.1),
-        "softcap": both(times(2), dropped, filled(3.0)),
-    },
+    m.LogitHead: LOGITS,
     m.TransformedHead: {"transform_bias": off},
     **ENCODER_PARTS,
     m.Stack: {"final_norm": off, "score_bias": dropped},

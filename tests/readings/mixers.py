@@ -44,7 +44,14 @@ NORMS = st.one_of(
     st.builds(LayerNorm, weight=st.just(False), bias=BOOL),
 )
 
-SHARPENED = maybe(st.builds(LengthTemperature, floor_scale=SIZES, first=st.sampled_from([0, 1])))
+SHARPENED = maybe(
+    st.builds(
+        LengthTemperature,
+        floor_scale=SIZES,
+        first=st.sampled_from([0, 1]),
+        grows=st.sampled_from(["log", "power"]),
+    )
+)
 SPARSITIES = st.one_of(
     st.builds(DilatedWindow, window=SIZES, dilation=SIZES),
     st.builds(StridedPattern, stride=SIZES),
@@ -119,7 +126,9 @@ def weighing(draw):
 def gates(draw):
     """The result gated for each channel or head, and normalized, or neither."""
     kinds = st.sampled_from([Sigmoid(), Softplus()])
-    gate = st.builds(OutputGate, per=st.sampled_from(["channel", "head"]), activation=kinds)
+    gate = st.builds(
+        OutputGate, per=st.sampled_from(["channel", "head"]), activation=kinds, bias=st.booleans()
+    )
     return {"output_gate": draw(maybe(gate)), "inner_norm": draw(maybe(NORMS))}
 
 

@@ -36,12 +36,14 @@ STABILIZERS = ("qk_norm", "softcap", "clip", "sinks")
 class LengthTemperature(Spec):
     """Query temperature: a factor 1 + `scale` ln(1 + floor((position + `first`) / `floor_scale`)).
 
-    Llama 4, on layers without RoPE, counts positions from 1; Ministral 3, on all layers, from `first` 0.
+    Llama 4, on layers without RoPE, counts positions from 1; Ministral 3, on all layers, from `first` 0. With
+    `grows` power the factor is (1 + (position + `first`) / `floor_scale`)^`scale` (Beam).
     """
 
     scale: Positive = 0.1
     floor_scale: Size = 8192
     first: Literal[0, 1] = 1
+    grows: Literal["log", "power"] = "log"
 
 
 class Attention(Mixer):
@@ -136,7 +138,8 @@ class SoftmaxAttention(Attention):
             from archcli.ops import QueryTemperature  # rare: Llama 4
 
             by = self.temperature
-            q = QueryTemperature("temper", by.scale, by.floor_scale, by.first)(q, context.positions)
+            temper = QueryTemperature("temper", by.scale, by.floor_scale, by.first, by.grows == "power")
+            q = temper(q, context.positions)
         scale = (d_query**-0.5 if self.scale is None else self.scale) * self.position.score_factor
         extras = (
             {"sinks": Parameter("sinks", (self.n_heads,))(q, group="attention_sinks")} if self.sinks else {}

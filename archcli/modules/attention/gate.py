@@ -10,7 +10,7 @@ from typing import Literal
 from archcli.graph import Tensor
 from archcli.modules.activation import Activation, Sigmoid
 from archcli.modules.base import Inline
-from archcli.ops import Linear, Multiply, SplitHeads
+from archcli.ops import HeadBias, Linear, Multiply, SplitHeads
 
 
 class OutputGate(Inline):
@@ -19,16 +19,22 @@ class OutputGate(Inline):
     Qiu et al. 2025, arXiv:2505.06708.
 
     `per` channel has a gate for each of the H e channels (AFMoE), head one for each head (Step 3.5). With
-    `activation` softplus a gate can exceed 1 (Laguna).
+    `activation` softplus a gate can exceed 1 (Laguna). `bias` adds a number for each head before it (Beam).
     """
 
     per: Literal["channel", "head"] = "channel"
     activation: Activation = Sigmoid()
+    bias: bool = False
 
     def forward(self, x: Tensor, mixed: Tensor, *, name: str) -> Tensor:
         """Gate heads mixed [B, T, H, e] by tokens x [B, T, D]."""
         heads, width = mixed.shape[-2], mixed.shape[-1]
         gates = Linear(name, heads if self.per == "head" else heads * width)(x)
-        gates = self.activation(gates, name=f"{name}_activation")
-        gated: Tensor = Multiply("gated")(mixed, SplitHeads(f"{name}_heads", heads)(gates))
+        if self.bias:
+            split = HeadBias(f"{name}_heads_bias")(SplitHeads(f"{name}_heads", heads)(gates))
+            split = self.activation(split, name=f"{name}_activation")
+        else:
+            gates = self.activation(gates, name=f"{name}_activation")
+            split = SplitHeads(f"{name}_heads", heads)(gates)
+        gated: Tensor = Multiply("gated")(mixed, split)
         return gated

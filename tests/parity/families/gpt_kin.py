@@ -1,6 +1,19 @@
 """Causal families of GPT's kind: a tiny config each, of which the importer makes the architecture."""
 
-from parity.family import D_FF, D_MODEL, EPS, HEADS, KV_HEADS, THETA, VOCAB, Family, rope
+from parity.family import (
+    D_FF,
+    D_MODEL,
+    EPS,
+    HEAD_DIM,
+    HEADS,
+    KV_HEADS,
+    SIZES,
+    THETA,
+    VOCAB,
+    WINDOW,
+    Family,
+    rope,
+)
 
 FAIRSEQ = {"vocab_size": VOCAB, "max_position_embeddings": 64, "tie_word_embeddings": True}
 # eps is 1e-5 whatever these configs say; a stream this quiet feels it.
@@ -168,4 +181,23 @@ FAMILIES = {
     ),
     "xlm": Family(XLM, cls="XLMWithLMHeadModel", avoids=5),
     "xlm-causal": Family({**XLM, "causal": True, "n_langs": 1}, cls="XLMWithLMHeadModel", avoids=5),
+    "beam": Family(
+        {
+            **SIZES,
+            "model_type": "beam",
+            "num_hidden_layers": 3,
+            "head_dim": HEAD_DIM,
+            "rms_norm_eps": EPS,
+            "sliding_window": WINDOW,
+            "moe_intermediate_size": 20,
+            "num_experts": 8,
+            "num_experts_per_tok": 2,
+            "n_group": 4,
+            "topk_group": 2,
+            "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+            "mlp_layer_types": ["dense", "sparse", "sparse"],
+            "final_logit_softcapping": 3.0,
+            "rope_parameters": {"sliding_attention": rope(), "full_attention": None},
+        }
+    ),
 }

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.encoder_decoder import *
     from archcli.modules.ffn import *
     from archcli.modules.fields import *
+    from archcli.modules.fourier import *
     from archcli.modules.frontend import *
     from archcli.modules.head import *
     from archcli.modules.heads import *
@@ -84,6 +85,7 @@ HOMES = {
     ".encoder_decoder": ["DecoderStack", "EncoderDecoder", "EncoderStack"],
     ".fields": ["Inherit"],
     ".ffn": ["GLU", "MLP", "FeedForward"],
+    ".fourier": ["FourierMixer"],
     ".frontend": ["ConvFrontEnd"],
     ".head": ["OutputHead"],
     ".heads": ["AdaptiveHead", "HierarchicalHead", "SampledHead"],

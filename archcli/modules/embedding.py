@@ -11,15 +11,22 @@ from typing import Annotated, Any, ClassVar, Literal
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.activation import GELU, Activation
-from archcli.modules.base import Conflict, Count, Inherit, Inline, Module, Positive, Share, Size
+from archcli.modules.base import Conflict, Count, Inherit, Inline, Module, Positive, Share, Size, Spec
 from archcli.modules.dropout import dropped
 from archcli.modules.head import OutputHead
 from archcli.modules.norm import Norm
 from archcli.modules.position import NoPosition, Position
-from archcli.ops import Add, Gather, Linear, Lookup, Scale, Softcap, Zeros
+from archcli.ops import Add, Concat, Gather, Linear, Lookup, Scale, Softcap, Zeros
 
 PROJECTION = "embedding_projection"
 FIRST = "first_type"
+
+
+class JoinedTable(Spec):
+    """A table of a further feature of tokens: its entries, and the width of their vectors."""
+
+    entries: Size
+    width: Size
 
 
 class Embedding(Module):
@@ -31,10 +38,12 @@ class Embedding(Module):
     what is added per token, `token_types` how many kinds of segment have a vector that is added too (BERT 2;
     a pass uses the first), `more_types` further such tables (ERNIE's tasks), `boxes` how many places on a
     page have vectors: tables of x, y, height and width, of which x and y are read twice (LayoutLM,
-    arXiv:1912.13318). `width` w makes the table [V, w], with a matrix from w to D behind it and one back to w
-    before the head (OPT-350m, arXiv:2205.01068). With `width_of` all, positions, segment types and norm are
-    as narrow, and a biased matrix leads from them to D, none back (ALBERT, arXiv:1909.11942 section 3.1;
-    ELECTRA). `unread_table` states a second table that is stored and read by no pass (BART untied),
+    arXiv:1912.13318). `joins` leads the vector, with the vectors of the features in `joined` behind it, to D
+    by a biased matrix (RoCBERT; a pass uses the first entries). `width` w makes the table [V, w], with a
+    matrix from w to D behind it and one back to w before the head (OPT-350m, arXiv:2205.01068). With
+    `width_of` all, positions, segment types and norm are as narrow, and a biased matrix leads from them to D,
+    none back (ALBERT, arXiv:1909.11942 section 3.1; ELECTRA). `unread_table` states a second table that is
+    stored and read by no pass (BART untied),
     `extra_rows` how many of the table are of no word that could be predicted (Moshi 1). `dropout` zeroes that
     share of the vectors in training.
     """
@@ -46,6 +55,8 @@ class Embedding(Module):
     token_types: Count = 0
     more_types: tuple[Size, ...] = ()
     boxes: Size | None = None
+    joined: tuple[JoinedTable, ...] = ()
+    joins: bool = False
     norm: Norm | None = None
     norms_tokens: bool = False
     unread_table: bool = False
@@ -64,6 +75,7 @@ class Embedding(Module):
         x = self._scaled(lookup(tokens), "scale")
         narrow = self.width_of == "all"
         x = x if self.width is None or narrow else Linear("project_in", d_model)(x, group=PROJECTION)
+        x = self._joined(x, tokens, d_model) if self.joins else x
         for name, kinds in self._typed():
             types = Lookup(name, kinds, x.shape[-1])(Zeros(FIRST)(tokens), group="token_type_embedding")
             x = Add(f"{name}_add", meets=False)(x, types)
@@ -89,6 +101,14 @@ class Embedding(Module):
         if self.token_types:
             yield "token_types", self.token_types
         yield from ((f"more_types_{i}", kinds) for i, kinds in enumerate(self.more_types))
+
+    def _joined(self, x: Tensor, tokens: Tensor, d_model: Number) -> Tensor:
+        """Tokens' vectors with those of their features, led to D."""
+        for i, table in enumerate(self.joined):
+            lookup = Lookup(f"joined_{i}", table.entries, table.width)
+            x = Concat(f"join_{i}")(x, lookup(Zeros(FIRST)(tokens), group="feature_embedding"))
+        y: Tensor = Linear("joined_proj", d_model, True)(x, group=PROJECTION)
+        return y
 
     def _boxed(self, x: Tensor, tokens: Tensor, boxes: Number) -> Tensor:
         """x with the vectors of left, right, upper and lower edge, height and width, all of place 0."""

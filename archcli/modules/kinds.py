@@ -41,6 +41,7 @@ TABLE: dict[str, dict[str, str]] = {
         "gqa": "archcli.modules.attention.grouped:GroupedQueryAttention",
         "disentangled": "archcli.modules.attention.disentangled:DisentangledAttention",
         "mla": "archcli.modules.attention.latent:MultiHeadLatentAttention",
+        "fourier": "archcli.modules.fourier:FourierMixer",
         "linear": "archcli.modules.attention.linear:LinearAttention",
         "differential": "archcli.modules.attention.differential:DifferentialAttention",
     },

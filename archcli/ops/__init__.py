@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.difference import *
     from archcli.ops.disentangled import *
     from archcli.ops.dropout import *
+    from archcli.ops.fourier import *
     from archcli.ops.layout import *
     from archcli.ops.linear_attend import *
     from archcli.ops.loss import *
@@ -65,6 +66,7 @@ HOMES = {
         "Softcap",
     ],
     ".query_temperature": ["QueryTemperature"],
+    ".fourier": ["Fourier"],
     ".disentangled": ["DisentangledBias", "LentLinear"],
     ".relative": ["RelativeBias", "RelativeKeys"],
     ".rotary": ["AddConstant", "Positions", "RotaryTable", "Rotate", "Sinusoid"],

@@ -91,6 +91,7 @@ def language_model(model: Any) -> dict[str, torch.Tensor]:
     if not is_wrapper(model):
         return named
     parts = [model.get_decoder(), model.get_output_embeddings(), model.get_input_embeddings()]
+    parts += [getattr(model, "projection_head", None)]
     inner = {id(p) for part in parts if part is not None for p in part.parameters()}
     return {name: p for name, p in named.items() if id(p) in inner}
 

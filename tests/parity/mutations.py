@@ -37,8 +37,8 @@ STRUCTURE = set(
     head_dim v_head_dim d_ff n_experts kv_lora_rank q_lora_rank qk_nope_head_dim qk_rope_head_dim weight per
     tied form token_types more_types width width_of pooler pools unread n_labels source_len encoder decoder
     in_channels frozen n_buckets front_end transform max_distance idle unread_table extra_rows lora
-    quantization dropout momentum loss mtp ignore training tie boxes global_projections bottleneck relative
-    terms share buckets size""".split()  # noqa: SIM905
+    quantization dropout momentum loss mtp ignore training tie boxes global_projections bottleneck joined
+    joins entries relative terms share buckets size""".split()  # noqa: SIM905
 )
 
 

@@ -46,6 +46,15 @@ DEBERTA = {
     "pos_att_type": "p2c|c2p",
     "position_biased_input": False,
 }
+ROC_BERT = {
+    **BASE,
+    "model_type": "roc_bert",
+    "pad_token_id": 0,
+    "pronunciation_vocab_size": 9,
+    "pronunciation_embed_dim": 10,
+    "shape_vocab_size": 11,
+    "shape_embed_dim": 14,
+}
 XLM = {
     "vocab_size": VOCAB,
     "emb_dim": D_MODEL,
@@ -216,4 +225,13 @@ FAMILIES: dict[str, Family] = {
         "DebertaV2ForMaskedLM",
     ),
     "deberta-v2-plain": masked({**BASE, "model_type": "deberta-v2"}, "DebertaV2ForMaskedLM"),
+    "deberta": masked(
+        {**BASE, "model_type": "deberta", "type_vocab_size": 0, "pos_att_type": "c2p", "num_labels": 5},
+        "DebertaForTokenClassification",
+    ),
+    "fnet": masked({**BASE, "model_type": "fnet", "num_labels": 5}, "FNetForSequenceClassification"),
+    "roc-bert": masked(ROC_BERT, "RoCBertForMaskedLM"),
+    "roc-bert-no-shape": masked(
+        {**ROC_BERT, "enable_shape": False, "tie_word_embeddings": False}, "RoCBertForCausalLM"
+    ),
 }

@@ -1,4 +1,4 @@
-"""DeBERTa 2 and 3: DebertaV2Config, DebertaV2Model and its heads."""
+"""DeBERTa, 2 and 3, the first without relative positions: DebertaV2Config, DebertaConfig and their heads."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from archcli.load.huggingface.parts.bert_like import BERT_DEFAULTS, MASKED, bert
 from archcli.load.huggingface.parts.norms import layernorm
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.bert_names import BERT_HEAD, encoder_names, norm_names, tied_names
-from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.weights.rules import Parts, Weights
 
-MODEL_TYPES = ("deberta-v2",)
+MODEL_TYPES = ("deberta-v2", "deberta")
 DEFAULTS = {
     **{
         key: value for key, value in BERT_DEFAULTS.items() if key not in ("is_decoder", "add_cross_attention")
@@ -27,13 +27,26 @@ DEFAULTS = {
     "pooler_hidden_act": "gelu",
     "legacy": True,
 }
-HEADS = {**MASKED, "Model": ()}
+FIRST = {
+    "vocab_size": 50265,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+}
+"""The sizes of the first DeBERTa."""
+
+HEADS = {name: parts for name, parts in {**MASKED, "Model": ()}.items() if name != "ForMultipleChoice"}
 TERMS = ("c2p", "p2c")
 
 
 def mapping(config: Config) -> Mapped:
     """As BERT, with scores of contents and relative positions, besides positions that are added."""
-    config = config.of_class(DEFAULTS)
+    first = config.model_type == "deberta"
+    config = config.of_class({**DEFAULTS, **(FIRST if first else {})})
+    if first:
+        config.only("relative_attention", False)
+        config.only("talking_head", False, default=False)
     config.only("legacy", True)
     config.ignore("pooler_dropout", "z_steps", "cls_dropout", "padding_idx")
     for key, width in (("embedding_size", "hidden_size"), ("pooler_hidden_size", "hidden_size")):
@@ -45,11 +58,11 @@ def mapping(config: Config) -> Mapped:
     terms = _terms(config)
     attention = {"scale": _scale(config, len(terms))} if terms else {}
     more = _relative(config, terms)
-    attention |= more.pop("attention", {})
+    attention |= more.pop("attention", {}) | ({"bias": ["q", "v", "o"]} if first else {})
     position = {"kind": "learned"} if config.flag("position_biased_input") else {"kind": "none"}
     whole = bert_like(
         config,
-        "DebertaV2",
+        "Deberta" if first else "DebertaV2",
         HEADS,
         attention=attention,
         embedding={"position": position},
@@ -112,14 +125,23 @@ OWN = {"pos_key_proj": "pos_k_proj", "pos_query_proj": "pos_q_proj"}
 
 
 def weights(config: Config) -> Weights:
-    """Weight names: BERT's, but for the projections."""
-    tied = bool(config.of_class(DEFAULTS).flag("tie_word_embeddings"))
+    """Weight names: BERT's, but for the projections, which the first DeBERTa stores head by head."""
+    config = config.of_class(DEFAULTS | FIRST)
+    tied, self_attention = (
+        bool(config.flag("tie_word_embeddings")),
+        "[deberta.]encoder.layer.*.attention.self",
+    )
+    fused = tuple(f"layers.*.attention.{which}_proj.weight" for which in "qkv")
+    heads = config.size("num_attention_heads").value
     return {
         **encoder_names("deberta"),
         **{
-            f"[deberta.]encoder.layer.*.attention.self.{name}.*": f"layers.*.attention.{ours}.*"
+            f"{self_attention}.{name}.*": f"layers.*.attention.{ours}.*"
             for name, ours in {**PROJECTIONS, **OWN}.items()
         },
+        f"{self_attention}.in_proj.weight": Parts(fused, groups=heads),
+        f"{self_attention}.q_bias": "layers.*.attention.q_proj.bias",
+        f"{self_attention}.v_bias": "layers.*.attention.v_proj.bias",
         "[deberta.]encoder.rel_embeddings.weight": "relative.weight",
         **norm_names({"[deberta.]encoder": "relative_norm"}),
         **BERT_HEAD,

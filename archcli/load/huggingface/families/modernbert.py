@@ -108,4 +108,7 @@ WEIGHTS: Weights = {
     "head.dense.*": "lm_head_transform.*",
     "head.norm.*": "lm_head_norm.*",
     "decoder.*": "lm_head.*",
+    "projection_head.dense.*": "lm_head_transform.*",
+    "projection_head.norm.*": "lm_head_norm.*",
+    "lm_head.*": "lm_head.*",
 }

@@ -64,5 +64,8 @@ WEIGHTS: Weights = {
     "head.linear1.weight": "lm_head_transform.weight",
     "head.linear2.weight": "lm_head_transform_back.weight",
     "head.decoder.weight": "lm_head.weight",
+    "lm_head.weight": "lm_head.weight",
+    "projection_head.linear1.weight": "lm_head_transform.weight",
+    "projection_head.linear2.weight": "lm_head_transform_back.weight",
     "classifier.*": "classifier.*",
 }

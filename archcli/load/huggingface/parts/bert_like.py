@@ -104,6 +104,10 @@ def _types(config: Config) -> Mapped:
     return {"token_types": config.count("type_vocab_size", default=0)}
 
 
+WRAPPED = {"ModernBert": "ModernVBert", "Ultrabert": "UltraVBert"}
+"""How the names of wrappers' classes begin whose text part is such an encoder."""
+
+
 def heads_of(
     config: Config,
     prefix: str,
@@ -111,7 +115,12 @@ def heads_of(
     head: Mapping[str, Any] = NOTHING,
     pooled: str | None = None,
 ) -> Mapped:
-    """The fields of the head of the file's class; without a class those of the base model."""
+    """The fields of the head of the file's class; without a class those of the base model.
+
+    A wrapper's classes have the same endings.
+    """
+    wrapped = WRAPPED.get(prefix, prefix)
+    prefix = wrapped if config.architecture.startswith(wrapped) else prefix
     config.only_architectures(*(prefix + ending for ending in heads))
     parts = heads[config.architecture.removeprefix(prefix) or "Model"]
     fields: Mapped = {"pooler": True} if {"pooler", "every"}.intersection(parts) else {}

@@ -1,0 +1,65 @@
+"""RoCBERT: RoCBertConfig, RoCBertModel and its heads."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.bert_like import BERT_DEFAULTS, MASKED, bert_like, with_second_bias
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.bert_names import BERT_HEAD, encoder_names, tied_names
+from archcli.load.huggingface.weights.rules import Weights
+
+MODEL_TYPES = ("roc_bert",)
+DEFAULTS = {
+    **BERT_DEFAULTS,
+    "enable_pronunciation": True,
+    "enable_shape": True,
+    "pronunciation_embed_dim": 768,
+    "pronunciation_vocab_size": 910,
+    "shape_embed_dim": 512,
+    "shape_vocab_size": 24858,
+    "concat_input": True,
+}
+HEADS = {**MASKED, "ForCausalLM": ("words",)}
+FEATURES = ("shape", "pronunciation")
+
+
+def mapping(config: Config) -> Mapped:
+    """As BERT, with vectors of a character's shape and sound joined to its own."""
+    config = config.of_class(DEFAULTS)
+    config.only("position_embedding_type", "absolute", default="absolute")
+    joined = _joined(config)
+    tables = [
+        {"entries": config.size(f"{name}_vocab_size"), "width": config.size(f"{name}_embed_dim")}
+        for name in joined
+    ]
+    embedding: Mapped = {"joined": tables, "joins": True} if config.flag("concat_input") else {}
+    whole = with_second_bias(config, bert_like(config, "RoCBert", HEADS, embedding=embedding))
+    unread = {
+        f"{name}_embed": [config.size(f"{name}_vocab_size"), config.size(f"{name}_embed_dim")]
+        for name in FEATURES
+        if name not in joined
+    }
+    return {**whole, "unread": {**whole.get("unread", {}), **unread}} if unread else whole
+
+
+def _joined(config: Config) -> list[str]:
+    """The features that are joined to a token's vector; those of another kind of input are not read."""
+    flags = [name for name in FEATURES if config.flag(f"enable_{name}")]
+    return flags if config.flag("concat_input") else []
+
+
+def weights(config: Config) -> Weights:
+    """Weight names: BERT's, and the tables of features."""
+    config = config.of_class(DEFAULTS)
+    tied, joined = bool(config.flag("tie_word_embeddings")), _joined(config)
+    ours = {name: f"embedding.joined_{i}.weight" for i, name in enumerate(joined)}
+    return {
+        **encoder_names("roc_bert"),
+        **{
+            f"[roc_bert.]embeddings.{name}_embed.weight": ours.get(name, f"{name}_embed.weight")
+            for name in FEATURES
+        },
+        "[roc_bert.]embeddings.map_inputs_layer.*": "embedding.joined_proj.*",
+        **BERT_HEAD,
+        **tied_names("cls.predictions.decoder.weight", "cls.predictions.bias", tied),
+    }

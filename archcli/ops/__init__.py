@@ -36,7 +36,7 @@ HOMES = {
     ".batch_normalize": ["BatchNormalize"],
     ".classes": ["ClassLinear", "ClassLogProbs", "ClassOf"],
     ".dense": ["Conv1d", "Einsum", "Gather", "Linear", "Lookup", "Parameter"],
-    ".difference": ["Difference"],
+    ".difference": ["WeightedDifference"],
     ".dropout": ["Dropout"],
     ".layout": [
         "Concat",

@@ -1,4 +1,4 @@
-"""Difference: two results of attention, one taken off the other by a trained share."""
+"""WeightedDifference: two results of attention, one taken off the other by a trained share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from archcli.graph import Op, OpClass, Part
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Difference(Op):
+class WeightedDifference(Op):
     """a - lambda b with lambda = exp(q1 k1) - exp(q2 k2) + start, of four trained vectors [width].
 
     Differential attention, arXiv:2410.05258 section 2.1.

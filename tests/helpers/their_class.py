@@ -31,6 +31,7 @@ TOWERS = (
     "git.img_temporal_embedding.",
     "model.vision_tower.",
     "model.multi_modal_projector.",
+    "model.embed_tokens_extend.",
 )
 """Parts beside a language model whose config has no text part."""
 

@@ -179,7 +179,7 @@ def passed_on(case):
         "Add": {0, 1},
         "HeadBias": {0},
         "Subtract": {0},
-        "Difference": {0},
+        "WeightedDifference": {0},
         "ScatterAdd": {0},
         "Normalize": {"bias"},
         "BatchNormalize": {"bias"},

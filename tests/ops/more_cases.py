@@ -13,7 +13,6 @@ from archcli.ops import (
     Clip,
     Combine,
     Conv1d,
-    Difference,
     Gather,
     HeadBias,
     KeepFirst,
@@ -22,6 +21,7 @@ from archcli.ops import (
     RelativeKeys,
     Route,
     Transpose,
+    WeightedDifference,
     Zeros,
 )
 from ops.case import C, Case, E, M, N, R, X, n
@@ -58,14 +58,14 @@ CASES = {
     ),
     # vectors of 3; each one's gradient is a sum of 2 n and 3 products
     "difference": Case(
-        Difference("y", 3, 0.4),
+        WeightedDifference("y", 3, 0.4),
         (X, X),
         X,
         {N: 12, E: 2 * n},
         {N: 4 * (2 * n + 3), E: n},
         (12 + 2 * n + 1, 1 + n),
         4 * (2 * n + 6) + 2 * n + 1,
-        dict.fromkeys(Difference.vectors, (3,)),
+        dict.fromkeys(WeightedDifference.vectors, (3,)),
     ),
     "temper": Case(QueryTemperature("y", 0.1, 2), (H, (3,)), H, {E: 48}, {E: 48}, (48, 48), 96),
     "temper-power": Case(

@@ -238,7 +238,9 @@ REFERENCES = {
     "ActivateXIELU": lambda op, weights, x: each(
         lambda z: xielu(z, op.beta, op.eps, float(weights["alpha_p"]), float(weights["alpha_n"]))
     )(op, weights, x),
-    "Difference": lambda op, weights, a, b: a - (share(weights, "1") - share(weights, "2") + op.start) * b,
+    "WeightedDifference": lambda op, weights, a, b: (
+        a - (share(weights, "1") - share(weights, "2") + op.start) * b
+    ),
     "Add": lambda op, weights, a, b: b + a,
     "Multiply": lambda op, weights, a, b: torch.einsum("btd,btd->btd", a, b.expand_as(a)),
     "Scale": lambda op, weights, x: each(lambda z: op.factor * z)(op, weights, x),

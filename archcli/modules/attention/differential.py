@@ -15,7 +15,7 @@ from archcli.modules.attention.grouped import ProjectedHeads
 from archcli.modules.base import Conflict, Inherit, Positive, Size
 from archcli.modules.context import Context, or_default
 from archcli.modules.norm import Norm
-from archcli.ops import Concat, Difference, Linear, Scale, Split
+from archcli.ops import Concat, Linear, Scale, Split, WeightedDifference
 
 
 class DifferentialAttention(SoftmaxAttention, ProjectedHeads):
@@ -49,7 +49,7 @@ class DifferentialAttention(SoftmaxAttention, ProjectedHeads):
         (k, v), kept = self.extend(context, k=k, v=v)
         first, second = self._both(context, d, q, k, v)
         mixed = self.norm(
-            Difference("difference", d, self.lambda_init)(first, second), name="difference_norm"
+            WeightedDifference("difference", d, self.lambda_init)(first, second), name="difference_norm"
         )
         merged = self.merge(x, Scale("difference_scale", 1 - self.lambda_init)(mixed))
         return Linear("o_proj", x.shape[-1], self._biased("o"))(merged), kept
@@ -80,7 +80,7 @@ class DifferentialAttention(SoftmaxAttention, ProjectedHeads):
                 yield Conflict("differential-heads-even", field, what, "make it even")
         if self.n_heads % self.n_kv_heads:
             what = f"n_kv_heads {self.n_kv_heads} does not divide n_heads {self.n_heads}"
-            yield Conflict("kv-heads-divide-heads", "n_kv_heads", what, "use a divisor")
+            yield Conflict("differential-kv-heads", "n_kv_heads", what, "use a divisor")
         if self.lambda_init >= 1:
             what = f"lambda_init must be below 1, not {self.lambda_init:g}"
             yield Conflict("lambda-below-one", "lambda_init", what, "the paper starts at 0.2 to 0.8")

@@ -16,6 +16,15 @@ TOWER = {
     "patch_size": 4,
     "image_size": 8,
 }
+SOUND = {
+    "hidden_size": 16,
+    "intermediate_size": 16,
+    "num_blocks": 1,
+    "num_attention_heads": 2,
+    "ext_pw_out_channel": 16,
+    "depthwise_separable_out_channel": 16,
+    "nemo_conv_channels": 16,
+}
 ADAPTER = {**TOWER, "vision_feature_layer": [0, 0]}
 KOSMOS = {
     "vocab_size": VOCAB,
@@ -59,6 +68,14 @@ FAMILIES = {
     "paddleocr_vl": family("paddleocr_vl", {**WIDE, "use_bias": True, "rope_parameters": axes(HEAD_DIM)}),
     "cosmos3_edge": family("cosmos3_edge", {**WIDE, "mlp_bias": True, "rope_parameters": axes(HEAD_DIM)}),
     "emu3": family("emu3", BASE, tower=None, vq_config=TOKENIZER, vocabulary_map={"<image>": 1}),
+    "phi4_multimodal": Family(
+        {
+            **BASE,
+            "model_type": "phi4_multimodal",
+            "vision_config": {**TOWER, "crop_size": 8, "feature_layer": -1},
+            "audio_config": SOUND,
+        }
+    ),
     "qwen3_vl_moe": family(
         "qwen3_vl_moe",
         {

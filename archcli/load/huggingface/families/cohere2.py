@@ -6,6 +6,7 @@ from archcli.load.huggingface.parts.llama_like import llama_like
 from archcli.load.huggingface.parts.norms import layernorm
 from archcli.load.huggingface.parts.numbers import positive
 from archcli.load.huggingface.parts.rope import rope
+from archcli.load.huggingface.parts.windows import check_window
 from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights.names import LLAMA
 
@@ -30,6 +31,7 @@ WEIGHTS = LLAMA
 def mapping(config: Config) -> Mapped:
     """Parallel with one LayerNorm without bias; RoPE in layers with a window, no position in the others."""
     config = config.of_class(DEFAULTS)
+    check_window(config)
     period = config.size("sliding_window_pattern", default=4).value
     near, bias = rope(config, head_dim(config), pairing="interleaved"), config.flag("attention_bias")
     scale, norm = positive(config, "logit_scale"), layernorm(config.number("layer_norm_eps"), bias=False)

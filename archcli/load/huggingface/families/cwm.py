@@ -3,6 +3,7 @@
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.feed_forward import gated
 from archcli.load.huggingface.parts.llama_like import llama_defaults, llama_like
+from archcli.load.huggingface.parts.windows import check_window
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import LLAMA
 
@@ -38,6 +39,7 @@ WEIGHTS = LLAMA
 def mapping(config: Config) -> Mapped:
     """As Llama, with windows in three of four layers and no bias in attention."""
     config = config.of_class(DEFAULTS)
+    check_window(config)
     config.ignore("attention_bias")  # the class has none whatever the file says
     ffn = gated(config, bias=config.flag("mlp_bias"))
     return llama_like(config, ffn=ffn, slides=lambda index: index % PERIOD != 0)

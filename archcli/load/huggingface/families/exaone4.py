@@ -3,7 +3,7 @@
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import PER_HEAD
 from archcli.load.huggingface.parts.llama_like import llama_defaults, llama_like
-from archcli.load.huggingface.parts.windows import window
+from archcli.load.huggingface.parts.windows import check_window, window
 from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights.names import NORM_AFTER
 
@@ -24,6 +24,7 @@ WEIGHTS = NORM_AFTER
 def mapping(config: Config) -> Mapped:
     """As OLMo 2 with norms per head; where layers have windows, the others have no position."""
     config = config.of_class(DEFAULTS)
+    check_window(config, null=True)
     config.ignore("attention_bias")  # the class has none whatever the file says
     hybrid = window(config) is not None
 

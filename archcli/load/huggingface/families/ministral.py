@@ -2,6 +2,7 @@
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.llama_like import llama_defaults, llama_like
+from archcli.load.huggingface.parts.windows import check_window
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import LLAMA
 
@@ -20,5 +21,6 @@ WEIGHTS = LLAMA
 def mapping(config: Config) -> Mapped:
     """As Mistral, where `layer_types` names the layers that have the window; without it, all have."""
     config = config.of_class(DEFAULTS)
+    check_window(config, null=True)
     config.ignore("attention_bias", "mlp_bias")  # the class has none whatever the file says
     return llama_like(config, slides=lambda _: True)

@@ -6,6 +6,7 @@ from archcli.load.huggingface.parts.feed_forward import gated
 from archcli.load.huggingface.parts.llama_like import llama_like
 from archcli.load.huggingface.parts.norms import rmsnorm
 from archcli.load.huggingface.parts.numbers import optional_number
+from archcli.load.huggingface.parts.windows import check_window
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import LLAMA
 
@@ -37,6 +38,7 @@ WEIGHTS = {
 def mapping(config: Config) -> Mapped:
     """Gemma 2 without the norms after attention and network."""
     config = config.of_class(DEFAULTS)
+    check_window(config)
     cap, last_cap = (optional_number(config, f"{at}_logit_softcapping") for at in ("attn", "final"))
     scale = query_scale(config, head_dim(config))
     return llama_like(

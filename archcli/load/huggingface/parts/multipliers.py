@@ -12,6 +12,7 @@ from archcli.load.huggingface.parts.feed_forward import gated
 from archcli.load.huggingface.parts.llama_like import LLAMA_DEFAULTS, NOTHING, llama_like
 from archcli.load.huggingface.parts.numbers import positive
 from archcli.load.huggingface.parts.rope import position, rope, stated
+from archcli.load.huggingface.parts.windows import check_window
 from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
 
 GRANITE_DEFAULTS: Mapping[str, Any] = MappingProxyType(
@@ -52,6 +53,7 @@ def granite_like(config: Config, *, block: Mapping[str, Any] = NOTHING, **option
 
 def granite_with_windows(config: Config, **options: Any) -> Mapped:
     """As Granite, with windows and sinks; layer_rope_theta is the base of each layer, 0 for no position."""
+    check_window(config)
     bias, scale = config.flag("attention_bias"), config.number("attention_multiplier")
     return granite_like(
         config,

@@ -1,0 +1,41 @@
+"""Phi-4-multimodal: Phi4MultimodalConfig and Phi4MultimodalForCausalLM, its language model."""
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.attention import head_dim
+from archcli.load.huggingface.parts.llama_like import llama_defaults, llama_like
+from archcli.load.huggingface.parts.rope import rope
+from archcli.load.huggingface.parts.windows import window
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.auxiliary import TOWER
+from archcli.load.huggingface.weights.names import FUSED, GATE_UP, LLAMA
+from archcli.load.huggingface.weights.rules import Auxiliary, Parts
+
+MODEL_TYPES = ("phi4_multimodal",)
+DEFAULTS = llama_defaults(
+    "attention_bias",
+    "mlp_bias",
+    vocab_size=200064,
+    hidden_size=3072,
+    intermediate_size=8192,
+    num_key_value_heads=8,
+    max_position_embeddings=131072,
+    original_max_position_embeddings=4096,
+    rms_norm_eps=1e-5,
+)
+LONG = {"su": "longrope", "yarn": "longrope"}
+"""Names that old files give to the one scaling the class knows."""
+WEIGHTS = {
+    **LLAMA,
+    "[model.]layers.*.self_attn.qkv_proj.*": Parts(FUSED),
+    "[model.]layers.*.mlp.gate_up_proj.weight": GATE_UP,
+    "[model.]embed_tokens_extend.**": Auxiliary(TOWER),
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """As Phi-3, beside towers for images and sound."""
+    config = config.of_class(DEFAULTS)
+    config.ignore("vision_config", "audio_config")
+    config.note("the towers for images and sound (vision_config, audio_config) are not counted")
+    place = rope(config, head_dim(config), partial=1.0, renamed=LONG)
+    return llama_like(config, heads={"position": place, "window": window(config)})

@@ -19,10 +19,8 @@ REASONS: tuple[tuple[str, str], ...] = (
     (r"(^|\.)rotary_(pos_)?emb\.(\w*inv_freq|cos_cached|sin_cached)$", ROTARY),
     (r"(^|\.)embeddings\.position_ids$", POSITIONS),
     (r"\.(weight_scale(_inv|_2)?|(input|activation|output|[kv])_scale|(weight|input)_global_scale)$", SCALE),
-    (
-        r"\.(qzeros|scales|biases|g_idx|SCB|weight_format|(weight|input)_zero_point|weight_shape|weight_g_idx)$",
-        PACKED,
-    ),
+    (r"\.(qzeros|scales|biases|g_idx|SCB|weight_(format|shape|g_idx))$", PACKED),
+    (r"\.(weight|input)_zero_point$", PACKED),
     (r"\.(weight|[a-z_]+_proj)\.(absmax|quant_map|nested_absmax|nested_quant_map|quant_state\..+)$", PACKED),
     (r"\.experts\.\w+_scales$", PACKED),
     (r"(^|\.)(vision_tower|vision_model|visual|audio_tower|image_newline)(\.|$)", TOWER),

@@ -32,6 +32,12 @@ DEFAULTS = {
     "mup_enabled": False,
     "attention_bias": False,
 }
+UNREAD = """
+    n_group topk_group num_expert_groups num_limited_groups route_norm score_func load_balance_coeff
+    use_grouped_mm
+"""
+"""Keys of published files that the class does not read: it is as they say."""
+
 WEIGHTS = {
     **SANDWICH,
     **QK_NORM,
@@ -49,7 +55,7 @@ def mapping(config: Config) -> Mapped:
     """Norms before and after, gated attention, RoPE in windows alone; shared and routed experts."""
     config = config.of_class(DEFAULTS)
     check_window(config)
-    config.ignore("n_group", "topk_group", "route_norm", "score_func", "load_balance_coeff", "use_grouped_mm")
+    config.ignore(*UNREAD.split())
     bias, first = config.flag("attention_bias"), config.count("num_dense_layers").value
 
     def heads(window: ConfigValue[int] | None) -> Mapped:

@@ -47,7 +47,7 @@ def mapping(config: Config) -> Mapped:
     """Norms of queries and keys per head, no position where windows are beside; DeepSeek-V3's experts."""
     config = config.of_class(DEFAULTS)
     check_window(config, null=True)
-    config.ignore("attention_bias", "scoring_func", "topk_method")
+    config.ignore("attention_bias", "scoring_func", "topk_method", "is_moe_layer")
     without_prediction(config)
     hybrid, routed = window(config) is not None, by_types(config, lambda: after_first(config))
 

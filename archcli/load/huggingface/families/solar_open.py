@@ -36,5 +36,6 @@ def mapping(config: Config) -> Mapped:
     """As Llama with DeepSeek-V3's experts in every layer."""
     config = config.of_class(DEFAULTS, num_experts="n_routed_experts", num_local_experts="n_routed_experts")
     config.ignore("intermediate_size", "first_k_dense_replace", "use_qk_norm")
+    config.only("partial_rotary_factor", 1, default=1)  # with a part of each head the class cannot run
     bias = ["q", "k", "v"] if config.flag("attention_bias") else False
     return llama_like(config, heads={"bias": bias}, ffn=deepseek_experts(config))

@@ -58,6 +58,8 @@ JOINING = """
     alignment_intermediate_size max_value_projector_patch_to_query_dict projector_patch_to_query_dict
     adapter_layer_norm_eps projector_hidden_size density_router_hidden_size density_router_threshold
     density_router_loss_weight vocabulary_map frame_start_token_id frame_end_token_id image_patch_id
+    enable_audio_output im_start_token_id im_end_token_id system_token_id assistant_token_id
+    tts_bos_token_id tts_eos_token_id tts_pad_token_id
     low_res_image_start_token_id image_size patch_size num_channels out_hidden_size latent_query_num
     timestamp_token_id visual_indicator_token_ids vision_feature_layer vision_feature_select_strategy
     vision_aspect_ratio vision_use_cls_token multimodal_projector_bias use_image_newline_parameter

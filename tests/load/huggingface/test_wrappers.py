@@ -20,7 +20,8 @@ from wrapping import NAMES, TINY, language_model, their_wrapper, tiny_text
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
 OF_REPOSITORIES = {"deepseek_vl_v2", "internvl_chat", "multi_modality", "NVLM_D"}
-KINDS = sorted(WRAPPERS.keys() - OF_REPOSITORIES)
+NESTED = {"qwen2_5_omni", "qwen3_omni_moe"}
+KINDS = sorted(WRAPPERS.keys() - OF_REPOSITORIES - NESTED)
 EACH_KIND = pytest.mark.parametrize("kind", KINDS)
 QUANTIZED = (
     "quantization_config: a quant_method that is missing is not known: parameters are counted, "
@@ -104,6 +105,22 @@ def test_another_family_inside_has_the_head_of_the_wrapper(kind, text):
     config = file_of(kind, text)
     theirs = sum(tensor.numel() for tensor in language_model(their_wrapper(config)).values())
     assert our_total(imported_file(config)) == theirs
+
+
+@pytest.mark.parametrize("kind", sorted(NESTED))
+def test_a_wrapper_within_another_is_read_as_it_is_alone(kind):
+    thinker = file_of(WRAPPERS[kind].text, whole_tie=True)
+    whole = {
+        "model_type": kind,
+        "architectures": ["Qwen2_5OmniModel"],
+        "thinker_config": {key: value for key, value in thinker.items() if key != "architectures"},
+        "talker_config": {"hidden_size": 8},
+    }
+    assert imported_file(whole) == imported_file(thinker)
+    assert import_config(whole).notes[:2] == (
+        "only the language model is counted (thinker_config)",
+        "talker (talker_config) is not counted, nor what joins it to the language model",
+    )
 
 
 @pytest.mark.parametrize("word", ["num_experts", "num_local_experts"])
@@ -210,5 +227,6 @@ def test_what_is_not_known_is_refused_by_name(config, said):
 
 def test_no_wrapper_is_a_family():
     assert not WRAPPERS.keys() & families().keys()
-    assert {wrapper.text for wrapper in WRAPPERS.values()} <= families().keys() | TEXTS.keys()
+    texts = {wrapper.text for wrapper in WRAPPERS.values()}
+    assert texts <= families().keys() | TEXTS.keys() | {WRAPPERS[kind].text for kind in NESTED}
     assert {text.family for text in TEXTS.values()} <= families().keys()

@@ -12,6 +12,8 @@ from archcli.load.huggingface.wrappers.table import WRAPPERS
 from archcli.load.source import load_text
 
 REQUIRED = {
+    "qwen3_omni_moe_text": {"head_dim": 128},
+    "qwen3_omni_moe_thinker": {"text_config": {"head_dim": 128}},
     "cohere_compass_text": {"rope_parameters": {"full_attention": None}},
     "dots1": {"n_routed_experts": 8, "n_shared_experts": 1, "num_experts_per_tok": 2},
     "nemotron": {"num_key_value_heads": 48},

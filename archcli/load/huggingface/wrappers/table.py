@@ -118,6 +118,9 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "muse_glimmer": Wrapper("muse_glimmer_text", UNTIED, head=own, any_text=False),
     "florence2": Wrapper("bart", halves),
     "molmo2": Wrapper("molmo2_text", never, any_text=False),
+    # wrappers of a wrapper
+    "qwen2_5_omni": Wrapper("qwen2_5_omni_thinker", of_text, "thinker_config", any_text=False),
+    "qwen3_omni_moe": Wrapper("qwen3_omni_moe_thinker", of_text, "thinker_config", any_text=False),
     # classes that their repositories hold: a causal language model of transformers as it is
     "deepseek_vl_v2": Wrapper("deepseek_v2", of_text, "language_config", own),
     "internvl_chat": Wrapper("llama", of_text, "llm_config", own, headed=("InternVLChatModel",)),

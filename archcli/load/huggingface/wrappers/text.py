@@ -49,6 +49,10 @@ def text_part(whole: Config) -> TextPart:
     data = {"model_type": wrapper.text, **wrapper.defaults, **stated}
     data = {key: value for key, value in data.items() if key not in wrapper.left_out}
     kind = data["model_type"]
+    if kind == wrapper.text and kind in WRAPPERS:
+        return text_part(
+            Config({"architectures": ["ForConditionalGeneration"], **data}, places, notes=whole.notes)
+        )
     if not wrapper.any_text and kind != wrapper.text:
         what = f"a {wrapper.key} of model_type {short_repr(kind)} is not supported here"
         raise whole.error(what, f"supported: {wrapper.text}", places.place("model_type"))

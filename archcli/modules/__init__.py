@@ -77,6 +77,7 @@ HOMES = {
     ],
     ".attention.linear": ["LinearAttention"],
     ".attention.latent": ["MultiHeadLatentAttention"],
+    ".attention.mixture": ["ExpertProjection", "MixtureOfHeads"],
     ".base": ["Inline", "Module", "children", "find", "settings", "substitute"],
     ".batch_norm": ["BatchNorm"],
     ".block": ["Block", "Parallel", "PostNorm", "PreNorm", "ResidualPostNorm", "Sandwich"],

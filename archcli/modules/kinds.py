@@ -42,6 +42,7 @@ TABLE: dict[str, dict[str, str]] = {
         "disentangled": "archcli.modules.attention.disentangled:DisentangledAttention",
         "mla": "archcli.modules.attention.latent:MultiHeadLatentAttention",
         "fourier": "archcli.modules.fourier:FourierMixer",
+        "moa": "archcli.modules.attention.mixture:MixtureOfHeads",
         "linear": "archcli.modules.attention.linear:LinearAttention",
         "differential": "archcli.modules.attention.differential:DifferentialAttention",
     },

@@ -78,7 +78,8 @@ class MixtureOfExperts(FeedForward):
     All experts have the one shape `expert`; `shared` left out means none; `shared_gate` multiplies its output
     by sigmoid(w x), one gate per token (Qwen2-MoE, arXiv:2407.10671). `weigh` input multiplies an expert's
     input by its weight in place of the output (Llama 4, top_k 1). `combination` mean halves what routed and
-    shared experts add up to (Command A+); `out_norm` normalizes the result (A.X K1).
+    shared experts add up to (Command A+); `out_norm` normalizes the result (A.X K1), `out_bias` adds a bias
+    to it (JetMoE, arXiv:2404.07413).
     """
 
     kind: Literal["moe"] = "moe"
@@ -91,6 +92,7 @@ class MixtureOfExperts(FeedForward):
     weigh: Literal["output", "input"] = "output"
     combination: Literal["sum", "mean"] = "sum"
     out_norm: Norm | None = None
+    out_bias: bool = False
 
     def forward(self, x: Tensor) -> Tensor:
         """Route, dispatch, run the experts, combine."""
@@ -109,7 +111,10 @@ class MixtureOfExperts(FeedForward):
             y = Add("add_shared")(y, self._shared(x, self.shared))
         if self.combination == "mean":
             y = Scale("mean", 0.5)(y)
-        return y if self.out_norm is None else self.out_norm(y, name="out_norm")
+        y = y if self.out_norm is None else self.out_norm(y, name="out_norm")
+        if self.out_bias:
+            y = Add("out_bias_add", meets=False)(y, Parameter("out_bias", (x.shape[-1],))(x))
+        return y
 
     def _shared(self, x: Tensor, shared: FeedForward) -> Tensor:
         y: Tensor = shared(x, name="shared", group=SHARED)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.relative import *
     from archcli.ops.rotary import *
     from archcli.ops.route import *
+    from archcli.ops.route_heads import *
     from archcli.ops.select import *
     from archcli.ops.sparse import *
 
@@ -71,6 +72,7 @@ HOMES = {
     ".relative": ["RelativeBias", "RelativeKeys"],
     ".rotary": ["AddConstant", "Positions", "RotaryTable", "Rotate", "Sinusoid"],
     ".route": ["Combine", "Dispatch", "Route"],
+    ".route_heads": ["CollectHeads", "SpreadHeads"],
     ".select": ["Candidates", "ClusterIndex", "Sample", "ScatterAdd", "Select"],
     ".sparse": ["Dilated", "Fixed", "Strided", "WindowAndGlobal"],
 }

@@ -8,6 +8,7 @@ MIXERS = {
     "mqa": "{kind: mqa, n_heads: 4, head_dim: 6, position: rope}",
     "gqa": "{kind: gqa, n_heads: 4, n_kv_heads: 2, head_dim: 6, position: rope}",
     "mla": f"{{kind: mla, {LATENT}}}",
+    "moa": "{kind: moa, n_heads: 4, head_dim: 6, n_experts: 4, top_k: 2, out_bias: true, position: rope}",
     "linear": "{kind: linear, n_heads: 4}",
     "mla-absorbed": f"{{kind: mla, form: absorbed, {LATENT}}}",
     "performer": "{kind: linear, n_heads: 4, features: softmax, n_features: 5}",

@@ -44,6 +44,7 @@ from wiring_attention import (
     check_attention,
     check_differential,
     check_latent,
+    check_mixture_of_heads,
     check_yarn_scale,
     layer_of,
 )
@@ -183,6 +184,7 @@ MIXTURES = {
     "by-logits": moe(
         n_experts=8, router=Router(scores="sigmoid", ranked_by="logits", correction=True, softcap=1.5)
     ),
+    "biased": moe(out_bias=True),
     "one-by-one": moe(n_experts=8, router=Router(scores="sparsemixer", jitter=0.4)),
     "counted-correction": moe(n_experts=8, router=Router(correction=True, correction_is="parameter")),
 }
@@ -229,7 +231,8 @@ def check_mixture(name):
             torch.sigmoid(node.shared_gate(x)) if spec.shared_gate else 1.0
         )
     expected = expected / 2 if spec.combination == "mean" else expected
-    assert_close(node(x), expected if spec.out_norm is None else node.out_norm(expected))
+    expected = expected if spec.out_norm is None else node.out_norm(expected)
+    assert_close(node(x), expected + node.out_bias.weight if spec.out_bias else expected)
 
 
 def expert(stack, spec, e, x):
@@ -291,6 +294,7 @@ CHECKS = {
     "inner-norm": check_inner_norm,
     "glu-biases": check_glu_biases,
     **{f"attention-{name}": lambda name=name: check_attention(name) for name in ATTENTIONS},
+    "attention-moa": check_mixture_of_heads,
     **{f"mla-{form}": lambda form=form: check_latent(form) for form in ("naive", "absorbed")},
     "yarn-scale": check_yarn_scale,
     "differential": check_differential,

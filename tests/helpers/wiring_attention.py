@@ -9,6 +9,7 @@ from archcli.modules import (
     GLU,
     ALiBi,
     DifferentialAttention,
+    MixtureOfHeads,
     MultiHeadAttention,
     MultiQueryAttention,
     NoPosition,
@@ -137,6 +138,26 @@ def check_differential():
     start = (leaf.lambda_q1 @ leaf.lambda_k1).exp() - (leaf.lambda_q2 @ leaf.lambda_k2).exp()
     mixed = 0.6 * node.difference_norm(a - (start + 0.4) * b)
     assert_close(node(X)[0], node.o_proj(mixed.flatten(-2)))
+
+
+def check_mixture_of_heads():
+    """Each of two experts of four asks with heads of its own; keys and values are shared."""
+    spec = MixtureOfHeads(
+        n_heads=4, head_dim=6, n_experts=4, top_k=2, position=Rope(theta=100.0), out_bias=True
+    )
+    node = layer_of(PreNorm(attention=spec, ffn=FFN, norm=RMS)).attention
+    best = node.router(X).topk(2)
+    asked = torch.einsum("btjoi,bti->btjo", node.q_experts.proj.weight[best.indices], X)
+    q = turned(spec, asked.unflatten(-1, (2, 6)).flatten(2, 3)).unflatten(2, (2, 2))
+    k = turned(spec, node.k_proj(X).unflatten(-1, (2, 6)))
+    v = node.v_proj(X).unflatten(-1, (2, 6))
+    scores = torch.einsum("btjhd,bshd->bjhts", q, k) * 6**-0.5
+    hidden = torch.ones(X.shape[1], X.shape[1]).triu(1).bool()
+    shares = scores.masked_fill(hidden, float("-inf")).softmax(-1)
+    mixed = torch.einsum("bjhts,bshd->btjhd", shares, v).flatten(-2)
+    y = torch.einsum("btjoi,btji->btjo", node.o_experts.proj.weight[best.indices], mixed)
+    y = (y * best.values.softmax(-1)[..., None]).sum(2)
+    assert_close(node(X)[0], y + node.out_bias.weight)
 
 
 def check_yarn_scale():

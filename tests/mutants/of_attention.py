@@ -63,6 +63,14 @@ ATTENTION = [
         changed(inner_norm=None),
         ("wiring.attention-inner-norm",),
     ),
+    *(
+        Mutant(what, m.MixtureOfHeads, "forward", changed(**wrong), ("wiring.attention-moa",))
+        for what, wrong in (
+            ("one expert's heads", {"top_k": 1, "n_heads": 2}),
+            ("a mixture of heads without its bias", {"out_bias": False}),
+            ("heads of another width", {"head_dim": 4}),
+        )
+    ),
     Mutant(
         "differential: another start",
         m.DifferentialAttention,

@@ -76,6 +76,7 @@ FEEDFORWARD = [
         changed(combination="sum"),
         ("wiring.moe-mean",),
     ),
+    Mutant("MoE: no bias", m.MixtureOfExperts, "forward", changed(out_bias=False), ("wiring.moe-biased",)),
     Mutant("MoE: no norm", m.MixtureOfExperts, "forward", changed(out_norm=None), ("wiring.moe-mean",)),
     Mutant(
         "GLU: gate bounded first", m.GLU, "forward", changed(limit_on="gate"), ("wiring.limits-activation",)

@@ -95,10 +95,16 @@ def count_up(shape, generator):
     return torch.arange(shape[0])
 
 
+def shuffled(shape, generator):
+    return torch.randperm(shape[0], generator=generator)
+
+
 ARGUMENTS = {
     ("Lookup", 0): ids,
     ("Dispatch", 1): ids,
-    ("Combine", 2): lambda shape, generator: torch.randperm(shape[0], generator=generator),
+    ("Combine", 2): shuffled,
+    ("CollectHeads", 2): shuffled,
+    ("SpreadHeads", 2): shuffled,
     ("Attend", 3): lambda shape, generator: torch.arange(shape[0]) if shape[0] > 1 else torch.tensor([3]),
     ("Positions", 0): ids,
     ("Gather", 0): ids,

@@ -203,6 +203,20 @@ def combine(op, weights, y, gates, order):
     return out
 
 
+def collect_heads(op, weights, q, index, order):
+    """Head h of the token's j-th expert becomes head 2 h + j."""
+    out = torch.zeros(2, 3, 2 * op.heads, q.shape[-1] // op.heads)
+    for place, copy in enumerate(order.tolist()):
+        token, which = divmod(copy, 2)
+        out[token // 3, token % 3, which::2] = q[place].view(op.heads, -1)
+    return out
+
+
+def spread_heads(op, weights, x, index, order):
+    copies = [divmod(copy, 2) for copy in order.tolist()]
+    return torch.stack([x[token // 3, token % 3, which::2].flatten() for token, which in copies])
+
+
 def cache(op, weights, new, past=None):
     every = torch.cat([new[:, :0] if past is None else past, new], dim=1)
     before = every.shape[1] - new.shape[1]
@@ -255,6 +269,8 @@ REFERENCES = {
     "Sinusoid": sinusoid,
     "Route": route,
     "Dispatch": dispatch,
+    "CollectHeads": collect_heads,
+    "SpreadHeads": spread_heads,
     "Combine": combine,
     "SplitHeads": lambda op, weights, x: x.reshape(op.shape(tuple(x.shape))),
     "MergeHeads": lambda op, weights, x: torch.cat(list(x.unbind(-2)), dim=-1),

@@ -11,6 +11,7 @@ from typing import Any
 
 from archcli import modules as m
 from archcli.modules.base import Spec
+from parity import routing
 from parity.alterations import (
     LOGITS,
     SINUSOID,
@@ -29,7 +30,6 @@ from parity.alterations import (
 )
 from parity.crossing import norm_of_tokens, without_cross
 from parity.encoding import ENCODER_PARTS, idle
-from parity.routing import grouping, nearness, normalization, ranking, score_kinds, top_k, weighing
 
 STRUCTURE = set(
     """kind name source released series sibling_of published groups embedding head attention mixer ffn layer
@@ -179,26 +179,27 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "up_offset": to(0, 1),
     },
     m.Router: {
-        "scores": score_kinds,
-        "normalized": normalization,
+        "scores": routing.score_kinds,
+        "normalized": routing.normalization,
         "scale": times(1.1),
         "correction": off,
-        "n_groups": grouping,
+        "n_groups": routing.grouping,
         "top_k_groups": nothing,
         "group_score": nothing,
         "bias": off,
         "softcap": both(times(2), dropped, filled(0.5)),
-        "ranked_by": ranking,
+        "ranked_by": routing.ranking,
         "correction_is": nothing,
-        "jitter": nearness,
+        "jitter": routing.nearness,
     },
     m.MixtureOfExperts: {
-        "top_k": top_k,
+        "top_k": routing.top_k,
         "shared": dropped,
         "shared_gate": off,
-        "weigh": weighing,
+        "weigh": routing.weighing,
         "combination": to("sum"),
         "out_norm": dropped,
+        "out_bias": off,
     },
     m.LengthTemperature: TEMPERATURE,
     m.Attention: {
@@ -229,6 +230,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     m.DifferentialAttention: {"lambda_init": times(1.1)},
     m.MultiHeadAttention: {"n_heads": heads},
     m.MultiHeadLatentAttention: {"bias": off},
+    m.MixtureOfHeads: {"top_k": routing.experts_of_heads, "out_bias": off},
     m.CrossAttention: {
         "causal": nothing,
         "position": nothing,

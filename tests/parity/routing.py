@@ -51,3 +51,10 @@ def top_k(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
 def weighing(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
     """Weights on the output in place of the input, or the other way round, where one expert is chosen."""
     return to("input", "output")(spec, field) if spec.top_k == 1 else iter(())
+
+
+def experts_of_heads(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
+    """One expert more with its heads, one fewer."""
+    of_one = spec.n_heads // spec.top_k
+    for k in (spec.top_k - 1, spec.top_k + 1):
+        yield f"top_k={k}", altered(spec, top_k=k, n_heads=k * of_one)

@@ -30,7 +30,7 @@ from archcli.modules import (
     SquaredReLU,
     Swish,
 )
-from readings.mixers import NORMS, SIZES, differential, latent, linear, projected
+from readings.mixers import NORMS, SIZES, differential, latent, linear, mixture_of_heads, projected
 from readings.outputs import BOOL, NUMBERS, maybe, outputs
 
 ACTIVATIONS = st.one_of(
@@ -69,6 +69,7 @@ def mixtures(draw):
         shared_gate=shared is not None and draw(BOOL),
         combination="sum" if shared is None else draw(st.sampled_from(["sum", "mean"])),
         out_norm=draw(maybe(NORMS)),
+        out_bias=draw(BOOL),
         router=Router(
             scores=draw(st.sampled_from(["softmax", "sigmoid", "softmax_after"])),
             normalized=draw(BOOL),
@@ -90,10 +91,8 @@ def blocks(draw, d_model):
     """One layer of any wiring."""
     cls = draw(st.sampled_from([PreNorm, PostNorm, Sandwich, ResidualPostNorm, Parallel]))
     extra = {"n_norms": draw(st.sampled_from([1, 2]))} if cls is Parallel else {}
-    attention, ffn = (
-        draw(projected(d_model) | latent() | linear(d_model) | differential(d_model)),
-        draw(DENSE | mixtures()),
-    )
+    mixers = projected(d_model) | latent() | linear(d_model) | differential(d_model) | mixture_of_heads()
+    attention, ffn = draw(mixers), draw(DENSE | mixtures())
     return cls(
         attention=attention,
         ffn=ffn,

@@ -18,6 +18,7 @@ from archcli.modules import (
     LinearScaling,
     Llama3Scaling,
     LongRopeScaling,
+    MixtureOfHeads,
     MultiHeadAttention,
     MultiHeadLatentAttention,
     MultiQueryAttention,
@@ -213,6 +214,25 @@ def differential(draw, d_model):
         softcap=draw(maybe(NUMBERS)),
         **draw(masks()),
         **draw(gates()),
+    )
+
+
+@st.composite
+def mixture_of_heads(draw):
+    """Heads of chosen experts, of one expert or several."""
+    n_experts, own = draw(SIZES), draw(st.integers(1, 4))
+    top_k = draw(st.integers(1, n_experts))
+    return MixtureOfHeads(
+        n_heads=top_k * draw(st.integers(1, 2)),
+        head_dim=own,
+        n_experts=n_experts,
+        top_k=top_k,
+        position=draw(positions(own)),
+        out_bias=draw(BOOL),
+        scale=draw(maybe(NUMBERS)),
+        softcap=draw(maybe(NUMBERS)),
+        temperature=draw(SHARPENED),
+        **draw(masks()),
     )
 
 

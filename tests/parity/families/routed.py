@@ -57,6 +57,18 @@ DBRX: dict[str, Any] = {
     "ffn_config": {"ffn_hidden_size": WIDTH, "moe_num_experts": E, "moe_top_k": K},
 }
 
+QUIET = {
+    f"model.{name}": 0.01
+    for name in (
+        "embed_tokens.weight",
+        "layers.*.self_attention.experts.output_linear.weight",
+        "layers.*.self_attention.experts.bias",
+        "layers.*.mlp.output_linear.weight",
+        "layers.*.mlp.bias",
+    )
+}
+"""A stream so quiet that the eps of JetMoE's layers is felt, which no key states."""
+
 BELOW = "no sequence here is longer than the original context"
 
 FAMILIES: dict[str, Family] = {
@@ -148,5 +160,14 @@ FAMILIES: dict[str, Family] = {
                 "ffn_act_fn": {"name": "gelu"},
             },
         }
+    ),
+    "jetmoe": Family(
+        {
+            **{key: value for key, value in LOCAL.items() if key != "num_attention_heads"},
+            "model_type": "jetmoe",
+            "kv_channels": HEAD_DIM,
+            "activation_function": "gelu",
+        },
+        quiet=QUIET,
     ),
 }

@@ -80,7 +80,7 @@ def import_config(
     outer = stated_quantization(whole)
     part = text_part(whole)
     config, family = part.config, _family(part.config)
-    if config.get("per_layer_config", default=None):
+    if config.get("per_layer_config", default=None) and not getattr(family, "READS_PER_LAYER", False):
         hint = "layers that differ are written as groups in a YAML"
         raise config.error("per_layer_config is not supported", hint, config.place("per_layer_config"))
     mapping = part.with_head(family.mapping(config))

@@ -15,6 +15,8 @@ from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, QK_NORM, SHARED
 
 MODEL_TYPES = ("step3p5",)
+READS_PER_LAYER = True
+HEADS = "num_attention_heads"
 DEFAULTS = {
     "vocab_size": 128815,
     "hidden_size": 4096,
@@ -81,7 +83,10 @@ def mapping(config: Config) -> Mapped:
     check_window(config, null=True)
     count = config.layers()
     types = layer_types(config, [FULL] * count)
-    attentions = {kind: _attention(config, kind, types) for kind in dict.fromkeys(types)}
+    heads = _heads(config, types)
+    attentions = {
+        key: _attention(config, *key, types) for key in dict.fromkeys(zip(types, heads, strict=True))
+    }
     ffns: dict[Any, Mapped] = {}
     layers: dict[Any, Mapped] = {}
     answer = []
@@ -89,18 +94,17 @@ def mapping(config: Config) -> Mapped:
         limits = (_limit(config, "swiglu_limits", index), _limit(config, "swiglu_limits_shared", index))
         if (moe, limits) not in ffns:
             ffns[moe, limits] = _sparse(config, *limits) if moe else _dense(config, limits[1])
-        layer = {"kind": "pre_norm", "attention": attentions[kind], "ffn": ffns[moe, limits]}
-        answer.append(layers.setdefault((kind, moe, limits), layer))
+        layer = {"kind": "pre_norm", "attention": attentions[kind, heads[index]], "ffn": ffns[moe, limits]}
+        answer.append(layers.setdefault((kind, heads[index], moe, limits), layer))
     return decoder(config, rmsnorm(config, offset=1), answer)
 
 
-def _attention(config: Config, kind: str, types: list[str]) -> Mapped:
-    """Attention of the layers of a type; in windows there may be other heads."""
+def _attention(config: Config, kind: str, n_heads: int, types: list[str]) -> Mapped:
+    """Attention of the layers of a type with so many query heads."""
     width, window = head_dim(config), config.optional_size("sliding_window") if kind == SLIDING else None
-    if kind == SLIDING:
-        if window is None:
-            raise config.error("layers have a window that is not stated", "state sliding_window")
-        config = replace(config, data={**config.data, "num_attention_heads": _sliding_heads(config)})
+    if kind == SLIDING and window is None:
+        raise config.error("layers have a window that is not stated", "state sliding_window")
+    config = replace(config, data={**config.data, "num_attention_heads": n_heads})
     scaled = config.get("query_pre_attn_scalar", default=None) is not None
     return attention(
         config,
@@ -112,6 +116,24 @@ def _attention(config: Config, kind: str, types: list[str]) -> Mapped:
         window=window,
         output_gate={"per": "head"},
     )
+
+
+def _heads(config: Config, types: list[str]) -> list[int]:
+    """The number of query heads of each layer: by per_layer_config where it is stated, else by its type."""
+    usual = config.size("num_attention_heads").value
+    if "per_layer_config" not in config.data:
+        other = _sliding_heads(config) if SLIDING in types else usual
+        return [other if kind == SLIDING else usual for kind in types]
+    entries, at = config.get("per_layer_config", default={}), config.place("per_layer_config")
+    made = [usual] * len(types)
+    for key, entry in entries.items() if isinstance(entries, dict) else ((entries, None),):
+        heads = entry.get(HEADS) if isinstance(entry, dict) and not entry.keys() - {HEADS} else None
+        if not str(key).isdecimal() or isinstance(heads, bool) or not isinstance(heads, int) or heads < 1:
+            what = f"per_layer_config {short_repr(entries)} is not supported"
+            raise config.error(what, f"supported: a layer's number with {HEADS}", at)
+        if int(key) < len(types):
+            made[int(key)] = heads
+    return made
 
 
 def _sliding_heads(config: Config) -> int:

@@ -82,7 +82,7 @@ HOMES = {
     ".batch_norm": ["BatchNorm"],
     ".block": ["Block", "Parallel", "PostNorm", "PreNorm", "ResidualPostNorm", "Sandwich"],
     ".context": ["Context", "LayerCache"],
-    ".embedding": ["Embedding", "Head", "LogitHead", "MaskedHead", "TransformedHead"],
+    ".embedding": ["Embedding", "Head", "JoinedTable", "LogitHead", "MaskedHead", "TransformedHead"],
     ".encoder_decoder": ["DecoderStack", "EncoderDecoder", "EncoderStack"],
     ".fields": ["Inherit"],
     ".ffn": ["GLU", "MLP", "FeedForward"],

@@ -12,6 +12,8 @@ NAMES = {
     **modeling_auto.MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES,
     **modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
     "audioflamingo3": "AudioFlamingo3ForConditionalGeneration",
+    "modernvbert": "ModernVBertForMaskedLM",
+    "ultravbert": "UltraVBertForMaskedLM",
     "musicflamingo": "MusicFlamingoForConditionalGeneration",
     "vibevoice": "VibeVoiceForConditionalGeneration",
 }
@@ -74,7 +76,7 @@ def their_wrapper(config: dict[str, Any]) -> Any:
 
 def language_model(model: Any) -> dict[str, torch.Tensor]:
     """The trainable parameters of the text part and of the head, tied ones once."""
-    inner = {id(p) for p in model.get_decoder().parameters()} | {
-        id(p) for p in model.get_output_embeddings().parameters()
-    }
+    heads = [model.get_output_embeddings(), getattr(model, "projection_head", None)]
+    parts = [model.get_decoder(), *(head for head in heads if head is not None)]
+    inner = {id(p) for part in parts for p in part.parameters()}
     return {name: p for name, p in model.named_parameters() if id(p) in inner and p.requires_grad}

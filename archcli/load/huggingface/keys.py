@@ -70,6 +70,7 @@ JOINING = """
     image_size patch_size num_channels
     acoustic_tokenizer_chunk_size audio_chunk_size audio_frame_step audio_merge_size
     diffusion_loss_weight use_decoder_only_language_model num_image_tokens
+    pixel_shuffle_factor initializer_cutoff_factor
     media_placeholder_token_id use_unified_vision_chunk video_placeholder ps_version select_layer template
     force_image_size dynamic_image_size use_thumbnail max_dynamic_patch min_dynamic_patch pad2square
     image_aspect_ratio mm_vision_tower mm_projector_type mm_hidden_size mm_use_im_start_end

@@ -117,12 +117,14 @@ def heads_of(
 ) -> Mapped:
     """The fields of the head of the file's class; without a class those of the base model.
 
-    A wrapper's classes have the same endings.
+    A wrapper's classes have the same endings; one that is not named has a head that guesses words.
     """
-    wrapped = WRAPPED.get(prefix, prefix)
-    prefix = wrapped if config.architecture.startswith(wrapped) else prefix
-    config.only_architectures(*(prefix + ending for ending in heads))
-    parts = heads[config.architecture.removeprefix(prefix) or "Model"]
+    wrapped, name = WRAPPED.get(prefix, prefix), config.architecture
+    prefix = wrapped if name.startswith(wrapped) else prefix
+    unnamed = name == "ForConditionalGeneration" and "ForMaskedLM" in heads
+    if not unnamed:
+        config.only_architectures(*(prefix + ending for ending in heads))
+    parts = heads["ForMaskedLM" if unnamed else name.removeprefix(prefix) or "Model"]
     fields: Mapped = {"pooler": True} if {"pooler", "every"}.intersection(parts) else {}
     if fields and pooled is not None:
         named = pooled.endswith("_act")

@@ -45,9 +45,9 @@ ALIASES = {
 
 
 def mapping(config: Config) -> Mapped:
-    """Pre-norm, sinusoids, everything biased, a norm inside each network; 2 normalizes attention there too.
+    """Pre-norm, sinusoids, everything biased, a norm inside each network.
 
-    2.5 adds a vector that tells text from image.
+    2 has one inside attention too; 2.5 adds a vector that tells text from image.
     """
     first = config.model_type == FIRST
     config = config.of_class(DEFAULTS if first else {**DEFAULTS, **LATER}, **ALIASES)

@@ -39,7 +39,8 @@ class RelativeTable(Inline):
 class DisentangledAttention(MultiHeadAttention):
     """Scores (q_i k_j + q_i r_(i-j) + k_j s_(i-j)) * scale, with r and s projected from relative positions.
 
-    He et al. 2020, arXiv:2006.03654 section 3.1. The stack states the table, `relative`. `terms` are those
+    He et al. 2020, arXiv:2006.03654 section 3.1: r and s are projections of relative positions, of which the
+    stack states the table, `relative`. `terms` are those
     besides q k: c2p the first, p2c the second. `share` projects positions as contents are projected
     (DeBERTa 3), else by matrices of their own. `buckets` left out keeps one vector a distance; distances
     beyond `max_distance` share the last.

@@ -1,4 +1,4 @@
-"""DeBERTa, 2 and 3, the first without relative positions: DebertaV2Config, DebertaConfig and their heads."""
+"""DeBERTa 2 and 3, and the first without relative positions (DebertaV2Config, DebertaConfig)."""
 
 from __future__ import annotations
 

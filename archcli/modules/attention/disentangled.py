@@ -37,7 +37,7 @@ class RelativeTable(Inline):
 
 
 class DisentangledAttention(MultiHeadAttention):
-    """Scores (q_i k_j + q_i r_(i-j) + k_j s_(i-j)) * scale, with r and s projected from relative positions.
+    """Scores (q_i k_j + q_i r_(i-j) + k_j s_(i-j)) * scale.
 
     He et al. 2020, arXiv:2006.03654 section 3.1: r and s are projections of relative positions, of which the
     stack states the table, `relative`. `terms` are those

@@ -27,7 +27,7 @@ HEADS = {"Model": (), "ForMaskedLM": ("words",), "ForTokenClassification": ("lab
 
 
 def mapping(config: Config) -> Mapped:
-    """As Llama, where every token sees every other; of three layers two see `sliding_window` to either side.
+    """As Llama, where every token sees every other; two layers of three near ones alone.
 
     The head's transform is two matrices without bias, by way of prediction_head_size.
     """

@@ -41,12 +41,15 @@ def mapping(config: Config) -> Mapped:
     config.ignore("decoder_vocab_size")
     shared = config.flag("share_encoder_decoder_embeddings")
     mapped = bart_like(config, Wiring("post_norm", SINUSOID, norm=False, shared=bool(shared)))
-    if shared:
-        return mapped
     source = config.size("vocab_size")
-    mapped["vocab_size"] = config.size("decoder_vocab_size", default=source)
-    if "encoder" in mapped:
-        mapped["encoder"]["vocab_size"] = source
+    target = config.size("decoder_vocab_size", default=source)
+    if is_decoder_alone(config):
+        if not mapped["embedding"]["tied"] and source != target:
+            what = f"a table of {target} words and a head of {source} are not supported"
+            raise config.error(what, "make vocab_size and decoder_vocab_size alike", target.place)
+        return {**mapped, "vocab_size": target}
+    if not shared:
+        mapped["vocab_size"], mapped["encoder"]["vocab_size"] = target, source
     return mapped
 
 

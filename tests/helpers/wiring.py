@@ -44,6 +44,7 @@ from wiring_attention import (
     check_attention,
     check_differential,
     check_latent,
+    check_limits,
     check_mixture_of_heads,
     check_yarn_scale,
     layer_of,
@@ -164,16 +165,6 @@ def check_activation(name):
     assert_close(node(X), node.down_proj(function(node.up_proj(X))))
     node = layer_of(PreNorm(attention=gqa(), ffn=GLU(d_ff=7, activation=spec), norm=RMS)).ffn
     assert_close(node(X), node.down_proj(function(node.gate_proj(X)) * node.up_proj(X)))
-
-
-def check_limits(where):
-    """Both branches bounded, the gate before or after its activation."""
-    spec = GLU(d_ff=7, limit=0.4, limit_on=where)
-    node = layer_of(PreNorm(attention=gqa(), ffn=spec, norm=RMS)).ffn
-    gate, up = node.gate_proj(X), node.up_proj(X).clamp(-0.4, 0.4)
-    before = nn.functional.silu(gate.clamp(max=0.4))
-    bounded = before if where == "gate" else nn.functional.silu(gate).clamp(max=0.4)
-    assert_close(node(X), node.down_proj(bounded * up))
 
 
 MIXTURES = {

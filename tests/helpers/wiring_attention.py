@@ -165,3 +165,13 @@ def check_yarn_scale():
     scaling = YarnScaling(factor=4.0, original_max_seq_len=8, mscale=1.0, mscale_all_dim=1.0)
     assert scaling.amplitude == 1.0
     assert abs(scaling.score_factor - (0.1 * 1.3862943611 + 1) ** 2) < 1e-9
+
+
+def check_limits(where):
+    """Both branches bounded, the gate before or after its activation."""
+    spec = GLU(d_ff=7, limit=0.4, limit_on=where)
+    node = layer_of(PreNorm(attention=gqa(), ffn=spec, norm=RMS)).ffn
+    gate, up = node.gate_proj(X), node.up_proj(X).clamp(-0.4, 0.4)
+    before = torch.nn.functional.silu(gate.clamp(max=0.4))
+    bounded = before if where == "gate" else torch.nn.functional.silu(gate).clamp(max=0.4)
+    assert_close(node(X), node.down_proj(bounded * up))

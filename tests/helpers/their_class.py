@@ -167,7 +167,13 @@ def _first(model: Any, forms: list[dict[str, Any]], counter: FlopCounterMode) ->
 
 
 def _cached(model: Any, out: Any, tokens: int) -> int | None:
-    """Elements per layer for the tokens it can still see; of latent attention the latent alone."""
+    """Elements per layer for the tokens it can still see; of latent attention the latent alone.
+
+    Nothing of an encoder (use_bidirectional_attention true): what its first tokens are depends on the last,
+    so that a pass over more tokens reuses none of the keys and values that its class leaves in a cache.
+    """
+    if getattr(model.config, "use_bidirectional_attention", None) is True:
+        return 0
     ranks = [
         (int(module.kv_lora_rank), int(module.qk_rope_head_dim))
         for module in model.modules()

@@ -104,6 +104,28 @@ FAMILIES = {
             "global_attn_every_n_layers": 2,
         }
     ),
+    "flint": Family(
+        {
+            **NUMBERED,
+            "model_type": "flint",
+            "num_hidden_layers": 5,
+            "mlp_only_layers": [0],
+            "shared_expert_intermediate_size": 14,
+            "attention_bias": True,
+            "sliding_window": WINDOW,
+        }
+    ),
+    "flint-typed": Family(
+        {
+            **NUMBERED,
+            "model_type": "flint",
+            "norm_topk_prob": False,
+            "mlp_only_layers": [],
+            "shared_expert_intermediate_size": 14,
+            "sliding_window": WINDOW,
+            "layer_types": ["sliding_attention", "full_attention"],
+        }
+    ),
     "kolibri1": Family(
         {
             **NUMBERED,

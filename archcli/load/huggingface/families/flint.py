@@ -1,0 +1,72 @@
+"""Flint: FlintConfig and FlintForCausalLM."""
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.attention import PER_HEAD
+from archcli.load.huggingface.parts.experts import every_step, experts, some_routed
+from archcli.load.huggingface.parts.feed_forward import gated
+from archcli.load.huggingface.parts.llama_like import llama_like
+from archcli.load.huggingface.parts.windows import check_window
+from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, QK_NORM, SHARED
+
+MODEL_TYPES = ("flint",)
+DEFAULTS = {
+    "vocab_size": 150144,
+    "hidden_size": 2048,
+    "intermediate_size": 6144,
+    "num_hidden_layers": 49,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 4,
+    "head_dim": 128,
+    "hidden_act": "silu",
+    "max_position_embeddings": 262144,
+    "rms_norm_eps": 1e-6,
+    "tie_word_embeddings": False,
+    "attention_bias": False,
+    "sliding_window": 513,
+    "decoder_sparse_step": 1,
+    "mlp_only_layers": [0, 1],
+    "moe_intermediate_size": 512,
+    "shared_expert_intermediate_size": 1024,
+    "num_experts_per_tok": 6,
+    "num_experts": 256,
+    "norm_topk_prob": True,
+}
+WEIGHTS = {
+    **LLAMA,
+    **QK_NORM,
+    **EXPERTS,
+    **SHARED,
+    **{
+        f"[model.]layers.*.self_attn.{name}": "layers.*.attention.sinks.weight"
+        for name in ("sinks", "softmax_offset")
+    },
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """Sinks in every layer, RoPE in windows alone; experts by sigmoid scores beside a shared one.
+
+    Without layer_types the first two layers, every fourth and the last have no window.
+    """
+    config = config.of_class(DEFAULTS)
+    check_window(config)
+    bias, last = config.flag("attention_bias"), config.layers() - 1
+
+    def heads(window: ConfigValue[int] | None) -> Mapped:
+        position = {"kind": "none"} if window is None else None
+        return {"bias": bias, "qk_norm": PER_HEAD, "position": position, "sinks": True}
+
+    return llama_like(
+        config,
+        heads=heads,
+        networks=some_routed(config, every_step(config), lambda: _experts(config)),
+        slides=lambda index: 1 < index < last and index % 4 != 1,
+    )
+
+
+def _experts(config: Config) -> Mapped:
+    width = "shared_expert_intermediate_size"
+    shared = gated(config, width=width) if config.count(width) else None
+    router = {"scores": "sigmoid", "normalized": config.flag("norm_topk_prob")}
+    return experts(config, router=router, shared=shared)

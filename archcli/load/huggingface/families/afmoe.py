@@ -4,10 +4,10 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import PER_HEAD
 from archcli.load.huggingface.parts.experts import experts, shared_experts, some_routed
 from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.llama_like import llama_like
 from archcli.load.huggingface.parts.windows import check_window
 from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights.names import EXPERTS, QK_NORM, SANDWICH, SHARED
+from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("afmoe",)
 DEFAULTS = {

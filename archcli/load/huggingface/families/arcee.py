@@ -2,9 +2,9 @@
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.feed_forward import mlp
-from archcli.load.huggingface.parts.llama_like import LLAMA_DEFAULTS, llama_like
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import LLAMA
+from archcli.load.huggingface.whole.llama_like import LLAMA_DEFAULTS, llama_like
 
 MODEL_TYPES = ("arcee",)
 SIZES = {"hidden_size": 2560, "intermediate_size": 18432, "max_position_embeddings": 4096}

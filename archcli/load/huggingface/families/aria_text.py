@@ -3,10 +3,10 @@
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.experts import experts, shared_experts
 from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.llama_like import LLAMA_DEFAULTS, llama_like
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import LLAMA, SHARED
 from archcli.load.huggingface.weights.rules import Parts, Weights
+from archcli.load.huggingface.whole.llama_like import LLAMA_DEFAULTS, llama_like
 
 MODEL_TYPES = ("aria_text",)
 SIZES = {"intermediate_size": 4096, "moe_num_experts": 8, "moe_topk": 2, "moe_num_shared_experts": 2}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.llama_like import llama_defaults, llama_like
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import FUSED, LLAMA
 from archcli.load.huggingface.weights.rules import Parts, Weights
+from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
 
 MODEL_TYPES = ("baichuan",)
 

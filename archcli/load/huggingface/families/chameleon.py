@@ -3,10 +3,10 @@
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import even_split
 from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.llama_like import llama_defaults, llama_like
 from archcli.load.huggingface.parts.norms import layernorm
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import LLAMA, QK_NORM
+from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
 
 MODEL_TYPES = ("chameleon",)
 TOWERS = ("vq_config",)

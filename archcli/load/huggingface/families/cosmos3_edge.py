@@ -2,9 +2,9 @@
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.feed_forward import mlp
-from archcli.load.huggingface.parts.llama_like import llama_defaults, llama_like
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import LLAMA
+from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
 
 MODEL_TYPES = ("cosmos3_edge_text",)
 DEFAULTS = llama_defaults(

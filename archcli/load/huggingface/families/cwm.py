@@ -2,10 +2,10 @@
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.llama_like import llama_defaults, llama_like
 from archcli.load.huggingface.parts.windows import check_window
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import LLAMA
+from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
 
 MODEL_TYPES = ("cwm",)
 PERIOD = 4

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.parts.attention import even_split
-from archcli.load.huggingface.parts.bert_like import BERT_DEFAULTS, MASKED, bert_like, with_second_bias
 from archcli.load.huggingface.parts.norms import layernorm
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.bert_names import BERT_HEAD, encoder_names, norm_names, tied_names
 from archcli.load.huggingface.weights.rules import Parts, Weights
+from archcli.load.huggingface.whole.bert_like import BERT_DEFAULTS, MASKED, bert_like, with_second_bias
 
 MODEL_TYPES = ("deberta-v2", "deberta")
 DEFAULTS = {

@@ -8,11 +8,11 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import attention, head_dim
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.llama_like import llama_defaults
 from archcli.load.huggingface.parts.norms import rmsnorm
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import LLAMA
 from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.whole.llama_like import llama_defaults
 
 MODEL_TYPES = ("deci",)
 DEFAULTS = llama_defaults("mlp_bias")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.bert_like import BERT_DEFAULTS, LABELLED, bert_like, narrow
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.bert_names import encoder_names, norm_names
 from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.whole.bert_like import BERT_DEFAULTS, LABELLED, bert_like, narrow
 
 MODEL_TYPES = ("electra",)
 SIZES = {"embedding_size": 128, "hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024}

@@ -2,10 +2,10 @@
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import PER_HEAD
-from archcli.load.huggingface.parts.llama_like import llama_defaults, llama_like
 from archcli.load.huggingface.parts.windows import check_window, window
 from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights.names import NORM_AFTER
+from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
 
 MODEL_TYPES = ("exaone4",)
 DEFAULTS = llama_defaults(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.bert_like import bert_like
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.whole.bert_like import bert_like
 
 MODEL_TYPES = ("flaubert",)
 DEFAULTS = {

@@ -1,9 +1,9 @@
 """FSMT, fairseq's translators of WMT 2019: FSMTConfig and FSMTForConditionalGeneration."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.bart_like import BART_DEFAULTS, Wiring, bart_like, bart_weights
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.whole.bart_like import BART_DEFAULTS, Wiring, bart_like, bart_weights
 
 MODEL_TYPES = ("fsmt",)
 OWN = {"src_vocab_size": 42024, "tgt_vocab_size": 42024, "scale_embedding": True, "pad_token_id": 1}

@@ -7,11 +7,11 @@ from typing import Any
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.feed_forward import mlp
-from archcli.load.huggingface.parts.gpt_like import SUMMARY, inner_width
 from archcli.load.huggingface.parts.norms import layernorm
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import GPT2
 from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.whole.gpt_like import SUMMARY, inner_width
 
 MODEL_TYPES = ("gpt_neo",)
 

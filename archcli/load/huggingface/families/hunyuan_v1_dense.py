@@ -2,10 +2,10 @@
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import head_dim
-from archcli.load.huggingface.parts.llama_like import llama_defaults, llama_like
 from archcli.load.huggingface.parts.rope import stretched_rope
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import LLAMA
+from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
 
 MODEL_TYPES = ("hunyuan_v1_dense",)
 DEFAULTS = llama_defaults("mlp_bias", vocab_size=290943, rms_norm_eps=1e-5)

@@ -4,10 +4,10 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import PER_HEAD
 from archcli.load.huggingface.parts.experts import experts
 from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.llama_like import llama_like
 from archcli.load.huggingface.parts.windows import check_window, window
 from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, QK_NORM, SHARED
+from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("kolibri1",)
 DEFAULTS = {

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.parts.bert_like import (
+from archcli.load.huggingface.parts.groups import groups
+from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.weights.bert_names import ROBERTA_HEAD, encoder_names, tied_names
+from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.whole.bert_like import (
     BERT_DEFAULTS,
     MASKED,
     after_padding,
     bert_like,
     with_second_bias,
 )
-from archcli.load.huggingface.parts.groups import groups
-from archcli.load.huggingface.value import ConfigValue, Mapped
-from archcli.load.huggingface.weights.bert_names import ROBERTA_HEAD, encoder_names, tied_names
-from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("longformer",)
 DEFAULTS = {

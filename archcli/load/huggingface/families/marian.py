@@ -6,15 +6,15 @@ It is the Transformer of Vaswani et al. 2017, arXiv:1706.03762.
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.bart_like import (
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.whole.bart_like import (
     BART_DEFAULTS,
     Wiring,
     bart_like,
     bart_weights,
     is_decoder_alone,
 )
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("marian",)
 

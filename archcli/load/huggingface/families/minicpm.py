@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.llama_like import llama_defaults, llama_like
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import LLAMA
 from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
 
 MODEL_TYPES = ("minicpm",)
 DEFAULTS = llama_defaults("mlp_bias", tie_word_embeddings=True, scale_emb=1, dim_model_base=1, scale_depth=1)

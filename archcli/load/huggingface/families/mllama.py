@@ -4,11 +4,11 @@ from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.parts.attention import attention, even_split
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.llama_like import llama_defaults
 from archcli.load.huggingface.parts.norms import rmsnorm
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import LLAMA
 from archcli.load.huggingface.weights.rules import Parts, Rule, Weights
+from archcli.load.huggingface.whole.llama_like import llama_defaults
 
 MODEL_TYPES = ("mllama_text_model",)
 DEFAULTS = llama_defaults(

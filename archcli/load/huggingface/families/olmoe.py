@@ -2,10 +2,10 @@
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.experts import experts, normalized_by
-from archcli.load.huggingface.parts.llama_like import llama_like
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, NORM_AFTER, QK_NORM
 from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("olmoe", "flex_olmo")
 COMMON = {

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.bert_like import (
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.bert_names import ROBERTA_HEAD, encoder_names, tied_names
+from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.whole.bert_like import (
     BERT_DEFAULTS,
     ROBERTA_HEADS,
     after_padding,
     bert_like,
     with_second_bias,
 )
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.bert_names import ROBERTA_HEAD, encoder_names, tied_names
-from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("roberta", "xlm-roberta", "camembert", "data2vec-text")
 DEFAULTS = {**BERT_DEFAULTS, "pad_token_id": 1}

@@ -3,13 +3,6 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.bert_like import (
-    BERT_DEFAULTS,
-    ROBERTA_HEADS,
-    after_padding,
-    bert_like,
-    with_second_bias,
-)
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.bert_names import (
     ROBERTA_HEAD,
@@ -18,6 +11,13 @@ from archcli.load.huggingface.weights.bert_names import (
     tied_names,
 )
 from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.whole.bert_like import (
+    BERT_DEFAULTS,
+    ROBERTA_HEADS,
+    after_padding,
+    bert_like,
+    with_second_bias,
+)
 
 MODEL_TYPES = ("roberta-prelayernorm", "xlm-roberta-xl")
 DEFAULTS = {**BERT_DEFAULTS, "pad_token_id": 1}

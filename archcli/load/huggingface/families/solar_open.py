@@ -2,9 +2,9 @@
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.experts import deepseek_experts
-from archcli.load.huggingface.parts.llama_like import llama_like
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, SHARED
+from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("solar_open",)
 DEFAULTS = {

@@ -1,9 +1,9 @@
 """T5 and T5 v1.1 (Flan): T5Config and T5ForConditionalGeneration."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.t5_like import ALIASES, T5_DEFAULTS, t5_like, t5_weights
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.whole.t5_like import ALIASES, T5_DEFAULTS, t5_like, t5_weights
 
 MODEL_TYPES = ("t5",)
 DEFAULTS = T5_DEFAULTS

@@ -1,16 +1,16 @@
 """Whisper: WhisperConfig and WhisperForConditionalGeneration, or WhisperForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.bart_like import (
+from archcli.load.huggingface.parts.decoder import PLAIN
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.whole.bart_like import (
     TORCH_NORM,
     bart_weights,
     half,
     is_decoder_alone,
     note_idle,
 )
-from archcli.load.huggingface.parts.decoder import PLAIN
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("whisper",)
 

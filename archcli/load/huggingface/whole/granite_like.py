@@ -9,11 +9,11 @@ from typing import Any
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import head_dim
 from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.llama_like import LLAMA_DEFAULTS, NOTHING, llama_like
 from archcli.load.huggingface.parts.numbers import positive
 from archcli.load.huggingface.parts.rope import position, rope, stated
 from archcli.load.huggingface.parts.windows import check_window
 from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
+from archcli.load.huggingface.whole.llama_like import LLAMA_DEFAULTS, NOTHING, llama_like
 
 GRANITE_DEFAULTS: Mapping[str, Any] = MappingProxyType(
     {

@@ -159,7 +159,7 @@ def _refuse_unknown(model: str, path: Path) -> NoReturn:
     """Raise ArchError for an unknown file or preset with the nearest names, without network access."""
     is_file = model.endswith(SUFFIXES)
     near = _neighbours(path) if is_file or path.parent != Path() else []
-    close = closest(model, [*presets(), *workloads()]) + closest(path.name, near)
+    close = closest(model.removesuffix(".yaml"), [*presets(), *workloads()]) + closest(path.name, near)
     what = f"no {'file' if is_file else 'file or preset'} {quote(model, LONGEST_PATH)}"
     hint = f"did you mean {either(close)}?" if close else "`archcli list` names the presets"
     raise ArchError(Problem(what, f"{hint}; hf://{model} asks the hub" if _may_be_on_hub(model) else hint))

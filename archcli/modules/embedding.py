@@ -23,7 +23,7 @@ FIRST = "first_type"
 
 
 class JoinedTable(Spec):
-    """A table of a further feature of tokens: its entries, and the width of their vectors."""
+    """A table of a further feature of tokens: `entries` vectors that are `width` wide."""
 
     entries: Size
     width: Size

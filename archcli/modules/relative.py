@@ -72,7 +72,10 @@ def bucket_conflicts(n_buckets: int, max_distance: int, *, bidirectional: bool) 
 
 
 class LayerBuckets(Position):
-    """The bias of `RelativeBuckets` with a table for each layer. UMT5, arXiv:2304.09151."""
+    """The bias of `RelativeBuckets` with a table for each layer. UMT5, arXiv:2304.09151.
+
+    `n_buckets`, `max_distance` and `bidirectional` mean what they mean there.
+    """
 
     acts_on = "scores"
     shares_bias: ClassVar[bool] = True

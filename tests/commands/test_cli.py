@@ -242,7 +242,7 @@ def test_a_survey_is_of_the_presets_and_what_is_given(cli, tmp_path):
     )
     names = [
         row["name"]
-        for row in json.loads(cli("survey", tmp_path / "my, own.yaml", "gpt2", "--json").out)["rows"]
+        for row in json.loads(cli("survey", "--all", tmp_path / "my, own.yaml", "gpt2", "--json").out)["rows"]
     ]
     assert names[:2] == ["my, own", "gpt2"]
     assert sorted(names[1:]) == sorted(json_names(cli("list", "--json").out))

@@ -52,9 +52,9 @@ KINDS_OF_NORM = ["batchnorm", "layernorm", "rmsnorm"]
 CASES = [
     (["k"], ["kvcache"]),
     (["rule"], ["rules", "rule"]),
-    (["params", "gpt-o"], ["gpt-oss-20b"]),
+    (["params", "gpt-o"], ["gpt-oss-120b", "gpt-oss-20b"]),
     (["profile", "iva"], ["ivanov"]),
-    (["compare", "gpt2", "phi-3"], ["phi-3-mini-4k"]),
+    (["compare", "gpt2", "phi-3-m"], ["phi-3-medium-4k", "phi-3-mini-4k"]),
     (["params", "gpt2", "--set", "d_m"], ["d_model=768"]),
     (["params", "gpt2", "--set", "d_f"], ["d_ff=3072"]),
     (["params", "gpt2", "--set", "bia"], ["bias=false", "bias=true"]),
@@ -92,7 +92,7 @@ BASH = [
     (["params", "gpt2", "--set", "=", "d_f"], ["d_ff=3072"]),
     (["params", "gpt2", "--format", "=", "j"], ["json"]),
     (["list", "--sort", "params", ":", "d"], ["desc"]),
-    (["params", "gpt-o"], ["gpt-oss-20b"]),
+    (["params", "gpt-o"], ["gpt-oss-120b", "gpt-oss-20b"]),
     (["rule"], ["rules", "rule"]),
 ]
 
@@ -107,7 +107,10 @@ def test_presets_are_offered_and_the_model_files_beside_them(ask, tmp_path):
         (tmp_path / name).write_text("")
     (tmp_path / "gpt2-folder").mkdir()
     (tmp_path / "gpt2-folder" / "config.json").write_text("{}")
-    assert ask("bash", "params", "gpt2") == ["gpt2", "gpt2-folder/", "gpt2-mine.yaml", "gpt2.json"]
+    sizes = ["gpt2-large", "gpt2-medium", "gpt2-xl"]
+    assert ask("bash", "params", "gpt2") == sorted(
+        ["gpt2", "gpt2-folder/", "gpt2-mine.yaml", "gpt2.json", *sizes]
+    )
     names = {path.stem for path in PRESETS.glob("*.yaml")}
     assert names < set(ask("bash", "params", ""))
 

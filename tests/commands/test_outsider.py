@@ -159,7 +159,7 @@ def test_settings_of_it_are_changed_and_refused_by_name(cli, hybrid, totals):
     done = cli("params", hybrid, "--set", "groups.0.pattern.0.mixer.window=4")
     assert done.code == 2
     assert "unknown key 'window'" in done.err
-    assert "a key of mha, mqa, gqa or mla, not of outsider_ssd" in done.err
+    assert "a key of mha, mqa, gqa, disentangled, mla, moa or differential, not of outsider_ssd" in done.err
 
 
 @pytest.mark.torch

@@ -27,7 +27,11 @@ KINDS = {
         "kind: group",
         "6:14: unknown kind 'group' of norm; one of rmsnorm, layernorm, batchnorm",
     ),
-    "kind-number": ("kind: gqa", "kind: 3", "13:15: kind must be mha, mqa, gqa, mla or linear, not 3"),
+    "kind-number": (
+        "kind: gqa",
+        "kind: 3",
+        "13:15: kind must be mha, mqa, gqa, disentangled, mla, fourier, moa, linear or differential, not 3",
+    ),
     "kind-of-model": (
         "name: tiny-llama",
         "kind: mamba",
@@ -36,7 +40,7 @@ KINDS = {
     "kind-of-one-without": (
         "tied: false",
         "kind: tied",
-        "7:13: unknown key 'kind'; known are tied, scale, position, token_types, norm, width, dropout",
+        "7:13: unknown key 'kind'; did you mean joined?",
     ),
     "groups-mapping": (
         "  - n_layers: 3",
@@ -106,12 +110,18 @@ KINDS = {
     "linear-with-a-window": (
         "kind: gqa\n        n_heads: 8\n        n_kv_heads: 2",
         "kind: linear\n        n_heads: 8\n        window: 4",
-        "15:9: unknown key 'window'; a key of mha, mqa, gqa or mla, not of linear",
+        (
+            "15:9: unknown key 'window'; a key of mha, mqa, gqa, disentangled, mla, moa or differential, "
+            "not of linear"
+        ),
     ),
     "linear-with-relu": (
         "kind: gqa\n        n_heads: 8\n        n_kv_heads: 2",
         "kind: linear\n        n_heads: 8\n        normalizer: relu",
-        "15:9: unknown key 'normalizer'; a key of mha, mqa, gqa or mla, not of linear",
+        (
+            "15:9: unknown key 'normalizer'; a key of mha, mqa, gqa, disentangled, mla, moa or differential, "
+            "not of linear"
+        ),
     ),
     "linear-with-alibi": (
         (

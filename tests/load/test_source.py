@@ -88,14 +88,16 @@ def test_every_setting_has_its_place(file):
 
 
 # id: (MODEL, the answer); {} is a folder with tiny.yaml
-LAMA = "model_type 'lama' is not supported; nearest known: llama, llama4, llava; `archcli families` lists all"
+LAMA = (
+    "model_type 'lama' is not supported; nearest known: llama, mllama, llama4; `archcli families` lists all"
+)
 ABSENT = {
     "nothing": ("", "no file or preset ''; `archcli list` names the presets"),
     "file": ("{}/tny.yaml", "tny.yaml'; did you mean tiny.yaml or binary.yaml?"),
     "file-of-a-preset": ("gpt2.yaml", "no file 'gpt2.yaml'; did you mean gpt2?"),
     "preset": (
         "lama-2-7b",
-        "no file or preset 'lama-2-7b'; did you mean llama-2-7b, llama-1-7b or olmo-2-7b?",
+        "no file or preset 'lama-2-7b'; did you mean llama-2-7b, llama-2-70b or llama-1-7b?",
     ),
     "preset-in-capitals": ("GPT2", "no file or preset 'GPT2'; did you mean gpt2?"),
     "nothing-near": ("qqqqqq", "no file or preset 'qqqqqq'; `archcli list` names the presets"),

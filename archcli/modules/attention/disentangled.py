@@ -23,7 +23,7 @@ Term = Literal["c2p", "p2c"]
 class RelativeTable(Inline):
     """A trained vector for each relative position, [2 s, D], which all layers share.
 
-    DeBERTa, arXiv:2006.03654. `norm` follows (DeBERTa 3).
+    DeBERTa, arXiv:2006.03654. `size` s is the largest distance to either side. `norm` follows (DeBERTa 3).
     """
 
     group = "position_embedding"

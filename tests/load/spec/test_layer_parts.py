@@ -77,7 +77,10 @@ def test_an_override_reaches_the_mixer_by_its_key():
         ("mixer.window=4", "no path ends in 'mixer.window'"),
         (
             "groups.0.pattern.0.mixer.window=4",
-            "unknown key 'window'; a key of mha, mqa, gqa or mla, not of linear",
+            (
+                "unknown key 'window'; a key of mha, mqa, gqa, disentangled, mla, moa or differential, "
+                "not of linear"
+            ),
         ),
         ("attention=mha", "missing key n_heads"),
     ],

@@ -11,6 +11,11 @@ from edits import ADAPTED
 from edits_of_kinds import KINDS
 from edits_of_values import VALUES
 
+EMBEDDING = (
+    "tied, scale, position, token_types, boxes, joins, norm, norms_tokens, unread_table, width, width_of, "
+    "extra_rows, dropout, more_types, joined"
+)
+
 TINY = (Path(__file__).parents[1] / "tiny.yaml").read_text()
 FFN = "ffn: {kind: glu, activation: silu, d_ff: 128}"
 
@@ -41,15 +46,12 @@ EDITS = {
     "key-unknown": (
         "tied: false",
         "tied: false, foo: 3",
-        "7:26: unknown key 'foo'; known are tied, scale, position, token_types, norm, width, dropout",
+        f"7:26: unknown key 'foo'; known are {EMBEDDING}",
     ),
     "key-very-long": (
         "tied: false",
         f"tied: false, {300 * 'x'}: 3",
-        (
-            f"7:26: unknown key '{39 * 'x'}…'; known are tied, scale, position, token_types, norm, "
-            "width, dropout"
-        ),
+        f"7:26: unknown key '{39 * 'x'}…'; known are {EMBEDDING}",
     ),
     "key-missing": ("        n_heads: 8\n", "", "12:7: missing key n_heads"),
     "key-missing-from-a-short-form": (FFN, "ffn: mlp", "18:7: missing key d_ff"),

@@ -1,1 +1,1 @@
-"""Whole models of the kinds that many families are of: those of Llama, GPT, BERT, BART, T5 and Granite."""
+"""Whole models of the kinds that many families are of: Llama, GPT, BERT, BART, T5 and Granite."""

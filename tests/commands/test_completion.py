@@ -108,7 +108,7 @@ def test_presets_are_offered_and_the_model_files_beside_them(ask, tmp_path):
     (tmp_path / "gpt2-folder").mkdir()
     (tmp_path / "gpt2-folder" / "config.json").write_text("{}")
     sizes = ["gpt2-large", "gpt2-medium", "gpt2-xl"]
-    assert ask("bash", "params", "gpt2") == sorted(
+    assert sorted(ask("bash", "params", "gpt2")) == sorted(
         ["gpt2", "gpt2-folder/", "gpt2-mine.yaml", "gpt2.json", *sizes]
     )
     names = {path.stem for path in PRESETS.glob("*.yaml")}

@@ -126,6 +126,7 @@ UNPADDED = (
     "afm-4.5b",
     "bart-large",
     "ctrl",
+    "deberta-v3-base",
     "distilbert-base",
     "electra-base",
     "gpt-neo-1.3b",

@@ -40,6 +40,7 @@ class NormOtherThanRms(DesignRule):
 POST_NORM = (
     "albert-base-v2",
     "bart-large",
+    "deberta-v3-base",
     "distilbert-base",
     "electra-base",
     "nomic-embed-text-v1.5",

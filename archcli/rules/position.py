@@ -180,7 +180,7 @@ class NoPositionEncoding(DesignRule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Report an encoder without any position."""
         model = case.model
-        biased = any(stack.score_bias is not None for _, stack in stacks(model))
+        biased = any((stack.score_bias or stack.relative) is not None for _, stack in stacks(model))
         if model.caches or biased or model.embedding.position.acts_on != "nothing":
             return
         ordered = [facts.causal or facts.position.acts_on != "nothing" for _, facts in case.mixers]

@@ -20,6 +20,8 @@ FORMS = {"attn_implementation": "eager", "experts_implementation": "batched_mm"}
 """batched_mm is the form of the experts whose products FlopCounterMode sees."""
 
 SHOWN = 160
+HEADS_AXES = 4
+"""Axes of cached keys: batch, heads, tokens, width; an empty layer has one."""
 LATENT = ("kv_lora_rank", "qk_rope_head_dim", "kv_b_proj")
 """What a module of multi-head latent attention has."""
 ALL_EXPERTS = ("Llama4TextMoe",)
@@ -187,7 +189,7 @@ def _cached(model: Any, out: Any, tokens: int) -> int | None:
     cache = getattr(cache, "self_attention_cache", cache)
     if not hasattr(cache, "layers") or not all(hasattr(layer, "keys") for layer in cache.layers):
         return None
-    filled = [layer for layer in cache.layers if layer.keys is not None]
+    filled = [layer for layer in cache.layers if layer.keys is not None and layer.keys.dim() == HEADS_AXES]
     return sum(
         sum(prod(x.shape) // x.shape[2] for x in (layer.keys, layer.values))
         * min(tokens, getattr(layer, "sliding_window", None) or tokens)

@@ -19,7 +19,7 @@ from archcli.modules.context import Context, or_default
 from archcli.modules.dropout import dropped
 from archcli.modules.ffn import FeedForward
 from archcli.modules.mixer import NO_MIXER, Kept, Mixer, MixerFacts
-from archcli.modules.norm import Norm
+from archcli.modules.norm import Norm, again, has_weight
 from archcli.ops import Add, Scale
 
 if TYPE_CHECKING:  # a field of few, imported where it is given a value
@@ -197,9 +197,32 @@ class PreNorm(SerialBlock):
 
 
 class PostNorm(SerialBlock):
-    """x = N(x + A x); x = N(x + F x). Vaswani et al. 2017, arXiv:1706.03762; BERT."""
+    """x = N(x + A x); x = N(x + F x). Vaswani et al. 2017, arXiv:1706.03762; BERT.
+
+    `adapter` is a further network P behind F, normalized by the norm of F once more: x = N(x + P x) (X-MOD,
+    arXiv:2205.06266).
+    """
 
     kind: Literal["post_norm"] = "post_norm"
+    adapter: FeedForward | None = None
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflict: an adapter whose norm is not there, or has no weight."""
+        yield from super().check()
+        if self.adapter is not None and not (self.ffn is not None and has_weight(self.norm)):
+            yield Conflict(
+                "adapter-norm",
+                "adapter",
+                "an adapter needs an ffn, and a norm of kind rmsnorm or layernorm with a weight",
+                "add ffn, and norm: layernorm",
+            )
+
+    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
+        """As every block, then the adapter if there is one."""
+        x, kept = super().forward(x, context)
+        if self.adapter is not None:
+            x = again(self.norm, self._add(x, self.adapter(x, name="adapter"), "adapter"), "ffn_norm")
+        return x, kept
 
     def before(self, x: Tensor, name: str) -> Tensor:
         """x."""

@@ -6,11 +6,11 @@ RMSNorm and LayerNorm are one op, `Normalize`, BatchNorm another, called under t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, cast
 
 from archcli.graph import Op, Tensor
 from archcli.modules.base import Conflict, Inherit, Inline, Positive
-from archcli.ops import MergeHeads, Normalize, SplitHeads
+from archcli.ops import LentNormalize, MergeHeads, Normalize, SplitHeads
 
 
 class Norm(Inline):
@@ -83,6 +83,20 @@ class LayerNorm(Norm):
             offset=float(self.offset),
             axes=axes,
         )
+
+
+def has_weight(norm: Norm) -> bool:
+    """Whether this is RMSNorm or LayerNorm with a gain that is trained."""
+    return isinstance(norm, RMSNorm | LayerNorm) and norm.weight
+
+
+def again(norm: Norm, x: Tensor, name: str) -> Tensor:
+    """x [..., d] by the norm of that name in the same module, with its weights once more (`has_weight`)."""
+    op = cast("Normalize", norm.normalize(name))
+    lent = [x.tape.weight(op, x, which=part) for part in op.weights(x.shape)]
+    repeated = LentNormalize(f"{name}_again", op.eps, op.centred, op.offset)
+    normalized: Tensor = repeated(x, *lent, group=norm.group)
+    return normalized
 
 
 def _offset_without_weight(offset: int, *, weight: bool) -> Iterator[Conflict]:

@@ -54,7 +54,7 @@ HOMES = {
     ".linear_attend": ["FeatureMap", "LinearAttend"],
     ".loss": ["GatherLast", "LogSoftmax", "LogSumExp", "Mean", "Subtract"],
     ".mask": ["Bidirectional", "Causal", "Chunked", "Mask", "SlidingWindow"],
-    ".normalize": ["Normalize"],
+    ".normalize": ["LentNormalize", "Normalize"],
     ".pointwise": [
         "Activate",
         "ActivateSwish",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from archcli.arith import Shape, prod
@@ -67,3 +67,29 @@ class Normalize(Op):
         if self.centred:
             return nn.LayerNorm(x[-1], eps=self.eps, elementwise_affine=self.weight, bias=self.bias)
         return None if self.bias else nn.RMSNorm(x[-1], eps=self.eps, elementwise_affine=self.weight)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LentNormalize(Op):
+    """Normalize with the weights of another operation: inputs x [..., d], weight [d], and bias [d] if any."""
+
+    name: str
+    eps: float
+    centred: bool = False
+    offset: float = 0.0
+
+    def shape(self, x: Shape, weight: Shape, *bias: Shape) -> Shape:
+        return x
+
+    def parts(self, x: Shape, weight: Shape, *bias: Shape) -> tuple[Part, ...]:
+        own = self._like(bias=bool(bias)).parts(x)[0]
+        back, gain = own.backward
+        lent = replace(gain, name="d_1", wrt=tuple(range(1, 2 + len(bias))))
+        return (replace(own, backward=(back, lent)),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any, weight: Any, *bias: Any) -> Any:
+        lent = dict(zip(("weight", "bias"), (weight, *bias), strict=False))
+        return self._like(bias=bool(bias)).run(torch, lent, x)
+
+    def _like(self, *, bias: bool) -> Normalize:
+        return Normalize(self.name, self.eps, self.centred, bias=bias, offset=self.offset)

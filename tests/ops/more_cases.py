@@ -4,6 +4,7 @@ In the manner of cases.py and references.py.
 """
 
 import math
+from itertools import product
 
 import torch
 
@@ -17,6 +18,7 @@ from archcli.ops import (
     Gather,
     HeadBias,
     KeepFirst,
+    LentNormalize,
     QueryTemperature,
     RelativeBias,
     RelativeKeys,
@@ -44,6 +46,25 @@ CASES = {
         ((48 + 60) + (30 + 5), 30 + 30),
         2 * (48 + 60 + 30) + (30 + 5),
         {"weight": (5, 4, 3), "bias": (5,)},
+    ),
+    # as LayerNorm with its weights: 7 FLOPs each forward, 9 and 4 backward
+    "lent-layernorm": Case(
+        LentNormalize("y", 1e-5, centred=True),
+        (X, (4,), (4,)),
+        X,
+        {N: 7 * n},
+        {N: (9 + 4) * n},
+        (n + 8, n),
+        (2 * n + 8 + n) + (2 * n + 8),
+    ),
+    "lent-rmsnorm": Case(
+        LentNormalize("y", 1e-5, offset=1.0),
+        (X, (4,)),
+        X,
+        {N: 4 * n},
+        {N: (6 + 3) * n},
+        (n + 4, n),
+        (2 * n + 4 + n) + (2 * n + 4),
     ),
     "keep-first": Case(KeepFirst("y"), (X,), (2, 1, 4)),
     "transpose": Case(Transpose("y"), (X,), (2, 4, 3)),
@@ -216,12 +237,23 @@ def relative_keys(op, weights, q, positions):
     return out
 
 
+def lent_norm(op, weights, x, gain, *shift):
+    out = torch.zeros_like(x)
+    for b, t in product(range(x.shape[0]), range(x.shape[1])):
+        row = x[b, t].tolist()
+        mean = sum(row) / len(row) if op.centred else 0.0
+        spread = math.sqrt(sum((z - mean) ** 2 for z in row) / len(row) + op.eps)
+        out[b, t] = (x[b, t] - mean) / spread * (op.offset + gain) + sum(shift)
+    return out
+
+
 REFERENCES = {
     "Gather": lambda op, weights, i, table: torch.stack(
         [torch.stack([table[int(e)] for e in row]) for row in i]
     ),
     "Conv1d": conv,
     "KeepFirst": lambda op, weights, x: x[:, 0:1],
+    "LentNormalize": lent_norm,
     "Transpose": lambda op, weights, x: torch.stack(list(x.unbind(-1)), dim=1),
     "Zeros": lambda op, weights, ids: ids * 0,
     "HeadBias": lambda op, weights, x: torch.stack(

@@ -241,7 +241,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     m.OutputGate: {"bias": off},
     m.Block: {"nth_branch": times(2), "residual_multiplier": times(1.1), "cross_attention": without_cross},
     m.PreNorm: {"kind": kinds(m.PostNorm, m.ResidualPostNorm), "normed": to("both")},
-    m.PostNorm: {"kind": kinds(m.PreNorm, m.ResidualPostNorm)},
+    m.PostNorm: {"kind": kinds(m.PreNorm, m.ResidualPostNorm), "adapter": dropped},
     m.Sandwich: {"kind": kinds(m.PreNorm, m.ResidualPostNorm), "post_norm": dropped},
     m.ResidualPostNorm: {"kind": kinds(m.PreNorm, m.PostNorm)},
     m.Parallel: {"n_norms": to(1, 2), "kind": kinds(m.PreNorm)},

@@ -81,6 +81,13 @@ MODERNBERT = {
     "rope_parameters": {"full_attention": rope(), "sliding_attention": rope(50.0)},
     "pad_token_id": None,
 }
+XMOD = {
+    **PADDED,
+    "model_type": "xmod",
+    "languages": ["en_XX", "de_DE", "fr_XX"],
+    "adapter_reduction_factor": 3,
+    "num_labels": 5,
+}
 
 
 def masked(config: dict[str, Any], name: str, **options: Any) -> Family:
@@ -104,6 +111,11 @@ FAMILIES: dict[str, Family] = {
     "data2vec-text": masked({**PADDED, "model_type": "data2vec-text"}, "Data2VecTextForMaskedLM"),
     "roberta-prelayernorm": masked(
         {**PADDED, "model_type": "roberta-prelayernorm"}, "RobertaPreLayerNormForMaskedLM"
+    ),
+    "xmod": masked({**XMOD, "default_language": "de_DE"}, "XmodForMaskedLM"),
+    "xmod-one-language": masked(
+        {**XMOD, "languages": ["en_XX"], "default_language": "en_XX", "hidden_act": "relu"},
+        "XmodForSequenceClassification",
     ),
     "xlm-roberta-xl": masked({**PADDED, "model_type": "xlm-roberta-xl"}, "XLMRobertaXLForMaskedLM"),
     "megatron-bert": masked({**BASE, "model_type": "megatron-bert"}, "MegatronBertForMaskedLM"),

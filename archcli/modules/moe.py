@@ -18,6 +18,12 @@ from archcli.ops.route import GroupScore, RankedBy, Scores
 SHARED = "shared_experts"
 
 
+def too_many_visits(top_k: int, n_experts: int) -> Conflict:
+    """The conflict of a router that chooses more experts for a token than there are."""
+    what = f"top_k {top_k} is more than n_experts {n_experts}"
+    return Conflict("top-k-within-experts", "top_k", what, "a token cannot visit an expert twice")
+
+
 class Router(Inline):
     """Scores the experts for a token and weighs the chosen k. Shazeer et al. 2017, arXiv:1701.06538.
 
@@ -147,8 +153,7 @@ class MixtureOfExperts(FeedForward):
         experts, k = self.n_experts, self.top_k
         groups, chosen = self.router.n_groups, self.router.top_k_groups
         if k > experts:
-            what = f"top_k {k} is more than n_experts {experts}"
-            yield Conflict("top-k-within-experts", "top_k", what, "a token cannot visit an expert twice")
+            yield too_many_visits(k, experts)
         elif experts % groups:
             what = f"n_experts {experts} does not fall into {groups} equal groups"
             yield Conflict("experts-divide-groups", "router", what, "mend n_groups")

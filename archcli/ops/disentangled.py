@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from archcli.arith import Shape, prod
-from archcli.graph import Op, Part
-from archcli.ops.base import contraction, elementwise, movement, summed
+from archcli.graph import Op, OpClass, Part
+from archcli.ops.base import bias, contraction, elementwise, movement, summed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,7 +23,7 @@ class LentLinear(Op):
     def parts(self, x: Shape, weight: Shape, lent: Shape) -> tuple[Part, ...]:
         out = prod(x[:-1]) * weight[0]
         product = contraction("matmul", 2 * prod(x) * weight[0], [(prod(x), 0), (prod(weight), 1)], out)
-        return (product, replace(elementwise("bias", out), backward=(summed(2, out, weight[0]),)))
+        return (product, replace(bias(out, weight[0]), backward=(summed(2, out, weight[0]),)))
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, weight: Any, lent: Any) -> Any:
         return torch.nn.functional.linear(x, weight, lent)
@@ -57,7 +57,9 @@ class DisentangledBias(Op):
             movement(f"gather_{i}", pairs + index, pairs, (summed(i, pairs, prod(shape), index=index),))
             for i, shape in enumerate(scores)
         )
-        return (*gathers, elementwise("scale", pairs), elementwise("sum", pairs * (len(scores) - 1)))
+        both = self.of_queries and self.of_keys
+        added = (Part("sum", OpClass.ELEMENTWISE, pairs, 2 * pairs, pairs),) if both else ()
+        return (*gathers, elementwise("scale", pairs), *added)
 
     def run(self, torch: Any, weights: dict[str, Any], *scores: Any) -> Any:
         places, given = torch.arange(scores[0].shape[2], device=scores[0].device), iter(scores)

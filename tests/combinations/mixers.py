@@ -21,6 +21,14 @@ MIXERS = {
     "differential": "{kind: differential, n_heads: 4, n_kv_heads: 2, lambda_init: 0.4}",
     "shaw": "{kind: mha, n_heads: 4, position: {kind: shaw, max_distance: 3}}",
 }
+PLACED = "kind: disentangled, n_heads: 4, causal: false, bias: true"
+ENCODING = {
+    "disentangled": f"{{{PLACED}, buckets: 4, max_distance: 6}}",
+    "disentangled-shared": f"{{{PLACED}, share: true, max_distance: 4}}",
+    "fourier": "{kind: fourier}",
+}
+"""Mixers of encoders alone."""
+
 BIASED = {"none": "", "buckets": "score_bias: {kind: buckets, n_buckets: 8, max_distance: 16}\n"}
 
 
@@ -38,6 +46,29 @@ max_seq_len: 64
 norm: rmsnorm
 {BIASED[bias]}groups:
   - n_layers: {n_layers or 2 * len(mixers)}
+    pattern:
+{layers}
+"""
+
+
+def encoder(*mixers):
+    """The YAML of an encoder whose layers have these mixers in turn."""
+    layers = "\n".join(
+        f"      - {{kind: post_norm, attention: {ENCODING[name]}, ffn: {{kind: mlp, d_ff: 20}}}}"
+        for name in mixers
+    )
+    return f"""
+name: combined
+kind: encoder
+vocab_size: 29
+d_model: 16
+max_seq_len: 64
+norm: layernorm
+relative: {{size: 4}}
+embedding: {{token_types: 2}}
+head: {{}}
+groups:
+  - n_layers: {2 * len(mixers)}
     pattern:
 {layers}
 """

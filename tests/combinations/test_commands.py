@@ -6,7 +6,7 @@ import pytest
 
 from archcli.commands._application import COMMANDS
 from archcli.modules.kinds import kinds
-from combinations.mixers import MIXERS, model
+from combinations.mixers import ENCODING, MIXERS, encoder, model
 from commands.conftest import cli
 
 __all__ = ["cli"]
@@ -32,13 +32,35 @@ TORCH = {
 }
 
 
+EVERY = MIXERS | ENCODING
+GENERATES = {"flops prefill", "flops decode", "flops past a window", "profile decode"}
+"""What is asked of models alone that generate."""
+
+
+def of_all(asked):
+    """Every way of asking with every mixer that has an answer, and its name."""
+    return pytest.mark.parametrize(
+        ("mixer", "asked"),
+        [
+            pytest.param(mixer, words, id=f"{mixer}-{name}")
+            for mixer in EVERY
+            for name, words in asked.items()
+            if mixer in MIXERS or name not in GENERATES
+        ],
+    )
+
+
+def yaml(mixer):
+    return (model if mixer in MIXERS else encoder)(mixer)
+
+
 @pytest.fixture
 def answered(cli, tmp_path):
-    """The JSON that a command line prints of a model of these mixers."""
+    """The JSON that a command line prints of a model of this mixer."""
 
-    def run(asked, *mixers):
+    def run(asked, mixer):
         path = tmp_path / "model.yaml"
-        path.write_text(model(*mixers))
+        path.write_text(yaml(mixer))
         verb, *options = asked
         done = cli(verb, path, *options, "--json")
         assert (done.code, done.err) == (0, "")
@@ -48,22 +70,32 @@ def answered(cli, tmp_path):
 
 
 def test_every_kind_and_every_command_is_here():
-    assert {text.split(",")[0].removeprefix("{kind: ").strip() for text in MIXERS.values()} == set(
+    assert {text.strip("{}").split(",")[0].removeprefix("kind: ").strip() for text in EVERY.values()} == set(
         kinds("attention")
     )
     assert {asked[0] for asked in (ASKED | TORCH).values()} | OF_NO_MODEL == set(COMMANDS)
 
 
-@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
-@pytest.mark.parametrize("mixer", MIXERS)
+@of_all(ASKED)
 def test_every_command_answers(answered, mixer, asked):
     assert answered(asked, mixer)["command"] == asked[0]
 
 
-@pytest.mark.parametrize("mixer", MIXERS)
+@pytest.mark.parametrize("mixer", ENCODING)
+@pytest.mark.parametrize("name", sorted(GENERATES & set(ASKED)))
+def test_an_encoder_says_that_it_generates_nothing(cli, tmp_path, mixer, name):
+    path = tmp_path / "model.yaml"
+    path.write_text(encoder(mixer))
+    verb, *options = ASKED[name]
+    done = cli(verb, path, *options)
+    assert done.code == 2
+    assert "an encoder has no cache to fill and generates nothing" in done.err
+
+
+@pytest.mark.parametrize("mixer", EVERY)
 def test_what_is_written_as_yaml_is_the_same_model(cli, tmp_path, mixer):
     path, again = tmp_path / "model.yaml", tmp_path / "again.yaml"
-    path.write_text(model(mixer))
+    path.write_text(yaml(mixer))
     again.write_text(cli("show", path, "--format", "yaml").out)
     assert cli("params", again, "--json").out == cli("params", path, "--json").out.replace(
         "model.yaml", "again.yaml"
@@ -72,7 +104,6 @@ def test_what_is_written_as_yaml_is_the_same_model(cli, tmp_path, mixer):
 
 @pytest.mark.torch
 @pytest.mark.sample(1, per=lambda asked, **_: asked)
-@pytest.mark.parametrize("asked", TORCH.values(), ids=TORCH)
-@pytest.mark.parametrize("mixer", MIXERS)
+@of_all(TORCH)
 def test_every_command_that_runs_it_answers(answered, mixer, asked):
     assert answered(asked, mixer)["command"] == asked[0]

@@ -3,7 +3,7 @@
 Through the cache it computes what one pass computes, and all witnesses count the same.
 """
 
-from itertools import permutations
+from itertools import permutations, product
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ import torch
 from archcli.errors import ArchError
 from archcli.load.source import load_text
 from asking import ask, failures
-from combinations.mixers import MIXERS, model
+from combinations.mixers import ENCODING, MIXERS, encoder, model
 from zoo import assert_close, built, tokens
 
 torch.set_num_threads(1)
@@ -56,6 +56,12 @@ def test_a_pair_decodes_like_its_full_pass(pair, bias):
 @every_pair
 def test_all_witnesses_count_a_pair_alike(pair, bias):
     assert failures(ask(combined(*pair, bias))) == []
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("pair", [*product(ENCODING, repeat=2)], ids="-".join)
+def test_all_witnesses_count_a_pair_of_an_encoder_alike(pair):
+    assert failures(ask(load_text(encoder(*pair), "pair.yaml").model)) == []
 
 
 NO_BIAS = {

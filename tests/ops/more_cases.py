@@ -28,6 +28,7 @@ from archcli.ops import (
     WeightedDifference,
     Zeros,
 )
+from ops import encoder_cases
 from ops.case import C, Case, E, M, N, R, X, n
 
 H = (2, 3, 2, 4)  # 2 sequences, 3 tokens, 2 heads, 4 wide: 48 elements
@@ -189,6 +190,7 @@ CASES = {
         2 * (48 + 20 + 60) + 2 * 60 + (36 + 9 + 60),
         {"weight": (5, 4)},
     ),
+    **encoder_cases.CASES,
 }
 
 
@@ -264,4 +266,5 @@ REFERENCES = {
     ),
     "RelativeBias": relative_bias,
     "RelativeKeys": relative_keys,
+    **encoder_cases.REFERENCES,
 }

@@ -86,13 +86,7 @@ class ProjectedHeads(Attention):
     def check_width(self, d_model: int) -> Iterator[Conflict]:
         """Conflicts with width D: n_heads must divide it unless head_dim is given; RoPE needs even widths."""
         if self.head_dim is None and d_model % self.n_heads:
-            fits = " or ".join(str(k) for k in _divisors_near(d_model, self.n_heads))
-            yield Conflict(
-                "heads-divide-width",
-                "n_heads",
-                f"n_heads {self.n_heads} does not divide d_model {d_model}",
-                f"use {fits}, or state head_dim",
-            )
+            yield uneven_heads(self.n_heads, d_model)
         else:
             key = "n_heads" if self.head_dim is None else "head_dim"
             for conflict in self.position.check_width(self.width(d_model)):
@@ -202,6 +196,17 @@ class GroupedQueryAttention(ProjectedAttention):
                 f"n_kv_heads {self.n_kv_heads} does not divide n_heads {self.n_heads}",
                 f"use {fits}",
             )
+
+
+def uneven_heads(n_heads: int, d_model: int) -> Conflict:
+    """The conflict of heads that would have to share a width which they do not divide."""
+    fits = " or ".join(str(k) for k in _divisors_near(d_model, n_heads))
+    return Conflict(
+        "heads-divide-width",
+        "n_heads",
+        f"n_heads {n_heads} does not divide d_model {d_model}",
+        f"use {fits}, or state head_dim",
+    )
 
 
 def _divisors_near(n: int, wanted: int, reach: int = 4096) -> list[int]:

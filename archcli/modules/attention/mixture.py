@@ -13,10 +13,11 @@ from typing import Any, Literal
 from archcli.arith import Number
 from archcli.graph import Experts, Tensor
 from archcli.modules.attention.base import SoftmaxAttention
+from archcli.modules.attention.grouped import uneven_heads
 from archcli.modules.base import Conflict, Module, Size
 from archcli.modules.context import Context, or_default
 from archcli.modules.mixer import MixerFacts
-from archcli.modules.moe import Router
+from archcli.modules.moe import Router, too_many_visits
 from archcli.ops import (
     Add,
     CollectHeads,
@@ -112,8 +113,7 @@ class MixtureOfHeads(SoftmaxAttention):
         """Conflicts: more experts per token than there are; fields that heads by token cannot have."""
         yield from super().check()
         if self.top_k > self.n_experts:
-            what = f"top_k {self.top_k} is more than n_experts {self.n_experts}"
-            yield Conflict("top-k-within-experts", "top_k", what, "a token cannot visit an expert twice")
+            yield too_many_visits(self.top_k, self.n_experts)
         elif self.n_heads % self.top_k:
             what = f"n_heads {self.n_heads} are not {self.top_k} times as many of an expert"
             yield Conflict("top-k-divides-heads", "n_heads", what, "use a multiple of top_k")
@@ -125,7 +125,6 @@ class MixtureOfHeads(SoftmaxAttention):
     def check_width(self, d_model: int) -> Iterator[Conflict]:
         """Conflicts with width D: n_heads must divide it unless head_dim is given; RoPE needs even widths."""
         if self.head_dim is None and d_model % self.n_heads:
-            what = f"n_heads {self.n_heads} does not divide d_model {d_model}"
-            yield Conflict("heads-divide-width", "n_heads", what, "state head_dim")
+            yield uneven_heads(self.n_heads, d_model)
         else:
             yield from self.position.check_width(self.width(d_model))

@@ -25,6 +25,7 @@ DEFAULTS = {
 def mapping(config: Config) -> Mapped:
     """As BERT, with a narrow embedding and a head wider than the layers, which is never tied."""
     config = config.of_class(DEFAULTS)
+    config.ignore("classifier_dropout_prob")
     config.ignore("tie_word_embeddings")  # the class names no tied weights
     embedding = {"width": config.size("input_embedding_size"), "width_of": "all", "tied": False}
     head = {"width": config.size("output_embedding_size")}

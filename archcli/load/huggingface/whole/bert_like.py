@@ -79,7 +79,7 @@ def bert_like(
     """Post-norm, learned positions and segment types, a norm after the embeddings; what is given replaces.
 
     `prefix` begins the names of its classes; what follows tells the head. `attention`, `embedding` and `head`
-    are further fields of these, `block` and `ffn` the layer's, `more` those of the model. `pooled` is the
+    are further fields of these, `block`, `ffn` and `layer` the layer's, `more` those of the model. `pooled` is the
     function of a pooler, or the key that names it; left out it is tanh.
     """
     config.only("is_decoder", False, default=False)
@@ -87,7 +87,7 @@ def bert_like(
     block, head = more.pop("block", "post_norm"), more.pop("head", NOTHING)
     norm = more.pop("norm", None) or layernorm(config.number("layer_norm_eps"))
     ffn = more.pop("ffn", None) or mlp(config, config.size("intermediate_size"), "hidden_act")
-    layer = {"kind": block, "attention": _attention(config, attention), "ffn": ffn}
+    layer = {"kind": block, "attention": _attention(config, attention), "ffn": ffn, **more.pop("layer", NOTHING)}
     whole = {"position": {"kind": "learned"}, **_types(config), "norm": norm, **embedding}
     fields = {"kind": "encoder", "final_norm": block == "pre_norm", "embedding": whole}
     pooled = more.pop("pooled", None)
@@ -165,7 +165,7 @@ def with_second_bias(config: Config, mapping: Mapped) -> Mapped:
     if "head" not in mapping or config.flag("tie_word_embeddings"):
         return mapping
     config.note("the class holds two biases of its untied head: one of them is read by no pass")
-    return {**mapping, "unread": {SECOND_BIAS: config.size("vocab_size")}}
+    return {**mapping, "unread": {**mapping.get("unread", {}), SECOND_BIAS: config.size("vocab_size")}}
 
 
 def rotated(config: Config, theta: float, **options: Any) -> Mapped:

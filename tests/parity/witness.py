@@ -216,7 +216,8 @@ def mutant_model(spec: Model, weights: Mapping[str, torch.Tensor]) -> LanguageMo
     return model.eval()
 
 
-def difference(logits: torch.Tensor, expected: torch.Tensor) -> float:
-    """max|logits - expected| in units of max(1, max|expected|)."""
+def difference(logits: torch.Tensor | tuple[torch.Tensor, torch.Tensor], expected: torch.Tensor) -> float:
+    """max|logits - expected| in units of max(1, max|expected|); of an encoder that pools too, its logits."""
+    logits = logits[0] if isinstance(logits, tuple) else logits
     assert logits.shape == expected.shape
     return float((logits - expected).abs().max() / max(1.0, float(expected.abs().max())))

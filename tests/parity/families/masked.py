@@ -46,6 +46,8 @@ DEBERTA = {
     "pos_att_type": "p2c|c2p",
     "position_biased_input": False,
 }
+POOLED_TOO = {"model: pooler_activation=sigmoid": "the class guesses words, and pools for nobody"}
+LUKE = {**PADDED, "model_type": "luke", "entity_vocab_size": 17, "entity_emb_size": 10}
 ROC_BERT = {
     **BASE,
     "model_type": "roc_bert",
@@ -101,6 +103,14 @@ FAMILIES: dict[str, Family] = {
         {**PADDED, "model_type": "roberta", "num_labels": 5}, "RobertaForSequenceClassification"
     ),
     "roberta-causal": masked({**PADDED, "model_type": "roberta"}, "RobertaForCausalLM"),
+    "luke": masked(LUKE, "LukeForMaskedLM", inert=POOLED_TOO),
+    "luke-untied": masked(
+        {**LUKE, "use_entity_aware_attention": False, "tie_word_embeddings": False},
+        "LukeForMaskedLM",
+        inert=POOLED_TOO,
+    ),
+    "luke-base": masked({**LUKE, "entity_emb_size": D_MODEL}, "LukeModel", answer="pooler_output"),
+    "luke-classifier": masked({**LUKE, "num_labels": 5}, "LukeForTokenClassification"),
     "xlm-roberta": masked({**PADDED, "model_type": "xlm-roberta"}, "XLMRobertaForMaskedLM"),
     "xlm-roberta-base": masked(
         {**PADDED, "model_type": "xlm-roberta"}, "XLMRobertaModel", answer="pooler_output"

@@ -35,6 +35,15 @@ KOSMOS = {
     "max_position_embeddings": 64,
     "layer_norm_eps": EPS,
 }
+BLIP_CLASS = "BlipTextLMHeadModel"
+BLIP = {
+    **SIZES,
+    "model_type": "blip_text_model",
+    "architectures": [BLIP_CLASS],
+    "encoder_hidden_size": 16,
+    "layer_norm_eps": EPS,
+    "tie_word_embeddings": True,
+}
 TOKENIZER = {
     "base_channels": 32,
     "hidden_size": 16,
@@ -177,6 +186,8 @@ FAMILIES = {
         },
         in_memory=True,
     ),
+    "blip": Family(BLIP, cls=BLIP_CLASS),
+    "blip-untied": Family({**BLIP, "encoder_hidden_size": 14, "tie_word_embeddings": False}, cls=BLIP_CLASS),
     "kosmos2_5": Family(
         wrapped("kosmos-2.5", KOSMOS, vision_config={**TOWER, "head_dim": 8}, tie_word_embeddings=True),
         cls="AutoModelForImageTextToText",

@@ -1,18 +1,18 @@
-"""LUKE on words alone: LukeConfig, LukeModel and its heads, whose parts for entities are held and unread."""
+"""LUKE on words alone: LukeConfig, LukeModel and its heads; the parts for entities are unread."""
 
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.bert_like import (
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.bert_names import ROBERTA_HEAD, encoder_names, tied_names
+from archcli.load.huggingface.weights.rules import Parts, Rule, Weights
+from archcli.load.huggingface.whole.bert_like import (
     BERT_DEFAULTS,
     LABELLED,
     after_padding,
     bert_like,
     with_second_bias,
 )
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.bert_names import ROBERTA_HEAD, encoder_names, tied_names
-from archcli.load.huggingface.weights.rules import Parts, Rule, Weights
 
 MODEL_TYPES = ("luke",)
 DEFAULTS = {

@@ -79,15 +79,20 @@ def bert_like(
     """Post-norm, learned positions and segment types, a norm after the embeddings; what is given replaces.
 
     `prefix` begins the names of its classes; what follows tells the head. `attention`, `embedding` and `head`
-    are further fields of these, `block`, `ffn` and `layer` the layer's, `more` those of the model. `pooled` is the
-    function of a pooler, or the key that names it; left out it is tanh.
+    are further fields of these, `block`, `ffn` and `layer` the layer's, `more` those of the model.
+    `pooled` is the function of a pooler, or the key that names it; left out it is tanh.
     """
     config.only("is_decoder", False, default=False)
     config.only("add_cross_attention", False, default=False)
     block, head = more.pop("block", "post_norm"), more.pop("head", NOTHING)
     norm = more.pop("norm", None) or layernorm(config.number("layer_norm_eps"))
     ffn = more.pop("ffn", None) or mlp(config, config.size("intermediate_size"), "hidden_act")
-    layer = {"kind": block, "attention": _attention(config, attention), "ffn": ffn, **more.pop("layer", NOTHING)}
+    layer = {
+        "kind": block,
+        "attention": _attention(config, attention),
+        "ffn": ffn,
+        **more.pop("layer", NOTHING),
+    }
     whole = {"position": {"kind": "learned"}, **_types(config), "norm": norm, **embedding}
     fields = {"kind": "encoder", "final_norm": block == "pre_norm", "embedding": whole}
     pooled = more.pop("pooled", None)

@@ -8,7 +8,7 @@ from typing import Any
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
 
 GPT_ALIASES: Mapping[str, str] = MappingProxyType(
     {
@@ -30,14 +30,20 @@ def inner_width(config: Config, name: str = "n_inner") -> ConfigValue[int]:
 
 
 def post_norm_decoder(
-    config: Config, norm: Mapped, ffn: Mapped, *, normed: bool = False, **more: Any
+    config: Config,
+    norm: Mapped,
+    ffn: Mapped,
+    *,
+    normed: bool = False,
+    held: Mapping[str, Any] | None = None,
+    **more: Any,
 ) -> Mapped:
     """Post-norm without a final norm, biased MHA, learned positions: GPT of 2018, or BERT as a decoder.
 
-    `normed`: a norm follows the embeddings.
+    `normed`: a norm follows the embeddings. `held` are parameters of each layer that no pass of text reads.
     """
     attend = {"kind": "mha", "n_heads": config.size("num_attention_heads"), "bias": True}
-    layer = {"kind": "post_norm", "attention": attend, "ffn": ffn}
+    layer = {"kind": "post_norm", "attention": attend, "ffn": ffn, "unread": held}
     embedding = {"position": {"kind": "learned"}, **({"norm": norm} if normed else {})}
-    layers = [layer] * config.layers()
+    layers = [without_none(layer)] * config.layers()
     return decoder(config, norm, layers, embedding=embedding, final_norm=False, **more)

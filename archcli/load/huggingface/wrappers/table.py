@@ -39,10 +39,12 @@ GLM_ASR = {
     "max_position_embeddings": 8192,
     "rms_norm_eps": 1e-5,
 }
+BLIP = {"encoder_hidden_size": ("vision_config", "hidden_size", 768)}
 PREFIX = {"use_bidirectional_attention": "tokens before the answer attend both ways; all are counted causal"}
 
 WRAPPERS: Mapping[str, Wrapper] = {
     "audioflamingo3": Wrapper("qwen2", never),
+    "blip": Wrapper("blip_text_model", either(default=True), head=own, any_text=False, taken=BLIP),
     "blip-2": Wrapper("opt", of_text, head=own),
     "cosmos3_omni": Wrapper("qwen3_vl_text", UNTIED),
     "deepseek_vl": Wrapper("llama", TIED),

@@ -48,6 +48,7 @@ def text_part(whole: Config) -> TextPart:
     stated, places = _text(whole, wrapper)
     data = {"model_type": wrapper.text, **wrapper.defaults, **stated}
     data = {key: value for key, value in data.items() if key not in wrapper.left_out}
+    data |= {key: _of_part(whole, *source) for key, source in wrapper.taken.items()}
     kind = data["model_type"]
     if kind == wrapper.text and kind in WRAPPERS:
         return text_part(
@@ -66,6 +67,12 @@ def text_part(whole: Config) -> TextPart:
         data[name] = value.value
     places = places._replace(places={**places.places, **{name: value.place for name, value in outer.items()}})
     return TextPart(Config(data, places, notes=whole.notes), wrapper)
+
+
+def _of_part(whole: Config, part: str, key: str, default: int) -> Any:
+    """What a part beside the text states at this key, or the default of its class."""
+    stated = whole.get(part, default=None)
+    return stated.get(key, default) if isinstance(stated, dict) else default
 
 
 def _check_head(whole: Config, wrapper: Wrapper, text: Mapping[str, Any]) -> None:

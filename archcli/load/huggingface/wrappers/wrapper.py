@@ -18,6 +18,8 @@ class Wrapper(NamedTuple):
     have a head, and do not end as such names do.
     `head_sizes` are the defaults of the whole file's keys by which an untied head is made.
     `left_out` are keys of the text part that are not read, each with a note of what is counted instead.
+    `taken` are keys of the text part that the class sets to what another part states, whatever the text part
+    says: the part, its key and the default there.
     """
 
     text: str
@@ -30,6 +32,7 @@ class Wrapper(NamedTuple):
     headed: tuple[str, ...] = ()
     left_out: Mapping[str, str] = {}
     head_sizes: Mapping[str, int] = {}
+    taken: Mapping[str, tuple[str, str, int]] = {}
 
 
 class TextClass(NamedTuple):

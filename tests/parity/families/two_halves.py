@@ -24,6 +24,14 @@ QUIET = {
     "model.decoder.layers.*.encoder_attn.out_proj.*": 0.3,
     "model.*.layernorm_embedding.*": 0.2,
 }
+QUIET_TABLES = {
+    **QUIET,
+    "model.*.layernorm_embedding.*": 1.0,  # the last norm
+    "model.encoder.layers.*.self_attn.output.*": 0.3,
+    "model.*.embed_positions.weight": 0.1,
+    "model.*.embed_tokens.weight": 0.1,
+    "model.shared.weight": 0.1,
+}
 QUIET_POST = {
     "model.decoder.layers.2.final_layer_norm.*": 4.0,  # logits by a quiet table
     **{f"model.*.layers.*.{name}": 0.3 for name in (*WRITERS, *NORMS)},
@@ -105,6 +113,16 @@ FAMILIES: dict[str, Family] = {
     "mbart-decoder": halves("mbart", "MBartForCausalLM"),
     "pegasus": halves("pegasus", "PegasusForConditionalGeneration"),
     "pegasus-decoder": halves("pegasus", "PegasusForCausalLM"),
+    "bigbird-pegasus": halves(
+        "bigbird_pegasus",
+        "BigBirdPegasusForConditionalGeneration",
+        QUIET_TABLES,
+        use_bias=True,
+        scale_embedding=False,
+    ),
+    "bigbird-pegasus-decoder": halves(
+        "bigbird_pegasus", "BigBirdPegasusForCausalLM", QUIET_TABLES, scale_embedding=False
+    ),
     "blenderbot": halves("blenderbot", "BlenderbotForConditionalGeneration"),
     "blenderbot-small": halves("blenderbot-small", "BlenderbotSmallForConditionalGeneration", QUIET_POST),
     "blenderbot-small-decoder": halves("blenderbot-small", "BlenderbotSmallForCausalLM"),

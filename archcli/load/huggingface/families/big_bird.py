@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.attention import all_pairs_for_blocks
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.bert_names import BERT_HEAD, encoder_names, tied_names
 from archcli.load.huggingface.weights.rules import Weights
@@ -20,9 +21,6 @@ DEFAULTS = {
     "block_size": 64,
     "num_random_blocks": 3,
 }
-SHORTEST = 512
-"""Sparse attention of inputs shorter than that is not expressed."""
-
 HEADS = {
     "Model": ("pooler",),
     "ForMaskedLM": ("pooler", "words"),
@@ -38,15 +36,7 @@ def mapping(config: Config) -> Mapped:
     Attention is counted over all pairs, as the class runs it on all but long inputs.
     """
     config = config.of_class(DEFAULTS)
-    config.only("attention_type", "block_sparse", "original_full")
-    if config.get("attention_type") == "block_sparse":
-        sparse = (5 + 2 * config.count("num_random_blocks").value) * config.size("block_size").value
-        if sparse < SHORTEST:
-            what = f"block_size {config.get('block_size')} makes attention sparse from {sparse:,} tokens on"
-            raise config.error(what, f"supported: from {SHORTEST} on", config.place("block_size"))
-        config.note(
-            f"attention is counted over all pairs; beyond {sparse:,} tokens the class runs it in blocks"
-        )
+    all_pairs_for_blocks(config)
     bias = True if config.flag("use_bias") else ["o"]
     scale = {"scale": "sqrt_d_model"} if config.flag("rescale_embeddings") else {}
     whole = bert_like(config, "BigBird", HEADS, attention={"bias": bias}, embedding=scale)

@@ -100,3 +100,19 @@ def latent_attention(config: Config, pairing: str) -> Mapped:
             "position": rope(config, config.size("qk_rope_head_dim"), pairing=pairing, scales_scores=True),
         }
     )
+
+
+SHORTEST_SPARSE = 512
+"""Sparse attention of inputs shorter than that is not expressed."""
+
+
+def all_pairs_for_blocks(config: Config) -> None:
+    """Note that BigBird's attention is counted over all pairs, as its class runs all but long inputs."""
+    config.only("attention_type", "block_sparse", "original_full")
+    if config.get("attention_type") != "block_sparse":
+        return
+    sparse = (5 + 2 * config.count("num_random_blocks").value) * config.size("block_size").value
+    if sparse < SHORTEST_SPARSE:
+        what = f"block_size {config.get('block_size')} makes attention sparse from {sparse:,} tokens on"
+        raise config.error(what, f"supported: from {SHORTEST_SPARSE} on", config.place("block_size"))
+    config.note(f"attention is counted over all pairs; beyond {sparse:,} tokens the class runs it in blocks")

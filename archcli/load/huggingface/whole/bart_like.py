@@ -106,8 +106,11 @@ class Wiring(NamedTuple):
     main: str = "encoder"
 
 
-def bart_like(config: Config, wiring: Wiring, **embedding: Any) -> Mapped:
-    """Both halves, or the decoder alone, as the file's class has it; `embedding` are further keys of it."""
+def bart_like(config: Config, wiring: Wiring, *, bias: Flag = True, **embedding: Any) -> Mapped:
+    """Both halves, or the decoder alone, as the file's class has it; `embedding` are further keys of it.
+
+    `bias` tells whether the projections of attention have one.
+    """
     config.ignore(*HARMLESS)
     vocab, tied, alone = (
         config.size("vocab_size"),
@@ -124,7 +127,7 @@ def bart_like(config: Config, wiring: Wiring, **embedding: Any) -> Mapped:
         "norm": dict(TORCH_NORM),
         "embedding": without_none({"tied": tied, "scale": scale, "position": position, **after}),
     }
-    options: Mapped = {"final_norm": wiring.final_norm, "main": wiring.main}
+    options: Mapped = {"bias": bias, "final_norm": wiring.final_norm, "main": wiring.main}
     decoder = half(config, "decoder", wiring.kind, **options)
     if alone:
         note_idle(config)

@@ -34,6 +34,7 @@ TOWERS = (
     "model.vision_tower.",
     "model.multi_modal_projector.",
     "model.embed_tokens_extend.",
+    "model.protein_encoder.",
 )
 """Parts beside a language model whose config has no text part."""
 

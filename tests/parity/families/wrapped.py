@@ -44,6 +44,21 @@ BLIP = {
     "layer_norm_eps": EPS,
     "tie_word_embeddings": True,
 }
+PASSED_BY = {"groups.0: pattern reversed": "layers differ in adapters alone, which text passes by"}
+EVOLLA_CLASS = "EvollaForProteinText2Text"
+EVOLLA = {
+    **BASE,
+    "model_type": "evolla",
+    "architectures": [EVOLLA_CLASS],
+    "protein_encoder_config": {**TOWER, "vocab_size": 9, "pad_token_id": 1},
+    "num_hidden_layers": 5,
+    "aligner_num_add_layers": 2,
+    "aligner_ffn_mult": 3,
+    "resampler_depth": 1,
+    "resampler_dim_head": 6,
+    "resampler_heads": 2,
+    "resampler_num_latents": 3,
+}
 TOKENIZER = {
     "base_channels": 32,
     "hidden_size": 16,
@@ -188,6 +203,12 @@ FAMILIES = {
     ),
     "blip": Family(BLIP, cls=BLIP_CLASS),
     "blip-untied": Family({**BLIP, "encoder_hidden_size": 14, "tie_word_embeddings": False}, cls=BLIP_CLASS),
+    "evolla": Family(EVOLLA, cls=EVOLLA_CLASS, inert=PASSED_BY),
+    "evolla-biased": Family(
+        {**EVOLLA, "attention_bias": True, "mlp_bias": True, "aligner_enable_bias": False},
+        cls=EVOLLA_CLASS,
+        inert=PASSED_BY,
+    ),
     "kosmos2_5": Family(
         wrapped("kosmos-2.5", KOSMOS, vision_config={**TOWER, "head_dim": 8}, tie_word_embeddings=True),
         cls="AutoModelForImageTextToText",

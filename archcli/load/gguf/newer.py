@@ -68,7 +68,11 @@ NEWER: dict[str, Arch] = {
             "leading_dense_block_count": "num_dense_layers",
             "expert_weights_scale": "route_scale",
         },
-        tensors={**SANDWICH, "attn_gate": "attention.gate_proj"},
+        tensors={
+            **SANDWICH,
+            "attn_gate": "attention.gate_proj",
+            "exp_probs_b": "ffn.correction.weight",
+        },
     ),
     "glm4": Arch(
         "glm4",

@@ -32,6 +32,7 @@ DEFAULTS = {
     "mup_enabled": False,
     "attention_bias": False,
 }
+ROUTER = {"scores": "sigmoid", "correction": True, "correction_is": "parameter"}
 UNREAD = """
     n_group topk_group num_expert_groups num_limited_groups route_norm score_func load_balance_coeff
     use_grouped_mm
@@ -47,7 +48,7 @@ WEIGHTS = {
     "[model.]layers.*.pre_mlp_layernorm.weight": "layers.*.ffn_norm.weight",
     "[model.]layers.*.post_mlp_layernorm.weight": "layers.*.ffn_post_norm.weight",
     "[model.]layers.*.mlp.router.gate.weight": "layers.*.ffn.router.weight",
-    "[model.]layers.*.mlp.expert_bias": "layers.*.ffn.route.correction_bias",
+    "[model.]layers.*.mlp.expert_bias": "layers.*.ffn.correction.weight",
 }
 
 
@@ -65,7 +66,7 @@ def mapping(config: Config) -> Mapped:
     def sparse() -> Mapped:
         expert = gated(config, width="moe_intermediate_size")
         shared = shared_experts(config, expert, key="num_shared_experts")
-        router = {"scores": "sigmoid", "correction": True, "scale": config.number("route_scale")}
+        router = {**ROUTER, "scale": config.number("route_scale")}
         return experts(config, expert=expert, router=router, shared=shared)
 
     return llama_like(

@@ -11,7 +11,7 @@ from archcli.load.huggingface.parts.norms import rmsnorm
 from archcli.load.huggingface.parts.rope import rope_of_type
 from archcli.load.huggingface.parts.windows import FULL, SLIDING, check_window, windows
 from archcli.load.huggingface.value import ConfigValue, Mapped
-from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, QK_NORM, SHARED
+from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, QK_NORM, SHARED
 
 MODEL_TYPES = ("laguna",)
 DEFAULTS = {
@@ -45,9 +45,9 @@ WEIGHTS = {
     **QK_NORM,
     **EXPERTS,
     **SHARED,
-    **CORRECTED,
+    "[model.]layers.*.mlp.gate.e_score_correction_bias": "layers.*.ffn.correction.weight",
     "[model.]layers.*.self_attn.g_proj.weight": "layers.*.attention.gate_proj.weight",
-    "[model.]layers.*.mlp.experts.e_score_correction_bias": "layers.*.ffn.route.correction_bias",
+    "[model.]layers.*.mlp.experts.e_score_correction_bias": "layers.*.ffn.correction.weight",
 }
 
 
@@ -102,6 +102,7 @@ def _experts(config: Config) -> Mapped:
     router = {
         "scores": "sigmoid",
         "correction": True,
+        "correction_is": "parameter",
         "scale": scale,
         "softcap": cap if cap.value > 0 else None,
     }

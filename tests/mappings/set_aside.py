@@ -76,5 +76,38 @@ LATER: dict[str, str] = {
 }
 """What needs operations that archcli does not have yet."""
 
-SET_ASIDE: dict[str, str] = {}
+SET_ASIDE: dict[str, str] = {
+    "causal/blt": "patches of bytes, of a length that another model chooses",
+    "causal/cpmant": "a trained prompt before every pass, over which attention looks both ways",
+    "causal/doge": "keys chosen by a trained gate on their values",
+    "causal/hrm_text": "two stacks that run in nested cycles on two streams",
+    "causal/prophetnet": "a second stream that predicts further words",
+    "causal/xlnet": "relative positions with a projection of their own, on two streams",
+    "image-text/idefics": "cross attention to images in layers between those of the language model",
+    "image-text/muse_spark": "a text part of its own",
+    "image-text/pi0": "a second language model that predicts actions",
+    "image-text/pix2struct": "the encoder reads images alone",
+    "image-text/pp_formulanet": "the encoder reads images alone",
+    "image-text/qwen3_omni_moe_thinker": "its default head_dim is odd, which RoPE cannot rotate",
+    "image-text/t5gemma2": "self and cross attention in one softmax",
+    "image-text/udop": "positions on a page as a bias on scores",
+    "masked/convbert": "convolutions whose kernels are made of the tokens",
+    "masked/funnel": "layers that pool the tokens",
+    "masked/mobilebert": "bottlenecks around attention and several networks a layer",
+    "masked/mra": "attention approximated at several resolutions, in a kernel for GPUs",
+    "masked/neomme": "embeddings of values and mixed streams",
+    "masked/nystromformer": "landmarks in place of keys, and a convolution",
+    "masked/perceiver": "latents that read the tokens",
+    "masked/reformer": "attention within hash buckets",
+    "masked/squeezebert": "convolutions in groups as linear layers",
+    "masked/yoso": "weights of attention without a softmax",
+    "sequence-to-sequence/encoder-decoder": "two configs of any kind, joined by a projection",
+    "sequence-to-sequence/led": "an encoder of blocks that overlap",
+    "sequence-to-sequence/longt5": "an encoder of blocks, with three seen by each",
+    "sequence-to-sequence/nllb-moe": "its class runs two experts alone, whichever are chosen",
+    "sequence-to-sequence/pegasus_x": "an encoder of blocks with tokens that see all",
+    "sequence-to-sequence/prophetnet": "a second stream that predicts further words",
+    "sequence-to-sequence/t5gemma2": "self and cross attention in one softmax",
+    "sequence-to-sequence/voxtral_realtime": "norms that go by time",
+}
 """What archcli could say and does not, or what is too odd for one forward in its operations."""

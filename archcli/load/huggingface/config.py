@@ -154,6 +154,11 @@ class Config:
             raise self.error(what, at=stated.place)
         return stated
 
+    def nullable_flag(self, *names: str, default: Any = MISSING) -> ConfigValue[bool]:
+        """true or false, of a class that takes null for false."""
+        null = self.stated_null(self._key_name(names[0]))
+        return ConfigValue(False, self.place(*names)) if null else self.flag(*names, default=default)
+
     def _key_name(self, name: str) -> str:
         """The family's own name of a common key, such as n_embd for hidden_size."""
         return name if name in self.data else self.aliases.get(name, name)

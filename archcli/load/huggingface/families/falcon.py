@@ -57,7 +57,7 @@ def mapping(config: Config) -> Mapped:
     config.ignore("rope_parameters")  # of no use beside ALiBi
     config.only("apply_residual_connection_post_layernorm", False, default=False)
     config.ignore("ff_factor")
-    bias, width = config.flag("bias"), config.size("hidden_size")
+    bias, width = config.nullable_flag("bias"), config.size("hidden_size")
     d_ff = config.size("ffn_hidden_size", default=width.derive(4 * width.value))
     layer = {
         **_wiring(config),
@@ -77,7 +77,7 @@ def _of_type(config: Config) -> Config:
 
 def _wiring(config: Config) -> Mapped:
     """How norms and sublayers are wired; refuses the combinations that the class cannot run."""
-    new, parallel = config.flag("new_decoder_architecture"), config.flag("parallel_attn")
+    new, parallel = config.nullable_flag("new_decoder_architecture"), config.nullable_flag("parallel_attn")
     norms = config.size("num_ln_in_parallel_attn", default=2 if new else 1)
     if new and not parallel:
         what = "new_decoder_architecture with parallel_attn false is not supported"
@@ -92,10 +92,10 @@ def _wiring(config: Config) -> Mapped:
 def _attention(config: Config) -> Mapped:
     """Attention; `num_kv_heads` is read in the new architecture only, the old has 1 or all."""
     heads = config.size("num_attention_heads")
-    new = config.flag("new_decoder_architecture")
-    kv_heads = heads if new or not config.flag("multi_query") else heads.derive(1)
+    new = config.nullable_flag("new_decoder_architecture")
+    kv_heads = heads if new or not config.nullable_flag("multi_query") else heads.derive(1)
     stated = config.size("num_kv_heads", default=kv_heads)
-    alibi = {"kind": "alibi", "scaled": True} if config.flag("alibi") else None
+    alibi = {"kind": "alibi", "scaled": True} if config.nullable_flag("alibi") else None
     return {
         **head_counts(heads, stated if new else kv_heads),
         "position": alibi or rope(config, even_split(config)),

@@ -18,7 +18,7 @@ Head = Callable[[Mapped | None], Mapped | None]
 
 def of_whole(default: bool) -> TieRule:
     """The whole file's tie_word_embeddings, whatever the text part says."""
-    return lambda whole: whole.flag(TIE, default=default)
+    return lambda whole: whole.nullable_flag(TIE, default=default)
 
 
 def of_text(whole: Config) -> None:

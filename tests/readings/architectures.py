@@ -15,6 +15,7 @@ from archcli.modules import (
     Learned,
     LoRA,
     MixtureOfExperts,
+    MixtureOfHeads,
     NoPosition,
     Parallel,
     PostNorm,
@@ -140,6 +141,9 @@ def decoders(draw):
     tied = draw(BOOL)
     head = draw(outputs(vocab_size, d_model).filter(lambda head: head.ties or not tied))
     z_loss = st.none() if head.by_targets else maybe(st.just(0.1))
+    stacked = tuple(draw(st.lists(groups(d_model), min_size=1, max_size=2)))
+    mixers = [block.attention for group in stacked for block in group.blocks]
+    projects = any(not isinstance(mixer, MixtureOfHeads) for mixer in mixers)  # those have no o
     return Decoder(
         vocab_size=vocab_size,
         d_model=d_model,
@@ -152,9 +156,16 @@ def decoders(draw):
             norm=draw(maybe(NORMS)),
         ),
         lora=draw(
-            maybe(ADAPTERS.filter(lambda lora: not (tied and head.by_targets and "lm_head" in lora.targets)))
+            maybe(
+                ADAPTERS.filter(
+                    lambda lora: (
+                        not (tied and head.by_targets and "lm_head" in lora.targets)
+                        and (projects or "o" not in lora.targets)
+                    )
+                )
+            )
         ),
         head=head,
         loss=draw(maybe(st.builds(CrossEntropy, z_loss=z_loss))),
-        groups=tuple(draw(st.lists(groups(d_model), min_size=1, max_size=2))),
+        groups=stacked,
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Literal
 
-from archcli.arith import Number
+from archcli.arith import Number, ceil_div
 from archcli.graph import Experts, Tensor
 from archcli.modules.attention.base import SoftmaxAttention
 from archcli.modules.attention.grouped import uneven_heads
@@ -65,13 +65,18 @@ class MixtureOfHeads(SoftmaxAttention):
         """d, the width of a head."""
         return d_model // self.n_heads if self.head_dim is None else self.head_dim
 
+    @property
+    def kv_heads(self) -> Number:
+        """K, the heads of an expert: n_heads / top_k, rounded up where that is no whole number."""
+        return ceil_div(self.n_heads, self.top_k)
+
     def facts(self, d_model: Number | None = None) -> MixerFacts:
         """Heads and their widths."""
         known = self.head_dim is not None or d_model is not None
         d = self.width(d_model) if known else None
         return replace(
             super().facts(d_model),
-            n_kv_heads=self.n_heads // self.top_k,
+            n_kv_heads=self.kv_heads,
             head_dim=d,
             v_head_dim=d,
             content_dim=d,
@@ -85,7 +90,7 @@ class MixtureOfHeads(SoftmaxAttention):
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
         """[B, T, D] to [B, T, D]; the cache holds k and v, [B, n, K, d] each."""
         context = or_default(x, context)
-        d, heads = self.width(x.shape[-1]), self.n_heads // self.top_k
+        d, heads = self.width(x.shape[-1]), self.kv_heads
         weights, index = self.router(x, self.n_experts, self.top_k, name="router")
         tokens, expert_of, order = Dispatch("dispatch")(x, index)
         q = CollectHeads("q_heads", heads)(

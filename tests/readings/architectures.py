@@ -126,6 +126,14 @@ ADAPTERS = st.builds(
 )
 
 
+def adapters(stacked, *, lends):
+    """Adapters on what a model of these groups has: experts of heads have no o, a lent table no adapter."""
+    mixers = [block.attention for group in stacked for block in group.blocks]
+    absent = {"o"} if all(isinstance(mixer, MixtureOfHeads) for mixer in mixers) else set()
+    absent |= {"lm_head"} if lends else set()
+    return ADAPTERS.filter(lambda lora: not absent & {*lora.targets})
+
+
 @st.composite
 def decoders(draw):
     """A whole model of one or two groups."""
@@ -142,8 +150,6 @@ def decoders(draw):
     head = draw(outputs(vocab_size, d_model).filter(lambda head: head.ties or not tied))
     z_loss = st.none() if head.by_targets else maybe(st.just(0.1))
     stacked = tuple(draw(st.lists(groups(d_model), min_size=1, max_size=2)))
-    mixers = [block.attention for group in stacked for block in group.blocks]
-    projects = any(not isinstance(mixer, MixtureOfHeads) for mixer in mixers)  # those have no o
     return Decoder(
         vocab_size=vocab_size,
         d_model=d_model,
@@ -155,16 +161,7 @@ def decoders(draw):
             position=draw(st.one_of(added)),
             norm=draw(maybe(NORMS)),
         ),
-        lora=draw(
-            maybe(
-                ADAPTERS.filter(
-                    lambda lora: (
-                        not (tied and head.by_targets and "lm_head" in lora.targets)
-                        and (projects or "o" not in lora.targets)
-                    )
-                )
-            )
-        ),
+        lora=draw(maybe(adapters(stacked, lends=tied and head.by_targets))),
         head=head,
         loss=draw(maybe(st.builds(CrossEntropy, z_loss=z_loss))),
         groups=stacked,

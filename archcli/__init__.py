@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from archcli.measure.symbolic.formula import Formula
     from archcli.measure.symbolic.sweep import Sweep
     from archcli.modules import Model
-    from archcli.modules.arguments import AttentionKernel, By, CountedPairs, Mla, ModelLike
+    from archcli.modules.arguments import AttentionKernel, By, CountedPairs, Mla, ModelLike, Scan
     from archcli.modules.request import Logits, Phase, Request
 
 P = ParamSpec("P")
@@ -97,6 +97,7 @@ def count_flops(  # noqa: PLR0913
     source_len: int | None = None,
     logits: Logits | None = None,
     mla: Mla = "auto",
+    scan: Scan = "auto",
     mask: CountedPairs = "exact",
 ) -> Report:
     """FLOPs of one pass, by component and by class of operation: the report of `archcli flops`.
@@ -105,7 +106,8 @@ def count_flops(  # noqa: PLR0913
     "decode" (one token against `past` cached ones, or `seq_len` where `past` is left out). `batch_size`
     sequences have `seq_len` new tokens each; an encoder-decoder reads `source_len` more. `logits` are those
     of "all" positions or the "last". `mla` is the form of latent attention, as engines compute it, "naive" or
-    "absorbed"; `mask` "dense" counts all S x S pairs. A `Request` says the same as an object.
+    "absorbed"; `scan` that of recurrent layers, "chunked" or "recurrent"; `mask` "dense" counts all S x S
+    pairs. A `Request` says the same as an object.
 
     A FLOP is half a multiply-add. `totals` holds matmul_flops and other_flops, `rows` both by component.
 
@@ -116,7 +118,7 @@ def count_flops(  # noqa: PLR0913
     from archcli.modules.request import Request
 
     subject = given(model)
-    stated = Request(phase, batch_size, seq_len, past, source_len, logits, {"mla": mla})
+    stated = Request(phase, batch_size, seq_len, past, source_len, logits, {"mla": mla, "scan": scan})
     return subject.named(count(subject.model, request or stated, mask=mask))
 
 
@@ -173,7 +175,7 @@ def survey(
 
 
 @_checked
-def compare(
+def compare(  # noqa: PLR0913
     *models: ModelLike,
     batch_size: int = 1,
     seq_len: int = 2048,
@@ -182,19 +184,20 @@ def compare(
     source_len: int | None = None,
     dtype: str = "bf16",
     mla: Mla = "auto",
+    scan: Scan = "auto",
 ) -> Report:
     """Two or more architectures side by side: the report of `archcli compare`.
 
     What they state differently, parameters, FLOPs of a forward of `seq_len` tokens and of a token after
-    `past`, cache of `context` tokens (both left out: `seq_len`), as multiples of the first model's. `rows`
-    hold value_1, value_2, … and ratio_2, ….
+    `past`, cache of `context` tokens (both left out: `seq_len`), as multiples of the first model's. `mla` and
+    `scan` are those of `count_flops`. `rows` hold value_1, value_2, … and ratio_2, ….
 
     Example: `compare("gpt2", "gpt2", seq_len=1024).totals["differences"]` is 0.
     """
     from archcli.commands.base import compared, given
     from archcli.modules.request import Request
 
-    request = Request("forward", batch_size, seq_len, past, source_len, forms={"mla": mla})
+    request = Request("forward", batch_size, seq_len, past, source_len, forms={"mla": mla, "scan": scan})
     return compared([given(model) for model in models], request, context, dtype)
 
 

@@ -31,6 +31,7 @@ WORDS = {
     "phase": ["forward", "train", "prefill", "decode"],
     "logits": [None, "all", "last"],
     "mla": ["auto", "naive", "absorbed"],
+    "scan": ["auto", "chunked", "recurrent"],
     "mask": ["exact", "dense"],
     "dtype": ["bf16", "fp32", "int4", "float8_e4m3fn"],
     "by": [None, "year", "series"],

@@ -20,6 +20,7 @@ from archcli.commands.options import (
     Mla,
     Output,
     Past,
+    Scan,
     SeqLen,
     SourceLen,
 )
@@ -57,6 +58,7 @@ def run(  # noqa: PLR0913
     source_len: SourceLen = None,
     dtype: Dtype = "bf16",
     mla: Mla = "auto",
+    scan: Scan = "auto",
     overrides: SetOne = None,
     form: Form = None,
     as_json: Json = False,
@@ -69,7 +71,7 @@ def run(  # noqa: PLR0913
     """
     given = models or []
     asked = subjects(given, _assigned(overrides or (), len(given))) if len(given) >= FEWEST else []
-    request = Request("forward", batch_size, seq_len, past, source_len, forms={"mla": mla})
+    request = Request("forward", batch_size, seq_len, past, source_len, forms={"mla": mla, "scan": scan})
     report = compared(asked, request, context, dtype)
     inputs = {**report.inputs, "set": overrides} if overrides else report.inputs
     show(replace(report, inputs=inputs), form, output, as_json=as_json)

@@ -7,7 +7,19 @@ from typing import Annotated
 import typer
 
 from archcli.commands.base import subject
-from archcli.commands.options import BatchSize, Form, Json, Mla, Model, Output, Past, SeqLen, Set, SourceLen
+from archcli.commands.options import (
+    BatchSize,
+    Form,
+    Json,
+    Mla,
+    Model,
+    Output,
+    Past,
+    Scan,
+    SeqLen,
+    Set,
+    SourceLen,
+)
 from archcli.measure.flops import count_flops
 from archcli.modules.arguments import CountedPairs
 from archcli.modules.request import Logits, Phase, Request
@@ -41,6 +53,7 @@ def run(  # noqa: PLR0913
     mask: MaskOption = "exact",
     logits: LogitsOption = None,
     mla: Mla = "auto",
+    scan: Scan = "auto",
     macs: Annotated[bool, typer.Option("--macs", help="Show multiply-adds (MACs), two FLOPs each.")] = False,
     overrides: Set = None,
     form: Form = None,
@@ -52,5 +65,5 @@ def run(  # noqa: PLR0913
     A decoding pass is one new token after --past cached ones; without --past, after --seq-len of them.
     """
     asked = subject(model, overrides)
-    request = Request(phase, batch_size, seq_len, past, source_len, logits, {"mla": mla})
+    request = Request(phase, batch_size, seq_len, past, source_len, logits, {"mla": mla, "scan": scan})
     asked.show(count_flops(asked.model, request, mask=mask, macs=macs), form, output, as_json=as_json)

@@ -162,6 +162,13 @@ Mla = Annotated[
         "absorbed where a token is decoded, as in engines, and naive elsewhere."
     ),
 ]
+Scan = Annotated[
+    arguments.Scan,
+    typer.Option(
+        help="Recurrent layers: chunked computes a chunk of tokens at once by matrix products, recurrent one "
+        "token after the other; auto is recurrent where a token is decoded, and chunked elsewhere."
+    ),
+]
 Depth = Annotated[
     int,
     typer.Option(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from archcli.commands.base import Subject, subject
-from archcli.commands.options import BatchSize, Form, Json, Mla, Model, Output, SeqLen, Set, SourceLen
+from archcli.commands.options import BatchSize, Form, Json, Mla, Model, Output, Scan, SeqLen, Set, SourceLen
 from archcli.measure.notes import form_notes, forward_and_decode_forms, source_notes
 from archcli.measure.passes import count_pass
 from archcli.measure.report import Column, Report, Table
@@ -61,6 +61,7 @@ def run(  # noqa: PLR0913
     seq_len: SeqLen = 128,
     source_len: SourceLen = None,
     mla: Mla = "auto",
+    scan: Scan = "auto",
     verbose: Verbose = False,
     overrides: Set = None,
     form: Form = None,
@@ -80,7 +81,7 @@ def run(  # noqa: PLR0913
     chosen_format(form, output, as_json=as_json)
     check_writable(output)
     asked = subject(model, overrides)
-    request = Request("forward", batch_size, seq_len, None, source_len, forms={"mla": mla})
+    request = Request("forward", batch_size, seq_len, None, source_len, forms={"mla": mla, "scan": scan})
     notes = (*source_notes(asked.model, source_len), *form_notes([asked.model], request.forms))
     inputs = {
         "batch_size": batch_size,

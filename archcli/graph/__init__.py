@@ -9,7 +9,7 @@ from archcli.arith import label
 from archcli.graph.op import Op, Tape, Tensor, tree_map
 from archcli.graph.part import OpClass, Part, Workspace
 from archcli.graph.row import Experts, PassPart, Row
-from archcli.graph.state import State, StateKind
+from archcli.graph.state import State, StateContent, StateKind
 
 __all__ = [
     "Experts",
@@ -19,6 +19,7 @@ __all__ = [
     "PassPart",
     "Row",
     "State",
+    "StateContent",
     "StateKind",
     "Tape",
     "Tensor",

@@ -13,9 +13,10 @@ from archcli.modules.request import Phase, Request
 
 REBUILT = "decoding rebuilds the keys and values of every cached token from its latent: MLA naive."
 AS_CACHED = "decoding reads the latents as they are cached, without keys and values: MLA absorbed."
-READ_BY = {("mla", "naive"): REBUILT, ("mla", "absorbed"): AS_CACHED}
+STEPPED = "decoding reads and writes the whole recurrent state for every token: scan recurrent."
+READ_BY = {("mla", "naive"): REBUILT, ("mla", "absorbed"): AS_CACHED, ("scan", "recurrent"): STEPPED}
 """What a form does with the cache, by its key and name."""
-OWNERS = {"mla": "latent attention"}
+OWNERS = {"mla": "latent attention", "scan": "recurrent"}
 """What has the forms of a key, in words."""
 
 
@@ -81,4 +82,6 @@ def other_form_notes(
     """FLOPs of a pass that takes `matmul`, in each other form that its modules have."""
     for key, form, in_other in in_other_forms(model, request):
         flops, _ = count_pass(model, in_other).flops(unmasked=unmasked)
+        if flops == matmul:  # a decoded token is a chunk of one
+            continue
         yield f"--{key} {form} takes {rounded(flops):,} matmul FLOPs, {float(flops / matmul):.3g}x as many."

@@ -27,6 +27,8 @@ CountedPairs = Literal["exact", "dense"]
 """Whether attention pairs are those that the mask allows, or all S x S."""
 Mla = Literal["auto", "naive", "absorbed"]
 """Latent attention: keys and values are rebuilt, or queries work on the latents; auto as engines do."""
+Scan = Literal["auto", "chunked", "recurrent"]
+"""Recurrent layers: many tokens at once by matrix products, or one by one; auto decodes one by one."""
 By = Literal["year", "series"]
 """What a survey groups architectures by."""
 AttentionKernel = Literal["sdpa", "eager"]
@@ -85,6 +87,7 @@ ARGUMENTS: Mapping[str, ValueType] = {
     "overrides": TEXTS,
     "place": TEXT,
     "request": ValueType("a Request", _request, {}),
+    "scan": value_type(Scan),
     "sort": value_type(str | None),
     "values": ValueType("a mapping from names", _mapping, {}),
     "where": TEXTS,
@@ -131,6 +134,6 @@ def _checked(call: BoundArguments, where: str) -> Iterator[Problem]:
                 call.arguments[name] = accept(name, value, where)
             except ArchError as error:
                 yield from error.problems
-    twice = [name for name in call.arguments if name in {*FIELDS, "mla"}]
+    twice = [name for name in call.arguments if name in {*FIELDS, "mla", "scan"}]
     if call.arguments.get("request") is not None and twice:
         yield Problem(f"{either(twice)} stands beside a request", "state it in the Request alone", path=where)

@@ -19,13 +19,31 @@ Kept = tuple[Any, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
+class RecurrenceFacts:
+    """Facts of a mixer that carries a state of constant size; None for a property that it lacks.
+
+    `n_heads` states are each `key_dim` (what is written to and read by: `state`, the width of a key) times
+    `value_dim` (what is stored: the width of a head or value). `n_groups` keys are shared by the heads.
+    `chunk` tokens are computed at once in the chunked form. `conv_kernel` taps has the convolution before it.
+    """
+
+    n_heads: Number = None
+    key_dim: Number = None
+    value_dim: Number = None
+    n_groups: Number = None
+    chunk: Number = None
+    conv_kernel: Number = None
+
+
+@dataclass(frozen=True, slots=True)
 class MixerFacts:
     """Facts of a mixer for measures and rules; None for a property that it lacks.
 
     `head_dim` is the width of a query's and a key's head, `v_head_dim` of a value's. `content_dim` leaves out
     dims that carry position alone (MLA's). `rotary_dim` is how many dims a rotary position may turn.
     `pattern` says in words which tokens are seen, `sparse_window` is the window of a sparse pattern.
-    `stability` names the fields that keep scores from growing.
+    `stability` names the fields that keep scores from growing. `recurrence` has what a recurrence has in
+    place of heads of queries, keys and values.
     """
 
     kind: str | None = None
@@ -47,6 +65,7 @@ class MixerFacts:
     pattern: str | None = None
     position: Position = field(default_factory=NoPosition)
     stability: tuple[str, ...] = ()
+    recurrence: RecurrenceFacts | None = None
 
 
 NO_MIXER = MixerFacts()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
-from archcli.graph import Op, OpClass, Part, State, StateKind
+from archcli.graph import Op, OpClass, Part, State, StateContent, StateKind
 from archcli.ops.base import movement
 from archcli.ops.mask import Mask
 
@@ -195,12 +195,14 @@ class ExtendCache(Op):
     now, [B, keep(P)+T, K, d], and what is kept for the next step, [B, min(P+T, window), K, d]. The caller
     owns both caches.
 
-    `cross` marks entries of an encoder's output, which are reported apart.
+    `cross` marks entries of an encoder's output, which are reported apart; `content` says what the entries
+    are.
     """
 
     name: str
     mask: Mask
     cross: bool = False
+    content: StateContent = StateContent.KEYS_VALUES
 
     def shape(self, new: Shape, past: Shape | None = None) -> tuple[Shape, Shape]:
         before = 0 if past is None else past[1]
@@ -213,7 +215,7 @@ class ExtendCache(Op):
 
     def states(self, new: Shape, past: Shape | None = None) -> tuple[State, ...]:
         kept = self.shape(new, past)[1]
-        return (State(prod(kept), self._kind, kept[1]),)
+        return (State(prod(kept), self._kind, kept[1], self.content),)
 
     @property
     def _kind(self) -> StateKind:

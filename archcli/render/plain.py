@@ -12,7 +12,11 @@ from archcli.wording import sanitize
 if TYPE_CHECKING:
     from archcli.measure.report import Report, Unit
 
-INPUTS: dict[str, tuple[str, Unit]] = {"memory_bytes": ("memory", "bytes"), "mla": ("MLA", "text")}
+INPUTS: dict[str, tuple[str, Unit]] = {
+    "memory_bytes": ("memory", "bytes"),
+    "mla": ("MLA", "text"),
+    "scan": ("scan", "text"),
+}
 """Inputs that a heading does not call by their key, or that have a unit."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from archcli.commands.base import subject
-from archcli.commands.options import Form, Json, Mla, Model, Output, Past, Set, SourceLen
+from archcli.commands.options import Form, Json, Mla, Model, Output, Past, Scan, Set, SourceLen
 from archcli.commands.profile.allocator import keep_large_blocks
 from archcli.commands.profile.by_kind import cut_to
 from archcli.commands.profile.one_model import profile_model
@@ -50,6 +50,7 @@ def run(  # noqa: PLR0913, PLR0917
     past: Past = None,
     source_len: SourceLen = None,
     mla: Mla = "auto",
+    scan: Scan = "auto",
     dtype: Dtype = "fp32",
     device: Device = "cpu",
     hide_launch: HideLaunch = False,
@@ -101,7 +102,7 @@ def run(  # noqa: PLR0913, PLR0917
         hide_launch=hide_launch,
         compile=compiled,
     )
-    request = usual.request(phase, batch_size, seq_len, past, source_len, {"mla": mla})
+    request = usual.request(phase, batch_size, seq_len, past, source_len, {"mla": mla, "scan": scan})
     if vs:
         variants = requested_variants(model, overrides, settings, vs)
         asked, report = variants[0].subject, compare(variants, request, detail)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Mapping
+from dataclasses import replace
 from itertools import chain
 
 from archcli.arith import Number
@@ -54,7 +55,7 @@ class CacheSize:
 
 def _evaluated(state: State, sizes: Mapping[str, int]) -> State:
     tokens = None if state.tokens is None else value_at(state.tokens, sizes)
-    return State(value_at(state.elements, sizes), state.kind, tokens)
+    return replace(state, elements=value_at(state.elements, sizes), tokens=tokens)
 
 
 def _sizes(context: int, batch_size: int, source_len: int) -> dict[str, int]:

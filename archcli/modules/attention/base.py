@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from archcli.arith import Number
-from archcli.graph import Tensor
+from archcli.graph import StateContent, Tensor
 from archcli.modules.base import Conflict, Positive, Share, Size, Spec
 from archcli.modules.context import Context
 from archcli.modules.mixer import Mixer, MixerFacts
@@ -28,6 +28,13 @@ from archcli.ops import (
 if TYPE_CHECKING:  # fields of few, imported where one is given a value
     from archcli.modules.attention.gate import OutputGate
     from archcli.modules.sparsity import Sparsity
+
+CONTENT = {
+    "latent": StateContent.LATENT,
+    "k_pe": StateContent.LATENT,
+    "index_key": StateContent.INDEX_KEYS,
+}
+"""What cached entries are, by name, where they are no keys and values."""
 
 STABILIZERS = ("qk_norm", "softcap", "clip", "sinks")
 """Fields that keep scores from growing, in the order they are named."""
@@ -188,7 +195,8 @@ class SoftmaxAttention(Attention):
             return tuple(new.values()), None
         pairs: list[Any] = []
         for i, (name, entry) in enumerate(new.items()):
-            pairs.append(ExtendCache(f"{name}_cache", self.mask)(entry, *context.cache[i : i + 1]))
+            op = ExtendCache(f"{name}_cache", self.mask, content=CONTENT.get(name, StateContent.KEYS_VALUES))
+            pairs.append(op(entry, *context.cache[i : i + 1]))
         return tuple(seen for seen, _ in pairs), tuple(kept for _, kept in pairs)
 
     def check(self) -> Iterator[Conflict]:

@@ -6,6 +6,7 @@ B batch, T new tokens, D d_model, H query heads, d head_dim, m features.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal
 
 from archcli.arith import Number
@@ -13,6 +14,7 @@ from archcli.graph import Tensor
 from archcli.modules.attention.grouped import ProjectedHeads
 from archcli.modules.base import Conflict, Size
 from archcli.modules.context import Context, or_default
+from archcli.modules.mixer import MixerFacts, RecurrenceFacts
 from archcli.ops import FeatureMap, Linear, LinearAttend, MergeHeads
 
 
@@ -29,6 +31,15 @@ class LinearAttention(ProjectedHeads):
     kind: Literal["linear"] = "linear"
     features: Literal["elu", "softmax"] = "elu"
     n_features: Size | None = None
+
+    def facts(self, d_model: Number | None = None) -> MixerFacts:
+        """As of attention, and the state of a causal one."""
+        facts = super().facts(d_model)
+        if not self.causal:
+            return facts
+        m = facts.head_dim if self.n_features is None else self.n_features
+        state = RecurrenceFacts(self.n_heads, m, facts.v_head_dim, n_groups=self.n_heads)
+        return replace(facts, recurrence=state)
 
     @property
     def kv_heads(self) -> Number:

@@ -42,6 +42,12 @@ class RunInputs(Record):
             Meaning("Form of latent attention, naive or absorbed; null for a model without it."),
         ]
     ]
+    scan: NotRequired[
+        Annotated[
+            str | None,
+            Meaning("Form of recurrent layers, chunked or recurrent; null for a model without them."),
+        ]
+    ]
     dtype: Annotated[str, Meaning("In which numbers it was run.")]
     device: Annotated[str, Meaning("cpu, cuda or cuda:N.")]
     hide_launch: Annotated[

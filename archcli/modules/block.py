@@ -9,17 +9,18 @@ A layer that lacks A or F has the line of the other alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.base import Conflict, Inherit, Module, Positive, Share, Size, children
+from archcli.modules.base import Conflict, Inherit, Positive, Share, Size, children
 from archcli.modules.context import Context, or_default
 from archcli.modules.dropout import dropped
 from archcli.modules.ffn import FeedForward
 from archcli.modules.mixer import NO_MIXER, Kept, Mixer, MixerFacts
 from archcli.modules.norm import Norm, again, has_weight
+from archcli.modules.unread import Holder
 from archcli.ops import Add, Scale
 
 if TYPE_CHECKING:  # a field of few, imported where it is given a value
@@ -32,7 +33,7 @@ RESIDUAL = "_residual"
 """How the names of additions to the stream end."""
 
 
-class Block(Module):
+class Block(Holder):
     """One layer: a mixer of tokens and a feed-forward network on a residual stream of width D.
 
     `attention` mixes tokens. `mixer` is the same key by another name, for what is no attention; rows and
@@ -42,7 +43,9 @@ class Block(Module):
     `residual_multiplier` scales what each adds to the stream (Granite 0.22, MiniCPM 1.4/sqrt(n_layers)); 1
     adds it as it is. `nth_branch` n keeps the stream's size: of its n branches so far, the last of which is
     the mixer's, each has the share 1/n, so that x sqrt(1 - 1/n) + y sqrt(1/n) (Beam; the network's is n + 1).
-    `dropout` zeroes that share of it in training.
+    `dropout` zeroes that share of it in training. `unread` are parameters that the layer holds and no pass
+    reads, by name with how many numbers each is, or its shape (cross-attention to images in Llama 3.2 Vision,
+    experts for their tokens in ERNIE 4.5 VL).
     """
 
     family: ClassVar[str] = "block"
@@ -84,7 +87,7 @@ class Block(Module):
                 "attention and mixer are one key under two names",
                 "leave one of them out",
             )
-        if self.mixing is None and self.ffn is None and not getattr(self, "unread", None):
+        if self.mixing is None and self.ffn is None and not self.unread:
             yield Conflict(
                 "layer-empty",
                 "attention",
@@ -113,21 +116,10 @@ class Block(Module):
 class SerialBlock(Block):
     """Mixer, then cross attention in a decoder of an encoder-decoder, then feed-forward network.
 
-    A kind says what a sublayer reads (`before`) and how its output joins the stream (`after`). `unread` are
-    parameters that the layer holds and a pass of text does not read, by name with the shape of each
-    (cross-attention to images in Llama 3.2 Vision, experts for their tokens in ERNIE 4.5 VL).
+    A kind says what a sublayer reads (`before`) and how its output joins the stream (`after`).
     """
 
     cross_attention: CrossAttention | None = None
-    unread: Mapping[str, int | tuple[int, ...]] = {}
-
-    def check(self) -> Iterator[Conflict]:
-        """Conflicts: unread parameters without a size."""
-        yield from super().check()
-        if self.unread:
-            from archcli.modules.unread import check_unread  # rare
-
-            yield from check_unread(self.unread)
 
     def before(self, x: Tensor, name: str) -> Tensor:
         """The input of the sublayer of that name."""
@@ -140,10 +132,7 @@ class SerialBlock(Block):
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
         """Run the mixer, cross attention if there is a source, and the feed-forward network."""
         context = or_default(x, context)
-        if self.unread:
-            from archcli.modules.unread import hold  # rare
-
-            hold(x, self.unread)
+        self.hold(x)
         cache, cross = context.cache, self.cross_attention
         crosses = cross is not None and not cross.idle
         kept: Kept = None if cache is None else ()
@@ -287,6 +276,7 @@ class Parallel(Block):
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
         """Normalize, run mixer and feed-forward network in parallel, add both to the stream."""
         context = or_default(x, context)
+        self.hold(x)
         kept: Kept = None if context.cache is None else ()
         first = "ffn" if self.mixing is None else self.mixing[0]
         normed = self.norm(x, name=f"{first}_norm")

@@ -5,7 +5,7 @@ B batch, T new tokens, D d_model, V vocab_size.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 from archcli.arith import Number
@@ -93,13 +93,11 @@ class Decoder(Generator, Stack):
     """A decoder-only language model: tokens [B, T] to logits [B, T, V], or hidden states without a head.
 
     With `head: null` it ends with the hidden states [B, T, D].
-    `mtp` adds layers that predict further tokens, in training alone. `unread` are parameters that no pass
-    reads, by name with the shape of each (vectors of Molmo 2's image tokens).
+    `mtp` adds layers that predict further tokens, in training alone.
     """
 
     kind: Literal["decoder"] = "decoder"
     mtp: MultiTokenPrediction | None = None
-    unread: Mapping[str, int | tuple[int, ...]] = {}
 
     @property
     def trains_on_targets(self) -> bool:
@@ -128,10 +126,7 @@ class Decoder(Generator, Stack):
         """
         positions = Positions("positions")(tokens) if positions is None else positions
         x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
-        if self.unread:
-            from archcli.modules.unread import hold  # rare
-
-            hold(x, self.unread)
+        self.hold(x)
         x, kept = self.run(x, Context(positions, past, cache=cache))
         y = self.embedding.project_out(self.apply_final_norm(KeepLast("last")(x) if last_only else x))
         answer = self.logits_or_loss(y, table, targets)
@@ -151,13 +146,12 @@ class Decoder(Generator, Stack):
         return self.mtp.add_losses(answer, x, targets, shared), kept
 
     def check(self) -> Iterator[Conflict]:
-        """Conflicts of multi-token prediction with what it shares; unread parameters without a size."""
+        """Conflicts of multi-token prediction with what it shares."""
         yield from super().check()
-        if self.unread:
-            from archcli.modules.unread import check_unread  # rare
-
-            yield from check_unread(self.unread)
         if self.mtp is not None:
             yield from self.mtp.check_shared(
-                self.embedding, self.head, self.d_model, biased=self.score_bias is not None
+                self.embedding,
+                self.head,
+                self.d_model,
+                biased=self.score_bias is not None or self.relative is not None,
             )

@@ -42,10 +42,8 @@ class Embedding(Module):
     by a biased matrix (RoCBERT; a pass uses the first entries). `width` w makes the table [V, w], with a
     matrix from w to D behind it and one back to w before the head (OPT-350m, arXiv:2205.01068). With
     `width_of` all, positions, segment types and norm are as narrow, and a biased matrix leads from them to D,
-    none back (ALBERT, arXiv:1909.11942 section 3.1; ELECTRA). `unread_table` states a second table that is
-    stored and read by no pass (BART untied),
-    `extra_rows` how many of the table are of no word that could be predicted (Moshi 1). `dropout` zeroes that
-    share of the vectors in training.
+    none back (ALBERT, arXiv:1909.11942 section 3.1; ELECTRA). `extra_rows` is how many rows of the table are
+    of no word that could be predicted (Moshi 1). `dropout` zeroes that share of the vectors in training.
     """
 
     group: ClassVar[str] = "embedding"
@@ -59,7 +57,6 @@ class Embedding(Module):
     joins: bool = False
     norm: Norm | None = None
     norms_tokens: bool = False
-    unread_table: bool = False
     width: Size | None = None
     width_of: Literal["tokens", "all"] = "tokens"
     extra_rows: Count = 0
@@ -71,7 +68,6 @@ class Embedding(Module):
         """Ids [B, T] to vectors [B, T, D], and the table itself for a tied head."""
         rows = vocab_size + self.extra_rows if self.extra_rows else vocab_size
         lookup = Lookup("tokens", rows, d_model if self.width is None else self.width)
-        self._declare_unread(tokens, lookup)
         x = self._scaled(lookup(tokens), "scale")
         narrow = self.width_of == "all"
         x = x if self.width is None or narrow else Linear("project_in", d_model)(x, group=PROJECTION)
@@ -86,11 +82,6 @@ class Embedding(Module):
         x = dropped(x, self.dropout)
         x = Linear("project_in", d_model, True)(x, group=PROJECTION) if narrow else x
         return x, x.tape.weight(lookup, tokens)
-
-    def _declare_unread(self, tokens: Tensor, like: Lookup) -> None:
-        tape = tokens.tape.declaring() if self.unread_table else None
-        if tape is not None:
-            Lookup("unread", like.entries, like.width)(Tensor(tape, tokens.value), group="unread")
 
     def _normalized(self, x: Tensor) -> Tensor:
         y: Tensor = x if self.norm is None else self.norm(x, name="norm")

@@ -5,7 +5,7 @@ B batch, T tokens, D d_model, V vocab_size.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from archcli.arith import Number
@@ -28,9 +28,6 @@ class Encoder(Model, Stack):
     token (ELECTRA's discriminator), `pooler_activation` takes the place of tanh. `n_labels` is a linear
     classifier of what is pooled, or without a pooler of every token; `head` guesses masked tokens. Layers
     state `causal: false`. Nothing is cached, and nothing is generated.
-
-    `unread` are parameters that the model stores and no pass reads, by name with how many numbers each is, or
-    its shape (the second bias of BERT's head where it is not tied).
     """
 
     caches: ClassVar[bool] = False
@@ -41,7 +38,6 @@ class Encoder(Model, Stack):
     pooler_activation: Activation = Tanh()
     n_labels: Size | None = None
     head: MaskedHead | None = None
-    unread: Mapping[str, int | tuple[int, ...]] = {}
 
     def forward(
         self,
@@ -61,10 +57,7 @@ class Encoder(Model, Stack):
         x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
         x = self.apply_final_norm(self.run(x, Context(positions, past))[0])
         y = self._pooled(x) if self.pooler else x
-        if self.unread:
-            from archcli.modules.unread import hold  # rare
-
-            hold(x, self.unread)
+        self.hold(x)
         if self.n_labels is not None:
             y = Linear("classifier", self.n_labels, True)(y, group="classifier")
         if self.head is None:
@@ -84,7 +77,7 @@ class Encoder(Model, Stack):
         return pooled
 
     def check(self) -> Iterator[Conflict]:
-        """Conflicts: a tied head as wide as another than the table; unread parameters without a size."""
+        """Conflict: a tied head as wide as another than the table."""
         yield from super().check()
         below = self.embedding.width or self.d_model
         read = below if self.embedding.width_of == "tokens" else self.d_model
@@ -96,7 +89,3 @@ class Encoder(Model, Stack):
                 f"the head reads vectors of {made or read}, and its tied table has vectors of {below}",
                 f"write width: {below}",
             )
-        if self.unread:
-            from archcli.modules.unread import check_unread  # rare
-
-            yield from check_unread(self.unread)

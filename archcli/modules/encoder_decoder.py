@@ -105,6 +105,7 @@ class EncoderDecoder(Generator):
         """
         positions = Positions("positions")(tokens) if positions is None else positions
         x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
+        self.hold(x)
         memory = None if cache or source is None else self._encoded(source, table)
         x, kept = self.decoder(
             x, Context(positions, past, cache=cache, memory=memory), last_only, name="decoder"

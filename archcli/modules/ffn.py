@@ -67,10 +67,9 @@ class GLU(FeedForward):
 
     Differs from MLP in the gate. `bias` false, as in the paper, leaves all three without bias, true biases
     all, a list biases those it names (TeleChat down). `limit` c bounds the gate from above by c and the up
-    branch to +-c, `up_offset` 1 adds one to the up branch (gpt-oss, arXiv:2508.10925). `limit_on`
-    activation bounds the gate after its activation (Step 3.7). `dropout` zeroes that
-    share of the gated branch in training. `inner_norm` normalizes it before the down projection (SubLN,
-    arXiv:2210.06423; BitNet).
+    branch to +-c, `up_offset` 1 adds one to the up branch (gpt-oss, arXiv:2508.10925). `limit_on` activation
+    bounds the gate after its activation (Step 3.7). `dropout` zeroes that share of the gated branch in
+    training. `inner_norm` normalizes it before the down projection (SubLN, arXiv:2210.06423; BitNet).
     """
 
     is_gated: ClassVar[bool] = True

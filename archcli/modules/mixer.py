@@ -91,6 +91,11 @@ class Mixer(Module):
         """The rotary table that the heads need, computed once per stack; None without rotation."""
         return None
 
+    @property
+    def relative_span(self) -> int | None:
+        """How far the table of relative positions reaches that it reads of its stack; None for none."""
+        return None
+
     def facts(self, d_model: Number = None) -> MixerFacts:
         """The facts that measures and rules read. Widths that depend on d_model need it given."""
         return MixerFacts(kind=getattr(self, "kind", type(self).__name__), has_scores=self.has_scores)

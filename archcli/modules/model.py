@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from archcli.arith import Number
 from archcli.errors import ArchError
-from archcli.modules.base import Conflict, Module, Size, substitute
+from archcli.modules.base import Conflict, Size, substitute
 from archcli.modules.embedding import Embedding
 from archcli.modules.layers import LayerIndex
 from archcli.modules.norm import Norm
 from archcli.modules.request import InputSpec, Request
 from archcli.modules.stack import stacks
+from archcli.modules.unread import Holder
 from archcli.units import FIGURE, ROUNDED
 
 if TYPE_CHECKING:  # fields of few models, imported where one is given a value
@@ -29,7 +30,7 @@ RELEASED = re.compile(r"[12]\d{3}(-(0[1-9]|1[0-2]))?", re.ASCII)
 """A year, or a year and a month."""
 
 
-class Model(Module):
+class Model(Holder):
     """Base of all models: vocabulary, widths, norm and embedding, but not the layers.
 
     `norm` is what every layer uses that names none of its own, and what follows the last layer.
@@ -40,7 +41,8 @@ class Model(Module):
     stands for its generation in surveys and in the evidence of rules. None changes a count. `lora` adds
     low-rank adapters, which alone are trained; `quantization` says in how many bits the weights are stored.
     `ignore` lists codes of rules that `archcli check` is to leave out, `training` what of the recipe those
-    rules judge; neither is counted.
+    rules judge; neither is counted. `unread` are parameters that are stored and read by no pass, by name with
+    how many numbers each is, or its shape (vectors of Molmo 2's image tokens, a second table of BART's).
     """
 
     family: ClassVar[str] = "model"

@@ -63,7 +63,7 @@ class MultiTokenPrediction(Module):
     ) -> Iterator[Conflict]:
         """Conflicts of the shared embedding and head, and of the layer with width D.
 
-        `biased`: layers share a score bias.
+        `biased`: layers share a score bias, or relative positions.
         """
         if not isinstance(head, Head) or head.bias or head.stored_bias:
             yield Conflict(
@@ -84,12 +84,13 @@ class MultiTokenPrediction(Module):
                 "multi-token prediction shares the embedding, which must be a table alone",
                 "take positions into attention, or leave mtp out",
             )
-        if biased:
+        mixing = self.layer.mixing if self.layer else None
+        if biased or (mixing and mixing[1].relative_span is not None):
             yield Conflict(
                 "mtp-score-bias",
                 MTP,
-                "multi-token prediction has no score bias",
-                "leave score_bias or mtp out",
+                "multi-token prediction has no score bias and no relative positions",
+                "leave mtp out, or score_bias and relative",
             )
         for conflict in self.layer.check_width(d_model) if self.layer else ():
             yield conflict.below(f"{MTP}.layer")

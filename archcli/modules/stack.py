@@ -15,6 +15,7 @@ from archcli.graph import Tensor
 from archcli.modules.base import Conflict, Inherit, Module, Size, Spec, children
 from archcli.modules.block import Block
 from archcli.modules.context import Context, LayerCache
+from archcli.modules.mixer import Mixer
 from archcli.modules.norm import Norm
 from archcli.modules.values import Length
 
@@ -138,16 +139,43 @@ class Stack(Module):
         mixing = ((i, block.mixing) for i, group in enumerate(self.groups) for block in group.blocks)
         return ((i, pair[1]) for i, pair in mixing if pair is not None and pair[1].has_scores)
 
+    def _mixers(self) -> Iterator[tuple[str, Mixer]]:
+        """(YAML path, mixer) of every layer that has one."""
+        for i, group in enumerate(self.groups):
+            for step, block in children(group):
+                if isinstance(block, Block) and block.mixing is not None:
+                    key, mixer = block.mixing
+                    yield f"groups.{i}.{step}.{key}", mixer
+
     def check_width(self, d_model: int) -> Iterator[Conflict]:
         """Conflicts of any layer with a residual stream of width D."""
         for i, group in enumerate(self.groups):
             yield from (conflict.below(f"groups.{i}") for conflict in group.check_width(d_model))
 
     def check(self) -> Iterator[Conflict]:
-        """Conflicts of a shared score bias: unequal numbers of heads, or windows."""
+        """Conflicts of layers with what the stack computes for them all."""
         yield from super().check()
-        if self.score_bias is None:
-            return
+        yield from self._check_relative()
+        if self.score_bias is not None:
+            yield from self._check_score_bias()
+
+    def _check_relative(self) -> Iterator[Conflict]:
+        """Conflicts: relative positions that are read and not stated, of another size, or not read."""
+        size = None if self.relative is None else self.relative.size
+        spans = [(place, mixer.relative_span) for place, mixer in self._mixers()]
+        for place, span in spans:
+            if span is not None and size is None:
+                what = "disentangled attention reads a table of relative positions, which its stack states"
+                yield Conflict("relative-missing", place, what, f"add relative: {{size: {span}}}")
+            elif span not in (None, size):
+                what = f"it reads {span} relative positions to each side, and the table has {size}"
+                yield Conflict("relative-size", place, what, f"write size: {span} in relative")
+        if size is not None and all(span is None for _, span in spans):
+            what = "no layer reads a table of relative positions"
+            yield Conflict("relative-unused", "relative", what, "leave it out")
+
+    def _check_score_bias(self) -> Iterator[Conflict]:
+        """Conflicts of a shared score bias: unequal numbers of heads, or windows."""
         if not any(self._scored()):
             yield Conflict(
                 "score-bias-without-scores",

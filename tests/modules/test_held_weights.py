@@ -9,7 +9,6 @@ from archcli.modules import (
     CrossAttention,
     Decoder,
     DecoderStack,
-    Embedding,
     EncoderDecoder,
     EncoderStack,
     Group,
@@ -67,7 +66,7 @@ def test_a_cross_attention_without_a_source_is_refused():
 
 def test_an_unread_table_is_held():
     params, flops, cached = figures(decoder())
-    assert figures(decoder(embedding=Embedding(unread_table=True))) == (params + VOCAB * D, flops, cached)
+    assert figures(decoder(unread={"table": (VOCAB, D)})) == (params + VOCAB * D, flops, cached)
 
 
 def test_buckets_of_each_layer_are_tables_of_their_own():

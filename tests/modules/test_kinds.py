@@ -78,7 +78,7 @@ def test_a_problem_of_a_yaml_carries_the_code_of_its_conflict():
 # Every model needs these files of modules and operations; the others are those of Llama's own kinds.
 EVERY_MODEL = """
 modules: arguments attention base block context dropout embedding fields formats forms head headings kinds
-    layers mixer model norm packing position request rope_scaling stack trace values
+    layers mixer model norm packing position request rope_scaling stack trace unread values
 ops: base dense layout pointwise rotary
 """
 OF_LLAMA = """

@@ -26,6 +26,22 @@ def test_they_are_parameters_and_nothing_else():
         assert report(HOLDING).totals == report(PLAIN).totals
 
 
+def test_a_parallel_layer_holds_them_too():
+    plain, holding = (of({**LAYER, "kind": "parallel", **held}) for held in ({}, {"unread": HELD}))
+    added = archcli.count_params(holding).totals["params"] - archcli.count_params(plain).totals["params"]
+    assert added == 3 * (1 + 15)
+
+
+def test_an_encoder_decoder_holds_them_too():
+    half = {"groups": [{"n_layers": 1, "layer": LAYER}]}
+    crossed = {"groups": [{"n_layers": 1, "layer": {**LAYER, "cross_attention": {"n_heads": 2}}}]}
+    plain = {k: v for k, v in of().items() if k != "groups"} | {"encoder": half, "decoder": crossed}
+    given = {"kind": "encoder_decoder", **plain}
+    holding = {**given, "unread": {"table": [11, 4]}}
+    added = archcli.count_params(holding).totals["params"] - archcli.count_params(given).totals["params"]
+    assert added == 11 * 4
+
+
 def test_a_layer_may_hold_them_and_do_nothing():
     idle = of({"kind": "pre_norm", "unread": HELD})
     assert archcli.count_params(idle).totals["params"] == 3 * 16 + 2 * 11 * 4 + 4

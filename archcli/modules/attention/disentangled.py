@@ -6,10 +6,9 @@ B batch, T tokens, D d_model, H heads, d head_dim, s buckets or distances to eac
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, cast
 
 from archcli.arith import Number
-from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.attention.grouped import MultiHeadAttention
 from archcli.modules.base import Conflict, Inline, Size
@@ -40,10 +39,9 @@ class DisentangledAttention(MultiHeadAttention):
     """Scores (q_i k_j + q_i r_(i-j) + k_j s_(i-j)) * scale.
 
     He et al. 2020, arXiv:2006.03654 section 3.1: r and s are projections of relative positions, of which the
-    stack states the table, `relative`. `terms` are those
-    besides q k: c2p the first, p2c the second. `share` projects positions as contents are projected
-    (DeBERTa 3), else by matrices of their own. `buckets` left out keeps one vector a distance; distances
-    beyond `max_distance` share the last.
+    stack states the table, `relative`. `terms` are those besides q k: c2p the first, p2c the second. `share`
+    projects positions as contents are projected (DeBERTa 3), else by matrices of their own. `buckets` left
+    out keeps one vector a distance; distances beyond `max_distance` share the last.
     """
 
     kind: Literal["disentangled"] = "disentangled"  # type: ignore[assignment]
@@ -52,20 +50,23 @@ class DisentangledAttention(MultiHeadAttention):
     buckets: Size | None = None
     max_distance: Size = 512
 
+    @property
+    def relative_span(self) -> int:
+        """The buckets or distances to each side."""
+        return self.max_distance if self.buckets is None else self.buckets
+
     def own_bias(self, context: Context, q: Tensor, k: Tensor, scale: float) -> Tensor:
         """The scores with positions, [B, H, T, T]."""
-        if context.relative is None:
-            raise ArchError("disentangled attention needs the table of its stack", "add relative: {size: …}")
+        table = cast("Tensor", context.relative)  # a stack without it is refused
         scores = []
         pairs: tuple[tuple[Term, Literal["q", "k"], Tensor], ...] = (("c2p", "k", q), ("p2c", "q", k))
         for term, which, contents in pairs:
             if term in self.terms:
-                placed = self._positions(context.relative, which)
+                placed = self._positions(table, which)
                 scores.append(Einsum(term, "bthd,shd->bhts")(contents, placed))
-        span = self.max_distance if self.buckets is None else self.buckets
         of_queries, of_keys = "c2p" in self.terms, "p2c" in self.terms
         bias: Tensor = DisentangledBias(
-            "disentangled", span, self.buckets, self.max_distance, scale, of_queries, of_keys
+            "disentangled", self.relative_span, self.buckets, self.max_distance, scale, of_queries, of_keys
         )(*scores)
         return bias
 

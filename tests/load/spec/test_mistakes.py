@@ -12,7 +12,7 @@ from edits_of_kinds import KINDS
 from edits_of_values import VALUES
 
 EMBEDDING = (
-    "tied, scale, position, token_types, boxes, joins, norm, norms_tokens, unread_table, width, width_of, "
+    "tied, scale, position, token_types, boxes, joins, norm, norms_tokens, width, width_of, "
     "extra_rows, dropout, more_types, joined"
 )
 

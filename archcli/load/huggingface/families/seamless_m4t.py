@@ -4,7 +4,7 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.sinusoids import fairseq_sinusoid
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.rules import Auxiliary, Parts, Rule, Weights
-from archcli.load.huggingface.whole.bart_like import BART_DEFAULTS, Wiring, bart_like
+from archcli.load.huggingface.whole.bart_like import BART_DEFAULTS, SHARED, Wiring, bart_like
 
 MODEL_TYPES = ("seamless_m4t", "seamless_m4t_v2")
 WHOLE = ("SeamlessM4TModel", "SeamlessM4Tv2Model")
@@ -87,7 +87,7 @@ def weights(config: Config) -> Weights:
     tied = config.of_class(DEFAULTS).flag("tie_word_embeddings")
     table = Parts(("embedding.tokens.weight",), again=True)
     return {
-        "shared.weight": table if tied else "embedding.unread.weight",
+        "shared.weight": table if tied else f"{SHARED}.weight",
         "text_encoder.embed_tokens.weight": table if tied else "source.weight",
         "text_decoder.embed_tokens.weight": table,
         "lm_head.weight": "lm_head.weight",

@@ -56,7 +56,7 @@ def weights(config: Config) -> Weights:
     config = config.of_class(DEFAULTS, **ALIASES)
     names = t5_weights(config, ff="mlp")
     if not config.flag("tie_word_embeddings"):
-        names |= {"shared.weight": "embedding.unread.weight", "encoder.embed_tokens.weight": "source.weight"}
+        names |= {"shared.weight": "shared.weight", "encoder.embed_tokens.weight": "source.weight"}
     for half, i in (("encoder", 1), ("decoder", 2)):
         theirs, ours = f"{half}.block.*.layer.{i}.mlp", f"{half}.layers.*.ffn"
         names |= {

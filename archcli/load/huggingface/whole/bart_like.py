@@ -50,6 +50,9 @@ HARMLESS = (
 TORCH_NORM = MappingProxyType(layernorm(1e-5))
 """nn.LayerNorm with its own eps: these files have no key for it."""
 
+SHARED = "shared"
+"""The table that no pass reads where nothing is tied."""
+
 LEARNED = MappingProxyType({"kind": "learned", "offset": 2})
 """A table whose first two rows were padding's in fairseq."""
 
@@ -134,7 +137,7 @@ def bart_like(config: Config, wiring: Wiring, *, bias: Flag = True, **embedding:
         return {**whole, **decoder}
     if not tied and wiring.shared:
         note_unread_table(config, vocab)
-        whole["embedding"]["unread_table"] = True
+        whole["unread"] = {SHARED: [vocab, d_model(config)]}
     encoder = {
         "vocab_size": None if tied else vocab,
         "position": position,
@@ -175,7 +178,7 @@ def bart_weights(
     tables = {"decoder": "embedding.positions.weight"}
     if not alone:
         names |= {
-            "[model.]shared.weight": table if tied else "embedding.unread.weight",
+            "[model.]shared.weight": table if tied else f"{SHARED}.weight",
             "[model.]encoder.embed_tokens.weight": table if tied else "source.weight",
             "[model.]encoder.layernorm_embedding.*": "encoder.input_norm.*",
             "[model.]encoder.layer_norm.*": "encoder.final_norm.*",

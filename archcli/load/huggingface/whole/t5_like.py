@@ -90,7 +90,8 @@ def t5_like(
         config.note(f"{what}, and counts {fewer} parameters fewer")
     elif not tied:
         config.note("shared, a table of as many parameters as the embedding, is counted, and read by no pass")
-        embedding["unread_table"], encoder = True, {"vocab_size": config.size("vocab_size"), **encoder}
+        whole["unread"] = {"shared": [config.size("vocab_size"), width]}
+        encoder = {"vocab_size": config.size("vocab_size"), **encoder}
     head = {"scale": width.derive(width.value**-0.5)} if scale else None
     decoder = _half(config, decoders, ffns["decoder"], causal=True, per_layer=per_layer)
     halves = {"embedding": embedding, "encoder": encoder, "decoder": decoder, "head": head}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import attention, head_dim
 from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.defaults import COHERE
 from archcli.load.huggingface.parts.feed_forward import gated
 from archcli.load.huggingface.parts.norms import layernorm
 from archcli.load.huggingface.parts.numbers import positive
@@ -15,21 +16,7 @@ from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("cohere",)
 
-DEFAULTS = {
-    "vocab_size": 256000,
-    "hidden_size": 8192,
-    "intermediate_size": 22528,
-    "logit_scale": 0.0625,
-    "num_hidden_layers": 40,
-    "num_attention_heads": 64,
-    "hidden_act": "silu",
-    "max_position_embeddings": 8192,
-    "layer_norm_eps": 1e-5,
-    "rope_theta": 500000.0,
-    "attention_bias": False,
-    "use_qk_norm": False,
-    "tie_word_embeddings": True,
-}
+DEFAULTS = {**COHERE, "logit_scale": 0.0625, "rope_theta": 500000.0, "use_qk_norm": False}
 
 
 def mapping(config: Config) -> Mapped:

@@ -2,6 +2,7 @@
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import head_dim
+from archcli.load.huggingface.parts.defaults import COHERE
 from archcli.load.huggingface.parts.norms import layernorm
 from archcli.load.huggingface.parts.numbers import positive
 from archcli.load.huggingface.parts.rope import rope
@@ -11,20 +12,7 @@ from archcli.load.huggingface.weights.names import LLAMA
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("cohere2",)
-DEFAULTS = {
-    "vocab_size": 256000,
-    "hidden_size": 8192,
-    "intermediate_size": 22528,
-    "logit_scale": 0.0625,
-    "num_hidden_layers": 40,
-    "num_attention_heads": 64,
-    "hidden_act": "silu",
-    "max_position_embeddings": 8192,
-    "layer_norm_eps": 1e-5,
-    "attention_bias": False,
-    "sliding_window": 4096,
-    "tie_word_embeddings": True,
-}
+DEFAULTS = {**COHERE, "logit_scale": 0.0625, "sliding_window": 4096}
 WEIGHTS = LLAMA
 
 

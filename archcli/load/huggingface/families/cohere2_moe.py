@@ -5,6 +5,7 @@ from functools import partial
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.parts.attention import attention, head_dim
 from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.defaults import COHERE
 from archcli.load.huggingface.parts.experts import by_types, experts, shared_experts, with_networks
 from archcli.load.huggingface.parts.feed_forward import gated
 from archcli.load.huggingface.parts.norms import layernorm, rmsnorm
@@ -16,19 +17,10 @@ from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, SHARED
 
 MODEL_TYPES = ("cohere2_moe",)
 DEFAULTS = {
-    "vocab_size": 256000,
-    "hidden_size": 8192,
-    "intermediate_size": 22528,
+    **COHERE,
     "logit_scale": 0.0625,
-    "num_hidden_layers": 40,
-    "num_attention_heads": 64,
     "head_dim": 128,
-    "hidden_act": "silu",
-    "max_position_embeddings": 8192,
-    "layer_norm_eps": 1e-5,
-    "tie_word_embeddings": True,
     "rope_theta": 10000.0,
-    "attention_bias": False,
     "sliding_window": 4096,
     "num_experts_per_tok": 2,
     "num_experts": 8,

@@ -1,4 +1,4 @@
-"""ERNIE 4.5, dense: Ernie4_5Config and Ernie4_5ForCausalLM."""
+"""ERNIE 4.5, dense, and the text part of PaddleOCR-VL: Ernie4_5Config and Ernie4_5ForCausalLM."""
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import head_dim
@@ -8,7 +8,7 @@ from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import LLAMA
 from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
 
-MODEL_TYPES = ("ernie4_5",)
+MODEL_TYPES = ("ernie4_5", "paddleocr_vl_text")
 DEFAULTS = llama_defaults(
     "attention_bias",
     "mlp_bias",
@@ -29,9 +29,9 @@ WEIGHTS = LLAMA
 
 
 def mapping(config: Config) -> Mapped:
-    """As Llama with interleaved RoPE and one flag for all biases."""
+    """As Llama with one flag for all biases; RoPE is interleaved but in PaddleOCR-VL, of three equal axes."""
     config = config.of_class(DEFAULTS)
-    bias, place = config.flag("use_bias"), rope(config, head_dim(config), pairing="interleaved")
-    return llama_like(
-        config, heads={"bias": bias, "position": place}, ffn=gated(config, bias=bias), tied=True
-    )
+    alone, bias = config.model_type == "ernie4_5", config.flag("use_bias")
+    place = rope(config, head_dim(config), pairing="interleaved" if alone else "half")
+    heads = {"bias": bias, "position": place}
+    return llama_like(config, heads=heads, ffn=gated(config, bias=bias), tied=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import attention, head_dim
 from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.defaults import GLM4
 from archcli.load.huggingface.parts.feed_forward import gated
 from archcli.load.huggingface.parts.norms import rmsnorm
 from archcli.load.huggingface.parts.rope import rope
@@ -14,20 +15,7 @@ from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("glm",)
 
-DEFAULTS = {
-    "vocab_size": 151552,
-    "hidden_size": 4096,
-    "intermediate_size": 13696,
-    "num_hidden_layers": 40,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 2,
-    "head_dim": 128,
-    "hidden_act": "silu",
-    "max_position_embeddings": 131072,
-    "rms_norm_eps": 0.00000015625,
-    "attention_bias": True,
-    "tie_word_embeddings": False,
-}
+DEFAULTS = GLM4
 
 
 def mapping(config: Config) -> Mapped:

@@ -2,26 +2,14 @@
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import head_dim
+from archcli.load.huggingface.parts.defaults import GLM4
 from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import GATE_UP, LLAMA
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("glm4",)
-DEFAULTS = {
-    "vocab_size": 151552,
-    "hidden_size": 4096,
-    "intermediate_size": 13696,
-    "num_hidden_layers": 40,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 2,
-    "head_dim": 128,
-    "hidden_act": "silu",
-    "max_position_embeddings": 131072,
-    "rms_norm_eps": 0.00000015625,
-    "attention_bias": True,
-    "tie_word_embeddings": False,
-}
+DEFAULTS = GLM4
 WEIGHTS = {
     **LLAMA,
     "[model.]layers.*.post_self_attn_layernorm.weight": "layers.*.attention_post_norm.weight",

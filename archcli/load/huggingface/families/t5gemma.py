@@ -2,6 +2,7 @@
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import attention, head_counts, head_dim, query_scale
+from archcli.load.huggingface.parts.defaults import GEMMA2
 from archcli.load.huggingface.parts.feed_forward import gated
 from archcli.load.huggingface.parts.groups import groups
 from archcli.load.huggingface.parts.norms import rmsnorm
@@ -11,25 +12,6 @@ from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
 from archcli.load.huggingface.weights.rules import Parts, Rule, Weights
 
 MODEL_TYPES = ("t5gemma",)
-
-HALF = {
-    "vocab_size": 256000,
-    "hidden_size": 2304,
-    "intermediate_size": 9216,
-    "num_hidden_layers": 26,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 4,
-    "head_dim": 256,
-    "hidden_activation": "gelu_pytorch_tanh",
-    "max_position_embeddings": 8192,
-    "rms_norm_eps": 1e-6,
-    "attention_bias": False,
-    "query_pre_attn_scalar": 256,
-    "sliding_window": 4096,
-    "final_logit_softcapping": 30.0,
-    "attn_logit_softcapping": 50.0,
-}
-"""The defaults of T5GemmaModuleConfig, of which each half has one."""
 
 DEFAULTS = {"tie_word_embeddings": True}
 HARMLESS = ("classifier_dropout_rate", "dropout_rate", "initializer_range", "vocab_size")
@@ -44,7 +26,7 @@ def mapping(config: Config) -> Mapped:
     config.only_architectures("T5GemmaForConditionalGeneration", "T5GemmaModel")
     config.only("is_encoder_decoder", True, default=True)
     config.ignore(*HARMLESS)
-    encoder, decoder = config.inner("encoder", HALF), config.inner("decoder", HALF)
+    encoder, decoder = config.inner("encoder", GEMMA2), config.inner("decoder", GEMMA2)
     width, wide = encoder.size("hidden_size"), decoder.size("hidden_size")
     read = {"d_model": width if width != wide else None, "vocab_size": encoder.size("vocab_size")}
     cap = optional_number(decoder, "final_logit_softcapping")
@@ -87,7 +69,7 @@ def _half(config: Config, *, causal: bool) -> Mapped:
 
     layers = windows(config, layer, lambda index: index % 2 == 0)
     config.ignore(
-        *HALF, *HARMLESS, "model_type", "tie_word_embeddings", "is_decoder", "cross_attention_hidden_size"
+        *GEMMA2, *HARMLESS, "model_type", "tie_word_embeddings", "is_decoder", "cross_attention_hidden_size"
     )
     config.report_unread_keys()
     return {"norm": rmsnorm(config, offset=1), "groups": groups(layers)}

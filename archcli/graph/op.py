@@ -32,6 +32,8 @@ class Op(ABC):
     """Whether it needs a torch module even without weights, as it behaves differently in training."""
     grouped: ClassVar[bool] = False
     """Whether it is a product that routed experts run as one, each on the tokens sent to it."""
+    convolves: ClassVar[bool] = False
+    """Whether it runs torch's convolution, which torch.jit cannot trace on the meta device."""
     expected: ClassVar[bool] = False
     """Whether its cost depends on data, and the counted one is an expected value."""
 

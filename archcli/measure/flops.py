@@ -25,7 +25,7 @@ MASKS = {
 }
 
 
-GROUPS = {"attention": "attention_proj"}
+GROUPS = {"attention": "attention_proj", "recurrent": "recurrent_proj"}
 """Components of groups whose other ops name a component of theirs: what remains are projections."""
 
 AMOUNTS = ("matmul_flops", "other_flops")

@@ -45,6 +45,7 @@ TABLE: dict[str, dict[str, str]] = {
         "moa": "archcli.modules.attention.mixture:MixtureOfHeads",
         "linear": "archcli.modules.attention.linear:LinearAttention",
         "differential": "archcli.modules.attention.differential:DifferentialAttention",
+        "mamba2": "archcli.modules.recurrent.mamba2:Mamba2",
     },
     "block": {
         "pre_norm": "archcli.modules.block:PreNorm",
@@ -58,6 +59,10 @@ TABLE: dict[str, dict[str, str]] = {
         "mlp": "archcli.modules.ffn:MLP",
         "glu": "archcli.modules.ffn:GLU",
         "moe": "archcli.modules.moe:MixtureOfExperts",
+    },
+    "gated_norm": {
+        "rmsnorm": "archcli.modules.recurrent.gated_norm:GatedRMSNorm",
+        "layernorm": "archcli.modules.recurrent.gated_norm:GatedLayerNorm",
     },
     "head": {
         "adaptive": "archcli.modules.heads:AdaptiveHead",

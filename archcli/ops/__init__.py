@@ -25,6 +25,9 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.normalize import *
     from archcli.ops.pointwise import *
     from archcli.ops.query_temperature import *
+    from archcli.ops.recurrent.causal_conv import *
+    from archcli.ops.recurrent.state_scan import *
+    from archcli.ops.recurrent.step_size import *
     from archcli.ops.relative import *
     from archcli.ops.rotary import *
     from archcli.ops.route import *
@@ -69,6 +72,9 @@ HOMES = {
     ".query_temperature": ["QueryTemperature"],
     ".fourier": ["Fourier"],
     ".disentangled": ["DisentangledBias", "LentLinear"],
+    ".recurrent.causal_conv": ["CausalConv1d"],
+    ".recurrent.state_scan": ["StateScan"],
+    ".recurrent.step_size": ["HeadSkip", "StepSize"],
     ".relative": ["RelativeBias", "RelativeKeys"],
     ".rotary": ["AddConstant", "Positions", "RotaryTable", "Rotate", "Sinusoid"],
     ".route": ["Combine", "Dispatch", "Route"],

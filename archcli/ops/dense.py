@@ -175,6 +175,7 @@ class Conv1d(Op):
     [B, in, n] to [B, out, (n + 2 padding - kernel) // stride + 1].
     """
 
+    convolves: ClassVar[bool] = True
     name: str
     out: Number
     kernel: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from archcli.arith import Shape, prod
+from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
 from archcli.ops import base
 
@@ -16,7 +16,7 @@ class Normalize(Op):
 
     LayerNorm (arXiv:1607.06450) is centred; RMSNorm (arXiv:1910.07467) is not, its mean is taken as 0. `axes`
     of the input the weight spans: 1 for [d]; 2 for [H, d], a gain per head. `offset` 1 stores the weight
-    minus one (Gemma).
+    minus one (Gemma). With `groups` n each n-th of the axis has a statistic of its own (Mamba-2).
     """
 
     name: str
@@ -26,6 +26,7 @@ class Normalize(Op):
     bias: bool = False
     offset: float = 0.0
     axes: int = 1
+    groups: Number = 1
 
     def shape(self, x: Shape) -> Shape:
         return x
@@ -49,9 +50,12 @@ class Normalize(Op):
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         wide = x.float()
+        if self.groups != 1:
+            wide = wide.unflatten(-1, (self.groups, -1))
         if self.centred:
             wide = wide - wide.mean(-1, keepdim=True)
         wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.eps)
+        wide = wide.reshape(x.shape)
         if self.weight:
             wide = wide * (self.offset + weights["weight"].float())
         if self.bias:
@@ -62,7 +66,7 @@ class Normalize(Op):
         return 1.0 - self.offset if weight == "weight" else 0.0
 
     def leaf(self, nn: Any, x: Shape) -> Any:
-        if self.offset or self.axes > 1 or (self.bias and not self.weight):
+        if self.offset or self.axes > 1 or self.groups != 1 or (self.bias and not self.weight):
             return None
         if self.centred:
             return nn.LayerNorm(x[-1], eps=self.eps, elementwise_affine=self.weight, bias=self.bias)

@@ -6,11 +6,9 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from torch import nn
-
-from archcli.arith import Shape
 from archcli.graph import Row
 from archcli.modules.headings import MTP
 from archcli.modules.layers import LayerIndex
@@ -46,7 +44,7 @@ def verify_fvcore(
     model: LanguageModel, rows: Sequence[Row], layers: LayerIndex, inputs: Sequence[Any]
 ) -> FvcoreResults:
     """Compare archcli's forward FLOPs with fvcore's (twice its multiply-adds), by module."""
-    untraced = _convolutions(model, rows, layers)
+    untraced = _convolutions(rows, layers)
     try:
         with _stubbed(model, untraced):
             analysis = _analysis(model, inputs)
@@ -72,27 +70,32 @@ def verify_fvcore(
     return FvcoreResults([total, *rest], list(_notes(analysis, hidden, skipped, names)), plain)
 
 
-def _convolutions(model: LanguageModel, rows: Sequence[Row], layers: LayerIndex) -> dict[str, Shape]:
-    """The output of each convolution by path, as torch.jit cannot trace one on meta."""
-    leaves = dict(model.named_modules())
-    shapes: dict[str, Shape] = {}
+def _convolutions(rows: Sequence[Row], layers: LayerIndex) -> dict[str, Any]:
+    """The shape or shapes that each convolution returns, by path, as torch.jit cannot trace one on meta."""
+    returned: dict[str, Any] = {}
     for row in rows:
-        # the class is torch's, of the built leaves: jit fails on those alone
-        paths = [path for path in layers.built_paths(row.path) if isinstance(leaves.get(path), nn.Conv1d)]
-        shapes |= dict.fromkeys(paths, row.outputs[0]) if row.weights else {}
-    return shapes
+        if row.op.convolves and row.weights:
+            returned |= dict.fromkeys(layers.built_paths(row.path), row.op.shape(*row.inputs))
+    return returned
 
 
 @contextmanager
-def _stubbed(model: LanguageModel, shapes: Mapping[str, Shape]) -> Iterator[None]:
+def _stubbed(model: LanguageModel, returned: Mapping[str, Any]) -> Iterator[None]:
     """Let modules return empty tensors of the given shapes within the block, in place of their forward."""
-    for path, shape in shapes.items():
-        vars(model.get_submodule(path))["forward"] = lambda x, shape=shape: x.new_empty(shape)
+    for path, shape in returned.items():
+        vars(model.get_submodule(path))["forward"] = partial(_empty, shape)
     try:
         yield
     finally:
-        for path in shapes:
+        for path in returned:
             del vars(model.get_submodule(path))["forward"]
+
+
+def _empty(shape: Any, x: Any, *_rest: Any, **_options: Any) -> Any:
+    """An empty tensor of a shape, or a tuple of them."""
+    if isinstance(shape[0], tuple):
+        return tuple(x.new_empty(one) for one in shape)
+    return x.new_empty(shape)
 
 
 def _analysis(model: LanguageModel, inputs: Sequence[Any]) -> Any:

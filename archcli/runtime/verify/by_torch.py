@@ -15,7 +15,7 @@ from archcli.graph import OpClass, Row
 from archcli.modules.layers import LayerIndex
 from archcli.modules.request import Request
 from archcli.runtime.model.build import Cache, LanguageModel
-from archcli.runtime.verify.contractions import Contractions, contractions
+from archcli.runtime.verify.contractions import FORMULAS, Contractions, contractions
 from archcli.runtime.verify.result import ReferenceResult, compare_entries
 
 Inputs = Sequence[Any]
@@ -100,7 +100,7 @@ def verify_training(model: LanguageModel, inputs: Inputs, train: Counted, layers
     """
     model.train()
     targets = inputs[0] if model.spec.trains_on_targets else None
-    with contractions(model) as executed, FlopCounterMode(display=False) as counter:
+    with contractions(model) as executed, _counter() as counter:
         outputs = tree_leaves(model(*inputs, targets=targets))
         halfway = counter.get_total_flops()
         torch.autograd.backward(outputs, [torch.empty_like(output) for output in outputs])
@@ -125,7 +125,10 @@ def verify_step(
     model.eval()
     with torch.no_grad():
         cache = Cache() if past is None else model.prefill(*past)[1]
-        with contractions(model) as executed, FlopCounterMode(display=False) as counter:
+        with (
+            contractions(model) as executed,
+            _counter() as counter,
+        ):
             kept = model.step(inputs[0], cache, *inputs[1:], last_only=True)[1]
     total = ReferenceResult(
         "FlopCounterMode",
@@ -136,6 +139,10 @@ def verify_step(
     return TorchResults(
         [total, *_cached(counted, cache, kept), *_by_row(counted, executed, layers)], executed.uncounted
     )
+
+
+def _counter() -> FlopCounterMode:
+    return FlopCounterMode(display=False, custom_mapping=FORMULAS)
 
 
 def _cached(counted: Counted, before: Cache, after: Cache) -> Iterator[ReferenceResult]:

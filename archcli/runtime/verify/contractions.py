@@ -41,6 +41,24 @@ JOINS = {
 """Operations on several floating tensors that torch does not call pointwise and that contract nothing."""
 
 
+def _conv_backward(*args: Any, out_val: Any) -> int:
+    """FLOPs of a convolution's gradients, whose `args` end with groups and a mask of those asked for.
+
+    torch's formula leaves the groups out of the weight's gradient, so that a depthwise one costs C times what
+    it does.
+    """
+    theirs = flop_registry[torch.ops.aten.convolution_backward]
+    *before, groups, (of_input, of_weight, _) = args
+    to_input: int = theirs(*before, groups, [of_input, False, False], out_val=out_val)
+    to_weight: int = theirs(*before, groups, [False, of_weight, False], out_val=out_val)
+    return to_input + to_weight // groups
+
+
+_conv_backward._get_raw = True  # type: ignore[attr-defined]  # torch: hand over tensors, not their shapes
+FORMULAS: dict[Any, Any] = {torch.ops.aten.convolution_backward: _conv_backward}
+"""Formulas in place of torch's own."""
+
+
 class Contractions(TorchDispatchMode):
     """A dispatch mode that records matrix products by the path of the architecture's operation.
 
@@ -69,9 +87,9 @@ class Contractions(TorchDispatchMode):
         packet = func.overloadpacket
         name = packet.__name__.rstrip("_")
         if packet in flop_registry:
-            (self.forward if phase == "forward" else self.backward)[path] += flop_registry[packet](
-                *args, **kwargs, out_val=out
-            )
+            formula = FORMULAS.get(packet, flop_registry[packet])
+            counts = self.forward if phase == "forward" else self.backward
+            counts[path] += formula(*args, **kwargs, out_val=out)
         elif name not in JOINS and torch.Tag.pointwise not in func.tags and _multiplies(args, kwargs):
             self.unknown[name, path] += 1
         else:

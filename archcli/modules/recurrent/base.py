@@ -1,0 +1,33 @@
+"""Recurrent: the base of mixers whose states have one size, whatever the number of tokens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar, Literal
+
+from archcli.arith import Number
+from archcli.modules.mixer import Mixer, MixerFacts, RecurrenceFacts
+from archcli.modules.request import Forms
+
+
+class Recurrent(Mixer):
+    """A mixer that carries states of one size from token to token.
+
+    `form` chunked computes chunks of tokens at once, recurrent token by token: equal results, other FLOPs.
+    auto is recurrent where a token is decoded, and chunked elsewhere; a built model that serves every phase
+    goes by the number of tokens of each call.
+    """
+
+    group: ClassVar[str] = "recurrent"
+    forms: ClassVar[Forms | None] = Forms(
+        "scan", {"forward": "chunked", "train": "chunked", "prefill": "chunked", "decode": "recurrent"}
+    )
+    form: Literal["auto", "chunked", "recurrent"] = "auto"
+
+    def facts(self, d_model: Number | None = None) -> MixerFacts:
+        """The facts of a recurrence: no scores, no position."""
+        return replace(super().facts(d_model), pattern="recurrent", recurrence=self.recurrence(d_model))
+
+    def recurrence(self, d_model: Number | None = None) -> RecurrenceFacts:
+        """The sizes of its state. Those that depend on d_model need it given."""
+        return RecurrenceFacts()

@@ -1,0 +1,113 @@
+"""Mamba-2: a state space layer with one decay per head (state space duality).
+
+B batch, T new tokens, D d_model, H heads, P head_dim, N state, G groups, K conv_kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from archcli.arith import Number
+from archcli.graph import Tensor
+from archcli.modules.activation import Activation, SiLU
+from archcli.modules.base import Conflict, Size
+from archcli.modules.context import Context, or_default
+from archcli.modules.mixer import Kept, RecurrenceFacts
+from archcli.modules.recurrent.base import Recurrent
+from archcli.modules.recurrent.gated_norm import GatedNorm, GatedRMSNorm
+from archcli.modules.values import Length
+from archcli.ops import (
+    CausalConv1d,
+    HeadSkip,
+    Linear,
+    MergeHeads,
+    Multiply,
+    Split,
+    SplitHeads,
+    StateScan,
+    StepSize,
+)
+
+
+class Mamba2(Recurrent):
+    """Scan with a scalar decay per head. Dao & Gu 2024, arXiv:2405.21060.
+
+        [z, xBC, dt] = W u                          [H P], [H P + 2 G N], [H]
+        x, B, C = silu(conv(xBC))                   depthwise over K tokens
+        dt = softplus(dt + dt_bias), a = exp(-exp(A_log) dt)
+        S_t = a_t S_(t-1) + B_t (dt_t x_t)^T        [N, P] per head
+        y_t = S_t^T C_t + D x_t
+        out = W_o norm(y silu(z))
+
+    `n_groups` sets of B and C are shared by H / G heads each. `norm` null leaves the gate alone. `step_limit`
+    bounds dt. The state is H P N elements and the last K inputs of the convolution, whatever the context.
+    """
+
+    kind: Literal["mamba2"] = "mamba2"
+    n_heads: Size
+    head_dim: Size
+    state: Size
+    n_groups: Size = 1
+    conv_kernel: Size = 4
+    chunk: Size = 256
+    bias: bool = False
+    conv_bias: bool = True
+    activation: Activation = SiLU()
+    step_limit: Annotated[tuple[float, ...], Length(least=2, most=2)] | None = None
+    norm: GatedNorm | None = GatedRMSNorm()
+
+    def recurrence(self, d_model: Number | None = None) -> RecurrenceFacts:
+        """H states of N times P."""
+        return RecurrenceFacts(
+            self.n_heads, self.state, self.head_dim, self.n_groups, self.chunk, self.conv_kernel
+        )
+
+    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
+        """[B, T, D] to [B, T, D]; the cache holds K inputs [B, K, C] and the state [B, H, N, P]."""
+        cache = or_default(x, context).cache
+        inner, shared = self.n_heads * self.head_dim, self.n_groups * self.state
+        widths = (inner, inner + 2 * shared, self.n_heads)
+        projected = Linear("in_proj", sum(widths), self.bias)(x)
+        z, channels, dt = Split("in_split", widths)(projected)
+        conv = CausalConv1d("conv", self.conv_kernel, cache is not None, self.conv_bias)
+        mixed, *window = conv(channels, *(cache or ())[:1])
+        u, b, c = Split("conv_split", (inner, shared, shared))(self.activation(mixed, name="conv_act"))
+        y, state = self._scan(u, b, c, dt, cache)
+        gate = self.norm(y, z, name="norm") if self.norm else self._gated(y, z)
+        out = Linear("out_proj", x.shape[-1], self.bias)(gate)
+        return out, None if cache is None else (*window, *state)
+
+    def _scan(self, u: Tensor, b: Tensor, c: Tensor, dt: Tensor, cache: Kept) -> tuple[Tensor, list[Tensor]]:
+        """Heads through the scan: y [B, T, H P], and the new state."""
+        u = SplitHeads("x_heads", self.n_heads)(u)
+        b, c = SplitHeads("b_heads", self.n_groups)(b), SplitHeads("c_heads", self.n_groups)(c)
+        limit = None if self.step_limit is None else (self.step_limit[0], self.step_limit[1])
+        dt, decay = StepSize("dt", limit)(dt)
+        values = Multiply("dt_x")(u, SplitHeads("dt_heads", self.n_heads)(dt))
+        scan = StateScan("scan", self.chunk, self.form, cache is not None)
+        y, *state = scan(c, b, values, decay, *(cache or ())[1:])
+        return MergeHeads("merge")(HeadSkip("D")(y, u)), state
+
+    def _gated(self, y: Tensor, z: Tensor) -> Tensor:
+        gated: Tensor = Multiply("gated")(y, self.activation(z, name="gate"))
+        return gated
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflicts: groups that do not divide the heads, or the channels of the norm."""
+        yield from super().check()
+        if self.n_heads % self.n_groups:
+            yield Conflict(
+                "groups-divide-heads",
+                "n_groups",
+                f"{self.n_groups} groups do not divide {self.n_heads} heads",
+                "each group serves the same number of heads",
+            )
+        inner = self.n_heads * self.head_dim
+        if self.norm is not None and inner % self.norm.groups:
+            yield Conflict(
+                "norm-groups-divide-channels",
+                "norm.groups",
+                f"{self.norm.groups} groups do not divide {inner} channels (n_heads x head_dim)",
+                "each group normalizes the same number of channels",
+            )

@@ -1,0 +1,1 @@
+"""Operations of recurrent layers, whose state has one size whatever the number of tokens."""

@@ -1,0 +1,211 @@
+"""StateScan: a matrix of state per head, which decays and takes in k v^T of every token.
+
+B batch, T new tokens, G groups of keys and queries, H heads, N state (width of a key), P head_dim (width of a
+value), Q chunk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from archcli.arith import Number, Shape, minimum, prod
+from archcli.graph import Op, OpClass, Part, State, StateKind, Workspace
+from archcli.ops.base import contraction
+from archcli.ops.recurrent.chunks import Form, block_pairs, causal_pairs, chunk_count, steps
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StateScan(Op):
+    """S_t = a_t S_(t-1) + k_t v_t^T and y_t = S_t^T q_t, for each head.
+
+    Inputs q and k [B, T, G, N], v [B, T, H, P], log a [B, T, H], then the cached S [B, H, N, P] if there is
+    one; the H / G heads of a group share its q and k. Outputs y [B, T, H, P], and with `keep` the new S.
+
+    It is the scan of Mamba-2 (SSD, arXiv:2405.21060), with constant decays that of lightning attention and
+    RetNet. The chunked form computes the pairs within chunks of Q tokens as attention does, and passes one
+    state from chunk to chunk; the recurrent form has one state per token.
+    """
+
+    component: ClassVar[str] = "recurrence"
+    name: str
+    chunk: Number
+    form: Form
+    keep: bool
+
+    def shape(self, q: Shape, k: Shape, v: Shape, decay: Shape, *state: Shape) -> Any:
+        return (v, (v[0], v[2], q[3], v[3])) if self.keep else (v,)
+
+    def states(self, q: Shape, k: Shape, v: Shape, decay: Shape, *state: Shape) -> tuple[State, ...]:
+        return (State(v[0] * v[2] * q[3] * v[3], StateKind.FIXED),) if self.keep else ()
+
+    def parts(self, q: Shape, k: Shape, v: Shape, decay: Shape, *state: Shape) -> tuple[Part, ...]:
+        return (self._steps if self.form == "recurrent" else self._chunks)(q, v)
+
+    def _chunks(self, q: Shape, v: Shape) -> tuple[Part, ...]:
+        """Parts of the chunked form: q, k, v and a are read once, y and a state per chunk written."""
+        batch, tokens, heads, _ = v
+        n, keys, rows = prod(v), prod(q), prod(v[:3])
+        pairs, blocks = (batch * of(tokens, self.chunk) for of in (causal_pairs, block_pairs))
+        sums = batch * chunk_count(tokens, self.chunk) * heads * q[3] * v[3]
+        scores = _product("scores", q[2] * q[3], pairs, blocks, [(keys, 0), (keys, 1)], q[2] * blocks)
+        mix = _product("mix", heads * v[3], pairs, blocks, [(heads * blocks, (0, 1, 3)), (n, 2)], n)
+        per_token = 2 * batch * heads * v[3] * q[3]
+        before_last = self.chunk * (chunk_count(tokens, self.chunk) - 1)
+        after_first = tokens - minimum(self.chunk, tokens)
+        state = contraction("state", per_token * tokens, [(keys, 1), (n, (2, 3))], sums)
+        state = _reached(state, per_token * before_last, 0, 1)  # no token reads the last state
+        readout = contraction("readout", per_token * tokens, [(keys, 0), (sums, (1, 2, 3))], n)
+        readout = _reached(readout, per_token * after_first, 1)  # the first state is given
+        return (
+            replace(scores, read=2 * keys, written=0),
+            *_segment_decay(q[2], heads, pairs, blocks, rows),
+            replace(mix, read=n, written=0),
+            _decayed("decay_values", n, rows, 2),
+            replace(state, read=0, written=sums),
+            _passed(sums),
+            replace(readout, read=0, written=0),
+            replace(_decayed("add_readout", 2 * n, rows, (0, 1, 2)), written=n),
+        )
+
+    def _steps(self, q: Shape, v: Shape) -> tuple[Part, ...]:
+        """Parts of the recurrent form: the state is read and written with every token."""
+        n, keys = prod(v), prod(q)
+        sums = n * q[3]
+        update = contraction("state", 2 * sums, [(keys, 1), (n, 2)], sums)
+        readout = contraction("readout", 2 * sums, [(keys, 0), (sums, (1, 2, 3))], n)
+        return (
+            replace(update, read=keys + n, written=sums),
+            replace(_passed(sums), flops=sums, read=sums + prod(v[:3])),
+            replace(readout, read=keys, written=n),
+        )
+
+    def workspace(self, width: int, q: Shape, k: Shape, v: Shape, *rest: Shape) -> Workspace:
+        """Bytes of copies in fp32, of the scores of a chunk, and of states; the backward needs all chunks."""
+        wide = max(width, 4)
+        copies = wide * (prod(q) + prod(k) + 2 * prod(v))
+        state = wide * v[0] * v[2] * q[3] * v[3]
+        blocks = wide * v[0] * v[2] * block_pairs(v[1], self.chunk)
+        one = blocks // chunk_count(v[1], self.chunk)
+        kept = copies + 4 * blocks + 3 * state * chunk_count(v[1], self.chunk)
+        return Workspace(copies + 4 * one + 3 * state, kept, 2 * kept)
+
+    def run(
+        self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, decay: Any, *state: Any
+    ) -> Any:
+        wide = torch.promote_types(v.dtype, torch.float32)
+        groups = (q.shape[2], -1)
+        advance: Any
+        q, k = (x.to(wide).transpose(1, 2).unsqueeze(2) for x in (q, k))
+        values = v.to(wide).unflatten(2, groups).permute(0, 2, 3, 1, 4)
+        decay = decay.to(wide).unflatten(2, groups).permute(0, 2, 3, 1)
+        size = (*values.shape[:3], q.shape[-1], v.shape[-1])
+        before = state[0].to(wide).view(size) if state else values.new_zeros(size)
+        chunk, advance = (1, _step) if steps(self.form, v.shape[1]) else (self.chunk, _chunk)
+        out = []
+        for piece in zip(*(x.split(chunk, 3) for x in (q, k, values, decay)), strict=True):
+            y, before = advance(torch, *piece, before)
+            out.append(y)
+        y = torch.cat(out, 3).permute(0, 3, 1, 2, 4).flatten(2, 3).to(v.dtype)
+        return (y, before.flatten(1, 2)) if self.keep else (y,)
+
+
+def _chunk(torch: Any, q: Any, k: Any, v: Any, decay: Any, state: Any) -> tuple[Any, Any]:
+    """Outputs of one chunk, and the state after it; [B, G, H / G, tokens, …]."""
+    total = decay.cumsum(-1)
+    later = torch.ones(total.shape[-1:] * 2, dtype=torch.bool, device=total.device).triu(1)
+    segments = (total.unsqueeze(-1) - total.unsqueeze(-2)).masked_fill(later, float("-inf")).exp()
+    within = ((q @ k.transpose(-1, -2)) * segments) @ v
+    before = (_to_heads(q, state) @ state) * total.exp().unsqueeze(-1)
+    whole = total[..., -1:]
+    added = v * (whole - total).exp().unsqueeze(-1)
+    return within + before, _add_products(torch, state * whole.exp().unsqueeze(-1), k, added)
+
+
+def _step(torch: Any, q: Any, k: Any, v: Any, decay: Any, state: Any) -> tuple[Any, Any]:
+    """The output of one token, and the state after it."""
+    state = _add_products(torch, state * decay.exp().unsqueeze(-1), k, v)
+    return _to_heads(q, state) @ state, state
+
+
+def _add_products(torch: Any, state: Any, k: Any, v: Any) -> Any:
+    """The state [B, G, H / G, N, P] plus the sum over the tokens of k v^T."""
+    keys = _to_heads(k, state).transpose(-1, -2)
+    sums = torch.baddbmm(state.flatten(0, 2), keys.flatten(0, 2), v.flatten(0, 2))
+    return sums.view(state.shape)
+
+
+def _to_heads(x: Any, state: Any) -> Any:
+    """Queries or keys of a group [B, G, 1, …] for each of its heads: a view."""
+    return x.expand(*state.shape[:3], -1, -1)
+
+
+def _product(
+    name: str,
+    width: Number,
+    pairs: Number,
+    blocks: Number,
+    operands: list[tuple[Number, int | tuple[int, ...]]],
+    out: Number,
+) -> Part:
+    """A contraction of `width` multiply-adds for each pair of tokens."""
+    return contraction(name, 2 * width * pairs, operands, out, executed=2 * width * blocks)
+
+
+def _reached(part: Part, flops: Number, *operands: int) -> Part:
+    """The part whose gradients of these operands a run computes for fewer tokens."""
+    backward = [
+        replace(back, executed=flops) if i in operands else back for i, back in enumerate(part.backward)
+    ]
+    return replace(part, backward=tuple(backward))
+
+
+def _segment_decay(
+    groups: Number, heads: Number, pairs: Number, blocks: Number, rows: Number
+) -> tuple[Part, ...]:
+    """Cumulative log decays, and each score times exp(the difference): subtract, exp, multiply.
+
+    Backward: the product's other operand for the scores, summed over the heads of a group; for log a the
+    product with the result, summed along both tokens.
+    """
+    of_heads = heads * pairs
+    to_scores = Part(
+        "d_scores",
+        OpClass.ELEMENTWISE,
+        2 * of_heads - groups * pairs,
+        2 * heads * blocks,
+        groups * blocks,
+        wrt=(0, 1),
+    )
+    to_decay = Part("d_3", OpClass.NORMALIZATION, 3 * of_heads, 2 * heads * blocks, rows, wrt=3)
+    gathered = Part("d_3", OpClass.ELEMENTWISE, rows, rows, rows, wrt=3)
+    return (
+        Part("accumulate", OpClass.ELEMENTWISE, rows, rows, 0, (gathered,)),
+        Part(
+            "segment_decay",
+            OpClass.ELEMENTWISE,
+            3 * of_heads,
+            0,
+            0,
+            (to_scores, to_decay),
+            executed=3 * heads * blocks,
+        ),
+    )
+
+
+def _decayed(name: str, flops: Number, rows: Number, wrt: int | tuple[int, ...]) -> Part:
+    """Heads of values times exp(a sum of log decays); with twice as many FLOPs, added to others."""
+    backward = (
+        Part("d_values", OpClass.ELEMENTWISE, flops, flops + rows, flops, wrt=wrt),
+        Part("d_3", OpClass.NORMALIZATION, 2 * flops, 2 * flops, rows, wrt=3),
+    )
+    return Part(name, OpClass.ELEMENTWISE, flops + 2 * rows, 0, 0, backward)
+
+
+def _passed(sums: Number) -> Part:
+    """States that decay and are added to what comes: the gradient does the same, backwards in time."""
+    backward = (
+        Part("d_state", OpClass.ELEMENTWISE, 2 * sums, 2 * sums, sums, wrt=(1, 2, 3)),
+        Part("d_3", OpClass.NORMALIZATION, 2 * sums, 2 * sums, 0, wrt=3),
+    )
+    return Part("passing", OpClass.ELEMENTWISE, 2 * sums, 0, 0, backward)

@@ -1,0 +1,76 @@
+"""StepSize and HeadSkip: the small weights of a state space model, one number for each head.
+
+B batch, T new tokens, H heads, P head_dim.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from archcli.arith import Shape, prod
+from archcli.graph import Op, OpClass, Part
+from archcli.ops.base import elementwise, summed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepSize(Op):
+    """dt = softplus(x + dt_bias) and log a = -exp(A_log) dt: step sizes, and logarithms of the decays.
+
+    Input x [..., H], outputs dt [..., H] and log a [..., H]. `limit` bounds dt from below and above.
+    Mamba-2, arXiv:2405.21060; arXiv:2412.06464 for the decay of a gated delta net.
+    """
+
+    component: ClassVar[str] = "recurrence"
+    name: str
+    limit: tuple[float, float] | None = None
+
+    def shape(self, x: Shape) -> tuple[Shape, Shape]:
+        return x, x
+
+    def weights(self, x: Shape) -> dict[str, Shape]:
+        return {"dt_bias": x[-1:], "A_log": x[-1:]}
+
+    def initial(self, weight: str) -> float | None:
+        return None
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        n, heads = prod(x), x[-1]
+        biased = Part("bias", OpClass.ELEMENTWISE, n, n + heads, n, (summed("dt_bias", n, heads),))
+        to_step = Part("d_0", OpClass.ELEMENTWISE, n, n + heads, n, wrt=0)
+        to_rate = Part("d_A_log", OpClass.NORMALIZATION, 2 * n + heads, 2 * n, heads, wrt="A_log")
+        decay = Part("log_decay", OpClass.ELEMENTWISE, n + heads, n + heads, n, (to_step, to_rate))
+        return (biased, elementwise("softplus", n, saved=1), decay)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        wide = torch.promote_types(x.dtype, torch.float32)
+        step = torch.nn.functional.softplus(x.to(wide) + weights["dt_bias"].to(wide))
+        if self.limit is not None:
+            step = step.clamp(*self.limit)
+        return step.to(x.dtype), -weights["A_log"].to(wide).exp() * step
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeadSkip(Op):
+    """y + w_h x for each head h: heads y and x [..., H, P], weight [H]."""
+
+    component: ClassVar[str] = "recurrence"
+    name: str
+
+    def shape(self, y: Shape, x: Shape) -> Shape:
+        return y
+
+    def weights(self, y: Shape, x: Shape) -> dict[str, Shape]:
+        return {"weight": y[-2:-1]}
+
+    def initial(self, weight: str) -> float | None:
+        return 1.0
+
+    def parts(self, y: Shape, x: Shape) -> tuple[Part, ...]:
+        n, heads = prod(y), y[-2]
+        to_x = Part("d_1", OpClass.ELEMENTWISE, n, n + heads, n, wrt=1)
+        to_weight = Part("d_weight", OpClass.NORMALIZATION, 2 * n, 2 * n, heads, wrt="weight")
+        return (Part("skip", OpClass.ELEMENTWISE, 2 * n, 2 * n + heads, n, (to_x, to_weight)),)
+
+    def run(self, torch: Any, weights: dict[str, Any], y: Any, x: Any) -> Any:
+        return torch.addcmul(y, weights["weight"].unsqueeze(-1).to(x.dtype), x)

@@ -131,12 +131,14 @@ def count_kv_cache(
     source_len: int | None = None,
     *,
     memory: int | str | None = None,
+    state_dtype: str | None = None,
 ) -> Report:
-    """The KV cache of an architecture, and of other kinds of attention: the report of `archcli kvcache`.
+    """The cache of an architecture, and with other kinds of attention: the report of `archcli kvcache`.
 
     Of `batch_size` sequences of `context` tokens each (left out: max_seq_len, else 2048). `totals` holds
-    elements, bytes in `dtype`, and both per token; `rows` the same by kind of layer. With `memory`, bytes or
-    a text such as "80GiB", also how many tokens and sequences fit.
+    elements, bytes in `dtype`, and both per token; kv_elements grow with the tokens, state_elements do not;
+    `rows` the same by kind of layer. Recurrent states are kept in `state_dtype` (left out: `dtype`). With
+    `memory`, bytes or a text such as "80GiB", also how many tokens and sequences fit.
 
     Example: `count_kv_cache("llama-3.1-8b", 131_072).totals["bytes"]` is 17,179,869,184.
     """
@@ -145,7 +147,7 @@ def count_kv_cache(
     from archcli.modules.arguments import memory_bytes
 
     subject, available = given(model), None if memory is None else memory_bytes(memory)
-    return subject.named(count(subject.model, context, batch_size, dtype, available, source_len))
+    return subject.named(count(subject.model, context, batch_size, dtype, available, source_len, state_dtype))
 
 
 @_checked

@@ -33,6 +33,7 @@ WORDS = {
     "mla": ["auto", "naive", "absorbed"],
     "scan": ["auto", "chunked", "recurrent"],
     "mask": ["exact", "dense"],
+    "state_dtype": [None, "bf16", "fp32"],
     "dtype": ["bf16", "fp32", "int4", "float8_e4m3fn"],
     "by": [None, "year", "series"],
     "sort": [None, "params", "head_ratio:desc"],

@@ -14,6 +14,7 @@ from archcli.commands.options import (
     Output,
     Set,
     SourceLen,
+    StateDtype,
 )
 from archcli.measure.kvcache.kvcache import count_kv_cache
 
@@ -24,6 +25,7 @@ def run(  # noqa: PLR0913
     context: Context = None,
     batch_size: BatchSize = 1,
     dtype: Dtype = "bf16",
+    state_dtype: StateDtype = None,
     source_len: SourceLen = None,
     memory: Memory = None,
     overrides: Set = None,
@@ -31,14 +33,14 @@ def run(  # noqa: PLR0913
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """Count the KV cache: bytes per token, at a length, and what fits.
+    """Count the KV cache and recurrent states: bytes per token, constant bytes, and what fits.
 
     Beside it stand the caches that the same model would have with other kinds of attention. Without
     --context the length is max_seq_len, for which the model was trained; where that is not stated, 2048.
     """
     asked = subject(model, overrides)
     asked.show(
-        count_kv_cache(asked.model, context, batch_size, dtype, memory, source_len),
+        count_kv_cache(asked.model, context, batch_size, dtype, memory, source_len, state_dtype),
         form,
         output,
         as_json=as_json,

@@ -63,6 +63,12 @@ def _dtype(text: str) -> str:
     return name
 
 
+def _state_dtype(text: str) -> str:
+    """Parse the name of a dtype."""
+    name: str = _parsed(lambda written: arguments.accept("state_dtype", written), text)
+    return name
+
+
 def _parsed(parse: Any, text: object) -> Any:
     """Parse an option's text, or its default; typer.BadParameter in place of ArchError."""
     try:
@@ -153,6 +159,16 @@ Dtype = Annotated[
         autocompletion=_completion.dtypes,
         parser=_dtype,
         help="Type of an element, fp32, bf16, fp8, int4, or a stored format: q8_0, nf4, mxfp4 and others.",
+    ),
+]
+StateDtype = Annotated[
+    str | None,
+    typer.Option(
+        "--state-dtype",
+        metavar="DTYPE",
+        autocompletion=_completion.dtypes,
+        parser=_state_dtype,
+        help="Type of recurrent states, which transformers keeps in fp32. [default: --dtype]",
     ),
 ]
 Mla = Annotated[

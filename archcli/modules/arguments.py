@@ -37,13 +37,21 @@ AttentionKernel = Literal["sdpa", "eager"]
 
 def _dtype(value: Any) -> str:
     """The name of a dtype, also one of torch, or of a stored format."""
-    name = str(value).removeprefix("torch.") if hasattr(value, "itemsize") else value
-    text = TEXT.convert(name)
+    text = TEXT.convert(_dtype_name(value))
     if text.strip().lower() in ELEMENT_BITS:
         return parse_dtype(text)
     from archcli.modules.formats import parse_format
 
     return parse_format(text)
+
+
+def _plain_dtype(value: Any) -> str:
+    """The name of a dtype, also one of torch, but of no stored format."""
+    return parse_dtype(TEXT.convert(_dtype_name(value)))
+
+
+def _dtype_name(value: Any) -> Any:
+    return str(value).removeprefix("torch.") if hasattr(value, "itemsize") else value
 
 
 def memory_bytes(value: Any) -> int:
@@ -89,6 +97,7 @@ ARGUMENTS: Mapping[str, ValueType] = {
     "request": ValueType("a Request", _request, {}),
     "scan": value_type(Scan),
     "sort": value_type(str | None),
+    "state_dtype": ValueType("the name of a dtype", _plain_dtype, {"type": "string"}),
     "values": ValueType("a mapping from names", _mapping, {}),
     "where": TEXTS,
 }

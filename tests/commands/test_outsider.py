@@ -91,7 +91,7 @@ def test_flops_by_components_of_its_own(totals, options, tokens):
     components = totals("flops", *options)["by_component"]
     assert components["recurrence"] == SSD_LAYERS * tokens * 4 * H * P * N
     assert components["short_conv"] == SSD_LAYERS * tokens * 2 * K * CHANNELS
-    assert components["recurrent"] == SSD_LAYERS * tokens * 2 * (D * IN + INNER * D)
+    assert components["recurrent_proj"] == SSD_LAYERS * tokens * 2 * (D * IN + INNER * D)
     assert components["attention_proj"] == ATTENTION_LAYERS * tokens * 2 * (2 * D * D + 2 * D * D // 2)
 
 

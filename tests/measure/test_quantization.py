@@ -4,6 +4,7 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.load.source import load
+from archcli.measure.kvcache.cache_dtypes import CacheDtypes
 from archcli.measure.kvcache.cache_size import CacheSize
 from archcli.measure.kvcache.fits import fits
 from archcli.measure.kvcache.kvcache import count_kv_cache
@@ -286,5 +287,5 @@ def test_the_cache_is_fitted_beside_what_is_stored():
     spec = decoder(quantization=Quantization(bits=4))
     weights = count_params(spec).totals["bytes"]
     per_token = count_kv_cache(spec, 1).totals["bytes_per_token"]
-    found = fits(spec, CacheSize(spec), weights + 100 * per_token, 10, 1, "bf16")
+    found = fits(spec, CacheSize(spec), weights + 100 * per_token, 10, 1, CacheDtypes("bf16"))
     assert (found["weights_bytes"], found["beside_weights"]["tokens"]) == (weights, 100)

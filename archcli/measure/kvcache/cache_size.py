@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import chain
 
 from archcli.arith import Number
-from archcli.graph import State, StateKind
+from archcli.graph import State, StateContent, StateKind
 from archcli.measure.kvcache.deferred import Unknown, value_at
 from archcli.measure.passes import GROWING, cache_pass
 from archcli.modules import Model
@@ -28,23 +28,32 @@ class CacheSize:
         request = Request("prefill", batch_size, context, source_len=source_len)
         rows = cache_pass(model, request).rows
         self._layers = LayerIndex(model).by_layer(rows)
-        self._elements: Counter[tuple[StateKind, Number]] = Counter()
+        self._elements: Counter[tuple[StateKind, StateContent, Number]] = Counter()
         for row in rows:
             for state in row.states:
-                self._elements[state.kind, state.elements] += row.times
+                self._elements[state.kind, state.holds, state.elements] += row.times
 
     def elements(
         self, context: int, batch_size: int = 1, source_len: int = 1, kinds: Container[StateKind] = OWN
     ) -> int:
         """Elements of the states of these kinds after `context` tokens, in all layers."""
+        return sum(self.contents(context, batch_size, source_len, kinds).values())
+
+    def contents(
+        self, context: int, batch_size: int = 1, source_len: int = 1, kinds: Container[StateKind] = OWN
+    ) -> Counter[StateContent]:
+        """The same elements by what they hold."""
         sizes = _sizes(context, batch_size, source_len)
-        counted = self._elements.items()
-        return sum(times * value_at(elements, sizes) for (kind, elements), times in counted if kind in kinds)
+        contents: Counter[StateContent] = Counter()
+        for (kind, content, elements), times in self._elements.items():
+            if kind in kinds:
+                contents[content] += times * value_at(elements, sizes)
+        return contents
 
     @property
-    def growth(self) -> int:
-        """Elements that each token adds before any window is full."""
-        return self.elements(1, kinds=GROWING)
+    def growth(self) -> Counter[StateContent]:
+        """Elements that each token adds before any window is full, by what they hold."""
+        return self.contents(1, kinds=GROWING)
 
     def of_layer(self, path: str, context: int, batch_size: int) -> list[State]:
         """The states that the layer of a path keeps of its tokens."""

@@ -5,19 +5,21 @@ Every figure is read off the rows of a prefill; there is no second formula.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from archcli.graph import State, StateKind
+from archcli.graph import State, StateContent, StateKind
+from archcli.measure.kvcache.attention_only import attention_only
+from archcli.measure.kvcache.cache_dtypes import CacheDtypes
 from archcli.measure.kvcache.cache_size import CacheSize
-from archcli.measure.kvcache.fits import fits
-from archcli.measure.kvcache.tables import notes_of, tables_of
+from archcli.measure.kvcache.fits import fits, longest
+from archcli.measure.kvcache.tables import ATTENTION_ONLY, notes_of, state_notes, tables_of
 from archcli.measure.kvcache.variants import expanded, to_gqa, to_mha, to_mla, to_mqa
 from archcli.measure.notes import cached_form_notes, context_notes, source_notes
 from archcli.measure.passes import GROWING
 from archcli.measure.report import Report
 from archcli.modules import Mixer, MixerFacts, Model, find, substitute
-from archcli.modules.formats import cache_bytes
 from archcli.modules.headings import MTP
 from archcli.modules.layers import LayerIndex
 
@@ -25,6 +27,7 @@ CONVENTION = (
     "Elements the architecture needs: kv heads x min(tokens, window) x (key + value width) per layer; "
     "for MLA the latent and its rotary key."
 )
+CONSTANT = "Constant: the states of recurrent layers, and all K inputs of a convolution of K taps."
 DEFAULT_CONTEXT = 2048
 
 Record = dict[str, Any]
@@ -37,23 +40,24 @@ def count_kv_cache(
     dtype: str = "bf16",
     memory_bytes: int | None = None,
     source_len: int | None = None,
+    state_dtype: str | None = None,
 ) -> Report:
     """The report of `archcli kvcache`.
 
-    `context` left out is max_seq_len, or 2048 where the model names none.
+    `context` left out is max_seq_len, or 2048 where the model names none; `state_dtype` is `dtype` then.
     """
+    dtypes = CacheDtypes(dtype, state_dtype)
     context = context or model.max_seq_len or DEFAULT_CONTEXT
     size, positions = CacheSize(model), model.source_length(source_len or context)
     totals = {
         "cross_elements": size.elements(context, batch_size, positions or 1, kinds=(StateKind.SOURCE,)),
-        **_held(size, context, batch_size, dtype),
-        "kv_elements": size.elements(context, batch_size, kinds=GROWING),
-        "state_elements": size.elements(context, batch_size, kinds=(StateKind.FIXED,)),
-        **_alternatives(model, context, batch_size, dtype),
+        **_held(size, context, batch_size, dtypes),
+        **_growing_and_constant(size, context, batch_size, dtypes),
+        **_alternatives(model, context, batch_size, dtypes),
     }
     if memory_bytes is not None:
-        totals["fits"] = fits(model, size, memory_bytes, context, batch_size, dtype)
-    rows = _by_layer(model, size, context, batch_size, dtype)
+        totals["fits"] = fits(model, size, memory_bytes, context, batch_size, dtypes)
+    rows = _by_layer(model, size, context, batch_size, dtypes)
     return Report(
         command="kvcache",
         model={"name": model.name, "source": model.source},
@@ -61,18 +65,20 @@ def count_kv_cache(
             "context": context,
             "batch_size": batch_size,
             "dtype": dtype,
+            "state_dtype": state_dtype,
             "memory_bytes": memory_bytes,
             "source_len": positions,
         },
-        convention=CONVENTION,
+        convention=f"{CONVENTION} {CONSTANT}" if totals["state_elements"] else CONVENTION,
         totals=totals,
         rows=rows,
-        tables=tuple(tables_of(totals, rows, context, batch_size, dtype)),
+        tables=tuple(tables_of(totals, rows, context, batch_size, dtypes)),
         notes=(
             *context_notes(model, context),
             *source_notes(model, source_len),
             *cached_form_notes(model),
             *notes_of(totals),
+            *state_notes(totals, dtypes),
         ),
         usual={"batch_size": 1, "dtype": "bf16"},
     )
@@ -86,14 +92,33 @@ def _alternatives(model: Model, *asked: Any) -> Record:
     }
 
 
-def _held(size: CacheSize, context: int, batch_size: int, dtype: str) -> Record:
-    """Size of the cache at `context`, and its growth per token before any window is full."""
-    elements = size.elements(context, batch_size)
+def _growing_and_constant(size: CacheSize, context: int, batch_size: int, dtypes: CacheDtypes) -> Record:
+    """What grows and what does not, what it holds, and from which context on the former is the larger."""
+
+    def growing(tokens: int) -> int:
+        return dtypes.bytes_of(size.contents(tokens, batch_size, kinds=GROWING))
+
+    states = size.contents(context, batch_size, kinds=(StateKind.FIXED,))
+    constant = dtypes.bytes_of(states)
+    most = longest(growing, constant) if constant else None
     return {
-        "elements": elements,
-        "bytes": cache_bytes(elements, dtype),
-        "elements_per_token": size.growth,
-        "bytes_per_token": cache_bytes(size.growth, dtype),
+        "kv_elements": size.elements(context, batch_size, kinds=GROWING),
+        "kv_bytes": growing(context),
+        "state_elements": states.total(),
+        "state_bytes": constant,
+        "by_content": {content.value: n for content, n in size.contents(context, batch_size).items()},
+        "overtakes_at": None if most is None else most + 1,
+    }
+
+
+def _held(size: CacheSize, context: int, batch_size: int, dtypes: CacheDtypes) -> Record:
+    """Size of the cache at `context`, and its growth per token before any window is full."""
+    contents, growth = size.contents(context, batch_size), size.growth
+    return {
+        "elements": contents.total(),
+        "bytes": dtypes.bytes_of(contents),
+        "elements_per_token": growth.total(),
+        "bytes_per_token": dtypes.bytes_of(growth),
     }
 
 
@@ -135,10 +160,15 @@ def _kinds(model: Model) -> Iterator[tuple[str, Model]]:
     for name, convert in kinds.items() if heads else ():
         changed = {path: convert(mixer) for path, mixer in heads.items() if mixer.kind != name}
         yield name, substitute(model, changed)
+    without_recurrence = attention_only(model)
+    if without_recurrence is not None:
+        yield ATTENTION_ONLY, without_recurrence
 
 
-def _by_layer(model: Model, size: CacheSize, context: int, batch_size: int, dtype: str) -> list[Record]:
-    """A record per set of layers with equal caches: mixer, cache size, number of layers."""
+def _by_layer(
+    model: Model, size: CacheSize, context: int, batch_size: int, dtypes: CacheDtypes
+) -> list[Record]:
+    """A record per set of layers with equal caches: mixer, what is cached, cache size, number of layers."""
     sorts: dict[Any, Record] = {}
     for layer in LayerIndex(model):
         states = size.of_layer(layer.path, context, batch_size)
@@ -147,17 +177,28 @@ def _by_layer(model: Model, size: CacheSize, context: int, batch_size: int, dtyp
         mixer = layer.block.facts()
         bound = mixer.window if mixer.chunk is None else mixer.chunk
         sort = {"attention": mixer.kind, "window": bound, **_kept(states, batch_size)}
-        first = {"first": layer.path, "layers": 0, **sort, "elements": 0}
+        contents: Counter[StateContent] = Counter()
+        first = {"first": layer.path, "layers": 0, **sort, "contents": contents}
         entry = sorts.setdefault(tuple(sort.values()), first)
         entry["layers"] += layer.times
-        entry["elements"] += layer.times * sum(state.elements for state in states)
-    return [{**entry, "bytes": cache_bytes(entry["elements"], dtype)} for entry in sorts.values()]
+        for state in states:
+            entry["contents"][state.holds] += layer.times * state.elements
+    return [_record(dtypes, **entry) for entry in sorts.values()]
+
+
+def _record(dtypes: CacheDtypes, contents: Counter[StateContent], **entry: Any) -> Record:
+    """The record of layers whose states hold `contents`, all layers together."""
+    elements = {content.value: n for content, n in contents.items()}
+    return {**entry, "elements": contents.total(), "bytes": dtypes.bytes_of(contents), "contents": elements}
 
 
 def _kept(states: list[State], batch_size: int) -> Record:
-    """Tokens that a layer caches, and elements per token; fixed states are left out."""
+    """Tokens that a layer caches, elements per token and constant elements of a sequence, what they hold."""
     entries = [state for state in states if state.tokens is not None]
+    constant = sum(state.elements // batch_size for state in states if state.tokens is None)
     return {
         "tokens": max((state.tokens for state in entries), default=None),
         "elements_per_token": sum(state.elements // (batch_size * state.tokens) for state in entries),
+        "constant_elements": constant,
+        "cached": " + ".join(dict.fromkeys(state.holds.value for state in states)),
     }

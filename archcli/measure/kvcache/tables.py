@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from archcli.measure.report import Column, Table, facts
+from archcli.graph import StateContent
+from archcli.measure.kvcache.cache_dtypes import EXACT, CacheDtypes
+from archcli.measure.report import Column, Table, Unit, facts
+from archcli.modules.formats import FORMATS
 
 Record = dict[str, Any]
 AS_KIND = (
@@ -16,17 +19,27 @@ AS_KIND = (
     ),
 )
 """What the table of other kinds of attention assumes."""
+ATTENTION_ONLY = "attention only"
+"""What a hybrid is compared with: the same model whose every mixer is its attention."""
+HYBRID = (
+    "attention only: a layer with another mixer gets the attention that most layers have, or that of its own "
+    "branches."
+)
+USUAL = {StateContent.KEYS_VALUES.value, StateContent.LATENT.value}
+"""What a layer's cache holds without a table that says so."""
 
 
 def tables_of(
-    totals: Record, rows: list[Record], context: int, batch_size: int, dtype: str
+    totals: Record, rows: list[Record], context: int, batch_size: int, dtypes: CacheDtypes
 ) -> Iterator[Table]:
     """The tables of `archcli kvcache`."""
+    in_dtypes = " and ".join(dict.fromkeys(dtypes.of(StateContent(name)) for name in totals["by_content"]))
     yield facts(
-        f"KV cache of {context:,} tokens",
+        f"{'Cache' if totals['state_elements'] else 'KV cache'} of {context:,} tokens",
         ("elements", totals["elements"], "count"),
-        (f"bytes in {dtype}", totals["bytes"], "bytes"),
+        (f"bytes in {in_dtypes or dtypes.dtype}", totals["bytes"], "bytes"),
         ("bytes per token", totals["bytes_per_token"], "bytes"),
+        *(_constant(totals) if totals["state_elements"] else ()),
         *(
             [("elements of the source, apart", totals["cross_elements"], "count")]
             if totals["cross_elements"]
@@ -41,21 +54,69 @@ def tables_of(
             else ()
         ),
     )
-    columns = (
-        Column("attention", "attention"),
-        Column("layers", "layers", "number"),
-        Column("window", "window", "number"),
-        Column("tokens", "tokens", "number"),
-        Column("elements_per_token", "elements per token", "number"),
-        Column("bytes", "bytes", "bytes"),
-    )
-    yield Table("By layer", columns, rows)
+    yield _by_layer(rows, constant=bool(totals["state_elements"]))
+    if not {*totals["by_content"]} <= USUAL:
+        yield _by_content(rows, dtypes)
     if totals["held_by_engines"]:
         yield _alternatives("What some engines hold", totals, totals["held_by_engines"])
     if totals["as_kind"]:
         yield _alternatives("The same model with other attention", totals, totals["as_kind"])
     if "fits" in totals:
         yield _fit_table(totals["fits"], context, batch_size)
+
+
+def _constant(totals: Record) -> Iterator[tuple[str, int, Unit]]:
+    """What does not grow, and from which context on the rest is larger."""
+    yield "constant bytes", totals["state_bytes"], "bytes"
+    if totals["overtakes_at"] is not None:
+        yield "context at which the rest overtakes them", totals["overtakes_at"], "number"
+
+
+def _by_layer(rows: list[Record], *, constant: bool) -> Table:
+    columns = [
+        Column("attention", "mixer" if constant else "attention"),
+        Column("layers", "layers", "number"),
+        Column("window", "window", "number"),
+        Column("tokens", "tokens", "number"),
+        Column("elements_per_token", "elements per token", "number"),
+        *([Column("constant_elements", "constant elements", "number")] if constant else ()),
+        Column("bytes", "bytes", "bytes"),
+    ]
+    return Table("By layer", columns, rows)
+
+
+def _by_content(rows: list[Record], dtypes: CacheDtypes) -> Table:
+    """What each sort of layer caches, where it is more than keys and values or their latent."""
+    columns = (
+        Column("attention", "mixer"),
+        Column("cached", "cached"),
+        Column("layers", "layers", "number"),
+        Column("of_layer", "elements of a layer", "number"),
+        Column("dtype", "dtype"),
+        Column("bytes", "bytes", "bytes"),
+    )
+    records = [
+        {
+            **{key: row[key] for key in ("attention", "layers")},
+            "cached": name,
+            "of_layer": elements // row["layers"],
+            "dtype": dtypes.of(StateContent(name)),
+            "bytes": dtypes.bytes_of({StateContent(name): elements}),
+        }
+        for row in rows
+        for name, elements in row["contents"].items()
+    ]
+    return Table("What is cached", columns, records)
+
+
+def state_notes(totals: Record, dtypes: CacheDtypes) -> Iterator[str]:
+    """Notes on the numbers that states are kept in."""
+    if not totals["by_content"].get(StateContent.RECURRENT):
+        return
+    if dtypes.dtype in FORMATS and dtypes.state_dtype is None:
+        yield f"{dtypes.dtype} is of keys and values: llama.cpp keeps states in {EXACT} beside them."
+    if dtypes.of(StateContent.RECURRENT) != EXACT:
+        yield f"transformers keeps recurrent states in {EXACT}: --state-dtype {EXACT}."
 
 
 def notes_of(totals: Record) -> Iterator[str]:
@@ -68,6 +129,8 @@ def notes_of(totals: Record) -> Iterator[str]:
         return
     if totals["as_kind"]:
         yield from AS_KIND
+    if ATTENTION_ONLY in totals["as_kind"]:
+        yield HYBRID
     fit = totals.get("fits")
     if fit and fit["cache_alone"]["tokens"] is None:
         yield "every layer has a window: beyond it the cache does not grow, and tokens have no bound."

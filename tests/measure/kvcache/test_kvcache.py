@@ -5,6 +5,7 @@ from typing import Literal
 import pytest
 
 from archcli.load.source import load
+from archcli.measure.kvcache.cache_dtypes import CacheDtypes
 from archcli.measure.kvcache.cache_size import CacheSize
 from archcli.measure.kvcache.fits import fits
 from archcli.measure.kvcache.kvcache import count_kv_cache
@@ -157,7 +158,7 @@ def test_as_many_tokens_fit_as_fit(spare):
         weights + 1000 * 2 * TOKEN + spare,
         context=300,
         batch_size=1,
-        dtype="bf16",
+        dtypes=CacheDtypes("bf16"),
     )
     assert found["weights_bytes"] == weights
     assert found["beside_weights"] == {"tokens": 1000, "sequences": 3}
@@ -165,7 +166,14 @@ def test_as_many_tokens_fit_as_fit(spare):
 
 
 def test_the_tokens_of_several_sequences():
-    found = fits(decoder(), CacheSize(decoder()), 1000 * 2 * TOKEN, context=10, batch_size=7, dtype="bf16")
+    found = fits(
+        decoder(),
+        CacheSize(decoder()),
+        1000 * 2 * TOKEN,
+        context=10,
+        batch_size=7,
+        dtypes=CacheDtypes("bf16"),
+    )
     assert found["cache_alone"]["tokens"] == 1000 // 7
 
 

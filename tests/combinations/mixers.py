@@ -19,6 +19,7 @@ MIXERS = {
     "relu": "{kind: mha, n_heads: 4, normalizer: relu}",
     "alibi": "{kind: mha, n_heads: 4, position: alibi}",
     "differential": "{kind: differential, n_heads: 4, n_kv_heads: 2, lambda_init: 0.4}",
+    "mamba2": "{kind: mamba2, n_heads: 4, head_dim: 6, state: 5, n_groups: 2, chunk: 4, conv_kernel: 3}",
     "shaw": "{kind: mha, n_heads: 4, position: {kind: shaw, max_distance: 3}}",
 }
 PLACED = "kind: disentangled, n_heads: 4, causal: false, bias: true"
@@ -64,7 +65,7 @@ vocab_size: 29
 d_model: 16
 max_seq_len: 64
 norm: layernorm
-relative: {{size: 4}}
+{"" if {*mixers} == {"fourier"} else "relative: {size: 4}"}
 embedding: {{token_types: 2}}
 head: {{}}
 groups:

@@ -6,35 +6,14 @@ import pytest
 
 from archcli.commands._application import COMMANDS
 from archcli.modules.kinds import kinds
+from combinations.asked import ASKED, GENERATES, OF_NO_MODEL, TORCH
 from combinations.mixers import ENCODING, MIXERS, encoder, model
 from commands.conftest import cli
 
 __all__ = ["cli"]
-PHASES = ("forward", "train", "prefill", "decode")
-ASKED = {
-    "params": ("params",),
-    **{f"flops {phase}": ("flops", "--phase", phase, "-s", "7") for phase in PHASES},
-    "flops past a window": ("flops", "--phase", "decode", "--past", "30"),
-    "kvcache": ("kvcache", "--context", "30"),
-    "check": ("check", "--exit-zero"),
-    "survey": ("survey", "--no-presets"),
-    "compare": ("compare", "gpt2"),
-    "show": ("show",),
-}
-OF_NO_MODEL = {"list", "families", "rule", "rules", "schema", "plot"}
-TORCH = {
-    "verify": ("verify", "-s", "5"),
-    "profile": ("profile", "-s", "5", "--pairs", "1", "--threads", "1", "--no-ceilings"),
-    "profile decode": (
-        *("profile", "--phase", "decode", "--past", "9", "--attention", "eager"),
-        *("--pairs", "1", "--threads", "1", "--no-ceilings"),
-    ),
-}
 
 
 EVERY = MIXERS | ENCODING
-GENERATES = {"flops prefill", "flops decode", "flops past a window", "profile decode"}
-"""What is asked of models alone that generate."""
 
 
 def of_all(asked):

@@ -12,13 +12,14 @@ from archcli.errors import ArchError
 from archcli.load.source import load_text
 from asking import ask, failures
 from combinations.mixers import ENCODING, MIXERS, encoder, model
+from combinations.steps import stepwise
 from zoo import assert_close, built, tokens
 
 torch.set_num_threads(1)
 LIMITED = {"windowed", "chunked"}
 """Mixers that see part of the cache, beside which no layer's bias can be another's."""
 
-SCORELESS = {"linear", "performer"}
+SCORELESS = {"linear", "performer", "mamba2"}
 """Mixers without scores, to which a bias could be added."""
 
 PAIRS = [*permutations(MIXERS, 2), *((name, name) for name in MIXERS)]
@@ -31,15 +32,6 @@ every_pair = pytest.mark.parametrize(
 
 def combined(first, second, bias):
     return load_text(model(first, second, bias=bias), "pair.yaml").model
-
-
-def stepwise(made, ids, prompt):
-    logits, cache = made.prefill(ids[:, :prompt])
-    steps = [logits]
-    for i in range(prompt, ids.shape[1]):
-        logits, cache = made.decode(ids[:, i : i + 1], cache)
-        steps.append(logits)
-    return torch.cat(steps, dim=1)
 
 
 @pytest.mark.sample(1, per=lambda bias, pair: (bias, pair[0]))

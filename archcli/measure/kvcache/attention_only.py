@@ -21,15 +21,20 @@ def attention_only(model: Model) -> Model | None:
         if layer.block.mixing is None:
             continue
         key, mixer = layer.block.mixing
-        own = [part for _, part in find(mixer, Mixer) if _attends(part)]
+        members = [member for _, member in find(mixer, Mixer) if not _has_branches(member)]
+        own = [member for member in members if _attends(member)]
         attentions |= {attention.facts(): attention for attention in own}
         layers_of.update({attention.facts(): layer.times for attention in own})
-        if not _attends(mixer):
+        if len(own) < len(members):
             lacking[f"{layer.yaml_path}.{key}"] = own[0] if own else None
     if not attentions or not lacking:
         return None
     usual = attentions[max(layers_of, key=lambda facts: layers_of[facts])]
     return substitute(model, {path: own or usual for path, own in lacking.items()})
+
+
+def _has_branches(mixer: Mixer) -> bool:
+    return any(child is not mixer for _, child in find(mixer, Mixer))
 
 
 def _attends(mixer: Mixer) -> bool:

@@ -32,7 +32,6 @@ if TYPE_CHECKING:  # fields of few, imported where one is given a value
 CONTENT = {
     "latent": StateContent.LATENT,
     "k_pe": StateContent.LATENT,
-    "index_key": StateContent.INDEX_KEYS,
 }
 """What cached entries are, by name, where they are no keys and values."""
 

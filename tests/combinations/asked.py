@@ -1,0 +1,25 @@
+"""What every command is asked of every model."""
+
+PHASES = ("forward", "train", "prefill", "decode")
+ASKED = {
+    "params": ("params",),
+    **{f"flops {phase}": ("flops", "--phase", phase, "-s", "7") for phase in PHASES},
+    "flops past a window": ("flops", "--phase", "decode", "--past", "30"),
+    "kvcache": ("kvcache", "--context", "30"),
+    "check": ("check", "--exit-zero"),
+    "survey": ("survey", "--no-presets"),
+    "compare": ("compare", "gpt2"),
+    "show": ("show",),
+}
+GENERATES = {"flops prefill", "flops decode", "flops past a window", "profile decode"}
+"""What is asked of models alone that generate."""
+
+OF_NO_MODEL = {"list", "families", "rule", "rules", "schema", "plot"}
+TORCH = {
+    "verify": ("verify", "-s", "5"),
+    "profile": ("profile", "-s", "5", "--pairs", "1", "--threads", "1", "--no-ceilings"),
+    "profile decode": (
+        *("profile", "--phase", "decode", "--past", "9", "--attention", "eager"),
+        *("--pairs", "1", "--threads", "1", "--no-ceilings"),
+    ),
+}

@@ -1,0 +1,40 @@
+"""Models of several kinds of layer, as they are published: a name, and the layers of one pattern.
+
+A layer is what its YAML mapping holds. `MIXED` is a network, `SSD` a mixer: names of what several have.
+"""
+
+SSD = "{kind: mamba2, n_heads: 4, head_dim: 6, state: 5, n_groups: 2, chunk: 4, conv_kernel: 3}"
+GQA = "{kind: gqa, n_heads: 4, n_kv_heads: 2, head_dim: 6, position: rope}"
+MLA = "{kind: mla, n_heads: 4, kv_lora_rank: 7, qk_nope_head_dim: 4, qk_rope_head_dim: 4, v_head_dim: 3}"
+WINDOWED = "{kind: gqa, n_heads: 4, n_kv_heads: 2, window: 3, position: rope}"
+LINEAR = "{kind: linear, n_heads: 4}"
+GLU = "ffn: {kind: glu, d_ff: 20}"
+MOE = "ffn: {kind: moe, n_experts: 4, top_k: 2, expert: {kind: glu, d_ff: 10}}"
+
+HYBRIDS = {
+    "mamba2": (f"mixer: {SSD}",),
+    "bamba": (f"mixer: {SSD}, {GLU}", f"mixer: {SSD}, {GLU}", f"attention: {GQA}, {GLU}"),
+    "jamba": (f"mixer: {SSD}, {GLU}", f"attention: {GQA}, {MOE}", f"mixer: {SSD}, {MOE}"),
+    "nemotron-h": (f"mixer: {SSD}", GLU, f"mixer: {SSD}", f"attention: {GQA}", GLU),
+    "windows": (f"mixer: {SSD}, {GLU}", f"attention: {WINDOWED}, {GLU}"),
+    "latent": (f"mixer: {LINEAR}, {GLU}", f"mixer: {LINEAR}, {GLU}", f"attention: {MLA}, {MOE}"),
+    "networks-alone": (f"mixer: {LINEAR}", GLU),
+}
+"""The layers of each, in turn."""
+
+
+def hybrid(name, n_layers=None, bias=""):
+    """The YAML of a decoder of these layers."""
+    layers = HYBRIDS[name]
+    pattern = "\n".join(f"      - {{kind: pre_norm, {layer}}}" for layer in layers)
+    return f"""
+name: {name}
+vocab_size: 29
+d_model: 16
+max_seq_len: 64
+norm: rmsnorm
+{bias}groups:
+  - n_layers: {n_layers or 2 * len(layers)}
+    pattern:
+{pattern}
+"""

@@ -13,7 +13,7 @@ class Case:
 
     FLOPs by class of the forward, of a forward that computes masked scores too where that differs, and of the
     backward, likewise; elements read and written by the forward, both together of the backward; how many
-    operands of a product are trained.
+    operands of a product are trained; FLOPs of gradients of products that a run does not reach.
     """
 
     op: object
@@ -29,6 +29,7 @@ class Case:
     dense: dict | None = None
     dense_back: dict | None = None
     operands: int = 2
+    unreached: int = 0
 
 
 def ledger(op, inputs, shape, forward, backward, **rest):

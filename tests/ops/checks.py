@@ -7,7 +7,7 @@ import torch
 
 from archcli.graph import Op, Part
 from archcli.runtime.model.leaves import MODULES
-from ops import head_cases
+from ops import head_cases, recurrent_cases
 from ops.references import REFERENCES
 
 
@@ -42,7 +42,9 @@ def check_cost(case):
     assert bool(parts) != bool(case.op.zero_cost_reason), "an op costs something, or says why not"
     twice = {name: count * case.operands for name, count in dense.items()}
     if "contraction" in dense:
-        assert fold(gradients, lambda part: part.unmasked_flops)["contraction"] == twice["contraction"]
+        assert fold(gradients, lambda part: part.unmasked_flops)["contraction"] == (
+            twice["contraction"] - case.unreached
+        )
 
 
 def check_run(case):
@@ -171,7 +173,7 @@ def check_gradients(case):
 
 def untrained(case):
     """Inputs that are numbers of positions, or what a cache holds: nothing is trained through them."""
-    return {"Rotate": {1, 2}, "ExtendCache": {1}, "LinearAttend": {3, 4}}.get(type(case.op).__name__, set())
+    return {"Rotate": {1, 2}, "ExtendCache": {1}, "LinearAttend": {3, 4}, **recurrent_cases.UNTRAINED}.get(type(case.op).__name__, set())
 
 
 def passed_on(case):
@@ -184,6 +186,7 @@ def passed_on(case):
     own = {
         "Add": {0, 1},
         "HeadBias": {0},
+        "HeadSkip": {0},
         "Subtract": {0},
         "WeightedDifference": {0},
         "ScatterAdd": {0},

@@ -1,10 +1,11 @@
 """What each op computes, written out element by element from its paper, sharing no code with archcli."""
 
 import math
+from dataclasses import replace
 
 import torch
 
-from ops import head_cases, linear_cases, more_cases, training_cases
+from ops import head_cases, linear_cases, more_cases, recurrent_cases, training_cases
 
 
 def each(function):
@@ -99,6 +100,11 @@ def slope(head, heads, exponent):
 
 
 def normalize(op, weights, x):
+    if op.groups > 1:
+        ones = {"weight": torch.ones(x.shape[-1] // op.groups)}
+        pieces = x.chunk(op.groups, dim=-1)
+        plain = replace(op, groups=1)
+        return torch.cat([normalize(plain, ones, piece) for piece in pieces], dim=-1) * weights["weight"]
     out = torch.zeros_like(x)
     for b in range(x.shape[0]):
         for t in range(x.shape[1]):
@@ -283,6 +289,7 @@ REFERENCES = {
     "KeepLast": lambda op, weights, x: x[:, 2:3],
     "ExtendCache": cache,
     **linear_cases.REFERENCES,
+    **recurrent_cases.REFERENCES,
     **more_cases.REFERENCES,
     **training_cases.REFERENCES,
     **head_cases.REFERENCES,

@@ -61,11 +61,11 @@ class StateScan(Op):
             replace(scores, read=2 * keys, written=0),
             *_segment_decay(q[2], heads, pairs, blocks, rows),
             replace(mix, read=n, written=0),
-            _decayed("decay_values", n, rows, 2),
+            _decayed("decay_values", n, rows, n + 2 * rows, 2),
             replace(state, read=0, written=sums),
             _passed(sums),
             replace(readout, read=0, written=0),
-            replace(_decayed("add_readout", 2 * n, rows, (0, 1, 2)), written=n),
+            replace(_decayed("add_readout", n, rows, 2 * n + rows, (0, 1, 2)), written=n),
         )
 
     def _steps(self, q: Shape, v: Shape) -> tuple[Part, ...]:
@@ -193,13 +193,13 @@ def _segment_decay(
     )
 
 
-def _decayed(name: str, flops: Number, rows: Number, wrt: int | tuple[int, ...]) -> Part:
-    """Heads of values times exp(a sum of log decays); with twice as many FLOPs, added to others."""
+def _decayed(name: str, n: Number, rows: Number, flops: Number, wrt: int | tuple[int, ...]) -> Part:
+    """n elements times exp(a sum of log decays), of which there are as many as `rows`."""
     backward = (
-        Part("d_values", OpClass.ELEMENTWISE, flops, flops + rows, flops, wrt=wrt),
-        Part("d_3", OpClass.NORMALIZATION, 2 * flops, 2 * flops, rows, wrt=3),
+        Part("d_values", OpClass.ELEMENTWISE, n, n + rows, n, wrt=wrt),
+        Part("d_3", OpClass.NORMALIZATION, 2 * n, 2 * n, rows, wrt=3),
     )
-    return Part(name, OpClass.ELEMENTWISE, flops + 2 * rows, 0, 0, backward)
+    return Part(name, OpClass.ELEMENTWISE, flops, 0, 0, backward)
 
 
 def _passed(sums: Number) -> Part:

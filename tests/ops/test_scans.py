@@ -1,0 +1,64 @@
+"""Scans in their two forms: equal values and gradients in float64, whole and in pieces, at random sizes."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archcli.ops import StateScan
+
+torch.set_num_threads(1)
+
+
+def drawn(generator, *shape):
+    return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+
+def state_scan(generator, batch, tokens, groups, per_group, width):
+    """q, k, v, log decays and a state of StateScan."""
+    heads = groups * per_group
+    keys = [drawn(generator, batch, tokens, groups, width) for _ in range(2)]
+    decay = -drawn(generator, batch, tokens, heads).abs()
+    state = drawn(generator, batch, heads, width, 3)
+    return [*keys, drawn(generator, batch, tokens, heads, 3), decay], [state]
+
+
+SCANS = {"state": (StateScan, state_scan)}
+"""By name the operation, and a function that draws its inputs, which have tokens on axis 1, and its states."""
+
+sizes = st.tuples(*(st.integers(1, most) for most in (2, 23, 2, 3, 4)))
+
+
+def run(op, inputs, states, given=None):
+    """Outputs and the gradients of all inputs."""
+    leaves = [x.clone().requires_grad_() for x in (*inputs, *states)]
+    out = op.run(torch, {}, *leaves)
+    weights = given or [torch.randn_like(x) for x in out]
+    grads = torch.autograd.grad(out, leaves, weights, allow_unused=True)
+    return out, grads, weights
+
+
+@pytest.mark.parametrize("name", SCANS)
+@given(size=sizes, chunk=st.integers(1, 9), started=st.booleans())
+def test_chunks_and_steps_are_equal(name, size, chunk, started):
+    make, inputs_of = SCANS[name]
+    inputs, states = inputs_of(torch.Generator().manual_seed(sum(size)), *size)
+    states = states if started else []
+    one, of_one, weights = run(make("scan", chunk, "chunked", True), inputs, states)
+    other, of_other, _ = run(make("scan", chunk, "recurrent", True), inputs, states, weights)
+    for ours, theirs in zip((*one, *of_one), (*other, *of_other), strict=True):
+        assert torch.allclose(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", SCANS)
+@given(size=sizes, chunk=st.integers(1, 9), cut=st.integers(1, 22), form=st.sampled_from(["chunked", "auto"]))
+def test_a_pass_in_pieces_is_the_whole_pass(name, size, chunk, cut, form):
+    make, inputs_of = SCANS[name]
+    inputs, _ = inputs_of(torch.Generator().manual_seed(sum(size)), *size)
+    op, states = make("scan", chunk, form, True), []
+    whole, *_ = op.run(torch, {}, *inputs)
+    pieces = []
+    for piece in zip(*(x.split(cut, dim=1) for x in inputs), strict=True):
+        y, *states = op.run(torch, {}, *piece, *states)
+        pieces.append(y)
+    assert torch.allclose(torch.cat(pieces, 1), whole, rtol=1e-10, atol=1e-10)

@@ -173,7 +173,9 @@ def check_gradients(case):
 
 def untrained(case):
     """Inputs that are numbers of positions, or what a cache holds: nothing is trained through them."""
-    return {"Rotate": {1, 2}, "ExtendCache": {1}, "LinearAttend": {3, 4}, **recurrent_cases.UNTRAINED}.get(type(case.op).__name__, set())
+    return {"Rotate": {1, 2}, "ExtendCache": {1}, "LinearAttend": {3, 4}, **recurrent_cases.UNTRAINED}.get(
+        type(case.op).__name__, set()
+    )
 
 
 def passed_on(case):

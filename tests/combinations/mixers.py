@@ -21,7 +21,6 @@ MIXERS = {
     "differential": "{kind: differential, n_heads: 4, n_kv_heads: 2, lambda_init: 0.4}",
     "mamba2": "{kind: mamba2, n_heads: 4, head_dim: 6, state: 5, n_groups: 2, chunk: 4, conv_kernel: 3}",
     "shaw": "{kind: mha, n_heads: 4, position: {kind: shaw, max_distance: 3}}",
-    "mamba2": "{kind: mamba2, n_heads: 4, head_dim: 5, state: 6, n_groups: 2, chunk: 4}",
 }
 PLACED = "kind: disentangled, n_heads: 4, causal: false, bias: true"
 ENCODING = {

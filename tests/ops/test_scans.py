@@ -24,7 +24,7 @@ def state_scan(generator, batch, tokens, groups, per_group, width):
 
 
 SCANS = {"state": (StateScan, state_scan)}
-"""By name the operation, and a function that draws its inputs, which have tokens on axis 1, and its states."""
+"""By name the operation, and a function that draws its inputs (tokens on axis 1) and its states."""
 
 sizes = st.tuples(*(st.integers(1, most) for most in (2, 23, 2, 3, 4)))
 

@@ -69,6 +69,12 @@ def triangle(n: Number) -> Number:
     return n * (n + 1) / 2 if is_symbolic(n) else n * (n + 1) // 2
 
 
+def tetrahedron(n: Number) -> Number:
+    """1 + (1 + 2) + … + (1 + 2 + … + n)."""
+    product = n * (n + 1) * (n + 2)
+    return product / 6 if is_symbolic(n) else product // 6
+
+
 def to_bytes(elements: Number, dtype: str) -> Number:
     """Bytes of this many elements; widths below a byte are rounded up in total."""
     return ceil_div(elements * ELEMENT_BITS[dtype], 8)

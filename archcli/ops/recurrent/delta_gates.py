@@ -1,0 +1,77 @@
+"""LogDecay and L2Normalize: what a gated delta net does to its gates, queries and keys before the scan.
+
+B batch, T new tokens, H heads, d channels of a head.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from archcli.arith import Shape, prod
+from archcli.graph import Op, OpClass, Part
+from archcli.ops.base import elementwise, summed
+
+L2_FORWARD, L2_BACKWARD = 3, 5
+"""Square, sum, divide; g . y (two), times y, subtract, divide."""
+
+L2_PER_VECTOR = 2  # add eps, square root
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LogDecay(Op):
+    """log a = -exp(A_log) softplus(x + dt_bias), in float32.
+
+    Input x [B, T, H] for a decay per head (gated delta net, arXiv:2412.06464 section 3.3), or [B, T, H, d]
+    for one per channel (KDA, arXiv:2510.26692 section 4). Weights dt_bias of each gate; A_log [H], and with
+    channels [1, 1, H, 1], as checkpoints have it.
+    """
+
+    component: ClassVar[str] = "recurrence"
+    name: str
+
+    def shape(self, x: Shape) -> Shape:
+        return x
+
+    def weights(self, x: Shape) -> dict[str, Shape]:
+        per_channel = x[3:] != ()
+        rate = (1, 1, x[2], 1) if per_channel else (x[2],)
+        return {"dt_bias": (prod(x[2:]),), "A_log": rate}
+
+    def initial(self, weight: str) -> float | None:
+        return None
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        n, heads, gates = prod(x), x[2], prod(x[2:])
+        biased = Part("bias", OpClass.ELEMENTWISE, n, n + gates, n, (summed("dt_bias", n, gates),))
+        to_step = Part("d_0", OpClass.ELEMENTWISE, n, n + heads, n, wrt=0)
+        to_rate = Part("d_A_log", OpClass.NORMALIZATION, 2 * n + heads, 2 * n, heads, wrt="A_log")
+        decay = Part("log_decay", OpClass.ELEMENTWISE, n + heads, n + heads, n, (to_step, to_rate))
+        return (biased, elementwise("softplus", n, saved=1), decay)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        wide = torch.promote_types(x.dtype, torch.float32)
+        biased = x.to(wide) + weights["dt_bias"].to(wide).view(x.shape[2:])
+        return -weights["A_log"].to(wide).exp() * torch.nn.functional.softplus(biased)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class L2Normalize(Op):
+    """y = x / sqrt(sum(x^2) + eps) over the last axis: vectors of length one."""
+
+    component: ClassVar[str] = "recurrence"
+    name: str
+    eps: float = 1e-6
+
+    def shape(self, x: Shape) -> Shape:
+        return x
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        n, vectors = prod(x), prod(x[:-1])
+        back = Part("d_0", OpClass.NORMALIZATION, L2_BACKWARD * n, 2 * n + vectors, n, wrt=0)
+        flops = L2_FORWARD * n + L2_PER_VECTOR * vectors
+        return (Part("normalize", OpClass.NORMALIZATION, flops, n, n, (back,)),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        wide = x.to(torch.promote_types(x.dtype, torch.float32))
+        return (wide * torch.rsqrt(wide.square().sum(-1, keepdim=True) + self.eps)).to(x.dtype)

@@ -34,6 +34,8 @@ class Op(ABC):
     """Whether it is a product that routed experts run as one, each on the tokens sent to it."""
     convolves: ClassVar[bool] = False
     """Whether it runs torch's convolution, which torch.jit cannot trace on the meta device."""
+    has_unread: ClassVar[bool] = False
+    """Whether a run without a cache computes what no output is made of: the state after the last token."""
     expected: ClassVar[bool] = False
     """Whether its cost depends on data, and the counted one is an expected value."""
 

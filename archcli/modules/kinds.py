@@ -45,6 +45,8 @@ TABLE: dict[str, dict[str, str]] = {
         "moa": "archcli.modules.attention.mixture:MixtureOfHeads",
         "linear": "archcli.modules.attention.linear:LinearAttention",
         "differential": "archcli.modules.attention.differential:DifferentialAttention",
+        "gated_delta_net": "archcli.modules.recurrent.delta_net:GatedDeltaNet",
+        "kda": "archcli.modules.recurrent.kda:KimiDeltaAttention",
         "mamba2": "archcli.modules.recurrent.mamba2:Mamba2",
     },
     "block": {

@@ -26,6 +26,8 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.pointwise import *
     from archcli.ops.query_temperature import *
     from archcli.ops.recurrent.causal_conv import *
+    from archcli.ops.recurrent.delta_gates import *
+    from archcli.ops.recurrent.delta_scan import *
     from archcli.ops.recurrent.state_scan import *
     from archcli.ops.recurrent.step_size import *
     from archcli.ops.relative import *
@@ -73,6 +75,8 @@ HOMES = {
     ".fourier": ["Fourier"],
     ".disentangled": ["DisentangledBias", "LentLinear"],
     ".recurrent.causal_conv": ["CausalConv1d"],
+    ".recurrent.delta_gates": ["L2Normalize", "LogDecay"],
+    ".recurrent.delta_scan": ["DeltaScan"],
     ".recurrent.state_scan": ["StateScan"],
     ".recurrent.step_size": ["HeadSkip", "StepSize"],
     ".relative": ["RelativeBias", "RelativeKeys"],

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from archcli.graph import Tensor
 from archcli.modules.activation import Activation, SiLU
-from archcli.modules.base import Inline, Positive, Size
+from archcli.modules.base import Conflict, Inline, Positive, Size
 from archcli.ops import Multiply, Normalize
 
 
@@ -37,6 +38,16 @@ class GatedNorm(Inline):
             return normalized
         product: Tensor = gated(self.normalize(name)(y), gate)
         return product
+
+    def check_channels(self, channels: int, words: str) -> Iterator[Conflict]:
+        """Conflict of the mixer that holds it: groups that do not divide the channels, named in `words`."""
+        if channels % self.groups:
+            yield Conflict(
+                "norm-groups-divide-channels",
+                "norm.groups",
+                f"{self.groups} groups do not divide {channels} channels ({words})",
+                "each group normalizes the same number of channels",
+            )
 
 
 class GatedRMSNorm(GatedNorm):

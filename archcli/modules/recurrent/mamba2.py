@@ -103,11 +103,5 @@ class Mamba2(Recurrent):
                 f"{self.n_groups} groups do not divide {self.n_heads} heads",
                 "each group serves the same number of heads",
             )
-        inner = self.n_heads * self.head_dim
-        if self.norm is not None and inner % self.norm.groups:
-            yield Conflict(
-                "norm-groups-divide-channels",
-                "norm.groups",
-                f"{self.norm.groups} groups do not divide {inner} channels (n_heads x head_dim)",
-                "each group normalizes the same number of channels",
-            )
+        if self.norm is not None:
+            yield from self.norm.check_channels(self.n_heads * self.head_dim, "n_heads x head_dim")

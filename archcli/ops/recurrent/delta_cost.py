@@ -23,14 +23,14 @@ ALL = (1, 2, 3, 4)
 """What a state depends on."""
 
 
-class Sizes(NamedTuple):
+class DeltaSizes(NamedTuple):
     """Numbers of elements, of all sequences and all heads of values.
 
-    `rows` are tokens of a head, `d` and `e` the widths of a key and a value; `pairs` are of
-    tokens s <= t of a chunk, `strict` without s = t, `blocks` all of it. `shared` are the elements of q, and of k, as they are stored.
-    `first` and `last` are the rows of the first chunk and of the last; `cubes` and `thirds` tokens^3 and
-    (tokens^3 - tokens) / 3 of every chunk, `solved` the FLOPs of its substitution, `solved_back` those of the
-    gradient's.
+    `rows` are tokens of a head, `d` and `e` the widths of a key and a value, `shared` the elements of q, and
+    of k, as they are stored. `pairs` are of tokens s <= t of a chunk, `strict` without s = t, `blocks` all of
+    it. `first` and `last` are the rows of the first chunk and of the last. `cubes` and `thirds` are tokens^3
+    and (tokens^3 - tokens) / 3 of every chunk, `solved` the FLOPs of its substitution, `solved_back` those of
+    the gradient's.
     """
 
     rows: Number
@@ -81,7 +81,7 @@ class Sizes(NamedTuple):
         return 2 * self.shared + self.values + self.gates + self.rows
 
 
-def sizes(q: Shape, v: Shape, chunk: Number, *, per_channel: bool) -> Sizes:
+def sizes(q: Shape, v: Shape, chunk: Number, *, per_channel: bool) -> DeltaSizes:
     """The sizes of a scan over q [B, T, K, d] and v [B, T, H, e] in chunks."""
     heads, tokens = v[0] * v[2], v[1]
     whole = tokens // chunk
@@ -92,7 +92,7 @@ def sizes(q: Shape, v: Shape, chunk: Number, *, per_channel: bool) -> Sizes:
 
     chunks = chunk_count(tokens, chunk)
     pairs = heads * causal_pairs(tokens, chunk)
-    return Sizes(
+    return DeltaSizes(
         rows=heads * tokens,
         d=q[3],
         e=v[3],
@@ -112,7 +112,7 @@ def sizes(q: Shape, v: Shape, chunk: Number, *, per_channel: bool) -> Sizes:
     )
 
 
-def by_chunk(s: Sizes) -> tuple[Part, ...]:
+def by_chunk(s: DeltaSizes) -> tuple[Part, ...]:
     """Parts of the chunked form: inputs are read once, outputs and a state per chunk written.
 
     Gradients of the zeros before the first chunk, and of the state after the last, are not executed.
@@ -124,7 +124,7 @@ def by_chunk(s: Sizes) -> tuple[Part, ...]:
     return (replace(first, read=s.inputs), *others, moved)
 
 
-def by_token(s: Sizes) -> tuple[Part, ...]:
+def by_token(s: DeltaSizes) -> tuple[Part, ...]:
     """Parts of the recurrent form: the state is read and written with every token."""
     states = s.rows * s.d * s.e
     decay = _times("decay", states, s.gates, ALL, 3, extra=s.gates)
@@ -143,7 +143,7 @@ def by_token(s: Sizes) -> tuple[Part, ...]:
     )
 
 
-def _of_pairs(s: Sizes) -> tuple[Part, ...]:
+def _of_pairs(s: DeltaSizes) -> tuple[Part, ...]:
     """Products of keys with keys and queries of their chunk, and their decays."""
     gathered = Part("d_3", OpClass.ELEMENTWISE, s.gates, s.gates, s.gates, wrt=3)
     overlap = _product("overlap", s.strict, s.blocks, s.d, ((s.keys, (1, 4)), (s.keys, 1)), s.blocks)
@@ -157,12 +157,10 @@ def _of_pairs(s: Sizes) -> tuple[Part, ...]:
     )
 
 
-def _head_decays(s: Sizes) -> tuple[Part, ...]:
+def _head_decays(s: DeltaSizes) -> tuple[Part, ...]:
     """exp(difference) of every pair, by which both its products are multiplied."""
     to_decay = Part("d_3", OpClass.NORMALIZATION, 3 * s.pairs, 2 * s.blocks, s.rows, wrt=3)
-    quotients = Part(
-        "quotients", OpClass.ELEMENTWISE, 2 * s.pairs, 0, 0, (to_decay,), executed=2 * s.blocks
-    )
+    quotients = Part("quotients", OpClass.ELEMENTWISE, 2 * s.pairs, 0, 0, (to_decay,), executed=2 * s.blocks)
     return (
         quotients,
         _times("decay_overlap", s.strict, s.strict, (1, 4), 3),
@@ -170,19 +168,15 @@ def _head_decays(s: Sizes) -> tuple[Part, ...]:
     )
 
 
-def _channel_decays(s: Sizes) -> tuple[Part, ...]:
+def _channel_decays(s: DeltaSizes) -> tuple[Part, ...]:
     """exp(difference) of every pair and channel, times the earlier key."""
     n, blocks = s.pairs * s.d, s.blocks * s.d
     to_keys = Part("d_1", OpClass.NORMALIZATION, 2 * n, 2 * blocks, s.keys, wrt=1)
     to_decay = Part("d_3", OpClass.NORMALIZATION, 3 * n, 2 * blocks, s.gates, wrt=3)
-    return (
-        Part(
-            "decayed_keys", OpClass.ELEMENTWISE, 3 * n, 0, 0, (to_keys, to_decay), executed=3 * blocks
-        ),
-    )
+    return (Part("decayed_keys", OpClass.ELEMENTWISE, 3 * n, 0, 0, (to_keys, to_decay), executed=3 * blocks),)
 
 
-def _corrections(s: Sizes) -> tuple[Part, ...]:
+def _corrections(s: DeltaSizes) -> tuple[Part, ...]:
     """The inverse M of 1 + A by substitution, M b v, M b k a, and what the state predicts of it."""
     of_inverse = (
         Part("d_solve", OpClass.ELEMENTWISE, s.solved_back, 2 * s.blocks, s.blocks, wrt=OLD),
@@ -201,7 +195,7 @@ def _corrections(s: Sizes) -> tuple[Part, ...]:
     )
 
 
-def _outputs(s: Sizes) -> tuple[Part, ...]:
+def _outputs(s: DeltaSizes) -> tuple[Part, ...]:
     """Queries' answers from the state, and from the corrected values of the chunk."""
     return (
         _times("decay_queries", s.keys, s.gates, 0, 3),
@@ -211,7 +205,7 @@ def _outputs(s: Sizes) -> tuple[Part, ...]:
     )
 
 
-def _passed_on(s: Sizes) -> tuple[Part, ...]:
+def _passed_on(s: DeltaSizes) -> tuple[Part, ...]:
     """The state after each chunk: decayed, and added to what the chunk has learnt."""
     sums, handed_on = s.chunks * s.state, 2 * (s.rows - s.last) * s.d * s.e
     update = contraction("update", 2 * s.keys * s.e, [(s.keys, (1, 3)), (s.values, ALL)], sums)
@@ -237,7 +231,7 @@ def _product(
     return contraction(name, 2 * width * pairs, operands, out, executed=2 * width * blocks)
 
 
-def _of_state(name: str, s: Sizes, keys: Number, wrt: Wrt, first: Number) -> Part:
+def _of_state(name: str, s: DeltaSizes, keys: Number, wrt: Wrt, first: Number) -> Part:
     """Rows [d] times a state: that before the `first` rows is no function of the inputs."""
     flops = 2 * keys * s.e
     product = contraction(name, flops, [(keys, wrt), (s.chunks * s.state, ALL)], s.values)

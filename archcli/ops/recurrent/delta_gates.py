@@ -1,4 +1,4 @@
-"""LogDecay and L2Normalize: what a gated delta net does to its gates, queries and keys before the scan.
+"""LogDecay and L2Normalize: gates, queries and keys of a gated delta net before the scan.
 
 B batch, T new tokens, H heads, d channels of a head.
 """

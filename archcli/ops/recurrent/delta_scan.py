@@ -1,14 +1,16 @@
 """DeltaScan: a matrix of state per head that decays and learns each token's value by the delta rule.
 
-B batch, T new tokens, K heads of keys and queries, H heads of values, d width of a key, e of a value, Q chunk.
+B batch, T new tokens, K heads of keys and queries, H heads of values, d width of a key, e of a value, Q
+chunk.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
-from archcli.arith import Number, Shape, prod
+from archcli.arith import Number, Shape
 from archcli.graph import Op, Part, State, StateKind, Workspace
 from archcli.ops.recurrent import delta_cost
 from archcli.ops.recurrent.chunks import Form, block_pairs, chunk_count, steps
@@ -32,6 +34,7 @@ class DeltaScan(Op):
     """
 
     component: ClassVar[str] = "recurrence"
+    has_unread: ClassVar[bool] = True
     name: str
     chunk: Number
     form: Form
@@ -73,10 +76,11 @@ class DeltaScan(Op):
         pieces = [x.to(wide).transpose(1, 2) for x in (*heads, v, *gates)]
         size = (v.shape[0], v.shape[2], q.shape[3], v.shape[3])
         before = state[0].to(wide) if state else pieces[0].new_zeros(size)
-        chunk, advance = (1, _step) if steps(self.form, v.shape[1]) else (self.chunk, _chunk)
-        out = []
+        advance: Any
+        chunk, advance = (1, _step) if steps(self.form, v.shape[1]) else (self.chunk, partial(_chunk, torch))
+        out: list[Any] = []
         for piece in zip(*(x.split(chunk, 2) for x in pieces), strict=True):
-            y, before = advance(torch, *piece, before)
+            y, before = advance(*piece, before)
             out.append(y)
         y = torch.cat(out, 2).transpose(1, 2).to(v.dtype)
         return (y, before) if self.keep else (y,)
@@ -86,8 +90,8 @@ def _chunk(torch: Any, q: Any, k: Any, v: Any, decay: Any, beta: Any, state: Any
     """Outputs of one chunk, and the state after it; [B, H, tokens, …]."""
     total, weighted = decay.cumsum(2), k * beta
     later = torch.ones((q.shape[2],) * 2, dtype=torch.bool, device=q.device).triu(1)
-    pairs = _channel_pairs if total.shape[-1] > 1 else _head_pairs
-    overlap, scores = pairs(torch, q, k, weighted, total, later)
+    pairs = partial(_channel_pairs, torch) if total.shape[-1] > 1 else _head_pairs
+    overlap, scores = pairs(q, k, weighted, total, later)
     unit = torch.eye(q.shape[2], dtype=q.dtype, device=q.device).expand_as(overlap)
     solved = torch.linalg.solve_triangular(overlap, unit, upper=False, unitriangular=True)
     grown, whole = total.exp(), total[:, :, -1:]
@@ -97,18 +101,14 @@ def _chunk(torch: Any, q: Any, k: Any, v: Any, decay: Any, beta: Any, state: Any
     return y, state * whole.exp().transpose(-1, -2) + added
 
 
-def _head_pairs(
-    torch: Any, q: Any, k: Any, weighted: Any, total: Any, later: Any
-) -> tuple[Any, Any]:
+def _head_pairs(q: Any, k: Any, weighted: Any, total: Any, later: Any) -> tuple[Any, Any]:
     """b k k^T and q k^T of the pairs of a chunk, decayed by head; 0 for later keys."""
     quotients = (total - total.transpose(-1, -2)).masked_fill(later, float("-inf")).exp()
     keys = k.transpose(-1, -2)
     return (weighted @ keys) * quotients, (q @ keys) * quotients
 
 
-def _channel_pairs(
-    torch: Any, q: Any, k: Any, weighted: Any, total: Any, later: Any
-) -> tuple[Any, Any]:
+def _channel_pairs(torch: Any, q: Any, k: Any, weighted: Any, total: Any, later: Any) -> tuple[Any, Any]:
     """The same decayed by channel: each token reads keys of its own, as much as they have decayed by then."""
     differences = total.unsqueeze(-2) - total.unsqueeze(-3)
     keys = differences.masked_fill(later.unsqueeze(-1), float("-inf")).exp() * k.unsqueeze(-3)
@@ -116,7 +116,7 @@ def _channel_pairs(
     return overlap, scores
 
 
-def _step(torch: Any, q: Any, k: Any, v: Any, decay: Any, beta: Any, state: Any) -> tuple[Any, Any]:
+def _step(q: Any, k: Any, v: Any, decay: Any, beta: Any, state: Any) -> tuple[Any, Any]:
     """The output of one token, and the state after it."""
     state = state * decay.exp().transpose(-1, -2)
     corrected = (v - k @ state) * beta

@@ -28,6 +28,7 @@ class StateScan(Op):
     """
 
     component: ClassVar[str] = "recurrence"
+    has_unread: ClassVar[bool] = True
     name: str
     chunk: Number
     form: Form

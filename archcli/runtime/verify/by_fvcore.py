@@ -57,17 +57,25 @@ def verify_fvcore(
     nodes = {path for path in counts if isinstance(modules[path], ModuleNode)}
     leaves = {path for path in counts if not isinstance(modules[path], ModuleNode | AdapterHolder)}
     ours, names = _by_module(rows, layers, leaves, nodes)
-    uncounted = {path for path, ops in missed.items() if INEXACT & set(ops)} | set(untraced)
+    unread = {
+        _home(path, leaves, nodes)
+        for row in rows
+        if row.op.has_unread
+        for path in layers.built_paths(row.path)
+    }
+    inexact = {path for path, ops in missed.items() if INEXACT & set(ops)} - unread
+    uncounted = inexact | unread | set(untraced)
     counted = {path: flops for path, flops in ours.items() if path not in uncounted}
     theirs = {path: 2 * count for path, count in counts.items() if count and path not in uncounted}
     total = ReferenceResult(REFERENCE, "forward FLOPs", sum(counted.values()), sum(theirs.values()))
     rest = compare_entries(
         REFERENCE, "FLOPs of each module, forward", counted, theirs, lambda path: names.get(path, path), 0
     )
-    hidden = {path: flops for path, flops in ours.items() if path in uncounted - set(untraced)}
-    skipped = {path: ours[path] for path in untraced}
+    hidden, dropped, skipped = (
+        {path: ours[path] for path in paths if path in ours} for paths in (inexact, unread, untraced)
+    )
     plain = {name: count for name, count in analysis.unsupported_ops().items() if name not in INEXACT}
-    return FvcoreResults([total, *rest], list(_notes(analysis, hidden, skipped, names)), plain)
+    return FvcoreResults([total, *rest], list(_notes(analysis, hidden, dropped, skipped, names)), plain)
 
 
 def _convolutions(rows: Sequence[Row], layers: LayerIndex) -> dict[str, Any]:
@@ -140,10 +148,15 @@ def _by_module(
     for row in rows:
         count = unmasked_flops(row)[0]
         for path in layers.built_paths(row.path) if count else ():
-            home = path if path in leaves else _enclosing_node(path, nodes)
+            home = _home(path, leaves, nodes)
             names[home] = f"{names[home]}, {row.path}" if home in flops else row.path
             flops[home] += count
     return flops, names
+
+
+def _home(path: str, leaves: set[str], nodes: set[str]) -> str:
+    """The path of the module that runs an operation."""
+    return path if path in leaves else _enclosing_node(path, nodes)
 
 
 def _enclosing_node(path: str, nodes: set[str]) -> str:
@@ -153,11 +166,17 @@ def _enclosing_node(path: str, nodes: set[str]) -> str:
 
 
 def _notes(
-    analysis: Any, hidden: Mapping[str, int], skipped: Mapping[str, int], names: Mapping[str, str]
+    analysis: Any,
+    hidden: Mapping[str, int],
+    dropped: Mapping[str, int],
+    skipped: Mapping[str, int],
+    names: Mapping[str, str],
 ) -> Iterable[str]:
     if hidden:
         inexact = {name: count for name, count in analysis.unsupported_ops().items() if name in INEXACT}
         yield f"fvcore cannot count {listed(inexact)} exactly: {_left_out(hidden, names)}"
+    if dropped:
+        yield f"fvcore's trace drops what no output is made of: {_left_out(dropped, names)}"
     if skipped:
         yield f"fvcore cannot trace a convolution on meta: {_left_out(skipped, names)}"
     uncalled = sorted(path for path in analysis.uncalled_modules() if path.partition(".")[0] != MTP)

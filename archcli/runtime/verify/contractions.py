@@ -37,6 +37,7 @@ JOINS = {
     ),
     *("_softmax_backward_data", "_log_softmax_backward_data"),
     *("elu_backward", "softplus_backward"),  # a derivative times a gradient, not tagged as pointwise
+    "linalg_solve_triangular",  # one row after the other: counted as element-wise work of the delta rule
 }
 """Operations on several floating tensors that torch does not call pointwise and that contract nothing."""
 

@@ -82,6 +82,6 @@ def other_form_notes(
     """FLOPs of a pass that takes `matmul`, in each other form that its modules have."""
     for key, form, in_other in in_other_forms(model, request):
         flops, _ = count_pass(model, in_other).flops(unmasked=unmasked)
-        if flops == matmul:  # a decoded token is a chunk of one
-            continue
-        yield f"--{key} {form} takes {rounded(flops):,} matmul FLOPs, {float(flops / matmul):.3g}x as many."
+        ratio = f"{float(flops / matmul):.3g}"
+        if ratio != "1":  # a decoded token is a chunk of one
+            yield f"--{key} {form} takes {rounded(flops):,} matmul FLOPs, {ratio}x as many."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from archcli.graph import Row
@@ -9,6 +11,7 @@ from archcli.measure.notes import context_notes
 from archcli.measure.passes import shape_pass
 from archcli.measure.report import Column, Report, Table
 from archcli.modules import Model
+from archcli.modules.layers import LayerIndex
 from archcli.modules.request import Request
 
 CONVENTION = (
@@ -22,6 +25,7 @@ def list_rows(model: Model, batch_size: int = 1, seq_len: int = 2048) -> Report:
     request = Request("forward", batch_size, seq_len)
     rows = [_record(row) for row in shape_pass(model, request).rows]
     params = sum(row["params"] for row in rows)
+    recurrences = list(_recurrences(model))
     columns = (
         Column("path", "path"),
         Column("times", "times", "number"),
@@ -36,9 +40,9 @@ def list_rows(model: Model, batch_size: int = 1, seq_len: int = 2048) -> Report:
         inputs={"batch_size": batch_size, "seq_len": seq_len},
         usual={"batch_size": 1},
         convention=CONVENTION,
-        totals={"params": params, "rows": len(rows)},
+        totals={"params": params, "rows": len(rows), "recurrences": recurrences},
         rows=rows,
-        tables=(Table("Forward", columns, shown, {"path": "total", "params": params}),),
+        tables=(Table("Forward", columns, shown, {"path": "total", "params": params}), *_tables(recurrences)),
         notes=tuple(context_notes(model, seq_len)),
     )
 
@@ -55,6 +59,31 @@ def _record(row: Row) -> dict[str, Any]:
         "experts": None if row.experts is None else row.experts.n_experts,
         "params": row.params,
     }
+
+
+def _recurrences(model: Model) -> Iterator[dict[str, Any]]:
+    """Facts of each distinct layer with a recurrence."""
+    for layer in LayerIndex(model):
+        facts = layer.block.facts(model.d_model)
+        if facts.recurrence is not None:
+            sizes = asdict(facts.recurrence)
+            yield {"path": layer.path, "times": layer.times, "mixer": facts.kind, **sizes}
+
+
+def _tables(recurrences: list[dict[str, Any]]) -> Iterator[Table]:
+    titles = {
+        "times": "times",
+        "n_heads": "heads",
+        "n_groups": "groups",
+        "key_dim": "key width",
+        "value_dim": "value width",
+        "conv_kernel": "conv",
+        "chunk": "chunk",
+    }
+    numbers = [Column(key, title, "number") for key, title in titles.items()]
+    if recurrences:
+        columns = (Column("path", "path"), Column("mixer", "mixer"), *numbers)
+        yield Table("Recurrent layers", columns, recurrences)
 
 
 def _shape(shape: list[int]) -> str:

@@ -29,6 +29,10 @@ RATIOS = (
     "n_heads",
     "n_kv_heads",
     "head_dim",
+    "attention_share",
+    "state_heads",
+    "state_dim",
+    "state_head_dim",
     "n_experts",
     "top_k",
     "expert_ratio",
@@ -95,6 +99,8 @@ def _cache(one_token: Pass, held: Pass, dtype: str) -> Iterator[Figure]:
     growth = one_token.kv_elements()
     yield Figure(CACHE, "kv_bytes_per_token", "per token", "bytes", cache_bytes(growth, dtype))
     yield Figure(CACHE, "kv_bytes", f"at {held.new:,} tokens", "bytes", cache_bytes(held.cached(), dtype))
+    constant = cache_bytes(held.state_elements(), dtype)
+    yield Figure(CACHE, "state_bytes", "constant, of those", "bytes", constant)
     cross = cache_bytes(held.cross_cached(), dtype)
     yield Figure(CACHE, "cross_kv_bytes", "of the source, apart", "bytes", cross)
 

@@ -29,6 +29,8 @@ FEWEST = 2
 AS_COLUMNS = 3  # so many models with their ratios fit beside each other into 80 columns
 FIGURES_A_TABLE = 3  # and so many figures with theirs where models are rows
 WITHOUT_RATIO = {"text", "flag"}
+IN_SOME = {"cross_kv_bytes", "state_bytes"}
+"""Figures that are shown where they are above 0 in some model."""
 
 Record = dict[str, Any]
 
@@ -109,7 +111,7 @@ def _worth_showing(figure: Figure, values: Sequence[Any]) -> bool:
     """Whether to show a figure: structure where the models differ, others where some model has them."""
     if figure.section == "Structure":
         return len(set(values)) > 1
-    return any(values) if figure.key == "cross_kv_bytes" else any(value is not None for value in values)
+    return any(values) if figure.key in IN_SOME else any(value is not None for value in values)
 
 
 def _flat(record: Record) -> Record:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from archcli.arith import Number
+from collections.abc import Callable, Iterator
+
+from archcli.arith import Number, to_bytes
 from archcli.graph import OpClass, Row
-from archcli.measure.survey.layers import Architecture, SurveyLayer
+from archcli.measure.survey.layers import Architecture, SurveyLayer, tally
 from archcli.modules import FeedForward
 from archcli.modules.block import MIXING
 from archcli.modules.stack import stacks
@@ -73,6 +75,43 @@ def attention(_: Architecture, layer: SurveyLayer) -> str | None:
     """The kind of mixer, and whether cross attention follows it; None where a layer mixes nothing."""
     crosses = getattr(layer.block, "cross_attention", None) is not None
     return " + ".join(kind for kind in (layer.facts.kind, "cross" if crosses else None) if kind) or None
+
+
+def mixers(architecture: Architecture) -> str | None:
+    """How many layers have which mixer, `36 mamba2 + 4 gqa`; None for a model without recurrent layers."""
+    if not _is_recurrent(architecture):
+        return None
+    counts = tally((layer.facts.kind, layer.times) for layer in _mixing(architecture))
+    # kinds of parallel branches are joined by a plus of their own
+    return " + ".join(f"{times} {str(kind).replace(' + ', '&')}" for kind, times in counts.items())
+
+
+def attention_share(architecture: Architecture) -> float | None:
+    """Layers with scores over layers with a mixer; None for a model without recurrent layers."""
+    if not _is_recurrent(architecture):
+        return None
+    layers = list(_mixing(architecture))
+    return sum(layer.times for layer in layers if layer.facts.has_scores) / sum(
+        layer.times for layer in layers
+    )
+
+
+def state_bytes(architecture: Architecture, dtype: str) -> Number | None:
+    """Bytes of a sequence's states that do not grow; None where there are none."""
+    return to_bytes(architecture.counted.state_elements(), dtype) or None
+
+
+def _is_recurrent(architecture: Architecture) -> bool:
+    return bool(architecture.counted.state_elements())
+
+
+def _mixing(architecture: Architecture) -> Iterator[SurveyLayer]:
+    return (layer for layer in architecture.layers if layer.facts.kind is not None)
+
+
+def recurrence(field: str) -> Callable[[Architecture, SurveyLayer], Number | None]:
+    """A property of a layer's recurrence, None for any other layer."""
+    return lambda _, layer: getattr(layer.facts.recurrence, field, None)
 
 
 def head_ratio(architecture: Architecture, layer: SurveyLayer) -> float | None:

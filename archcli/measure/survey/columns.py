@@ -44,6 +44,11 @@ LEGEND = (
         {"kv_bytes_per_token"},
         f"KV: cache per token while the context is shorter than every window, in {DTYPE}.",
     ),
+    (
+        {"attention_share"},
+        "attention share: layers with scores, of those that mix tokens, where some are recurrent.",
+    ),
+    ({"state_bytes"}, f"states: cache of a sequence that does not grow, in {DTYPE}."),
 )
 """Explanations of columns: the keys that a sentence is for, and the sentence."""
 DIFFERING = "Where layers differ, text says of how many layers it is, and figures are those of most layers."
@@ -104,7 +109,18 @@ def describe_architecture(name: str, architecture: Architecture) -> Record:
     return {**record, "mixed": mixed}
 
 
-SECTIONS = ("Size", "Shape", "Norms and wiring", "Feed-forward and position", "Attention", "Heads", "Experts")
+SECTIONS = (
+    "Size",
+    "Shape",
+    "Norms and wiring",
+    "Feed-forward and position",
+    "Attention",
+    "Heads",
+    "Recurrence",
+    "Experts",
+)
+SOME = {"Recurrence": "state_bytes", "Experts": "n_experts"}
+"""Sections of some models alone: of those that have a value in this column."""
 
 _ALL = (
     SurveyColumn(
@@ -205,6 +221,22 @@ _ALL = (
         "Heads",
         lambda architecture: to_bytes(architecture.counted.kv_elements(), DTYPE),
     ),
+    SurveyColumn("mixers", "mixers", "text", "Recurrence", of.mixers),
+    SurveyColumn("attention_share", "attention share", "share", "Recurrence", of.attention_share),
+    SurveyColumn(
+        "state_bytes",
+        "states",
+        "bytes",
+        "Recurrence",
+        lambda architecture: of.state_bytes(architecture, DTYPE),
+    ),
+    SurveyColumn("state_heads", "state heads", "number", "Recurrence", of_layer=of.recurrence("n_heads")),
+    SurveyColumn("state_dim", "key width", "number", "Recurrence", of_layer=of.recurrence("key_dim")),
+    SurveyColumn(
+        "state_head_dim", "value width", "number", "Recurrence", of_layer=of.recurrence("value_dim")
+    ),
+    SurveyColumn("conv_kernel", "conv", "number", "Recurrence", of_layer=of.recurrence("conv_kernel")),
+    SurveyColumn("scan_chunk", "chunk", "number", "", of_layer=of.recurrence("chunk")),
     SurveyColumn("n_experts", "experts", "number", "Experts", of_layer=of.n_experts),
     SurveyColumn("top_k", "top_k", "number", "Experts", of_layer=of.top_k),
     SurveyColumn("expert_ratio", "experts/top_k", "ratio", "Experts", of_layer=of.expert_ratio),

@@ -11,6 +11,7 @@ from archcli.measure.survey.columns import (
     CONDITIONS,
     DIFFERING,
     SECTIONS,
+    SOME,
     SurveyColumn,
     describe,
     legend,
@@ -133,7 +134,9 @@ def _tables(
         yield Table("", [Column("name", "model"), *(column.column for column in shown)], records)
     else:
         yield from (
-            _section(section, records) for section in SECTIONS if section != "Experts" or _mixtures(records)
+            _section(section, records)
+            for section in SECTIONS
+            if section not in SOME or _having(section, records)
         )
     mixed = list(_mixed(records, [column for column in shown if listed or column.section]))
     if mixed:
@@ -151,8 +154,10 @@ def _text(year: int | str | None) -> str | None:
     return None if year is None else str(year)
 
 
-def _mixtures(records: list[Record]) -> list[Record]:
-    return [record for record in records if record["n_experts"] is not None]
+def _having(section: str, records: list[Record]) -> list[Record]:
+    """The records that a section is of: all of them, or those with a value in its column."""
+    key = SOME.get(section)
+    return [record for record in records if key is None or record[key] is not None]
 
 
 def _section(section: str, records: list[Record]) -> Table:
@@ -160,7 +165,7 @@ def _section(section: str, records: list[Record]) -> Table:
         Column("name", "model"),
         *(column.column for column in COLUMNS.values() if column.section == section),
     ]
-    return Table(section, columns, _mixtures(records) if section == "Experts" else records)
+    return Table(section, columns, _having(section, records))
 
 
 def _mixed(records: list[Record], shown: Iterable[SurveyColumn]) -> Iterator[Record]:

@@ -101,7 +101,9 @@ HOMES = {
     ".norm": ["LayerNorm", "Norm", "QKNorm", "RMSNorm"],
     ".position": ["ALiBi", "Learned", "NoPosition", "Position", "Rope", "Sinusoidal"],
     ".packing": ["Packing"],
+    ".parallel_mixer": ["ParallelMixer"],
     ".quantization": ["Format", "Quantization", "Rule"],
+    ".recurrent.short_conv": ["ShortConvolution"],
     ".relative_key": ["RelativeKey"],
     ".relative": ["LayerBuckets", "RelativeBuckets", "ScoreBias"],
     ".rope_scaling": [

@@ -42,6 +42,8 @@ TABLE: dict[str, dict[str, str]] = {
         "disentangled": "archcli.modules.attention.disentangled:DisentangledAttention",
         "mla": "archcli.modules.attention.latent:MultiHeadLatentAttention",
         "fourier": "archcli.modules.fourier:FourierMixer",
+        "parallel": "archcli.modules.parallel_mixer:ParallelMixer",
+        "short_conv": "archcli.modules.recurrent.short_conv:ShortConvolution",
         "moa": "archcli.modules.attention.mixture:MixtureOfHeads",
         "linear": "archcli.modules.attention.linear:LinearAttention",
         "differential": "archcli.modules.attention.differential:DifferentialAttention",

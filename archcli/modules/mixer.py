@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.base import Conflict, Module
+from archcli.modules.base import Conflict, Module, Positive, Spec, find
 from archcli.modules.context import Context
 from archcli.modules.position import NoPosition, Position
+from archcli.ops import Scale
 
 Kept = tuple[Any, ...] | None
 
@@ -75,17 +76,30 @@ NO_MIXER = MixerFacts()
 class Mixer(Module):
     """A sublayer that mixes tokens; a layer names it under `attention` or `mixer`.
 
-    Subclasses state their fields and `forward`; the other methods have defaults.
+    Subclasses state their fields and `forward`; the other methods have defaults. `in_multiplier` and
+    `out_multiplier` are constant factors on what it reads and on what it returns (Falcon-H1,
+    arXiv:2507.22448).
     """
 
     family: ClassVar[str] = "attention"
     group: ClassVar[str] = "mixer"
     has_scores: ClassVar[bool] = False
     """Whether a score bias that layers share is added to its scores."""
+    in_multiplier: Positive = 1.0
+    out_multiplier: Positive = 1.0
+
+    def __call__(self, x: Tensor, context: Context | None = None, *, name: str) -> tuple[Tensor, Kept]:
+        """Run as a child called `name`, between its two multipliers."""
+        y, kept = super().__call__(scaled(x, self.in_multiplier, f"{name}_in_multiplier"), context, name=name)
+        return scaled(y, self.out_multiplier, f"{name}_out_multiplier"), kept
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
         """[B, T, D] to [B, T, D], and the layer's states afterwards; None for a pass that caches nothing."""
         raise NotImplementedError
+
+    def members(self, path: str) -> Iterator[tuple[str, Mixer]]:
+        """(full path, mixer) of every mixer that it is made of: itself at `path`, or its branches."""
+        yield path, self
 
     def table(self, positions: Tensor, d_model: Number, name: str) -> tuple[Tensor, Tensor] | None:
         """The rotary table that the heads need, computed once per stack; None without rotation."""
@@ -103,3 +117,14 @@ class Mixer(Module):
     def check_width(self, d_model: int) -> Iterator[Conflict]:
         """Conflicts with a residual stream of width D."""
         yield from ()
+
+
+def scaled(x: Tensor, factor: float, name: str) -> Tensor:
+    """X times a constant; x itself where that is 1."""
+    return x if factor == 1.0 else Scale(name, factor)(x)
+
+
+def mixers(model: Spec) -> Iterator[tuple[str, Mixer]]:
+    """(full path, mixer) of every mixer of a model that is not made of others."""
+    for path, mixer in find(model, Mixer):
+        yield from ((at, member) for at, member in mixer.members(path) if member is mixer)

@@ -85,7 +85,9 @@ class MixtureOfExperts(FeedForward):
     by sigmoid(w x), one gate per token (Qwen2-MoE, arXiv:2407.10671). `weigh` input multiplies an expert's
     input by its weight in place of the output (Llama 4, top_k 1). `combination` mean halves what routed and
     shared experts add up to (Command A+); `out_norm` normalizes the result (A.X K1), `out_bias` adds a bias
-    to it (JetMoE, arXiv:2404.07413).
+    to it (JetMoE, arXiv:2404.07413). With `latent` L the experts work on tokens projected to width L, and
+    what they add up to is projected back to D; router and shared experts see the tokens as they are
+    (Nemotron 3 Super). `latent_bias` biases both projections.
     """
 
     kind: Literal["moe"] = "moe"
@@ -99,11 +101,14 @@ class MixtureOfExperts(FeedForward):
     combination: Literal["sum", "mean"] = "sum"
     out_norm: Norm | None = None
     out_bias: bool = False
+    latent: Size | None = None
+    latent_bias: bool = False
 
     def forward(self, x: Tensor) -> Tensor:
         """Route, dispatch, run the experts, combine."""
         weights, index = self.router(x, self.n_experts, self.top_k, name="router")
-        gated = x if self.weigh == "output" else Multiply("weighted_input")(x, weights)
+        read = x if self.latent is None else Linear("latent_down", self.latent, self.latent_bias)(x)
+        gated = read if self.weigh == "output" else Multiply("weighted_input")(read, weights)
         tokens, expert_of, order = Dispatch("dispatch")(gated, index)
         routed = self.expert(
             tokens,
@@ -113,6 +118,8 @@ class MixtureOfExperts(FeedForward):
             index=expert_of,
         )
         y: Tensor = Combine("combine", weighted=self.weigh == "output")(routed, weights, order)
+        if self.latent is not None:
+            y = Linear("latent_up", x.shape[-1], self.latent_bias)(y)
         if self.shared is not None:
             y = Add("add_shared")(y, self._shared(x, self.shared))
         if self.combination == "mean":
@@ -147,6 +154,9 @@ class MixtureOfExperts(FeedForward):
         if self.combination == "mean" and self.shared is None:
             what = "combination mean is of routed and shared experts, and there is none that is shared"
             yield Conflict("mean-needs-shared", "combination", what, "add shared, or use combination: sum")
+        if self.latent_bias and self.latent is None:
+            what, hint = "latent_bias without latent", "add latent, or leave latent_bias out"
+            yield Conflict("latent-bias-needs-latent", "latent_bias", what, hint)
 
     def _check_routing(self) -> Iterator[Conflict]:
         """Check that k <= E and that groups divide the E experts evenly."""

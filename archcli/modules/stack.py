@@ -137,7 +137,9 @@ class Stack(Module):
     def _scored(self) -> Iterator[tuple[int, Any]]:
         """(group, mixer) of every layer that has scores to which a bias is added."""
         mixing = ((i, block.mixing) for i, group in enumerate(self.groups) for block in group.blocks)
-        return ((i, pair[1]) for i, pair in mixing if pair is not None and pair[1].has_scores)
+        for i, pair in mixing:
+            members = () if pair is None else pair[1].members(pair[0])
+            yield from ((i, mixer) for _, mixer in members if mixer.has_scores)
 
     def _mixers(self) -> Iterator[tuple[str, Mixer]]:
         """(YAML path, mixer) of every layer that has one."""

@@ -9,7 +9,6 @@ from archcli.errors import Problem
 from archcli.measure.kvcache.variants import to_gqa, to_mqa
 from archcli.modules import (
     Attention,
-    Mixer,
     Model,
     MultiHeadAttention,
     MultiHeadLatentAttention,
@@ -17,6 +16,7 @@ from archcli.modules import (
     substitute,
 )
 from archcli.modules.base import find
+from archcli.modules.mixer import mixers
 from archcli.modules.stack import stacks
 from archcli.rules.base import DIVISOR, Case, DesignRule, Finding, Fix, Severity, cached_bytes, example
 
@@ -167,7 +167,7 @@ class WindowBeyondContext(DesignRule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Report every window or chunk of at least max_seq_len."""
         context = case.model.max_seq_len
-        for path, mixer in find(case.model, Mixer):
+        for path, mixer in mixers(case.model):
             facts = mixer.facts()
             for name, width in (("window", facts.window), ("chunk", facts.chunk)):
                 if context is not None and width is not None and width >= context:

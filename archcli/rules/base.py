@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 
 from archcli.arith import to_bytes
@@ -97,7 +98,8 @@ class Case:
         """(full path, facts) of the mixer of every layer that has one; cross attention is left out."""
         mixing = [(layer.yaml_path, layer.block.mixing) for layer in self.layers]
         width = self.model.d_model
-        return tuple((f"{path}.{mixer[0]}", mixer[1].facts(width)) for path, mixer in mixing if mixer)
+        members = (mixer[1].members(f"{path}.{mixer[0]}") for path, mixer in mixing if mixer)
+        return tuple((path, mixer.facts(width)) for path, mixer in chain.from_iterable(members))
 
     def layers_of(self, kind: str) -> list[str]:
         """Full paths of the layers whose block is of the kind."""

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from math import exp, log
 
 from archcli.errors import Problem
-from archcli.modules import Learned, Mixer, Rope
+from archcli.modules import Learned, Rope
 from archcli.modules.base import find
+from archcli.modules.mixer import mixers
 from archcli.modules.stack import stacks
 from archcli.rules.base import DIVISOR, Case, DesignRule, Finding, Severity, example
 
@@ -112,7 +113,7 @@ class BaseBelowBound(DesignRule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Report every layer of full attention whose unscaled base is below the bound."""
         context = case.model.max_seq_len or 0
-        for path, mixer in find(case.model, Mixer):
+        for path, mixer in mixers(case.model):
             facts = mixer.facts(case.model.d_model)
             base = facts.position.unscaled_base
             if base is None or facts.window or facts.chunk:

@@ -11,6 +11,16 @@ LINEAR = "{kind: linear, n_heads: 4}"
 GLU = "ffn: {kind: glu, d_ff: 20}"
 MOE = "ffn: {kind: moe, n_experts: 4, top_k: 2, expert: {kind: glu, d_ff: 10}}"
 
+CONV = "{kind: short_conv, conv_kernel: 3}"
+BRANCHES = (
+    f"{{kind: parallel, branches: [{GQA[:-1]}, in_multiplier: 0.5, out_multiplier: 0.7}}, "
+    f"{SSD[:-1]}, out_multiplier: 1.5}}]}}"
+)
+NARROW = (
+    "ffn: {kind: moe, n_experts: 4, top_k: 2, latent: 10, latent_bias: true, "
+    "expert: {kind: mlp, activation: relu2, d_ff: 6}, shared: {kind: mlp, activation: relu2, d_ff: 14}}"
+)
+
 HYBRIDS = {
     "mamba2": (f"mixer: {SSD}",),
     "bamba": (f"mixer: {SSD}, {GLU}", f"mixer: {SSD}, {GLU}", f"attention: {GQA}, {GLU}"),
@@ -18,6 +28,9 @@ HYBRIDS = {
     "nemotron-h": (f"mixer: {SSD}", GLU, f"mixer: {SSD}", f"attention: {GQA}", GLU),
     "windows": (f"mixer: {SSD}, {GLU}", f"attention: {WINDOWED}, {GLU}"),
     "latent": (f"mixer: {LINEAR}, {GLU}", f"mixer: {LINEAR}, {GLU}", f"attention: {MLA}, {MOE}"),
+    "lfm2": (f"mixer: {CONV}, {GLU}", f"mixer: {CONV}, {GLU}", f"attention: {GQA}, {MOE}"),
+    "falcon-h1": (f"mixer: {BRANCHES}, {GLU}",),
+    "nemotron-3": (f"mixer: {SSD}", NARROW, f"attention: {GQA}", NARROW, GLU),
     "networks-alone": (f"mixer: {LINEAR}", GLU),
 }
 """The layers of each, in turn."""

@@ -20,6 +20,10 @@ MIXERS = {
     "alibi": "{kind: mha, n_heads: 4, position: alibi}",
     "differential": "{kind: differential, n_heads: 4, n_kv_heads: 2, lambda_init: 0.4}",
     "mamba2": "{kind: mamba2, n_heads: 4, head_dim: 6, state: 5, n_groups: 2, chunk: 4, conv_kernel: 3}",
+    "parallel": "{kind: parallel, branches: [{kind: gqa, n_heads: 4, n_kv_heads: 2, position: rope, "
+    "in_multiplier: 0.5, out_multiplier: 2.0}, {kind: linear, n_heads: 4, n_features: 5, features: softmax}, "
+    "{kind: mqa, n_heads: 4, head_dim: 6, position: rope}]}",
+    "short_conv": "{kind: short_conv, conv_kernel: 3, bias: true, conv_bias: true}",
     "shaw": "{kind: mha, n_heads: 4, position: {kind: shaw, max_distance: 3}}",
 }
 PLACED = "kind: disentangled, n_heads: 4, causal: false, bias: true"

@@ -16,10 +16,18 @@ from combinations.steps import stepwise
 from zoo import assert_close, built, tokens
 
 torch.set_num_threads(1)
+
+
+def members(name):
+    """The mixers that a layer with this one is made of."""
+    [(key, mixer)] = [block.mixing for block in load_text(model(name), "one.yaml").model.groups[0].blocks]
+    return [member for _, member in mixer.members(key)]
+
+
 LIMITED = {"windowed", "chunked"}
 """Mixers that see part of the cache, beside which no layer's bias can be another's."""
 
-SCORELESS = {"linear", "performer", "mamba2"}
+SCORELESS = {name for name in MIXERS if not any(mixer.has_scores for mixer in members(name))}
 """Mixers without scores, to which a bias could be added."""
 
 PAIRS = [*permutations(MIXERS, 2), *((name, name) for name in MIXERS)]

@@ -16,7 +16,6 @@ LATER: dict[str, str] = {
             "causal/inkling_text",
             "causal/jamba",
             "causal/kimi_linear",
-            "causal/lfm2",
             "causal/lfm3",
             "causal/mamba",
             "causal/mamba2",

@@ -98,6 +98,12 @@ def nothing(spec: Spec, field: str) -> Iterator[tuple[str, Spec]]:
     yield from ()
 
 
+def table_offset(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
+    """The same table, read from another row on."""
+    if spec.offset:
+        yield "offset=0", altered(spec, offset=0, max_seq_len=spec.max_seq_len + spec.offset)
+
+
 SINUSOID = {
     "base": times(2),
     "pairing": to("half", "interleaved"),

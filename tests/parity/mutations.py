@@ -25,11 +25,13 @@ from parity.alterations import (
     nothing,
     off,
     plus,
+    table_offset,
     times,
     to,
 )
 from parity.crossing import norm_of_tokens, without_cross
 from parity.encoding import ENCODER_PARTS, idle
+from parity.recurring import RECURRENT_PARTS
 
 STRUCTURE = set(
     """kind name source released series sibling_of published groups embedding head attention mixer ffn layer
@@ -38,7 +40,7 @@ STRUCTURE = set(
     tied form token_types more_types width width_of pooler pools unread n_labels source_len encoder decoder
     in_channels frozen n_buckets front_end transform max_distance idle extra_rows lora
     quantization dropout momentum loss mtp ignore training tie boxes global_projections bottleneck joined
-    joins entries relative terms share buckets size""".split()  # noqa: SIM905
+    joins entries relative terms share buckets size branches latent""".split()  # noqa: SIM905
 )
 
 
@@ -81,12 +83,6 @@ def visibility(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
     """A window or chunk for a causal layer that has none."""
     if spec.causal and spec.window is None and spec.chunk is None:
         yield f"{field}=7", altered(spec, **{field: 7})
-
-
-def table_offset(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
-    """The same table, read from another row on."""
-    if spec.offset:
-        yield "offset=0", altered(spec, offset=0, max_seq_len=spec.max_seq_len + spec.offset)
 
 
 def reverse(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
@@ -200,6 +196,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "combination": to("sum"),
         "out_norm": dropped,
         "out_bias": off,
+        "latent_bias": off,
     },
     m.LengthTemperature: TEMPERATURE,
     m.Attention: {
@@ -256,6 +253,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     m.LogitHead: LOGITS,
     m.TransformedHead: {"transform_bias": off},
     **ENCODER_PARTS,
+    **RECURRENT_PARTS,
     m.Stack: {"final_norm": off, "score_bias": dropped},
     m.EncoderStack: {"position": place, "input_norm": both(dropped, filled(m.LayerNorm()))},
 }

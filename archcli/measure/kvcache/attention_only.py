@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from archcli.modules import Mixer, MixerFacts, Model, find, substitute
+from archcli.modules import Mixer, MixerFacts, Model, substitute
 from archcli.modules.layers import LayerIndex
 
 
@@ -21,7 +21,7 @@ def attention_only(model: Model) -> Model | None:
         if layer.block.mixing is None:
             continue
         key, mixer = layer.block.mixing
-        members = [member for _, member in find(mixer, Mixer) if not _has_branches(member)]
+        members = [member for _, member in mixer.members(key)]
         own = [member for member in members if _attends(member)]
         attentions |= {attention.facts(): attention for attention in own}
         layers_of.update({attention.facts(): layer.times for attention in own})
@@ -31,10 +31,6 @@ def attention_only(model: Model) -> Model | None:
         return None
     usual = attentions[max(layers_of, key=lambda facts: layers_of[facts])]
     return substitute(model, {path: own or usual for path, own in lacking.items()})
-
-
-def _has_branches(mixer: Mixer) -> bool:
-    return any(child is not mixer for _, child in find(mixer, Mixer))
 
 
 def _attends(mixer: Mixer) -> bool:

@@ -19,9 +19,10 @@ from archcli.measure.kvcache.variants import expanded, to_gqa, to_mha, to_mla, t
 from archcli.measure.notes import cached_form_notes, context_notes, source_notes
 from archcli.measure.passes import GROWING
 from archcli.measure.report import Report
-from archcli.modules import Mixer, MixerFacts, Model, find, substitute
+from archcli.modules import Mixer, MixerFacts, Model, substitute
 from archcli.modules.headings import MTP
 from archcli.modules.layers import LayerIndex
+from archcli.modules.mixer import mixers
 
 CONVENTION = (
     "Elements the architecture needs: kv heads x min(tokens, window) x (key + value width) per layer; "
@@ -125,9 +126,7 @@ def _held(size: CacheSize, context: int, batch_size: int, dtypes: CacheDtypes) -
 def _cached_attention(model: Model) -> dict[str, MixerFacts]:
     """By full path, mixers that cache an entry per token: causal softmax attention, run in inference."""
     facts = {
-        path: mixer.facts(model.d_model)
-        for path, mixer in find(model, Mixer)
-        if not path.startswith(f"{MTP}.")
+        path: mixer.facts(model.d_model) for path, mixer in mixers(model) if not path.startswith(f"{MTP}.")
     }
     return {path: mixer for path, mixer in facts.items() if mixer.causal and mixer.has_scores}
 

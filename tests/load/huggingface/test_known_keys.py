@@ -22,6 +22,7 @@ REQUIRED = {
     "cohere_compass_text": {"rope_parameters": {"full_attention": ROPE}},
     "deepseek_v2": {"num_experts_per_tok": 6},
     "dots1": {"n_routed_experts": 8, "n_shared_experts": 1, "num_experts_per_tok": 2},
+    "lfm2_moe": {"layer_types": ["conv"] * 31 + ["full_attention"]},
     "nemotron": {"num_key_value_heads": 48},
 }
 CONFIGS = {

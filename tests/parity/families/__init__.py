@@ -10,6 +10,7 @@ from parity.families import (
     experts,
     gpt,
     gpt_kin,
+    hybrids,
     latent,
     llama,
     masked,
@@ -40,4 +41,5 @@ FAMILIES = {
     **masked.FAMILIES,
     **two_halves.FAMILIES,
     **wrapped.FAMILIES,
+    **hybrids.FAMILIES,
 }

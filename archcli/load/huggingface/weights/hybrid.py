@@ -1,0 +1,25 @@
+"""Weight names of models whose layers are of several kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from archcli.load.huggingface.weights.rules import Auxiliary, Parts, Rule, Weights
+
+
+def of_layers(names: Weights, layers: Iterable[int]) -> Weights:
+    """The names of some layers alone: the first `*` of each pattern stands for each of these indices."""
+    return {
+        pattern.replace("*", str(layer), 1): _of_layer(rule, layer)
+        for layer in layers
+        for pattern, rule in names.items()
+    }
+
+
+def _of_layer(rule: Rule, layer: int) -> Rule:
+    if isinstance(rule, Auxiliary):
+        return rule
+    if isinstance(rule, Parts):
+        return replace(rule, ours=tuple(name.replace("*", str(layer), 1) for name in rule.ours))
+    return rule.replace("*", str(layer), 1)

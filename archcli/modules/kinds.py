@@ -49,6 +49,7 @@ TABLE: dict[str, dict[str, str]] = {
         "differential": "archcli.modules.attention.differential:DifferentialAttention",
         "gated_delta_net": "archcli.modules.recurrent.delta_net:GatedDeltaNet",
         "kda": "archcli.modules.recurrent.kda:KimiDeltaAttention",
+        "mamba": "archcli.modules.recurrent.mamba:Mamba",
         "mamba2": "archcli.modules.recurrent.mamba2:Mamba2",
     },
     "block": {

@@ -25,11 +25,16 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.normalize import *
     from archcli.ops.pointwise import *
     from archcli.ops.query_temperature import *
+    from archcli.ops.recurrent.block_diagonal import *
     from archcli.ops.recurrent.causal_conv import *
     from archcli.ops.recurrent.delta_gates import *
     from archcli.ops.recurrent.delta_scan import *
+    from archcli.ops.recurrent.diagonal_scan import *
+    from archcli.ops.recurrent.selective_scan import *
     from archcli.ops.recurrent.state_scan import *
     from archcli.ops.recurrent.step_size import *
+    from archcli.ops.recurrent.token_shift import *
+    from archcli.ops.recurrent.wkv import *
     from archcli.ops.relative import *
     from archcli.ops.rotary import *
     from archcli.ops.route import *
@@ -74,11 +79,16 @@ HOMES = {
     ".query_temperature": ["QueryTemperature"],
     ".fourier": ["Fourier"],
     ".disentangled": ["DisentangledBias", "LentLinear"],
+    ".recurrent.block_diagonal": ["BlockDiagonal"],
     ".recurrent.causal_conv": ["CausalConv1d"],
     ".recurrent.delta_gates": ["L2Normalize", "LogDecay"],
     ".recurrent.delta_scan": ["DeltaScan"],
+    ".recurrent.diagonal_scan": ["DiagonalScan", "GatedDecay"],
+    ".recurrent.selective_scan": ["SelectiveScan"],
     ".recurrent.state_scan": ["StateScan"],
     ".recurrent.step_size": ["HeadSkip", "StepSize"],
+    ".recurrent.token_shift": ["Interpolate", "TokenShift"],
+    ".recurrent.wkv": ["WKV"],
     ".relative": ["RelativeBias", "RelativeKeys"],
     ".rotary": ["AddConstant", "Positions", "RotaryTable", "Rotate", "Sinusoid"],
     ".route": ["Combine", "Dispatch", "Route"],

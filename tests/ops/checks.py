@@ -7,7 +7,7 @@ import torch
 
 from archcli.graph import Op, Part
 from archcli.runtime.model.leaves import MODULES
-from ops import head_cases, recurrent_cases
+from ops import diagonal_cases, head_cases, recurrent_cases
 from ops.references import REFERENCES
 
 
@@ -118,6 +118,7 @@ ARGUMENTS = {
     ("RotaryTable", 0): count_up,
     ("Sinusoid", 0): count_up,
     **head_cases.ARGUMENTS,
+    **{place: globals()[name] for place, name in diagonal_cases.SHAPED.items()},
 }
 
 
@@ -173,9 +174,14 @@ def check_gradients(case):
 
 def untrained(case):
     """Inputs that are numbers of positions, or what a cache holds: nothing is trained through them."""
-    return {"Rotate": {1, 2}, "ExtendCache": {1}, "LinearAttend": {3, 4}, **recurrent_cases.UNTRAINED}.get(
-        type(case.op).__name__, set()
-    )
+    own = {
+        "Rotate": {1, 2},
+        "ExtendCache": {1},
+        "LinearAttend": {3, 4},
+        **recurrent_cases.UNTRAINED,
+        **diagonal_cases.UNTRAINED,
+    }
+    return own.get(type(case.op).__name__, set())
 
 
 def passed_on(case):

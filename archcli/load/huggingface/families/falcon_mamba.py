@@ -1,0 +1,17 @@
+"""Falcon Mamba, Mamba with norms inside its mixers: FalconMambaConfig and FalconMambaForCausalLM."""
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.mamba import MAMBA_DEFAULTS, MAMBA_WEIGHTS, mamba_only
+from archcli.load.huggingface.value import Mapped
+
+MODEL_TYPES = ("falcon_mamba",)
+DEFAULTS = {**MAMBA_DEFAULTS, "mixer_rms_eps": 1e-6}
+WEIGHTS = MAMBA_WEIGHTS
+
+
+def mapping(config: Config) -> Mapped:
+    """As Mamba, with RMSNorm without weights on the step sizes, B and C."""
+    config = config.of_class(DEFAULTS)
+    config.ignore("use_falcon_mambapy")
+    eps = config.number("mixer_rms_eps")
+    return mamba_only(config, dt_norm={"kind": "rmsnorm", "eps": eps, "weight": False})

@@ -1,0 +1,13 @@
+"""Mamba, layers of a selective state space alone: MambaConfig and MambaForCausalLM."""
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.mamba import MAMBA_DEFAULTS, MAMBA_WEIGHTS, mamba_only
+from archcli.load.huggingface.value import Mapped
+
+MODEL_TYPES = ("mamba",)
+WEIGHTS = MAMBA_WEIGHTS
+
+
+def mapping(config: Config) -> Mapped:
+    """Pre-norm, RMSNorm, a Mamba-1 mixer in every layer and no feed-forward network."""
+    return mamba_only(config.of_class(MAMBA_DEFAULTS))

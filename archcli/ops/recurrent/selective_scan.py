@@ -1,0 +1,113 @@
+"""SelectiveScan: the state space of Mamba-1 (S6), whose decays differ by channel and state.
+
+B batch, T new tokens, d channels, N state, H heads of P channels where there are several.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from archcli.arith import Number, Shape, minimum, prod
+from archcli.graph import Op, OpClass, Part, State, StateKind, Workspace
+from archcli.ops.base import contraction, elementwise
+from archcli.ops.recurrent.chunks import Form, chunk_count, steps
+from archcli.ops.recurrent.linear_scan import CHUNK, linear_scan
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SelectiveScan(Op):
+    """h_t = exp(-dt_t e^A_log) h_(t-1) + dt_t x_t B_t^T, y_t = h_t C_t + D x_t, with dt = softplus(dt).
+
+    Inputs x and dt [B, T, d], B and C [B, T, N], then the cached h [B, d, N] if there is one. Outputs y
+    [B, T, d], and with `keep` the new h. Weights A_log [d, N] and D [d]. With heads, x and dt are
+    [B, T, H, P], B and C [B, T, H, N], h [B, H, P, N], A_log [H, P, N] and D [H, P].
+
+    Mamba, arXiv:2312.00752 section 3. The chunked form reads every input once and keeps h where it is fast;
+    the recurrent form reads and writes h with every token.
+    """
+
+    component: ClassVar[str] = "recurrence"
+    name: str
+    form: Form
+    keep: bool
+
+    def shape(self, x: Shape, dt: Shape, b: Shape, c: Shape, *state: Shape) -> Any:
+        return (x, (x[0], *x[2:], b[-1])) if self.keep else (x,)
+
+    def weights(self, x: Shape, dt: Shape, b: Shape, c: Shape, *state: Shape) -> dict[str, Shape]:
+        return {"A_log": (*x[2:], b[-1]), "D": x[2:]}
+
+    def initial(self, weight: str) -> float | None:
+        return 1.0 if weight == "D" else None
+
+    def states(self, x: Shape, dt: Shape, b: Shape, c: Shape, *state: Shape) -> tuple[State, ...]:
+        return (State(x[0] * prod(x[2:]) * b[-1], StateKind.FIXED),) if self.keep else ()
+
+    def parts(self, x: Shape, dt: Shape, b: Shape, c: Shape, *state: Shape) -> tuple[Part, ...]:
+        n, shared, width = prod(x), prod(b), prod(x[2:])
+        sums, one = n * b[-1], width * b[-1]
+        stepwise = self.form == "recurrent"
+        moved = sums if stepwise else x[0] * chunk_count(x[1], CHUNK) * one
+        update = contraction("update", 2 * sums, [(n, (0, 1)), (shared, 2)], moved)
+        readout = contraction("readout", 2 * sums, [(moved, (0, 1, 2)), (shared, 3)], n)
+        softplus = elementwise("softplus", n, saved=1)
+        steps_of = tuple(replace(back, name="d_1", wrt=1) for back in softplus.backward)
+        return (
+            replace(softplus, written=0, backward=steps_of),
+            _scaled(n),
+            replace(update, read=shared, written=0),
+            _decayed(n, sums, one, moved if stepwise else x[0] * one * len(state), moved),
+            replace(readout, read=shared, written=0),
+            _skipped(n, width),
+        )
+
+    def workspace(self, width: int, x: Shape, dt: Shape, b: Shape, c: Shape, *state: Shape) -> Workspace:
+        """Bytes of the states of a chunk, in fp32 at least; the backward needs those of all chunks."""
+        wide = max(width, 4)
+        of_token = wide * x[0] * prod(x[2:]) * b[-1]
+        chunk, copies = minimum(x[1], CHUNK) * of_token, 4 * wide * prod(x)
+        kept = copies + 3 * of_token * x[1]  # decays, states, and these once more as one tensor
+        return Workspace(copies + 5 * chunk, kept, copies + 6 * chunk)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any, dt: Any, b: Any, c: Any, *state: Any) -> Any:
+        wide = torch.promote_types(x.dtype, torch.float32)
+        dt = torch.nn.functional.softplus(dt.to(wide))
+        rates = -weights["A_log"].to(wide).exp()
+        h = state[0].to(wide) if state else dt.new_zeros(x.shape[0], *rates.shape)
+        pieces = (dt, dt * x.to(wide), b.to(wide), c.to(wide))
+        chunk = 1 if steps(self.form, x.shape[1]) else CHUNK
+        out = []
+        for step, update, key, query in zip(*(it.split(chunk, 1) for it in pieces), strict=True):
+            decay = (step.unsqueeze(-1) * rates).exp()
+            h = linear_scan(torch, decay, update.unsqueeze(-1) @ key.unsqueeze(-2), h)
+            out.append((h @ query.unsqueeze(-1)).squeeze(-1))
+            h = h[:, -1].clone()  # a view would keep the states of the whole chunk alive
+        y = torch.addcmul(torch.cat(out, 1), weights["D"].to(wide), x.to(wide)).to(x.dtype)
+        return (y, h) if self.keep else (y,)
+
+
+def _scaled(n: Number) -> Part:
+    """dt x, of n elements."""
+    backward = tuple(Part(f"d_{i}", OpClass.ELEMENTWISE, n, 2 * n, n, wrt=i) for i in (0, 1))
+    return Part("scale", OpClass.ELEMENTWISE, n, n, 0, backward)
+
+
+def _decayed(n: Number, sums: Number, rates: Number, read: Number, written: Number) -> Part:
+    """The rates e^A_log, dt times a rate, exp, and the state times that: 3 for each element of all states.
+
+    Backward: the state's gradient decays and is added to what comes; that of a decay is multiplied by state
+    and decay, then by the rate and summed (dt), or by dt and summed (A_log).
+    """
+    to_state = Part("d_state", OpClass.ELEMENTWISE, 2 * sums, 2 * written, written, wrt=(0, 1, 2))
+    to_step = Part("d_1", OpClass.NORMALIZATION, 4 * sums, 2 * written + rates, n, wrt=1)
+    to_rate = Part("d_A_log", OpClass.NORMALIZATION, 2 * sums + rates, n + rates, rates, wrt="A_log")
+    backward = (to_state, to_step, to_rate)
+    return Part("decay", OpClass.ELEMENTWISE, 3 * sums + rates, rates + read, written, backward)
+
+
+def _skipped(n: Number, width: Number) -> Part:
+    """D x, added to the readout."""
+    to_x = Part("d_0", OpClass.ELEMENTWISE, n, n + width, n, wrt=0)
+    to_weight = Part("d_D", OpClass.NORMALIZATION, 2 * n, 2 * n, width, wrt="D")
+    return Part("skip", OpClass.ELEMENTWISE, 2 * n, width, n, (to_x, to_weight))

@@ -1,0 +1,113 @@
+"""WKV: the weighted mean of values that mixes the tokens of RWKV-4.
+
+B batch, T new tokens, W width.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from archcli.arith import Shape, minimum, prod
+from archcli.graph import Op, OpClass, Part, State, StateKind, Workspace
+from archcli.ops.recurrent.chunks import Form, chunk_count, steps
+from archcli.ops.recurrent.linear_scan import CHUNK, linear_scan
+
+NOTHING = -1e38
+"""The maximum of no exponent."""
+
+STATES = 3
+"""Numerator, denominator and maximum."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WKV(Op):
+    """y_t = (sum_(s<t) e^(k_s - (t-1-s) w) v_s + e^(k_t + u) v_t) / (the same sum without values).
+
+    With w = e^decay and u = first, both [W]. Inputs k and v [B, T, W], then the cached numerator, denominator
+    and maximum of the exponents [B, W] each, if there are any. Outputs y [B, T, W], and with `keep` the three
+    new ones. Sums are kept over e^maximum, so that none overflows. RWKV-4, arXiv:2305.13048 section 3.1.
+    """
+
+    component: ClassVar[str] = "recurrence"
+    name: str
+    form: Form
+    keep: bool
+
+    def shape(self, k: Shape, v: Shape, *state: Shape) -> Any:
+        return (v, *[(v[0], v[2])] * STATES) if self.keep else (v,)
+
+    def weights(self, k: Shape, v: Shape, *state: Shape) -> dict[str, Shape]:
+        return {"decay": v[2:], "first": v[2:]}
+
+    def initial(self, weight: str) -> float | None:
+        return None
+
+    def states(self, k: Shape, v: Shape, *state: Shape) -> tuple[State, ...]:
+        return tuple(State(prod(shape), StateKind.FIXED) for shape in self.shape(k, v)[1:])
+
+    def parts(self, k: Shape, v: Shape, *state: Shape) -> tuple[Part, ...]:
+        """Maxima cost nothing, and no gradient: the result does not depend on them.
+
+        Of the output 11 FLOPs: two exponentials of differences (2 and 3), numerator 3, denominator 2,
+        quotient. Of the state 10: two exponentials (3 and 2), numerator 3, denominator 2.
+        """
+        n, width = prod(v), v[2]
+        stepwise = self.form == "recurrent"
+        sums = STATES * (n if stepwise else v[0] * chunk_count(v[1], CHUNK) * width)
+        read = sums if stepwise else STATES * v[0] * width * bool(state)
+        to_first = Part("d_first", OpClass.NORMALIZATION, n, n, width, wrt="first")
+        to_decay = Part("d_decay", OpClass.NORMALIZATION, 5 * n + width, 4 * n, width, wrt="decay")
+        # quotient 2, each sum of the output 1, each of the state decays and is added 2 + 2
+        to_sums = Part("d_state", OpClass.ELEMENTWISE, 8 * n, 3 * n + sums, sums, wrt=(0, 1))
+        to_key = Part("d_0", OpClass.ELEMENTWISE, 7 * n, 4 * n, n, wrt=0)
+        to_value = Part("d_1", OpClass.ELEMENTWISE, 3 * n, 2 * n, n, wrt=1)
+        backward = (to_sums, to_key, to_value, to_decay)
+        return (
+            Part("output", OpClass.ELEMENTWISE, 11 * n, 2 * n + width, n, (to_first,)),
+            Part("state", OpClass.ELEMENTWISE, 10 * n + width, width + read, sums, backward),
+        )
+
+    def workspace(self, width: int, k: Shape, v: Shape, *state: Shape) -> Workspace:
+        """Bytes of a chunk's exponentials and sums; the backward needs those of all chunks."""
+        wide = max(width, 4)
+        chunk, whole = wide * v[0] * minimum(v[1], CHUNK) * v[2], wide * prod(v)
+        kept = (2 * CHUNK.bit_length() + 20) * whole
+        return Workspace(3 * whole + 16 * chunk, kept, 3 * whole + 20 * chunk)
+
+    def run(self, torch: Any, weights: dict[str, Any], k: Any, v: Any, *state: Any) -> Any:
+        wide = torch.promote_types(v.dtype, torch.float32)
+        decay, first = -weights["decay"].to(wide).exp(), weights["first"].to(wide)
+        state = state or _empty(v, wide)
+        sums, top = torch.stack(state[:2], 1).to(wide), state[2].to(wide)
+        chunk = 1 if steps(self.form, v.shape[1]) else CHUNK
+        out = []
+        for key, value in zip(k.to(wide).split(chunk, 1), v.to(wide).split(chunk, 1), strict=True):
+            tops = _maxima(torch, torch.cat([top.unsqueeze(1), key], 1), decay)
+            earlier, top = tops[:, :-1], tops[:, -1]
+            decays, weight = (earlier + decay - tops[:, 1:]).exp(), (key - tops[:, 1:]).exp()
+            terms = torch.stack([weight * value, weight], 2)
+            after = linear_scan(torch, decays.unsqueeze(2), terms, sums)
+            numerator, denominator = torch.cat([sums.unsqueeze(1), after[:, :-1]], 1).unbind(2)
+            sums = after[:, -1]
+            here = torch.maximum(earlier, key + first)
+            past, now = (earlier - here).exp(), (key + first - here).exp()
+            out.append((past * numerator + now * value) / (past * denominator + now))
+        y = torch.cat(out, 1).to(v.dtype)
+        return (y, sums[:, 0].clone(), sums[:, 1].clone(), top.clone()) if self.keep else (y,)
+
+
+def _empty(v: Any, dtype: Any) -> tuple[Any, ...]:
+    """Numerator, denominator and maximum before any token."""
+    zeros = v.new_zeros((v.shape[0], v.shape[2]), dtype=dtype)
+    return zeros, zeros, zeros + NOTHING
+
+
+def _maxima(torch: Any, exponents: Any, decay: Any) -> Any:
+    """max over s <= t of e_s + (t - s) decay of exponents e [B, T, W], by doubling spans."""
+    step = 1
+    while step < exponents.shape[1]:
+        both = torch.maximum(exponents[:, step:], exponents[:, :-step] + step * decay)
+        exponents = torch.cat([exponents[:, :step], both], 1)
+        step *= 2
+    return exponents

@@ -42,6 +42,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.packing import *
     from archcli.modules.position import *
     from archcli.modules.quantization import *
+    from archcli.modules.recurrent.mamba import *
     from archcli.modules.relative import *
     from archcli.modules.relative_key import *
     from archcli.modules.rope_scaling import *
@@ -104,6 +105,7 @@ HOMES = {
     ".parallel_mixer": ["ParallelMixer"],
     ".quantization": ["Format", "Quantization", "Rule"],
     ".recurrent.short_conv": ["ShortConvolution"],
+    ".recurrent.mamba": ["Mamba"],
     ".relative_key": ["RelativeKey"],
     ".relative": ["LayerBuckets", "RelativeBuckets", "ScoreBias"],
     ".rope_scaling": [

@@ -19,6 +19,8 @@ MIXERS = {
     "relu": "{kind: mha, n_heads: 4, normalizer: relu}",
     "alibi": "{kind: mha, n_heads: 4, position: alibi}",
     "differential": "{kind: differential, n_heads: 4, n_kv_heads: 2, lambda_init: 0.4}",
+    "mamba": "{kind: mamba, d_inner: 24, state: 5, dt_rank: 3, conv_kernel: 3, dt_norm: rmsnorm}",
+    "mamba-heads": "{kind: mamba, d_inner: 24, n_heads: 2, state: 5, bias: true, conv_bias: false}",
     "mamba2": "{kind: mamba2, n_heads: 4, head_dim: 6, state: 5, n_groups: 2, chunk: 4, conv_kernel: 3}",
     "parallel": "{kind: parallel, branches: [{kind: gqa, n_heads: 4, n_kv_heads: 2, position: rope, "
     "in_multiplier: 0.5, out_multiplier: 2.0}, {kind: linear, n_heads: 4, n_features: 5, features: softmax}, "

@@ -10,6 +10,12 @@ from archcli.errors import ArchError
 Verdict = Literal["exact", "refused", "wrong", "traceback"]
 
 
+UNCOUNTED = ("recurrence", "short_conv")
+"""Components whose products torch's counter sees only in part, or too many of: scans of transformers without
+kernels add the state element by element, and their convolutions are padded on both sides. FLOPs of models
+that have one are not compared here, but with records in which these are products."""
+
+
 class Answer(NamedTuple):
     """How archcli answers: exact, refused by name, wrong or a traceback, and in what."""
 
@@ -35,7 +41,9 @@ def figures(config: dict[str, Any], tokens: int, theirs: dict[str, Any]) -> dict
     counted = {"params": archcli.count_params(model).totals["trainable_params"]}
     if theirs.get("flops") is not None:
         report = archcli.count_flops(model, seq_len=tokens, mask="dense")
-        counted["flops"] = report.totals["matmul_flops"]
+        components = report.totals["by_component"]
+        if not any(components.get(name) for name in UNCOUNTED):
+            counted["flops"] = report.totals["matmul_flops"]
     if theirs.get("cached") is not None:
         counted["cached"] = archcli.count_kv_cache(model, context=tokens).totals["elements"]
     return counted

@@ -3,7 +3,8 @@
     python tests/mappings/coverage.py [MAPPING or MODEL_TYPE …]
 
 Exact is equal in parameters, in matmul FLOPs of 128 tokens with every pair of a mask counted, and in cached
-elements, each where the class shows it.
+elements, each where the class shows it. FLOPs of models with recurrent layers, which torch's counter sees in
+part, are not compared.
 """
 
 import json

@@ -37,7 +37,7 @@ from archcli.ops import (
     SplitHeads,
     Unsqueeze,
 )
-from ops import attend_cases, diagonal_cases, head_cases, linear_cases, more_cases, recurrent_cases
+from ops import attend_cases, head_cases, linear_cases, more_cases, scan_cases
 from ops.case import C, Case, E, M, N, R, X, n
 from ops.training_cases import training
 
@@ -294,8 +294,7 @@ CASES = {
 CASES |= (
     attend_cases.CASES
     | linear_cases.CASES
-    | recurrent_cases.CASES
-    | diagonal_cases.CASES
+    | scan_cases.CASES
     | more_cases.CASES
     | head_cases.CASES
     | training(attend_cases.CASES["attend"])

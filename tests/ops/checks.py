@@ -7,7 +7,7 @@ import torch
 
 from archcli.graph import Op, Part
 from archcli.runtime.model.leaves import MODULES
-from ops import diagonal_cases, head_cases, recurrent_cases
+from ops import head_cases, scan_cases
 from ops.references import REFERENCES
 
 
@@ -118,7 +118,7 @@ ARGUMENTS = {
     ("RotaryTable", 0): count_up,
     ("Sinusoid", 0): count_up,
     **head_cases.ARGUMENTS,
-    **{place: globals()[name] for place, name in diagonal_cases.SHAPED.items()},
+    **{place: globals()[name] for place, name in scan_cases.SHAPED.items()},
 }
 
 
@@ -178,8 +178,7 @@ def untrained(case):
         "Rotate": {1, 2},
         "ExtendCache": {1},
         "LinearAttend": {3, 4},
-        **recurrent_cases.UNTRAINED,
-        **diagonal_cases.UNTRAINED,
+        **scan_cases.UNTRAINED,
     }
     return own.get(type(case.op).__name__, set())
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import torch
 
-from ops import diagonal_cases, head_cases, linear_cases, more_cases, recurrent_cases, training_cases
+from ops import head_cases, linear_cases, more_cases, scan_cases, training_cases
 
 
 def each(function):
@@ -289,8 +289,7 @@ REFERENCES = {
     "KeepLast": lambda op, weights, x: x[:, 2:3],
     "ExtendCache": cache,
     **linear_cases.REFERENCES,
-    **recurrent_cases.REFERENCES,
-    **diagonal_cases.REFERENCES,
+    **scan_cases.REFERENCES,
     **more_cases.REFERENCES,
     **training_cases.REFERENCES,
     **head_cases.REFERENCES,

@@ -7,7 +7,7 @@ from typing import Any
 
 from archcli import modules as m
 from archcli.modules.base import Spec
-from parity.alterations import Alteration, nothing, off, times
+from parity.alterations import Alteration, dropped, nothing, off, times
 
 
 def unless_one(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
@@ -17,5 +17,6 @@ def unless_one(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
 
 RECURRENT_PARTS: dict[type[Spec], dict[str, Alteration]] = {
     m.Mixer: {"in_multiplier": unless_one, "out_multiplier": unless_one},
+    m.Mamba: {"bias": off, "conv_bias": off, "dt_norm": dropped},
     m.ShortConvolution: {"bias": off, "conv_bias": off, "conv_kernel": nothing},
 }

@@ -1,0 +1,9 @@
+"""Cases and references of all recurrent layers' operations."""
+
+from ops import diagonal_cases, recurrent_cases
+
+FILES = (recurrent_cases, diagonal_cases)
+CASES = {name: case for file in FILES for name, case in file.CASES.items()}
+REFERENCES = {name: reference for file in FILES for name, reference in file.REFERENCES.items()}
+UNTRAINED = {name: inputs for file in FILES for name, inputs in file.UNTRAINED.items()}
+SHAPED = diagonal_cases.SHAPED

@@ -43,7 +43,8 @@ class Part:
     `flops` is what the architecture asks for (exact masks); `executed` is what an eager run does (full S x
     S attention), where it differs. In `backward`, `wrt` says whose gradient a part yields: the index of an
     input, the indices of several of which one suffices to ask for it, or the name of a weight. A part that
-    is `training` is spent in training alone. `weights` are those of the elements read or written that
+    is `training` is spent in training alone, one that `scans` goes from token to token (a running sum, a
+    substitution), which torch does in one kernel. `weights` are those of the elements read or written that
     belong to a weight of the operation or to its gradient: where several copies of the weight are at work,
     as in routed experts, each is moved.
     """
@@ -57,6 +58,7 @@ class Part:
     executed: Number | None = None
     wrt: int | str | tuple[int, ...] | None = None
     training: bool = False
+    scans: bool = False
     weights: Number = 0
 
     @property

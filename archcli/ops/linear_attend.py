@@ -142,8 +142,8 @@ class LinearAttend(Op):
 
 def _running(name: str, elements: Number, cached: Number, wrt: tuple[int, ...]) -> Part:
     """Cumulative sums from the cached ones; the gradient of a term is a reverse cumulative sum."""
-    back = Part("d_1", OpClass.ELEMENTWISE, elements, elements, elements, wrt=wrt)
-    return Part(name, OpClass.ELEMENTWISE, elements, elements + cached, elements, (back,))
+    back = Part("d_1", OpClass.ELEMENTWISE, elements, elements, elements, wrt=wrt, scans=True)
+    return Part(name, OpClass.ELEMENTWISE, elements, elements + cached, elements, (back,), scans=True)
 
 
 def _divide(tokens: Number, e: Number) -> Part:

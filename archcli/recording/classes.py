@@ -3,7 +3,8 @@
 An operation of the architecture with one class of cost lends that class to all that it executes: the eleven
 kernels of a composite norm are the norm. Beside a matrix product, the softmax, the bias and the copies are
 recognised by name. A fused attention kernel is contraction and normalization at once; it is never split, and
-is a class of its own.
+is a class of its own. So is a kernel that goes from token to token, which is neither a product nor
+element-wise: a running sum, the substitution of a delta rule.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class TimeClass(StrEnum):
     ROUTING = OpClass.ROUTING.value
     FUSED_ATTENTION = "fused_attention"
     FUSED_KERNELS = "fused_kernels"
+    RECURRENCE = "recurrence"
     RANDOM = "random"
     FRAMEWORK = "framework"
     UNATTRIBUTED = "unattributed"
@@ -49,6 +51,8 @@ def label_of(classes: str) -> str:
 FUSED = TimeClass.FUSED_ATTENTION
 FUSED_KERNELS = TimeClass.FUSED_KERNELS
 """Kernels of a compiled model that operations of several classes were fused into."""
+RECURRENCE = TimeClass.RECURRENCE
+"""Kernels that go from token to token."""
 FRAMEWORK = TimeClass.FRAMEWORK
 RANDOM = TimeClass.RANDOM
 """Drawing random numbers: no arithmetic of the architecture, but on a CPU much of training with dropout."""
@@ -68,6 +72,7 @@ _RANDOM = _names(
     " native_dropout _fused_dropout random normal_functional"
 )  # drawing and multiplying are one kernel in a GPU's dropout
 _SUMS = _names("sum cumsum")
+_SCANS = _names("cumsum cumprod cummax logcumsumexp linalg_solve_triangular associative_scan")
 _SOFTMAX = _names("softmax _softmax _safe_softmax _softmax_backward_data logsumexp")
 _COPIES = _names("clone copy _to_copy cat stack index_select index index_copy gather repeat fill")
 _MAKERS = _names("empty empty_like new_empty zeros zeros_like new_zeros bincount _local_scalar_dense")
@@ -100,7 +105,10 @@ def class_of(key: OpKey, parts: tuple[Part, ...]) -> str:
         return RANDOM
     if key.phase == "sums":
         return OpClass.ELEMENTWISE
-    classes = [part.op_class for part in _of_phase(key.phase, parts)]
+    of_phase = _of_phase(key.phase, parts)
+    if key.name in _SCANS and any(part.scans for part in of_phase):
+        return RECURRENCE
+    classes = [part.op_class for part in of_phase]
     if OpClass.CONTRACTION in classes:
         return _class_beside_product(key, classes)
     return classes[0] if classes else OpClass.MOVEMENT

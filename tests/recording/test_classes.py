@@ -20,6 +20,29 @@ def test_drawing_random_numbers_is_a_class_of_its_own_in_any_row(name, parts):
     assert "random" in set(TimeClass)
 
 
+SCAN = (
+    *LINEAR,
+    Part(
+        "accumulate",
+        OpClass.ELEMENTWISE,
+        6,
+        6,
+        6,
+        (Part("d", OpClass.ELEMENTWISE, 6, 6, 6, scans=True),),
+        scans=True,
+    ),
+)
+
+
+@pytest.mark.parametrize("phase", ["forward", "backward"])
+@pytest.mark.parametrize("name", ["cumsum", "linalg_solve_triangular"])
+def test_what_goes_from_token_to_token_is_a_class_of_its_own_in_a_scan(name, phase):
+    assert class_of(OpKey("layers.0.mixer.scan", phase, name), SCAN) == "recurrence"
+    assert class_of(OpKey("layers.0.x", phase, name), SCALE) == "elementwise"
+    assert class_of(OpKey("layers.0.mixer.scan", phase, "bmm"), SCAN) == "contraction"
+    assert class_of(OpKey("layers.0.mixer.scan", phase, "exp"), SCAN) == "elementwise"
+
+
 OTHERS = {
     "the rest of a dropout is arithmetic": ("div", "forward", SCALE, "elementwise"),
     "gradients that meet": ("add", "sums", LINEAR, "elementwise"),

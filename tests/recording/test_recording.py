@@ -116,11 +116,11 @@ def test_a_convolution_is_a_contraction_there_and_back():
     }
 
 
-def test_sums_of_linear_attention_are_reductions():
+def test_running_sums_of_linear_attention_are_a_recurrence_and_its_normalizer_a_reduction():
     found = classes(profiled(MODELS["linear-decoder"], "forward")[1], "layers.0.attention.attend")
     assert {
         ("bmm", "contraction"),
-        ("cumsum", "normalization"),
+        ("cumsum", "recurrence"),
         ("sum", "normalization"),
         ("div", "elementwise"),
     } <= found

@@ -2,7 +2,8 @@
 
 A row's cost stands at its own path. In a compiled model it stands with the kernel that runs that part of the
 row first, so that every FLOP is counted once; a row in no kernel stands for itself. A row whose attention ran
-as one fused kernel is a class of its own with all its parts, as the kernel's time is never split.
+as one fused kernel is a class of its own with all its parts, as the kernel's time is never split. Parts that
+ran from token to token in kernels of their own have the class of these.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from archcli.graph import OpClass, Part, Row
 from archcli.measure.passes import Pass
 from archcli.modules import Model
 from archcli.modules.layers import LayerIndex
-from archcli.recording.classes import FUSED
+from archcli.recording.classes import FUSED, RECURRENCE
 from archcli.recording.kernels import CompiledModel
 from archcli.recording.operations import OpInstance
 from archcli.recording.recording import Recording
@@ -46,11 +47,14 @@ def charges(model: Model, counted: Pass, recording: Recording) -> Iterator[Charg
 
 def _by_row(index: LayerIndex, counted: Pass, recording: Recording) -> Iterator[Charge]:
     fused = {timed.path for timed in recording.timed if timed.op_class == FUSED}
+    scanned = {(timed.path, timed.phase) for timed in recording.timed if timed.op_class == RECURRENCE}
     reached = _mean_reached(index, recording)
     for row in counted.rows:
         experts = reached.get(row.path, 1)
-        for _, _, part in row.pieces(counted.phase):
+        for stage, _, part in row.pieces(counted.phase):
             op_class = FUSED if row.path in fused else str(part.op_class)
+            if part.scans and (row.path, stage) in scanned:
+                op_class = RECURRENCE
             executed = _executed_flops(row, part, op_class)
             yield Charge(row.path, op_class, part, executed, int(row.times), experts)
 

@@ -91,9 +91,9 @@ def attention_share(architecture: Architecture) -> float | None:
     if not _is_recurrent(architecture):
         return None
     layers = list(_mixing(architecture))
-    return sum(layer.times for layer in layers if layer.facts.has_scores) / sum(
-        layer.times for layer in layers
-    )
+    attending = sum(layer.times for layer in layers if layer.facts.has_scores)
+    share: float = attending / sum(layer.times for layer in layers)
+    return share
 
 
 def state_bytes(architecture: Architecture, dtype: str) -> Number | None:

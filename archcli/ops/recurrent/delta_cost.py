@@ -145,11 +145,11 @@ def by_token(s: DeltaSizes) -> tuple[Part, ...]:
 
 def _of_pairs(s: DeltaSizes) -> tuple[Part, ...]:
     """Products of keys with keys and queries of their chunk, and their decays."""
-    gathered = Part("d_3", OpClass.ELEMENTWISE, s.gates, s.gates, s.gates, wrt=3)
+    gathered = Part("d_3", OpClass.ELEMENTWISE, s.gates, s.gates, s.gates, wrt=3, scans=True)
     overlap = _product("overlap", s.strict, s.blocks, s.d, ((s.keys, (1, 4)), (s.keys, 1)), s.blocks)
     scores = _product("scores", s.pairs, s.blocks, s.d, ((s.keys, 0), (s.keys, 1)), s.blocks)
     return (
-        Part("accumulate", OpClass.ELEMENTWISE, s.gates, 0, 0, (gathered,)),
+        Part("accumulate", OpClass.ELEMENTWISE, s.gates, 0, 0, (gathered,), scans=True),
         _times("weigh_keys", s.keys, s.rows, 1, 4),
         *(_channel_decays if s.per_channel else _head_decays)(s),
         overlap,
@@ -179,13 +179,13 @@ def _channel_decays(s: DeltaSizes) -> tuple[Part, ...]:
 def _corrections(s: DeltaSizes) -> tuple[Part, ...]:
     """The inverse M of 1 + A by substitution, M b v, M b k a, and what the state predicts of it."""
     of_inverse = (
-        Part("d_solve", OpClass.ELEMENTWISE, s.solved_back, 2 * s.blocks, s.blocks, wrt=OLD),
+        Part("d_solve", OpClass.ELEMENTWISE, s.solved_back, 2 * s.blocks, s.blocks, wrt=OLD, scans=True),
         Part(
             "d_overlap", OpClass.CONTRACTION, s.thirds, 2 * s.blocks, s.blocks, executed=2 * s.cubes, wrt=OLD
         ),
     )
     return (
-        Part("substitution", OpClass.ELEMENTWISE, s.solved, 0, 0, of_inverse),
+        Part("substitution", OpClass.ELEMENTWISE, s.solved, 0, 0, of_inverse, scans=True),
         _times("weigh_values", s.values, s.rows, 2, 4),
         _product("new_values", s.pairs, s.blocks, s.e, ((s.blocks, OLD), (s.values, (2, 4))), s.values),
         _times("decay_keys", s.keys, s.gates, (1, 4), 3, extra=s.gates),

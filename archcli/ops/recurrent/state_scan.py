@@ -179,9 +179,9 @@ def _segment_decay(
         wrt=(0, 1),
     )
     to_decay = Part("d_3", OpClass.NORMALIZATION, 3 * of_heads, 2 * heads * blocks, rows, wrt=3)
-    gathered = Part("d_3", OpClass.ELEMENTWISE, rows, rows, rows, wrt=3)
+    gathered = Part("d_3", OpClass.ELEMENTWISE, rows, rows, rows, wrt=3, scans=True)
     return (
-        Part("accumulate", OpClass.ELEMENTWISE, rows, rows, 0, (gathered,)),
+        Part("accumulate", OpClass.ELEMENTWISE, rows, rows, 0, (gathered,), scans=True),
         Part(
             "segment_decay",
             OpClass.ELEMENTWISE,

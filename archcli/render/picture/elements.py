@@ -10,6 +10,7 @@ COLOURS = {
     "contraction": "#0072b2",
     "fused_attention": "#56b4e9",
     "fused_kernels": "#7b5ea7",
+    "recurrence": "#a0522d",
     "normalization": "#d55e00",
     "elementwise": "#e69f00",
     "movement": "#009e73",

@@ -59,6 +59,9 @@ def _flops(func: Any, name: str, args: Any, kwargs: Any, out: Any, tensors: list
     if name == "_grouped_mm":
         tokens, matrices = args[:2]
         return 2 * tokens.numel() * int(matrices.shape[-1])
+    if name == "linalg_solve_triangular":
+        matrix, right = args[:2]
+        return int(right.numel() * matrix.shape[-1])
     if func.overloadpacket in flop_registry:
         flops: int = flop_registry[func.overloadpacket](*args, **kwargs, out_val=out)
         return flops

@@ -48,7 +48,7 @@ def _on_fusion(counted: Pass, recording: Recording) -> Iterator[str]:
 
 def _changes_scores(row: Row) -> bool:
     """Whether a row is attention with element-wise parts: a softcap, ALiBi, a bias, or ReLU."""
-    has_scores = any(part.name == "scores" for part in row.parts)
+    has_scores = row.op.component == "attention_scores"
     return has_scores and any(part.op_class is OpClass.ELEMENTWISE for part in row.parts)
 
 

@@ -75,7 +75,8 @@ class CountTape:
         group = options.get("group") or module.group or self.group
         experts = options.get("experts") or self.experts
         times, tied = self.times * options.get("times", 1), self.tied or options.get("tied", False)
-        child = type(self)(self.rows, _join(self.path, name), times, experts, group, tied=tied)
+        kind = self.gradless if options.get("no_grad") else type(self)
+        child = kind(self.rows, _join(self.path, name), times, experts, group, tied=tied)
         return _rebind(self, module.forward(*_rebind(child, args)))
 
     def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
@@ -84,6 +85,11 @@ class CountTape:
             self.rows, self.path, self.times, self.experts, group or self.group, tied=self.tied
         )
         return _rebind(self, module.forward(*_rebind(child, args), **options))
+
+    @property
+    def gradless(self) -> type[CountTape]:
+        """The kind of tape for a child through which no gradient flows."""
+        return GradlessTape
 
     def occurrences(self, n_layers: Number, period: int) -> Iterator[tuple[int, Number]]:
         """Each layer of the pattern once, with how many of the N layers are like it."""
@@ -132,10 +138,28 @@ class CountTape:
         return row
 
 
+class GradlessTape(CountTape):
+    """A CountTape of a module through which no gradient flows: no operation has a backward."""
+
+    __slots__ = ()
+
+    def _parts(self, op: Op, shapes: list[Shape], grads: list[bool], *, trained: bool) -> tuple[Part, ...]:
+        parts = super()._parts(op, shapes, grads, trained=trained)
+        return tuple([replace(part, backward=()) if part.backward else part for part in parts])
+
+    def _tensors(self, out: Any, *, grad: bool) -> Any:
+        return super()._tensors(out, grad=False)
+
+
 class ShapeTape(CountTape):
     """A CountTape that writes rows without costs, where shapes, parameters or states are asked for alone."""
 
     __slots__ = ()
+
+    @property
+    def gradless(self) -> type[CountTape]:
+        """The same: it has no costs."""
+        return type(self)
 
     def _parts(self, op: Op, shapes: list[Shape], grads: list[bool], *, trained: bool) -> tuple[Part, ...]:
         return ()

@@ -121,7 +121,10 @@ class Tape(Protocol):
         """A tape that declares the weights of ops and counts nothing else; None where weights exist."""
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
-        """Run a child module's forward under `name`. Options: group, times, experts, index."""
+        """Run a child module's forward under `name`.
+
+        Options: group, times, tied, experts, index, and no_grad for a child through which no gradient flows.
+        """
 
     def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
         """Run a module's forward among the caller's ops, counted under `group`."""

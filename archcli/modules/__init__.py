@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.attention.base import *
     from archcli.modules.attention.cross import *
     from archcli.modules.attention.grouped import *
+    from archcli.modules.attention.indexer import *
     from archcli.modules.attention.latent import *
     from archcli.modules.attention.linear import *
     from archcli.modules.base import *
@@ -64,7 +65,7 @@ HOMES = {
         "Tanh",
         "XIELU",
     ],
-    ".attention.base": ["Attention", "LengthTemperature", "SoftmaxAttention"],
+    ".attention.base": ["Attention", "IndexedAttention", "LengthTemperature", "SoftmaxAttention"],
     ".attention.cross": ["CrossAttention"],
     ".attention.differential": ["DifferentialAttention"],
     ".attention.gate": ["OutputGate"],
@@ -77,6 +78,7 @@ HOMES = {
         "ProjectedHeads",
     ],
     ".attention.linear": ["LinearAttention"],
+    ".attention.indexer": ["Indexer"],
     ".attention.latent": ["MultiHeadLatentAttention"],
     ".attention.mixture": ["ExpertProjection", "MixtureOfHeads"],
     ".base": ["Inline", "Module", "children", "find", "settings", "substitute"],

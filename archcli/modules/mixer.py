@@ -63,6 +63,8 @@ class MixerFacts:
     chunk: Number = None
     sparsity: str | None = None
     sparse_window: Number = None
+    indexed: Number = None
+    """How many keys an indexer chooses for each query."""
     pattern: str | None = None
     position: Position = field(default_factory=NoPosition)
     stability: tuple[str, ...] = ()

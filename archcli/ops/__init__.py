@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.disentangled import *
     from archcli.ops.dropout import *
     from archcli.ops.fourier import *
+    from archcli.ops.index import *
     from archcli.ops.layout import *
     from archcli.ops.linear_attend import *
     from archcli.ops.loss import *
@@ -49,6 +50,7 @@ HOMES = {
     ".dense": ["Conv1d", "Einsum", "Gather", "Linear", "Lookup", "Parameter"],
     ".difference": ["WeightedDifference"],
     ".dropout": ["Dropout"],
+    ".index": ["IndexTopK"],
     ".layout": [
         "Concat",
         "ExtendCache",
@@ -63,7 +65,7 @@ HOMES = {
     ],
     ".linear_attend": ["FeatureMap", "LinearAttend"],
     ".loss": ["GatherLast", "LogSoftmax", "LogSumExp", "Mean", "Subtract"],
-    ".mask": ["Bidirectional", "Causal", "Chunked", "Mask", "SlidingWindow"],
+    ".mask": ["Bidirectional", "Causal", "Chunked", "Mask", "SlidingWindow", "TopK"],
     ".normalize": ["LentNormalize", "Normalize"],
     ".pointwise": [
         "Activate",

@@ -13,9 +13,11 @@ from typing import Any, ClassVar
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part, Workspace
 from archcli.ops.base import SOFTCAP, SOFTMAX_BACKWARD, SOFTMAX_FORWARD, contraction, summed
-from archcli.ops.mask import Mask
+from archcli.ops.mask import Mask, key_positions, visibility
 
 FP32 = 4
+SELECTED = "selected"
+"""The extra that holds the keys given to each query."""
 MASK_BYTES = 10
 """Bytes per pair of query and key while a mask is made: an int64 distance and two comparisons of it."""
 
@@ -25,7 +27,7 @@ class Attend(Op):
     """softmax(scale q k^T [softcap] [+ ALiBi] [+ bias] + mask) v.
 
     Inputs q [B,T,H,d], k [B,S,K,d], v [B,S,K,e], positions [T], then the `extras` by name: sinks [H], bias
-    [B,H,T,S], shared_bias [1,H,T,S]. Output [B,T,H,e].
+    [B,H,T,S], shared_bias [1,H,T,S], selected [B,T,k] (the keys that each query is given). Output [B,T,H,e].
 
     Query head h reads kv head h // (H/K) (GQA, arXiv:2305.13245). Slopes of ALiBi are 2^(-alibi i/H) times
     `alibi_factor` (arXiv:2108.12409). `softcap` c maps a score s to c tanh(s/c) (arXiv:2408.00118). A sink is
@@ -67,7 +69,8 @@ class Attend(Op):
         scores = contraction(
             "scores", 2 * exact * width, [(queries, 0), (keys, 1)], every_pair, 2 * every_pair * width
         )
-        below = (0, 1, *range(4, 4 + len(extras)))  # whatever the probabilities come from
+        added = (4 + i for i, name in enumerate(self.extras) if name != SELECTED)
+        below = (0, 1, *added)  # whatever the probabilities come from
         mix = contraction(
             "mix", 2 * exact * v[3], [(every_pair, below), (values, 2)], out, 2 * every_pair * v[3]
         )
@@ -97,11 +100,13 @@ class Attend(Op):
                 )
                 total = replace(total, executed=every_pair)
                 yield replace(_bias(exact, every_pair, prod(shape)), backward=(total,))
+            elif name == SELECTED:
+                yield Part("selected", OpClass.ROUTING, 0, prod(shape), 0)
 
     @property
     def is_plain(self) -> bool:
         """Whether scores are scaled and masked alone: what torch's scaled_dot_product_attention expresses."""
-        return not (self.softcap or self.alibi or self.extras or self.relu)
+        return not (self.softcap or self.alibi or {*self.extras} - {SELECTED} or self.relu)
 
     def is_one_kernel(self, q: Shape, k: Shape, v: Shape, *rest: Shape) -> bool:
         return self.is_plain and bool(k[3] == v[3])
@@ -126,6 +131,7 @@ class Attend(Op):
         if not self.is_one_kernel(q, k, v):
             return self.workspace(width, q, k, v, *rest)
         pairs = 0 if self._needs_no_mask(q[1], k[1]) else q[1] * k[1]
+        pairs = pairs * q[0] if SELECTED in self.extras else pairs
         return Workspace(pairs * MASK_BYTES, pairs * (1 + width))
 
     def skips_masked(self, q: Shape, k: Shape, *rest: Shape) -> bool:
@@ -149,13 +155,13 @@ class Attend(Op):
         scores = (grouped @ k.permute(0, 2, 3, 1)).view(batch, heads, new, -1) * self.scale
         if self.softcap:
             scores = self.softcap * torch.tanh(scores / self.softcap)
-        keys = _key_positions(torch, positions, k.shape[1])
         if self.alibi:
+            keys = key_positions(torch, positions, k.shape[1])
             distance = (keys - positions[:, None]).abs().to(scores.dtype)
             scores = scores - self._slopes(torch, heads, scores)[:, None, None] * distance
         for bias in (given[name] for name in ("bias", "shared_bias") if name in given):
             scores = scores + bias
-        allowed = self.mask.allows(positions[:, None], keys[None, :])
+        allowed = visibility(torch, self.mask, positions, k.shape[1], given.get(SELECTED))
         scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
         if self.relu:
             probabilities = torch.relu(scores) / allowed.sum(-1, keepdim=True)
@@ -177,7 +183,7 @@ class Attend(Op):
             v = torch.nn.functional.pad(v, (0, q.shape[-1] - narrow))
         new, visible, mask = q.shape[1], k.shape[1], None
         if not self._needs_no_mask(new, visible):
-            mask = self.mask.allows(positions[:, None], _key_positions(torch, positions, visible)[None, :])
+            mask = visibility(torch, self.mask, positions, visible, *extras)
         out = torch.nn.functional.scaled_dot_product_attention(
             q.transpose(1, 2),
             k.transpose(1, 2),
@@ -282,11 +288,6 @@ def _dropout(exact: Number, every_pair: Number, below: tuple[int, ...]) -> tuple
             training=True,
         ),
     )
-
-
-def _key_positions(torch: Any, positions: Any, visible: int) -> Any:
-    """Positions of the visible keys: those up to the newest token."""
-    return positions[-1] + 1 - visible + torch.arange(visible, device=positions.device)
 
 
 def _probabilities(torch: Any, scores: Any, sinks: Any) -> Any:

@@ -112,3 +112,37 @@ class Chunked(Mask):
     def _upto(self, n: Number) -> Number:
         whole = n // self.chunk
         return whole * triangle(self.chunk) + triangle(n - whole * self.chunk)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TopK(Mask):
+    """The `top_k` keys that an indexer chooses of those up to the query (DeepSeek-V3.2, arXiv:2512.02556).
+
+    Which they are depends on the tokens: `allows` is true of every key that may be chosen.
+    """
+
+    top_k: Number
+
+    def pairs(self, new: Number, past: Number, visible: Number) -> Number:
+        return SlidingWindow(self.top_k).pairs(new, past, visible)
+
+    def allows(self, query: Any, key: Any) -> Any:
+        return key <= query
+
+    def covers(self, new: int, visible: int) -> bool:
+        return bool(visible <= self.top_k)
+
+
+def key_positions(torch: Any, positions: Any, visible: int) -> Any:
+    """Positions of the visible keys, which are those up to the newest of the tokens at `positions`."""
+    return positions[-1] + 1 - visible + torch.arange(visible, device=positions.device)
+
+
+def visibility(torch: Any, mask: Mask, positions: Any, visible: int, selected: Any = None) -> Any:
+    """Whether a query sees a key: [T, S], or [B, 1, T, S] by the keys `selected` [B, T, k] for each query."""
+    allowed = mask.allows(positions[:, None], key_positions(torch, positions, visible)[None, :])
+    if selected is None:
+        return allowed
+    chosen = torch.zeros((*selected.shape[:2], visible), dtype=torch.bool, device=selected.device)
+    chosen = chosen.scatter(-1, selected, torch.ones_like(selected, dtype=torch.bool))
+    return (chosen & allowed).unsqueeze(1)

@@ -3,6 +3,7 @@
 LATENT = (
     "n_heads: 4, kv_lora_rank: 7, qk_nope_head_dim: 4, qk_rope_head_dim: 4, v_head_dim: 3, position: rope"
 )
+INDEXED = "index: {top_k: 3, n_heads: 16, head_dim: 8}"
 MIXERS = {
     "mha": "{kind: mha, n_heads: 4}",
     "mqa": "{kind: mqa, n_heads: 4, head_dim: 6, position: rope}",
@@ -11,6 +12,9 @@ MIXERS = {
     "moa": "{kind: moa, n_heads: 4, head_dim: 6, n_experts: 4, top_k: 2, out_bias: true, position: rope}",
     "linear": "{kind: linear, n_heads: 4}",
     "mla-absorbed": f"{{kind: mla, form: absorbed, {LATENT}}}",
+    "mla-indexed": f"{{kind: mla, q_lora_rank: 6, {INDEXED}, {LATENT}}}",
+    "mla-indexed-absorbed": f"{{kind: mla, form: absorbed, {INDEXED}, {LATENT}}}",
+    "gqa-indexed": f"{{kind: gqa, n_heads: 4, n_kv_heads: 2, head_dim: 6, position: rope, {INDEXED}}}",
     "performer": "{kind: linear, n_heads: 4, features: softmax, n_features: 5}",
     "windowed": "{kind: gqa, n_heads: 4, n_kv_heads: 2, window: 3, position: rope}",
     "chunked": "{kind: mha, n_heads: 4, chunk: 4, qk_norm: {per: head}}",

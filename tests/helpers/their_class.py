@@ -169,8 +169,14 @@ def _first(model: Any, forms: list[dict[str, Any]], counter: FlopCounterMode) ->
     return model(**forms[-1])
 
 
+def _index_key(attention: Any) -> int:
+    """The width of the key by which an indexer of the layer finds a token; 0 without one."""
+    indexer = getattr(attention, "indexer", None)
+    return 0 if indexer is None else int(indexer.head_dim)
+
+
 def _cached(model: Any, out: Any, tokens: int) -> int | None:
-    """Elements per layer for the tokens it can still see; of latent attention the latent alone.
+    """Elements per layer for the tokens it can still see; of latent attention the latent, and an index's key.
 
     Nothing of an encoder (use_bidirectional_attention true): what its first tokens are depends on the last,
     so that a pass over more tokens reuses none of the keys and values that its class leaves in a cache.
@@ -178,7 +184,7 @@ def _cached(model: Any, out: Any, tokens: int) -> int | None:
     if getattr(model.config, "use_bidirectional_attention", None) is True:
         return 0
     ranks = [
-        (int(module.kv_lora_rank), int(module.qk_rope_head_dim))
+        (int(module.kv_lora_rank), int(module.qk_rope_head_dim), _index_key(module))
         for module in model.modules()
         if hasattr(module, "kv_lora_rank")
         and hasattr(module, "qk_rope_head_dim")

@@ -46,10 +46,8 @@ LATER: dict[str, str] = {
     **dict.fromkeys(
         (
             "causal/axk2",
-            "causal/deepseek_v32",
             "causal/deepseek_v4",
             "causal/dots3_note_text",
-            "causal/glm_moe_dsa",
             "causal/hy_v4",
             "image-text/dots3_note",
             "image-text/glm5_next",

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import torch
 
-from ops import head_cases, linear_cases, more_cases, scan_cases, training_cases
+from ops import head_cases, index_cases, linear_cases, more_cases, scan_cases, training_cases
 
 
 def each(function):
@@ -53,7 +53,8 @@ def attend(op, weights, q, k, v, positions, *extras):
         for t in range(new):
             query = int(positions[t])
             first = int(positions[-1]) + 1 - visible
-            keys = [s for s in range(visible) if op.mask.allows(query, first + s)]
+            chosen = given["selected"][b, t].tolist() if "selected" in given else range(visible)
+            keys = [s for s in range(visible) if op.mask.allows(query, first + s) and s in chosen]
             for h in range(heads):
                 scores = [op.scale * float(q[b, t, h] @ k[b, s, h // shared]) for s in keys]
                 if op.softcap:
@@ -290,6 +291,7 @@ REFERENCES = {
     "ExtendCache": cache,
     **linear_cases.REFERENCES,
     **scan_cases.REFERENCES,
+    **index_cases.REFERENCES,
     **more_cases.REFERENCES,
     **training_cases.REFERENCES,
     **head_cases.REFERENCES,

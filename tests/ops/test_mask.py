@@ -19,6 +19,7 @@ from archcli.ops import (
     Mask,
     SlidingWindow,
     Strided,
+    TopK,
     WindowAndGlobal,
 )
 
@@ -82,6 +83,14 @@ def test_symbols_and_arrays_count_the_same_pairs(make, sees, new, past, a, b):
     assert formula.subs({symbol: values[name] for name, symbol in symbols.items()}) == counted[0]
 
 
+@given(new=lengths, past=lengths, **SIZES)
+def test_of_chosen_keys_as_many_are_counted_as_are_chosen(new, past, a, b):
+    chosen = sum(min(query + 1, a) for query in range(past, past + new))
+    assert TopK(a).pairs(new, past, new + past) == chosen
+    assert TopK(a).keep(past) == past
+    assert TopK(a).covers(new, past + new) is (past + new <= a)
+
+
 def pairs(make, new, past, a, b):
     return make(a, b).pairs(new, past, new + past)
 
@@ -134,7 +143,7 @@ def test_every_mask_is_here():
     named = {cls for _, cls in inspect.getmembers(archcli.ops, inspect.isclass) if issubclass(cls, Mask)} - {
         Mask
     }
-    assert {type(make(1, 0)) for make, _ in MASKS.values()} == named
+    assert {type(make(1, 0)) for make, _ in MASKS.values()} == named - {TopK}  # which keys, the tokens say
 
 
 def test_the_causal_triangle_has_no_floor_as_a_formula():

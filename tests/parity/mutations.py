@@ -32,6 +32,7 @@ from parity.alterations import (
 from parity.crossing import norm_of_tokens, without_cross
 from parity.encoding import ENCODER_PARTS, idle
 from parity.recurring import RECURRENT_PARTS
+from parity.visible import causality, visibility
 
 STRUCTURE = set(
     """kind name source released series sibling_of published groups embedding head attention mixer ffn layer
@@ -80,25 +81,10 @@ def turned(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
     return both(plus(-2), filled(4))(spec, field) if spec.scaling.kind != "longrope" else iter(())
 
 
-def visibility(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
-    """A window or chunk for a causal layer that has none."""
-    if spec.causal and spec.window is None and spec.chunk is None:
-        yield f"{field}=7", altered(spec, **{field: 7})
-
-
 def reverse(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
     """The layers of a pattern in the opposite order."""
     if spec.pattern:
         yield "pattern reversed", altered(spec, pattern=spec.pattern[::-1])
-
-
-def causality(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
-    """Every token sees every other, or only those before.
-
-    A window, chunk or pattern is causal or not whatever else is said.
-    """
-    if spec.window is None and spec.chunk is None and spec.sparsity is None:
-        yield from to(True, False)(spec, field)
 
 
 def place(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
@@ -219,6 +205,8 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "output_gate": dropped,
         "inner_norm": dropped,
     },
+    m.IndexedAttention: {"index": dropped},
+    m.Indexer: {"top_k": plus(-1, 1), "pairing": to("half", "interleaved")},
     m.ProjectedAttention: {"value_multiplier": times(1.1)},
     m.ProjectedHeads: {
         "bias": each_bias,

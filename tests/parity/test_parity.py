@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 
 from archcli.load.checkpoint.safetensors import read_header, read_tensor
 from archcli.measure.weights.checkpoint import compare
-from archcli.modules import Attention, Encoder, MixtureOfExperts, Rope
+from archcli.modules import Attention, Encoder, Indexer, MixtureOfExperts, Rope
 from archcli.runtime.model.build import set_expert_form
 from archcli.runtime.weights.compare import PlacedTensors, loaded
 from archcli.runtime.weights.translate import translate
@@ -136,7 +136,9 @@ def test_mutants_change_what_is_easily_mistaken(name):
     labels = [label.split(": ") for label, _ in mutants(FAMILIES[name].spec)]
     mistakes = {"eps"}
     if any(isinstance(part, Attention) for part in PARTS[name]):
-        mistakes |= {"scale", "softcap", "window" if name in GENERATORS or NEAR[name] else "causal"}
+        seen = "window" if name in GENERATORS or NEAR[name] else "causal"
+        chosen = any(isinstance(part, Indexer) for part in PARTS[name])
+        mistakes |= {"scale", "softcap", "top_k" if chosen else seen}
     if any(isinstance(part, Rope) for part in PARTS[name]):
         mistakes |= {"theta", "pairing"}
     assert {

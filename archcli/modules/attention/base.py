@@ -23,10 +23,12 @@ from archcli.ops import (
     MergeHeads,
     Parameter,
     SlidingWindow,
+    TopK,
 )
 
 if TYPE_CHECKING:  # fields of few, imported where one is given a value
     from archcli.modules.attention.gate import OutputGate
+    from archcli.modules.attention.indexer import Indexer
     from archcli.modules.sparsity import Sparsity
 
 CONTENT = {
@@ -134,11 +136,18 @@ class SoftmaxAttention(Attention):
         return " ".join(bounded) or ("full" if self.causal else "bidirectional")
 
     def attend(
-        self, context: Context, d_query: Number, q: Tensor, k: Tensor, v: Tensor, name: str = "attend"
+        self,
+        context: Context,
+        d_query: Number,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        name: str = "attend",
+        selected: Tensor | None = None,
     ) -> Tensor:
         """Scores, softmax and mix; q [B,T,H,d], k [B,S,K,d], v [B,S,K,e] to [B,T,H,e].
 
-        `d_query` is the width the default scale goes by.
+        `d_query` is the width the default scale goes by, `selected` [B,T,k] the keys of an indexer's choice.
         """
         if self.temperature is not None:
             from archcli.ops import QueryTemperature  # rare: Llama 4
@@ -154,7 +163,7 @@ class SoftmaxAttention(Attention):
         by_position = self.own_bias(context, q, k, scale)
         extras |= {
             name: bias
-            for name, bias in ((of_layer, by_position), ("shared_bias", context.bias))
+            for name, bias in ((of_layer, by_position), ("shared_bias", context.bias), ("selected", selected))
             if bias is not None
         }
         relu = self.normalizer == "relu"
@@ -228,3 +237,53 @@ class SoftmaxAttention(Attention):
                 "sinks are logits of a softmax, and normalizer relu has none",
                 "leave one of them out",
             )
+
+
+class IndexedAttention(SoftmaxAttention):
+    """Softmax attention whose keys an indexer may choose; without `index` a query reads all that it sees."""
+
+    index: Indexer | None = None
+
+    @property
+    def mask(self) -> Mask:
+        """Which keys a query sees; with an index as many as that chooses."""
+        return super().mask if self.index is None else TopK(self.index.top_k)
+
+    def facts(self, d_model: Number | None = None) -> MixerFacts:
+        """The facts of softmax attention, and how many keys an index chooses."""
+        facts = super().facts(d_model)
+        return facts if self.index is None else replace(facts, indexed=self.index.top_k)
+
+    @property
+    def _pattern(self) -> str:
+        return super()._pattern if self.index is None else f"top_k {self.index.top_k}"
+
+    def select(
+        self, x: Tensor, queries: Tensor, context: Context, table: tuple[Tensor, Tensor] | None, held: int
+    ) -> tuple[Tensor | None, tuple[Tensor, ...]]:
+        """The keys that the index chooses [B, T, k], None without one, and what it caches.
+
+        `queries` is what the index reads its queries from; the attention's own cache has `held` entries.
+        """
+        if self.index is None:
+            return None, ()
+        cached = None if context.cache is None else context.cache[held:]
+        chosen, kept = self.index(
+            x, queries, context._replace(cache=cached), self.position, table, name="indexer", no_grad=True
+        )
+        return chosen, kept or ()
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflicts of an index with the other fields."""
+        yield from super().check()
+        if self.index is not None:
+            fields = (field for field in ("window", "chunk", "sparsity") if getattr(self, field) is not None)
+            pattern = next(fields, None if self.causal else "causal: false")
+            yield from self.index.conflicts_in(pattern, self.position)
+
+    def check_width(self, d_model: int) -> Iterator[Conflict]:
+        """Conflict: an index with heads narrower than what the position turns."""
+        yield from super().check_width(d_model)
+        if self.index is not None:
+            turned = self.position.rotary_width(self.facts(d_model).rotary_dim)
+            yield from self.index.check_rotation(turned)

@@ -5,13 +5,14 @@ B batch, T new tokens, S source tokens, D d_model, H query heads, K kv heads, d 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.attention.grouped import ProjectedAttention
-from archcli.modules.base import Size
+from archcli.modules.base import Conflict, Size
 from archcli.modules.context import Context, or_default
 from archcli.ops import Bidirectional, ExtendCache, Linear, Mask
 
@@ -65,3 +66,10 @@ class CrossAttention(ProjectedAttention):
                 ExtendCache("v_cache", Bidirectional(), cross=True)(v),
             )
         return k, v
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflict: an index, which chooses among earlier tokens of the layer's own stream."""
+        yield from super().check()
+        if self.index is not None:
+            what = "an index chooses of the tokens of its own stream"
+            yield Conflict("index-of-source", "index", what, "leave index out of cross attention")

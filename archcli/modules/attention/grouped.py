@@ -18,7 +18,7 @@ from typing import Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.attention.base import Attention, SoftmaxAttention
+from archcli.modules.attention.base import Attention, IndexedAttention
 from archcli.modules.base import Conflict, Positive, Size
 from archcli.modules.context import Context, or_default
 from archcli.modules.mixer import MixerFacts
@@ -97,7 +97,7 @@ class ProjectedHeads(Attention):
         return self.bias if isinstance(self.bias, bool) else which in self.bias
 
 
-class ProjectedAttention(SoftmaxAttention, ProjectedHeads):
+class ProjectedAttention(IndexedAttention, ProjectedHeads):
     """o(softmax(scale q k^T) v) with q = Wq x [H d], k = Wk x [K d], v = Wv x [K e], o = Wo.
 
     Vaswani et al. 2017, arXiv:1706.03762.
@@ -121,8 +121,10 @@ class ProjectedAttention(SoftmaxAttention, ProjectedHeads):
         k = self._placed(self._heads(x, "k", self.kv_heads, d), "k", table)
         v = self._values(x, d)
         (k, v), kept = self.extend(context, k=k, v=v)
-        mixed = self.merge(x, self.attend(context, d, q, k, v))
-        return Linear("o_proj", x.shape[-1], self._biased("o"))(mixed), kept
+        chosen, index_keys = self.select(x, x, context, table, held=2)
+        mixed = self.merge(x, self.attend(context, d, q, k, v, selected=chosen))
+        out = Linear("o_proj", x.shape[-1], self._biased("o"))(mixed)
+        return out, None if kept is None else (*kept, *index_keys)
 
     def _declare_global(self, x: Tensor, d: Number) -> None:
         """The weights of projections that a pass without global tokens does not run."""

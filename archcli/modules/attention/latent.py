@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.attention.base import SoftmaxAttention
+from archcli.modules.attention.base import IndexedAttention
 from archcli.modules.base import Conflict, Inherit, Size
 from archcli.modules.context import Context, or_default
 from archcli.modules.mixer import MixerFacts
@@ -23,7 +23,7 @@ from archcli.ops import Concat, Einsum, Linear, Split, SplitHeads, Unsqueeze
 LATENT = "mla_latent_norm"
 
 
-class MultiHeadLatentAttention(SoftmaxAttention):
+class MultiHeadLatentAttention(IndexedAttention):
     """Queries, keys and values from small latents. DeepSeek-V2, arXiv:2405.04434 section 2.1.
 
     Caches c + r elements per token, whatever the number of heads. The latent is cached after its norm; k_pe
@@ -72,47 +72,60 @@ class MultiHeadLatentAttention(SoftmaxAttention):
         """[B, T, D] to [B, T, D]; the cache holds the latent [B, n, c] and k_pe [B, n, 1, r]."""
         context = or_default(x, context)
         table = context.rotary or self.table(context.positions, x.shape[-1], "rotary")
-        q_nope, q_pe = Split("q_split", (self.qk_nope_head_dim, self.qk_rope_head_dim))(self._queries(x))
+        q, source = self._queries(x)
+        q_nope, q_pe = Split("q_split", (self.qk_nope_head_dim, self.qk_rope_head_dim))(q)
         q_pe = self.position.rotate(q_pe, table, "q_rotate")
         compressed = Linear("kv_a_proj", self.kv_lora_rank + self.qk_rope_head_dim, self.bias)(x)
         latent, k_pe = Split("kv_a_split", (self.kv_lora_rank, self.qk_rope_head_dim))(compressed)
         latent = self.latent_norm(latent, name="kv_a_norm", group=LATENT)
         k_pe = self.position.rotate(Unsqueeze("k_pe_head")(k_pe), table, "k_rotate")
         (latent, k_pe), kept = self.extend(context, latent=latent, k_pe=k_pe)
+        chosen, index_keys = self.select(x, source, context, table, held=2)
         mix = self._absorbed if self.form == "absorbed" else self._naive
-        mixed = self.merge(x, mix(context, q_nope, q_pe, latent, k_pe))
-        return Linear("o_proj", x.shape[-1], self.bias)(mixed), kept
+        mixed = self.merge(x, mix(context, q_nope, q_pe, latent, k_pe, chosen))
+        out = Linear("o_proj", x.shape[-1], self.bias)(mixed)
+        return out, None if kept is None else (*kept, *index_keys)
 
-    def _queries(self, x: Tensor) -> Tensor:
-        """[B, T, H, n + r]."""
-        width = self.n_heads * self._d_query
-        if self.q_lora_rank is None:
-            q = Linear("q_proj", width)(x)
-        else:
-            compressed = self.latent_norm(
-                Linear("q_a_proj", self.q_lora_rank, self.bias)(x), name="q_a_norm", group=LATENT
-            )
-            q = Linear("q_b_proj", width)(compressed)
-        split: Tensor = SplitHeads("q_heads", self.n_heads)(q)
-        return split
+    def _queries(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Queries [B, T, H, n + r], and their source: the normalized latent, or x where there is none."""
+        source, name = x, "q_proj"
+        if self.q_lora_rank is not None:
+            compressed = Linear("q_a_proj", self.q_lora_rank, self.bias)(x)
+            source, name = self.latent_norm(compressed, name="q_a_norm", group=LATENT), "q_b_proj"
+        q = Linear(name, self.n_heads * self._d_query)(source)
+        return SplitHeads("q_heads", self.n_heads)(q), source
 
-    def _naive(self, context: Context, q_nope: Tensor, q_pe: Tensor, latent: Tensor, k_pe: Tensor) -> Tensor:
+    def _naive(
+        self,
+        context: Context,
+        q_nope: Tensor,
+        q_pe: Tensor,
+        latent: Tensor,
+        k_pe: Tensor,
+        chosen: Tensor | None,
+    ) -> Tensor:
         """Rebuild H keys and values per visible token, then attend as MHA does."""
         rebuilt = SplitHeads("kv_b_heads", self.n_heads)(self._kv_b(latent))
         k_nope, v = Split("kv_b_split", (self.qk_nope_head_dim, self.v_head_dim))(rebuilt)
-        return self.attend(context, self._d_query, Concat("q")(q_nope, q_pe), Concat("k")(k_nope, k_pe), v)
+        q, k = Concat("q")(q_nope, q_pe), Concat("k")(k_nope, k_pe)
+        return self.attend(context, self._d_query, q, k, v, selected=chosen)
 
     def _absorbed(
-        self, context: Context, q_nope: Tensor, q_pe: Tensor, latent: Tensor, k_pe: Tensor
+        self,
+        context: Context,
+        q_nope: Tensor,
+        q_pe: Tensor,
+        latent: Tensor,
+        k_pe: Tensor,
+        chosen: Tensor | None,
     ) -> Tensor:
         """Carry the queries into the latent space, attend there as MQA does, carry the result out."""
         weight = SplitHeads("kv_b_heads", self.n_heads, axis=0)(latent.tape.weight(self._kv_b, latent))
         w_k, w_v = Split("kv_b_split", (self.qk_nope_head_dim, self.v_head_dim), axis=1)(weight)
         q_latent = Einsum("q_absorb", "bthn,hnc->bthc")(q_nope, w_k)
         head = Unsqueeze("latent_head")(latent)
-        mixed = self.attend(
-            context, self._d_query, Concat("q")(q_latent, q_pe), Concat("k")(head, k_pe), head
-        )
+        q, k = Concat("q")(q_latent, q_pe), Concat("k")(head, k_pe)
+        mixed = self.attend(context, self._d_query, q, k, head, selected=chosen)
         out: Tensor = Einsum("v_absorb", "bthc,hvc->bthv")(mixed, w_v)
         return out
 
@@ -126,6 +139,7 @@ class MultiHeadLatentAttention(SoftmaxAttention):
 
     def check_width(self, d_model: int) -> Iterator[Conflict]:
         """Conflicts of the position with the r rotary dims, where `check` has not called r odd."""
+        yield from super().check_width(d_model)
         if self.qk_rope_head_dim % 2 == 0:
             yield from self.position.check_width(self.qk_rope_head_dim)
 

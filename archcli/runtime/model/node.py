@@ -7,7 +7,7 @@ called, so that hooks fire, a layer runs alone, checkpointing and compiling work
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -69,7 +69,9 @@ class NodeTape:
         """Run the child node; routed experts are given the expert of each token."""
         child = self.node.child(name)
         values = [x.value if isinstance(x, Tensor) else tree_map(_value, Tensor, x) for x in args]
-        out = child(*values, expert_of=options["index"].value) if "index" in options else child(*values)
+        routed = {"expert_of": options["index"].value} if "index" in options else {}
+        with torch.no_grad() if options.get("no_grad") else nullcontext():
+            out = child(*values, **routed)
         return Tensor(self, out) if isinstance(out, torch.Tensor) else _on(self, out)
 
     def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:

@@ -1,0 +1,79 @@
+"""Cases and references of an indexer, and of attention to the keys that it chooses.
+
+A line is a step on whole tensors: its class, its FLOPs over the pairs that are not later, the same over all
+pairs, the elements it reads and those it writes.
+"""
+
+import torch
+
+from archcli.ops import Attend, IndexTopK, TopK
+from ops.attend_cases import CAUSAL_OF_FOUR, SIX, attend
+from ops.case import C, E, R, ledger
+
+# 2 sequences, 3 index heads, d 5; 4 tokens after 3 cached ones
+INDEX = ((2, 4, 3, 5), (2, 7, 1, 5), (2, 4, 3), (4,))
+AFTER_THREE = 4 + 5 + 6 + 7
+# 1 new token after 6 cached ones
+ONE = ((2, 1, 3, 5), (2, 7, 1, 5), (2, 1, 3), (1,))
+
+
+def index(op, inputs, pairs, chosen):
+    """Scores of every index head, their maximum with 0, the sum over heads, the choice."""
+    (batch, new, heads, d), (_, seen, _, _), *_ = inputs
+    pairs, every = batch * pairs, batch * new * seen
+    lines = [
+        (C, 2 * heads * d * pairs, 2 * heads * d * every, batch * (new * heads + seen) * d, heads * every),
+        (E, 0, 0, heads * every, heads * every),
+        (C, 2 * heads * pairs, 2 * heads * every, heads * every + batch * new * heads, every),
+        (R, 0, 0, every, batch * new * chosen),
+    ]
+    return ledger(op, inputs, (batch, new, chosen), lines, [], operands=0)
+
+
+def selected(pairs, every, chosen):
+    """Reading which keys each query is given."""
+    return (R, 0, 0, chosen, 0), []
+
+
+CASES = {
+    "index-top-k": index(IndexTopK("y", 4, past=3), INDEX, AFTER_THREE, 4),
+    "index-top-k-decode": index(IndexTopK("y", 3, past=6), ONE, 7, 3),
+    "index-top-k-of-few": index(IndexTopK("y", 9, past=6), ONE, 7, 7),
+    # 2 keys at most: 1 + 2 + 2 + 2
+    "attend-selected": attend(
+        Attend("y", TopK(2), 0.5, extras=("selected",)),
+        SIX,
+        1 + 2 + 2 + 2,
+        selected(0, 0, 2 * 4 * 2),
+        extra=((2, 4, 2),),
+    ),
+    # as many keys as there are: none is left out
+    "attend-selected-all": attend(
+        Attend("y", TopK(4), 0.5, extras=("selected",)),
+        SIX,
+        CAUSAL_OF_FOUR,
+        selected(0, 0, 2 * 4 * 4),
+        extra=((2, 4, 4),),
+    ),
+}
+
+
+def choose(op, weights, q, keys, w, positions):
+    """The indices of each query's largest sums, one by one."""
+    batch, new, heads, _ = q.shape
+    seen = keys.shape[1]
+    first = int(positions[-1]) + 1 - seen
+    rows = []
+    for b in range(batch):
+        for t in range(new):
+            sums = []
+            for s in range(seen):
+                dots = [float(q[b, t, j] @ keys[b, s, 0]) for j in range(heads)]
+                later = first + s > int(positions[t])
+                total = sum(float(w[b, t, j]) * max(dot, 0.0) for j, dot in enumerate(dots))
+                sums.append(-float("inf") if later else total)
+            rows.append(sorted(range(seen), key=lambda s: -sums[s])[: op.top_k])
+    return torch.tensor(rows).view(batch, new, -1)
+
+
+REFERENCES = {"IndexTopK": choose}

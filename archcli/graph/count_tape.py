@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from archcli.arith import Number, Shape, repetitions
 from archcli.graph.op import Op, Tape, Tensor, tree_map
@@ -16,6 +16,8 @@ from archcli.graph.row import Experts, Row
 
 if TYPE_CHECKING:
     from archcli.modules.base import Module
+
+T = TypeVar("T", bound="CountTape")
 
 
 class Abstract(NamedTuple):
@@ -31,7 +33,7 @@ class CountTape:
     A child tape shares the list of rows and differs in path, repetition, experts and group.
     """
 
-    __slots__ = ("experts", "group", "path", "rows", "start", "tied", "times")
+    __slots__ = ("experts", "group", "keys", "path", "rows", "start", "stored", "times")
 
     def __init__(
         self,
@@ -41,9 +43,10 @@ class CountTape:
         experts: Experts | None = None,
         group: str = "",
         *,
-        tied: bool = False,
+        stored: Number | None = None,
+        keys: set[str] | None = None,
     ) -> None:
-        self.tied = tied
+        self.stored, self.keys = stored, set() if keys is None else keys
         self.rows, self.path, self.times, self.experts, self.group = rows, path, times, experts, group
         self.start = len(rows)
 
@@ -68,28 +71,48 @@ class CountTape:
 
     def declaring(self) -> CountTape | None:
         """A tape that writes a row without cost for each op that owns weights, at the same path."""
-        return DeclaringTape(self.rows, self.path, self.times, self.experts, self.group, tied=self.tied)
+        return self._child(DeclaringTape)
+
+    def own(self) -> CountTape:
+        """A tape at the same path whose weights are stored for each occurrence."""
+        return self._child(type(self), stored=None)
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
         """Count the child's forward with the path, repetition, experts and group it is called with."""
         group = options.get("group") or module.group or self.group
         experts = options.get("experts") or self.experts
-        times, tied = self.times * options.get("times", 1), self.tied or options.get("tied", False)
-        kind = self.gradless if options.get("no_grad") else type(self)
-        child = kind(self.rows, _join(self.path, name), times, experts, group, tied=tied)
+        child = self._child(
+            self.gradless if options.get("no_grad") else type(self),
+            path=_join(self.path, name),
+            times=self.times * options.get("times", 1),
+            experts=experts,
+            group=group,
+            stored=self._stored(options.get("shares")),
+        )
         return _rebind(self, module.forward(*_rebind(child, args)))
 
     def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
         """Count the module's ops under this path and the given group."""
-        child = type(self)(
-            self.rows, self.path, self.times, self.experts, group or self.group, tied=self.tied
-        )
+        child = self._child(type(self), group=group or self.group)
         return _rebind(self, module.forward(*_rebind(child, args), **options))
 
     @property
     def gradless(self) -> type[CountTape]:
         """The kind of tape for a child through which no gradient flows."""
         return GradlessTape
+
+    def _child(self, cls: type[T], **changes: Any) -> T:
+        """A tape on the same rows, with some values changed."""
+        values = {name: getattr(self, name) for name in ("path", "times", "experts", "group", "stored")}
+        return cls(self.rows, **{**values, **changes}, keys=self.keys)
+
+    def _stored(self, key: str | None) -> Number | None:
+        """How many occurrences of a child store its weights; `key` is that of weights it shares."""
+        if key is None:
+            return self.stored
+        first = key not in self.keys
+        self.keys.add(key)
+        return 1 if first and self.stored != 0 else 0
 
     def occurrences(self, n_layers: Number, period: int) -> Iterator[tuple[int, Number]]:
         """Each layer of the pattern once, with how many of the N layers are like it."""
@@ -132,7 +155,7 @@ class CountTape:
             times=self.times,
             experts=self.experts,
             trained=trained,
-            tied=self.tied,
+            stored=self.stored,
         )
         self.rows.append(row)
         return row

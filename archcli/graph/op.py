@@ -120,10 +120,14 @@ class Tape(Protocol):
     def declaring(self) -> Tape | None:
         """A tape that declares the weights of ops and counts nothing else; None where weights exist."""
 
+    def own(self) -> Tape:
+        """A tape for weights of this occurrence alone, within a module whose weights are shared."""
+
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
         """Run a child module's forward under `name`.
 
-        Options: group, times, tied, experts, index, and no_grad for a child through which no gradient flows.
+        Options: group, times, experts, index, no_grad for a child through which no gradient flows, and
+        shares: all calls with the same key use the weights of the first.
         """
 
     def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:

@@ -34,8 +34,9 @@ class PassPart(NamedTuple):
 class Row:
     """One counted operation of the forward: path, shapes, weights, cost and states.
 
-    Costs are per occurrence; `times` repeats them, and the weights unless these are `tied`: stored once, used
-    every time. Weights that are not `trained` are frozen: they get no gradient.
+    Costs are per occurrence; `times` repeats them. `stored` says how many of these occurrences store their
+    weights, None for all: 1 of layers that share theirs, 0 where those of an earlier row are used again.
+    Weights that are not `trained` are frozen: they get no gradient.
     """
 
     path: str
@@ -49,7 +50,7 @@ class Row:
     times: Number
     experts: Experts | None
     trained: bool = True
-    tied: bool = False
+    stored: Number | None = None
 
     def pieces(self, phase: str) -> Iterator[PassPart]:
         """The parts that run in a phase; training adds its own parts and the backward of every part."""
@@ -68,7 +69,7 @@ class Row:
     @property
     def copies(self) -> Number:
         """How many occurrences have weights of their own."""
-        return 1 if self.tied else self.times
+        return self.times if self.stored is None else self.stored
 
     @property
     def params(self) -> Number:

@@ -5,6 +5,8 @@ Explicit, so that no module has hidden state and the caller owns the cache.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from archcli.arith import Number
@@ -19,6 +21,13 @@ class LayerCache(NamedTuple):
     states: tuple[Any, ...]
 
 
+class SharedBlocks(NamedTuple):
+    """The blocks that layers of a stack share, by name; `stack` tells the keys of their weights apart."""
+
+    stack: str
+    blocks: Mapping[str, Any]
+
+
 class Context(NamedTuple):
     """What a layer is given besides x: positions, earlier tokens, rotary table, cache, source, bias.
 
@@ -26,6 +35,7 @@ class Context(NamedTuple):
     is 0 in a torch run. `cache` is None for a pass that caches nothing, an empty tuple for one that starts a
     cache, else what the mixer returned last time. `memory` [B, S, D] is the encoder's output, `bias` [1, H,
     T, S] what a stack adds to all its attention scores, `relative` [2 s, D] its table of relative positions.
+    `shared` are the blocks that its layers share.
     """
 
     positions: Tensor
@@ -35,6 +45,7 @@ class Context(NamedTuple):
     memory: Tensor | None = None
     bias: Tensor | None = None
     relative: Tensor | None = None
+    shared: SharedBlocks = SharedBlocks("", MappingProxyType({}))
 
 
 def or_default(x: Tensor, context: Context | None) -> Context:

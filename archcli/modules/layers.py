@@ -1,7 +1,7 @@
 """LayerIndex: the layers of a model that each counted layer represents, by row and YAML path.
 
 Counting traces every distinct layer once: layer i of a pattern of p layers stands for the layers i, i+p,
-i+2p, … of its group. A built model has all of them; of tied layers it has the first p.
+i+2p, … of its group. A built model has all of them; of layers that share weights the first stores them.
 """
 
 from __future__ import annotations
@@ -63,6 +63,14 @@ class LayerIndex:
         stem = layer.rpartition(".")[0]
         return [f"{stem}.{number}{rest}" for number in self._spans[layer]]
 
+    def stored_span(self, row: Row) -> range:
+        """Those of the layers that a row represents which store its weights."""
+        return self.span(row.path)[: row.stored]
+
+    def stored_paths(self, row: Row) -> list[str]:
+        """The paths in a built model at which a row's weights are stored."""
+        return self.built_paths(row.path)[: row.stored]
+
     def counted_path(self, path: str) -> str:
         """The counted path that represents a path in a built model."""
         layer, rest = self._split(path)
@@ -113,9 +121,6 @@ def _spans(model: Spec) -> Iterator[tuple[str, range]]:
 def _group_spans(group: Group, start: int, *, adapted: bool) -> Iterator[range]:
     """The layers that each counted layer of a group represents; with adapters the first is separate."""
     period, end = len(group.blocks), start + group.n_layers
-    if group.tie:
-        yield from (range(i, i + 1) for i in range(start, start + period))
-        return
     alone = min(period, group.n_layers) if adapted else 0
     yield from (range(i, i + 1) for i in range(start, start + alone))
     yield from (range(i, end, period) for i in range(start + alone, min(start + alone + period, end)))

@@ -93,7 +93,7 @@ class LoRA(Spec):
                 "the embedding cannot be adapted where source and target share it",
                 "leave embedding out of the targets",
             )
-        if any(row.tied for row in rows):
+        if any(row.stored is not None for row in rows):
             yield Conflict(
                 "lora-tied-layers",
                 "lora",
@@ -162,6 +162,10 @@ class AdaptTape:
         """A tape that declares weights, frozen and with their adapters."""
         inner = self.inner.declaring()
         return None if inner is None else AdaptTape(inner, self.lora)
+
+    def own(self) -> AdaptTape:
+        """The same around the tape of one occurrence."""
+        return AdaptTape(self.inner.own(), self.lora)
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
         """Call a child module on an adapting tape."""

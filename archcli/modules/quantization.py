@@ -91,7 +91,9 @@ class Quantization(Format):
             return
         usual = self.packing({})
         at = _number_at(row.path)
-        numbers = layers.span(row.path)
+        numbers = layers.stored_span(row)
+        if not numbers:
+            return
         named = [(usual, EVERYWHERE)]
         named += [
             (rule.packing(usual._asdict()), span) for rule in self.rules for span in rule.spans(row, at)

@@ -14,7 +14,7 @@ from archcli.arith import Number, label
 from archcli.graph import Tensor
 from archcli.modules.base import Conflict, Inherit, Module, Size, Spec, children
 from archcli.modules.block import Block
-from archcli.modules.context import Context, LayerCache
+from archcli.modules.context import Context, LayerCache, SharedBlocks
 from archcli.modules.mixer import Mixer
 from archcli.modules.norm import Norm
 from archcli.modules.values import Length
@@ -60,9 +60,13 @@ class Group(Spec):
             of_layer = context._replace(
                 rotary=tables[i % len(blocks)], cache=None if cache is None else before.states
             )
-            place = label(start + (i % len(blocks) if self.tie else i))
+            first = f"{context.shared.stack}.layers.{label(start + i % len(blocks))}"
             x, states = blocks[i % len(blocks)](
-                x, of_layer, name=f"layers.{place}", times=times, tied=self.tie
+                x,
+                of_layer,
+                name=f"layers.{label(start + i)}",
+                times=times,
+                shares=first if self.tie else None,
             )
             kept.append(LayerCache(before.length + context.positions.shape[0], states))
         return x, None if cache is None else tuple(kept)
@@ -111,6 +115,7 @@ class Stack(Module):
     def run(self, x: Tensor, context: Context) -> tuple[Tensor, Cached]:
         """[B, T, D] to [B, T, D] through all layers; the cache has an entry per group."""
         cache = context.cache
+        context = context._replace(shared=SharedBlocks(type(self).__name__, {}))
         start: Number = 0
         if self.score_bias is not None:
             visible = context.positions.shape[0] + (cache[0][0].length if cache else 0)

@@ -52,3 +52,32 @@ def test_what_is_built_has_one_set_of_weights_and_runs_it_again(pattern):
 def test_adapters_of_shared_layers_are_refused():
     with pytest.raises(ArchError, match="share weights"):
         decoder(Group(n_layers=6, layer=BLOCK, tie=True), lora=LoRA(rank=2, targets=("q",)))
+
+
+@pytest.mark.torch
+def test_layers_that_share_weights_are_verified_like_others():
+    from asking import ask, failures
+
+    assert failures(ask(decoder(Group(n_layers=5, pattern=(BLOCK, BLOCK), tie=True)))) == []
+
+
+@pytest.mark.torch
+def test_encoder_and_decoder_share_nothing_with_each_other():
+    heads = {"kind": "mha", "n_heads": 2}
+    layer = {"kind": "pre_norm", "attention": heads, "ffn": {"kind": "mlp", "d_ff": 20}}
+    crossed = {**layer, "cross_attention": {"n_heads": 2}}
+    given = {
+        "kind": "encoder_decoder",
+        "vocab_size": 11,
+        "d_model": 8,
+        "norm": "layernorm",
+        "encoder": {"groups": [{"n_layers": 3, "layer": {**layer, "attention": {**heads, "causal": False}}}]},
+        "decoder": {"groups": [{"n_layers": 3, "layer": crossed}]},
+    }
+    for half in ("encoder", "decoder"):
+        given[half]["groups"][0]["tie"] = True
+    from asking import ask, failures
+
+    model = archcli.build(archcli.load(given))
+    assert sum(p.numel() for p in model.parameters()) == archcli.count_params(given).totals["params"]
+    assert failures(ask(archcli.load(given))) == []

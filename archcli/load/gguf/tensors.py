@@ -112,5 +112,5 @@ def counted_weights(model: Model) -> Iterator[tuple[str, Shape]]:
     for row in outline(model):
         for kind, shape in row.weights.items():
             stacked = (row.experts.n_experts, *shape) if row.experts else shape
-            for path in layers.built_paths(row.path):
+            for path in layers.stored_paths(row):
                 yield f"{path}.{kind}", stacked

@@ -15,7 +15,7 @@ def tensors(model: Model) -> tuple[dict[str, Shape], dict[str, Shape]]:
     layers = LayerIndex(model)
     for row in shape_pass(model).rows:
         stacked = () if row.experts is None else (row.experts.n_experts,)
-        for path in layers.built_paths(row.path):
+        for path in layers.stored_paths(row):
             weights |= {f"{path}.{name}": (*stacked, *shape) for name, shape in row.weights.items()}
             buffers |= {
                 f"{path}.{name}": (*stacked, *shape) for name, shape in row.op.buffers(*row.inputs).items()

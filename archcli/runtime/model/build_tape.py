@@ -28,11 +28,20 @@ class BuildTape(NodeTape):
     The real output of an op has the shape that the op promises: a row that is counted is the row that runs.
     """
 
-    __slots__ = ("n_experts", "path")
+    __slots__ = ("first", "is_own", "n_experts", "path")
 
-    def __init__(self, node: ModuleNode, path: str, n_experts: int | None) -> None:
+    def __init__(
+        self,
+        node: ModuleNode,
+        path: str,
+        n_experts: int | None,
+        first: dict[str, ModuleNode] | None = None,
+        *,
+        is_own: bool = False,
+    ) -> None:
         super().__init__(node)
-        self.path, self.n_experts = path, n_experts
+        self.path, self.n_experts, self.is_own = path, n_experts, is_own
+        self.first = {} if first is None else first  # by key, the node whose weights later ones share
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Register the op's leaf, run it, compare shapes."""
@@ -60,6 +69,10 @@ class BuildTape(NodeTape):
         """The same tape: it makes the leaves of what it runs."""
         return self
 
+    def own(self) -> BuildTape:
+        """A tape that makes leaves in this node, though the others are of the node that lends them."""
+        return BuildTape(self.node, self.path, self.n_experts, self.first, is_own=True)
+
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
         """Build the child node and everything in it by running its forward."""
         experts = options.get("experts")
@@ -70,13 +83,23 @@ class BuildTape(NodeTape):
             if not hasattr(place, step):
                 place.add_module(step, nn.ModuleList())
             place = getattr(place, step)
-        if last in place._modules:  # a tied layer, used again
-            return NodeTape.call(self, module, name, *args, **options)
-        child = ModuleNode(module, self.node.form, None if experts is None else n_experts)
+        key = options.get("shares")
+        child = ModuleNode(
+            module, self.node.form, None if experts is None else n_experts, self._lender(name, key)
+        )
+        if key is not None:
+            self.first.setdefault(key, child)
         place.add_module(last, child)
-        tape = BuildTape(child, self._below(name), n_experts)
+        tape = BuildTape(child, self._below(name), n_experts, self.first)
         out = module.forward(*tree_map(lambda x: Tensor(tape, x.value), Tensor, args))
         return tree_map(lambda x: Tensor(self, x.value), Tensor, out)
+
+    def _lender(self, name: str, key: str | None) -> ModuleNode | None:
+        """The node whose weights a child uses: the first of its key, or that of its parent's lender."""
+        if key is not None and key in self.first:
+            return self.first[key]
+        above = self.node.lender
+        return None if above is None else above.child(name)
 
     def _run(self, op: Op, values: list[Any]) -> Any:
         if self.n_experts is not None and values:
@@ -88,7 +111,8 @@ class BuildTape(NodeTape):
 
     def _register(self, op: Op, shapes: list[Any], *, trained: bool) -> None:
         """Register the op's leaf in the node, or below the leaf that it adapts (`q_proj.lora_A`)."""
-        leaf = leaf_of(op, shapes, self.n_experts)
+        lent = self.node.lender is not None and not self.is_own
+        leaf = None if lent else leaf_of(op, shapes, self.n_experts)
         if leaf is None:
             return
         *parents, last = op.name.split(".")

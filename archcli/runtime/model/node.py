@@ -65,6 +65,10 @@ class NodeTape:
         """None: the weights exist."""
         return None
 
+    def own(self) -> NodeTape:
+        """The same tape: leaves of an occurrence's own are found first."""
+        return self
+
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
         """Run the child node; routed experts are given the expert of each token."""
         child = self.node.child(name)
@@ -84,15 +88,21 @@ class NodeTape:
 
 
 class ModuleNode(nn.Module):
-    """A module of the architecture: its leaves and children are torch modules, its forward is the spec's."""
+    """A module of the architecture: its leaves and children are torch modules, its forward is the spec's.
+
+    One that uses the weights of another has no leaves but its own: it runs those of its `lender`.
+    """
 
     op_hook: OpHook | None = None
     """The instrumentation of its operations; the profiler sets it while it listens."""
 
     spec: Any
 
-    def __init__(self, spec: Module, form: str, n_experts: int | None = None) -> None:
+    def __init__(
+        self, spec: Module, form: str, n_experts: int | None = None, lender: ModuleNode | None = None
+    ) -> None:
         super().__init__()
+        self._lenders = () if lender is None else (lender,)  # a tuple, as this is no child
         self.runs, self.spec = spec, unadapted(spec)
         self.form, self.n_experts = form, n_experts
 
@@ -103,7 +113,13 @@ class ModuleNode(nn.Module):
             holder, _, rest = name.partition(".")
             above = self._modules.get(holder)
             part = None if above is None else above._modules.get(rest)
-        return None if isinstance(part, AdapterHolder) else part
+        part = None if isinstance(part, AdapterHolder) else part
+        return self._lenders[0].part(name) if part is None and self._lenders else part
+
+    @property
+    def lender(self) -> ModuleNode | None:
+        """The node whose weights this one uses; None for a node with weights of its own."""
+        return self._lenders[0] if self._lenders else None
 
     def child(self, name: str) -> Any:
         """The node at a path below this one."""

@@ -56,9 +56,10 @@ def verify_fvcore(
     modules = dict(model.named_modules())
     nodes = {path for path in counts if isinstance(modules[path], ModuleNode)}
     leaves = {path for path in counts if not isinstance(modules[path], ModuleNode | AdapterHolder)}
-    ours, names = _by_module(rows, layers, leaves, nodes)
+    lenders = _lenders(model, rows, layers)
+    ours, names = _by_module(rows, layers, leaves, nodes, lenders)
     unread = {
-        _home(path, leaves, nodes)
+        _home(lenders.get(path, path), leaves, nodes)
         for row in rows
         if row.op.has_unread
         for path in layers.built_paths(row.path)
@@ -83,7 +84,7 @@ def _convolutions(rows: Sequence[Row], layers: LayerIndex) -> dict[str, Any]:
     returned: dict[str, Any] = {}
     for row in rows:
         if row.op.convolves and row.weights:
-            returned |= dict.fromkeys(layers.built_paths(row.path), row.op.shape(*row.inputs))
+            returned |= dict.fromkeys(layers.stored_paths(row), row.op.shape(*row.inputs))
     return returned
 
 
@@ -140,7 +141,7 @@ def _without_children(counts: Mapping[str, N], nothing: N) -> dict[str, N]:
 
 
 def _by_module(
-    rows: Iterable[Row], layers: LayerIndex, leaves: set[str], nodes: set[str]
+    rows: Iterable[Row], layers: LayerIndex, leaves: set[str], nodes: set[str], lenders: Mapping[str, str]
 ) -> tuple[Counter[str], dict[str, str]]:
     """Forward FLOPs by the module that runs the rows, and those rows' names."""
     flops: Counter[str] = Counter()
@@ -148,7 +149,7 @@ def _by_module(
     for row in rows:
         count = unmasked_flops(row)[0]
         for path in layers.built_paths(row.path) if count else ():
-            home = _home(path, leaves, nodes)
+            home = _home(lenders.get(path, path), leaves, nodes)
             names[home] = f"{names[home]}, {row.path}" if home in flops else row.path
             flops[home] += count
     return flops, names
@@ -157,6 +158,21 @@ def _by_module(
 def _home(path: str, leaves: set[str], nodes: set[str]) -> str:
     """The path of the module that runs an operation."""
     return path if path in leaves else _enclosing_node(path, nodes)
+
+
+def _lenders(model: LanguageModel, rows: Iterable[Row], layers: LayerIndex) -> dict[str, str]:
+    """By path of an operation whose weights are stored elsewhere, the path of the leaf that runs it."""
+    modules = dict(model.named_modules())
+    paths = {id(module): path for path, module in modules.items()}
+    lenders = {}
+    for row in rows:
+        for path in layers.built_paths(row.path)[row.stored :] if row.stored is not None else ():
+            above, _, name = path.rpartition(".")
+            node: Any = modules.get(above)
+            leaf = None if node is None else node.part(name)
+            if leaf is not None:
+                lenders[path] = paths[id(leaf)]
+    return lenders
 
 
 def _enclosing_node(path: str, nodes: set[str]) -> str:

@@ -78,7 +78,7 @@ def verify_parameters(
     buffers: dict[str, Shape] = {}
     for row in counted.rows:
         stacked = () if row.experts is None else (row.experts.n_experts,)
-        for path in layers.built_paths(row.path):
+        for path in layers.stored_paths(row):
             ours |= {f"{path}.{name}": (*stacked, *shape) for name, shape in row.weights.items()}
             buffers |= {
                 f"{path}.{name}": (*stacked, *shape) for name, shape in row.op.buffers(*row.inputs).items()

@@ -60,9 +60,9 @@ def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Itera
     """The format of every matrix of every layer, layers together where nothing tells them apart."""
     layers = LayerIndex(model)
     for row in outline(model):
-        if not quantizable(row):
+        if not quantizable(row) or row.stored == 0:
             continue
-        span = layers.span(row.path)
+        span = layers.stored_span(row)
         in_layer = any(row.path.startswith(prefix) for prefix in layers.prefixes)
         apart = scheme.numbered and in_layer and len(span) <= MOST_NUMBERED
         path = re.sub(r"(^|\.)layers\.\d+\.", r"\1layers.*.", row.path) if in_layer else row.path

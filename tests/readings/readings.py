@@ -14,6 +14,7 @@ from archcli.measure.passes import decode_pass, forward_pass, prefill_pass, trai
 from archcli.modules import Encoder, substitute
 from archcli.modules.base import settings
 from archcli.runtime.model.build import build_model, example_inputs
+from archcli.runtime.verify.contractions import FORMULAS
 
 SIZES = {
     *(
@@ -128,7 +129,7 @@ def by_torch(model, batch_size, seq_len):
     built = build_model(model, device="meta", attention="eager")
     with torch.device("meta"):
         inputs = example_inputs(model, batch_size, seq_len)
-    with FlopCounterMode(display=False) as counter:
+    with FlopCounterMode(display=False, custom_mapping=FORMULAS) as counter:
         built(*inputs)
         forward = counter.get_total_flops()
         answer = built(*inputs, targets=inputs[0] if model.trains_on_targets else None)

@@ -8,7 +8,7 @@ from archcli.arith import Number, ceil_div
 from archcli.ops.mask import Chunked
 
 Form = Literal["auto", "chunked", "recurrent"]
-"""How a scan runs: over chunks of tokens, token by token, or (auto) the latter where there is one token."""
+"""How a scan runs: over chunks of tokens, token by token, or (auto) the latter where a token is decoded."""
 
 
 def chunk_count(tokens: Number, chunk: Number) -> Number:
@@ -28,6 +28,6 @@ def block_pairs(tokens: Number, chunk: Number) -> Number:
     return whole * chunk * chunk + rest * rest
 
 
-def steps(form: Form, tokens: int) -> bool:
-    """Whether a run of this many tokens goes token by token."""
-    return form == "recurrent" or (form == "auto" and tokens == 1)
+def steps(form: Form, tokens: int, *, started: bool) -> bool:
+    """Whether a run of this many tokens, with a state that was `started` before, goes token by token."""
+    return form == "recurrent" or (form == "auto" and started and tokens == 1)

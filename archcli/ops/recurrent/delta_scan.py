@@ -77,7 +77,8 @@ class DeltaScan(Op):
         size = (v.shape[0], v.shape[2], q.shape[3], v.shape[3])
         before = state[0].to(wide) if state else pieces[0].new_zeros(size)
         advance: Any
-        chunk, advance = (1, _step) if steps(self.form, v.shape[1]) else (self.chunk, partial(_chunk, torch))
+        by_token = steps(self.form, v.shape[1], started=bool(state))
+        chunk, advance = (1, _step) if by_token else (self.chunk, partial(_chunk, torch))
         out: list[Any] = []
         for piece in zip(*(x.split(chunk, 2) for x in pieces), strict=True):
             y, before = advance(*piece, before)

@@ -52,7 +52,7 @@ class DiagonalScan(Op):
     def run(self, torch: Any, weights: dict[str, Any], a: Any, b: Any, *state: Any) -> Any:
         wide = torch.promote_types(b.dtype, torch.float32)
         h = state[0].to(wide) if state else b.new_zeros((b.shape[0], b.shape[2]), dtype=wide)
-        chunk = 1 if steps(self.form, b.shape[1]) else CHUNK
+        chunk = 1 if steps(self.form, b.shape[1], started=bool(state)) else CHUNK
         out = []
         for decay, added in zip(a.to(wide).split(chunk, 1), b.to(wide).split(chunk, 1), strict=True):
             out.append(linear_scan(torch, decay, added, h))

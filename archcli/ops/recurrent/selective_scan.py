@@ -76,7 +76,7 @@ class SelectiveScan(Op):
         rates = -weights["A_log"].to(wide).exp()
         h = state[0].to(wide) if state else dt.new_zeros(x.shape[0], *rates.shape)
         pieces = (dt, dt * x.to(wide), b.to(wide), c.to(wide))
-        chunk = 1 if steps(self.form, x.shape[1]) else CHUNK
+        chunk = 1 if steps(self.form, x.shape[1], started=bool(state)) else CHUNK
         out = []
         for step, update, key, query in zip(*(it.split(chunk, 1) for it in pieces), strict=True):
             decay = (step.unsqueeze(-1) * rates).exp()

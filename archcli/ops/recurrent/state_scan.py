@@ -96,13 +96,14 @@ class StateScan(Op):
     ) -> Any:
         wide = torch.promote_types(v.dtype, torch.float32)
         groups = (q.shape[2], -1)
+        by_token = steps(self.form, v.shape[1], started=bool(state))
         advance: Any
         q, k = (x.to(wide).transpose(1, 2).unsqueeze(2) for x in (q, k))
         values = v.to(wide).unflatten(2, groups).permute(0, 2, 3, 1, 4)
         decay = decay.to(wide).unflatten(2, groups).permute(0, 2, 3, 1)
         size = (*values.shape[:3], q.shape[-1], v.shape[-1])
         before = state[0].to(wide).view(size) if state else values.new_zeros(size)
-        chunk, advance = (1, _step) if steps(self.form, v.shape[1]) else (self.chunk, _chunk)
+        chunk, advance = (1, _step) if by_token else (self.chunk, _chunk)
         out = []
         for piece in zip(*(x.split(chunk, 3) for x in (q, k, values, decay)), strict=True):
             y, before = advance(torch, *piece, before)

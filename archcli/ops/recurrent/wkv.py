@@ -78,9 +78,9 @@ class WKV(Op):
     def run(self, torch: Any, weights: dict[str, Any], k: Any, v: Any, *state: Any) -> Any:
         wide = torch.promote_types(v.dtype, torch.float32)
         decay, first = -weights["decay"].to(wide).exp(), weights["first"].to(wide)
+        chunk = 1 if steps(self.form, v.shape[1], started=bool(state)) else CHUNK
         state = state or _empty(v, wide)
         sums, top = torch.stack(state[:2], 1).to(wide), state[2].to(wide)
-        chunk = 1 if steps(self.form, v.shape[1]) else CHUNK
         out = []
         for key, value in zip(k.to(wide).split(chunk, 1), v.to(wide).split(chunk, 1), strict=True):
             tops = _maxima(torch, torch.cat([top.unsqueeze(1), key], 1), decay)

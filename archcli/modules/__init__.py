@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.position import *
     from archcli.modules.quantization import *
     from archcli.modules.recurrent.mamba import *
+    from archcli.modules.recurrent.rg_lru import *
     from archcli.modules.relative import *
     from archcli.modules.relative_key import *
     from archcli.modules.rope_scaling import *
@@ -108,6 +109,7 @@ HOMES = {
     ".quantization": ["Format", "Quantization", "Rule"],
     ".recurrent.short_conv": ["ShortConvolution"],
     ".recurrent.mamba": ["Mamba"],
+    ".recurrent.rg_lru": ["RGLRU"],
     ".relative_key": ["RelativeKey"],
     ".relative": ["LayerBuckets", "RelativeBuckets", "ScoreBias"],
     ".rope_scaling": [

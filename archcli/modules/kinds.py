@@ -51,6 +51,7 @@ TABLE: dict[str, dict[str, str]] = {
         "kda": "archcli.modules.recurrent.kda:KimiDeltaAttention",
         "mamba": "archcli.modules.recurrent.mamba:Mamba",
         "mamba2": "archcli.modules.recurrent.mamba2:Mamba2",
+        "rg_lru": "archcli.modules.recurrent.rg_lru:RGLRU",
     },
     "block": {
         "pre_norm": "archcli.modules.block:PreNorm",

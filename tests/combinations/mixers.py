@@ -24,6 +24,7 @@ MIXERS = {
     "alibi": "{kind: mha, n_heads: 4, position: alibi}",
     "differential": "{kind: differential, n_heads: 4, n_kv_heads: 2, lambda_init: 0.4}",
     "mamba": "{kind: mamba, d_inner: 24, state: 5, dt_rank: 3, conv_kernel: 3, dt_norm: rmsnorm}",
+    "rg_lru": "{kind: rg_lru, width: 12, n_blocks: 3, conv_kernel: 3}",
     "mamba-heads": "{kind: mamba, d_inner: 24, n_heads: 2, state: 5, bias: true, conv_bias: false}",
     "mamba2": "{kind: mamba2, n_heads: 4, head_dim: 6, state: 5, n_groups: 2, chunk: 4, conv_kernel: 3}",
     "parallel": "{kind: parallel, branches: [{kind: gqa, n_heads: 4, n_kv_heads: 2, position: rope, "

@@ -185,12 +185,7 @@ def check_gradients(case):
 
 def untrained(case):
     """Inputs that are numbers of positions, or what a cache holds: nothing is trained through them."""
-    own = {
-        "Rotate": {1, 2},
-        "ExtendCache": {1},
-        "LinearAttend": {3, 4},
-        **scan_cases.UNTRAINED,
-    }
+    own = {"Rotate": {1, 2}, "ExtendCache": {1}, **scan_cases.UNTRAINED}
     return own.get(type(case.op).__name__, set())
 
 

@@ -101,6 +101,9 @@ CASES = {
     ),
 }
 
+UNTRAINED = {"LinearAttend": {3, 4}}
+"""Inputs that hold what a cache held."""
+
 
 def features(op, weights, x):
     if op.kernel == "elu":

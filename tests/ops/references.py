@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import torch
 
-from ops import head_cases, index_cases, linear_cases, more_cases, scan_cases, training_cases
+from ops import head_cases, index_cases, more_cases, scan_cases, training_cases
 
 
 def each(function):
@@ -289,7 +289,6 @@ REFERENCES = {
     "Unsqueeze": lambda op, weights, x: x[..., None, :],
     "KeepLast": lambda op, weights, x: x[:, 2:3],
     "ExtendCache": cache,
-    **linear_cases.REFERENCES,
     **scan_cases.REFERENCES,
     **index_cases.REFERENCES,
     **more_cases.REFERENCES,

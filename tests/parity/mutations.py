@@ -41,7 +41,7 @@ STRUCTURE = set(
     tied form token_types more_types width width_of pooler pools unread n_labels source_len encoder decoder
     in_channels frozen n_buckets front_end transform max_distance idle extra_rows lora
     quantization dropout momentum loss mtp ignore training tie boxes global_projections bottleneck joined
-    joins entries relative terms share buckets size branches latent state d_inner
+    joins entries relative terms share buckets size branches latent n_blocks state d_inner
     dt_rank conv_kernel""".split()  # noqa: SIM905
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from archcli.load.huggingface.weights.rules import Auxiliary, Parts, Rule, Weights
@@ -14,6 +14,14 @@ def of_layers(names: Weights, layers: Iterable[int]) -> Weights:
         pattern.replace("*", str(layer), 1): _of_layer(rule, layer)
         for layer in layers
         for pattern, rule in names.items()
+    }
+
+
+def first_norms(theirs: str, keys: Sequence[str]) -> Weights:
+    """The norm before each layer's mixer, which is called by the mixer's key: attention or mixer."""
+    return {
+        theirs.replace("*", str(layer), 1): f"layers.{layer}.{key}_norm.weight"
+        for layer, key in enumerate(keys)
     }
 
 

@@ -1,0 +1,102 @@
+"""AI21's Jamba, Mamba layers with some of attention and of experts: JambaConfig and JambaForCausalLM."""
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.attention import attention, head_dim
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.experts import experts, with_networks
+from archcli.load.huggingface.parts.feed_forward import gated
+from archcli.load.huggingface.parts.mamba import JAMBA, mamba, mixer_weights
+from archcli.load.huggingface.parts.norms import rmsnorm
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.hybrid import first_norms
+from archcli.load.huggingface.weights.names import EXPERTS, LLAMA
+from archcli.load.huggingface.weights.rules import Weights
+
+MODEL_TYPES = ("jamba",)
+DEFAULTS = {
+    "vocab_size": 65536,
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "hidden_act": "silu",
+    "rms_norm_eps": 1e-6,
+    "max_position_embeddings": 262144,
+    "num_experts_per_tok": 2,
+    "num_experts": 16,
+    "expert_layer_period": 2,
+    "expert_layer_offset": 1,
+    "attn_layer_period": 8,
+    "attn_layer_offset": 4,
+    "mamba_d_state": 16,
+    "mamba_d_conv": 4,
+    "mamba_expand": 2,
+    "mamba_dt_rank": "auto",
+    "mamba_conv_bias": True,
+    "mamba_proj_bias": False,
+    "tie_word_embeddings": False,
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """Pre-norm, Mamba-1 with norms inside, attention without positions, SwiGLU or experts of its width."""
+    config = config.of_class(DEFAULTS, **JAMBA)
+    config.only("mamba_inner_layernorms", True, default=True)
+    config.ignore("calc_logits_for_entire_prompt", "num_logits_to_keep", "sliding_window")
+    norm, count = rmsnorm(config), config.layers()
+    mixers = {
+        True: {"attention": attention(config, head_dim(config), position={"kind": "none"})},
+        False: {"mixer": mamba(config, dt_norm=norm)},
+    }
+    blocks = {attends: {"kind": "pre_norm", **mixer} for attends, mixer in mixers.items()}
+    layers = [blocks[attends] for attends in _every(config, "attn_layer", count)]
+    routed = [
+        found and config.size("num_experts").value > 1 for found in _every(config, "expert_layer", count)
+    ]
+    layers = with_networks(layers, routed, lambda: gated(config), lambda: _experts(config))
+    return decoder(config, norm, layers)
+
+
+def _every(config: Config, name: str, count: int) -> list[bool]:
+    """Of each layer, whether it is one of those that come once in a period."""
+    period, offset = config.size(f"{name}_period"), config.count(f"{name}_offset")
+    if offset.value >= period.value:
+        what = f"{name}_offset {offset} must be smaller than {name}_period {period}"
+        raise config.error(what, at=offset.place)
+    return [index % period.value == offset.value for index in range(count)]
+
+
+def _experts(config: Config) -> Mapped:
+    return experts(config, width="intermediate_size", router={"normalized": False})
+
+
+LAYER = "[model.]layers.*"
+SHARED: Weights = {
+    **{
+        name: rule
+        for name, rule in LLAMA.items()
+        if name.startswith(("[model.]embed", "lm_head", "[model.]layers.*.self_attn."))
+    },
+    **{
+        name.replace(".mlp.gate.", ".mlp.router.").replace(".mlp.", ".feed_forward."): rule
+        for name, rule in {**LLAMA, **EXPERTS}.items()
+        if ".mlp." in name
+    },
+    "[model.]final_layernorm.weight": "final_norm.weight",
+    f"{LAYER}.pre_ff_layernorm.weight": "layers.*.ffn_norm.weight",
+    **mixer_weights(f"{LAYER}.mamba"),
+    **{
+        f"{LAYER}.mamba.{name}_layernorm.weight": f"layers.*.mixer.{name}_norm.weight"
+        for name in ("dt", "b", "c")
+    },
+}
+"""Names that all layers share."""
+
+
+def weights(config: Config) -> Weights:
+    """Weight names; a layer's first norm is called by the key of its mixer."""
+    config = config.of_class(DEFAULTS, **JAMBA)
+    attends = _every(config, "attn_layer", config.layers())
+    keys = ["attention" if found else "mixer" for found in attends]
+    return {**SHARED, **first_norms(f"{LAYER}.input_layernorm.weight", keys)}

@@ -1,4 +1,4 @@
-"""Mamba-1 mixers by the keys of Mamba and of Jamba."""
+"""Decoders of Mamba-1 mixers, and such mixers by the keys of Mamba and of Jamba."""
 
 from __future__ import annotations
 

@@ -36,6 +36,7 @@ class Context(NamedTuple):
     cache, else what the mixer returned last time. `memory` [B, S, D] is the encoder's output, `bias` [1, H,
     T, S] what a stack adds to all its attention scores, `relative` [2 s, D] its table of relative positions.
     `shared` are the blocks that its layers share.
+    `layer` is the index of the layer among the `n_layers` of its stack.
     """
 
     positions: Tensor
@@ -46,6 +47,8 @@ class Context(NamedTuple):
     bias: Tensor | None = None
     relative: Tensor | None = None
     shared: SharedBlocks = SharedBlocks("", MappingProxyType({}))
+    layer: Number = 0
+    n_layers: Number = 1
 
 
 def or_default(x: Tensor, context: Context | None) -> Context:

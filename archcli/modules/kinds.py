@@ -50,6 +50,9 @@ TABLE: dict[str, dict[str, str]] = {
         "gated_delta_net": "archcli.modules.recurrent.delta_net:GatedDeltaNet",
         "kda": "archcli.modules.recurrent.kda:KimiDeltaAttention",
         "mamba": "archcli.modules.recurrent.mamba:Mamba",
+        "lightning": "archcli.modules.recurrent.lightning:LightningAttention",
+        "mlstm": "archcli.modules.recurrent.mlstm:MLSTM",
+        "retention": "archcli.modules.recurrent.retention:Retention",
         "mamba2": "archcli.modules.recurrent.mamba2:Mamba2",
         "rg_lru": "archcli.modules.recurrent.rg_lru:RGLRU",
     },
@@ -59,6 +62,7 @@ TABLE: dict[str, dict[str, str]] = {
         "sandwich": "archcli.modules.block:Sandwich",
         "norm_after": "archcli.modules.block:ResidualPostNorm",
         "parallel": "archcli.modules.block:Parallel",
+        "normed_stream": "archcli.modules.normed_stream:NormedStream",
     },
     "cross_attention": {"cross": "archcli.modules.attention.cross:CrossAttention"},
     "ffn": {

@@ -38,6 +38,9 @@ class Forms(NamedTuple):
     by_phase: Mapping[Phase, str]
 
 
+SCAN = Forms("scan", {"forward": "chunked", "train": "chunked", "prefill": "chunked", "decode": "recurrent"})
+"""The forms of a recurrence: over chunks of tokens, or token by token."""
+
 ABOVE_0 = value_type(Annotated[int, Interval(gt=0)])
 ABOVE_0_OR_NONE = value_type(Annotated[int, Interval(gt=0)] | None)
 

@@ -58,7 +58,9 @@ class Group(Spec):
         for i, times in x.tape.occurrences(self.n_layers, len(blocks)):
             before = cache[i] if cache else LayerCache(0, ())
             of_layer = context._replace(
-                rotary=tables[i % len(blocks)], cache=None if cache is None else before.states
+                rotary=tables[i % len(blocks)],
+                cache=None if cache is None else before.states,
+                layer=start + i,
             )
             first = f"{context.shared.stack}.layers.{label(start + i % len(blocks))}"
             x, states = blocks[i % len(blocks)](
@@ -117,6 +119,7 @@ class Stack(Module):
         cache = context.cache
         context = context._replace(shared=SharedBlocks(type(self).__name__, {}))
         start: Number = 0
+        context = context._replace(n_layers=sum(group.n_layers for group in self.groups))
         if self.score_bias is not None:
             visible = context.positions.shape[0] + (cache[0][0].length if cache else 0)
             bias = self.score_bias(context.positions, visible, self._n_heads, name="score_bias")

@@ -32,6 +32,8 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.recurrent.delta_scan import *
     from archcli.ops.recurrent.diagonal_scan import *
     from archcli.ops.recurrent.selective_scan import *
+    from archcli.ops.recurrent.head_decay import *
+    from archcli.ops.recurrent.mlstm_scan import *
     from archcli.ops.recurrent.state_scan import *
     from archcli.ops.recurrent.step_size import *
     from archcli.ops.recurrent.token_shift import *
@@ -91,6 +93,8 @@ HOMES = {
     ".recurrent.step_size": ["HeadSkip", "StepSize"],
     ".recurrent.token_shift": ["Interpolate", "TokenShift"],
     ".recurrent.wkv": ["WKV"],
+    ".recurrent.head_decay": ["HeadDecay"],
+    ".recurrent.mlstm_scan": ["MLSTMScan"],
     ".relative": ["RelativeBias", "RelativeKeys"],
     ".rotary": ["AddConstant", "Positions", "RotaryTable", "Rotate", "Sinusoid"],
     ".route": ["Combine", "Dispatch", "Route"],

@@ -1,6 +1,6 @@
 """Ops of linear attention: feature maps of queries and keys, and attention by running sums.
 
-B batch, T new tokens, H heads, d head_dim, m features, e head_dim of values.
+B batch, T new tokens, H heads, d head_dim, m features, e head_dim of values, Q chunk.
 """
 
 from __future__ import annotations
@@ -11,6 +11,16 @@ from typing import Any, ClassVar, Literal
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part, State, StateKind, Workspace
 from archcli.ops.base import contraction, elementwise, summed
+from archcli.ops.recurrent.chunks import (
+    Form,
+    after_first,
+    before_last,
+    block_pairs,
+    causal_pairs,
+    chunk_count,
+    reached,
+    steps,
+)
 
 Kernel = Literal["elu", "softmax"]
 
@@ -63,12 +73,18 @@ class LinearAttend(Op):
 
     Over all j where it is not causal. Inputs q, k [B, T, H, m], v [B, T, H, e], then the cached S [B, H, m,
     e] and z [B, H, m] if there are any. Outputs [B, T, H, e], and with `keep` the new S and z.
+
+    Chunked, causal attention computes the pairs within chunks of Q tokens as scores, and carries one S and z
+    from chunk to chunk (arXiv:2006.16236 section 3.2 in blocks); recurrent, it has an S and z per token.
     """
 
     component: ClassVar[str] = "recurrence"
+    has_unread: ClassVar[bool] = True
     name: str
     causal: bool
     keep: bool
+    chunk: Number = 64
+    form: Form = "auto"
 
     def shape(self, q: Shape, k: Shape, v: Shape, *state: Shape) -> Any:
         out = (*q[:3], v[3])
@@ -80,69 +96,123 @@ class LinearAttend(Op):
         return tuple(State(prod(shape), StateKind.FIXED) for shape in kept)
 
     def parts(self, q: Shape, k: Shape, v: Shape, *state: Shape) -> tuple[Part, ...]:
-        tokens, m, e = prod(q[:3]), q[3], v[3]
-        totals = (
-            prod(k) if self.causal else q[0] * q[2] * m
-        )  # elements of all z: one per token, or one per sequence
-        sums = totals * e
-        update = contraction("state", 2 * tokens * m * e, [(prod(k), 1), (prod(v), 2)], sums)
-        readout = contraction("readout", 2 * tokens * m * e, [(prod(q), 0), (sums, (1, 2))], tokens * e)
-        cached = [prod(shape) for shape in state] or [0, 0]
-        if self.causal:
-            steps = [
-                _running("accumulate", sums, cached[0], (1, 2)),
-                _running("add_keys", totals, cached[1], (1,)),
-            ]
-        else:  # every key gets the gradient of z as it is
-            steps = [Part("add_keys", OpClass.NORMALIZATION, prod(k), prod(k), totals)]
-            steps += [Part("add_cached", OpClass.ELEMENTWISE, n, 2 * n, n) for n in cached if state]
-        return (update, *steps, readout, self._normalizer(q, totals), _divide(tokens, e))
+        cached = sum((prod(shape) for shape in state), 0)
+        if not self.causal:
+            return self._all(q, v, cached)
+        within = () if self.form == "recurrent" else self._within(q, v)
+        return (*within, *self._carried(q, v, cached), _divide(prod(v[:3]), v[3]))
 
-    def _normalizer(self, q: Shape, totals: Number) -> Part:
-        """q . z of every token: a product and a sum.
+    def _within(self, q: Shape, v: Shape) -> tuple[Part, ...]:
+        """Scores of the pairs within chunks, their sums and what they mix, which is added to the rest."""
+        pairs, blocks = (q[0] * q[2] * of(q[1], self.chunk) for of in (causal_pairs, block_pairs))
+        keys, n, rows = prod(q), prod(v), prod(q[:3])
+        scores = contraction(
+            "scores", 2 * q[3] * pairs, [(keys, 0), (keys, 1)], blocks, executed=2 * q[3] * blocks
+        )
+        mix = contraction("mix", 2 * v[3] * pairs, [(blocks, (0, 1)), (n, 2)], n, executed=2 * v[3] * blocks)
+        total = Part("add_scores", OpClass.NORMALIZATION, pairs, blocks, rows, executed=blocks)
+        return (scores, total, mix, Part("add", OpClass.ELEMENTWISE, n + rows, 2 * (n + rows), n + rows))
 
-        Backward a product each. One z for all tokens gets the sum over them, too.
-        """
-        n, tokens = prod(q), prod(q[:-1])
-        to_q = Part("d_0", OpClass.ELEMENTWISE, n, tokens + totals, n, wrt=0)
-        op_class, flops = (OpClass.ELEMENTWISE, n) if self.causal else (OpClass.NORMALIZATION, 2 * n)
-        to_z = Part("d_1", op_class, flops, tokens + n, totals, wrt=1)
-        return Part("normalizer", OpClass.NORMALIZATION, 2 * n, n + totals, tokens, (to_q, to_z))
+    def _carried(self, q: Shape, v: Shape, cached: Number) -> tuple[Part, ...]:
+        """The sums that are carried on, one per chunk or per token, and what is read of them."""
+        keys, carries = prod(q), q[0] * self._carries(q[1]) * q[2]
+        totals, sums = carries * q[3], carries * q[3] * v[3]
+        running = _running("accumulate", sums + totals, cached)
+        state, readout, normalizer = _products(q, v, totals)
+        if self.form == "recurrent":
+            return (state, running, readout, normalizer)
+        # no token reads the last sums, and the first are given
+        made, read = (q[0] * q[2] * of(q[1], self.chunk) for of in (before_last, after_first))
+        return (
+            reached(state, 2 * made * q[3] * v[3], 0, 1),
+            Part("add_keys", OpClass.NORMALIZATION, keys, keys, totals),
+            running,
+            reached(readout, 2 * read * q[3] * v[3], 1),
+            reached(normalizer, 2 * read * q[3], 1),
+        )
+
+    def _carries(self, tokens: Number) -> Number:
+        return tokens if self.form == "recurrent" else chunk_count(tokens, self.chunk)
+
+    def _all(self, q: Shape, v: Shape, cached: Number) -> tuple[Part, ...]:
+        """Sums over all tokens, to which cached ones are added; every key gets the gradient of z as it is."""
+        keys, totals = prod(q), q[0] * q[2] * q[3]
+        add = (Part("add_cached", OpClass.ELEMENTWISE, cached, 2 * cached, cached),) if cached else ()
+        state, readout, normalizer = _products(q, v, totals)
+        add_keys = Part("add_keys", OpClass.NORMALIZATION, keys, keys, totals)
+        return (state, add_keys, *add, readout, normalizer, _divide(prod(q[:3]), v[3]))
 
     def workspace(self, width: int, q: Shape, k: Shape, v: Shape, *state: Shape) -> Workspace:
-        """Bytes of the sums S and z, for every token where it is causal.
+        """Bytes of the sums S and z, of the scores of a chunk, and of the result before it is put together.
 
-        At once live the terms and their sums, or the sums without and with the cached ones.
+        The backward needs the sums and scores of all chunks, or the sums of every token.
         """
-        batch, tokens, heads, m = k
-        sums = batch * (tokens if self.causal else 1) * heads * (m * v[3] + m) * width
-        return Workspace(2 * sums, sums, 3 * sums)  # a running sum's gradient is turned around twice
+        n, sums = prod(v), q[0] * q[2] * q[3] * (v[3] + 1)
+        if not self.causal:
+            return Workspace(2 * width * sums, width * sums, 3 * width * sums)
+        carries = self._carries(q[1])
+        blocks = 0 if self.form == "recurrent" else q[0] * q[2] * block_pairs(q[1], self.chunk)
+        running = 2 * n + 3 * sums + 3 * (blocks // carries)
+        saved = 2 * n + carries * sums + blocks
+        return Workspace(width * running, width * saved, width * (2 * n + 3 * sums + 3 * (blocks // carries)))
 
     def run(self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, *state: Any) -> Any:
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
-        out, outer, total = (self._causal if self.causal else self._full)(torch, q, k, v, *state)
-        return (out.transpose(1, 2), outer, total) if self.keep else (out.transpose(1, 2),)
-
-    def _causal(self, torch: Any, q: Any, k: Any, v: Any, *state: Any) -> Any:
-        """Running sums: one outer product per token, so that the work grows with T alone."""
-        outer = (k.unsqueeze(-1) @ v.unsqueeze(-2)).cumsum(2)
-        total = k.cumsum(2)
+        size = (q.shape[0], q.shape[1], q.shape[3])
+        before = (v.new_zeros(*size, v.shape[3]), v.new_zeros(*size, 1))
         if state:
-            outer, total = outer + state[0].unsqueeze(2), total + state[1].unsqueeze(2)
-        mixed = (q.unsqueeze(-2) @ outer).squeeze(-2) / (q * total).sum(-1, keepdim=True)
-        # copies, as views would keep the sums up to every token alive
-        return mixed, outer[:, :, -1].clone(), total[:, :, -1].clone()
+            before = (state[0], state[1].unsqueeze(-1))
+        if self.causal:
+            by_token = steps(self.form, q.shape[2], started=bool(state))
+            chunk, advance = (1, _step) if by_token else (self.chunk, _chunk)
+            pieces = zip(*(x.split(chunk, 2) for x in (q, k, v)), strict=True)
+            out, outer, total = _in_turn(torch, advance, pieces, before)
+        else:
+            out, outer, total = _over_all(q, k, v, *before)
+        return (out.transpose(1, 2), outer, total.squeeze(-1)) if self.keep else (out.transpose(1, 2),)
 
-    def _full(self, torch: Any, q: Any, k: Any, v: Any, *state: Any) -> Any:
-        outer, total = k.transpose(-1, -2) @ v, k.sum(2)
-        if state:
-            outer, total = outer + state[0], total + state[1]
-        return (q @ outer) / (q * total.unsqueeze(2)).sum(-1, keepdim=True), outer, total
+
+def _in_turn(torch: Any, advance: Any, pieces: Any, sums: tuple[Any, Any]) -> tuple[Any, Any, Any]:
+    """Chunk after chunk, or token after token, so that no sums but the last are held."""
+    out = []
+    for piece in pieces:
+        mixed, *sums = advance(*piece, *sums)
+        out.append(mixed)
+    return torch.cat(out, 2), *sums
 
 
-def _running(name: str, elements: Number, cached: Number, wrt: tuple[int, ...]) -> Part:
-    """Cumulative sums from the cached ones; the gradient of a term is a reverse cumulative sum."""
-    back = Part("d_1", OpClass.ELEMENTWISE, elements, elements, elements, wrt=wrt, scans=True)
+def _chunk(q: Any, k: Any, v: Any, outer: Any, total: Any) -> tuple[Any, Any, Any]:
+    """The result of a chunk, and the sums after it; [B, H, tokens, …], total [B, H, m, 1]."""
+    scores = (q @ k.transpose(-1, -2)).tril()
+    mixed = (scores @ v + q @ outer) / (scores.sum(-1, keepdim=True) + q @ total)
+    return mixed, outer + k.transpose(-1, -2) @ v, total + k.sum(2).unsqueeze(-1)
+
+
+def _step(q: Any, k: Any, v: Any, outer: Any, total: Any) -> tuple[Any, Any, Any]:
+    """The result of one token, and the sums after it."""
+    outer, total = outer + k.transpose(-1, -2) @ v, total + k.transpose(-1, -2)
+    return (q @ outer) / (q @ total), outer, total
+
+
+def _over_all(q: Any, k: Any, v: Any, outer: Any, total: Any) -> tuple[Any, Any, Any]:
+    """The result of all tokens, each of which sees every other; and the sums, added to cached ones."""
+    outer, total = k.transpose(-1, -2) @ v + outer, k.sum(2).unsqueeze(-1) + total
+    return (q @ outer) / (q @ total), outer, total
+
+
+def _products(q: Shape, v: Shape, totals: Number) -> tuple[Part, Part, Part]:
+    """k v^T of all tokens; q S; q z. `totals` are the elements of all z."""
+    keys, n, sums = prod(q), prod(v), totals * v[3]
+    return (
+        contraction("state", 2 * n * q[3], [(keys, 1), (n, 2)], sums),
+        contraction("readout", 2 * n * q[3], [(keys, 0), (sums, (1, 2))], n),
+        contraction("normalizer", 2 * keys, [(keys, 0), (totals, 1)], prod(q[:3])),
+    )
+
+
+def _running(name: str, elements: Number, cached: Number) -> Part:
+    """Sums that grow from the cached ones; the gradient of a term is that of all sums from its own on."""
+    back = Part("d_1", OpClass.ELEMENTWISE, elements, elements, elements, wrt=(1, 2), scans=True)
     return Part(name, OpClass.ELEMENTWISE, elements, elements + cached, elements, (back,), scans=True)
 
 

@@ -21,6 +21,7 @@ _FUNCTIONS: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
     "sigmoid": (1, lambda torch, x: torch.sigmoid(x)),
     "softplus": (1, lambda torch, x: torch.nn.functional.softplus(x)),
     "tanh": (1, lambda torch, x: torch.tanh(x)),
+    "log_sigmoid": (1, lambda torch, x: -torch.nn.functional.softplus(-x)),
 }
 
 

@@ -10,7 +10,7 @@ MIXERS = {
     "gqa": "{kind: gqa, n_heads: 4, n_kv_heads: 2, head_dim: 6, position: rope}",
     "mla": f"{{kind: mla, {LATENT}}}",
     "moa": "{kind: moa, n_heads: 4, head_dim: 6, n_experts: 4, top_k: 2, out_bias: true, position: rope}",
-    "linear": "{kind: linear, n_heads: 4}",
+    "linear": "{kind: linear, n_heads: 4, chunk: 4}",
     "mla-absorbed": f"{{kind: mla, form: absorbed, {LATENT}}}",
     "mla-indexed": f"{{kind: mla, q_lora_rank: 6, {INDEXED}, {LATENT}}}",
     "mla-indexed-absorbed": f"{{kind: mla, form: absorbed, {INDEXED}, {LATENT}}}",
@@ -32,6 +32,10 @@ MIXERS = {
     "{kind: mqa, n_heads: 4, head_dim: 6, position: rope}]}",
     "short_conv": "{kind: short_conv, conv_kernel: 3, bias: true, conv_bias: true}",
     "shaw": "{kind: mha, n_heads: 4, position: {kind: shaw, max_distance: 3}}",
+    "lightning": "{kind: lightning, n_heads: 4, head_dim: 6, chunk: 3}",
+    "mlstm": "{kind: mlstm, n_heads: 2, key_head_dim: 6, value_head_dim: 7, chunk: 3}",
+    "retention": "{kind: retention, n_heads: 2, key_head_dim: 6, value_head_dim: 5, chunk: 4}",
+    "gated-retention": "{kind: retention, n_heads: 2, key_head_dim: 6, value_head_dim: 5, decay: token}",
 }
 PLACED = "kind: disentangled, n_heads: 4, causal: false, bias: true"
 ENCODING = {

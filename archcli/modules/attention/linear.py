@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
@@ -15,6 +15,7 @@ from archcli.modules.attention.grouped import ProjectedHeads
 from archcli.modules.base import Conflict, Size
 from archcli.modules.context import Context, or_default
 from archcli.modules.mixer import MixerFacts, RecurrenceFacts
+from archcli.modules.request import SCAN, Forms
 from archcli.ops import FeatureMap, Linear, LinearAttend, MergeHeads
 
 
@@ -25,12 +26,16 @@ class LinearAttention(ProjectedHeads):
 
     `features` elu: phi(x) = elu(x) + 1, m = d (Katharopoulos et al. 2020, arXiv:2006.16236). softmax: m fixed
     random projections that estimate the softmax kernel (FAVOR+, Performer, Choromanski et al. 2020,
-    arXiv:2009.14794). The state is [H, m, d] and [H, m] per sequence whatever its length.
+    arXiv:2009.14794). The state is [H, m, d] and [H, m] per sequence whatever its length. `chunk` tokens are
+    computed at once where it is causal, unless `form` is recurrent.
     """
 
     kind: Literal["linear"] = "linear"
+    forms: ClassVar[Forms | None] = SCAN
     features: Literal["elu", "softmax"] = "elu"
     n_features: Size | None = None
+    chunk: Size = 64
+    form: Literal["auto", "chunked", "recurrent"] = "auto"
 
     def facts(self, d_model: Number | None = None) -> MixerFacts:
         """As of attention, and the state of a causal one."""
@@ -38,7 +43,7 @@ class LinearAttention(ProjectedHeads):
         if not self.causal:
             return facts
         m = facts.head_dim if self.n_features is None else self.n_features
-        state = RecurrenceFacts(self.n_heads, m, facts.v_head_dim, n_groups=self.n_heads)
+        state = RecurrenceFacts(self.n_heads, m, facts.v_head_dim, self.n_heads, self.chunk)
         return replace(facts, recurrence=state)
 
     @property
@@ -54,7 +59,7 @@ class LinearAttention(ProjectedHeads):
         q = self._featured(self._placed(self._heads(x, "q", self.n_heads, d), "q", table), "q", d)
         k = self._featured(self._placed(self._heads(x, "k", self.n_heads, d), "k", table), "k", d)
         v = self._heads(x, "v", self.n_heads, d if self.v_head_dim is None else self.v_head_dim)
-        op = LinearAttend("attend", self.causal, context.cache is not None)
+        op = LinearAttend("attend", self.causal, context.cache is not None, self.chunk, self.form)
         mixed, *state = op(q, k, v, *(context.cache or ()))
         return Linear("o_proj", x.shape[-1], self._biased("o"))(
             MergeHeads("merge")(mixed)

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.modules.mixer import Mixer, MixerFacts, RecurrenceFacts
-from archcli.modules.request import Forms
+from archcli.modules.request import SCAN, Forms
 
 
 class Recurrent(Mixer):
@@ -19,9 +19,7 @@ class Recurrent(Mixer):
     """
 
     group: ClassVar[str] = "recurrent"
-    forms: ClassVar[Forms | None] = Forms(
-        "scan", {"forward": "chunked", "train": "chunked", "prefill": "chunked", "decode": "recurrent"}
-    )
+    forms: ClassVar[Forms | None] = SCAN
     form: Literal["auto", "chunked", "recurrent"] = "auto"
 
     def facts(self, d_model: Number | None = None) -> MixerFacts:

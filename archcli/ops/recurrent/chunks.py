@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
-from archcli.arith import Number, ceil_div
+from archcli.arith import Number, ceil_div, minimum
+from archcli.graph import Part
 from archcli.ops.mask import Chunked
 
 Form = Literal["auto", "chunked", "recurrent"]
@@ -31,3 +33,21 @@ def block_pairs(tokens: Number, chunk: Number) -> Number:
 def steps(form: Form, tokens: int, *, started: bool) -> bool:
     """Whether a run of this many tokens, with a state that was `started` before, goes token by token."""
     return form == "recurrent" or (form == "auto" and started and tokens == 1)
+
+
+def before_last(tokens: Number, chunk: Number) -> Number:
+    """Tokens before the last chunk: those whose state a later token of the pass reads."""
+    return chunk * (chunk_count(tokens, chunk) - 1)
+
+
+def after_first(tokens: Number, chunk: Number) -> Number:
+    """Tokens after the first chunk, whose own state is given: those that read a state of the pass."""
+    return tokens - minimum(chunk, tokens)
+
+
+def reached(part: Part, flops: Number, *operands: int) -> Part:
+    """The part whose gradients of these operands a run computes for fewer tokens."""
+    backward = [
+        replace(back, executed=flops) if i in operands else back for i, back in enumerate(part.backward)
+    ]
+    return replace(part, backward=tuple(backward))

@@ -9,10 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from archcli.arith import Number, Shape, minimum, prod
+from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part, State, StateKind, Workspace
 from archcli.ops.base import contraction
-from archcli.ops.recurrent.chunks import Form, block_pairs, causal_pairs, chunk_count, steps
+from archcli.ops.recurrent.chunks import (
+    Form,
+    after_first,
+    before_last,
+    block_pairs,
+    causal_pairs,
+    chunk_count,
+    reached,
+    steps,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,12 +61,12 @@ class StateScan(Op):
         scores = _product("scores", q[2] * q[3], pairs, blocks, [(keys, 0), (keys, 1)], q[2] * blocks)
         mix = _product("mix", heads * v[3], pairs, blocks, [(heads * blocks, (0, 1, 3)), (n, 2)], n)
         per_token = 2 * batch * heads * v[3] * q[3]
-        before_last = self.chunk * (chunk_count(tokens, self.chunk) - 1)
-        after_first = tokens - minimum(self.chunk, tokens)
         state = contraction("state", per_token * tokens, [(keys, 1), (n, (2, 3))], sums)
-        state = _reached(state, per_token * before_last, 0, 1)  # no token reads the last state
+        state = reached(
+            state, per_token * before_last(tokens, self.chunk), 0, 1
+        )  # no token reads the last state
         readout = contraction("readout", per_token * tokens, [(keys, 0), (sums, (1, 2, 3))], n)
-        readout = _reached(readout, per_token * after_first, 1)  # the first state is given
+        readout = reached(readout, per_token * after_first(tokens, self.chunk), 1)
         return (
             replace(scores, read=2 * keys, written=0),
             *_segment_decay(q[2], heads, pairs, blocks, rows),
@@ -152,14 +161,6 @@ def _product(
 ) -> Part:
     """A contraction of `width` multiply-adds for each pair of tokens."""
     return contraction(name, 2 * width * pairs, operands, out, executed=2 * width * blocks)
-
-
-def _reached(part: Part, flops: Number, *operands: int) -> Part:
-    """The part whose gradients of these operands a run computes for fewer tokens."""
-    backward = [
-        replace(back, executed=flops) if i in operands else back for i, back in enumerate(part.backward)
-    ]
-    return replace(part, backward=tuple(backward))
 
 
 def _segment_decay(

@@ -1,0 +1,97 @@
+"""Retention: linear attention with rotated queries and keys, and decays by head or by token.
+
+B batch, T new tokens, D d_model, H heads, N key_head_dim, P value_head_dim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal
+
+from archcli.arith import Number
+from archcli.graph import Tensor
+from archcli.modules.base import Conflict, Positive, Size
+from archcli.modules.context import Context, or_default
+from archcli.modules.mixer import Kept, MixerFacts, RecurrenceFacts
+from archcli.modules.position import Position, Rope
+from archcli.modules.recurrent.base import Recurrent
+from archcli.modules.recurrent.gated_norm import GatedNorm, GatedRMSNorm
+from archcli.modules.recurrent.norm_groups import check_of_heads, of_heads
+from archcli.ops import Activate, HeadDecay, Linear, MergeHeads, Scale, SplitHeads, StateScan
+
+
+class Retention(Recurrent):
+    """Multi-scale retention. Sun et al. 2023, RetNet, arXiv:2307.08621 section 2.2.
+
+        q, k = rope(W u), v = W u                   [H, N], [H, N], [H, P]
+        S_t = a S_(t-1) + k_t v_t^T / sqrt(N)       [N, P] per head
+        out = W_o (norm(S_t^T q_t) silu(W_g u))     the norm is of each head
+
+    `decay` fixed: a = 1 - 2^(-5 - h) for head h from 0, in all layers. token: log a = log(sigmoid(W_a u + b))
+    / `temperature`, a number per token and head (gated retention, arXiv:2405.05254; simple GLA, which is GLA
+    of arXiv:2312.06635 with such decays). The state is H N P elements whatever the context.
+    """
+
+    kind: Literal["retention"] = "retention"
+    n_heads: Size
+    key_head_dim: Size
+    value_head_dim: Size
+    chunk: Size = 64
+    decay: Literal["fixed", "token"] = "fixed"
+    temperature: Positive = 16.0
+    bias: bool = False
+    position: Position = Rope()
+    norm: GatedNorm = GatedRMSNorm(eps=1e-6, gate="after", weight=False)
+
+    def facts(self, d_model: Number | None = None) -> MixerFacts:
+        """As of a recurrence, and the position of its keys."""
+        return replace(super().facts(d_model), position=self.position, rotary_dim=self.key_head_dim)
+
+    def recurrence(self, d_model: Number | None = None) -> RecurrenceFacts:
+        """H states of N times P."""
+        return RecurrenceFacts(self.n_heads, self.key_head_dim, self.value_head_dim, self.n_heads, self.chunk)
+
+    def table(self, positions: Tensor, d_model: Number, name: str) -> tuple[Tensor, Tensor] | None:
+        """The rotary table of keys of width N."""
+        return self.position.table(positions, self.key_head_dim, name)
+
+    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
+        """[B, T, D] to [B, T, D]; the cache holds the state [B, H, N, P]."""
+        context = or_default(x, context)
+        table = context.rotary or self.table(context.positions, x.shape[-1], "rotary")
+        q, k = (
+            self.position.rotate(self._heads(x, which, self.key_head_dim), table, f"{which}_rotate")
+            for which in "qk"
+        )
+        k = Scale("k_scale", self.key_head_dim**-0.5)(k)
+        v = self._heads(x, "v", self.value_head_dim)
+        scan = StateScan("scan", self.chunk, self.form, context.cache is not None)
+        y, *state = scan(q, k, v, self._decay(x, v), *(context.cache or ()))
+        gate = Linear("g_proj", self.n_heads * self.value_head_dim, self.bias)(x)
+        mixed = of_heads(self.norm, self.n_heads)(MergeHeads("merge")(y), gate, name="norm")
+        out = Linear("o_proj", x.shape[-1], self.bias)(mixed)
+        return out, None if context.cache is None else tuple(state)
+
+    def _heads(self, x: Tensor, which: str, width: Number) -> Tensor:
+        projected = Linear(f"{which}_proj", self.n_heads * width, self.bias)(x)
+        heads: Tensor = SplitHeads(f"{which}_heads", self.n_heads)(projected)
+        return heads
+
+    def _decay(self, x: Tensor, v: Tensor) -> Tensor:
+        """log a [B, T, H]."""
+        if self.decay == "fixed":
+            fixed: Tensor = HeadDecay("decay", "retention")(v)
+            return fixed
+        gates = Activate("decay", "log_sigmoid")(Linear("a_proj", self.n_heads, bias=True)(x))
+        scaled: Tensor = Scale("decay_scale", 1 / self.temperature)(gates)
+        return scaled
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflicts: a norm with groups, a bias on scores, a width that RoPE cannot turn."""
+        yield from super().check()
+        yield from check_of_heads(self.norm)
+        if self.position.acts_on in {"keys", "scores"}:
+            what = "a bias on scores, of which retention has none"
+            yield Conflict("no-score-bias", "position", what, "use rope, or none")
+        yield from self.position.check_width(self.key_head_dim)

@@ -31,9 +31,9 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.recurrent.delta_gates import *
     from archcli.ops.recurrent.delta_scan import *
     from archcli.ops.recurrent.diagonal_scan import *
-    from archcli.ops.recurrent.selective_scan import *
     from archcli.ops.recurrent.head_decay import *
     from archcli.ops.recurrent.mlstm_scan import *
+    from archcli.ops.recurrent.selective_scan import *
     from archcli.ops.recurrent.state_scan import *
     from archcli.ops.recurrent.step_size import *
     from archcli.ops.recurrent.token_shift import *

@@ -212,8 +212,8 @@ def _products(q: Shape, v: Shape, totals: Number) -> tuple[Part, Part, Part]:
 
 def _running(name: str, elements: Number, cached: Number) -> Part:
     """Sums that grow from the cached ones; the gradient of a term is that of all sums from its own on."""
-    back = Part("d_1", OpClass.ELEMENTWISE, elements, elements, elements, wrt=(1, 2), scans=True)
-    return Part(name, OpClass.ELEMENTWISE, elements, elements + cached, elements, (back,), scans=True)
+    back = Part("d_1", OpClass.ELEMENTWISE, elements, elements, elements, wrt=(1, 2))
+    return Part(name, OpClass.ELEMENTWISE, elements, elements + cached, elements, (back,))
 
 
 def _divide(tokens: Number, e: Number) -> Part:

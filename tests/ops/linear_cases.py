@@ -15,40 +15,70 @@ H, V = (2, 3, 2, 4), (2, 3, 2, 5)
 STATE, NORM = (2, 2, 4, 5), (2, 2, 4)
 PRODUCT = 2 * 12 * 4 * 5
 
+# in chunks of 2 tokens: 2 chunks, of 3 and 1 pairs of 4 and 1, for each of 4 heads
+PAIRS, BLOCKS = 4 * (3 + 1), 4 * (4 + 1)
+SUMS, TOTALS = 4 * 2 * 4 * 5, 4 * 2 * 4  # S and z of every chunk
 CAUSAL = [
-    (C, PRODUCT, 48 + 60, 240),  # k v^T of every token
-    (E, 240, 240, 240),  # S of every token: that of the one before, and k v^T
-    (E, 48, 48, 48),  # z of every token: that of the one before, and k
-    (C, PRODUCT, 48 + 240, 60),  # q S
-    (N, 2 * 48, 48 + 48, 12),  # q . z
+    (C, 2 * 4 * PAIRS, 2 * 4 * BLOCKS, 48 + 48, BLOCKS),  # q k^T
+    (N, PAIRS, BLOCKS, BLOCKS, 12),  # their sums
+    (C, 2 * 5 * PAIRS, 2 * 5 * BLOCKS, BLOCKS + 60, 60),  # times v
+    (E, 60 + 12, 2 * (60 + 12), 60 + 12),  # added to q S and q z
+    (C, PRODUCT, 48 + 60, SUMS),  # k v^T
+    (N, 48, 48, TOTALS),  # the sum of k
+    (E, SUMS + TOTALS, SUMS + TOTALS, SUMS + TOTALS),  # S and z: those of the chunk before, and these
+    (C, PRODUCT, 48 + SUMS, 60),  # q S
+    (C, 2 * 48, 48 + TOTALS, 12),  # q z
     (E, 60, 60 + 12, 60),  # the quotient
 ]
+QUOTIENT_BACK = [
+    (E, 60, 60 + 12, 60),  # of what is divided: g / (q z)
+    (N, 2 * 60, 60 + 60 + 12, 12),  # of the divisor: the sum of g times the quotient, over it
+]
 CAUSAL_BACK = [
-    (E, 60, 60 + 12, 60),  # of q S: g / (q . z)
-    (N, 2 * 60, 60 + 60 + 12, 12),  # of q . z: the sum of g times the quotient, over q . z
-    (E, 48, 12 + 48, 48),  # of q, times z
-    (E, 48, 12 + 48, 48),  # of z, times q
+    *QUOTIENT_BACK,
+    (C, 2 * 4 * PAIRS, 2 * 4 * BLOCKS, 48 + BLOCKS, 48),  # of q
+    (C, 2 * 4 * PAIRS, 2 * 4 * BLOCKS, 48 + BLOCKS, 48),  # of k
+    (C, 2 * 5 * PAIRS, 2 * 5 * BLOCKS, 60 + 60, BLOCKS),  # of the scores
+    (C, 2 * 5 * PAIRS, 2 * 5 * BLOCKS, BLOCKS + 60, 60),  # of v
+    (C, PRODUCT, 60 + SUMS, 48),  # of q, through S
+    (C, PRODUCT, PRODUCT // 3, 60 + 48, SUMS),  # of S: a run needs none of the sums it is given
+    (C, 2 * 48, 12 + TOTALS, 48),  # of q, through z
+    (C, 2 * 48, 2 * 48 // 3, 12 + 48, TOTALS),  # of z, likewise
+    (E, SUMS + TOTALS, SUMS + TOTALS, SUMS + TOTALS),  # of k v^T and k: those of the sums from their chunk on
+    (C, PRODUCT, PRODUCT * 2 // 3, SUMS + 60, 48),  # of k: no token reads the last chunk's sums
+    (C, PRODUCT, PRODUCT * 2 // 3, SUMS + 48, 60),  # of v, likewise
+]
+UNREACHED = (PRODUCT + 2 * 48) * 2 // 3 + 2 * PRODUCT // 3
+# the same with what went before: its S of 80 and z of 16 are read
+CAUSAL_AFTER = [*CAUSAL[:6], (E, SUMS + TOTALS, SUMS + TOTALS + 96, SUMS + TOTALS), *CAUSAL[7:]]
+STEPS = [
+    (C, PRODUCT, 48 + 60, 240),  # k v^T of every token
+    (E, 240 + 48, 240 + 48 + 96, 240 + 48),  # S and z of every token: those of the one before, k v^T and k
+    (C, PRODUCT, 48 + 240, 60),  # q S
+    (C, 2 * 48, 48 + 48, 12),  # q z
+    (E, 60, 60 + 12, 60),  # the quotient
+]
+STEPS_BACK = [
+    *QUOTIENT_BACK,
     (C, PRODUCT, 60 + 240, 48),  # of q, through S
     (C, PRODUCT, 60 + 48, 240),  # of S
-    (E, 48, 48, 48),  # of k: the gradients of z from its token on
-    (E, 240, 240, 240),  # of k v^T: those of S from its token on
+    (C, 2 * 48, 12 + 48, 48),  # of q, through z
+    (C, 2 * 48, 12 + 48, 48),  # of z
+    (E, 240 + 48, 240 + 48, 240 + 48),  # of k v^T and k: those of the sums from their token on
     (C, PRODUCT, 240 + 60, 48),  # of k
     (C, PRODUCT, 240 + 48, 60),  # of v
 ]
-# the same with what went before: its S of 80 and z of 16 are read
-CAUSAL_AFTER = [CAUSAL[0], (E, 240, 240 + 80, 240), (E, 48, 48 + 16, 48), *CAUSAL[3:]]
 ALL = [
     (C, PRODUCT, 48 + 60, 80),  # S = sum of k v^T, one per sequence and head
     (N, 48, 48, 16),  # z = sum of k
     (C, PRODUCT, 48 + 80, 60),  # q S
-    (N, 2 * 48, 48 + 16, 12),  # q . z
+    (C, 2 * 48, 48 + 16, 12),  # q z
     (E, 60, 60 + 12, 60),  # the quotient
 ]
 ALL_BACK = [
-    (E, 60, 60 + 12, 60),  # of q S
-    (N, 2 * 60, 60 + 60 + 12, 12),  # of q . z
-    (E, 48, 12 + 16, 48),  # of q, times z
-    (N, 2 * 48, 12 + 48, 16),  # of z: times q, and the sum over the tokens, which every k then gets
+    *QUOTIENT_BACK,
+    (C, 2 * 48, 12 + 16, 48),  # of q, times z
+    (C, 2 * 48, 12 + 48, 16),  # of z, which every k then gets
     (C, PRODUCT, 60 + 80, 48),  # of q, through S
     (C, PRODUCT, 60 + 48, 80),  # of S
     (C, PRODUCT, 80 + 60, 48),  # of k
@@ -80,13 +110,29 @@ CASES = {
         buffers={"projection": (5, 4)},
         operands=1,
     ),
-    "linear-attend": ledger(LinearAttend("y", True, False), (H, H, V), (V,), CAUSAL, CAUSAL_BACK),
+    "linear-attend": ledger(
+        LinearAttend("y", True, False, 2, "chunked"),
+        (H, H, V),
+        (V,),
+        CAUSAL,
+        CAUSAL_BACK,
+        unreached=UNREACHED,
+    ),
     "linear-attend-cached": ledger(
-        LinearAttend("y", True, True),
+        LinearAttend("y", True, True, 2, "chunked"),
         (H, H, V, STATE, NORM),
         (V, STATE, NORM),
         CAUSAL_AFTER,
         CAUSAL_BACK,
+        cached=2 * 2 * 4 * (5 + 1),
+        unreached=UNREACHED,
+    ),
+    "linear-attend-recurrent": ledger(
+        LinearAttend("y", True, True, 2, "recurrent"),
+        (H, H, V, STATE, NORM),
+        (V, STATE, NORM),
+        STEPS,
+        STEPS_BACK,
         cached=2 * 2 * 4 * (5 + 1),
     ),
     "linear-attend-all": ledger(LinearAttend("y", False, False), (H, H, V), (V,), ALL, ALL_BACK),
@@ -95,7 +141,7 @@ CASES = {
         LinearAttend("y", False, True),
         (H, H, V, STATE, NORM),
         (V, STATE, NORM),
-        [*ALL, (E, 80, 2 * 80, 80), (E, 16, 2 * 16, 16)],
+        [*ALL, (E, 96, 2 * 96, 96)],
         ALL_BACK,
         cached=2 * 2 * 4 * (5 + 1),
     ),

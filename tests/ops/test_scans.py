@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archcli.ops import StateScan
+from archcli.ops import LinearAttend, MLSTMScan, StateScan
 
 torch.set_num_threads(1)
 
@@ -23,18 +23,39 @@ def state_scan(generator, batch, tokens, groups, per_group, width):
     return [*keys, drawn(generator, batch, tokens, heads, 3), decay], [state]
 
 
-SCANS = {"state": (StateScan, state_scan)}
+def linear_attend(generator, batch, tokens, groups, per_group, width):
+    """Positive q and k, v, and the sums of LinearAttend."""
+    keys = [drawn(generator, batch, tokens, groups, width).abs() for _ in range(2)]
+    sums = [drawn(generator, batch, groups, width, per_group), drawn(generator, batch, groups, width).abs()]
+    return [*keys, drawn(generator, batch, tokens, groups, per_group)], sums
+
+
+def mlstm_scan(generator, batch, tokens, groups, per_group, width):
+    """q, k, v, the gates and the states of MLSTMScan, whose gates grow far beyond 1."""
+    keys = [drawn(generator, batch, tokens, groups, width) for _ in range(2)]
+    gates = [4 * drawn(generator, batch, tokens, groups) for _ in range(2)]
+    sizes = (groups, width, per_group), (groups, width), (groups,)
+    states = [drawn(generator, batch, *size) for size in sizes]
+    return [*keys, drawn(generator, batch, tokens, groups, per_group), *gates], states
+
+
+SCANS = {
+    "state": (StateScan, state_scan),
+    "linear": (lambda name, chunk, form, keep: LinearAttend(name, True, keep, chunk, form), linear_attend),
+    "mlstm": (MLSTMScan, mlstm_scan),
+}
 """By name the operation, and a function that draws its inputs (tokens on axis 1) and its states."""
 
 sizes = st.tuples(*(st.integers(1, most) for most in (2, 23, 2, 3, 4)))
 
 
 def run(op, inputs, states, given=None):
-    """Outputs and the gradients of all inputs."""
+    """Outputs and the gradients of all inputs, zero where nothing depends on one (m of an mLSTM)."""
     leaves = [x.clone().requires_grad_() for x in (*inputs, *states)]
     out = op.run(torch, {}, *leaves)
     weights = given or [torch.randn_like(x) for x in out]
-    grads = torch.autograd.grad(out, leaves, weights, allow_unused=True)
+    total = sum((x * weight).sum() for x, weight in zip(out, weights, strict=True))
+    grads = torch.autograd.grad(total, leaves, allow_unused=True, materialize_grads=True)
     return out, grads, weights
 
 

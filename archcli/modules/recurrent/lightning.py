@@ -16,7 +16,6 @@ from archcli.modules.context import Context, or_default
 from archcli.modules.mixer import Kept, RecurrenceFacts
 from archcli.modules.recurrent.base import Recurrent
 from archcli.modules.recurrent.gated_norm import GatedNorm, GatedRMSNorm
-from archcli.modules.recurrent.norm_groups import check_groups
 from archcli.ops import HeadDecay, Linear, MergeHeads, SplitHeads, StateScan
 
 
@@ -67,4 +66,4 @@ class LightningAttention(Recurrent):
     def check(self) -> Iterator[Conflict]:
         """Conflict: groups of the norm that do not divide its channels."""
         yield from super().check()
-        yield from check_groups(self.norm, self.n_heads * self.head_dim, "n_heads x head_dim")
+        yield from self.norm.check_channels(self.n_heads * self.head_dim, "n_heads x head_dim")

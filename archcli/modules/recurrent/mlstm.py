@@ -16,7 +16,7 @@ from archcli.modules.context import Context, or_default
 from archcli.modules.mixer import Kept, RecurrenceFacts
 from archcli.modules.recurrent.base import Recurrent
 from archcli.modules.recurrent.gated_norm import GatedLayerNorm, GatedNorm
-from archcli.modules.recurrent.norm_groups import check_of_heads, of_heads
+from archcli.modules.recurrent.head_norm import check_of_heads, of_heads
 from archcli.ops import Linear, MergeHeads, MLSTMScan, Scale, Softcap, SplitHeads
 
 

@@ -17,7 +17,7 @@ from archcli.modules.mixer import Kept, MixerFacts, RecurrenceFacts
 from archcli.modules.position import Position, Rope
 from archcli.modules.recurrent.base import Recurrent
 from archcli.modules.recurrent.gated_norm import GatedNorm, GatedRMSNorm
-from archcli.modules.recurrent.norm_groups import check_of_heads, of_heads
+from archcli.modules.recurrent.head_norm import check_of_heads, of_heads
 from archcli.ops import Activate, HeadDecay, Linear, MergeHeads, Scale, SplitHeads, StateScan
 
 
@@ -93,5 +93,5 @@ class Retention(Recurrent):
         yield from check_of_heads(self.norm)
         if self.position.acts_on in {"keys", "scores"}:
             what = "a bias on scores, of which retention has none"
-            yield Conflict("no-score-bias", "position", what, "use rope, or none")
+            yield Conflict("retention-score-bias", "position", what, "use rope, or none")
         yield from self.position.check_width(self.key_head_dim)

@@ -77,9 +77,9 @@ class MLSTMScan(Op):
         )
         to_scores = Part("d_scores", OpClass.ELEMENTWISE, pairs, 2 * blocks, blocks, wrt=(Q, K))
         to_gates = Part("d_gates", OpClass.NORMALIZATION, 3 * pairs, 2 * blocks, 2 * rows, wrt=GATES)
-        summed_up = Part("d_4", OpClass.ELEMENTWISE, rows, rows, rows, wrt=FORGET)
+        summed_up = Part("d_4", OpClass.ELEMENTWISE, rows, rows, rows, wrt=FORGET, scans=True)
         return (
-            Part("accumulate", OpClass.ELEMENTWISE, rows, rows, 0, (summed_up,)),
+            Part("accumulate", OpClass.ELEMENTWISE, rows, rows, 0, (summed_up,), scans=True),
             replace(scores, read=2 * keys, written=0),
             # the difference of two sums of log decays, plus i, minus m, exp, times the score
             Part("gates", OpClass.ELEMENTWISE, 5 * pairs, 2 * rows, 0, (to_scores, to_gates), 5 * blocks),
@@ -105,7 +105,7 @@ class MLSTMScan(Op):
             _passed(states, read=0),
             replace(readout, read=0, written=0),
             replace(normalizer, read=0, written=0),
-            _weighed("add_readout", 2 * (n + rows), rows, (Q, K, V, *GATES)),
+            _weighed("add_readout", n + rows, rows, (Q, K, V, *GATES), added=1),
         )
 
     def workspace(self, width: int, q: Shape, k: Shape, v: Shape, *rest: Shape) -> Workspace:
@@ -199,13 +199,13 @@ def _products(q: Shape, v: Shape, carries: Number) -> tuple[Part, ...]:
     )
 
 
-def _weighed(name: str, flops: Number, rows: Number, wrt: int | tuple[int, ...]) -> Part:
-    """Tensors times a gate exp(x - m) per token and head; with twice as many FLOPs, added to others."""
+def _weighed(name: str, n: Number, rows: Number, wrt: int | tuple[int, ...], *, added: int = 0) -> Part:
+    """n elements times a gate exp(x - m) per token and head, and `added` 1 to others."""
     backward = (
-        Part("d_values", OpClass.ELEMENTWISE, flops, flops + rows, flops, wrt=wrt),
-        Part("d_gates", OpClass.NORMALIZATION, 2 * flops, 2 * flops, rows, wrt=GATES),
+        Part("d_values", OpClass.ELEMENTWISE, n, n + rows, n, wrt=wrt),
+        Part("d_gates", OpClass.NORMALIZATION, 2 * n, 2 * n, rows, wrt=GATES),
     )
-    return Part(name, OpClass.ELEMENTWISE, flops + 3 * rows, 0, 0, backward)
+    return Part(name, OpClass.ELEMENTWISE, n + added * n + 3 * rows, 0, 0, backward)
 
 
 def _passed(sums: Number, read: Number) -> Part:

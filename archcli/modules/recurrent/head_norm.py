@@ -1,4 +1,4 @@
-"""Gated norms of heads: each head by itself, and groups that must divide the channels."""
+"""Gated norms of which each head has a statistic of its own."""
 
 from __future__ import annotations
 
@@ -19,15 +19,4 @@ def check_of_heads(norm: GatedNorm) -> Iterator[Conflict]:
     if norm.groups != 1:
         yield Conflict(
             "norm-of-heads", "norm.groups", "the norm is of each head by itself", "leave groups out"
-        )
-
-
-def check_groups(norm: GatedNorm, channels: int, product: str) -> Iterator[Conflict]:
-    """Conflict: groups that do not divide the channels, which are the product of the named fields."""
-    if channels % norm.groups:
-        yield Conflict(
-            "norm-groups-divide-channels",
-            "norm.groups",
-            f"{norm.groups} groups do not divide {channels} channels ({product})",
-            "each group normalizes the same number of channels",
         )

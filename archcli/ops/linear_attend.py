@@ -164,6 +164,7 @@ class LinearAttend(Op):
             before = (state[0], state[1].unsqueeze(-1))
         if self.causal:
             by_token = steps(self.form, q.shape[2], started=bool(state))
+            advance: Any
             chunk, advance = (1, _step) if by_token else (self.chunk, _chunk)
             pieces = zip(*(x.split(chunk, 2) for x in (q, k, v)), strict=True)
             out, outer, total = _in_turn(torch, advance, pieces, before)
@@ -172,7 +173,7 @@ class LinearAttend(Op):
         return (out.transpose(1, 2), outer, total.squeeze(-1)) if self.keep else (out.transpose(1, 2),)
 
 
-def _in_turn(torch: Any, advance: Any, pieces: Any, sums: tuple[Any, Any]) -> tuple[Any, Any, Any]:
+def _in_turn(torch: Any, advance: Any, pieces: Any, sums: Any) -> tuple[Any, Any, Any]:
     """Chunk after chunk, or token after token, so that no sums but the last are held."""
     out = []
     for piece in pieces:

@@ -71,6 +71,9 @@ class MixerFacts:
     recurrence: RecurrenceFacts | None = None
 
 
+RECURRENT = "recurrent"
+"""The pattern of a mixer that sees tokens through its state alone."""
+
 NO_MIXER = MixerFacts()
 """The facts of a layer that mixes no tokens."""
 

@@ -18,7 +18,17 @@ from archcli.modules import (
 from archcli.modules.base import find
 from archcli.modules.mixer import mixers
 from archcli.modules.stack import stacks
-from archcli.rules.base import DIVISOR, Case, DesignRule, Finding, Fix, Severity, cached_bytes, example
+from archcli.rules.base import (
+    DIVISOR,
+    Case,
+    DesignRule,
+    Finding,
+    Fix,
+    Severity,
+    cached_bytes,
+    example,
+    nearest_divisor,
+)
 
 GQA = "{{kind: gqa, n_heads: {}, n_kv_heads: {}, head_dim: 64, position: {{kind: rope, theta: 10000}}}}"
 MHA = "{kind: mha, n_heads: 8, position: {kind: rope, theta: 10000}"
@@ -51,7 +61,7 @@ class KvHeadsDivideHeads(DesignRule):
         for path, attention in find(case.model, ProjectedHeads):
             heads, groups = attention.n_heads, getattr(attention, "n_kv_heads", None)
             if groups is not None and heads % groups:
-                best = _nearest_divisor(heads, groups, case.parallel.tp)
+                best = nearest_divisor(heads, groups, case.parallel.tp)
                 where = f"{path}.n_kv_heads"
                 message = f"n_kv_heads {groups} does not divide n_heads {heads}"
                 fixes = (Fix(where, best),)
@@ -60,17 +70,6 @@ class KvHeadsDivideHeads(DesignRule):
     def reports_conflict(self, conflict: Problem) -> bool:
         """Whether the modules found the conflict that this rule reports: n_kv_heads not dividing n_heads."""
         return conflict.code == "kv-heads-divide-heads"
-
-
-def _nearest_divisor(n: int, wanted: int, tp: int, reach: int = 4096) -> int:
-    """The divisor of n nearest to `wanted`, preferably a multiple of `tp`; of two the larger.
-
-    Searches `reach` numbers to both sides; n itself where there is none.
-    """
-    near = [k for step in range(reach) for k in (wanted + step, wanted - step)]
-    divisors = [k for k in near if 0 < k <= n and n % k == 0]
-    even = [k for k in divisors if k % tp == 0 or tp % k == 0]
-    return (even or divisors or [n])[0]
 
 
 class GroupQueries(DesignRule):

@@ -21,7 +21,7 @@ from archcli.measure.passes import Pass, cache_pass, shape_pass
 from archcli.modules import Attention, FeedForward, Model
 from archcli.modules.base import Spec, find
 from archcli.modules.layers import DistinctLayer, LayerIndex
-from archcli.modules.mixer import MixerFacts
+from archcli.modules.mixer import Mixer, MixerFacts, RecurrenceFacts, mixers
 from archcli.modules.request import Request
 from archcli.modules.stack import stacks
 
@@ -193,6 +193,22 @@ def example(**changed: str) -> str:
     return text.lstrip("\n")
 
 
+def mixed_example(*layers: str, n_layers: int = 4, **changed: str) -> str:
+    """The YAML of a small decoder with these mixers in turn, each before a network."""
+    top, _, _ = example(**changed).partition("groups:")
+    ffn = "ffn: {kind: glu, activation: silu, d_ff: 1408}"
+    pattern = "".join(f"      - {{kind: pre_norm, mixer: {layer}, {ffn}}}\n" for layer in layers)
+    return f"{top}groups:\n  - n_layers: {n_layers}\n    pattern:\n{pattern}"
+
+
+def recurrences(case: Case) -> Iterator[tuple[str, Mixer, RecurrenceFacts]]:
+    """(full path, mixer, its recurrence) of every recurrent mixer, branches of others included."""
+    for path, mixer in mixers(case.model):
+        recurrence = mixer.facts(case.model.d_model).recurrence
+        if recurrence is not None:
+            yield path, mixer, recurrence
+
+
 def cached_bytes(model: Model, context: int) -> int:
     """Bytes of the KV cache after this many tokens, in bf16."""
     cached: int = to_bytes(cache_pass(model, Request("prefill", 1, context)).cached(), "bf16")
@@ -239,3 +255,14 @@ def nearest_multiple(value: int, unit: int) -> int:
 def padded(value: int, unit: int) -> int:
     """The next multiple of the unit."""
     return -(-value // unit) * unit
+
+
+def nearest_divisor(n: int, wanted: int, tp: int, reach: int = 4096) -> int:
+    """The divisor of n nearest to `wanted`, preferably a multiple of `tp`; of two the larger.
+
+    Searches `reach` numbers to both sides; n itself where there is none.
+    """
+    near = [k for step in range(reach) for k in (wanted + step, wanted - step)]
+    divisors = [k for k in near if 0 < k <= n and n % k == 0]
+    even = [k for k in divisors if k % tp == 0 or tp % k == 0]
+    return (even or divisors or [n])[0]

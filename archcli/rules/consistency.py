@@ -7,6 +7,7 @@ from typing import Any
 
 from archcli.modules import Learned
 from archcli.modules.base import find
+from archcli.modules.mixer import RECURRENT
 from archcli.modules.stack import stacks
 from archcli.rules import all_rules
 from archcli.rules.base import DIVISOR, Case, DesignRule, Finding, Severity, example, kind_of
@@ -93,7 +94,7 @@ class WrongCausality(DesignRule):
         is_causal = {stem: stack.is_causal for stem, stack in stacks(case.model)}
         for path, facts in case.mixers:
             wanted = is_causal[path[: path.index("groups.")]]
-            states_direction = facts.pattern is not None and facts.sparsity is None
+            states_direction = facts.pattern not in {None, RECURRENT} and facts.sparsity is None
             if states_direction and facts.causal != wanted:
                 what = MISDIRECTED[wanted]
                 value = str(wanted).lower()

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from archcli.modules import Model
 
 NEAREST = 3
-COLUMNS = ("active_share", "aspect_ratio", "d_ff_ratio", "head_ratio", "vocab_size")
+COLUMNS = ("active_share", "aspect_ratio", "attention_share", "d_ff_ratio", "head_ratio", "vocab_size")
 """Columns of `archcli survey` that rules compare."""
 
 Index = Sequence[Mapping[str, Any]]

@@ -69,9 +69,10 @@ def _heads(case: Case) -> Iterator[tuple[str, str, int]]:
     """(path, name, number) of heads, and of kv heads that are not simply copied."""
     tp = case.parallel.tp
     for path, mixer in find(case.model, Mixer):
-        heads = getattr(mixer, "n_heads", None)
-        if heads is not None:
-            yield path, "n_heads", heads
+        for name in ("n_heads", "n_value_heads"):
+            heads = getattr(mixer, name, None)
+            if heads is not None:
+                yield path, name, heads
         groups = getattr(mixer, "n_kv_heads", None)
         if groups is not None and (groups >= tp or tp % groups):
             yield path, "n_kv_heads", groups

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from archcli.modules import MixtureOfExperts, ProjectedHeads
+from archcli.modules import Mixer, MixtureOfExperts, ProjectedHeads
 from archcli.modules.base import find
 from archcli.rules.base import Case, DesignRule, Finding, Severity, example, head_key, head_width
 
@@ -37,6 +37,18 @@ def _figure(ratio: float) -> str:
     return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.3g}"
 
 
+def branches(case: Case) -> set[str]:
+    """Full paths of mixers that share a layer with others."""
+    members = ((path, at) for path, mixer in find(case.model, Mixer) for at, _ in mixer.members(path))
+    return {at for path, at in members if at != path}
+
+
+def has_whole_layers(case: Case) -> bool:
+    """Whether every layer has a mixer and a network; two layers of one sublayer do what one of both does."""
+    parts = ("mixing", "ffn")
+    return all(getattr(layer.block, part, True) is not None for layer in case.layers for part in parts)
+
+
 def is_small_or_sparse(case: Case) -> bool:
     """Whether a model is small or a mixture of experts, kinds that are deeper for their width."""
     return case.totals["params"] < SMALL or any(find(case.model, MixtureOfExperts))
@@ -58,7 +70,10 @@ class UnusualAspectRatio(DesignRule):
         f"CS336 lecture 3 (Spring 2026) p.44 and p.51 (slides); {KAPLAN}; Tay et al., arXiv:2109.10686 "
         "section 4.4 (confirmed)"
     )
-    spares = "models below two billion parameters and mixtures of experts, which are deeper for their width"
+    spares = (
+        "models below two billion parameters and mixtures of experts, which are deeper for their width; "
+        "layers of a mixer or a network alone, of which there are twice as many"
+    )
     evidence = "aspect_ratio"
     counts = True
     valid = (example(d_model="4096", n_layers="32"), example(d_model="512", n_layers="16"))
@@ -70,7 +85,8 @@ class UnusualAspectRatio(DesignRule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Report stacks outside of 80 to 210, a range that includes Gemma 3's 86.7 and BLOOM's 204.8."""
         for path, _, ratio, message in aspect_ratios(case):
-            if not is_small_or_sparse(case) and not 80 <= ratio <= 210:
+            usual = 80 <= ratio <= 210 or is_small_or_sparse(case)
+            if not usual and has_whole_layers(case):
                 yield Finding(path, message, ratio, "100 to 200", cause=ASPECT)
 
 
@@ -90,7 +106,7 @@ class ExtremeAspectRatio(DesignRule):
     )
     spares = (
         "stacks of one or two layers; the lower bound is 15 below two billion parameters and for mixtures of "
-        "experts"
+        "experts, and half of that where layers have a mixer or a network alone"
     )
     evidence = "aspect_ratio"
     counts = True
@@ -100,6 +116,8 @@ class ExtremeAspectRatio(DesignRule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Report every stack far outside of that range, unless it has one or two layers."""
         least, most = (15 if is_small_or_sparse(case) else 30), 260
+        if not has_whole_layers(case):
+            least = least // 2
         for path, layers, ratio, message in aspect_ratios(case):
             if not least <= ratio <= most and layers > 2:
                 expected = f"{least} to {most}, usually 100 to 200"
@@ -122,7 +140,9 @@ class HeadsAgainstWidth(DesignRule):
         "LaMDA, arXiv:2201.08239 (confirmed); GLM-4.5-Air: the defaults of transformers' Glm4MoeConfig "
         "(confirmed)"
     )
-    spares = "latent attention, whose heads are wider than d_model by design"
+    spares = (
+        "latent attention, whose heads are wider than d_model by design, and attention beside other branches"
+    )
     evidence = "head_ratio"
     known: ClassVar[Mapping[str, str]] = {
         "t5-11b": "128 heads of 128 on a stream of 1,024, stated so in its config: 16"
@@ -136,7 +156,10 @@ class HeadsAgainstWidth(DesignRule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Report every attention outside of 0.6 to 3.1, slightly more than the observed range."""
         width = case.model.d_model
+        beside = branches(case)
         for path, attention in find(case.model, ProjectedHeads):
+            if path in beside:
+                continue
             heads, dim = attention.n_heads, head_width(attention, width)
             ratio = 1.0 if dim is None else heads * dim / width
             if not 0.6 <= ratio <= 3.1:

@@ -15,12 +15,24 @@ MAMBA = f"{{kind: pre_norm, mixer: {SSD}}}"
 WINDOWED = (
     "{kind: pre_norm, attention: {kind: mha, n_heads: 8, window: 1024, position: {kind: rope, theta: 10000}}}"
 )
+OURS = "{kind: pre_norm, mixer: {kind: mamba2, n_heads: 16, head_dim: 64, state: 128}}"
+DELTA = (
+    "{kind: pre_norm, mixer: {kind: gated_delta_net, n_key_heads: 4, n_value_heads: 8, key_head_dim: 64, "
+    "value_head_dim: 64}}"
+)
+BESIDE = (
+    "{kind: pre_norm, mixer: {kind: parallel, branches: [{kind: mha, n_heads: 4, head_dim: 64, window: 1024, "
+    "position: {kind: rope, theta: 10000}}, {kind: mamba2, n_heads: 16, head_dim: 64, state: 128}]}}"
+)
 NETWORK = "{kind: pre_norm, ffn: {kind: glu, d_ff: 1408}}"
 STACKS = {
     "mixers alone": [MAMBA],
     "mixers and networks": [MAMBA, NETWORK],
     "networks alone": [NETWORK],
     "mixers and windows": [MAMBA, WINDOWED, NETWORK],
+    "recurrent mixers": [OURS],
+    "recurrent mixers and windows": [OURS, WINDOWED, NETWORK],
+    "gated delta nets": [DELTA, NETWORK],
 }
 
 
@@ -74,3 +86,38 @@ def test_the_mixer_key_leads_to_attention_as_well():
     text = WINDOWED.replace("attention:", "mixer:").replace("1024", "4096")
     [path] = [finding.path for rule, finding in findings([text]) if rule.code == "ATT006"]
     assert path == "groups.0.pattern.0.mixer.window"
+
+
+def codes(layers, **more):
+    return {rule.code for rule, _ in findings(layers, **more)}
+
+
+def test_branches_of_a_layer_are_judged_by_what_the_layer_is():
+    alone = "{kind: pre_norm, attention: {kind: mha, n_heads: 4, head_dim: 64}}"  # half of d_model
+    assert "SHP003" in codes([alone, NETWORK])
+    assert "SHP003" not in codes([BESIDE, NETWORK])
+    assert "ATT007" not in codes([BESIDE, NETWORK])
+
+
+def test_layers_of_one_sublayer_are_half_layers():
+    whole = "{kind: pre_norm, attention: {kind: mha, n_heads: 32}, ffn: {kind: glu, d_ff: 11008}}"
+    halves = ["{kind: pre_norm, mixer: {kind: mamba2, n_heads: 128, head_dim: 64, state: 128}}", NETWORK]
+    assert "SHP001" in codes([whole], n_layers=64, d_model=4096)
+    assert "SHP001" not in codes(halves, n_layers=64, d_model=4096)
+
+
+def test_devices_share_the_heads_of_a_delta_net():
+    [path] = [
+        finding.path
+        for rule, finding in findings(
+            [DELTA.replace("n_value_heads: 8", "n_value_heads: 12")], parallel=Parallelism(8)
+        )
+        if rule.code == "HWD010" and "n_value_heads" in finding.path
+    ]
+    assert path == "groups.0.pattern.0.mixer.n_value_heads"
+
+
+def test_a_hybrid_as_published_breaks_no_rule_of_recurrent_layers():
+    attention = "{kind: pre_norm, attention: {kind: mha, n_heads: 8}}"
+    hybrid = [OURS, NETWORK, OURS, NETWORK, OURS, NETWORK, OURS, attention]
+    assert not {code for code in codes(hybrid) if code.startswith("REC")}

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import ClassVar, Literal
 
 from archcli.arith import Number
-from archcli.modules.mixer import Mixer, MixerFacts, RecurrenceFacts
+from archcli.modules.mixer import RECURRENT, Mixer, MixerFacts, RecurrenceFacts
 from archcli.modules.request import SCAN, Forms
 
 
@@ -24,7 +24,7 @@ class Recurrent(Mixer):
 
     def facts(self, d_model: Number | None = None) -> MixerFacts:
         """The facts of a recurrence: no scores, no position."""
-        return replace(super().facts(d_model), pattern="recurrent", recurrence=self.recurrence(d_model))
+        return replace(super().facts(d_model), pattern=RECURRENT, recurrence=self.recurrence(d_model))
 
     def recurrence(self, d_model: Number | None = None) -> RecurrenceFacts:
         """The sizes of its state. Those that depend on d_model need it given."""

@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from archcli.load.source import load_text
+from archcli.modules.mixer import mixers
+from archcli.modules.request import SCAN
 from asking import ask, failures
 from combinations.asked import ASKED, TORCH
 from combinations.hybrids import HYBRIDS, hybrid
@@ -63,7 +65,7 @@ def test_what_is_written_as_yaml_is_the_same_model(cli, tmp_path, name):
 @pytest.mark.parametrize("form", ["auto", "chunked", "recurrent"])
 def test_each_form_of_a_scan_is_counted(answered, name, form):
     given = answered(name, ("flops", "-s", "7"), "--scan", form)
-    scans = "mamba2" in hybrid(name)
+    scans = any(mixer.forms == SCAN for _, mixer in mixers(loaded(name)))
     assert given["inputs"]["scan"] == ({"auto": "chunked"}.get(form, form) if scans else None)
     idle = any("--scan has no effect" in note for note in given["notes"])
     assert idle is (not scans and form != "auto")

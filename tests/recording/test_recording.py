@@ -9,12 +9,14 @@ import os
 import pytest
 import torch
 
+from archcli.load.source import load_text
 from archcli.modules.layers import folded_path
 from archcli.modules.request import Request
 from archcli.recording.classes import TimeClass
 from archcli.runtime.profile.machine import threads
 from archcli.runtime.profile.record import record
 from archcli.runtime.profile.work import prepare
+from combinations.hybrids import hybrid
 from recordings import MODELS, PHASES, RUNS, profiled
 
 CASES = [("gpt2", phase, attention) for phase in PHASES for attention in ("sdpa", "eager")]
@@ -116,14 +118,17 @@ def test_a_convolution_is_a_contraction_there_and_back():
     }
 
 
-def test_running_sums_of_linear_attention_are_a_recurrence_and_its_normalizer_a_reduction():
+def test_linear_attention_has_products_sums_and_a_division():
     found = classes(profiled(MODELS["linear-decoder"], "forward")[1], "layers.0.attention.attend")
-    assert {
-        ("bmm", "contraction"),
-        ("cumsum", "recurrence"),
-        ("sum", "normalization"),
-        ("div", "elementwise"),
-    } <= found
+    assert {("bmm", "contraction"), ("sum", "normalization"), ("div", "elementwise")} <= found
+
+
+@pytest.mark.parametrize("phase", ["forward", "train"])
+def test_a_scan_has_products_what_goes_from_token_to_token_and_the_rest(phase):
+    model = load_text(hybrid("mamba2"), "mamba2.yaml").model
+    found = classes(profiled(model, phase)[1], "layers.0.mixer.scan")
+    assert {("cumsum", "recurrence"), ("exp", "elementwise")} <= found
+    assert found & {("bmm", "contraction"), ("baddbmm", "contraction")}
 
 
 def encoder_ran(phase, past):

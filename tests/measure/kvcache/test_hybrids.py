@@ -4,8 +4,6 @@ D 8; linear attention of 2 heads of width 4 keeps S and z, 2 x (4 x 4 + 4) eleme
 2 kv heads of width 2, 2 x (2 + 2) elements a token and layer.
 """
 
-from typing import Any, Literal
-
 import pytest
 
 from archcli.graph import State, StateContent, StateKind
@@ -14,10 +12,8 @@ from archcli.measure.kvcache.attention_only import attention_only
 from archcli.measure.kvcache.cache_dtypes import CacheDtypes
 from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.modules import Encoder, Group, LinearAttention, MultiHeadAttention, PreNorm, RMSNorm
-from archcli.modules.context import or_default
 from archcli.modules.layers import LayerIndex
-from archcli.modules.mixer import Mixer
-from archcli.ops import Add, Linear
+from archcli.modules.parallel_mixer import ParallelMixer
 from small import NORM, attention, decoder, layer
 
 STATE = 2 * (4 * 4 + 4)
@@ -137,26 +133,9 @@ def test_only_a_hybrid_has_one(model):
     assert ("attention only" in count_kv_cache(model, 10).totals["as_kind"]) is (model is HYBRID)
 
 
-class Beside(Mixer):
-    """Two mixers side by side, their outputs added up by a product."""
-
-    kind: Literal["beside"] = "beside"
-    left: Mixer
-    right: Mixer
-
-    def forward(self, x: Any, context: Any = None) -> Any:
-        context = or_default(x, context)
-        left, right = context.cache or ((), ())
-        caches = context.cache is not None
-        y, kept_left = self.left(x, context._replace(cache=left if caches else None), name="left")
-        z, kept_right = self.right(x, context._replace(cache=right if caches else None), name="right")
-        return Linear("out", x.shape[-1])(Add("sum")(y, z)), (kept_left, kept_right) if caches else None
-
-
 def test_a_layer_of_branches_keeps_its_own_attention():
-    both = PreNorm(
-        norm=NORM, mixer=Beside(left=MultiHeadAttention(n_heads=4), right=LinearAttention(n_heads=2))
-    )
+    branches = (MultiHeadAttention(n_heads=4), LinearAttention(n_heads=2))
+    both = PreNorm(norm=NORM, mixer=ParallelMixer(branches=branches))
     model = decoder(Group(n_layers=3, layer=both))
     found = count_kv_cache(model, 10)
     assert found.totals["elements"] == 3 * (10 * 2 * 8 + STATE)

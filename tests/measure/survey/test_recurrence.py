@@ -94,7 +94,7 @@ def test_show_lists_the_sizes_of_every_recurrent_layer(name):
     report = list_rows(load_text(hybrid(name), name).model)
     shown = report.totals["recurrences"]
     assert [entry["path"] for entry in shown] == [
-        f"layers.{i}" for i, layer in enumerate(HYBRIDS[name]) if "kind: mamba2" in layer or "linear" in layer
+        f"layers.{i}" for i, layer in enumerate(HYBRIDS[name]) if "mixer: " in layer
     ]
     mamba = {"n_heads": H, "key_dim": N, "value_dim": P, "n_groups": G, "chunk": Q, "conv_kernel": K}
     for entry in shown:

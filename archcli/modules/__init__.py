@@ -43,6 +43,9 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.packing import *
     from archcli.modules.position import *
     from archcli.modules.quantization import *
+    from archcli.modules.recurrent.delta_net import *
+    from archcli.modules.recurrent.gated_norm import *
+    from archcli.modules.recurrent.kda import *
     from archcli.modules.recurrent.mamba import *
     from archcli.modules.recurrent.rg_lru import *
     from archcli.modules.relative import *
@@ -108,6 +111,9 @@ HOMES = {
     ".packing": ["Packing"],
     ".parallel_mixer": ["ParallelMixer"],
     ".quantization": ["Format", "Quantization", "Rule"],
+    ".recurrent.delta_net": ["DeltaRule", "GatedDeltaNet"],
+    ".recurrent.gated_norm": ["GatedNorm"],
+    ".recurrent.kda": ["KimiDeltaAttention"],
     ".recurrent.short_conv": ["ShortConvolution"],
     ".recurrent.mamba": ["Mamba"],
     ".recurrent.rg_lru": ["RGLRU"],

@@ -23,6 +23,9 @@ MIXERS = {
     "relu": "{kind: mha, n_heads: 4, normalizer: relu}",
     "alibi": "{kind: mha, n_heads: 4, position: alibi}",
     "differential": "{kind: differential, n_heads: 4, n_kv_heads: 2, lambda_init: 0.4}",
+    "gated_delta_net": "{kind: gated_delta_net, n_key_heads: 2, n_value_heads: 4, key_head_dim: 5, "
+    "value_head_dim: 6, chunk: 4, conv_kernel: 3, neg_eigval: true}",
+    "kda": "{kind: kda, n_heads: 3, head_dim: 5, gate_rank: 4, chunk: 4, conv_kernel: 3}",
     "mamba": "{kind: mamba, d_inner: 24, state: 5, dt_rank: 3, conv_kernel: 3, dt_norm: rmsnorm}",
     "rg_lru": "{kind: rg_lru, width: 12, n_blocks: 3, conv_kernel: 3}",
     "mamba-heads": "{kind: mamba, d_inner: 24, n_heads: 2, state: 5, bias: true, conv_bias: false}",

@@ -183,6 +183,10 @@ def _cached(model: Any, out: Any, tokens: int) -> int | None:
     """
     if getattr(model.config, "use_bidirectional_attention", None) is True:
         return 0
+    cache = getattr(out, "past_key_values", None)
+    cache = getattr(cache, "self_attention_cache", cache)
+    if any(not hasattr(layer, "keys") for layer in getattr(cache, "layers", ())):
+        return None  # layers with a state
     ranks = [
         (int(module.kv_lora_rank), int(module.qk_rope_head_dim), _index_key(module))
         for module in model.modules()
@@ -192,9 +196,7 @@ def _cached(model: Any, out: Any, tokens: int) -> int | None:
     ]
     if ranks:
         return tokens * sum(sum(rank) for rank in ranks)
-    cache = getattr(out, "past_key_values", None)
-    cache = getattr(cache, "self_attention_cache", cache)
-    if not hasattr(cache, "layers") or not all(hasattr(layer, "keys") for layer in cache.layers):
+    if not hasattr(cache, "layers"):
         return None
     filled = [layer for layer in cache.layers if layer.keys is not None and layer.keys.dim() == HEADS_AXES]
     return sum(

@@ -224,7 +224,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "chunk": nothing,
         "temperature": nothing,
     },
-    m.OutputGate: {"bias": off},
+    m.OutputGate: {"bias": off, "projection_bias": off},
     m.Block: {"nth_branch": times(2), "residual_multiplier": times(1.1), "cross_attention": without_cross},
     m.PreNorm: {"kind": kinds(m.PostNorm, m.ResidualPostNorm), "normed": to("both")},
     m.PostNorm: {"kind": kinds(m.PreNorm, m.ResidualPostNorm), "adapter": dropped},

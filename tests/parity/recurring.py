@@ -7,7 +7,7 @@ from typing import Any
 
 from archcli import modules as m
 from archcli.modules.base import Spec
-from parity.alterations import Alteration, dropped, nothing, off, times
+from parity.alterations import Alteration, dropped, nothing, off, times, to
 
 
 def unless_one(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
@@ -18,5 +18,12 @@ def unless_one(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
 RECURRENT_PARTS: dict[type[Spec], dict[str, Alteration]] = {
     m.Mixer: {"in_multiplier": unless_one, "out_multiplier": unless_one},
     m.Mamba: {"bias": off, "conv_bias": off, "dt_norm": dropped},
+    m.DeltaRule: {"chunk": nothing},
+    m.GatedDeltaNet: {
+        "neg_eigval": off,
+        **dict.fromkeys(("n_key_heads", "n_value_heads", "key_head_dim", "value_head_dim"), nothing),
+    },
+    m.KimiDeltaAttention: {"gate_rank": nothing},
+    m.GatedNorm: {"eps": times(10), "gate": to("before", "after"), "groups": nothing},
     m.ShortConvolution: {"bias": off, "conv_bias": off, "conv_kernel": nothing},
 }

@@ -52,7 +52,9 @@ class Witness(NamedTuple):
 def witness(name: str) -> Witness:
     """Build, randomise and run Hugging Face's model of the family, once."""
     family, seed = FAMILIES[name], torch.Generator().manual_seed(zlib.crc32(name.encode()))
-    model = their_model(family)
+    with torch.random.fork_rng():  # some weights start at random, and are spread around that
+        torch.manual_seed(seed.initial_seed())
+        model = their_model(family)
     theirs = {name: tensor for name, tensor in tensors(model).items() if not of_tower(name, family)}
     with torch.no_grad():
         randomise(theirs, family, seed)

@@ -19,17 +19,19 @@ class OutputGate(Inline):
     Qiu et al. 2025, arXiv:2505.06708.
 
     `per` channel has a gate for each of the H e channels (AFMoE), head one for each head (Step 3.5). With
-    `activation` softplus a gate can exceed 1 (Laguna). `bias` adds a number for each head before it (Beam).
+    `activation` softplus a gate can exceed 1 (Laguna). `bias` adds a number for each head before it (Beam),
+    `projection_bias` biases G.
     """
 
     per: Literal["channel", "head"] = "channel"
     activation: Activation = Sigmoid()
     bias: bool = False
+    projection_bias: bool = False
 
     def forward(self, x: Tensor, mixed: Tensor, *, name: str) -> Tensor:
         """Gate heads mixed [B, T, H, e] by tokens x [B, T, D]."""
         heads, width = mixed.shape[-2], mixed.shape[-1]
-        gates = Linear(name, heads if self.per == "head" else heads * width)(x)
+        gates = Linear(name, heads if self.per == "head" else heads * width, self.projection_bias)(x)
         if self.bias:
             split = HeadBias(f"{name}_heads_bias")(SplitHeads(f"{name}_heads", heads)(gates))
             split = self.activation(split, name=f"{name}_activation")

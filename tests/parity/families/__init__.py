@@ -5,6 +5,7 @@ its weight names; its mutants come by themselves.
 """
 
 from parity.families import (
+    delta,
     dense,
     encoders,
     experts,
@@ -46,4 +47,5 @@ FAMILIES = {
     **two_halves.FAMILIES,
     **wrapped.FAMILIES,
     **hybrids.FAMILIES,
+    **delta.FAMILIES,
 }

@@ -87,7 +87,7 @@ def latent_attention(config: Config, pairing: str) -> Mapped:
     The classes make the norms of the latents without an eps: it is 1e-6 whatever the file says.
     """
     ranks = ("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
-    rank = None if config.stated_null("q_lora_rank") else config.size("q_lora_rank")
+    rank = None if config.stated_null("q_lora_rank") else config.optional_size("q_lora_rank")
     config.ignore("num_key_value_heads", "head_dim", "qk_head_dim")
     return without_none(
         {

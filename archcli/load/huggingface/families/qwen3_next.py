@@ -1,0 +1,66 @@
+"""Qwen3-Next: Qwen3NextConfig and Qwen3NextForCausalLM."""
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.experts import every_step, normalized_by, with_networks
+from archcli.load.huggingface.parts.feed_forward import gated
+from archcli.load.huggingface.parts.norms import rmsnorm
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.rules import Parts, Weights
+from archcli.load.huggingface.whole.delta_hybrid import (
+    DELTA_DEFAULTS,
+    LAYER,
+    MIXTURE,
+    gated_experts,
+    qwen_layers,
+    qwen_weights,
+)
+
+MODEL_TYPES = ("qwen3_next",)
+DEFAULTS = {
+    "vocab_size": 151936,
+    "hidden_size": 2048,
+    "intermediate_size": 5632,
+    "num_hidden_layers": 48,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 2,
+    "hidden_act": "silu",
+    "max_position_embeddings": 32768,
+    "rms_norm_eps": 1e-6,
+    "tie_word_embeddings": False,
+    "attention_bias": False,
+    "head_dim": 256,
+    **DELTA_DEFAULTS,
+    "decoder_sparse_step": 1,
+    "moe_intermediate_size": 512,
+    "shared_expert_intermediate_size": 512,
+    "num_experts_per_tok": 10,
+    "num_experts": 512,
+    "norm_topk_prob": True,
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """Gated delta nets, gated attention in every fourth layer; experts, one of them for every token."""
+    config = config.of_class(DEFAULTS)
+    layers = with_networks(
+        qwen_layers(config),
+        every_step(config),
+        lambda: gated(config),
+        lambda: gated_experts(config, normalized_by(config)),
+    )
+    return decoder(config, rmsnorm(config, offset=1), layers)
+
+
+def weights(config: Config) -> Weights:
+    """The projections of a head of keys lie together, with those of its heads of values."""
+    config = config.of_class(DEFAULTS)
+    groups = config.size("linear_num_key_heads").value
+    fused = {"in_proj_qkvz": "qkvg", "in_proj_ba": "ba"}
+    projections = {
+        f"{LAYER}.linear_attn.{theirs}.weight": Parts(
+            tuple(f"layers.*.mixer.{name}_proj.weight" for name in ours), groups=groups
+        )
+        for theirs, ours in fused.items()
+    }
+    return {**qwen_weights(config, projections), **MIXTURE}

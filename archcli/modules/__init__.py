@@ -13,6 +13,7 @@ from archcli.lazy import lazy
 
 if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.activation import *
+    from archcli.modules.altup import *
     from archcli.modules.attention.base import *
     from archcli.modules.attention.cross import *
     from archcli.modules.attention.grouped import *
@@ -41,6 +42,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.mtp import *
     from archcli.modules.norm import *
     from archcli.modules.packing import *
+    from archcli.modules.per_layer import *
     from archcli.modules.position import *
     from archcli.modules.quantization import *
     from archcli.modules.recurrent.delta_net import *
@@ -51,11 +53,13 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.relative import *
     from archcli.modules.relative_key import *
     from archcli.modules.rope_scaling import *
+    from archcli.modules.sandwich import *
     from archcli.modules.sparsity import *
     from archcli.modules.stack import *
     from archcli.modules.training import *
 
 HOMES = {
+    ".altup": ["AltUp"],
     ".activation": [
         "GELU",
         "Activation",
@@ -87,7 +91,7 @@ HOMES = {
     ".attention.mixture": ["ExpertProjection", "MixtureOfHeads"],
     ".base": ["Inline", "Module", "children", "find", "settings", "substitute"],
     ".batch_norm": ["BatchNorm"],
-    ".block": ["Block", "Parallel", "PostNorm", "PreNorm", "ResidualPostNorm", "Sandwich"],
+    ".block": ["Block", "Parallel", "PostNorm", "PreNorm", "ResidualPostNorm"],
     ".context": ["Context", "LayerCache"],
     ".embedding": ["Embedding", "Head", "JoinedTable", "LogitHead", "MaskedHead", "TransformedHead"],
     ".encoder_decoder": ["DecoderStack", "EncoderDecoder", "EncoderStack"],
@@ -106,6 +110,7 @@ HOMES = {
     ".moe": ["MixtureOfExperts", "Router"],
     ".mtp": ["MultiTokenPrediction"],
     ".norm": ["LayerNorm", "Norm", "QKNorm", "RMSNorm"],
+    ".per_layer": ["PerLayerEmbedding"],
     ".position": ["ALiBi", "Learned", "NoPosition", "Position", "Rope", "Sinusoidal"],
     ".normed_stream": ["NormedStream"],
     ".packing": ["Packing"],
@@ -129,9 +134,11 @@ HOMES = {
         "LongRopeScaling",
         "NoScaling",
         "NTKScaling",
+        "ProportionalScaling",
         "RopeScaling",
         "YarnScaling",
     ],
+    ".sandwich": ["DoubleNorm", "Sandwich"],
     ".sparsity": ["DilatedWindow", "FixedPattern", "Sparsity", "StridedPattern", "WindowedGlobal"],
     ".stack": ["Group", "Stack"],
     ".training": ["Training"],

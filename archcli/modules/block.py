@@ -77,6 +77,19 @@ class Block(Holder):
         """The rotary table that the layer's mixer needs; a stack computes it once."""
         return None if self.mixing is None else self.mixing[1].table(positions, d_model, name)
 
+    @property
+    def streams(self) -> Number:
+        """How many residual streams it works on."""
+        return 1
+
+    def enter(self, x: Tensor) -> Tensor:
+        """What the first layer of a stack makes of the embeddings: the stream that its layers work on."""
+        return x
+
+    def leave(self, x: Tensor) -> Tensor:
+        """What the last layer of a stack makes of the stream: vectors [B, T, D]."""
+        return x
+
     def check(self) -> Iterator[Conflict]:
         """Conflicts: two mixers, or neither mixer nor feed-forward network."""
         yield from super().check()
@@ -138,17 +151,25 @@ class SerialBlock(Block):
         kept: Kept = None if cache is None else ()
         mixed, crossed = cache if crosses and cache else (cache, cache)
         if self.mixing is not None:
-            step, mixer = self.mixing
-            y, kept = mixer(self.before(x, step), context._replace(cache=mixed), name=step)
-            x = self.after(x, y, step)
+            x, kept = self.mix(x, context._replace(cache=mixed), *self.mixing)
         if cross is not None and crosses:
             x, source = self._cross(cross, x, context._replace(cache=crossed))
             kept = None if cache is None else (kept, source)
         elif cross is not None:
             self._declare(cross, x, context)
         if self.ffn is not None:
-            x = self.after(x, self.ffn(self.before(x, "ffn"), name="ffn"), "ffn")
+            x = self.after(x, self.network(x, self.ffn), "ffn")
         return x, kept
+
+    def mix(self, x: Tensor, context: Context, step: str, mixer: Mixer) -> tuple[Tensor, Kept]:
+        """The stream after the mixer of that key, and what that keeps."""
+        y, kept = mixer(self.before(x, step), context, name=step)
+        return self.after(x, y, step), kept
+
+    def network(self, x: Tensor, ffn: FeedForward) -> Tensor:
+        """What the feed-forward network makes of the stream."""
+        y: Tensor = ffn(self.before(x, "ffn"), name="ffn")
+        return y
 
     def _cross(self, cross: CrossAttention, x: Tensor, context: Context) -> tuple[Tensor, Kept]:
         """x after cross attention, and what that keeps of the source."""
@@ -221,26 +242,6 @@ class PostNorm(SerialBlock):
         """N(x + y)."""
         normalized: Tensor = self.norm(self._add(x, y, name), name=f"{name}_norm")
         return normalized
-
-
-class Sandwich(SerialBlock):
-    """x += N(A(N x)); x += N(F(N x)): norms before and after, also called double norm.
-
-    CogView, arXiv:2105.13290; Gemma 2, arXiv:2408.00118. `post_norm` is the norm after a sublayer, where
-    it is another than the one before (Muse Glimmer, in its eps).
-    """
-
-    kind: Literal["sandwich"] = "sandwich"
-    post_norm: Norm | None = None
-
-    def before(self, x: Tensor, name: str) -> Tensor:
-        """N x."""
-        normalized: Tensor = self.norm(x, name=f"{name}_norm")
-        return normalized
-
-    def after(self, x: Tensor, y: Tensor, name: str) -> Tensor:
-        """x + N y."""
-        return self._add(x, (self.post_norm or self.norm)(y, name=f"{name}_post_norm"), name)
 
 
 class ResidualPostNorm(SerialBlock):

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from archcli.arith import Number
+from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.ops import Positions
 
@@ -35,8 +36,9 @@ class Context(NamedTuple):
     is 0 in a torch run. `cache` is None for a pass that caches nothing, an empty tuple for one that starts a
     cache, else what the mixer returned last time. `memory` [B, S, D] is the encoder's output, `bias` [1, H,
     T, S] what a stack adds to all its attention scores, `relative` [2 s, D] its table of relative positions.
-    `shared` are the blocks that its layers share.
-    `layer` is the index of the layer among the `n_layers` of its stack.
+    `shared` are the blocks that its layers share. `layer` is the index of the layer among the `n_layers` of
+    its stack, `per_layer` [B, T, L, w] what a model has for each of them. `borrowed` are the keys and values
+    of an earlier layer, `lends` whether a later one reads this layer's.
     """
 
     positions: Tensor
@@ -49,8 +51,30 @@ class Context(NamedTuple):
     shared: SharedBlocks = SharedBlocks("", MappingProxyType({}))
     layer: Number = 0
     n_layers: Number = 1
+    per_layer: Tensor | None = None
+    borrowed: tuple[Tensor, ...] | None = None
+    lends: bool = False
 
 
 def or_default(x: Tensor, context: Context | None) -> Context:
     """The given context, or the default: a pass over x from position 0 without a cache."""
     return context or Context(Positions("positions")(x))
+
+
+class Lent(NamedTuple):
+    """What a layer hands back whose keys and values later layers read: what it caches, and these."""
+
+    kept: Any
+    entries: tuple[Tensor, ...]
+
+
+def lent(context: Context, kept: Any, entries: tuple[Tensor, ...]) -> Any:
+    """What a mixer hands back besides its output: its cache, with what it lends where others read that."""
+    return Lent(kept, entries) if context.lends else kept
+
+
+def borrowed(context: Context) -> tuple[tuple[Tensor, ...], tuple[Any, ...] | None]:
+    """An earlier layer's keys and values, and the cache of a layer that reads them, which is empty."""
+    if context.borrowed is None:
+        raise ArchError("a layer with kv_from reads keys and values of an earlier layer of its stack")
+    return context.borrowed, None if context.cache is None else ()

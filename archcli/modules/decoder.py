@@ -21,6 +21,7 @@ from archcli.ops import KeepLast, Positions
 if TYPE_CHECKING:  # fields of few models, imported where one is given a value
     from archcli.modules.loss import Likelihood, Loss
     from archcli.modules.mtp import MultiTokenPrediction
+    from archcli.modules.per_layer import PerLayerEmbedding
 
 
 class Generator(Model):
@@ -93,11 +94,13 @@ class Decoder(Generator, Stack):
     """A decoder-only language model: tokens [B, T] to logits [B, T, V], or hidden states without a head.
 
     With `head: null` it ends with the hidden states [B, T, D].
-    `mtp` adds layers that predict further tokens, in training alone.
+    `mtp` adds layers that predict further tokens, in training alone. `per_layer_embedding` is a second vector
+    of each token for every layer, which layers with a per_layer_gate read (Gemma 3n).
     """
 
     kind: Literal["decoder"] = "decoder"
     mtp: MultiTokenPrediction | None = None
+    per_layer_embedding: PerLayerEmbedding | None = None
 
     @property
     def trains_on_targets(self) -> bool:
@@ -127,7 +130,7 @@ class Decoder(Generator, Stack):
         positions = Positions("positions")(tokens) if positions is None else positions
         x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
         self.hold(x)
-        x, kept = self.run(x, Context(positions, past, cache=cache))
+        x, kept = self.run(x, Context(positions, past, cache=cache, per_layer=self._per_layer(tokens, x)))
         y = self.embedding.project_out(self.apply_final_norm(KeepLast("last")(x) if last_only else x))
         answer = self.logits_or_loss(y, table, targets)
         if self.mtp is None or self.head is None or targets is None:
@@ -144,6 +147,14 @@ class Decoder(Generator, Stack):
             self.vocab_size,
         )
         return self.mtp.add_losses(answer, x, targets, shared), kept
+
+    def _per_layer(self, tokens: Tensor, x: Tensor) -> Tensor | None:
+        """The vectors [B, T, L, w] of the per-layer embedding, if there is one."""
+        if self.per_layer_embedding is None:
+            return None
+        n_layers: Number = sum(group.n_layers for group in self.groups)
+        vectors: Tensor = self.per_layer_embedding(tokens, x, n_layers, name="per_layer_embedding")
+        return vectors
 
     def check(self) -> Iterator[Conflict]:
         """Conflicts of multi-token prediction with what it shares."""

@@ -70,6 +70,8 @@ class GLU(FeedForward):
     branch to +-c, `up_offset` 1 adds one to the up branch (gpt-oss, arXiv:2508.10925). `limit_on` activation
     bounds the gate after its activation (Step 3.7). `dropout` zeroes that share of the gated branch in
     training. `inner_norm` normalizes it before the down projection (SubLN, arXiv:2210.06423; BitNet).
+    `sparsity` p keeps of the gate what is above the p-quantile of a normal distribution with its mean and
+    deviation, and subtracts that (Gemma 3n, arXiv:2506.06644).
     """
 
     is_gated: ClassVar[bool] = True
@@ -82,10 +84,11 @@ class GLU(FeedForward):
     up_offset: Literal[0, 1] = 0
     dropout: Share = 0.0
     inner_norm: Norm | None = None
+    sparsity: Share = 0.0
 
     def forward(self, x: Tensor) -> Tensor:
         """down(act(gate x) * up x)."""
-        gate = Linear("gate_proj", self.d_ff, self._biased("gate"))(x)
+        gate = self._sparse(Linear("gate_proj", self.d_ff, self._biased("gate"))(x))
         up = Linear("up_proj", self.d_ff, self._biased("up"))(x)
         if self.limit is not None:
             up = Clip("up_clip", self.limit)(up)
@@ -104,6 +107,15 @@ class GLU(FeedForward):
             return gate
         bounded: Tensor = Clip("gate_clip", self.limit, from_below=False)(gate)
         return bounded
+
+    def _sparse(self, gate: Tensor) -> Tensor:
+        """The gate, of which the largest values are kept if that is asked."""
+        if not self.sparsity:
+            return gate
+        from archcli.ops import GaussianTopK  # rare: Gemma 3n
+
+        kept: Tensor = GaussianTopK("gate_sparsity", self.sparsity)(gate)
+        return kept
 
     def _biased(self, which: Branch) -> bool:
         return self.bias if isinstance(self.bias, bool) else which in self.bias

@@ -59,10 +59,11 @@ TABLE: dict[str, dict[str, str]] = {
     "block": {
         "pre_norm": "archcli.modules.block:PreNorm",
         "post_norm": "archcli.modules.block:PostNorm",
-        "sandwich": "archcli.modules.block:Sandwich",
+        "sandwich": "archcli.modules.sandwich:Sandwich",
         "norm_after": "archcli.modules.block:ResidualPostNorm",
         "parallel": "archcli.modules.block:Parallel",
         "normed_stream": "archcli.modules.normed_stream:NormedStream",
+        "altup": "archcli.modules.altup:AltUp",
     },
     "cross_attention": {"cross": "archcli.modules.attention.cross:CrossAttention"},
     "ffn": {
@@ -109,6 +110,7 @@ TABLE: dict[str, dict[str, str]] = {
         "llama3": "archcli.modules.rope_scaling:Llama3Scaling",
         "yarn": "archcli.modules.rope_scaling:YarnScaling",
         "longrope": "archcli.modules.rope_scaling:LongRopeScaling",
+        "proportional": "archcli.modules.rope_scaling:ProportionalScaling",
     },
     "score_bias": {"buckets": "archcli.modules.relative:RelativeBuckets"},
     "sparsity": {

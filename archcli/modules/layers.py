@@ -97,8 +97,8 @@ def _distinct(model: Spec) -> Iterator[DistinctLayer]:
         start: Number = 0
         for i, group in enumerate(stack.groups):
             for j, block in enumerate(group.blocks):
-                step = "layer" if group.layer is not None else f"pattern.{j}"
-                path, yaml_path = f"{prefix}layers.{label(start + j)}", f"{prefix}groups.{i}.{step}"
+                path = f"{prefix}layers.{label(start + j)}"
+                yaml_path = f"{prefix}groups.{i}.{group.step(j)}"
                 times = repetitions(group.n_layers, len(group.blocks), j)
                 yield DistinctLayer(path, yaml_path, block, times, prefix, stack)
             start = start + group.n_layers

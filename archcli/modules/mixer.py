@@ -68,6 +68,7 @@ class MixerFacts:
     pattern: str | None = None
     position: Position = field(default_factory=NoPosition)
     stability: tuple[str, ...] = ()
+    kv_from: int | None = None
     recurrence: RecurrenceFacts | None = None
 
 
@@ -117,7 +118,8 @@ class Mixer(Module):
 
     def facts(self, d_model: Number = None) -> MixerFacts:
         """The facts that measures and rules read. Widths that depend on d_model need it given."""
-        return MixerFacts(kind=getattr(self, "kind", type(self).__name__), has_scores=self.has_scores)
+        kind, source = getattr(self, "kind", type(self).__name__), getattr(self, "kv_from", None)
+        return MixerFacts(kind=kind, has_scores=self.has_scores, kv_from=source)
 
     def check_width(self, d_model: int) -> Iterator[Conflict]:
         """Conflicts with a residual stream of width D."""

@@ -35,7 +35,9 @@ class Router(Inline):
     `softcap` bounds them by c tanh(z/c) (Laguna). `ranked_by` logits chooses by logit plus correction in
     place of the score (Kolibri). `correction_is` parameter counts the correction bias as a frozen parameter
     (ERNIE 4.5). Scores sparsemixer choose one expert after the other, each weighed by its share of a softmax
-    over the experts about as good, by `jitter` (Phi-3.5-MoE, arXiv:2409.12136).
+    over the experts about as good, by `jitter` (Phi-3.5-MoE, arXiv:2409.12136). `norm` normalizes what the
+    router reads, which is then divided by sqrt(D); `expert_scale` multiplies the weights by a trained number
+    of each expert (Gemma 4).
     """
 
     group: ClassVar[str] = "router"
@@ -51,9 +53,14 @@ class Router(Inline):
     ranked_by: RankedBy = "scores"
     correction_is: Literal["buffer", "parameter"] = "buffer"
     jitter: Positive = 0.01
+    norm: Norm | None = None
+    expert_scale: bool = False
 
     def forward(self, x: Tensor, n_experts: int, top_k: int, *, name: str) -> tuple[Tensor, Tensor]:
         """Weights and expert indices, [B, T, k] each, for tokens x [B, T, D]."""
+        if self.norm is not None:
+            x = self.norm(x, name=f"{name}_norm", group=self.group)
+            x = Scale(f"{name}_norm_scale", x.shape[-1] ** -0.5)(x)
         logits = Linear(name, n_experts, self.bias)(x)
         if self.softcap is not None:
             logits = Softcap(f"{name}_softcap", self.softcap)(logits)
@@ -73,6 +80,10 @@ class Router(Inline):
         )
         bias = (x.tape.weight(Parameter("correction", (n_experts,)), x, trained=False),) if borrowed else ()
         weights, index = op(logits, *bias)
+        if self.expert_scale:
+            from archcli.ops import ScaleChosen  # rare: Gemma 4
+
+            weights = ScaleChosen("expert_scale", n_experts)(weights, index)
         return weights, index
 
 
@@ -87,7 +98,8 @@ class MixtureOfExperts(FeedForward):
     shared experts add up to (Command A+); `out_norm` normalizes the result (A.X K1), `out_bias` adds a bias
     to it (JetMoE, arXiv:2404.07413). With `latent` L the experts work on tokens projected to width L, and
     what they add up to is projected back to D; router and shared experts see the tokens as they are
-    (Nemotron 3 Super). `latent_bias` biases both projections.
+    (Nemotron 3 Super). `latent_bias` biases both projections. `expert_norm` normalizes what the routed
+    experts read, not what the router reads (Gemma 4).
     """
 
     kind: Literal["moe"] = "moe"
@@ -103,11 +115,13 @@ class MixtureOfExperts(FeedForward):
     out_bias: bool = False
     latent: Size | None = None
     latent_bias: bool = False
+    expert_norm: Norm | None = None
 
     def forward(self, x: Tensor) -> Tensor:
         """Route, dispatch, run the experts, combine."""
         weights, index = self.router(x, self.n_experts, self.top_k, name="router")
-        read = x if self.latent is None else Linear("latent_down", self.latent, self.latent_bias)(x)
+        read = x if self.expert_norm is None else self.expert_norm(x, name="expert_norm")
+        read = read if self.latent is None else Linear("latent_down", self.latent, self.latent_bias)(read)
         gated = read if self.weigh == "output" else Multiply("weighted_input")(read, weights)
         tokens, expert_of, order = Dispatch("dispatch")(gated, index)
         routed = self.expert(

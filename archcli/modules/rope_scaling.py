@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from archcli.modules.base import Conflict, Positive, Size, Spec
+from archcli.modules.values import Interval
 
 
 def _exponents(torch: Any, width: int, positions: Any) -> Any:
@@ -84,6 +85,24 @@ class DynamicNTKScaling(RopeScaling):
         length = (positions[-1] + 1).clamp(min=self.original_max_seq_len).float()
         stretch = self.factor * length / self.original_max_seq_len - (self.factor - 1)
         return 1.0 / (theta * stretch ** (width / (width - 2))) ** _exponents(torch, width, positions)
+
+
+class ProportionalScaling(RopeScaling):
+    """f_i / s for the first `share` of the pairs, 0 for the others, which do not turn (Gemma 4).
+
+    Differs from a smaller rotary_dim in the exponents, which go by the whole head, and in which dims are a
+    pair.
+    """
+
+    kind: Literal["proportional"] = "proportional"
+    share: Annotated[float, Interval(ge=0, le=1)] = 1.0
+    factor: Positive = 1.0
+
+    def frequencies(self, torch: Any, theta: float, width: int, positions: Any) -> Any:
+        """f_i / s, and zeros."""
+        every = super().frequencies(torch, theta, width, positions) / self.factor
+        turned = torch.arange(width // 2, device=positions.device) < int(self.share * width // 2)
+        return torch.where(turned, every, torch.zeros_like(every))
 
 
 class Llama3Scaling(RopeScaling):

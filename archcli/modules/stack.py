@@ -22,6 +22,7 @@ from archcli.modules.values import Length
 if TYPE_CHECKING:  # a field of few, imported where it is given a value
     from archcli.modules.attention.disentangled import RelativeTable
     from archcli.modules.relative import ScoreBias
+    from archcli.modules.sharing import LentEntries
 
 Cached = tuple[Any, ...] | None
 
@@ -44,10 +45,17 @@ class Group(Spec):
         pattern = self.pattern if self.layer is None else (self.layer,)
         return pattern[: self.n_layers] if isinstance(self.n_layers, int) else pattern
 
-    def run(self, x: Tensor, context: Context, start: Number) -> tuple[Tensor, Cached]:
+    def step(self, j: int) -> str:
+        """The YAML path of layer j of a period below the group's."""
+        return f"pattern.{j}" if self.layer is None else "layer"
+
+    def run(
+        self, x: Tensor, context: Context, start: Number, lent: LentEntries | None = None, group: int = 0
+    ) -> tuple[Tensor, Cached]:
         """[B, T, D] through all layers, the first of which is layer `start`.
 
-        The cache has an entry per layer, when counting per distinct layer.
+        The cache has an entry per layer, when counting per distinct layer. `lent` are the keys and values
+        that layers lend to each other, to which this is the group of that number.
         """
         blocks, cache = self.blocks, context.cache
         tables = [
@@ -57,19 +65,24 @@ class Group(Spec):
         kept = []
         for i, times in x.tape.occurrences(self.n_layers, len(blocks)):
             before = cache[i] if cache else LayerCache(0, ())
+            block, number = blocks[i % len(blocks)], start + i
             of_layer = context._replace(
                 rotary=tables[i % len(blocks)],
                 cache=None if cache is None else before.states,
-                layer=start + i,
+                layer=number,
             )
+            if lent is not None:
+                of_layer = lent.given(of_layer, block, (group, i % len(blocks)))
             first = f"{context.shared.stack}.layers.{label(start + i % len(blocks))}"
-            x, states = blocks[i % len(blocks)](
+            x, states = block(
                 x,
                 of_layer,
-                name=f"layers.{label(start + i)}",
+                name=f"layers.{label(number)}",
                 times=times,
                 shares=first if self.tie else None,
             )
+            if lent is not None:
+                states = lent.taken(states, number, (group, i % len(blocks)))
             kept.append(LayerCache(before.length + context.positions.shape[0], states))
         return x, None if cache is None else tuple(kept)
 
@@ -127,11 +140,27 @@ class Stack(Module):
         if self.relative is not None:
             context = context._replace(relative=self.relative(x, name="relative"))
         kept = []
+        first, last = self.groups[0].blocks[0], self.groups[-1].blocks[-1]
+        x, lent = first.enter(x), self._lent()
         for i, group in enumerate(self.groups):
-            x, entry = group.run(x, context._replace(cache=cache[i] if cache else cache), start)
+            of_group = context._replace(cache=cache[i] if cache else cache)
+            x, entry = group.run(x, of_group, start, lent, i)
             kept.append(entry)
             start = start + group.n_layers
-        return x, None if cache is None else tuple(kept)
+        return last.leave(x), None if cache is None else tuple(kept)
+
+    def _layers(self) -> list[tuple[Number, tuple[Block, ...]]]:
+        return [(group.n_layers, group.blocks) for group in self.groups]
+
+    def _lent(self) -> LentEntries | None:
+        """The keys and values that layers lend to each other; None where every layer has its own."""
+        mixing = [block.mixing for group in self.groups for block in group.blocks]
+        members = (member for pair in mixing if pair is not None for _, member in pair[1].members(pair[0]))
+        if all(getattr(member, "kv_from", None) is None for member in members):
+            return None
+        from archcli.modules.sharing import LentEntries  # rare
+
+        return LentEntries(self._layers())
 
     def apply_final_norm(self, x: Tensor) -> Tensor:
         """The final norm, if there is one."""
@@ -158,14 +187,26 @@ class Stack(Module):
                     yield f"groups.{i}.{step}.{key}", mixer
 
     def check_width(self, d_model: int) -> Iterator[Conflict]:
-        """Conflicts of any layer with a residual stream of width D."""
-        for i, group in enumerate(self.groups):
-            yield from (conflict.below(f"groups.{i}") for conflict in group.check_width(d_model))
+        """Conflicts of any layer with a residual stream of width D, or with the layers it shares with."""
+        alone = [
+            conflict.below(f"groups.{i}")
+            for i, group in enumerate(self.groups)
+            for conflict in group.check_width(d_model)
+        ]
+        yield from alone
+        if not alone and self._lent() is not None:
+            from archcli.modules.sharing import check_sharing  # rare
+
+            for (i, j), conflict in check_sharing(self._layers(), d_model):
+                block = self.groups[i].blocks[j]
+                key = "" if block.mixing is None else block.mixing[0]
+                yield conflict.below(f"groups.{i}.{self.groups[i].step(j)}.{key}")
 
     def check(self) -> Iterator[Conflict]:
         """Conflicts of layers with what the stack computes for them all."""
         yield from super().check()
         yield from self._check_relative()
+        yield from self._check_streams()
         if self.score_bias is not None:
             yield from self._check_score_bias()
 
@@ -208,6 +249,24 @@ class Stack(Module):
                     "layers that share a score bias need equal n_heads, no window and no chunk",
                     "make them alike",
                 )
+
+    def _check_streams(self) -> Iterator[Conflict]:
+        """Conflicts: unequal numbers of streams, per-layer embeddings that nobody reads or makes."""
+        blocks = [block for group in self.groups for block in group.blocks]
+        if len({block.streams for block in blocks}) > 1:
+            what = "layers of kind altup stand among others, or differ in inputs"
+            yield Conflict(
+                "streams-alike", "groups", what, "make all layers of kind altup, with equal inputs"
+            )
+        reads = any(getattr(block, "per_layer_gate", None) is not None for block in blocks)
+        if reads and getattr(self, "per_layer_embedding", None) is None:
+            what = "a layer has a per_layer_gate, and the model no per_layer_embedding"
+            yield Conflict(
+                "per-layer-gate", "groups", what, "add per_layer_embedding: {width: …, vocab_size: …}"
+            )
+        elif not reads and getattr(self, "per_layer_embedding", None) is not None:
+            what, hint = "no layer reads it", "give layers of kind sandwich or altup a per_layer_gate"
+            yield Conflict("per-layer-unread", "per_layer_embedding", what, hint)
 
 
 def stacks(model: Spec) -> Iterator[tuple[str, Stack]]:

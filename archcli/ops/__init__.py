@@ -42,8 +42,10 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.rotary import *
     from archcli.ops.route import *
     from archcli.ops.route_heads import *
+    from archcli.ops.scaled import *
     from archcli.ops.select import *
     from archcli.ops.sparse import *
+    from archcli.ops.streams import *
 
 HOMES = {
     ".attend": ["Attend"],
@@ -99,8 +101,17 @@ HOMES = {
     ".rotary": ["AddConstant", "Positions", "RotaryTable", "Rotate", "Sinusoid"],
     ".route": ["Combine", "Dispatch", "Route"],
     ".route_heads": ["CollectHeads", "SpreadHeads"],
+    ".scaled": ["GaussianTopK", "ScaleChosen", "StoredScale", "WithinTable"],
     ".select": ["Candidates", "ClusterIndex", "Sample", "ScatterAdd", "Select"],
     ".sparse": ["Dilated", "Fixed", "Strided", "WindowAndGlobal"],
+    ".streams": [
+        "AddToLater",
+        "MatchMagnitude",
+        "MeanStreams",
+        "SpreadStreams",
+        "StackStreams",
+        "TakeStream",
+    ],
 }
 """The public names, by the file that defines them."""
 

@@ -2,7 +2,6 @@
 
 RECURRENT = "a recurrent state or a convolution over tokens"
 INDEXED = "an indexer chooses the keys of each query"
-SHARED_LAYERS = "layers share keys and values, or have embeddings of their own"
 
 LATER: dict[str, str] = {
     **dict.fromkeys(
@@ -42,18 +41,6 @@ LATER: dict[str, str] = {
             "image-text/mistral_large4",
         ),
         INDEXED,
-    ),
-    **dict.fromkeys(
-        (
-            "causal/gemma3n_text",
-            "causal/gemma4",
-            "causal/gemma4_text",
-            "causal/gemma4_unified",
-            "causal/gemma4_unified_text",
-            "image-text/gemma4",
-            "image-text/gemma4_unified",
-        ),
-        SHARED_LAYERS,
     ),
     "causal/longcat_flash": "experts that compute nothing, and a mixture beside two layers",
 }

@@ -32,6 +32,7 @@ from parity.alterations import (
 from parity.crossing import norm_of_tokens, without_cross
 from parity.encoding import ENCODER_PARTS, idle
 from parity.recurring import RECURRENT_PARTS
+from parity.sharing import SHARING_PARTS, shares_alike
 from parity.visible import causality, visibility
 
 STRUCTURE = set(
@@ -82,8 +83,10 @@ def turned(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
 
 
 def reverse(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
-    """The layers of a pattern in the opposite order."""
-    if spec.pattern:
+    """The layers of a pattern in the opposite order, if their weights are of the same shapes."""
+    facts = [block.facts() for block in spec.pattern]
+    widths = {(mixer.head_dim, mixer.n_kv_heads, mixer.kv_from is None) for mixer in facts}
+    if spec.pattern and len(widths) == 1:
         yield "pattern reversed", altered(spec, pattern=spec.pattern[::-1])
 
 
@@ -207,7 +210,6 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     },
     m.IndexedAttention: {"index": dropped},
     m.Indexer: {"top_k": plus(-1, 1), "pairing": to("half", "interleaved")},
-    m.ProjectedAttention: {"value_multiplier": times(1.1)},
     m.ProjectedHeads: {
         "bias": each_bias,
         "clip": both(times(1.5), dropped, filled(0.5)),
@@ -228,7 +230,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     m.Block: {"nth_branch": times(2), "residual_multiplier": times(1.1), "cross_attention": without_cross},
     m.PreNorm: {"kind": kinds(m.PostNorm, m.ResidualPostNorm), "normed": to("both")},
     m.PostNorm: {"kind": kinds(m.PreNorm, m.ResidualPostNorm), "adapter": dropped},
-    m.Sandwich: {"kind": kinds(m.PreNorm, m.ResidualPostNorm), "post_norm": dropped},
+    m.Sandwich: {"kind": kinds(m.PreNorm, m.ResidualPostNorm)},
     m.ResidualPostNorm: {"kind": kinds(m.PreNorm, m.PostNorm)},
     m.Parallel: {"n_norms": to(1, 2), "kind": kinds(m.PreNorm)},
     m.Group: {"n_layers": plus(-1), "pattern": reverse},
@@ -260,7 +262,9 @@ def mutants(spec: m.Model) -> Iterator[tuple[str, m.Model]]:
             continue
         for field in part.fields:
             for label, changed in alteration(type(part), field)(part, field):
-                yield f"{path or 'model'}: {label}", m.substitute(spec, {path: changed})
+                mutant = m.substitute(spec, {path: changed})
+                if shares_alike(spec, mutant):
+                    yield f"{path or 'model'}: {label}", mutant
 
 
 def ends_in_norm(part: Any) -> bool:
@@ -271,8 +275,9 @@ def ends_in_norm(part: Any) -> bool:
 def alteration(cls: type[Spec], field: str) -> Alteration:
     """How the class, or the nearest it inherits from, changes the field."""
     for kin in cls.__mro__:
-        if field in ALTERED.get(kin, {}):
-            return ALTERED[kin][field]
+        for table in (ALTERED, SHARING_PARTS):
+            if field in table.get(kin, {}):
+                return table[kin][field]
     if field not in STRUCTURE:
         raise KeyError(
             f"{cls.__name__}.{field} has no mutant: give it one in ALTERED, or list it in STRUCTURE"

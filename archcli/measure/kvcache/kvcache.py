@@ -142,6 +142,9 @@ def _engines(model: Model) -> Iterator[tuple[str, Model]]:
         # the new token arrives with the pass that reads it, so transformers keeps those before it
         less = {path: bound - 1 for path, bound in bounds.items()}
         yield "window - 1 tokens, as transformers", substitute(model, less)
+    shared = [f"{path}.kv_from" for path, mixer in cached.items() if mixer.kv_from is not None]
+    if shared:
+        yield "keys and values of its own in every layer", substitute(model, dict.fromkeys(shared))
     latent = {path: expanded(mixer) for path, mixer in cached.items() if mixer.is_latent}
     if latent:
         yield "keys and values rebuilt from the latent", substitute(model, latent)

@@ -62,6 +62,7 @@ def _heads(mixer: MixerFacts) -> dict[str, Number]:
         "v_head_dim": mixer.v_head_dim,
         "window": mixer.window,
         "chunk": mixer.chunk,
+        "kv_from": mixer.kv_from,
     }
 
 

@@ -19,10 +19,10 @@ from typing import Literal
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.attention.base import Attention, IndexedAttention
-from archcli.modules.base import Conflict, Positive, Size
-from archcli.modules.context import Context, or_default
+from archcli.modules.base import Conflict, Count, Positive, Size
+from archcli.modules.context import Context, borrowed, lent, or_default
 from archcli.modules.mixer import MixerFacts
-from archcli.modules.norm import QKNorm
+from archcli.modules.norm import Norm, QKNorm
 from archcli.ops import Clip, Linear, Scale, SplitHeads
 
 Projection = Literal["q", "k", "v", "o"]
@@ -104,11 +104,17 @@ class ProjectedAttention(IndexedAttention, ProjectedHeads):
 
     `value_multiplier` scales the values (MiMo-V2-Flash 0.707); 1 leaves them. `global_projections` states a
     second set of projections of queries, keys and values, for global tokens, of which a pass has none
-    (Longformer, arXiv:2004.05150 section 3.1).
+    (Longformer, arXiv:2004.05150 section 3.1). `v_norm` normalizes each head's values; with `values` keys
+    they are the projected keys, before norm and rotation, and Wv is not there (Gemma 4). `kv_from` n has
+    neither Wk nor Wv nor a cache: keys and values are those of layer n, counted from 0, an earlier one of the
+    same kind (cross-layer attention, arXiv:2405.12981; Gemma 3n).
     """
 
     value_multiplier: Positive = 1.0
     global_projections: bool = False
+    v_norm: Norm | None = None
+    values: Literal["projected", "keys"] = "projected"
+    kv_from: Count | None = None
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
         """[B, T, D] to [B, T, D]; the cache holds k [B, n, K, d] and v [B, n, K, e]."""
@@ -118,13 +124,21 @@ class ProjectedAttention(IndexedAttention, ProjectedHeads):
             self._declare_global(x, d)
         table = context.rotary or self.table(context.positions, x.shape[-1], "rotary")
         q = self._placed(self._heads(x, "q", self.n_heads, d), "q", table)
-        k = self._placed(self._heads(x, "k", self.kv_heads, d), "k", table)
-        v = self._values(x, d)
-        (k, v), kept = self.extend(context, k=k, v=v)
-        chosen, index_keys = self.select(x, x, context, table, held=2)
+        if self.kv_from is None:
+            (k, v), kept = self.extend(context, **self._entries(x, d, table))
+        else:
+            (k, v), kept = borrowed(context)
+        chosen, index_keys = self.select(x, x, context, table, held=len(kept or ()))
         mixed = self.merge(x, self.attend(context, d, q, k, v, selected=chosen))
         out = Linear("o_proj", x.shape[-1], self._biased("o"))(mixed)
-        return out, None if kept is None else (*kept, *index_keys)
+        return out, lent(context, None if kept is None else (*kept, *index_keys), (k, v))
+
+    def _entries(self, x: Tensor, d: Number, table: tuple[Tensor, Tensor] | None) -> dict[str, Tensor]:
+        """Keys and values of tokens x."""
+        heads = self._heads(x, "k", self.kv_heads, d)
+        k = self._placed(heads, "k", table)
+        v = heads if self.values == "keys" else self._values(x, d)
+        return {"k": k, "v": v if self.v_norm is None else self.v_norm(v, name="v_norm", group="qk_norm")}
 
     def _declare_global(self, x: Tensor, d: Number) -> None:
         """The weights of projections that a pass without global tokens does not run."""
@@ -143,6 +157,13 @@ class ProjectedAttention(IndexedAttention, ProjectedHeads):
         """Values [B, T, K, e] of tokens x, multiplied."""
         v = self._heads(x, "v", self.kv_heads, d if self.v_head_dim is None else self.v_head_dim)
         return v if self.value_multiplier == 1.0 else Scale("v_multiplier", self.value_multiplier)(v)
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflict: values that are the keys, with a width or a factor of their own."""
+        yield from super().check()
+        if self.values == "keys" and (self.v_head_dim is not None or self.value_multiplier != 1.0):
+            what = "values that are the keys have no v_head_dim and no value_multiplier"
+            yield Conflict("values-are-keys", "values", what, "leave them out, or write values: projected")
 
 
 class MultiHeadAttention(ProjectedAttention):

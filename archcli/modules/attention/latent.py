@@ -13,8 +13,8 @@ from typing import Annotated, ClassVar, Literal
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.attention.base import IndexedAttention
-from archcli.modules.base import Conflict, Inherit, Size
-from archcli.modules.context import Context, or_default
+from archcli.modules.base import Conflict, Count, Inherit, Size
+from archcli.modules.context import Context, borrowed, lent, or_default
 from archcli.modules.mixer import MixerFacts
 from archcli.modules.norm import Norm
 from archcli.modules.request import Forms
@@ -37,7 +37,8 @@ class MultiHeadLatentAttention(IndexedAttention):
     `form` naive rebuilds keys and values of every visible token; absorbed multiplies Wkvb into the queries
     and outputs instead, so that attention runs on the latents themselves: the same weights and result, other
     FLOPs. auto is absorbed where a token is decoded, as engines do, and naive elsewhere; a built model that
-    serves every phase is naive. `bias` biases Wqa, Wkva and Wo.
+    serves every phase is naive. `bias` biases Wqa, Wkva and Wo. `kv_from` n reads the latents of layer n,
+    counted from 0, and caches none.
     """
 
     forms: ClassVar[Forms | None] = Forms(
@@ -52,6 +53,7 @@ class MultiHeadLatentAttention(IndexedAttention):
     bias: bool = False
     latent_norm: Annotated[Norm, Inherit("norm")]
     form: Literal["auto", "naive", "absorbed"] = "auto"
+    kv_from: Count | None = None
 
     def facts(self, d_model: Number | None = None) -> MixerFacts:
         """Widths of the heads that are rebuilt from the latent."""
@@ -75,16 +77,23 @@ class MultiHeadLatentAttention(IndexedAttention):
         q, source = self._queries(x)
         q_nope, q_pe = Split("q_split", (self.qk_nope_head_dim, self.qk_rope_head_dim))(q)
         q_pe = self.position.rotate(q_pe, table, "q_rotate")
+        if self.kv_from is None:
+            (latent, k_pe), kept = self.extend(context, **self._latents(x, table))
+        else:
+            (latent, k_pe), kept = borrowed(context)
+        chosen, index_keys = self.select(x, source, context, table, held=len(kept or ()))
+        mix = self._absorbed if self.form == "absorbed" else self._naive
+        mixed = self.merge(x, mix(context, q_nope, q_pe, latent, k_pe, chosen))
+        out = Linear("o_proj", x.shape[-1], self.bias)(mixed)
+        return out, lent(context, None if kept is None else (*kept, *index_keys), (latent, k_pe))
+
+    def _latents(self, x: Tensor, table: tuple[Tensor, Tensor] | None) -> dict[str, Tensor]:
+        """The latent [B, T, c] of tokens x, and their rotary key [B, T, 1, r]."""
         compressed = Linear("kv_a_proj", self.kv_lora_rank + self.qk_rope_head_dim, self.bias)(x)
         latent, k_pe = Split("kv_a_split", (self.kv_lora_rank, self.qk_rope_head_dim))(compressed)
         latent = self.latent_norm(latent, name="kv_a_norm", group=LATENT)
         k_pe = self.position.rotate(Unsqueeze("k_pe_head")(k_pe), table, "k_rotate")
-        (latent, k_pe), kept = self.extend(context, latent=latent, k_pe=k_pe)
-        chosen, index_keys = self.select(x, source, context, table, held=2)
-        mix = self._absorbed if self.form == "absorbed" else self._naive
-        mixed = self.merge(x, mix(context, q_nope, q_pe, latent, k_pe, chosen))
-        out = Linear("o_proj", x.shape[-1], self.bias)(mixed)
-        return out, None if kept is None else (*kept, *index_keys)
+        return {"latent": latent, "k_pe": k_pe}
 
     def _queries(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Queries [B, T, H, n + r], and their source: the normalized latent, or x where there is none."""

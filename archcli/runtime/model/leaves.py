@@ -104,8 +104,8 @@ class Leaf(nn.Module):
                 nn.init.normal_(parameter, std=0.02)
             else:
                 nn.init.constant_(parameter, value)
-        for buffer in self.buffers(recurse=False):
-            nn.init.zeros_(buffer)
+        for name, buffer in self.named_buffers(recurse=False):
+            nn.init.constant_(buffer, self.op.initial(name) or 0.0)
 
     def forward(self, *xs: torch.Tensor, op: Op | None = None) -> Any:
         """Run the op on these parameters, or `op` in its place, which may know the length of the pass."""

@@ -21,6 +21,7 @@ from parity.families import (
     pieces,
     routed,
     routed_more,
+    shared,
     state_space,
     two_halves,
     unusual,
@@ -46,6 +47,7 @@ FAMILIES = {
     **masked.FAMILIES,
     **two_halves.FAMILIES,
     **wrapped.FAMILIES,
+    **shared.FAMILIES,
     **hybrids.FAMILIES,
     **delta.FAMILIES,
 }

@@ -11,11 +11,11 @@ from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.feed_forward import gated
 from archcli.load.huggingface.parts.norms import rmsnorm
 from archcli.load.huggingface.parts.numbers import optional_number
-from archcli.load.huggingface.parts.rope import parameters, position
-from archcli.load.huggingface.parts.windows import FULL, SLIDING, windows
+from archcli.load.huggingface.parts.windows import windows
 from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights.names import QK_NORM, SANDWICH
 from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.whole.gemma_like import near_and_far
 
 MODEL_TYPES = ("gemma3_text",)
 
@@ -54,7 +54,7 @@ def mapping(config: Config) -> Mapped:
     ffn, scale = gated(config, act="hidden_activation"), query_scale(config, width)
     cap = optional_number(config, "attn_logit_softcapping")
     period = config.size("sliding_window_pattern").value
-    near, far = _positions(config, width)
+    near, far = near_and_far(config, width)
     encodes = _encodes(config)
 
     def layer(window: ConfigValue[int] | None) -> Mapped:
@@ -93,16 +93,6 @@ def _to_both_sides(window: ConfigValue[int] | None) -> Mapped:
     """A window half to each side of a token, which it is in the middle of."""
     sparsity = None if window is None else {"kind": "longformer", "window": window}
     return {"causal": False, "sparsity": sparsity}
-
-
-def _positions(config: Config, width: ConfigValue[int]) -> tuple[ConfigValue[Mapped], ConfigValue[Mapped]]:
-    """RoPE of the windowed layers, and of the global ones, which use `rope_scaling` and `rope_theta`."""
-    near = {
-        "rope_theta": config.number("rope_local_base_freq"),
-        **parameters(config, "rope_parameters", SLIDING),
-    }
-    far = {**parameters(config, "rope_parameters", FULL), **parameters(config, "rope_scaling")}
-    return position(config, width, near), position(config, width, far)
 
 
 WEIGHTS: Weights = {**SANDWICH, **QK_NORM}

@@ -141,6 +141,10 @@ def _scaling(config: Config, stated: Parameters, cls: RopeClass) -> ConfigValue[
     if build is None:
         known = "known: default, " + ", ".join(KINDS)
         raise config.error(f"rope scaling {short_repr(name)} is not supported", known, kind.place)
+    if name == "proportional" and cls.partial is not None:
+        raise config.error(
+            "rope_type proportional is not supported here", "the class turns a part", kind.place
+        )
     mapping = build(config, stated)
     return kind.derive(mapping if cls.scales_scores else _on_angles(mapping))
 
@@ -198,6 +202,12 @@ def _dynamic(config: Config, stated: Parameters) -> Mapped:
     }
 
 
+def _proportional(config: Config, stated: Parameters) -> Mapped:
+    turned = "partial_rotary_factor" in stated
+    share = {"share": _number(config, stated, "partial_rotary_factor")} if turned else {}
+    return {"kind": "proportional", **share, **_optional(config, stated, "factor")}
+
+
 def _llama3(config: Config, stated: Parameters) -> Mapped:
     return {
         "kind": "llama3",
@@ -242,5 +252,6 @@ KINDS = {
     "yarn": _yarn,
     "longrope": _longrope,
     "su": _longrope,
+    "proportional": _proportional,
 }
 """Kinds of scaling by `rope_type`."""

@@ -1,0 +1,103 @@
+"""Sandwich: norms before and after each sublayer, with what Gemma 3n and Gemma 4 add to such a layer.
+
+B batch, T new tokens, D d_model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from archcli.graph import Tensor
+from archcli.modules.activation import Activation
+from archcli.modules.base import Conflict, Size
+from archcli.modules.block import SerialBlock
+from archcli.modules.context import Context, or_default
+from archcli.modules.ffn import FeedForward
+from archcli.modules.mixer import Kept, Mixer
+from archcli.modules.norm import Norm
+from archcli.modules.per_layer import gated_by_layer
+from archcli.ops import Add, Linear, Scale, StoredScale
+
+LAUREL = "laurel"
+"""The heading of learned augmented residuals, and how the names of their ops begin."""
+
+
+class DoubleNorm(SerialBlock):
+    """x += N(A(N x)); x += N(F(N x)), with further residuals and networks.
+
+    `post_norm` is the norm after a sublayer, where it is another than the one before (Muse Glimmer, in its
+    eps).
+
+    `laurel_rank` r adds a learned augmented residual beside the mixer, which reads the same u = N x: x = (x +
+    N(A u) + u + N(R L u)) / sqrt(2), L [r, D] and R [D, r] (LAuReL, arXiv:2411.07501 section 2; Gemma 3n).
+    `beside` is a mixture that reads x itself; F's output is normalized and added to its: x += N(N(F(N x)) +
+    M(x)) (Gemma 4). With `per_layer_gate` g, an activation, the layer ends with x += N(P(g(G x) * e)), where
+    e is the model's per-layer embedding for it. `stored_scale` multiplies the result by a stored number,
+    which is not trained (Gemma 4).
+    """
+
+    post_norm: Norm | None = None
+    laurel_rank: Size | None = None
+    beside: FeedForward | None = None
+    per_layer_gate: Activation | None = None
+    stored_scale: bool = False
+
+    def before(self, x: Tensor, name: str) -> Tensor:
+        """N x."""
+        normalized: Tensor = self.norm(x, name=f"{name}_norm")
+        return normalized
+
+    def after(self, x: Tensor, y: Tensor, name: str) -> Tensor:
+        """x + N y."""
+        return self._add(x, (self.post_norm or self.norm)(y, name=f"{name}_post_norm"), name)
+
+    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
+        """Both sublayers, then what the layer's own embedding adds, and the stored factor."""
+        context = or_default(x, context)
+        x, kept = super().forward(x, context)
+        if self.per_layer_gate is not None:
+            y = gated_by_layer(x, context, self.per_layer_gate, self.norm)
+            x = self._add(x, y, "per_layer")
+        return StoredScale("stored_scale")(x) if self.stored_scale else x, kept
+
+    def mix(self, x: Tensor, context: Context, step: str, mixer: Mixer) -> tuple[Tensor, Kept]:
+        """The stream after the mixer, with the learned augmented residual if there is one."""
+        if self.laurel_rank is None:
+            return super().mix(x, context, step, mixer)
+        normed = self.before(x, step)
+        y, kept = mixer(normed, context, name=step)
+        low = Linear(f"{LAUREL}_down", self.laurel_rank)(normed, group=LAUREL)
+        back = Linear(f"{LAUREL}_up", x.shape[-1])(low, group=LAUREL)
+        back = self.norm(back, name=f"{LAUREL}_norm", group=LAUREL)
+        learned = Add(f"{LAUREL}_add")(normed, back, group=LAUREL)
+        both = Add(f"{LAUREL}_join")(self.after(x, y, step), learned, group=LAUREL)
+        return Scale(f"{LAUREL}_scale", 2**-0.5)(both, group=LAUREL), kept
+
+    def network(self, x: Tensor, ffn: FeedForward) -> Tensor:
+        """What the feed-forward network makes of the stream, and the mixture beside it."""
+        y = super().network(x, ffn)
+        if self.beside is None:
+            return y
+        y = self.norm(y, name="ffn_own_norm")
+        both: Tensor = Add("beside_add")(y, self.beside(x, name="beside"))
+        return both
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflicts: a residual beside no mixer, a mixture beside no network."""
+        yield from super().check()
+        if self.laurel_rank is not None and self.mixing is None:
+            what = "laurel_rank is of a residual beside the mixer, and there is none"
+            yield Conflict("laurel-needs-mixer", "laurel_rank", what, "add attention, or leave it out")
+        if self.beside is not None and self.ffn is None:
+            what = "there is no ffn that this could stand beside"
+            yield Conflict("beside-needs-ffn", "beside", what, "write it as ffn")
+
+
+class Sandwich(DoubleNorm):
+    """x += N(A(N x)); x += N(F(N x)): norms before and after, also called double norm.
+
+    CogView, arXiv:2105.13290; Gemma 2, arXiv:2408.00118.
+    """
+
+    kind: Literal["sandwich"] = "sandwich"

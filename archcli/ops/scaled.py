@@ -1,0 +1,108 @@
+"""Ops that keep what is large, or scale by numbers that are stored or chosen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, ClassVar
+
+from archcli.arith import Number, Shape, prod
+from archcli.graph import Op, OpClass, Part
+from archcli.ops.base import WHOLE_NUMBERS, elementwise
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GaussianTopK(Op):
+    """max(x - (mean + z std), 0) over the last axis, z the normal distribution's quantile at `share`.
+
+    Keeps about the 1 - share largest without sorting them (Spark Transformer, arXiv:2506.06644 section 3).
+    Per element: a sum for the mean; subtract, square and add for the deviation; subtract the cutoff; the
+    maximum 0. The gradient: a sum over those kept, a product with x, two subtractions.
+    """
+
+    name: str
+    share: float
+
+    def shape(self, x: Shape) -> Shape:
+        return x
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        n = prod(x)
+        gradient = Part("d_0", OpClass.NORMALIZATION, 4 * n, 2 * n, n, wrt=0)
+        return (Part("threshold", OpClass.NORMALIZATION, 5 * n, n, n, (gradient,)),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        deviation = torch.std(x, dim=-1, keepdim=True, correction=0)
+        cutoff = x.mean(-1, keepdim=True) + deviation * NormalDist().inv_cdf(self.share)
+        return torch.relu(x - cutoff)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredScale(Op):
+    """y = c x for a number c that is stored, not trained."""
+
+    name: str
+
+    def shape(self, x: Shape) -> Shape:
+        return x
+
+    def buffers(self, x: Shape) -> dict[str, Shape]:
+        return {"scale": (1,)}
+
+    def initial(self, weight: str) -> float | None:
+        return 1.0
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        return (elementwise("scale", prod(x)),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x * weights["scale"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScaleChosen(Op):
+    """Weights of chosen experts [B, T, k] times a trained number of each of `entries` experts, by index."""
+
+    name: str
+    entries: Number
+
+    def shape(self, x: Shape, index: Shape) -> Shape:
+        return x
+
+    def weights(self, x: Shape, index: Shape) -> dict[str, Shape]:
+        return {"scale": (self.entries,)}
+
+    def initial(self, weight: str) -> float | None:
+        return 1.0
+
+    def parts(self, x: Shape, index: Shape) -> tuple[Part, ...]:
+        n = prod(x)
+        gradients = (
+            Part("d_0", OpClass.ELEMENTWISE, n, 2 * n + self.entries, n, wrt=0),
+            Part("d_scale", OpClass.NORMALIZATION, 2 * n, 3 * n, self.entries, wrt="scale"),
+        )
+        return (Part("scale", OpClass.ELEMENTWISE, n, 2 * n + self.entries, n, gradients),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any, index: Any) -> Any:
+        return x * weights["scale"][index].to(x.dtype)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WithinTable(Op):
+    """Ids, 0 for those that a table of `entries` does not have."""
+
+    name: str
+    entries: Number
+    zero_cost_reason: ClassVar[str] = WHOLE_NUMBERS
+
+    def trained(self, grads: list[bool], ids: Shape) -> bool:
+        return False
+
+    def shape(self, ids: Shape) -> Shape:
+        return ids
+
+    def parts(self, ids: Shape) -> tuple[Part, ...]:
+        return ()
+
+    def run(self, torch: Any, weights: dict[str, Any], ids: Any) -> Any:
+        return torch.where(ids < self.entries, ids, 0)

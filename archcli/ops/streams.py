@@ -1,0 +1,137 @@
+"""Ops of several residual streams beside each other, [B, T, n, D] (AltUp, arXiv:2301.13310).
+
+B batch, T new tokens, n streams, D width.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from archcli.arith import Number, Shape, prod
+from archcli.graph import Op, OpClass, Part
+from archcli.ops.base import movement
+
+SQUARE_AND_ADD = 2
+"""A square and an addition: what an element adds to a mean of squares."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StackStreams(Op):
+    """n tensors [B, T, D] as one [B, T, n, D]."""
+
+    name: str
+
+    def shape(self, *xs: Shape) -> Shape:
+        return (*xs[0][:-1], len(xs), xs[0][-1])
+
+    def parts(self, *xs: Shape) -> tuple[Part, ...]:
+        n = prod(xs[0])
+        gradients = tuple(Part(f"d_{i}", OpClass.MOVEMENT, 0, n, n, wrt=i) for i in range(len(xs)))
+        return (movement("stack", n * len(xs), n * len(xs), gradients),)
+
+    def run(self, torch: Any, weights: dict[str, Any], *xs: Any) -> Any:
+        return torch.stack(xs, dim=-2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TakeStream(Op):
+    """Stream `index` of [B, T, n, D]: [B, T, D]."""
+
+    name: str
+    index: Number
+    zero_cost_reason: ClassVar[str] = "a view: no element moves"
+
+    def shape(self, x: Shape) -> Shape:
+        return (*x[:-2], x[-1])
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        return ()
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x.select(-2, self.index)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MatchMagnitude(Op):
+    """y rms(x) / max(rms(y), sqrt(eps)): y as long as x, token by token. Inputs y and x [B, T, D].
+
+    Forward 2 FLOPs an element for each mean of squares, a product and a division. The gradient of y has a
+    product of it with y more, summed and subtracted, that of x a sum of dy y and a product.
+    """
+
+    name: str
+    eps: float
+
+    def shape(self, y: Shape, x: Shape) -> Shape:
+        return y
+
+    def parts(self, y: Shape, x: Shape) -> tuple[Part, ...]:
+        n = prod(y)
+        gradients = (
+            Part("d_0", OpClass.NORMALIZATION, 6 * n, 3 * n, n, wrt=0),
+            Part("d_1", OpClass.NORMALIZATION, 3 * n, 3 * n, n, wrt=1),
+        )
+        flops = 2 * SQUARE_AND_ADD * n + 2 * n
+        return (Part("match", OpClass.NORMALIZATION, flops, 2 * n, n, gradients),)
+
+    def run(self, torch: Any, weights: dict[str, Any], y: Any, x: Any) -> Any:
+        target = x.square().mean(-1, keepdim=True).sqrt()
+        return y * target / y.square().mean(-1, keepdim=True).clamp(min=self.eps).sqrt()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpreadStreams(Op):
+    """Streams x [B, T, n, D], each with its share c_i of y added: x_i + c_i y; y [B, T, D], c [B, T, n]."""
+
+    name: str
+
+    def shape(self, x: Shape, y: Shape, c: Shape) -> Shape:
+        return x
+
+    def parts(self, x: Shape, y: Shape, c: Shape) -> tuple[Part, ...]:
+        n, one, shares = prod(x), prod(y), prod(c)
+        gradients = (
+            Part("d_1", OpClass.ELEMENTWISE, 2 * n - one, n + shares, one, wrt=1),
+            Part("d_2", OpClass.ELEMENTWISE, 2 * n - shares, n + one, shares, wrt=2),
+        )
+        return (Part("spread", OpClass.ELEMENTWISE, 2 * n, n + one + shares, n, gradients),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any, y: Any, c: Any) -> Any:
+        return x + y.unsqueeze(-2) * c.unsqueeze(-1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AddToLater(Op):
+    """Streams x [B, T, n, D], y [B, T, D] added to all but the first."""
+
+    name: str
+
+    def shape(self, x: Shape, y: Shape) -> Shape:
+        return x
+
+    def parts(self, x: Shape, y: Shape) -> tuple[Part, ...]:
+        n, one = prod(x), prod(y)
+        gradient = Part("d_1", OpClass.ELEMENTWISE, n - 2 * one, n - one, one, wrt=1)
+        return (Part("add", OpClass.ELEMENTWISE, n - one, n + one, n, (gradient,)),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any, y: Any) -> Any:
+        return torch.cat((x[..., :1, :], x[..., 1:, :] + y.unsqueeze(-2)), dim=-2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeanStreams(Op):
+    """The mean of the streams [B, T, n, D]: [B, T, D]."""
+
+    name: str
+
+    def shape(self, x: Shape) -> Shape:
+        return (*x[:-2], x[-1])
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        n, mean = prod(x), prod(self.shape(x))
+        gradient = Part("d_0", OpClass.ELEMENTWISE, mean, mean, n, wrt=0)
+        return (Part("mean", OpClass.ELEMENTWISE, n, n, mean, (gradient,)),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x.mean(-2)

@@ -3,7 +3,10 @@
 import pytest
 import torch
 
-from wiring import CHECKS
+from wiring import CHECKS as WIRING
+from wiring_recurrent import CHECKS as RECURRENT
+
+CHECKS = WIRING | RECURRENT
 
 torch.set_num_threads(1)
 

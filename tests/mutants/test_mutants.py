@@ -29,14 +29,15 @@ from archcli.ops import (
 )
 from asking import ask
 from gradients import CHECKS as GRADIENTS
-from mutants import of_modules, of_ops
+from mutants import of_modules, of_ops, of_recurrent
 from ops.cases import CASES
 from ops.checks import CHECKS
 from wiring import CHECKS as WIRING
+from wiring_recurrent import CHECKS as RECURRENT
 from zoo import ZOO, built, tokens
 
 torch.set_num_threads(1)
-MUTANTS = [*of_ops.MUTANTS, *of_modules.MUTANTS]
+MUTANTS = [*of_ops.MUTANTS, *of_modules.MUTANTS, *of_recurrent.MUTANTS]
 FIGURES = json.loads((Path(__file__).parents[1] / "oracle" / "figures.json").read_text())["models"]
 
 
@@ -119,7 +120,7 @@ SUITES = {
     "ops": ops,
     "oracle": oracle,
     "witness": witness,
-    "wiring": lambda name: WIRING[name](),
+    "wiring": lambda name: (WIRING | RECURRENT)[name](),
     "masks": masks,
     "gradients": lambda name: GRADIENTS[name](),
     "absorbed": absorbed,

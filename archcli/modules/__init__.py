@@ -50,6 +50,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.recurrent.kda import *
     from archcli.modules.recurrent.mamba import *
     from archcli.modules.recurrent.rg_lru import *
+    from archcli.modules.recurrent.rwkv import *
     from archcli.modules.relative import *
     from archcli.modules.relative_key import *
     from archcli.modules.rope_scaling import *
@@ -125,6 +126,7 @@ HOMES = {
     ".recurrent.lightning": ["LightningAttention"],
     ".recurrent.mlstm": ["MLSTM"],
     ".recurrent.retention": ["Retention"],
+    ".recurrent.rwkv": ["RWKV4", "RWKVChannelMix"],
     ".relative_key": ["RelativeKey"],
     ".relative": ["LayerBuckets", "RelativeBuckets", "ScoreBias"],
     ".rope_scaling": [

@@ -17,7 +17,7 @@ from archcli.graph import Tensor
 from archcli.modules.base import Conflict, Inherit, Positive, Share, Size, children
 from archcli.modules.context import Context, or_default
 from archcli.modules.dropout import dropped
-from archcli.modules.ffn import FeedForward
+from archcli.modules.ffn import FeedForward, caches, feed
 from archcli.modules.mixer import NO_MIXER, Kept, Mixer, MixerFacts
 from archcli.modules.norm import Norm, again, has_weight
 from archcli.modules.unread import Holder
@@ -146,7 +146,7 @@ class SerialBlock(Block):
         """Run the mixer, cross attention if there is a source, and the feed-forward network."""
         context = or_default(x, context)
         self.hold(x)
-        cache, cross = context.cache, self.cross_attention
+        (cache, fed), cross = caches(self.ffn, context.cache), self.cross_attention
         crosses = cross is not None and not cross.idle
         kept: Kept = None if cache is None else ()
         mixed, crossed = cache if crosses and cache else (cache, cache)
@@ -158,7 +158,8 @@ class SerialBlock(Block):
         elif cross is not None:
             self._declare(cross, x, context)
         if self.ffn is not None:
-            x = self.after(x, self.network(x, self.ffn), "ffn")
+            y, kept = self.network(x, self.ffn, fed, kept)
+            x = self.after(x, y, "ffn")
         return x, kept
 
     def mix(self, x: Tensor, context: Context, step: str, mixer: Mixer) -> tuple[Tensor, Kept]:
@@ -166,10 +167,9 @@ class SerialBlock(Block):
         y, kept = mixer(self.before(x, step), context, name=step)
         return self.after(x, y, step), kept
 
-    def network(self, x: Tensor, ffn: FeedForward) -> Tensor:
-        """What the feed-forward network makes of the stream."""
-        y: Tensor = ffn(self.before(x, "ffn"), name="ffn")
-        return y
+    def network(self, x: Tensor, ffn: FeedForward, cache: Kept, kept: Kept) -> tuple[Tensor, Kept]:
+        """What the network makes of the stream, and what the layer keeps: `kept`, and a state of its own."""
+        return feed(ffn, self.before(x, "ffn"), cache, kept)
 
     def _cross(self, cross: CrossAttention, x: Tensor, context: Context) -> tuple[Tensor, Kept]:
         """x after cross attention, and what that keeps of the source."""
@@ -226,6 +226,9 @@ class PostNorm(SerialBlock):
                 "an adapter needs an ffn, and a norm of kind rmsnorm or layernorm with a weight",
                 "add ffn, and norm: layernorm",
             )
+        if self.adapter is not None and self.adapter.keeps_state:
+            what = "an adapter cannot carry a state from token to token"
+            yield Conflict("adapter-without-state", "adapter", what, "use kind mlp or glu")
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
         """As every block, then the adapter if there is one."""
@@ -278,14 +281,16 @@ class Parallel(Block):
         """Normalize, run mixer and feed-forward network in parallel, add both to the stream."""
         context = or_default(x, context)
         self.hold(x)
-        kept: Kept = None if context.cache is None else ()
+        cache, fed = caches(self.ffn, context.cache)
+        kept: Kept = None if cache is None else ()
         first = "ffn" if self.mixing is None else self.mixing[0]
         normed = self.norm(x, name=f"{first}_norm")
         shares = self.n_norms == 1 or self.mixing is None or self.ffn is None
         read = normed if shares else self.norm(x, name="ffn_norm")
         if self.mixing is not None:
-            y, kept = self.mixing[1](normed, context, name=first)
+            y, kept = self.mixing[1](normed, context._replace(cache=cache), name=first)
             x = self._add(x, y, first)
         if self.ffn is not None:
-            x = self._add(x, self.ffn(read, name="ffn"), "ffn")
+            y, kept = feed(self.ffn, read, fed, kept)
+            x = self._add(x, y, "ffn")
         return x, kept

@@ -7,7 +7,7 @@ B batch, T new tokens, D d_model, F d_ff.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
@@ -18,6 +18,7 @@ from archcli.modules.norm import Norm
 from archcli.ops import AddConstant, Clip, Linear, Multiply
 
 Branch = Literal["gate", "up", "down"]
+Cache = tuple[Any, ...] | None
 
 
 class FeedForward(Module):
@@ -26,6 +27,9 @@ class FeedForward(Module):
     family: ClassVar[str] = "ffn"
     group: ClassVar[str] = "ffn"
     is_gated: ClassVar[bool] = False
+    keeps_state: ClassVar[bool] = False
+    """Whether it carries a state from token to token: its forward is given the state, and returns the new one
+    beside its output."""
 
     @property
     def width(self) -> Number | None:
@@ -119,6 +123,21 @@ class GLU(FeedForward):
 
     def _biased(self, which: Branch) -> bool:
         return self.bias if isinstance(self.bias, bool) else which in self.bias
+
+
+def caches(ffn: FeedForward | None, cache: Cache) -> tuple[Cache, Cache]:
+    """The mixer's part of a layer's cache, and that of a network that carries a state."""
+    carries = ffn is not None and ffn.keeps_state
+    of_mixer, of_ffn = cache if carries and cache else (cache, cache)
+    return of_mixer, of_ffn
+
+
+def feed(ffn: FeedForward, x: Tensor, cache: Cache, kept: Cache) -> tuple[Tensor, Cache]:
+    """The network's output for x, and what the layer keeps: beside the mixer's, the network's state."""
+    if not ffn.keeps_state:
+        return ffn(x, name="ffn"), kept
+    y, state = ffn(x, cache, name="ffn")
+    return y, None if cache is None else (kept, state)
 
 
 def _normalized(hidden: Tensor, norm: Norm | None) -> Tensor:

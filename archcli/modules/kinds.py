@@ -55,6 +55,7 @@ TABLE: dict[str, dict[str, str]] = {
         "retention": "archcli.modules.recurrent.retention:Retention",
         "mamba2": "archcli.modules.recurrent.mamba2:Mamba2",
         "rg_lru": "archcli.modules.recurrent.rg_lru:RGLRU",
+        "rwkv4": "archcli.modules.recurrent.rwkv:RWKV4",
     },
     "block": {
         "pre_norm": "archcli.modules.block:PreNorm",
@@ -70,6 +71,7 @@ TABLE: dict[str, dict[str, str]] = {
         "mlp": "archcli.modules.ffn:MLP",
         "glu": "archcli.modules.ffn:GLU",
         "moe": "archcli.modules.moe:MixtureOfExperts",
+        "rwkv_channel_mix": "archcli.modules.recurrent.rwkv:RWKVChannelMix",
     },
     "gated_norm": {
         "rmsnorm": "archcli.modules.recurrent.gated_norm:GatedRMSNorm",

@@ -159,6 +159,10 @@ class MixtureOfExperts(FeedForward):
         if isinstance(self.expert, MixtureOfExperts) or isinstance(self.shared, MixtureOfExperts):
             what = "an expert cannot itself be a mixture of experts"
             yield Conflict("expert-not-mixture", "expert", what, "use kind mlp or glu")
+        for name, network in (("expert", self.expert), ("shared", self.shared)):
+            if network is not None and network.keeps_state:
+                what = "an expert cannot carry a state from token to token"
+                yield Conflict("expert-without-state", name, what, "use kind mlp or glu")
         if self.weigh == "input" and self.top_k != 1:
             what = f"weigh input is defined for top_k 1, not {self.top_k}"
             yield Conflict("weigh-input-top-1", "weigh", what, "use weigh: output")

@@ -74,14 +74,13 @@ class DoubleNorm(SerialBlock):
         both = Add(f"{LAUREL}_join")(self.after(x, y, step), learned, group=LAUREL)
         return Scale(f"{LAUREL}_scale", 2**-0.5)(both, group=LAUREL), kept
 
-    def network(self, x: Tensor, ffn: FeedForward) -> Tensor:
+    def network(self, x: Tensor, ffn: FeedForward, cache: Kept, kept: Kept) -> tuple[Tensor, Kept]:
         """What the feed-forward network makes of the stream, and the mixture beside it."""
-        y = super().network(x, ffn)
+        y, kept = super().network(x, ffn, cache, kept)
         if self.beside is None:
-            return y
+            return y, kept
         y = self.norm(y, name="ffn_own_norm")
-        both: Tensor = Add("beside_add")(y, self.beside(x, name="beside"))
-        return both
+        return Add("beside_add")(y, self.beside(x, name="beside")), kept
 
     def check(self) -> Iterator[Conflict]:
         """Conflicts: a residual beside no mixer, a mixture beside no network."""
@@ -92,6 +91,9 @@ class DoubleNorm(SerialBlock):
         if self.beside is not None and self.ffn is None:
             what = "there is no ffn that this could stand beside"
             yield Conflict("beside-needs-ffn", "beside", what, "write it as ffn")
+        if self.beside is not None and self.beside.keeps_state:
+            what = "a network beside another cannot carry a state from token to token"
+            yield Conflict("beside-without-state", "beside", what, "use kind mlp, glu or moe")
 
 
 class Sandwich(DoubleNorm):

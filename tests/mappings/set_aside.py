@@ -16,7 +16,6 @@ LATER: dict[str, str] = {
             "causal/mamba2",
             "causal/minimax",
             "causal/nemotron_h",
-            "causal/rwkv",
             "causal/xlstm",
             "causal/zamba",
             "causal/zamba2",

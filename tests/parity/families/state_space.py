@@ -1,4 +1,4 @@
-"""Decoders of Mamba-1 mixers, Jamba with attention and experts beside them, and Griffin."""
+"""Decoders of Mamba-1 mixers, Jamba with attention and experts beside them, Griffin, and RWKV-4."""
 
 from parity.family import D_FF, EPS, HEADS, KV_HEADS, SIZES, WINDOW, Family, rope
 
@@ -34,6 +34,13 @@ GRIFFIN = {
     "logits_soft_cap": 3.0,
     "rope_parameters": rope(),
     "tie_word_embeddings": True,
+}
+RWKV = {
+    **{key: SIZES[key] for key in ("vocab_size", "hidden_size", "num_hidden_layers", "pad_token_id")},
+    "model_type": "rwkv",
+    "intermediate_size": D_FF,
+    "layer_norm_epsilon": EPS,
+    "tie_word_embeddings": False,
 }
 
 FAMILIES = {
@@ -75,6 +82,16 @@ FAMILIES = {
             "hidden_activation": "gelu",
             "tie_word_embeddings": False,
         }
+    ),
+    "rwkv": Family(RWKV),
+    "rwkv_wide": Family(
+        {
+            **RWKV,
+            "attention_hidden_size": 44,
+            "intermediate_size": None,
+            "tie_word_embeddings": True,
+            "layer_norm_epsilon": 1e-5,
+        },
     ),
     "falcon_mamba": Family({**MAMBA, "model_type": "falcon_mamba", "mixer_rms_eps": 0.02}),
 }

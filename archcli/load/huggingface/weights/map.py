@@ -53,7 +53,7 @@ class WeightTarget(NamedTuple):
             whole[-2:] = whole[:-3:-1]
         if self.parts.merged:
             whole[:2] = [whole[0] * whole[1]]
-        return (1, *whole) if self.parts.flat else tuple(whole)
+        return (*(1,) * self.parts.flat, *whole)
 
     def renamed(self, names: tuple[str, ...]) -> WeightTarget:
         """The target under other archcli names, which another tensor may hold as well."""

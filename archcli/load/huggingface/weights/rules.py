@@ -19,15 +19,15 @@ class Parts:
 
     `transposed`: stored [in, out] (GPT-2's Conv1D, stacked experts of some). `axis`: several of ours lie one
     after the other along it. `groups`: they do so anew in each of so many groups (q, k, v of head 0, then of
-    head 1, …). `flat`: stored with an axis of 1 in front. `merged`: a stack of matrices, stored one below the
-    other as one (DBRX's experts). `again`: it may be stored under a second name too.
+    head 1, …). `flat`: stored with so many axes of 1 in front. `merged`: a stack of matrices, stored one
+    below the other as one (DBRX's experts). `again`: it may be stored under a second name too.
     """
 
     ours: tuple[str, ...]
     axis: int = 0
     groups: int = 1
     transposed: bool = False
-    flat: bool = False
+    flat: int = 0
     merged: bool = False
     again: bool = False
 

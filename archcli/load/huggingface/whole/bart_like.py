@@ -182,7 +182,7 @@ def bart_weights(
             "[model.]encoder.embed_tokens.weight": table if tied else "source.weight",
             "[model.]encoder.layernorm_embedding.*": "encoder.input_norm.*",
             "[model.]encoder.layer_norm.*": "encoder.final_norm.*",
-            "final_logits_bias": Parts(("lm_head.bias",), flat=True),
+            "final_logits_bias": Parts(("lm_head.bias",), flat=1),
             **fairseq_layers("[model.]encoder.layers.*", "encoder.layers.*"),
         }
         tables["encoder"] = "encoder.position_embedding.weight"

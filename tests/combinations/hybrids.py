@@ -26,6 +26,8 @@ HYBRIDS = {
     "bamba": (f"mixer: {SSD}, {GLU}", f"mixer: {SSD}, {GLU}", f"attention: {GQA}, {GLU}"),
     "jamba": (f"mixer: {SSD}, {GLU}", f"attention: {GQA}, {MOE}", f"mixer: {SSD}, {MOE}"),
     "nemotron-h": (f"mixer: {SSD}", GLU, f"mixer: {SSD}", f"attention: {GQA}", GLU),
+    "rwkv": ("mixer: {kind: rwkv4}, ffn: {kind: rwkv_channel_mix, d_ff: 20}",),
+    "channel-mix": (f"attention: {GQA}, ffn: {{kind: rwkv_channel_mix, d_ff: 20}}", f"mixer: {SSD}, {GLU}"),
     "windows": (f"mixer: {SSD}, {GLU}", f"attention: {WINDOWED}, {GLU}"),
     "latent": (f"mixer: {LINEAR}, {GLU}", f"mixer: {LINEAR}, {GLU}", f"attention: {MLA}, {MOE}"),
     "lfm2": (f"mixer: {CONV}, {GLU}", f"mixer: {CONV}, {GLU}", f"attention: {GQA}, {MOE}"),

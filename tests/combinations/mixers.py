@@ -27,6 +27,7 @@ MIXERS = {
     "value_head_dim: 6, chunk: 4, conv_kernel: 3, neg_eigval: true}",
     "kda": "{kind: kda, n_heads: 3, head_dim: 5, gate_rank: 4, chunk: 4, conv_kernel: 3}",
     "mamba": "{kind: mamba, d_inner: 24, state: 5, dt_rank: 3, conv_kernel: 3, dt_norm: rmsnorm}",
+    "rwkv4": "{kind: rwkv4, width: 12}",
     "rg_lru": "{kind: rg_lru, width: 12, n_blocks: 3, conv_kernel: 3}",
     "mamba-heads": "{kind: mamba, d_inner: 24, n_heads: 2, state: 5, bias: true, conv_bias: false}",
     "mamba2": "{kind: mamba2, n_heads: 4, head_dim: 6, state: 5, n_groups: 2, chunk: 4, conv_kernel: 3}",

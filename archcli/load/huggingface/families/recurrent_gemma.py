@@ -78,7 +78,7 @@ def _attention(config: Config) -> Mapped:
     return attention(
         config,
         width,
-        bias=bias if bias else ["o"],
+        bias=bias or ["o"],
         position=rope(config, width, partial=0.5),
         window=config.size("attention_window_size", "sliding_window"),
     )

@@ -13,12 +13,13 @@ WRONG = {
     "heads-divide-channels": "mixer: {kind: mamba, d_inner: 9, n_heads: 2}",
     "blocks-divide-width": "mixer: {kind: rg_lru, width: 9, n_blocks: 2}",
     "expert-without-state": f"ffn: {{kind: moe, {MOE}, expert: {MIX}}}",
+    "beside-without-state": f"kind: sandwich, ffn: {GLU}, beside: {MIX}",
     "adapter-without-state": f"kind: post_norm, norm: layernorm, ffn: {GLU}, adapter: {MIX}",
 }
 
 
 def layer(text):
-    kind = "" if "post_norm" in text else "kind: pre_norm, "
+    kind = "" if "kind: post_norm" in text or "kind: sandwich" in text else "kind: pre_norm, "
     return f"vocab_size: 8\nd_model: 8\nnorm: rmsnorm\ngroups: [{{n_layers: 1, layer: {{{kind}{text}}}}}]\n"
 
 

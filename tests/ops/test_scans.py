@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archcli.ops import LinearAttend, MLSTMScan, StateScan
+from archcli.ops import DeltaScan, LinearAttend, MLSTMScan, StateScan
 
 torch.set_num_threads(1)
 
@@ -39,7 +39,27 @@ def mlstm_scan(generator, batch, tokens, groups, per_group, width):
     return [*keys, drawn(generator, batch, tokens, groups, per_group), *gates], states
 
 
+def delta_scan(generator, batch, tokens, groups, per_group, width):
+    """Unit q and k, v, log decays by head, learning rates up to 2 and a state of DeltaScan."""
+    heads = groups * per_group
+    keys = [drawn(generator, batch, tokens, groups, width) for _ in range(2)]
+    unit = [key / key.norm(dim=-1, keepdim=True) for key in keys]
+    decay = -3 * drawn(generator, batch, tokens, heads).abs()
+    rates = 2 * drawn(generator, batch, tokens, heads).sigmoid()
+    state = drawn(generator, batch, heads, width, 3)
+    return [*unit, drawn(generator, batch, tokens, heads, 3), decay, rates], [state]
+
+
+def delta_scan_by_channel(generator, batch, tokens, groups, per_group, width):
+    """The same with a log decay for each channel of a key, by which exp(-sum) of a chunk would overflow."""
+    inputs, states = delta_scan(generator, batch, tokens, groups, per_group, width)
+    decay = -80 * drawn(generator, batch, tokens, groups * per_group, width).abs()
+    return [*inputs[:3], decay, inputs[4]], states
+
+
 SCANS = {
+    "delta": (DeltaScan, delta_scan),
+    "delta-channels": (DeltaScan, delta_scan_by_channel),
     "state": (StateScan, state_scan),
     "linear": (lambda name, chunk, form, keep: LinearAttend(name, True, keep, chunk, form), linear_attend),
     "mlstm": (MLSTMScan, mlstm_scan),

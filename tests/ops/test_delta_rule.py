@@ -1,4 +1,4 @@
-"""The gated delta rule beside transformers, over several chunks and onwards from a state.
+"""The gated delta rule beside transformers, over several chunks and onwards from a state."""
 
 import pytest
 import torch

@@ -120,6 +120,7 @@ HOMES = {
     ".recurrent.delta_net": ["DeltaRule", "GatedDeltaNet"],
     ".recurrent.gated_norm": ["GatedNorm"],
     ".recurrent.kda": ["KimiDeltaAttention"],
+    ".recurrent.gated_norm": ["GatedLayerNorm", "GatedNorm", "GatedRMSNorm"],
     ".recurrent.short_conv": ["ShortConvolution"],
     ".recurrent.mamba": ["Mamba"],
     ".recurrent.rg_lru": ["RGLRU"],

@@ -8,6 +8,7 @@ from typing import Any
 from archcli import modules as m
 from archcli.modules.base import Spec
 from parity.alterations import Alteration, dropped, nothing, off, times, to
+from parity.alterations import Alteration, both, dropped, kinds, nothing, off, times, to
 
 
 def unless_one(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
@@ -25,5 +26,22 @@ RECURRENT_PARTS: dict[type[Spec], dict[str, Alteration]] = {
     },
     m.KimiDeltaAttention: {"gate_rank": nothing},
     m.GatedNorm: {"eps": times(10), "gate": to("before", "after"), "groups": nothing},
+    m.LightningAttention: {"bias": off, "chunk": nothing},
+    m.MLSTM: {
+        "bias": off,
+        "chunk": nothing,
+        "eps": times(10),
+        "gate_softcap": both(times(2), dropped),
+        "key_head_dim": nothing,
+        "value_head_dim": nothing,
+    },
+    m.GatedNorm: {"eps": times(10), "gate": to("before", "after"), "groups": nothing, "bias": off},
+    m.NormedStream: {
+        "alpha": times(1.1),
+        "beta": times(1.1),
+        "ffn_alpha": times(1.1),
+        "ffn_beta": times(1.1),
+        "kind": kinds(m.PreNorm, m.ResidualPostNorm),
+    },
     m.ShortConvolution: {"bias": off, "conv_bias": off, "conv_kernel": nothing},
 }

@@ -118,7 +118,6 @@ HOMES = {
     ".parallel_mixer": ["ParallelMixer"],
     ".quantization": ["Format", "Quantization", "Rule"],
     ".recurrent.delta_net": ["DeltaRule", "GatedDeltaNet"],
-    ".recurrent.gated_norm": ["GatedNorm"],
     ".recurrent.kda": ["KimiDeltaAttention"],
     ".recurrent.gated_norm": ["GatedLayerNorm", "GatedNorm", "GatedRMSNorm"],
     ".recurrent.short_conv": ["ShortConvolution"],

@@ -187,6 +187,8 @@ def _cached(model: Any, out: Any, tokens: int) -> int | None:
     cache = getattr(cache, "self_attention_cache", cache)
     if any(not hasattr(layer, "keys") for layer in getattr(cache, "layers", ())):
         return None  # layers with a state
+    if hasattr(cache, "linear_cache"):
+        return None  # states beside the layers (MiniMax-01)
     ranks = [
         (int(module.kv_lora_rank), int(module.qk_rope_head_dim), _index_key(module))
         for module in model.modules()

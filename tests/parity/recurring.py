@@ -7,7 +7,6 @@ from typing import Any
 
 from archcli import modules as m
 from archcli.modules.base import Spec
-from parity.alterations import Alteration, dropped, nothing, off, times, to
 from parity.alterations import Alteration, both, dropped, kinds, nothing, off, times, to
 
 
@@ -25,7 +24,6 @@ RECURRENT_PARTS: dict[type[Spec], dict[str, Alteration]] = {
         **dict.fromkeys(("n_key_heads", "n_value_heads", "key_head_dim", "value_head_dim"), nothing),
     },
     m.KimiDeltaAttention: {"gate_rank": nothing},
-    m.GatedNorm: {"eps": times(10), "gate": to("before", "after"), "groups": nothing},
     m.LightningAttention: {"bias": off, "chunk": nothing},
     m.MLSTM: {
         "bias": off,

@@ -15,8 +15,6 @@ LATER: dict[str, str] = {
             "causal/lfm3",
             "causal/mamba2",
             "causal/nemotron_h",
-            "causal/xlstm",
-            "causal/rwkv",
             "causal/zamba",
             "causal/zamba2",
             "causal/zaya",

@@ -45,12 +45,14 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.per_layer import *
     from archcli.modules.position import *
     from archcli.modules.quantization import *
+    from archcli.modules.recurrent.base import *
     from archcli.modules.recurrent.delta_net import *
     from archcli.modules.recurrent.gated_norm import *
     from archcli.modules.recurrent.kda import *
-    from archcli.modules.recurrent.mamba import *
+    from archcli.modules.recurrent.mamba2 import *
     from archcli.modules.recurrent.rg_lru import *
     from archcli.modules.recurrent.rwkv import *
+    from archcli.modules.recurrent.short_conv import *
     from archcli.modules.relative import *
     from archcli.modules.relative_key import *
     from archcli.modules.rope_scaling import *
@@ -120,6 +122,8 @@ HOMES = {
     ".recurrent.delta_net": ["DeltaRule", "GatedDeltaNet"],
     ".recurrent.kda": ["KimiDeltaAttention"],
     ".recurrent.gated_norm": ["GatedLayerNorm", "GatedNorm", "GatedRMSNorm"],
+    ".recurrent.base": ["Recurrent"],
+    ".recurrent.mamba2": ["Mamba2"],
     ".recurrent.short_conv": ["ShortConvolution"],
     ".recurrent.mamba": ["Mamba"],
     ".recurrent.rg_lru": ["RGLRU"],

@@ -15,7 +15,7 @@ from archcli.modules.activation import GELU, Activation, SiLU
 from archcli.modules.base import Module, Positive, Share, Size
 from archcli.modules.dropout import dropped
 from archcli.modules.norm import Norm
-from archcli.ops import AddConstant, Clip, Linear, Multiply
+from archcli.ops import AddConstant, Clip, Linear, Multiply, Scale
 
 Branch = Literal["gate", "up", "down"]
 Cache = tuple[Any, ...] | None
@@ -76,6 +76,8 @@ class GLU(FeedForward):
     training. `inner_norm` normalizes it before the down projection (SubLN, arXiv:2210.06423; BitNet).
     `sparsity` p keeps of the gate what is above the p-quantile of a normal distribution with its mean and
     deviation, and subtracts that (Gemma 3n, arXiv:2506.06644).
+    `gate_multiplier` and `down_multiplier` are constant factors on the gate before its activation, and on the
+    result (Falcon-H1, arXiv:2507.22448).
     """
 
     is_gated: ClassVar[bool] = True
@@ -89,6 +91,8 @@ class GLU(FeedForward):
     dropout: Share = 0.0
     inner_norm: Norm | None = None
     sparsity: Share = 0.0
+    gate_multiplier: Positive = 1.0
+    down_multiplier: Positive = 1.0
 
     def forward(self, x: Tensor) -> Tensor:
         """down(act(gate x) * up x)."""
@@ -96,6 +100,8 @@ class GLU(FeedForward):
         up = Linear("up_proj", self.d_ff, self._biased("up"))(x)
         if self.limit is not None:
             up = Clip("up_clip", self.limit)(up)
+        if self.gate_multiplier != 1.0:
+            gate = Scale("gate_multiplier", self.gate_multiplier)(gate)
         gate = self._bounded(gate, "gate")
         if self.up_offset:
             up = AddConstant("up_offset", self.up_offset)(up)
@@ -103,7 +109,7 @@ class GLU(FeedForward):
         hidden = Multiply("gated")(gate, up)
         hidden = _normalized(dropped(hidden, self.dropout), self.inner_norm)
         y: Tensor = Linear("down_proj", x.shape[-1], self._biased("down"))(hidden)
-        return y
+        return y if self.down_multiplier == 1.0 else Scale("down_multiplier", self.down_multiplier)(y)
 
     def _bounded(self, gate: Tensor, where: str) -> Tensor:
         """The gate, bounded from above if that is done here."""

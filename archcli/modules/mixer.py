@@ -96,8 +96,12 @@ class Mixer(Module):
 
     def __call__(self, x: Tensor, context: Context | None = None, *, name: str) -> tuple[Tensor, Kept]:
         """Run as a child called `name`, between its two multipliers."""
-        y, kept = super().__call__(scaled(x, self.in_multiplier, f"{name}_in_multiplier"), context, name=name)
-        return scaled(y, self.out_multiplier, f"{name}_out_multiplier"), kept
+        if self.in_multiplier != 1.0:
+            x = Scale(f"{name}_in_multiplier", self.in_multiplier)(x)
+        y, kept = super().__call__(x, context, name=name)
+        if self.out_multiplier != 1.0:
+            y = Scale(f"{name}_out_multiplier", self.out_multiplier)(y)
+        return y, kept
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
         """[B, T, D] to [B, T, D], and the layer's states afterwards; None for a pass that caches nothing."""
@@ -124,11 +128,6 @@ class Mixer(Module):
     def check_width(self, d_model: int) -> Iterator[Conflict]:
         """Conflicts with a residual stream of width D."""
         yield from ()
-
-
-def scaled(x: Tensor, factor: float, name: str) -> Tensor:
-    """X times a constant; x itself where that is 1."""
-    return x if factor == 1.0 else Scale(name, factor)(x)
 
 
 def mixers(model: Spec) -> Iterator[tuple[str, Mixer]]:

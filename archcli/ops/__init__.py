@@ -80,6 +80,7 @@ HOMES = {
         "HeadBias",
         "Multiply",
         "Scale",
+        "ScaleParts",
         "Softcap",
     ],
     ".query_temperature": ["QueryTemperature"],

@@ -191,6 +191,25 @@ class Scale(Op):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ScaleParts(Op):
+    """y = c_i x on the i-th of consecutive pieces of the last axis, of these sizes, for constants c_i."""
+
+    name: str
+    sizes: tuple[Number, ...]
+    factors: tuple[float, ...]
+
+    def shape(self, x: Shape) -> Shape:
+        return x
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        return (elementwise("scale", prod(x)),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        pieces = [x.new_full((size,), c) for size, c in zip(self.sizes, self.factors, strict=True)]
+        return x * torch.cat(pieces)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Softcap(Op):
     """y = cap * tanh(x / cap); Gemma 2, arXiv:2408.00118 section 2."""
 

@@ -45,5 +45,6 @@ def figures(config: dict[str, Any], tokens: int, theirs: dict[str, Any]) -> dict
         if not any(components.get(name) for name in UNCOUNTED):
             counted["flops"] = report.totals["matmul_flops"]
     if theirs.get("cached") is not None:
-        counted["cached"] = archcli.count_kv_cache(model, context=tokens).totals["elements"]
+        # the class's cache shows keys and values alone, of layers that hold a state beside them too
+        counted["cached"] = archcli.count_kv_cache(model, context=tokens).totals["kv_elements"]
     return counted

@@ -7,14 +7,9 @@ LATER: dict[str, str] = {
     **dict.fromkeys(
         (
             "causal/bailing_hybrid",
-            "causal/bamba",
-            "causal/falcon_h1",
-            "causal/granitemoehybrid",
             "causal/inkling2_text",
             "causal/inkling_text",
             "causal/lfm3",
-            "causal/mamba2",
-            "causal/nemotron_h",
             "causal/zamba",
             "causal/zamba2",
             "causal/zaya",

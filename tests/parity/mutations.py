@@ -31,7 +31,7 @@ from parity.alterations import (
 )
 from parity.crossing import norm_of_tokens, without_cross
 from parity.encoding import ENCODER_PARTS, idle
-from parity.recurring import RECURRENT_PARTS
+from parity.recurring import RECURRENT_PARTS, unless_one
 from parity.sharing import SHARING_PARTS, shares_alike
 from parity.visible import causality, visibility
 
@@ -163,6 +163,8 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "limit": both(times(0.5), dropped, filled(0.5)),
         "limit_on": lambda spec, field: to("gate", "activation")(spec, field) if spec.limit else iter(()),
         "up_offset": to(0, 1),
+        "gate_multiplier": unless_one,
+        "down_multiplier": unless_one,
     },
     m.Router: {
         "scores": routing.score_kinds,

@@ -15,8 +15,28 @@ def unless_one(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
     return times(1.1)(spec, field) if getattr(spec, field) != 1.0 else iter(())
 
 
+def regrouped(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
+    """All channels normalized together, or the halves of them each."""
+    return to(1 if spec.groups > 1 else 2)(spec, field)
+
+
 RECURRENT_PARTS: dict[type[Spec], dict[str, Alteration]] = {
+    m.Recurrent: {
+        "form": nothing,
+        "conv_kernel": nothing,
+        "chunk": nothing,
+        "state": nothing,
+        "n_groups": nothing,
+    },
     m.Mixer: {"in_multiplier": unless_one, "out_multiplier": unless_one},
+    m.Mamba2: {
+        "bias": off,
+        "conv_bias": off,
+        "multipliers": times(1.1),
+        "step_limit": dropped,
+        "norm": nothing,
+    },
+    m.GatedNorm: {"eps": times(10), "gate": to("before", "after"), "groups": regrouped, "weight": nothing},
     m.Mamba: {"bias": off, "conv_bias": off, "dt_norm": dropped},
     m.DeltaRule: {"chunk": nothing},
     m.GatedDeltaNet: {

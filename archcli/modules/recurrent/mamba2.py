@@ -23,11 +23,14 @@ from archcli.ops import (
     Linear,
     MergeHeads,
     Multiply,
+    ScaleParts,
     Split,
     SplitHeads,
     StateScan,
     StepSize,
 )
+
+Projection = Literal["in", "out"]
 
 
 class Mamba2(Recurrent):
@@ -41,7 +44,9 @@ class Mamba2(Recurrent):
         out = W_o norm(y silu(z))
 
     `n_groups` sets of B and C are shared by H / G heads each. `norm` null leaves the gate alone. `step_limit`
-    bounds dt. The state is H P N elements and the last K inputs of the convolution, whatever the context.
+    [least, most] bounds dt, null on one side not at all. `bias` true biases both projections, a list those it
+    names. `multipliers` are factors on z, x, B, C and dt as they are projected (Falcon-H1, arXiv:2507.22448).
+    The state is H P N elements and the last K inputs of the convolution, whatever the context.
     """
 
     kind: Literal["mamba2"] = "mamba2"
@@ -51,10 +56,11 @@ class Mamba2(Recurrent):
     n_groups: Size = 1
     conv_kernel: Size = 4
     chunk: Size = 256
-    bias: bool = False
+    bias: bool | tuple[Projection, ...] = False
     conv_bias: bool = True
     activation: Activation = SiLU()
-    step_limit: Annotated[tuple[float, ...], Length(least=2, most=2)] | None = None
+    step_limit: Annotated[tuple[float | None, ...], Length(least=2, most=2)] | None = None
+    multipliers: Annotated[tuple[float, ...], Length(least=5, most=5)] | None = None
     norm: GatedNorm | None = GatedRMSNorm()
 
     def recurrence(self, d_model: Number | None = None) -> RecurrenceFacts:
@@ -68,22 +74,28 @@ class Mamba2(Recurrent):
         cache = or_default(x, context).cache
         inner, shared = self.n_heads * self.head_dim, self.n_groups * self.state
         widths = (inner, inner + 2 * shared, self.n_heads)
-        projected = Linear("in_proj", sum(widths), self.bias)(x)
+        projected = Linear("in_proj", sum(widths), self._biased("in"))(x)
+        if self.multipliers is not None:
+            sizes = (inner, inner, shared, shared, self.n_heads)
+            projected = ScaleParts("multipliers", sizes, self.multipliers)(projected)
         z, channels, dt = Split("in_split", widths)(projected)
         conv = CausalConv1d("conv", self.conv_kernel, cache is not None, self.conv_bias)
         mixed, *window = conv(channels, *(cache or ())[:1])
         u, b, c = Split("conv_split", (inner, shared, shared))(self.activation(mixed, name="conv_act"))
         y, state = self._scan(u, b, c, dt, cache)
         gate = self.norm(y, z, name="norm") if self.norm else self._gated(y, z)
-        out = Linear("out_proj", x.shape[-1], self.bias)(gate)
+        out = Linear("out_proj", x.shape[-1], self._biased("out"))(gate)
         return out, None if cache is None else (*window, *state)
+
+    def _biased(self, which: Projection) -> bool:
+        return self.bias if isinstance(self.bias, bool) else which in self.bias
 
     def _scan(self, u: Tensor, b: Tensor, c: Tensor, dt: Tensor, cache: Kept) -> tuple[Tensor, list[Tensor]]:
         """Heads through the scan: y [B, T, H P], and the new state."""
         u = SplitHeads("x_heads", self.n_heads)(u)
         b, c = SplitHeads("b_heads", self.n_groups)(b), SplitHeads("c_heads", self.n_groups)(c)
-        limit = None if self.step_limit is None else (self.step_limit[0], self.step_limit[1])
-        dt, decay = StepSize("dt", limit)(dt)
+        least, most = self.step_limit or (None, None)
+        dt, decay = StepSize("dt", (least, most))(dt)
         values = Multiply("dt_x")(u, SplitHeads("dt_heads", self.n_heads)(dt))
         scan = StateScan("scan", self.chunk, self.form, cache is not None)
         y, *state = scan(c, b, values, decay, *(cache or ())[1:])
@@ -94,8 +106,12 @@ class Mamba2(Recurrent):
         return gated
 
     def check(self) -> Iterator[Conflict]:
-        """Conflicts: groups that do not divide the heads, or the channels of the norm."""
+        """Conflicts: groups that do not divide the heads, or the channels of the norm; an empty limit."""
         yield from super().check()
+        least, most = self.step_limit or (None, None)
+        if least is not None and most is not None and least > most:
+            what = f"the least step {least} is above the most, {most}"
+            yield Conflict("step-limit-order", "step_limit", what, "state [least, most]")
         if self.n_heads % self.n_groups:
             yield Conflict(
                 "groups-divide-heads",

@@ -23,7 +23,7 @@ class StepSize(Op):
 
     component: ClassVar[str] = "recurrence"
     name: str
-    limit: tuple[float, float] | None = None
+    limit: tuple[float | None, float | None] = (None, None)
 
     def shape(self, x: Shape) -> tuple[Shape, Shape]:
         return x, x
@@ -45,7 +45,7 @@ class StepSize(Op):
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         wide = torch.promote_types(x.dtype, torch.float32)
         step = torch.nn.functional.softplus(x.to(wide) + weights["dt_bias"].to(wide))
-        if self.limit is not None:
+        if self.limit != (None, None):
             step = step.clamp(*self.limit)
         return step.to(x.dtype), -weights["A_log"].to(wide).exp() * step
 

@@ -1,7 +1,7 @@
 """Liquid's LFM2: Lfm2Config and Lfm2ForCausalLM."""
 
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.parts.hybrid import CONVOLUTION, kinds_of_layers
+from archcli.load.huggingface.parts.recurrent.hybrid import CONVOLUTION, kinds_of_layers
 from archcli.load.huggingface.parts.windows import FULL
 from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights.rules import Weights

@@ -2,7 +2,7 @@
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.experts import experts
-from archcli.load.huggingface.parts.hybrid import kinds_of_layers
+from archcli.load.huggingface.parts.recurrent.hybrid import kinds_of_layers
 from archcli.load.huggingface.parts.windows import FULL
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.rules import Parts, Weights

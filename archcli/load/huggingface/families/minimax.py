@@ -5,9 +5,9 @@ from archcli.load.huggingface.parts.activations import activation
 from archcli.load.huggingface.parts.attention import attention, head_dim
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.experts import experts
-from archcli.load.huggingface.parts.hybrid import LINEAR, by_kind, kinds_of_layers
 from archcli.load.huggingface.parts.norms import rmsnorm
 from archcli.load.huggingface.parts.numbers import positive
+from archcli.load.huggingface.parts.recurrent.hybrid import LINEAR, by_kind, kinds_of_layers
 from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.parts.windows import FULL, window
 from archcli.load.huggingface.value import Mapped

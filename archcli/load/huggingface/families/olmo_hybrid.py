@@ -6,8 +6,8 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import attention, head_dim
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.hybrid import LINEAR, kinds_of_layers
 from archcli.load.huggingface.parts.norms import rmsnorm
+from archcli.load.huggingface.parts.recurrent.hybrid import LINEAR, kinds_of_layers
 from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.parts.windows import FULL
 from archcli.load.huggingface.value import ConfigValue, Mapped

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from archcli.load.huggingface.weights.rules import Auxiliary, Parts, Rule, Weights
+
+
+def by_kinds(kinds: Sequence[str], names: Mapping[str, Weights]) -> Weights:
+    """The names of all layers, each by its kind; a kind that is not in `names` has none of its own."""
+    merged: dict[str, Rule] = {}
+    for kind, of_kind in names.items():
+        merged |= of_layers(of_kind, [index for index, other in enumerate(kinds) if other == kind])
+    return merged
 
 
 def of_layers(names: Weights, layers: Iterable[int]) -> Weights:
@@ -31,3 +39,10 @@ def _of_layer(rule: Rule, layer: int) -> Rule:
     if isinstance(rule, Parts):
         return replace(rule, ours=tuple(name.replace("*", str(layer), 1) for name in rule.ours))
     return rule.replace("*", str(layer), 1)
+
+
+INPUT_NORMS: Mapping[str, Weights] = {
+    kind: {"[model.]layers.*.input_layernorm.weight": f"layers.*.{step}_norm.weight"}
+    for kind, step in (("full_attention", "attention"), ("linear_attention", "mixer"))
+}
+"""The norm before a layer's mixer, by the kind of the layer."""

@@ -9,7 +9,7 @@ from archcli.load.huggingface.parts.activations import activation
 from archcli.load.huggingface.parts.attention import PER_HEAD, attention, head_dim
 from archcli.load.huggingface.parts.experts import experts
 from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.hybrid import LINEAR, kinds_of_layers
+from archcli.load.huggingface.parts.recurrent.hybrid import LINEAR, kinds_of_layers
 from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.parts.windows import FULL
 from archcli.load.huggingface.value import ConfigValue, Mapped

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import PER_HEAD, attention, head_dim
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.hybrid import CONVOLUTION
+from archcli.load.huggingface.parts.recurrent.hybrid import CONVOLUTION
 from archcli.load.huggingface.parts.windows import FULL
 from archcli.load.huggingface.value import ConfigValue, Mapped
-from archcli.load.huggingface.weights.hybrid import of_layers
+from archcli.load.huggingface.weights.hybrid import by_kinds
 from archcli.load.huggingface.weights.names import LLAMA
 from archcli.load.huggingface.weights.rules import Weights
 
@@ -71,6 +71,4 @@ def lfm_weights(kinds: Sequence[str], norm: str = "operator_norm", ours: str = "
         kind: {f"{LAYER}.{norm}.weight": f"layers.*.{step}_{ours}.weight"}
         for kind, step in ((CONVOLUTION, "mixer"), (FULL, "attention"))
     }
-    by_kind = {kind: [i for i, other in enumerate(kinds) if other == kind] for kind in dict.fromkeys(kinds)}
-    norms = [of_layers(names[kind], layers) for kind, layers in by_kind.items()]
-    return {**EVERYWHERE, **{name: rule for rules in norms for name, rule in rules.items()}}
+    return {**EVERYWHERE, **by_kinds(kinds, names)}

@@ -1,4 +1,4 @@
-"""Sinusoids as fairseq computes them: frequencies from 1 to exactly 1/10000, all sines first."""
+"""Sinusoids as models of fairseq compute them: frequencies from 1 to exactly 1/10000, sines first."""
 
 from __future__ import annotations
 

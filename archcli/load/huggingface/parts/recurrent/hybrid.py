@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.value import Mapped, without_none
 
 LINEAR, CONVOLUTION = "linear_attention", "conv"
 LEGACY = {"mamba": LINEAR, "attention": "full_attention"}
@@ -25,6 +26,14 @@ def kinds_of_layers(
     return kinds
 
 
-def by_kind(kinds: Sequence[str], layers: Mapping[str, Mapped]) -> list[Mapped]:
-    """The layer of each kind, in their order."""
-    return [layers[kind] for kind in kinds]
+def hybrid_layers(
+    kinds: Sequence[str], mixers: Mapping[str, Callable[[], Mapped]], **fields: Any
+) -> list[Mapped]:
+    """Pre-norm layers of these kinds, in this order; `mixers` make the part in which a kind differs.
+
+    `fields` are those that all layers have; None leaves one out. A kind that no layer has is not made.
+    """
+    made = {
+        kind: without_none({"kind": "pre_norm", **mixers[kind](), **fields}) for kind in dict.fromkeys(kinds)
+    }
+    return [made[kind] for kind in kinds]

@@ -1,0 +1,69 @@
+"""Mamba-2: Mamba2Config and Mamba2ForCausalLM."""
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.recurrent.mamba2 import (
+    Mamba2Keys,
+    expanded,
+    mamba2,
+    mamba2_names,
+    mixer_width,
+    step_limit,
+)
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.rules import Weights
+
+MODEL_TYPES = ("mamba2",)
+DEFAULTS = {
+    "num_heads": 128,
+    "head_dim": 64,
+    "vocab_size": 32768,
+    "hidden_size": 4096,
+    "state_size": 128,
+    "num_hidden_layers": 64,
+    "layer_norm_epsilon": 1e-5,
+    "expand": 2,
+    "conv_kernel": 4,
+    "n_groups": 8,
+    "use_bias": False,
+    "use_conv_bias": True,
+    "hidden_act": "silu",
+    "chunk_size": 256,
+    "tie_word_embeddings": False,
+}
+KEYS = Mamba2Keys(
+    "num_heads",
+    "head_dim",
+    "state_size",
+    "n_groups",
+    "conv_kernel",
+    "chunk_size",
+    "use_bias",
+    "use_conv_bias",
+    "hidden_act",
+    "layer_norm_epsilon",
+)
+UNREAD = """
+    residual_in_fp32 rescale_prenorm_residual time_step_rank time_step_min time_step_max time_step_floor
+    norm_before_gate rms_norm max_position_embeddings
+"""
+"""Of the first values of weights, and keys that the class does not read."""
+
+
+def mapping(config: Config) -> Mapped:
+    """Layers of a mixer alone, whose gated norm has as many groups as B and C."""
+    config = config.of_class(DEFAULTS)
+    config.ignore(*UNREAD.split())
+    width = mixer_width(config, KEYS, expanded(config, "expand"))
+    layer = {"kind": "pre_norm", "mixer": mamba2(config, KEYS, width, step_limit=step_limit(config))}
+    norm = {"kind": "rmsnorm", "eps": config.number("layer_norm_epsilon")}
+    return decoder(config, norm, [layer] * config.layers())
+
+
+WEIGHTS: Weights = {
+    **{f"[backbone.]embedding{plural}.weight": "embedding.tokens.weight" for plural in ("", "s")},
+    "[backbone.]layers.*.norm.weight": "layers.*.mixer_norm.weight",
+    **mamba2_names("[backbone.]layers.*.mixer"),
+    "[backbone.]norm_f.weight": "final_norm.weight",
+    "lm_head.weight": "lm_head.weight",
+}

@@ -1,0 +1,197 @@
+"""NVIDIA's Nemotron-H and Nemotron 3: NemotronHConfig and NemotronHForCausalLM."""
+
+from dataclasses import replace
+
+from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.parts.attention import attention
+from archcli.load.huggingface.parts.decoder import decoder, without_prediction
+from archcli.load.huggingface.parts.experts import corrected_router, experts
+from archcli.load.huggingface.parts.feed_forward import mlp
+from archcli.load.huggingface.parts.recurrent.hybrid import LEGACY, LINEAR, hybrid_layers
+from archcli.load.huggingface.parts.recurrent.mamba2 import Mamba2Keys, mamba2, mamba2_names
+from archcli.load.huggingface.parts.windows import FULL
+from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.weights.hybrid import by_kinds
+from archcli.load.huggingface.weights.rules import Rule, Weights
+
+MODEL_TYPES = ("nemotron_h",)
+DEFAULTS = {
+    "vocab_size": 131072,
+    "hidden_size": 4096,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "max_position_embeddings": 4096,
+    "intermediate_size": 21504,
+    "mlp_hidden_act": "relu2",
+    "mlp_bias": False,
+    "ssm_state_size": 128,
+    "mamba_num_heads": 128,
+    "mamba_head_dim": 64,
+    "mamba_hidden_act": "silu",
+    "n_groups": 8,
+    "conv_kernel": 4,
+    "time_step_min": 0.001,
+    "use_conv_bias": True,
+    "chunk_size": 128,
+    "n_routed_experts": 8,
+    "moe_intermediate_size": 7688,
+    "moe_shared_expert_intermediate_size": 7688,
+    "num_experts_per_tok": 2,
+    "routed_scaling_factor": 1.0,
+    "n_group": 1,
+    "topk_group": 1,
+    "norm_topk_prob": True,
+    "use_bias": False,
+    "layer_norm_epsilon": 1e-5,
+}
+KEYS = Mamba2Keys(
+    "mamba_num_heads",
+    "mamba_head_dim",
+    "ssm_state_size",
+    "n_groups",
+    "conv_kernel",
+    "chunk_size",
+    "use_bias",
+    "use_conv_bias",
+    "mamba_hidden_act",
+    "layer_norm_epsilon",
+)
+RENAMED = {
+    "mamba_n_groups": "n_groups",
+    "mamba_d_conv": "conv_kernel",
+    "mamba_conv_bias": "use_conv_bias",
+    "mamba_chunk_size": "chunk_size",
+    "mamba_dt_min": "time_step_min",
+    "num_local_experts": "n_routed_experts",
+}
+"""Words of older files, which overrule the class's own."""
+
+UNREAD = """
+    num_hidden_layers attention_bias attention_dropout sliding_window expand mamba_expand mamba_proj_bias
+    mamba_ssm_cache_dtype time_step_max time_step_limit time_step_floor mamba_dt_max mamba_dt_limit
+    mamba_dt_init_floor residual_in_fp32 hidden_dropout rescale_prenorm_residual num_logits_to_keep
+    use_mamba_kernels n_shared_experts moe_shared_expert_overlap mtp_layers_block_type rope_theta
+    mtp_hybrid_override_pattern partial_rotary_factor norm_eps rms_norm_eps rope_parameters rope_scaling
+"""
+"""Keys that the class does not read, or for its first values alone."""
+
+MLP, MOE = "mlp", "moe"
+PATTERN = {"M": LINEAR, "E": MOE, "*": FULL, "-": MLP}
+"""The letters of hybrid_override_pattern."""
+
+
+def mapping(config: Config) -> Mapped:
+    """Layers of one sublayer each: Mamba-2, attention without positions, a network or experts."""
+    config = _read(config)
+    mixers = {
+        LINEAR: lambda: {"mixer": _mixer(config)},
+        FULL: lambda: {"attention": attention(config, _head_dim(config), position={"kind": "none"})},
+        MLP: lambda: {"ffn": _network(config, config.size("intermediate_size"))},
+        MOE: lambda: {"ffn": _experts(config)},
+    }
+    without_prediction(config)
+    norm = {"kind": "rmsnorm", "eps": config.number("layer_norm_epsilon")}
+    config.ignore("tie_word_embeddings")  # the class names no tied weights
+    return decoder(config, norm, hybrid_layers(_kinds(config), mixers), embedding={"tied": False})
+
+
+def _read(config: Config) -> Config:
+    """The config in the class's own words; the number of layers is that of their kinds."""
+    config.ignore(*UNREAD.split(), *RENAMED, "layer_types", "layers_block_type", "hybrid_override_pattern")
+    data = {RENAMED.get(key, key): value for key, value in config.data.items() if key not in RENAMED}
+    data |= {RENAMED[key]: value for key, value in config.data.items() if key in RENAMED}
+    read = replace(config, data=data).of_class(DEFAULTS, num_experts="n_routed_experts")
+    return replace(read, data={**data, "num_hidden_layers": len(_kinds(read))})
+
+
+def _kinds(config: Config) -> list[str]:
+    """The kind of each layer by its list, else by the letters of the pattern, else as the class has it."""
+    key = next(
+        (key for key in ("layers_block_type", "layer_types") if config.data.get(key) is not None), None
+    )
+    pattern = config.get("hybrid_override_pattern", default=None)
+    if key is not None:
+        kinds = config.get(key)
+    elif pattern is not None:
+        key = "hybrid_override_pattern"
+        kinds = [PATTERN.get(letter, letter) for letter in pattern] if isinstance(pattern, str) else pattern
+    else:
+        kinds = [LINEAR, MOE, FULL, MLP]
+    if not isinstance(kinds, list) or not kinds:
+        raise config.error(f"{key} must name the layers, not {short_repr(kinds)}", at=config.place(str(key)))
+    kinds = [LEGACY.get(kind, kind) if isinstance(kind, str) else kind for kind in kinds]
+    unknown = [kind for kind in kinds if kind not in PATTERN.values()]
+    if unknown:
+        known = f"known: {', '.join(PATTERN.values())}, and the letters {' '.join(PATTERN)} of a pattern"
+        raise config.error(f"{key} {short_repr(unknown[0])} is not supported", known, config.place(str(key)))
+    return kinds
+
+
+def _head_dim(config: Config) -> ConfigValue[int]:
+    """The width of attention's heads, which files of the first models call attention_head_dim."""
+    return config.size("head_dim", "attention_head_dim")
+
+
+def _mixer(config: Config) -> Mapped:
+    least = config.number("time_step_min")
+    limit = [least, None] if least.value > 0 else None
+    return mamba2(config, KEYS, config.size("mamba_head_dim"), step_limit=limit)
+
+
+def _network(config: Config, width: ConfigValue[int]) -> Mapped:
+    return mlp(config, width, "mlp_hidden_act", bias=config.flag("mlp_bias"))
+
+
+def _experts(config: Config) -> Mapped:
+    """Experts chosen as in DeepSeek-V3, on tokens of a smaller width if moe_latent_size says so."""
+    beside = config.count("moe_shared_expert_intermediate_size")
+    latent = config.optional_size("moe_latent_size")
+    return experts(
+        config,
+        expert=mlp(config, config.size("moe_intermediate_size"), "mlp_hidden_act", bias=False),
+        router=corrected_router(config),
+        shared=_network(config, beside or config.size("intermediate_size")),
+        latent=latent,
+        latent_bias=(config.flag("mlp_bias") or None) if latent else None,
+    )
+
+
+MLP_NAMES = ("up_proj", "down_proj")
+
+
+def _layer_names(layer: str) -> dict[str, Weights]:
+    """The names of each kind of layer, under this prefix."""
+    theirs, ours = f"{layer}.mixer", "layers.*.ffn"
+    return {
+        LINEAR: {f"{layer}.norm.weight": "layers.*.mixer_norm.weight", **mamba2_names(theirs)},
+        FULL: {
+            f"{layer}.norm.weight": "layers.*.attention_norm.weight",
+            **{f"{theirs}.{name}_proj.*": f"layers.*.attention.{name}_proj.*" for name in "qkvo"},
+        },
+        MLP: {
+            f"{layer}.norm.weight": "layers.*.ffn_norm.weight",
+            **{f"{theirs}.{name}.*": f"{ours}.{name}.*" for name in MLP_NAMES},
+        },
+        MOE: {
+            f"{layer}.norm.weight": "layers.*.ffn_norm.weight",
+            f"{theirs}.gate.weight": f"{ours}.router.weight",
+            f"{theirs}.gate.e_score_correction_bias": f"{ours}.route.correction_bias",
+            f"{theirs}.fc1_latent_proj.*": f"{ours}.latent_down.*",
+            f"{theirs}.fc2_latent_proj.*": f"{ours}.latent_up.*",
+            **{f"{theirs}.shared_experts.{name}.*": f"{ours}.shared.{name}.*" for name in MLP_NAMES},
+            **{f"{theirs}.experts.{name}": f"{ours}.experts.{name}.weight" for name in MLP_NAMES},
+            **{f"{theirs}.experts.#.{name}.weight": f"{ours}.experts.{name}.weight" for name in MLP_NAMES},
+        },
+    }
+
+
+def weights(config: Config) -> Weights:
+    """The names of layers of each kind, under the prefix of the class and that of published files."""
+    kinds = _kinds(_read(config))
+    names: dict[str, Rule] = {"lm_head.weight": "lm_head.weight"}
+    for prefix in ("[model.]", "backbone."):
+        names[f"{prefix}embeddings.weight"] = "embedding.tokens.weight"
+        names[f"{prefix}norm_f.weight"] = "final_norm.weight"
+        names |= by_kinds(kinds, _layer_names(f"{prefix}layers.*"))
+    return names

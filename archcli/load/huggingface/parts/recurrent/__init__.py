@@ -1,0 +1,1 @@
+"""Keys of models with recurrent layers: the mixers, and which layer has which."""

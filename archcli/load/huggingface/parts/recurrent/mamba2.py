@@ -1,0 +1,131 @@
+"""Mamba-2 layers, whose keys each family calls by words of its own."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any, NamedTuple
+
+from archcli.load.huggingface.config import Config, is_number, short_repr
+from archcli.load.huggingface.parts.activations import activation
+from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
+from archcli.load.huggingface.weights.rules import Weights
+
+
+class Mamba2Keys(NamedTuple):
+    """What a family calls the sizes of a Mamba-2 layer."""
+
+    n_heads: str = "mamba_n_heads"
+    head_dim: str = "mamba_d_head"
+    state: str = "mamba_d_state"
+    groups: str = "mamba_n_groups"
+    conv: str = "mamba_d_conv"
+    chunk: str = "mamba_chunk_size"
+    bias: str = "mamba_proj_bias"
+    conv_bias: str = "mamba_conv_bias"
+    act: str = "hidden_act"
+    eps: str = "rms_norm_eps"
+
+
+BAMBA = Mamba2Keys()
+"""The words of Bamba, Granite 4 and Falcon-H1."""
+
+BAMBA_MIXER = {
+    "mamba_n_heads": 128,
+    "mamba_d_head": "auto",
+    "mamba_n_groups": 1,
+    "mamba_d_state": 256,
+    "mamba_d_conv": 4,
+    "mamba_expand": 2,
+    "mamba_chunk_size": 256,
+    "mamba_conv_bias": True,
+    "mamba_proj_bias": False,
+}
+"""Their defaults."""
+
+
+def mamba2(config: Config, keys: Mamba2Keys, head_dim: ConfigValue[int], **more: Any) -> Mapped:
+    """A Mamba-2 mixer; `more` are further fields, and None leaves one out."""
+    groups, conv_bias = config.size(keys.groups), config.nullable_flag(keys.conv_bias)
+    return without_none(
+        {
+            "kind": "mamba2",
+            "n_heads": config.size(keys.n_heads),
+            "head_dim": head_dim,
+            "state": config.size(keys.state),
+            "n_groups": groups,
+            "conv_kernel": config.size(keys.conv),
+            "chunk": config.size(keys.chunk),
+            "bias": config.nullable_flag(keys.bias) or None,
+            "conv_bias": None if conv_bias else conv_bias,
+            "activation": activation(config, keys.act),
+            "norm": {"kind": "rmsnorm", "eps": config.number(keys.eps), "groups": groups},
+            **more,
+        }
+    )
+
+
+def bamba_mixer(config: Config) -> Mapped:
+    """The mixer of Bamba and Granite 4: heads that make up mamba_expand times hidden_size."""
+    width = mixer_width(config, BAMBA, expanded(config))
+    return mamba2(config, BAMBA, width, step_limit=step_limit(config))
+
+
+def mixer_width(config: Config, keys: Mamba2Keys, inner: ConfigValue[int]) -> ConfigValue[int]:
+    """The width of a head: stated, or where the key says auto, that of all heads over their number.
+
+    The class wants heads that make up the width of all.
+    """
+    heads = config.size(keys.n_heads)
+    auto = config.get(keys.head_dim) == "auto"
+    width = inner.derive(inner.value // heads.value) if auto else config.size(keys.head_dim)
+    if width.value * heads.value != inner.value:
+        what = f"{heads} heads of width {width} do not make a width of {inner}"
+        raise config.error(what, "the class needs as many", config.place(keys.head_dim, keys.n_heads))
+    return width
+
+
+def expanded(config: Config, key: str = "mamba_expand") -> ConfigValue[int]:
+    """The width of all heads: hidden_size times a factor."""
+    hidden, factor = config.size("hidden_size"), config.number(key)
+    width = factor.value * hidden.value
+    if width < 1:
+        raise config.error(f"{key} {factor} leaves no width", at=config.place(key))
+    return hidden.derive(int(width))
+
+
+def step_limit(config: Config, key: str = "time_step_limit") -> list[Any] | None:
+    """The bounds of step sizes; None where they bound nothing."""
+    stated = config.value(key, default=None)
+    bounds = [inf if value in INFINITE else value for value in _pair(config, key, stated)]
+    least, most = bounds
+    if not all(is_number(bound) or bound == inf for bound in bounds) or least > most:
+        what = f"{key} must be two numbers, the least and the most, not {short_repr(stated.value)}"
+        raise config.error(what, at=stated.place)
+    open_below, open_above = least <= 0, most == inf
+    if open_below and open_above:
+        return None
+    return [None if open_below else float(least), None if open_above else float(most)]
+
+
+INFINITE: tuple[Any, ...] = ({"__float__": "Infinity"}, "Infinity")
+"""How files write it where they do not write Infinity."""
+
+
+def _pair(config: Config, key: str, stated: ConfigValue[Any]) -> list[Any]:
+    if stated.value is None:
+        return [0.0, inf]
+    if not isinstance(stated.value, list) or len(stated.value) != len((0.0, inf)):
+        what = f"{key} must be two numbers, the least and the most, not {short_repr(stated.value)}"
+        raise config.error(what, at=stated.place)
+    return stated.value
+
+
+def mamba2_names(theirs: str, ours: str = "layers.*.mixer") -> Weights:
+    """The weight names of a Mamba-2 mixer under these prefixes."""
+    return {
+        **{f"{theirs}.{name}.*": f"{ours}.{name}.*" for name in ("in_proj", "out_proj")},
+        f"{theirs}.conv1d.*": f"{ours}.conv.*",
+        f"{theirs}.norm.weight": f"{ours}.norm.weight",
+        f"{theirs}.D": f"{ours}.D.weight",
+        **{f"{theirs}.{name}": f"{ours}.dt.{name}" for name in ("A_log", "dt_bias")},
+    }

@@ -26,6 +26,11 @@ def kinds_of_layers(
     return kinds
 
 
+def by_kind(kinds: Sequence[str], layers: Mapping[str, Mapped]) -> list[Mapped]:
+    """The layer of each kind, in their order."""
+    return [layers[kind] for kind in kinds]
+
+
 def hybrid_layers(
     kinds: Sequence[str], mixers: Mapping[str, Callable[[], Mapped]], **fields: Any
 ) -> list[Mapped]:
@@ -36,4 +41,4 @@ def hybrid_layers(
     made = {
         kind: without_none({"kind": "pre_norm", **mixers[kind](), **fields}) for kind in dict.fromkeys(kinds)
     }
-    return [made[kind] for kind in kinds]
+    return by_kind(kinds, made)

@@ -92,6 +92,19 @@ def share_of(number: Number, share: float) -> Number:
     return whole(number * exact(share))
 
 
+def part_of(number: Number, part: Number, of: Number) -> Number:
+    """number * part / of as an exact fraction; a whole result of ints is an int."""
+    if is_symbolic(number) or is_symbolic(part) or is_symbolic(of):
+        return number * part / of
+    from fractions import Fraction
+
+    if getattr(of, "ndim", 0):
+        import numpy as np
+
+        return number * part * np.frompyfunc(lambda n: Fraction(1, int(n)), 1, 1)(of)
+    return whole(number * part * Fraction(1, int(of)))
+
+
 def whole(number: Number) -> Number:
     """A fraction that is a whole number as an int; anything else as it is."""
     return number.numerator if getattr(number, "denominator", 0) == 1 else number
@@ -103,6 +116,11 @@ def rounded(number: Number) -> Number:
     return (
         (2 * number.numerator + number.denominator) // (2 * number.denominator) if fraction else whole(number)
     )
+
+
+def rounded_shape(shape: Any) -> Any:
+    """A shape, or several, with every size that is a fraction to the nearest whole number."""
+    return tuple(map(rounded_shape, shape)) if isinstance(shape, tuple) else rounded(shape)
 
 
 def repetitions(total: Number, period: Number, i: int) -> Number:

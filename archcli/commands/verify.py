@@ -11,6 +11,7 @@ import typer
 
 from archcli.commands.base import Subject, subject
 from archcli.commands.options import BatchSize, Form, Json, Mla, Model, Output, Scan, SeqLen, Set, SourceLen
+from archcli.graph.count_tape import WholeTape
 from archcli.measure.notes import form_notes, forward_and_decode_forms, source_notes
 from archcli.measure.passes import count_pass
 from archcli.measure.report import Column, Report, Table
@@ -106,13 +107,13 @@ def _verify_counts(asked: Subject, request: Request) -> VerifyResult:
     model, batch_size, seq_len = asked.model, request.batch_size, request.seq_len
     request = replace(request, source_len=seq_len if request.source_len is None else request.source_len)
     train_batch = lcm(batch_size * seq_len, model.token_multiple) // seq_len
-    forward = count_pass(model, request)
-    train = count_pass(model, replace(request, phase="train", batch_size=train_batch))
+    forward = count_pass(model, request, WholeTape)
+    train = count_pass(model, replace(request, phase="train", batch_size=train_batch), WholeTape)
     steps = None
     if model.caches:
         steps = (
-            count_pass(model, replace(request, phase="prefill")),
-            count_pass(model, replace(request, phase="decode")),
+            count_pass(model, replace(request, phase="prefill"), WholeTape),
+            count_pass(model, replace(request, phase="decode"), WholeTape),
         )
     # torch is imported only now, so that a model that cannot be counted is refused at once
     from archcli.runtime.verify import verify as references

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from archcli.arith import Number, Shape, repetitions
+from archcli.arith import Number, Shape, repetitions, rounded_shape
 from archcli.graph.op import Op, Tape, Tensor, tree_map
 from archcli.graph.part import Part
 from archcli.graph.row import Experts, Row
@@ -53,7 +53,7 @@ class CountTape:
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Write the op's row; returns abstract outputs."""
         shapes, grads = [x.value.shape for x in xs], [x.value.grad for x in xs]
-        out, parts = op.shape(*shapes), self._parts(op, shapes, grads, trained=trained)
+        out, parts = self._shape(op, shapes), self._parts(op, shapes, grads, trained=trained)
         self._row(op, shapes, out, parts, group, trained=trained)
         return self._tensors(out, grad=op.trained(grads, *shapes) and (trained or any(grads)))
 
@@ -118,6 +118,10 @@ class CountTape:
         """Each layer of the pattern once, with how many of the N layers are like it."""
         yield from ((i, repetitions(n_layers, period, i)) for i in range(period))
 
+    def _shape(self, op: Op, shapes: list[Shape]) -> Any:
+        """The shape or shapes of the op's outputs."""
+        return op.shape(*shapes)
+
     def _parts(self, op: Op, shapes: list[Shape], grads: list[bool], *, trained: bool) -> tuple[Part, ...]:
         """The op's cost, without gradients that nothing asks for."""
         parts = op.parts(*shapes)
@@ -159,6 +163,15 @@ class CountTape:
         )
         self.rows.append(row)
         return row
+
+
+class WholeTape(CountTape):
+    """A CountTape with whole numbers in its shapes: expected sizes rounded, as torch runs them on meta."""
+
+    __slots__ = ()
+
+    def _shape(self, op: Op, shapes: list[Shape]) -> Any:
+        return rounded_shape(op.shape(*shapes))
 
 
 class GradlessTape(CountTape):

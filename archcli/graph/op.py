@@ -36,8 +36,8 @@ class Op(ABC):
     """Whether it runs torch's convolution, which torch.jit cannot trace on the meta device."""
     has_unread: ClassVar[bool] = False
     """Whether a run without a cache computes what no output is made of: the state after the last token."""
-    expected: ClassVar[bool] = False
-    """Whether its cost depends on data, and the counted one is an expected value."""
+    expected: ClassVar[str] = ""
+    """Where its cost depends on data, and the counted one is an expected value: a sentence that says so."""
 
     def __call__(self, *xs: Tensor, group: str = "") -> Any:
         """Emit this op on the tape of its first input; returns a Tensor, or a tuple of them.

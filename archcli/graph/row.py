@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from archcli.arith import Number, Shape, prod
+from archcli.arith import Number, Shape, prod, rounded
 from archcli.graph.op import Op
 from archcli.graph.part import Part
 from archcli.graph.state import State
@@ -15,7 +15,8 @@ from archcli.graph.state import State
 class Experts(NamedTuple):
     """How many routed experts a row inside a mixture stands for, and how many each token uses.
 
-    `n_experts` copies of its weights are stored, each token passes through `top_k` of them.
+    `n_experts` copies of its weights are stored, each token passes through `top_k` of them: a fraction where
+    some of the experts that it is sent to compute nothing.
     """
 
     n_experts: Number
@@ -78,5 +79,5 @@ class Row:
 
     @property
     def active_params(self) -> Number:
-        """Parameters that one token passes through."""
-        return self.unit_params * self.copies * (self.experts.top_k if self.experts else 1)
+        """Parameters that one token passes through; beside zero experts the expected number, rounded."""
+        return rounded(self.unit_params * self.copies * (self.experts.top_k if self.experts else 1))

@@ -29,10 +29,6 @@ GROUPS = {"attention": "attention_proj", "recurrent": "recurrent_proj"}
 """Components of groups whose other ops name a component of theirs: what remains are projections."""
 
 AMOUNTS = ("matmul_flops", "other_flops")
-EXPECTED = (
-    "The head's cost depends on the targets: figures are expected values by cluster_shares, exact fractions, "
-    "each rounded to a whole number once, at the end."
-)
 
 
 def count_flops(
@@ -63,7 +59,7 @@ def count_flops(
         totals=totals,
         rows=rows,
         tables=tuple(_tables(totals, rows, macs=macs)),
-        notes=(*_notes(model, asked, counted, mask), *((EXPECTED,) if counted.expected else ())),
+        notes=(*_notes(model, asked, counted, mask), *counted.expectations),
         usual={**usual_sizes(counted.phase), "mask": "exact", "logits": DEFAULT_LOGITS[counted.phase]},
     )
 

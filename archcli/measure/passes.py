@@ -98,8 +98,13 @@ class Pass:
 
     @property
     def expected(self) -> bool:
-        """Whether the figures are expected values, as costs depend on a batch's targets."""
-        return any(row.op.expected for row in self.rows)
+        """Whether the figures are expected values, as costs depend on data."""
+        return bool(self.expectations)
+
+    @property
+    def expectations(self) -> tuple[str, ...]:
+        """What the figures are expected values of, a sentence each."""
+        return tuple(dict.fromkeys(row.op.expected for row in self.rows if row.op.expected))
 
     def params(self) -> Number:
         """Parameters of all rows."""

@@ -57,6 +57,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.relative_key import *
     from archcli.modules.rope_scaling import *
     from archcli.modules.sandwich import *
+    from archcli.modules.shortcut import *
     from archcli.modules.sparsity import *
     from archcli.modules.stack import *
     from archcli.modules.training import *
@@ -145,6 +146,7 @@ HOMES = {
         "YarnScaling",
     ],
     ".sandwich": ["DoubleNorm", "Sandwich"],
+    ".shortcut": ["ShortcutMoE"],
     ".sparsity": ["DilatedWindow", "FixedPattern", "Sparsity", "StridedPattern", "WindowedGlobal"],
     ".stack": ["Group", "Stack"],
     ".training": ["Training"],

@@ -65,6 +65,7 @@ TABLE: dict[str, dict[str, str]] = {
         "parallel": "archcli.modules.block:Parallel",
         "normed_stream": "archcli.modules.normed_stream:NormedStream",
         "altup": "archcli.modules.altup:AltUp",
+        "shortcut_moe": "archcli.modules.shortcut:ShortcutMoE",
     },
     "cross_attention": {"cross": "archcli.modules.attention.cross:CrossAttention"},
     "ffn": {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
+from archcli.arith import Number, part_of
 from archcli.graph import Experts, Tensor
 from archcli.modules.base import Conflict, Inline, Positive, Size
 from archcli.modules.ffn import FeedForward
@@ -37,7 +38,8 @@ class Router(Inline):
     (ERNIE 4.5). Scores sparsemixer choose one expert after the other, each weighed by its share of a softmax
     over the experts about as good, by `jitter` (Phi-3.5-MoE, arXiv:2409.12136). `norm` normalizes what the
     router reads, which is then divided by sqrt(D); `expert_scale` multiplies the weights by a trained number
-    of each expert (Gemma 4).
+    of each expert (Gemma 4). `zero_experts` Z more may be chosen, which return the token as it is and compute
+    nothing (LongCat-Flash, arXiv:2509.01322).
     """
 
     group: ClassVar[str] = "router"
@@ -55,9 +57,11 @@ class Router(Inline):
     jitter: Positive = 0.01
     norm: Norm | None = None
     expert_scale: bool = False
+    zero_experts: Size | None = None
 
     def forward(self, x: Tensor, n_experts: int, top_k: int, *, name: str) -> tuple[Tensor, Tensor]:
-        """Weights and expert indices, [B, T, k] each, for tokens x [B, T, D]."""
+        """Weights and expert indices, [B, T, k] each, for tokens x [B, T, D]; zero experts are the last."""
+        n_experts = n_experts if self.zero_experts is None else n_experts + self.zero_experts
         if self.norm is not None:
             x = self.norm(x, name=f"{name}_norm", group=self.group)
             x = Scale(f"{name}_norm_scale", x.shape[-1] ** -0.5)(x)
@@ -123,15 +127,7 @@ class MixtureOfExperts(FeedForward):
         read = x if self.expert_norm is None else self.expert_norm(x, name="expert_norm")
         read = read if self.latent is None else Linear("latent_down", self.latent, self.latent_bias)(read)
         gated = read if self.weigh == "output" else Multiply("weighted_input")(read, weights)
-        tokens, expert_of, order = Dispatch("dispatch")(gated, index)
-        routed = self.expert(
-            tokens,
-            name="experts",
-            group="experts",
-            experts=Experts(self.n_experts, self.top_k),
-            index=expert_of,
-        )
-        y: Tensor = Combine("combine", weighted=self.weigh == "output")(routed, weights, order)
+        y = self._routed(gated, weights, index)
         if self.latent is not None:
             y = Linear("latent_up", x.shape[-1], self.latent_bias)(y)
         if self.shared is not None:
@@ -141,6 +137,31 @@ class MixtureOfExperts(FeedForward):
         y = y if self.out_norm is None else self.out_norm(y, name="out_norm")
         if self.out_bias:
             y = Add("out_bias_add", meets=False)(y, Parameter("out_bias", (x.shape[-1],))(x))
+        return y
+
+    def _routed(self, x: Tensor, weights: Tensor, index: Tensor) -> Tensor:
+        """The weighted sum over the chosen experts of tokens x [B, T, D]."""
+        if self.router.zero_experts is not None:
+            return self._beside_zero(x, weights, index, self.router.zero_experts)
+        tokens, expert_of, order = Dispatch("dispatch")(x, index)
+        routed = self._run(tokens, expert_of, self.top_k)
+        y: Tensor = Combine("combine", weighted=self.weigh == "output")(routed, weights, order)
+        return y
+
+    def _beside_zero(self, x: Tensor, weights: Tensor, index: Tensor, zero: Number) -> Tensor:
+        """The same where `zero` further experts return x."""
+        from archcli.ops import CombineReal, DispatchReal  # rare
+
+        tokens, expert_of, order = DispatchReal("dispatch", self.n_experts, zero)(x, index)
+        real = part_of(self.top_k, self.n_experts, self.n_experts + zero)
+        routed = self._run(tokens, expert_of, real)
+        y: Tensor = CombineReal("combine", self.n_experts)(routed, x, weights, index, order)
+        return y
+
+    def _run(self, tokens: Tensor, expert_of: Tensor, top_k: Number) -> Tensor:
+        """The outputs of the experts of tokens [n, D]."""
+        experts = Experts(self.n_experts, top_k)
+        y: Tensor = self.expert(tokens, name="experts", group="experts", experts=experts, index=expert_of)
         return y
 
     def _shared(self, x: Tensor, shared: FeedForward) -> Tensor:
@@ -180,8 +201,12 @@ class MixtureOfExperts(FeedForward):
         """Check that k <= E and that groups divide the E experts evenly."""
         experts, k = self.n_experts, self.top_k
         groups, chosen = self.router.n_groups, self.router.top_k_groups
-        if k > experts:
+        zero = self.router.zero_experts or 0
+        if k > experts + zero:
             yield too_many_visits(k, experts)
+        elif zero and (groups > 1 or self.weigh == "input" or self.router.scores == "sparsemixer"):
+            what = "zero_experts are defined without groups, with weighed outputs, and not for sparsemixer"
+            yield Conflict("zero-experts-plain", "router", what, "leave zero_experts out")
         elif experts % groups:
             what = f"n_experts {experts} does not fall into {groups} equal groups"
             yield Conflict("experts-divide-groups", "router", what, "mend n_groups")

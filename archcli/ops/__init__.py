@@ -46,6 +46,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.select import *
     from archcli.ops.sparse import *
     from archcli.ops.streams import *
+    from archcli.ops.zero_experts import *
 
 HOMES = {
     ".attend": ["Attend"],
@@ -104,6 +105,7 @@ HOMES = {
     ".route_heads": ["CollectHeads", "SpreadHeads"],
     ".scaled": ["GaussianTopK", "ScaleChosen", "StoredScale", "WithinTable"],
     ".select": ["Candidates", "ClusterIndex", "Sample", "ScatterAdd", "Select"],
+    ".zero_experts": ["CombineReal", "DispatchReal"],
     ".sparse": ["Dilated", "Fixed", "Strided", "WindowAndGlobal"],
     ".streams": [
         "AddToLater",

@@ -53,7 +53,10 @@ class Select(Op):
     low: Number
     high: Number
     share: float
-    expected: ClassVar[bool] = True
+    expected: ClassVar[str] = (
+        "The head's cost depends on the targets: figures are expected values by cluster_shares, exact "
+        "fractions, each rounded to a whole number once, at the end."
+    )
 
     def shape(self, x: Shape, targets: Shape) -> tuple[Shape, Shape, Shape]:
         n = share_of(prod(targets), self.share)

@@ -101,8 +101,16 @@ def language_model(model: Any) -> dict[str, torch.Tensor]:
 
 
 def params(model: Any) -> int:
-    """Trainable parameters, tied ones once."""
-    return sum(p.numel() for p in language_model(model).values())
+    """Trainable parameters, tied ones once, without those of experts that compute nothing."""
+    return sum(p.numel() for p in language_model(model).values()) - sum(
+        map(_of_zero_experts, model.modules())
+    )
+
+
+def _of_zero_experts(experts: Any) -> int:
+    """Gates and inputs that LongCat's class makes for its zero experts, which no checkpoint stores."""
+    zero, gates = getattr(experts, "zero_expert_num", 0), getattr(experts, "gate_up_proj", None)
+    return 0 if gates is None else zero * (gates.numel() // len(gates))
 
 
 def one_pass(model: Any, tokens: int) -> dict[str, Any]:

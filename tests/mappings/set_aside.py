@@ -34,7 +34,6 @@ LATER: dict[str, str] = {
         ),
         INDEXED,
     ),
-    "causal/longcat_flash": "experts that compute nothing, and a mixture beside two layers",
 }
 """What needs operations that archcli does not have yet."""
 

@@ -7,7 +7,7 @@ import torch
 
 from archcli.graph import Op, Part
 from archcli.runtime.model.leaves import MODULES
-from ops import head_cases, scan_cases
+from ops import head_cases, scan_cases, zero_cases
 from ops.references import REFERENCES
 
 
@@ -128,6 +128,7 @@ ARGUMENTS = {
     ("RotaryTable", 0): count_up,
     ("Sinusoid", 0): count_up,
     **head_cases.ARGUMENTS,
+    **zero_cases.ARGUMENTS,
     **{place: globals()[name] for place, name in scan_cases.SHAPED.items()},
 }
 

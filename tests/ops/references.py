@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import torch
 
-from ops import head_cases, index_cases, more_cases, scan_cases, training_cases
+from ops import head_cases, index_cases, more_cases, scan_cases, training_cases, zero_cases
 
 
 def each(function):
@@ -291,6 +291,7 @@ REFERENCES = {
     "ExtendCache": cache,
     **scan_cases.REFERENCES,
     **index_cases.REFERENCES,
+    **zero_cases.REFERENCES,
     **more_cases.REFERENCES,
     **training_cases.REFERENCES,
     **head_cases.REFERENCES,

@@ -179,6 +179,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "ranked_by": routing.ranking,
         "correction_is": nothing,
         "jitter": routing.nearness,
+        "zero_experts": nothing,
     },
     m.MixtureOfExperts: {
         "top_k": routing.top_k,
@@ -219,7 +220,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     },
     m.DifferentialAttention: {"lambda_init": times(1.1)},
     m.MultiHeadAttention: {"n_heads": heads},
-    m.MultiHeadLatentAttention: {"bias": off},
+    m.MultiHeadLatentAttention: {"bias": off, "q_multiplier": times(1.1), "kv_multiplier": times(1.1)},
     m.MixtureOfHeads: {"top_k": routing.experts_of_heads, "out_bias": off},
     m.CrossAttention: {
         "causal": nothing,
@@ -230,6 +231,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     },
     m.OutputGate: {"bias": off, "projection_bias": off},
     m.Block: {"nth_branch": times(2), "residual_multiplier": times(1.1), "cross_attention": without_cross},
+    m.ShortcutMoE: {"kind": nothing, "dense": nothing, "residual_multiplier": nothing, "nth_branch": nothing},
     m.PreNorm: {"kind": kinds(m.PostNorm, m.ResidualPostNorm), "normed": to("both")},
     m.PostNorm: {"kind": kinds(m.PreNorm, m.ResidualPostNorm), "adapter": dropped},
     m.Sandwich: {"kind": kinds(m.PreNorm, m.ResidualPostNorm)},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from archcli.arith import Number, to_bytes
+from archcli.arith import Number, rounded, to_bytes
 from archcli.graph import OpClass, Row
 from archcli.measure.survey.layers import Architecture, SurveyLayer, tally
 from archcli.modules import FeedForward
@@ -167,7 +167,8 @@ def d_ff_ratio(architecture: Architecture, layer: SurveyLayer) -> float | None:
 def active_d_ff(_: Architecture, layer: SurveyLayer) -> Number | None:
     """The active hidden width per token: inputs of `down_proj` rows, top_k times for experts."""
     downs = [row for row in layer.below("ffn") if row.path.endswith("down_proj")]
-    return sum(row.inputs[0][-1] * (row.experts.top_k if row.experts else 1) for row in downs) or None
+    width = sum(row.inputs[0][-1] * (row.experts.top_k if row.experts else 1) for row in downs)
+    return rounded(width) or None
 
 
 def active_d_ff_ratio(architecture: Architecture, layer: SurveyLayer) -> float | None:

@@ -13,12 +13,12 @@ from typing import Annotated, ClassVar, Literal
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.attention.base import IndexedAttention
-from archcli.modules.base import Conflict, Count, Inherit, Size
+from archcli.modules.base import Conflict, Count, Inherit, Positive, Size
 from archcli.modules.context import Context, borrowed, lent, or_default
 from archcli.modules.mixer import MixerFacts
 from archcli.modules.norm import Norm
 from archcli.modules.request import Forms
-from archcli.ops import Concat, Einsum, Linear, Split, SplitHeads, Unsqueeze
+from archcli.ops import Concat, Einsum, Linear, Scale, Split, SplitHeads, Unsqueeze
 
 LATENT = "mla_latent_norm"
 
@@ -37,8 +37,9 @@ class MultiHeadLatentAttention(IndexedAttention):
     `form` naive rebuilds keys and values of every visible token; absorbed multiplies Wkvb into the queries
     and outputs instead, so that attention runs on the latents themselves: the same weights and result, other
     FLOPs. auto is absorbed where a token is decoded, as engines do, and naive elsewhere; a built model that
-    serves every phase is naive. `bias` biases Wqa, Wkva and Wo. `kv_from` n reads the latents of layer n,
-    counted from 0, and caches none.
+    serves every phase is naive. `bias` biases Wqa, Wkva and Wo. `q_multiplier` and `kv_multiplier` scale the
+    normalized latents (LongCat-Flash sqrt(D / rank), arXiv:2509.01322 section 2.3). `kv_from` n reads the
+    latents of layer n, counted from 0, and caches none.
     """
 
     forms: ClassVar[Forms | None] = Forms(
@@ -52,6 +53,8 @@ class MultiHeadLatentAttention(IndexedAttention):
     v_head_dim: Size
     bias: bool = False
     latent_norm: Annotated[Norm, Inherit("norm")]
+    q_multiplier: Positive = 1.0
+    kv_multiplier: Positive = 1.0
     form: Literal["auto", "naive", "absorbed"] = "auto"
     kv_from: Count | None = None
 
@@ -91,7 +94,7 @@ class MultiHeadLatentAttention(IndexedAttention):
         """The latent [B, T, c] of tokens x, and their rotary key [B, T, 1, r]."""
         compressed = Linear("kv_a_proj", self.kv_lora_rank + self.qk_rope_head_dim, self.bias)(x)
         latent, k_pe = Split("kv_a_split", (self.kv_lora_rank, self.qk_rope_head_dim))(compressed)
-        latent = self.latent_norm(latent, name="kv_a_norm", group=LATENT)
+        latent = self._normed(latent, "kv_a", self.kv_multiplier)
         k_pe = self.position.rotate(Unsqueeze("k_pe_head")(k_pe), table, "k_rotate")
         return {"latent": latent, "k_pe": k_pe}
 
@@ -100,9 +103,14 @@ class MultiHeadLatentAttention(IndexedAttention):
         source, name = x, "q_proj"
         if self.q_lora_rank is not None:
             compressed = Linear("q_a_proj", self.q_lora_rank, self.bias)(x)
-            source, name = self.latent_norm(compressed, name="q_a_norm", group=LATENT), "q_b_proj"
+            source, name = self._normed(compressed, "q_a", self.q_multiplier), "q_b_proj"
         q = Linear(name, self.n_heads * self._d_query)(source)
         return SplitHeads("q_heads", self.n_heads)(q), source
+
+    def _normed(self, latent: Tensor, name: str, multiplier: float) -> Tensor:
+        """A latent, normalized and scaled."""
+        normed: Tensor = self.latent_norm(latent, name=f"{name}_norm", group=LATENT)
+        return normed if multiplier == 1.0 else Scale(f"{name}_multiplier", multiplier)(normed)
 
     def _naive(
         self,
@@ -161,6 +169,13 @@ class MultiHeadLatentAttention(IndexedAttention):
                 "qk_rope_head_dim",
                 f"qk_rope_head_dim must be even, not {self.qk_rope_head_dim}",
                 "RoPE rotates dimensions in pairs",
+            )
+        if self.q_lora_rank is None and self.q_multiplier != 1.0:
+            yield Conflict(
+                "no-query-latent",
+                "q_multiplier",
+                "q_multiplier scales the latent of the queries, and there is no q_lora_rank",
+                "leave one of them out, or state q_lora_rank",
             )
         if self.position.acts_on == "keys":
             yield Conflict(

@@ -157,6 +157,7 @@ class StackedLinear(Leaf):
         """[N k, in] to [N k, out]."""
         weight, bias = cast("torch.Tensor", self._parameters["weight"]), self._parameters.get("bias")
         eager = self.form == "grouped" and x.device.type != "meta" and not torch.compiler.is_compiling()
+        eager = eager and len(x) > 0  # zero experts may take all tokens
         y = _grouped(x, weight, routed, self.n_experts) if eager else _gathered(x, weight, routed.expert_of)
         return y if bias is None else y + bias[routed.expert_of]
 

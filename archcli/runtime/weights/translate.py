@@ -23,6 +23,7 @@ def pieces(tensor: torch.Tensor, place: WeightTarget, shapes: Shapes) -> Iterato
     if needed != tuple(tensor.shape):
         raise ValueError(f"{place.names[0]} needs a stored shape {needed}, not {tuple(tensor.shape)}")
     take, stacked = place.parts, place.nth is not None
+    tensor = tensor[: len(tensor) - take.unread] if take.unread else tensor
     tensor = tensor.flatten() if take.flat else tensor
     tensor = tensor.unflatten(0, (shapes[place.names[0]][0], -1)) if take.merged else tensor
     tensor = tensor.transpose(-1, -2) if take.transposed and tensor.dim() > 1 else tensor

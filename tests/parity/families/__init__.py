@@ -5,6 +5,7 @@ its weight names; its mutants come by themselves.
 """
 
 from parity.families import (
+    beside,
     delta,
     dense,
     encoders,
@@ -39,6 +40,7 @@ FAMILIES = {
     **latent.FAMILIES,
     **indexed.FAMILIES,
     **linear_states.FAMILIES,
+    **beside.FAMILIES,
     **unusual.FAMILIES,
     **encoders.FAMILIES,
     **dense.FAMILIES,

@@ -1,15 +1,15 @@
 """GLM-5, whose layers have an indexer: GlmMoeDsaConfig and GlmMoeDsaForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.indexer import (
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.whole.deepseek_sparse import (
     ALIASES,
     DSA_DEFAULTS,
     every_layer_has_its_index,
     sparse_deepseek,
     sparse_deepseek_weights,
 )
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("glm_moe_dsa",)
 DEFAULTS = {

@@ -51,6 +51,8 @@ class WeightTarget(NamedTuple):
             whole[axis] = sum(shape[axis] for shape in ours)
         if self.parts.transposed and len(whole) > 1:
             whole[-2:] = whole[:-3:-1]
+        if self.nth is None:
+            whole[0] += self.parts.unread
         if self.parts.merged:
             whole[:2] = [whole[0] * whole[1]]
         return (*(1,) * self.parts.flat, *whole)

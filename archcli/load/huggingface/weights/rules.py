@@ -20,7 +20,8 @@ class Parts:
     `transposed`: stored [in, out] (GPT-2's Conv1D, stacked experts of some). `axis`: several of ours lie one
     after the other along it. `groups`: they do so anew in each of so many groups (q, k, v of head 0, then of
     head 1, …). `flat`: stored with so many axes of 1 in front. `merged`: a stack of matrices, stored one
-    below the other as one (DBRX's experts). `again`: it may be stored under a second name too.
+    below the other as one (DBRX's experts). `again`: it may be stored under a second name too. `unread`: so
+    many more entries at the end of its first axis, which no pass reads (LongCat-Flash).
     """
 
     ours: tuple[str, ...]
@@ -30,6 +31,7 @@ class Parts:
     flat: int = 0
     merged: bool = False
     again: bool = False
+    unread: int = 0
 
 
 @dataclass(frozen=True)

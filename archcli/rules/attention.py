@@ -94,7 +94,10 @@ class GroupQueries(DesignRule):
             "64 heads with keys and values of their own, as its config says, at 8,192 tokens and beyond"
         ),
         **dict.fromkeys(
-            ("dots.llm1", "gemma-7b", "mpt-30b", "olmo-3-7b", "persimmon-8b", "qwen1.5-moe-a2.7b"),
+            (
+                *("dots.llm1", "gemma-7b", "mpt-30b", "olmo-3-7b"),
+                *("olmo-hybrid-7b", "persimmon-8b", "qwen1.5-moe-a2.7b"),
+            ),
             "every head has keys and values of its own, as its config says",
         ),
     }

@@ -43,6 +43,8 @@ SIZES = {
     ),
     *("n_labels", "n_buckets", "in_channels", "source_len", "rank", "div_value", "n_classes", "n_samples"),
     *("kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim"),
+    *("state", "d_inner", "dt_rank", "conv_kernel", "n_key_heads", "n_value_heads", "key_head_dim"),
+    *("value_head_dim", "gate_rank"),
 }
 
 

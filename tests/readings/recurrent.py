@@ -2,11 +2,21 @@
 
 from hypothesis import strategies as st
 
+from archcli.modules import NoPosition, RMSNorm
+from archcli.modules.recurrent.delta_net import GatedDeltaNet
 from archcli.modules.recurrent.gated_norm import GatedLayerNorm, GatedRMSNorm
+from archcli.modules.recurrent.kda import KimiDeltaAttention
+from archcli.modules.recurrent.lightning import LightningAttention
+from archcli.modules.recurrent.mamba import Mamba
 from archcli.modules.recurrent.mamba2 import Mamba2
+from archcli.modules.recurrent.mlstm import MLSTM
+from archcli.modules.recurrent.retention import Retention
+from archcli.modules.recurrent.rg_lru import RGLRU
+from archcli.modules.recurrent.short_conv import ShortConvolution
 from readings.outputs import BOOL, maybe
 
 SIZES = st.integers(1, 5)
+TAPS = st.integers(1, 4)
 
 
 def gated_norms(groups):
@@ -24,7 +34,7 @@ def mamba2(draw):
         head_dim=draw(SIZES),
         state=draw(SIZES),
         n_groups=n_groups,
-        conv_kernel=draw(st.integers(1, 4)),
+        conv_kernel=draw(TAPS),
         chunk=draw(SIZES),
         bias=draw(BOOL),
         conv_bias=draw(BOOL),
@@ -33,4 +43,61 @@ def mamba2(draw):
     )
 
 
-MIXERS = mamba2()
+@st.composite
+def mamba(draw):
+    """Mamba in one set of channels or in heads."""
+    n_heads = draw(maybe(st.integers(1, 2)))
+    return Mamba(
+        d_inner=(n_heads or 1) * draw(SIZES),
+        state=draw(SIZES),
+        dt_rank=draw(SIZES),
+        n_heads=n_heads,
+        conv_kernel=draw(TAPS),
+        conv_bias=draw(BOOL),
+        bias=draw(BOOL),
+        dt_norm=draw(maybe(st.builds(RMSNorm, weight=BOOL))),
+    )
+
+
+@st.composite
+def delta_nets(draw):
+    """Gated delta nets, some heads of values for each of keys."""
+    n_keys = draw(st.integers(1, 2))
+    return GatedDeltaNet(
+        n_key_heads=n_keys,
+        n_value_heads=n_keys * draw(st.integers(1, 2)),
+        key_head_dim=draw(SIZES),
+        value_head_dim=draw(SIZES),
+        conv_kernel=draw(TAPS),
+        chunk=draw(SIZES),
+        neg_eigval=draw(BOOL),
+    )
+
+
+@st.composite
+def rg_lrus(draw):
+    """RG-LRU of blocks that divide its width."""
+    n_blocks = draw(st.integers(1, 3))
+    return RGLRU(width=n_blocks * draw(SIZES), n_blocks=n_blocks, conv_kernel=draw(TAPS))
+
+
+WIDE = {"n_heads": st.integers(1, 3), "key_head_dim": SIZES, "value_head_dim": SIZES, "chunk": SIZES}
+KIMI = st.builds(
+    KimiDeltaAttention,
+    n_heads=st.integers(1, 3),
+    head_dim=SIZES,
+    conv_kernel=TAPS,
+    chunk=SIZES,
+    gate_rank=maybe(SIZES),
+)
+LIGHTNING = st.builds(LightningAttention, n_heads=st.integers(1, 3), head_dim=SIZES, chunk=SIZES, bias=BOOL)
+RETENTION = st.builds(
+    Retention,
+    **WIDE,
+    bias=BOOL,
+    decay=st.sampled_from(["fixed", "token"]),
+    position=st.just(NoPosition()),
+)
+CONVOLUTION = st.builds(ShortConvolution, conv_kernel=TAPS, bias=BOOL, conv_bias=BOOL)
+XLSTM = st.builds(MLSTM, **WIDE, bias=BOOL)
+MIXERS = st.one_of(mamba2(), mamba(), delta_nets(), rg_lrus(), KIMI, LIGHTNING, RETENTION, CONVOLUTION, XLSTM)

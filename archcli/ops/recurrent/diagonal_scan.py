@@ -41,7 +41,7 @@ class DiagonalScan(Op):
         kept = b[0] * b[2]
         to_inputs = Part("d_1", OpClass.ELEMENTWISE, 2 * n, 2 * n, n, wrt=(0, 1))
         to_decays = Part("d_0", OpClass.ELEMENTWISE, n, 2 * n, n, wrt=0)
-        read, written = 2 * n + kept * len(state), n + kept * self.keep
+        read, written = 2 * n + kept * len(state), n + (kept if self.keep else 0)
         return (Part("scan", OpClass.ELEMENTWISE, 2 * n, read, written, (to_inputs, to_decays)),)
 
     def workspace(self, width: int, a: Shape, b: Shape, *state: Shape) -> Workspace:

@@ -55,7 +55,7 @@ class WKV(Op):
         n, width = prod(v), v[2]
         stepwise = self.form == "recurrent"
         sums = STATES * (n if stepwise else v[0] * chunk_count(v[1], CHUNK) * width)
-        read = sums if stepwise else STATES * v[0] * width * bool(state)
+        read = sums if stepwise else STATES * v[0] * width * len(state[:1])
         to_first = Part("d_first", OpClass.NORMALIZATION, n, n, width, wrt="first")
         to_decay = Part("d_decay", OpClass.NORMALIZATION, 5 * n + width, 4 * n, width, wrt="decay")
         # quotient 2, each sum of the output 1, each of the state decays and is added 2 + 2

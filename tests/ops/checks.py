@@ -7,7 +7,7 @@ import torch
 
 from archcli.graph import Op, Part
 from archcli.runtime.model.leaves import MODULES
-from ops import head_cases, scan_cases, zero_cases
+from ops import head_cases, scan_cases, stream_cases, zero_cases
 from ops.references import REFERENCES
 
 
@@ -120,6 +120,8 @@ ARGUMENTS = {
     ("Attend", "selected"): own_and_others,
     ("Positions", 0): ids,
     ("Gather", 0): ids,
+    ("WithinTable", 0): ids,
+    ("ScaleChosen", 1): ids,
     ("QueryTemperature", 1): count_up,
     ("RelativeBias", 0): count_up,
     ("RelativeKeys", 1): count_up,
@@ -206,6 +208,7 @@ def passed_on(case):
         "ScatterAdd": {0},
         "Normalize": {"bias"},
         "BatchNormalize": {"bias"},
+        **stream_cases.PASSED_ON,
     }
     return own.get(type(case.op).__name__, set())
 

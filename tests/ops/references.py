@@ -5,7 +5,15 @@ from dataclasses import replace
 
 import torch
 
-from ops import head_cases, index_cases, more_cases, scan_cases, training_cases, zero_cases
+from ops import (
+    head_cases,
+    index_cases,
+    more_cases,
+    scan_cases,
+    stream_cases,
+    training_cases,
+    zero_cases,
+)
 
 
 def each(function):
@@ -292,6 +300,7 @@ REFERENCES = {
     **scan_cases.REFERENCES,
     **index_cases.REFERENCES,
     **zero_cases.REFERENCES,
+    **stream_cases.REFERENCES,
     **more_cases.REFERENCES,
     **training_cases.REFERENCES,
     **head_cases.REFERENCES,

@@ -140,14 +140,16 @@ class Stack(Module):
         if self.relative is not None:
             context = context._replace(relative=self.relative(x, name="relative"))
         kept = []
-        first, last = self.groups[0].blocks[0], self.groups[-1].blocks[-1]
-        x, lent = first.enter(x), self._lent()
+        ends = [self.groups[0].blocks[0], self.groups[-1].blocks[-1]] if self.groups else []
+        x = ends[0].enter(x) if ends else x
+        lent = self._lent()
         for i, group in enumerate(self.groups):
             of_group = context._replace(cache=cache[i] if cache else cache)
             x, entry = group.run(x, of_group, start, lent, i)
             kept.append(entry)
             start = start + group.n_layers
-        return last.leave(x), None if cache is None else tuple(kept)
+        x = ends[1].leave(x) if ends else x
+        return x, None if cache is None else tuple(kept)
 
     def _layers(self) -> list[tuple[Number, tuple[Block, ...]]]:
         return [(group.n_layers, group.blocks) for group in self.groups]

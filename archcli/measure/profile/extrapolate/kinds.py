@@ -101,6 +101,13 @@ def without_ends(model: Model) -> Model:
     return model.replace(**{name: value for name, value in changes.items() if name in model.fields})
 
 
+def stand_alone(model: Model) -> bool:
+    """Whether layers can be measured without the others: none reads what another or the model lends it."""
+    blocks = [block for _, stack in stacks(model) for group in stack.groups for block in group.blocks]
+    lent = any(block.facts().kv_from is not None or block.streams > 1 for block in blocks)
+    return not lent and getattr(model, "per_layer_embedding", None) is None
+
+
 def may_be_empty(model: Model) -> bool:
     """Whether the model runs without layers: one stack, and no score bias shared by layers."""
     by_stem = dict(stacks(model))

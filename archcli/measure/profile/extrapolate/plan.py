@@ -14,6 +14,7 @@ from archcli.measure.profile.extrapolate.kinds import (
     LayerKind,
     kinds_of,
     may_be_empty,
+    stand_alone,
     with_layers,
     without_ends,
 )
@@ -25,7 +26,15 @@ ENDS = "embedding and head"
 
 
 def plan_of(name: str, model: Model, counted: Pass, limits: MemoryLimits) -> StackPlan:
-    """The stacks for a model whose pass is `counted`. Raises ArchError where a kind fits in no form."""
+    """The stacks for a model whose pass is `counted`.
+
+    Raises ArchError where a kind fits in no form, or reads what other layers make.
+    """
+    if not stand_alone(model):
+        raise ArchError(
+            f"layers of {name} read what other layers make, and are not measured one kind at a time",
+            "profile it whole, in a smaller --dtype or with fewer n_layers",
+        )
     kinds = kinds_of(model)
     fillers, empty = _fillers(model, kinds), may_be_empty(model)
     fewest = {stem: (kind.block, int(not empty)) for stem, kind in fillers.items()}

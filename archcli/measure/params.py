@@ -19,7 +19,7 @@ CONVENTION = (
     "without token and position tables and an untied head."
 )
 STORED = "Bits per weight are those of all weights but the adapters, divided by their number."
-TABLES = ("embedding", "position_embedding", "token_type_embedding", "lm_head")
+TABLES = ("embedding", "position_embedding", "token_type_embedding", "per_layer_embedding", "lm_head")
 """Groups that `non_embedding_params` leaves out."""
 
 Totals = dict[str, Any]

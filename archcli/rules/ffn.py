@@ -15,9 +15,11 @@ SHAZEER = "Shazeer, arXiv:2002.05202 section 2: gated networks at 2/3 of the wid
 
 
 def dense(case: Case) -> Iterator[tuple[str, FeedForward, int]]:
-    """(path, network, d_ff) of every feed-forward network that is no expert of a mixture."""
-    for path, ffn in find(case.model, FeedForward):
-        if ffn.width is not None and path.rsplit(".", 1)[-1] == "ffn":
+    """(path, network, d_ff) of every feed-forward network that is no expert, nor stands beside a mixture."""
+    networks = dict(find(case.model, FeedForward))
+    for path, ffn in networks.items():
+        alone = f"{path.removesuffix('ffn')}beside" not in networks
+        if ffn.width is not None and path.rsplit(".", 1)[-1] == "ffn" and alone:
             yield path, ffn, ffn.width
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
 from archcli.modules import SoftmaxAttention
 from archcli.modules.base import find
@@ -44,6 +45,10 @@ class HeadsBeyondKernels(DesignRule):
     )
     source = f"{FLASH}; torch on ROCm takes up to 512 with AOTriton 0.9 (confirmed)"
     spares = "linear attention, which has no scores"
+    known: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("gemma-4-26b-a4b", "gemma-4-31b", "gemma-4-e2b", "gemma-4-e4b"),
+        "global layers have heads of 512, as their configs say",
+    )
     valid = (
         example(attention="{kind: mha, n_heads: 2, head_dim: 256, position: {kind: rope, theta: 10000}}"),
     )

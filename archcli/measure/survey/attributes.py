@@ -166,7 +166,8 @@ def d_ff_ratio(architecture: Architecture, layer: SurveyLayer) -> float | None:
 
 def active_d_ff(_: Architecture, layer: SurveyLayer) -> Number | None:
     """The active hidden width per token: inputs of `down_proj` rows, top_k times for experts."""
-    downs = [row for row in layer.below("ffn") if row.path.endswith("down_proj")]
+    rows = (*layer.below("ffn"), *layer.below("beside"))
+    downs = [row for row in rows if row.path.endswith("down_proj")]
     width = sum(row.inputs[0][-1] * (row.experts.top_k if row.experts else 1) for row in downs)
     return rounded(width) or None
 
@@ -179,12 +180,17 @@ def active_d_ff_ratio(architecture: Architecture, layer: SurveyLayer) -> float |
 
 def n_experts(_: Architecture, layer: SurveyLayer) -> Number | None:
     """Routed experts."""
-    return getattr(layer.block.ffn, "n_experts", None)
+    return getattr(_mixture(layer), "n_experts", None)
 
 
 def top_k(_: Architecture, layer: SurveyLayer) -> Number | None:
     """Experts that a token is sent to."""
-    return getattr(layer.block.ffn, "top_k", None)
+    return getattr(_mixture(layer), "top_k", None)
+
+
+def _mixture(layer: SurveyLayer) -> FeedForward | None:
+    """The network that may be a mixture: the one beside another, where there is one."""
+    return getattr(layer.block, "beside", None) or layer.block.ffn
 
 
 def expert_ratio(architecture: Architecture, layer: SurveyLayer) -> float | None:

@@ -147,7 +147,8 @@ def _attention(block: Block, attributes: list[str]) -> str:
 
 
 def _ffn(block: Block) -> str:
-    return "no ffn" if block.ffn is None else _kind(block.ffn)
+    networks = [net for net in (block.ffn, getattr(block, "beside", None)) if net is not None]
+    return " + ".join(map(_kind, networks)) or "no ffn"
 
 
 def _setting(block: Block, name: str) -> str:

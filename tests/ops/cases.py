@@ -37,7 +37,7 @@ from archcli.ops import (
     SplitHeads,
     Unsqueeze,
 )
-from ops import attend_cases, head_cases, index_cases, more_cases, scan_cases, stream_cases, zero_cases
+from ops import attend_cases, head_cases, late_cases, more_cases, scan_cases
 from ops.case import C, Case, E, M, N, R, X, n
 from ops.training_cases import training
 
@@ -291,14 +291,6 @@ CASES = {
         cached=2 * 2 * 4,
     ),
 }
-for cases in (
-    attend_cases,
-    scan_cases,
-    index_cases,
-    stream_cases,
-    more_cases,
-    head_cases,
-    zero_cases,
-):
+for cases in (attend_cases, scan_cases, late_cases, more_cases, head_cases):
     CASES |= cases.CASES
 CASES |= training(attend_cases.CASES["attend"])

@@ -5,15 +5,7 @@ from dataclasses import replace
 
 import torch
 
-from ops import (
-    head_cases,
-    index_cases,
-    more_cases,
-    scan_cases,
-    stream_cases,
-    training_cases,
-    zero_cases,
-)
+from ops import head_cases, late_cases, more_cases, scan_cases, training_cases
 
 
 def each(function):
@@ -298,9 +290,7 @@ REFERENCES = {
     "KeepLast": lambda op, weights, x: x[:, 2:3],
     "ExtendCache": cache,
     **scan_cases.REFERENCES,
-    **index_cases.REFERENCES,
-    **zero_cases.REFERENCES,
-    **stream_cases.REFERENCES,
+    **late_cases.REFERENCES,
     **more_cases.REFERENCES,
     **training_cases.REFERENCES,
     **head_cases.REFERENCES,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.pointwise import *
     from archcli.ops.query_temperature import *
     from archcli.ops.recurrent.block_diagonal import *
+    from archcli.ops.recurrent.bounded_decay import *
     from archcli.ops.recurrent.causal_conv import *
     from archcli.ops.recurrent.delta_gates import *
     from archcli.ops.recurrent.delta_scan import *
@@ -88,6 +89,7 @@ HOMES = {
     ".fourier": ["Fourier"],
     ".disentangled": ["DisentangledBias", "LentLinear"],
     ".recurrent.block_diagonal": ["BlockDiagonal"],
+    ".recurrent.bounded_decay": ["BoundedLogDecay"],
     ".recurrent.causal_conv": ["CausalConv1d"],
     ".recurrent.delta_gates": ["L2Normalize", "LogDecay"],
     ".recurrent.delta_scan": ["DeltaScan"],

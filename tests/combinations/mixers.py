@@ -25,6 +25,7 @@ MIXERS = {
     "differential": "{kind: differential, n_heads: 4, n_kv_heads: 2, lambda_init: 0.4}",
     "gated_delta_net": "{kind: gated_delta_net, n_key_heads: 2, n_value_heads: 4, key_head_dim: 5, "
     "value_head_dim: 6, chunk: 4, conv_kernel: 3, neg_eigval: true}",
+    "kda-bounded": "{kind: kda, n_heads: 3, head_dim: 5, full_gates: true, decay_bound: -2.0, chunk: 4}",
     "kda": "{kind: kda, n_heads: 3, head_dim: 5, gate_rank: 4, chunk: 4, conv_kernel: 3}",
     "mamba": "{kind: mamba, d_inner: 24, state: 5, dt_rank: 3, conv_kernel: 3, dt_norm: rmsnorm}",
     "rwkv4": "{kind: rwkv4, width: 12}",

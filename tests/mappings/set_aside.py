@@ -7,6 +7,9 @@ LATER: dict[str, str] = {
     **dict.fromkeys(
         (
             "causal/bailing_hybrid",
+            "causal/bamba",
+            "causal/falcon_h1",
+            "causal/granitemoehybrid",
             "causal/inkling2_text",
             "causal/inkling_text",
             "causal/lfm3",

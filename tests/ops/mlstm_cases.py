@@ -1,4 +1,4 @@
-"""Cases and references of constant decays and of the mLSTM, each cost as the lines of a ledger.
+"""Cases and references of constant and bounded decays and of the mLSTM, each cost as the lines of a ledger.
 
 Class, FLOPs (of the pairs up to the query, and of all pairs of a chunk where these differ), elements read,
 elements written.
@@ -8,7 +8,7 @@ import math
 
 import torch
 
-from archcli.ops import HeadDecay, MLSTMScan
+from archcli.ops import BoundedLogDecay, HeadDecay, MLSTMScan
 from ops.case import C, Case, E, N, ledger
 
 # 2 sequences, 3 tokens in chunks of 2, 2 heads: 12 vectors; keys of 4 (48 elements), values of 5 (60)
@@ -88,6 +88,25 @@ STEPS_BACK = [
 CASES = {
     "head-decay-slopes": Case(HeadDecay("y", "slopes", 1, 3), (V,), GATE),
     "head-decay-retention": Case(HeadDecay("y", "retention"), (V,), GATE),
+    "bounded-log-decay": ledger(
+        BoundedLogDecay("y", -2.0),
+        (V,),
+        V,
+        [
+            (E, 60, 60 + 10, 60),  # the bias of each channel
+            (E, 60 + 2, 60 + 2, 60),  # times exp of A_log
+            (E, 60, 60, 60),  # the sigmoid
+            (E, 60, 60, 60),  # times the bound
+        ],
+        [
+            (N, 60, 60, 10),  # of the bias
+            (E, 60, 60 + 2, 60),  # of x
+            (N, 2 * 60 + 2, 2 * 60, 2),  # of A_log
+            (E, 60, 2 * 60, 60),  # of the sigmoid
+            (E, 60, 60, 60),  # of the bound
+        ],
+        weights={"dt_bias": (10,), "A_log": (2,)},
+    ),
     "mlstm-scan": ledger(
         MLSTMScan("y", 2, "chunked", False),
         (K, K, V, GATE, GATE),
@@ -127,6 +146,15 @@ def head_decay(op, weights, v):
     return torch.tensor(logs).expand(GATE)
 
 
+def bounded_log_decay(op, weights, x):
+    by_head = [
+        -2
+        / (1 + torch.exp(-weights["A_log"][h].exp() * (x[:, :, h] + weights["dt_bias"][5 * h : 5 * h + 5])))
+        for h in range(2)
+    ]
+    return torch.stack(by_head, dim=2)
+
+
 def mlstm_scan(op, weights, q, k, v, i, f, *state):
     """One token after another, each gate as it is written, without m but where m is 0 at first."""
     c, n, m = state or [torch.zeros(shape) for shape in STATES]
@@ -143,4 +171,4 @@ def mlstm_scan(op, weights, q, k, v, i, f, *state):
     return (y, c * scale[..., None, None], n * scale[..., None], largest) if op.keep else (y,)
 
 
-REFERENCES = {"HeadDecay": head_decay, "MLSTMScan": mlstm_scan}
+REFERENCES = {"BoundedLogDecay": bounded_log_decay, "HeadDecay": head_decay, "MLSTMScan": mlstm_scan}

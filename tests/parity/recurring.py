@@ -43,7 +43,11 @@ RECURRENT_PARTS: dict[type[Spec], dict[str, Alteration]] = {
         "neg_eigval": off,
         **dict.fromkeys(("n_key_heads", "n_value_heads", "key_head_dim", "value_head_dim"), nothing),
     },
-    m.KimiDeltaAttention: {"gate_rank": nothing},
+    m.KimiDeltaAttention: {
+        "gate_rank": nothing,
+        "full_gates": nothing,
+        "decay_bound": times(1.1),
+    },
     m.LightningAttention: {"bias": off, "chunk": nothing},
     m.MLSTM: {
         "bias": off,

@@ -52,6 +52,11 @@ class DeltaRule(Recurrent):
         """What the decay is a function of: [B, T, H], or [B, T, H, d] for one per channel."""
         raise NotImplementedError
 
+    def decay(self, x: Tensor) -> Tensor:
+        """log a, of the shape of `decay_input`."""
+        decay: Tensor = LogDecay("decay")(self.decay_input(x))
+        return decay
+
     def gate(self, x: Tensor) -> Tensor:
         """The output gate before its activation, [B, T, H e]."""
         raise NotImplementedError
@@ -78,7 +83,7 @@ class DeltaRule(Recurrent):
         (q, k, v), windows = zip(*pairs, strict=True)
         q = Scale("q_scale", self.heads[0][2] ** -0.5)(L2Normalize("q_norm")(q))
         k = L2Normalize("k_norm")(k)
-        decay, beta = LogDecay("decay")(self.decay_input(x)), self.learning_rate(x)
+        decay, beta = self.decay(x), self.learning_rate(x)
         scan = DeltaScan("scan", self.chunk, self.form, cache is not None)
         y, *state = scan(q, k, v, decay, beta, *(cache or ())[len(windows) :])
         gate = SplitHeads("g_heads", self.heads[-1][1])(self.gate(x))

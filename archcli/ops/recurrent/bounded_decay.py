@@ -1,0 +1,48 @@
+"""BoundedLogDecay: decays per channel that cannot fall below a bound.
+
+B batch, T new tokens, H heads, d channels of a head.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from archcli.arith import Shape, prod
+from archcli.graph import Op, OpClass, Part
+from archcli.ops.base import elementwise, summed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundedLogDecay(Op):
+    """log a = bound sigmoid(exp(A_log) (x + dt_bias)), in float32, for a bound below 0.
+
+    Input x [B, T, H, d], weights dt_bias [H d] and A_log [H]: the safe gate of KDA in
+    flash-linear-attention, as Ling 3 has it.
+    """
+
+    component: ClassVar[str] = "recurrence"
+    name: str
+    bound: float
+
+    def shape(self, x: Shape) -> Shape:
+        return x
+
+    def weights(self, x: Shape) -> dict[str, Shape]:
+        return {"dt_bias": (prod(x[2:]),), "A_log": (x[2],)}
+
+    def initial(self, weight: str) -> float | None:
+        return None
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        n, heads, gates = prod(x), x[2], prod(x[2:])
+        biased = Part("bias", OpClass.ELEMENTWISE, n, n + gates, n, (summed("dt_bias", n, gates),))
+        to_x = Part("d_0", OpClass.ELEMENTWISE, n, n + heads, n, wrt=0)
+        to_rate = Part("d_A_log", OpClass.NORMALIZATION, 2 * n + heads, 2 * n, heads, wrt="A_log")
+        scaled = Part("rate", OpClass.ELEMENTWISE, n + heads, n + heads, n, (to_x, to_rate))
+        return (biased, scaled, elementwise("sigmoid", n, saved=1), elementwise("bound", n))
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        wide = torch.promote_types(x.dtype, torch.float32)
+        biased = x.to(wide) + weights["dt_bias"].to(wide).view(x.shape[2:])
+        return self.bound * torch.sigmoid(weights["A_log"].to(wide).exp().unsqueeze(-1) * biased)

@@ -6,10 +6,6 @@ INDEXED = "an indexer chooses the keys of each query"
 LATER: dict[str, str] = {
     **dict.fromkeys(
         (
-            "causal/bailing_hybrid",
-            "causal/bamba",
-            "causal/falcon_h1",
-            "causal/granitemoehybrid",
             "causal/inkling2_text",
             "causal/inkling_text",
             "causal/lfm3",

@@ -5,8 +5,8 @@ from archcli.load.huggingface.parts.activations import activation
 from archcli.load.huggingface.parts.attention import latent_attention
 from archcli.load.huggingface.parts.decoder import decoder, without_prediction
 from archcli.load.huggingface.parts.experts import after_first, by_types, deepseek_experts, some_routed
-from archcli.load.huggingface.parts.hybrid import LINEAR, kinds_of_layers
 from archcli.load.huggingface.parts.norms import rmsnorm
+from archcli.load.huggingface.parts.recurrent.hybrid import LINEAR, kinds_of_layers
 from archcli.load.huggingface.parts.windows import FULL
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, MLA, SHARED

@@ -64,7 +64,7 @@ def _record(row: Row) -> dict[str, Any]:
 def _recurrences(model: Model) -> Iterator[dict[str, Any]]:
     """Facts of each distinct layer with a recurrence."""
     for layer in LayerIndex(model):
-        facts = layer.block.facts(model.d_model)
+        facts = layer.facts(model.d_model)
         if facts.recurrence is not None:
             sizes = asdict(facts.recurrence)
             yield {"path": layer.path, "times": layer.times, "mixer": facts.kind, **sizes}

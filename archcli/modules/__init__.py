@@ -57,6 +57,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.relative_key import *
     from archcli.modules.rope_scaling import *
     from archcli.modules.sandwich import *
+    from archcli.modules.shared import *
     from archcli.modules.shortcut import *
     from archcli.modules.sparsity import *
     from archcli.modules.stack import *
@@ -134,6 +135,7 @@ HOMES = {
     ".recurrent.rwkv": ["RWKV4", "RWKVChannelMix"],
     ".relative_key": ["RelativeKey"],
     ".relative": ["LayerBuckets", "RelativeBuckets", "ScoreBias"],
+    ".shared": ["ConcatBlock", "SharedLayer"],
     ".rope_scaling": [
         "DynamicNTKScaling",
         "LinearScaling",

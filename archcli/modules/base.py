@@ -163,7 +163,7 @@ class Inline(Module):
 def children(spec: Spec) -> Iterator[tuple[str, Spec]]:
     """(path step, child) of every module a spec holds, in the order of its fields.
 
-    Members of tuples are `field.0`, `field.1`.
+    Members of tuples are `field.0`, `field.1`, those of mappings `field.name`.
     """
     values = vars(spec)
     for field in spec.fields:
@@ -172,6 +172,8 @@ def children(spec: Spec) -> Iterator[tuple[str, Spec]]:
             yield field, value
         elif isinstance(value, tuple):
             yield from ((f"{field}.{i}", item) for i, item in enumerate(value) if isinstance(item, Spec))
+        elif isinstance(value, Mapping):
+            yield from ((f"{field}.{name}", item) for name, item in value.items() if isinstance(item, Spec))
 
 
 def find(spec: Spec, cls: type[M], path: str = "") -> Iterator[tuple[str, M]]:
@@ -186,9 +188,8 @@ def settings(spec: Spec, path: str = "") -> Iterator[tuple[str, Any]]:
     """(full path, value) of every field below a spec that is not itself a spec: what YAML could set."""
     for field in spec.fields:
         value = getattr(spec, field)
-        if not isinstance(value, Spec) and not (
-            isinstance(value, tuple) and any(isinstance(item, Spec) for item in value)
-        ):
+        members = value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple) else ()
+        if not isinstance(value, Spec) and not any(isinstance(item, Spec) for item in members):
             yield path + field, value
     for step, child in children(spec):
         yield from settings(child, f"{path}{step}.")
@@ -207,6 +208,8 @@ def _substituted(value: Any, values: Mapping[str, Any], path: str) -> Any:
         return values[path]
     if isinstance(value, tuple):
         return tuple(_substituted(item, values, f"{path}.{i}") for i, item in enumerate(value))
+    if isinstance(value, Mapping) and any(isinstance(item, Spec) for item in value.values()):
+        return {name: _substituted(item, values, f"{path}.{name}") for name, item in value.items()}
     if not isinstance(value, Spec):
         return value
     stem = f"{path}." if path else ""

@@ -1,8 +1,8 @@
 """Blocks: how a mixer A, a feed-forward network F and norms N are wired around the residual stream x.
 
-pre_norm          post_norm         sandwich             norm_after        parallel x = x + A(N x)    x = N(x
-+ A x)    x = x + N(A(N x))    x = x + N(A x)    x = x + A(N x) + F(N x) x = x + F(N x)    x = N(x + F x)    x
-= x + N(F(N x))    x = x + N(F x)
+    pre_norm          post_norm         sandwich             norm_after        parallel
+    x = x + A(N x)    x = N(x + A x)    x = x + N(A(N x))    x = x + N(A x)    x = x + A(N x) + F(N x)
+    x = x + F(N x)    x = N(x + F x)    x = x + N(F(N x))    x = x + N(F x)
 
 A layer that lacks A or F has the line of the other alone.
 """
@@ -10,12 +10,12 @@ A layer that lacks A or F has the line of the other alone.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.base import Conflict, Inherit, Positive, Share, Size, children
-from archcli.modules.context import Context, or_default
+from archcli.modules.context import Context, SharedBlocks, or_default
 from archcli.modules.dropout import dropped
 from archcli.modules.ffn import FeedForward, caches, feed
 from archcli.modules.mixer import NO_MIXER, Kept, Mixer, MixerFacts
@@ -51,6 +51,8 @@ class Block(Holder):
     family: ClassVar[str] = "block"
     wiring: ClassVar[str] = "serial"
     """Whether the network reads what the mixer has written (serial), or what the mixer reads (parallel)."""
+    reads_embedding: ClassVar[bool] = False
+    """Whether it reads the embeddings beside the stream, and returns what is added to it."""
     attention: Mixer | None = None
     mixer: Mixer | None = None
     ffn: FeedForward | None = None
@@ -68,6 +70,15 @@ class Block(Holder):
         """(YAML key, mixer) of the layer; None for a layer without a mixer."""
         mixers = zip(MIXING, (self.attention, self.mixer), strict=True)
         return next(((key, mixer) for key, mixer in mixers if mixer is not None), None)
+
+    @property
+    def used(self) -> str | None:
+        """The name of the shared block that it runs."""
+        return None
+
+    def resolved(self, shared: SharedBlocks) -> tuple[Block, Any, str | None]:
+        """(block, what runs it, the key of weights it shares); the block itself unless it uses another."""
+        return self, self, None
 
     def facts(self, d_model: Number | None = None) -> MixerFacts:
         """The facts of the layer's mixer, empty for a layer without one."""
@@ -94,13 +105,9 @@ class Block(Holder):
         """Conflicts: two mixers, or neither mixer nor feed-forward network."""
         yield from super().check()
         if self.attention is not None and self.mixer is not None:
-            yield Conflict(
-                "one-mixer",
-                "mixer",
-                "attention and mixer are one key under two names",
-                "leave one of them out",
-            )
-        if self.mixing is None and self.ffn is None and not self.unread:
+            what = "attention and mixer are one key under two names"
+            yield Conflict("one-mixer", "mixer", what, "leave one of them out")
+        if self.mixing is None and self.ffn is None and not self.unread and self.used is None:
             yield Conflict(
                 "layer-empty",
                 "attention",

@@ -164,5 +164,6 @@ class Decoder(Generator, Stack):
                 self.embedding,
                 self.head,
                 self.d_model,
+                self.mtp.layer or self.groups[-1].blocks[-1],
                 biased=self.score_bias is not None or self.relative is not None,
             )

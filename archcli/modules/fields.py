@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import sys
+from collections.abc import Mapping
 from functools import cached_property
 from importlib import import_module
 from inspect import get_annotations
@@ -16,6 +17,9 @@ from typing import Any, Union, get_args, get_origin
 
 from archcli.modules.values import Length, Refusal, ValueType, refused, unwrapped, value_type
 from archcli.wording import with_article
+
+CONTAINERS: dict[Any, int] = {tuple: 0, Mapping: 1}
+"""What may hold several specs, and which argument of the annotation is theirs."""
 
 REQUIRED: Any = object()
 """The default of a field that has none."""
@@ -33,7 +37,7 @@ class Inherit:
 class Field:
     """A field of a Spec class, holding a value of `type`, or a `spec` where `type` is None.
 
-    `many` says that it holds a tuple of them.
+    `many` says that it holds a tuple of them, `named` a mapping from names to them.
     """
 
     def __init__(self, name: str, annotation: Any, module: str, default: Any) -> None:
@@ -58,16 +62,18 @@ class Field:
         return next((entry.name for entry in unwrapped(self.evaluated)[1] if isinstance(entry, Inherit)), "")
 
     @cached_property
-    def _parts(self) -> tuple[Any, bool, bool]:
-        """(Spec class or None, is a tuple, accepts None); the class is None for a union of several."""
+    def _parts(self) -> tuple[Any, Any, bool]:
+        """(Spec class or None, what contains it, accepts None); the class is None for a union of several."""
         hint, _ = unwrapped(self.evaluated)
         nullable = get_origin(hint) in (Union, UnionType) and NoneType in get_args(hint)
         arms = [arg for arg in get_args(hint) if arg is not NoneType] if nullable else [hint]
         if len(arms) > 1:
-            return None, False, nullable
+            return None, None, nullable
         inner, _ = unwrapped(arms[0])
-        many = get_origin(inner) is tuple
-        return (get_args(inner)[0] if many else inner), many, nullable
+        container = get_origin(inner)
+        if container in CONTAINERS:
+            inner, _ = unwrapped(get_args(inner)[CONTAINERS[container]])
+        return inner, container, nullable
 
     @property
     def spec(self) -> Any:
@@ -78,7 +84,12 @@ class Field:
     @property
     def many(self) -> bool:
         """Whether the field holds a tuple."""
-        return "tuple[" in str(self.annotation) and self._parts[1]
+        return "tuple[" in str(self.annotation) and self._parts[1] is tuple
+
+    @property
+    def named(self) -> bool:
+        """Whether the field holds a mapping from names to specs."""
+        return "Mapping[" in str(self.annotation) and self._parts[1] is Mapping and self.spec is not None
 
     @property
     def nullable(self) -> bool:
@@ -105,6 +116,8 @@ class Field:
             if len(value) < self.least:
                 raise Refusal("must not be empty")
             return tuple(self._accepted_spec(item) for item in value)
+        if self.named and isinstance(value, Mapping):
+            return {str(name): self._accepted_spec(item) for name, item in value.items()}
         return self._accepted_spec(value)
 
     def _accepted_spec(self, value: Any) -> Any:

@@ -66,6 +66,8 @@ TABLE: dict[str, dict[str, str]] = {
         "normed_stream": "archcli.modules.normed_stream:NormedStream",
         "altup": "archcli.modules.altup:AltUp",
         "shortcut_moe": "archcli.modules.shortcut:ShortcutMoE",
+        "concat": "archcli.modules.shared:ConcatBlock",
+        "shared": "archcli.modules.shared:SharedLayer",
     },
     "cross_attention": {"cross": "archcli.modules.attention.cross:CrossAttention"},
     "ffn": {
@@ -124,6 +126,9 @@ TABLE: dict[str, dict[str, str]] = {
     },
 }
 """The library's own kinds by family, in the order in which messages list them."""
+
+IMPLIED: dict[str, dict[str, str]] = {"block": {"use": "shared"}}
+"""By family, keys that tell the kind of a mapping which states none."""
 
 KIND = re.compile(r"[A-Za-z]\w*", re.ASCII)
 PLACE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")

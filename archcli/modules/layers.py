@@ -13,6 +13,9 @@ from archcli.arith import Number, label, repetitions
 from archcli.graph import Row
 from archcli.modules.base import Spec
 from archcli.modules.block import Block
+from archcli.modules.context import SharedBlocks
+from archcli.modules.ffn import FeedForward
+from archcli.modules.mixer import NO_MIXER, Mixer, MixerFacts, joined_facts
 from archcli.modules.stack import Group, Stack, stacks
 
 
@@ -21,7 +24,8 @@ class DistinctLayer(NamedTuple):
 
     `path` is that of its rows (`encoder.layers.3`), `yaml_path` that of its block
     (`encoder.groups.0.pattern.1`). `prefix` begins the paths of its `stack` and ends in a dot; it is empty
-    where the model is the stack.
+    where the model is the stack. Of a layer that adds nothing to the shared block it uses, the block is that
+    one; of another `uses` is the shared block and its YAML path.
     """
 
     path: str
@@ -30,6 +34,24 @@ class DistinctLayer(NamedTuple):
     times: Number
     prefix: str
     stack: Stack
+    uses: tuple[str, Block] | None = None
+
+    def mixers(self) -> Iterator[tuple[str, Mixer]]:
+        """(YAML path, mixer) of each mixer of the layer, that of the shared block it uses first."""
+        for path, block in (*((self.uses,) if self.uses else ()), (self.yaml_path, self.block)):
+            if block.mixing is not None:
+                yield from block.mixing[1].members(f"{path}.{block.mixing[0]}")
+
+    @property
+    def ffn(self) -> FeedForward | None:
+        """The layer's feed-forward network, or that of the shared block it uses."""
+        return self.block.ffn if self.block.ffn is not None or not self.uses else self.uses[1].ffn
+
+    def facts(self, d_model: Number = None) -> MixerFacts:
+        """The facts of the layer's mixers, empty for a layer without one."""
+        blocks = [self.uses[1], self.block] if self.uses else [self.block]
+        facts = [block.facts(d_model) for block in blocks if block.mixing is not None]
+        return joined_facts(facts) if len(facts) > 1 else [*facts, NO_MIXER][0]
 
 
 class LayerIndex:
@@ -93,6 +115,12 @@ class LayerIndex:
 
 
 def _distinct(model: Spec) -> Iterator[DistinctLayer]:
+    for layer in stated_layers(model):
+        yield _using(layer, layer.block.used) if layer.block.used in layer.stack.shared else layer
+
+
+def stated_layers(model: Spec) -> Iterator[DistinctLayer]:
+    """Every distinct layer with its block as the model states it."""
     for prefix, stack in stacks(model):
         start: Number = 0
         for i, group in enumerate(stack.groups):
@@ -102,6 +130,15 @@ def _distinct(model: Spec) -> Iterator[DistinctLayer]:
                 times = repetitions(group.n_layers, len(group.blocks), j)
                 yield DistinctLayer(path, yaml_path, block, times, prefix, stack)
             start = start + group.n_layers
+
+
+def _using(layer: DistinctLayer, name: str | None) -> DistinctLayer:
+    """The layer with the shared block of this name that it uses, or is."""
+    path, blocks = f"{layer.prefix}shared.{name}", layer.stack.shared
+    block = blocks[name or ""]
+    if layer.block.resolved(SharedBlocks("", blocks))[0] is block:
+        return layer._replace(yaml_path=path, block=block)
+    return layer._replace(uses=(path, block))
 
 
 def _spans(model: Spec) -> Iterator[tuple[str, range]]:

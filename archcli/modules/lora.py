@@ -11,11 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from archcli.arith import Number
-from archcli.graph import Op, Tape, Tensor, tree_map
+from archcli.graph import Op, Tape, Tensor
 from archcli.graph.count_tape import Abstract
+from archcli.modules.adapted import Adapted, on_tape
 from archcli.modules.base import Conflict, Module, Positive, Share, Size, Spec
 from archcli.modules.dropout import dropped
 from archcli.modules.headings import ADAPTERS
@@ -72,7 +74,7 @@ class LoRA(Spec):
 
     def adapted(self, model: Module) -> Adapted:
         """The model wrapped to run its forward with these adapters."""
-        return Adapted(model, self)
+        return Adapted(model, partial(AdaptTape, lora=self))
 
     def check_model(self, model: Any) -> Iterator[Conflict]:
         """Conflicts: targets that are no projection of this model."""
@@ -135,7 +137,7 @@ class AdaptTape:
         y = self.inner.emit(op, *xs, group=group, trained=False)
         if self.lora.adapts(op):
             y = self._added(op, y, self._low(op, Tensor(self.inner, xs[0].value)))
-        return _on(self, y)
+        return on_tape(self, y)
 
     def weight(
         self, op: Op, *xs: Tensor, group: str = "", trained: bool = True, which: str = "weight"
@@ -155,7 +157,7 @@ class AdaptTape:
             weight = self._added(
                 op, weight, Einsum(f"{op.name}.lora_merge", "or,ri->oi")(b, a, group=ADAPTERS)
             )
-        merged: Tensor = _on(self, weight)
+        merged: Tensor = on_tape(self, weight)
         return merged
 
     def declaring(self) -> AdaptTape | None:
@@ -169,13 +171,13 @@ class AdaptTape:
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
         """Call a child module on an adapting tape."""
-        child: Any = Adapted(module, self.lora)
-        return _on(self, self.inner.call(child, name, *_on(self.inner, args), **options))
+        child: Any = Adapted(module, self._around)
+        return on_tape(self, self.inner.call(child, name, *on_tape(self.inner, args), **options))
 
     def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
         """Emit a module's ops on an adapting tape."""
-        child: Any = Adapted(module, self.lora)
-        return _on(self, self.inner.inline(child, group, *_on(self.inner, args), **options))
+        child: Any = Adapted(module, self._around)
+        return on_tape(self, self.inner.inline(child, group, *on_tape(self.inner, args), **options))
 
     def occurrences(self, n_layers: Number, period: int) -> Iterator[tuple[int, Number]]:
         """The occurrences of the wrapped tape, with the first of every layer separate.
@@ -188,6 +190,9 @@ class AdaptTape:
         yield from (
             (i + period, times - 1) for i, times in known if not (isinstance(times, int) and times == 1)
         )
+
+    def _around(self, tape: Tape) -> AdaptTape:
+        return AdaptTape(tape, self.lora)
 
     def _low(self, op: Op, x: Tensor) -> Tensor:
         """B A x; of a table B a for the row a of A [entries, rank], where A starts as zero."""
@@ -207,33 +212,3 @@ class AdaptTape:
         scaled = Scale(f"{op.name}.lora_scale", self.lora.factor)(low, group=ADAPTERS)
         total: Tensor = Add(f"{op.name}.lora_add")(y, scaled, group=ADAPTERS)
         return total
-
-
-class Adapted:
-    """A module that runs on an `AdaptTape`, whatever tape it is given."""
-
-    __slots__ = ("lora", "module")
-
-    def __init__(self, module: Module, lora: LoRA) -> None:
-        self.module, self.lora = module, lora
-
-    @property
-    def group(self) -> str:
-        """The group of the wrapped module."""
-        return self.module.group
-
-    def forward(self, *args: Any, **options: Any) -> Any:
-        """The module's forward, its projections adapted. Results stay on the tape that was given."""
-        args, options = tree_map(
-            lambda x: Tensor(AdaptTape(x.tape, self.lora), x.value), Tensor, (args, options)
-        )
-        return self.module.forward(*args, **options)
-
-
-def unadapted(module: Any) -> Any:
-    """The module without its adapters."""
-    return module.module if isinstance(module, Adapted) else module
-
-
-def _on(tape: Tape, tree: Any) -> Any:
-    return tree_map(lambda x: Tensor(tape, x.value), Tensor, tree)

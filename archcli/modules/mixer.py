@@ -5,8 +5,8 @@ B batch, T new tokens, D d_model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from archcli.arith import Number
@@ -79,6 +79,17 @@ NO_MIXER = MixerFacts()
 """The facts of a layer that mixes no tokens."""
 
 
+def joined_facts(facts: Sequence[MixerFacts]) -> MixerFacts:
+    """The facts of several mixers of one layer: of the first with heads, under the kinds of all."""
+    headed = next((fact for fact in facts if fact.has_scores), facts[0])
+    return replace(
+        headed,
+        kind=" + ".join(str(fact.kind) for fact in facts),
+        causal=all(fact.causal for fact in facts),
+        recurrence=next((fact.recurrence for fact in facts if fact.recurrence), None),
+    )
+
+
 class Mixer(Module):
     """A sublayer that mixes tokens; a layer names it under `attention` or `mixer`.
 
@@ -91,6 +102,8 @@ class Mixer(Module):
     group: ClassVar[str] = "mixer"
     has_scores: ClassVar[bool] = False
     """Whether a score bias that layers share is added to its scores."""
+    narrows: ClassVar[bool] = False
+    """Whether it can return vectors of another width than it reads."""
     in_multiplier: Positive = 1.0
     out_multiplier: Positive = 1.0
 

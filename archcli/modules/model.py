@@ -135,6 +135,10 @@ class Model(Holder):
             for conflict in stack.check_width(getattr(stack, "d_model", None) or self.d_model):
                 fits = False
                 yield conflict._replace(path=step + conflict.path)
+        if fits and any(layer.used for _, stack in stacks(self) for _, layer in stack.layers()):
+            from archcli.modules.shared import check_adapters  # rare
+
+            yield from check_adapters(self)
         if self.lora is not None and fits:
             yield from self.lora.check_model(self)
         if self.quantization is not None and fits:

@@ -59,11 +59,11 @@ class MultiTokenPrediction(Module):
     loss_weight: Positive = 0.3
 
     def check_shared(
-        self, embedding: Embedding, head: OutputHead | None, d_model: int, *, biased: bool
+        self, embedding: Embedding, head: OutputHead | None, d_model: int, layer: Block, *, biased: bool
     ) -> Iterator[Conflict]:
         """Conflicts of the shared embedding and head, and of the layer with width D.
 
-        `biased`: layers share a score bias, or relative positions.
+        `layer` is the one that it is made of, `biased`: layers share a score bias, or relative positions.
         """
         if not isinstance(head, Head) or head.bias or head.stored_bias:
             yield Conflict(
@@ -84,6 +84,9 @@ class MultiTokenPrediction(Module):
                 "multi-token prediction shares the embedding, which must be a table alone",
                 "take positions into attention, or leave mtp out",
             )
+        if layer.used is not None:
+            what = "a layer of multi-token prediction uses no shared block"
+            yield Conflict("mtp-shared", MTP, what, "state a layer of its own")
         mixing = self.layer.mixing if self.layer else None
         if biased or (mixing and mixing[1].relative_span is not None):
             yield Conflict(

@@ -6,14 +6,13 @@ B batch, T new tokens, D d_model.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.base import Conflict
 from archcli.modules.context import Context, or_default
-from archcli.modules.mixer import Kept, Mixer, MixerFacts
+from archcli.modules.mixer import Kept, Mixer, MixerFacts, joined_facts
 from archcli.modules.values import Length
 from archcli.ops import Add
 
@@ -65,14 +64,7 @@ class ParallelMixer(Mixer):
 
     def facts(self, d_model: Number = None) -> MixerFacts:
         """The facts of the first branch with heads, under the kinds of all branches."""
-        facts = [branch.facts(d_model) for branch in self.branches]
-        headed = next((fact for fact in facts if fact.has_scores), facts[0])
-        return replace(
-            headed,
-            kind=" + ".join(str(fact.kind) for fact in facts),
-            causal=all(fact.causal for fact in facts),
-            recurrence=next((fact.recurrence for fact in facts if fact.recurrence), None),
-        )
+        return joined_facts([branch.facts(d_model) for branch in self.branches])
 
     def check(self) -> Iterator[Conflict]:
         """Conflict: branches of which some look ahead and some do not."""

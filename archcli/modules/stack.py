@@ -7,7 +7,7 @@ B batch, T new tokens, S visible tokens, D d_model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from archcli.arith import Number, label
@@ -57,30 +57,26 @@ class Group(Spec):
         The cache has an entry per layer, when counting per distinct layer. `lent` are the keys and values
         that layers lend to each other, to which this is the group of that number.
         """
-        blocks, cache = self.blocks, context.cache
+        blocks, cache = [block.resolved(context.shared) for block in self.blocks], context.cache
         tables = [
             block.table(context.positions, x.shape[-1], f"rotary.{label(start + i)}")
-            for i, block in enumerate(blocks)
+            for i, (block, _, _) in enumerate(blocks)
         ]
         kept = []
         for i, times in x.tape.occurrences(self.n_layers, len(blocks)):
             before = cache[i] if cache else LayerCache(0, ())
-            block, number = blocks[i % len(blocks)], start + i
+            number = start + i
             of_layer = context._replace(
                 rotary=tables[i % len(blocks)],
                 cache=None if cache is None else before.states,
                 layer=number,
             )
+            block, runs, key = blocks[i % len(blocks)]
             if lent is not None:
                 of_layer = lent.given(of_layer, block, (group, i % len(blocks)))
-            first = f"{context.shared.stack}.layers.{label(start + i % len(blocks))}"
-            x, states = block(
-                x,
-                of_layer,
-                name=f"layers.{label(number)}",
-                times=times,
-                shares=first if self.tie else None,
-            )
+            if self.tie and key is None:
+                key = f"{context.shared.stack}.layers.{label(start + i % len(blocks))}"
+            x, states = x.tape.call(runs, f"layers.{label(number)}", x, of_layer, times=times, shares=key)
             if lent is not None:
                 states = lent.taken(states, number, (group, i % len(blocks)))
             kept.append(LayerCache(before.length + context.positions.shape[0], states))
@@ -115,6 +111,9 @@ class Stack(Module):
 
     `final_norm` false leaves the norm out (BERT, the original Transformer).
 
+    `shared` are blocks by name that layers of kind shared use: their weights are stored once (Zamba,
+    arXiv:2405.16712).
+
     `relative` is a table of relative positions that attention of kind disentangled reads (DeBERTa).
     `score_bias` is computed once and added to the attention scores of every layer (T5's relative positions).
     """
@@ -123,6 +122,7 @@ class Stack(Module):
     """Whether its layers are to see earlier tokens alone."""
     norm: Annotated[Norm, Inherit("norm")]
     final_norm: bool = True
+    shared: Mapping[str, Block] = {}
     score_bias: ScoreBias | None = None
     relative: RelativeTable | None = None
     groups: Annotated[tuple[Group, ...], Length(least=1)]
@@ -130,7 +130,10 @@ class Stack(Module):
     def run(self, x: Tensor, context: Context) -> tuple[Tensor, Cached]:
         """[B, T, D] to [B, T, D] through all layers; the cache has an entry per group."""
         cache = context.cache
-        context = context._replace(shared=SharedBlocks(type(self).__name__, {}))
+        if self.shared:
+            reads = any(block.reads_embedding for block in self.shared.values())
+            context = context._replace(embedding=x if reads else None)
+        context = context._replace(shared=SharedBlocks(type(self).__name__, self.shared))
         start: Number = 0
         context = context._replace(n_layers=sum(group.n_layers for group in self.groups))
         if self.score_bias is not None:
@@ -173,20 +176,25 @@ class Stack(Module):
     def _n_heads(self) -> Number:
         return next(self._scored())[1].n_heads
 
-    def _scored(self) -> Iterator[tuple[int, Any]]:
-        """(group, mixer) of every layer that has scores to which a bias is added."""
-        mixing = ((i, block.mixing) for i, group in enumerate(self.groups) for block in group.blocks)
-        for i, pair in mixing:
-            members = () if pair is None else pair[1].members(pair[0])
-            yield from ((i, mixer) for _, mixer in members if mixer.has_scores)
+    def _scored(self) -> Iterator[tuple[str, Any]]:
+        """(YAML path of its group, mixer) of every layer that has scores to which a bias is added."""
+        for place, mixer in self._mixers():
+            group = ".".join(place.split(".")[:2])
+            yield from ((group, member) for _, member in mixer.members(place) if member.has_scores)
 
     def _mixers(self) -> Iterator[tuple[str, Mixer]]:
         """(YAML path, mixer) of every layer that has one."""
+        blocks = [*self.layers(), *((f"shared.{name}", block) for name, block in self.shared.items())]
+        for place, block in blocks:
+            if block.mixing is not None:
+                yield f"{place}.{block.mixing[0]}", block.mixing[1]
+
+    def layers(self) -> Iterator[tuple[str, Block]]:
+        """(YAML path, block) of every layer that is stated."""
         for i, group in enumerate(self.groups):
             for step, block in children(group):
-                if isinstance(block, Block) and block.mixing is not None:
-                    key, mixer = block.mixing
-                    yield f"groups.{i}.{step}.{key}", mixer
+                if isinstance(block, Block):
+                    yield f"groups.{i}.{step}", block
 
     def check_width(self, d_model: int) -> Iterator[Conflict]:
         """Conflicts of any layer with a residual stream of width D, or with the layers it shares with."""
@@ -203,12 +211,22 @@ class Stack(Module):
                 block = self.groups[i].blocks[j]
                 key = "" if block.mixing is None else block.mixing[0]
                 yield conflict.below(f"groups.{i}.{self.groups[i].step(j)}.{key}")
+        for name, block in self.shared.items():
+            yield from (conflict.below(f"shared.{name}") for conflict in block.check_width(d_model))
+        if any(layer.used for _, layer in self.layers()):
+            from archcli.modules.shared import unknown_uses  # rare
+
+            yield from unknown_uses(self)
 
     def check(self) -> Iterator[Conflict]:
         """Conflicts of layers with what the stack computes for them all."""
         yield from super().check()
         yield from self._check_relative()
         yield from self._check_streams()
+        if self.shared or any(block.used for _, block in self.layers()):
+            from archcli.modules.shared import check_shared  # rare
+
+            yield from check_shared(self)
         if self.score_bias is not None:
             yield from self._check_score_bias()
 
@@ -236,18 +254,18 @@ class Stack(Module):
                 "no layer has scores to which a bias could be added",
                 "leave score_bias out",
             )
-        for i, mixer in self._scored():
+        for group, mixer in self._scored():
             if mixer.position.shares_bias:
                 yield Conflict(
                     "one-score-bias",
-                    f"groups.{i}",
+                    group,
                     "a layer's position adds a bias to the scores, as score_bias does",
                     "leave one of them out",
                 )
             if mixer.n_heads != self._n_heads or mixer.window or mixer.chunk:
                 yield Conflict(
                     "score-bias-layers-alike",
-                    f"groups.{i}",
+                    group,
                     "layers that share a score bias need equal n_heads, no window and no chunk",
                     "make them alike",
                 )

@@ -96,10 +96,8 @@ class Case:
     @cached_property
     def mixers(self) -> tuple[tuple[str, MixerFacts], ...]:
         """(full path, facts) of the mixer of every layer that has one; cross attention is left out."""
-        mixing = [(layer.yaml_path, layer.block.mixing) for layer in self.layers]
-        width = self.model.d_model
-        members = (mixer[1].members(f"{path}.{mixer[0]}") for path, mixer in mixing if mixer)
-        return tuple((path, mixer.facts(width)) for path, mixer in chain.from_iterable(members))
+        mixers = dict(chain.from_iterable(layer.mixers() for layer in self.layers))
+        return tuple((path, mixer.facts(self.model.d_model)) for path, mixer in mixers.items())
 
     def layers_of(self, kind: str) -> list[str]:
         """Full paths of the layers whose block is of the kind."""

@@ -93,7 +93,8 @@ class WrongCausality(DesignRule):
         """Report every attention that is causal in an encoder, or bidirectional in a decoder."""
         is_causal = {stem: stack.is_causal for stem, stack in stacks(case.model)}
         for path, facts in case.mixers:
-            wanted = is_causal[path[: path.index("groups.")]]
+            stem = max((stem for stem in is_causal if path.startswith(stem)), key=len)
+            wanted = is_causal[stem]
             states_direction = facts.pattern not in {None, RECURRENT} and facts.sparsity is None
             if states_direction and facts.causal != wanted:
                 what = MISDIRECTED[wanted]

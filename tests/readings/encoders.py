@@ -32,6 +32,7 @@ from archcli.modules import (
 from readings.architectures import ACTIVATIONS, DENSE, blocks, decoders
 from readings.mixers import NORMS, SIZES, heads, positions
 from readings.outputs import BOOL, NUMBERS, maybe
+from readings.sharing import sharing
 
 BANDS = maybe(st.builds(WindowedGlobal, window=SIZES, n_global=st.integers(0, 3)))
 
@@ -151,7 +152,7 @@ def encoder_decoders(draw):
     )
 
 
-MODELS = decoders() | encoders() | encoder_decoders()
+MODELS = decoders() | encoders() | encoder_decoders() | sharing()
 """Any architecture."""
-GENERATORS = decoders() | encoder_decoders()
+GENERATORS = decoders() | encoder_decoders() | sharing()
 """Any that fills a cache."""

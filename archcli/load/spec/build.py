@@ -102,7 +102,7 @@ class _Builder:
         if not isinstance(whole.value, dict):
             self._problem(*no_mapping(path, node, choices(base)), node, path)
             return FAILED
-        cls = self._class(whole, path, base, unstated(base))
+        cls = self._class(whole, path, base, unstated(base, whole.value))
         made = FAILED if cls is None else self._instance(cls, whole, path, base)
         if isinstance(node.value, dict):
             self.built[seen] = made
@@ -154,6 +154,8 @@ class _Builder:
             return self._value(field, field.type, child, place)
         if field.many:
             return self._list(field, child, place)
+        if field.named:
+            return self._mapping(field, child, place)
         return None if leaves_out(field, child.value) else self.spec(field.spec, child, place)
 
     def _left_out(self, field: Field, node: Node, path: str, *, quiet: bool) -> Any:
@@ -186,6 +188,14 @@ class _Builder:
             return FAILED
         items = [self.spec(field.spec, item, f"{path}.{i}") for i, item in enumerate(node.value)]
         return FAILED if any(item is FAILED for item in items) else tuple(items)
+
+    def _mapping(self, field: Field, node: Node, path: str) -> Any:
+        if not isinstance(node.value, dict):
+            what, help_ = f"{field.name} must be a mapping, not {shown(node)}", "write NAME: {…} for each"
+            self._problem(what, help_, node, path)
+            return FAILED
+        items = {name: self.spec(field.spec, item, f"{path}.{name}") for name, item in node.value.items()}
+        return FAILED if any(item is FAILED for item in items.values()) else items
 
     def _instance_of(self, cls: type[Spec], values: dict[str, Any], node: Node, path: str) -> Any:
         made = cls.unchecked(**values)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from archcli.modules.base import Spec
 from archcli.modules.fields import Field
-from archcli.modules.kinds import find, kind_of, kinds
+from archcli.modules.kinds import IMPLIED, find, kind_of, kinds
 
 USUAL_MODEL = "decoder"
 """The kind of a model that states none."""
@@ -18,9 +18,9 @@ NONE = "none"
 
 
 def fields(cls: type[Spec]) -> Mapping[str, Field]:
-    """The fields of a class by name, without `kind`; tuples, such as lists of layers, come last."""
+    """The fields of a class by name, without `kind`; mappings and lists, such as of layers, come last."""
     keys = [(name, field) for name, field in cls.fields.items() if name != "kind"]
-    return dict(sorted(keys, key=lambda item: item[1].many))
+    return dict(sorted(keys, key=lambda item: (item[1].many, item[1].named)))
 
 
 def choices(base: type[Spec]) -> Mapping[str, type[Spec]]:
@@ -44,8 +44,18 @@ def leaves_out(field: Field, value: Any) -> bool:
     return field.nullable and (value is None or (value == NONE and chosen(field.spec, NONE) is None))
 
 
-def unstated(base: type[Spec]) -> type[Spec] | None:
-    """The class for a mapping without a `kind` in a field of class `base`; None where `kind` is required."""
+def unstated(base: type[Spec], keys: Iterable[str] = ()) -> type[Spec] | None:
+    """The class for a mapping of these keys without a `kind` in a field of class `base`.
+
+    None where `kind` is required.
+    """
     if not base.family or kind_of(base):
         return base
-    return chosen(base, base.default_kind) if base.default_kind else None
+    kind = implied(base.family, keys) or base.default_kind
+    return chosen(base, kind) if kind else None
+
+
+def implied(family: str, keys: Iterable[str]) -> str:
+    """The kind that a key of a mapping tells; empty for none."""
+    known = IMPLIED.get(family, {})
+    return next((known[key] for key in keys if key in known), "")

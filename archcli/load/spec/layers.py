@@ -9,9 +9,12 @@ mapping is taken alone, as the fields of another class mean nothing in it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
+from archcli.load.spec.fields import implied
 from archcli.load.yaml.nodes import Node
 from archcli.modules.block import MIXING as SYNONYMS
+from archcli.modules.block import Block
 
 
 def expand(root: Node) -> Node:
@@ -53,12 +56,17 @@ def merge(base: Node | None, over: Node | None) -> Node | None:
     both_short = isinstance(base.value, str) and isinstance(over.value, str)
     if both_short or not isinstance(lower.value, dict) or not isinstance(upper.value, dict):
         return over
-    kinds = [node.value["kind"].value for node in (lower, upper) if "kind" in node.value]
+    kinds = [kind for node in (lower, upper) if (kind := _kind(node.value))]
     if len(kinds) == 2 and kinds[0] != kinds[1]:  # noqa: PLR2004
         return over
     below = {_key_in(upper.value, key): node for key, node in lower.value.items()}
     keys = dict.fromkeys([*below, *upper.value])
     return upper.holding({key: merge(below.get(key), upper.value.get(key)) for key in keys})
+
+
+def _kind(entries: Mapping[str, Node]) -> Any:
+    """The kind that a mapping states, or that a key of a layer tells."""
+    return entries["kind"].value if "kind" in entries else implied(Block.family, entries)
 
 
 def _key_in(entries: Mapping[str, Node], key: str) -> str:

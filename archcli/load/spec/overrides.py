@@ -8,7 +8,7 @@ so. Where their values differ, it means the one at the top of the file, if there
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from archcli.errors import SET, ArchError, Problem
@@ -211,6 +211,8 @@ def _inherits(part: Any, step: str) -> str:
 
 
 def _part(whole: Any, step: str) -> Any:
+    if isinstance(whole, Mapping):
+        return whole.get(step)
     return whole[int(step)] if isinstance(whole, tuple) else getattr(whole, step, None)
 
 

@@ -123,11 +123,16 @@ def rows() -> Iterator[Json]:
                 "class": cls.__name__,
                 "kind": kind_of(cls),
                 "key": name,
-                "takes": f"a list, each {taken}" if field.many and not field.type else taken,
+                "takes": taken if field.type else f"{_many(field)}{taken}",
                 "default": f"the model's {field.inherits}" if field.inherits else left_out,
                 "required": field.required and not field.inherits,
                 "meaning": meaning(cls, name),
             }
+
+
+def _many(field: Field) -> str:
+    """How several specs of a field are stated; empty for a field of one."""
+    return "a list, each " if field.many else "a mapping, each value " if field.named else ""
 
 
 def meaning(cls: type[Spec], name: str) -> str:
@@ -210,6 +215,8 @@ def _reference(field: Field) -> Json:
     definition: Json = {"$ref": f"#/$defs/{_name(field.spec)}"}
     if field.many:
         return {"type": "array", "items": definition}
+    if field.named:
+        return {"type": "object", "additionalProperties": definition}
     return {"anyOf": [definition, {"enum": [None, NONE]}]} if field.nullable else definition
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from archcli.load.spec.fields import USUAL_MODEL, fields
@@ -61,6 +61,8 @@ def _plain(value: Any, top: Spec) -> Any:
         return entries["kind"] if set(entries) == {"kind"} else entries
     if isinstance(value, float):
         return as_int(value)
+    if isinstance(value, Mapping):
+        return {name: _plain(item, top) for name, item in value.items()}
     return [_plain(item, top) for item in value] if isinstance(value, tuple) else value
 
 

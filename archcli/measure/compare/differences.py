@@ -106,6 +106,8 @@ def _value(part: Any, path: str, d_model: int | None = None) -> Any:
         above = part
         if isinstance(part, tuple) and step.isdecimal():
             part = part[int(step)] if int(step) < len(part) else _NO_PLACE
+        elif isinstance(part, Mapping):
+            part = part.get(step, _NO_PLACE)
         else:
             # only a spec has fields: a path of the YAML of another model may go on below a plain value here
             part = getattr(part, step) if isinstance(part, Spec) and step in part.fields else _NO_PLACE

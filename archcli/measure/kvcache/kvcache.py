@@ -176,7 +176,7 @@ def _by_layer(
         states = size.of_layer(layer.path, context, batch_size)
         if not states:
             continue
-        mixer = layer.block.facts()
+        mixer = layer.facts()
         bound = mixer.window if mixer.chunk is None else mixer.chunk
         sort = {"attention": mixer.kind, "window": bound, **_kept(states, batch_size)}
         contents: Counter[StateContent] = Counter()

@@ -139,7 +139,7 @@ def _is_biased(row: Row) -> bool:
 
 def network(layer: SurveyLayer) -> FeedForward | None:
     """The network of a dense layer, or that of one expert."""
-    ffn = layer.block.ffn
+    ffn = layer.ffn
     return getattr(ffn, "expert", ffn)
 
 
@@ -190,7 +190,7 @@ def top_k(_: Architecture, layer: SurveyLayer) -> Number | None:
 
 def _mixture(layer: SurveyLayer) -> FeedForward | None:
     """The network that may be a mixture: the one beside another, where there is one."""
-    return getattr(layer.block, "beside", None) or layer.block.ffn
+    return getattr(layer.block, "beside", None) or layer.ffn
 
 
 def expert_ratio(architecture: Architecture, layer: SurveyLayer) -> float | None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from archcli.arith import Number
 from archcli.graph import Row
 from archcli.measure.passes import Pass, shape_pass
-from archcli.modules import Block, MixerFacts, Model, Norm, Position, Stack
+from archcli.modules import Block, FeedForward, MixerFacts, Model, Norm, Position, Stack
 from archcli.modules.block import RESIDUAL
 from archcli.modules.layers import LayerIndex
 from archcli.modules.request import Request
@@ -24,7 +24,7 @@ TIMES = "×"
 class SurveyLayer(NamedTuple):
     """Equal layers of a stack: their row path, block, number and rows.
 
-    `position` is what the stack adds to the embeddings; `facts` are those of the layer's mixer.
+    `position` is what the stack adds to the embeddings; `facts` are those of the layer's mixers.
     """
 
     path: str
@@ -34,6 +34,7 @@ class SurveyLayer(NamedTuple):
     stack: Stack
     position: Position
     facts: MixerFacts
+    ffn: FeedForward | None
 
     def below(self, step: str) -> Iterator[Row]:
         """The rows of one part of the layer: attention, mixer, cross_attention or ffn."""
@@ -74,10 +75,11 @@ def architecture_of(model: Model) -> Architecture:
 def _layers(model: Model, rows: tuple[Row, ...]) -> Iterator[SurveyLayer]:
     index = LayerIndex(model)
     by_layer = index.by_layer(rows)
-    for path, _, block, times, _, stack in index:
-        position = getattr(stack, "position", model.embedding.position)
-        of_layer = tuple(by_layer.get(path, ()))
-        yield SurveyLayer(path, block, times, of_layer, stack, position, block.facts(model.d_model))
+    for layer in index:
+        position = getattr(layer.stack, "position", model.embedding.position)
+        rows_of, facts = tuple(by_layer.get(layer.path, ())), layer.facts(model.d_model)
+        where = (layer.path, layer.block, layer.times, rows_of, layer.stack)
+        yield SurveyLayer(*where, position, facts, layer.ffn)
 
 
 def tally(values: Iterable[tuple[Any, Number]]) -> dict[Any, Number]:

@@ -105,6 +105,10 @@ class SoftmaxAttention(Attention):
     @property
     def mask(self) -> Mask:
         """Which keys a query sees."""
+        return self.own_mask()  # a method, as torch.compile reads no property of a base class
+
+    def own_mask(self) -> Mask:
+        """Which keys a query sees, by the pattern that the layer states."""
         if self.sparsity is not None:
             return self.sparsity.mask
         if not self.causal:
@@ -244,10 +248,9 @@ class IndexedAttention(SoftmaxAttention):
 
     index: Indexer | None = None
 
-    @property
-    def mask(self) -> Mask:
+    def own_mask(self) -> Mask:
         """Which keys a query sees; with an index as many as that chooses."""
-        return super().mask if self.index is None else TopK(self.index.top_k)
+        return super().own_mask() if self.index is None else TopK(self.index.top_k)
 
     def facts(self, d_model: Number | None = None) -> MixerFacts:
         """The facts of softmax attention, and how many keys an index chooses."""

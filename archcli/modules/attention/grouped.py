@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
@@ -110,6 +110,7 @@ class ProjectedAttention(IndexedAttention, ProjectedHeads):
     same kind (cross-layer attention, arXiv:2405.12981; Gemma 3n).
     """
 
+    narrows: ClassVar[bool] = True
     value_multiplier: Positive = 1.0
     global_projections: bool = False
     v_norm: Norm | None = None
@@ -130,7 +131,7 @@ class ProjectedAttention(IndexedAttention, ProjectedHeads):
             (k, v), kept = borrowed(context)
         chosen, index_keys = self.select(x, x, context, table, held=len(kept or ()))
         mixed = self.merge(x, self.attend(context, d, q, k, v, selected=chosen))
-        out = Linear("o_proj", x.shape[-1], self._biased("o"))(mixed)
+        out = Linear("o_proj", context.width_of(x), self._biased("o"))(mixed)
         return out, lent(context, None if kept is None else (*kept, *index_keys), (k, v))
 
     def _entries(self, x: Tensor, d: Number, table: tuple[Tensor, Tensor] | None) -> dict[str, Tensor]:

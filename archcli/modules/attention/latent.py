@@ -45,6 +45,7 @@ class MultiHeadLatentAttention(IndexedAttention):
     forms: ClassVar[Forms | None] = Forms(
         "mla", {"forward": "naive", "train": "naive", "prefill": "naive", "decode": "absorbed"}
     )
+    narrows: ClassVar[bool] = True
     kind: Literal["mla"] = "mla"
     q_lora_rank: Size | None = None
     kv_lora_rank: Size
@@ -87,7 +88,7 @@ class MultiHeadLatentAttention(IndexedAttention):
         chosen, index_keys = self.select(x, source, context, table, held=len(kept or ()))
         mix = self._absorbed if self.form == "absorbed" else self._naive
         mixed = self.merge(x, mix(context, q_nope, q_pe, latent, k_pe, chosen))
-        out = Linear("o_proj", x.shape[-1], self.bias)(mixed)
+        out = Linear("o_proj", context.width_of(x), self.bias)(mixed)
         return out, lent(context, None if kept is None else (*kept, *index_keys), (latent, k_pe))
 
     def _latents(self, x: Tensor, table: tuple[Tensor, Tensor] | None) -> dict[str, Tensor]:

@@ -168,8 +168,8 @@ def _lenders(model: LanguageModel, rows: Iterable[Row], layers: LayerIndex) -> d
     for row in rows:
         for path in layers.built_paths(row.path)[row.stored :] if row.stored is not None else ():
             above, _, name = path.rpartition(".")
-            node: Any = modules.get(above)
-            leaf = None if node is None else node.part(name)
+            node = modules.get(above)
+            leaf = node.part(name) if isinstance(node, ModuleNode) else None
             if leaf is not None:
                 lenders[path] = paths[id(leaf)]
     return lenders

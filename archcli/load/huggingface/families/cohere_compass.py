@@ -2,13 +2,13 @@
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import head_dim
-from archcli.load.huggingface.parts.defaults import COHERE
 from archcli.load.huggingface.parts.norms import layernorm
 from archcli.load.huggingface.parts.numbers import positive
 from archcli.load.huggingface.parts.rope import rope_of_type
 from archcli.load.huggingface.parts.windows import FULL, SLIDING, check_window
 from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights.names import LLAMA
+from archcli.load.huggingface.whole.defaults import COHERE
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("cohere_compass_text",)

@@ -2,7 +2,6 @@
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import attention, head_counts, head_dim, query_scale
-from archcli.load.huggingface.parts.defaults import GEMMA2
 from archcli.load.huggingface.parts.feed_forward import gated
 from archcli.load.huggingface.parts.groups import groups
 from archcli.load.huggingface.parts.norms import rmsnorm
@@ -10,6 +9,7 @@ from archcli.load.huggingface.parts.numbers import optional_number
 from archcli.load.huggingface.parts.windows import windows
 from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
 from archcli.load.huggingface.weights.rules import Parts, Rule, Weights
+from archcli.load.huggingface.whole.defaults import GEMMA2
 
 MODEL_TYPES = ("t5gemma",)
 

@@ -108,12 +108,8 @@ class Block(Holder):
             what = "attention and mixer are one key under two names"
             yield Conflict("one-mixer", "mixer", what, "leave one of them out")
         if self.mixing is None and self.ffn is None and not self.unread and self.used is None:
-            yield Conflict(
-                "layer-empty",
-                "attention",
-                "a layer needs attention (or a mixer), or ffn",
-                "add attention: {kind: …}, or ffn: {kind: …}",
-            )
+            what = "a layer needs attention (or a mixer), or ffn"
+            yield Conflict("layer-empty", "attention", what, "add attention: {kind: …}, or ffn: {kind: …}")
 
     def check_width(self, d_model: int) -> Iterator[Conflict]:
         """Conflicts of its mixers with a residual stream of width D."""

@@ -73,7 +73,8 @@ def _by_kernel(
     for path, row, times in occurrences(index, counted, recording.ran):
         experts = recording.reached.get(path, 1)
         for stage, _, part in row.pieces(counted.phase):
-            group = compiled.charged_group(path, stage, str(part.op_class))
+            scan = compiled.charged_groups.get((path, stage, RECURRENCE)) if part.scans else None
+            group = scan or compiled.charged_group(path, stage, str(part.op_class))
             place, op_class = group or (path, str(part.op_class))
             yield Charge(place, op_class, part, _executed_flops(row, part, op_class), times, experts)
 

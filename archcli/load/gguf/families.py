@@ -16,6 +16,7 @@ from archcli.load.gguf.arch import (
     Arch,
 )
 from archcli.load.gguf.newer import NEWER
+from archcli.load.gguf.recurrent import RECURRENT
 
 FIRST: dict[str, Arch] = {
     "llama": Arch("llama", "LlamaForCausalLM", flags=BIASED_MLP),
@@ -191,7 +192,7 @@ FIRST: dict[str, Arch] = {
 }
 """Architectures of the first families; `newer.py` has those that came later."""
 
-ARCHS: dict[str, Arch] = {**FIRST, **NEWER}
+ARCHS: dict[str, Arch] = {**FIRST, **NEWER, **RECURRENT}
 """`general.architecture`: what it stands for."""
 
 LAYER_TYPES = frozenset(("gemma2", "gemma3_text", "gpt_oss", "olmo3", "exaone4", "exaone_moe"))

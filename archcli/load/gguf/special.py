@@ -7,12 +7,14 @@ from typing import Any
 
 from archcli.load.gguf.facts import Facts
 from archcli.load.gguf.families import DEEPSEEK_V3
+from archcli.load.huggingface.parts.recurrent.hybrid import LINEAR
+from archcli.load.huggingface.parts.windows import FULL
 
 ConfigData = dict[str, Any]
 FLOAT_DIGITS = 5
 """Decimals of a factor that survive a float of 32 bits."""
 
-LATENT_ARCHS = ("deepseek2", "minicpm3")
+LATENT_ARCHS = ("deepseek2", "minicpm3", "kimi-linear")
 """Architectures whose keys and values differ in width and whose keys have RoPE on a part."""
 
 
@@ -173,6 +175,38 @@ def _minicpm(facts: Facts, config: ConfigData) -> None:
     config["dim_model_base"] = round(width / facts.number("logit_scale", 1.0))
 
 
+def _delta_hybrid(facts: Facts, config: ConfigData) -> None:
+    """Set the width of a value head, and the kinds of layers where a truth value for each is stated."""
+    heads, layers = max(1, facts.whole("ssm.time_step_rank")), facts.whole("block_count")
+    config["linear_value_head_dim"] = facts.whole("ssm.inner_size") // heads
+    facts.trace("linear_value_head_dim", "ssm.inner_size")
+    _without_prediction(facts, config)
+    if facts.per_layer("attention.recurrent_layers") is not None:
+        recurrent = _truths(facts, "attention.recurrent_layers", layers)
+        kinds = [LINEAR if kind else FULL for kind in recurrent]
+        config["layer_types"] = kinds[: config["num_hidden_layers"]]
+
+
+def _kimi_linear(facts: Facts, config: ConfigData) -> None:
+    """Set the widths of latent attention, and the kinds of layers: those without kv heads are recurrent."""
+    _latent_heads(facts, config, "attention.key_length_mla")
+    config["v_head_dim"] = facts.whole("attention.value_length_mla")
+    facts.trace("v_head_dim", "attention.value_length_mla")
+    attends = _truths(facts, "attention.head_count_kv", facts.whole("block_count"))
+    config["layer_types"] = [FULL if heads else LINEAR for heads in attends]
+    config["linear_num_heads"] = facts.whole("attention.head_count")
+    facts.trace("linear_num_heads", "attention.head_count")
+
+
+def _truths(facts: Facts, key: str, layers: int) -> list[Any]:
+    """The values of a key that has one for each layer, by which it is of one kind or of another."""
+    values = facts.per_layer(key)
+    if not isinstance(values, list) or len(values) != layers:
+        raise facts.error(f"{facts.name}.{key} is not one value for each layer")
+    facts.trace("layer_types", key)
+    return values
+
+
 def _drop_keys(config: ConfigData, *keys: str) -> None:
     for key in keys:
         config.pop(key, None)
@@ -195,5 +229,7 @@ SPECIAL: Mapping[str, Callable[[Facts, ConfigData], None]] = {
     "dbrx": _dbrx,
     "llama4": _llama4,
     "t5": _t5,
+    **dict.fromkeys(("qwen3next", "qwen35", "qwen35moe"), _delta_hybrid),
+    "kimi-linear": _kimi_linear,
     "bert": _bert,
 }

@@ -7,8 +7,13 @@ import re
 from archcli.load.gguf.arch import Arch, Names
 
 HALF, KIND = r"(?:(?P<half>enc|dec)\.)?", r"\.(?P<kind>weight|bias)"
-LAYER = re.compile(HALF + r"blk\.(?P<layer>\d{1,6})\.(?P<stem>\w+?)(?:\.(?P<expert>\d{1,6}))?" + KIND)
+LAYER = re.compile(
+    HALF + r"blk\.(?P<layer>\d{1,6})\.(?P<stem>\w+?)(?:\.(?P<expert>\d{1,6}))?(?:" + KIND + ")?"
+)
 WHOLE = re.compile(HALF + r"(?P<stem>\w+)" + KIND)
+WHOLE_NAMES = (".weight", ".dt_bias", ".A_log")
+"""How names of ours end that do not take the ending of the stored tensor's."""
+
 HALVES = {"enc": "encoder.", "dec": "decoder.", None: ""}
 
 MODEL_TENSORS: dict[str, Names] = {
@@ -91,5 +96,5 @@ def weights_of(name: str, arch: Arch) -> tuple[str, ...]:
     if names is None:
         return ()
     stems = (names,) if isinstance(names, str) else names
-    ends = [ours if ours.endswith(".weight") else f"{ours}.{groups['kind']}" for ours in stems]
+    ends = [ours if ours.endswith(WHOLE_NAMES) else f"{ours}.{groups['kind']}" for ours in stems]
     return tuple(f"{half}layers.{groups['layer']}.{end}" for end in ends)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from math import prod
 
 from archcli.arith import Shape
@@ -15,6 +15,7 @@ from archcli.modules import Model
 from archcli.modules.layers import LayerIndex
 from archcli.modules.trace import outline
 
+ATTENTION = re.compile(r"(\blayers\.\d+\.)attention(\.|_norm\b)")
 IN_LAYER = re.compile(r"blk\.(\d{1,6})\..*")
 # fmt: off
 TYPES = {
@@ -42,7 +43,7 @@ def compare(model: Model, header: Header, arch: Arch, file: str, n_layers: int) 
     stored: dict[tuple[str, ...], Theirs] = {}
     problems, buffers, beyond = [], set(), 0
     for name, tensor in header.tensors.items():
-        names = weights_of(name, arch)
+        names = _as_counted(weights_of(name, arch), ours)
         if (no_parameter := buffer(name)) and not names:
             buffers.add(no_parameter)
         elif (layer := IN_LAYER.fullmatch(name)) and int(layer[1]) >= n_layers:
@@ -57,6 +58,12 @@ def compare(model: Model, header: Header, arch: Arch, file: str, n_layers: int) 
     if problems:
         raise _mismatch(problems, file)
     yield from _notes(header, sum(map(len, stored.values())), buffers, beyond)
+
+
+def _as_counted(names: tuple[str, ...], ours: Container[str]) -> tuple[str, ...]:
+    """The names of weights of attention, or of the mixer that a layer has in its place."""
+    mixing = tuple(ATTENTION.sub(r"\1mixer\2", name) for name in names)
+    return names if any(name in ours for name in names) else mixing
 
 
 def _differing(ours: list[Shape | None], theirs: Theirs) -> Iterator[str]:

@@ -131,8 +131,8 @@ WITHIN = f"{LAYER}.self_attn"
 CONVOLVED = tuple(f"layers.*.mixer.{name}_conv.weight" for name in "qkv")
 LINEAR_LAYERS: Weights = {
     f"{LAYER}.input_layernorm.weight": "layers.*.mixer_norm.weight",
-    f"{WITHIN}.conv1d.weight": Parts(CONVOLVED),
     **{f"{WITHIN}.{name}_conv1d.weight": f"layers.*.mixer.{name}_conv.weight" for name in "qkv"},
+    f"{WITHIN}.conv1d.weight": Parts(CONVOLVED),
     **{
         f"{WITHIN}.{name}_proj.weight": f"layers.*.mixer.{name}_proj.weight"
         for name in ("q", "k", "v", "b", "o", "g_a", "g_b")
@@ -173,4 +173,4 @@ PUBLISHED: Weights = {
 def weights(config: Config) -> Weights:
     """Names of mixers by the kind of layer."""
     layers = by_kind(_kinds(_of_class(config)), LINEAR_LAYERS, FULL_LAYERS)
-    return {**ELSEWHERE, **EXPERTS, **SHARED, **CORRECTED, **PUBLISHED, **layers}
+    return {**ELSEWHERE, **PUBLISHED, **EXPERTS, **SHARED, **CORRECTED, **layers}

@@ -1,0 +1,82 @@
+"""GGUF architectures with recurrent layers: the Hugging Face family of each."""
+
+from __future__ import annotations
+
+from archcli.load.gguf.arch import BIASED, LATE, LATENT, Arch, Names
+
+DELTA: dict[str, Names] = {
+    "attn_qkv": ("mixer.q_proj", "mixer.k_proj", "mixer.v_proj"),
+    "attn_gate": "mixer.g_proj",
+    "ssm_conv1d": ("mixer.q_conv", "mixer.k_conv", "mixer.v_conv"),
+    "ssm_a": "mixer.decay.A_log",
+    "ssm_dt": "mixer.decay.dt_bias",
+    "ssm_ba": ("mixer.b_proj", "mixer.a_proj"),
+    "ssm_alpha": "mixer.a_proj",
+    "ssm_beta": "mixer.b_proj",
+    "ssm_norm": "mixer.norm",
+    "ssm_out": "mixer.o_proj",
+}
+"""Tensors of a gated delta net."""
+
+QWEN_KEYS = {
+    "expert_shared_feed_forward_length": "shared_expert_intermediate_size",
+    "full_attention_interval": "full_attention_interval",
+    "ssm.conv_kernel": "linear_conv_kernel_dim",
+    "ssm.state_size": "linear_key_head_dim",
+    "ssm.group_count": "linear_num_key_heads",
+    "ssm.time_step_rank": "linear_num_value_heads",
+}
+QWEN_TENSORS: dict[str, Names] = {
+    **DELTA,
+    **LATE,
+    "attn_q": ("attention.q_proj", "attention.gate_proj"),
+}
+SECTIONS = ("rope.dimension_sections", "expert_group_count", "expert_group_used_count")
+
+
+def _qwen(model_type: str, cls: str, *ignored: str) -> Arch:
+    """An architecture of Qwen3-Next's kind, whose queries have their gates beside them."""
+    return Arch(
+        model_type,
+        cls,
+        keys=QWEN_KEYS,
+        flags=BIASED,
+        tensors=QWEN_TENSORS,
+        partial=True,
+        ignored=(*SECTIONS, *ignored),
+    )
+
+
+KDA: dict[str, Names] = {
+    **DELTA,
+    **{f"ssm_conv1d_{part}": f"mixer.{part}_conv" for part in "qkv"},
+    **{f"ssm_{gate}_{half}": f"mixer.{gate}_{half}_proj" for gate in "fg" for half in "ab"},
+}
+"""Tensors of Kimi Delta Attention; its projections are called as those of attention."""
+
+RECURRENT: dict[str, Arch] = {
+    "qwen3next": _qwen("qwen3_next", "Qwen3NextForCausalLM"),
+    "qwen35": _qwen("qwen3_5_text", "Qwen3_5ForCausalLM"),
+    "qwen35moe": _qwen("qwen3_5_moe_text", "Qwen3_5MoeForCausalLM", "feed_forward_length"),
+    "kimi-linear": Arch(
+        "kimi_linear",
+        "KimiLinearForCausalLM",
+        keys={
+            **LATENT,
+            "expert_shared_count": "num_shared_experts",
+            "expert_weights_scale": "routed_scaling_factor",
+            "expert_weights_norm": "moe_renormalize",
+            "expert_group_count": "num_expert_group",
+            "expert_group_used_count": "topk_group",
+            "leading_dense_block_count": "first_k_dense_replace",
+            "kda.head_dim": "linear_head_dim",
+            "ssm.conv_kernel": "linear_conv_kernel_dim",
+        },
+        flags={"attention_bias": "blk.3.attn_output.bias"},
+        tensors=KDA,
+        rope=False,
+        ignored=("attention.head_count_kv", "attention.key_length", "expert_gating_func"),
+        unread=("rope_theta",),
+    ),
+}
+"""`general.architecture`: what it stands for."""

@@ -56,6 +56,7 @@ JOINING = """
     audio_start_token_id audio_end_token_id image_start_token_id image_end_token_id video_start_token_id
     video_end_token_id user_token_id position_id_per_seconds seconds_per_chunk downsample_factor
     alignment_intermediate_size max_value_projector_patch_to_query_dict projector_patch_to_query_dict
+    projector_use_layernorm video_temporal_patch_size vision_hidden_size video_pruning_rate
     adapter_layer_norm_eps projector_hidden_size density_router_hidden_size density_router_threshold
     density_router_loss_weight vocabulary_map frame_start_token_id frame_end_token_id image_patch_id
     enable_audio_output im_start_token_id im_end_token_id system_token_id assistant_token_id

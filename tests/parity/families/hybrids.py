@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from parity.family import EPS, SIZES, Family, rope
+from parity.family import EPS, SIZES, WINDOW, Family, rope
 
 LFM = {
     **SIZES,
@@ -21,6 +21,19 @@ LFM2_MOE = {
     "num_experts": 6,
     "num_experts_per_tok": 2,
     "routed_scaling_factor": 1.7,
+}
+LFM3 = {
+    **SIZES,
+    "model_type": "lfm3",
+    "norm_eps": EPS,
+    "num_hidden_layers": 4,
+    "layer_types": ["conv", "full_attention", "sliding_attention", "conv"],
+    "sliding_window": WINDOW,
+    "head_dim": 12,
+    "rope_parameters": {
+        "full_attention": {**rope(), "rope_type": "proportional", "partial_rotary_factor": 0.5},
+        "sliding_attention": rope(30.0),
+    },
 }
 
 MAMBA2 = {
@@ -146,6 +159,10 @@ FAMILIES = {
             "block_ffn_dim_multiplier": 1.3,
             "block_multiple_of": 8,
         }
+    ),
+    "lfm3": Family(LFM3),
+    "lfm3-plain": Family(
+        {**LFM3, "use_sandwich_norm": False, "use_attention_gate": False, "conv_bias": True}
     ),
     "lfm2_moe": Family(LFM2_MOE),
     "lfm2_moe-plain": Family({**LFM2_MOE, "use_expert_bias": False, "norm_topk_prob": False}),

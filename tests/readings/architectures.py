@@ -32,7 +32,8 @@ from archcli.modules import (
     Swish,
 )
 from archcli.modules.recurrent.base import Recurrent
-from readings import recurrent
+from archcli.modules.recurrent.rwkv import RWKVChannelMix
+from readings import diagonal, recurrent
 from readings.mixers import NORMS, SIZES, differential, latent, linear, mixture_of_heads, projected
 from readings.outputs import BOOL, NUMBERS, maybe, outputs
 
@@ -95,10 +96,12 @@ def blocks(draw, d_model):
     cls = draw(st.sampled_from([PreNorm, PostNorm, Sandwich, ResidualPostNorm, Parallel]))
     extra = {"n_norms": draw(st.sampled_from([1, 2]))} if cls is Parallel else {}
     mixers = projected(d_model) | latent() | linear(d_model) | differential(d_model) | mixture_of_heads()
-    mixer = {"mixer": draw(recurrent.MIXERS)} if draw(BOOL) else {"attention": draw(mixers)}
+    mixer = {"mixer": draw(recurrent.MIXERS | diagonal.MIXERS)} if draw(BOOL) else {"attention": draw(mixers)}
     return cls(
         **mixer,
-        ffn=draw(DENSE | mixtures() | (st.none() if "mixer" in mixer else st.nothing())),
+        ffn=draw(
+            DENSE | mixtures() | diagonal.CHANNEL_MIXES | (st.none() if "mixer" in mixer else st.nothing())
+        ),
         norm=draw(NORMS),
         residual_multiplier=draw(st.sampled_from([1.0, 0.5])),
         **extra,
@@ -132,7 +135,8 @@ def adapters(stacked, *, lends):
     """Adapters on what a model of these groups has: experts of heads have no o, a lent table no adapter."""
     mixers = [block.mixing[1] for group in stacked for block in group.blocks]
     absent = {"o"} if all(isinstance(mixer, MixtureOfHeads | Recurrent) for mixer in mixers) else set()
-    absent |= {"down"} if all(block.ffn is None for group in stacked for block in group.blocks) else set()
+    networks = [block.ffn for group in stacked for block in group.blocks]
+    absent |= {"down"} if all(isinstance(ffn, RWKVChannelMix | None) for ffn in networks) else set()
     absent |= {"lm_head"} if lends else set()
     return ADAPTERS.filter(lambda lora: not absent & {*lora.targets})
 

@@ -45,9 +45,11 @@ class DiagonalScan(Op):
         return (Part("scan", OpClass.ELEMENTWISE, 2 * n, read, written, (to_inputs, to_decays)),)
 
     def workspace(self, width: int, a: Shape, b: Shape, *state: Shape) -> Workspace:
-        """Bytes of copies in fp32; the backward reads decays and states."""
-        whole = max(width, 4) * prod(b)
-        return Workspace(4 * whole, 4 * whole, 4 * whole)
+        """Bytes of states, and of copies in fp32 of narrower inputs; the backward reads decays and states."""
+        wide = max(width, 4)
+        whole = wide * prod(b)
+        copies = whole * (2 if wide > width else 0)
+        return Workspace(copies + whole, 4 * whole, 4 * whole)
 
     def run(self, torch: Any, weights: dict[str, Any], a: Any, b: Any, *state: Any) -> Any:
         wide = torch.promote_types(b.dtype, torch.float32)
@@ -101,7 +103,7 @@ class GatedDecay(Op):
     def workspace(self, width: int, r: Shape, x: Shape, positions: Shape) -> Workspace:
         """Bytes of tensors in fp32 between the logarithm of the decay and its share."""
         whole = max(width, 4) * prod(r)
-        return Workspace(4 * whole, 5 * whole, 3 * whole)
+        return Workspace(2 * whole, 5 * whole, 3 * whole)
 
 
 def _normalized(n: Number) -> Part:

@@ -37,6 +37,9 @@ KINDS = {
     "relu": ("kind: mha, n_heads: 8, normalizer: relu", "sdpa"),
     "softcap": ("kind: mha, n_heads: 8, softcap: 30.0", "sdpa"),
     "linear": ("kind: linear, n_heads: 8", "sdpa"),
+    "mamba": ("kind: mamba, d_inner: 512", "sdpa"),
+    "rg_lru": ("kind: rg_lru, width: 256, n_blocks: 8", "sdpa"),
+    "rwkv4": ("kind: rwkv4", "sdpa"),
     "performer": ("kind: linear, n_heads: 8, features: softmax, n_features: 64", "sdpa"),
 }
 CHILD = """

@@ -69,7 +69,7 @@ def _constant(totals: Record) -> Iterator[tuple[str, int, Unit]]:
     """What does not grow, and from which context on the rest is larger."""
     yield "constant bytes", totals["state_bytes"], "bytes"
     if totals["overtakes_at"] is not None:
-        yield "context at which the rest overtakes them", totals["overtakes_at"], "number"
+        yield "tokens whose cache exceeds the constant part", totals["overtakes_at"], "number"
 
 
 def _by_layer(rows: list[Record], *, constant: bool) -> Table:

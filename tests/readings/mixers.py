@@ -12,6 +12,7 @@ from archcli.modules import (
     DynamicNTKScaling,
     FixedPattern,
     GroupedQueryAttention,
+    Indexer,
     LayerNorm,
     LengthTemperature,
     LinearAttention,
@@ -115,6 +116,15 @@ def masks(draw):
     return {} if bound is None else {bound: draw(SPARSITIES if bound == "sparsity" else st.integers(1, 6))}
 
 
+INDEXES = st.builds(Indexer, top_k=SIZES, n_heads=SIZES, head_dim=st.sampled_from([64, 65]), norm=NORMS)
+
+
+@st.composite
+def chosen(draw):
+    """A mask, or an indexer in place of it."""
+    return draw(masks() | st.builds(dict, index=INDEXES))
+
+
 @st.composite
 def weighing(draw):
     """Softmax with or without sinks, or relu; queries sharpened or not."""
@@ -169,7 +179,7 @@ def projected(draw, d_model):
     n_heads, own = draw(heads(d_model))
     cls = draw(st.sampled_from([MultiHeadAttention, MultiQueryAttention, GroupedQueryAttention]))
     position = positions(own or d_model // n_heads) | st.builds(RelativeKey, max_distance=SIZES)
-    fields = {"n_heads": n_heads, "head_dim": own, "position": draw(position), **draw(masks())}
+    fields = {"n_heads": n_heads, "head_dim": own, "position": draw(position), **draw(chosen())}
     if cls is GroupedQueryAttention:
         fields["n_kv_heads"] = draw(st.sampled_from([k for k in range(1, n_heads + 1) if n_heads % k == 0]))
     return cls(
@@ -258,5 +268,5 @@ def latent(draw):
         softcap=draw(maybe(NUMBERS)),
         sinks=draw(BOOL),
         **draw(gates()),
-        **draw(masks()),
+        **draw(chosen()),
     )

@@ -160,6 +160,7 @@ class VocabularyFillsTiles(DesignRule):
             "50,257 entries of GPT-2's tokenizer; nanoGPT pads them to 50,304",
         ),
         "gpt-1": "40,478 entries of its tokenizer",
+        "falcon-h1-1.5b": "65,537 entries, as its config says",
         **dict.fromkeys(("bert-base-uncased", "bert-large-uncased"), "30,522 entries of its tokenizer"),
         "longformer-base-4096": "50,265 entries, RoBERTa's",
         **dict.fromkeys(("granite-3.0-2b", "granite-3.0-8b"), "49,155 entries of its tokenizer"),

@@ -163,11 +163,14 @@ class StatePadded(DesignRule):
     )
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Report every width of a key or value that blocks pad."""
+        """Report the first place of each width of a key or value that blocks pad."""
+        seen: set[tuple[str, int]] = set()
         chunked = {path for path, _, recurrence in recurrences(case) if recurrence.chunk is not None}
         for fact in ("key_dim", "value_dim"):
             for path, name, value in sizes(case, fact):
-                if path.rpartition(".")[0] in chunked and not is_power(value):
+                padded_here = path.rpartition(".")[0] in chunked and not is_power(value)
+                if padded_here and (name, value) not in seen:
+                    seen.add((name, value))
                     padded = 1 << value.bit_length()
                     message = f"{name} {value:,}: runs as {padded:,}, {1 - value / padded:.0%} idle"
                     yield Finding(path, message, value, "a power of two")

@@ -111,3 +111,16 @@ def test_verify_asks_about_the_form_that_is_counted(cli, mamba, form):
     assert done.code == 0, done.out
     named = "chunked, decoding recurrent" if form == "auto" else form
     assert done.out.splitlines()[0].endswith(f"scan {named}")
+
+
+def test_states_have_a_dtype_of_their_own_on_the_command_line_and_in_python(cli, mamba):
+    wide = json.loads(cli("kvcache", mamba, "--state-dtype", "FP32", "--json").out)
+    state, window = H * P * N, 3 * (H * P + 2 * G * N)
+    assert wide["inputs"]["state_dtype"] == "fp32"
+    assert wide["totals"]["bytes"] == LAYERS * (4 * state + 2 * window)
+    assert archcli.count_kv_cache(str(mamba), state_dtype="fp32").totals["bytes"] == wide["totals"]["bytes"]
+    refused = cli("kvcache", mamba, "--state-dtype", "q8_0")
+    assert refused.code == 2
+    assert "unknown dtype 'q8_0'" in refused.err
+    with pytest.raises(archcli.ArchError, match="count_kv_cache: unknown dtype 'q8_0'"):
+        archcli.count_kv_cache(str(mamba), state_dtype="q8_0")

@@ -121,3 +121,9 @@ def test_a_hybrid_as_published_breaks_no_rule_of_recurrent_layers():
     attention = "{kind: pre_norm, attention: {kind: mha, n_heads: 8}}"
     hybrid = [OURS, NETWORK, OURS, NETWORK, OURS, NETWORK, OURS, attention]
     assert not {code for code in codes(hybrid) if code.startswith("REC")}
+
+
+def test_layers_alike_are_told_once_that_their_heads_are_padded():
+    padded = DELTA.replace("key_head_dim: 64", "key_head_dim: 96")
+    found = [finding.path for rule, finding in findings([padded, padded, NETWORK]) if rule.code == "REC006"]
+    assert found == ["groups.0.pattern.0.mixer.key_head_dim"]

@@ -126,7 +126,7 @@ class AltUp(DoubleNorm):
         return corrected
 
     def _divided(self, x: Tensor, which: str) -> Tensor:
-        divided: Tensor = Scale(f"{ALTUP}_{which}_scale", x.shape[-1] ** -1.0)(x, group=ALTUP)
+        divided: Tensor = Scale(f"{ALTUP}_{which}_divided", x.shape[-1] ** -1.0)(x, group=ALTUP)
         return divided
 
     def _routed(self, x: Tensor, which: str) -> Tensor:

@@ -32,6 +32,7 @@ from archcli.modules import (
 from readings.architectures import ACTIVATIONS, DENSE, blocks, decoders
 from readings.mixers import NORMS, SIZES, heads, positions
 from readings.outputs import BOOL, NUMBERS, maybe
+from readings.sharers import sharers
 from readings.sharing import sharing
 
 BANDS = maybe(st.builds(WindowedGlobal, window=SIZES, n_global=st.integers(0, 3)))
@@ -152,7 +153,7 @@ def encoder_decoders(draw):
     )
 
 
-MODELS = decoders() | encoders() | encoder_decoders() | sharing()
+MODELS = decoders() | encoders() | encoder_decoders() | sharing() | sharers()
 """Any architecture."""
-GENERATORS = decoders() | encoder_decoders() | sharing()
+GENERATORS = decoders() | encoder_decoders() | sharing() | sharers()
 """Any that fills a cache."""

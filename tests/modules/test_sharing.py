@@ -1,0 +1,116 @@
+"""Layers that read the keys and values of an earlier one, embeddings of every layer, several streams."""
+
+import pytest
+
+import archcli
+from archcli.errors import ArchError
+from archcli.load.source import load_text
+
+ATTENTION = "kind: gqa, n_heads: 2, n_kv_heads: 1, head_dim: 4"
+LAYER = "{{kind: {kind}, {more}attention: {{{attention}}}, ffn: {{kind: glu, d_ff: 6}}}}"
+
+
+def yaml(*groups, head=""):
+    """A decoder of groups, each (number of layers, its layers)."""
+    lines = "\n".join(f"  - {{n_layers: {n}, pattern: [{', '.join(layers)}]}}" for n, layers in groups)
+    return f"vocab_size: 11\nd_model: 8\nnorm: rmsnorm\n{head}groups:\n{lines}\n"
+
+
+def layer(source=None, kind="sandwich", more="", **fields):
+    words = {**fields, **({} if source is None else {"kv_from": source})}
+    attention = ", ".join([ATTENTION, *(f"{key}: {value}" for key, value in words.items())])
+    return LAYER.format(kind=kind, more=more, attention=attention)
+
+
+def model(*groups, head=""):
+    return load_text(yaml(*groups, head=head), "f").model
+
+
+TABLE = "per_layer_embedding: {width: 3, vocab_size: 7}\n"
+OWN = (4, [layer(window=3), layer()])
+SHARING = model(OWN, (6, [layer(2, window=3), layer(1)]))
+
+
+def test_layers_that_read_others_have_neither_matrices_nor_a_cache():
+    alone = model(OWN, (6, [layer(window=3), layer()]))
+    params, every = (archcli.count_params(m).totals["params"] for m in (SHARING, alone))
+    assert every - params == 6 * 2 * 8 * 4  # of 6 layers keys and values, one head of 4 on a width of 8
+    held = archcli.count_kv_cache(SHARING, context=9)
+    assert held.totals["elements"] == 2 * (2 * 3 * 4) + 2 * (2 * 9 * 4)  # 2 windows of 3, 2 of 9 tokens
+    assert held.totals["held_by_engines"]["keys and values of its own in every layer"]["elements"] == (
+        5 * (2 * 3 * 4) + 5 * (2 * 9 * 4)
+    )
+
+
+MISTAKES = {
+    "later": ((2, [layer(), layer(1)]), "kv_from 1 is not before this layer, which is 1"),
+    "itself borrowed": ((3, [layer(), layer(0), layer(1)]), "layer 1 reads those of layer 0"),
+    "another window": ((2, [layer(window=3), layer(0)]), "layer 0 has window 3, this one None"),
+    "another width": ((2, [layer(), layer(0, v_head_dim=2)]), "layer 0 has v_head_dim 4, this one 2"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_layer_reads_keys_of_its_own_kind_from_before(name):
+    group, message = MISTAKES[name]
+    with pytest.raises(ArchError, match=message):
+        model(group)
+
+
+def test_a_layer_without_keys_lends_none():
+    with pytest.raises(ArchError, match="layer 0 has no keys and values to share"):
+        model((2, ["{kind: sandwich, ffn: {kind: glu, d_ff: 6}}", layer(0)]))
+
+
+def test_a_branch_cannot_borrow():
+    branches = f"kind: parallel, branches: [{{{ATTENTION}}}, {{{ATTENTION}, kv_from: 0}}]"
+    with pytest.raises(ArchError, match="a branch of a mixer cannot read"):
+        model((2, [layer(), f"{{kind: sandwich, attention: {{{branches}}}}}"]))
+
+
+def test_gate_and_table_need_each_other():
+    gated = layer(more="per_layer_gate: silu, ")
+    with pytest.raises(ArchError, match="the model no per_layer_embedding"):
+        model((1, [gated]))
+    with pytest.raises(ArchError, match="no layer reads it"):
+        model((1, [layer()]), head=TABLE)
+    params = archcli.count_params(model((5, [gated]), head=TABLE)).totals["by_group"]
+    assert params["per_layer_embedding"] == 7 * 5 * 3
+    # of all layers a matrix of 8 x 3 and one norm of 3; of each two matrices and a norm of 8
+    assert params["per_layer_input"] == 5 * 8 * 3 + 3 + 5 * (2 * 8 * 3 + 8)
+
+
+def test_streams_are_those_of_every_layer():
+    with pytest.raises(ArchError, match="layers of kind altup stand among others"):
+        model((2, [layer(kind="altup"), layer()]))
+    with pytest.raises(ArchError, match="active 4 is none of 4 streams"):
+        model((1, [layer(kind="altup", more="active: 4, ")]))
+
+
+def test_layers_that_need_others_are_not_measured_alone():
+    from archcli.measure.profile.extrapolate.kinds import stand_alone
+
+    assert not stand_alone(SHARING)
+    assert not stand_alone(model((1, [layer(kind="altup")])))
+    assert stand_alone(model(OWN))
+
+
+@pytest.mark.torch
+def test_all_of_it_is_verified():
+    from asking import ask, failures
+
+    streams = [
+        layer(source, kind="altup", more="inputs: 3, laurel_rank: 2, per_layer_gate: silu, ", window=3)
+        for source in (None, 1)
+    ]
+    assert failures(ask(SHARING)) == []
+    assert failures(ask(model((2, streams[:1]), (2, streams[1:]), head=TABLE))) == []
+
+
+@pytest.mark.torch
+def test_a_layer_alone_says_what_it_lacks():
+    import torch
+
+    made = archcli.build(SHARING)
+    with pytest.raises(ArchError, match="reads keys and values of an earlier layer"):
+        made.layers[4](torch.randn(1, 3, 8))

@@ -4,6 +4,7 @@ import torch
 
 from archcli.modules.recurrent.gated_norm import GatedLayerNorm, GatedRMSNorm
 from archcli.modules.recurrent.mamba2 import Mamba2
+from archcli.modules.recurrent.retention import Retention
 from zoo import RMS, D, PreNorm, assert_close, built, model
 
 X = torch.randn(2, 7, D, generator=torch.Generator().manual_seed(3))
@@ -69,7 +70,41 @@ def check_mamba2(**fields):
     assert_close(node(X)[0], mamba2(spec, node, X))
 
 
+def turned(spec, heads):
+    """Each pair (i, i + N / 2) of heads [B, T, H, N] turned by position / theta^(2 i / N)."""
+    half = heads.shape[-1] // 2
+    rates = spec.position.theta ** (-torch.arange(half) / half)
+    angles = torch.arange(heads.shape[1])[:, None, None] * rates
+    a, b = heads.split(half, dim=-1)
+    return torch.cat([a * angles.cos() - b * angles.sin(), b * angles.cos() + a * angles.sin()], dim=-1)
+
+
+def retention(spec, node, x):
+    """Equations 5 to 8 of arXiv:2307.08621: every pair, weighed by the decays between its tokens."""
+    q, k, v = (node.get_submodule(f"{name}_proj")(x).unflatten(-1, (spec.n_heads, -1)) for name in "qkv")
+    q, k = turned(spec, q), turned(spec, k) / spec.key_head_dim**0.5
+    y = torch.zeros_like(v)
+    for head in range(spec.n_heads):
+        decay = torch.full(x.shape[:2], 1 - 2.0 ** (-5 - head))
+        if spec.decay == "token":
+            decay = torch.sigmoid(node.a_proj(x)[..., head]) ** (1 / spec.temperature)
+        for n in range(x.shape[1]):
+            for m in range(n + 1):
+                score = (q[:, n, head] * k[:, m, head]).sum(-1) * decay[:, m + 1 : n + 1].prod(-1)
+                y[:, n, head] += score[:, None] * v[:, m, head]
+    y = y / (y.square().mean(-1, keepdim=True) + spec.norm.eps).sqrt()
+    return node.o_proj(y.flatten(-2) * SILU(node.g_proj(x)))
+
+
+def check_retention(**fields):
+    spec = Retention(n_heads=3, key_head_dim=4, value_head_dim=5, chunk=3, **fields)
+    node = node_of(spec)
+    assert_close(node(X)[0], retention(spec, node, X))
+
+
 CHECKS = {
+    "retention": check_retention,
+    "retention-gated": lambda: check_retention(decay="token", temperature=2.0, bias=True),
     "mamba2": check_mamba2,
     "mamba2-biased": lambda: check_mamba2(bias=True, conv_bias=False, norm=None, step_limit=(0.1, 0.6)),
     "mamba2-gate-after": lambda: check_mamba2(norm=GatedRMSNorm(gate="after", groups=2)),

@@ -2,12 +2,16 @@
 
 from dataclasses import replace
 
+from archcli.modules.position import NoPosition
+from archcli.modules.recurrent import retention
 from archcli.modules.recurrent.gated_norm import GatedNorm
 from archcli.modules.recurrent.mamba2 import Mamba2
-from archcli.ops import CausalConv1d, HeadSkip, StateScan, StepSize
-from archcli.ops.recurrent import causal_conv, state_scan
+from archcli.modules.recurrent.retention import Retention
+from archcli.ops import CausalConv1d, HeadDecay, HeadSkip, StateScan, StepSize, linear_attend
+from archcli.ops.recurrent import causal_conv, mlstm_scan, state_scan
 from mutants.mutant import Mutant, changed
 
+GATED = ("wiring.retention-gated",)
 AFTER = ("wiring.mamba2-gate-after",)
 
 
@@ -40,7 +44,41 @@ def unshifted(old):
     return run
 
 
+def unkept(old):
+    """A chunk of an mLSTM that divides by its own scores alone, not by what came before as well."""
+
+    def chunk(torch, heads, before):
+        state, keys, m = before
+        return old(torch, heads, (state, 0 * keys, m))
+
+    return chunk
+
+
+def unbounded(old):
+    return lambda torch, sums, m: sums.abs()
+
+
+def normalized_in_chunks(old):
+    return lambda q, k, v, outer, total: old(q, k, v, outer, 0 * total)
+
+
+def of_first_layer(old):
+    return lambda self, torch, weights, v: old(replace(self, layer=0), torch, weights, v)
+
+
+def together(old):
+    return lambda norm, n_heads: norm
+
+
 MUTANTS = [
+    Mutant("an mLSTM whose chunks forget n", mlstm_scan, "_chunk", unkept, ("ops.MLSTMScan",)),
+    Mutant("an mLSTM divided by less than 1", mlstm_scan, "_divisor", unbounded, ("ops.MLSTMScan",)),
+    Mutant("chunks that forget z", linear_attend, "_chunk", normalized_in_chunks, ("ops.LinearAttend",)),
+    Mutant("decays alike in all layers", HeadDecay, "run", of_first_layer, ("ops.HeadDecay",)),
+    Mutant("heads normalized together", retention, "of_heads", together, ("wiring.retention",)),
+    Mutant("fixed decays for a token's", Retention, "forward", changed(decay="fixed"), GATED),
+    Mutant("gates at full temperature", Retention, "forward", changed(temperature=1.0), GATED),
+    Mutant("keys that are not turned", Retention, "forward", changed(position=NoPosition()), GATED),
     Mutant("scores of a scan per head", StateScan, "_chunks", scores_per_head, ("ops.StateScan",)),
     Mutant("a chunk without decay", state_scan, "_chunk", without_decay, ("ops.StateScan",)),
     Mutant("a step without decay", state_scan, "_step", without_decay, ("ops.StateScan",)),

@@ -93,7 +93,7 @@ class StateScan(Op):
     def workspace(self, width: int, q: Shape, k: Shape, v: Shape, *rest: Shape) -> Workspace:
         """Bytes of copies in fp32, of the scores of a chunk, and of states; the backward needs all chunks."""
         wide = max(width, 4)
-        copies = wide * (prod(q) + prod(k) + 2 * prod(v))
+        copies = wide * (2 * prod(v) + (0 if width == wide else prod(q) + prod(k)))
         state = wide * v[0] * v[2] * q[3] * v[3]
         blocks = wide * v[0] * v[2] * block_pairs(v[1], self.chunk)
         one = blocks // chunk_count(v[1], self.chunk)

@@ -40,6 +40,8 @@ KINDS = {
     "mamba": ("kind: mamba, d_inner: 512", "sdpa"),
     "rg_lru": ("kind: rg_lru, width: 256, n_blocks: 8", "sdpa"),
     "rwkv4": ("kind: rwkv4", "sdpa"),
+    "lightning": ("kind: lightning, n_heads: 8, head_dim: 32, chunk: 64", "sdpa"),
+    "mlstm": ("kind: mlstm, n_heads: 4, key_head_dim: 32, value_head_dim: 64", "sdpa"),
     "performer": ("kind: linear, n_heads: 8, features: softmax, n_features: 64", "sdpa"),
 }
 CHILD = """

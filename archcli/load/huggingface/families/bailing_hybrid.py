@@ -1,4 +1,4 @@
-"""Ling 3, KDA and latent attention with an output gate: BailingHybridConfig and BailingHybridForCausalLM."""
+"""Ling 3, KDA and gated latent attention: BailingHybridConfig and BailingHybridForCausalLM."""
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.activations import activation

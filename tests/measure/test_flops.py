@@ -37,7 +37,9 @@ def test_linear_attention_has_projections_and_a_recurrence(causal, features):
     found = totals(decoder(Group(n_layers=3, layer=layer(linear))))["by_component"]
     assert found["attention_proj"] == 3 * 2 * T * 4 * 8 * 8
     random_features = 2 * 2 * T * 4 * 2 * 3 if features == "softmax" else 0  # of queries and of keys
-    assert found["recurrence"] == 3 * (random_features + 2 * 2 * T * 4 * m * 2)
+    sums = 2 * 2 * T * 4 * m * 2 + 2 * T * 4 * m  # S of keys and values, what is read of it, and q z
+    within = 2 * PAIRS * 4 * (m + 2) if causal else 0  # all tokens are in one chunk
+    assert found["recurrence"] == 3 * (random_features + sums + within)
     assert "attention_scores" not in found
 
 

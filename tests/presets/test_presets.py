@@ -62,14 +62,23 @@ def test_an_encoder_caches_nothing(name):
 
 
 LN, BIASES = 2 * 768, 4 * 768 + 3072 + 768  # of a norm; of four projections and a feed-forward network
+LONGCAT_EXPERTS = 512 * 3 * 6144 * 2048 + (512 + 256) * 6144
+LONGCAT_HALF = (
+    6144 * 1536 + 1536 + 1536 * 64 * (128 + 64)  # queries
+    + 6144 * (512 + 64) + 512 + 512 * 64 * (128 + 128)  # keys and values
+    + 64 * 128 * 6144 + 3 * 6144 * 12288 + 2 * 6144  # output, dense network, norms
+)  # fmt: skip
 OPEN = {
     "longformer-base-4096": (50265 + 4096 + 2 + 1) * 768
     + LN
     + 12 * (4 * 768**2 + 2 * 768 * 3072 + BIASES + 2 * LN)
     + (768**2 + 768),  # the pooler
     "performer": 32768 * 512 + 6 * (4 * 512**2 + 2 * 512 * 2048 + (2048 + 512) + 2 * 2 * 512),
+    # DeepSeek-V3's, and the indexers: queries, key, weights, a norm with gain and bias
+    "deepseek-v3.2": 671026404352 + 61 * (1536 * 64 * 128 + 7168 * 128 + 7168 * 64 + 2 * 128),
+    "longcat-flash": 2 * 131072 * 6144 + 28 * (LONGCAT_EXPERTS + 2 * LONGCAT_HALF) + 6144,
 }
-"""Presets that no class of transformers counts: their parameters, worked out."""
+"""Presets that no class of transformers counts as stored: their parameters, worked out."""
 
 
 @pytest.mark.parametrize("name", OPEN)

@@ -11,6 +11,7 @@ from archcli.load.gguf.arch import Arch
 from archcli.load.gguf.families import ARCHS, DEEPSEEK_V3, MISTRAL, MIXTRAL, OLMO3
 from archcli.load.gguf.header import Header, Skipped
 from archcli.load.gguf.newer import GRANITE_SHARED
+from archcli.load.gguf.recurrent import FALCON_MAMBA
 from archcli.wording import closest, quote, shorten
 
 SIGMOID = 2
@@ -26,6 +27,7 @@ REFINED = (
     ("llama", "expert_count", MIXTRAL),
     ("llama", "attention.sliding_window", MISTRAL),
     ("olmo2", "attention.sliding_window", OLMO3),
+    ("mamba", "ssm.dt_b_c_rms", FALCON_MAMBA),
     ("granitemoe", "expert_shared_feed_forward_length", GRANITE_SHARED),
 )
 """(architecture, metadata key, what a file holds that states the key); the first that fits."""

@@ -54,7 +54,53 @@ KDA: dict[str, Names] = {
 }
 """Tensors of Kimi Delta Attention; its projections are called as those of attention."""
 
+SELECTIVE: dict[str, Names] = {
+    "ssm_in": ("mixer.in_proj", "mixer.gate_proj"),
+    "ssm_conv1d": "mixer.conv",
+    "ssm_x": "mixer.x_proj",
+    "ssm_dt": "mixer.dt_proj",
+    "ssm_a": "mixer.scan.A_log",
+    "ssm_d": "mixer.scan.D",
+    "ssm_out": "mixer.out_proj",
+    **{f"ssm_{part}_norm": f"mixer.{part}_norm" for part in ("dt", "b", "c")},
+}
+"""Tensors of Mamba-1."""
+
+MAMBA = Arch(
+    "mamba",
+    "MambaForCausalLM",
+    keys={
+        "attention.layer_norm_rms_epsilon": "layer_norm_epsilon",
+        "ssm.conv_kernel": "conv_kernel",
+        "ssm.inner_size": "intermediate_size",
+        "ssm.state_size": "state_size",
+        "ssm.time_step_rank": "time_step_rank",
+    },
+    flags={"use_bias": "blk.0.ssm_in.bias", "use_conv_bias": "blk.0.ssm_conv1d.bias"},
+    tensors=SELECTIVE,
+    rope=False,
+    ignored=("attention.head_count", "context_length", "feed_forward_length"),
+    unread=("num_key_value_heads",),
+)
+"""Keys of attention and of a network are there as 0, and a context that the converter makes up."""
+
+FALCON_MAMBA = MAMBA._replace(model_type="falcon_mamba", cls="FalconMambaForCausalLM")
+"""A `mamba` whose step sizes, B and C are normalized."""
+
 RECURRENT: dict[str, Arch] = {
+    "mamba": MAMBA,
+    "jamba": Arch(
+        "jamba",
+        "JambaForCausalLM",
+        keys={
+            "ssm.conv_kernel": "mamba_d_conv",
+            "ssm.state_size": "mamba_d_state",
+            "ssm.time_step_rank": "mamba_dt_rank",
+        },
+        tensors=SELECTIVE,
+        rope=False,
+        ignored=("attention.head_count_kv",),
+    ),
     "qwen3next": _qwen("qwen3_next", "Qwen3NextForCausalLM"),
     "qwen35": _qwen("qwen3_5_text", "Qwen3_5ForCausalLM"),
     "qwen35moe": _qwen("qwen3_5_moe_text", "Qwen3_5MoeForCausalLM", "feed_forward_length"),

@@ -198,6 +198,33 @@ def _kimi_linear(facts: Facts, config: ConfigData) -> None:
     facts.trace("linear_num_heads", "attention.head_count")
 
 
+def _jamba(facts: Facts, config: ConfigData) -> None:
+    """Set which layers attend, those with kv heads, and which have experts, those with a router."""
+    layers, width = facts.whole("block_count"), max(1, facts.whole("embedding_length"))
+    heads = _truths(facts, "attention.head_count_kv", layers)
+    config["num_key_value_heads"] = max(heads) or facts.whole("attention.head_count")
+    facts.trace("num_key_value_heads", "attention.head_count_kv")
+    config["mamba_expand"] = facts.whole("ssm.inner_size") // width
+    facts.trace("mamba_expand", "ssm.inner_size")
+    attends = [index for index, count in enumerate(heads) if count]
+    routed = [index for index in range(layers) if facts.has(f"blk.{index}.ffn_gate_inp.weight")]
+    for name, found in (("attn", attends), ("expert", routed)):
+        if found or name == "attn":
+            offset, period = _period(facts, found, layers)
+            config |= {f"{name}_layer_offset": offset, f"{name}_layer_period": period}
+    for key, part in (("mamba_proj_bias", "ssm_in"), ("mamba_conv_bias", "ssm_conv1d")):
+        config[key] = any(facts.has(f"blk.{index}.{part}.bias") for index in range(layers))
+
+
+def _period(facts: Facts, indices: list[int], layers: int) -> tuple[int, int]:
+    """(offset, period) of the layers that come once in a period."""
+    first, second = (*indices, layers, layers + 1)[:2] if indices else (layers, 2 * layers + 1)
+    period = max(second - first, first + 1)
+    if list(range(first, layers, period)) != indices:
+        raise facts.error("its layers of one kind do not come at equal distances")
+    return first, period
+
+
 def _truths(facts: Facts, key: str, layers: int) -> list[Any]:
     """The values of a key that has one for each layer, by which it is of one kind or of another."""
     values = facts.per_layer(key)
@@ -231,5 +258,6 @@ SPECIAL: Mapping[str, Callable[[Facts, ConfigData], None]] = {
     "t5": _t5,
     **dict.fromkeys(("qwen3next", "qwen35", "qwen35moe"), _delta_hybrid),
     "kimi-linear": _kimi_linear,
+    "jamba": _jamba,
     "bert": _bert,
 }

@@ -11,7 +11,7 @@ LAYER = re.compile(
     HALF + r"blk\.(?P<layer>\d{1,6})\.(?P<stem>\w+?)(?:\.(?P<expert>\d{1,6}))?(?:" + KIND + ")?"
 )
 WHOLE = re.compile(HALF + r"(?P<stem>\w+)" + KIND)
-WHOLE_NAMES = (".weight", ".dt_bias", ".A_log")
+WHOLE_NAMES = (".weight", ".dt_bias", ".A_log", ".scan.D")
 """How names of ours end that do not take the ending of the stored tensor's."""
 
 HALVES = {"enc": "encoder.", "dec": "decoder.", None: ""}

@@ -41,6 +41,12 @@ MLA = {
     "model.layers.N.self_attn.kv_a_layernorm": "blk.N.attn_kv_a_norm",
     "model.layers.N.self_attn.kv_b_proj": "blk.N.attn_kv_b",
 }
+INDEXER = {
+    "model.layers.N.self_attn.indexer.wq_b": "blk.N.indexer.attn_q_b",
+    "model.layers.N.self_attn.indexer.wk": "blk.N.indexer.attn_k",
+    "model.layers.N.self_attn.indexer.k_norm": "blk.N.indexer.k_norm",
+    "model.layers.N.self_attn.indexer.weights_proj": "blk.N.indexer.proj",
+}
 
 
 def blocks(stem, **names):

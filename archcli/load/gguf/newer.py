@@ -8,6 +8,7 @@ from archcli.load.gguf.arch import (
     EPSILON,
     FUSED_GATE,
     LATE,
+    LATENT,
     SANDWICH,
     SHARED_EXPERTS,
     WINDOW,
@@ -28,7 +29,23 @@ GRANITE = {
     "expert_count": "num_local_experts",
 }
 
+INDEXED = {
+    **SHARED_EXPERTS,
+    **LATENT,
+    "attention.indexer.head_count": "index_n_heads",
+    "attention.indexer.key_length": "index_head_dim",
+    "attention.indexer.top_k": "index_topk",
+}
+INDEXER: dict[str, Names] = {
+    "indexer.attn_q_b": "attention.indexer.query_proj",
+    "indexer.attn_k": "attention.indexer.key_proj",
+    "indexer.k_norm": "attention.indexer.key_norm",
+    "indexer.proj": "attention.indexer.weight_proj",
+}
+
 NEWER: dict[str, Arch] = {
+    "deepseek32": Arch("deepseek_v32", "DeepseekV32ForCausalLM", keys=INDEXED, tensors=INDEXER),
+    "glm-dsa": Arch("glm_moe_dsa", "GlmMoeDsaForCausalLM", keys=INDEXED, tensors=INDEXER),
     "arcee": Arch("arcee", "ArceeForCausalLM", flags=BIASED_MLP),
     "seed_oss": Arch(
         "seed_oss",

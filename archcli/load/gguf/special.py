@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from archcli.load.gguf.facts import Facts
-from archcli.load.gguf.families import DEEPSEEK_V3
 from archcli.load.huggingface.parts.recurrent.hybrid import LINEAR
 from archcli.load.huggingface.parts.windows import FULL
 
@@ -14,7 +13,7 @@ ConfigData = dict[str, Any]
 FLOAT_DIGITS = 5
 """Decimals of a factor that survive a float of 32 bits."""
 
-LATENT_ARCHS = ("deepseek2", "minicpm3", "kimi-linear")
+LATENT_ARCHS = ("deepseek2", "deepseek32", "glm-dsa", "minicpm3", "kimi-linear")
 """Architectures whose keys and values differ in width and whose keys have RoPE on a part."""
 
 
@@ -82,12 +81,21 @@ def _deepseek2(facts: Facts, config: ConfigData) -> None:
     config.setdefault("norm_topk_prob", False)
     config.setdefault("routed_scaling_factor", 1.0)
     groups = facts.whole("expert_group_count", 0) > 1
-    if facts.arch is DEEPSEEK_V3:
+    if facts.arch.model_type != "deepseek_v2":
         config["n_group"], config["topk_group"] = config.get("n_group", 1), config.get("topk_group", 1)
     else:
         config["topk_method"] = "group_limited_greedy" if groups else "greedy"
     _drop_keys(config, "head_dim", "num_key_value_heads")
     _without_prediction(facts, config)
+
+
+def _deepseek_sparse(facts: Facts, config: ConfigData) -> None:
+    """As `_deepseek2`; refuse files in which layers lack an indexer, as they share one."""
+    _deepseek2(facts, config)
+    held = sum(name.endswith(".indexer.proj.weight") for name in facts.header.tensors)
+    if held < config["num_hidden_layers"]:
+        what = f"{held} of {config['num_hidden_layers']} layers have an indexer"
+        raise facts.error(f"{what}: layers that share the index of an earlier one are not supported")
 
 
 def _latent_heads(facts: Facts, config: ConfigData, key: str) -> None:
@@ -247,6 +255,7 @@ SPECIAL: Mapping[str, Callable[[Facts, ConfigData], None]] = {
     "falcon": _falcon,
     "mpt": _mpt,
     "deepseek2": _deepseek2,
+    **dict.fromkeys(("deepseek32", "glm-dsa"), _deepseek_sparse),
     "glm4moe": _glm4moe,
     "exaone4": _exaone4,
     "starcoder": _starcoder,

@@ -8,7 +8,7 @@ from archcli.load.gguf.arch import Arch, Names
 
 HALF, KIND = r"(?:(?P<half>enc|dec)\.)?", r"\.(?P<kind>weight|bias)"
 LAYER = re.compile(
-    HALF + r"blk\.(?P<layer>\d{1,6})\.(?P<stem>\w+?)(?:\.(?P<expert>\d{1,6}))?(?:" + KIND + ")?"
+    HALF + r"blk\.(?P<layer>\d{1,6})\.(?P<stem>(?:indexer\.)?\w+?)(?:\.(?P<expert>\d{1,6}))?(?:" + KIND + ")?"
 )
 WHOLE = re.compile(HALF + r"(?P<stem>\w+)" + KIND)
 WHOLE_NAMES = (".weight", ".dt_bias", ".A_log", ".scan.D")

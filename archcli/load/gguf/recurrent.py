@@ -87,6 +87,32 @@ MAMBA = Arch(
 FALCON_MAMBA = MAMBA._replace(model_type="falcon_mamba", cls="FalconMambaForCausalLM")
 """A `mamba` whose step sizes, B and C are normalized."""
 
+LFM_KEYS = {"attention.layer_norm_rms_epsilon": "norm_eps", "shortconv.l_cache": "conv_L_cache"}
+LFM: dict[str, Names] = {
+    "token_embd_norm": "final_norm",
+    **{f"shortconv.{name}": f"mixer.{name}" for name in ("conv", "in_proj", "out_proj")},
+}
+"""Tensors of a short convolution; the final norm is called by another's name."""
+
+MAMBA2: dict[str, Names] = {
+    "ssm_in": "in_proj",
+    "ssm_conv1d": "conv",
+    "ssm_a": "dt.A_log",
+    "ssm_dt": "dt.dt_bias",
+    "ssm_d": "D.weight",
+    "ssm_norm": "norm",
+    "ssm_out": "out_proj",
+}
+"""Tensors of a Mamba-2 mixer, below it."""
+
+MAMBA2_KEYS = {
+    "ssm.conv_kernel": "mamba_d_conv",
+    "ssm.state_size": "mamba_d_state",
+    "ssm.group_count": "mamba_n_groups",
+    "ssm.time_step_rank": "mamba_n_heads",
+    "ssm.inner_size": "mamba_d_ssm",
+}
+
 RECURRENT: dict[str, Arch] = {
     "mamba": MAMBA,
     "jamba": Arch(
@@ -100,6 +126,42 @@ RECURRENT: dict[str, Arch] = {
         tensors=SELECTIVE,
         rope=False,
         ignored=("attention.head_count_kv",),
+    ),
+    "lfm2": Arch(
+        "lfm2",
+        "Lfm2ForCausalLM",
+        keys=LFM_KEYS,
+        fixed={"block_auto_adjust_ff_dim": False},
+        flags={"conv_bias": "blk.0.shortconv.conv.bias"},
+        tensors=LFM,
+        ignored=("attention.head_count_kv",),
+    ),
+    "lfm2moe": Arch(
+        "lfm2_moe",
+        "Lfm2MoeForCausalLM",
+        keys={**LFM_KEYS, "leading_dense_block_count": "num_dense_layers"},
+        flags={"conv_bias": "blk.0.shortconv.conv.bias"},
+        tensors=LFM,
+        ignored=("attention.head_count_kv", "expert_gating_func"),
+    ),
+    "falcon-h1": Arch(
+        "falcon_h1",
+        "FalconH1ForCausalLM",
+        keys=MAMBA2_KEYS,
+        fixed={"mamba_norm_before_gate": False},
+        flags={
+            "attention_bias": "blk.0.attn_output.bias",
+            "mlp_bias": "blk.0.ffn_up.bias",
+            "mamba_proj_bias": "blk.0.ssm_in.bias",
+            "projectors_bias": "blk.0.ssm_out.bias",
+            "mamba_conv_bias": "blk.0.ssm_conv1d.bias",
+            "mamba_rms_norm": "blk.0.ssm_norm.weight",
+        },
+        tensors={
+            **{stem: f"mixer.recurrent.{ours}" for stem, ours in MAMBA2.items()},
+            **{f"attn_{part}": f"mixer.attention.{part}_proj" for part in "qkv"},
+            "attn_output": "mixer.attention.o_proj",
+        },
     ),
     "qwen3next": _qwen("qwen3_next", "Qwen3NextForCausalLM"),
     "qwen35": _qwen("qwen3_5_text", "Qwen3_5ForCausalLM"),

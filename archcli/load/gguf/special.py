@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from archcli.load.gguf.facts import Facts
-from archcli.load.huggingface.parts.recurrent.hybrid import LINEAR
+from archcli.load.huggingface.parts.recurrent.hybrid import CONVOLUTION, LINEAR
 from archcli.load.huggingface.parts.windows import FULL
 
 ConfigData = dict[str, Any]
@@ -233,6 +233,14 @@ def _period(facts: Facts, indices: list[int], layers: int) -> tuple[int, int]:
     return first, period
 
 
+def _short_convolutions(facts: Facts, config: ConfigData) -> None:
+    """Set the kinds of layers: those without kv heads are convolutions."""
+    heads = _truths(facts, "attention.head_count_kv", facts.whole("block_count"))
+    config["layer_types"] = [FULL if number else CONVOLUTION for number in heads]
+    config["num_key_value_heads"] = max([number for number in heads if isinstance(number, int)], default=0)
+    facts.trace("num_key_value_heads", "attention.head_count_kv")
+
+
 def _truths(facts: Facts, key: str, layers: int) -> list[Any]:
     """The values of a key that has one for each layer, by which it is of one kind or of another."""
     values = facts.per_layer(key)
@@ -268,5 +276,6 @@ SPECIAL: Mapping[str, Callable[[Facts, ConfigData], None]] = {
     **dict.fromkeys(("qwen3next", "qwen35", "qwen35moe"), _delta_hybrid),
     "kimi-linear": _kimi_linear,
     "jamba": _jamba,
+    **dict.fromkeys(("lfm2", "lfm2moe"), _short_convolutions),
     "bert": _bert,
 }

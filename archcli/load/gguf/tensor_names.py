@@ -8,7 +8,10 @@ from archcli.load.gguf.arch import Arch, Names
 
 HALF, KIND = r"(?:(?P<half>enc|dec)\.)?", r"\.(?P<kind>weight|bias)"
 LAYER = re.compile(
-    HALF + r"blk\.(?P<layer>\d{1,6})\.(?P<stem>(?:indexer\.)?\w+?)(?:\.(?P<expert>\d{1,6}))?(?:" + KIND + ")?"
+    HALF
+    + r"blk\.(?P<layer>\d{1,6})\.(?P<stem>\w+?(?:\.[a-z]\w*?)??)(?:\.(?P<expert>\d{1,6}))?(?:"
+    + KIND
+    + ")?"
 )
 WHOLE = re.compile(HALF + r"(?P<stem>\w+)" + KIND)
 WHOLE_NAMES = (".weight", ".dt_bias", ".A_log", ".scan.D")
@@ -88,7 +91,7 @@ def weights_of(name: str, arch: Arch) -> tuple[str, ...]:
     if stem == "attn_rel_b":
         return (f"{half}score_bias.weight",)
     if "layer" not in groups:
-        known = None if half and stem != "output_norm" else MODEL_TENSORS.get(stem)
+        known = None if half and stem != "output_norm" else arch.tensors.get(stem, MODEL_TENSORS.get(stem))
         return () if known is None else (f"{half}{known}.{groups['kind']}",)
     if groups["expert"] is not None:
         stem = f"{stem}_exps"
@@ -96,5 +99,6 @@ def weights_of(name: str, arch: Arch) -> tuple[str, ...]:
     if names is None:
         return ()
     stems = (names,) if isinstance(names, str) else names
-    ends = [ours if ours.endswith(WHOLE_NAMES) else f"{ours}.{groups['kind']}" for ours in stems]
+    kind = groups["kind"] or "weight"  # Falcon-H1's ffn_norm has none
+    ends = [ours if ours.endswith(WHOLE_NAMES) else f"{ours}.{kind}" for ours in stems]
     return tuple(f"{half}layers.{groups['layer']}.{end}" for end in ends)

@@ -3,7 +3,7 @@
 Config, metadata (`conversion/*.py` of llama.cpp), names.
 """
 
-from gguf_names import EXPERTS, INDEXER, LLAMA, MLA
+from gguf_names import EXPERTS, LLAMA, MLA
 from gguf_stored import EPS, HD, RMS, ROPE, THETA, WIDE, WIDE_KEYS, D, F, H, L, V, of
 
 MOE = {"num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 20}
@@ -175,37 +175,6 @@ STORED = {
         },
         {**LLAMA, **EXPERTS, **MLA},
     ),
-    **{
-        arch: of(
-            arch,
-            {
-                "model_type": model_type,
-                **DEEP,
-                "n_routed_experts": 8,
-                "routed_scaling_factor": 2.5,
-                "n_group": 4,
-                "topk_group": 2,
-                "index_n_heads": 5,
-                "index_head_dim": 12,
-                "index_topk": 7,
-                **THETA,
-            },
-            {
-                **DEEP_KEYS,
-                **ROPE,
-                "expert_weights_scale": 2.5,
-                "expert_weights_norm": True,
-                "expert_group_count": 4,
-                "expert_group_used_count": 2,
-                "expert_gating_func": 2,
-                "attention.indexer.head_count": 5,
-                "attention.indexer.key_length": 12,
-                "attention.indexer.top_k": 7,
-            },
-            {**LLAMA, **EXPERTS, **MLA, **INDEXER},
-        )
-        for arch, model_type in (("deepseek32", "deepseek_v32"), ("glm-dsa", "glm_moe_dsa"))
-    },
     "glm4moe": of(
         "glm4moe",
         {

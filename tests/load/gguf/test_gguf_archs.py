@@ -12,14 +12,16 @@ import torch
 import transformers
 
 import gguf_experts
+import gguf_indexed
 import gguf_llamas
 import gguf_others
+from archcli.errors import ArchError
 from archcli.load.gguf.families import ARCHS
 from archcli.load.source import load, load_text
 from gguf_file import gguf
 from gguf_stored import stored
 
-STORED = {**gguf_llamas.STORED, **gguf_others.STORED, **gguf_experts.STORED}
+STORED = {**gguf_llamas.STORED, **gguf_others.STORED, **gguf_experts.STORED, **gguf_indexed.STORED}
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
@@ -109,3 +111,14 @@ DERIVED = {
 def test_a_derived_setting_has_the_place_of_what_it_derives_from(path, key, file):
     metadata, _ = stored(STORED["deepseek2"], {})
     assert load(str(file(metadata, {}))).mark(path).text == key
+
+
+def test_layers_that_share_an_index_are_refused(file):
+    """GLM's later models: a layer without an indexer reads the keys that an earlier one has chosen."""
+    entry = STORED["glm-dsa"]
+    shapes = {name: tuple(weight.shape) for name, weight in made(entry).state_dict().items()}
+    metadata, tensors = stored(entry, shapes)
+    kept = {name: shape for name, shape in tensors.items() if not name.startswith("blk.1.indexer.")}
+    layers = metadata["glm-dsa.block_count"]
+    with pytest.raises(ArchError, match=f"{layers - 1} of {layers} layers have an indexer"):
+        load(str(file(metadata, kept)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
@@ -32,9 +31,9 @@ class GaussianTopK(Op):
         return (Part("threshold", OpClass.NORMALIZATION, 5 * n, n, n, (gradient,)),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        quantile = torch.special.ndtri(torch.tensor(self.share, device=x.device)).to(x.dtype)
         deviation = torch.std(x, dim=-1, keepdim=True, correction=0)
-        cutoff = x.mean(-1, keepdim=True) + deviation * NormalDist().inv_cdf(self.share)
-        return torch.relu(x - cutoff)
+        return torch.relu(x - (x.mean(-1, keepdim=True) + deviation * quantile))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

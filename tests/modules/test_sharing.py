@@ -87,6 +87,13 @@ def test_streams_are_those_of_every_layer():
         model((1, [layer(kind="altup", more="active: 4, ")]))
 
 
+@pytest.mark.parametrize("last", [layer(0), layer(kind="altup"), layer(more="per_layer_gate: silu, ")])
+def test_a_layer_that_needs_others_predicts_no_further_token(last):
+    first = last if "altup" in last else layer()
+    with pytest.raises(ArchError, match="has one stream and keys and values of its own"):
+        model((2, [first, last]), head="mtp: {depth: 1}\n" + (TABLE if "per_layer" in last else ""))
+
+
 def test_layers_that_need_others_are_not_measured_alone():
     from archcli.measure.profile.extrapolate.kinds import stand_alone
 
@@ -105,6 +112,20 @@ def test_all_of_it_is_verified():
     ]
     assert failures(ask(SHARING)) == []
     assert failures(ask(model((2, streams[:1]), (2, streams[1:]), head=TABLE))) == []
+
+
+@pytest.mark.torch
+def test_all_of_it_compiles_and_trains():
+    import torch
+
+    words = "inputs: 3, laurel_rank: 2, per_layer_gate: silu, "
+    late = layer(0, kind="altup", more=words).replace("d_ff: 6", "d_ff: 6, sparsity: 0.5")
+    made = archcli.build(model((1, [layer(kind="altup", more=words)]), (2, [late]), head=TABLE))
+    tokens = torch.arange(10).view(2, 5)
+    compiled = torch.compile(made, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(tokens), made(tokens))
+    made.train()(tokens, targets=tokens).backward()
+    assert [name for name, weight in made.named_parameters() if weight.grad is None] == []
 
 
 @pytest.mark.torch

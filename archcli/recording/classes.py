@@ -72,7 +72,7 @@ _RANDOM = _names(
     " native_dropout _fused_dropout random normal_functional"
 )  # drawing and multiplying are one kernel in a GPU's dropout
 _SUMS = _names("sum cumsum")
-_SCANS = _names("cumsum cumprod cummax logcumsumexp linalg_solve_triangular associative_scan")
+_SCANS = _names("cumsum cumprod cummax logcumsumexp linalg_solve_triangular associative_scan addcmul")
 _SOFTMAX = _names("softmax _softmax _safe_softmax _softmax_backward_data logsumexp")
 _COPIES = _names("clone copy _to_copy cat stack index_select index index_copy gather repeat fill")
 _MAKERS = _names("empty empty_like new_empty zeros zeros_like new_zeros bincount _local_scalar_dense")

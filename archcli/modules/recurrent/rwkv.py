@@ -56,6 +56,7 @@ class RWKVChannelMix(FeedForward):
 
     kind: Literal["rwkv_channel_mix"] = "rwkv_channel_mix"
     keeps_state: ClassVar[bool] = True
+    is_gated: ClassVar[bool] = True
     d_ff: Size
     activation: Activation = SquaredReLU()
 

@@ -42,7 +42,8 @@ class DiagonalScan(Op):
         to_inputs = Part("d_1", OpClass.ELEMENTWISE, 2 * n, 2 * n, n, wrt=(0, 1))
         to_decays = Part("d_0", OpClass.ELEMENTWISE, n, 2 * n, n, wrt=0)
         read, written = 2 * n + kept * len(state), n + (kept if self.keep else 0)
-        return (Part("scan", OpClass.ELEMENTWISE, 2 * n, read, written, (to_inputs, to_decays)),)
+        backward = (to_inputs, to_decays)
+        return (Part("scan", OpClass.ELEMENTWISE, 2 * n, read, written, backward, scans=True),)
 
     def workspace(self, width: int, a: Shape, b: Shape, *state: Shape) -> Workspace:
         """Bytes of states, and of copies in fp32 of narrower inputs; the backward reads decays and states."""

@@ -57,7 +57,7 @@ class SelectiveScan(Op):
             replace(softplus, written=0, backward=steps_of),
             _scaled(n),
             replace(update, read=shared, written=0),
-            _decayed(n, sums, one, moved if stepwise else x[0] * one * len(state), moved),
+            *_decayed(n, sums, one, moved if stepwise else x[0] * one * len(state), moved),
             replace(readout, read=shared, written=0),
             _skipped(n, width),
         )
@@ -83,7 +83,7 @@ class SelectiveScan(Op):
             h = linear_scan(torch, decay, update.unsqueeze(-1) @ key.unsqueeze(-2), h)
             out.append((h @ query.unsqueeze(-1)).squeeze(-1))
             h = h[:, -1].clone()  # a view would keep the states of the whole chunk alive
-        y = torch.addcmul(torch.cat(out, 1), weights["D"].to(wide), x.to(wide)).to(x.dtype)
+        y = (torch.cat(out, 1) + weights["D"].to(wide) * x.to(wide)).to(x.dtype)
         return (y, h) if self.keep else (y,)
 
 
@@ -93,7 +93,7 @@ def _scaled(n: Number) -> Part:
     return Part("scale", OpClass.ELEMENTWISE, n, n, 0, backward)
 
 
-def _decayed(n: Number, sums: Number, rates: Number, read: Number, written: Number) -> Part:
+def _decayed(n: Number, sums: Number, rates: Number, read: Number, written: Number) -> tuple[Part, ...]:
     """The rates e^A_log, dt times a rate, exp, and the state times that: 3 for each element of all states.
 
     Backward: the state's gradient decays and is added to what comes; that of a decay is multiplied by state
@@ -102,8 +102,10 @@ def _decayed(n: Number, sums: Number, rates: Number, read: Number, written: Numb
     to_state = Part("d_state", OpClass.ELEMENTWISE, 2 * sums, 2 * written, written, wrt=(0, 1, 2))
     to_step = Part("d_1", OpClass.NORMALIZATION, 4 * sums, 2 * written + rates, n, wrt=1)
     to_rate = Part("d_A_log", OpClass.NORMALIZATION, 2 * sums + rates, n + rates, rates, wrt="A_log")
-    backward = (to_state, to_step, to_rate)
-    return Part("decay", OpClass.ELEMENTWISE, 3 * sums + rates, rates + read, written, backward)
+    return (
+        Part("decay", OpClass.ELEMENTWISE, 2 * sums + rates, rates, 0, (to_step, to_rate)),
+        Part("advance", OpClass.ELEMENTWISE, sums, read, written, (to_state,), scans=True),
+    )
 
 
 def _skipped(n: Number, width: Number) -> Part:

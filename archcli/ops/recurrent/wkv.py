@@ -62,10 +62,11 @@ class WKV(Op):
         to_sums = Part("d_state", OpClass.ELEMENTWISE, 8 * n, 3 * n + sums, sums, wrt=(0, 1))
         to_key = Part("d_0", OpClass.ELEMENTWISE, 7 * n, 4 * n, n, wrt=0)
         to_value = Part("d_1", OpClass.ELEMENTWISE, 3 * n, 2 * n, n, wrt=1)
-        backward = (to_sums, to_key, to_value, to_decay)
+        backward = (to_key, to_value, to_decay)
         return (
             Part("output", OpClass.ELEMENTWISE, 11 * n, 2 * n + width, n, (to_first,)),
-            Part("state", OpClass.ELEMENTWISE, 10 * n + width, width + read, sums, backward),
+            Part("terms", OpClass.ELEMENTWISE, 6 * n + width, width, 0, backward),
+            Part("advance", OpClass.ELEMENTWISE, 4 * n, read, sums, (to_sums,), scans=True),
         )
 
     def workspace(self, width: int, k: Shape, v: Shape, *state: Shape) -> Workspace:

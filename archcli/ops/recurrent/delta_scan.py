@@ -56,32 +56,33 @@ class DeltaScan(Op):
     def workspace(
         self, width: int, q: Shape, k: Shape, v: Shape, decay: Shape, beta: Shape, *state: Shape
     ) -> Workspace:
-        """Bytes of copies in fp32, of a chunk's matrices, and of states; the backward needs all chunks."""
-        wide, heads = max(width, 4), v[0] * v[2]
-        copies = wide * v[1] * heads * (4 * q[3] + 3 * v[3])
-        states = wide * heads * q[3] * v[3]
-        chunks = chunk_count(v[1], self.chunk)
-        channels = q[3] if len(decay) > len(beta) else 1
-        blocks = wide * heads * block_pairs(v[1], self.chunk) * (4 + 3 * channels)
-        kept = copies + blocks + 3 * states * chunks
-        return Workspace(copies + blocks // chunks + 3 * states, kept, 2 * kept)
+        """Bytes of copies in fp32, of a chunk's matrices and of states; the backward needs all chunks.
+
+        With decays by channel a chunk has a key for each pair of tokens.
+        """
+        wide, heads, channels = max(width, 4), v[0] * v[2], q[3] if len(decay) > len(beta) else 0
+        rows, states = wide * v[1] * heads, wide * heads * q[3] * v[3]
+        chunks, blocks = chunk_count(v[1], self.chunk), wide * heads * block_pairs(v[1], self.chunk)
+        one = blocks // chunks * (6 + 3 * channels) + 3 * states
+        saved = rows * (6 * q[3] + 4 * v[3]) + blocks * (6 + 2 * channels) + 3 * states * chunks
+        return Workspace(rows * v[3] + one, saved, rows * (4 * q[3] + 3 * v[3]) + 2 * one)
 
     def run(
         self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, decay: Any, beta: Any, *state: Any
     ) -> Any:
         wide = torch.promote_types(v.dtype, torch.float32)
         shared = v.shape[2] // q.shape[2]
-        heads = [x.repeat_interleave(shared, 2) for x in (q, k)] if shared > 1 else [q, k]
         gates = [decay if decay.dim() > beta.dim() else decay.unsqueeze(-1), beta.unsqueeze(-1)]
-        pieces = [x.to(wide).transpose(1, 2) for x in (*heads, v, *gates)]
+        pieces = [x.to(wide).transpose(1, 2) for x in (q, k, v, *gates)]
         size = (v.shape[0], v.shape[2], q.shape[3], v.shape[3])
         before = state[0].to(wide) if state else pieces[0].new_zeros(size)
         advance: Any
         by_token = steps(self.form, v.shape[1], started=bool(state))
         chunk, advance = (1, _step) if by_token else (self.chunk, partial(_chunk, torch))
         out: list[Any] = []
-        for piece in zip(*(x.split(chunk, 2) for x in pieces), strict=True):
-            y, before = advance(*piece, before)
+        for *keys, values, growth, rate in zip(*(x.split(chunk, 2) for x in pieces), strict=True):
+            heads = [x.repeat_interleave(shared, 1) for x in keys] if shared > 1 else keys
+            y, before = advance(*heads, values, growth, rate, before)
             out.append(y)
         y = torch.cat(out, 2).transpose(1, 2).to(v.dtype)
         return (y, before) if self.keep else (y,)

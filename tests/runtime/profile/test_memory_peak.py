@@ -37,6 +37,10 @@ KINDS = {
     "relu": ("kind: mha, n_heads: 8, normalizer: relu", "sdpa"),
     "softcap": ("kind: mha, n_heads: 8, softcap: 30.0", "sdpa"),
     "linear": ("kind: linear, n_heads: 8", "sdpa"),
+    "gated_delta_net": (
+        "kind: gated_delta_net, n_key_heads: 4, n_value_heads: 8, key_head_dim: 32, value_head_dim: 32",
+        "sdpa",
+    ),
     "mamba": ("kind: mamba, d_inner: 512", "sdpa"),
     "rg_lru": ("kind: rg_lru, width: 256, n_blocks: 8", "sdpa"),
     "rwkv4": ("kind: rwkv4", "sdpa"),

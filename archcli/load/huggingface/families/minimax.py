@@ -42,7 +42,10 @@ def mapping(config: Config) -> Mapped:
     """Experts after each mixer; the residual is taken after the norm, and both are multiplied."""
     config = config.of_class(DEFAULTS, num_experts="num_local_experts")
     config.only("shared_intermediate_size", 0, default=0)
-    config.ignore("postnorm", "shared_moe_mode", "router_jitter_noise", "rotary_dim")  # of older files
+    config.ignore("postnorm", "shared_moe_mode", "router_jitter_noise")
+    rotated = config.optional_size("rotary_dim")
+    if rotated is not None and rotated != head_dim(config):
+        config.note("rotary_dim is not read by the class, which turns the whole width of a head")
     ffn = experts(config, width="intermediate_size")
     layers = {
         FULL: {"attention": _attention(config), "ffn": ffn, **_factors(config, "full_attn")},

@@ -42,6 +42,7 @@ def test_json_has_the_fixed_names(cli):
         "seq_len": 8,
         "source_len": None,
         "mla": None,
+        "scan": None,
         "set": ["n_layers=2"],
     }
     uncounted = report["totals"].pop("uncounted")

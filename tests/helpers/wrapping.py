@@ -41,6 +41,7 @@ TINY = {
 }
 OPT = {**TINY, "ffn_dim": 48, "word_embed_proj_dim": 32}
 REQUIRED = {
+    "gemma3n_text": {"num_kv_shared_layers": 0},
     "cohere_compass_text": {"rope_parameters": {"full_attention": None}},
     "ernie4_5_vl_moe_text": {
         "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [1, 1, 2]}

@@ -34,6 +34,8 @@ TOKENS = """
     cls_token_id mask_token_id unk_token_id decoder_start_token_id forced_bos_token_id
     forced_eos_token_id bad_words_ids suppress_tokens begin_suppress_tokens image_token_index
     image_token_id boi_token_index boi_token_id eoi_token_index eoi_token_id mm_tokens_per_image
+    boa_token_id boa_token_index eoa_token_id eoa_token_index audio_soft_tokens_per_image
+    vision_soft_tokens_per_image
 """
 TRAINING = """
     attention_dropout hidden_dropout hidden_dropout_prob attention_probs_dropout_prob

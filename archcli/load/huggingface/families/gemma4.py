@@ -77,6 +77,7 @@ def mapping(config: Config) -> Mapped:
         config.only(key, *(value for value in (0, False, None)), default=None)
     config.only("use_bidirectional_attention", None, "vision", default=None)
     config.ignore("global_head_dim", "num_global_key_value_heads")
+    config.ignore("num_experts", "top_k_experts", "moe_intermediate_size")  # without enable_moe_block
     types = _types(config)
     check_window(config)
     heads = [_heads(config, i, kind) for i, kind in enumerate(types)]

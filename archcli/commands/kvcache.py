@@ -33,7 +33,7 @@ def run(  # noqa: PLR0913
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """Count KV cache and states: bytes per token, at a length, and what fits.
+    """Count the KV cache and states: bytes per token, and what fits.
 
     Beside it stand the caches that the same model would have with other kinds of attention. Without
     --context the length is max_seq_len, for which the model was trained; where that is not stated, 2048.

@@ -64,6 +64,8 @@ def _spec(cls: type[Spec], given: Any, top: dict[str, Any]) -> Any:
 def _value(field: Field, given: Any, top: dict[str, Any]) -> Any:
     if field.spec is None or given is None:
         return given
+    if field.named:
+        return {name: _spec(field.spec, item, top) for name, item in given.items()}
     return (
         tuple(_spec(field.spec, item, top) for item in given) if field.many else _spec(field.spec, given, top)
     )

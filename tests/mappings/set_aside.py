@@ -8,8 +8,6 @@ LATER: dict[str, str] = {
         (
             "causal/inkling2_text",
             "causal/inkling_text",
-            "causal/zamba",
-            "causal/zamba2",
             "causal/zaya",
             "image-text/inkling2",
             "image-text/inkling_mm_model",

@@ -42,7 +42,8 @@ STRUCTURE = set(
     tied form token_types more_types width width_of pooler pools unread n_labels source_len encoder decoder
     in_channels frozen n_buckets front_end transform max_distance idle extra_rows lora
     quantization dropout momentum loss mtp ignore training tie boxes global_projections bottleneck joined
-    joins entries relative terms share buckets size branches latent n_blocks state d_inner
+    joins entries relative terms share shared use project adapter_rank
+    adapter_targets buckets size branches latent n_blocks state d_inner
     dt_rank conv_kernel""".split()  # noqa: SIM905
 )
 
@@ -232,6 +233,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     m.OutputGate: {"bias": off, "projection_bias": off},
     m.Block: {"nth_branch": times(2), "residual_multiplier": times(1.1), "cross_attention": without_cross},
     m.ShortcutMoE: {"kind": nothing, "dense": nothing, "residual_multiplier": nothing, "nth_branch": nothing},
+    m.ConcatBlock: {"residual_multiplier": nothing, "nth_branch": nothing},
     m.PreNorm: {"kind": kinds(m.PostNorm, m.ResidualPostNorm), "normed": to("both")},
     m.PostNorm: {"kind": kinds(m.PreNorm, m.ResidualPostNorm), "adapter": dropped},
     m.Sandwich: {"kind": kinds(m.PreNorm, m.ResidualPostNorm)},

@@ -28,6 +28,7 @@ from parity.families import (
     two_halves,
     unusual,
     wrapped,
+    zamba,
 )
 
 FAMILIES = {
@@ -54,4 +55,5 @@ FAMILIES = {
     **shared.FAMILIES,
     **hybrids.FAMILIES,
     **delta.FAMILIES,
+    **zamba.FAMILIES,
 }

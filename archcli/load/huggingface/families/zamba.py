@@ -54,7 +54,7 @@ def mapping(config: Config) -> Mapped:
     mixer = mamba(config, n_heads=config.size("n_mamba_heads"), activation=act)
     block = zamba.concat_block(config, _width(config), gated(config), {"kind": "none"})
     shared = {"a": block} if zamba.HYBRID in layers else None
-    return decoder(config, rmsnorm(config), zamba.hybrid(layers, mixer, ["a"]), shared=shared)
+    return decoder(config, rmsnorm(config), zamba.hybrid(config, layers, mixer, ["a"]), shared=shared)
 
 
 def _kinds(config: Config) -> list[str]:

@@ -80,7 +80,7 @@ def mapping(config: Config) -> Mapped:
     mapped = decoder(
         config,
         rmsnorm(config),
-        zamba.hybrid(layers, _mixer(config), blocks, **use),
+        zamba.hybrid(config, layers, _mixer(config), blocks, **use),
         shared=dict.fromkeys(blocks, block) if zamba.HYBRID in layers else None,
     )
     return {**mapped, "max_seq_len": LONG} if config.flag("use_long_context") else mapped

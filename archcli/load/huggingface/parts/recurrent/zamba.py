@@ -35,8 +35,16 @@ def concat_block(config: Config, width: ConfigValue[int], ffn: Mapped, position:
     return {"kind": "concat", "attention": attends, "ffn": ffn}
 
 
-def hybrid(layers: Sequence[str], mixer: Mapped, names: Sequence[str], **use: Any) -> list[Mapped]:
-    """All layers; those that use a block take turns of these names."""
+def hybrid(
+    config: Config, layers: Sequence[str], mixer: Mapped, names: Sequence[str], **use: Any
+) -> list[Mapped]:
+    """All layers; those that use a block take turns of these names.
+
+    The class ties blocks as it ties the head: of a file that unties it, each use has weights of its own.
+    """
+    if not config.flag("tie_word_embeddings") and len(of_kind(layers, HYBRID)) > len(names):
+        what = "tie_word_embeddings false unties the shared blocks in transformers too: it is not supported"
+        raise config.error(what, "published models tie both", config.place("tie_word_embeddings"))
     plain: Mapped = {"kind": "pre_norm", "mixer": mixer}
     uses = [{"kind": "shared", "use": name, "project": True, **use, "mixer": mixer} for name in names]
     turns = {index: uses[nth % len(uses)] for nth, index in enumerate(of_kind(layers, HYBRID))}

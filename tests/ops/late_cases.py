@@ -1,6 +1,7 @@
-"""All cases of indexers, of experts that compute nothing and of several residual streams in one list."""
+"""All cases of indexers, of experts that compute nothing, of streams and of factors in one list."""
 
-from ops import index_cases, stream_cases, zero_cases
+from ops import index_cases, scale_cases, stream_cases, zero_cases
 
-CASES = {**index_cases.CASES, **zero_cases.CASES, **stream_cases.CASES}
-REFERENCES = {**index_cases.REFERENCES, **zero_cases.REFERENCES, **stream_cases.REFERENCES}
+FILES = (index_cases, zero_cases, stream_cases, scale_cases)
+CASES = {name: case for file in FILES for name, case in file.CASES.items()}
+REFERENCES = {name: reference for file in FILES for name, reference in file.REFERENCES.items()}

@@ -114,7 +114,7 @@ class Field:
             return None
         if self.many and isinstance(value, list | tuple):
             if len(value) < self.least:
-                raise Refusal("must not be empty")
+                raise Refusal(too_few(self.least))
             return tuple(self._accepted_spec(item) for item in value)
         if self.named and isinstance(value, Mapping):
             return {str(name): self._accepted_spec(item) for name, item in value.items()}
@@ -125,6 +125,11 @@ class Field:
         if not isinstance(value, self.spec):
             raise refused(value, with_article(self.spec.__name__))
         return value
+
+
+def too_few(least: int) -> str:
+    """What is expected of a list with fewer entries."""
+    return "must not be empty" if least == 1 else f"must have at least {least} entries"
 
 
 class _Names(dict[str, Any]):

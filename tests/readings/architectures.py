@@ -18,6 +18,7 @@ from archcli.modules import (
     MixtureOfHeads,
     NoPosition,
     Parallel,
+    ParallelMixer,
     PostNorm,
     PreNorm,
     ReLU,
@@ -63,7 +64,7 @@ def mixtures(draw):
     n_experts = groups * draw(st.integers(2, 3))
     kept = draw(st.integers(1, groups))
     shared = draw(maybe(DENSE))
-    top_k = draw(st.integers(1, kept * n_experts // groups))
+    top_k, narrow = draw(st.integers(1, kept * n_experts // groups)), draw(maybe(SIZES))
     return MixtureOfExperts(
         n_experts=n_experts,
         top_k=top_k,
@@ -74,6 +75,8 @@ def mixtures(draw):
         combination="sum" if shared is None else draw(st.sampled_from(["sum", "mean"])),
         out_norm=draw(maybe(NORMS)),
         out_bias=draw(BOOL),
+        latent=narrow,
+        latent_bias=narrow is not None and draw(BOOL),
         router=Router(
             scores=draw(st.sampled_from(["softmax", "sigmoid", "softmax_after"])),
             normalized=draw(BOOL),
@@ -96,7 +99,10 @@ def blocks(draw, d_model):
     cls = draw(st.sampled_from([PreNorm, PostNorm, Sandwich, ResidualPostNorm, Parallel]))
     extra = {"n_norms": draw(st.sampled_from([1, 2]))} if cls is Parallel else {}
     mixers = projected(d_model) | latent() | linear(d_model) | differential(d_model) | mixture_of_heads()
-    mixer = {"mixer": draw(recurrent.MIXERS | diagonal.MIXERS)} if draw(BOOL) else {"attention": draw(mixers)}
+    mixed = recurrent.MIXERS | diagonal.MIXERS
+    branches = st.tuples(projected(d_model) | linear(d_model), mixed, mixed)
+    mixed |= st.builds(ParallelMixer, branches=branches, out_multiplier=NUMBERS)
+    mixer = {"mixer": draw(mixed)} if draw(BOOL) else {"attention": draw(mixers)}
     return cls(
         **mixer,
         ffn=draw(

@@ -36,9 +36,11 @@ def mamba2(draw):
         n_groups=n_groups,
         conv_kernel=draw(TAPS),
         chunk=draw(SIZES),
-        bias=draw(BOOL),
+        bias=draw(BOOL | st.sampled_from([("in",), ("out",)])),
         conv_bias=draw(BOOL),
-        step_limit=draw(maybe(st.just((0.01, 0.5)))),
+        in_multiplier=draw(st.sampled_from([1.0, 0.6])),
+        multipliers=draw(maybe(st.just((0.5, 1.5, 0.7, 1.2, 0.9)))),
+        step_limit=draw(maybe(st.sampled_from([(0.01, 0.5), (0.01, None)]))),
         norm=draw(maybe(gated_norms([1, n_groups]))),
     )
 

@@ -24,7 +24,7 @@ from archcli.load.spec.messages import (
 from archcli.load.yaml.nodes import MOST_PROBLEMS, Node, at, locate, plain, shown
 from archcli.modules import Model, Module
 from archcli.modules.base import Spec
-from archcli.modules.fields import Field
+from archcli.modules.fields import Field, too_few
 from archcli.modules.kinds import kind_of
 from archcli.modules.values import Refusal, ValueType
 
@@ -184,7 +184,7 @@ class _Builder:
             )
             return FAILED
         if len(node.value) < field.least:
-            self._problem(f"{field.name} must not be empty", "", node, path)
+            self._problem(f"{field.name} {too_few(field.least)}", "", node, path)
             return FAILED
         items = [self.spec(field.spec, item, f"{path}.{i}") for i, item in enumerate(node.value)]
         return FAILED if any(item is FAILED for item in items) else tuple(items)

@@ -1,7 +1,7 @@
 """Classes of transformers' mappings that archcli refuses by name, each with the reason."""
 
 RECURRENT = "a recurrent state or a convolution over tokens"
-INDEXED = "an indexer chooses the keys of each query"
+RANKS = "an indexer in some layers, latents of other ranks in those with a window"
 
 LATER: dict[str, str] = {
     **dict.fromkeys(
@@ -15,18 +15,13 @@ LATER: dict[str, str] = {
         ),
         RECURRENT,
     ),
-    **dict.fromkeys(
-        (
-            "causal/axk2",
-            "causal/deepseek_v4",
-            "causal/dots3_note_text",
-            "causal/hy_v4",
-            "image-text/dots3_note",
-            "image-text/glm5_next",
-            "image-text/mistral_large4",
-        ),
-        INDEXED,
-    ),
+    "causal/axk2": "an indexer, norms with a low-rank gate, and queries of a latent before its norm",
+    "causal/deepseek_v4": "several residual streams, and keys compressed over tokens",
+    "causal/dots3_note_text": RANKS,
+    "causal/hy_v4": "several residual streams, and layers that share an index",
+    "image-text/dots3_note": RANKS,
+    "image-text/glm5_next": "several residual streams, and an index of pooled keys",
+    "image-text/mistral_large4": "an indexer and attention with a trained temperature by position",
 }
 """What needs operations that archcli does not have yet."""
 

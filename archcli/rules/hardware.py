@@ -161,6 +161,7 @@ class VocabularyFillsTiles(DesignRule):
         ),
         "gpt-1": "40,478 entries of its tokenizer",
         "falcon-h1-1.5b": "65,537 entries, as its config says",
+        **dict.fromkeys(("rwkv-4-169m", "rwkv-4-7b"), "50,277 entries of the tokenizer of GPT-NeoX"),
         **dict.fromkeys(("bert-base-uncased", "bert-large-uncased"), "30,522 entries of its tokenizer"),
         "longformer-base-4096": "50,265 entries, RoBERTa's",
         **dict.fromkeys(("granite-3.0-2b", "granite-3.0-8b"), "49,155 entries of its tokenizer"),

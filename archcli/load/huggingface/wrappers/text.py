@@ -99,7 +99,7 @@ def _text(whole: Config, wrapper: Wrapper) -> tuple[Mapping[str, Any], KeyPlaces
     outer = {
         key: value for key, value in whole.data.items() if key not in text and not key.endswith("_config")
     }
-    whole.ignore("head_dim")
+    whole.ignore("head_dim", TIE)  # which the wrapper's rule reads
     replace(whole, data=outer).report_unread_keys()
     return text, whole.places.inner(wrapper.key)
 

@@ -45,10 +45,13 @@ class HeadsBeyondKernels(DesignRule):
     )
     source = f"{FLASH}; torch on ROCm takes up to 512 with AOTriton 0.9 (confirmed)"
     spares = "linear attention, which has no scores"
-    known: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("gemma-4-26b-a4b", "gemma-4-31b", "gemma-4-e2b", "gemma-4-e4b"),
-        "global layers have heads of 512, as their configs say",
-    )
+    known: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(
+            ("gemma-4-26b-a4b", "gemma-4-31b", "gemma-4-e2b", "gemma-4-e4b"),
+            "global layers have heads of 512, as their configs say",
+        ),
+        "zamba-7b": "its shared attention reads twice d_model with 16 heads, as its config says",
+    }
     valid = (
         example(attention="{kind: mha, n_heads: 2, head_dim: 256, position: {kind: rope, theta: 10000}}"),
     )

@@ -46,7 +46,10 @@ def combined(first, second, bias):
 @every_pair
 def test_a_pair_decodes_like_its_full_pass(pair, bias):
     spec = combined(*pair, bias)
-    made, ids = built(spec, attention="eager"), tokens()
+    made, ids = (
+        built(spec, attention="eager").double(),
+        tokens(),
+    )  # some random scans amplify what fp32 rounds
     with torch.no_grad():
         full = made(ids)
         assert_close(stepwise(made, ids, 5), full[:, 4:])

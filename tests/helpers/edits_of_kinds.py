@@ -6,7 +6,7 @@ As EDITS of test_mistakes.py.
 FFN = "ffn: {kind: glu, activation: silu, d_ff: 128}"
 
 KINDS = {
-    "kind-missing": ("kind: glu, ", "", "18:7: missing key kind; one of mlp, glu, moe"),
+    "kind-missing": ("kind: glu, ", "", "18:7: missing key kind; one of mlp, glu, moe, rwkv_channel_mix"),
     "kind-misspelt": (
         "kind: gqa",
         "kind: ggqa",
@@ -30,7 +30,11 @@ KINDS = {
     "kind-number": (
         "kind: gqa",
         "kind: 3",
-        "13:15: kind must be mha, mqa, gqa, disentangled, mla, fourier, moa, linear or differential, not 3",
+        (
+            "13:15: kind must be mha, mqa, gqa, disentangled, mla, fourier, parallel, short_conv, moa, "
+            "linear, differential, gated_delta_net, kda, mamba, lightning, mlstm, retention, mamba2, rg_lru "
+            "or rwkv4, not 3"
+        ),
     ),
     "kind-of-model": (
         "name: tiny-llama",

@@ -67,6 +67,7 @@ def mamba2(spec, node, x):
 def check_mamba2(**fields):
     spec = Mamba2(**SIZES, **fields)
     node = node_of(spec)
+    assert (node.in_proj.bias is not None, node.out_proj.bias is not None) == (spec.bias, spec.bias)
     assert_close(node(X)[0], mamba2(spec, node, X))
 
 

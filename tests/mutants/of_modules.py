@@ -151,8 +151,8 @@ BLOCKS = [
             (m.PreNorm, m.ResidualPostNorm, "after", ("wiring.block-pre_norm",)),
             (m.PostNorm, m.PreNorm, "before", ("wiring.block-post_norm",)),
             (m.PostNorm, m.ResidualPostNorm, "after", ("wiring.block-post_norm",)),
-            (m.Sandwich, m.PostNorm, "before", ("wiring.block-sandwich",)),
-            (m.Sandwich, m.PreNorm, "after", ("wiring.block-sandwich", "oracle.gemma-2-9b")),
+            (m.DoubleNorm, m.PostNorm, "before", ("wiring.block-sandwich",)),
+            (m.DoubleNorm, m.PreNorm, "after", ("wiring.block-sandwich", "oracle.gemma-2-9b")),
             (m.ResidualPostNorm, m.PreNorm, "before", ("wiring.block-norm_after",)),
             (m.ResidualPostNorm, m.PreNorm, "after", ("wiring.block-norm_after",)),
         )

@@ -258,6 +258,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
 
 def mutants(spec: m.Model) -> Iterator[tuple[str, m.Model]]:
     """(where and what, the changed model) of every single change."""
+    yield from wider_windows(spec)
     unused = {
         f"{path}.norm".strip(".")
         for path, part in parts(spec)
@@ -271,6 +272,14 @@ def mutants(spec: m.Model) -> Iterator[tuple[str, m.Model]]:
                 mutant = m.substitute(spec, {path: changed})
                 if shares_alike(spec, mutant):
                     yield f"{path or 'model'}: {label}", mutant
+
+
+def wider_windows(spec: m.Model) -> Iterator[tuple[str, m.Model]]:
+    """Every window one token wider, where layers share keys and values and so must have equal windows."""
+    softmax = [(path, part) for path, part in parts(spec) if isinstance(part, m.SoftmaxAttention)]
+    windows = {f"{path}.window": part.window + 1 for path, part in softmax if part.window is not None}
+    if windows and any(getattr(part, "kv_from", None) is not None for _, part in softmax):
+        yield "model: window+1 everywhere", m.substitute(spec, windows)
 
 
 def ends_in_norm(part: Any) -> bool:

@@ -208,7 +208,10 @@ PLACED = {
         {"rope_scaling": {"factor": 8.0, "rope_type": "odd"}},
         "rope_type",
         '"odd"',
-        "rope scaling 'odd' is not supported; known: default, linear, dynamic, llama3, yarn, longrope, su",
+        (
+            "rope scaling 'odd' is not supported; "
+            "known: default, linear, dynamic, llama3, yarn, longrope, su, proportional"
+        ),
     ),
 }
 

@@ -199,7 +199,7 @@ def test_positions_in_three_axes_are_plain_for_text(kind, nested, tied):
 
 
 REFUSED = {
-    "unknown-text": (file_of("llava", "mamba"), "model_type 'mamba' is not supported"),
+    "unknown-text": (file_of("llava", "blt"), "model_type 'blt' is not supported"),
     "text-of-another": (
         file_of("gemma3", "llama"),
         "text_config of model_type 'llama' is not supp",

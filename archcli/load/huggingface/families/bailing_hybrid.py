@@ -53,6 +53,7 @@ ALIASES = {
     "num_experts": "num_local_experts",
     "num_experts_per_tok": "num_experts_per_token",
     "n_shared_experts": "num_shared_experts",
+    "num_mtp_layers": "num_nextn_predict_layers",
 }
 
 

@@ -32,7 +32,7 @@ def multi_token_prediction(config: Config, layer: Callable[[], Mapped], *, alike
 
 def without_prediction(config: Config) -> None:
     """Note layers of multi-token prediction of whose shape no class tells."""
-    if config.count("num_nextn_predict_layers", default=0):
+    if config.count("num_nextn_predict_layers", "num_mtp_layers", default=0):
         config.note("layers of multi-token prediction (num_nextn_predict_layers) are not counted")
 
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.moe import *
     from archcli.modules.mtp import *
     from archcli.modules.norm import *
+    from archcli.modules.norm_after import *
     from archcli.modules.packing import *
     from archcli.modules.per_layer import *
     from archcli.modules.position import *
@@ -57,6 +58,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.relative_key import *
     from archcli.modules.rope_scaling import *
     from archcli.modules.sandwich import *
+    from archcli.modules.self_gated import *
     from archcli.modules.shared import *
     from archcli.modules.shortcut import *
     from archcli.modules.sparsity import *
@@ -96,7 +98,7 @@ HOMES = {
     ".attention.mixture": ["ExpertProjection", "MixtureOfHeads"],
     ".base": ["Inline", "Module", "children", "find", "settings", "substitute"],
     ".batch_norm": ["BatchNorm"],
-    ".block": ["Block", "Parallel", "PostNorm", "PreNorm", "ResidualPostNorm"],
+    ".block": ["Block", "Parallel", "PostNorm", "PreNorm"],
     ".context": ["Context", "LayerCache"],
     ".embedding": ["Embedding", "Head", "JoinedTable", "LogitHead", "MaskedHead", "TransformedHead"],
     ".encoder_decoder": ["DecoderStack", "EncoderDecoder", "EncoderStack"],
@@ -115,6 +117,7 @@ HOMES = {
     ".moe": ["MixtureOfExperts", "Router"],
     ".mtp": ["MultiTokenPrediction"],
     ".norm": ["LayerNorm", "Norm", "QKNorm", "RMSNorm"],
+    ".norm_after": ["ResidualPostNorm"],
     ".per_layer": ["PerLayerEmbedding"],
     ".position": ["ALiBi", "Learned", "NoPosition", "Position", "Rope", "Sinusoidal"],
     ".normed_stream": ["NormedStream"],
@@ -135,6 +138,7 @@ HOMES = {
     ".recurrent.rwkv": ["RWKV4", "RWKVChannelMix"],
     ".relative_key": ["RelativeKey"],
     ".relative": ["LayerBuckets", "RelativeBuckets", "ScoreBias"],
+    ".self_gated": ["SelfGatedRMSNorm"],
     ".shared": ["ConcatBlock", "SharedLayer"],
     ".rope_scaling": [
         "DynamicNTKScaling",

@@ -192,16 +192,27 @@ class PreNorm(SerialBlock):
     """x += A(N x); x += F(N x). The stream itself is never normalized.
 
     Xiong et al. 2020, arXiv:2002.04745; GPT-2. `normed` ffn leaves out the norm before the mixer (the first
-    layer of ModernBERT, arXiv:2412.13663, which reads embeddings that are normalized).
+    layer of ModernBERT, arXiv:2412.13663, which reads embeddings that are normalized). `ffn_norm` is the norm
+    before the network where that is another (A.X K2's dense layers).
     """
 
     kind: Literal["pre_norm"] = "pre_norm"
     normed: Literal["both", "ffn"] = "both"
+    ffn_norm: Norm | None = None
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflict: a norm of a network that is not there."""
+        yield from super().check()
+        if self.ffn_norm is not None and self.ffn is None:
+            what = "ffn_norm is the norm before ffn, and there is none"
+            yield Conflict("norm-without-ffn", "ffn_norm", what, "leave it out, or add ffn")
 
     def before(self, x: Tensor, name: str) -> Tensor:
         """N x, or x before a mixer that has no norm."""
-        bare = self.normed == "ffn" and name in MIXING
-        normalized: Tensor = x if bare else self.norm(x, name=f"{name}_norm")
+        if self.normed == "ffn" and name in MIXING:
+            return x
+        norm = self.ffn_norm if self.ffn_norm is not None and name == "ffn" else self.norm
+        normalized: Tensor = norm(x, name=f"{name}_norm")
         return normalized
 
     def after(self, x: Tensor, y: Tensor, name: str) -> Tensor:
@@ -248,25 +259,6 @@ class PostNorm(SerialBlock):
         """N(x + y)."""
         normalized: Tensor = self.norm(self._add(x, y, name), name=f"{name}_norm")
         return normalized
-
-
-class ResidualPostNorm(SerialBlock):
-    """x += N(A x); x += N(F x): the norm follows the sublayer, inside the residual.
-
-    OLMo 2, arXiv:2501.00656 section 2.1.
-
-    Differs from PostNorm in leaving the residual stream itself unnormalized.
-    """
-
-    kind: Literal["norm_after"] = "norm_after"
-
-    def before(self, x: Tensor, name: str) -> Tensor:
-        """x."""
-        return x
-
-    def after(self, x: Tensor, y: Tensor, name: str) -> Tensor:
-        """x + N y."""
-        return self._add(x, self.norm(y, name=f"{name}_norm"), name)
 
 
 class Parallel(Block):

@@ -61,7 +61,7 @@ TABLE: dict[str, dict[str, str]] = {
         "pre_norm": "archcli.modules.block:PreNorm",
         "post_norm": "archcli.modules.block:PostNorm",
         "sandwich": "archcli.modules.sandwich:Sandwich",
-        "norm_after": "archcli.modules.block:ResidualPostNorm",
+        "norm_after": "archcli.modules.norm_after:ResidualPostNorm",
         "parallel": "archcli.modules.block:Parallel",
         "normed_stream": "archcli.modules.normed_stream:NormedStream",
         "altup": "archcli.modules.altup:AltUp",
@@ -97,6 +97,7 @@ TABLE: dict[str, dict[str, str]] = {
         "rmsnorm": "archcli.modules.norm:RMSNorm",
         "layernorm": "archcli.modules.norm:LayerNorm",
         "batchnorm": "archcli.modules.batch_norm:BatchNorm",
+        "self_gated": "archcli.modules.self_gated:SelfGatedRMSNorm",
     },
     "position": {
         "none": "archcli.modules.position:NoPosition",

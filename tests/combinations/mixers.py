@@ -13,6 +13,7 @@ MIXERS = {
     "linear": "{kind: linear, n_heads: 4, chunk: 4}",
     "mla-absorbed": f"{{kind: mla, form: absorbed, {LATENT}}}",
     "mla-indexed": f"{{kind: mla, q_lora_rank: 6, {INDEXED}, {LATENT}}}",
+    "mla-gated": f"{{kind: mla, q_lora_rank: 6, query_gate: true, {LATENT}}}",
     "mla-indexed-absorbed": f"{{kind: mla, form: absorbed, {INDEXED}, {LATENT}}}",
     "gqa-indexed": f"{{kind: gqa, n_heads: 4, n_kv_heads: 2, head_dim: 6, position: rope, {INDEXED}}}",
     "performer": "{kind: linear, n_heads: 4, features: softmax, n_features: 5}",

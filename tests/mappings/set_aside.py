@@ -15,7 +15,6 @@ LATER: dict[str, str] = {
         ),
         RECURRENT,
     ),
-    "causal/axk2": "an indexer, norms with a low-rank gate, and queries of a latent before its norm",
     "causal/deepseek_v4": "several residual streams, and keys compressed over tokens",
     "causal/dots3_note_text": RANKS,
     "causal/hy_v4": "several residual streams, and layers that share an index",

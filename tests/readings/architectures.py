@@ -103,11 +103,14 @@ def blocks(draw, d_model):
     branches = st.tuples(projected(d_model) | linear(d_model), mixed, mixed)
     mixed |= st.builds(ParallelMixer, branches=branches, out_multiplier=NUMBERS)
     mixer = {"mixer": draw(mixed)} if draw(BOOL) else {"attention": draw(mixers)}
+    ffn = draw(
+        DENSE | mixtures() | diagonal.CHANNEL_MIXES | (st.none() if "mixer" in mixer else st.nothing())
+    )
+    if cls is PreNorm and ffn is not None:
+        extra = {"ffn_norm": draw(maybe(NORMS))}
     return cls(
         **mixer,
-        ffn=draw(
-            DENSE | mixtures() | diagonal.CHANNEL_MIXES | (st.none() if "mixer" in mixer else st.nothing())
-        ),
+        ffn=ffn,
         norm=draw(NORMS),
         residual_multiplier=draw(st.sampled_from([1.0, 0.5])),
         **extra,

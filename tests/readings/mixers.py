@@ -31,6 +31,7 @@ from archcli.modules import (
     RelativeKey,
     RMSNorm,
     Rope,
+    SelfGatedRMSNorm,
     Sigmoid,
     Softplus,
     StridedPattern,
@@ -44,6 +45,7 @@ NORMS = st.one_of(
     st.builds(LayerNorm, offset=st.sampled_from([0, 1]), bias=BOOL),
     st.just(RMSNorm(weight=False)),
     st.builds(LayerNorm, weight=st.just(False), bias=BOOL),
+    st.builds(SelfGatedRMSNorm, rank=SIZES),
 )
 
 SHARPENED = maybe(
@@ -252,10 +254,11 @@ def latent(draw):
 
     torch's einsum over an axis of 1 multiplies, and counts nothing.
     """
-    turned = draw(st.sampled_from([2, 4]))
+    turned, rank = draw(st.sampled_from([2, 4])), draw(maybe(SIZES))
     return MultiHeadLatentAttention(
         n_heads=draw(st.integers(1, 3)),
-        q_lora_rank=draw(maybe(SIZES)),
+        q_lora_rank=rank,
+        query_gate=rank is not None and draw(BOOL),
         kv_lora_rank=draw(st.integers(2, 5)),
         qk_nope_head_dim=draw(st.integers(2, 5)),
         qk_rope_head_dim=turned,

@@ -18,7 +18,7 @@ from archcli.modules.context import Context, borrowed, lent, or_default
 from archcli.modules.mixer import MixerFacts
 from archcli.modules.norm import Norm
 from archcli.modules.request import Forms
-from archcli.ops import Concat, Einsum, Linear, Scale, Split, SplitHeads, Unsqueeze
+from archcli.ops import Activate, Concat, Einsum, Linear, Multiply, Scale, Split, SplitHeads, Unsqueeze
 
 LATENT = "mla_latent_norm"
 
@@ -39,7 +39,11 @@ class MultiHeadLatentAttention(IndexedAttention):
     FLOPs. auto is absorbed where a token is decoded, as engines do, and naive elsewhere; a built model that
     serves every phase is naive. `bias` biases Wqa, Wkva and Wo. `q_multiplier` and `kv_multiplier` scale the
     normalized latents (LongCat-Flash sqrt(D / rank), arXiv:2509.01322 section 2.3). `kv_from` n reads the
-    latents of layer n, counted from 0, and caches none.
+    latents of layer n, counted from 0, and caches none. `query_gate` makes the queries, and a gate of the
+    result, of their latent after its norm and before it (A.X K2):
+
+        q, g = split(Wqg [norm(Wqa x) | Wqa x])  [H, n + r], [H, v]
+        o = Wo (sigmoid(g) softmax(...) v)
     """
 
     forms: ClassVar[Forms | None] = Forms(
@@ -56,6 +60,7 @@ class MultiHeadLatentAttention(IndexedAttention):
     latent_norm: Annotated[Norm, Inherit("norm")]
     q_multiplier: Positive = 1.0
     kv_multiplier: Positive = 1.0
+    query_gate: bool = False
     form: Literal["auto", "naive", "absorbed"] = "auto"
     kv_from: Count | None = None
 
@@ -78,7 +83,7 @@ class MultiHeadLatentAttention(IndexedAttention):
         """[B, T, D] to [B, T, D]; the cache holds the latent [B, n, c] and k_pe [B, n, 1, r]."""
         context = or_default(x, context)
         table = context.rotary or self.table(context.positions, x.shape[-1], "rotary")
-        q, source = self._queries(x)
+        q, source, *gate = self._queries(x)
         q_nope, q_pe = Split("q_split", (self.qk_nope_head_dim, self.qk_rope_head_dim))(q)
         q_pe = self.position.rotate(q_pe, table, "q_rotate")
         if self.kv_from is None:
@@ -87,7 +92,10 @@ class MultiHeadLatentAttention(IndexedAttention):
             (latent, k_pe), kept = borrowed(context)
         chosen, index_keys = self.select(x, source, context, table, held=len(kept or ()))
         mix = self._absorbed if self.form == "absorbed" else self._naive
-        mixed = self.merge(x, mix(context, q_nope, q_pe, latent, k_pe, chosen))
+        mixed = mix(context, q_nope, q_pe, latent, k_pe, chosen)
+        for values in gate:
+            mixed = Multiply("query_gated")(mixed, Activate("query_gate", "sigmoid")(values))
+        mixed = self.merge(x, mixed)
         out = Linear("o_proj", context.width_of(x), self.bias)(mixed)
         return out, lent(context, None if kept is None else (*kept, *index_keys), (latent, k_pe))
 
@@ -99,14 +107,25 @@ class MultiHeadLatentAttention(IndexedAttention):
         k_pe = self.position.rotate(Unsqueeze("k_pe_head")(k_pe), table, "k_rotate")
         return {"latent": latent, "k_pe": k_pe}
 
-    def _queries(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Queries [B, T, H, n + r], and their source: the normalized latent, or x where there is none."""
+    def _queries(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Queries [B, T, H, n + r]; their source, the normalized latent or x; a gate [B, T, H, v] if any."""
         source, name = x, "q_proj"
         if self.q_lora_rank is not None:
             compressed = Linear("q_a_proj", self.q_lora_rank, self.bias)(x)
             source, name = self._normed(compressed, "q_a", self.q_multiplier), "q_b_proj"
+            if self.query_gate:
+                return self._gated_queries(source, compressed)
         q = Linear(name, self.n_heads * self._d_query)(source)
         return SplitHeads("q_heads", self.n_heads)(q), source
+
+    def _gated_queries(self, source: Tensor, compressed: Tensor) -> tuple[Tensor, ...]:
+        """Queries, the normalized latent, and the gate, by one projection of both latents [B, T, q]."""
+        width = self._d_query + self.v_head_dim
+        both = Linear("q_gate_proj", self.n_heads * width)(Concat("q_latents")(source, compressed))
+        q, gate = Split("q_gate_split", (self._d_query, self.v_head_dim))(
+            SplitHeads("q_gate_heads", self.n_heads)(both)
+        )
+        return q, source, gate
 
     def _normed(self, latent: Tensor, name: str, multiplier: float) -> Tensor:
         """A latent, normalized and scaled."""
@@ -178,6 +197,9 @@ class MultiHeadLatentAttention(IndexedAttention):
                 "q_multiplier scales the latent of the queries, and there is no q_lora_rank",
                 "leave one of them out, or state q_lora_rank",
             )
+        if self.q_lora_rank is None and self.query_gate:
+            what = "query_gate is made of the latent of the queries, and there is no q_lora_rank"
+            yield Conflict("no-latent-to-gate", "query_gate", what, "leave it out, or state q_lora_rank")
         if self.position.acts_on == "keys":
             yield Conflict(
                 "no-relative-keys",

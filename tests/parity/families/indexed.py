@@ -10,6 +10,8 @@ BASE = {**LATENT, "n_shared_experts": 1, "index_n_heads": 16, "index_head_dim": 
 GROUPED = {"n_group": 4, "topk_group": 2}
 STRETCHED = rope(rope_type="yarn", original_max_position_embeddings=16, **YARN)
 
+GATED = {**BASE, "model_type": "axk2", "gated_norm_rank": 7}
+
 LAYERS = [f"groups.{i}.layer.attention" for i in range(2)]
 OF_INDEX = ("top_k+1", "top_k-1", "pairing=interleaved")
 OF_NORM = ("eps*10", "offset=1", "no bias", "RMSNorm")
@@ -37,6 +39,11 @@ FAMILIES = {
         },
         quiet=QUIET,
         inert=EVERY_KEY,
+    ),
+    "axk2": Family({**GATED, "rope_parameters": STRETCHED}, quiet=SMALL_KEYS),
+    "axk2-grouped": Family(
+        {**GATED, **GROUPED, "attention_bias": True, "mlp_layer_types": ["sparse", "sparse"]},
+        quiet=SMALL_KEYS,
     ),
     "glm-moe-dsa": Family(
         {**BASE, "model_type": "glm_moe_dsa", **GROUPED}, quiet=SMALL_KEYS, inert=AS_ATTENTION

@@ -3,7 +3,12 @@
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.attention import latent_attention
 from archcli.load.huggingface.parts.decoder import decoder, without_prediction
-from archcli.load.huggingface.parts.experts import by_types, deepseek_experts, some_routed
+from archcli.load.huggingface.parts.experts import (
+    after_first_in_steps,
+    by_types,
+    deepseek_experts,
+    some_routed,
+)
 from archcli.load.huggingface.parts.norms import rmsnorm
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, MLA, SHARED
@@ -57,13 +62,6 @@ def mapping(config: Config) -> Mapped:
         if config.stated_null(key):
             raise config.error(f"{key} null is not supported", "leave it out, or state a value")
     attention = latent_attention(config, "interleaved" if config.flag("rope_interleave") else "half")
-    norm, routed = rmsnorm(config), by_types(config, lambda: _usual(config))
+    norm, routed = rmsnorm(config), by_types(config, lambda: after_first_in_steps(config))
     networks = some_routed(config, routed, lambda: deepseek_experts(config, out_norm=norm))
     return decoder(config, norm, networks([{"kind": "pre_norm", "attention": attention}] * len(routed)))
-
-
-def _usual(config: Config) -> list[bool]:
-    """Which layers have experts: from first_k_dense_replace on, each that moe_layer_freq divides."""
-    first = config.count("first_k_dense_replace", default=1).value
-    step = config.size("moe_layer_freq", default=1).value
-    return [index >= first and index % step == 0 for index in range(config.layers())]

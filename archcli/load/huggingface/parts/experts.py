@@ -90,11 +90,14 @@ def with_networks(
     ]
 
 
-def deepseek_experts(config: Config, *, shared: str = "n_shared_experts", **more: Any) -> Mapped:
+def deepseek_experts(
+    config: Config, *, shared: str = "n_shared_experts", grouped: bool = True, **more: Any
+) -> Mapped:
     """The mixture of DeepSeek-V3: its router, and as many shared experts as the key `shared` says."""
     expert = gated(config, width="moe_intermediate_size")
     beside = shared_experts(config, expert, key=shared)
-    return experts(config, expert=expert, router=corrected_router(config), shared=beside, **more)
+    router = corrected_router(config, grouped=grouped)
+    return experts(config, expert=expert, router=router, shared=beside, **more)
 
 
 def some_routed(
@@ -108,6 +111,13 @@ def after_first(config: Config) -> list[bool]:
     """Which layers have experts: all after the first first_k_dense_replace."""
     first = config.count("first_k_dense_replace").value
     return [index >= first for index in range(config.layers())]
+
+
+def after_first_in_steps(config: Config) -> list[bool]:
+    """Which layers have experts: from first_k_dense_replace on, each that moe_layer_freq divides."""
+    first = config.count("first_k_dense_replace", default=1).value
+    step = config.size("moe_layer_freq", default=1).value
+    return [index >= first and index % step == 0 for index in range(config.layers())]
 
 
 def every_step(config: Config) -> list[bool]:

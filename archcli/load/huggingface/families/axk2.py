@@ -1,0 +1,95 @@
+"""A.X K2, DeepSeek-V3.2 with norms that gate themselves: AXK2Config and AXK2ForCausalLM."""
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.attention import latent_attention
+from archcli.load.huggingface.parts.decoder import decoder, without_prediction
+from archcli.load.huggingface.parts.experts import after_first_in_steps, by_types, deepseek_experts
+from archcli.load.huggingface.parts.feed_forward import gated
+from archcli.load.huggingface.parts.norms import rmsnorm
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, MLA, SHARED
+from archcli.load.huggingface.whole.deepseek_sparse import INDEXER, index, only_indexed
+
+MODEL_TYPES = ("axk2",)
+DEFAULTS = {
+    "vocab_size": 163840,
+    "hidden_size": 2048,
+    "intermediate_size": 5120,
+    "moe_intermediate_size": 512,
+    "num_hidden_layers": 48,
+    "num_attention_heads": 32,
+    "n_shared_experts": 1,
+    "n_routed_experts": 128,
+    "routed_scaling_factor": 2.5,
+    "kv_lora_rank": 128,
+    "q_lora_rank": 384,
+    "qk_rope_head_dim": 32,
+    "v_head_dim": 64,
+    "qk_nope_head_dim": 64,
+    "num_experts_per_tok": 8,
+    "norm_topk_prob": True,
+    "hidden_act": "silu",
+    "max_position_embeddings": 131072,
+    "rms_norm_eps": 1e-6,
+    "tie_word_embeddings": False,
+    "attention_bias": False,
+    "index_topk": 2048,
+    "index_head_dim": 128,
+    "index_n_heads": 16,
+    "gated_norm_rank": 16,
+}
+PLACES = {"input_layernorm": "attention_norm", "post_attention_layernorm": "ffn_norm"}
+PIECES = {
+    "norm": "",
+    **dict.fromkeys(("mlp.fc1", "W_down"), "_gate_down"),
+    **dict.fromkeys(("mlp.fc2", "W_up"), "_gate_up"),
+}
+WEIGHTS = {
+    **LLAMA,
+    **MLA,
+    **INDEXER,
+    **EXPERTS,
+    **SHARED,
+    **CORRECTED,
+    **{
+        f"[model.]layers.*.self_attn.{name}_proj.weight": "layers.*.attention.q_gate_proj.weight"
+        for name in ("q_gate", "q_b")
+    },
+    **{
+        f"[model.]layers.*.{theirs}.{piece}.weight": f"layers.*.{ours}{of_ours}.weight"
+        for theirs, ours in PLACES.items()
+        for piece, of_ours in PIECES.items()
+    },
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """As DeepSeek-V3.2, its norms gating themselves but for those before dense networks.
+
+    Queries bring the gate of the result along. Experts are grouped where n_group is stated.
+    """
+    config = config.of_class(DEFAULTS, num_experts="n_routed_experts", num_local_experts="n_routed_experts")
+    config.ignore("scoring_func", "topk_method", "rope_interleave", "indexer_rope_interleave")
+    without_prediction(config)
+    only_indexed(config)
+    if config.stated_null("q_lora_rank"):
+        raise config.error("q_lora_rank null is not supported", "its queries are made of a latent")
+    attention = {
+        **latent_attention(config, "interleaved"),
+        "query_gate": True,
+        "index": index(config, "half"),
+    }
+    norm = rmsnorm(config)
+    layer = {
+        "kind": "pre_norm",
+        "norm": {**norm, "kind": "self_gated", "rank": config.size("gated_norm_rank")},
+        "attention": attention,
+    }
+    grouped = any(config.get(key, default=None) is not None for key in ("n_group", "topk_group"))
+    made = {
+        True: lambda: {**layer, "ffn": deepseek_experts(config, grouped=grouped)},
+        False: lambda: {**layer, "ffn_norm": norm, "ffn": gated(config)},
+    }
+    routed = by_types(config, lambda: after_first_in_steps(config))
+    kinds = {kind: made[kind]() for kind in dict.fromkeys(routed)}
+    return decoder(config, norm, [kinds[kind] for kind in routed])

@@ -110,7 +110,7 @@ def params(model: Any) -> int:
 def _of_zero_experts(experts: Any) -> int:
     """Gates and inputs that LongCat's class makes for its zero experts, which no checkpoint stores."""
     zero, gates = getattr(experts, "zero_expert_num", 0), getattr(experts, "gate_up_proj", None)
-    return 0 if gates is None else zero * (gates.numel() // len(gates))
+    return zero * (gates.numel() // len(gates)) if zero else 0
 
 
 def one_pass(model: Any, tokens: int) -> dict[str, Any]:

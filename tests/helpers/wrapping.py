@@ -21,6 +21,7 @@ SIGLIP = {"vision_config": {"model_type": "siglip_vision_model", "model_args": {
 VOCABULARY = {"<image>": 1, "IMGIMGA": 2, "<|extra_200|>": 3, "<|image token|>": 4}
 OTHER_PARTS: dict[str, Any] = {
     "aya_vision": {"vision_config": {"model_type": "siglip_vision_model", "num_attention_heads": 12}},
+    "dots3_note": {f"{part}_config": {"adapter_out_dim": 32} for part in ("vision", "audio")},
     "emu3": {"vocabulary_map": VOCABULARY},
     "granite_docling": {"vision_config": {"out_hidden_size": 32}},
     "fast_vlm": SIGLIP,
@@ -41,6 +42,7 @@ TINY = {
 }
 OPT = {**TINY, "ffn_dim": 48, "word_embed_proj_dim": 32}
 REQUIRED = {
+    "dots3_note_text": {"num_key_value_heads": 4},
     "gemma3n_text": {"num_kv_shared_layers": 0},
     "cohere_compass_text": {"rope_parameters": {"full_attention": None}},
     "ernie4_5_vl_moe_text": {

@@ -47,7 +47,13 @@ def small(config: dict[str, Any]) -> dict[str, Any]:
     parts = {key: small(value) if key == TEXT and value else value for key, value in config.items()}
     cut = {key: FEW if key in DEPTHS and isinstance(value, int) else value for key, value in parts.items()}
     depth = next((config[key] for key in DEPTHS if key in config), None)
-    return {key: value for key, value in cut.items() if not (isinstance(value, list) and len(value) == depth)}
+    kept = {key: value for key, value in cut.items() if not (isinstance(value, list) and len(value) == depth)}
+    return {key: _of_first(value) if key == "per_layer_config" else value for key, value in kept.items()}
+
+
+def _of_first(by_number: dict[str, Any]) -> dict[str, Any]:
+    """What is stated of the layers that are left."""
+    return {number: own for number, own in by_number.items() if int(number) < FEW}
 
 
 def changes(config: dict[str, Any], rng: random.Random) -> Changes:

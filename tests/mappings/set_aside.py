@@ -1,7 +1,6 @@
 """Classes of transformers' mappings that archcli refuses by name, each with the reason."""
 
 RECURRENT = "a recurrent state or a convolution over tokens"
-RANKS = "an indexer in some layers, latents of other ranks in those with a window"
 
 LATER: dict[str, str] = {
     **dict.fromkeys(
@@ -16,9 +15,7 @@ LATER: dict[str, str] = {
         RECURRENT,
     ),
     "causal/deepseek_v4": "several residual streams, and keys compressed over tokens",
-    "causal/dots3_note_text": RANKS,
     "causal/hy_v4": "several residual streams, and layers that share an index",
-    "image-text/dots3_note": RANKS,
     "image-text/glm5_next": "several residual streams, and an index of pooled keys",
     "image-text/mistral_large4": "an indexer and attention with a trained temperature by position",
 }

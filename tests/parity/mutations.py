@@ -97,6 +97,7 @@ def place(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
 
 
 ROPE = m.Rope(theta=300.0)
+OF_LATENTS = {"q_multiplier": times(1.1), "kv_multiplier": times(1.1)}
 
 ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     m.Norm: {"eps": times(10)},
@@ -221,7 +222,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     },
     m.DifferentialAttention: {"lambda_init": times(1.1)},
     m.MultiHeadAttention: {"n_heads": heads},
-    m.MultiHeadLatentAttention: {"bias": off, "q_multiplier": times(1.1), "kv_multiplier": times(1.1)},
+    m.MultiHeadLatentAttention: {"bias": off, "k_pe_norm": dropped, **OF_LATENTS},
     m.MixtureOfHeads: {"top_k": routing.experts_of_heads, "out_bias": off},
     m.CrossAttention: {
         "causal": nothing,

@@ -266,6 +266,7 @@ def latent(draw):
         position=draw(positions(turned)),
         bias=draw(BOOL),
         latent_norm=draw(NORMS),
+        k_pe_norm=draw(maybe(NORMS)),
         form=draw(st.sampled_from(["naive", "absorbed"])),
         scale=draw(maybe(NUMBERS)),
         softcap=draw(maybe(NUMBERS)),

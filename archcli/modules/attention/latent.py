@@ -38,9 +38,10 @@ class MultiHeadLatentAttention(IndexedAttention):
     and outputs instead, so that attention runs on the latents themselves: the same weights and result, other
     FLOPs. auto is absorbed where a token is decoded, as engines do, and naive elsewhere; a built model that
     serves every phase is naive. `bias` biases Wqa, Wkva and Wo. `q_multiplier` and `kv_multiplier` scale the
-    normalized latents (LongCat-Flash sqrt(D / rank), arXiv:2509.01322 section 2.3). `kv_from` n reads the
-    latents of layer n, counted from 0, and caches none. `query_gate` makes the queries, and a gate of the
-    result, of their latent after its norm and before it (A.X K2):
+    normalized latents (LongCat-Flash sqrt(D / rank), arXiv:2509.01322 section 2.3). `k_pe_norm` normalizes
+    k_pe before RoPE turns it. `kv_from` n reads the latents of layer n, counted from 0, and caches none.
+    `query_gate` makes the queries, and a gate of the result, of their latent after its norm and before it
+    (A.X K2):
 
         q, g = split(Wqg [norm(Wqa x) | Wqa x])  [H, n + r], [H, v]
         o = Wo (sigmoid(g) softmax(...) v)
@@ -58,6 +59,7 @@ class MultiHeadLatentAttention(IndexedAttention):
     v_head_dim: Size
     bias: bool = False
     latent_norm: Annotated[Norm, Inherit("norm")]
+    k_pe_norm: Norm | None = None
     q_multiplier: Positive = 1.0
     kv_multiplier: Positive = 1.0
     query_gate: bool = False
@@ -104,6 +106,8 @@ class MultiHeadLatentAttention(IndexedAttention):
         compressed = Linear("kv_a_proj", self.kv_lora_rank + self.qk_rope_head_dim, self.bias)(x)
         latent, k_pe = Split("kv_a_split", (self.kv_lora_rank, self.qk_rope_head_dim))(compressed)
         latent = self._normed(latent, "kv_a", self.kv_multiplier)
+        if self.k_pe_norm is not None:
+            k_pe = self.k_pe_norm(k_pe, name="k_pe_norm", group=LATENT)
         k_pe = self.position.rotate(Unsqueeze("k_pe_head")(k_pe), table, "k_rotate")
         return {"latent": latent, "k_pe": k_pe}
 

@@ -2,10 +2,11 @@
 
 from parity.families.latent import BASE as LATENT
 from parity.families.latent import QUIET, YARN
-from parity.family import Family, rope
+from parity.family import WINDOW, Family, rope
 
 # k's norm has an eps of 1e-6
 SMALL_KEYS = {**QUIET, "model.layers.*.self_attn.indexer.wk.weight": 0.002}
+SMALL_INDEX_KEYS = {name: share for name, share in SMALL_KEYS.items() if name not in QUIET}
 BASE = {**LATENT, "n_shared_experts": 1, "index_n_heads": 16, "index_head_dim": 12, "index_topk": 5}
 GROUPED = {"n_group": 4, "topk_group": 2}
 STRETCHED = rope(rope_type="yarn", original_max_position_embeddings=16, **YARN)
@@ -22,6 +23,35 @@ EVERY_KEY = {
     for change in CHANGES
 }
 AS_ATTENTION = {f"{layer}.index: pairing=interleaved": "as the attention pairs" for layer in LAYERS}
+
+NARROW = {
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+    "q_lora_rank": 16,
+    "kv_lora_rank": 10,
+    "head_dim": 18,
+    "qk_nope_head_dim": 12,
+    "qk_rope_head_dim": 6,
+    "v_head_dim": 5,
+}
+"""Layers with a window of DOTS, with fewer heads and other ranks."""
+
+DOTS = {
+    **BASE,
+    "model_type": "dots3_note_text",
+    "num_hidden_layers": 3,
+    "layer_types": ["indexed_attention", "sliding_attention", "indexed_attention"],
+    "sliding_window": WINDOW,
+    "head_dim": 16,
+    "per_layer_config": {"1": NARROW},
+    "shared_experts_intermediate_size": 12,
+    "n_shared_experts": 2,
+    "rope_parameters": {
+        "indexed_attention": rope(),
+        "sliding_attention": rope(50.0),
+    },
+    **GROUPED,
+}
 
 FAMILIES = {
     "deepseek-v3.2": Family(
@@ -47,5 +77,22 @@ FAMILIES = {
     ),
     "glm-moe-dsa": Family(
         {**BASE, "model_type": "glm_moe_dsa", **GROUPED}, quiet=SMALL_KEYS, inert=AS_ATTENTION
+    ),
+    "dots3-note": Family(
+        DOTS,
+        quiet=SMALL_INDEX_KEYS,
+        inert={
+            f"groups.{i}.layer.attention.index: pairing=interleaved": "as the attention pairs" for i in (0, 2)
+        },
+    ),
+    "dots3-note-full": Family(
+        {
+            **DOTS,
+            "use_dsa": False,
+            "rope_parameters": rope(),
+            "attention_bias": True,
+            "norm_topk_prob": False,
+            "mlp_layer_types": ["sparse", "dense", "sparse"],
+        }
     ),
 }

@@ -81,11 +81,14 @@ def query_scale(config: Config, width: ConfigValue[int]) -> ConfigValue[float] |
     return None if scalar == width else scalar.derive(float(scalar.value**-0.5))
 
 
-def latent_attention(config: Config, pairing: str) -> Mapped:
+def latent_attention(config: Config, pairing: str, position: Any = None) -> Mapped:
     """Multi-head latent attention by DeepSeek's keys.
 
-    The classes make the norms of the latents without an eps: it is 1e-6 whatever the file says.
+    The classes make the norms of the latents without an eps: it is 1e-6 whatever the file says. `position`
+    left out is RoPE by the usual keys, with this `pairing`.
     """
+    if position is None:
+        position = rope(config, config.size("qk_rope_head_dim"), pairing=pairing, scales_scores=True)
     ranks = ("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
     rank = None if config.stated_null("q_lora_rank") else config.optional_size("q_lora_rank")
     config.ignore("num_key_value_heads", "head_dim", "qk_head_dim")
@@ -97,7 +100,7 @@ def latent_attention(config: Config, pairing: str) -> Mapped:
             **{key: config.size(key) for key in ranks},
             "bias": config.flag("attention_bias") or None,
             "latent_norm": {"kind": "rmsnorm", "eps": 1e-6},
-            "position": rope(config, config.size("qk_rope_head_dim"), pairing=pairing, scales_scores=True),
+            "position": position,
         }
     )
 

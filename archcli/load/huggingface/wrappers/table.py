@@ -113,6 +113,7 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "cohere2_vision": Wrapper("cohere2", TIED),
     "cohere_compass": Wrapper("cohere_compass_text", UNTIED, head=own, any_text=False),
     "cosmos3_edge": Wrapper("cosmos3_edge_text", never, any_text=False),
+    "dots3_note": Wrapper("dots3_note_text", UNTIED, any_text=False),
     "emu3": Wrapper("emu3_text_model", UNTIED, any_text=False),
     "exaone4_5": Wrapper("exaone4", UNTIED),
     "glm4v": Wrapper("glm4v_text", EITHER, any_text=False),

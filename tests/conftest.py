@@ -44,7 +44,9 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    settings.load_profile("quick" if config.option.markexpr in {"not long", "fast"} else "long")
+    settings.load_profile(
+        "quick" if config.option.markexpr in {"not long and not exhaustive", "fast"} else "long"
+    )
 
 
 def pytest_ignore_collect(collection_path, config):

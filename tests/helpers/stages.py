@@ -1,4 +1,4 @@
-"""Which tests run when: `fast` needs no torch, `long` is left to the second stage.
+"""Which tests run when: `fast` needs no torch, `long` is the second stage, `exhaustive` runs when asked for.
 
 See CONTRIBUTING, Checks.
 """
@@ -49,13 +49,13 @@ def helpers(name):
 
 
 def mark_stages(items, examples_are_long):
-    """Mark each test `fast` or `long` or neither, by its own marks and what its file imports."""
-    for item in beyond_samples(items):
-        item.add_marker("long")
+    """Mark each test `fast`, `long`, `exhaustive` or neither, by its own marks and what its file imports."""
+    for item, stage in beyond_samples(items):
+        item.add_marker(stage)
     for item in items:
         if examples_are_long and hasattr(item.function, "hypothesis"):
             item.add_marker("long")
-        if not (has(item, "long") or has(item, "torch") or needs_torch(item.path)):
+        if not (any(has(item, mark) for mark in ("long", "exhaustive", "torch")) or needs_torch(item.path)):
             item.add_marker("fast")
 
 
@@ -65,7 +65,10 @@ def has(item, mark):
 
 
 def beyond_samples(items):
-    """Yield cases of a table marked `sample(n, per=key)` beyond a seeded n for each value of the key."""
+    """Yield (case, its stage) of tables marked `sample(n, per=key, second=m)` beyond a seeded n a key.
+
+    `m` of them are `long` (all, if it is not given), the others `exhaustive`.
+    """
     tables = defaultdict(list)
     for item in items:
         if mark := item.get_closest_marker("sample"):
@@ -73,9 +76,12 @@ def beyond_samples(items):
             tables[item.path, item.originalname, key].append(item)
     for (path, _, key), cases in tables.items():
         seed = Random(f"{path.name} {key}")  # noqa: S311 - tests of one table choose the same cases
-        [count] = cases[0].get_closest_marker("sample").args
+        mark = cases[0].get_closest_marker("sample")
+        [count] = mark.args
         quick = seed.sample(cases, min(count, len(cases)))
-        yield from (case for case in cases if case not in quick)
+        rest = [case for case in cases if case not in quick]
+        long = seed.sample(rest, min(mark.kwargs.get("second", len(rest)), len(rest)))
+        yield from ((case, "long" if case in long else "exhaustive") for case in rest)
 
 
 def family(item):

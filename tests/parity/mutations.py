@@ -30,7 +30,7 @@ from parity.alterations import (
 )
 from parity.crossing import norm_of_tokens, without_cross
 from parity.encoding import ENCODER_PARTS, idle
-from parity.particular import each_bias, heads, norm_place, offset, place, reverse, turned
+from parity.particular import each_bias, heads, norm_place, of_low_rank, offset, place, reverse, turned
 from parity.recurring import RECURRENT_PARTS, unless_one
 from parity.sharing import SHARING_PARTS, shares_alike
 from parity.visible import causality, visibility
@@ -49,7 +49,7 @@ STRUCTURE = set(
 
 
 ROPE = m.Rope(theta=300.0)
-OF_LATENTS = {"q_multiplier": times(1.1), "kv_multiplier": times(1.1)}
+OF_LATENTS = {"q_multiplier": of_low_rank, "kv_multiplier": times(1.1)}
 
 ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     m.Norm: {"eps": times(10)},

@@ -7,7 +7,7 @@ from typing import Any
 
 from archcli import modules as m
 from archcli.modules.base import Spec
-from parity.alterations import altered, both, filled, plus, to
+from parity.alterations import altered, both, filled, plus, times, to
 
 
 def each_bias(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
@@ -56,3 +56,8 @@ def reverse(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
 def place(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
     """No position where there is one, a sinusoid where there is none."""
     return to(m.NoPosition() if spec.position.kind != "none" else m.Sinusoidal())(spec, field)
+
+
+def of_low_rank(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
+    """A gain of the queries' latent, where the queries have one."""
+    return times(1.1)(spec, field) if spec.q_lora_rank is not None else iter(())

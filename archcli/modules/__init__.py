@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.activation import *
     from archcli.modules.altup import *
     from archcli.modules.attention.base import *
+    from archcli.modules.attention.convolved import *
     from archcli.modules.attention.cross import *
     from archcli.modules.attention.grouped import *
     from archcli.modules.attention.indexer import *
@@ -24,6 +25,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.batch_norm import *
     from archcli.modules.block import *
     from archcli.modules.context import *
+    from archcli.modules.convolved import *
     from archcli.modules.decoder import *
     from archcli.modules.embedding import *
     from archcli.modules.encoder import *
@@ -60,6 +62,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.sandwich import *
     from archcli.modules.self_gated import *
     from archcli.modules.shared import *
+    from archcli.modules.shared_sink import *
     from archcli.modules.shortcut import *
     from archcli.modules.sparsity import *
     from archcli.modules.stack import *
@@ -81,6 +84,7 @@ HOMES = {
         "XIELU",
     ],
     ".attention.base": ["Attention", "IndexedAttention", "LengthTemperature", "SoftmaxAttention"],
+    ".attention.convolved": ["ConvolvedAttention"],
     ".attention.cross": ["CrossAttention"],
     ".attention.differential": ["DifferentialAttention"],
     ".attention.gate": ["OutputGate"],
@@ -100,6 +104,7 @@ HOMES = {
     ".batch_norm": ["BatchNorm"],
     ".block": ["Block", "Parallel", "PostNorm", "PreNorm"],
     ".context": ["Context", "LayerCache"],
+    ".convolved": ["ConvolvedNetwork"],
     ".embedding": ["Embedding", "Head", "JoinedTable", "LogitHead", "MaskedHead", "TransformedHead"],
     ".encoder_decoder": ["DecoderStack", "EncoderDecoder", "EncoderStack"],
     ".fields": ["Inherit"],
@@ -151,6 +156,7 @@ HOMES = {
         "RopeScaling",
         "YarnScaling",
     ],
+    ".shared_sink": ["SharedSinkExperts"],
     ".sandwich": ["DoubleNorm", "Sandwich"],
     ".shortcut": ["ShortcutMoE"],
     ".sparsity": ["DilatedWindow", "FixedPattern", "Sparsity", "StridedPattern", "WindowedGlobal"],

@@ -35,11 +35,12 @@ class Context(NamedTuple):
     `positions` [T] are those of the new tokens. `past` tokens came before: it only serves exact counting and
     is 0 in a torch run. `cache` is None for a pass that caches nothing, an empty tuple for one that starts a
     cache, else what the mixer returned last time. `memory` [B, S, D] is the encoder's output, `bias` [1, H,
-    T, S] what a stack adds to all its attention scores, `relative` [2 s, D] its table of relative positions.
-    `shared` are the blocks that its layers share, `embedding` [B, T, D] what the stack was given. `layer` is
-    the index of the layer among the `n_layers` of its stack, `per_layer` [B, T, L, w] what a model has for
-    each of them. `borrowed` are the keys and values of an earlier layer, `lends` whether a later one reads
-    this layer's. `out_width` is that of a mixer's result where x is wider.
+    T, S] what a stack adds to all its attention scores, `relative` [2 s, D] its table of relative positions,
+    or what the biases of a layer are made of. `shared` are the blocks that its layers share, `embedding` [B,
+    T, D] what the stack was given. `layer` is the index of the layer among the `n_layers` of its stack,
+    `per_layer` [B, T, L, w] what a model has for each of them. `borrowed` are the keys and values of an
+    earlier layer, `lends` whether a later one reads this layer's. `out_width` is that of a mixer's result
+    where x is wider.
     """
 
     positions: Tensor

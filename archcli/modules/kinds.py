@@ -44,6 +44,7 @@ TABLE: dict[str, dict[str, str]] = {
         "fourier": "archcli.modules.fourier:FourierMixer",
         "parallel": "archcli.modules.parallel_mixer:ParallelMixer",
         "short_conv": "archcli.modules.recurrent.short_conv:ShortConvolution",
+        "conv_gqa": "archcli.modules.attention.convolved:ConvolvedAttention",
         "moa": "archcli.modules.attention.mixture:MixtureOfHeads",
         "linear": "archcli.modules.attention.linear:LinearAttention",
         "differential": "archcli.modules.attention.differential:DifferentialAttention",
@@ -74,6 +75,8 @@ TABLE: dict[str, dict[str, str]] = {
         "mlp": "archcli.modules.ffn:MLP",
         "glu": "archcli.modules.ffn:GLU",
         "moe": "archcli.modules.moe:MixtureOfExperts",
+        "shared_sink_moe": "archcli.modules.shared_sink:SharedSinkExperts",
+        "convolved": "archcli.modules.convolved:ConvolvedNetwork",
         "rwkv_channel_mix": "archcli.modules.recurrent.rwkv:RWKVChannelMix",
     },
     "gated_norm": {

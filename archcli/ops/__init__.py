@@ -43,6 +43,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.rotary import *
     from archcli.ops.route import *
     from archcli.ops.route_heads import *
+    from archcli.ops.route_shared import *
     from archcli.ops.scaled import *
     from archcli.ops.select import *
     from archcli.ops.sparse import *
@@ -101,11 +102,12 @@ HOMES = {
     ".recurrent.wkv": ["WKV"],
     ".recurrent.head_decay": ["HeadDecay"],
     ".recurrent.mlstm_scan": ["MLSTMScan"],
-    ".relative": ["RelativeBias", "RelativeKeys"],
+    ".relative": ["RelativeBias", "RelativeKeys", "RelativeProfiles"],
     ".rotary": ["AddConstant", "Positions", "RotaryTable", "Rotate", "Sinusoid"],
     ".route": ["Combine", "Dispatch", "Route"],
     ".route_heads": ["CollectHeads", "SpreadHeads"],
-    ".scaled": ["GaussianTopK", "ScaleChosen", "StoredScale", "WithinTable"],
+    ".route_shared": ["RouteBesideShared"],
+    ".scaled": ["GaussianTopK", "ScaleChosen", "StoredScale", "TrainedScale", "WithinTable"],
     ".select": ["Candidates", "ClusterIndex", "Sample", "ScatterAdd", "Select"],
     ".zero_experts": ["CombineReal", "DispatchReal"],
     ".sparse": ["Dilated", "Fixed", "Strided", "WindowAndGlobal"],

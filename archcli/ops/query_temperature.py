@@ -15,7 +15,8 @@ class QueryTemperature(Op):
     """q * (1 + scale * ln(1 + floor((position + first) / floor_scale))): q [B, T, H, d], positions [T].
 
     `first` is what the first token counts as: 1 in Llama 4, 0 in Ministral 3. `power` is the factor
-    (1 + (position + first) / floor_scale)^scale.
+    (1 + (position + first) / floor_scale)^scale, `above` 1 + scale * ln(max(1, (position + first) /
+    floor_scale)).
     """
 
     name: str
@@ -23,6 +24,7 @@ class QueryTemperature(Op):
     floor_scale: int
     first: int = 1
     power: bool = False
+    above: bool = False
 
     def shape(self, q: Shape, positions: Shape) -> Shape:
         return q
@@ -34,6 +36,8 @@ class QueryTemperature(Op):
         steps = (positions.float() + self.first) / self.floor_scale
         if self.power:
             factor = torch.exp(torch.log1p(steps) * self.scale)
+        elif self.above:
+            factor = torch.log(steps.clamp(min=1.0)) * self.scale + 1.0
         else:
             factor = torch.log1p(torch.floor(steps)) * self.scale + 1.0
         return (q * factor[:, None, None]).to(q.dtype)

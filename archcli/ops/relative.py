@@ -1,4 +1,4 @@
-"""Relative positions on attention scores: a bias per bucket (T5), a key vector per distance (Shaw)."""
+"""Relative positions on attention scores: biases of buckets (T5), of profiles, vectors (Shaw)."""
 
 from __future__ import annotations
 
@@ -100,3 +100,39 @@ class RelativeKeys(Op):
         index = (keys[None, :] - positions[:, None]).clamp(-self.reach, self.reach) + self.reach
         scores = (q.transpose(1, 2) @ weights["weight"].t()) * self.scale
         return scores.gather(-1, index.expand(*scores.shape[:2], *index.shape))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RelativeProfiles(Op):
+    """bias[b, h, i, j] = r[b, i, h] . p[i - j], a trained table [R, E]; 0 where j lies E or more back.
+
+    Inputs r [B, T, H, R], of each query, and positions [T]; S keys up to the newest. A column of the table is
+    a distance, a row a profile of biases over all distances, of which r is a mixture (Inkling). Computed as
+    one product of r and table, then a gather by distance.
+    """
+
+    name: str
+    extent: Number
+    visible: Number
+
+    def shape(self, r: Shape, positions: Shape) -> Shape:
+        return (r[0], r[2], r[1], self.visible)
+
+    def weights(self, r: Shape, positions: Shape) -> dict[str, Shape]:
+        return {"weight": (r[3], self.extent)}
+
+    def parts(self, r: Shape, positions: Shape) -> tuple[Part, ...]:
+        entries = prod(r[:3]) * self.extent
+        pairs, index = prod(self.shape(r, positions)), r[1] * self.visible
+        table = (r[3] * self.extent, "weight")
+        product = contraction("matmul", 2 * entries * r[3], [(prod(r), 0), table], entries)
+        gathered = movement("gather", pairs + index, pairs, (summed(0, pairs, entries, index=index),))
+        return (product, gathered)
+
+    def run(self, torch: Any, weights: dict[str, Any], r: Any, positions: Any) -> Any:
+        keys = positions[-1] + 1 - self.visible + torch.arange(self.visible, device=positions.device)
+        distance = positions[:, None] - keys[None, :]
+        biases = r.transpose(1, 2) @ weights["weight"]
+        index = distance.clamp(0, self.extent - 1)
+        near = biases.gather(-1, index.expand(*biases.shape[:2], *index.shape))
+        return near.masked_fill((distance < 0) | (distance >= self.extent), 0.0)

@@ -87,6 +87,33 @@ class ScaleChosen(Op):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class TrainedScale(Op):
+    """y = c x for one trained number c."""
+
+    name: str
+
+    def shape(self, x: Shape) -> Shape:
+        return x
+
+    def weights(self, x: Shape) -> dict[str, Shape]:
+        return {"scale": (1,)}
+
+    def initial(self, weight: str) -> float | None:
+        return 1.0
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        n = prod(x)
+        gradients = (
+            Part("d_0", OpClass.ELEMENTWISE, n, n + 1, n, wrt=0),
+            Part("d_scale", OpClass.NORMALIZATION, 2 * n, 2 * n, 1, wrt="scale"),
+        )
+        return (Part("scale", OpClass.ELEMENTWISE, n, n + 1, n, gradients),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x * weights["scale"].to(x.dtype)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class WithinTable(Op):
     """Ids, 0 for those that a table of `entries` does not have."""
 

@@ -21,7 +21,16 @@ NARROW = (
     "expert: {kind: mlp, activation: relu2, d_ff: 6}, shared: {kind: mlp, activation: relu2, d_ff: 14}}"
 )
 
+CONVOLVED = "{kind: conv_gqa, n_heads: 4, n_kv_heads: 2, head_dim: 6, relative_rank: 3, relative_extent: 4}"
+BESIDE = "{kind: shared_sink_moe, n_experts: 4, n_shared: 2, top_k: 2, expert: {kind: glu, d_ff: 10}}"
+BEHIND = "ffn: {kind: convolved, conv_kernel: 3, network: "
+
 HYBRIDS = {
+    "inkling": (
+        f"attention: {CONVOLVED}, {BEHIND}{{kind: glu, d_ff: 20}}, trained_scale: true}}",
+        f"attention: {CONVOLVED}, {BEHIND}{BESIDE}}}",
+    ),
+    "beside-shared": (f"attention: {GQA}, ffn: {BESIDE}", f"mixer: {SSD}, {BEHIND}{{kind: glu, d_ff: 20}}}}"),
     "mamba2": (f"mixer: {SSD}",),
     "bamba": (f"mixer: {SSD}, {GLU}", f"mixer: {SSD}, {GLU}", f"attention: {GQA}, {GLU}"),
     "jamba": (f"mixer: {SSD}, {GLU}", f"attention: {GQA}, {MOE}", f"mixer: {SSD}, {MOE}"),

@@ -36,6 +36,11 @@ MIXERS = {
     "parallel": "{kind: parallel, branches: [{kind: gqa, n_heads: 4, n_kv_heads: 2, position: rope, "
     "in_multiplier: 0.5, out_multiplier: 2.0}, {kind: linear, n_heads: 4, n_features: 5, features: softmax}, "
     "{kind: mqa, n_heads: 4, head_dim: 6, position: rope}]}",
+    "conv_gqa": "{kind: conv_gqa, n_heads: 4, n_kv_heads: 2, head_dim: 6, relative_rank: 3, "
+    "relative_extent: 4, conv_kernel: 3, qk_norm: {per: head}, "
+    "temperature: {floor_scale: 3, grows: log_above}}",
+    "conv_gqa-windowed": "{kind: conv_gqa, n_heads: 4, n_kv_heads: 2, relative_rank: 3, relative_extent: 3, "
+    "window: 3, position: rope}",
     "short_conv": "{kind: short_conv, conv_kernel: 3, bias: true, conv_bias: true}",
     "shaw": "{kind: mha, n_heads: 4, position: {kind: shaw, max_distance: 3}}",
     "lightning": "{kind: lightning, n_heads: 4, head_dim: 6, chunk: 3}",

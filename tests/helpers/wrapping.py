@@ -26,9 +26,13 @@ OTHER_PARTS: dict[str, Any] = {
     "granite_docling": {"vision_config": {"out_hidden_size": 32}},
     "fast_vlm": SIGLIP,
     "perception_lm": SIGLIP,
+    "inkling_mm_model": {"vision_config": {"patch_size": 4, "num_hidden_layers": 6}},
     "fun_asr_nano": {"adaptor_config": {"hidden_size": 32, "intermediate_size": 8}},
 }
-"""Towers in place of those that need timm, and parts that must fit the tiny width."""
+"""Towers in place of those that need timm or scipy, and parts that must fit the tiny width."""
+
+PLANNED = {"inkling_mm_model"}
+"""Those whose tower is planned in tensors, which must hold their values, for all of its layers."""
 
 DEPTHS = ("num_hidden_layers", "depth", "num_layers", "encoder_layers", "n_layers")
 TINY = {
@@ -42,6 +46,7 @@ TINY = {
 }
 OPT = {**TINY, "ffn_dim": 48, "word_embed_proj_dim": 32}
 REQUIRED = {
+    "inkling_text": {"n_routed_experts": 8, "moe_intermediate_size": 24},
     "dots3_note_text": {"num_key_value_heads": 4},
     "gemma3n_text": {"num_kv_shared_layers": 0},
     "cohere_compass_text": {"rope_parameters": {"full_attention": None}},
@@ -68,12 +73,12 @@ def their_wrapper(config: dict[str, Any]) -> Any:
     stated = {key: value for key, value in config.items() if key != "model_type"}
     whole = transformers.CONFIG_MAPPING[kind](**OTHER_PARTS.get(kind, {}), **stated)
     text = whole.get_text_config()
-    for name in whole.sub_configs:
+    for name in () if kind in PLANNED else whole.sub_configs:
         part = getattr(whole, name)
         for depth in DEPTHS if part is not text and part is not None else ():
             if isinstance(getattr(part, depth, None), int):
                 setattr(part, depth, 1)
-    with torch.device("meta"):
+    with torch.device("cpu" if kind in PLANNED else "meta"):
         return class_of(kind)._from_config(whole)
 
 

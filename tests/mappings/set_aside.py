@@ -6,10 +6,8 @@ LATER: dict[str, str] = {
     **dict.fromkeys(
         (
             "causal/inkling2_text",
-            "causal/inkling_text",
             "causal/zaya",
             "image-text/inkling2",
-            "image-text/inkling_mm_model",
             "sequence-to-sequence/nemo_speechlm",
         ),
         RECURRENT,

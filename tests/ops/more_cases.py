@@ -95,6 +95,9 @@ CASES = {
     "temper-power": Case(
         QueryTemperature("y", 0.1, 2, power=True), (H, (3,)), H, {E: 48}, {E: 48}, (48, 48), 96
     ),
+    "temper-above": Case(
+        QueryTemperature("y", 0.1, 2, above=True), (H, (3,)), H, {E: 48}, {E: 48}, (48, 48), 96
+    ),
     "head-bias": Case(HeadBias("y"), (H,), H, {E: 48}, {N: 48}, (48 + 2, 48), 48 + 2, {"bias": (2,)}),
     "temper-from-0": Case(QueryTemperature("y", 0.1, 2, 0), (H, (3,)), H, {E: 48}, {E: 48}, (48, 48), 96),
     "clip-above": Case(Clip("y", 0.5, from_below=False), (X,), X, {E: 0}, {E: 0}, (n, n), 3 * n),
@@ -222,6 +225,8 @@ def tempering(op, position):
     """The factor by which the query at a position is multiplied."""
     if op.power:
         return (1 + (position + op.first) / 2) ** 0.1
+    if op.above:
+        return 1 + 0.1 * math.log(max(1, (position + op.first) / 2))
     return 1 + 0.1 * math.log(1 + (position + op.first) // 2)
 
 

@@ -116,7 +116,7 @@ TEMPERATURE = {
     "scale": times(2),
     "floor_scale": times(2),
     "first": to(0, 1),
-    "grows": to("log", "power"),
+    "grows": to("log", "power", "log_above"),
 }
 """A query temperature's fields."""
 

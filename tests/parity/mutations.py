@@ -44,7 +44,8 @@ STRUCTURE = set(
     quantization dropout momentum loss mtp ignore training tie boxes global_projections bottleneck joined
     joins entries relative terms share shared use project adapter_rank
     adapter_targets buckets size branches latent n_blocks state d_inner
-    dt_rank conv_kernel rank query_gate ffn_norm""".split()  # noqa: SIM905
+    dt_rank conv_kernel rank query_gate ffn_norm n_shared relative_rank relative_extent
+    network""".split()  # noqa: SIM905
 )
 
 

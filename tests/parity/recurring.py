@@ -7,7 +7,7 @@ from typing import Any
 
 from archcli import modules as m
 from archcli.modules.base import Spec
-from parity.alterations import Alteration, both, dropped, kinds, nothing, off, times, to
+from parity.alterations import Alteration, both, dropped, kinds, nothing, off, plus, times, to
 
 
 def unless_one(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
@@ -65,5 +65,7 @@ RECURRENT_PARTS: dict[type[Spec], dict[str, Alteration]] = {
         "ffn_beta": times(1.1),
         "kind": kinds(m.PreNorm, m.ResidualPostNorm),
     },
+    m.ConvolvedNetwork: {"trained_scale": off},
+    m.SharedSinkExperts: {"top_k": plus(1, -1), "scale": times(1.1)},
     m.ShortConvolution: {"bias": off, "conv_bias": off, "conv_kernel": nothing},
 }

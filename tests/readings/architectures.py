@@ -34,7 +34,7 @@ from archcli.modules import (
 )
 from archcli.modules.recurrent.base import Recurrent
 from archcli.modules.recurrent.rwkv import RWKVChannelMix
-from readings import diagonal, recurrent
+from readings import convolved, diagonal, recurrent
 from readings.mixers import NORMS, SIZES, differential, latent, linear, mixture_of_heads, projected
 from readings.outputs import BOOL, NUMBERS, maybe, outputs
 
@@ -98,14 +98,14 @@ def blocks(draw, d_model):
     """One layer of any wiring."""
     cls = draw(st.sampled_from([PreNorm, PostNorm, Sandwich, ResidualPostNorm, Parallel]))
     extra = {"n_norms": draw(st.sampled_from([1, 2]))} if cls is Parallel else {}
-    mixers = projected(d_model) | latent() | linear(d_model) | differential(d_model) | mixture_of_heads()
+    mixers = projected(d_model) | latent() | linear(d_model) | differential(d_model)
+    mixers |= mixture_of_heads() | convolved.attention()
     mixed = recurrent.MIXERS | diagonal.MIXERS
     branches = st.tuples(projected(d_model) | linear(d_model), mixed, mixed)
     mixed |= st.builds(ParallelMixer, branches=branches, out_multiplier=NUMBERS)
     mixer = {"mixer": draw(mixed)} if draw(BOOL) else {"attention": draw(mixers)}
-    ffn = draw(
-        DENSE | mixtures() | diagonal.CHANNEL_MIXES | (st.none() if "mixer" in mixer else st.nothing())
-    )
+    networks = DENSE | mixtures() | diagonal.CHANNEL_MIXES | convolved.networks(DENSE)
+    ffn = draw(networks | (st.none() if "mixer" in mixer else st.nothing()))
     if cls is PreNorm and ffn is not None:
         extra = {"ffn_norm": draw(maybe(NORMS))}
     return cls(

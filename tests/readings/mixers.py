@@ -53,7 +53,7 @@ SHARPENED = maybe(
         LengthTemperature,
         floor_scale=SIZES,
         first=st.sampled_from([0, 1]),
-        grows=st.sampled_from(["log", "power"]),
+        grows=st.sampled_from(["log", "power", "log_above"]),
     )
 )
 SPARSITIES = st.one_of(

@@ -45,13 +45,23 @@ class LengthTemperature(Spec):
     """Query temperature: a factor 1 + `scale` ln(1 + floor((position + `first`) / `floor_scale`)).
 
     Llama 4, on layers without RoPE, counts positions from 1; Ministral 3, on all layers, from `first` 0. With
-    `grows` power the factor is (1 + (position + `first`) / `floor_scale`)^`scale` (Beam).
+    `grows` power the factor is (1 + (position + `first`) / `floor_scale`)^`scale` (Beam), with log_above 1 +
+    `scale` ln(max(1, (position + `first`) / `floor_scale`)) (Inkling).
     """
 
     scale: Positive = 0.1
     floor_scale: Size = 8192
     first: Literal[0, 1] = 1
-    grows: Literal["log", "power"] = "log"
+    grows: Literal["log", "power", "log_above"] = "log"
+
+    def tempered(self, x: Tensor, positions: Tensor, name: str) -> Tensor:
+        """Queries x [B, T, H, d], each times the factor of its position [T]."""
+        from archcli.ops import QueryTemperature  # rare: Llama 4
+
+        power, above = self.grows == "power", self.grows == "log_above"
+        op = QueryTemperature(name, self.scale, self.floor_scale, self.first, power, above)
+        y: Tensor = op(x, positions)
+        return y
 
 
 class Attention(Mixer):
@@ -154,11 +164,7 @@ class SoftmaxAttention(Attention):
         `d_query` is the width the default scale goes by, `selected` [B,T,k] the keys of an indexer's choice.
         """
         if self.temperature is not None:
-            from archcli.ops import QueryTemperature  # rare: Llama 4
-
-            by = self.temperature
-            temper = QueryTemperature("temper", by.scale, by.floor_scale, by.first, by.grows == "power")
-            q = temper(q, context.positions)
+            q = self.temperature.tempered(q, context.positions, "temper")
         scale = (d_query**-0.5 if self.scale is None else self.scale) * self.position.score_factor
         extras = (
             {"sinks": Parameter("sinks", (self.n_heads,))(q, group="attention_sinks")} if self.sinks else {}

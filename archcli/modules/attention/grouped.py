@@ -69,11 +69,13 @@ class ProjectedHeads(Attention):
         return self.position.table(positions, self.width(d_model), name)
 
     def _heads(self, x: Tensor, which: Projection, heads: Number, width: Number) -> Tensor:
-        projected = Linear(f"{which}_proj", heads * width, self._biased(which))(x)
-        if self.clip is not None:
-            projected = Clip(f"{which}_clip", self.clip)(projected)
-        split: Tensor = SplitHeads(f"{which}_heads", heads)(projected)
+        split: Tensor = SplitHeads(f"{which}_heads", heads)(self._projected(x, which, heads * width))
         return split
+
+    def _projected(self, x: Tensor, which: Projection, width: Number) -> Tensor:
+        """Queries, keys or values [B, T, `width`] of all heads together."""
+        projected: Tensor = Linear(f"{which}_proj", width, self._biased(which))(x)
+        return projected if self.clip is None else Clip(f"{which}_clip", self.clip)(projected)
 
     def _placed(self, x: Tensor, which: Projection, table: tuple[Tensor, Tensor] | None) -> Tensor:
         """Queries or keys after normalization and rotation, in the architecture's order."""

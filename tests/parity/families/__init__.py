@@ -6,6 +6,7 @@ its weight names; its mutants come by themselves.
 
 from parity.families import (
     beside,
+    convolved,
     delta,
     dense,
     encoders,
@@ -42,6 +43,7 @@ FAMILIES = {
     **indexed.FAMILIES,
     **linear_states.FAMILIES,
     **beside.FAMILIES,
+    **convolved.FAMILIES,
     **unusual.FAMILIES,
     **encoders.FAMILIES,
     **dense.FAMILIES,

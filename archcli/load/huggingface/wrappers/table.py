@@ -62,6 +62,7 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "granite_speech_plus": Wrapper("granite", TIED),
     "idefics2": Wrapper("mistral", UNTIED, partial=True),
     "idefics3": Wrapper("llama", UNTIED, partial=True),
+    "inkling_mm_model": Wrapper("inkling_text", never, head=own, any_text=False),
     "instructblip": Wrapper("opt", of_text, head=own),
     "instructblipvideo": Wrapper("opt", of_text, head=own),
     "internvl": Wrapper("qwen2", TIED),

@@ -1,0 +1,175 @@
+"""Thinking Machines' Inkling: InklingTextConfig and InklingForCausalLM."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.parts.attention import PER_HEAD
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.experts import by_types, with_networks
+from archcli.load.huggingface.parts.feed_forward import gated
+from archcli.load.huggingface.parts.norms import rmsnorm
+from archcli.load.huggingface.parts.numbers import positive
+from archcli.load.huggingface.parts.recurrent.hybrid import hybrid_layers, kinds_of_layers
+from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.weights.inkling_names import IN_MEMORY, published
+from archcli.load.huggingface.weights.rules import Weights
+
+MODEL_TYPES = ("inkling_text",)
+DEFAULTS = {
+    "vocab_size": 201024,
+    "hidden_size": 6144,
+    "num_hidden_layers": 66,
+    "num_attention_heads": 64,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "swa_num_attention_heads": 64,
+    "swa_num_key_value_heads": 16,
+    "swa_head_dim": 128,
+    "sliding_window_size": 512,
+    "d_rel": 16,
+    "rel_extent": 1024,
+    "max_position_embeddings": 131072,
+    "rms_norm_eps": 1e-6,
+    "conv_kernel_size": 4,
+    "intermediate_size": 24576,
+    "hidden_act": "silu",
+    "moe_intermediate_size": 3072,
+    "n_routed_experts": 256,
+    "num_experts_per_tok": 6,
+    "n_shared_experts": 2,
+    "route_scale": 8.0,
+    "logits_mup_width_multiplier": 24.0,
+    "log_scaling_alpha": 0.1,
+}
+ALIASES = {
+    "sliding_window": "sliding_window_size",
+    "num_local_experts": "n_routed_experts",
+    "sconv_kernel_size": "conv_kernel_size",
+    "embedding_multiplier": "logits_mup_width_multiplier",
+}
+UNREAD = """
+    shared_expert_sink rms_norm_eps_moe_gate number_of_conv_states tie_word_embeddings
+    chain_hidden_post_norm mtp_hidden_states_first mtp_local_layer_ids dense_mlp_idx local_layer_ids
+"""
+"""Keys that the class does not read, or that go by others."""
+
+FULL, SLIDING = "hybrid", "hybrid_sliding"
+PERIOD = 6
+"""By default every sixth layer has no window."""
+
+
+def mapping(config: Config) -> Mapped:
+    """GQA with biases mixed of profiles; convolutions of keys, values and results; experts in most layers."""
+    config = config.of_class(DEFAULTS, **ALIASES)
+    config.ignore(*UNREAD.split())
+    _note_unread(config)
+    mixers = {
+        FULL: lambda: {"attention": _attention(config, "", None)},
+        SLIDING: lambda: {"attention": _attention(config, "swa_", config.size("sliding_window"))},
+    }
+    layers = with_networks(
+        hybrid_layers(_kinds(config), mixers),
+        by_types(config, lambda: _after_dense(config)),
+        lambda: _convolved(config, gated(config, width=_dense_width(config)), trained_scale=True),
+        lambda: _convolved(config, _experts(config)),
+    )
+    norm, divisor = rmsnorm(config), positive(config, "embedding_multiplier")
+    return decoder(
+        config,
+        norm,
+        layers,
+        embedding={"tied": False, "norm": norm},
+        head={"scale": divisor.derive(1 / divisor.value)},
+    )
+
+
+def _note_unread(config: Config) -> None:
+    """Note what a checkpoint has and no pass of the class computes."""
+    if config.count("num_mtp_layers", default=0):
+        config.note("layers of multi-token prediction (num_mtp_layers) are not counted")
+    rows = config.optional_size("unpadded_vocab_size")
+    if rows is not None and rows.value < config.size("vocab_size").value:
+        config.note(f"of the logits, the class drops those beyond unpadded_vocab_size {rows}")
+
+
+def _kinds(config: Config) -> list[str]:
+    """The kind of each layer: layer_types, else those of local_layer_ids have a window."""
+    count, local = config.layers(), config.get("local_layer_ids", default=None)
+    if local is None:
+        local = [index for index in range(count) if (index + 1) % PERIOD]
+    if not isinstance(local, list):
+        what = f"local_layer_ids must be a list of whole numbers, not {short_repr(local)}"
+        raise config.error(what, at=config.place("local_layer_ids"))
+    default = [SLIDING if index in local else FULL for index in range(count)]
+    return kinds_of_layers(config, default, (FULL, SLIDING))
+
+
+def _after_dense(config: Config) -> list[bool]:
+    """Which layers have experts: all after the first dense_mlp_idx."""
+    first = config.count("dense_mlp_idx", default=0).value
+    return [index >= first for index in range(config.layers())]
+
+
+def _attention(config: Config, prefix: str, window: ConfigValue[int] | None) -> Mapped:
+    """Attention with the keys of heads that begin with `prefix`."""
+    width = config.size(f"{prefix}head_dim")
+    return {
+        "kind": "conv_gqa",
+        "n_heads": config.size(f"{prefix}num_attention_heads"),
+        "n_kv_heads": config.size(f"{prefix}num_key_value_heads"),
+        "head_dim": width,
+        "relative_rank": config.size("d_rel"),
+        "relative_extent": config.size("rel_extent") if window is None else window,
+        "conv_kernel": config.size("sconv_kernel_size"),
+        "qk_norm": PER_HEAD,
+        "scale": width.derive(1.0 / width.value),
+        **(_temperature(config) if window is None else {"window": window}),
+    }
+
+
+def _temperature(config: Config) -> Mapped:
+    """How queries and biases grow beyond log_scaling_n_floor tokens, in layers without a window."""
+    floor = config.optional_size("log_scaling_n_floor")
+    if floor is None:
+        return {}
+    scale = positive(config, "log_scaling_alpha")
+    return {"temperature": {"scale": scale, "floor_scale": floor, "grows": "log_above"}}
+
+
+def _convolved(config: Config, network: Mapped, **more: bool) -> Mapped:
+    return {
+        "kind": "convolved",
+        "network": network,
+        "conv_kernel": config.size("sconv_kernel_size"),
+        **more,
+    }
+
+
+def _dense_width(config: Config) -> str:
+    """The key of the dense width: where dense_intermediate_size is stated, the other is the experts'."""
+    stated = config.get("dense_intermediate_size", default=None) is not None
+    return "dense_intermediate_size" if stated else "intermediate_size"
+
+
+def _experts_width(config: Config) -> str:
+    """The key of the experts' width."""
+    swapped = _dense_width(config) == "dense_intermediate_size"
+    return "intermediate_size" if swapped else "moe_intermediate_size"
+
+
+def _experts(config: Config) -> Mapped:
+    return {
+        "kind": "shared_sink_moe",
+        "n_experts": config.size("num_local_experts"),
+        "n_shared": config.size("n_shared_experts"),
+        "top_k": config.size("num_experts_per_tok"),
+        "expert": gated(config, width=_experts_width(config)),
+        "scale": positive(config, "route_scale"),
+    }
+
+
+def weights(config: Config) -> Weights:
+    """The names in memory and those of published files, which interleave gate and up."""
+    config = config.of_class(DEFAULTS, **ALIASES)
+    dense, of_experts = (config.size(key).value for key in (_dense_width(config), _experts_width(config)))
+    return {**IN_MEMORY, **published(dense, of_experts)}

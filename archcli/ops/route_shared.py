@@ -1,0 +1,61 @@
+"""RouteBesideShared: experts that see every token share the weights with those that are chosen.
+
+E experts to choose from, k of them per token, S shared ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from archcli.arith import Number, Shape, prod
+from archcli.graph import Op, OpClass, Part
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RouteBesideShared(Op):
+    """Logits [B, T, E + S] to weights and indices of the chosen [B, T, k] and shared [B, T, S].
+
+    Scores are sigmoids. The choice is the k largest of the first E scores plus a stored, untrained correction
+    bias [E]. Weights are the scores of the chosen and of all S shared experts, divided by their sum, times
+    `scale`, times a trained number (Inkling).
+    """
+
+    name: str
+    top_k: Number
+    shared: Number
+    scale: float = 1.0
+
+    def shape(self, logits: Shape) -> tuple[Shape, Shape, Shape, Shape]:
+        chosen, every = (*logits[:-1], self.top_k), (*logits[:-1], self.shared)
+        return chosen, chosen, every, every
+
+    def buffers(self, logits: Shape) -> dict[str, Shape]:
+        return {"correction_bias": (logits[-1] - self.shared,)}
+
+    def weights(self, logits: Shape) -> dict[str, Shape]:
+        return {"scale": (1,)}
+
+    def initial(self, weight: str) -> float | None:
+        return 1.0 if weight == "scale" else None
+
+    def parts(self, logits: Shape) -> tuple[Part, ...]:
+        tokens, every = prod(logits[:-1]), prod(logits)
+        weighed, routed = tokens * (self.top_k + self.shared), every - tokens * self.shared
+        weighing = (3 if self.scale == 1.0 else 4) * weighed  # the sum, the division, the factors
+        gradients = (
+            Part("d_0", OpClass.ROUTING, every + weighing, every + weighed, every, wrt=0),
+            Part("d_scale", OpClass.ROUTING, 2 * weighed, 2 * weighed, 1, wrt="scale"),
+        )
+        flops = every + routed + weighing
+        return (Part("route", OpClass.ROUTING, flops, every + 1, 2 * weighed, gradients),)
+
+    def run(self, torch: Any, weights: dict[str, Any], logits: Any) -> Any:
+        scores = logits.float().sigmoid()
+        routed, shared = scores.split([logits.shape[-1] - self.shared, self.shared], dim=-1)
+        index = (routed + weights["correction_bias"]).topk(self.top_k, dim=-1).indices
+        every = torch.arange(self.shared, device=logits.device).expand(*logits.shape[:-1], -1)
+        joined = torch.cat([routed.gather(-1, index), shared], dim=-1)
+        shares = joined / (joined.sum(-1, keepdim=True) + 1e-20) * self.scale * weights["scale"].float()
+        chosen, beside = shares.to(logits.dtype).split([self.top_k, self.shared], dim=-1)
+        return chosen, index, beside, every

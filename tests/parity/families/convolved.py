@@ -1,0 +1,59 @@
+"""Families with short convolutions behind projections and sublayers: Inkling."""
+
+from __future__ import annotations
+
+from parity.family import EPS, SIZES, WINDOW, Family
+
+INKLING = {
+    **{key: value for key, value in SIZES.items() if key != "tie_word_embeddings"},
+    "model_type": "inkling_text",
+    "num_hidden_layers": 3,
+    "layer_types": ["hybrid_sliding", "hybrid", "hybrid_sliding"],
+    "mlp_layer_types": ["dense", "sparse", "sparse"],
+    "head_dim": 12,
+    "swa_num_attention_heads": 6,
+    "swa_num_key_value_heads": 3,
+    "swa_head_dim": 8,
+    "sliding_window_size": WINDOW,
+    "d_rel": 5,
+    "rel_extent": 9,
+    "conv_kernel_size": 3,
+    "rms_norm_eps": EPS,
+    "moe_intermediate_size": 20,
+    "n_routed_experts": 6,
+    "num_experts_per_tok": 2,
+    "n_shared_experts": 2,
+    "route_scale": 1.7,
+    "logits_mup_width_multiplier": 0.6,
+}
+
+FAMILIES = {
+    "inkling": Family(INKLING),
+    "inkling-alike": Family(
+        {
+            **{key: value for key, value in INKLING.items() if not key.endswith("layer_types")},
+            "num_hidden_layers": 2,
+            "local_layer_ids": [1],
+            "dense_mlp_idx": 1,
+            "n_shared_experts": 1,
+            "hidden_act": "gelu",
+            "conv_kernel_size": 4,
+            "log_scaling_n_floor": 4,
+            "log_scaling_alpha": 0.5,
+        }
+    ),
+    "inkling_mm_model": Family(
+        {
+            "model_type": "inkling_mm_model",
+            "text_config": INKLING,
+            "vision_config": {
+                "hidden_size": 16,
+                "num_hidden_layers": 6,
+                "num_attention_heads": 2,
+                "patch_size": 4,
+            },
+            "audio_config": {"n_mel_bins": 4, "mel_vocab_size": 4},
+        },
+        cls="AutoModelForImageTextToText",
+    ),
+}

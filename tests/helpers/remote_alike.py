@@ -7,6 +7,9 @@ GPT = {"vocab_size": 128, "n_embd": 24, "n_layer": 3, "n_head": 3}
 AS_PHI = {"vocab_size": 128, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 3}
 FALCON = {"vocab_size": 88, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 6}
 AS_RW = {"vocab_size": 88, "hidden_size": 24, "n_layer": 3, "n_head": 6}
+SSM = {"model_type": "mamba_ssm", "d_model": 32, "n_layer": 3, "vocab_size": 85, "rms_norm": True}
+AS_MAMBA = {"vocab_size": 88, "hidden_size": 32, "num_hidden_layers": 3}
+MINIMAX = {**SIZES, "num_local_experts": 4, "head_dim": 4}
 
 # their file, and that of a class that transformers has: the same model
 ALIKE = {
@@ -107,6 +110,23 @@ ALIKE = {
             "normalize_qk_projections": True,
         },
         {"model_type": "qwen3", **SIZES, "head_dim": 4},
+    ),
+    "mamba_ssm-1": (
+        {**SSM, "ssm_cfg": {"expand": 3}},
+        {"model_type": "mamba", **AS_MAMBA, "expand": 3, "intermediate_size": 96},
+    ),
+    "mamba_ssm": (
+        {**SSM, "ssm_cfg": {"layer": "Mamba2", "headdim": 16, "ngroups": 2, "chunk_size": 8}},
+        {"model_type": "mamba2", **AS_MAMBA, "num_heads": 4, "head_dim": 16, "n_groups": 2, "chunk_size": 8}
+        | {"tie_word_embeddings": True},
+    ),
+    "minimax_text_01": (
+        {"model_type": "minimax_text_01", **MINIMAX, "attn_type_list": [0, 0, 1], "postnorm": True}
+        | {"layernorm_full_attention_alpha": 3.5, "layernorm_linear_attention_beta": 0.5}
+        | {"layernorm_mlp_alpha": 2.5, "rotary_dim": 4, "shared_intermediate_size": 0},
+        {"model_type": "minimax", **MINIMAX}
+        | {"layer_types": ["linear_attention", "linear_attention", "full_attention"]}
+        | {"full_attn_alpha_factor": 3.5, "linear_attn_beta_factor": 0.5, "mlp_alpha_factor": 2.5},
     ),
     "deepseek": ({"model_type": "deepseek", **SIZES}, {"model_type": "llama", **SIZES}),
 }

@@ -126,4 +126,23 @@ NAMES = {
             "lm_head.weight": (WORDS, N),
         },
     ),
+    "mamba_ssm": (
+        "backbone.layers.",
+        {
+            "norm.weight": (32,),
+            "mixer.in_proj.weight": (2 * 64 + 2 * 2 * 128 + 4, 32),
+            "mixer.conv1d.weight": (64 + 2 * 2 * 128, 1, 4),
+            "mixer.conv1d.bias": (64 + 2 * 2 * 128,),
+            "mixer.dt_bias": (4,),
+            "mixer.A_log": (4,),
+            "mixer.D": (4,),
+            "mixer.norm.weight": (64,),
+            "mixer.out_proj.weight": (32, 64),
+        },
+        {
+            "backbone.embedding.weight": (88, 32),
+            "backbone.norm_f.weight": (32,),
+            "lm_head.weight": (88, 32),
+        },
+    ),
 }

@@ -17,8 +17,18 @@ QWEN = {"model_type": "qwen", "kv_channels": 128, "no_bias": True}
 
 OPENELM = [0.5, 0.73, 0.97, 1.2, 1.43, 1.67, 1.9, 2.13, 2.37, 2.6, 2.83, 3.07, 3.3, 3.53, 3.77, 4.0]
 
+SSM = {"model_type": "mamba_ssm", "ssm_cfg": {}, "rms_norm": True, "vocab_size": 50277}
+SSM2 = {**SSM, "ssm_cfg": {"layer": "Mamba2"}, "pad_vocab_size_multiple": 16}
+MINIMAX = {"model_type": "minimax_text_01", "vocab_size": 200064, "hidden_size": 6144, "head_dim": 128}
+MINIMAX |= {"num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8}
+MINIMAX |= {"intermediate_size": 9216, "num_local_experts": 32, "rotary_dim": 64, "postnorm": True}
+
 # total of the safetensors files on the hub, or of the paper or README named here
 PUBLISHED = {
+    "mamba-130m": ({**SSM, "d_model": 768, "n_layer": 24}, 129_135_360),
+    "mamba-2.8b": ({**SSM, "d_model": 2560, "n_layer": 64}, 2_768_345_600),
+    "mamba2-2.7b": ({**SSM2, "d_model": 2560, "n_layer": 64}, 2_702_599_680),
+    "MiniMax-Text-01": ({**MINIMAX, "attn_type_list": 10 * [*7 * [0], 1]}, 456_089_655_296),
     "baichuan-7b README": ({**BAICHUAN_7B, "vocab_size": 64000}, 7_000_559_616),
     "baichuan-13b README": ({**BAICHUAN_13B, "vocab_size": 64000}, 13_264_901_120),
     "baichuan2-7b": ({**BAICHUAN_7B, "vocab_size": 125696}, 7_505_973_248),

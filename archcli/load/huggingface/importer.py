@@ -34,6 +34,7 @@ CLASS_ENDING = re.compile(
     r"(For[A-Z]\w*|WithLMHeadModel|LMHeadModel|MTModel|DoubleHeadsModel|EncoderModel|TextModel|Model)$"
 )
 GPT2_KEYS = {"n_embd", "n_layer", "n_head"}
+MAMBA_SSM_KEYS = {"d_model", "n_layer", "ssm_cfg"}
 LIST = "`archcli families` lists all"
 
 
@@ -157,7 +158,9 @@ def _by_class(name: str) -> tuple[str, str] | None:
 
 
 def _by_keys(data: Collection[str]) -> tuple[str, str]:
-    """The model_type of a file of 2019: GPT-2's keys, but not those of GPT or CTRL, which share them."""
+    """The model_type of a file of mamba_ssm; or of 2019, by GPT-2's keys, which GPT and CTRL share."""
+    if MAMBA_SSM_KEYS.issubset(data):
+        return "mamba_ssm", "whose files have these keys"
     is_gpt2 = GPT2_KEYS.issubset(data) and not {"afn", "dff"}.intersection(data)
     return ("gpt2", "whose first files have these keys") if is_gpt2 else ("", "")
 

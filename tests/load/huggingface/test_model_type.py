@@ -72,6 +72,14 @@ def test_the_first_files_of_gpt2_are_told_by_their_keys():
     assert loaded.notes[0] == "no model_type: read as gpt2, whose first files have these keys"
 
 
+def test_files_of_mamba_ssm_are_told_by_their_keys():
+    stated = {"d_model": 64, "n_layer": 2, "vocab_size": 50277, "ssm_cfg": {"layer": "Mamba2"}}
+    loaded = load_text(json.dumps(stated), "f.json")
+    assert loaded.model == load_text(json.dumps({**stated, "model_type": "mamba_ssm"}), "f.json").model
+    assert loaded.notes == ("no model_type: read as mamba_ssm, whose files have these keys",)
+    assert loaded.model.head is not None
+
+
 MISSING = f"f: key 'model_type' is missing; {FAMILY}"
 NEITHER = (
     "f: neither an architecture nor a config.json of a model; "

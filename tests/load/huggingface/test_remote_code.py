@@ -138,6 +138,22 @@ REFUSED = {
         {"model_type": "mixformer-sequential", "architecture": {"block_cls": "sequential"}},
         "block_cls 'sequential'",
     ),
+    "a mixer of mamba_ssm": (
+        {"model_type": "mamba_ssm", "ssm_cfg": {"layer": "Mamba3"}},
+        "layer 'Mamba3' is not supported",
+    ),
+    "layers of attention": (
+        {"model_type": "mamba_ssm", "ssm_cfg": {}, "attn_layer_idx": [9]},
+        r"attn_layer_idx \[9\] is not supported",
+    ),
+    "kinds of minimax": (
+        {"model_type": "minimax_m1", "postnorm": True, "num_hidden_layers": 1, "attn_type_list": [2]},
+        "attn_type_list 2 is not supported",
+    ),
+    "no kinds of minimax": (
+        {"model_type": "minimax_m1", "postnorm": True},
+        "'attn_type_list' is missing",
+    ),
     "deci": ({"model_type": "deci"}, "'num_key_value_heads_per_layer' is missing"),
     "openelm": ({"model_type": "openelm"}, "num_query_heads must have a number above 0 for each layer"),
     "qwen": ({"model_type": "qwen", "scale_attn_weights": False}, "scale_attn_weights False"),

@@ -17,6 +17,8 @@ REQUIRED = {
     "cohere_compass_text": {"rope_parameters": {"full_attention": None}},
     "dots1": {"n_routed_experts": 8, "n_shared_experts": 1, "num_experts_per_tok": 2},
     "lfm2_moe": {"layer_types": ["conv"] * 31 + ["full_attention"]},
+    "minimax_text_01": {"postnorm": True, "attn_type_list": 31 * [0] + [1]},
+    "minimax_m1": {"postnorm": True, "attn_type_list": 31 * [0] + [1]},
     "nemotron": {"num_key_value_heads": 48},
     "deci": {"num_hidden_layers": 1, "num_key_value_heads_per_layer": [8]},
     "openelm": {

@@ -1,0 +1,105 @@
+"""Mamba and Mamba-2 in the files of mamba_ssm: its MambaConfig, which has no model_type."""
+
+from math import ceil
+from typing import Any
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.recurrent.mamba2 import mamba2_names
+from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
+from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.whole.mamba_like import CHANNELS_PER_RANK, mixer_weights
+
+MODEL_TYPES = ("mamba_ssm",)
+HEADED = ("",)
+"""Files name no class; it is MambaLMHeadModel."""
+
+DEFAULTS = {
+    "d_model": 2560,
+    "d_intermediate": 0,
+    "n_layer": 64,
+    "vocab_size": 50277,
+    "pad_vocab_size_multiple": 8,
+    "rms_norm": True,
+    "tie_embeddings": True,
+}
+NAMED = {"hidden_size": "d_model", "num_hidden_layers": "n_layer", "tie_word_embeddings": "tie_embeddings"}
+MIXER = {"d_conv": 4, "expand": 2, "conv_bias": True, "bias": False}
+MIXERS = {
+    "Mamba1": {**MIXER, "d_state": 16, "dt_rank": "auto"},
+    "Mamba2": {**MIXER, "d_state": 128, "headdim": 64, "ngroups": 1, "chunk_size": 256},
+}
+"""What the classes Mamba and Mamba2 take where `ssm_cfg` does not say."""
+
+PLAIN_MAMBA2 = {"d_ssm": None, "D_has_hdim": False, "rmsnorm": True, "norm_before_gate": False}
+FIRST_VALUES = """
+    A_init_range conv_init dt_init dt_init_floor dt_limit dt_max dt_min dt_scale
+    use_fast_path use_mem_eff_path
+"""
+EPS = 1e-5
+
+
+def mapping(config: Config) -> Mapped:
+    """Layers of a mixer alone; the vocabulary is padded to a multiple."""
+    config = config.of_class(DEFAULTS, **NAMED)
+    config.ignore("residual_in_fp32", "fused_add_norm", "attn_cfg")
+    config.only("d_intermediate", 0)
+    config.only("attn_layer_idx", [], default=[])
+    words, multiple = config.size("vocab_size"), config.size("pad_vocab_size_multiple").value
+    padded = words.derive(-(-words.value // multiple) * multiple)
+    norm = {"kind": "rmsnorm" if config.flag("rms_norm") else "layernorm", "eps": EPS}
+    layer = {"kind": "pre_norm", "mixer": _mixer(config)}
+    return decoder(config, norm, [layer] * config.layers(), vocab_size=padded)
+
+
+def _mixer(config: Config) -> Mapped:
+    """The mixer of each layer, by `ssm_cfg`."""
+    kind = _kind(config)
+    stated = config.inner("ssm_cfg", MIXERS[kind])
+    stated.ignore("layer", *FIRST_VALUES.split())
+    mixer = _mamba2(config, stated) if kind == "Mamba2" else _mamba(config, stated)
+    stated.report_unread_keys()
+    bias = stated.flag("bias")
+    shared = {"conv_kernel": stated.size("d_conv"), "conv_bias": stated.flag("conv_bias")}
+    return without_none({**mixer, "state": stated.size("d_state"), **shared, "bias": bias or None})
+
+
+def _kind(config: Config) -> str:
+    stated = config.inner("ssm_cfg", {"layer": "Mamba1"})
+    stated.only("layer", *MIXERS)
+    return str(stated.get("layer"))
+
+
+def _inner(config: Config, stated: Config) -> ConfigValue[int]:
+    width = config.size("d_model")
+    return width.derive(stated.size("expand").value * width.value)
+
+
+def _mamba(config: Config, stated: Config) -> dict[str, Any]:
+    rank = stated.value("dt_rank")
+    automatic = rank.derive(ceil(config.size("d_model").value / CHANNELS_PER_RANK))
+    dt_rank = automatic if rank == "auto" else stated.as_size("dt_rank", rank)
+    return {"kind": "mamba", "d_inner": _inner(config, stated), "dt_rank": dt_rank}
+
+
+def _mamba2(config: Config, stated: Config) -> dict[str, Any]:
+    for key, value in PLAIN_MAMBA2.items():
+        stated.only(key, value, default=value)
+    inner, width, groups = _inner(config, stated), stated.size("headdim"), stated.size("ngroups")
+    if inner.value % width.value:
+        raise stated.error(f"heads of headdim {width} do not make a width of {inner}", at=width.place)
+    sizes = {"head_dim": width, "n_groups": groups, "chunk": stated.size("chunk_size")}
+    norm = {"kind": "rmsnorm", "eps": EPS, "groups": groups}
+    return {"kind": "mamba2", "n_heads": inner.derive(inner.value // width.value), **sizes, "norm": norm}
+
+
+def weights(config: Config) -> Weights:
+    """Names of either kind of mixer."""
+    mixer = "[backbone.]layers.*.mixer"
+    return {
+        "[backbone.]embedding.weight": "embedding.tokens.weight",
+        "[backbone.]layers.*.norm.*": "layers.*.mixer_norm.*",
+        **(mamba2_names(mixer) if _kind(config) == "Mamba2" else mixer_weights(mixer)),
+        "[backbone.]norm_f.*": "final_norm.*",
+        "lm_head.weight": "lm_head.weight",
+    }

@@ -44,7 +44,6 @@ TABLE: dict[str, dict[str, str]] = {
         "fourier": "archcli.modules.fourier:FourierMixer",
         "parallel": "archcli.modules.parallel_mixer:ParallelMixer",
         "short_conv": "archcli.modules.recurrent.short_conv:ShortConvolution",
-        "conv_gqa": "archcli.modules.attention.convolved:ConvolvedAttention",
         "moa": "archcli.modules.attention.mixture:MixtureOfHeads",
         "linear": "archcli.modules.attention.linear:LinearAttention",
         "differential": "archcli.modules.attention.differential:DifferentialAttention",
@@ -57,6 +56,7 @@ TABLE: dict[str, dict[str, str]] = {
         "mamba2": "archcli.modules.recurrent.mamba2:Mamba2",
         "rg_lru": "archcli.modules.recurrent.rg_lru:RGLRU",
         "rwkv4": "archcli.modules.recurrent.rwkv:RWKV4",
+        "conv_gqa": "archcli.modules.attention.convolved:ConvolvedAttention",
     },
     "block": {
         "pre_norm": "archcli.modules.block:PreNorm",
@@ -75,9 +75,9 @@ TABLE: dict[str, dict[str, str]] = {
         "mlp": "archcli.modules.ffn:MLP",
         "glu": "archcli.modules.ffn:GLU",
         "moe": "archcli.modules.moe:MixtureOfExperts",
+        "rwkv_channel_mix": "archcli.modules.recurrent.rwkv:RWKVChannelMix",
         "shared_sink_moe": "archcli.modules.shared_sink:SharedSinkExperts",
         "convolved": "archcli.modules.convolved:ConvolvedNetwork",
-        "rwkv_channel_mix": "archcli.modules.recurrent.rwkv:RWKVChannelMix",
     },
     "gated_norm": {
         "rmsnorm": "archcli.modules.recurrent.gated_norm:GatedRMSNorm",

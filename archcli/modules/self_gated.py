@@ -13,7 +13,7 @@ from archcli.ops import Activate, Linear, Multiply, Normalize
 class SelfGatedRMSNorm(Norm):
     """y = n * sigmoid(W_up silu(W_down n)) with n = RMSNorm(x), for each channel; A.X K2.
 
-    W_down [rank, d] and W_up [d, rank] without biases.
+    `rank` is the width of the gate's inner layer: W_down [rank, d] and W_up [d, rank] without biases.
     """
 
     kind: Literal["self_gated"] = "self_gated"

@@ -20,9 +20,10 @@ class SharedSinkExperts(FeedForward):
 
     Inkling (Thinking Machines).
 
-    A router gives each of the E + S experts a sigmoid score. The k best of the E are chosen by score plus a
-    stored, untrained correction bias. Weights are the k + S scores divided by their sum, times `scale`, times
-    a trained number: what the shared experts take, the chosen lack. All have the shape `expert`.
+    A router gives each of the E + S experts a sigmoid score; `n_shared` is S. The k best of the E are chosen
+    by score plus a stored, untrained correction bias. Weights are the k + S scores divided by their sum,
+    times `scale`, times a trained number: what the shared experts take, the chosen lack. All have the shape
+    `expert`.
     """
 
     kind: Literal["shared_sink_moe"] = "shared_sink_moe"

@@ -48,7 +48,7 @@ def ask(monkeypatch, capsys, tmp_path):
     return asked
 
 
-KINDS_OF_NORM = ["batchnorm", "layernorm", "rmsnorm"]
+KINDS_OF_NORM = ["batchnorm", "layernorm", "rmsnorm", "self_gated"]
 CASES = [
     (["k"], ["kvcache"]),
     (["rule"], ["rules", "rule"]),

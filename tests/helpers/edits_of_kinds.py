@@ -1,12 +1,24 @@
 """Mistakes in which kind a module is, and in what kinds take beside one another.
 
-As EDITS of test_mistakes.py.
+As EDITS of test_mistakes.py. Lists of kinds are those of the table, in its order.
 """
+
+from archcli.modules.kinds import TABLE
+
+SOFTMAX = "mha, mqa, gqa, disentangled, mla, moa, differential or conv_gqa"
+"""Mixers with a softmax over scores."""
+
+
+def one_of(family):
+    """All kinds of a family, as a message lists them."""
+    *first, last = TABLE[family]
+    return f"{', '.join(first)} or {last}"
+
 
 FFN = "ffn: {kind: glu, activation: silu, d_ff: 128}"
 
 KINDS = {
-    "kind-missing": ("kind: glu, ", "", "18:7: missing key kind; one of mlp, glu, moe, rwkv_channel_mix"),
+    "kind-missing": ("kind: glu, ", "", f"18:7: missing key kind; one of {', '.join(TABLE['ffn'])}"),
     "kind-misspelt": (
         "kind: gqa",
         "kind: ggqa",
@@ -25,16 +37,12 @@ KINDS = {
     "kind-unknown": (
         "kind: rmsnorm",
         "kind: group",
-        "6:14: unknown kind 'group' of norm; one of rmsnorm, layernorm, batchnorm",
+        f"6:14: unknown kind 'group' of norm; one of {', '.join(TABLE['norm'])}",
     ),
     "kind-number": (
         "kind: gqa",
         "kind: 3",
-        (
-            "13:15: kind must be mha, mqa, gqa, disentangled, mla, fourier, parallel, short_conv, moa, "
-            "linear, differential, gated_delta_net, kda, mamba, lightning, mlstm, retention, mamba2, rg_lru "
-            "or rwkv4, not 3"
-        ),
+        f"13:15: kind must be {one_of('attention')}, not 3",
     ),
     "kind-of-model": (
         "name: tiny-llama",
@@ -114,18 +122,12 @@ KINDS = {
     "linear-with-a-window": (
         "kind: gqa\n        n_heads: 8\n        n_kv_heads: 2",
         "kind: linear\n        n_heads: 8\n        window: 4",
-        (
-            "15:9: unknown key 'window'; a key of mha, mqa, gqa, disentangled, mla, moa or differential, "
-            "not of linear"
-        ),
+        f"15:9: unknown key 'window'; a key of {SOFTMAX}, not of linear",
     ),
     "linear-with-relu": (
         "kind: gqa\n        n_heads: 8\n        n_kv_heads: 2",
         "kind: linear\n        n_heads: 8\n        normalizer: relu",
-        (
-            "15:9: unknown key 'normalizer'; a key of mha, mqa, gqa, disentangled, mla, moa or differential, "
-            "not of linear"
-        ),
+        f"15:9: unknown key 'normalizer'; a key of {SOFTMAX}, not of linear",
     ),
     "linear-with-alibi": (
         (

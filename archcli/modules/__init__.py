@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.attention.indexer import *
     from archcli.modules.attention.latent import *
     from archcli.modules.attention.linear import *
+    from archcli.modules.attention.value_gate import *
     from archcli.modules.base import *
     from archcli.modules.batch_norm import *
     from archcli.modules.block import *
@@ -99,6 +100,7 @@ HOMES = {
     ".attention.linear": ["LinearAttention"],
     ".attention.indexer": ["Indexer"],
     ".attention.latent": ["MultiHeadLatentAttention"],
+    ".attention.value_gate": ["ValueGate"],
     ".attention.mixture": ["ExpertProjection", "MixtureOfHeads"],
     ".base": ["Inline", "Module", "children", "find", "settings", "substitute"],
     ".batch_norm": ["BatchNorm"],

@@ -193,12 +193,14 @@ class PreNorm(SerialBlock):
 
     Xiong et al. 2020, arXiv:2002.04745; GPT-2. `normed` ffn leaves out the norm before the mixer (the first
     layer of ModernBERT, arXiv:2412.13663, which reads embeddings that are normalized). `ffn_norm` is the norm
-    before the network where that is another (A.X K2's dense layers).
+    before the network where that is another (A.X K2's dense layers). With `stream_scale` what a sublayer adds
+    to is c x, c a trained number of each channel (Doge).
     """
 
     kind: Literal["pre_norm"] = "pre_norm"
     normed: Literal["both", "ffn"] = "both"
     ffn_norm: Norm | None = None
+    stream_scale: bool = False
 
     def check(self) -> Iterator[Conflict]:
         """Conflict: a norm of a network that is not there."""
@@ -216,7 +218,11 @@ class PreNorm(SerialBlock):
         return normalized
 
     def after(self, x: Tensor, y: Tensor, name: str) -> Tensor:
-        """x + y."""
+        """x + y, or c x + y."""
+        if self.stream_scale:
+            from archcli.ops import TrainedScale  # rare: Doge
+
+            x = TrainedScale(f"{name}_stream_scale", per_channel=True)(x, group="norms")
         return self._add(x, y, name)
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.disentangled import *
     from archcli.ops.dropout import *
     from archcli.ops.fourier import *
+    from archcli.ops.gate_keys import *
     from archcli.ops.index import *
     from archcli.ops.layout import *
     from archcli.ops.linear_attend import *
@@ -57,6 +58,7 @@ HOMES = {
     ".dense": ["Conv1d", "Einsum", "Gather", "Linear", "Lookup", "Parameter"],
     ".difference": ["WeightedDifference"],
     ".dropout": ["Dropout"],
+    ".gate_keys": ["GateKeys"],
     ".index": ["IndexTopK"],
     ".layout": [
         "Concat",

@@ -20,6 +20,7 @@ _FUNCTIONS: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
     "silu": (1, lambda torch, x: torch.nn.functional.silu(x)),
     "sigmoid": (1, lambda torch, x: torch.sigmoid(x)),
     "softplus": (1, lambda torch, x: torch.nn.functional.softplus(x)),
+    "exp": (1, lambda torch, x: torch.exp(x)),
     "tanh": (1, lambda torch, x: torch.tanh(x)),
     "log_sigmoid": (1, lambda torch, x: -torch.nn.functional.softplus(-x)),
 }

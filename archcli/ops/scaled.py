@@ -1,4 +1,4 @@
-"""Ops that keep what is large, or scale by numbers that are stored or chosen."""
+"""Ops that keep what is large, or scale by numbers that are trained, stored or chosen."""
 
 from __future__ import annotations
 
@@ -88,26 +88,28 @@ class ScaleChosen(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainedScale(Op):
-    """y = c x for one trained number c."""
+    """y = c x for one trained number c, or one for each channel of the last axis, which starts at `start`."""
 
     name: str
+    per_channel: bool = False
+    start: float = 1.0
 
     def shape(self, x: Shape) -> Shape:
         return x
 
     def weights(self, x: Shape) -> dict[str, Shape]:
-        return {"scale": (1,)}
+        return {"scale": x[-1:] if self.per_channel else (1,)}
 
     def initial(self, weight: str) -> float | None:
-        return 1.0
+        return self.start
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
-        n = prod(x)
+        n, numbers = prod(x), prod(self.weights(x)["scale"])
         gradients = (
-            Part("d_0", OpClass.ELEMENTWISE, n, n + 1, n, wrt=0),
-            Part("d_scale", OpClass.NORMALIZATION, 2 * n, 2 * n, 1, wrt="scale"),
+            Part("d_0", OpClass.ELEMENTWISE, n, n + numbers, n, wrt=0),
+            Part("d_scale", OpClass.NORMALIZATION, 2 * n, 2 * n, numbers, wrt="scale"),
         )
-        return (Part("scale", OpClass.ELEMENTWISE, n, n + 1, n, gradients),)
+        return (Part("scale", OpClass.ELEMENTWISE, n, n + numbers, n, gradients),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x * weights["scale"].to(x.dtype)

@@ -16,6 +16,7 @@ MIXERS = {
     "mla-gated": f"{{kind: mla, q_lora_rank: 6, query_gate: true, {LATENT}}}",
     "mla-indexed-absorbed": f"{{kind: mla, form: absorbed, {INDEXED}, {LATENT}}}",
     "gqa-indexed": f"{{kind: gqa, n_heads: 4, n_kv_heads: 2, head_dim: 6, position: rope, {INDEXED}}}",
+    "value-gated": "{kind: gqa, n_heads: 4, n_kv_heads: 2, position: rope, value_gate: {top_k: 3}}",
     "performer": "{kind: linear, n_heads: 4, features: softmax, n_features: 5}",
     "windowed": "{kind: gqa, n_heads: 4, n_kv_heads: 2, window: 3, position: rope}",
     "chunked": "{kind: mha, n_heads: 4, chunk: 4, qk_norm: {per: head}}",

@@ -22,7 +22,6 @@ LATER: dict[str, str] = {
 SET_ASIDE: dict[str, str] = {
     "causal/blt": "patches of bytes, of a length that another model chooses",
     "causal/cpmant": "a trained prompt before every pass, over which attention looks both ways",
-    "causal/doge": "keys chosen by a trained gate on their values",
     "causal/hrm_text": "two stacks that run in nested cycles on two streams",
     "causal/prophetnet": "a second stream that predicts further words",
     "causal/xlnet": "relative positions with a projection of their own, on two streams",

@@ -55,6 +55,14 @@ CASES = {
         [(E, n, n + 1, n), (N, 2 * n, 2 * n, 1)],
         weights={"scale": (1,)},
     ),
+    "trained-scale-per-channel": ledger(
+        TrainedScale("y", per_channel=True),
+        (X,),
+        X,
+        [(E, n, n + 4, n)],
+        [(E, n, n + 4, n), (N, 2 * n, 2 * n, 4)],
+        weights={"scale": (4,)},
+    ),
 }
 
 

@@ -4,11 +4,13 @@ A line is a step on whole tensors: its class, its FLOPs over the pairs that are 
 pairs, the elements it reads and those it writes.
 """
 
+from itertools import product
+
 import torch
 
-from archcli.ops import Attend, IndexTopK, TopK
+from archcli.ops import Attend, GateKeys, IndexTopK, TopK
 from ops.attend_cases import CAUSAL_OF_FOUR, SIX, attend
-from ops.case import C, E, R, ledger
+from ops.case import C, E, N, R, ledger
 
 # 2 sequences, 3 index heads, d 5; 4 tokens after 3 cached ones
 INDEX = ((2, 4, 3, 5), (2, 7, 1, 5), (2, 4, 3), (4,))
@@ -30,6 +32,18 @@ def index(op, inputs, pairs, chosen):
     return ledger(op, inputs, (batch, new, chosen), lines, [], operands=0)
 
 
+# 2 sequences, 2 kv heads of 4 query heads
+GATES, GATES_OF_ONE = ((2, 7, 2), (4,)), ((2, 7, 2), (1,))
+
+
+def gate_keys(op, inputs, pairs):
+    """The choice; backward a sum for each gate over the queries and heads that it is chosen for."""
+    (batch, seen, kv_heads), (new,) = inputs
+    of_heads, n = batch * 4 * new * seen, batch * seen * kv_heads
+    back = [(N, batch * 4 * pairs, of_heads, of_heads, n)]
+    return ledger(op, inputs, (batch, 4, new, seen), [(R, 0, 0, n, of_heads)], back)
+
+
 def selected(pairs, every, chosen):
     """Reading which keys each query is given."""
     return (R, 0, 0, chosen, 0), []
@@ -39,6 +53,11 @@ CASES = {
     "index-top-k": index(IndexTopK("y", 4, past=3), INDEX, AFTER_THREE, 4),
     "index-top-k-decode": index(IndexTopK("y", 3, past=6), ONE, 7, 3),
     "index-top-k-of-few": index(IndexTopK("y", 9, past=6), ONE, 7, 7),
+    # 4 keys at most, after 3 cached ones
+    "gate-keys": gate_keys(GateKeys("y", 4, 4, past=3), GATES, 4 + 4 + 4 + 4),
+    "gate-keys-of-few": gate_keys(GateKeys("y", 4, 5, past=3), GATES, 4 + 5 + 5 + 5),
+    "gate-keys-decode": gate_keys(GateKeys("y", 4, 3, past=6), GATES_OF_ONE, 3),
+    "gate-keys-all": gate_keys(GateKeys("y", 4, 9, past=6), GATES_OF_ONE, 7),
     # 2 keys at most: 1 + 2 + 2 + 2
     "attend-selected": attend(
         Attend("y", TopK(2), 0.5, extras=("selected",)),
@@ -76,4 +95,17 @@ def choose(op, weights, q, keys, w, positions):
     return torch.tensor(rows).view(batch, new, -1)
 
 
-REFERENCES = {"IndexTopK": choose}
+def gated(op, weights, gates, positions):
+    """The gates of each query's largest among those not later, one by one."""
+    batch, seen, kv_heads = gates.shape
+    first = int(positions[-1]) + 1 - seen
+    out = torch.full((batch, op.heads, len(positions), seen), -float("inf"))
+    for b, h, t in product(range(batch), range(op.heads), range(len(positions))):
+        of_head = gates[b, :, h // (op.heads // kv_heads)]
+        visible = range(int(positions[t]) + 1 - first)
+        for s in sorted(visible, key=lambda s: -float(of_head[s]))[: op.top_k]:
+            out[b, h, t, s] = of_head[s]
+    return out
+
+
+REFERENCES = {"IndexTopK": choose, "GateKeys": gated}

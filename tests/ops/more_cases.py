@@ -160,6 +160,7 @@ CASES = {
         (30, 2 * 12),
         30 + 12 + 30,
     ),
+    "exp": Case(Activate("y", "exp"), (X,), X, {E: n}, {E: n}, (n, n), 3 * n),
     "softplus": Case(Activate("y", "softplus"), (X,), X, {E: n}, {E: n}, (n, n), 3 * n),
     "relative-bias": Case(
         RelativeBias("y", 4, 2, 3, 8, False),

@@ -23,6 +23,7 @@ ACTIVATIONS = {
     "gelu_tanh": lambda z: z / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (z + 0.044715 * z**3))),
     "silu": lambda z: z * sigmoid(z),
     "sigmoid": sigmoid,
+    "exp": math.exp,
     "softplus": lambda z: math.log(1 + math.exp(z)),
     "tanh": lambda z: 1 - 2 / (math.exp(2 * z) + 1),
 }

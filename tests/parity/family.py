@@ -39,16 +39,17 @@ SIZES: dict[str, Any] = {
 class Family:
     """One entry of the parity table.
 
-    `config` is what `AutoConfig.for_model` takes. `spec` left out is what the importer makes of it: both
-    are held against the class, whose logits are the truth. `weights` is the table of its names where
-    archcli has no importer that states it, `cls` the class that is made of it where that is not the causal
-    language model's, `answer` what of its output is compared, `attention` in which form it runs. `untied`
-    gives its head a weight of its own, which the class would not. `avoids` is an id that no token has: the
-    class gives padding a position of its own. `quiet` scales down the random weights of
-    their names it lists, so that an eps nobody can configure is felt. `restretched` marks frequencies that
-    change with the length seen: keys cached earlier keep their old angles, so decoding differs from one
-    pass, for them as for us. `in_memory`: the names are those of memory alone, which files do not have.
-    `inert` lists mutants that change nothing here, each with its reason.
+    `config` is what `AutoConfig.for_model` takes. `spec` left out is what the importer makes of it: both are
+    held against the class, whose logits are the truth. `weights` is the table of its names where archcli has
+    no importer that states it, `cls` the class that is made of it where that is not the causal language
+    model's, `answer` what of its output is compared, `attention` in which form it runs. `untied` gives its
+    head a weight of its own, which the class would not. `avoids` is an id that no token has: the class gives
+    padding a position of its own; `distinct` that none comes twice in a sequence, as of a choice between
+    equals any answer is right. `quiet` scales down the random weights of their names it lists, so that an eps
+    nobody can configure is felt. `restretched` marks frequencies that change with the length seen: keys
+    cached earlier keep their old angles, so decoding differs from one pass, for them as for us. `in_memory`:
+    the names are those of memory alone, which files do not have. `inert` lists mutants that change nothing
+    here, each with its reason.
     """
 
     config: Mapping[str, Any]
@@ -59,6 +60,7 @@ class Family:
     attention: str = "eager"
     untied: bool = False
     avoids: int | None = None
+    distinct: bool = False
     quiet: Mapping[str, float] = field(default_factory=dict)
     restretched: bool = False
     in_memory: bool = False

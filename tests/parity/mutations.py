@@ -167,6 +167,8 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "inner_norm": dropped,
     },
     m.IndexedAttention: {"index": dropped},
+    m.ProjectedAttention: {"value_gate": dropped},
+    m.ValueGate: {"top_k": plus(-1, 1), "bias": off},
     m.Indexer: {"top_k": plus(-1, 1), "pairing": to("half", "interleaved")},
     m.ProjectedHeads: {
         "bias": each_bias,
@@ -188,7 +190,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     m.Block: {"nth_branch": times(2), "residual_multiplier": times(1.1), "cross_attention": without_cross},
     m.ShortcutMoE: {"kind": nothing, "dense": nothing, "residual_multiplier": nothing, "nth_branch": nothing},
     m.ConcatBlock: {"residual_multiplier": nothing, "nth_branch": nothing},
-    m.PreNorm: {"kind": kinds(m.PostNorm, m.ResidualPostNorm), "normed": to("both")},
+    m.PreNorm: {"kind": kinds(m.PostNorm, m.ResidualPostNorm), "normed": to("both"), "stream_scale": off},
     m.PostNorm: {"kind": kinds(m.PreNorm, m.ResidualPostNorm), "adapter": dropped},
     m.Sandwich: {"kind": kinds(m.PreNorm, m.ResidualPostNorm)},
     m.ResidualPostNorm: {"kind": kinds(m.PreNorm, m.PostNorm)},

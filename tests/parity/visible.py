@@ -16,8 +16,8 @@ def visibility(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
 
 
 def chooses(spec: Any) -> bool:
-    """Whether an indexer says which keys are seen, whatever other fields say."""
-    return getattr(spec, "index", None) is not None
+    """Whether an indexer or a gate says which keys are seen, whatever other fields say."""
+    return any(getattr(spec, field, None) is not None for field in ("index", "value_gate"))
 
 
 def causality(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:

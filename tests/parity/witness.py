@@ -58,12 +58,20 @@ def witness(name: str) -> Witness:
     theirs = {name: tensor for name, tensor in tensors(model).items() if not of_tower(name, family)}
     with torch.no_grad():
         randomise(theirs, family, seed)
-        tokens = torch.randint(family.spec.vocab_size, (BATCH, LENGTH), generator=seed)
+        tokens = random_tokens(family, seed)
         tokens = tokens.where(tokens != family.avoids, tokens - 1) if family.avoids else tokens
         source = random_source(family.spec, seed)
         short, full = (answer(model, family, ids, *source) for ids in (tokens[:, :SHORT], tokens))
     shapes = {key: value.shape for key, value in untrained(name, "eager").state_dict().items()}
     return Witness(model, theirs, translate(theirs, family.map, shapes), tokens, source, full, short)
+
+
+def random_tokens(family: Family, seed: torch.Generator) -> torch.Tensor:
+    """Random ids, each once in a sequence where the family asks for it."""
+    n_ids = family.spec.vocab_size
+    if family.distinct:
+        return torch.rand((BATCH, n_ids), generator=seed).argsort(-1)[:, :LENGTH]
+    return torch.randint(n_ids, (BATCH, LENGTH), generator=seed)
 
 
 def random_source(spec: Model, seed: torch.Generator, length: int = SOURCE) -> tuple[torch.Tensor, ...]:

@@ -107,7 +107,7 @@ def blocks(draw, d_model):
     networks = DENSE | mixtures() | diagonal.CHANNEL_MIXES | convolved.networks(DENSE)
     ffn = draw(networks | (st.none() if "mixer" in mixer else st.nothing()))
     if cls is PreNorm and ffn is not None:
-        extra = {"ffn_norm": draw(maybe(NORMS))}
+        extra = {"ffn_norm": draw(maybe(NORMS)), "stream_scale": draw(BOOL)}
     return cls(
         **mixer,
         ffn=ffn,

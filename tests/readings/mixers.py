@@ -35,6 +35,7 @@ from archcli.modules import (
     Sigmoid,
     Softplus,
     StridedPattern,
+    ValueGate,
     YarnScaling,
 )
 from readings.outputs import BOOL, NUMBERS, maybe
@@ -118,6 +119,7 @@ def masks(draw):
     return {} if bound is None else {bound: draw(SPARSITIES if bound == "sparsity" else st.integers(1, 6))}
 
 
+GATED_KEYS = st.builds(dict, value_gate=st.builds(ValueGate, top_k=SIZES, bias=BOOL))
 INDEXES = st.builds(Indexer, top_k=SIZES, n_heads=SIZES, head_dim=st.sampled_from([64, 65]), norm=NORMS)
 
 
@@ -128,11 +130,10 @@ def chosen(draw):
 
 
 @st.composite
-def weighing(draw):
-    """Softmax with or without sinks, or relu; queries sharpened or not."""
-    return draw(st.sampled_from([{}, {"sinks": True}, {"normalizer": "relu"}])) | {
-        "temperature": draw(SHARPENED)
-    }
+def weighing(draw, relu):
+    """Softmax with or without sinks, or relu where that may be; queries sharpened or not."""
+    ways = [{}, {"sinks": True}, *([{"normalizer": "relu"}] if relu else [])]
+    return draw(st.sampled_from(ways)) | {"temperature": draw(SHARPENED)}
 
 
 @st.composite
@@ -180,8 +181,10 @@ def projected(draw, d_model):
     """MHA, GQA or MQA with everything that may stand inside."""
     n_heads, own = draw(heads(d_model))
     cls = draw(st.sampled_from([MultiHeadAttention, MultiQueryAttention, GroupedQueryAttention]))
-    position = positions(own or d_model // n_heads) | st.builds(RelativeKey, max_distance=SIZES)
-    fields = {"n_heads": n_heads, "head_dim": own, "position": draw(position), **draw(chosen())}
+    fields = {"n_heads": n_heads, "head_dim": own, **draw(chosen() | GATED_KEYS)}
+    gated = "value_gate" in fields
+    position = positions(own or d_model // n_heads)
+    fields["position"] = draw(position if gated else position | st.builds(RelativeKey, max_distance=SIZES))
     if cls is GroupedQueryAttention:
         fields["n_kv_heads"] = draw(st.sampled_from([k for k in range(1, n_heads + 1) if n_heads % k == 0]))
     return cls(
@@ -205,7 +208,7 @@ def projected(draw, d_model):
         softcap=draw(maybe(NUMBERS)),
         value_multiplier=draw(st.sampled_from([1.0, 0.7])),
         **draw(gates()),
-        **draw(weighing()),
+        **draw(weighing(relu=not gated)),
     )
 
 

@@ -157,11 +157,12 @@ class SoftmaxAttention(Attention):
         k: Tensor,
         v: Tensor,
         name: str = "attend",
-        selected: Tensor | None = None,
+        **given: Tensor | None,
     ) -> Tensor:
         """Scores, softmax and mix; q [B,T,H,d], k [B,S,K,d], v [B,S,K,e] to [B,T,H,e].
 
-        `d_query` is the width the default scale goes by, `selected` [B,T,k] the keys of an indexer's choice.
+        `d_query` is the width the default scale goes by. `given` are further inputs of `Attend`: selected
+        [B,T,k], the keys of an indexer's choice, or bias [B,H,T,S], the gates of keys.
         """
         if self.temperature is not None:
             q = self.temperature.tempered(q, context.positions, "temper")
@@ -170,12 +171,9 @@ class SoftmaxAttention(Attention):
             {"sinks": Parameter("sinks", (self.n_heads,))(q, group="attention_sinks")} if self.sinks else {}
         )
         of_layer = "shared_bias" if self.position.shares_bias else "bias"
-        by_position = self.own_bias(context, q, k, scale)
-        extras |= {
-            name: bias
-            for name, bias in ((of_layer, by_position), ("shared_bias", context.bias), ("selected", selected))
-            if bias is not None
-        }
+        own = self.own_bias(context, q, k, scale)
+        inputs = ((of_layer, own), ("shared_bias", context.bias), *given.items())
+        extras |= {key: extra for key, extra in inputs if extra is not None}
         relu = self.normalizer == "relu"
         slope, factor = self.position.max_bias, self.position.bias_factor(scale)
         op = Attend(

@@ -68,8 +68,11 @@ class CrossAttention(ProjectedAttention):
         return k, v
 
     def check(self) -> Iterator[Conflict]:
-        """Conflict: an index, which chooses among earlier tokens of the layer's own stream."""
+        """Conflict: an index or a gate, which choose among earlier tokens of the layer's own stream."""
         yield from super().check()
         if self.index is not None:
             what = "an index chooses of the tokens of its own stream"
             yield Conflict("index-of-source", "index", what, "leave index out of cross attention")
+        if self.value_gate is not None:
+            what = "value_gate chooses of the tokens of its own stream"
+            yield Conflict("gate-of-source", "value_gate", what, "leave value_gate out of cross attention")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
@@ -23,7 +23,10 @@ from archcli.modules.base import Conflict, Count, Positive, Size
 from archcli.modules.context import Context, borrowed, lent, or_default
 from archcli.modules.mixer import MixerFacts
 from archcli.modules.norm import Norm, QKNorm
-from archcli.ops import Clip, Linear, Scale, SplitHeads
+from archcli.ops import Clip, Linear, Mask, Scale, SplitHeads, TopK
+
+if TYPE_CHECKING:  # a field of few, imported where it is given a value
+    from archcli.modules.attention.value_gate import ValueGate
 
 Projection = Literal["q", "k", "v", "o"]
 
@@ -109,7 +112,8 @@ class ProjectedAttention(IndexedAttention, ProjectedHeads):
     (Longformer, arXiv:2004.05150 section 3.1). `v_norm` normalizes each head's values; with `values` keys
     they are the projected keys, before norm and rotation, and Wv is not there (Gemma 4). `kv_from` n has
     neither Wk nor Wv nor a cache: keys and values are those of layer n, counted from 0, an earlier one of the
-    same kind (cross-layer attention, arXiv:2405.12981; Gemma 3n).
+    same kind (cross-layer attention, arXiv:2405.12981; Gemma 3n). `value_gate` chooses keys by a gate on
+    their values (Doge).
     """
 
     narrows: ClassVar[bool] = True
@@ -118,6 +122,15 @@ class ProjectedAttention(IndexedAttention, ProjectedHeads):
     v_norm: Norm | None = None
     values: Literal["projected", "keys"] = "projected"
     kv_from: Count | None = None
+    value_gate: ValueGate | None = None
+
+    def own_mask(self) -> Mask:
+        """Which keys a query sees; with a gate as many as that chooses."""
+        return super().own_mask() if self.value_gate is None else TopK(self.value_gate.top_k)
+
+    @property
+    def _pattern(self) -> str:
+        return super()._pattern if self.value_gate is None else f"top_k {self.value_gate.top_k}"
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
         """[B, T, D] to [B, T, D]; the cache holds k [B, n, K, d] and v [B, n, K, e]."""
@@ -132,7 +145,9 @@ class ProjectedAttention(IndexedAttention, ProjectedHeads):
         else:
             (k, v), kept = borrowed(context)
         chosen, index_keys = self.select(x, x, context, table, held=len(kept or ()))
-        mixed = self.merge(x, self.attend(context, d, q, k, v, selected=chosen))
+        gate = self.value_gate
+        gates = None if gate is None else gate(v, context, self.n_heads, name="value_gate")
+        mixed = self.merge(x, self.attend(context, d, q, k, v, selected=chosen, bias=gates))
         out = Linear("o_proj", context.width_of(x), self._biased("o"))(mixed)
         return out, lent(context, None if kept is None else (*kept, *index_keys), (k, v))
 
@@ -167,6 +182,20 @@ class ProjectedAttention(IndexedAttention, ProjectedHeads):
         if self.values == "keys" and (self.v_head_dim is not None or self.value_multiplier != 1.0):
             what = "values that are the keys have no v_head_dim and no value_multiplier"
             yield Conflict("values-are-keys", "values", what, "leave them out, or write values: projected")
+        if self.value_gate is not None:
+            yield from self._gate_alone()
+
+    def _gate_alone(self) -> Iterator[Conflict]:
+        """Conflict of a gate with what else says which keys are read, or adds to their scores."""
+        fields = (
+            name for name in ("window", "chunk", "sparsity", "index") if getattr(self, name) is not None
+        )
+        others = [*fields, *(() if self.causal else ("causal: false",))]
+        others += ["the position"] * (self.position.shares_bias or self.position.acts_on == "keys")
+        others += ["normalizer: relu"] * (self.normalizer == "relu")
+        if others:
+            what = f"value_gate alone chooses keys and adds to their scores, not {others[0]} as well"
+            yield Conflict("gate-alone", "value_gate", what, "leave one of them out")
 
 
 class MultiHeadAttention(ProjectedAttention):

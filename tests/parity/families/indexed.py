@@ -2,7 +2,7 @@
 
 from parity.families.latent import BASE as LATENT
 from parity.families.latent import QUIET, YARN
-from parity.family import WINDOW, Family, rope
+from parity.family import EPS, SIZES, WINDOW, Family, rope
 
 # k's norm has an eps of 1e-6
 SMALL_KEYS = {**QUIET, "model.layers.*.self_attn.indexer.wk.weight": 0.002}
@@ -13,6 +13,14 @@ STRETCHED = rope(rope_type="yarn", original_max_position_embeddings=16, **YARN)
 
 GATED = {**BASE, "model_type": "axk2", "gated_norm_rank": 7}
 
+DOGE = {
+    **SIZES,
+    "model_type": "doge",
+    "rms_norm_eps": EPS,
+    "rope_parameters": rope(),
+    "keep_window_size": 5,
+}
+
 LAYERS = [f"groups.{i}.layer.attention" for i in range(2)]
 OF_INDEX = ("top_k+1", "top_k-1", "pairing=interleaved")
 OF_NORM = ("eps*10", "offset=1", "no bias", "RMSNorm")
@@ -21,6 +29,9 @@ EVERY_KEY = {
     f"{layer}{change}": "every key is chosen, whatever the indexer says"
     for layer in LAYERS
     for change in CHANGES
+}
+EVERY_GATE = {
+    f"groups.0.layer.attention.value_gate: top_k{step}": "every key is chosen" for step in ("+1", "-1")
 }
 AS_ATTENTION = {f"{layer}.index: pairing=interleaved": "as the attention pairs" for layer in LAYERS}
 
@@ -75,6 +86,8 @@ FAMILIES = {
         {**GATED, **GROUPED, "attention_bias": True, "mlp_layer_types": ["sparse", "sparse"]},
         quiet=SMALL_KEYS,
     ),
+    "doge": Family({**DOGE, "attention_bias": True, "mlp_bias": True}, distinct=True),
+    "doge-all-keys": Family({**DOGE, "keep_window_size": 64, "num_key_value_heads": None}, inert=EVERY_GATE),
     "glm-moe-dsa": Family(
         {**BASE, "model_type": "glm_moe_dsa", **GROUPED}, quiet=SMALL_KEYS, inert=AS_ATTENTION
     ),

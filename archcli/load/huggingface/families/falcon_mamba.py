@@ -2,7 +2,7 @@
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.whole.mamba_like import MAMBA_DEFAULTS, MAMBA_WEIGHTS, mamba_only
+from archcli.load.huggingface.whole.recurrent.mamba_like import MAMBA_DEFAULTS, MAMBA_WEIGHTS, mamba_only
 
 MODEL_TYPES = ("falcon_mamba",)
 DEFAULTS = {**MAMBA_DEFAULTS, "mixer_rms_eps": 1e-6}

@@ -10,7 +10,7 @@ from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.hybrid import first_norms
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA
 from archcli.load.huggingface.weights.rules import Weights
-from archcli.load.huggingface.whole.mamba_like import JAMBA, mamba, mixer_weights
+from archcli.load.huggingface.whole.recurrent.mamba_like import JAMBA, mamba, mixer_weights
 
 MODEL_TYPES = ("jamba",)
 DEFAULTS = {

@@ -13,7 +13,7 @@ from archcli.load.huggingface.parts.windows import FULL
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, MIXTRAL_EXPERTS, MLA, SHARED
 from archcli.load.huggingface.weights.rules import Parts, Weights
-from archcli.load.huggingface.whole.delta_hybrid import ELSEWHERE, LAYER, by_kind
+from archcli.load.huggingface.whole.recurrent.delta_hybrid import ELSEWHERE, LAYER, by_kind
 
 MODEL_TYPES = ("kimi_linear",)
 DEFAULTS = {

@@ -5,7 +5,7 @@ from archcli.load.huggingface.parts.recurrent.hybrid import CONVOLUTION, kinds_o
 from archcli.load.huggingface.parts.windows import FULL
 from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights.rules import Weights
-from archcli.load.huggingface.whole.lfm_like import LFM_KINDS, lfm_like, lfm_weights
+from archcli.load.huggingface.whole.recurrent.lfm_like import LFM_KINDS, lfm_like, lfm_weights
 
 MODEL_TYPES = ("lfm2",)
 DEFAULTS = {

@@ -6,7 +6,7 @@ from archcli.load.huggingface.parts.recurrent.hybrid import kinds_of_layers
 from archcli.load.huggingface.parts.windows import FULL
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.rules import Parts, Weights
-from archcli.load.huggingface.whole.lfm_like import LAYER, LFM_KINDS, OURS, lfm_like, lfm_weights
+from archcli.load.huggingface.whole.recurrent.lfm_like import LAYER, LFM_KINDS, OURS, lfm_like, lfm_weights
 
 MODEL_TYPES = ("lfm2_moe",)
 DEFAULTS = {

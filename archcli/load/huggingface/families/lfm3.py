@@ -11,7 +11,7 @@ from archcli.load.huggingface.parts.windows import FULL, SLIDING, check_window
 from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights.hybrid import by_kinds
 from archcli.load.huggingface.weights.rules import Weights
-from archcli.load.huggingface.whole.lfm_like import EVERYWHERE, LAYER, short_convolution
+from archcli.load.huggingface.whole.recurrent.lfm_like import EVERYWHERE, LAYER, short_convolution
 
 MODEL_TYPES = ("lfm3",)
 DEFAULTS = {

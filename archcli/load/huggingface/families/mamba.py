@@ -2,7 +2,7 @@
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.whole.mamba_like import MAMBA_DEFAULTS, MAMBA_WEIGHTS, mamba_only
+from archcli.load.huggingface.whole.recurrent.mamba_like import MAMBA_DEFAULTS, MAMBA_WEIGHTS, mamba_only
 
 MODEL_TYPES = ("mamba",)
 WEIGHTS = MAMBA_WEIGHTS

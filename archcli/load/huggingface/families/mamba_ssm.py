@@ -8,7 +8,7 @@ from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.recurrent.mamba2 import mamba2_names
 from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
 from archcli.load.huggingface.weights.rules import Weights
-from archcli.load.huggingface.whole.mamba_like import CHANNELS_PER_RANK, mixer_weights
+from archcli.load.huggingface.whole.recurrent.mamba_like import CHANNELS_PER_RANK, mixer_weights
 
 MODEL_TYPES = ("mamba_ssm",)
 HEADED = ("",)
@@ -24,8 +24,8 @@ DEFAULTS = {
     "tie_embeddings": True,
 }
 NAMED = {"hidden_size": "d_model", "num_hidden_layers": "n_layer", "tie_word_embeddings": "tie_embeddings"}
-MIXER = {"d_conv": 4, "expand": 2, "conv_bias": True, "bias": False}
-MIXERS = {
+MIXER: Mapped = {"d_conv": 4, "expand": 2, "conv_bias": True, "bias": False}
+MIXERS: dict[str, Mapped] = {
     "Mamba1": {**MIXER, "d_state": 16, "dt_rank": "auto"},
     "Mamba2": {**MIXER, "d_state": 128, "headdim": 64, "ngroups": 1, "chunk_size": 256},
 }

@@ -7,7 +7,11 @@ from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.parts.windows import FULL
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.rules import Weights
-from archcli.load.huggingface.whole.minimax_like import MINIMAX_DEFAULTS, minimax_like, minimax_weights
+from archcli.load.huggingface.whole.recurrent.minimax_like import (
+    MINIMAX_DEFAULTS,
+    minimax_like,
+    minimax_weights,
+)
 
 MODEL_TYPES = ("minimax",)
 

@@ -13,7 +13,7 @@ from archcli.load.huggingface.parts.windows import FULL
 from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights.names import QK_NORM
 from archcli.load.huggingface.weights.rules import Weights
-from archcli.load.huggingface.whole.delta_hybrid import DELTA, ELSEWHERE, LAYER, by_kind, delta_net
+from archcli.load.huggingface.whole.recurrent.delta_hybrid import DELTA, ELSEWHERE, LAYER, by_kind, delta_net
 
 MODEL_TYPES = ("olmo_hybrid",)
 DEFAULTS = {

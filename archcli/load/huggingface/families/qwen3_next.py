@@ -7,7 +7,7 @@ from archcli.load.huggingface.parts.feed_forward import gated
 from archcli.load.huggingface.parts.norms import rmsnorm
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.rules import Parts, Weights
-from archcli.load.huggingface.whole.delta_hybrid import (
+from archcli.load.huggingface.whole.recurrent.delta_hybrid import (
     DELTA_DEFAULTS,
     LAYER,
     MIXTURE,

@@ -9,7 +9,7 @@ from archcli.load.huggingface.parts.recurrent import zamba
 from archcli.load.huggingface.parts.recurrent.hybrid import LINEAR
 from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights.rules import Parts, Weights
-from archcli.load.huggingface.whole.mamba_like import JAMBA, mamba
+from archcli.load.huggingface.whole.recurrent.mamba_like import JAMBA, mamba
 
 MODEL_TYPES = ("zamba",)
 DEFAULTS = {

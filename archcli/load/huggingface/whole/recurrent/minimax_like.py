@@ -13,7 +13,7 @@ from archcli.load.huggingface.parts.norms import rmsnorm
 from archcli.load.huggingface.parts.numbers import positive
 from archcli.load.huggingface.parts.recurrent.hybrid import LINEAR, by_kind
 from archcli.load.huggingface.parts.windows import FULL, window
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights.hybrid import first_norms
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, MIXTRAL_EXPERTS
 from archcli.load.huggingface.weights.rules import Auxiliary, Parts, Weights
@@ -41,7 +41,7 @@ MINIMAX_DEFAULTS = {
 """The defaults of MiniMaxConfig."""
 
 
-def minimax_like(config: Config, kinds: Sequence[str], position: Mapped) -> Mapped:
+def minimax_like(config: Config, kinds: Sequence[str], position: Mapped | ConfigValue[Mapped]) -> Mapped:
     """Experts after each mixer; the residual is taken after the norm, and both are multiplied."""
     config.only("shared_intermediate_size", 0, default=0)
     config.ignore("shared_moe_mode", "router_jitter_noise")

@@ -1,0 +1,1 @@
+"""Whole decoders whose layers carry a state."""

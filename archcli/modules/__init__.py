@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.frontend import *
     from archcli.modules.head import *
     from archcli.modules.heads import *
+    from archcli.modules.hyper import *
     from archcli.modules.lora import *
     from archcli.modules.loss import *
     from archcli.modules.mixer import *
@@ -71,6 +72,7 @@ if TYPE_CHECKING:  # the types of the names below
 
 HOMES = {
     ".altup": ["AltUp"],
+    ".hyper": ["HyperConnected"],
     ".activation": [
         "GELU",
         "Activation",

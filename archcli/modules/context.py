@@ -39,8 +39,8 @@ class Context(NamedTuple):
     or what the biases of a layer are made of. `shared` are the blocks that its layers share, `embedding` [B,
     T, D] what the stack was given. `layer` is the index of the layer among the `n_layers` of its stack,
     `per_layer` [B, T, L, w] what a model has for each of them. `borrowed` are the keys and values of an
-    earlier layer, `lends` whether a later one reads this layer's. `out_width` is that of a mixer's result
-    where x is wider.
+    earlier layer, and what its index has chosen; `lends` whether a later one reads this layer's. `out_width`
+    is that of a mixer's result where x is wider.
     """
 
     positions: Tensor
@@ -76,13 +76,20 @@ class Lent(NamedTuple):
     entries: tuple[Tensor, ...]
 
 
-def lent(context: Context, kept: Any, entries: tuple[Tensor, ...]) -> Any:
+def lent(context: Context, kept: Any, entries: tuple[Tensor, Tensor], chosen: Tensor | None = None) -> Any:
     """What a mixer hands back besides its output: its cache, with what it lends where others read that."""
-    return Lent(kept, entries) if context.lends else kept
+    return Lent(kept, entries if chosen is None else (*entries, chosen)) if context.lends else kept
 
 
 def borrowed(context: Context) -> tuple[tuple[Tensor, ...], tuple[Any, ...] | None]:
     """An earlier layer's keys and values, and the cache of a layer that reads them, which is empty."""
     if context.borrowed is None:
         raise ArchError("a layer with kv_from reads keys and values of an earlier layer of its stack")
-    return context.borrowed, None if context.cache is None else ()
+    return context.borrowed[:2], None if context.cache is None else ()
+
+
+def chosen_before(context: Context) -> Tensor:
+    """The keys that the index of an earlier layer has chosen."""
+    if context.borrowed is None:
+        raise ArchError("a layer with index_from reads the choice of an earlier layer of its stack")
+    return context.borrowed[-1]

@@ -65,6 +65,7 @@ class MixerFacts:
     sparse_window: Number = None
     indexed: Number = None
     """How many keys an indexer chooses for each query."""
+    index_from: int | None = None
     pattern: str | None = None
     position: Position = field(default_factory=NoPosition)
     stability: tuple[str, ...] = ()
@@ -74,6 +75,9 @@ class MixerFacts:
 
 RECURRENT = "recurrent"
 """The pattern of a mixer that sees tokens through its state alone."""
+
+READS_LAYER = ("kv_from", "index_from")
+"""Fields that number the earlier layer of which a mixer reads something."""
 
 NO_MIXER = MixerFacts()
 """The facts of a layer that mixes no tokens."""

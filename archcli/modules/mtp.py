@@ -88,7 +88,7 @@ class MultiTokenPrediction(Module):
             what = "a layer of multi-token prediction uses no shared block"
             yield Conflict("mtp-shared", MTP, what, "state a layer of its own")
         gated = getattr(layer, "per_layer_gate", None) is not None
-        if layer.streams != 1 or layer.facts().kv_from is not None or gated:
+        if layer.streams != 1 or {layer.facts().kv_from, layer.facts().index_from} != {None} or gated:
             what = "a layer of multi-token prediction has one stream and keys and values of its own"
             yield Conflict("mtp-alone", MTP, what, "state a layer of another kind, without per_layer_gate")
         mixing = self.layer.mixing if self.layer else None

@@ -166,7 +166,8 @@ class Rope(Position):
     Su et al. 2021, arXiv:2104.09864. `rotary_dim` r turns only the first r dims of a head (GPT-NeoX, Phi);
     left out, all of them. `pairing` half pairs (i, i + r/2) as Llama's weights expect, interleaved pairs (2i,
     2i + 1) as GPT-J's do. `scaling` stretches the frequencies beyond the trained context. `clockwise` turns
-    pairs the other way round (nanochat).
+    pairs the other way round (nanochat). `rotates` last turns the last r dims of a head in place of the first
+    (those of the heads of Hunyuan V4's indexer).
     """
 
     acts_on = "heads"
@@ -176,6 +177,7 @@ class Rope(Position):
     pairing: Pairing = "half"
     scaling: RopeScaling = NoScaling()
     clockwise: bool = False
+    rotates: Literal["first", "last"] = "first"
 
     def table(self, positions: Tensor, head_dim: Number, name: str) -> tuple[Tensor, Tensor]:
         """cos and sin, [T, r/2] each."""
@@ -196,8 +198,8 @@ class Rope(Position):
         return -frequencies if self.clockwise else frequencies
 
     def rotate(self, x: Tensor, table: tuple[Tensor, Tensor] | None, name: str) -> Tensor:
-        """Heads x [B, T, H, d] with the first r dims rotated."""
-        turned: Tensor = Rotate(name, self.pairing)(x, *(table or ()))
+        """Heads x [B, T, H, d] with the first, or last, r dims rotated."""
+        turned: Tensor = Rotate(name, self.pairing, self.rotates == "last")(x, *(table or ()))
         return turned
 
     @property

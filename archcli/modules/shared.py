@@ -17,7 +17,7 @@ from archcli.modules.base import Conflict, Size
 from archcli.modules.block import Block
 from archcli.modules.context import Context, Lent, SharedBlocks, or_default
 from archcli.modules.layers import stated_layers
-from archcli.modules.mixer import Kept
+from archcli.modules.mixer import READS_LAYER, Kept
 from archcli.modules.trace import outline
 from archcli.ops import Add, Concat, Linear
 from archcli.wording import quote, suggest
@@ -165,9 +165,12 @@ def check_shared(stack: Stack) -> Iterator[Conflict]:
             what = "a shared block states its parts itself"
             yield Conflict("shared-nested", f"shared.{name}", what, "leave use out")
         mixers = () if block.mixing is None else block.mixing[1].members("")
-        if any(getattr(mixer, "kv_from", None) is not None for _, mixer in mixers):
-            what = "a shared block runs in several layers, and has keys and values of its own"
-            yield Conflict("shared-kv-from", f"shared.{name}", what, "leave kv_from out")
+        words = {
+            word for _, mixer in mixers for word in READS_LAYER if getattr(mixer, word, None) is not None
+        }
+        for word in sorted(words):
+            what = "a shared block runs in several layers, and reads nothing of one of them"
+            yield Conflict("shared-from-layer", f"shared.{name}", what, f"leave {word} out")
         if all(layer.used != name for _, layer in stack.layers()):
             what = f"no layer uses the shared block {name}"
             yield Conflict("shared-unused", f"shared.{name}", what, f"write use: {name}, or leave it out")

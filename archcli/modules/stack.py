@@ -15,7 +15,7 @@ from archcli.graph import Tensor
 from archcli.modules.base import Conflict, Inherit, Module, Size, Spec, children
 from archcli.modules.block import Block
 from archcli.modules.context import Context, LayerCache, SharedBlocks
-from archcli.modules.mixer import Mixer
+from archcli.modules.mixer import READS_LAYER, Mixer
 from archcli.modules.norm import Norm
 from archcli.modules.values import Length
 
@@ -158,10 +158,10 @@ class Stack(Module):
         return [(group.n_layers, group.blocks) for group in self.groups]
 
     def _lent(self) -> LentEntries | None:
-        """The keys and values that layers lend to each other; None where every layer has its own."""
+        """What layers lend to each other; None where every layer has all of its own."""
         mixing = [block.mixing for group in self.groups for block in group.blocks]
         members = (member for pair in mixing if pair is not None for _, member in pair[1].members(pair[0]))
-        if all(getattr(member, "kv_from", None) is None for member in members):
+        if all(getattr(member, word, None) is None for member in members for word in READS_LAYER):
             return None
         from archcli.modules.sharing import LentEntries  # rare
 
@@ -273,11 +273,12 @@ class Stack(Module):
     def _check_streams(self) -> Iterator[Conflict]:
         """Conflicts: unequal numbers of streams, per-layer embeddings that nobody reads or makes."""
         blocks = [block for group in self.groups for block in group.blocks]
-        if len({block.streams for block in blocks}) > 1:
-            what = "layers of kind altup stand among others, or differ in inputs"
-            yield Conflict(
-                "streams-alike", "groups", what, "make all layers of kind altup, with equal inputs"
-            )
+        several = {(getattr(block, "kind", ""), block.streams) for block in blocks if block.streams != 1}
+        if len(several) > 1 or (several and any(block.streams == 1 for block in blocks)):
+            kind = min(several)[0]
+            what = f"layers of kind {kind} stand among others, or differ in their number of streams"
+            hint = f"make all layers of kind {kind}, with equal streams"
+            yield Conflict("streams-alike", "groups", what, hint)
         reads = any(getattr(block, "per_layer_gate", None) is not None for block in blocks)
         if reads and getattr(self, "per_layer_embedding", None) is None:
             what = "a layer has a per_layer_gate, and the model no per_layer_embedding"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.dropout import *
     from archcli.ops.fourier import *
     from archcli.ops.gate_keys import *
+    from archcli.ops.hyper import *
     from archcli.ops.index import *
     from archcli.ops.layout import *
     from archcli.ops.linear_attend import *
@@ -113,6 +114,7 @@ HOMES = {
     ".select": ["Candidates", "ClusterIndex", "Sample", "ScatterAdd", "Select"],
     ".zero_experts": ["CombineReal", "DispatchReal"],
     ".sparse": ["Dilated", "Fixed", "Strided", "WindowAndGlobal"],
+    ".hyper": ["CollapseStreams", "StreamGates"],
     ".streams": [
         "AddToLater",
         "MatchMagnitude",

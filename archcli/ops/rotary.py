@@ -89,13 +89,14 @@ class RotaryTable(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rotate(Op):
-    """Rotate the first r dims of every head: x [B, T, H, d], cos and sin [T, r/2].
+    """Rotate the first r dims of every head, or the `last`: x [B, T, H, d], cos and sin [T, r/2].
 
     Pairs are (i, i + r/2) for `half`, (2i, 2i + 1) for `interleaved`.
     """
 
     name: str
     pairing: Pairing = "half"
+    last: bool = False
 
     def shape(self, x: Shape, cos: Shape, sin: Shape) -> Shape:
         return x
@@ -108,14 +109,16 @@ class Rotate(Op):
         if cos.dtype != x.dtype:
             cos, sin = cos.to(x.dtype), sin.to(x.dtype)
         cos, sin = cos.unsqueeze(-2), sin.unsqueeze(-2)
-        rest = (x[..., width:],) if x.shape[-1] > width else ()
-        rotated = x[..., :width] if rest else x
+        split = x.shape[-1] - width
+        before = (x[..., :split],) if self.last and split else ()
+        rest = (x[..., width:],) if split and not self.last else ()
+        rotated = x[..., split:] if before else x[..., :width] if rest else x
         if self.pairing == "interleaved":
             a, b = rotated[..., ::2], rotated[..., 1::2]
             joined = torch.stack(_turned(torch, a, b, cos, sin), dim=-1).flatten(-2)
-            return torch.cat((joined, *rest), dim=-1) if rest else joined
+            return torch.cat((*before, joined, *rest), dim=-1) if split else joined
         a, b = rotated.chunk(2, dim=-1)
-        return torch.cat((*_turned(torch, a, b, cos, sin), *rest), dim=-1)
+        return torch.cat((*before, *_turned(torch, a, b, cos, sin), *rest), dim=-1)
 
 
 def _turned(torch: Any, a: Any, b: Any, cos: Any, sin: Any) -> Any:

@@ -82,16 +82,22 @@ class MatchMagnitude(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpreadStreams(Op):
-    """Streams x [B, T, n, D], each with its share c_i of y added: x_i + c_i y; y [B, T, D], c [B, T, n]."""
+    """Streams x [B, T, n, D], each with its share c_i of y added: x_i + c_i y; y [B, T, D], c [B, T, n].
+
+    With `meets` y was made of x, whose two gradients are added up.
+    """
 
     name: str
+    meets: bool = False
 
     def shape(self, x: Shape, y: Shape, c: Shape) -> Shape:
         return x
 
     def parts(self, x: Shape, y: Shape, c: Shape) -> tuple[Part, ...]:
         n, one, shares = prod(x), prod(y), prod(c)
+        met = (Part("d_0", OpClass.ELEMENTWISE, n, 2 * n, n, wrt=0),) if self.meets else ()
         gradients = (
+            *met,
             Part("d_1", OpClass.ELEMENTWISE, 2 * n - one, n + shares, one, wrt=1),
             Part("d_2", OpClass.ELEMENTWISE, 2 * n - shares, n + one, shares, wrt=2),
         )

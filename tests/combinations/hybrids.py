@@ -1,6 +1,7 @@
 """Models of several kinds of layer, as they are published: a name, and the layers of one pattern.
 
-A layer is what its YAML mapping holds. `MIXED` is a network, `SSD` a mixer: names of what several have.
+A layer is what its YAML mapping holds, in pre-norm unless it begins with a kind. `MIXED` is a network, `SSD`
+a mixer: names of what several have.
 """
 
 SSD = "{kind: mamba2, n_heads: 4, head_dim: 6, state: 5, n_groups: 2, chunk: 4, conv_kernel: 3}"
@@ -24,6 +25,11 @@ NARROW = (
 CONVOLVED = "{kind: conv_gqa, n_heads: 4, n_kv_heads: 2, head_dim: 6, relative_rank: 3, relative_extent: 4}"
 BESIDE = "{kind: shared_sink_moe, n_experts: 4, n_shared: 2, top_k: 2, expert: {kind: glu, d_ff: 10}}"
 BEHIND = "ffn: {kind: convolved, conv_kernel: 3, network: "
+GATED = (
+    f"{MLA[:-1]}, position: {{kind: rope, rotates: last}}, sinks: true, output_gate: {{per: channel}}, "
+    "index: {top_k: 3, n_heads: 16, head_dim: 6}"
+)
+STREAMS = "kind: hyper, n_streams: 3, magnitude: 1.5"
 
 HYBRIDS = {
     "inkling": (
@@ -42,6 +48,11 @@ HYBRIDS = {
     "lfm2": (f"mixer: {CONV}, {GLU}", f"mixer: {CONV}, {GLU}", f"attention: {GQA}, {MOE}"),
     "falcon-h1": (f"mixer: {BRANCHES}, {GLU}",),
     "nemotron-3": (f"mixer: {SSD}", NARROW, f"attention: {GQA}", NARROW, GLU),
+    "hy4": (
+        f"{STREAMS}, attention: {GATED}}}, {GLU}",
+        f"{STREAMS}, attention: {GATED}, index_from: 0}}, {MOE}",
+    ),
+    "streams": (f"{STREAMS}, mixer: {SSD}, {GLU}", f"{STREAMS}, {GLU}", f"{STREAMS}, attention: {WINDOWED}"),
     "networks-alone": (f"mixer: {LINEAR}", GLU),
 }
 """The layers of each, in turn."""
@@ -50,7 +61,8 @@ HYBRIDS = {
 def hybrid(name, n_layers=None, bias=""):
     """The YAML of a decoder of these layers."""
     layers = HYBRIDS[name]
-    pattern = "\n".join(f"      - {{kind: pre_norm, {layer}}}" for layer in layers)
+    stated = (layer if layer.startswith("kind") else f"kind: pre_norm, {layer}" for layer in layers)
+    pattern = "\n".join(f"      - {{{layer}}}" for layer in stated)
     return f"""
 name: {name}
 vocab_size: 29

@@ -49,7 +49,7 @@ from wiring_attention import (
     check_yarn_scale,
     layer_of,
 )
-from wiring_networks import check_glu_biases, check_inner_norm, check_xielu
+from wiring_networks import check_glu_biases, check_inner_norm, check_streams, check_xielu
 from zoo import DEEPSEEK, LN, QWEN_MOE, RMS, D, V, assert_close, built, gqa, model, moe, tokens
 
 BLOCKS = {
@@ -284,6 +284,7 @@ CHECKS = {
     "activation-xielu": check_xielu,
     "inner-norm": check_inner_norm,
     "glu-biases": check_glu_biases,
+    "streams": check_streams,
     **{f"attention-{name}": lambda name=name: check_attention(name) for name in ATTENTIONS},
     "attention-moa": check_mixture_of_heads,
     **{f"mla-{form}": lambda form=form: check_latent(form) for form in ("naive", "absorbed")},

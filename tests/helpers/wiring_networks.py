@@ -1,11 +1,11 @@
-"""What lies between the matrices of a feed-forward network, and which of them are biased."""
+"""What lies between the matrices of a feed-forward network, which are biased; and its streams."""
 
 import torch
 from torch import nn
 
-from archcli.modules import GLU, MLP, XIELU, PreNorm
+from archcli.modules import GLU, MLP, XIELU, HyperConnected, PreNorm, RMSNorm
 from wiring_attention import X, layer_of
-from zoo import LN, RMS, assert_close, gqa
+from zoo import LN, RMS, assert_close, built, gqa, model, tokens
 
 
 def check_xielu():
@@ -33,3 +33,36 @@ def check_glu_biases():
     assert (node.gate_proj.bias, node.up_proj.bias) == (None, None)
     gated = nn.functional.silu(X @ node.gate_proj.weight.T) * (X @ node.up_proj.weight.T)
     assert_close(node(X), gated @ node.down_proj.weight.T + node.down_proj.bias)
+
+
+def gates(node, name, x, *magnitudes):
+    """Gates of streams x, from all of them together."""
+    joined = x.flatten(-2)
+    joined = joined / (joined.square().mean(-1, keepdim=True) + 0.3).sqrt()
+    trained, sets = getattr(node, f"{name}_gates"), len(magnitudes)
+    base = trained.base.view(sets, -1)
+    logits = getattr(node, name)(joined).unflatten(-1, (sets, -1)) * trained.scale.view(sets, 1) + base
+    return [m / (1 + torch.exp(-z)) + 0.2 for m, z in zip(magnitudes, logits.unbind(-2), strict=True)]
+
+
+def check_streams():
+    """Hyper-connections, from the embeddings to what the last norm reads."""
+    block = HyperConnected(
+        attention=gqa(),
+        ffn=MLP(d_ff=7),
+        norm=RMS,
+        n_streams=3,
+        magnitude=1.5,
+        eps=0.2,
+        stream_norm=RMSNorm(eps=0.3, weight=False),
+    )
+    made, ids = built(model(block, n_layers=1)), tokens()
+    node, x = made.layers[0], made.embedding.tokens.weight[ids]
+    x = torch.stack([x, x, x], dim=-2)
+    for step in ("attention", "ffn"):
+        gather, back = gates(node, f"{step}_hyper", x, 1.0, 1.5)
+        read = getattr(node, f"{step}_norm")((gather[..., None] * x).sum(-2))
+        y = node.attention(read)[0] if step == "attention" else node.ffn(read)
+        x = x + back[..., None] * y[..., None, :]
+    [last] = gates(made, "hyper_head", x, 1.0)
+    assert_close(made(ids), made.lm_head(made.final_norm((last[..., None] * x).sum(-2))))

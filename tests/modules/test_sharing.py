@@ -1,4 +1,4 @@
-"""Layers that read the keys and values of an earlier one, embeddings of every layer, several streams."""
+"""Layers that read keys and values or an index of an earlier one, embeddings of every layer, streams."""
 
 import pytest
 
@@ -26,6 +26,8 @@ def model(*groups, head=""):
     return load_text(yaml(*groups, head=head), "f").model
 
 
+INDEX = "{top_k: 3, n_heads: 16, head_dim: 6}"
+OWN_INDEX, READS_INDEX = layer(index=INDEX), layer(index=INDEX, index_from=0)
 TABLE = "per_layer_embedding: {width: 3, vocab_size: 7}\n"
 OWN = (4, [layer(window=3), layer()])
 SHARING = model(OWN, (6, [layer(2, window=3), layer(1)]))
@@ -87,11 +89,83 @@ def test_streams_are_those_of_every_layer():
         model((1, [layer(kind="altup", more="active: 4, ")]))
 
 
-@pytest.mark.parametrize("last", [layer(0), layer(kind="altup"), layer(more="per_layer_gate: silu, ")])
+@pytest.mark.parametrize(
+    "last",
+    [
+        layer(0),
+        layer(kind="altup"),
+        layer(more="per_layer_gate: silu, "),
+        layer(kind="hyper"),
+        layer(index=INDEX, index_from=0),
+    ],
+)
 def test_a_layer_that_needs_others_predicts_no_further_token(last):
-    first = last if "altup" in last else layer()
+    first = last if "altup" in last or "hyper" in last else OWN_INDEX if "index" in last else layer()
     with pytest.raises(ArchError, match="has one stream and keys and values of its own"):
         model((2, [first, last]), head="mtp: {depth: 1}\n" + (TABLE if "per_layer" in last else ""))
+
+
+def test_layers_that_read_a_choice_have_no_indexer():
+    every, fewer = (model((3, [OWN_INDEX, again])) for again in (OWN_INDEX, READS_INDEX))
+    params, less = (archcli.count_params(m).totals["by_group"]["indexer"] for m in (every, fewer))
+    # queries of 16 heads of 6, a key and its norm, a weight of each head, on a width of 8
+    assert (params, less) == (3 * (8 * 96 + 8 * 6 + 12 + 8 * 16), 2 * (8 * 96 + 8 * 6 + 12 + 8 * 16))
+    held, kept = (archcli.count_kv_cache(m, context=9).totals["elements"] for m in (every, fewer))
+    assert (held, kept) == (3 * 9 * (2 * 4 + 6), 3 * 9 * 2 * 4 + 2 * 9 * 6)
+    flops = [
+        archcli.count_flops(m, seq_len=9).totals["by_component"]["attention_scores"] for m in (every, fewer)
+    ]
+    assert flops[0] == flops[1]
+
+
+NO_INDEX = {
+    "later": ([OWN_INDEX, layer(index=INDEX, index_from=1)], "index_from 1 is not before this layer"),
+    "borrowed": (
+        [OWN_INDEX, READS_INDEX, layer(index=INDEX, index_from=1)],
+        "layer 1 reads those of layer 0",
+    ),
+    "another": (
+        [layer(index="{top_k: 3, n_heads: 16, head_dim: 7}"), READS_INDEX],
+        "has another index, or none",
+    ),
+    "none there": ([layer(), READS_INDEX], "layer 0 has another index, or none"),
+    "none here": ([OWN_INDEX, layer(index_from=0)], "and the layer states none"),
+    "both": ([OWN_INDEX, layer(0, index=INDEX, index_from=0)], "keys and values of an earlier one, or what"),
+    "no attention": (
+        ["{kind: sandwich, ffn: {kind: glu, d_ff: 6}}", READS_INDEX],
+        "has no choice of an index",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NO_INDEX)
+def test_a_layer_reads_an_equal_index_from_before(name):
+    layers, message = NO_INDEX[name]
+    with pytest.raises(ArchError, match=message):
+        model((len(layers), layers))
+
+
+def test_a_choice_is_of_layers_not_of_branches_or_shared_blocks():
+    own = f"{ATTENTION}, index: {INDEX}"
+    branches = f"kind: parallel, branches: [{{{own}}}, {{{own}, index_from: 0}}]"
+    with pytest.raises(ArchError, match="a branch of a mixer cannot read the choice of an index"):
+        model((2, [OWN_INDEX, f"{{kind: sandwich, attention: {{{branches}}}}}"]))
+    with pytest.raises(ArchError, match="reads nothing of one of them"):
+        model((2, [OWN_INDEX, "{kind: shared, use: a}"]), head=f"shared: {{a: {READS_INDEX}}}\n")
+
+
+HYPER = layer(kind="hyper", more="n_streams: 3, ")
+
+
+def test_streams_of_one_kind():
+    with pytest.raises(ArchError, match="layers of kind altup stand among others"):
+        model((2, [layer(kind="altup", more="inputs: 3, "), HYPER]))
+    with pytest.raises(ArchError, match="layers of kind hyper stand among others"):
+        model((2, [layer(), HYPER]))
+    with pytest.raises(ArchError, match="layers of kind hyper stand among others, or differ in their number"):
+        model((2, [layer(kind="hyper"), HYPER]))
+    with pytest.raises(ArchError, match="dropout is not defined for several streams"):
+        model((1, [layer(kind="hyper", more="dropout: 0.1, ")]))
 
 
 def test_layers_that_need_others_are_not_measured_alone():
@@ -99,6 +173,8 @@ def test_layers_that_need_others_are_not_measured_alone():
 
     assert not stand_alone(SHARING)
     assert not stand_alone(model((1, [layer(kind="altup")])))
+    assert not stand_alone(model((1, [HYPER])))
+    assert not stand_alone(model((2, [OWN_INDEX, READS_INDEX])))
     assert stand_alone(model(OWN))
 
 
@@ -121,6 +197,18 @@ def test_all_of_it_compiles_and_trains():
     words = "inputs: 3, laurel_rank: 2, per_layer_gate: silu, "
     late = layer(0, kind="altup", more=words).replace("d_ff: 6", "d_ff: 6, sparsity: 0.5")
     made = archcli.build(model((1, [layer(kind="altup", more=words)]), (2, [late]), head=TABLE))
+    tokens = torch.arange(10).view(2, 5)
+    compiled = torch.compile(made, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(tokens), made(tokens))
+    made.train()(tokens, targets=tokens).backward()
+    assert [name for name, weight in made.named_parameters() if weight.grad is None] == []
+
+
+@pytest.mark.torch
+def test_streams_compile_and_train():
+    import torch
+
+    made = archcli.build(model((2, [HYPER])))
     tokens = torch.arange(10).view(2, 5)
     compiled = torch.compile(made, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled(tokens), made(tokens))

@@ -132,8 +132,10 @@ def rotary_table(op, weights, positions):
 def rotate(op, weights, x, cos, sin):
     """As multiplication of complex numbers."""
     pairs, out = cos.shape[-1], x.clone()
+    first = x.shape[-1] - 2 * pairs if op.last else 0
     for i in range(pairs):
         a, b = (2 * i, 2 * i + 1) if op.pairing == "interleaved" else (i, i + pairs)
+        a, b = first + a, first + b
         turned = torch.complex(x[..., a], x[..., b]) * torch.complex(cos[:, i], sin[:, i])[None, :, None]
         out[..., a], out[..., b] = turned.real, turned.imag
     return out

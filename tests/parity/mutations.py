@@ -30,9 +30,19 @@ from parity.alterations import (
 )
 from parity.crossing import norm_of_tokens, without_cross
 from parity.encoding import ENCODER_PARTS, idle
-from parity.particular import each_bias, heads, norm_place, of_low_rank, offset, place, reverse, turned
+from parity.particular import (
+    each_bias,
+    heads,
+    norm_place,
+    of_low_rank,
+    offset,
+    other_end,
+    place,
+    reverse,
+    turned,
+)
 from parity.recurring import RECURRENT_PARTS, unless_one
-from parity.sharing import SHARING_PARTS, shares_alike
+from parity.sharing import SHARING_PARTS, earlier_index, own_index, shares_alike
 from parity.visible import causality, visibility
 
 STRUCTURE = set(
@@ -66,6 +76,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "pairing": to("half", "interleaved"),
         "rotary_dim": turned,
         "clockwise": to(True, False),
+        "rotates": other_end,
     },
     m.NoScaling: {"kind": kinds(m.LinearScaling, factor=2.0)},
     m.DynamicNTKScaling: {
@@ -166,7 +177,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "output_gate": dropped,
         "inner_norm": dropped,
     },
-    m.IndexedAttention: {"index": dropped},
+    m.IndexedAttention: {"index": own_index, "index_from": earlier_index},
     m.ProjectedAttention: {"value_gate": dropped},
     m.ValueGate: {"top_k": plus(-1, 1), "bias": off},
     m.Indexer: {"top_k": plus(-1, 1), "pairing": to("half", "interleaved")},

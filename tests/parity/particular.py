@@ -45,6 +45,12 @@ def turned(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
     return both(plus(-2), filled(4))(spec, field) if spec.scaling.kind != "longrope" else iter(())
 
 
+def other_end(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
+    """The other dims turned, where the position says that not all are."""
+    if spec.rotary_dim is not None or spec.rotates == "last":
+        yield from to("first", "last")(spec, field)
+
+
 def reverse(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
     """The layers of a pattern in the opposite order, if their weights are of the same shapes."""
     facts = [block.facts() for block in spec.pattern]

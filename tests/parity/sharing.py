@@ -16,6 +16,17 @@ def earlier_keys(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
         yield "kv_from-2", altered(spec, kv_from=spec.kv_from - 2)
 
 
+def earlier_index(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
+    """The choice of the layer before the one whose index is read."""
+    if spec.index_from:
+        yield "index_from-1", altered(spec, index_from=spec.index_from - 1)
+
+
+def own_index(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
+    """Without an index, where the layer has one itself."""
+    return dropped(spec, field) if spec.index_from is None else iter(())
+
+
 def of_own_values(alteration: Alteration) -> Alteration:
     """A change of values, where the layer has values of its own that no norm makes as long as they were."""
     return lambda spec, field: (
@@ -44,7 +55,7 @@ def shares_alike(model: Any, mutant: Any) -> bool:
         return True
     depths = {sum(group.n_layers for group in each.groups) for each in (model, mutant)}
     conflicts = {conflict.code for conflict in mutant.check_width(model.d_model)}
-    return "kv-from-layer" not in conflicts and (model.per_layer_embedding is None or len(depths) == 1)
+    return "reads-of-layer" not in conflicts and (model.per_layer_embedding is None or len(depths) == 1)
 
 
 SHARING_PARTS: dict[type[Spec], dict[str, Alteration]] = {
@@ -56,6 +67,14 @@ SHARING_PARTS: dict[type[Spec], dict[str, Alteration]] = {
         "stored_scale": off,
     },
     m.AltUp: {"active": to(0, 1), "corrects_scale": off, "inputs": nothing},
+    m.HyperConnected: {
+        "n_streams": nothing,
+        "magnitude": times(1.1),
+        "eps": both(to(0.02), off),
+        "stream_norm": nothing,
+        "residual_multiplier": nothing,
+        "nth_branch": nothing,
+    },
     m.Decoder: {"per_layer_embedding": nothing},
     m.ProportionalScaling: {"share": times(0.5), "factor": times(2), "kind": kinds(m.NoScaling)},
     m.GLU: {"sparsity": denser},

@@ -32,7 +32,7 @@ from archcli.modules import (
 from readings.architectures import ACTIVATIONS, DENSE, blocks, decoders
 from readings.mixers import NORMS, SIZES, heads, positions
 from readings.outputs import BOOL, NUMBERS, maybe
-from readings.sharers import sharers
+from readings.sharers import choosers, sharers
 from readings.sharing import sharing
 
 BANDS = maybe(st.builds(WindowedGlobal, window=SIZES, n_global=st.integers(0, 3)))
@@ -153,7 +153,7 @@ def encoder_decoders(draw):
     )
 
 
-MODELS = decoders() | encoders() | encoder_decoders() | sharing() | sharers()
+MODELS = decoders() | encoders() | encoder_decoders() | sharing() | sharers() | choosers()
 """Any architecture."""
-GENERATORS = decoders() | encoder_decoders() | sharing() | sharers()
+GENERATORS = decoders() | encoder_decoders() | sharing() | sharers() | choosers()
 """Any that fills a cache."""

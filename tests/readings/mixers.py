@@ -109,6 +109,7 @@ def positions(draw, width):
         pairing=draw(st.sampled_from(["half", "interleaved"])),
         scaling=scaling,
         clockwise=draw(BOOL),
+        rotates=draw(st.sampled_from(["first", "last"])),
     )
 
 

@@ -4,13 +4,18 @@ from hypothesis import strategies as st
 
 from archcli.modules import (
     GLU,
+    MLP,
     AltUp,
     Decoder,
     GELUTanh,
     Group,
     GroupedQueryAttention,
+    HyperConnected,
+    Indexer,
     MixtureOfExperts,
+    MultiHeadLatentAttention,
     PerLayerEmbedding,
+    PreNorm,
     RMSNorm,
     Rope,
     Router,
@@ -22,7 +27,7 @@ NORM = RMSNorm()
 BARE = RMSNorm(weight=False)
 
 
-def attention(lender, *, window, width, keys):
+def sharing_attention(lender, *, window, width, keys):
     """Grouped-query attention, its keys its own or those of layer `lender`."""
     own = {"kv_from": lender} if lender is not None else {"v_norm": BARE, "values": keys}
     return GroupedQueryAttention(
@@ -53,7 +58,7 @@ def layers(draw):
     keys, widths = draw(st.sampled_from(["projected", "keys"])), (2, draw(st.sampled_from([2, 4])))
 
     def layer(place, lender):
-        mixer = attention(lender, window=(3, None)[place], width=widths[place], keys=keys)
+        mixer = sharing_attention(lender, window=(3, None)[place], width=widths[place], keys=keys)
         return (AltUp if streams else Sandwich)(attention=mixer, **fields)
 
     return layer, gated
@@ -73,5 +78,54 @@ def sharers(draw):
         groups=(
             Group(n_layers=own, pattern=(layer(0, None), layer(1, None))),
             Group(n_layers=late, pattern=(layer(0, lenders[0]), layer(1, lenders[1]))),
+        ),
+    )
+
+
+SIZES = st.integers(1, 4)
+
+
+@st.composite
+def of_streams(draw):
+    """A function from a layer's fields to one on several streams, or on one."""
+    if draw(BOOL):
+        return lambda **fields: PreNorm(norm=NORM, **fields)
+    given = {"n_streams": draw(st.integers(2, 3)), "magnitude": draw(st.sampled_from([1.0, 1.5]))}
+    bare = draw(st.sampled_from([BARE, NORM]))
+    return lambda **fields: HyperConnected(norm=NORM, stream_norm=bare, **given, **fields)
+
+
+@st.composite
+def choosing(draw):
+    """A function from the layer whose index is read, or None, to attention."""
+    index = Indexer(top_k=draw(SIZES), n_heads=draw(SIZES), head_dim=65, norm=NORM)
+    turned = Rope(rotates=draw(st.sampled_from(["first", "last"])))
+    if draw(BOOL):
+        fields = {"n_heads": 2, "n_kv_heads": 1, "head_dim": 4, "position": turned, "index": index}
+        return lambda source: GroupedQueryAttention(**fields, index_from=source)
+    form = draw(st.sampled_from(["naive", "absorbed"]))
+    ranks = {"kv_lora_rank": 3, "qk_nope_head_dim": 2, "qk_rope_head_dim": 2, "v_head_dim": draw(SIZES)}
+    fields = {
+        "n_heads": 2,
+        "q_lora_rank": draw(st.none() | SIZES),
+        "position": turned,
+        "index": index,
+        "form": form,
+    }
+    return lambda source: MultiHeadLatentAttention(**ranks, **fields, latent_norm=NORM, index_from=source)
+
+
+@st.composite
+def choosers(draw):
+    """Layers with an index and later ones that read what it has chosen, on one stream or several."""
+    layer, attention, own = draw(of_streams()), draw(choosing()), draw(st.integers(1, 2))
+    network, source = MLP(d_ff=draw(SIZES)), draw(st.integers(0, own - 1))
+    return Decoder(
+        vocab_size=draw(st.integers(2, 11)),
+        d_model=draw(st.integers(2, 8)),
+        norm=NORM,
+        groups=(
+            Group(n_layers=own, layer=layer(attention=attention(None), ffn=network)),
+            Group(n_layers=draw(st.integers(1, 2)), layer=layer(attention=attention(source), ffn=network)),
         ),
     )

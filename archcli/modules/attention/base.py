@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import StateContent, Tensor
-from archcli.modules.base import Conflict, Positive, Share, Size, Spec
-from archcli.modules.context import Context
+from archcli.modules.base import Conflict, Count, Positive, Share, Size, Spec
+from archcli.modules.context import Context, chosen_before
 from archcli.modules.mixer import Mixer, MixerFacts
 from archcli.modules.norm import Norm
 from archcli.modules.position import NoPosition, Position
@@ -248,9 +248,13 @@ class SoftmaxAttention(Attention):
 
 
 class IndexedAttention(SoftmaxAttention):
-    """Softmax attention whose keys an indexer may choose; without `index` a query reads all that it sees."""
+    """Softmax attention whose keys an indexer may choose; without `index` a query reads all that it sees.
+
+    `index_from` n reads what the equal index of the earlier layer n has chosen (arXiv:2603.12201).
+    """
 
     index: Indexer | None = None
+    index_from: Count | None = None
 
     def own_mask(self) -> Mask:
         """Which keys a query sees; with an index as many as that chooses."""
@@ -258,8 +262,8 @@ class IndexedAttention(SoftmaxAttention):
 
     def facts(self, d_model: Number | None = None) -> MixerFacts:
         """The facts of softmax attention, and how many keys an index chooses."""
-        facts = super().facts(d_model)
-        return facts if self.index is None else replace(facts, indexed=self.index.top_k)
+        chosen = None if self.index is None else self.index.top_k
+        return replace(super().facts(d_model), indexed=chosen, index_from=self.index_from)
 
     @property
     def _pattern(self) -> str:
@@ -272,8 +276,8 @@ class IndexedAttention(SoftmaxAttention):
 
         `queries` is what the index reads its queries from; the attention's own cache has `held` entries.
         """
-        if self.index is None:
-            return None, ()
+        if self.index is None or self.index_from is not None:
+            return None if self.index is None else chosen_before(context), ()
         cached = None if context.cache is None else context.cache[held:]
         chosen, kept = self.index(
             x, queries, context._replace(cache=cached), self.position, table, name="indexer", no_grad=True

@@ -149,7 +149,7 @@ class ProjectedAttention(IndexedAttention, ProjectedHeads):
         gates = None if gate is None else gate(v, context, self.n_heads, name="value_gate")
         mixed = self.merge(x, self.attend(context, d, q, k, v, selected=chosen, bias=gates))
         out = Linear("o_proj", context.width_of(x), self._biased("o"))(mixed)
-        return out, lent(context, None if kept is None else (*kept, *index_keys), (k, v))
+        return out, lent(context, None if kept is None else (*kept, *index_keys), (k, v), chosen)
 
     def _entries(self, x: Tensor, d: Number, table: tuple[Tensor, Tensor] | None) -> dict[str, Tensor]:
         """Keys and values of tokens x."""

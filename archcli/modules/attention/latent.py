@@ -99,7 +99,7 @@ class MultiHeadLatentAttention(IndexedAttention):
             mixed = Multiply("query_gated")(mixed, Activate("query_gate", "sigmoid")(values))
         mixed = self.merge(x, mixed)
         out = Linear("o_proj", context.width_of(x), self.bias)(mixed)
-        return out, lent(context, None if kept is None else (*kept, *index_keys), (latent, k_pe))
+        return out, lent(context, None if kept is None else (*kept, *index_keys), (latent, k_pe), chosen)
 
     def _latents(self, x: Tensor, table: tuple[Tensor, Tensor] | None) -> dict[str, Tensor]:
         """The latent [B, T, c] of tokens x, and their rotary key [B, T, 1, r]."""

@@ -64,6 +64,16 @@ DOTS = {
     **GROUPED,
 }
 
+HY4 = {
+    **{key: value for key, value in BASE.items() if key != "first_k_dense_replace"},
+    "model_type": "hy_v4",
+    "num_hidden_layers": 4,
+    "hc_mult": 3,
+    "hc_magnitude": 1.3,
+    "hc_eps": 0.1,
+    "swiglu_limit": 0.5,
+}
+
 FAMILIES = {
     "deepseek-v3.2": Family(
         {**BASE, "model_type": "deepseek_v32", **GROUPED, "rope_parameters": STRETCHED}, quiet=SMALL_KEYS
@@ -90,6 +100,41 @@ FAMILIES = {
     "doge-all-keys": Family({**DOGE, "keep_window_size": 64, "num_key_value_heads": None}, inert=EVERY_GATE),
     "glm-moe-dsa": Family(
         {**BASE, "model_type": "glm_moe_dsa", **GROUPED}, quiet=SMALL_KEYS, inert=AS_ATTENTION
+    ),
+    "glm-moe-dsa-shared": Family(
+        {
+            **BASE,
+            "model_type": "glm_moe_dsa",
+            "num_hidden_layers": 5,
+            "indexer_types": ["full", "full", "shared", "shared", "full"],
+        },
+        quiet=SMALL_KEYS,
+        inert={
+            f"groups.{i}.layer.attention.index: pairing=interleaved": "as the attention pairs" for i in (0, 3)
+        },
+    ),
+    "hy4": Family(
+        {**HY4, "rope_parameters": STRETCHED},
+        quiet=QUIET,
+        inert={
+            "groups.0.layer.attention.index: pairing=half": "as the attention pairs",
+            "groups.2.layer.attention.position: rotates=first": "the layer reads another's index",
+        },
+    ),
+    "hy4-all-full": Family(
+        {
+            **HY4,
+            "num_hidden_layers": 2,
+            "indexer_types": ["full", "full"],
+            "mlp_layer_types": ["sparse", "dense"],
+            "attention_bias": True,
+            "norm_topk_prob": False,
+            "hidden_act": "gelu",
+            "hc_eps": 0.0,
+            **GROUPED,
+        },
+        quiet=QUIET,
+        inert={f"groups.{i}.layer.attention.index: pairing=half": "as the attention pairs" for i in (0, 1)},
     ),
     "dots3-note": Family(
         DOTS,

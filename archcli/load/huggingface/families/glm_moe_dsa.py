@@ -6,7 +6,8 @@ from archcli.load.huggingface.weights.rules import Weights
 from archcli.load.huggingface.whole.deepseek_sparse import (
     ALIASES,
     DSA_DEFAULTS,
-    every_layer_has_its_index,
+    index_sources,
+    index_types,
     sparse_deepseek,
     sparse_deepseek_weights,
 )
@@ -31,10 +32,9 @@ DEFAULTS = {
 
 
 def mapping(config: Config) -> Mapped:
-    """As DeepSeek-V3.2; indexers pair neighbours as the attention does."""
+    """As DeepSeek-V3.2; indexers pair neighbours as the attention does, and layers may share them."""
     config = config.of_class(DEFAULTS, **ALIASES)
-    every_layer_has_its_index(config)
-    return sparse_deepseek(config)
+    return sparse_deepseek(config, sources=index_sources(config, index_types(config)))
 
 
 def weights(config: Config) -> Weights:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate
+
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.parts.attention import latent_attention
 from archcli.load.huggingface.parts.decoder import decoder, multi_token_prediction
@@ -63,41 +66,75 @@ def only_indexed(config: Config) -> None:
         raise config.error(what, f"known: {INDEXED}", config.place("layer_types"))
 
 
-def every_layer_has_its_index(config: Config) -> None:
-    """Refuse layers that read the keys which an earlier layer has chosen (arXiv:2603.12201)."""
-    kinds = index_types(config)
-    if SHARED_INDEX in kinds:
-        layer, keys = kinds.index(SHARED_INDEX), (*INDEX_NAMES, *INDEX_STEPS)
-        what = f"layer {layer} shares the index of an earlier layer, which is not supported"
-        raise config.error(what, at=config.place(*keys))
+def needs_query_latent(config: Config) -> None:
+    """Refuse queries that are made of the token itself, of which an indexer has none to read."""
+    if config.stated_null("q_lora_rank"):
+        raise config.error("q_lora_rank null is not supported", "state a rank", config.place("q_lora_rank"))
 
 
-def index_types(config: Config) -> list[str]:
-    """For each layer whether it has an index of its own, full, or that of the last that has, shared."""
-    count, named = config.layers(), [config.value(key, default=None) for key in INDEX_NAMES]
+def stated_indexes(config: Config, *names: str) -> list[str] | None:
+    """For each layer full or shared, by the first of these keys that the file states; None without."""
+    named = [config.value(key, default=None) for key in names or INDEX_NAMES[:1]]
     stated = next((value for value in named if value.value is not None), None)
     if stated is None:
-        step, first = (config.count(key, default=usual).value for key, usual in INDEX_STEPS.items())
-        steps = [max(layer - first + 1, 0) % max(step, 1) for layer in range(count)]
-        return [SHARED_INDEX if step else FULL_INDEX for step in steps]
-    letters = stated.value if isinstance(stated.value, str | list) else []
-    kinds = [LETTERS.get(kind, kind) for kind in letters[:count]]
+        return None
+    count, kinds = config.layers(), stated.value
+    if isinstance(kinds, str) and stated is named[-1] and len(names) > 1:
+        kinds = [LETTERS.get(letter, letter) for letter in kinds]
+    kinds = kinds[:count] if isinstance(kinds, list) else []
     if len(kinds) < count or any(kind not in LETTERS.values() for kind in kinds):
         what = f"{short_repr(stated.value)} does not say of each of {count} layers what index it has"
         raise config.error(what, f"known: {FULL_INDEX}, {SHARED_INDEX}", stated.place)
     return kinds
 
 
-def sparse_deepseek(config: Config, pairing: str | None = None) -> Mapped:
-    """As DeepSeek-V3, each layer with an indexer; the first are dense where mlp_layer_types names none."""
+def index_types(config: Config) -> list[str]:
+    """For each layer whether it has an index of its own, full, or that of the last that has, shared."""
+    stated = stated_indexes(config, *INDEX_NAMES)
+    if stated is not None:
+        return stated
+    step, first = (config.count(key, default=usual).value for key, usual in INDEX_STEPS.items())
+    steps = [max(layer - first + 1, 0) % max(step, 1) for layer in range(config.layers())]
+    return [SHARED_INDEX if step else FULL_INDEX for step in steps]
+
+
+def index_sources(config: Config, kinds: list[str]) -> list[int | None]:
+    """For each layer the one whose choice of keys it reads (arXiv:2603.12201), None where it has an index."""
+    if kinds[0] == SHARED_INDEX:
+        what = "layer 0 shares the index of an earlier layer, and there is none"
+        raise config.error(what, at=config.place(*INDEX_NAMES, *INDEX_STEPS))
+    full = [layer for layer, kind in enumerate(kinds) if kind == FULL_INDEX]
+    last = accumulate(full.count(layer) for layer in range(len(kinds)))
+    return [None if layer in full else full[n - 1] for layer, n in enumerate(last)]
+
+
+def reading(layer: Mapped, attention: Mapped, sources: Sequence[int | None]) -> list[Mapped]:
+    """A layer for each of these sources of its index."""
+    made = {
+        source: {**layer, "attention": without_none({**attention, "index_from": source})}
+        for source in dict.fromkeys(sources)
+    }
+    return [made[source] for source in sources]
+
+
+def sparse_deepseek(
+    config: Config, pairing: str | None = None, sources: Sequence[int | None] | None = None
+) -> Mapped:
+    """As DeepSeek-V3, with indexers; the first layers are dense where mlp_layer_types names none.
+
+    `sources` are the layers whose indexes layers read, left out where each has one.
+    """
     for key, value in (("moe_layer_freq", 1), ("scoring_func", "sigmoid"), ("topk_method", "noaux_tc")):
         config.only(key, value, default=value)
     config.ignore("mlp_bias", "rope_interleave", "indexer_rope_interleave")
     only_indexed(config)
     attention = {**latent_attention(config, "interleaved"), "index": index(config, pairing)}
-    layer, routed = {"kind": "pre_norm", "attention": attention}, _routed(config)
-    layers = some_routed(config, routed, lambda: deepseek_experts(config))([layer] * len(routed))
-    mtp = multi_token_prediction(config, lambda: {**layer, "ffn": deepseek_experts(config)}, alike=routed[-1])
+    routed = _routed(config)
+    made = reading({"kind": "pre_norm"}, attention, sources or [None] * len(routed))
+    layers = some_routed(config, routed, lambda: deepseek_experts(config))(made)
+    alone = {"kind": "pre_norm", "attention": attention}
+    alike = routed[-1] and (sources is None or sources[-1] is None)
+    mtp = multi_token_prediction(config, lambda: {**alone, "ffn": deepseek_experts(config)}, alike=alike)
     return decoder(config, rmsnorm(config), layers, mtp=mtp)
 
 

@@ -104,7 +104,9 @@ def without_ends(model: Model) -> Model:
 def stand_alone(model: Model) -> bool:
     """Whether layers can be measured without the others: none reads what another or the model lends it."""
     blocks = [block for _, stack in stacks(model) for group in stack.groups for block in group.blocks]
-    lent = any(block.facts().kv_from is not None or block.streams > 1 for block in blocks)
+    lent = any(
+        {block.facts().kv_from, block.facts().index_from} != {None} or block.streams > 1 for block in blocks
+    )
     return not lent and getattr(model, "per_layer_embedding", None) is None
 
 

@@ -66,10 +66,10 @@ TABLE: dict[str, dict[str, str]] = {
         "parallel": "archcli.modules.block:Parallel",
         "normed_stream": "archcli.modules.normed_stream:NormedStream",
         "altup": "archcli.modules.altup:AltUp",
-        "hyper": "archcli.modules.hyper:HyperConnected",
         "shortcut_moe": "archcli.modules.shortcut:ShortcutMoE",
         "concat": "archcli.modules.shared:ConcatBlock",
         "shared": "archcli.modules.shared:SharedLayer",
+        "hyper": "archcli.modules.hyper:HyperConnected",
     },
     "cross_attention": {"cross": "archcli.modules.attention.cross:CrossAttention"},
     "ffn": {

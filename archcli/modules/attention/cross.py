@@ -70,7 +70,7 @@ class CrossAttention(ProjectedAttention):
     def check(self) -> Iterator[Conflict]:
         """Conflict: an index or a gate, which choose among earlier tokens of the layer's own stream."""
         yield from super().check()
-        if self.index is not None:
+        if self.index is not None or self.index_from is not None:
             what = "an index chooses of the tokens of its own stream"
             yield Conflict("index-of-source", "index", what, "leave index out of cross attention")
         if self.value_gate is not None:

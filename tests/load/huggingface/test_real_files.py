@@ -26,6 +26,8 @@ STORED = "quantization_config: {}; other weights take the bytes of --dtype"
 NF4 = STORED.format("bitsandbytes, nf4 in blocks of 64, scales quantized again")
 FP8 = STORED.format("fp8 in blocks of 128 x 128 with a scale of fp32")
 
+SSM = "no model_type: read as mamba_ssm, whose files have these keys"
+
 # by file: parameters and notes
 ANSWERS = {
     "qwen2.5-0.5b-instruct": (494_032_768, ()),
@@ -67,6 +69,23 @@ ANSWERS = {
     "baichuan2-13b-chat": (13_896_668_160, (CODE,)),
     "internlm2_5-7b-chat": (7_737_708_544, (CODE,)),
     "minicpm-2b-sft": (2_724_880_896, (CODE,)),
+    "nemotron-nano-9b-v2": (8_888_227_328, (CODE,)),
+    "granite-4.0-h-small": (32_207_337_984, ()),
+    "mamba-codestral-7b": (7_285_403_648, ()),
+    "jamba-1.5-large": (398_555_145_696, ()),
+    "qwen3-next-80b-a3b-instruct": (79_674_391_296, ()),
+    "kimi-linear-48b-a3b": (49_122_675_072, (CODE,)),
+    "lfm2-1.2b": (1_170_340_608, ()),
+    "falcon-h1-34b": (33_642_516_224, ()),
+    "zamba2-7b": (7_356_749_648, ()),
+    "recurrentgemma-9b": (8_579_977_216, ()),
+    "falcon-mamba-7b": (7_272_665_088, ()),
+    "xlstm-7b": (6_865_424_896, ()),
+    "bamba-9b": (9_780_235_392, ()),
+    "rwkv-4-1b5-pile": (1_515_106_304, ()),
+    "mamba-2.8b-of-state-spaces": (2_768_345_600, (SSM,)),
+    "mamba2-2.7b-of-state-spaces": (2_702_599_680, (SSM,)),
+    "deepseek-v3.2": (671_877_929_216, (FP8,)),
 }
 
 # by file: what its one line says after the file's name

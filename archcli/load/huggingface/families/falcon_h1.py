@@ -48,7 +48,10 @@ DEFAULTS = {
     "ssm_out_multiplier": 1.0,
     **BAMBA_MIXER,
 }
-UNREAD = "num_logits_to_keep mamba_use_mlp"
+UNREAD = """
+    num_logits_to_keep mamba_use_mlp mlp_expansion_factor time_step_floor time_step_max time_step_min
+    time_step_rank
+"""
 
 
 def mapping(config: Config) -> Mapped:

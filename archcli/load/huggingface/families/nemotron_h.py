@@ -70,7 +70,8 @@ RENAMED = {
 UNREAD = """
     num_hidden_layers attention_bias attention_dropout sliding_window expand mamba_expand mamba_proj_bias
     mamba_ssm_cache_dtype time_step_max time_step_limit time_step_floor mamba_dt_max mamba_dt_limit
-    mamba_dt_init_floor residual_in_fp32 hidden_dropout rescale_prenorm_residual num_logits_to_keep
+    mamba_dt_init_floor time_step_rank residual_in_fp32 hidden_dropout rescale_prenorm_residual
+    num_logits_to_keep
     use_mamba_kernels n_shared_experts moe_shared_expert_overlap mtp_layers_block_type rope_theta
     mtp_hybrid_override_pattern partial_rotary_factor norm_eps rms_norm_eps rope_parameters rope_scaling
 """

@@ -40,6 +40,7 @@ def mapping(config: Config) -> Mapped:
     """
     config = config.of_class(DEFAULTS)
     config.ignore("w_init_variance_scale", "final_w_init_variance_scale", "layer_types", "_block_types")
+    config.ignore("attentions_pattern", "embeddings_scale_by_sqrt_dim")  # of older files
     blocks = {True: {"mixer": _rg_lru(config)}, False: {"attention": _attention(config)}}
     ffn = _network(config)
     layers = {kind: {"kind": "pre_norm", **block, "ffn": ffn} for kind, block in blocks.items()}

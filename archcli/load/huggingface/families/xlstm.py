@@ -29,9 +29,10 @@ DEFAULTS = {
 UNREAD = """
     norm_reduction_force_float32 chunkwise_kernel sequence_kernel step_kernel mode return_last_states
     autocast_kernel_dtype inference_state_dtype max_inference_chunksize add_out_norm
-    tie_word_embeddings
+    tie_word_embeddings add_post_blocks_norm cell_norm_eps force_bos_token_insert forward_backend_name
+    head_dim igate_bias_init_range mlstm_round_up_to_multiple_of
 """
-"""Keys of how it is run, and two that the class does not read: it ends in a norm, and never ties its head."""
+"""Keys of how it is run, and those that the class does not read: it ends in a norm and ties nothing."""
 
 
 def mapping(config: Config) -> Mapped:

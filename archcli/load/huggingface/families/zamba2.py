@@ -49,7 +49,10 @@ KEYS = Mamba2Keys(
     bias="add_bias_linear",
     conv_bias="use_conv_bias",
 )
-UNREAD = "use_mem_eff_path mamba_headdim hybrid_layer_ids attention_hidden_size kv_channels"
+UNREAD = """
+    use_mem_eff_path mamba_headdim hybrid_layer_ids attention_hidden_size kv_channels ffn_hidden_size
+    lora_rank state_size use_shared_mlp_adapter
+"""
 LONG = 16384
 """The context of use_long_context, whatever the file says."""
 

@@ -107,7 +107,8 @@ WEIGHTS: Weights = {
 def mapping(config: Config) -> Mapped:
     """Gated latent attention with sinks, whose layers share indexes, and bounded experts, on streams."""
     config = config.of_class(DEFAULTS, **ALIASES)
-    config.ignore("learnable_sink_init", "first_k_dense_replace", "scoring_func", "topk_method")
+    config.ignore("learnable_sink_init", "first_k_dense_replace", "moe_layer_freq")
+    config.ignore("scoring_func", "topk_method")
     without_prediction(config)
     only_indexed(config)
     needs_query_latent(config)

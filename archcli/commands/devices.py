@@ -1,0 +1,101 @@
+"""`archcli devices`: GPUs and their like, with what they hold and do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from archcli.commands.options import Form, Json, Output
+from archcli.load.devices import FIGURES, Datasheet, SourcedFigure, devices, load_datasheet
+from archcli.measure.report import Column, Report, Table
+from archcli.measure.survey.filter import select
+from archcli.render import show
+
+CONVENTION = (
+    "Rates are dense, in 1e12 per second, and of a GeForce with fp32 accumulation; bandwidths in 1e9 bytes "
+    "per second. memory_bytes is what the driver reports as total where that is known, else the label's GB "
+    "taken as GiB. Certainty: A the maker's document, B computed from one or read in one place, C estimated. "
+    "`archcli devices NAME` shows the source of each figure."
+)
+COLUMNS = (
+    Column("name", "device"),
+    Column("vendor", "vendor", minor=True),
+    Column("kind", "kind", minor=True),
+    Column("memory_bytes", "memory", "bytes"),
+    Column("bandwidth_gb_s", "bandwidth GB/s", "number"),
+    Column("bf16_tflops", "bf16 TFLOP/s", "number"),
+    Column("fp8_tflops", "fp8 TFLOP/s", "number"),
+    Column("fp32_tflops", "fp32 TFLOP/s", "number", minor=True),
+    Column("link_gb_s", "link GB/s", "number", minor=True),
+)
+CONDITIONS = (
+    *COLUMNS,
+    *(Column(key, key, "number") for key in FIGURES if key not in {column.key for column in COLUMNS}),
+)
+
+Named = Annotated[
+    str | None, typer.Argument(metavar="[DEVICE]", help="One device, or a YAML file of one's own.")
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where",
+        metavar="CONDITION",
+        help="Only devices that meet it: memory_bytes>=80GiB, vendor=AMD. Repeatable; all must hold.",
+    ),
+]
+Sort = Annotated[str | None, typer.Option("--sort", metavar="COLUMN[:desc]", help="Sort by a column.")]
+
+
+def run(
+    device: Named = None,
+    where: Where = None,
+    sort: Sort = None,
+    form: Form = None,
+    as_json: Json = False,
+    output: Output = None,
+) -> None:
+    """List GPUs and other devices, or show one with its sources."""
+    report = _listed(where or (), sort) if device is None else _one(load_datasheet(device))
+    show(report, form, output, as_json=as_json)
+
+
+def _listed(where: Sequence[str], sort: str | None) -> Report:
+    rows = select([_record(load_datasheet(name)) for name in devices()], CONDITIONS, where, sort)
+    asked = {key: value for key, value in (("where", list(where)), ("sort", sort)) if value}
+    notes = () if rows else ("no device meets the conditions.",)
+    table = Table("", COLUMNS, rows)
+    return Report("devices", {}, asked, CONVENTION, {"devices": len(rows)}, rows, (table,), notes)
+
+
+def _record(device: Datasheet) -> dict[str, Any]:
+    """A record of texts and figures; a figure that is not known is None."""
+    texts = {key: getattr(device, key) for key in ("name", "vendor", "kind", "link")}
+    return texts | {key: device.figures[key].value if key in device.figures else None for key in FIGURES}
+
+
+def _one(device: Datasheet) -> Report:
+    """The report of one device: a line for each figure, with its certainty and source."""
+    rows = [
+        {"figure": key, "value": figure.value, "unit": FIGURES[key], **_origin(figure)}
+        for key, figure in device.figures.items()
+    ]
+    columns = (
+        Column("figure", "figure"),
+        Column("value", "value", "number"),
+        Column("unit", "unit", minor=True),
+        Column("certainty", "certainty"),
+        Column("source", "source"),
+    )
+    also = f"also in {device.second_source}" if device.second_source else ""
+    notes = tuple(note for note in (device.link and f"link: {device.link}", also, device.remark) if note)
+    about = {"name": device.name, "source": f"device {device.name}"}
+    return Report(
+        "devices", about, {}, CONVENTION, {"figures": len(rows)}, rows, (Table("", columns, rows),), notes
+    )
+
+
+def _origin(figure: SourcedFigure) -> dict[str, str]:
+    return {"certainty": figure.certainty, "source": figure.source}

@@ -1,0 +1,161 @@
+"""Devices: what GPUs and their like can hold and do, one YAML file each, every figure with its source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from archcli.errors import ArchError, Problem
+from archcli.load.yaml.nodes import Node, shown
+from archcli.load.yaml.reader import parse
+from archcli.load.yaml.text import decode, read_start, text_of
+from archcli.wording import closest, either, quote, suggest
+
+FIGURES: dict[str, str] = {
+    "memory_bytes": "bytes",
+    "memory_gb": "GB of the label",
+    "bandwidth_gb_s": "GB/s to its memory",
+    "bf16_tflops": "TFLOP/s, dense",
+    "fp16_tflops": "TFLOP/s, dense",
+    "fp8_tflops": "TFLOP/s, dense",
+    "fp4_tflops": "TFLOP/s, dense",
+    "int8_tops": "TOP/s, dense",
+    "tf32_tflops": "TFLOP/s, dense",
+    "fp32_tflops": "TFLOP/s, without matrix engines",
+    "l2_mb": "MB of the last cache",
+    "link_gb_s": "GB/s to its neighbours, one way",
+    "network_gb_s": "GB/s to other machines, one way",
+    "tdp_w": "W",
+}
+"""Figures of a device, with their units; a rate is dense, and of a GeForce with fp32 accumulation."""
+
+TEXTS = ("name", "vendor", "kind", "link", "source", "second_source", "remark")
+KINDS = ("gpu", "tpu", "accelerator", "cpu")
+CERTAINTIES = ("A", "B", "C")
+"""A the maker's own document, B computed from one or read in one place, C estimated."""
+
+OF_LABEL = "the label's GB taken as GiB; what a driver reports is a little less"
+MOST_BYTES = 1 << 16
+LARGEST = 1e18
+
+
+class SourcedFigure(NamedTuple):
+    """A figure of a device: its value, how certain it is (A, B or C), and where it was read."""
+
+    value: float
+    certainty: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Datasheet:
+    """A GPU, TPU, accelerator or CPU: its figures by the keys of `FIGURES`, those that are known."""
+
+    name: str
+    vendor: str
+    kind: str
+    link: str
+    second_source: str
+    remark: str
+    figures: Mapping[str, SourcedFigure]
+
+
+def folder() -> Path:
+    """devices/ inside the installed package, or beside it in a checkout."""
+    package = Path(__file__).parents[1]
+    inside = package / "devices"
+    return inside if inside.is_dir() else package.parent / "devices"
+
+
+def devices() -> list[str]:
+    """The names of the devices that come with archcli, in alphabetical order."""
+    return sorted(path.stem for path in folder().glob("*.yaml"))
+
+
+def load_datasheet(name: str) -> Datasheet:
+    """The device of this name, or of a user's own YAML file; ArchError with all that is wrong."""
+    known = devices()
+    path = folder() / f"{name}.yaml" if name in known else Path(name)
+    if name not in known and path.suffix not in {".yaml", ".yml"}:
+        close = closest(name, known)
+        hint = f"did you mean {either(close)}?" if close else "`archcli devices` lists them"
+        raise ArchError(Problem(f"no device {quote(name)}", f"{hint}; a file of one's own ends in .yaml"))
+    shown_as = str(path) if name not in known else path.name
+    return read_datasheet(decode(read_start(path, shown_as, MOST_BYTES), shown_as), shown_as)
+
+
+def read_datasheet(text: str, name: str) -> Datasheet:
+    """The device that a YAML text describes; `name` stands in messages."""
+    document = parse(text_of(text, name))
+    root = document.root
+    if root is None or not isinstance(root.value, dict):
+        hint = "it has name, vendor, kind, source, certainty and figures"
+        raise ArchError([*document.problems, Problem("a device is a mapping", hint, path=name)])
+    problems = [*document.problems, *_mistakes(root, name)]
+    if problems:
+        raise ArchError(problems)
+    return _device(root.value)
+
+
+def _device(keys: Mapping[str, Node]) -> Datasheet:
+    texts = {key: str(keys[key].value) if key in keys else "" for key in TEXTS}
+    source, certainty = texts.pop("source"), keys["certainty"].value
+    stated = {key: keys[key].value for key in FIGURES if key in keys}
+    figures = {key: _figure(value, certainty, source) for key, value in stated.items()}
+    if "memory_gb" in figures and "memory_bytes" not in figures:
+        size = int(figures["memory_gb"].value * 2**30)
+        figures = {"memory_bytes": SourcedFigure(size, "C", OF_LABEL), **figures}
+    return Datasheet(**texts, figures=figures)
+
+
+def _figure(stated: Any, certainty: str, source: str) -> SourcedFigure:
+    """A figure as stated, with the device's certainty and source where it has none of its own."""
+    if isinstance(stated, dict):
+        return SourcedFigure(**{part: node.value for part, node in stated.items()})
+    return SourcedFigure(stated, certainty, source)
+
+
+def _mistakes(root: Node, file: str) -> Iterator[Problem]:
+    """What is wrong with the keys of a device."""
+    keys: dict[str, Node] = root.value
+    for missing in [key for key in ("name", "vendor", "kind", "source", "certainty") if key not in keys]:
+        yield Problem(f"missing key {missing}", path=file)
+    for key, node in keys.items():
+        known = (*TEXTS, "certainty", *FIGURES)
+        if key not in known:
+            place = node.key or node.place
+            yield Problem(f"unknown key {quote(key)}", suggest(key, known), place.mark())
+        elif key in FIGURES:
+            yield from _of_figure(key, node)
+        else:
+            yield from _of_text(key, node)
+
+
+def _of_text(key: str, node: Node) -> Iterator[Problem]:
+    allowed = {"kind": KINDS, "certainty": CERTAINTIES}.get(key)
+    if allowed is not None and node.value not in allowed:
+        yield Problem(f"{key} must be {either(allowed)}, not {shown(node)}", mark=node.where.mark())
+    elif not isinstance(node.value, str):
+        yield Problem(f"{key} must be text, not {shown(node)}", mark=node.where.mark())
+
+
+def _of_figure(key: str, node: Node) -> Iterator[Problem]:
+    """What is wrong with a figure: a number above 0, or a mapping of value, certainty and source."""
+    stated: Any = node.value
+    if not isinstance(stated, dict):
+        if not _is_amount(stated):
+            yield Problem(f"{key} must be a number above 0, not {shown(node)}", mark=node.where.mark())
+        return
+    if set(stated) != set(SourcedFigure._fields):
+        yield Problem(f"{key} must have value, certainty and source", mark=node.where.mark())
+        return
+    if not _is_amount(stated["value"].value):
+        yield Problem(f"{key}.value must be a number above 0", mark=stated["value"].where.mark())
+    for part in ("certainty", "source"):
+        yield from _of_text(part, stated[part])
+
+
+def _is_amount(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= LARGEST

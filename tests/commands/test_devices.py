@@ -1,0 +1,47 @@
+"""`archcli devices`: the list by conditions, and one device with its sources."""
+
+import json
+
+
+def rows(done):
+    return json.loads(done.out)["rows"]
+
+
+def test_devices_are_listed_by_conditions_and_in_order(cli):
+    done = cli("devices", "--where", "memory_bytes>=79GiB", "--where", "vendor=NVIDIA", "--json")
+    assert {row["name"] for row in rows(done)} >= {"h100-sxm", "h200-sxm"}
+    assert all(row["memory_bytes"] >= 79 * 2**30 and row["vendor"] == "NVIDIA" for row in rows(done))
+    ordered = rows(cli("devices", "--sort", "bandwidth_gb_s:desc", "--json"))
+    assert [row["bandwidth_gb_s"] for row in ordered] == sorted(
+        (row["bandwidth_gb_s"] for row in ordered), reverse=True
+    )
+
+
+def test_one_device_shows_the_source_of_each_figure(cli):
+    found = {row["figure"]: row for row in rows(cli("devices", "h100-sxm", "--json"))}
+    assert found["memory_bytes"]["value"] == 84_932_978_278
+    assert found["memory_bytes"]["certainty"] == "B"
+    assert "datasheet" in found["bf16_tflops"]["source"]
+    assert "NVLink 4" in cli("devices", "h100-sxm").out
+
+
+def test_a_file_of_ones_own_is_read(cli, tmp_path):
+    file = tmp_path / "mine.yaml"
+    text = "name: mine\nvendor: me\nkind: cpu\nsource: a guess\ncertainty: C\nmemory_gb: 8\n"
+    file.write_text(text)
+    [size, label] = rows(cli("devices", file, "--json"))
+    assert (size["value"], label["value"]) == (8 * 2**30, 8)
+    file.write_text(text.replace("memory_gb: 8", "memory_gb: lots"))
+    done = cli("devices", file)
+    assert done.code == 2
+    assert "memory_gb must be a number above 0" in done.err
+
+
+def test_conditions_that_are_none_end_with_a_line(cli):
+    for asked, told in (
+        (("h1000",), "no device 'h1000'"),
+        (("--where", "colour=red"), "unknown column 'colour'"),
+        (("--sort", "colour"), "unknown column 'colour'"),
+    ):
+        done = cli("devices", *asked)
+        assert (done.code, told in done.err) == (2, True)

@@ -195,7 +195,9 @@ FIRST: dict[str, Arch] = {
 ARCHS: dict[str, Arch] = {**FIRST, **NEWER, **RECURRENT}
 """`general.architecture`: what it stands for."""
 
-LAYER_TYPES = frozenset(("gemma2", "gemma3_text", "gpt_oss", "olmo3", "exaone4", "exaone_moe"))
+LAYER_TYPES = frozenset(
+    ("gemma2", "gemma3_text", "gemma3n_text", "gemma4_text", "gpt_oss", "olmo3", "exaone4", "exaone_moe")
+)
 """Families (their `model_type`) some of whose layers have the window, which `layer_types` names."""
 
 TIED = frozenset(

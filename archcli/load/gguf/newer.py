@@ -11,6 +11,7 @@ from archcli.load.gguf.arch import (
     LATENT,
     SANDWICH,
     SHARED_EXPERTS,
+    SOFTCAPS,
     WINDOW,
     Arch,
     Names,
@@ -20,6 +21,9 @@ AFTER: dict[str, Names] = {"post_attention_norm": "attention_norm", "post_ffw_no
 QUERY_BIAS = "blk.0.attn_q.bias"
 SECTIONS = ("rope.dimension_sections", "n_deepstack_layers")
 """Keys of files whose text part had its positions in three axes, which are equal for text."""
+
+STREAMS = 4
+"""Streams of alternating updates: llama.cpp knows no other number."""
 
 GRANITE = {
     "attention.scale": "attention_multiplier",
@@ -43,7 +47,78 @@ INDEXER: dict[str, Names] = {
     "indexer.proj": "attention.indexer.weight_proj",
 }
 
+GEMMA_KEYS = {
+    **SOFTCAPS,
+    **WINDOW,
+    "embedding_length_per_layer_input": "hidden_size_per_layer_input",
+    "attention.shared_kv_layers": "num_kv_shared_layers",
+}
+PER_LAYER: dict[str, Names] = {
+    **SANDWICH,
+    "per_layer_token_embd": "per_layer_embedding.tokens",
+    "per_layer_model_proj": "per_layer_embedding.projection",
+    "per_layer_proj_norm": "per_layer_embedding.norm",
+    "inp_gate": "per_layer_gate",
+    "proj": "per_layer_proj",
+    "post_norm": "per_layer_norm",
+}
+"""Tensors of per-layer embeddings, of the whole model and of a layer."""
+
+ALTUP: dict[str, Names] = {
+    "altup_proj": tuple(f"altup_in_{i}" for i in range(STREAMS - 1)),
+    "altup_unembd_proj": tuple(f"altup_out_{i}" for i in range(STREAMS - 1)),
+    "altup_correct_coef": "altup_correction",
+    "altup_correct_scale": "altup_output_scale",
+    "altup_predict_coef": "altup_prediction",
+    "altup_router": "altup_router",
+    "altup_router_norm": "altup_norm",
+    "laurel_l": "laurel_down",
+    "laurel_r": "laurel_up",
+    "laurel_post_norm": "laurel_norm",
+}
+"""Tensors of alternating updates and of learned augmented residuals."""
+
+BESIDE: dict[str, Names] = {
+    "ffn_gate_inp": "beside.router",
+    "ffn_gate_inp.scale": "beside.router_norm",
+    "ffn_gate_up_exps": ("beside.experts.gate_proj", "beside.experts.up_proj"),
+    **{f"ffn_{part}_exps": f"beside.experts.{part}_proj" for part in ("gate", "up", "down")},
+    "ffn_down_exps.scale": "beside.expert_scale.scale",
+    "pre_ffw_norm_2": "beside.expert_norm",
+    "post_ffw_norm_1": "ffn_own_norm",
+    "post_ffw_norm_2": "beside.out_norm",
+}
+"""Tensors of Gemma 4's experts, which stand beside a network."""
+
 NEWER: dict[str, Arch] = {
+    "gemma3n": Arch(
+        "gemma3n_text",
+        "Gemma3nForCausalLM",
+        keys={
+            **GEMMA_KEYS,
+            "rope.freq_base_swa": "rope_local_base_freq",
+            "altup.active_idx": "altup_active_idx",
+            "altup.num_inputs": "altup_num_inputs",
+        },
+        fixed={"altup_correct_scale": True},
+        flags=BIASED,
+        tensors={**PER_LAYER, **ALTUP},
+        ignored=("feed_forward_length",),
+    ),
+    "gemma4": Arch(
+        "gemma4_text",
+        "Gemma4ForCausalLM",
+        keys={
+            **GEMMA_KEYS,
+            "attention.key_length_swa": "head_dim",
+            "expert_used_count": "top_k_experts",
+        },
+        flags={**BIASED, "enable_moe_block": "blk.0.ffn_gate_inp.weight"},
+        tensors={**PER_LAYER, **BESIDE},
+        rope=False,
+        ignored=("attention.key_length", "attention.head_count_kv", "feed_forward_length"),
+        unread=("rope_theta",),
+    ),
     "deepseek32": Arch("deepseek_v32", "DeepseekV32ForCausalLM", keys=INDEXED, tensors=INDEXER),
     "glm-dsa": Arch("glm_moe_dsa", "GlmMoeDsaForCausalLM", keys=INDEXED, tensors=INDEXER),
     "arcee": Arch("arcee", "ArceeForCausalLM", flags=BIASED_MLP),

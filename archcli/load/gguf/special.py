@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from archcli.load.gguf.facts import Facts
+from archcli.load.gguf.gemma import gemma3n, gemma4, query_scale
 from archcli.load.huggingface.parts.recurrent.hybrid import CONVOLUTION, LINEAR
 from archcli.load.huggingface.parts.windows import FULL
 
@@ -15,23 +16,6 @@ FLOAT_DIGITS = 5
 
 LATENT_ARCHS = ("deepseek2", "deepseek32", "glm-dsa", "minicpm3", "kimi-linear")
 """Architectures whose keys and values differ in width and whose keys have RoPE on a part."""
-
-
-def _query_scale(largest: int) -> Callable[[Facts, ConfigData], None]:
-    """Set the query scale of Gemma 2 and 3: head_dim, in the largest models d_model / heads.
-
-    No key states it: the largest is known by its number of layers.
-    """
-
-    def special(facts: Facts, config: ConfigData) -> None:
-        wide = facts.whole("embedding_length") // max(1, facts.whole("attention.head_count"))
-        config["query_pre_attn_scalar"] = (
-            wide if facts.whole("block_count") == largest else facts.whole("attention.key_length", wide)
-        )
-        if facts.name == "gemma3":
-            config.setdefault("sliding_window", None)
-
-    return special
 
 
 def _phi3(facts: Facts, config: ConfigData) -> None:
@@ -256,8 +240,10 @@ def _drop_keys(config: ConfigData, *keys: str) -> None:
 
 
 SPECIAL: Mapping[str, Callable[[Facts, ConfigData], None]] = {
-    "gemma2": _query_scale(46),
-    "gemma3": _query_scale(62),
+    "gemma2": query_scale(46),
+    "gemma3": query_scale(62),
+    "gemma3n": gemma3n,
+    "gemma4": gemma4,
     "phi3": _phi3,
     "chatglm": _chatglm,
     "falcon": _falcon,

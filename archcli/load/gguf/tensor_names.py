@@ -14,7 +14,7 @@ LAYER = re.compile(
     + ")?"
 )
 WHOLE = re.compile(HALF + r"(?P<stem>\w+)" + KIND)
-WHOLE_NAMES = (".weight", ".dt_bias", ".A_log", ".scan.D")
+WHOLE_NAMES = (".weight", ".dt_bias", ".A_log", ".scan.D", ".scale")
 """How names of ours end that do not take the ending of the stored tensor's."""
 
 HALVES = {"enc": "encoder.", "dec": "decoder.", None: ""}
@@ -62,6 +62,7 @@ BUFFERS: dict[str, str] = {
     "rope_factors_long": "factors of the rotary frequencies",
     "rope_factors_short": "factors of the rotary frequencies",
     "attn_rot_embd": "rotary frequencies",
+    "layer_output_scale": "factors on what layers return, buffers",
     "exp_probs_b": "correction biases of the router, a buffer",
 }
 """Tensors that are no parameters."""
@@ -92,7 +93,8 @@ def weights_of(name: str, arch: Arch) -> tuple[str, ...]:
         return (f"{half}score_bias.weight",)
     if "layer" not in groups:
         known = None if half and stem != "output_norm" else arch.tensors.get(stem, MODEL_TENSORS.get(stem))
-        return () if known is None else (f"{half}{known}.{groups['kind']}",)
+        wholes = (known,) if isinstance(known, str) else known or ()
+        return tuple(f"{half}{ours}.{groups['kind']}" for ours in wholes)
     if groups["expert"] is not None:
         stem = f"{stem}_exps"
     names = arch.tensors.get(stem, TENSORS.get(stem, T5.get(stem) if half else None))

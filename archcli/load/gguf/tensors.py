@@ -13,9 +13,11 @@ from archcli.load.gguf.header import Header, TensorInfo
 from archcli.load.gguf.tensor_names import buffer, weights_of
 from archcli.modules import Model
 from archcli.modules.layers import LayerIndex
+from archcli.modules.sharing import source_of
 from archcli.modules.trace import outline
 
 ATTENTION = re.compile(r"(\blayers\.\d+\.)attention(\.|_norm\b)")
+OWN_KEYS = re.compile(r"layers\.(\d+)\.(?:attention|mixer)\.[kv]_(?:proj|norm)\.\w+")
 IN_LAYER = re.compile(r"blk\.(\d{1,6})\..*")
 # fmt: off
 TYPES = {
@@ -41,13 +43,16 @@ def compare(model: Model, header: Header, arch: Arch, file: str, n_layers: int) 
     """
     ours = dict(counted_weights(model))
     stored: dict[tuple[str, ...], Theirs] = {}
-    problems, buffers, beyond = [], set(), 0
+    readers = set(_readers(model))
+    problems, buffers, beyond, unread = [], set(), 0, 0
     for name, tensor in header.tensors.items():
         names = _as_counted(weights_of(name, arch), ours)
         if (no_parameter := buffer(name)) and not names:
             buffers.add(no_parameter)
         elif (layer := IN_LAYER.fullmatch(name)) and int(layer[1]) >= n_layers:
             beyond += prod(tensor.shape)
+        elif names and all(_is_unread(each, readers) for each in names):
+            unread += prod(tensor.shape)
         elif names:
             stored.setdefault(names, []).append((name, tensor))
         else:
@@ -58,6 +63,22 @@ def compare(model: Model, header: Header, arch: Arch, file: str, n_layers: int) 
     if problems:
         raise _mismatch(problems, file)
     yield from _notes(header, sum(map(len, stored.values())), buffers, beyond)
+    if unread:
+        yield f"keys and values of layers that read those of others are not counted: {unread:,} parameters"
+
+
+def _readers(model: Model) -> Iterator[int]:
+    """The layers that read the keys and values of others, whose own a file may hold nevertheless."""
+    layers = LayerIndex(model)
+    for layer in layers:
+        if any(source_of(mixer) is not None for _, mixer in layer.mixers()):
+            yield from layers.span(layer.path)
+
+
+def _is_unread(name: str, readers: Container[int]) -> bool:
+    """Whether a weight is a key's or a value's in a layer that reads those of another."""
+    own = OWN_KEYS.fullmatch(name)
+    return own is not None and int(own[1]) in readers
 
 
 def _as_counted(names: tuple[str, ...], ours: Container[str]) -> tuple[str, ...]:

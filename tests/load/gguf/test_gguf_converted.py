@@ -10,6 +10,8 @@ from archcli.load.yaml.writer import to_mapping
 from gguf_file import gguf
 
 CONVERTED = json.loads((Path(__file__).parent / "converted.json").read_text())
+FILLED_UP = {"gemma3n-filled-up": {"vocab_size_per_layer_input": 61}}
+"""What the converter makes otherwise: a table of fewer rows than there are tokens is filled up."""
 SAID = ("name", "source")
 """Where a model is from, which differs."""
 
@@ -22,7 +24,7 @@ def shape(model):
 def test_a_converted_file_is_the_model_of_its_config(name, tmp_path):
     entry, file = CONVERTED[name], tmp_path / "model.gguf"
     file.write_bytes(gguf(entry["metadata"], entry["tensors"]))
-    stored, stated = load(file), load(entry["config"])
+    stored, stated = load(file), load({**entry["config"], **FILLED_UP.get(name, {})})
     assert shape(stored) == shape(stated)
     assert count_params(stored).totals["params"] == count_params(stated).totals["params"]
     assert count_kv_cache(stored, context=9).totals == count_kv_cache(stated, context=9).totals

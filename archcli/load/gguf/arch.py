@@ -51,10 +51,10 @@ class Arch(NamedTuple):
 
     `keys` and `tensors` go before `KEYS` and `TENSORS`. `fixed` are keys of the config.json by which
     llama.cpp, for which these files are made, runs it though no file says so. `flags` are those that are true
-    where the file has a tensor. `partial`: RoPE may rotate a part of each head. `rope` false: it has none.
-    `stated` are keys of ours that go before what the importer says. `ignored` metadata keys repeat what
-    others say; `unread` keys of the config.json are none of the family's. `scaling` belongs to its RoPE where
-    that is stretched.
+    where the file has a tensor, of any layer where its name has *. `partial`: RoPE may rotate a part of each
+    head. `rope` false: it has none. `stated` are keys of ours that go before what the importer says.
+    `ignored` metadata keys repeat what others say; `unread` keys of the config.json are none of the family's.
+    `scaling` belongs to its RoPE where that is stretched.
     """
 
     model_type: str
@@ -93,4 +93,12 @@ SHARED_EXPERTS = {
     "leading_dense_block_count": "first_k_dense_replace",
     "nextn_predict_layers": "num_nextn_predict_layers",
 }
+SCANS = tuple(
+    f"ssm.{key}" for key in ("conv_kernel", "state_size", "group_count", "inner_size", "time_step_rank")
+)
+"""Keys of Mamba-2 layers, which files of Granite 4 state although all layers are of attention."""
+
+ALL_ATTENTION = (*SCANS, "expert_count", "expert_used_count", "expert_shared_feed_forward_length")
+"""What such a file states besides where there are no experts either."""
+
 LATENT = {"attention.q_lora_rank": "q_lora_rank", "attention.kv_lora_rank": "kv_lora_rank"}

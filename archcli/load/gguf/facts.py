@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
 from archcli.errors import ArchError, Problem
@@ -11,7 +12,7 @@ from archcli.load.gguf.arch import Arch
 from archcli.load.gguf.families import ARCHS, DEEPSEEK_V3, MISTRAL, MIXTRAL, OLMO3
 from archcli.load.gguf.header import Header, Skipped
 from archcli.load.gguf.newer import GRANITE_SHARED
-from archcli.load.gguf.recurrent import FALCON_MAMBA
+from archcli.load.gguf.recurrent.table import BAMBA, FALCON_MAMBA, GRANITE_HYBRID
 from archcli.wording import closest, quote, shorten
 
 SIGMOID = 2
@@ -28,6 +29,8 @@ REFINED = (
     ("llama", "attention.sliding_window", MISTRAL),
     ("olmo2", "attention.sliding_window", OLMO3),
     ("mamba", "ssm.dt_b_c_rms", FALCON_MAMBA),
+    ("granitehybrid", "embedding_scale", GRANITE_HYBRID),
+    ("granitehybrid", "rope.scaling.finetuned", BAMBA),
     ("granitemoe", "expert_shared_feed_forward_length", GRANITE_SHARED),
 )
 """(architecture, metadata key, what a file holds that states the key); the first that fits."""
@@ -64,6 +67,16 @@ class Facts:
         self.read.add(key)
         return self.header.metadata.get(f"{self.name}.{key}")
 
+    def of_layers(self, key: str) -> list[int]:
+        """The values of a key that has one for each layer: whole numbers, or truth values."""
+        values = self.per_layer(key)
+        if not isinstance(values, list) or len(values) != self.whole("block_count"):
+            raise self.error(f"{self.name}.{key} is not one value for each layer")
+        strange = next((value for value in values if not isinstance(value, int) or value < 0), None)
+        if strange is not None:
+            raise self.error(f"{self.name}.{key} must be whole numbers, not {shorten(repr(strange))}")
+        return values
+
     def number(self, key: str, default: float = 0) -> float:
         """A number, or the default where the key is absent."""
         value = self.get(key, default)
@@ -85,8 +98,9 @@ class Facts:
             self.keys[theirs] = f"{self.name}.{key}"
 
     def has(self, tensor: str) -> bool:
-        """Whether the file has a tensor of that name."""
-        return tensor in self.header.tensors
+        """Whether the file has a tensor of that name, in which * stands for anything."""
+        names = self.header.tensors
+        return any(fnmatchcase(name, tensor) for name in names) if "*" in tensor else tensor in names
 
     def error(self, what: str, hint: str = "") -> ArchError:
         """A user's error about this file."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from archcli.load.gguf.arch import (
+    ALL_ATTENTION,
     BIASED,
     BIASED_MLP,
     EPSILON,
@@ -16,7 +17,7 @@ from archcli.load.gguf.arch import (
     Arch,
 )
 from archcli.load.gguf.newer import NEWER
-from archcli.load.gguf.recurrent import RECURRENT
+from archcli.load.gguf.recurrent.table import RECURRENT
 
 FIRST: dict[str, Arch] = {
     "llama": Arch("llama", "LlamaForCausalLM", flags=BIASED_MLP),
@@ -141,6 +142,7 @@ FIRST: dict[str, Arch] = {
             "logit_scale": "logits_scaling",
         },
         flags=BIASED_MLP,
+        ignored=ALL_ATTENTION,
     ),
     "nemotron": Arch(
         "nemotron",

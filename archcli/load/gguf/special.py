@@ -7,7 +7,8 @@ from typing import Any
 
 from archcli.load.gguf.facts import Facts
 from archcli.load.gguf.gemma import gemma3n, gemma4, query_scale
-from archcli.load.huggingface.parts.recurrent.hybrid import CONVOLUTION, LINEAR
+from archcli.load.gguf.recurrent.derived import HYBRID
+from archcli.load.huggingface.parts.recurrent.hybrid import LINEAR
 from archcli.load.huggingface.parts.windows import FULL
 
 ConfigData = dict[str, Any]
@@ -169,12 +170,13 @@ def _minicpm(facts: Facts, config: ConfigData) -> None:
 
 def _delta_hybrid(facts: Facts, config: ConfigData) -> None:
     """Set the width of a value head, and the kinds of layers where a truth value for each is stated."""
-    heads, layers = max(1, facts.whole("ssm.time_step_rank")), facts.whole("block_count")
+    heads = max(1, facts.whole("ssm.time_step_rank"))
     config["linear_value_head_dim"] = facts.whole("ssm.inner_size") // heads
     facts.trace("linear_value_head_dim", "ssm.inner_size")
     _without_prediction(facts, config)
     if facts.per_layer("attention.recurrent_layers") is not None:
-        recurrent = _truths(facts, "attention.recurrent_layers", layers)
+        recurrent = facts.of_layers("attention.recurrent_layers")
+        facts.trace("layer_types", "attention.recurrent_layers")
         kinds = [LINEAR if kind else FULL for kind in recurrent]
         config["layer_types"] = kinds[: config["num_hidden_layers"]]
 
@@ -184,54 +186,11 @@ def _kimi_linear(facts: Facts, config: ConfigData) -> None:
     _latent_heads(facts, config, "attention.key_length_mla")
     config["v_head_dim"] = facts.whole("attention.value_length_mla")
     facts.trace("v_head_dim", "attention.value_length_mla")
-    attends = _truths(facts, "attention.head_count_kv", facts.whole("block_count"))
+    attends = facts.of_layers("attention.head_count_kv")
     config["layer_types"] = [FULL if heads else LINEAR for heads in attends]
+    facts.trace("layer_types", "attention.head_count_kv")
     config["linear_num_heads"] = facts.whole("attention.head_count")
     facts.trace("linear_num_heads", "attention.head_count")
-
-
-def _jamba(facts: Facts, config: ConfigData) -> None:
-    """Set which layers attend, those with kv heads, and which have experts, those with a router."""
-    layers, width = facts.whole("block_count"), max(1, facts.whole("embedding_length"))
-    heads = _truths(facts, "attention.head_count_kv", layers)
-    config["num_key_value_heads"] = max(heads) or facts.whole("attention.head_count")
-    facts.trace("num_key_value_heads", "attention.head_count_kv")
-    config["mamba_expand"] = facts.whole("ssm.inner_size") // width
-    facts.trace("mamba_expand", "ssm.inner_size")
-    attends = [index for index, count in enumerate(heads) if count]
-    routed = [index for index in range(layers) if facts.has(f"blk.{index}.ffn_gate_inp.weight")]
-    for name, found in (("attn", attends), ("expert", routed)):
-        if found or name == "attn":
-            offset, period = _period(facts, found, layers)
-            config |= {f"{name}_layer_offset": offset, f"{name}_layer_period": period}
-    for key, part in (("mamba_proj_bias", "ssm_in"), ("mamba_conv_bias", "ssm_conv1d")):
-        config[key] = any(facts.has(f"blk.{index}.{part}.bias") for index in range(layers))
-
-
-def _period(facts: Facts, indices: list[int], layers: int) -> tuple[int, int]:
-    """(offset, period) of the layers that come once in a period."""
-    first, second = (*indices, layers, layers + 1)[:2] if indices else (layers, 2 * layers + 1)
-    period = max(second - first, first + 1)
-    if list(range(first, layers, period)) != indices:
-        raise facts.error("its layers of one kind do not come at equal distances")
-    return first, period
-
-
-def _short_convolutions(facts: Facts, config: ConfigData) -> None:
-    """Set the kinds of layers: those without kv heads are convolutions."""
-    heads = _truths(facts, "attention.head_count_kv", facts.whole("block_count"))
-    config["layer_types"] = [FULL if number else CONVOLUTION for number in heads]
-    config["num_key_value_heads"] = max([number for number in heads if isinstance(number, int)], default=0)
-    facts.trace("num_key_value_heads", "attention.head_count_kv")
-
-
-def _truths(facts: Facts, key: str, layers: int) -> list[Any]:
-    """The values of a key that has one for each layer, by which it is of one kind or of another."""
-    values = facts.per_layer(key)
-    if not isinstance(values, list) or len(values) != layers:
-        raise facts.error(f"{facts.name}.{key} is not one value for each layer")
-    facts.trace("layer_types", key)
-    return values
 
 
 def _drop_keys(config: ConfigData, *keys: str) -> None:
@@ -261,7 +220,6 @@ SPECIAL: Mapping[str, Callable[[Facts, ConfigData], None]] = {
     "t5": _t5,
     **dict.fromkeys(("qwen3next", "qwen35", "qwen35moe"), _delta_hybrid),
     "kimi-linear": _kimi_linear,
-    "jamba": _jamba,
-    **dict.fromkeys(("lfm2", "lfm2moe"), _short_convolutions),
+    **HYBRID,
     "bert": _bert,
 }

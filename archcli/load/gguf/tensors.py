@@ -18,6 +18,7 @@ from archcli.modules.trace import outline
 
 ATTENTION = re.compile(r"(\blayers\.\d+\.)attention(\.|_norm\b)")
 OWN_KEYS = re.compile(r"layers\.(\d+)\.(?:attention|mixer)\.[kv]_(?:proj|norm)\.\w+")
+ATTENTION_NORM = re.compile(r"(\blayers\.\d+\.)attention_norm\.")
 IN_LAYER = re.compile(r"blk\.(\d{1,6})\..*")
 # fmt: off
 TYPES = {
@@ -82,9 +83,10 @@ def _is_unread(name: str, readers: Container[int]) -> bool:
 
 
 def _as_counted(names: tuple[str, ...], ours: Container[str]) -> tuple[str, ...]:
-    """The names of weights of attention, or of the mixer that a layer has in its place."""
+    """The names of weights of attention, or of the mixer or network that a layer has in its place."""
     mixing = tuple(ATTENTION.sub(r"\1mixer\2", name) for name in names)
-    return names if any(name in ours for name in names) else mixing
+    alone = tuple(ATTENTION_NORM.sub(r"\1ffn_norm.", name) for name in names)
+    return next((known for known in (names, mixing, alone) if any(name in ours for name in known)), mixing)
 
 
 def _differing(ours: list[Shape | None], theirs: Theirs) -> Iterator[str]:

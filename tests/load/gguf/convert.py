@@ -32,6 +32,9 @@ CONFIGS, CONVERTED = HERE / "converted_configs.json", HERE / "converted.json"
 AS_PUBLISHED = {"kimi_linear"}
 """Types whose class in transformers stores its checkpoints in other words than those of published ones."""
 
+AS_STATED = {"granitemoehybrid", "nemotron_h"}
+"""Types whose newer class has other words for the kinds of layers than those the converter looks for."""
+
 VOCABULARY = ("general.", "tokenizer.", "GGUF.")
 
 
@@ -91,7 +94,8 @@ def converted(config: dict[str, Any]) -> dict[str, Any]:
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer(config)))
     cls = get_model_class(name)
     known = type(cls.__name__, (cls,), {"set_vocab": made_up_vocabulary, "model_arch": cls.model_arch})
-    known(folder, gguf.LlamaFileType.ALL_F32, folder / "model.gguf", eager=True).write()
+    stated = {"hparams": dict(config)} if config["model_type"] in AS_STATED else {}
+    known(folder, gguf.LlamaFileType.ALL_F32, folder / "model.gguf", eager=True, **stated).write()
     reader = gguf.GGUFReader(folder / "model.gguf")
     kept = {key: field.contents() for key, field in reader.fields.items() if not key.startswith(VOCABULARY)}
     architecture = reader.fields["general.architecture"].contents()

@@ -15,6 +15,9 @@ FILLED_UP = {"gemma3n-filled-up": {"vocab_size_per_layer_input": 61}}
 SAID = ("name", "source")
 """Where a model is from, which differs."""
 
+UNSTATED = 2**20
+"""The context that the converter writes for models without positions, whatever their config says."""
+
 
 def shape(model):
     return {key: value for key, value in to_mapping(model).items() if key not in SAID}
@@ -25,6 +28,8 @@ def test_a_converted_file_is_the_model_of_its_config(name, tmp_path):
     entry, file = CONVERTED[name], tmp_path / "model.gguf"
     file.write_bytes(gguf(entry["metadata"], entry["tensors"]))
     stored, stated = load(file), load({**entry["config"], **FILLED_UP.get(name, {})})
+    if entry["metadata"][f"{entry['metadata']['general.architecture']}.context_length"] == UNSTATED:
+        stated = stated.replace(max_seq_len=None)
     assert shape(stored) == shape(stated)
     assert count_params(stored).totals["params"] == count_params(stated).totals["params"]
     assert count_kv_cache(stored, context=9).totals == count_kv_cache(stated, context=9).totals

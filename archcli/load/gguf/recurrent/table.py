@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.gguf.arch import BIASED, LATE, LATENT, Arch, Names
+from archcli.load.gguf.arch import BIASED, EPSILON, LATE, LATENT, SHARED_EXPERTS, Arch, Names
+from archcli.load.gguf.newer import GRANITE
 
 DELTA: dict[str, Names] = {
     "attn_qkv": ("mixer.q_proj", "mixer.k_proj", "mixer.v_proj"),
@@ -105,16 +106,100 @@ MAMBA2: dict[str, Names] = {
 }
 """Tensors of a Mamba-2 mixer, below it."""
 
+SCANNED: dict[str, Names] = {stem: f"mixer.{ours}" for stem, ours in MAMBA2.items()}
+"""The same where a layer has nothing but that mixer."""
+
 MAMBA2_KEYS = {
     "ssm.conv_kernel": "mamba_d_conv",
     "ssm.state_size": "mamba_d_state",
     "ssm.group_count": "mamba_n_groups",
     "ssm.time_step_rank": "mamba_n_heads",
-    "ssm.inner_size": "mamba_d_ssm",
 }
+MAMBA2_BIASED = {
+    "attention_bias": "blk.*.attn_output.bias",
+    "mamba_proj_bias": "blk.*.ssm_in.bias",
+    "mamba_conv_bias": "blk.*.ssm_conv1d.bias",
+}
+
+GRANITE_HYBRID = Arch(
+    "granitemoehybrid",
+    "GraniteMoeHybridForCausalLM",
+    keys={
+        **MAMBA2_KEYS,
+        **GRANITE,
+        "expert_shared_feed_forward_length": "shared_intermediate_size",
+    },
+    flags=MAMBA2_BIASED,
+    tensors=SCANNED,
+    rope=False,
+    ignored=("attention.head_count_kv",),
+)
+"""A `granitehybrid` with factors, or without RoPE; a Granite 4 that has Mamba-2 layers is both."""
+
+BAMBA = Arch(
+    "bamba",
+    "BambaForCausalLM",
+    keys=MAMBA2_KEYS,
+    flags={**MAMBA2_BIASED, "mlp_bias": "blk.*.ffn_up.bias"},
+    tensors=SCANNED,
+    partial=True,
+    ignored=("attention.head_count_kv",),
+)
+"""A `granitehybrid` with RoPE and no factors."""
+
+NEMOTRON_H = Arch(
+    "nemotron_h",
+    "NemotronHForCausalLM",
+    keys={
+        **EPSILON,
+        "ssm.conv_kernel": "conv_kernel",
+        "ssm.state_size": "ssm_state_size",
+        "ssm.group_count": "n_groups",
+        "ssm.time_step_rank": "mamba_num_heads",
+    },
+    flags={
+        "use_bias": "blk.*.ssm_in.bias",
+        "use_conv_bias": "blk.*.ssm_conv1d.bias",
+        "mlp_bias": "blk.*.ffn_up*.bias",
+    },
+    tensors=SCANNED,
+    rope=False,
+    ignored=("attention.head_count_kv", "feed_forward_length", "rope.freq_base"),
+)
+"""Layers are of one part each: those with kv heads attend, those with a width of the network are one."""
 
 RECURRENT: dict[str, Arch] = {
     "mamba": MAMBA,
+    "mamba2": Arch(
+        "mamba2",
+        "Mamba2ForCausalLM",
+        keys={
+            "attention.layer_norm_rms_epsilon": "layer_norm_epsilon",
+            "ssm.conv_kernel": "conv_kernel",
+            "ssm.state_size": "state_size",
+            "ssm.group_count": "n_groups",
+            "ssm.time_step_rank": "num_heads",
+        },
+        flags={"use_bias": "blk.0.ssm_in.bias", "use_conv_bias": "blk.0.ssm_conv1d.bias"},
+        tensors=SCANNED,
+        rope=False,
+        ignored=MAMBA.ignored,
+        unread=MAMBA.unread,
+    ),
+    "granitehybrid": GRANITE_HYBRID,
+    "nemotron_h": NEMOTRON_H,
+    "nemotron_h_moe": NEMOTRON_H._replace(
+        keys={
+            **NEMOTRON_H.keys,
+            **SHARED_EXPERTS,
+            "expert_shared_feed_forward_length": "moe_shared_expert_intermediate_size",
+            "moe_latent_size": "moe_latent_size",
+        },
+        tensors={
+            **SCANNED,
+            **{f"ffn_latent_{way}": f"ffn.latent_{way}" for way in ("down", "up")},
+        },
+    ),
     "jamba": Arch(
         "jamba",
         "JambaForCausalLM",
@@ -122,6 +207,10 @@ RECURRENT: dict[str, Arch] = {
             "ssm.conv_kernel": "mamba_d_conv",
             "ssm.state_size": "mamba_d_state",
             "ssm.time_step_rank": "mamba_dt_rank",
+        },
+        flags={
+            "mamba_proj_bias": "blk.*.ssm_in.bias",
+            "mamba_conv_bias": "blk.*.ssm_conv1d.bias",
         },
         tensors=SELECTIVE,
         rope=False,
@@ -147,7 +236,7 @@ RECURRENT: dict[str, Arch] = {
     "falcon-h1": Arch(
         "falcon_h1",
         "FalconH1ForCausalLM",
-        keys=MAMBA2_KEYS,
+        keys={**MAMBA2_KEYS, "ssm.inner_size": "mamba_d_ssm"},
         fixed={"mamba_norm_before_gate": False},
         flags={
             "attention_bias": "blk.0.attn_output.bias",

@@ -1,0 +1,1 @@
+"""GGUF architectures with recurrent layers."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.activation import *
     from archcli.modules.altup import *
     from archcli.modules.attention.base import *
+    from archcli.modules.attention.compressed import *
     from archcli.modules.attention.convolved import *
     from archcli.modules.attention.cross import *
     from archcli.modules.attention.grouped import *
@@ -25,6 +26,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.base import *
     from archcli.modules.batch_norm import *
     from archcli.modules.block import *
+    from archcli.modules.carried import *
     from archcli.modules.context import *
     from archcli.modules.convolved import *
     from archcli.modules.decoder import *
@@ -87,6 +89,7 @@ HOMES = {
         "XIELU",
     ],
     ".attention.base": ["Attention", "IndexedAttention", "LengthTemperature", "SoftmaxAttention"],
+    ".attention.compressed": ["CompressedAttention"],
     ".attention.convolved": ["ConvolvedAttention"],
     ".attention.cross": ["CrossAttention"],
     ".attention.differential": ["DifferentialAttention"],
@@ -107,6 +110,7 @@ HOMES = {
     ".base": ["Inline", "Module", "children", "find", "settings", "substitute"],
     ".batch_norm": ["BatchNorm"],
     ".block": ["Block", "Parallel", "PostNorm", "PreNorm"],
+    ".carried": ["CarriedExperts", "CarriedRouting"],
     ".context": ["Context", "LayerCache"],
     ".convolved": ["ConvolvedNetwork"],
     ".embedding": ["Embedding", "Head", "JoinedTable", "LogitHead", "MaskedHead", "TransformedHead"],

@@ -102,8 +102,10 @@ class Block(Holder):
         return x
 
     def check(self) -> Iterator[Conflict]:
-        """Conflicts: two mixers, or neither mixer nor feed-forward network."""
+        """Conflicts: two mixers, neither mixer nor feed-forward network, a network of other blocks."""
         yield from super().check()
+        if self.ffn is not None:
+            yield from self.ffn.check_in(getattr(self, "kind", ""))
         if self.attention is not None and self.mixer is not None:
             what = "attention and mixer are one key under two names"
             yield Conflict("one-mixer", "mixer", what, "leave one of them out")

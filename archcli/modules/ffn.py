@@ -7,12 +7,13 @@ B batch, T new tokens, D d_model, F d_ff.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.activation import GELU, Activation, SiLU
-from archcli.modules.base import Module, Positive, Share, Size
+from archcli.modules.base import Conflict, Module, Positive, Share, Size
 from archcli.modules.dropout import dropped
 from archcli.modules.norm import Norm
 from archcli.ops import AddConstant, Clip, Linear, Multiply, Scale
@@ -39,6 +40,10 @@ class FeedForward(Module):
     def forward(self, x: Tensor) -> Tensor:
         """[..., D] to [..., D]."""
         raise NotImplementedError
+
+    def check_in(self, block: str) -> Iterator[Conflict]:
+        """Conflicts with the kind of block that it stands in."""
+        yield from ()
 
 
 class MLP(FeedForward):

@@ -57,6 +57,7 @@ TABLE: dict[str, dict[str, str]] = {
         "rg_lru": "archcli.modules.recurrent.rg_lru:RGLRU",
         "rwkv4": "archcli.modules.recurrent.rwkv:RWKV4",
         "conv_gqa": "archcli.modules.attention.convolved:ConvolvedAttention",
+        "cca": "archcli.modules.attention.compressed:CompressedAttention",
     },
     "block": {
         "pre_norm": "archcli.modules.block:PreNorm",
@@ -70,6 +71,7 @@ TABLE: dict[str, dict[str, str]] = {
         "concat": "archcli.modules.shared:ConcatBlock",
         "shared": "archcli.modules.shared:SharedLayer",
         "hyper": "archcli.modules.hyper:HyperConnected",
+        "carried": "archcli.modules.carried:CarriedRouting",
     },
     "cross_attention": {"cross": "archcli.modules.attention.cross:CrossAttention"},
     "ffn": {
@@ -79,6 +81,7 @@ TABLE: dict[str, dict[str, str]] = {
         "rwkv_channel_mix": "archcli.modules.recurrent.rwkv:RWKVChannelMix",
         "shared_sink_moe": "archcli.modules.shared_sink:SharedSinkExperts",
         "convolved": "archcli.modules.convolved:ConvolvedNetwork",
+        "carried_moe": "archcli.modules.carried:CarriedExperts",
     },
     "gated_norm": {
         "rmsnorm": "archcli.modules.recurrent.gated_norm:GatedRMSNorm",

@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.recurrent.block_diagonal import *
     from archcli.ops.recurrent.bounded_decay import *
     from archcli.ops.recurrent.causal_conv import *
+    from archcli.ops.recurrent.conv_pair import *
     from archcli.ops.recurrent.delta_gates import *
     from archcli.ops.recurrent.delta_scan import *
     from archcli.ops.recurrent.diagonal_scan import *
@@ -46,6 +47,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.route import *
     from archcli.ops.route_heads import *
     from archcli.ops.route_shared import *
+    from archcli.ops.route_skip import *
     from archcli.ops.scaled import *
     from archcli.ops.select import *
     from archcli.ops.sparse import *
@@ -71,6 +73,7 @@ HOMES = {
         "SplitHeads",
         "Transpose",
         "Unsqueeze",
+        "Widen",
         "Zeros",
     ],
     ".linear_attend": ["FeatureMap", "LinearAttend"],
@@ -103,6 +106,7 @@ HOMES = {
     ".recurrent.step_size": ["HeadSkip", "StepSize"],
     ".recurrent.token_shift": ["Interpolate", "TokenShift"],
     ".recurrent.wkv": ["WKV"],
+    ".recurrent.conv_pair": ["AverageHeads", "ConvPair"],
     ".recurrent.head_decay": ["HeadDecay"],
     ".recurrent.mlstm_scan": ["MLSTMScan"],
     ".relative": ["RelativeBias", "RelativeKeys", "RelativeProfiles"],
@@ -110,6 +114,7 @@ HOMES = {
     ".route": ["Combine", "Dispatch", "Route"],
     ".route_heads": ["CollectHeads", "SpreadHeads"],
     ".route_shared": ["RouteBesideShared"],
+    ".route_skip": ["SkipLast"],
     ".scaled": ["GaussianTopK", "ScaleChosen", "StoredScale", "TrainedScale", "WithinTable"],
     ".select": ["Candidates", "ClusterIndex", "Sample", "ScatterAdd", "Select"],
     ".zero_experts": ["CombineReal", "DispatchReal"],

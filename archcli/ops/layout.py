@@ -188,6 +188,25 @@ class Zeros(Op):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Widen(Op):
+    """x [..., D] with `by` zeros behind: [..., D + by]."""
+
+    name: str
+    by: Number
+
+    def shape(self, x: Shape) -> Shape:
+        return (*x[:-1], x[-1] + self.by)
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        n = prod(x)
+        back = Part("d_0", OpClass.MOVEMENT, 0, n, n, wrt=0)
+        return (movement("widen", n, prod(self.shape(x)), (back,)),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return torch.nn.functional.pad(x, (0, self.by))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ExtendCache(Op):
     """Put new entries [B, T, K, d] behind cached ones [B, P, K, d].
 

@@ -31,7 +31,11 @@ GATED = (
 )
 STREAMS = "kind: hyper, n_streams: 3, magnitude: 1.5"
 
+CCA = "{kind: cca, n_heads: 4, n_kv_heads: 2, head_dim: 6, position: rope}"
+CARRIED = "{kind: carried_moe, n_experts: 4, router_width: 6, expert: {kind: glu, d_ff: 10}}"
+
 HYBRIDS = {
+    "zaya": (f"kind: carried, attention: {CCA}, ffn: {CARRIED}",),
     "inkling": (
         f"attention: {CONVOLVED}, {BEHIND}{{kind: glu, d_ff: 20}}, trained_scale: true}}",
         f"attention: {CONVOLVED}, {BEHIND}{BESIDE}}}",

@@ -42,6 +42,9 @@ MIXERS = {
     "temperature: {floor_scale: 3, grows: log_above}}",
     "conv_gqa-windowed": "{kind: conv_gqa, n_heads: 4, n_kv_heads: 2, relative_rank: 3, relative_extent: 3, "
     "window: 3, position: rope}",
+    "cca": "{kind: cca, n_heads: 4, n_kv_heads: 2, head_dim: 6, depthwise_kernel: 3, position: rope}",
+    "cca-windowed": "{kind: cca, n_heads: 4, n_kv_heads: 2, head_dim: 5, grouped_kernel: 3, bias: true, "
+    "window: 3}",
     "short_conv": "{kind: short_conv, conv_kernel: 3, bias: true, conv_bias: true}",
     "shaw": "{kind: mha, n_heads: 4, position: {kind: shaw, max_distance: 3}}",
     "lightning": "{kind: lightning, n_heads: 4, head_dim: 6, chunk: 3}",

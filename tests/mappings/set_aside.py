@@ -6,7 +6,6 @@ LATER: dict[str, str] = {
     **dict.fromkeys(
         (
             "causal/inkling2_text",
-            "causal/zaya",
             "image-text/inkling2",
             "sequence-to-sequence/nemo_speechlm",
         ),

@@ -67,5 +67,6 @@ RECURRENT_PARTS: dict[type[Spec], dict[str, Alteration]] = {
     },
     m.ConvolvedNetwork: {"trained_scale": off},
     m.SharedSinkExperts: {"top_k": plus(1, -1), "scale": times(1.1)},
+    m.CompressedAttention: {"bias": off},
     m.ShortConvolution: {"bias": off, "conv_bias": off, "conv_kernel": nothing},
 }

@@ -99,7 +99,7 @@ def blocks(draw, d_model):
     cls = draw(st.sampled_from([PreNorm, PostNorm, Sandwich, ResidualPostNorm, Parallel]))
     extra = {"n_norms": draw(st.sampled_from([1, 2]))} if cls is Parallel else {}
     mixers = projected(d_model) | latent() | linear(d_model) | differential(d_model)
-    mixers |= mixture_of_heads() | convolved.attention()
+    mixers |= mixture_of_heads() | convolved.attention() | convolved.compressed()
     mixed = recurrent.MIXERS | diagonal.MIXERS
     branches = st.tuples(projected(d_model) | linear(d_model), mixed, mixed)
     mixed |= st.builds(ParallelMixer, branches=branches, out_multiplier=NUMBERS)

@@ -30,6 +30,7 @@ from archcli.modules import (
     WindowedGlobal,
 )
 from readings.architectures import ACTIVATIONS, DENSE, blocks, decoders
+from readings.convolved import carriers
 from readings.mixers import NORMS, SIZES, heads, positions
 from readings.outputs import BOOL, NUMBERS, maybe
 from readings.sharers import choosers, sharers
@@ -153,7 +154,7 @@ def encoder_decoders(draw):
     )
 
 
-MODELS = decoders() | encoders() | encoder_decoders() | sharing() | sharers() | choosers()
+MODELS = decoders() | encoders() | encoder_decoders() | sharing() | sharers() | choosers() | carriers()
 """Any architecture."""
-GENERATORS = decoders() | encoder_decoders() | sharing() | sharers() | choosers()
+GENERATORS = decoders() | encoder_decoders() | sharing() | sharers() | choosers() | carriers()
 """Any that fills a cache."""

@@ -117,7 +117,9 @@ def _filled_cache(
     with torch.device("meta"), torch.no_grad():
         _, cache = skeleton.prefill(**empty_inputs(skeleton.spec, request.filling()))
     block = torch.randn(BLOCK, generator=generator)
-    filled: Cache = tree_map(lambda x: tile(torch.empty_like(x, device=device), block), torch.Tensor, cache)
+    filled: Cache = tree_map(
+        lambda x: tile(torch.empty(x.shape, dtype=x.dtype, device=device), block), torch.Tensor, cache
+    )
     return filled
 
 

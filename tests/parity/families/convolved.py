@@ -1,4 +1,4 @@
-"""Families with short convolutions behind projections and sublayers: Inkling."""
+"""Families with short convolutions behind projections and sublayers: Inkling, ZAYA1."""
 
 from __future__ import annotations
 
@@ -27,6 +27,25 @@ INKLING = {
     "logits_mup_width_multiplier": 0.6,
 }
 
+ZAYA = {
+    **{key: value for key, value in SIZES.items() if key not in ("intermediate_size", "tie_word_embeddings")},
+    "model_type": "zaya",
+    "num_hidden_layers": 4,
+    "layer_types": ["hybrid", "hybrid_sliding", "hybrid", "hybrid_sliding"],
+    "sliding_window": WINDOW,
+    "rms_norm_eps": EPS,
+    "head_dim": 12,
+    "moe_intermediate_size": 20,
+    "num_experts": 5,
+    "router_hidden_size": 14,
+    "cca_time0": 3,
+    "cca_time1": 2,
+    "rope_parameters": {
+        "hybrid": {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.5},
+        "hybrid_sliding": {"rope_type": "default", "rope_theta": 30.0, "partial_rotary_factor": 1.0},
+    },
+}
+
 FAMILIES = {
     "inkling": Family(INKLING),
     "inkling-alike": Family(
@@ -40,6 +59,19 @@ FAMILIES = {
             "conv_kernel_size": 4,
             "log_scaling_n_floor": 4,
             "log_scaling_alpha": 0.5,
+        }
+    ),
+    "zaya": Family(ZAYA),
+    "zaya-biased": Family(
+        {
+            **{key: value for key, value in ZAYA.items() if key not in ("layer_types", "rope_parameters")},
+            "num_hidden_layers": 2,
+            "hidden_act": "gelu",
+            "attention_bias": True,
+            "lm_head_bias": True,
+            "tie_word_embeddings": False,
+            "cca_time0": 2,
+            "cca_time1": 4,
         }
     ),
     "inkling_mm_model": Family(

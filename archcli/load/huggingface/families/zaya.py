@@ -1,0 +1,111 @@
+"""Zyphra's ZAYA1: ZayaConfig and ZayaForCausalLM."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.feed_forward import gated
+from archcli.load.huggingface.parts.norms import rmsnorm
+from archcli.load.huggingface.parts.recurrent.hybrid import kinds_of_layers
+from archcli.load.huggingface.parts.rope import rope_of_type
+from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.names import LLAMA
+from archcli.load.huggingface.weights.rules import Parts, Weights
+
+MODEL_TYPES = ("zaya",)
+DEFAULTS = {
+    "vocab_size": 262272,
+    "hidden_size": 2048,
+    "num_hidden_layers": 40,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "hidden_act": "silu",
+    "max_position_embeddings": 131072,
+    "rms_norm_eps": 1e-5,
+    "tie_word_embeddings": True,
+    "moe_intermediate_size": 2048,
+    "num_experts_per_tok": 1,
+    "num_experts": 16,
+    "head_dim": 128,
+    "attention_bias": False,
+    "lm_head_bias": False,
+    "router_hidden_size": 256,
+    "cca_time0": 2,
+    "cca_time1": 2,
+}
+FULL, SLIDING = "hybrid", "hybrid_sliding"
+ROPES = {
+    FULL: {"rope_theta": 5000000.0, "partial_rotary_factor": 0.5},
+    SLIDING: {"rope_theta": 10000.0, "partial_rotary_factor": 0.5},
+}
+
+
+def mapping(config: Config) -> Mapped:
+    """Compressed convolutional attention; an expert or none by a router that reads the last layer's."""
+    config = config.of_class(DEFAULTS)
+    config.only("num_experts_per_tok", 1)
+    config.ignore("sliding_window")
+    kinds = kinds_of_layers(config, [FULL] * config.layers(), (FULL, SLIDING))
+    layers = [
+        {"kind": "carried", "attention": _attention(config, kind), "ffn": _experts(config, first=not index)}
+        for index, kind in enumerate(kinds)
+    ]
+    return decoder(config, rmsnorm(config), layers, tied=True, head={"bias": config.flag("lm_head_bias")})
+
+
+def _attention(config: Config, kind: str) -> Mapped:
+    width = config.size("head_dim")
+    return {
+        "kind": "cca",
+        "n_heads": config.size("num_attention_heads"),
+        "n_kv_heads": config.size("num_key_value_heads"),
+        "head_dim": width,
+        "depthwise_kernel": config.size("cca_time0"),
+        "grouped_kernel": config.size("cca_time1"),
+        "bias": config.flag("attention_bias"),
+        "position": rope_of_type(config, width, kind, ROPES),
+        **({"window": config.size("sliding_window")} if kind == SLIDING else {}),
+    }
+
+
+def _experts(config: Config, *, first: bool) -> Mapped:
+    return {
+        "kind": "carried_moe",
+        "n_experts": config.size("num_experts"),
+        "router_width": config.size("router_hidden_size"),
+        "first": first,
+        "expert": gated(config, width="moe_intermediate_size"),
+    }
+
+
+LAYER, ATTENTION, ROUTER = "[model.]layers.*", "layers.*.attention", "layers.*.ffn"
+SCALED = {"hidden_states": "out", "residual": "stream"}
+WEIGHTS: Weights = {
+    **{name: rule for name, rule in LLAMA.items() if ".mlp." not in name and ".self_attn." not in name},
+    **{f"[model.]input_hidden_states_{word}": f"embedding_{word}.weight" for word in ("scale", "bias")},
+    **{
+        f"{LAYER}.post_{theirs}_residual_scale.{part}_{word}": f"layers.*.{step}_{ours}_{word}.weight"
+        for theirs, step in (("attention", "attention"), ("mlp", "ffn"))
+        for part, ours in SCALED.items()
+        for word in ("scale", "bias")
+    },
+    **{f"{LAYER}.self_attn.qkv_proj.{name}_proj.*": f"{ATTENTION}.{name}_proj.*" for name in "qk"},
+    f"{LAYER}.self_attn.qkv_proj.v_proj_current.*": f"{ATTENTION}.v_proj.*",
+    f"{LAYER}.self_attn.qkv_proj.v_proj_delayed.weight": f"{ATTENTION}.v_late_proj.weight",
+    f"{LAYER}.self_attn.qkv_proj.v_proj_delayed.bias": f"{ATTENTION}.v_late_bias.weight",
+    f"{LAYER}.self_attn.qkv_proj.conv_qk_depthwise.*": f"{ATTENTION}.conv.first_*",
+    f"{LAYER}.self_attn.qkv_proj.conv_qk_grouped.*": f"{ATTENTION}.conv.second_*",
+    f"{LAYER}.self_attn.qk_norm.temp": Parts((f"{ATTENTION}.k_scale.weight",), merged=True),
+    f"{LAYER}.self_attn.o_proj.*": f"{ATTENTION}.o_proj.*",
+    f"{LAYER}.mlp.gate.down_proj.*": f"{ROUTER}.router_down.*",
+    f"{LAYER}.mlp.gate.router_states_scale": f"{ROUTER}.router_carry.weight",
+    f"{LAYER}.mlp.gate.router_mlp.norm.weight": f"{ROUTER}.router_norm.weight",
+    f"{LAYER}.mlp.gate.router_mlp.fc1.*": f"{ROUTER}.router_0.*",
+    f"{LAYER}.mlp.gate.router_mlp.fc2.*": f"{ROUTER}.router_1.*",
+    f"{LAYER}.mlp.gate.router_mlp.out_proj.weight": f"{ROUTER}.router.weight",
+    f"{LAYER}.mlp.gate.balancing_biases": f"{ROUTER}.route.correction_bias",
+    f"{LAYER}.mlp.experts.gate_up_proj": Parts(
+        (f"{ROUTER}.experts.gate_proj.weight", f"{ROUTER}.experts.up_proj.weight"), axis=1
+    ),
+    f"{LAYER}.mlp.experts.down_proj": f"{ROUTER}.experts.down_proj.weight",
+}

@@ -67,6 +67,10 @@ class ShortcutMoE(Block):
                 yield Conflict(
                     "shortcut-plain", key, f"{key} is not defined for shortcut_moe", f"leave {key} out"
                 )
+        for key in ("ffn", "dense"):
+            if getattr(self, key).keeps_state:
+                what = "a network of shortcut_moe cannot carry a state"
+                yield Conflict("shortcut-without-state", key, what, "use kind mlp, glu or moe")
 
 
 PLAIN = {"residual_multiplier": 1.0, "nth_branch": None, "dropout": 0.0}

@@ -101,6 +101,8 @@ REFUSED = [
     ("bamba", {"rope__scaling__finetuned": None}, "rope.scaling.finetuned' is missing"),
     ("granitehybrid", {"expert_used_count": None}, "expert_used_count' is missing"),
     ("granitehybrid", {"ssm__group_count": None}, "ssm.group_count' is missing"),
+    ("granitehybrid", {"rope__scaling__finetuned": 7}, "rope.scaling.finetuned' must be a truth value"),
+    ("nemotron-h-latent", {"expert_group_used_count": None}, "expert_group_used_count' is missing"),
     ("mamba2", {"ssm__inner_size": 63}, "ssm.inner_size 63 is no multiple of 8 heads"),
     ("mamba2", {"ssm__state_size": None}, "ssm.state_size' is missing"),
     (

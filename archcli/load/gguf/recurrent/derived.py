@@ -63,8 +63,9 @@ def _mamba2(facts: Facts, config: ConfigData) -> None:
 def _granite(facts: Facts, config: ConfigData) -> None:
     """As `_bamba`, with RoPE unless the file denies it; without experts the shared one is the network."""
     turned = facts.get("rope.scaling.finetuned", True if "embedding_multiplier" in config else None)
-    if turned is None:
-        what = f"metadata key '{facts.name}.rope.scaling.finetuned' is missing"
+    if not isinstance(turned, bool):
+        fault = "is missing" if turned is None else "must be a truth value"
+        what = f"metadata key '{facts.name}.rope.scaling.finetuned' {fault}"
         raise facts.error(what, "it tells a Bamba, which has RoPE, from a Granite 4")
     config["position_embedding_type"] = "rope" if turned else "nope"
     facts.trace("position_embedding_type", "rope.scaling.finetuned")
@@ -123,6 +124,8 @@ def _nemotron_h(facts: Facts, config: ConfigData) -> None:
         facts.trace("intermediate_size", "feed_forward_length")
     else:
         _require(facts, *EXPERTS)
+        if facts.whole("expert_group_count", 1) > 1:
+            _require(facts, "expert_group_used_count")
     config["num_hidden_layers"] = layers
     _without_context(facts)
     config["mamba_head_dim"], _ = _scanned(facts, "mamba_head_dim")

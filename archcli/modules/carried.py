@@ -43,10 +43,10 @@ class CarriedExperts(FeedForward):
 
         r = Wd x + a r',   z = W3 gelu(W2 gelu(W1 N r)),   p = softmax(z) over E + 1 choices
 
-    r' [B, T, R] is r of the layer before, R `router_width`; with `first` there is none. The
-    choice is the largest p plus a stored, untrained correction bias. A token whose choice is the last gets
-    nothing; as in transformers, the first expert runs on it all the same. Stands in layers of kind carried,
-    to which it returns r beside its output.
+    r' [B, T, R] is r of the layer before, R `router_width`; with `first` there is none. Each F_e has the
+    shape `expert`. The choice is the largest p plus a stored, untrained correction bias. A token whose choice
+    is the last gets nothing; as in transformers, the first expert runs on it all the same. Stands in layers
+    of kind carried, to which it returns r beside its output.
     """
 
     kind: Literal["carried_moe"] = "carried_moe"

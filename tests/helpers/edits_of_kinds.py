@@ -5,7 +5,7 @@ As EDITS of test_mistakes.py. Lists of kinds are those of the table, in its orde
 
 from archcli.modules.kinds import TABLE
 
-SOFTMAX = "mha, mqa, gqa, disentangled, mla, moa, differential or conv_gqa"
+SOFTMAX = "mha, mqa, gqa, disentangled, mla, moa, differential, conv_gqa or cca"
 """Mixers with a softmax over scores."""
 
 

@@ -3,16 +3,18 @@
 As EDITS of test_mistakes.py. Lists of kinds are those of the table, in its order.
 """
 
-from archcli.modules.kinds import TABLE
-
-SOFTMAX = "mha, mqa, gqa, disentangled, mla, moa, differential, conv_gqa or cca"
-"""Mixers with a softmax over scores."""
+from archcli.modules import SoftmaxAttention
+from archcli.modules.kinds import TABLE, kinds
 
 
-def one_of(family):
-    """All kinds of a family, as a message lists them."""
-    *first, last = TABLE[family]
+def listed(words):
+    """Words as a message lists them."""
+    *first, last = words
     return f"{', '.join(first)} or {last}"
+
+
+SOFTMAX = listed(name for name, cls in kinds("attention").items() if issubclass(cls, SoftmaxAttention))
+"""Mixers with a softmax over scores."""
 
 
 FFN = "ffn: {kind: glu, activation: silu, d_ff: 128}"
@@ -42,7 +44,7 @@ KINDS = {
     "kind-number": (
         "kind: gqa",
         "kind: 3",
-        f"13:15: kind must be {one_of('attention')}, not 3",
+        f"13:15: kind must be {listed(TABLE['attention'])}, not 3",
     ),
     "kind-of-model": (
         "name: tiny-llama",

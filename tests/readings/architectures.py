@@ -34,6 +34,7 @@ from archcli.modules import (
 )
 from archcli.modules.recurrent.base import Recurrent
 from archcli.modules.recurrent.rwkv import RWKVChannelMix
+from archcli.modules.recurrent.short_conv import ShortConvolution
 from readings import convolved, diagonal, recurrent
 from readings.mixers import NORMS, SIZES, differential, latent, linear, mixture_of_heads, projected
 from readings.outputs import BOOL, NUMBERS, maybe, outputs
@@ -143,7 +144,11 @@ ADAPTERS = st.builds(
 def adapters(stacked, *, lends):
     """Adapters on what a model of these groups has: experts of heads have no o, a lent table no adapter."""
     mixers = [block.mixing[1] for group in stacked for block in group.blocks]
-    absent = {"o"} if all(isinstance(mixer, MixtureOfHeads | Recurrent) for mixer in mixers) else set()
+    absent = (
+        {"o"}
+        if all(isinstance(mixer, MixtureOfHeads | Recurrent | ShortConvolution) for mixer in mixers)
+        else set()
+    )
     networks = [block.ffn for group in stacked for block in group.blocks]
     absent |= {"down"} if all(isinstance(ffn, RWKVChannelMix | None) for ffn in networks) else set()
     absent |= {"lm_head"} if lends else set()

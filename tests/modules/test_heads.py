@@ -219,6 +219,7 @@ def test_an_encoder_decoder_has_a_loss_too():
 @pytest.mark.parametrize("name", ["linear", "hierarchical"])
 def test_a_loss_compiles_whole(name):
     made, ids, wanted = built(HEADS[name]), tokens(2, 10), targets(HEADS[name])
+    torch.compiler.reset()
     compiled = torch.compile(made, fullgraph=True, backend="eager")
     assert_close(compiled(ids, targets=wanted), made(ids, targets=wanted), 1e-6)
 

@@ -184,6 +184,7 @@ def test_too_few_tokens_are_told(count):
 @pytest.mark.long
 def test_it_compiles_whole():
     made, text = built(COUNTED["two"]), tokens(2, 10)
+    torch.compiler.reset()
     compiled = torch.compile(made, fullgraph=True, backend="eager")
     assert_close(compiled(text[:, :-1], targets=text[:, 1:]), made(text[:, :-1], targets=text[:, 1:]), 1e-6)
 

@@ -217,6 +217,7 @@ def test_it_compiles_into_one_graph():
     import torch
 
     model, tokens = archcli.build(archcli.load(ADAPTED)), torch.arange(22).view(2, 11)
+    torch.compiler.reset()
     compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled(tokens), model(tokens))
 

@@ -198,6 +198,7 @@ def test_all_of_it_compiles_and_trains():
     late = layer(0, kind="altup", more=words).replace("d_ff: 6", "d_ff: 6, sparsity: 0.5")
     made = archcli.build(model((1, [layer(kind="altup", more=words)]), (2, [late]), head=TABLE))
     tokens = torch.arange(10).view(2, 5)
+    torch.compiler.reset()
     compiled = torch.compile(made, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled(tokens), made(tokens))
     made.train()(tokens, targets=tokens).backward()
@@ -210,6 +211,7 @@ def test_streams_compile_and_train():
 
     made = archcli.build(model((2, [HYPER])))
     tokens = torch.arange(10).view(2, 5)
+    torch.compiler.reset()
     compiled = torch.compile(made, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled(tokens), made(tokens))
     made.train()(tokens, targets=tokens).backward()

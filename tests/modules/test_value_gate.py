@@ -52,5 +52,6 @@ def test_gradients_are_numbers_and_reach_the_gate():
 @pytest.mark.long
 def test_it_compiles_as_one_graph():
     made, ids = built(spec_of(GATED), attention="eager"), tokens(length=64)
+    torch.compiler.reset()
     with torch.no_grad():
         assert_close(torch.compile(made, fullgraph=True, backend="aot_eager")(ids), made(ids))

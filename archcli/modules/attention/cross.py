@@ -58,8 +58,8 @@ class CrossAttention(ProjectedAttention):
             raise ArchError(
                 "cross attention needs the encoder's output, or a cache that holds its keys and values"
             )
-        k = self._placed(self._heads(context.memory, "k", self.kv_heads, d), "k", None)
-        v = self._values(context.memory, d)
+        entries = self._entries(context.memory, d, None)
+        k, v = entries["k"], entries["v"]
         if context.cache is not None:
             (k, _), (v, _) = (
                 ExtendCache("k_cache", Bidirectional(), cross=True)(k),

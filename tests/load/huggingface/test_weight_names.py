@@ -32,6 +32,9 @@ CAUSAL = {
     "marian": "MarianMTModel",
     "whisper": "WhisperForConditionalGeneration",
 }
+REQUIRED = {"minimax_text_01": {"attn_type_list": [*31 * [0], 1]}}
+"""What a file must say before its weights have names."""
+
 CONFIGS = {
     **{
         f"{kind}-{name}": {**config, "model_type": kind}
@@ -50,7 +53,8 @@ CONFIGS = {
 def test_a_family_states_its_names(module):
     family = importlib.import_module(f"archcli.load.huggingface.families.{module}")
     for kind in family.MODEL_TYPES:
-        rules = weight_map({"model_type": kind, "architectures": [CAUSAL.get(module, "ForCausalLM")]}).rules
+        named = {"model_type": kind, "architectures": [CAUSAL.get(module, "ForCausalLM")]}
+        rules = weight_map({**REQUIRED.get(module, {}), **named}).rules
         assert rules
         for name, rule in rules.items():
             if not isinstance(rule, Auxiliary):

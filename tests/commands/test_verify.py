@@ -136,6 +136,7 @@ def test_too_large_for_torch_is_bad_input(cli):
     assert done.err.splitlines()[0] == "error: 1,000,000,000 layers are too many to build"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("package", ["torch", "fvcore"])
 def test_a_missing_package_is_one_line_and_2(package):
     code = (

@@ -191,6 +191,7 @@ def test_all_of_it_is_verified():
 
 
 @pytest.mark.torch
+@pytest.mark.long
 def test_all_of_it_compiles_and_trains():
     import torch
 
@@ -206,6 +207,7 @@ def test_all_of_it_compiles_and_trains():
 
 
 @pytest.mark.torch
+@pytest.mark.long
 def test_streams_compile_and_train():
     import torch
 

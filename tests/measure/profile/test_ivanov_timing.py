@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,6 @@ def found(archcli):
     return json.loads(done.stdout)
 
 
-@pytest.mark.long
 def test_it_is_run_as_the_paper_ran_it(found):
     assert {key: found["inputs"][key] for key in ("phase", "attention", "batch_size", "seq_len")} == {
         "phase": "train",

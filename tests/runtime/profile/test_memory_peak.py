@@ -78,7 +78,7 @@ def peak(path, phase, attention):
     return int(done.stdout)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.long
 @pytest.mark.parametrize("phase", ["forward", "prefill", "train"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_activations_are_estimated_as_what_a_process_takes(kind, phase, tmp_path):

@@ -90,6 +90,7 @@ def test_rules_that_count_wait_until_sizes_agree():
     ] == []
 
 
+@pytest.mark.sample(60)
 @pytest.mark.parametrize("name", presets())
 def test_a_preset_breaks_only_what_is_known_of_it(name):
     known = {code for code, rule in RULES.items() if name in rule.known}

@@ -133,6 +133,12 @@ class Mixer(Module):
         return None
 
     @property
+    def turns_heads(self) -> bool:
+        """Whether it reads a rotary table."""
+        position = getattr(self, "position", None)
+        return position is not None and position.acts_on == "heads"
+
+    @property
     def relative_span(self) -> int | None:
         """How far the table of relative positions reaches that it reads of its stack; None for none."""
         return None

@@ -34,7 +34,7 @@ class ParallelMixer(Mixer):
         """[B, T, D] to [B, T, D], and the tuple of what each branch keeps."""
         context = or_default(x, context)
         caches = context.cache or (context.cache,) * len(self.branches)
-        turned = next((i for i, branch in enumerate(self.branches) if _turns(branch)), None)
+        turned = next((i for i, branch in enumerate(self.branches) if branch.turns_heads), None)
         total: Any = None
         kept = []
         for i, (name, branch) in enumerate(self.named):
@@ -52,6 +52,11 @@ class ParallelMixer(Mixer):
             nth = seen[branch.group] = seen.get(branch.group, -1) + 1
             yield f"{branch.group}_{nth}" if nth else branch.group, branch
 
+    @property
+    def turns_heads(self) -> bool:
+        """Whether a branch reads a rotary table."""
+        return any(branch.turns_heads for branch in self.branches)
+
     def members(self, path: str) -> Iterator[tuple[str, Mixer]]:
         """The members of every branch."""
         for i, branch in enumerate(self.branches):
@@ -59,7 +64,7 @@ class ParallelMixer(Mixer):
 
     def table(self, positions: Tensor, d_model: Number, name: str) -> tuple[Tensor, Tensor] | None:
         """The rotary table of the first branch that turns heads; another makes its own."""
-        turning = next((branch for branch in self.branches if _turns(branch)), None)
+        turning = next((branch for branch in self.branches if branch.turns_heads), None)
         return None if turning is None else turning.table(positions, d_model, name)
 
     def facts(self, d_model: Number = None) -> MixerFacts:
@@ -77,8 +82,3 @@ class ParallelMixer(Mixer):
         """Conflicts of the branches with a residual stream of width D."""
         for i, branch in enumerate(self.branches):
             yield from (conflict.below(f"branches.{i}") for conflict in branch.check_width(d_model))
-
-
-def _turns(mixer: Mixer) -> bool:
-    """Whether the mixer reads a rotary table."""
-    return mixer.facts().position.acts_on == "heads"

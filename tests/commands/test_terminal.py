@@ -117,6 +117,7 @@ def test_ctrl_c_ends_quietly(tmp_path):
         text=True,
     )
     writer = opened(fifo, child)
+    time.sleep(0.2)  # from opening to reading: Python would not see a signal that comes between the two
     child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=30)
     os.close(writer)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from archcli.commands.options import Form, Json, Output
-from archcli.load.devices import FIGURES, Datasheet, SourcedFigure, devices, load_datasheet
+from archcli.load.devices import FIGURES, Datasheet, devices, load_datasheet
 from archcli.measure.report import Column, Report, Table
 from archcli.measure.survey.filter import select
 from archcli.render import show
@@ -79,8 +79,7 @@ def _record(device: Datasheet) -> dict[str, Any]:
 def _one(device: Datasheet) -> Report:
     """The report of one device: a line for each figure, with its certainty and source."""
     rows = [
-        {"figure": key, "value": figure.value, "unit": FIGURES[key], **_origin(figure)}
-        for key, figure in device.figures.items()
+        {"figure": key, "unit": FIGURES[key], **figure._asdict()} for key, figure in device.figures.items()
     ]
     columns = (
         Column("figure", "figure"),
@@ -95,7 +94,3 @@ def _one(device: Datasheet) -> Report:
     return Report(
         "devices", about, {}, CONVENTION, {"figures": len(rows)}, rows, (Table("", columns, rows),), notes
     )
-
-
-def _origin(figure: SourcedFigure) -> dict[str, str]:
-    return {"certainty": figure.certainty, "source": figure.source}

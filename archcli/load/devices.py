@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, Problem
+from archcli.load.presets import shipped
 from archcli.load.yaml.nodes import Node, shown
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import decode, read_start, text_of
@@ -63,10 +64,8 @@ class Datasheet:
 
 
 def folder() -> Path:
-    """devices/ inside the installed package, or beside it in a checkout."""
-    package = Path(__file__).parents[1]
-    inside = package / "devices"
-    return inside if inside.is_dir() else package.parent / "devices"
+    """The folder of devices."""
+    return shipped("devices")
 
 
 def devices() -> list[str]:

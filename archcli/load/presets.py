@@ -15,11 +15,16 @@ WORKLOADS = "workloads"
 LONGEST_NAME = 100
 
 
-def folder() -> Path:
-    """presets/ inside the installed package, or beside it in a checkout."""
+def shipped(name: str) -> Path:
+    """A folder of data inside the installed package, or beside it in a checkout."""
     package = Path(__file__).parents[1]
-    inside = package / "presets"
-    return inside if inside.is_dir() else package.parent / "presets"
+    inside = package / name
+    return inside if inside.is_dir() else package.parent / name
+
+
+def folder() -> Path:
+    """The folder of presets."""
+    return shipped("presets")
 
 
 def presets() -> list[str]:

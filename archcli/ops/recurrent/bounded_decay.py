@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from archcli.arith import Shape, prod
-from archcli.graph import Op, OpClass, Part
-from archcli.ops.base import elementwise, summed
+from archcli.graph import Op, Part
+from archcli.ops.base import elementwise
+from archcli.ops.recurrent.rate_cost import gate_bias, rated
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,11 +37,8 @@ class BoundedLogDecay(Op):
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         n, heads, gates = prod(x), x[2], prod(x[2:])
-        biased = Part("bias", OpClass.ELEMENTWISE, n, n + gates, n, (summed("dt_bias", n, gates),))
-        to_x = Part("d_0", OpClass.ELEMENTWISE, n, n + heads, n, wrt=0)
-        to_rate = Part("d_A_log", OpClass.NORMALIZATION, 2 * n + heads, 2 * n, heads, wrt="A_log")
-        scaled = Part("rate", OpClass.ELEMENTWISE, n + heads, n + heads, n, (to_x, to_rate))
-        return (biased, scaled, elementwise("sigmoid", n, saved=1), elementwise("bound", n))
+        scaled = rated("rate", n, heads)
+        return (gate_bias(n, gates), scaled, elementwise("sigmoid", n, saved=1), elementwise("bound", n))
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         wide = torch.promote_types(x.dtype, torch.float32)

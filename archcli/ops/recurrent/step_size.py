@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 
 from archcli.arith import Shape, prod
 from archcli.graph import Op, OpClass, Part
-from archcli.ops.base import elementwise, summed
+from archcli.ops.base import elementwise
+from archcli.ops.recurrent.rate_cost import gate_bias, rated
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,11 +37,8 @@ class StepSize(Op):
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         n, heads = prod(x), x[-1]
-        biased = Part("bias", OpClass.ELEMENTWISE, n, n + heads, n, (summed("dt_bias", n, heads),))
-        to_step = Part("d_0", OpClass.ELEMENTWISE, n, n + heads, n, wrt=0)
-        to_rate = Part("d_A_log", OpClass.NORMALIZATION, 2 * n + heads, 2 * n, heads, wrt="A_log")
-        decay = Part("log_decay", OpClass.ELEMENTWISE, n + heads, n + heads, n, (to_step, to_rate))
-        return (biased, elementwise("softplus", n, saved=1), decay)
+        decay = rated("log_decay", n, heads)
+        return (gate_bias(n, heads), elementwise("softplus", n, saved=1), decay)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         wide = torch.promote_types(x.dtype, torch.float32)

@@ -9,8 +9,9 @@ from archcli.load.huggingface.parts.norms import rmsnorm
 from archcli.load.huggingface.parts.recurrent.hybrid import LINEAR, kinds_of_layers
 from archcli.load.huggingface.parts.windows import FULL
 from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.hybrid import kda_names
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, MLA, SHARED
-from archcli.load.huggingface.weights.rules import Parts, Weights
+from archcli.load.huggingface.weights.rules import Weights
 from archcli.load.huggingface.whole.recurrent.delta_hybrid import ELSEWHERE, LAYER, by_kind
 
 MODEL_TYPES = ("bailing_hybrid",)
@@ -113,19 +114,7 @@ def _delta_attention(config: Config) -> Mapped:
 WITHIN = f"{LAYER}.self_attn"
 LINEAR_LAYERS: Weights = {
     f"{LAYER}.input_layernorm.weight": "layers.*.mixer_norm.weight",
-    f"{WITHIN}.conv1d.weight": Parts(tuple(f"layers.*.mixer.{name}_conv.weight" for name in "qkv")),
-    **{f"{WITHIN}.{name}_conv1d.weight": f"layers.*.mixer.{name}_conv.weight" for name in "qkv"},
-    **{f"{WITHIN}.{name}_proj.weight": f"layers.*.mixer.{name}_proj.weight" for name in "qkvbog"},
-    **{
-        f"{WITHIN}.{home}{name}": f"layers.*.mixer.{ours}"
-        for home in ("", "forget_gate.")
-        for name, ours in (
-            ("f_proj.weight", "f_proj.weight"),
-            ("dt_bias", "decay.dt_bias"),
-            ("A_log", "decay.A_log"),
-        )
-    },
-    f"{WITHIN}.o_norm.weight": "layers.*.mixer.norm.weight",
+    **kda_names(WITHIN, *"qkvbog", decay=("f_proj",)),
 }
 FULL_LAYERS: Weights = {
     f"{LAYER}.input_layernorm.weight": "layers.*.attention_norm.weight",

@@ -11,8 +11,9 @@ from archcli.load.huggingface.parts.norms import rmsnorm
 from archcli.load.huggingface.parts.recurrent.hybrid import LINEAR, kinds_of_layers
 from archcli.load.huggingface.parts.windows import FULL
 from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.hybrid import kda_names
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, MIXTRAL_EXPERTS, MLA, SHARED
-from archcli.load.huggingface.weights.rules import Parts, Weights
+from archcli.load.huggingface.weights.rules import Weights
 from archcli.load.huggingface.whole.recurrent.delta_hybrid import ELSEWHERE, LAYER, by_kind
 
 MODEL_TYPES = ("kimi_linear",)
@@ -128,29 +129,10 @@ def _kinds(config: Config) -> list[str]:
 
 
 WITHIN = f"{LAYER}.self_attn"
-CONVOLVED = tuple(f"layers.*.mixer.{name}_conv.weight" for name in "qkv")
 LINEAR_LAYERS: Weights = {
     f"{LAYER}.input_layernorm.weight": "layers.*.mixer_norm.weight",
-    **{f"{WITHIN}.{name}_conv1d.weight": f"layers.*.mixer.{name}_conv.weight" for name in "qkv"},
-    f"{WITHIN}.conv1d.weight": Parts(CONVOLVED),
-    **{
-        f"{WITHIN}.{name}_proj.weight": f"layers.*.mixer.{name}_proj.weight"
-        for name in ("q", "k", "v", "b", "o", "g_a", "g_b")
-    },
-    **{
-        f"{WITHIN}.{home}{name}": f"layers.*.mixer.{ours}"
-        for home in ("", "forget_gate.")
-        for name, ours in (
-            ("f_a_proj.weight", "f_a_proj.weight"),
-            ("f_b_proj.weight", "f_b_proj.weight"),
-            ("dt_bias", "decay.dt_bias"),
-            ("A_log", "decay.A_log"),
-        )
-    },
-    f"{WITHIN}.o_norm.weight": "layers.*.mixer.norm.weight",
+    **kda_names(WITHIN, "q", "k", "v", "b", "o", "g_a", "g_b", decay=("f_a_proj", "f_b_proj")),
 }
-"""Of published files and of the class, which has one convolution and a module for the decays."""
-
 FULL_LAYERS: Weights = {
     f"{LAYER}.input_layernorm.weight": "layers.*.attention_norm.weight",
     **MLA,

@@ -46,3 +46,23 @@ INPUT_NORMS: Mapping[str, Weights] = {
     for kind, step in (("full_attention", "attention"), ("linear_attention", "mixer"))
 }
 """The norm before a layer's mixer, by the kind of the layer."""
+
+
+def kda_names(within: str, *projections: str, decay: Sequence[str]) -> Weights:
+    """The weight names of a KDA mixer, published or of the class, which joins the convolutions.
+
+    `decay` are the projections that make the decay, which the class holds in a module of its own.
+    """
+    own = [*((f"{name}.weight", f"{name}.weight") for name in decay)]
+    own += [(name, f"decay.{name}") for name in ("dt_bias", "A_log")]
+    return {
+        f"{within}.conv1d.weight": Parts(tuple(f"layers.*.mixer.{name}_conv.weight" for name in "qkv")),
+        **{f"{within}.{name}_conv1d.weight": f"layers.*.mixer.{name}_conv.weight" for name in "qkv"},
+        **{f"{within}.{name}_proj.weight": f"layers.*.mixer.{name}_proj.weight" for name in projections},
+        **{
+            f"{within}.{home}{name}": f"layers.*.mixer.{ours}"
+            for home in ("", "forget_gate.")
+            for name, ours in own
+        },
+        f"{within}.o_norm.weight": "layers.*.mixer.norm.weight",
+    }

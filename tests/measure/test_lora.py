@@ -5,7 +5,7 @@ import pytest
 from archcli.errors import ArchError
 from archcli.measure.flops import count_flops
 from archcli.measure.kvcache.kvcache import count_kv_cache
-from archcli.measure.memory import memory_of
+from archcli.measure.memory.estimate import memory_of
 from archcli.measure.params import count_params
 from archcli.measure.passes import train_pass
 from archcli.measure.symbolic.formula import formula

@@ -13,7 +13,7 @@ from archcli.commands.profile.checks import available, cache_bytes, check_positi
 from archcli.commands.profile.machine_ceilings import machine_ceilings
 from archcli.commands.profile.settings import INTERRUPTED, Detail, RunSettings
 from archcli.errors import ArchError
-from archcli.measure.memory import memory_of
+from archcli.measure.memory.estimate import memory_of
 from archcli.measure.passes import Pass, checked_pass
 from archcli.measure.profile.extrapolate.kinds import cut, depth
 from archcli.measure.profile.extrapolate.plan import plan_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from archcli.commands.profile.settings import RunSettings
 from archcli.errors import ArchError
-from archcli.measure.memory import memory_of, require_memory
+from archcli.measure.memory.estimate import memory_of, require_memory
 from archcli.measure.passes import Pass
 from archcli.measure.profile.compiled_memory import compiled_memory
 from archcli.modules import Model

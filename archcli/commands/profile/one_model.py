@@ -11,7 +11,7 @@ from archcli.commands.profile.by_kind import plan_stacks, profile_by_kind
 from archcli.commands.profile.checks import check_pass, check_shares, needed_memory
 from archcli.commands.profile.machine_ceilings import machine_ceilings
 from archcli.commands.profile.settings import INTERRUPTED, Detail, RunSettings
-from archcli.measure.memory import require_memory
+from archcli.measure.memory.estimate import require_memory
 from archcli.measure.notes import form_notes, other_form_notes, source_notes
 from archcli.measure.passes import Pass, checked_pass
 from archcli.measure.profile.reports.one import profile_of

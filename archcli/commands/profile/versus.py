@@ -11,7 +11,7 @@ import typer
 from archcli.commands.profile.checks import check_pass
 from archcli.commands.profile.settings import INTERRUPTED, Detail
 from archcli.commands.profile.vs_changes import RequestedVariant
-from archcli.measure.memory import require_memory
+from archcli.measure.memory.estimate import require_memory
 from archcli.measure.notes import form_notes, source_notes
 from archcli.measure.passes import Pass, checked_pass
 from archcli.measure.profile.parameter_match import parameter_notes

@@ -6,7 +6,7 @@ Every operation of the whole model is measured, and experts that share memory do
 import pytest
 import torch
 
-from archcli.measure.memory import memory_of
+from archcli.measure.memory.estimate import memory_of
 from archcli.measure.passes import checked_pass
 from archcli.measure.profile.extrapolate.plan import plan_of
 from archcli.measure.profile.extrapolate.recording import extrapolated

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from archcli.measure.flops import count_flops
-from archcli.measure.memory import memory_of
+from archcli.measure.memory.estimate import memory_of
 from archcli.measure.passes import checked_pass
 from archcli.measure.profile.extrapolate.plan import plan_of
 from archcli.measure.profile.extrapolate.recording import extrapolated

@@ -7,7 +7,7 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.load.source import load
-from archcli.measure.memory import memory_of
+from archcli.measure.memory.estimate import memory_of
 from archcli.measure.passes import checked_pass, forward_pass
 from archcli.measure.profile.extrapolate.kinds import cut, depth, kinds_of
 from archcli.measure.profile.extrapolate.plan import plan_of

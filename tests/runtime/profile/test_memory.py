@@ -7,7 +7,7 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.load.source import load
-from archcli.measure.memory import memory_of, require_memory
+from archcli.measure.memory.estimate import memory_of, require_memory
 from archcli.measure.passes import decode_pass, forward_pass, train_pass
 from archcli.recording.machine import available_memory
 from sources import OTHERS

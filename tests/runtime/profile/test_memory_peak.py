@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from archcli.load.source import load
-from archcli.measure.memory import memory_of
+from archcli.measure.memory.estimate import memory_of
 from archcli.measure.passes import checked_pass
 from archcli.modules.request import Request
 

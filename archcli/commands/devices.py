@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from archcli.commands.options import Form, Json, Output
-from archcli.load.devices import FIGURES, Datasheet, devices, load_datasheet
+from archcli.load.devices.datasheet import FIGURES, Datasheet, devices, load_datasheet
 from archcli.measure.report import Column, Report, Table
 from archcli.measure.survey.filter import select
 from archcli.render import show

@@ -3,7 +3,7 @@
 import pytest
 
 from archcli.errors import ArchError
-from archcli.load.devices import FIGURES, OF_LABEL, devices, folder, load_datasheet, read_datasheet
+from archcli.load.devices.datasheet import FIGURES, OF_LABEL, devices, folder, load_datasheet, read_datasheet
 
 MINE = """name: mine
 vendor: NVIDIA
@@ -33,10 +33,30 @@ def test_rates_are_dense(name):
 
 
 def test_memory_is_what_the_driver_reports_or_the_label():
-    """H100: 79.1 GiB of a label of 80; L4: the label of 24."""
-    h100, l4 = (load_datasheet(name).figures["memory_bytes"] for name in ("h100-sxm", "l4"))
-    assert (h100.value, h100.certainty) == (84_932_978_278, "B")
-    assert (l4.value, l4.certainty, l4.source) == (24 * 2**30, "C", OF_LABEL)
+    """H100: 79.1 GiB of a label of 80; A100: 39.4 of 40; MI325X: the label of 256."""
+    known = {name: load_datasheet(name).figures["memory_bytes"] for name in devices()}
+    assert known["h100-sxm"][:2] == (84_932_978_278, "B")
+    assert known["a100-sxm-40gb"][:2] == (42_305_427_865, "B")
+    assert [known[name].value for name in ("h100-sxm", "a100-sxm-40gb")] == [
+        791 * 2**30 // 10,
+        394 * 2**30 // 10,
+    ]
+    assert known["mi325x"] == (256 * 2**30, "C", OF_LABEL)
+
+
+SHARED = {"m2-ultra", "m3-max", "m4-max"}
+"""Their processors and GPUs have one memory, of which Metal recommends three quarters for the GPU."""
+CUT_OFF = {"tpu-v5p"}
+"""95.74 GiB are 95 on the label."""
+
+
+@pytest.mark.parametrize("name", devices())
+def test_a_driver_reports_little_less_than_the_label(name):
+    figures = load_datasheet(name).figures
+    reported, label = figures["memory_bytes"].value, figures["memory_gb"].value
+    assert isinstance(reported, int)
+    assert label * 2**30 * (3 / 4 if name in SHARED else 9 / 10) <= reported
+    assert reported <= (label + (name in CUT_OFF)) * 2**30
 
 
 def test_a_figure_has_the_source_of_its_device_or_its_own():

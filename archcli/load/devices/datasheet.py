@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, Problem
+from archcli.load.devices.names import is_file, resolve
 from archcli.load.presets import shipped
 from archcli.load.yaml.nodes import Node, shown
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import decode, read_start, text_of
-from archcli.wording import closest, either, quote, suggest
+from archcli.wording import either, quote, suggest
 
 FIGURES: dict[str, str] = {
     "memory_bytes": "bytes",
@@ -32,7 +33,7 @@ FIGURES: dict[str, str] = {
 }
 """Figures of a device, with their units; a rate is dense, and of a GeForce with fp32 accumulation."""
 
-TEXTS = ("name", "vendor", "kind", "link", "source", "second_source", "remark")
+TEXTS = ("name", "vendor", "kind", "architecture", "link", "source", "second_source", "remark")
 KINDS = ("gpu", "tpu", "accelerator", "cpu")
 CERTAINTIES = ("A", "B", "C")
 """A the maker's own document, B computed from one or read in one place, C estimated."""
@@ -52,11 +53,15 @@ class SourcedFigure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Datasheet:
-    """A GPU, TPU, accelerator or CPU: its figures by the keys of `FIGURES`, those that are known."""
+    """A GPU, TPU, accelerator or CPU: its figures by the keys of `FIGURES`, those that are known.
+
+    `architecture` is what compilers call it: sm_90, gfx942; empty where there is no such name.
+    """
 
     name: str
     vendor: str
     kind: str
+    architecture: str
     link: str
     second_source: str
     remark: str
@@ -75,13 +80,9 @@ def devices() -> list[str]:
 
 def load_datasheet(name: str) -> Datasheet:
     """The device of this name, or of a user's own YAML file; ArchError with all that is wrong."""
-    known = devices()
-    path = folder() / f"{name}.yaml" if name in known else Path(name)
-    if name not in known and path.suffix not in {".yaml", ".yml"}:
-        close = closest(name, known)
-        hint = f"did you mean {either(close)}?" if close else "`archcli devices` lists them"
-        raise ArchError(Problem(f"no device {quote(name)}", f"{hint}; a file of one's own ends in .yaml"))
-    shown_as = str(path) if name not in known else path.name
+    own = is_file(name)
+    path = Path(name) if own else folder() / f"{resolve(name, devices())}.yaml"
+    shown_as = str(path) if own else path.name
     return read_datasheet(decode(read_start(path, shown_as, MOST_BYTES), shown_as), shown_as)
 
 

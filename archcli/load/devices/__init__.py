@@ -1,0 +1,1 @@
+"""Devices: the files that describe them, their names as people write them, and the memory there is."""

@@ -1,0 +1,108 @@
+"""The memory there is: of named devices, of this machine, or as stated."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from archcli.errors import ArchError, Problem
+from archcli.load.devices.datasheet import Datasheet, load_datasheet
+from archcli.load.devices.names import LOCAL, is_file, split_count
+from archcli.recording.cuda_driver import LocalGpu, local_gpus
+from archcli.recording.machine import available_memory, processor
+from archcli.units import parse_bytes
+from archcli.wording import quote
+
+FORGOT_UNIT = re.compile(r"\d{1,6}(\.\d{1,6})?", re.ASCII)
+"""An amount below a million without a unit: nobody means bytes."""
+STATED = "as stated"
+OF_DRIVER = "the CUDA driver of this machine"
+OF_SYSTEM = "MemAvailable and the control groups of this machine"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Memory to fit into: `n_devices` alike, each of `memory_bytes`, with certainty (A, B, C) and source.
+
+    `kind` is gpu, tpu, accelerator or cpu; `architecture` such as sm_90 and `link` are empty where they are
+    not known. `datasheet` holds the other figures of a named device.
+    """
+
+    name: str
+    n_devices: int
+    memory_bytes: int
+    certainty: str
+    source: str
+    kind: str = "gpu"
+    architecture: str = ""
+    link: str = ""
+    datasheet: Datasheet | None = None
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all devices together."""
+        return self.n_devices * self.memory_bytes
+
+
+def read_budget(device: str | None = None, memory: str | int | None = None) -> Budget | None:
+    """The memory that `--device [N×]NAME` or `--memory [N×]SIZE` states; None for neither.
+
+    NAME is a device of `archcli devices`, a YAML file of one's own, or `local`. ArchError for both, for fewer
+    than one device, for a name that means no device or several, and for an amount without a unit.
+    """
+    if device is not None and memory is not None:
+        raise ArchError("--device and --memory both say what memory there is", "leave one of them out")
+    if memory is not None:
+        return _stated(memory)
+    return None if device is None else _of_device(*split_count(device))
+
+
+def _of_device(count: int, name: str) -> Budget:
+    if name.lower() == LOCAL:
+        return _of_machine(count, local_gpus())
+    sheet = load_datasheet(name)
+    size = sheet.figures.get("memory_bytes")
+    if size is None:
+        path = name if is_file(name) else ""
+        hint = "add memory_bytes or memory_gb, or state it: --memory 80GiB"
+        raise ArchError(Problem(f"device {quote(sheet.name)} states no memory", hint, path=path))
+    known = (sheet.kind, sheet.architecture, sheet.link, sheet)
+    return Budget(sheet.name, count, int(size.value), size.certainty, size.source, *known)
+
+
+def _of_machine(count: int, gpus: Sequence[LocalGpu]) -> Budget:
+    """This machine's first `count` GPUs, each with the memory of the smallest, or its CPU."""
+    if not gpus:
+        return _of_processor(count)
+    if count > len(gpus):
+        has = f"{len(gpus)} GPU{'s' if len(gpus) > 1 else ''}"
+        raise ArchError(f"{count} × {LOCAL}: this machine has {has}", f"name a device: {count}xh100-sxm")
+    least = min(gpus[:count], key=lambda gpu: gpu.memory_bytes)
+    architecture = least.architecture
+    return Budget(least.name, count, least.memory_bytes, "A", OF_DRIVER, "gpu", architecture)
+
+
+def _of_processor(count: int) -> Budget:
+    available = available_memory()
+    if count > 1:
+        what = f"{count} × {LOCAL}: this machine has no GPU that CUDA sees, and one memory"
+        raise ArchError(what, f"name a device: {count}xh100-sxm")
+    if available is None:
+        what = f"{LOCAL}: this machine has no GPU that CUDA sees and does not say what memory is available"
+        raise ArchError(what, "state it: --memory 16GiB")
+    return Budget(processor() or "CPU", 1, available, "A", OF_SYSTEM, "cpu")
+
+
+def _stated(memory: str | int) -> Budget:
+    if not isinstance(memory, str):
+        count, size, name = 1, memory, f"{memory:,} bytes"
+    else:
+        (count, amount), name = split_count(memory), memory.strip()
+        if FORGOT_UNIT.fullmatch(amount):
+            hint = f"write {amount}GB (powers of 1,000) or {amount}GiB (powers of 1,024)"
+            raise ArchError(f"--memory {amount} has no unit", hint)
+        size = parse_bytes(amount)
+    if size < 1:
+        raise ArchError(f"--memory {name} is no memory", "such as 80GiB")
+    return Budget(name, count, size, "A", STATED)

@@ -1,0 +1,169 @@
+"""The memory there is: devices as people write them, this machine, amounts; every mistake in one line."""
+
+import pytest
+
+from archcli.errors import ArchError
+from archcli.load.devices import budget
+from archcli.load.devices.budget import OF_DRIVER, OF_SYSTEM, STATED, read_budget
+from archcli.load.devices.datasheet import devices, load_datasheet
+from archcli.load.devices.names import ALIASES, KINDS_OF_TORCH
+from archcli.recording.cuda_driver import LocalGpu
+
+H100 = 84_932_978_278
+WRITTEN = {
+    "h100-sxm": (1, "h100-sxm"),
+    "8xh100-sxm": (8, "h100-sxm"),
+    "8×h100-sxm": (8, "h100-sxm"),
+    "8*h100-sxm": (8, "h100-sxm"),
+    "8 x H100-SXM": (8, "h100-sxm"),
+    " 8Xh100_sxm ": (8, "h100-sxm"),
+    "2xh100_80gb": (2, "h100-sxm"),
+    "h100-80gb": (1, "h100-sxm"),
+    "A100_80GB": (1, "a100-sxm-80gb"),
+    "a100_40gb": (1, "a100-sxm-40gb"),
+    "NVIDIA H200": (1, "h200-sxm"),
+    "NVIDIA GeForce RTX 4090": (1, "rtx-4090"),
+    "1,024xrtx4090": (1024, "rtx-4090"),
+    "1_000_000xl4": (1_000_000, "l4"),
+}
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_a_device_is_read_as_people_write_it(text):
+    count, name = WRITTEN[text]
+    memory = load_datasheet(name).figures["memory_bytes"]
+    asked = read_budget(text)
+    assert (asked.n_devices, asked.name) == (count, name)
+    assert (asked.memory_bytes, asked.certainty, asked.source) == memory
+    assert asked.total_bytes == count * memory.value
+
+
+def test_a_budget_holds_what_the_datasheet_states():
+    asked = read_budget("8xh100-sxm")
+    assert (asked.memory_bytes, asked.certainty) == (H100, "B")
+    assert (asked.kind, asked.architecture, asked.link) == ("gpu", "sm_90", "NVLink 4")
+    assert asked.datasheet == load_datasheet("h100-sxm")
+
+
+def test_every_alias_names_a_device():
+    assert set(ALIASES.values()) <= set(devices())
+    assert not set(ALIASES) & set(devices())
+    assert {name for near in KINDS_OF_TORCH.values() for name in near} <= set(devices())
+
+
+def test_ones_own_file_is_a_device(tmp_path):
+    path = tmp_path / "my.yaml"
+    path.write_text("name: mine\nvendor: me\nkind: gpu\nsource: a leaflet\ncertainty: B\nmemory_gb: 24\n")
+    for text, count in ((f"{path}", 1), (f"8x{path}", 8), (f"8 × {path}", 8)):
+        asked = read_budget(text)
+        assert (asked.name, asked.n_devices, asked.memory_bytes) == ("mine", count, 24 * 2**30)
+    path.write_text("name: mine\nvendor: me\nkind: cpu\nsource: a leaflet\ncertainty: B\n")
+    with pytest.raises(ArchError, match=r"my\.yaml: device 'mine' states no memory; add memory_bytes or"):
+        read_budget(f"8x{path}")
+
+
+AMOUNTS = {
+    "80GB": (1, 80 * 10**9),
+    "80GiB": (1, 80 * 2**30),
+    "80 gib": (1, 80 * 2**30),
+    "80G": (1, 80 * 10**9),
+    "1.5TiB": (1, 3 * 2**39),
+    "8e9": (1, 8 * 10**9),
+    "85899345920": (1, 80 * 2**30),
+    "8x80GiB": (8, 80 * 2**30),
+    "2 × 24GB": (2, 24 * 10**9),
+    80 * 2**30: (1, 80 * 2**30),
+}
+
+
+@pytest.mark.parametrize("amount", AMOUNTS)
+def test_an_amount_is_of_one_device(amount):
+    asked = read_budget(memory=amount)
+    assert (asked.n_devices, asked.memory_bytes) == AMOUNTS[amount]
+    assert (asked.certainty, asked.source, asked.architecture) == ("A", STATED, "")
+
+
+def test_nothing_asked_is_no_budget():
+    assert read_budget() is None
+
+
+TORCH = "is a kind of device: its memory is not known; `local` is this machine's own, or name one such as "
+MISTAKES = {
+    "h100": "'h100' means one of several devices; name it: h100-nvl, h100-pcie or h100-sxm",
+    "8xa100": "'a100' means one of several devices; name it: a100-pcie-40gb, a100-pcie-80gb, a100-sxm-40gb or"
+    " a100-sxm-80gb",
+    "v100": "'v100' is no device's whole name; name it: v100-sxm-32gb",
+    "h100-smx": "no device 'h100-smx'; did you mean h100-sxm",
+    "warp-drive": "no device 'warp-drive'; `archcli devices` lists them; a file of one's own ends in .yaml",
+    "h100-sxm x8": "no device 'h100-sxm x8'; did you mean 8xh100-sxm?",
+    "h100-sxm:8": "no device 'h100-sxm:8'; did you mean 8xh100-sxm?",
+    "cuda": f"'cuda' {TORCH}h100-sxm, a100-sxm-80gb or rtx-4090",
+    "8xGPU": f"'GPU' {TORCH}h100-sxm, a100-sxm-80gb or rtx-4090",
+    "cuda:0": f"'cuda:0' {TORCH}h100-sxm, a100-sxm-80gb or rtx-4090",
+    "cpu": f"'cpu' {TORCH}grace-72",
+    "0xh100-sxm": "'0' is no number of devices, from 1 to 1,000,000; such as 8xh100-sxm",
+    "-8xh100-sxm": "'-8' is no number of devices, from 1 to 1,000,000; such as 8xh100-sxm",
+    "1.5xh100-sxm": "'1.5' is no number of devices, from 1 to 1,000,000; such as 8xh100-sxm",
+    "10000000xl4": "'10000000' is no number of devices, from 1 to 1,000,000; such as 8xl4",
+    "8x": "no device '8x'; `archcli devices` lists them",
+    "": "no device ''; `archcli devices` lists them",
+    "8x./missing.yaml": "missing.yaml: cannot be read",
+}
+WRONG_AMOUNTS = {
+    "80": "--memory 80 has no unit; write 80GB (powers of 1,000) or 80GiB (powers of 1,024)",
+    "80.5": "--memory 80.5 has no unit; write 80.5GB (powers of 1,000) or 80.5GiB (powers of 1,024)",
+    "8x80": "--memory 80 has no unit; write 80GB (powers of 1,000) or 80GiB (powers of 1,024)",
+    "80GX": "'80GX' is not an amount of memory such as 80GiB, 24GB or 8e9",
+    "-80GiB": "'-80GiB' is not an amount of memory such as 80GiB, 24GB or 8e9",
+    "": "'' is not an amount of memory such as 80GiB, 24GB or 8e9",
+    "0GB": "--memory 0GB is no memory; such as 80GiB",
+    "0x80GB": "'0' is no number of devices, from 1 to 1,000,000; such as 8x80GB",
+    -1: "--memory -1 bytes is no memory; such as 80GiB",
+}
+
+
+@pytest.mark.parametrize("text", MISTAKES)
+def test_a_mistake_in_a_device_is_one_line(text):
+    with pytest.raises(ArchError) as caught:
+        read_budget(text)
+    assert MISTAKES[text] in str(caught.value)
+    assert str(caught.value).count("\n") == 0
+
+
+@pytest.mark.parametrize("text", WRONG_AMOUNTS)
+def test_a_mistake_in_an_amount_is_one_line(text):
+    with pytest.raises(ArchError) as caught:
+        read_budget(memory=text)
+    assert str(caught.value) == WRONG_AMOUNTS[text]
+
+
+def test_a_device_and_an_amount_exclude_each_other():
+    with pytest.raises(ArchError, match="--device and --memory both say what memory there is; leave one"):
+        read_budget("h100-sxm", "80GiB")
+
+
+GPUS = (LocalGpu("NVIDIA H200", 140 * 2**30, "sm_90"), LocalGpu("NVIDIA L4", 22 * 2**30, "sm_89"))
+
+
+def test_local_is_the_gpu_of_this_machine(monkeypatch):
+    monkeypatch.setattr(budget, "local_gpus", lambda: GPUS)
+    asked = read_budget("local")
+    assert (asked.name, asked.n_devices, asked.memory_bytes) == ("NVIDIA H200", 1, 140 * 2**30)
+    assert (asked.certainty, asked.source, asked.architecture) == ("A", OF_DRIVER, "sm_90")
+    asked = read_budget("2xLOCAL")
+    assert (asked.name, asked.n_devices, asked.memory_bytes) == ("NVIDIA L4", 2, 22 * 2**30)
+    with pytest.raises(ArchError, match="3 × local: this machine has 2 GPUs; name a device: 3xh100-sxm"):
+        read_budget("3xlocal")
+
+
+def test_local_without_a_gpu_is_the_memory_of_the_processor(monkeypatch):
+    monkeypatch.setattr(budget, "local_gpus", tuple)
+    monkeypatch.setattr(budget, "available_memory", lambda: 12_345)
+    monkeypatch.setattr(budget, "processor", str)
+    asked = read_budget("local")
+    assert (asked.name, asked.kind, asked.memory_bytes, asked.source) == ("CPU", "cpu", 12_345, OF_SYSTEM)
+    with pytest.raises(ArchError, match="2 × local: this machine has no GPU that CUDA sees, and one memory"):
+        read_budget("2xlocal")
+    monkeypatch.setattr(budget, "available_memory", lambda: None)
+    with pytest.raises(ArchError, match="does not say what memory is available; state it: --memory 16GiB"):
+        read_budget("local")

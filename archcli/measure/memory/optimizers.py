@@ -1,0 +1,252 @@
+"""Optimizers: the bytes that each allocates for its state, and for a moment during its step.
+
+Bytes are those of torch 2.13 and bitsandbytes 0.50 with default arguments on CUDA, beside the weights and
+gradients. `step`, a 4-byte number for every parameter tensor, is kept on the host unless the kernel is fused.
+
+`adam8bit` is AdamW8bit of bitsandbytes. torchao's differs in small tensors and tables alone: tensors below
+4,096 elements, or indivisible by 256, stay in their dtype, and every state has a table of its own.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from archcli.arith import Number, ceil_div, maximum, minimum, prod
+from archcli.errors import ArchError
+from archcli.measure.memory.trained_tensors import TrainedTensor
+from archcli.wording import quote, suggest
+
+FP32, BF16, STEP = 4, 2, 4
+"""Bytes of an element, and of the step count, an fp32 number that AdamW and Adafactor keep per tensor."""
+
+
+class OptimizerBytes(NamedTuple):
+    """Bytes of an optimizer: its state on the device and on the host, and the device's peak within a step.
+
+    `temporaries` are tensors that live beside weights, gradients and state while the step runs.
+    """
+
+    device: Number
+    host: Number
+    temporaries: Number
+
+
+class Optimizer(ABC):
+    """An update rule, by the tensors it allocates."""
+
+    host_step: ClassVar[int] = 0
+    """Bytes on the host for each tensor."""
+
+    def state(self, tensors: Iterable[TrainedTensor]) -> OptimizerBytes:
+        """The bytes for these tensors, in the order that they are updated in."""
+        tensors = tuple(tensors)
+        device = sum((tensor.count * self.tensor_bytes(tensor) for tensor in tensors), 0)
+        host = sum((tensor.count * self.host_bytes(tensor) for tensor in tensors), 0)
+        return OptimizerBytes(device + self.shared_bytes(tensors), host, self.temporaries(tensors))
+
+    @abstractmethod
+    def tensor_bytes(self, tensor: TrainedTensor) -> Number:
+        """Bytes of one tensor's state on the device."""
+
+    def host_bytes(self, tensor: TrainedTensor) -> Number:
+        """Bytes of one tensor's state on the host."""
+        return self.host_step
+
+    def shared_bytes(self, tensors: Sequence[TrainedTensor]) -> Number:
+        """Bytes of state on the device that all tensors share."""
+        return 0
+
+    def temporaries(self, tensors: Sequence[TrainedTensor]) -> Number:
+        """Peak bytes of the temporaries of one step."""
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class SGD(Optimizer):
+    """w -= lr * g, or with momentum w -= lr * b, b = momentum * b + g: a buffer b in the weight's dtype.
+
+    Without weight decay torch's foreach step updates in place: no temporaries.
+    """
+
+    buffers: int = 0
+
+    def tensor_bytes(self, tensor: TrainedTensor) -> Number:
+        return self.buffers * tensor.bytes
+
+
+class AdamW(Optimizer):
+    """Two moments in the weight's dtype. Loshchilov and Hutter 2017, arXiv:1711.05101.
+
+    torch's default on CUDA is its foreach step, which holds sqrt(exp_avg_sq) of all tensors at once.
+    """
+
+    host_step = STEP
+
+    def tensor_bytes(self, tensor: TrainedTensor) -> Number:
+        return 2 * tensor.bytes
+
+    def temporaries(self, tensors: Sequence[TrainedTensor]) -> Number:
+        return sum((tensor.count * tensor.bytes for tensor in tensors), 0)
+
+
+class AdamWFused(Optimizer):
+    """AdamW in one kernel: no temporaries, and the step count of each tensor on the device."""
+
+    def tensor_bytes(self, tensor: TrainedTensor) -> Number:
+        return 2 * tensor.bytes + STEP
+
+
+class AdamWMixed(Optimizer):
+    """AdamW on an fp32 copy of the weights. Micikevicius et al. 2018, arXiv:1710.03740.
+
+    Of weights below 4 bytes an element: 12 bytes of master weight and two moments, as K = 12 of ZeRO
+    (arXiv:1910.02054, section 3.1). Gradients stay in the model's dtype. The step goes tensor by tensor:
+    its gradient is cast to fp32, the fused kernel updates the master weight, which is copied back. So the
+    largest gradient in fp32 is the peak of the temporaries. fp32 weights are their own masters.
+    """
+
+    def tensor_bytes(self, tensor: TrainedTensor) -> Number:
+        master = 1 if tensor.width < FP32 else 0
+        return (2 + master) * FP32 * tensor.elements + STEP
+
+    def temporaries(self, tensors: Sequence[TrainedTensor]) -> Number:
+        return _largest(FP32 * tensor.elements if tensor.width < FP32 else 0 for tensor in tensors)
+
+
+class Adafactor(Optimizer):
+    """Row and column factors of the second moment; vectors keep it whole. arXiv:1804.04235.
+
+    Factors are of the last two axes, in the gradient's dtype. torch's default is a loop over the tensors:
+    while the update of a tensor is made, that of the tensor before it is still held by its variable, and so
+    are the means of the last matrix and the squared gradient of the last vector.
+    """
+
+    host_step = STEP
+
+    def tensor_bytes(self, tensor: TrainedTensor) -> Number:
+        return sum(_factors(tensor), 0) if len(tensor.shape) > 1 else tensor.bytes
+
+    def temporaries(self, tensors: Sequence[TrainedTensor]) -> Number:
+        held, peak = AdafactorLocals(0, 0, 0, 0), 0
+        for tensor in tensors:
+            present = minimum(tensor.count, 1)
+            after, highest = (_of_matrix if len(tensor.shape) > 1 else _of_vector)(tensor, held)
+            held = AdafactorLocals(
+                *(old + present * (new - old) for old, new in zip(held, after, strict=True))
+            )
+            peak = maximum(peak, present * highest)
+        return peak
+
+
+class AdafactorLocals(NamedTuple):
+    """Bytes of the tensors that the variables of Adafactor's loop hold between two tensors."""
+
+    row_mean: Number
+    col_mean: Number
+    grad_squared: Number
+    update: Number
+
+
+def _factors(tensor: TrainedTensor) -> tuple[Number, Number]:
+    """Bytes of the means over the last axis, and over the one before it."""
+    outer = prod(tensor.shape[:-2])
+    return outer * tensor.shape[-2] * tensor.width, outer * tensor.shape[-1] * tensor.width
+
+
+def _of_matrix(tensor: TrainedTensor, held: AdafactorLocals) -> tuple[AdafactorLocals, Number]:
+    """What the loop holds after a matrix, and the peak on the way."""
+    row, col = _factors(tensor)
+    means = maximum(sum(held) + row, sum(held) - held.row_mean + row + col)
+    mean_of_rows = prod(tensor.shape[:-2]) * tensor.width
+    estimate = row + col + held.grad_squared + held.update + tensor.bytes + mean_of_rows
+    return AdafactorLocals(row, col, held.grad_squared, tensor.bytes), maximum(means, estimate)
+
+
+def _of_vector(tensor: TrainedTensor, held: AdafactorLocals) -> tuple[AdafactorLocals, Number]:
+    """What the loop holds after a vector, and the peak on the way."""
+    before = held._replace(grad_squared=tensor.bytes)
+    after = before._replace(update=tensor.bytes)
+    peak = maximum(sum(held) + tensor.bytes, sum(before) + tensor.bytes)
+    return after, maximum(peak, sum(after) + tensor.width)
+
+
+class AdamW8bit(Optimizer):
+    """Both moments in 8 bits with an fp32 scale per block of 256. Dettmers et al. 2021, arXiv:2110.02861.
+
+    Tensors below 4,096 elements keep both in fp32. All others share two tables of 256 fp32 values. The
+    blockwise kernel needs no temporaries.
+    """
+
+    block: ClassVar[int] = 256
+    smallest: ClassVar[int] = 4096
+    levels: ClassVar[int] = 256
+
+    def tensor_bytes(self, tensor: TrainedTensor) -> Number:
+        n, quantized = tensor.elements, self._quantized(tensor)
+        return 2 * (quantized * (n + FP32 * ceil_div(n, self.block)) + (1 - quantized) * FP32 * n)
+
+    def shared_bytes(self, tensors: Sequence[TrainedTensor]) -> Number:
+        any_quantized = _largest(minimum(tensor.count, 1) * self._quantized(tensor) for tensor in tensors)
+        return 2 * self.levels * FP32 * any_quantized
+
+    def _quantized(self, tensor: TrainedTensor) -> Number:
+        """1 for a tensor that is quantized, 0 for one that is too small."""
+        return minimum(tensor.elements // self.smallest, 1)
+
+
+class Muon(Optimizer):
+    """Momentum, orthogonalized by Newton-Schulz iterations, for the matrices of layers. arXiv:2502.16982.
+
+    Jordan et al. 2024, https://kellerjordan.github.io/posts/muon. As torch's Muon takes 2-D parameters
+    alone, embeddings, head, vectors and stacked experts are AdamW's (foreach), which steps after it.
+    A matrix of n elements, the smaller axis m, holds at once the momentum update in its dtype, three bf16
+    matrices less one that is the update itself, and two bf16 m x m products.
+    """
+
+    rest: ClassVar[Optimizer] = AdamW()
+
+    def tensor_bytes(self, tensor: TrainedTensor) -> Number:
+        return tensor.bytes if tensor.is_matrix else self.rest.tensor_bytes(tensor)
+
+    def host_bytes(self, tensor: TrainedTensor) -> Number:
+        return 0 if tensor.is_matrix else self.rest.host_bytes(tensor)
+
+    def temporaries(self, tensors: Sequence[TrainedTensor]) -> Number:
+        rest = self.rest.temporaries([tensor for tensor in tensors if not tensor.is_matrix])
+        return maximum(rest, _largest(self._iteration(tensor) for tensor in tensors if tensor.is_matrix))
+
+    def _iteration(self, tensor: TrainedTensor) -> Number:
+        """Bytes while a matrix X is iterated: its update; old and new X, X X^T and its polynomial in bf16."""
+        side = minimum(*tensor.shape)
+        products = 2 * BF16 * side * side
+        return minimum(tensor.count, 1) * (tensor.bytes + 2 * BF16 * tensor.elements + products)
+
+
+def _largest(sizes: Iterable[Number]) -> Number:
+    """The largest of the sizes, 0 for none."""
+    largest: Number = 0
+    for size in sizes:
+        largest = maximum(largest, size)
+    return largest
+
+
+OPTIMIZERS: dict[str, Optimizer] = {
+    "adamw": AdamW(),
+    "adamw-fused": AdamWFused(),
+    "adamw-mixed": AdamWMixed(),
+    "sgd": SGD(),
+    "sgd-momentum": SGD(buffers=1),
+    "adafactor": Adafactor(),
+    "adam8bit": AdamW8bit(),
+    "muon": Muon(),
+}
+
+
+def optimizer(name: str) -> Optimizer:
+    """The optimizer of this name; ArchError for an unknown one."""
+    if name not in OPTIMIZERS:
+        raise ArchError(f"unknown optimizer {quote(name)}", suggest(name, OPTIMIZERS))
+    return OPTIMIZERS[name]

@@ -1,0 +1,127 @@
+"""State and temporaries of torch's own optimizers on models that archcli builds, byte for byte."""
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.optim import SGD, Adafactor, AdamW, Muon
+
+from archcli.measure.memory import optimizers
+from archcli.measure.memory.optimizers import OptimizerBytes, optimizer
+from archcli.measure.memory.trained_tensors import TrainedTensor, trained_tensors
+from archcli.measure.passes import train_pass
+from archcli.modules.lora import LoRA
+from archcli.runtime.model.build import build_model
+from optimizing import WIDTHS, Mixed, state_tensors, step_peak, with_gradients
+from small import decoder
+from zoo import ZOO
+
+MODELS = {
+    "lora": decoder(lora=LoRA(rank=2, targets=("q", "v"))),
+    "lora-tied": decoder(tied=True, lora=LoRA(rank=3, targets=("all_linear",))),
+    **{name: spec for name, spec in ZOO.items() if name != "deepseek-absorbed"},
+}
+
+
+def muon(model, weights):
+    """Muon on the weights of linear layers but the head, AdamW on the others."""
+    layers = [module for name, module in model.named_modules() if name != "lm_head"]
+    matrices = [layer.weight for layer in layers if isinstance(layer, torch.nn.Linear)]
+    matrices = [weight for weight in weights if any(weight is matrix for matrix in matrices)]
+    rest = [weight for weight in weights if not any(weight is matrix for matrix in matrices)]
+    return [Muon(matrices), *([AdamW(rest, foreach=True)] if rest else [])]
+
+
+THEIRS = {
+    "adamw": lambda model, weights: [AdamW(weights, foreach=True)],
+    "adamw-fused": lambda model, weights: [AdamW(weights, fused=True)],
+    "adamw-mixed": lambda model, weights: [Mixed(weights)],
+    "sgd": lambda model, weights: [SGD(weights, foreach=True)],
+    "sgd-momentum": lambda model, weights: [SGD(weights, momentum=0.9, foreach=True)],
+    "adafactor": lambda model, weights: [Adafactor(weights)],
+    "muon": muon,
+}
+
+
+def ours(name, spec, width):
+    return optimizer(name).state(trained_tensors(train_pass(spec, 1, 8).rows, width))
+
+
+def measured(name, spec, width, own_step):
+    """(state on the device, state on the host, peak of a second step) of the real optimizer.
+
+    Here all lies on the CPU: of the state the step counts are the host's where `own_step`.
+    """
+    model = build_model(spec, dtype=WIDTHS[width])
+    theirs = THEIRS[name](model, with_gradients(model))
+    for each in theirs:
+        each.step()
+    kept = [
+        (key == "step" and own_step, tensor.nbytes) for each in theirs for key, tensor in state_tensors(each)
+    ]
+    on_host = sum(size for host, size in kept if host)
+    return OptimizerBytes(sum(size for _, size in kept) - on_host, on_host, step_peak(*theirs))
+
+
+ON_HOST = ("adamw", "adafactor", "muon")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", THEIRS)
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.sample(1, per=lambda model, name, width: (name, width))
+def test_state_and_peak_are_those_of_the_real_optimizer(model, name, width):
+    assert ours(name, MODELS[model], width) == measured(name, MODELS[model], width, name in ON_HOST)
+
+
+@pytest.mark.parametrize("model", ["gpt2", "llama", "gemma2", "mixtral", "lora"])
+def test_tensors_are_those_of_the_built_model_in_its_order(model):
+    tensors = trained_tensors(train_pass(MODELS[model], 1, 8).rows, 4)
+    built = build_model(MODELS[model], dtype=torch.float32).parameters()
+    expected = [tuple(weight.shape) for weight in built if weight.requires_grad]
+    assert [tensor.shape for tensor in tensors for _ in range(tensor.count)] == expected
+
+
+@pytest.mark.parametrize("name", ["adamw", "adamw-fused", "sgd", "sgd-momentum", "muon"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_states_lie_where_torch_allocates_them_for_cuda_weights(name, width):
+    makers = {"adamw": AdamW, "adamw-fused": lambda w: AdamW(w, fused=True), "sgd": SGD, "muon": Muon}
+    makers["sgd-momentum"] = lambda w: SGD(w, momentum=0.9)
+    shape, places = (8, 4), {"cuda": 0, "cpu": 0}
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        weight = torch.nn.Parameter(torch.empty(shape, device="cuda", dtype=WIDTHS[width]))
+        weight.grad = torch.empty_like(weight)
+        theirs = makers[name]([weight])
+        theirs.step()
+        for _, tensor in state_tensors(theirs):
+            places[tensor.device.type] += tensor.nbytes
+    state = optimizer(name).state([TrainedTensor(shape, width, is_matrix=True)])
+    assert (state.device, state.host) == (places["cuda"], places["cpu"])
+
+
+def test_stacked_experts_are_no_matrices_as_muon_refuses_them():
+    stack = torch.nn.Parameter(torch.zeros(4, 6, 5))
+    with pytest.raises(ValueError, match="2D"):
+        Muon([stack])
+    tensors = [t for t in trained_tensors(train_pass(MODELS["mixtral"], 1, 8).rows, 4) if len(t.shape) > 2]
+    assert {t.shape for t in tensors} == {(4, 10, 16), (4, 16, 10)}
+    assert not any(tensor.is_matrix for tensor in tensors)
+
+
+MUTANTS = [
+    ("adamw", "AdamW.host_step", 8),
+    ("adamw-fused", "STEP", 8),
+    ("adamw-mixed", "FP32", 2),
+    ("adafactor", "Adafactor.host_step", 0),
+    ("muon", "BF16", 4),
+]
+
+
+@pytest.mark.parametrize(("name", "constant", "wrong"), MUTANTS)
+def test_a_wrong_width_is_seen(monkeypatch, name, constant, wrong):
+    monkeypatch.setattr(f"{optimizers.__name__}.{constant}", wrong)
+    assert ours(name, MODELS["llama"], 2) != measured(name, MODELS["llama"], 2, name in ON_HOST)
+
+
+@pytest.mark.parametrize("name", [name for name in THEIRS if name != "sgd"])
+def test_weights_of_another_width_are_seen(name):
+    assert ours(name, MODELS["llama"], 4) != measured(name, MODELS["llama"], 2, name in ON_HOST)

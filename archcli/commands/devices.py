@@ -32,6 +32,7 @@ COLUMNS = (
 )
 CONDITIONS = (
     *COLUMNS,
+    Column("architecture", "architecture"),
     *(Column(key, key, "number") for key in FIGURES if key not in {column.key for column in COLUMNS}),
 )
 
@@ -72,7 +73,7 @@ def _listed(where: Sequence[str], sort: str | None) -> Report:
 
 def _record(device: Datasheet) -> dict[str, Any]:
     """A record of texts and figures; a figure that is not known is None."""
-    texts = {key: getattr(device, key) for key in ("name", "vendor", "kind", "link")}
+    texts = {key: getattr(device, key) for key in ("name", "vendor", "kind", "architecture", "link")}
     return texts | {key: device.figures[key].value if key in device.figures else None for key in FIGURES}
 
 
@@ -89,7 +90,9 @@ def _one(device: Datasheet) -> Report:
         Column("source", "source"),
     )
     also = f"also in {device.second_source}" if device.second_source else ""
-    notes = tuple(note for note in (device.link and f"link: {device.link}", also, device.remark) if note)
+    facts = {"architecture": device.architecture, "link": device.link}
+    stated = (f"{key}: {value}" for key, value in facts.items() if value)
+    notes = (*stated, *filter(None, (also, device.remark)))
     about = {"name": device.name, "source": f"device {device.name}"}
     return Report(
         "devices", about, {}, CONVENTION, {"figures": len(rows)}, rows, (Table("", columns, rows),), notes

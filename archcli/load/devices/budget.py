@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from archcli.errors import ArchError, Problem
 from archcli.load.devices.datasheet import Datasheet, load_datasheet
@@ -37,7 +37,7 @@ class Budget:
     kind: str = "gpu"
     architecture: str = ""
     link: str = ""
-    datasheet: Datasheet | None = None
+    datasheet: Datasheet | None = field(default=None, compare=False, repr=False)
 
     @property
     def total_bytes(self) -> int:

@@ -6,7 +6,11 @@ torch asks for, rounding an upper bound; the context and NCCL are ranges, with w
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
+
+Value = TypeVar("Value")
 
 MIB = 2**20
 
@@ -26,19 +30,26 @@ WORKSPACES = {
     "sm_10": 8 * 4096 * 1024,
     "sm_12": 8 * 4096 * 1024,
     "sm_": 2 * 4096 * 1024 + 8 * 16 * 1024,
-    "gfx94": 128 * MIB,
-    "gfx95": 128 * MIB,
-    "gfx": 32 * MIB,
+    "gfx94": (128 + 76) * MIB,
+    "gfx95": (128 + 76) * MIB,
+    "gfx": (32 + 76) * MIB,
     "": 8 * 4096 * 1024,
 }
 """Bytes of one workspace of cuBLAS by the beginning of the architecture; unknown is as Hopper, the larger.
 
-The formats are those of CUBLAS_WORKSPACE_CONFIG, KiB by count: :4096:8 and :4096:2:16:8.
+The formats are those of CUBLAS_WORKSPACE_CONFIG, KiB by count: :4096:8 and :4096:2:16:8. cuBLASLt shares
+it; on AMD's, hipBLASLt has another of 76 MiB.
 """
 WORKSPACE_SOURCE = (
-    "torch's default of CUBLAS_WORKSPACE_CONFIG, ATen/cuda/CublasHandlePool.cpp: :4096:2:16:8, 32 MiB on "
-    "Hopper and Blackwell; cuBLASLt shares it; one for each thread and stream that multiplies"
+    "torch's defaults in ATen/cuda/CublasHandlePool.cpp: CUBLAS_WORKSPACE_CONFIG=:4096:2:16:8, 32 MiB on "
+    "Hopper and Blackwell, more on AMD's; one for each thread and stream that multiplies"
 )
+
+LABELS = {
+    "gfx": ("HIP context", "RCCL", "hipBLAS workspaces"),
+    "": ("CUDA context", "NCCL", "cuBLAS workspaces"),
+}
+"""What the libraries are called, by the beginning of the architecture."""
 
 ROUNDING = 512
 """Bytes that torch's caching allocator rounds a block up to (kMinBlockSize of c10/cuda)."""
@@ -78,8 +89,7 @@ class BeyondModel:
 
 def workspace_bytes(architecture: str) -> int:
     """Bytes of one cuBLAS workspace on an architecture such as sm_90 or gfx942, as torch allocates it."""
-    starts = (start for start in WORKSPACES if architecture.startswith(start))
-    return WORKSPACES[max(starts, key=len)]
+    return _by_start(WORKSPACES, architecture)
 
 
 def beyond_model(
@@ -97,12 +107,18 @@ def beyond_model(
     """
     if backend == "cpu":
         return BeyondModel(())
+    context, communicator, blas = _by_start(LABELS, architecture)
     workspaces = workspace_bytes(architecture) * (2 if training else 1)
     return BeyondModel(
         (
-            Overhead("CUDA context", CONTEXT[1], CONTEXT[0], CONTEXT_SOURCE),
-            *((Overhead("NCCL", NCCL[1], NCCL[0], NCCL_SOURCE),) if n_devices > 1 else ()),
-            Overhead("cuBLAS workspaces", workspaces, workspaces, WORKSPACE_SOURCE),
+            Overhead(context, CONTEXT[1], CONTEXT[0], CONTEXT_SOURCE),
+            *((Overhead(communicator, NCCL[1], NCCL[0], NCCL_SOURCE),) if n_devices > 1 else ()),
+            Overhead(blas, workspaces, workspaces, WORKSPACE_SOURCE),
             Overhead("allocator rounding", (ROUNDING - 1) * n_storages, 0, ROUNDING_SOURCE),
         )
     )
+
+
+def _by_start(table: Mapping[str, Value], architecture: str) -> Value:
+    """The entry of the longest key that the architecture begins with."""
+    return table[max((start for start in table if architecture.startswith(start)), key=len)]

@@ -30,6 +30,11 @@ def test_one_device_has_no_communicator_and_inference_one_workspace():
     }
 
 
+def test_amds_libraries_have_names_of_their_own():
+    parts = beyond_model("cuda", "gfx942", training=True, n_devices=8).parts
+    assert [part.label for part in parts][:3] == ["HIP context", "RCCL", "hipBLAS workspaces"]
+
+
 def test_the_processor_holds_nothing_beyond():
     beyond = beyond_model("cpu", training=True, n_devices=2, n_storages=10)
     assert (beyond.parts, beyond.bytes, beyond.least_bytes) == ((), 0, 0)
@@ -43,9 +48,9 @@ WORKSPACES = {
     "sm_100": 32 * 2**20,
     "sm_103": 32 * 2**20,
     "sm_120": 32 * 2**20,
-    "gfx90a": 32 * 2**20,
-    "gfx942": 128 * 2**20,
-    "gfx950": 128 * 2**20,
+    "gfx90a": (32 + 76) * 2**20,
+    "gfx942": (128 + 76) * 2**20,
+    "gfx950": (128 + 76) * 2**20,
     "": 32 * 2**20,
 }
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.attend import *
     from archcli.ops.batch_normalize import *
     from archcli.ops.classes import *
+    from archcli.ops.communicate import *
     from archcli.ops.dense import *
     from archcli.ops.difference import *
     from archcli.ops.disentangled import *
@@ -58,6 +59,15 @@ HOMES = {
     ".attend": ["Attend"],
     ".batch_normalize": ["BatchNormalize"],
     ".classes": ["ClassLinear", "ClassLogProbs", "ClassOf"],
+    ".communicate": [
+        "AllGather",
+        "AllReduce",
+        "AllToAll",
+        "Communication",
+        "OwnPart",
+        "ReduceScatter",
+        "SumGradient",
+    ],
     ".dense": ["Conv1d", "Einsum", "Gather", "Linear", "Lookup", "Parameter"],
     ".difference": ["WeightedDifference"],
     ".dropout": ["Dropout"],

@@ -1,0 +1,1 @@
+"""One rank's share of a model: tensor, sequence and expert parallelism as a transformation of it."""

@@ -1,0 +1,153 @@
+"""What a model must be for a plan to split it, and which degrees would do where it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from archcli.errors import ArchError, Problem
+from archcli.modules.base import Spec, find
+from archcli.modules.model import Model
+from archcli.modules.tensor_parallel.degrees import Degrees
+from archcli.modules.tensor_parallel.layouts import COMPOSED, Layout, layout_of
+from archcli.wording import either
+
+SPLIT = {"attention", "cross_attention", "ffn"}
+"""The families whose modules are split."""
+MOST = 4096
+"""No degree beyond it is looked for."""
+
+
+class Count(NamedTuple):
+    """A number that a degree must divide; if `copied`, one that it may also be a multiple of."""
+
+    path: str
+    value: int
+    copied: bool = False
+
+    def fits(self, tp: int) -> bool:
+        """Whether tp ranks can share it."""
+        return self.value % tp == 0 or (self.copied and tp % self.value == 0)
+
+
+def check_degrees(model: Model, degrees: Degrees) -> None:
+    """Raise ArchError with every reason why the model cannot be split so."""
+    problems = list(_refused(model, degrees))
+    problems = problems or [*_uneven(model, degrees), *_experts(model, degrees)]
+    if problems:
+        raise ArchError(problems)
+
+
+def fitting_degrees(model: Model, *, experts_whole: bool = False) -> list[int]:
+    """Every tp above 1 by which the model can be split."""
+    counts = list(counts_of(model, experts_whole=experts_whole))
+    strict = [count.value for count in counts if not count.copied]
+    return [
+        tp for tp in range(2, min([*strict, MOST]) + 1) if strict and all(count.fits(tp) for count in counts)
+    ]
+
+
+def counts_of(model: Model, *, experts_whole: bool) -> Iterator[Count]:
+    """The numbers of heads, groups and channels that tp has to divide; symbols and arrays are left out."""
+    for path, module in find(model, Spec):
+        layout = layout_of(module)
+        if layout is None or (experts_whole and path.endswith(".expert")):
+            continue
+        yield from (count for count in _counts(path, module, layout) if isinstance(count.value, int))
+
+
+def _counts(path: str, module: Any, layout: Layout) -> Iterator[Count]:
+    for name in layout.divided:
+        holder, field = module, name
+        if "." in name:
+            step, field = name.split(".")
+            holder = getattr(module, step)
+        if holder is not None and getattr(holder, field) is not None:
+            yield Count(f"{path}.{name}", getattr(holder, field))
+    copied = getattr(module, layout.copied, None) if layout.copied else None
+    if copied is not None:
+        yield Count(f"{path}.{layout.copied}", copied, copied=True)
+
+
+def _uneven(model: Model, degrees: Degrees) -> Iterator[Problem]:
+    """The first number of each name and value that tp does not divide."""
+    tp, whole = degrees.tp, degrees.ep > 1
+    uneven = {
+        (count.path.rpartition(".")[2], count.value): count
+        for count in reversed(list(counts_of(model, experts_whole=whole)))
+        if not count.fits(tp)
+    }
+    would = fitting_degrees(model, experts_whole=whole) if uneven else []
+    hint = f"{either(map(str, would))} would do" if would else "no tp above 1 would do"
+    for (name, value), count in sorted(uneven.items()):
+        yield Problem(f"tp {tp} does not divide {name} {value:,}", hint, path=count.path)
+
+
+def _experts(model: Model, degrees: Degrees) -> Iterator[Problem]:
+    """Experts that ep does not divide."""
+    tp, ep = degrees.tp, degrees.ep
+    if ep == 1:
+        return
+    numbers = {path: moe.n_experts for path, moe in find(model, Spec) if hasattr(moe, "n_experts")}
+    if not numbers:
+        yield Problem(f"ep {ep} splits experts, and the model has none", "leave ep out", path="ep")
+        return
+    if ep % tp:
+        yield Problem(
+            f"ep {ep} is no multiple of tp {tp}",
+            "the ranks that share a matrix lie in one group of experts",
+            path="ep",
+        )
+    would = [n for n in range(2, min(numbers.values()) + 1) if all(e % n == 0 for e in numbers.values())]
+    would = [n for n in would if n % tp == 0]
+    for path, n_experts in numbers.items():
+        if n_experts % ep:
+            hint = f"{either(map(str, would))} would do" if would else f"no ep fits tp {tp}"
+            yield Problem(f"ep {ep} does not divide n_experts {n_experts}", hint, path=f"{path}.n_experts")
+            return
+
+
+def _refused(model: Model, degrees: Degrees) -> Iterator[Problem]:
+    """Modules for which nothing says how they are split."""
+    if degrees.sp:
+        yield from _refused_tokens(model, degrees)
+    if degrees.tp == 1:
+        return
+    head = getattr(model, "head", None)
+    if head is not None and head.group == "lm_head" and getattr(head, "by_targets", False):
+        yield _unsplit("head", f"a head of kind {head.kind}", "its clusters are of unequal sizes", "tp")
+    for path, module in find(model, Spec):
+        if module.family not in SPLIT or getattr(module, "kind", "") in COMPOSED:
+            continue
+        kind, layout = getattr(module, "kind", type(module).__name__), layout_of(module)
+        if layout is None:
+            word = "a network" if module.family == "ffn" else "a mixer"
+            yield _unsplit(path, f"{word} of kind {kind}", "no plan says how", "tp")
+            continue
+        for name, why in layout.refused.items():
+            if getattr(module, name, None):
+                yield _unsplit(f"{path}.{name}", f"{kind} with {name}", why, "tp")
+        if getattr(getattr(module, "router", None), "zero_experts", None) is not None:
+            why = "what they return is no partial sum"
+            yield _unsplit(f"{path}.router.zero_experts", f"{kind} with zero_experts", why, "tp")
+
+
+def _refused_tokens(model: Model, degrees: Degrees) -> Iterator[Problem]:
+    """Reasons why tokens of norms and residuals are not shared."""
+    if degrees.tp == 1:
+        yield Problem(
+            "sp shares tokens among the ranks of tp, and tp is 1", "state tp, or leave sp out", path="sp"
+        )
+    if getattr(model, "kind", "") == "encoder_decoder":
+        yield _unsplit("encoder", "an encoder-decoder", "its decoder reads all that its encoder makes", "sp")
+    elif getattr(model, "per_layer_embedding", None) is not None or model.mtp_depth:
+        name = "per_layer_embedding" if model.mtp_depth == 0 else "mtp"
+        yield _unsplit(name, name, "it reads all tokens between the layers", "sp")
+    for path, module in find(model, Spec):
+        if getattr(module, "kind", "") == "convolved":
+            yield _unsplit(path, "a convolved network", "its convolution reads the tokens before", "sp")
+            return
+
+
+def _unsplit(path: str, what: str, why: str, option: str) -> Problem:
+    return Problem(f"{what} is not split: {why}", f"leave {option} out", path=path)

@@ -1,0 +1,28 @@
+"""Degrees: into how many parts tensor, sequence and expert parallelism split a model."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from archcli.arith import Number, ceil_div, maximum, minimum
+
+
+class Degrees(NamedTuple):
+    """How a model is split, and which rank of the tensor-parallel group is looked at.
+
+    `tp` ranks share every matrix (Megatron-LM, arXiv:1909.08053); with `sp` they also share the tokens of
+    norms and residuals (arXiv:2205.05198). `ep` ranks share the experts, whole ones each.
+    """
+
+    tp: int = 1
+    sp: bool = False
+    ep: int = 1
+    rank: int = 0
+
+    def chunk(self, size: Number) -> Number:
+        """The rank's part of a dimension, which need not divide: ceil(size / tp), less on the last ranks.
+
+        As torch's `chunk`, and so DTensor, has it.
+        """
+        largest = ceil_div(size, self.tp)
+        return minimum(largest, maximum(size - self.rank * largest, 0))

@@ -1,0 +1,32 @@
+"""GatheredNorm: a norm over channels that the ranks of a tensor-parallel group share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from archcli.graph import Tensor
+from archcli.modules.base import Inline
+from archcli.modules.norm import Norm
+from archcli.ops import AllGather, OwnPart
+
+
+class GatheredNorm(Inline):
+    """Gathers the channels of all ranks, normalizes them, and goes on with the rank's own.
+
+    Its weights are those of all channels, on every rank, as in vLLM and in transformers' plans (OLMo 2).
+    `ranks` is among how many they are split, `of_op` the same for single ops by name.
+    """
+
+    norm: Norm
+    ranks: int
+    of_op: Mapping[str, int] = {}
+
+    def forward(self, x: Tensor, *, name: str, axes: int = 1) -> Tensor:
+        """x [..., d / ranks] to the same."""
+        ranks = self.of_op.get(name, self.ranks)
+        if ranks == 1:
+            return self.norm(x, name=name, group=self.norm.group, axes=axes)
+        gathered = AllGather(f"{name}_gather", ranks)(x)
+        normalized = self.norm(gathered, name=name, axes=axes)
+        own: Tensor = OwnPart(f"{name}_own", ranks)(normalized)
+        return own

@@ -1,0 +1,116 @@
+"""How each kind of module is split among the ranks of a tensor-parallel group: a table.
+
+Matrices that make heads or hidden channels are split by their outputs, the matrix that reads them by its
+inputs (arXiv:1909.08053 section 3). A kind that is not in the table is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from archcli.modules.base import Spec
+
+NOTHING: Mapping[str, int] = MappingProxyType({})
+
+
+class Layout(NamedTuple):
+    """How a kind is split.
+
+    `divided` are the fields of which a rank has its part, `copied` one that counts heads of keys and values:
+    where there are fewer than ranks, each is held by several. `norms` are the fields of norms that see all
+    channels at once, and so gather them.
+
+    Of what every rank has, gradients are summed where it enters: the module's input if `enters`, and inputs
+    of ops by name, `reads`. Partial sums are added up where they leave: the module's output if `leaves`, and
+    outputs of ops by name, `writes`. `refused` says why a field set to something cannot be split.
+    """
+
+    divided: tuple[str, ...] = ()
+    copied: str = ""
+    norms: tuple[str, ...] = ()
+    enters: bool = True
+    leaves: bool = True
+    reads: Mapping[str, int] = NOTHING
+    writes: tuple[str, ...] = ()
+    refused: Mapping[str, str] = MappingProxyType({})
+
+
+WITHIN = Layout(enters=False, leaves=False)
+"""Within a module that is split: nothing is exchanged."""
+
+SOFTMAX = Layout(
+    ("n_heads",),
+    copied="n_kv_heads",
+    norms=("inner_norm",),
+    refused={"value_gate": "its gates read the values of all heads"},
+)
+EXPERTS = {"dispatch": 0, "combine": 1, "shared_gated": 1}
+"""What every rank has and experts read: tokens, the weights of their outputs, the gate of a shared expert."""
+
+LAYOUTS: Mapping[str, Layout] = {
+    "mha": SOFTMAX,
+    "mqa": SOFTMAX,
+    "gqa": SOFTMAX,
+    "cross": SOFTMAX,
+    "disentangled": SOFTMAX._replace(
+        reads=dict.fromkeys(("pos_q_proj", "pos_k_proj", "q_position", "k_position"), 0)
+    ),
+    "linear": Layout(("n_heads",)),
+    "mla": SOFTMAX._replace(
+        enters=False,
+        reads={
+            **dict.fromkeys(("q_proj", "q_b_proj", "q_gate_proj", "kv_b_proj", "gate_proj"), 0),
+            "k": 1,
+        },
+    ),
+    "mamba": Layout(
+        ("d_inner",),
+        reads={"x_split": 0},
+        writes=("x_proj",),
+        refused={"n_heads": "its heads have steps and states of their own"},
+    ),
+    "mamba2": Layout(("n_heads", "n_groups", "norm.groups")),
+    "gated_delta_net": Layout(("n_key_heads", "n_value_heads")),
+    "kda": Layout(
+        ("n_heads",),
+        enters=False,
+        reads=dict.fromkeys([f"{name}_proj" for name in ("q", "k", "v", "b", "f", "g", "f_b", "g_b")], 0),
+    ),
+    "lightning": Layout(("n_heads", "norm.groups")),
+    "retention": Layout(("n_heads",)),
+    "mlstm": Layout(("n_heads",)),
+    "rg_lru": Layout(("width", "n_blocks")),
+    "rwkv4": Layout(("width",)),
+    "mlp": Layout(("d_ff",), norms=("inner_norm",)),
+    "glu": Layout(
+        ("d_ff",),
+        norms=("inner_norm",),
+        refused={"sparsity": "it takes the mean and the deviation of all d_ff channels"},
+    ),
+    "rwkv_channel_mix": Layout(
+        ("d_ff",), enters=False, leaves=False, reads={"k_proj": 0}, writes=("v_proj",)
+    ),
+    "moe": Layout(enters=False, reads=EXPERTS),
+    "carried_moe": Layout(enters=False, reads=EXPERTS),
+}
+"""The layout of each kind of mixer and feed-forward network that can be split."""
+
+COMPOSED = {"parallel", "convolved"}
+"""Kinds made of others, each of which is split by itself."""
+
+
+def layout_of(module: Spec) -> Layout | None:
+    """The layout of a mixer or a feed-forward network; None for a module of any other kind."""
+    kind = getattr(module, "kind", "") if module.family in {"attention", "cross_attention", "ffn"} else ""
+    layout = LAYOUTS.get(kind)
+    if layout is None or kind != "moe" or not _ends_otherwise(module):
+        return layout
+    # what follows the sum over experts is no sum itself: the ranks' parts are added up before it
+    return layout._replace(leaves=False, writes=("combine",))
+
+
+def _ends_otherwise(mixture: Any) -> bool:
+    """Whether a mixture goes on behind the sum of its experts: by a norm, a matrix or a bias."""
+    return mixture.out_norm is not None or mixture.latent is not None or mixture.out_bias

@@ -1,0 +1,139 @@
+"""shard: the share of a model that one rank of a plan holds and computes, as a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache, partial
+from typing import Any, ClassVar, TypeVar
+
+from archcli.arith import Number
+from archcli.graph import Tape
+from archcli.modules.adapted import Adapted
+from archcli.modules.base import Spec, find, substitute
+from archcli.modules.mixer import Mixer
+from archcli.modules.model import Model
+from archcli.modules.stack import stacks
+from archcli.modules.tensor_parallel.checks import check_degrees
+from archcli.modules.tensor_parallel.degrees import Degrees
+from archcli.modules.tensor_parallel.gathered import GatheredNorm
+from archcli.modules.tensor_parallel.layouts import Layout, layout_of
+from archcli.modules.tensor_parallel.tape import ShardTape
+
+M = TypeVar("M", bound=Model)
+FULL = "full"
+"""The norm of queries and keys that sees all heads at once."""
+
+
+def shard(model: M, tp: int = 1, *, sp: bool = False, ep: int = 1, rank: int = 0) -> M:
+    """The model of one rank: its rows are the rank's shapes, parameters, FLOPs, cache and communication.
+
+    Heads, hidden channels and words are divided by `tp`, heads of keys and values held by several ranks where
+    there are fewer of them (arXiv:1909.08053, arXiv:2305.13245 section 2.2); experts by `ep`, or their hidden
+    channels by `tp`. Norms, routers, latents, position tables and what else is small every rank has. With
+    `sp` norms and residuals have 1/tp of the tokens (arXiv:2205.05198). Ranks differ in their part of the
+    vocabulary alone; 0, the default, has the largest.
+
+    Raises ArchError for a model that cannot be split so, with the degrees that would do.
+    """
+    degrees = Degrees(tp, sp, ep, rank)
+    check_degrees(model, degrees)
+    if tp == 1 and ep == 1:
+        return model
+    changed = substitute(model, dict(_changes(model, degrees)))
+    cls: Any = type(changed)  # mypy takes no class of a type variable for hashable
+    return _sharded(cls, degrees).unchecked(**{name: getattr(changed, name) for name in changed.fields})
+
+
+class Sharded:
+    """A model that runs on a ShardTape; the base of the classes that `shard` makes."""
+
+    degrees: ClassVar[Degrees]
+
+    @property
+    def adapted(self: Any) -> Any:
+        """The module to trace: the model between the exchanges of its plan, adapters included."""
+        return Adapted(self, partial(_around, lora=self.lora, degrees=self.degrees))
+
+
+def _around(tape: Tape, lora: Any, degrees: Degrees) -> ShardTape:
+    below = tape if lora is None else lora.around(tape)
+    return ShardTape(below, degrees, scattered=degrees.sp)
+
+
+@cache
+def _sharded(cls: Any, degrees: Degrees) -> Any:
+    """The class of the model's shares; it lasts through `substitute`, as each share is made of it."""
+    namespace = {"degrees": degrees, "__module__": cls.__module__}
+    return type(cls.__name__, (Sharded, cls), namespace)
+
+
+def _changes(model: Model, degrees: Degrees) -> Iterator[tuple[str, Any]]:
+    """(full path, the rank's value) of every field that is split."""
+    if degrees.tp > 1:
+        yield from _words(model, degrees)
+    for path, module in find(model, Spec):
+        layout = layout_of(module)
+        if layout is None or degrees.tp == 1 or (degrees.ep > 1 and path.endswith(".expert")):
+            continue
+        yield from _fields(path, module, layout, degrees.tp)
+        yield from _norms(path, module, layout, degrees.tp)
+        if isinstance(module, Mixer):
+            yield from _widths(path, module, width_at(model, path), degrees.tp)
+
+
+def _words(model: Model, degrees: Degrees) -> Iterator[tuple[str, Any]]:
+    """The rank's words, of every table of words."""
+    own = degrees.chunk(model.vocab_size)
+    yield "vocab_size", own
+    extra = model.embedding.extra_rows
+    if extra:
+        yield "embedding.extra_rows", degrees.chunk(model.vocab_size + extra) - own
+    for name in ("encoder", "per_layer_embedding"):
+        size = getattr(getattr(model, name, None), "vocab_size", None)
+        if size is not None:
+            yield f"{name}.vocab_size", degrees.chunk(size)
+
+
+def _fields(path: str, module: Any, layout: Layout, tp: int) -> Iterator[tuple[str, Any]]:
+    for name in layout.divided:
+        value = value_at(module, name)
+        if value is not None:
+            yield f"{path}.{name}", value // tp
+    copied = getattr(module, layout.copied, None) if layout.copied else None
+    if copied is not None:
+        yield f"{path}.{layout.copied}", max(copied // tp, 1)
+
+
+def _norms(path: str, module: Any, layout: Layout, tp: int) -> Iterator[tuple[str, Any]]:
+    for name in layout.norms:
+        norm = getattr(module, name, None)
+        if norm is not None:
+            yield f"{path}.{name}", GatheredNorm.unchecked(norm=norm, ranks=tp)
+    of_heads = getattr(module, "qk_norm", None)
+    if of_heads is not None and of_heads.per == FULL:
+        keys = min(module.kv_heads, tp)
+        norm = GatheredNorm.unchecked(norm=of_heads.norm, ranks=tp, of_op={"k_norm": keys})
+        yield f"{path}.qk_norm.norm", norm
+
+
+def _widths(path: str, mixer: Any, d_model: Number, tp: int) -> Iterator[tuple[str, Any]]:
+    """Widths that are left out, stated: a rank has fewer heads, not wider ones."""
+    if "head_dim" in mixer.fields and mixer.head_dim is None:
+        yield f"{path}.head_dim", d_model // mixer.n_heads
+    if getattr(mixer, "kind", "") == "rwkv4" and mixer.width is None:
+        yield f"{path}.width", d_model // tp
+
+
+def width_at(model: Model, path: str) -> Number:
+    """The width of the residual stream of the stack in which a path lies."""
+    for prefix, stack in stacks(model):
+        if prefix and path.startswith(prefix):
+            return getattr(stack, "d_model", None) or model.d_model
+    return model.d_model
+
+
+def value_at(module: Any, path: str) -> Any:
+    """The value of a field below a module; None where a step of the path is not there."""
+    for step in path.split("."):
+        module = getattr(module, step, None)
+    return module

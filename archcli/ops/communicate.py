@@ -1,0 +1,153 @@
+"""Ops by which the ranks of a plan exchange tensors; each is counted as one rank sees it.
+
+Their additions are counted as no FLOPs: they are made where the bytes arrive, by the library that moves them.
+`sent` is what one rank sends over a ring of t ranks (arXiv:1909.08053 section 3; arXiv:2205.05198 section
+4.2).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from archcli.arith import Number, Shape, part_of, prod
+from archcli.graph import Op, OpClass, Part
+from archcli.ops.base import movement
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Communication(Op):
+    """Base of the ops that t `ranks` run together. `run` is that of a single process."""
+
+    name: str
+    ranks: Number
+    zero_cost_reason: ClassVar[str] = "communication: its sums are counted nowhere"
+
+    def shape(self, x: Shape) -> Shape:
+        return x
+
+    @abstractmethod
+    def sent(self, x: Shape) -> Number:
+        """Elements that one rank sends forward, over a ring."""
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x
+
+
+def _share(elements: Number, ranks: Number) -> Number:
+    """(t - 1) / t of the elements."""
+    return part_of(elements, ranks - 1, ranks)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AllReduce(Communication):
+    """The sum over all ranks of x, on each of them. Its gradient is that of the sum, as it comes."""
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        return (movement("all_reduce", prod(x), prod(x), ()),)
+
+    def sent(self, x: Shape) -> Number:
+        return 2 * _share(prod(x), self.ranks)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SumGradient(Communication):
+    """y = x, which every rank has; backward the all-reduce of their gradients (Megatron's f)."""
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        back = Part("d_0", OpClass.MOVEMENT, 0, prod(x), prod(x), wrt=0)
+        return (Part("copy", OpClass.MOVEMENT, 0, 0, 0, (back,)),)
+
+    def sent(self, x: Shape) -> Number:
+        return 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AllGather(Communication):
+    """The parts of all ranks, joined along one axis.
+
+    Backward a reduce-scatter; without `sums`, where all ranks have the same gradient, the rank's part of it.
+    """
+
+    axis: int = -1
+    sums: bool = True
+
+    def shape(self, x: Shape) -> Shape:
+        return _scaled(x, self.axis, x[self.axis] * self.ranks)
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        n = prod(x)
+        read = n * self.ranks if self.sums else n
+        back = Part("d_0", OpClass.MOVEMENT, 0, read, n, wrt=0)
+        return (movement("all_gather", n, n * self.ranks, (back,)),)
+
+    def sent(self, x: Shape) -> Number:
+        return prod(x) * (self.ranks - 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReduceScatter(Communication):
+    """The rank's part, along one axis, of the sum over all ranks. Backward an all-gather."""
+
+    axis: int = -1
+
+    def shape(self, x: Shape) -> Shape:
+        return _scaled(x, self.axis, x[self.axis] // self.ranks)
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        return (movement("reduce_scatter", prod(x), prod(self.shape(x))),)
+
+    def sent(self, x: Shape) -> Number:
+        return _share(prod(x), self.ranks)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnPart(Communication):
+    """The rank's part, along one axis, of what every rank has: a view.
+
+    Backward fills the rest with zeros, or with `gathers` has the parts of all ranks.
+    """
+
+    axis: int = -1
+    gathers: bool = False
+
+    def shape(self, x: Shape) -> Shape:
+        return _scaled(x, self.axis, x[self.axis] // self.ranks)
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        back = Part("d_0", OpClass.MOVEMENT, 0, prod(self.shape(x)), prod(x), wrt=0)
+        return (Part("part", OpClass.MOVEMENT, 0, 0, 0, (back,)),)
+
+    def sent(self, x: Shape) -> Number:
+        return 0
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x.narrow(self.axis, 0, x.shape[self.axis] // self.ranks)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AllToAll(Communication):
+    """Tokens [n, D] sent to the ranks of their experts, or their outputs sent back.
+
+    Of n tokens that `shared_by` ranks hold alike, each sends its share. Every rank is taken to receive as
+    many as it sends.
+    """
+
+    shared_by: Number = 1
+    expected: ClassVar[str] = "Every rank is taken to receive an equal share of the tokens sent to experts."
+
+    def shape(self, x: Shape) -> Shape:
+        return (part_of(x[0], 1, self.shared_by), *x[1:])
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        moved = prod(self.shape(x))
+        return (movement("all_to_all", moved, moved),)
+
+    def sent(self, x: Shape) -> Number:
+        return _share(prod(self.shape(x)), self.ranks)
+
+
+def _scaled(x: Shape, axis: int, size: Number) -> Shape:
+    at = axis % len(x)
+    return (*x[:at], size, *x[at + 1 :])

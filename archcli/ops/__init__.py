@@ -63,7 +63,6 @@ HOMES = {
         "AllGather",
         "AllReduce",
         "AllToAll",
-        "Communication",
         "OwnPart",
         "ReduceScatter",
         "SumGradient",

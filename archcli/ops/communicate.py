@@ -1,8 +1,8 @@
-"""Ops by which the ranks of a plan exchange tensors; each is counted as one rank sees it.
+"""Ops by which the ranks of a plan exchange tensors, each as one of t ranks sees it.
 
-Their additions are counted as no FLOPs: they are made where the bytes arrive, by the library that moves them.
-`sent` is what one rank sends over a ring of t ranks (arXiv:1909.08053 section 3; arXiv:2205.05198 section
-4.2).
+Their cost is data movement of 0 FLOPs: sums over ranks are made on the way, by the library that moves them.
+`sent` is what a rank sends over a ring (arXiv:1909.08053 section 3; arXiv:2205.05198 section 4.2).
+A run is that of one process, which stands for the others: its tensors have a rank's shapes.
 """
 
 from __future__ import annotations
@@ -18,21 +18,14 @@ from archcli.ops.base import movement
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Communication(Op):
-    """Base of the ops that t `ranks` run together. `run` is that of a single process."""
+    """Base of the ops that t `ranks` run together."""
 
     name: str
     ranks: Number
-    zero_cost_reason: ClassVar[str] = "communication: its sums are counted nowhere"
-
-    def shape(self, x: Shape) -> Shape:
-        return x
 
     @abstractmethod
     def sent(self, x: Shape) -> Number:
         """Elements that one rank sends forward, over a ring."""
-
-    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
-        return x
 
 
 def _share(elements: Number, ranks: Number) -> Number:
@@ -44,16 +37,25 @@ def _share(elements: Number, ranks: Number) -> Number:
 class AllReduce(Communication):
     """The sum over all ranks of x, on each of them. Its gradient is that of the sum, as it comes."""
 
+    def shape(self, x: Shape) -> Shape:
+        return x
+
     def parts(self, x: Shape) -> tuple[Part, ...]:
         return (movement("all_reduce", prod(x), prod(x), ()),)
 
     def sent(self, x: Shape) -> Number:
         return 2 * _share(prod(x), self.ranks)
 
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x.clone()
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SumGradient(Communication):
     """y = x, which every rank has; backward the all-reduce of their gradients (Megatron's f)."""
+
+    def shape(self, x: Shape) -> Shape:
+        return x
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         back = Part("d_0", OpClass.MOVEMENT, 0, prod(x), prod(x), wrt=0)
@@ -61,6 +63,9 @@ class SumGradient(Communication):
 
     def sent(self, x: Shape) -> Number:
         return 0
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,6 +90,9 @@ class AllGather(Communication):
     def sent(self, x: Shape) -> Number:
         return prod(x) * (self.ranks - 1)
 
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return torch.cat([x] * self.ranks, dim=self.axis)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReduceScatter(Communication):
@@ -100,6 +108,9 @@ class ReduceScatter(Communication):
 
     def sent(self, x: Shape) -> Number:
         return _share(prod(x), self.ranks)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return _first(x, self.ranks, self.axis).clone()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,7 +134,7 @@ class OwnPart(Communication):
         return 0
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
-        return x.narrow(self.axis, 0, x.shape[self.axis] // self.ranks)
+        return _first(x, self.ranks, self.axis)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,6 +157,14 @@ class AllToAll(Communication):
 
     def sent(self, x: Shape) -> Number:
         return _share(prod(self.shape(x)), self.ranks)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return _first(x, self.shared_by, 0).clone()
+
+
+def _first(x: Any, parts: int, axis: int) -> Any:
+    """The first of equal parts along an axis."""
+    return x.narrow(axis, 0, x.shape[axis] // parts)
 
 
 def _scaled(x: Shape, axis: int, size: Number) -> Shape:

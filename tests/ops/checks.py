@@ -7,7 +7,7 @@ import torch
 
 from archcli.graph import Op, Part
 from archcli.runtime.model.leaves import MODULES
-from ops import head_cases, scan_cases, stream_cases, zero_cases
+from ops import communicate_cases, head_cases, scan_cases, stream_cases, zero_cases
 from ops.references import REFERENCES
 
 
@@ -211,6 +211,7 @@ def passed_on(case):
         "ScatterAdd": {0},
         "Normalize": {"bias"},
         "BatchNormalize": {"bias"},
+        **communicate_cases.PASSED_ON,
         **stream_cases.PASSED_ON,
     }
     return own.get(type(case.op).__name__, set())

@@ -10,7 +10,7 @@ from archcli.graph import OpClass
 from archcli.load.source import load
 from archcli.measure.passes import train_pass
 from archcli.modules.tensor_parallel.shard import shard
-from archcli.ops import Communication
+from archcli.ops.communicate import Communication
 
 PRESETS = Path(__file__).parents[3] / "presets"
 REFUSED = {

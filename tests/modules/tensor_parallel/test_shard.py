@@ -13,7 +13,8 @@ from archcli.modules.base import substitute
 from archcli.modules.lora import LoRA
 from archcli.modules.request import Request
 from archcli.modules.tensor_parallel.shard import shard
-from archcli.ops import AllGather, AllReduce, AllToAll, Communication, ReduceScatter, SumGradient
+from archcli.ops import AllGather, AllReduce, AllToAll, ReduceScatter, SumGradient
+from archcli.ops.communicate import Communication
 from small import NORM, attention, decoder, layer
 
 PRESETS = Path(__file__).parents[3] / "presets"

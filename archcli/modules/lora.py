@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from archcli.arith import Number
@@ -73,11 +74,7 @@ class LoRA(Spec):
 
     def adapted(self, model: Module) -> Adapted:
         """The model wrapped to run its forward with these adapters."""
-        return Adapted(model, self.around)
-
-    def around(self, tape: Tape) -> AdaptTape:
-        """The tape that adds these adapters to what runs on another."""
-        return AdaptTape(tape, self)
+        return Adapted(model, partial(AdaptTape, lora=self))
 
     def check_model(self, model: Any) -> Iterator[Conflict]:
         """Conflicts: targets that are no projection of this model."""

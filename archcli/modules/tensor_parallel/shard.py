@@ -56,8 +56,12 @@ class Sharded:
 
 
 def _around(tape: Tape, lora: Any, degrees: Degrees) -> ShardTape:
-    below = tape if lora is None else lora.around(tape)
-    return ShardTape(below, degrees, scattered=degrees.sp)
+    """The tape of the exchanges, around that of the adapters if there are any."""
+    if lora is not None:
+        from archcli.modules.lora import AdaptTape  # few models have adapters
+
+        tape = AdaptTape(tape, lora)
+    return ShardTape(tape, degrees, scattered=degrees.sp)
 
 
 @cache

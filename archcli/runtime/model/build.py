@@ -164,7 +164,7 @@ def _require_memory(model: LanguageModel) -> None:
 
 
 def set_expert_form(model: nn.Module, form: str) -> None:
-    """Make every stack of experts in the model run as "grouped" or "gather"."""
+    """Make every stack of experts in the model run as "grouped", "grouped_on_meta" or "gather"."""
     for module in model.modules():
         if isinstance(module, StackedLinear):
             module.form = form

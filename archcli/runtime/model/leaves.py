@@ -18,6 +18,9 @@ HAS_GROUPED = hasattr(torch.nn.functional, "grouped_mm")
 GROUPED = frozenset({torch.float32, torch.bfloat16, torch.float16})
 """Number types that torch's grouped product takes, where there is one."""
 
+ON_META = "grouped_on_meta"
+"""The grouped form of experts, on the meta device too."""
+
 ALIGNED = 16
 """Bytes whose multiples torch's grouped product wants rows and tensors to begin at."""
 
@@ -74,15 +77,30 @@ class Assignment:
 
     def sizes(self, n_experts: int) -> torch.Tensor:
         """Numbers of tokens [E]."""
-        if self._sizes is None:
+        if self._sizes is None and _is_shape_alone(self.expert_of):
+            self._sizes = self.expert_of.new_empty(n_experts)  # bincount wants values
+        elif self._sizes is None:
             self._sizes = torch.bincount(self.expert_of, minlength=n_experts)
         return self._sizes
+
+    def lengths(self, n_experts: int) -> list[int]:
+        """Numbers of tokens, read back; of an even spread where tensors have no values."""
+        if _is_shape_alone(self.expert_of):
+            each, more = divmod(len(self.expert_of), n_experts)
+            return [each + (i < more) for i in range(n_experts)]
+        lengths: list[int] = self.sizes(n_experts).tolist()
+        return lengths
 
     def ends(self, n_experts: int) -> torch.Tensor:
         """Ends of the experts' tokens [E]."""
         if self._ends is None:
             self._ends = self.sizes(n_experts).cumsum(0, dtype=torch.int32)
         return self._ends
+
+
+def _is_shape_alone(x: torch.Tensor) -> bool:
+    """Whether the tensor has no values: on meta, or a fake one of torch's."""
+    return x.device.type == "meta" or torch._subclasses.fake_tensor.is_fake(x)
 
 
 class Leaf(nn.Module):
@@ -136,8 +154,8 @@ class StackedLinear(Leaf):
     Two forms with equal results. `gather` takes each token's matrix and multiplies in one batch: on meta,
     compiled, and under a counter of FLOPs. `grouped` multiplies each expert's tokens together, so that a
     matrix is read once: in torch's grouped product where that takes these tensors, else expert after expert,
-    which reads the sizes back. Where fewer than E matrices are stored, expert e has matrix e modulo their
-    number.
+    which reads the sizes back; `grouped_on_meta` is grouped on meta, too, to see what it keeps. Where fewer
+    than E matrices are stored, expert e has matrix e modulo their number.
     """
 
     form = "grouped"
@@ -156,7 +174,8 @@ class StackedLinear(Leaf):
     def forward(self, x: torch.Tensor, *, op: Op | None = None, routed: Assignment) -> torch.Tensor:
         """[N k, in] to [N k, out]."""
         weight, bias = cast("torch.Tensor", self._parameters["weight"]), self._parameters.get("bias")
-        eager = self.form == "grouped" and x.device.type != "meta" and not torch.compiler.is_compiling()
+        eager = self.form == ON_META or (self.form == "grouped" and x.device.type != "meta")
+        eager = eager and not torch.compiler.is_compiling()
         eager = eager and len(x) > 0  # zero experts may take all tokens
         y = _grouped(x, weight, routed, self.n_experts) if eager else _gathered(x, weight, routed.expert_of)
         return y if bias is None else y + bias[routed.expert_of]
@@ -172,14 +191,20 @@ def _grouped(x: torch.Tensor, weight: torch.Tensor, routed: Assignment, n_expert
         if y.requires_grad:
             y.register_hook(_aligned)
         return y
-    pairs = zip(x.split(routed.sizes(n_experts).tolist()), cycle(weight), strict=False)
+    pairs = zip(x.split(routed.lengths(n_experts)), cycle(weight), strict=False)
     return torch.cat([torch.nn.functional.linear(tokens, matrix) for tokens, matrix in pairs if len(tokens)])
 
 
 def _aligned(gradient: torch.Tensor) -> torch.Tensor:
     """A gradient made contiguous and aligned, as the grouped product's backward requires."""
-    fits = gradient.is_contiguous() and not gradient.data_ptr() % ALIGNED
+    fits = gradient.is_contiguous() and _begins_aligned(gradient)
     return gradient if fits else gradient.clone(memory_format=torch.contiguous_format)
+
+
+def _begins_aligned(x: torch.Tensor) -> bool:
+    """Whether the tensor begins at a multiple of ALIGNED; one without values has no address to ask for."""
+    offset = x.storage_offset() * x.itemsize if _is_shape_alone(x) else x.data_ptr()
+    return offset % ALIGNED == 0
 
 
 def _in_one_kernel(x: torch.Tensor, weight: torch.Tensor) -> bool:
@@ -191,13 +216,13 @@ def _in_one_kernel(x: torch.Tensor, weight: torch.Tensor) -> bool:
         not HAS_GROUPED
         or x.dtype not in GROUPED
         or not x.is_contiguous()
-        or x.data_ptr() % ALIGNED
-        or weight.data_ptr() % ALIGNED
+        or not _begins_aligned(x)
+        or not _begins_aligned(weight)
     ):
         return False
     _, rows, columns = weight.shape
     if rows * x.itemsize % ALIGNED or columns * x.itemsize % ALIGNED:
         return False
-    return x.device.type == "cpu" or (
+    return x.device.type in {"cpu", "meta"} or (
         x.device.type == "cuda" and torch.cuda.get_device_capability(x.device) >= (8, 0)
     )

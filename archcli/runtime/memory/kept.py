@@ -1,0 +1,118 @@
+"""Kept: what autograd keeps of a training forward of a built model, or of one operation on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+
+from archcli.arith import Shape
+from archcli.graph import Op
+from archcli.modules import Model
+from archcli.modules.request import Request
+from archcli.runtime.dtypes import DTYPES
+from archcli.runtime.memory.models import Setting, built, inputs_of, loss_of
+from archcli.runtime.memory.observe import observed
+from archcli.runtime.memory.saved import KeptRecorder, KeptStorages, SavedByOp
+from archcli.runtime.model.leaves import ON_META, Assignment, StackedLinear, leaf_of
+from archcli.runtime.model.node import EAGER, FUSED
+
+DEFAULT = Setting()
+
+
+def kept_of_pass(
+    model: nn.Module, inputs: dict[str, torch.Tensor], outputs: Any = None
+) -> tuple[KeptStorages, Any]:
+    """What autograd keeps of one forward of the built model on its inputs by name; and what it returned.
+
+    `outputs`, if given, is a function of what the model returned, such as a loss outside of it: it runs while
+    torch is watched, its storages made by no operation ("").
+    """
+    given = [*model.parameters(), *model.buffers(), *inputs.values()]
+    with KeptRecorder(given) as recorder, observed(model, recorder):
+        out = model(**inputs)
+        if outputs is not None:
+            out = outputs(out)
+    return recorder.kept(), out
+
+
+def kept_of_model(
+    spec: Model, batch_size: int, seq_len: int, setting: Setting = DEFAULT, *, loss: bool = False
+) -> KeptStorages:
+    """What autograd keeps of the training forward of an architecture, with the plain loss outside if asked.
+
+    Example: `kept_of_model(load("gpt2"), 2, 64).bytes`.
+    """
+    request = Request("train", batch_size, seq_len).resolved()
+    model, inputs = built(spec, request, setting), inputs_of(spec, request, setting)
+    after = partial(loss_of, targets=inputs["tokens"]) if loss and "targets" not in inputs else None
+    with setting.operators():
+        return kept_of_pass(model, inputs, after)[0]
+
+
+def kept_by_op(
+    op: Op,
+    *inputs: torch.Tensor | Shape,
+    setting: Setting = DEFAULT,
+    needs: Sequence[bool] | None = None,
+    trained: bool = True,
+    expert_of: torch.Tensor | None = None,
+    n_experts: int | None = None,
+) -> tuple[SavedByOp, ...]:
+    """What the backward of one operation keeps, run in training on tensors of its own.
+
+    An input is a tensor, or a shape for one of the setting's dtype and device. `needs` says which inputs need
+    a gradient: by default those given as shapes and floating-point tensors. With `trained` False its weights
+    are frozen. Routed experts are given `n_experts` and the expert of each token.
+
+    Example: `kept_by_op(Activate("silu", "silu"), (2, 64, 128))` is `(SavedByOp("in", 0, 32768, ""),)`.
+    """
+    tensors = _as_tensors(inputs, setting, needs)
+    shapes = [tuple(x.shape) for x in tensors]
+    with _dtype(DTYPES[setting.dtype]), torch.device(setting.device):
+        leaf = leaf_of(op, shapes, n_experts)
+    given = [] if leaf is None else [*leaf.requires_grad_(trained).parameters(), *leaf.buffers()]
+    with setting.operators(), KeptRecorder(given) as recorder:
+        recorder.began(op.name, op, tensors)
+        recorder.returned(op.name, op, _run(op, leaf, tensors, setting, expert_of))
+        recorder.ended(op.name)
+    return recorder.kept().by_op.get(op.name, ())
+
+
+def _run(
+    op: Op, leaf: nn.Module | None, tensors: Sequence[torch.Tensor], setting: Setting, expert_of: Any
+) -> Any:
+    """The outputs of the operation, run as the node of a built model in training runs it."""
+    if leaf is None:
+        form = EAGER if setting.attention == "eager" else FUSED
+        return getattr(op.in_training(), form)(torch, {}, *tensors)
+    leaf.train()
+    for stack in (leaf,) if isinstance(leaf, StackedLinear) else ():
+        stack.form = ON_META if setting.device == "meta" else "grouped"
+    return leaf(*tensors) if expert_of is None else leaf(*tensors, routed=Assignment(expert_of))
+
+
+def _as_tensors(inputs: Sequence[Any], setting: Setting, needs: Sequence[bool] | None) -> list[torch.Tensor]:
+    """The inputs as tensors of their own, which need gradients where `needs` says so."""
+    dtype, device = DTYPES[setting.dtype], setting.device
+    tensors = [
+        x if isinstance(x, torch.Tensor) else torch.zeros(tuple(x), dtype=dtype, device=device)
+        for x in inputs
+    ]
+    wanted = [x.is_floating_point() for x in tensors] if needs is None else needs
+    return [x.detach().requires_grad_(want) for x, want in zip(tensors, wanted, strict=True)]
+
+
+@contextmanager
+def _dtype(dtype: torch.dtype) -> Iterator[None]:
+    """Make the dtype torch's default within the block."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)

@@ -15,13 +15,13 @@ from archcli.graph import Op
 from archcli.modules import Model
 from archcli.modules.request import Request
 from archcli.runtime.dtypes import DTYPES
-from archcli.runtime.memory.models import Setting, built, inputs_of, loss_of
+from archcli.runtime.memory.models import WitnessSetting, built, inputs_of, loss_of
 from archcli.runtime.memory.observe import observed
 from archcli.runtime.memory.saved import KeptRecorder, KeptStorages, SavedByOp
 from archcli.runtime.model.leaves import ON_META, Assignment, StackedLinear, leaf_of
 from archcli.runtime.model.node import EAGER, FUSED
 
-DEFAULT = Setting()
+DEFAULT = WitnessSetting()
 
 
 def kept_of_pass(
@@ -41,7 +41,7 @@ def kept_of_pass(
 
 
 def kept_of_model(
-    spec: Model, batch_size: int, seq_len: int, setting: Setting = DEFAULT, *, loss: bool = False
+    spec: Model, batch_size: int, seq_len: int, setting: WitnessSetting = DEFAULT, *, loss: bool = False
 ) -> KeptStorages:
     """What autograd keeps of the training forward of an architecture, with the plain loss outside if asked.
 
@@ -57,7 +57,7 @@ def kept_of_model(
 def kept_by_op(
     op: Op,
     *inputs: torch.Tensor | Shape,
-    setting: Setting = DEFAULT,
+    setting: WitnessSetting = DEFAULT,
     needs: Sequence[bool] | None = None,
     trained: bool = True,
     expert_of: torch.Tensor | None = None,
@@ -84,7 +84,7 @@ def kept_by_op(
 
 
 def _run(
-    op: Op, leaf: nn.Module | None, tensors: Sequence[torch.Tensor], setting: Setting, expert_of: Any
+    op: Op, leaf: nn.Module | None, tensors: Sequence[torch.Tensor], setting: WitnessSetting, expert_of: Any
 ) -> Any:
     """The outputs of the operation, run as the node of a built model in training runs it."""
     if leaf is None:
@@ -96,7 +96,9 @@ def _run(
     return leaf(*tensors) if expert_of is None else leaf(*tensors, routed=Assignment(expert_of))
 
 
-def _as_tensors(inputs: Sequence[Any], setting: Setting, needs: Sequence[bool] | None) -> list[torch.Tensor]:
+def _as_tensors(
+    inputs: Sequence[Any], setting: WitnessSetting, needs: Sequence[bool] | None
+) -> list[torch.Tensor]:
     """The inputs as tensors of their own, which need gradients where `needs` says so."""
     dtype, device = DTYPES[setting.dtype], setting.device
     tensors = [

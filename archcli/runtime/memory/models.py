@@ -19,7 +19,7 @@ from archcli.runtime.model.build import LanguageModel, build_model, empty_inputs
 from archcli.runtime.model.leaves import ON_META
 
 
-class Setting(NamedTuple):
+class WitnessSetting(NamedTuple):
     """How a witness runs a model: dtype, attention ("sdpa" for the fused kernel, "eager"), operators.
 
     `backend` "cuda" runs CUDA's operators on the meta device, "cpu" those of a CPU, on fake tensors in the
@@ -42,7 +42,7 @@ class Setting(NamedTuple):
             yield
 
 
-def built(spec: Model, request: Request, setting: Setting) -> LanguageModel:
+def built(spec: Model, request: Request, setting: WitnessSetting) -> LanguageModel:
     """The model in the forms of the request, in training or not, experts in their grouped form."""
     train = request.phase == "train"
     formed = with_forms(spec if train else inferring(spec), request)
@@ -53,7 +53,7 @@ def built(spec: Model, request: Request, setting: Setting) -> LanguageModel:
     return model.train(train)
 
 
-def inputs_of(spec: Model, request: Request, setting: Setting) -> dict[str, torch.Tensor]:
+def inputs_of(spec: Model, request: Request, setting: WitnessSetting) -> dict[str, torch.Tensor]:
     """The inputs of the pass by name: of shapes alone on meta, ids 0 and features 0 on a CPU."""
     with torch.device(setting.device):
         given = empty_inputs(spec, request)

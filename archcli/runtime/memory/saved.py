@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import torch
 
@@ -26,7 +26,8 @@ OUTSIDE = ""
 """The path of what no operation of the architecture does: the loss outside of the model."""
 
 
-class SavedByOp(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SavedByOp:
     """A storage that the nodes of one operation save.
 
     `role` is "in" or "out", with the `index` of the input or output whose storage it is (the first one, where

@@ -8,15 +8,15 @@ from archcli.ops import Activate, Attend, Linear, Multiply, Normalize
 from archcli.ops.mask import Causal, SlidingWindow
 from archcli.runtime.memory.cuda_on_meta import cuda_on_meta
 from archcli.runtime.memory.kept import kept_by_op, kept_of_model, kept_of_pass
-from archcli.runtime.memory.models import Setting
+from archcli.runtime.memory.models import WitnessSetting
 from archcli.runtime.memory.saved import KeptRecorder
 from zoo import ZOO
 
 torch.set_num_threads(1)
 BF16, FP32 = 2, 4
-EAGER = Setting(attention="eager")
-PLAIN_META = Setting(backend="meta")
-CPU = Setting(backend="cpu")
+EAGER = WitnessSetting(attention="eager")
+PLAIN_META = WitnessSetting(backend="meta")
+CPU = WitnessSetting(backend="cpu")
 B, T, D, H, V, FF = 2, 64, 768, 12, 50257, 3072
 
 
@@ -25,9 +25,9 @@ def told(saved):
 
 
 def attend(q, k, v, setting=None, mask=None):
-    positions = torch.arange(q[1], device=(setting or Setting()).device)
+    positions = torch.arange(q[1], device=(setting or WitnessSetting()).device)
     op = Attend("attend", mask or Causal(), scale=0.125)
-    return kept_by_op(op, q, k, v, positions, setting=setting or Setting())
+    return kept_by_op(op, q, k, v, positions, setting=setting or WitnessSetting())
 
 
 def test_a_linear_and_a_gelu_keep_x_and_what_comes_before_the_gelu():
@@ -41,7 +41,7 @@ def test_a_linear_and_a_gelu_keep_x_and_what_comes_before_the_gelu():
     assert recorder.kept().bytes == BF16 * 3 * 5 * (8 + 32)
 
 
-@pytest.mark.parametrize("setting", [Setting(), EAGER, CPU, PLAIN_META, Setting(dtype="fp32")])
+@pytest.mark.parametrize("setting", [WitnessSetting(), EAGER, CPU, PLAIN_META, WitnessSetting(dtype="fp32")])
 def test_a_linear_keeps_x_if_its_weight_trains(setting):
     assert told(kept_by_op(Linear("up", 32), (2, 5, 8), setting=setting)) == ["In(0)"]
     assert told(kept_by_op(Linear("up", 32), (2, 5, 8), setting=setting, trained=False)) == []
@@ -152,5 +152,7 @@ def test_the_plain_loss_outside_keeps_fp32_logits_twice_over():
 def test_eager_keeps_on_meta_what_it_keeps_of_real_numbers(name):
     """A CPU's own kernels aside: those of norms."""
     spec = ZOO[name]
-    real, meta = (kept_of_model(spec, 2, 6, Setting("fp32", "eager", backend)) for backend in ("cpu", "meta"))
+    real, meta = (
+        kept_of_model(spec, 2, 6, WitnessSetting("fp32", "eager", backend)) for backend in ("cpu", "meta")
+    )
     assert real.by_op.keys() == meta.by_op.keys()

@@ -43,7 +43,7 @@ def kept_of_pass(
 def kept_of_model(
     spec: Model, batch_size: int, seq_len: int, setting: WitnessSetting = DEFAULT, *, loss: bool = False
 ) -> KeptStorages:
-    """What autograd keeps of the training forward of an architecture, with the plain loss outside if asked.
+    """What autograd keeps of an architecture's training forward, with the plain loss outside if asked.
 
     Example: `kept_of_model(load("gpt2"), 2, 64).bytes`.
     """

@@ -1,7 +1,7 @@
 """Saved: a recorder of the tensors that autograd saves, by operation of the architecture.
 
-It listens through `torch.autograd.graph.saved_tensors_hooks`, which torch calls with each tensor that a node of
-its graph saves. What makes its figures exact:
+It listens through `torch.autograd.graph.saved_tensors_hooks`, which torch calls with each tensor that a
+node of its graph saves. What makes its figures exact:
 
 - a storage counts once and whole, whichever views of it are saved and however many nodes save them;
 - weights, buffers, ids and targets are there anyway, and are left out;

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,6 +29,7 @@ import torch
 aten = torch.ops.aten
 MOST_FLASH_WIDTH = 256
 """The widest head that the flash kernel takes (torch's sdp_utils.cpp)."""
+ATTENTION = "scaled_dot_product_attention"
 MATRIX = 2
 """The axes of a matrix."""
 HALF = frozenset({torch.float16, torch.bfloat16})
@@ -37,14 +38,28 @@ HALF = frozenset({torch.float16, torch.bfloat16})
 @contextmanager
 def cuda_on_meta() -> Iterator[None]:
     """Let meta tensors choose CUDA's operators within the block."""
+    kernels = {(name, "Meta"): kernel for name, kernel in META_KERNELS.items()}
+    attention = dict.fromkeys([(ATTENTION, "Meta"), (ATTENTION, "AutogradMeta")], _attention)
+    with _registered({**kernels, **attention}):
+        yield
+
+
+@contextmanager
+def grouped_products_on_meta() -> Iterator[None]:
+    """Let grouped products of every dtype have shapes within the block: on meta, and of fake tensors."""
+    with _registered({("_grouped_mm", "Meta"): _grouped_product}):
+        yield
+
+
+@contextmanager
+def _registered(kernels: Mapping[tuple[str, str], Any]) -> Iterator[None]:
+    """Register kernels by operator and dispatch key within the block."""
     library: Any = torch.library.Library("aten", "IMPL")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it replaces kernels, as it should
-        for name, kernel in META_KERNELS.items():
-            library.m.impl(name, "Meta", kernel)
-        for key in ("Meta", "AutogradMeta"):
-            library.m.impl("scaled_dot_product_attention", key, _attention)
     try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # some replace a kernel, as they should
+            for (name, key), kernel in kernels.items():
+                library.m.impl(name, key, kernel)
         yield
     finally:
         library._destroy()

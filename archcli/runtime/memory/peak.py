@@ -1,0 +1,158 @@
+"""Peak: the most bytes beyond the weights that a pass of a built model takes, on tensors without values.
+
+With backend "cpu" these are fake tensors of a CPU. The forward of a model that archcli builds depends on
+shapes alone, so that what it makes of them is what it makes of numbers; models whose masks look at values are
+another matter. With backend "cuda" they are on meta, with CUDA's operators. They are never of the device
+"cuda": under FakeTensorMode without a GPU a backward there ends the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from archcli.modules import Model
+from archcli.modules.request import Request
+from archcli.runtime.memory.cuda_on_meta import grouped_products_on_meta
+from archcli.runtime.memory.live import LivePeak, LiveStorages
+from archcli.runtime.memory.models import WitnessSetting, built, loss_of
+from archcli.runtime.memory.recompute import chunked_loss, recompute_nodes, without_head
+from archcli.runtime.model.build import Cache, LanguageModel, empty_inputs
+from archcli.runtime.model.op_log import OpLog, op_log
+
+FAKE_CPU = WitnessSetting(backend="cpu")
+
+
+def training_step_peak(
+    spec: Model,
+    batch_size: int,
+    seq_len: int,
+    *,
+    setting: WitnessSetting = FAKE_CPU,
+    chunks: int | None = None,
+    recomputed: Callable[[str], bool] | None = None,
+) -> LivePeak:
+    """The peak of a forward, loss and backward beyond weights, buffers, ids and targets; gradients count.
+
+    The loss is the plain one of the model's logits, taken outside, or the model's own; with `chunks` the head
+    and the loss run on so many pieces of the tokens, recomputed in the backward. `recomputed` says which
+    nodes are run again in the backward, by path ("layers.3"). The moments are forward, loss (its own backward
+    included) and backward.
+
+    Example: `training_step_peak(load("gpt2").model, 1, 128).bytes`.
+    """
+    request = Request("train", batch_size, seq_len).resolved()
+    with _empty_model(without_head(spec) if chunks else spec, request, setting) as model:
+        if recomputed is not None:
+            recompute_nodes(model, recomputed)
+        inputs, extra, loss = empty_inputs(spec, request), [], loss_of
+        targets = torch.empty(batch_size, seq_len, dtype=torch.int64)
+        if chunks:
+            extra = [_head_weight(spec, model)]
+            loss = chunked_loss(extra[0], chunks)
+        given = [*model.parameters(), *model.buffers(), *inputs.values(), targets, *extra]
+        with op_log(model) as log, LiveStorages(given, _placed(log)) as live:
+            out = model(**inputs)
+            total = out if "targets" in inputs else loss(out, targets)
+            del out
+            total.backward()
+            del total
+        return live.peak
+
+
+def _head_weight(spec: Any, model: LanguageModel) -> torch.Tensor:
+    """The matrix of a model built without its head: the table it is tied to, or one of its own."""
+    if spec.embedding.tied:
+        return model.get_parameter("embedding.tokens.weight")
+    table = model.get_parameter("embedding.tokens.weight")
+    return nn.Parameter(torch.empty(spec.vocab_size, spec.d_model, dtype=table.dtype))
+
+
+def inference_peak(
+    spec: Model,
+    request: Request,
+    *,
+    chunk: int | None = None,
+    setting: WitnessSetting = FAKE_CPU,
+) -> LivePeak:
+    """The peak of a prefill or decode beyond weights, buffers and ids; the cache counts, also the one before.
+
+    A prefill is in pieces of `chunk` tokens, each with the logits of its last token. The cache before a piece
+    lives until the one after it is whole, as the caller owns it: the pieces' peak holds two caches.
+
+    Example: `inference_peak(load("gpt2").model, Request("decode", 1, past=512))`.
+    """
+    request = request.resolved()
+    size = min(chunk or request.seq_len, request.seq_len)
+    with _empty_model(spec, request, setting) as model, torch.no_grad():
+        given = empty_inputs(spec, request)
+        tokens = given.pop("tokens")
+        before = empty_inputs(spec, request.filling()) if request.continues else {}
+        held = [*model.parameters(), *model.buffers(), tokens, *given.values(), *before.values()]
+        with op_log(model) as log, LiveStorages(held, _placed(log)) as live:
+            cache = model.prefill(**before)[1] if request.continues else Cache()
+            live.reset()
+            for piece in tokens.split(size, 1):
+                source = {} if cache.length else given
+                cache = model.step(piece, cache, last_only=True, **source)[1]
+        return live.peak
+
+
+def _placed(log: OpLog) -> Callable[[], tuple[str, str]]:
+    """Where torch is, by the log: an operation's forward, the loss after them, or a backward."""
+
+    def place() -> tuple[str, str]:
+        path, phase = log.place()
+        in_loss = not path and log.ran and not _accumulates()
+        return path, "loss" if in_loss else phase
+
+    return place
+
+
+def _accumulates() -> bool:
+    """Whether a gradient is being added to a weight's."""
+    node = torch._C._current_autograd_node()
+    return node is not None and "AccumulateGrad" in node.name()
+
+
+@contextmanager
+def _empty_model(spec: Model, request: Request, setting: WitnessSetting) -> Iterator[LanguageModel]:
+    """The model without values; within the block new tensors have none either.
+
+    A fake one is built on meta first: `to_empty` fails under FakeTensorMode.
+    """
+    model = built(spec, request, setting._replace(backend="meta"))
+    with ExitStack() as stack:
+        stack.enter_context(setting.operators())
+        if setting.backend == "cpu":
+            stack.enter_context(grouped_products_on_meta())
+            stack.enter_context(FakeTensorMode())
+            replace_tensors(model, lambda x: torch.empty(x.shape, dtype=x.dtype, device="cpu"))
+        else:
+            stack.enter_context(torch.device("meta"))
+        yield model
+
+
+def replace_tensors(model: nn.Module, replaced: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """Replace every weight and buffer of the model in place; tied ones stay tied."""
+    made: dict[int, torch.Tensor] = {}
+
+    def of(tensor: torch.Tensor) -> torch.Tensor:
+        if id(tensor) not in made:
+            new = replaced(tensor)
+            trains = isinstance(tensor, nn.Parameter)
+            made[id(tensor)] = nn.Parameter(new, tensor.requires_grad) if trains else new
+        return made[id(tensor)]
+
+    kept = [*model.parameters(), *model.buffers()]  # held, so that ids are not used again
+    for module in model.modules():
+        for tensors in (module._parameters, module._buffers):
+            held: Any = tensors
+            for name, tensor in held.items():
+                held[name] = None if tensor is None else of(tensor)
+    del kept

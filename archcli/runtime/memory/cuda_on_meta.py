@@ -136,7 +136,8 @@ def _takes_flash(
 def _takes_efficient(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> bool:
     """Whether the memory-efficient kernel takes these.
 
-    It wants a kv head per query head (before torch 2.14), and rows of whole 16 bytes.
+    It wants rows of whole 16 bytes and, in torch 2.13, a kv head per query head: grouped queries with a mask
+    fall to mathematics, in which scores take fp32 (its sdp_utils.cpp; 2.14 takes them).
     """
     return q.shape[-3] == k.shape[-3] and not any(x.shape[-1] * x.itemsize % 16 for x in (q, v))
 

@@ -26,7 +26,7 @@ Place = Callable[[], tuple[str, str]]
 
 
 class LivePeak(NamedTuple):
-    """The most bytes that were live at once, and where: the moment, and the operation's path ("" for none).
+    """The most bytes that were live at once, and where: the moment, and the operation's path or "".
 
     `end` is what was live when the pass had ended.
     """

@@ -1,4 +1,4 @@
-"""Peak: the most bytes beyond the weights that a pass of a built model takes, on tensors without values.
+"""Peak: the most bytes beyond the weights that a pass takes, on tensors without values.
 
 With backend "cpu" these are fake tensors of a CPU. The forward of a model that archcli builds depends on
 shapes alone, so that what it makes of them is what it makes of numbers; models whose masks look at values are
@@ -21,7 +21,7 @@ from archcli.modules.request import Request
 from archcli.runtime.memory.cuda_on_meta import grouped_products_on_meta
 from archcli.runtime.memory.live import LivePeak, LiveStorages
 from archcli.runtime.memory.models import WitnessSetting, built, loss_of
-from archcli.runtime.memory.recompute import chunked_loss, recompute_nodes, without_head
+from archcli.runtime.memory.recompute import Loss, chunked_loss, recompute_nodes, without_head
 from archcli.runtime.model.build import Cache, LanguageModel, empty_inputs
 from archcli.runtime.model.op_log import OpLog, op_log
 
@@ -50,7 +50,8 @@ def training_step_peak(
     with _empty_model(without_head(spec) if chunks else spec, request, setting) as model:
         if recomputed is not None:
             recompute_nodes(model, recomputed)
-        inputs, extra, loss = empty_inputs(spec, request), [], loss_of
+        inputs, extra = empty_inputs(spec, request), []
+        loss: Loss = loss_of
         targets = torch.empty(batch_size, seq_len, dtype=torch.int64)
         if chunks:
             extra = [_head_weight(spec, model)]
@@ -80,7 +81,7 @@ def inference_peak(
     chunk: int | None = None,
     setting: WitnessSetting = FAKE_CPU,
 ) -> LivePeak:
-    """The peak of a prefill or decode beyond weights, buffers and ids; the cache counts, also the one before.
+    """The peak of a prefill or decode beyond weights and ids; the cache counts, also the one before.
 
     A prefill is in pieces of `chunk` tokens, each with the logits of its last token. The cache before a piece
     lives until the one after it is whole, as the caller owns it: the pieces' peak holds two caches.

@@ -1,4 +1,4 @@
-"""Recompute: layers and the loss through torch's checkpointing, which keeps inputs and runs them twice."""
+"""Recompute: layers and the loss by torch's checkpointing, which keeps inputs and runs them twice."""
 
 from __future__ import annotations
 

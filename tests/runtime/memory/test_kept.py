@@ -93,6 +93,14 @@ def test_a_mask_is_kept_as_what_is_added_to_scores():
     assert told(attend(q, q, q, mask=window)) == sorted(["In(0)", "In(1)", "In(2)", "Out(0)", rows, bias])
 
 
+def test_a_mask_with_grouped_queries_falls_to_mathematics_with_scores_in_fp32():
+    q, k = (B, 64, H, 64), (B, 64, H // 4, 64)
+    saved = told(attend(q, k, k, mask=SlidingWindow(16)))
+    pairs = FP32 * B * H * 64 * 64
+    assert f"New({pairs})" in saved  # the probabilities
+    assert not {"In(0)", "In(1)", "In(2)", "Out(0)"} & {*saved}  # copies in fp32 in their place
+
+
 def test_registrations_end_with_the_block():
     norm, x = torch.nn.RMSNorm(8, device="meta"), torch.empty(2, 8, device="meta")
 

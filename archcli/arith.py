@@ -64,6 +64,11 @@ def ceil_div(a: Number, b: Number) -> Number:
     return (a + b - 1) // b
 
 
+def is_one(n: Number) -> bool:
+    """Whether a size is the number 1. Symbols and arrays stand for larger ones."""
+    return isinstance(n, int) and n == 1
+
+
 def triangle(n: Number) -> Number:
     """1 + 2 + … + n."""
     return n * (n + 1) / 2 if is_symbolic(n) else n * (n + 1) // 2

@@ -21,10 +21,15 @@ T = TypeVar("T", bound="CountTape")
 
 
 class Abstract(NamedTuple):
-    """A tensor without values: its shape, and whether a gradient flows to it."""
+    """A tensor without values: its shape, and whether a gradient flows to it.
+
+    Where memory is counted, also its place: the storage, the bytes of an element, and the step that made it.
+    A tensor without a storage is a weight, an input of the model or what the cache held before.
+    """
 
     shape: Shape
     grad: bool = True
+    place: Any = None
 
 
 class CountTape:
@@ -61,7 +66,7 @@ class CountTape:
         self, op: Op, *xs: Tensor, group: str = "", trained: bool = True, which: str = "weight"
     ) -> Tensor:
         """The op's weight, from its row or from a new row without cost."""
-        path = _join(self.path, op.name)
+        path = join(self.path, op.name)
         since = self.rows[self.start :]  # not all rows: layers of arrays share the path `layers.?`
         row = next((row for row in since if row.path == path), None)
         if row is None:
@@ -83,7 +88,7 @@ class CountTape:
         experts = options.get("experts") or self.experts
         child = self._child(
             self.gradless if options.get("no_grad") else type(self),
-            path=_join(self.path, name),
+            path=join(self.path, name),
             times=self.times * options.get("times", 1),
             experts=experts,
             group=group,
@@ -114,9 +119,20 @@ class CountTape:
         self.keys.add(key)
         return 1 if first and self.stored != 0 else 0
 
-    def occurrences(self, n_layers: Number, period: int) -> Iterator[tuple[int, Number]]:
-        """Each layer of the pattern once, with how many of the N layers are like it."""
-        yield from ((i, repetitions(n_layers, period, i)) for i in range(period))
+    def occurrences(
+        self, n_layers: Number, period: int, *, apart: bool = False
+    ) -> Iterator[tuple[int, Number]]:
+        """Each layer of the pattern once, with how many of the N layers are like it.
+
+        With `apart` the first occurrence of each comes before the others, and is none of them.
+        """
+        times = [(i, repetitions(n_layers, period, i)) for i in range(period)]
+        yield from ((i, 1) if apart else (i, number) for i, number in times)
+        if apart:
+            alone = [isinstance(number, int) and number == 1 for _, number in times]
+            yield from (
+                (i + period, number - 1) for (i, number), one in zip(times, alone, strict=True) if not one
+            )
 
     def _shape(self, op: Op, shapes: list[Shape]) -> Any:
         """The shape or shapes of the op's outputs."""
@@ -133,7 +149,7 @@ class CountTape:
 
     def _tensors(self, out: Any, *, grad: bool) -> Any:
         """Abstract tensors of the shape or shapes that an op returns."""
-        if not _is_many(out):
+        if not is_many(out):
             return Tensor(self, Abstract(out, grad))
         return tuple([Tensor(self, Abstract(shape, grad)) for shape in out])
 
@@ -148,11 +164,11 @@ class CountTape:
         trained: bool,
     ) -> Row:
         row = Row(
-            path=_join(self.path, op.name),
+            path=join(self.path, op.name),
             group=group or self.group,
             op=op,
             inputs=tuple(shapes),
-            outputs=out if _is_many(out) else (out,),
+            outputs=out if is_many(out) else (out,),
             weights=op.weights(*shapes),
             parts=parts,
             states=op.states(*shapes),
@@ -245,11 +261,13 @@ def _rebind(tape: Tape, tree: Any) -> Any:
     return tree_map(lambda x: Tensor(tape, x.value), Tensor, tree)
 
 
-def _is_many(shape: Any) -> bool:
+def is_many(shape: Any) -> bool:
+    """Whether these are the shapes of several outputs."""
     return bool(shape) and isinstance(shape[0], tuple)
 
 
-def _join(*names: str) -> str:
+def join(*names: str) -> str:
+    """A path of these steps, without empty ones."""
     return ".".join(name for name in names if name)
 
 

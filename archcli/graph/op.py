@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from archcli.arith import Number, Shape
+from archcli.graph.kept import Call, Kept
 from archcli.graph.part import NO_WORKSPACE, Part, Workspace
 from archcli.graph.state import State
 
@@ -36,6 +37,14 @@ class Op(ABC):
     """Whether it runs torch's convolution, which torch.jit cannot trace on the meta device."""
     has_unread: ClassVar[bool] = False
     """Whether a run without a cache computes what no output is made of: the state after the last token."""
+    is_view: ClassVar[bool] = False
+    """Whether its outputs are the first input's storage, and their gradients the input's."""
+    is_weight: ClassVar[bool] = False
+    """Whether its output is a weight as it is."""
+    passes_gradient: ClassVar[bool] = False
+    """Whether the gradient of its output is that of its inputs, so that its backward makes none."""
+    keeps_nothing: ClassVar[bool] = False
+    """Whether its backward needs neither inputs nor outputs."""
     expected: ClassVar[str] = ""
     """Where its cost depends on data, and the counted one is an expected value: a sentence that says so."""
 
@@ -69,6 +78,26 @@ class Op(ABC):
     def states(self, *xs: Shape) -> tuple[State, ...]:
         """The states that this op leaves in the cache."""
         return ()
+
+    def kept(self, call: Call, *xs: Shape) -> tuple[Kept, ...]:
+        """What its backward keeps, in the order of the kernels; asked only where a gradient flows."""
+        if self.is_view or self.keeps_nothing:
+            return ()
+        raise NotImplementedError(f"{type(self).__name__} does not state what its backward keeps")
+
+    def views(self, call: Call, *xs: Shape) -> tuple[int | None, ...]:
+        """For each output the input whose storage it is, None for a new one; short of the rest new ones."""
+        return (0,) * len(self.widths(call, *xs)) if self.is_view else ()
+
+    def widths(self, call: Call, *xs: Shape) -> tuple[Number, ...]:
+        """Bytes of an element of each output: those of the first input."""
+        out = self.shape(*xs)
+        many = bool(out) and isinstance(out[0], tuple)
+        return (call.widths[0],) * (len(out) if many else 1)
+
+    def strides(self, call: Call, *xs: Shape) -> tuple[bool, ...]:
+        """For each output whether heads lie before tokens in memory; short of the rest they do not."""
+        return call.strided[:1] * len(self.widths(call, *xs)) if self.is_view else ()
 
     def workspace(self, width: int, *xs: Shape) -> Workspace:
         """Memory of `run` besides inputs and outputs, elements being `width` bytes wide."""
@@ -133,8 +162,13 @@ class Tape(Protocol):
     def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
         """Run a module's forward among the caller's ops, counted under `group`."""
 
-    def occurrences(self, n_layers: Number, period: int) -> Iterable[tuple[int, Number]]:
-        """(index, times) of the layers to run: distinct layers when counting, all of them when running."""
+    def occurrences(
+        self, n_layers: Number, period: int, *, apart: bool = False
+    ) -> Iterable[tuple[int, Number]]:
+        """(index, times) of the layers to run: distinct layers when counting, all of them when running.
+
+        With `apart` the first of every distinct layer comes alone, before the others like it.
+        """
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,7 +5,7 @@ B batch, T new tokens, r rank.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from archcli.arith import Number
@@ -71,9 +71,11 @@ class AdapterTape:
         child: Any = Adapted(module, self._around)
         return on_tape(self, self.inner.inline(child, group, *on_tape(self.inner, args), **options))
 
-    def occurrences(self, n_layers: Number, period: int) -> Iterator[tuple[int, Number]]:
+    def occurrences(
+        self, n_layers: Number, period: int, *, apart: bool = False
+    ) -> Iterable[tuple[int, Number]]:
         """The occurrences of the tape below."""
-        yield from self.inner.occurrences(n_layers, period)
+        return self.inner.occurrences(n_layers, period, apart=apart)
 
     def _around(self, tape: Tape) -> AdapterTape:
         return AdapterTape(tape, self.rank, self.targets)

@@ -9,7 +9,7 @@ B batch, T new tokens, r rank.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -179,17 +179,15 @@ class AdaptTape:
         child: Any = Adapted(module, self._around)
         return on_tape(self, self.inner.inline(child, group, *on_tape(self.inner, args), **options))
 
-    def occurrences(self, n_layers: Number, period: int) -> Iterator[tuple[int, Number]]:
+    def occurrences(
+        self, n_layers: Number, period: int, *, apart: bool = True
+    ) -> Iterable[tuple[int, Number]]:
         """The occurrences of the wrapped tape, with the first of every layer separate.
 
         No gradient flows below the first adapter; after a period of layers the stream carries one, or never
         does, so all later layers are alike.
         """
-        known = list(self.inner.occurrences(n_layers, period))
-        yield from ((i, 1) for i, _ in known)
-        yield from (
-            (i + period, times - 1) for i, times in known if not (isinstance(times, int) and times == 1)
-        )
+        yield from self.inner.occurrences(n_layers, period, apart=True)
 
     def _around(self, tape: Tape) -> AdaptTape:
         return AdaptTape(tape, self.lora)

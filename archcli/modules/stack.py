@@ -63,8 +63,8 @@ class Group(Spec):
             for i, (block, _, _) in enumerate(blocks)
         ]
         kept = []
-        for i, times in x.tape.occurrences(self.n_layers, len(blocks)):
-            before = cache[i] if cache else LayerCache(0, ())
+        for place, (i, times) in enumerate(x.tape.occurrences(self.n_layers, len(blocks))):
+            before = cache[place] if cache else LayerCache(0, ())
             number = start + i
             of_layer = context._replace(
                 rotary=tables[i % len(blocks)],

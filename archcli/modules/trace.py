@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from archcli.graph import Row, Tensor, tree_map
+from archcli.graph import Row, Tape, Tensor, tree_map
 from archcli.graph.count_tape import Abstract, CountTape
 from archcli.modules.request import Request
 
@@ -27,16 +28,22 @@ def trace(
     """
     rows: list[Row] = []
     tape = counting(rows)
-    inputs = {
-        name: Tensor(tape, Abstract(spec.shape, grad=False)) for name, spec in model.inputs(request).items()
-    }
-    _, cache = (adapted or model).forward(
-        **inputs,
+    inputs = {name: Abstract(spec.shape, grad=False) for name, spec in model.inputs(request).items()}
+    _, cache = run_on(tape, adapted or model, request, inputs, cache)
+    return tuple(rows), cache
+
+
+def run_on(
+    tape: Tape, model: Any, request: Request, inputs: Mapping[str, Abstract], cache: Any
+) -> tuple[Tensor, Any]:
+    """Run the forward of a request on a tape; what it returns: logits or a loss, and the cache."""
+    out: tuple[Tensor, Any] = model.forward(
+        **{name: Tensor(tape, value) for name, value in inputs.items()},
         past=0 if request.past is None else request.past,
         cache=tree_map(lambda x: Tensor(tape, x.value), Tensor, cache),
         last_only=request.last_only,
     )
-    return tuple(rows), cache
+    return out
 
 
 def outline(model: Any, adapted: Any = None) -> tuple[Row, ...]:

@@ -12,7 +12,9 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part, Workspace
-from archcli.ops.base import SOFTCAP, SOFTMAX_BACKWARD, SOFTMAX_FORWARD, contraction, summed
+from archcli.graph.kept import Call, Kept
+from archcli.ops import attend_cost as cost
+from archcli.ops.base import contraction
 from archcli.ops.mask import Mask, key_positions, visibility
 
 FP32 = 4
@@ -75,31 +77,31 @@ class Attend(Op):
             "mix", 2 * exact * v[3], [(every_pair, below), (values, 2)], out, 2 * every_pair * v[3]
         )
         if self.relu:
-            weigh = _relu(exact, every_pair, below)
+            weigh = cost.relu(exact, every_pair, below)
         elif "sinks" in self.extras:
-            weigh = _with_sinks(
+            weigh = cost.with_sinks(
                 exact, every_pair, batch * new * heads, heads, below, 4 + self.extras.index("sinks")
             )
         else:
-            weigh = _softmax(exact, every_pair, below)
-        dropped = _dropout(exact, every_pair, below) if self.dropout else ()
+            weigh = cost.softmax(exact, every_pair, below)
+        dropped = cost.dropout(exact, every_pair, below) if self.dropout else ()
         return (scores, *self._pointwise(exact, every_pair, extras), weigh, *dropped, mix)
 
     def _pointwise(self, exact: Number, every_pair: Number, extras: tuple[Shape, ...]) -> Iterator[Part]:
         """Element-wise steps between scores and softmax. What is added passes its gradient on."""
         if self.softcap:
-            yield _softcap(exact, every_pair)
+            yield cost.softcap(exact, every_pair)
         if self.alibi:
             yield Part("alibi", OpClass.ELEMENTWISE, exact, every_pair, every_pair, executed=every_pair)
         for i, (name, shape) in enumerate(zip(self.extras, extras, strict=True)):
             if name == "bias":
-                yield _bias(exact, every_pair, prod(shape))
+                yield cost.bias(exact, every_pair, prod(shape))
             elif name == "shared_bias":
                 total = Part(
                     "d_shared_bias", OpClass.NORMALIZATION, exact, every_pair, prod(shape), wrt=4 + i
                 )
                 total = replace(total, executed=every_pair)
-                yield replace(_bias(exact, every_pair, prod(shape)), backward=(total,))
+                yield replace(cost.bias(exact, every_pair, prod(shape)), backward=(total,))
             elif name == SELECTED:
                 yield Part("selected", OpClass.ROUTING, 0, prod(shape), 0)
 
@@ -107,6 +109,11 @@ class Attend(Op):
     def is_plain(self) -> bool:
         """Whether scores are scaled and masked alone: what torch's scaled_dot_product_attention expresses."""
         return not (self.softcap or self.alibi or {*self.extras} - {SELECTED} or self.relu)
+
+    @property
+    def selects(self) -> bool:
+        """Whether each query is given the keys that it sees."""
+        return SELECTED in self.extras
 
     def is_one_kernel(self, q: Shape, k: Shape, v: Shape, *rest: Shape) -> bool:
         return self.is_plain and bool(k[3] == v[3])
@@ -130,19 +137,33 @@ class Attend(Op):
     def fused_workspace(self, width: int, q: Shape, k: Shape, v: Shape, *rest: Shape) -> Workspace:
         if not self.is_one_kernel(q, k, v):
             return self.workspace(width, q, k, v, *rest)
-        pairs = 0 if self._needs_no_mask(q[1], k[1]) else q[1] * k[1]
+        pairs = 0 if self.needs_no_mask(q[1], k[1]) else q[1] * k[1]
         pairs = pairs * q[0] if SELECTED in self.extras else pairs
         return Workspace(pairs * MASK_BYTES, pairs * (1 + width))
 
     def skips_masked(self, q: Shape, k: Shape, *rest: Shape) -> bool:
-        return self._needs_no_mask(q[1], k[1])
+        return self.needs_no_mask(q[1], k[1])
 
-    def _needs_no_mask(self, new: int, visible: int) -> bool:
+    def needs_no_mask(self, new: int, visible: int) -> bool:
         """Whether `is_causal` alone expresses the mask, so that torch's kernel skips masked blocks."""
         return self.mask.covers(new, visible) and (not self.mask.causal or new in (1, visible))
 
     def in_training(self) -> Attend:
         return replace(self, training=True) if self.dropout else self
+
+    def kept(
+        self, call: Call, q: Shape, k: Shape, v: Shape, positions: Shape, *extras: Shape
+    ) -> tuple[Kept, ...]:
+        from archcli.ops import attend_kept  # asked for memory alone
+
+        rule = attend_kept.fused if call.execution.fused and self.is_plain else attend_kept.eager
+        masked, sinks = not self.needs_no_mask(q[1], k[1]), "sinks" in self.extras
+        softcap, dropout = bool(self.softcap), bool(self.dropout)
+        steps = attend_kept.KeptSteps(masked, self.selects, softcap, sinks, self.relu, dropout)
+        return tuple(rule(steps, call, q, k, v))
+
+    def strides(self, call: Call, *xs: Shape) -> tuple[bool, ...]:
+        return (not (call.execution.fused and self.is_plain),)
 
     def run(
         self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, positions: Any, *extras: Any
@@ -182,7 +203,7 @@ class Attend(Op):
         if narrow is not None:  # the CPU's fused kernel takes values as wide as keys alone
             v = torch.nn.functional.pad(v, (0, q.shape[-1] - narrow))
         new, visible, mask = q.shape[1], k.shape[1], None
-        if not self._needs_no_mask(new, visible):
+        if not self.needs_no_mask(new, visible):
             mask = visibility(torch, self.mask, positions, visible, *extras)
         out = torch.nn.functional.scaled_dot_product_attention(
             q.transpose(1, 2),
@@ -211,83 +232,6 @@ class Attend(Op):
         if power == heads:
             return slopes.to(like.dtype)
         return torch.cat([slopes[1::2], slopes[0::2]])[:heads].to(like.dtype)
-
-
-def _softcap(exact: Number, every_pair: Number) -> Part:
-    flops, executed = SOFTCAP * exact, SOFTCAP * every_pair
-    back = Part(
-        "d_softcap", OpClass.ELEMENTWISE, flops, 2 * every_pair, every_pair, executed=executed, wrt=(0, 1)
-    )
-    return Part("softcap", OpClass.ELEMENTWISE, flops, every_pair, every_pair, (back,), executed)
-
-
-def _bias(exact: Number, every_pair: Number, elements: Number) -> Part:
-    return Part("bias", OpClass.ELEMENTWISE, exact, every_pair + elements, every_pair, executed=every_pair)
-
-
-def _relu(exact: Number, every_pair: Number, below: tuple[int, ...]) -> Part:
-    """ReLU in place of softmax: the division costs one FLOP per element, the maximum none."""
-    back = Part(
-        "d_relu", OpClass.ELEMENTWISE, exact, 2 * every_pair, every_pair, executed=every_pair, wrt=below
-    )
-    return Part("relu", OpClass.ELEMENTWISE, exact, every_pair, every_pair, (back,), executed=every_pair)
-
-
-def _softmax(exact: Number, every_pair: Number, below: tuple[int, ...]) -> Part:
-    flops, executed = SOFTMAX_BACKWARD * exact, SOFTMAX_BACKWARD * every_pair
-    back = Part(
-        "d_softmax", OpClass.NORMALIZATION, flops, 2 * every_pair, every_pair, executed=executed, wrt=below
-    )
-    return Part(
-        "softmax",
-        OpClass.NORMALIZATION,
-        SOFTMAX_FORWARD * exact,
-        every_pair,
-        every_pair,
-        (back,),
-        SOFTMAX_FORWARD * every_pair,
-    )
-
-
-def _with_sinks(
-    exact: Number, every_pair: Number, queries: Number, heads: Number, below: tuple[int, ...], wrt: int
-) -> Part:
-    """The softmax with one more, unscaled logit per query and head; a head's gradients add up to one."""
-    part = _softmax(exact, every_pair, below)
-    more, more_back = (SOFTMAX_FORWARD - 1) * queries, (SOFTMAX_BACKWARD - 1) * queries
-    back = part.backward[0]
-    back = replace(
-        back,
-        flops=back.flops + more_back,
-        executed=back.unmasked_flops + more_back,
-        written=every_pair + queries,
-    )
-    gradients = (back, summed(wrt, queries, heads))
-    return replace(
-        part,
-        flops=part.flops + more,
-        executed=part.unmasked_flops + more,
-        read=every_pair + heads,
-        written=every_pair + queries,
-        backward=gradients,
-    )
-
-
-def _dropout(exact: Number, every_pair: Number, below: tuple[int, ...]) -> tuple[Part, ...]:
-    """Multiply by the dropout mask, which is written with the result and read by the gradient."""
-    back = Part("d_dropout", OpClass.NORMALIZATION, 0, every_pair, 0, wrt=below)
-    return (
-        Part(
-            "dropout",
-            OpClass.NORMALIZATION,
-            exact,
-            0,
-            2 * every_pair,
-            (back,),
-            executed=every_pair,
-            training=True,
-        ),
-    )
 
 
 def _probabilities(torch: Any, scores: Any, sinks: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, Part
+from archcli.graph.kept import INT32, Call, In, Kept, OfMixture
 from archcli.ops.base import bias, contraction, movement, summed
 
 
@@ -46,6 +47,17 @@ class Linear(Op):
         if self.stored_bias:
             return (product, replace(bias(out, self.out), backward=()))
         return (product, bias(out, self.out)) if self.bias else (product,)
+
+    def kept(self, call: Call, x: Shape, weight: Shape | None = None) -> tuple[Kept, ...]:
+        of_weight = call.grads[1] if self.borrowed else call.trained
+        kept: list[Kept] = [In(0)] if of_weight else []
+        if self.borrowed and call.grads[0]:
+            kept.append(In(1))
+        if call.n_experts is not None:
+            kept.append(OfMixture("ends", call.n_experts, INT32))
+            if self.bias and call.trained:
+                kept.append(OfMixture("expert_of"))
+        return tuple(kept)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, weight: Any = None) -> Any:
         return torch.nn.functional.linear(
@@ -89,6 +101,12 @@ class Lookup(Op):
         gradient = summed("weight", moved, self.entries * self.width, index=prod(ids))
         return (movement("gather", moved + prod(ids), moved, () if self.frozen else (gradient,)),)
 
+    def kept(self, call: Call, ids: Shape) -> tuple[Kept, ...]:
+        return (In(0),)
+
+    def widths(self, call: Call, ids: Shape) -> tuple[Number, ...]:
+        return (call.width,)
+
     def run(self, torch: Any, weights: dict[str, Any], ids: Any) -> Any:
         return torch.nn.functional.embedding(ids, weights["weight"])
 
@@ -103,6 +121,8 @@ class Lookup(Op):
 class Parameter(Op):
     """A bare trainable tensor. Its input is used only for its tape."""
 
+    is_weight: ClassVar[bool] = True
+    keeps_nothing: ClassVar[bool] = True
     name: str
     size: Shape
     zero_cost_reason: ClassVar[str] = "the op that uses the tensor reads it"
@@ -164,6 +184,12 @@ class Gather(Op):
             movement("gather", moved + prod(ids), moved, (summed(1, moved, prod(table), index=prod(ids)),)),
         )
 
+    def kept(self, call: Call, ids: Shape, table: Shape) -> tuple[Kept, ...]:
+        return (In(0),)
+
+    def widths(self, call: Call, ids: Shape, table: Shape) -> tuple[Number, ...]:
+        return (call.widths[1],)
+
     def run(self, torch: Any, weights: dict[str, Any], ids: Any, table: Any) -> Any:
         return torch.nn.functional.embedding(ids, table)
 
@@ -194,6 +220,9 @@ class Conv1d(Op):
         operands: list[tuple[Number, int | str]] = [(prod(x), 0), (self.out * x[1] * self.kernel, "weight")]
         product = contraction("conv", 2 * out * x[1] * self.kernel, operands, out)
         return (product, bias(out, self.out)) if self.bias else (product,)
+
+    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
+        return (In(0),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return torch.nn.functional.conv1d(

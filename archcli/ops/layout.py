@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part, State, StateContent, StateKind
+from archcli.graph.kept import INT64, SAME, Call, Kept
 from archcli.ops.base import movement
 from archcli.ops.mask import Mask
 
@@ -20,6 +21,7 @@ VIEW = "a view: no element moves"
 class SplitHeads(Op):
     """[..., heads * d, ...] to [..., heads, d, ...] at an axis counted from the end (-1) or start (0)."""
 
+    is_view: ClassVar[bool] = True
     name: str
     heads: Number
     axis: int = -1
@@ -49,6 +51,12 @@ class MergeHeads(Op):
     def parts(self, x: Shape) -> tuple[Part, ...]:
         return ()
 
+    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
+        return ()
+
+    def views(self, call: Call, x: Shape) -> tuple[int | None, ...]:
+        return (None if call.strided[0] else 0,)
+
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x.flatten(-2)
 
@@ -57,6 +65,7 @@ class MergeHeads(Op):
 class Split(Op):
     """Cut one axis into pieces of the given sizes."""
 
+    is_view: ClassVar[bool] = True
     name: str
     sizes: tuple[Number, ...]
     axis: int = -1
@@ -80,6 +89,7 @@ class Concat(Op):
     The second is repeated over the heads axis of [B, T, heads, d] where it has one head.
     """
 
+    keeps_nothing: ClassVar[bool] = True
     name: str
 
     def shape(self, a: Shape, b: Shape) -> Shape:
@@ -103,6 +113,7 @@ class Concat(Op):
 class Unsqueeze(Op):
     """[B, T, d] to [B, T, 1, d]: add a heads axis of length 1."""
 
+    is_view: ClassVar[bool] = True
     name: str
     zero_cost_reason: ClassVar[str] = VIEW
 
@@ -120,6 +131,7 @@ class Unsqueeze(Op):
 class KeepLast(Op):
     """[B, T, D] to [B, 1, D]: the newest token alone, enough to predict the next one."""
 
+    is_view: ClassVar[bool] = True
     name: str
     zero_cost_reason: ClassVar[str] = VIEW
 
@@ -137,6 +149,7 @@ class KeepLast(Op):
 class KeepFirst(Op):
     """[B, T, D] to [B, 1, D]: the first token alone, the input of a pooler."""
 
+    is_view: ClassVar[bool] = True
     name: str
     zero_cost_reason: ClassVar[str] = VIEW
 
@@ -154,6 +167,7 @@ class KeepFirst(Op):
 class Transpose(Op):
     """[B, C, n] to [B, n, C]: channels become the last axis."""
 
+    is_view: ClassVar[bool] = True
     name: str
     zero_cost_reason: ClassVar[str] = VIEW
 
@@ -183,6 +197,9 @@ class Zeros(Op):
     def parts(self, ids: Shape) -> tuple[Part, ...]:
         return ()
 
+    def widths(self, call: Call, ids: Shape) -> tuple[Number, ...]:
+        return (INT64,)
+
     def run(self, torch: Any, weights: dict[str, Any], ids: Any) -> Any:
         return torch.zeros_like(ids)
 
@@ -201,6 +218,9 @@ class Widen(Op):
         n = prod(x)
         back = Part("d_0", OpClass.MOVEMENT, 0, n, n, wrt=0)
         return (movement("widen", n, prod(self.shape(x)), (back,)),)
+
+    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
+        return ()
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return torch.nn.functional.pad(x, (0, self.by))
@@ -241,6 +261,12 @@ class ExtendCache(Op):
         if self.cross:
             return StateKind.SOURCE
         return StateKind.WINDOW if self.mask.bounded else StateKind.TOKENS
+
+    def kept(self, call: Call, new: Shape, past: Shape | None = None) -> tuple[Kept, ...]:
+        return ()
+
+    def views(self, call: Call, new: Shape, past: Shape | None = None) -> tuple[int | None, ...]:
+        return (0, 0) if past is None else (None, SAME)
 
     def run(self, torch: Any, weights: dict[str, Any], new: Any, past: Any = None) -> Any:
         every = new if past is None else torch.cat([past, new], dim=1)

@@ -6,10 +6,11 @@ B batch, T tokens, V entries of the last axis.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
+from archcli.graph.kept import FP32, Call, In, Kept, Out
 from archcli.ops.base import (
     LOG_SOFTMAX,
     LOG_SOFTMAX_BACKWARD,
@@ -44,6 +45,12 @@ class LogSumExp(Op):
             ),
         )
 
+    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
+        return (call.in_float(prod(x)), Out(0))
+
+    def widths(self, call: Call, x: Shape) -> tuple[Number, ...]:
+        return (FP32,)
+
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return torch.logsumexp(x.float(), dim=-1)
 
@@ -71,6 +78,9 @@ class LogSoftmax(Op):
             ),
         )
 
+    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
+        return (Out(0),)
+
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return torch.log_softmax(x, dim=-1)
 
@@ -91,6 +101,9 @@ class GatherLast(Op):
         rows = prod(index)
         return (movement("pick", 2 * rows, rows),)
 
+    def kept(self, call: Call, x: Shape, index: Shape) -> tuple[Kept, ...]:
+        return (In(0), In(1))
+
     def run(self, torch: Any, weights: dict[str, Any], x: Any, index: Any) -> Any:
         return x.gather(-1, index.unsqueeze(-1)).squeeze(-1)
 
@@ -99,6 +112,7 @@ class GatherLast(Op):
 class Subtract(Op):
     """y = a - b of equal shapes. Backward: the gradient of a is that of y, of b its negative."""
 
+    keeps_nothing: ClassVar[bool] = True
     name: str
 
     def shape(self, a: Shape, b: Shape) -> Shape:
@@ -108,6 +122,9 @@ class Subtract(Op):
         n = prod(a)
         gradient = Part("d_1", OpClass.ELEMENTWISE, n, n, n, wrt=1)
         return (Part("subtract", OpClass.ELEMENTWISE, n, 2 * n, n, (gradient,)),)
+
+    def widths(self, call: Call, a: Shape, b: Shape) -> tuple[Number, ...]:
+        return (max(call.widths),)
 
     def run(self, torch: Any, weights: dict[str, Any], a: Any, b: Any) -> Any:
         return a - b
@@ -120,6 +137,7 @@ class Mean(Op):
     n - 1 additions and a division; the gradient is divided once and spread.
     """
 
+    keeps_nothing: ClassVar[bool] = True
     name: str
     count: Number | None = None
 

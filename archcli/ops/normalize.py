@@ -7,6 +7,7 @@ from typing import Any
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
+from archcli.graph.kept import FP32, Call, In, Kept, New
 from archcli.ops import base
 
 
@@ -48,6 +49,19 @@ class Normalize(Op):
             gradients.append(Part("d_weight", OpClass.NORMALIZATION, weight * n, 2 * n, width, wrt="weight"))
         return (Part("normalize", OpClass.NORMALIZATION, per_element * n, n + width, n, tuple(gradients)),)
 
+    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
+        n, rows, affine = prod(x), prod(x[: len(x) - self.axes]), self.weight or self.bias
+        if self._is_leaf and self.centred:
+            return (In(0), New(rows, self._statistics(call)), New(rows, self._statistics(call)))
+        if self._is_leaf and call.on_cuda:
+            return (In(0), New(rows, FP32))
+        wide: list[Kept] = [call.in_float(n), New(rows * self.groups, FP32)]
+        return (*wide, New(n, FP32)) if affine and call.trained else tuple(wide)
+
+    def _statistics(self, call: Call) -> Number:
+        """Bytes of a mean or a deviation: fp32 on a GPU, the input's on a CPU."""
+        return FP32 if call.on_cuda else call.widths[0]
+
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         wide = x.float()
         if self.groups != 1:
@@ -65,12 +79,19 @@ class Normalize(Op):
     def initial(self, weight: str) -> float | None:
         return 1.0 - self.offset if weight == "weight" else 0.0
 
+    @property
+    def _is_leaf(self) -> bool:
+        """Whether torch has a module for it."""
+        if self.offset or self.axes > 1 or self.groups != 1 or not self.weight:
+            return False
+        return self.centred or not self.bias
+
     def leaf(self, nn: Any, x: Shape) -> Any:
-        if self.offset or self.axes > 1 or self.groups != 1 or (self.bias and not self.weight):
+        if not self._is_leaf:
             return None
         if self.centred:
-            return nn.LayerNorm(x[-1], eps=self.eps, elementwise_affine=self.weight, bias=self.bias)
-        return None if self.bias else nn.RMSNorm(x[-1], eps=self.eps, elementwise_affine=self.weight)
+            return nn.LayerNorm(x[-1], eps=self.eps, bias=self.bias)
+        return nn.RMSNorm(x[-1], eps=self.eps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import expm1, log
-from typing import Any
+from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
+from archcli.graph.kept import Call, In, Kept, New, Out
 from archcli.ops.base import SOFTCAP, bias, elementwise, summed
 
 # name -> (FLOPs per element, function of (torch, x)). Sources of the functions: the activation modules.
@@ -25,6 +26,12 @@ _FUNCTIONS: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
     "log_sigmoid": (1, lambda torch, x: -torch.nn.functional.softplus(-x)),
 }
 
+KEPT_BY_FUNCTION: dict[str, Kept] = {
+    **dict.fromkeys(("gelu", "gelu_tanh", "silu", "softplus"), In(0)),
+    **dict.fromkeys(("relu", "sigmoid", "exp", "tanh"), Out(0)),
+}
+"""What the gradient of a function is computed from; any other keeps a step between."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Activate(Op):
@@ -38,6 +45,9 @@ class Activate(Op):
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         return (elementwise(self.function, prod(x), _FUNCTIONS[self.function][0], saved=1),)
+
+    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
+        return (KEPT_BY_FUNCTION.get(self.function) or New(prod(x), call.widths[0]),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return _FUNCTIONS[self.function][1](torch, x)
@@ -64,6 +74,9 @@ class ActivateSwish(Op):
         n = prod(x)
         part = elementwise("swish", n, saved=1)
         return (_with_scalars(part, n, "beta") if self.learnt else part,)
+
+    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
+        return (In(0), New(prod(x), call.widths[0]))
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x * torch.sigmoid(weights.get("beta", self.beta) * x)
@@ -110,6 +123,8 @@ def _with_scalars(part: Part, n: Number, *weights: str) -> Part:
 class HeadBias(Op):
     """y = x + b_h: heads x [B, T, H, e] and a trained number for each head."""
 
+    passes_gradient: ClassVar[bool] = True
+    keeps_nothing: ClassVar[bool] = True
     name: str
 
     def shape(self, x: Shape) -> Shape:
@@ -134,6 +149,8 @@ class Add(Op):
     over them.
     """
 
+    passes_gradient: ClassVar[bool] = True
+    keeps_nothing: ClassVar[bool] = True
     name: str
     meets: bool = True
 
@@ -170,6 +187,12 @@ class Multiply(Op):
         )
         return (Part("multiply", OpClass.ELEMENTWISE, n, n + m, n, gradients),)
 
+    def kept(self, call: Call, a: Shape, b: Shape) -> tuple[Kept, ...]:
+        return tuple(In(i) for i in (0, 1) if call.grads[1 - i])
+
+    def widths(self, call: Call, a: Shape, b: Shape) -> tuple[Number, ...]:
+        return (max(call.widths),)
+
     def run(self, torch: Any, weights: dict[str, Any], a: Any, b: Any) -> Any:
         return a * b
 
@@ -178,6 +201,7 @@ class Multiply(Op):
 class Scale(Op):
     """y = c * x for a constant c, rounded to the width of x as a weight of that width would be."""
 
+    keeps_nothing: ClassVar[bool] = True
     name: str
     factor: float
 
@@ -205,6 +229,9 @@ class ScaleParts(Op):
     def parts(self, x: Shape) -> tuple[Part, ...]:
         return (elementwise("scale", prod(x)),)
 
+    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
+        return (New(x[-1], call.widths[0]),)
+
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         pieces = [x.new_full((size,), c) for size, c in zip(self.sizes, self.factors, strict=True)]
         return x * torch.cat(pieces)
@@ -222,6 +249,9 @@ class Softcap(Op):
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         return (elementwise("softcap", prod(x), SOFTCAP, saved=1),)
+
+    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
+        return (New(prod(x), call.widths[0]),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return self.cap * torch.tanh(x / self.cap)
@@ -243,6 +273,9 @@ class Clip(Op):
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         return (elementwise("clip", prod(x), 0, saved=1),)
+
+    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
+        return (In(0),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x.clamp(-self.bound if self.from_below else None, self.bound)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
+from archcli.graph.kept import FP32, INT64, Call, In, Kept, New
 from archcli.ops.base import ROTATE, elementwise
 
 Pairing = Literal["half", "interleaved"]
@@ -31,6 +32,9 @@ class Positions(Op):
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         return ()
+
+    def widths(self, call: Call, x: Shape) -> tuple[Number, ...]:
+        return (INT64,)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return torch.arange(x.shape[1], device=x.device)
@@ -80,6 +84,9 @@ class RotaryTable(Op):
         )  # the angle, its cosine and sine, and each times the factor
         return (Part("angles", OpClass.ELEMENTWISE, per_element * n, positions[0], 2 * n),)
 
+    def widths(self, call: Call, positions: Shape) -> tuple[Number, ...]:
+        return (FP32, FP32)
+
     def run(self, torch: Any, weights: dict[str, Any], positions: Any) -> Any:
         frequencies = self.source.frequencies(torch, self.rotary_dim, positions)
         angles = positions.to(torch.float32)[:, None] * frequencies
@@ -103,6 +110,11 @@ class Rotate(Op):
 
     def parts(self, x: Shape, cos: Shape, sin: Shape) -> tuple[Part, ...]:
         return (elementwise("rotate", prod(x[:-1]) * 2 * cos[-1], ROTATE),)
+
+    def kept(self, call: Call, x: Shape, cos: Shape, sin: Shape) -> tuple[Kept, ...]:
+        if call.widths[0] == call.widths[1]:
+            return (In(1), In(2))
+        return (New(prod(cos), call.widths[0]), New(prod(sin), call.widths[0]))
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, cos: Any, sin: Any) -> Any:
         width = 2 * cos.shape[-1]
@@ -146,6 +158,9 @@ class Sinusoid(Op):
     def parts(self, positions: Shape) -> tuple[Part, ...]:
         n = positions[0] * self.width
         return (Part("angles", OpClass.ELEMENTWISE, 2 * n, positions[0], n),)
+
+    def widths(self, call: Call, positions: Shape) -> tuple[Number, ...]:
+        return (FP32,)
 
     def run(self, torch: Any, weights: dict[str, Any], positions: Any) -> Any:
         steps = torch.arange(0, self.width, 2, device=positions.device, dtype=torch.float32)

@@ -31,7 +31,7 @@ APART = {
     "archcli.commands": {"_application", "_completion", "_help", "_weights", "base", "options"},
     "archcli.measure": {"notes", "passes", "report", "state_dict"},
     "archcli.rules": {"base", "diagnostics", "evidence", "lint"},
-    "archcli.ops": {"base", "mask"},
+    "archcli.ops": {"attend_cost", "attend_kept", "base", "mask"},
     "archcli.load.huggingface.families": set(),
 }
 

@@ -83,7 +83,7 @@ ops: base dense layout pointwise rotary
 """
 OF_LLAMA = """
 modules: activation attention.base attention.grouped decoder ffn
-ops: attend mask normalize
+ops: attend attend_cost mask normalize
 """
 COUNT = """
 import json, sys, archcli

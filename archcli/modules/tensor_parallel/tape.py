@@ -80,9 +80,11 @@ class ShardTape:
         """The same around the tape of one occurrence."""
         return replace(self, inner=self.inner.own())
 
-    def occurrences(self, n_layers: Number, period: int) -> Iterable[tuple[int, Number]]:
+    def occurrences(
+        self, n_layers: Number, period: int, *, apart: bool = False
+    ) -> Iterable[tuple[int, Number]]:
         """The occurrences of the tape below."""
-        return self.inner.occurrences(n_layers, period)
+        return self.inner.occurrences(n_layers, period, apart=apart)
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
         """Call a child; one that is split reads all tokens, and its partial sums are added up."""

@@ -82,7 +82,7 @@ class NodeTape:
         """Run the module's ops on this tape itself."""
         return module.forward(*args, **options)
 
-    def occurrences(self, n_layers: int, period: int) -> Iterator[tuple[int, int]]:
+    def occurrences(self, n_layers: int, period: int, *, apart: bool = False) -> Iterator[tuple[int, int]]:
         """Every layer, once."""
         return ((i, 1) for i in range(n_layers))
 

@@ -1,0 +1,95 @@
+"""What the backward of an operation keeps: inputs and outputs by reference, or tensors of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+from archcli.arith import Number
+
+Backend = Literal["cuda", "cpu"]
+FP32, INT32, INT64, BOOL = 4, 4, 8, 1
+"""Bytes of an element of a number type that does not follow the model's."""
+
+
+class In(NamedTuple):
+    """An input, by reference: its storage counts once, whoever else keeps it."""
+
+    which: int = 0
+
+
+class Out(NamedTuple):
+    """An output, by reference."""
+
+    which: int = 0
+
+
+class New(NamedTuple):
+    """A tensor of the operation's own: its elements, and the bytes of each."""
+
+    elements: Number
+    width: Number
+
+
+class OfMixture(NamedTuple):
+    """A tensor that the operations of a mixture's experts share: made once, or the `expert_of` each token."""
+
+    name: str
+    elements: Number = 0
+    width: Number = 0
+
+
+Kept: TypeAlias = In | Out | New | OfMixture
+
+SAME = -1
+"""In `Op.views`: the storage of the output before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """How torch runs a pass.
+
+    `backend` picks the kernels, `fused` attention in one kernel where there is one, `width` is the bytes of
+    an element in the model's dtype; with `records` autograd keeps what the backward needs.
+    """
+
+    backend: Backend = "cuda"
+    fused: bool = True
+    width: Number = 2
+    records: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One run of an operation: of each input whether a gradient flows to it and the bytes of an element.
+
+    `trained` says whether the operation's own weights get a gradient, `n_experts` how many routed experts
+    share its rows; None outside of a mixture. A tensor is `strided` where heads lie before tokens in memory,
+    so that a view cannot join the heads.
+    """
+
+    execution: Execution
+    grads: tuple[bool, ...]
+    widths: tuple[Number, ...]
+    trained: bool = True
+    n_experts: Number | None = None
+    strided: tuple[bool, ...] = ()
+
+    @property
+    def width(self) -> Number:
+        """Bytes of an element in the model's dtype."""
+        return self.execution.width
+
+    @property
+    def on_cuda(self) -> bool:
+        """Whether a GPU's kernels run."""
+        return self.execution.backend == "cuda"
+
+    @property
+    def in_fp32(self) -> bool:
+        """Whether the first input is in fp32 already, so that `.float()` copies nothing."""
+        return bool(self.widths[0] == FP32)
+
+    def in_float(self, elements: Number, index: int = 0) -> Kept:
+        """The first input in fp32: itself, or a copy of these elements."""
+        return In(index) if self.widths[index] == FP32 else New(elements, FP32)

@@ -1,0 +1,243 @@
+"""MemoryTape: the tape that follows storages. It writes rows, and into a ledger what is alive.
+
+The layers of a pattern are traced three times: the first period, one that stands for all in the middle, and
+the last, so that what one layer hands to the next has the right maker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+from archcli.arith import Number, prod, repetitions
+from archcli.graph.count_tape import Abstract, CountTape, StateTape, is_many, join
+from archcli.graph.kept import SAME, Call, Execution, In, Kept, OfMixture, Out
+from archcli.graph.op import Op, Tensor, tree_map
+from archcli.graph.row import Row
+from archcli.graph.storage import Allocation, Ledger, LiveStorage, Moment, Step, Value
+
+T = TypeVar("T", bound=CountTape)
+
+
+class Placement(NamedTuple):
+    """Where a tensor lies: its storage, the bytes of an element, and the step and output that made it."""
+
+    storage: LiveStorage | None
+    width: Number
+    value: Value | None = None
+    strided: bool = False
+
+
+class InPeriods(CountTape):
+    """A CountTape that traces the first, the middle and the last layers of a pattern apart."""
+
+    __slots__ = ()
+
+    def occurrences(
+        self, n_layers: Number, period: int, *, apart: bool = False
+    ) -> Iterator[tuple[int, Number]]:
+        """The first period, one for the middle, and the last layers; a short group layer by layer."""
+        if not isinstance(n_layers, int):
+            yield from ((i, 1) for i in range(period))
+            yield from ((i + period, repetitions(n_layers, period, i) - 2) for i in range(period))
+            yield from ((i + 2 * period, 1) for i in range(period))
+            return
+        last = period + n_layers % period
+        if n_layers <= last + 2 * period:
+            yield from ((i, 1) for i in range(n_layers))
+            return
+        times = (n_layers - period - last) // period
+        yield from ((i, 1) for i in range(period))
+        yield from ((i, times) for i in range(period, 2 * period))
+        yield from ((i, 1) for i in range(n_layers - last, n_layers))
+
+
+class FilledTape(InPeriods, StateTape):
+    """A StateTape whose cache a MemoryTape can continue."""
+
+    __slots__ = ()
+
+
+class MemoryTape(InPeriods):
+    """Writes a Row for each op, and into the ledger its storages, what its backward keeps, and the moment."""
+
+    __slots__ = ("execution", "ledger", "mixture", "recomputed", "region")
+    records = True
+
+    def __init__(self, rows: list[Row], *args: Any, **options: Any) -> None:
+        super().__init__(rows, *args, **options)
+        self.ledger, self.execution = Ledger(), Execution()
+        self.recomputed: Callable[[str], bool] = _nothing
+        self.region: str | None = None
+        self.mixture: dict[str, LiveStorage | None] = {}
+
+    def _child(self, cls: type[T], **changes: Any) -> T:
+        child = super()._child(cls, **changes)
+        if isinstance(child, MemoryTape):
+            child.ledger, child.execution = self.ledger, self.execution
+            child.recomputed, child.region = self.recomputed, self.region
+            child.mixture = self.mixture
+            if self.region is None and child.path != self.path and self.recomputed(child.path):
+                child.region = child.path
+        return child
+
+    @property
+    def gradless(self) -> type[CountTape]:
+        """The kind of tape for a child through which no gradient flows."""
+        return GradlessMemoryTape
+
+    def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
+        """Write the op's row, and note what is alive while it runs and what its backward keeps."""
+        shapes, grads = [x.value.shape for x in xs], [x.value.grad for x in xs]
+        out = op.shape(*shapes)
+        row = self._row(
+            op, shapes, out, self._parts(op, shapes, grads, trained=trained), group, trained=trained
+        )
+        grad = self.records and op.trained(grads, *shapes) and (trained or any(grads))
+        call = self._call(op, xs, trained=trained and bool(row.weights))
+        places = self._places(op, call, xs, row)
+        self._running(op, row)
+        if grad and self.execution.records:
+            self._record(op, call, xs, row, places)
+        tensors = tuple(
+            Tensor(self, Abstract(shape, grad, place))
+            for shape, place in zip(row.outputs, places, strict=True)
+        )
+        return tensors if is_many(out) else tensors[0]
+
+    def weight(
+        self, op: Op, *xs: Tensor, group: str = "", trained: bool = True, which: str = "weight"
+    ) -> Tensor:
+        """The op's weight; its storage counts with the weights."""
+        tensor = super().weight(op, *xs, group=group, trained=trained, which=which)
+        value = Value(-1, 0, 0, None)
+        return Tensor(self, tensor.value._replace(place=Placement(None, self.execution.width, value)))
+
+    def call(self, module: Any, name: str, *args: Any, **options: Any) -> Any:
+        """Run the child's forward; what repeated layers leave in the cache is there for each of them."""
+        path = join(self.path, name)
+        if self.region is None and self.recomputed(path) and self.execution.records:
+            tree_map(lambda x: self._save(x, path), Tensor, args)
+        if "index" in options:
+            self.mixture = {"expert_of": storage_of(options["index"])}
+        out = super().call(module, name, *args, **options)
+        times = options.get("times", 1)
+        if isinstance(out, tuple) and not (isinstance(times, int) and times == 1):
+            tree_map(_repeat, Tensor, out[1:])
+        return out
+
+    def _save(self, x: Tensor, region: str) -> Tensor:
+        """Keep an input of a region that is recomputed."""
+        storage = storage_of(x)
+        if storage is not None:
+            self._keep(storage)
+            self.ledger.entries.setdefault(region, {})[id(storage.record)] = storage.record
+        return x
+
+    def _keep(self, storage: LiveStorage) -> None:
+        if id(storage.record) not in self.ledger.saved:
+            self.ledger.saved[id(storage.record)] = storage
+            storage.repeat()
+
+    def _call(self, op: Op, xs: tuple[Tensor, ...], *, trained: bool) -> Call:
+        width = self.execution.width
+        widths = tuple([width if x.value.place is None else x.value.place.width for x in xs])
+        n_experts = None if self.experts is None else self.experts.n_experts
+        strided = tuple([x.value.place is not None and x.value.place.strided for x in xs])
+        grads = tuple([x.value.grad for x in xs])
+        return Call(self.execution, grads, widths or (width,), trained, n_experts, strided)
+
+    def _places(self, op: Op, call: Call, xs: tuple[Tensor, ...], row: Row) -> list[Placement]:
+        """Where the outputs lie: in new storages, or in those of inputs."""
+        views, widths = op.views(call, *row.inputs), op.widths(call, *row.inputs)
+        strides, step = op.strides(call, *row.inputs), len(self.ledger.steps)
+        places: list[Placement] = []
+        for i, (shape, width) in enumerate(zip(row.outputs, widths, strict=True)):
+            of, size = (views[i] if i < len(views) else None), prod(shape) * width
+            if of == SAME:
+                storage = places[-1].storage
+            elif of is not None:
+                storage = storage_of(xs[of])
+            else:
+                storage = None if op.is_weight else self._new(size, row.path)
+            record = None if storage is None else storage.record
+            value = Value(step, i, size, record)
+            places.append(Placement(storage, width, value, i < len(strides) and strides[i]))
+        return places
+
+    def _new(self, size: Number, path: str) -> LiveStorage:
+        return LiveStorage(Allocation(size, self.times, path), self.ledger)
+
+    def _running(self, op: Op, row: Row) -> None:
+        """Note the moment at which the op's own tensors are alive beside its outputs."""
+        space = op.fused_workspace if self.execution.fused else op.workspace
+        running = space(self.execution.width, *row.inputs).running
+        self.ledger.moments.append(Moment(row.path, self.ledger.live + running))
+
+    def _record(self, op: Op, call: Call, xs: tuple[Tensor, ...], row: Row, places: list[Placement]) -> None:
+        """Write the step, and keep the storages that its backward needs."""
+        region = self._region(xs, row.path)
+        storages = [self._kept(kept, xs, places, row.path) for kept in op.kept(call, *row.inputs)]
+        kept = {id(storage.record): storage for storage in storages if storage is not None}
+        if region is None:
+            for storage in kept.values():
+                self._keep(storage)
+        space = op.fused_workspace if self.execution.fused else op.workspace
+        step = Step(
+            row,
+            tuple([x.value.place.value if x.value.grad and x.value.place else None for x in xs]),
+            tuple([place.value for place in places if place.value is not None]),
+            tuple([storage.record for storage in kept.values()]),
+            row.unit_params * self.execution.width * (call.n_experts or 1) if call.trained else 0,
+            space(self.execution.width, *row.inputs).backward,
+            region,
+            op.is_view or op.passes_gradient,
+        )
+        self.ledger.steps.append(step)
+
+    def _region(self, xs: tuple[Tensor, ...], path: str) -> str | None:
+        """The path of what is recomputed together with an op: that of its module, or its own."""
+        if self.region is None and self.recomputed(path):
+            for x in xs:
+                self._save(x, path)
+            return path
+        return self.region
+
+    def _kept(
+        self, kept: Kept, xs: tuple[Tensor, ...], places: list[Placement], path: str
+    ) -> LiveStorage | None:
+        """The storage of what is kept; None of a weight or an input of the model."""
+        if isinstance(kept, In):
+            return storage_of(xs[kept.which])
+        if isinstance(kept, Out):
+            return places[kept.which].storage
+        if isinstance(kept, OfMixture):
+            if kept.name not in self.mixture:
+                self.mixture[kept.name] = self._new(kept.elements * kept.width, path)
+            return self.mixture[kept.name]
+        return self._new(kept.elements * kept.width, path)
+
+
+class GradlessMemoryTape(MemoryTape):
+    """A MemoryTape of a module through which no gradient flows."""
+
+    __slots__ = ()
+    records = False
+
+
+def _nothing(path: str) -> bool:  # noqa: ARG001
+    """No path is recomputed."""
+    return False
+
+
+def storage_of(x: Tensor) -> LiveStorage | None:
+    """The storage of a tensor; None of a weight or an input of the model."""
+    place = x.value.place
+    return None if place is None else place.storage
+
+
+def _repeat(x: Tensor) -> Tensor:
+    storage = storage_of(x)
+    if storage is not None:
+        storage.repeat()
+    return x

@@ -1,0 +1,90 @@
+"""Storages of a traced pass, and the ledger of those that are alive.
+
+A storage is alive while something refers to it. The forward that is counted is the forward that runs, so what
+its local variables hold is held for as long in both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from archcli.arith import Number
+from archcli.graph.row import Row
+
+
+@dataclass(slots=True, eq=False)
+class Allocation:
+    """A storage as it is remembered: its bytes, how many layers have one like it, the row that made it."""
+
+    size: Number
+    times: Number
+    path: str
+
+
+class LiveStorage:
+    """A storage that is alive: when the last reference is dropped, the ledger takes it off."""
+
+    __slots__ = ("count", "ledger", "record")
+
+    def __init__(self, record: Allocation, ledger: Ledger) -> None:
+        self.record, self.ledger, self.count = record, ledger, 1
+        ledger.live = ledger.live + record.size
+
+    def repeat(self) -> None:
+        """Count it for every layer that it stands for, as each keeps its own."""
+        self.ledger.live = self.ledger.live + (self.record.times - self.count) * self.record.size
+        self.count = self.record.times
+
+    def __del__(self) -> None:
+        self.ledger.live = self.ledger.live - self.count * self.record.size
+
+
+class Moment(NamedTuple):
+    """Bytes alive while an operation runs."""
+
+    path: str
+    live: Number
+    stage: str = "forward"
+
+
+class Value(NamedTuple):
+    """A tensor as an edge: the step that made it, its place among the outputs, its bytes, its storage."""
+
+    step: int
+    output: int
+    size: Number
+    record: Allocation | None
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """One operation as it ran: where its inputs come from, what it made, what its backward keeps.
+
+    `inputs` are those that get a gradient, None in the place of any other. `weights` are the bytes of its
+    weights' gradients, `working` those of the backward beside all gradients. `region` is the path of what is
+    recomputed together with it; None where nothing is. One that `passes_on` makes no gradient of its own.
+    """
+
+    row: Row
+    inputs: tuple[Value | None, ...]
+    outputs: tuple[Value, ...]
+    kept: tuple[Allocation, ...]
+    weights: Number
+    working: Number
+    region: str | None = None
+    passes_on: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Ledger:
+    """What is alive as a pass runs, the moments of it, its steps, and what autograd has saved.
+
+    `entries` are the inputs of each region that is recomputed, by its path.
+    """
+
+    live: Number = 0
+    moments: list[Moment] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    saved: dict[int, LiveStorage] = field(default_factory=dict)
+    entries: dict[str, dict[int, Allocation]] = field(default_factory=dict)

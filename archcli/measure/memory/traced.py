@@ -1,0 +1,64 @@
+"""Trace a pass with its storages: rows, and a ledger of what is alive and what the backward keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from archcli.graph import Row, Tensor
+from archcli.graph.count_tape import Abstract
+from archcli.graph.kept import INT64, Execution
+from archcli.graph.memory_tape import FilledTape, MemoryTape, Placement
+from archcli.graph.storage import Ledger
+from archcli.modules import Model
+from archcli.modules.forms import formed
+from archcli.modules.request import Request
+from archcli.modules.trace import run_on, trace
+
+
+@dataclass(frozen=True, slots=True)
+class TracedPass:
+    """A pass as it ran: its rows, its ledger, and what it returned, which is alive as long as this is."""
+
+    request: Request
+    execution: Execution
+    rows: tuple[Row, ...]
+    ledger: Ledger
+    output: Tensor
+    cache: Any
+
+
+def trace_memory(
+    model: Model,
+    request: Request,
+    execution: Execution,
+    recomputed: Callable[[str], bool] | None = None,
+) -> TracedPass:
+    """Trace the pass of a request with its storages.
+
+    `recomputed` says of a row's or a module's path whether its backward computes it again.
+    """
+    request = request.resolved()
+    model, _ = formed(model, request)
+    runs, cache = model.adapted, (() if request.caches else None)
+    if request.continues:
+        _, cache = trace(model, request.filling(), adapted=runs, cache=(), counting=FilledTape)
+    rows: list[Row] = []
+    tape = MemoryTape(rows)
+    tape.execution = execution
+    if recomputed is not None:
+        tape.recomputed = recomputed
+    widths = {"ids": INT64, "features": execution.width}
+    inputs = {
+        name: Abstract(spec.shape, grad=False, place=Placement(None, widths[spec.kind]))
+        for name, spec in model.inputs(request).items()
+    }
+    output, cache = run_on(tape, runs, request, inputs, cache)
+    return TracedPass(request, execution, tuple(rows), tape.ledger, output, cache)
+
+
+def kept_bytes(traced: TracedPass) -> Any:
+    """Bytes that autograd keeps for the backward, of all layers."""
+    saved = traced.ledger.saved.values()
+    return sum((storage.record.size * storage.record.times for storage in saved), 0)

@@ -92,6 +92,21 @@ class AdamW(Optimizer):
         return sum((tensor.count * tensor.bytes for tensor in tensors), 0)
 
 
+class AdamWLoop(AdamW):
+    """AdamW as torch steps on a CPU: tensor by tensor.
+
+    sqrt(exp_avg_sq) and the denominator made of it live beside the denominator of the tensor before.
+    """
+
+    def temporaries(self, tensors: Sequence[TrainedTensor]) -> Number:
+        before, peak = 0, 0
+        for tensor in tensors:
+            present = minimum(tensor.count, 1)
+            peak = maximum(peak, present * (before + 2 * tensor.bytes))
+            before = before + present * (tensor.bytes - before)
+        return peak
+
+
 class AdamWFused(Optimizer):
     """AdamW in one kernel: no temporaries, and the step count of each tensor on the device."""
 
@@ -121,7 +136,8 @@ class Adafactor(Optimizer):
 
     Factors are of the last two axes, in the gradient's dtype. torch's default is a loop over the tensors:
     while the update of a tensor is made, that of the tensor before it is still held by its variable, and so
-    are the means of the last matrix and the squared gradient of the last vector.
+    are the means of the last matrix and the squared gradient of the last vector. Of a DTensor, torch keeps
+    both factors whole on every rank, and refuses the step.
     """
 
     host_step = STEP
@@ -197,16 +213,17 @@ class AdamW8bit(Optimizer):
         return minimum(tensor.elements // self.smallest, 1)
 
 
+@dataclass(frozen=True, slots=True)
 class Muon(Optimizer):
     """Momentum, orthogonalized by Newton-Schulz iterations, for the matrices of layers. arXiv:2502.16982.
 
     Jordan et al. 2024, https://kellerjordan.github.io/posts/muon. As torch's Muon takes 2-D parameters
-    alone, embeddings, head, vectors and stacked experts are AdamW's (foreach), which steps after it.
+    alone, embeddings, head, vectors and stacked experts are AdamW's, the `rest`, which steps after it.
     A matrix of n elements, the smaller axis m, holds at once the momentum update in its dtype, three bf16
     matrices less one that is the update itself, and two bf16 m x m products.
     """
 
-    rest: ClassVar[Optimizer] = AdamW()
+    rest: Optimizer
 
     def tensor_bytes(self, tensor: TrainedTensor) -> Number:
         return tensor.bytes if tensor.is_matrix else self.rest.tensor_bytes(tensor)
@@ -241,12 +258,14 @@ OPTIMIZERS: dict[str, Optimizer] = {
     "sgd-momentum": SGD(buffers=1),
     "adafactor": Adafactor(),
     "adam8bit": AdamW8bit(),
-    "muon": Muon(),
+    "muon": Muon(AdamW()),
 }
+ON_CPU: dict[str, Optimizer] = {"adamw": AdamWLoop(), "muon": Muon(AdamWLoop())}
+"""Those that step otherwise on a CPU, where the state on the host is on the device as well."""
 
 
-def optimizer(name: str) -> Optimizer:
-    """The optimizer of this name; ArchError for an unknown one."""
+def optimizer(name: str, backend: str = "cuda") -> Optimizer:
+    """The optimizer of this name on "cuda" or "cpu"; ArchError for an unknown one."""
     if name not in OPTIMIZERS:
         raise ArchError(f"unknown optimizer {quote(name)}", suggest(name, OPTIMIZERS))
-    return OPTIMIZERS[name]
+    return ON_CPU.get(name, OPTIMIZERS[name]) if backend == "cpu" else OPTIMIZERS[name]

@@ -45,9 +45,18 @@ def trained_tensors(rows: Iterable[Row], width: int) -> Iterator[TrainedTensor]:
     a layer is taken to follow its like.
     """
     for _, members in groupby(rows, _layer):
-        tensors = [tensor for row in members if row.trained for tensor in _tensors(row, width)]
+        tensors = [tensor for row in members if has_gradients(row) for tensor in _tensors(row, width)]
         yield from (tensor._replace(count=minimum(tensor.count, 1)) for tensor in tensors)
         yield from (tensor._replace(count=tensor.count - minimum(tensor.count, 1)) for tensor in tensors)
+
+
+def has_gradients(row: Row) -> bool:
+    """Whether the row's own weights get gradients.
+
+    Those of an indexer, whose choice has none, and a stored sinusoid table, as Whisper's, do not: the rows
+    cost something forward and nothing backward. A bare parameter costs nothing in itself.
+    """
+    return row.trained and (not row.parts or any(part.backward for part in row.parts))
 
 
 def _layer(row: Row) -> str:

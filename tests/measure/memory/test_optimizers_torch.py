@@ -9,11 +9,18 @@ from archcli.measure.memory import optimizers
 from archcli.measure.memory.optimizers import OptimizerBytes, optimizer
 from archcli.measure.memory.trained_tensors import TrainedTensor, trained_tensors
 from archcli.measure.passes import train_pass
+from archcli.modules import GLU, ConvFrontEnd, Embedding, Learned, PreNorm
+from archcli.modules.attention.indexer import Indexer
 from archcli.modules.lora import LoRA
+from archcli.modules.request import Request
 from archcli.runtime.model.build import build_model
+from archcli.runtime.model.random_data import random_inputs
+from gradients import encoder_decoder
 from optimizing import WIDTHS, Mixed, state_tensors, step_peak, with_gradients
 from small import decoder
-from zoo import ZOO
+from zoo import RMS, ZOO, mla, model
+
+INDEXER = Indexer(top_k=3, n_heads=2, head_dim=4, pairing="half")
 
 MODELS = {
     "lora": decoder(lora=LoRA(rank=2, targets=("q", "v"))),
@@ -22,22 +29,22 @@ MODELS = {
 }
 
 
-def muon(model, weights):
+def muon(model, weights, foreach):
     """Muon on the weights of linear layers but the head, AdamW on the others."""
     layers = [module for name, module in model.named_modules() if name != "lm_head"]
     matrices = [layer.weight for layer in layers if isinstance(layer, torch.nn.Linear)]
     matrices = [weight for weight in weights if any(weight is matrix for matrix in matrices)]
     rest = [weight for weight in weights if not any(weight is matrix for matrix in matrices)]
-    return [Muon(matrices), *([AdamW(rest, foreach=True)] if rest else [])]
+    return [Muon(matrices), *([AdamW(rest, foreach=foreach)] if rest else [])]
 
 
 THEIRS = {
-    "adamw": lambda model, weights: [AdamW(weights, foreach=True)],
-    "adamw-fused": lambda model, weights: [AdamW(weights, fused=True)],
-    "adamw-mixed": lambda model, weights: [Mixed(weights)],
-    "sgd": lambda model, weights: [SGD(weights, foreach=True)],
-    "sgd-momentum": lambda model, weights: [SGD(weights, momentum=0.9, foreach=True)],
-    "adafactor": lambda model, weights: [Adafactor(weights)],
+    "adamw": lambda model, weights, foreach: [AdamW(weights, foreach=foreach)],
+    "adamw-fused": lambda model, weights, foreach: [AdamW(weights, fused=True)],
+    "adamw-mixed": lambda model, weights, foreach: [Mixed(weights)],
+    "sgd": lambda model, weights, foreach: [SGD(weights, foreach=foreach)],
+    "sgd-momentum": lambda model, weights, foreach: [SGD(weights, momentum=0.9, foreach=foreach)],
+    "adafactor": lambda model, weights, foreach: [Adafactor(weights)],
     "muon": muon,
 }
 
@@ -46,13 +53,14 @@ def ours(name, spec, width):
     return optimizer(name).state(trained_tensors(train_pass(spec, 1, 8).rows, width))
 
 
-def measured(name, spec, width, own_step):
+def measured(name, spec, width, own_step, foreach=True):
     """(state on the device, state on the host, peak of a second step) of the real optimizer.
 
-    Here all lies on the CPU: of the state the step counts are the host's where `own_step`.
+    Here all lies on the CPU: of the state the step counts are the host's where `own_step`. `foreach` is
+    torch's default on CUDA, None its default on a CPU.
     """
     model = build_model(spec, dtype=WIDTHS[width])
-    theirs = THEIRS[name](model, with_gradients(model))
+    theirs = THEIRS[name](model, with_gradients(model), foreach)
     for each in theirs:
         each.step()
     kept = [
@@ -73,12 +81,40 @@ def test_state_and_peak_are_those_of_the_real_optimizer(model, name, width):
     assert ours(name, MODELS[model], width) == measured(name, MODELS[model], width, name in ON_HOST)
 
 
-@pytest.mark.parametrize("model", ["gpt2", "llama", "gemma2", "mixtral", "lora"])
-def test_tensors_are_those_of_the_built_model_in_its_order(model):
-    tensors = trained_tensors(train_pass(MODELS[model], 1, 8).rows, 4)
-    built = build_model(MODELS[model], dtype=torch.float32).parameters()
-    expected = [tuple(weight.shape) for weight in built if weight.requires_grad]
+WITHOUT_SOME = {
+    "indexer": model(PreNorm(attention=mla(q_lora_rank=6, index=INDEXER), ffn=GLU(d_ff=20), norm=RMS)),
+    "frozen-table": encoder_decoder(
+        Embedding(tied=True),
+        {
+            "front_end": ConvFrontEnd(in_channels=6, d_model=8),
+            "position": Learned(max_seq_len=5, frozen=True),
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["adamw", "muon", "sgd", "sgd-momentum"])
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.sample(1, per=lambda model, name, width: (name, width))
+def test_on_a_cpu_torch_steps_tensor_by_tensor(model, name, width):
+    tensors = trained_tensors(train_pass(MODELS[model], 1, 8).rows, width)
+    theirs = measured(name, MODELS[model], width, name in ON_HOST, foreach=None)
+    assert optimizer(name, "cpu").state(tensors) == theirs
+
+
+@pytest.mark.parametrize("name", [*MODELS, *WITHOUT_SOME])
+def test_tensors_are_those_that_a_real_step_gives_gradients_in_its_order(name):
+    spec = (MODELS | WITHOUT_SOME)[name]
+    request = Request("train", 2, 9, None, 5 if name == "frozen-table" else None)
+    built = build_model(spec, dtype=torch.float32)
+    inputs = random_inputs(spec, request, torch.float32, torch.Generator().manual_seed(0))
+    built(**inputs).sum().backward()
+    tensors = trained_tensors(train_pass(spec, 2, 9).rows, 4)
+    expected = [tuple(weight.shape) for weight in built.parameters() if weight.grad is not None]
     assert [tensor.shape for tensor in tensors for _ in range(tensor.count)] == expected
+    left = [weight for weight in built.parameters() if weight.requires_grad and weight.grad is None]
+    assert len(left) == {"indexer": 5}.get(name, 0)
 
 
 @pytest.mark.parametrize("name", ["adamw", "adamw-fused", "sgd", "sgd-momentum", "muon"])

@@ -3,6 +3,8 @@
 import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
 from torch.optim import SGD, Adafactor, AdamW, Muon
 
 from archcli.measure.memory import optimizers
@@ -15,6 +17,7 @@ from archcli.modules.lora import LoRA
 from archcli.modules.request import Request
 from archcli.runtime.model.build import build_model
 from archcli.runtime.model.random_data import random_inputs
+from dtensors import fake_group
 from gradients import encoder_decoder
 from optimizing import WIDTHS, Mixed, state_tensors, step_peak, with_gradients
 from small import decoder
@@ -132,6 +135,50 @@ def test_states_lie_where_torch_allocates_them_for_cuda_weights(name, width):
             places[tensor.device.type] += tensor.nbytes
     state = optimizer(name).state([TrainedTensor(shape, width, is_matrix=True)])
     assert (state.device, state.host) == (places["cuda"], places["cpu"])
+
+
+SHARDED = {
+    "adamw": lambda weights: [AdamW(weights, foreach=True)],
+    "adamw-fused": lambda weights: [AdamW(weights, fused=True)],
+    "sgd-momentum": lambda weights: [SGD(weights, momentum=0.9, foreach=True)],
+    "muon": lambda weights: [
+        Muon([weight for weight in weights if weight.ndim == 2]),
+        AdamW([weight for weight in weights if weight.ndim != 2], foreach=True),
+    ],
+}
+
+
+def local(tensor):
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+
+@pytest.mark.parametrize("rank", [0, 2, 3])
+@pytest.mark.parametrize("name", SHARDED)
+def test_the_state_of_a_shard_is_that_of_a_tensor_of_its_shape(name, rank):
+    """Rows of 10 on 4 ranks: 3, 3, 3 and 1."""
+    with fake_group(rank, 4) as mesh:
+        layer = fully_shard(torch.nn.Linear(8, 10), mesh=mesh)
+        weights = list(layer.parameters())
+        for weight in weights:
+            weight.grad = torch.ones_like(weight)
+        theirs = SHARDED[name](weights)
+        for each in theirs:
+            each.step()
+        kept = [local(tensor).nbytes for each in theirs for _, tensor in state_tensors(each)]
+    rows = 1 if rank == 3 else 3
+    state = optimizer(name).state([TrainedTensor((rows, 8), 4, 1, is_matrix=True), TrainedTensor((rows,), 4)])
+    assert state.device + state.host == sum(kept)
+
+
+def test_adafactor_keeps_the_factors_of_a_shard_whole_and_refuses_the_step():
+    with fake_group(3, 4) as mesh:
+        weight = fully_shard(torch.nn.Linear(8, 10, bias=False), mesh=mesh).weight
+        weight.grad = torch.ones_like(weight)
+        theirs = Adafactor([weight])
+        with pytest.raises(RuntimeError, match="placement"):
+            theirs.step()
+        shapes = {name: tuple(local(tensor).shape) for name, tensor in theirs.state[weight].items()}
+    assert shapes == {"step": (), "row_var": (10, 1), "col_var": (1, 8)}
 
 
 def test_stacked_experts_are_no_matrices_as_muon_refuses_them():

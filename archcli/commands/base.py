@@ -35,6 +35,14 @@ class Subject(NamedTuple):
         named = {"name": self.name, "source": self.source}
         return replace(report, model=named, inputs=inputs, notes=(*report.notes, *self.notes))
 
+    def shared(self, tp: int = 1, *, sp: bool = False, ep: int = 1) -> Subject:
+        """The same with one rank's share of the model; the model itself where there is one rank."""
+        if tp == 1 and ep == 1 and not sp:
+            return self
+        from archcli.modules.tensor_parallel.shard import shard  # of plans alone
+
+        return self._replace(model=shard(self.model, tp, sp=sp, ep=ep))
+
     def show(self, report: Report, form: str | None, output: Path | None, *, as_json: bool = False) -> None:
         """Print a report on the model, or write it to a file."""
         show(self.named(report), form, output, as_json=as_json)

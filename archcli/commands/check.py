@@ -9,7 +9,13 @@ from typing import Annotated, Any, Literal, NamedTuple
 import typer
 
 from archcli.commands import _completion
-from archcli.commands.options import Output, Set, size_from
+from archcli.commands.options import (
+    Ep,
+    Output,
+    Pp,
+    Set,
+    Tp,
+)
 from archcli.errors import ArchError, NoModelError, Problem
 from archcli.load.loaded import Loaded
 from archcli.load.presets import evidence_index
@@ -111,33 +117,9 @@ def run(  # noqa: PLR0913, PLR0917
         bool, typer.Option("--suggest", help="Print the fixes as a patch of the file.")
     ] = False,
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 in spite of findings.")] = False,
-    tp: Annotated[
-        int,
-        typer.Option(
-            "--tp",
-            metavar="N",
-            parser=size_from(1),
-            help="Devices that share each matrix (tensor parallelism).",
-        ),
-    ] = 1,
-    pp: Annotated[
-        int,
-        typer.Option(
-            "--pp",
-            metavar="N",
-            parser=size_from(1),
-            help="Stages that the layers are cut into (pipeline parallelism).",
-        ),
-    ] = 1,
-    ep: Annotated[
-        int,
-        typer.Option(
-            "--ep",
-            metavar="N",
-            parser=size_from(1),
-            help="Devices that share the experts (expert parallelism).",
-        ),
-    ] = 1,
+    tp: Tp = 1,
+    pp: Pp = 1,
+    ep: Ep = 1,
     strict_files: Annotated[
         bool, typer.Option("--strict-files", help="Refuse a config.json of no known model; do not skip it.")
     ] = False,

@@ -9,6 +9,7 @@ import typer
 from archcli.commands.base import subject
 from archcli.commands.options import (
     BatchSize,
+    Ep,
     Form,
     Json,
     Mla,
@@ -19,6 +20,8 @@ from archcli.commands.options import (
     SeqLen,
     Set,
     SourceLen,
+    Sp,
+    Tp,
 )
 from archcli.measure.flops import count_flops
 from archcli.modules.arguments import CountedPairs
@@ -54,6 +57,9 @@ def run(  # noqa: PLR0913
     logits: LogitsOption = None,
     mla: Mla = "auto",
     scan: Scan = "auto",
+    tp: Tp = 1,
+    sp: Sp = False,
+    ep: Ep = 1,
     macs: Annotated[bool, typer.Option("--macs", help="Show multiply-adds (MACs), two FLOPs each.")] = False,
     overrides: Set = None,
     form: Form = None,
@@ -62,8 +68,9 @@ def run(  # noqa: PLR0913
 ) -> None:
     """Count the FLOPs of a pass by component and by class of operation.
 
-    A decoding pass is one new token after --past cached ones; without --past, after --seq-len of them.
+    A decoding pass is one new token after --past cached ones; without --past, after --seq-len of them. With
+    --tp, --sp or --ep the figures are of one device of the plan.
     """
-    asked = subject(model, overrides)
+    asked = subject(model, overrides).shared(tp, sp=sp, ep=ep)
     request = Request(phase, batch_size, seq_len, past, source_len, logits, {"mla": mla, "scan": scan})
     asked.show(count_flops(asked.model, request, mask=mask, macs=macs), form, output, as_json=as_json)

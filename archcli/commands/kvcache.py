@@ -15,6 +15,7 @@ from archcli.commands.options import (
     Set,
     SourceLen,
     StateDtype,
+    Tp,
 )
 from archcli.measure.kvcache.kvcache import count_kv_cache
 
@@ -28,6 +29,7 @@ def run(  # noqa: PLR0913
     state_dtype: StateDtype = None,
     source_len: SourceLen = None,
     memory: Memory = None,
+    tp: Tp = 1,
     overrides: Set = None,
     form: Form = None,
     as_json: Json = False,
@@ -37,10 +39,11 @@ def run(  # noqa: PLR0913
 
     Beside it stand the caches that the same model would have with other kinds of attention. Without
     --context the length is max_seq_len, for which the model was trained; where that is not stated, 2048.
+    With --tp all figures are of one of its devices.
     """
     asked = subject(model, overrides)
     asked.show(
-        count_kv_cache(asked.model, context, batch_size, dtype, memory, source_len, state_dtype),
+        count_kv_cache(asked.model, context, batch_size, dtype, memory, source_len, state_dtype, tp=tp),
         form,
         output,
         as_json=as_json,

@@ -7,7 +7,16 @@ from typing import Any
 
 from archcli.arith import rounded, whole
 from archcli.graph import OpClass, Row
-from archcli.measure.notes import context_notes, form_notes, other_form_notes, source_notes
+from archcli.measure.notes import (
+    WHOLE,
+    check_tokens,
+    context_notes,
+    form_notes,
+    other_form_notes,
+    plan_convention,
+    plan_inputs,
+    source_notes,
+)
 from archcli.measure.passes import Pass, checked_pass, usual_sizes
 from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.modules import Model
@@ -36,11 +45,14 @@ def count_flops(
 ) -> Report:
     """The report of `archcli flops`; with `macs` tables show multiply-adds, half as many."""
     asked = request or Request()
+    check_tokens(model, asked)
     counted = checked_pass(model, asked)
     rows, classes = _folds(counted, unmasked=mask == "dense")
     tokens = counted.batch_size * counted.new
     matmul, other_flops = (sum(row[key] for row in rows) for key in AMOUNTS)
     rows = [{key: rounded(value) if key in AMOUNTS else value for key, value in row.items()} for row in rows]
+    inputs = plan_inputs(model)
+    plan_totals = {"sent_elements": counted.sent_elements()} if inputs else {}
     totals = {
         "matmul_flops": rounded(matmul),
         "other_flops": rounded(other_flops),
@@ -49,18 +61,24 @@ def count_flops(
         "by_component": {row["component"]: row["matmul_flops"] for row in rows if row["matmul_flops"]},
         "by_class": classes,
         "tokens": tokens,
+        **plan_totals,
         "matmul_flops_per_token": _per(rounded(matmul), tokens),
     }
     return Report(
         command="flops",
         model={"name": model.name, "source": model.source},
-        inputs={**counted.inputs(), "mask": mask, "logits": counted.request.logits},
-        convention=f"{CONVENTION} {MASKS[mask]}",
+        inputs={**counted.inputs(), "mask": mask, "logits": counted.request.logits, **inputs},
+        convention=f"{CONVENTION} {MASKS[mask]}{plan_convention(model)}",
         totals=totals,
         rows=rows,
         tables=tuple(_tables(totals, rows, macs=macs)),
         notes=(*_notes(model, asked, counted, mask), *counted.expectations),
-        usual={**usual_sizes(counted.phase), "mask": "exact", "logits": DEFAULT_LOGITS[counted.phase]},
+        usual={
+            **usual_sizes(counted.phase),
+            "mask": "exact",
+            "logits": DEFAULT_LOGITS[counted.phase],
+            **WHOLE,
+        },
     )
 
 
@@ -102,6 +120,7 @@ def _tables(totals: dict[str, Any], rows: list[dict[str, Any]], *, macs: bool) -
         (f"non-matmul FLOPs{expected}", other_flops, "flops"),
         ("tokens", totals["tokens"], "number"),
         (f"matmul {word} per token", per_token, shown),
+        *([("elements sent", totals["sent_elements"], "count")] if "sent_elements" in totals else ()),
     )
     columns = (
         Column("component", "component"),

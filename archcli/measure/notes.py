@@ -1,11 +1,13 @@
-"""Notes on requests beyond a model's intended use, such as a context longer than it was made for."""
+"""Notes on requests beyond a model's intended use, and on models that are one rank's share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from archcli.arith import Number, rounded
+from archcli.errors import ArchError, Problem
 from archcli.measure.passes import count_pass
 from archcli.modules import Model, settings
 from archcli.modules.forms import forms_of, in_other_forms, unused_forms
@@ -16,6 +18,8 @@ AS_CACHED = "decoding reads the latents as they are cached, without keys and val
 STEPPED = "decoding reads and writes the whole recurrent state for every token: scan recurrent."
 READ_BY = {("mla", "naive"): REBUILT, ("mla", "absorbed"): AS_CACHED, ("scan", "recurrent"): STEPPED}
 """What a form does with the cache, by its key and name."""
+WHOLE = {"tp": 1, "sp": False, "ep": 1}
+"""The plan of one device."""
 OWNERS = {"mla": "latent attention", "scan": "recurrent"}
 """What has the forms of a key, in words."""
 
@@ -85,3 +89,35 @@ def other_form_notes(
         ratio = f"{float(flops / matmul):.3g}"
         if ratio != "1":  # a decoded token is a chunk of one
             yield f"--{key} {form} takes {rounded(flops):,} matmul FLOPs, {ratio}x as many."
+
+
+def check_tokens(model: Model, request: Request) -> None:
+    """Raise ArchError for tokens that the ranks of sequence parallelism cannot share."""
+    degrees = getattr(model, "degrees", None)
+    if degrees is None or not degrees.sp:
+        return
+    asked, tp = request.resolved(), degrees.tp
+    if asked.phase == "decode":
+        what = "sp shares the tokens of a pass, and decoding has one"
+        raise ArchError(Problem(what, "leave sp out", path="sp"))
+    for name in ("seq_len", "past"):
+        tokens = getattr(asked, name)
+        if tokens % tp:
+            what = f"sp shares tokens, and tp {tp} does not divide {tokens:,}"
+            raise ArchError(Problem(what, f"{tokens - tokens % tp + tp:,} would do", path=name))
+
+
+def plan_inputs(model: Model) -> dict[str, Any]:
+    """The plan by JSON's keys; empty for a whole model."""
+    degrees = getattr(model, "degrees", None)
+    return {} if degrees is None else {"tp": degrees.tp, "sp": degrees.sp, "ep": degrees.ep}
+
+
+def plan_convention(model: Model) -> str:
+    """What figures of a share are figures of, with a blank in front; empty for a whole model."""
+    degrees = getattr(model, "degrees", None)
+    if degrees is None:
+        return ""
+    shared = [f"{degrees.tp} that share each matrix"] * (degrees.tp > 1)
+    shared += [f"{degrees.ep} that share the experts"] * (degrees.ep > 1)
+    return f" All figures are of one rank of {' and of '.join(shared)}."

@@ -106,6 +106,17 @@ class Pass:
         """What the figures are expected values of, a sentence each."""
         return tuple(dict.fromkeys(row.op.expected for row in self.rows if row.op.expected))
 
+    def sent_elements(self) -> Number:
+        """Elements that the rank of a plan sends to others over rings; 0 for a whole model."""
+        from archcli.ops.communicate import Communication  # of plans alone
+
+        sent: Number = 0
+        for row in self.rows:
+            if isinstance(row.op, Communication):  # no other op knows of ranks
+                back = row.op.sent_back(*row.inputs) if self.phase == "train" else 0
+                sent = sent + row.times * (row.op.sent(*row.inputs) + back)
+        return whole(sent)
+
     def params(self) -> Number:
         """Parameters of all rows."""
         return sum((row.params for row in self.rows), 0)

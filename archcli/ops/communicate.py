@@ -25,7 +25,11 @@ class Communication(Op):
 
     @abstractmethod
     def sent(self, x: Shape) -> Number:
-        """Elements that one rank sends forward, over a ring."""
+        """Elements that a rank sends forward, over a ring."""
+
+    @abstractmethod
+    def sent_back(self, x: Shape) -> Number:
+        """Elements that a rank sends backward, for the gradient."""
 
 
 def _share(elements: Number, ranks: Number) -> Number:
@@ -46,6 +50,9 @@ class AllReduce(Communication):
     def sent(self, x: Shape) -> Number:
         return 2 * _share(prod(x), self.ranks)
 
+    def sent_back(self, x: Shape) -> Number:
+        return 0
+
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x.clone()
 
@@ -63,6 +70,9 @@ class SumGradient(Communication):
 
     def sent(self, x: Shape) -> Number:
         return 0
+
+    def sent_back(self, x: Shape) -> Number:
+        return 2 * _share(prod(x), self.ranks)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x
@@ -90,6 +100,9 @@ class AllGather(Communication):
     def sent(self, x: Shape) -> Number:
         return prod(x) * (self.ranks - 1)
 
+    def sent_back(self, x: Shape) -> Number:
+        return prod(x) * (self.ranks - 1) if self.sums else 0
+
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return torch.cat([x] * self.ranks, dim=self.axis)
 
@@ -107,6 +120,9 @@ class ReduceScatter(Communication):
         return (movement("reduce_scatter", prod(x), prod(self.shape(x))),)
 
     def sent(self, x: Shape) -> Number:
+        return _share(prod(x), self.ranks)
+
+    def sent_back(self, x: Shape) -> Number:
         return _share(prod(x), self.ranks)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
@@ -133,6 +149,9 @@ class OwnPart(Communication):
     def sent(self, x: Shape) -> Number:
         return 0
 
+    def sent_back(self, x: Shape) -> Number:
+        return _share(prod(x), self.ranks) if self.gathers else 0
+
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return _first(x, self.ranks, self.axis)
 
@@ -157,6 +176,9 @@ class AllToAll(Communication):
 
     def sent(self, x: Shape) -> Number:
         return _share(prod(self.shape(x)), self.ranks)
+
+    def sent_back(self, x: Shape) -> Number:
+        return self.sent(x)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return _first(x, self.shared_by, 0).clone()

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
+from archcli.errors import ArchError
 from archcli.graph import State, StateContent, StateKind
 from archcli.measure.kvcache.attention_only import attention_only
 from archcli.measure.kvcache.cache_dtypes import CacheDtypes
@@ -16,7 +18,7 @@ from archcli.measure.kvcache.cache_size import CacheSize
 from archcli.measure.kvcache.fits import fits, longest
 from archcli.measure.kvcache.tables import ATTENTION_ONLY, notes_of, state_notes, tables_of
 from archcli.measure.kvcache.variants import expanded, to_gqa, to_mha, to_mla, to_mqa
-from archcli.measure.notes import cached_form_notes, context_notes, source_notes
+from archcli.measure.notes import cached_form_notes, context_notes, plan_convention, source_notes
 from archcli.measure.passes import GROWING
 from archcli.measure.report import Report
 from archcli.modules import Mixer, MixerFacts, Model, substitute
@@ -34,7 +36,7 @@ DEFAULT_CONTEXT = 2048
 Record = dict[str, Any]
 
 
-def count_kv_cache(
+def count_kv_cache(  # noqa: PLR0913
     model: Model,
     context: int | None = None,
     batch_size: int = 1,
@@ -42,19 +44,22 @@ def count_kv_cache(
     memory_bytes: int | None = None,
     source_len: int | None = None,
     state_dtype: str | None = None,
+    *,
+    tp: int = 1,
 ) -> Report:
-    """The report of `archcli kvcache`.
+    """The report of `archcli kvcache`, of one of `tp` ranks that share each matrix.
 
     `context` left out is max_seq_len, or 2048 where the model names none; `state_dtype` is `dtype` then.
     """
     dtypes = CacheDtypes(dtype, state_dtype)
     context = context or model.max_seq_len or DEFAULT_CONTEXT
+    whole, model = model, _share(model, tp)
     size, positions = CacheSize(model), model.source_length(source_len or context)
     totals = {
         "cross_elements": size.elements(context, batch_size, positions or 1, kinds=(StateKind.SOURCE,)),
         **_held(size, context, batch_size, dtypes),
         **_growing_and_constant(size, context, batch_size, dtypes),
-        **_alternatives(model, context, batch_size, dtypes),
+        **_alternatives(whole, tp, context, batch_size, dtypes),
     }
     if memory_bytes is not None:
         totals["fits"] = fits(model, size, memory_bytes, context, batch_size, dtypes)
@@ -69,28 +74,47 @@ def count_kv_cache(
             "state_dtype": state_dtype,
             "memory_bytes": memory_bytes,
             "source_len": positions,
+            **({"tp": tp} if tp > 1 else {}),
         },
-        convention=f"{CONVENTION} {CONSTANT}" if totals["state_elements"] else CONVENTION,
+        convention=_convention(model, totals),
         totals=totals,
         rows=rows,
         tables=tuple(tables_of(totals, rows, context, batch_size, dtypes)),
-        notes=(
-            *context_notes(model, context),
-            *source_notes(model, source_len),
-            *cached_form_notes(model),
-            *notes_of(totals),
-            *state_notes(totals, dtypes),
-        ),
+        notes=(*_notes(model, context, source_len), *notes_of(totals), *state_notes(totals, dtypes)),
         usual={"batch_size": 1, "dtype": "bf16"},
     )
 
 
-def _alternatives(model: Model, *asked: Any) -> Record:
-    """The cache as some engines store it, and with other kinds of attention."""
-    return {
-        "held_by_engines": {name: _held(CacheSize(changed), *asked) for name, changed in _engines(model)},
-        "as_kind": {name: _held(CacheSize(changed), *asked) for name, changed in _kinds(model)},
-    }
+def _notes(model: Model, context: int, source_len: int | None) -> Iterator[str]:
+    """Notes on the request."""
+    yield from context_notes(model, context)
+    yield from source_notes(model, source_len)
+    yield from cached_form_notes(model)
+
+
+def _convention(model: Model, totals: Record) -> str:
+    constant = f" {CONSTANT}" if totals["state_elements"] else ""
+    return f"{CONVENTION}{constant}{plan_convention(model)}"
+
+
+def _share(model: Model, tp: int) -> Model:
+    """One rank's share of a model, the model itself for one rank."""
+    if tp == 1:
+        return model
+    from archcli.modules.tensor_parallel.shard import shard  # of plans alone
+
+    return shard(model, tp)
+
+
+def _alternatives(model: Model, tp: int, *asked: Any) -> Record:
+    """The cache as some engines store it, and with other kinds of attention, as far as ranks can share it."""
+    variants = {"held_by_engines": _engines(model), "as_kind": _kinds(model)}
+    found: dict[str, Record] = {key: {} for key in variants}
+    for key, models in variants.items():
+        for name, changed in models:
+            with suppress(ArchError):  # heads of another kind may not divide
+                found[key][name] = _held(CacheSize(_share(changed, tp)), *asked)
+    return found
 
 
 def _growing_and_constant(size: CacheSize, context: int, batch_size: int, dtypes: CacheDtypes) -> Record:

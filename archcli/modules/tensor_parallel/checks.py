@@ -34,8 +34,11 @@ def check_degrees(model: Model, degrees: Degrees) -> None:
     """Raise ArchError with every reason why the model cannot be split so."""
     problems = list(_refused(model, degrees))
     problems = problems or [*_uneven(model, degrees), *_experts(model, degrees)]
-    if problems:
-        raise ArchError(problems)
+    if problems:  # layers are often alike: the first of each kind is enough
+        first: dict[str, Problem] = {}
+        for problem in problems:
+            first.setdefault(problem.what, problem)
+        raise ArchError(first.values())
 
 
 def fitting_degrees(model: Model, *, experts_whole: bool = False) -> list[int]:

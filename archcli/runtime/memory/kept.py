@@ -15,7 +15,7 @@ from archcli.graph import Op
 from archcli.modules import Model
 from archcli.modules.request import Request
 from archcli.runtime.dtypes import DTYPES
-from archcli.runtime.memory.models import WitnessSetting, built, inputs_of, loss_of
+from archcli.runtime.memory.models import WitnessSetting, loss_of, prepared
 from archcli.runtime.memory.observe import observed
 from archcli.runtime.memory.saved import KeptRecorder, KeptStorages, SavedByOp
 from archcli.runtime.model.leaves import ON_META, Assignment, StackedLinear, leaf_of
@@ -41,16 +41,21 @@ def kept_of_pass(
 
 
 def kept_of_model(
-    spec: Model, batch_size: int, seq_len: int, setting: WitnessSetting = DEFAULT, *, loss: bool = False
+    spec: Model,
+    batch_size: int,
+    seq_len: int,
+    setting: WitnessSetting = DEFAULT,
+    *,
+    loss: bool = False,
+    source_len: int | None = None,
 ) -> KeptStorages:
     """What autograd keeps of an architecture's training forward, with the plain loss outside if asked.
 
     Example: `kept_of_model(load("gpt2"), 2, 64).bytes`.
     """
-    request = Request("train", batch_size, seq_len).resolved()
-    model, inputs = built(spec, request, setting), inputs_of(spec, request, setting)
-    after = partial(loss_of, targets=inputs["tokens"]) if loss and "targets" not in inputs else None
-    with setting.operators():
+    request = Request("train", batch_size, seq_len, source_len=source_len).resolved()
+    with prepared(spec, request, setting) as (model, inputs):
+        after = partial(loss_of, targets=inputs["tokens"]) if loss and "targets" not in inputs else None
         return kept_of_pass(model, inputs, after)[0]
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from archcli.modules import Model
 from archcli.modules.forms import with_forms
 from archcli.modules.model import inferring
 from archcli.modules.request import Request
 from archcli.runtime.dtypes import DTYPES
-from archcli.runtime.memory.cuda_on_meta import cuda_on_meta
+from archcli.runtime.memory.cuda_on_meta import cuda_on_meta, grouped_products_on_meta
 from archcli.runtime.model.build import LanguageModel, build_model, empty_inputs, set_expert_form
 from archcli.runtime.model.leaves import ON_META
 
@@ -22,8 +23,8 @@ from archcli.runtime.model.leaves import ON_META
 class WitnessSetting(NamedTuple):
     """How a witness runs a model: dtype, attention ("sdpa" for the fused kernel, "eager"), operators.
 
-    `backend` "cuda" runs CUDA's operators on the meta device, "cpu" those of a CPU, on fake tensors in the
-    witness of peaks and on real ones elsewhere, "meta" plain meta.
+    `backend` "cuda" runs CUDA's operators on the meta device, "cpu" those of a CPU: a model on fake tensors,
+    an operation on real ones. "real" runs a model on real tensors of a CPU, "meta" on plain meta.
     """
 
     dtype: str = "bf16"
@@ -33,7 +34,7 @@ class WitnessSetting(NamedTuple):
     @property
     def device(self) -> str:
         """The device of the tensors."""
-        return "cpu" if self.backend == "cpu" else "meta"
+        return "cpu" if self.backend in {"cpu", "real"} else "meta"
 
     @contextmanager
     def operators(self) -> Iterator[None]:
@@ -42,24 +43,63 @@ class WitnessSetting(NamedTuple):
             yield
 
 
-def built(spec: Model, request: Request, setting: WitnessSetting) -> LanguageModel:
+@contextmanager
+def prepared(
+    spec: Model, request: Request, setting: WitnessSetting
+) -> Iterator[tuple[LanguageModel, dict[str, torch.Tensor]]]:
+    """The built model and the inputs of the pass by name; within the block new tensors are as theirs.
+
+    A fake model is built on meta first: `to_empty` fails under FakeTensorMode.
+    """
+    with ExitStack() as stack:
+        if setting.backend != "cpu":
+            model = built(spec, request, setting, setting.device)
+            stack.enter_context(torch.device(setting.device))
+        else:
+            model = built(spec, request, setting, "meta")
+            stack.enter_context(grouped_products_on_meta())
+            stack.enter_context(FakeTensorMode())
+            replace_tensors(model, lambda x: torch.empty(x.shape, dtype=x.dtype, device="cpu"))
+        stack.enter_context(setting.operators())
+        yield model, inputs_of(spec, request, setting)
+
+
+def built(spec: Model, request: Request, setting: WitnessSetting, device: str = "meta") -> LanguageModel:
     """The model in the forms of the request, in training or not, experts in their grouped form."""
     train = request.phase == "train"
     formed = with_forms(spec if train else inferring(spec), request)
-    model = build_model(
-        formed, device=setting.device, dtype=DTYPES[setting.dtype], attention=setting.attention
-    )
+    model = build_model(formed, device=device, dtype=DTYPES[setting.dtype], attention=setting.attention)
     set_expert_form(model, ON_META if setting.device == "meta" else "grouped")
     return model.train(train)
 
 
 def inputs_of(spec: Model, request: Request, setting: WitnessSetting) -> dict[str, torch.Tensor]:
-    """The inputs of the pass by name: of shapes alone on meta, ids 0 and features 0 on a CPU."""
-    with torch.device(setting.device):
-        given = empty_inputs(spec, request)
+    """The inputs of the pass by name, on torch's default device: ids of 0, features of 0."""
     features = DTYPES[setting.dtype]
-    cast = {name: x if x.dtype == torch.int64 else x.to(features) for name, x in given.items()}
-    return {name: x if x.is_meta else x.zero_() for name, x in cast.items()}
+    return {
+        name: torch.zeros_like(x, dtype=x.dtype if x.dtype == torch.int64 else features)
+        for name, x in empty_inputs(spec, request).items()
+    }
+
+
+def replace_tensors(model: nn.Module, replaced: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """Replace every weight and buffer of the model in place; tied ones stay tied."""
+    made: dict[int, torch.Tensor] = {}
+
+    def of(tensor: torch.Tensor) -> torch.Tensor:
+        if id(tensor) not in made:
+            new = replaced(tensor)
+            trains = isinstance(tensor, nn.Parameter)
+            made[id(tensor)] = nn.Parameter(new, tensor.requires_grad) if trains else new
+        return made[id(tensor)]
+
+    kept = [*model.parameters(), *model.buffers()]  # held, so that ids are not used again
+    for module in model.modules():
+        for tensors in (module._parameters, module._buffers):
+            held: Any = tensors
+            for name, tensor in held.items():
+                held[name] = None if tensor is None else of(tensor)
+    del kept
 
 
 def loss_of(logits: Any, targets: torch.Tensor) -> torch.Tensor:

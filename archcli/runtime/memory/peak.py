@@ -8,21 +8,18 @@ another matter. With backend "cuda" they are on meta, with CUDA's operators. The
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from archcli.modules import Model
 from archcli.modules.request import Request
-from archcli.runtime.memory.cuda_on_meta import grouped_products_on_meta
 from archcli.runtime.memory.live import LivePeak, LiveStorages
-from archcli.runtime.memory.models import WitnessSetting, built, loss_of
+from archcli.runtime.memory.models import WitnessSetting, inputs_of, loss_of, prepared
 from archcli.runtime.memory.recompute import Loss, chunked_loss, recompute_nodes, without_head
-from archcli.runtime.model.build import Cache, LanguageModel, empty_inputs
+from archcli.runtime.model.build import Cache, LanguageModel
 from archcli.runtime.model.op_log import OpLog, op_log
 
 FAKE_CPU = WitnessSetting(backend="cpu")
@@ -36,6 +33,7 @@ def training_step_peak(
     setting: WitnessSetting = FAKE_CPU,
     chunks: int | None = None,
     recomputed: Callable[[str], bool] | None = None,
+    source_len: int | None = None,
 ) -> LivePeak:
     """The peak of a forward, loss and backward beyond weights, buffers, ids and targets; gradients count.
 
@@ -46,13 +44,13 @@ def training_step_peak(
 
     Example: `training_step_peak(load("gpt2").model, 1, 128).bytes`.
     """
-    request = Request("train", batch_size, seq_len).resolved()
-    with _empty_model(without_head(spec) if chunks else spec, request, setting) as model:
+    request = Request("train", batch_size, seq_len, source_len=source_len).resolved()
+    with prepared(without_head(spec) if chunks else spec, request, setting) as (model, inputs):
         if recomputed is not None:
             recompute_nodes(model, recomputed)
-        inputs, extra = empty_inputs(spec, request), []
+        extra = []
         loss: Loss = loss_of
-        targets = torch.empty(batch_size, seq_len, dtype=torch.int64)
+        targets = torch.zeros(batch_size, seq_len, dtype=torch.int64)
         if chunks:
             extra = [_head_weight(spec, model)]
             loss = chunked_loss(extra[0], chunks)
@@ -90,10 +88,9 @@ def inference_peak(
     """
     request = request.resolved()
     size = min(chunk or request.seq_len, request.seq_len)
-    with _empty_model(spec, request, setting) as model, torch.no_grad():
-        given = empty_inputs(spec, request)
+    with prepared(spec, request, setting) as (model, given), torch.no_grad():
         tokens = given.pop("tokens")
-        before = empty_inputs(spec, request.filling()) if request.continues else {}
+        before = inputs_of(spec, request.filling(), setting) if request.continues else {}
         held = [*model.parameters(), *model.buffers(), tokens, *given.values(), *before.values()]
         with op_log(model) as log, LiveStorages(held, _placed(log)) as live:
             cache = model.prefill(**before)[1] if request.continues else Cache()
@@ -119,41 +116,3 @@ def _accumulates() -> bool:
     """Whether a gradient is being added to a weight's."""
     node = torch._C._current_autograd_node()
     return node is not None and "AccumulateGrad" in node.name()
-
-
-@contextmanager
-def _empty_model(spec: Model, request: Request, setting: WitnessSetting) -> Iterator[LanguageModel]:
-    """The model without values; within the block new tensors have none either.
-
-    A fake one is built on meta first: `to_empty` fails under FakeTensorMode.
-    """
-    model = built(spec, request, setting._replace(backend="meta"))
-    with ExitStack() as stack:
-        stack.enter_context(setting.operators())
-        if setting.backend == "cpu":
-            stack.enter_context(grouped_products_on_meta())
-            stack.enter_context(FakeTensorMode())
-            replace_tensors(model, lambda x: torch.empty(x.shape, dtype=x.dtype, device="cpu"))
-        else:
-            stack.enter_context(torch.device("meta"))
-        yield model
-
-
-def replace_tensors(model: nn.Module, replaced: Callable[[torch.Tensor], torch.Tensor]) -> None:
-    """Replace every weight and buffer of the model in place; tied ones stay tied."""
-    made: dict[int, torch.Tensor] = {}
-
-    def of(tensor: torch.Tensor) -> torch.Tensor:
-        if id(tensor) not in made:
-            new = replaced(tensor)
-            trains = isinstance(tensor, nn.Parameter)
-            made[id(tensor)] = nn.Parameter(new, tensor.requires_grad) if trains else new
-        return made[id(tensor)]
-
-    kept = [*model.parameters(), *model.buffers()]  # held, so that ids are not used again
-    for module in model.modules():
-        for tensors in (module._parameters, module._buffers):
-            held: Any = tensors
-            for name, tensor in held.items():
-                held[name] = None if tensor is None else of(tensor)
-    del kept

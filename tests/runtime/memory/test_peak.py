@@ -2,16 +2,14 @@
 
 import pytest
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed._tools.mem_tracker import MemTracker
 
 from archcli.load.source import load
 from archcli.modules.request import Request
 from archcli.runtime.memory.live import LiveStorages
-from archcli.runtime.memory.models import WitnessSetting, built, loss_of
-from archcli.runtime.memory.peak import inference_peak, replace_tensors, training_step_peak
+from archcli.runtime.memory.models import WitnessSetting, loss_of, prepared
+from archcli.runtime.memory.peak import inference_peak, training_step_peak
 from archcli.runtime.memory.shards import is_layer
-from archcli.runtime.model.build import build_model, empty_inputs
 from zoo import ZOO
 
 torch.set_num_threads(1)
@@ -27,10 +25,7 @@ CPU = WitnessSetting(backend="cpu")
 def tracked(spec, batch, seq, dtype="bf16"):
     """MemTracker's peak of a step, without the weights and the inputs that it counts too."""
     request = Request("train", batch, seq).resolved()
-    model = built(spec, request, WitnessSetting(dtype, backend="meta"))
-    with FakeTensorMode():
-        replace_tensors(model, lambda x: torch.empty(x.shape, dtype=x.dtype))
-        inputs = empty_inputs(spec, request)
+    with prepared(spec, request, WitnessSetting(dtype, backend="cpu")) as (model, inputs):
         targets = torch.empty(batch, seq, dtype=torch.int64)
         tracker = MemTracker()
         tracker.track_external(model, targets, *inputs.values())
@@ -74,6 +69,7 @@ def test_a_short_step_peaks_at_the_gradients_of_a_tied_table():
     assert peak.end == GRADIENTS
 
 
+@pytest.mark.long
 def test_a_long_step_peaks_in_the_loss():
     """Log-probabilities, their gradient and that of the logits in fp32, beside all that is kept."""
     long, longer = (training_step_peak(GPT2, 1, seq) for seq in (896, 1024))
@@ -93,6 +89,7 @@ def test_recomputed_layers_keep_their_inputs():
     assert recomputed.bytes < plain.bytes
 
 
+@pytest.mark.long
 def test_a_loss_in_chunks_has_a_lower_spike():
     plain, four = (training_step_peak(GPT2, 1, 1024, chunks=n) for n in (None, 4))
     assert four.moment == "loss"
@@ -107,17 +104,11 @@ def test_cuda_on_meta_keeps_less_than_a_cpu():
 @pytest.mark.sample(6)
 @pytest.mark.parametrize("name", [name for name in ZOO if name not in MIXTURES])
 def test_fake_tensors_take_what_real_ones_take(name):
-    spec, request = ZOO[name], Request("train", 2, 6).resolved()
-    fake = training_step_peak(spec, 2, 6, setting=WitnessSetting("fp32", backend="cpu"))
-    model = build_model(spec, dtype=torch.float32).train()
-    inputs = {key: torch.zeros_like(x) for key, x in empty_inputs(spec, request).items()}
-    targets = torch.zeros(2, 6, dtype=torch.int64)
-    with LiveStorages([*model.parameters(), *model.buffers(), *inputs.values(), targets]) as live:
-        out = model(**inputs)
-        total = out if "targets" in inputs else loss_of(out, targets)
-        del out
-        total.backward()
-    assert fake.bytes == live.peak.bytes
+    fake, real = (
+        training_step_peak(ZOO[name], 2, 6, setting=WitnessSetting("fp32", backend=backend))
+        for backend in ("cpu", "real")
+    )
+    assert fake == real
 
 
 def test_a_prefill_peaks_with_its_cache():
@@ -133,6 +124,7 @@ def test_a_prefill_peaks_with_its_cache():
     assert decode.bytes > 2 * LAYERS * BF16 * (512 + 513) * D  # both caches live until the step has ended
 
 
+@pytest.mark.long
 def test_a_prefill_in_pieces_needs_less_where_the_model_is_wide():
     llama = load("llama-3.2-1b").model
     whole, pieces = (inference_peak(llama, Request("prefill", 1, 2048), chunk=n) for n in (None, 512))
